@@ -366,6 +366,7 @@ soak:
 	SHARD_ELEMENTS=500000000 bats tests/e2e/stuck.bats
 	NULL_STEPS=10000000 bats tests/e2e/flat.bats
 	ORDERS=10000 $(BUILD)/tests/unit/graph/order
+	NETS=1000 bats tests/e2e/pipeline.bats
 bench bench-dist bench-checkpoint bench-techniques: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 # PyTorch may be fetched for it, which is large: not before there is a card.

@@ -11,9 +11,9 @@
 #include "pass/replicate/replicate.h"
 
 static const char *mode = "sync", *compress, *entry;
-static const char *towers;
+static const char *towers, *pipeline;
 static const char *cluster_file, *costs_file;
-static int64_t accumulate = 1, workers, in_graph, assume = 32;
+static int64_t accumulate = 1, workers, in_graph, stages, assume = 32;
 static double timeout = 300;
 static bool report, explain;
 
@@ -27,6 +27,10 @@ static const struct option_row rows[] = {
      "no workers: one graph with N towers that share what is fed; see below"},
     {0, "towers", OPTION_TEXT, &towers, "DEVICE",
      "of the towers, with a * for the tower's number (/job:worker/task:*)"},
+    {0, "pipeline", OPTION_TEXT, &pipeline, "ORDER",
+     "towers are micro-batches, and stages the script's devices: 1f1b, 1f1b,flight=N, gpipe"},
+    {0, "stages", OPTION_INT, &stages, "N",
+     "make N stages of a script without devices, the devices those of --towers"},
     {0, "entry", OPTION_TEXT, &entry, "NAME", "the entry that trains, if there are several"},
     {0, "workers", OPTION_INT, &workers, "N",
      "that are expected; without it tf-place sets as many as the cluster has"},
@@ -80,7 +84,12 @@ static const struct option_table table = {
         "With --in-graph N one driver runs all. What computes with fed rows is there N times, in "
         "towers; of a batch each gets as many rows as the others, or one more. Gradients and other "
         "means become the mean over all rows, what has a value for each row is put together, and "
-        "updates are there once. So training alone, with the same batches, gives the same.",
+        "updates are there once. So training alone, with the same batches, gives the same.\n"
+        "\n"
+        "With --pipeline a node stays where the script asked for, and so does its gradient: each "
+        "device that forward nodes ask for is a stage, which takes one micro-batch after the "
+        "other. With 1f1b stage s of S has at most S-s of them forward and not yet back (flight=N: "
+        "and at most N), with gpipe all.",
     .examples =
         "tf-graph digits.lua | tf-opt | tf-replicate --mode sync | tf-place -c C | tf-part\n"
         "tf-replicate --mode ssp,bound=3 --compress bf16 digits.tfg -o many.tfg\n"
@@ -143,6 +152,26 @@ static int read_towers(struct replicate_options *options, struct error *err)
     return 0;
 }
 
+static int read_pipeline(struct replicate_options *options, struct error *err)
+{
+    if (!pipeline && !stages)
+        return 0;
+    if (!in_graph)
+        return error_set(err, ERR_USAGE, "--%s is about the towers of --in-graph",
+                         pipeline ? "pipeline" : "stages");
+    if (!pipeline)
+        return error_set(err, ERR_USAGE, "--stages is about a --pipeline");
+    if (towers && !stages)
+        return error_set(err, ERR_USAGE,
+                         "--towers is, with --pipeline, for what --stages makes; without it the "
+                         "script says where its stages are");
+    if (stages < 0 || stages > REPLICATE_TOWERS_MAX)
+        return error_set(err, ERR_USAGE, "--stages is a number of stages, 1 to %d",
+                         REPLICATE_TOWERS_MAX);
+    options->stages = (int)stages;
+    return replicate_parse_pipeline(options, pipeline, err);
+}
+
 static int read_options(struct replicate_options *options, struct error *err)
 {
     if (replicate_parse(options, mode, err))
@@ -159,7 +188,7 @@ static int read_options(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE, "--assume is the size of a dimension");
     if (explain && options->mode != REPLICATE_ALLREDUCE)
         return error_set(err, ERR_USAGE, "--explain compares what --mode allreduce can send");
-    if (read_towers(options, err))
+    if (read_towers(options, err) || read_pipeline(options, err))
         return err->code;
     options->accumulate = (int)accumulate;
     options->workers = (int)workers;

@@ -26,6 +26,8 @@
  * part of the rows that are fed, on a device of its own. What came of them is put together, and
  * what follows is there once. A graph so made trains, alone, as the one that it was made of.
  *
+ * Its towers may be micro-batches that go through a pipeline of stages, each a part of the model.
+ *
  * Names of variables and seeds do not change, and do not tell workers apart.
  */
 #ifndef TF_PASS_REPLICATE_H
@@ -52,6 +54,14 @@ struct replicate_code {
     int bits;
     double threshold;
     double share; /* of the elements that are kept */
+};
+
+/* Towers that are micro-batches of one batch, over stages; and how many of them may be forward on a
+ * stage and not yet back again: */
+enum replicate_pipeline {
+    PIPELINE_NONE, /* towers side by side */
+    PIPELINE_1F1B, /* on stage s of S, S - s: one goes forward, one back */
+    PIPELINE_GPIPE /* all: first all forward, then all back */
 };
 
 /* One way to make one gradient of the workers', as the model of costs has it. */
@@ -85,8 +95,11 @@ struct replicate_options {
     int64_t assume;                /* what an unknown dimension counts as */
     int towers;                    /* in-graph replication, and how many; 0: another */
     const char *tower_device;      /* with a '*' for the tower's number; NULL: /job:worker/task:* */
-    double timeout;                /* seconds that a worker waits for others; 0: no limit */
-    enum dtype wire;   /* in which gradients and variables cross: DTYPE_INVALID: as they are */
+    enum replicate_pipeline pipeline;
+    int in_flight;   /* of a pipeline: and no more than these; 0: no such bound */
+    int stages;      /* of a pipeline: so many are made, on the towers' devices; 0: the script's */
+    double timeout;  /* seconds that a worker waits for others; 0: no limit */
+    enum dtype wire; /* in which gradients and variables cross: DTYPE_INVALID: as they are */
     const char *entry; /* that trains; NULL: the one that does */
 
     /* Told of each node of the result that is new or moved: what became of it. NULL: nobody. */
@@ -100,6 +113,10 @@ struct replicate_options {
  * "allreduce", "allreduce,factors=auto", "allreduce,bits=1". ERR_USAGE with what there is. The
  * policy's text must outlive the options. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
+
+/* "1f1b", "gpipe", "1f1b,flight=2". ERR_USAGE with what there is. */
+int replicate_parse_pipeline(struct replicate_options *options, const char *text,
+                             struct error *err);
 
 /* The new graph, which borrows from `from`. ERR_USAGE: all-reduce with what is only for pushes, or
  * a choice without a number of workers; ERR_DATA when there is nothing that trains, or naming what

@@ -7,29 +7,31 @@
 #include <string.h>
 
 #include "graph/device_name.h"
-#include "pass/replicate/replicate_tower.h"
+#include "pass/replicate/replicate_pipeline.h"
 
 /* ---- devices and names ---- */
 
-/* The pattern with the tower's number for its "*". */
-static int find_device(struct towers *t, const char *pattern, int k)
+const char *towers_name_device(struct towers *t, int k)
 {
     struct replicator *r = t->r;
+    const char *pattern = r->options->tower_device ? r->options->tower_device : WORKER_DEVICE;
     struct device_name name;
     struct error why = ERROR_INIT;
     const char *star = strchr(pattern, '*');
     const char *text =
         star ? arena_printf(&r->arena, "%.*s%d%s", (int)(star - pattern), pattern, k, star + 1)
              : pattern;
-    if ((star && strchr(star + 1, '*')) || device_name_parse(&name, text, &why))
-        return error_set(r->err, ERR_USAGE,
-                         "--towers '%s' is no device with a '*' for the tower's number", pattern);
+    if ((star && strchr(star + 1, '*')) || device_name_parse(&name, text, &why)) {
+        error_set(r->err, ERR_USAGE, "--towers '%s' is no device with a '*' for the tower's number",
+                  pattern);
+        return NULL;
+    }
     struct str canonical = STR_INIT;
     device_name_print(&canonical, &name);
-    t->devices[k] = arena_strdup(&r->to->arena, str_text(&canonical));
+    const char *device = arena_strdup(&r->to->arena, str_text(&canonical));
     str_release(&canonical);
-    t->shard = *name.job ? SHARD_DEVICE : "";
-    return 0;
+    t->shard = *name.job && !r->options->pipeline ? SHARD_DEVICE : "";
+    return device;
 }
 
 static bool is_taken(const struct graph *graph, const char *prefix)
@@ -46,9 +48,20 @@ static bool is_taken(const struct graph *graph, const char *prefix)
 const char *towers_device(struct towers *t, const struct node *node)
 {
     struct replicator *r = t->r;
+    int stage = t->pipeline && !t->towered[node->id] ? pipeline_stage(t->pipeline, node->id) : -1;
+    bool is_source = node_has(node, OP_SOURCE) && !node_is(node, "Variable");
+    if (stage >= 0 && !is_source)
+        return replicate_device(r, node, t->pipeline->devices[stage]);
     if (has(r, node->id, FACT_SHARD | FACT_INITIAL | FACT_UPDATE))
         return replicate_device(r, node, t->shard);
     return node_has(node, OP_SOURCE) ? replicate_device(r, node, t->devices[0]) : node->device;
+}
+
+const char *towers_copy_device(struct towers *t, const struct node *node, int k)
+{
+    if (t->pipeline)
+        return t->pipeline->devices[pipeline_stage(t->pipeline, node->id)];
+    return has(t->r, node->id, FACT_SHARD) ? t->shard : t->devices[k];
 }
 
 /* ---- copies ---- */
@@ -114,7 +127,7 @@ static void add_to_tower(struct towers *t, const struct node *node, int k)
         inputs[i] = tower_input(t, node->inputs[i], k);
         open |= !edge_exists(inputs[i]);
     }
-    const char *device = has(r, node->id, FACT_SHARD) ? t->shard : t->devices[k];
+    const char *device = towers_copy_device(t, node, k);
     struct node_spec spec = {.name = in_tower(t, node->name, k),
                              .attrs = attrs,
                              .n_attrs = n_attrs,
@@ -192,6 +205,8 @@ static int join_named(struct towers *t)
 
 void towers_release(struct towers *t)
 {
+    if (t && t->pipeline)
+        vec_release(&t->pipeline->ends);
     if (t)
         frames_free(t->frames);
 }
@@ -203,7 +218,6 @@ static int open_towers(struct towers *t)
     struct replicator *r = t->r;
     struct arena *arena = &r->arena;
     size_t n = r->from->nodes.n + 1, n_outputs = 0;
-    const char *pattern = r->options->tower_device ? r->options->tower_device : WORKER_DEVICE;
     t->devices = arena_array(arena, (size_t)t->n, sizeof *t->devices);
     t->copies = arena_array(arena, (size_t)t->n, sizeof *t->copies);
     t->towered = arena_array(arena, n, sizeof *t->towered);
@@ -213,7 +227,7 @@ static int open_towers(struct towers *t)
     t->first = arena_array(arena, n, sizeof *t->first);
     memset(t->all, -1, n * sizeof *t->all);
     for (int k = 0; k < t->n; k++) {
-        if (find_device(t, pattern, k))
+        if (!(t->devices[k] = towers_name_device(t, k)))
             return r->err->code;
         t->copies[k] = arena_array(arena, n, sizeof **t->copies);
         memset(t->copies[k], -1, n * sizeof **t->copies);
@@ -222,6 +236,7 @@ static int open_towers(struct towers *t)
         t->first[i] = (int)n_outputs;
         n_outputs += (size_t)graph_node(r->from, (int)i)->n_outputs;
     }
+    t->n_outputs = (int)n_outputs;
     t->whole = arena_array(arena, n_outputs + 1, sizeof *t->whole);
     for (size_t i = 0; i < n_outputs; i++)
         t->whole[i] = EDGE_NONE;
@@ -245,13 +260,26 @@ static int copy_nodes(struct towers *t)
     return r->err->code;
 }
 
+/* Stages; what is there once but for a stage of its own is on the first. */
+static int find_pipeline(struct towers *t)
+{
+    if (!t->r->options->pipeline)
+        return 0;
+    if (pipeline_find(t))
+        return t->r->err->code;
+    for (int k = 0; k < t->n; k++)
+        t->devices[k] = t->pipeline->devices[0];
+    return 0;
+}
+
 int replicate_towers(struct replicator *r)
 {
     struct towers *t = arena_alloc(&r->arena, sizeof *t);
     t->r = r;
     t->n = r->options->towers;
     r->towers = t;
-    if (replicate_find(r) || open_towers(t) || towers_find(t) || copy_nodes(t))
+    if (replicate_find(r) || open_towers(t) || towers_find(t) || find_pipeline(t) ||
+        copy_nodes(t) || join_named(t))
         return r->err->code;
-    return join_named(t);
+    return t->pipeline ? pipeline_order(t) : 0;
 }

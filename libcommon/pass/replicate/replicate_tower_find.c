@@ -19,10 +19,9 @@ bool towers_is_parted(const struct node *node)
            node->outputs[0].shape.dims[0] == SHAPE_UNKNOWN;
 }
 
-/* The outermost loop that the node belongs to. */
-static int loop_of(const struct tower_finder *f, const struct node *node)
+int towers_loop(const struct towers *t, const struct node *node)
 {
-    const struct frames *frames = f->t->frames;
+    const struct frames *frames = t->frames;
     int frame = frames->frame[node->id];
     if (frame == FRAME_ROOT)
         frame = frames_output(frames, node);
@@ -64,7 +63,7 @@ static bool needs_tower(const struct tower_finder *f, const struct node *node, i
 static bool visit(struct tower_finder *f, const struct node *node)
 {
     struct towers *t = f->t;
-    int loop = loop_of(f, node), feed;
+    int loop = towers_loop(t, node), feed;
     if (towers_is_parted(node) || is_once(f, node) || (loop && f->loop_whole[loop]))
         return false;
     bool needs = needs_tower(f, node, &feed) || (loop && f->loop_towered[loop]);
@@ -103,7 +102,7 @@ static void find_outside(struct tower_finder *f)
                 f->looked_at[from->entries.items[i].edges[k].node] = true;
     for (size_t i = 0; i < from->nodes.n; i++)
         if (is_once(f, graph_node(from, (int)i)))
-            f->loop_whole[loop_of(f, graph_node(from, (int)i))] = true;
+            f->loop_whole[towers_loop(f->t, graph_node(from, (int)i))] = true;
 }
 
 static int check_feeds(const struct replicator *r)

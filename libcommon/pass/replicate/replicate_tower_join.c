@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "pass/replicate/replicate_tower.h"
+#include "pass/replicate/replicate_pipeline.h"
 
 enum join {
     JOIN_FIRST,
@@ -51,9 +51,11 @@ static struct parted *parted_feed(struct towers *t, int feed)
     struct edge inputs[] = {value, build_binary(&b, "FloorDiv", scaled, parted->rows)};
     struct attr count = {"num_partitions", attr_int(t->n)};
     parted->parts = build_op(&b, "DynamicPartition", inputs, 2, &count, 1);
-    parted->shares = arena_array(&r->arena, (size_t)t->n, sizeof *parted->shares);
-    for (int k = 0; k < t->n; k++)
-        parted->shares[k] = EDGE_NONE;
+    for (int wide = 0; wide < 2; wide++) {
+        parted->shares[wide] = arena_array(&r->arena, (size_t)t->n, sizeof *parted->shares[wide]);
+        for (int k = 0; k < t->n; k++)
+            parted->shares[wide][k] = EDGE_NONE;
+    }
     parted->check = -1;
     return t->parted[feed] = parted;
 }
@@ -75,22 +77,24 @@ static int check_rows(struct towers *t, int feed)
     return parted->check;
 }
 
-static struct edge share(struct towers *t, int feed, int k)
+/* In float64 for values of that type, else in float32. */
+static struct edge share(struct towers *t, int feed, int k, enum dtype of)
 {
     struct parted *parted = parted_feed(t, feed);
-    if (edge_exists(parted->shares[k]))
-        return parted->shares[k];
+    struct edge *made = &parted->shares[of == FLOAT64][k];
+    if (edge_exists(*made))
+        return *made;
     int check = check_rows(t, feed);
     struct build b = builder(t, "share", graph_node(t->r->from, feed)->name, 0);
     if (check < 0)
         return EDGE_NONE;
-    struct attr type = {"DstT", attr_type(FLOAT32)};
+    struct attr type = {"DstT", attr_type(of == FLOAT64 ? FLOAT64 : FLOAT32)};
     struct edge part = rows_of(&b, build_slot(parted->parts, k));
     part = build_op(&b, "Cast", &part, 1, &type, 1);
     struct edge whole = build_op(&b, "Cast", &parted->rows, 1, &type, 1);
     b.controls = &check;
     b.n_controls = 1;
-    return parted->shares[k] = build_binary(&b, "Div", part, whole);
+    return *made = build_binary(&b, "Div", part, whole);
 }
 
 /* ---- results ---- */
@@ -109,14 +113,21 @@ static enum join join_of(const struct towers *t, const struct node *node, int sl
     return mean ? JOIN_MEAN : JOIN_FIRST;
 }
 
+/* Where what is made of a tower's value is: with the tower, or on the value's stage. */
+static const char *own_device(struct towers *t, const struct node *node, int k)
+{
+    return t->pipeline ? towers_copy_device(t, node, k) : t->devices[k];
+}
+
 /* A tower's value times its share, where the tower is. */
 static struct edge weighed(struct towers *t, const struct node *node, struct edge value, int k)
 {
     struct build b = builder(t, "weigh", node->name, k);
-    struct edge by = share(t, t->feed[node->id], k);
+    b.device = own_device(t, node, k);
     enum dtype type = build_type(&b, value);
+    struct edge by = share(t, t->feed[node->id], k, type);
     struct attr cast = {"DstT", attr_type(type)};
-    if (type != FLOAT32)
+    if (type != FLOAT32 && type != FLOAT64)
         by = build_op(&b, "Cast", &by, edge_exists(by), &cast, 1);
     struct edge product = edge_exists(by) ? build_binary(&b, "Mul", value, by) : EDGE_NONE;
     if (edge_exists(product) && node_attr(node, "_gradient") &&
@@ -145,13 +156,33 @@ static struct edge add_joined(struct towers *t, const struct node *node, int slo
             (struct attr){"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = group}};
     spec->name = slot ? arena_printf(&r->to->arena, "%ss/join/%s/%d", t->prefix, node->name, slot)
                       : node->name;
-    spec->device = variable ? towers_device(t, variable) : t->devices[0];
+    spec->device = variable ? towers_device(t, variable) : own_device(t, node, 0);
     spec->file = node->file;
     spec->line = node->line;
     struct node *joined = graph_add(r->to, spec, r->err);
     if (joined && r->options->note)
         r->options->note(r->options->context, joined->name, "of all towers");
     return joined ? (struct edge){joined->id, 0} : EDGE_NONE;
+}
+
+/* Gradients of micro-batches are added as they come: two of the values are left. What was added of
+ * each counts as the end of its backward item. */
+static int accumulate(struct towers *t, const struct node *node, struct edge *values)
+{
+    struct replicator *r = t->r;
+    struct pipeline *p = t->pipeline;
+    const struct node *variable = graph_find(r->from, node_attr(node, "_gradient")->s);
+    struct build b = builder(t, "add", node->name, 0);
+    b.device = variable ? towers_device(t, variable) : own_device(t, node, 0);
+    bool is_here = variable && pipeline_stage(p, variable->id) == pipeline_stage(p, node->id);
+    for (int k = 0; k + 1 < t->n && !r->err->code; k++) {
+        if (k)
+            values[0] = build_binary(&b, "Add", values[0], values[k]);
+        if (is_here)
+            vec_push(&p->ends, ((struct item_end){pipeline_stage(p, node->id), k, values[0].node}));
+    }
+    values[1] = values[t->n - 1];
+    return 2;
 }
 
 static struct edge joined(struct towers *t, const struct node *node, int slot)
@@ -168,6 +199,8 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
         bool weigh = join == JOIN_MEAN || join == JOIN_MEAN_ROWS;
         values[n_values++] = weigh ? weighed(t, node, value, k) : value;
     }
+    if (join == JOIN_MEAN && t->pipeline && node_attr(node, "_gradient") && !r->err->code)
+        n_values = accumulate(t, node, values);
     struct node_spec spec = {.op = join == JOIN_FIRST  ? "Identity"
                                    : join == JOIN_MEAN ? "AddN"
                                                        : "Concat",

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which stage each node of a tower is on. The script's devices are stages, in the order in which
+ * the forward graph comes to them. A node that asks for none goes where what it needs is: forward
+ * to the latest stage of that, backward to the stage of the node that it is of the gradient of, and
+ * to no later one than gradients come from.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/device_name.h"
+#include "pass/replicate/replicate_pipeline.h"
+
+/* ---- loops and phases ---- */
+
+static void find_loops(const struct towers *t, struct pipeline *p)
+{
+    const struct graph *from = t->r->from;
+    int *of_loop = arena_array(&t->r->arena, t->frames->frames.n + 1, sizeof *of_loop);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, t->r->order[i]);
+        int loop = towers_loop(t, node);
+        if (loop != FRAME_ROOT && !of_loop[loop])
+            of_loop[loop] = node->id + 1;
+        p->first[node->id] = loop == FRAME_ROOT ? node->id : of_loop[loop] - 1;
+    }
+}
+
+/* What is needed for the node gets the phase, but for what has one. */
+static void mark_phase(struct towers *t, int node, enum phase phase)
+{
+    struct replicator *r = t->r;
+    char *seen = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *seen);
+    vec_push(&r->todo, node);
+    while (r->todo.n) {
+        const struct node *next = graph_node(r->from, vec_pop(&r->todo));
+        if (seen[next->id])
+            continue;
+        seen[next->id] = 1;
+        char *mark = &t->pipeline->phase[t->pipeline->first[next->id]];
+        if (t->towered[next->id] && !node_makes_resource(next) && *mark == PHASE_NONE)
+            *mark = (char)phase;
+        for (int i = 0; i < next->n_inputs + next->n_controls; i++)
+            vec_push(&r->todo, pipeline_needed(next, i));
+    }
+}
+
+static int find_phases(struct towers *t)
+{
+    struct replicator *r = t->r;
+    bool found = false;
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct attr_value *name = node_attr(graph_node(r->from, (int)i), "_loss");
+        const struct node *loss = name ? graph_find(r->from, name->s) : NULL;
+        if (!loss || !has(r, (int)i, FACT_NEEDED))
+            continue;
+        found = true;
+        mark_phase(t, loss->id, PHASE_FORWARD);
+    }
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, (int)i, FACT_MARKED) && has(r, (int)i, FACT_NEEDED) && t->towered[i])
+            mark_phase(t, (int)i, PHASE_BACKWARD);
+    return found ? 0
+                 : error_set(r->err, ERR_DATA,
+                             "a pipeline goes forward to the loss and back again, but nothing of "
+                             "the entry '%s' says what its loss is (_loss)",
+                             r->entry->name);
+}
+
+/* ---- the script's devices ---- */
+
+static int fail(struct towers *t, const struct node *node, const char *format, const char *what)
+{
+    error_set(t->r->err, ERR_DATA, format, what);
+    return node_fail(node, t->r->err);
+}
+
+/* The stage of the node's device, which is new if there is none of the name; -1: it has none. */
+static int stage_of_device(struct towers *t, const struct node *node, bool is_new)
+{
+    struct pipeline *p = t->pipeline;
+    struct device_name name;
+    struct error ignored = ERROR_INIT;
+    if (!*node->device || device_name_parse(&name, node->device, &ignored))
+        return -1;
+    struct str text = STR_INIT;
+    device_name_print(&text, &name);
+    const char *device = arena_strdup(&t->r->to->arena, str_text(&text));
+    str_release(&text);
+    for (int i = 0; i < p->n_stages; i++)
+        if (!strcmp(p->devices[i], device))
+            return i;
+    if (!is_new)
+        return -1;
+    p->devices[p->n_stages] = device;
+    return p->n_stages++;
+}
+
+static int take_device(struct towers *t, const struct node *node)
+{
+    struct pipeline *p = t->pipeline;
+    bool is_forward = pipeline_phase(p, node->id) == PHASE_FORWARD;
+    int first = p->first[node->id], stage = stage_of_device(t, node, is_forward);
+    if (stage < 0)
+        return *node->device ? fail(t, node, "%s is no stage of the forward graph", node->device)
+                             : 0;
+    if (p->told[first] && p->stage[first] != stage)
+        return fail(t, node, "it asks for another device than the rest of its loop: %s",
+                    node->device);
+    p->told[first] = true;
+    p->stage[first] = stage;
+    return 0;
+}
+
+static int take_devices(struct towers *t, enum phase phase)
+{
+    struct replicator *r = t->r;
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        if (t->towered[node->id] && pipeline_phase(t->pipeline, node->id) == phase &&
+            take_device(t, node))
+            return r->err->code;
+    }
+    return 0;
+}
+
+/* ---- all other nodes ---- */
+
+int pipeline_forward_of(const struct towers *t, const struct node *node)
+{
+    for (const char *end = strstr(node->name, "_grad/"); end; end = strstr(end + 1, "_grad/"))
+        for (const char *begin = node->name; begin && begin < end; begin = strchr(begin, '/')) {
+            begin += *begin == '/';
+            const char *name = arena_printf(&t->r->arena, "%.*s", (int)(end - begin), begin);
+            const struct node *found = graph_find(t->r->from, name);
+            if (found && t->towered[found->id] &&
+                pipeline_phase(t->pipeline, found->id) == PHASE_FORWARD)
+                return found->id;
+        }
+    return -1;
+}
+
+/* The stage of what a node needs, in towers or not; -1: it is on no stage. */
+static int needed_stage(struct towers *t, int needed)
+{
+    return t->towered[needed] ? pipeline_stage(t->pipeline, needed)
+                              : stage_of_device(t, graph_node(t->r->from, needed), false);
+}
+
+/* Forward and besides: the latest stage of what it needs. */
+static bool raise_stage(struct towers *t, const struct node *node)
+{
+    struct pipeline *p = t->pipeline;
+    int *stage = &p->stage[p->first[node->id]], before = *stage;
+    if (p->told[p->first[node->id]])
+        return false;
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+        int needed = needed_stage(t, pipeline_needed(node, i));
+        *stage = needed > *stage ? needed : *stage;
+    }
+    return *stage != before;
+}
+
+/* Where a backward node would like to be. */
+static int backward_stage(struct towers *t, const struct node *node)
+{
+    int forward = pipeline_forward_of(t, node);
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node_makes_resource(graph_node(t->r->from, node->inputs[i].node)))
+            return pipeline_stage(t->pipeline, node->inputs[i].node);
+    return forward < 0 ? t->pipeline->n_stages - 1 : pipeline_stage(t->pipeline, forward);
+}
+
+/* Backward: no later than the gradients that it gets. */
+static bool lower_stage(struct towers *t, const struct node *node)
+{
+    struct pipeline *p = t->pipeline;
+    int *stage = &p->stage[p->first[node->id]], before = *stage;
+    if (p->told[p->first[node->id]])
+        return false;
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+        int needed = pipeline_needed(node, i);
+        if (t->towered[needed] && pipeline_phase(p, needed) == PHASE_BACKWARD &&
+            pipeline_stage(p, needed) < *stage)
+            *stage = pipeline_stage(p, needed);
+    }
+    return *stage != before;
+}
+
+/* What needs nothing that is on a stage, labels, goes where it is wanted first. */
+static bool lower_free(struct towers *t, const struct node *node)
+{
+    struct pipeline *p = t->pipeline;
+    bool news = false;
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+        int first = p->first[pipeline_needed(node, i)];
+        if (p->is_free[first] && p->stage[first] > p->stage[p->first[node->id]]) {
+            p->stage[first] = p->stage[p->first[node->id]];
+            news = true;
+        }
+    }
+    return news;
+}
+
+/* Until no loop comes along any more; the nodes in their order, or in the opposite one. */
+static void settle(struct towers *t, enum phase phase, bool backwards,
+                   bool (*move)(struct towers *, const struct node *))
+{
+    size_t n = t->r->from->nodes.n;
+    bool news = true;
+    while (news) {
+        news = false;
+        for (size_t i = 0; i < n; i++) {
+            const struct node *node =
+                graph_node(t->r->from, t->r->order[backwards ? n - 1 - i : i]);
+            if (t->towered[node->id] && pipeline_phase(t->pipeline, node->id) == phase)
+                news |= move(t, node);
+        }
+    }
+}
+
+static void place_forward(struct towers *t)
+{
+    struct pipeline *p = t->pipeline;
+    size_t n = t->r->from->nodes.n;
+    settle(t, PHASE_FORWARD, false, raise_stage);
+    for (size_t i = 0; i < n; i++)
+        if (p->first[i] == (int)i && p->phase[i] == PHASE_FORWARD && p->stage[i] < 0) {
+            p->is_free[i] = true;
+            p->stage[i] = p->n_stages - 1;
+        }
+    settle(t, PHASE_FORWARD, true, lower_free);
+    for (size_t i = 0; i < n; i++) { /* a stack is where the loop is that fills it */
+        const struct node *node = graph_node(t->r->from, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            if (t->towered[i] && pipeline_phase(p, (int)i) == PHASE_FORWARD &&
+                node_makes_resource(graph_node(t->r->from, node->inputs[k].node)))
+                p->stage[node->inputs[k].node] = pipeline_stage(p, (int)i);
+    }
+}
+
+static void place_backward(struct towers *t)
+{
+    struct pipeline *p = t->pipeline;
+    for (size_t i = 0; i < t->r->from->nodes.n; i++) {
+        int first = p->first[i], stage;
+        if (!t->towered[i] || p->phase[first] != PHASE_BACKWARD || p->told[first])
+            continue;
+        stage = backward_stage(t, graph_node(t->r->from, (int)i));
+        if (p->stage[first] < 0 || stage < p->stage[first])
+            p->stage[first] = stage;
+    }
+    settle(t, PHASE_BACKWARD, false, lower_stage);
+}
+
+/* What no gradient needs; and, of what is there once, what stages read. */
+static void place_others(struct towers *t)
+{
+    struct replicator *r = t->r;
+    struct pipeline *p = t->pipeline;
+    settle(t, PHASE_NONE, false, raise_stage);
+    for (size_t i = r->from->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        int stage = p->stage[p->first[node->id]];
+        if (t->towered[node->id])
+            stage = p->stage[p->first[node->id]] = stage < 0 ? 0 : stage;
+        bool reads = t->towered[node->id] ? pipeline_phase(p, node->id) == PHASE_FORWARD
+                                          : !has(r, node->id, FACT_DOWN | FACT_UPDATE);
+        for (int k = 0; reads && stage >= 0 && k < node->n_inputs; k++) {
+            int *of = &p->stage[p->first[node->inputs[k].node]];
+            if (!t->towered[node->inputs[k].node] && (*of < 0 || stage < *of))
+                *of = stage;
+        }
+    }
+}
+
+/* ---- what cannot be ---- */
+
+static int check_need(struct towers *t, const struct node *node, int needed)
+{
+    const struct pipeline *p = t->pipeline;
+    enum phase phase = pipeline_phase(p, node->id);
+    int here = pipeline_stage(p, node->id), there = pipeline_stage(p, needed);
+    bool wrong = pipeline_phase(p, needed) == phase &&
+                 (phase == PHASE_FORWARD ? there > here : there < here);
+    if (!t->towered[needed] || phase == PHASE_NONE || !wrong)
+        return 0;
+    error_set(t->r->err, ERR_DATA,
+              "it is on stage %d (%s) and needs '%s' on stage %d (%s), but a pipeline goes %s",
+              here, p->devices[here], graph_node(t->r->from, needed)->name, there,
+              p->devices[there],
+              phase == PHASE_FORWARD ? "from each stage to later ones only"
+                                     : "back from each stage to earlier ones only");
+    return node_fail(node, t->r->err);
+}
+
+/* What is there once and comes after what is in towers needs all micro-batches. */
+static int check_order(struct towers *t)
+{
+    struct replicator *r = t->r;
+    bool *after_all = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *after_all);
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        bool item = t->towered[node->id] && pipeline_phase(t->pipeline, node->id) != PHASE_NONE;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            int needed = pipeline_needed(node, k);
+            if (!t->towered[node->id])
+                after_all[node->id] |= t->towered[needed] || after_all[needed];
+            else if (item && !t->towered[needed] && after_all[needed])
+                return fail(t, node, "a micro-batch cannot wait for '%s', which needs all of them",
+                            graph_node(r->from, needed)->name);
+            if (check_need(t, node, needed))
+                return r->err->code;
+        }
+    }
+    return 0;
+}
+
+int pipeline_find(struct towers *t)
+{
+    struct replicator *r = t->r;
+    struct pipeline *p = arena_alloc(&r->arena, sizeof *p);
+    size_t n = r->from->nodes.n + 1;
+    t->pipeline = p;
+    p->devices = arena_array(&r->arena, n + (size_t)r->options->stages, sizeof *p->devices);
+    p->first = arena_array(&r->arena, n, sizeof *p->first);
+    p->stage = arena_array(&r->arena, n, sizeof *p->stage);
+    p->phase = arena_array(&r->arena, n, sizeof *p->phase);
+    p->told = arena_array(&r->arena, n, sizeof *p->told);
+    p->is_free = arena_array(&r->arena, n, sizeof *p->is_free);
+    memset(p->stage, -1, n * sizeof *p->stage);
+    find_loops(t, p);
+    if (find_phases(t) || take_devices(t, PHASE_FORWARD))
+        return r->err->code;
+    if (!r->options->stages && !p->n_stages)
+        return error_set(r->err, ERR_DATA,
+                         "no node asks for a device, which would be a stage of the pipeline: "
+                         "--stages says how many there shall be");
+    if (r->options->stages && pipeline_cut(t, r->options->stages))
+        return r->err->code;
+    if (take_devices(t, PHASE_BACKWARD))
+        return r->err->code;
+    place_forward(t);
+    place_backward(t);
+    place_others(t);
+    return check_order(t);
+}

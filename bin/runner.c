@@ -70,7 +70,10 @@ static int step_together(struct runner *r, struct error *err)
     if (r->kind->saves(r) && saving_is_due(r->options.saving, &due, err))
         return err->code;
     int code = r->kind->gather(r, due, err);
-    return code || !due ? code : saving_step(r->options.saving, err);
+    if (code || !due)
+        return code;
+    code = saving_step(r->options.saving, err);
+    return code ? code : r->kind->saved(r, err);
 }
 
 int runner_step(struct runner *r, struct error *err)

@@ -57,6 +57,8 @@ struct runner_kind {
     bool (*saves_together)(const struct runner *runner);
     int (*gather)(struct runner *runner, bool saves, struct error *err);
     int (*gather_last)(struct runner *runner, struct error *err);
+    /* After what was gathered has been saved. */
+    int (*saved)(struct runner *runner, struct error *err);
     /* Whether it is this process that saves. */
     bool (*saves)(const struct runner *runner);
     /* Writes all variables. */

@@ -130,6 +130,11 @@ static int gather_last(struct runner *r, struct error *err)
     return worker_gather_last(worker_of(r), r->options.driver->step, err);
 }
 
+static int saved(struct runner *r, struct error *err)
+{
+    return worker_cut_parts(worker_of(r), err);
+}
+
 static bool saves(const struct runner *r)
 {
     return worker_writes(worker_of(r));
@@ -170,6 +175,7 @@ struct runner *runner_worker_new(const struct runner_options *options)
                                             .saves_together = shares_state,
                                             .gather = gather,
                                             .gather_last = gather_last,
+                                            .saved = saved,
                                             .saves = saves,
                                             .write = write_all,
                                             .leave = leave,

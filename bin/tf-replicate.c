@@ -8,6 +8,7 @@
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
+#include "pass/dense/dense.h"
 #include "pass/replicate/replicate.h"
 
 static const char *mode = "sync", *compress, *entry;
@@ -77,6 +78,9 @@ static const struct option_table table = {
         "hundredth. after=N: only after so many updates. delay=1, also alone: a step exchanges "
         "what the step before has computed, while it computes, and updates are a step late. With "
         "factors=auto what takes less time\n"
+        "    allreduce,dense=a    of dense layers each worker has a part, columns or rows of the "
+        "matrix, and computes it for the rows of all workers: these cross, and neither the "
+        "matrices nor their gradients; the rest is as with allreduce\n"
         "\n"
         "The entry that trains keeps its name. New are update, which the first shard runs again "
         "and again; join and leave, which a worker runs at its start and at the end of its data.\n"
@@ -223,18 +227,28 @@ static int read_model(struct model_files *files, struct replicate_options *optio
     return 0;
 }
 
+static int cut_and_replicate(const struct graph *graph, const struct replicate_options *options,
+                             struct graph **cut, struct graph **replicated, struct error *err)
+{
+    const struct dense_options dense = {options->note, NULL};
+    if (options->cuts_dense && dense_graph(graph, &dense, cut, err))
+        return err->code;
+    return replicate_graph(*cut ? *cut : graph, options, replicated, err);
+}
+
 static int replicate(struct tool *tool, struct stream_reader *reader,
                      const struct replicate_options *options, struct error *err)
 {
-    struct graph *graph = NULL, *replicated = NULL;
+    struct graph *graph = NULL, *cut = NULL, *replicated = NULL;
     int code = graph_read_whole(reader, ops_registry(), &graph, err);
-    if (!code && (code = replicate_graph(graph, options, &replicated, err)))
+    if (!code && (code = cut_and_replicate(graph, options, &cut, &replicated, err)))
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
         graph_add_made(replicated, tool_provenance(tool));
         code = graph_write(tool->writer, replicated, err);
     }
     graph_free(replicated);
+    graph_free(cut);
     graph_free(graph);
     return code;
 }

@@ -132,6 +132,27 @@ struct op_window_axis {
     int64_t size, stride, before, after;
 };
 
+/* Of a product of two matrices: which axis of each is summed over. The others are the axes of
+ * output 0, that of input 0 first. */
+struct op_product {
+    int summed[2];
+};
+
+/* What an op does with a value for each channel: the last axis of input 0, which with attribute
+ * data_format "NCHW" is axis 1. */
+enum op_channels {
+    CHANNELS_NONE,
+    CHANNELS_ADD, /* element by element, with the channel's element of input 1 */
+    CHANNELS_SUM, /* the sum over all other axes of input 0 */
+};
+
+/* Sums of something of each element of input 0: of parts of it they are sums of parts. */
+enum op_sums {
+    SUMS_NONE,
+    SUMS_ALL,  /* over all elements */
+    SUMS_AXES, /* over the axes that input 1 lists; attribute keep_dims: they stay, with length 1 */
+};
+
 /* The two axes of an image. */
 struct op_window {
     struct op_window_axis y, x;
@@ -148,6 +169,8 @@ struct op_def {
     enum op_rows rows;
     enum op_round round;
     enum op_half half;
+    enum op_channels channels;
+    enum op_sums sums;
     struct op_identity identity;
     struct op_descent descent;
     const char *by_reciprocal; /* the op that does the same with 1 / input 1, if that is exact */
@@ -156,6 +179,9 @@ struct op_def {
      * several parts, one after the other, it is the sum of what it is of each. NULL: it never is.
      */
     bool (*sums_rows)(const struct node *node);
+
+    /* That the node is a product of two matrices. NULL: the op makes none. */
+    void (*product)(const struct node *node, struct op_product *product);
 
     /* The window of input 0 that an element of output 0 depends on. Who cuts images along their
      * height or width can then compute each part of what it needs. False: nothing is known, as the

@@ -12,4 +12,19 @@
 #define PER_WORKER_ROWS "rows" /* it gets its part of the rows of the sum; it uses no others */
 #define PER_WORKER_SAME "same" /* it gets the first one's, as all have the same */
 
+/* Of a variable of which each worker has a part along an axis, whose length in the graph is unknown
+ * (exec/step/collective.h, collective_part): checkpoints have it whole, under its name. */
+#define WORKER_PART_SHAPE "_part_shape" /* shape: of the whole */
+#define WORKER_PART_AXIS "_part_axis"   /* int */
+
+/* bool, of the node that takes such a part of an initial value, which is to be the first worker's.
+ */
+#define WORKER_PART_INITIAL "_part_initial"
+
+/* bool, of a collective op: that one of the workers has left is an error. */
+#define ALL_WORKERS "_all_workers"
+
+/* bool, of a random op: all workers draw the same, what one alone would. */
+#define DRAWS_ALIKE "_draws_alike"
+
 #endif

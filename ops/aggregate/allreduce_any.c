@@ -13,6 +13,8 @@ static int take(struct kernel_call *call, const struct collective_results *resul
     if (device)
         return error_set(call->err, ERR_INTERNAL, "was given what is in the memory of %s:%d",
                          device->type, device->index);
+    if (collective_lacks(call, results))
+        return call->err->code;
     for (int i = 0; i < call->n_out; i++) {
         if (!kernel_share_output(call, i, &results->values[i]))
             return call->err->code;

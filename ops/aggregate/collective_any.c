@@ -54,6 +54,8 @@ static int prepare(struct kernel_setup *setup)
 /* The call lets go of what it was given. */
 static int take(struct kernel_call *call, const struct collective_results *results)
 {
+    if (collective_lacks(call, results))
+        return call->err->code;
     if (!kernel_share_output(call, 0, &results->values[0]))
         return call->err->code;
     tensor_release(&results->values[0]);

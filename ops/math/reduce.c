@@ -84,6 +84,7 @@ const struct op_def op_Sum = {
                    "\n" NO_COMPLEX,
     .identity = NO_AXES(DTYPES_INTEGER),
     .half = HALF_DENIED,
+    .sums = SUMS_AXES,
     .cost = cost_elements,
     .gradient = reduce_sum_gradient,
 };

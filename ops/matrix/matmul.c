@@ -125,6 +125,12 @@ static bool matmul_sums_rows(const struct node *node)
     return node_bool(node, "transpose_a") && !node_bool(node, "transpose_b");
 }
 
+static void matmul_product(const struct node *node, struct op_product *product)
+{
+    product->summed[0] = node_bool(node, "transpose_a") ? 0 : 1;
+    product->summed[1] = node_bool(node, "transpose_b") ? 1 : 0;
+}
+
 const struct op_def op_MatMul = {
     .name = "MatMul",
     .inputs = "a: T, b: T",
@@ -136,6 +142,7 @@ const struct op_def op_MatMul = {
               "\n" NO_COMPLEX,
     .half = HALF_ALLOWED,
     .sums_rows = matmul_sums_rows,
+    .product = matmul_product,
     .cost = matmul_cost,
     .shape = matmul_shape,
     .gradient = matmul_gradient,

@@ -72,6 +72,7 @@ const struct op_def op_BiasAdd = {
     .half = HALF_INFERRED,
     .cost = cost_elements,
     .shape = bias_shape,
+    .channels = CHANNELS_ADD,
     .window = window_of_cells,
     .gradient = bias_gradient,
 };
@@ -86,5 +87,6 @@ const struct op_def op_BiasAddGrad = {
     .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = bias_grad_shape,
+    .channels = CHANNELS_SUM,
     .gradient = bias_grad_gradient,
 };

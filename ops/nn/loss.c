@@ -17,6 +17,7 @@ const struct op_def op_L2Loss = {
     .attrs = "T: floating",
     .doc = "Half the sum of squares of all elements.",
     .half = HALF_DENIED,
+    .sums = SUMS_ALL,
     .cost = cost_elements,
     .shape = infer_output_scalar,
     .gradient = l2_gradient,

@@ -68,8 +68,10 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
         code = member_wait_for(&worker->member, table.names.items, table.names.n, err);
     if (!code)
         code = open_session(worker, err);
-    if (!code)
+    if (!code) {
         worker_find_own(worker);
+        worker_find_parts(worker);
+    }
     task_table_release(&table);
     return code ? error_prefix(err, "%s: ", *worker->member.task ? worker->member.task : "cluster")
                 : 0;
@@ -82,6 +84,7 @@ void worker_close(struct worker *worker)
     member_close(&worker->member);
     device_set_release(&worker->devices);
     vec_release(&worker->own);
+    vec_release(&worker->parts);
 }
 
 static void trace_link(void *context, const char *task, const struct link_stats *stats)

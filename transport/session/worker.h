@@ -25,8 +25,9 @@ struct worker {
     struct member member;
     struct device_set devices;
     struct driver_session *session;
-    struct collective *collective; /* of the job's workers; NULL: there is nothing they share */
-    VEC(const struct node *) own;  /* variables of which each worker has its own */
+    struct collective *collective;  /* of the job's workers; NULL: there is nothing they share */
+    VEC(const struct node *) own;   /* variables of which each worker has its own */
+    VEC(const struct node *) parts; /* and those of which each has a part */
     bool has_joined, has_left;
 };
 
@@ -71,10 +72,13 @@ int worker_leave(struct worker *worker, struct driver *driver, struct error *err
  * those who took part in the last step. */
 bool worker_writes(const struct worker *worker);
 
-/* Whether workers that go on together have variables of their own each: then all say after each
- * step whether they are about to save, `saves`, and give the first one what it needs for that; */
+/* Whether workers that go on together have variables of their own each, or parts: then all say
+ * after each step whether they are about to save, `saves`, and give the first one what it needs for
+ * that; */
 bool worker_shares_state(const struct worker *worker);
 int worker_gather_state(struct worker *worker, int64_t step, bool saves, struct error *err);
+/* of what was whole for that, or was restored, it keeps its part again; */
+int worker_cut_parts(struct worker *worker, struct error *err);
 /* and do so when they end, unless others go on. */
 int worker_gather_last(struct worker *worker, int64_t step, struct error *err);
 

@@ -319,7 +319,9 @@ static int restore_all(struct worker *worker, const struct worker_origin *origin
     for (size_t i = 0; !code && i < graph->nodes.n; i++)
         if (is_own_variable(worker, graph_node(graph, (int)i)))
             code = spread(worker, graph_node(graph, (int)i), i, err);
-    return code ? code : worker_take_states(worker, err);
+    if (!code)
+        code = worker_take_states(worker, err);
+    return code ? code : worker_cut_parts(worker, err);
 }
 
 /* ---- the same variables everywhere ---- */
@@ -357,7 +359,8 @@ static int verify(struct worker *worker, struct error *err)
     struct tensor all = TENSOR_INIT;
     int code = 0;
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
-        if (!is_own_variable(worker, graph_node(graph, (int)i)))
+        if (!is_own_variable(worker, graph_node(graph, (int)i)) ||
+            worker_has_part(worker, graph_node(graph, (int)i)))
             continue;
         nodes[n] = graph_node(graph, (int)i);
         code = digest(worker, nodes[n], &row[n], err);

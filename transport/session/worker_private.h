@@ -48,6 +48,15 @@ void worker_find_own(struct worker *worker);
  * part of what was saved, or zeros. All call it alike. */
 int worker_take_states(struct worker *worker, struct error *err);
 
+/* ---- worker_part.c ---- */
+
+/* Whether it is a variable of which each worker has a part; and all of them, since the session is
+ * open. */
+bool worker_has_part(const struct worker *worker, const struct node *node);
+void worker_find_parts(struct worker *worker);
+/* Before a checkpoint, all workers alike: that of rank `root` has them whole then. */
+int worker_join_parts(struct worker *worker, int64_t step, int root, struct error *err);
+
 /* worker_update.c: where a graph has a ClockRound, has the shard that it is on run its
  * entry. */
 int worker_ask_for_updates(struct worker *worker, struct error *err);

@@ -35,7 +35,7 @@ void worker_find_own(struct worker *worker)
 
 bool worker_shares_state(const struct worker *worker)
 {
-    return worker->collective && worker->own.n;
+    return worker->collective && (worker->own.n || worker->parts.n);
 }
 
 static struct worker_state *state_of(struct worker *worker, const struct node *node)
@@ -113,7 +113,7 @@ static int give_all(struct worker *worker, int64_t step, const struct tensor *ra
         const struct collective_key key = {"=state", step, i};
         code = give(worker, worker->own.items[i], &key, ranks, err);
     }
-    return code;
+    return code ? code : worker_join_parts(worker, step, (int)*(const int64_t *)ranks->data, err);
 }
 
 /* ---- who is there, and whether somebody saves ---- */
@@ -177,6 +177,9 @@ int worker_gather_last(struct worker *worker, int64_t step, struct error *err)
     int code = meet(worker, step, true, true, &meeting, err);
     if (!code && meeting.met)
         code = give_all(worker, step, &meeting.ranks, err);
+    else if (!code && worker->parts.n)
+        code = error_set(err, ERR_UNAVAILABLE, "%s: others go on, and need its part of %s",
+                         worker->member.task, node_text(worker->parts.items[0]));
     else
         forget_others(worker);
     tensor_release(&meeting.ranks);

@@ -6,6 +6,7 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/step/pending.h"
+#include "graph/worker_attr.h"
 
 static const char *const kind_names[] = {
     [COLLECTIVE_SUM] = "sum",
@@ -55,6 +56,16 @@ int collective_prepare(struct kernel_setup *setup)
                                      dtype_name(setup->in_types[i].type));
     }
     return 0;
+}
+
+bool collective_lacks(struct kernel_call *call, const struct collective_results *results)
+{
+    int n = call->step->collective ? call->step->collective->size : 1;
+    if (!node_attr(call->node, ALL_WORKERS) || results->members == n)
+        return false;
+    kernel_fail(call, "%d of %d workers have left, with their parts of variables",
+                n - results->members, n);
+    return true;
 }
 
 struct reducing {

@@ -18,6 +18,9 @@ int collective_prepare(struct kernel_setup *setup);
 /* Makes the outputs of a call, whose types are right, of the results: 0, or an error code. */
 typedef int collective_take(struct kernel_call *call, const struct collective_results *results);
 
+/* Whether a worker has left whose part of variables the others would need; the error is set. */
+bool collective_lacks(struct kernel_call *call, const struct collective_results *results);
+
 /* Brings values, which are released before it returns, as `what` says of them: kinds, how many, and
  * what else a call has but a key. KERNEL_PENDING; or an error code, or 0 where there is no
  * collective and `take` was given the values themselves: the call is not over then. */

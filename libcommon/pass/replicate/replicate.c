@@ -62,6 +62,13 @@ static bool read_factors(const char *text, size_t n, enum replicate_factors *fac
     return true;
 }
 
+static bool read_dense(const char *text, size_t n, struct replicate_options *options)
+{
+    bool is_it = n == strlen("dense=a") && !strncmp(text, "dense=a", n);
+    options->cuts_dense |= is_it;
+    return is_it;
+}
+
 /* Which code the numbers are of. False: there is none. */
 static bool name_code(struct replicate_code *code)
 {
@@ -88,10 +95,10 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
             !read_number(text, n, "threshold=", &code.threshold) &&
             !read_number(text, n, "top=", &code.share) &&
             !read_count(text, n, "after=", &options->after) &&
-            !read_count(text, n, "delay=", &delay))
+            !read_count(text, n, "delay=", &delay) && !read_dense(text, n, options))
             return error_set(err, ERR_USAGE,
                              "--mode allreduce takes factors=auto, factors=all, bits=N, "
-                             "threshold=X, top=SHARE, after=N and delay=1, not '%.*s'",
+                             "threshold=X, top=SHARE, after=N, delay=1 and dense=a, not '%.*s'",
                              (int)n, text);
         text += n + (text[n] == ',');
     }

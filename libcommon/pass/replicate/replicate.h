@@ -75,7 +75,7 @@ struct replicate_choice {
     struct shape shape;
     struct replicate_way dense, factors, code;
     const char *no_factors, *no_code; /* why it cannot be by these; NULL: it can */
-    const char *sent;                 /* "gradient", "factors", "code" */
+    const char *sent;                 /* "gradient", "factors", "code"; "nothing" */
 };
 
 struct replicate_options {
@@ -88,8 +88,9 @@ struct replicate_options {
     int workers;        /* that are expected; 0: as many as the placer's cluster has */
     enum replicate_factors factors;
     struct replicate_code code;
-    bool delays;                   /* updates are by what the step before has computed */
-    int after;                     /* so many updates gradients are coded */
+    bool cuts_dense; /* dense layers are cut over workers: the graph is pass/dense's */
+    bool delays;     /* updates are by what the step before has computed */
+    int after;       /* so many updates gradients are coded */
     const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
     const struct costs *measured;  /* NULL: times are estimated */
     int64_t assume;                /* what an unknown dimension counts as */
@@ -110,8 +111,8 @@ struct replicate_options {
 };
 
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
- * "allreduce", "allreduce,factors=auto", "allreduce,bits=1". ERR_USAGE with what there is. The
- * policy's text must outlive the options. */
+ * "allreduce", "allreduce,factors=auto", "allreduce,bits=1", "allreduce,dense=a". ERR_USAGE with
+ * what there is. The policy's text must outlive the options. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 
 /* "1f1b", "gpipe", "1f1b,flight=2". ERR_USAGE with what there is. */

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "graph/worker_attr.h"
 #include "pass/replicate/replicate_private.h"
 
 #define BUCKET_BYTES ((int64_t)4 << 20)
@@ -157,9 +158,21 @@ static void urge_all(const struct replicator *r, struct pushed_values *exchange,
     urge(&exchange->whole, priority);
 }
 
+/* A gradient of a variable of which each worker has a part is that part's, and crosses nowhere. */
+static bool is_of_part(const struct replicator *r, struct edge edge)
+{
+    const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
+    const struct node *variable = mark ? graph_find(r->from, mark->s) : NULL;
+    return variable && node_attr(variable, WORKER_PART_SHAPE);
+}
+
 static int put_pushed(struct replicator *r, struct pushed_values *exchange, struct edge edge)
 {
     struct gradient_product product;
+    if (is_of_part(r, edge)) {
+        replicate_explain_part(r, edge);
+        return 0;
+    }
     enum crossing crossing = replicate_choose(r, edge, &product);
     if (crossing == CROSSES_BY_FACTORS)
         put_factors(r, &exchange->plain, &product);
@@ -233,8 +246,11 @@ static int reduce_pushed(struct replicator *r)
 
 /* ---- initial values ---- */
 
+/* Also what takes a worker's part of an initial value. */
 static bool is_initializer(const struct replicator *r, const struct node *node)
 {
+    if (node_attr(node, WORKER_PART_INITIAL))
+        return true;
     const struct entry *init = graph_entry(r->from, "init");
     for (int i = 0; init && i < init->n_edges; i++)
         if (init->edges[i].node == node->id)
@@ -242,14 +258,23 @@ static bool is_initializer(const struct replicator *r, const struct node *node)
     return false;
 }
 
+/* What is to be the first worker's; EDGE_NONE: a constant, which is the same everywhere, and what
+ * is a part of such. */
+static struct edge initial_value(const struct replicator *r, const struct node *initializer)
+{
+    struct edge value = initializer->inputs[node_attr(initializer, WORKER_PART_INITIAL) ? 0 : 1];
+    const struct node *node = graph_node(r->from, value.node);
+    return node_is(node, "Const") || node_attr(node, WORKER_PART_INITIAL) ? EDGE_NONE : value;
+}
+
 static int reduce_initial(struct replicator *r)
 {
     struct bucket bucket = {.bytes = 0};
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, (int)i);
-        if (!is_initializer(r, node) || node_is(graph_node(r->from, node->inputs[1].node), "Const"))
-            continue; /* a constant is the same everywhere */
-        put_edge(r, &bucket, node->inputs[1], "first", FOR_INITIAL);
+        struct edge value = is_initializer(r, node) ? initial_value(r, node) : EDGE_NONE;
+        if (edge_exists(value))
+            put_edge(r, &bucket, value, "first", FOR_INITIAL);
     }
     int code = replicate_reduce(r, ALLREDUCE_SCOPE "initial", &bucket);
     vec_release(&bucket.values);

@@ -3,6 +3,7 @@
  * How the workers' gradients cross, of which a worker sends 2 (n - 1) / n, and n - 1 times the rows
  * that it has of a table: whole, in code, or as factors, where these take less time.
  */
+#include "graph/worker_attr.h"
 #include "pass/replicate/replicate_private.h"
 
 int replicate_workers(const struct replicator *r)
@@ -83,4 +84,18 @@ enum crossing replicate_choose(struct replicator *r, struct edge gradient,
     if (r->options->explain)
         r->options->explain(r->options->context, &choice);
     return crossing;
+}
+
+void replicate_explain_part(struct replicator *r, struct edge gradient)
+{
+    const char *name = node_attr(graph_node(r->from, gradient.node), "_gradient")->s;
+    const struct node *variable = graph_find(r->from, name);
+    const char *why = "each worker has a part of it";
+    const struct replicate_choice choice = {.variable = name,
+                                            .shape = *node_attr(variable, WORKER_PART_SHAPE)->shape,
+                                            .no_factors = why,
+                                            .no_code = why,
+                                            .sent = "nothing"};
+    if (r->options->explain)
+        r->options->explain(r->options->context, &choice);
 }

@@ -219,6 +219,8 @@ struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
 enum crossing { CROSSES_WHOLE, CROSSES_BY_FACTORS, CROSSES_IN_CODE };
 enum crossing replicate_choose(struct replicator *r, struct edge gradient,
                                struct gradient_product *product);
+/* Whoever wants to is told of a gradient that does not cross. */
+void replicate_explain_part(struct replicator *r, struct edge gradient);
 double replicate_elements(const struct replicator *r, struct edge edge);
 double replicate_product_ns(const struct replicator *r, const struct node *node);
 

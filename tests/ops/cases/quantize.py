@@ -174,6 +174,15 @@ def parts(g):
             [("first", {"ranks": np.array([0, 2]), "rank": np.array([1])}, "1 is no member")],
             ops="CollectivePart")
 
+    for axis, rank in ((0, 1), (1, 3)):
+        share = (f"begin = CollectiveSlice() {{dim=7, axis={axis}, rank={rank}}}\n"
+                 "size = Identity(begin:1)\npaddings = Identity(begin:2)\n"
+                 "workers = Identity(begin:3)\n")
+        sizes = [7 if i == axis else -1 for i in range(rank)]
+        g.graph(f"parts/slice/{axis}", share,
+                [("", {}, {"begin": np.zeros(rank, np.int64), "size": np.array(sizes),
+                           "paddings": np.zeros((rank, 2), np.int64), "workers": np.int64(1)})])
+
 
 with Golden("quantize") as g:
     quantize(g)

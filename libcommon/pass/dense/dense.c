@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pass/dense/dense.h"
+
+#include <string.h>
+
+#include "pass/dense/dense_private.h"
+
+/* ---- nodes ---- */
+
+/* A part of it, as long as it comes out. */
+static const struct attr *attrs_of_part(struct dense_cutter *c, const struct node *node, int *n)
+{
+    int axis = c->cut[node->id];
+    struct attr *attrs = arena_array(&c->to->arena, (size_t)node->n_attrs + 2, sizeof *attrs);
+    struct shape part = node->outputs[0].shape;
+    part.dims[axis] = SHAPE_UNKNOWN;
+    memcpy(attrs, node->attrs, (size_t)node->n_attrs * sizeof *attrs);
+    for (int i = 0; i < node->n_attrs; i++)
+        if (!strcmp(attrs[i].name, "shape"))
+            attrs[i].value = attr_shape(arena_copy(&c->to->arena, &part, sizeof part));
+    attrs[node->n_attrs] = (struct attr){WORKER_PART_SHAPE, attr_shape(&node->outputs[0].shape)};
+    attrs[node->n_attrs + 1] = (struct attr){WORKER_PART_AXIS, attr_int(axis)};
+    *n = node->n_attrs + 2;
+    return attrs;
+}
+
+/* All workers draw it, for all rows, as one process would: where that is the same on all. */
+static const struct attr *attrs_of_draw(struct dense_cutter *c, const struct node *node, int *n)
+{
+    struct attr *attrs = arena_array(&c->to->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
+    memcpy(attrs, node->attrs, (size_t)node->n_attrs * sizeof *attrs);
+    attrs[node->n_attrs] = (struct attr){DRAWS_ALIKE, attr_bool(true)};
+    *n = node->n_attrs + 1;
+    return attrs;
+}
+
+static bool draws_alike(const struct node *node, struct dense_layout output)
+{
+    return node_has(node, OP_RANDOM) && output.form != DENSE_OWN;
+}
+
+static struct node *add(struct dense_cutter *c, const struct node *node, const struct edge *inputs,
+                        struct dense_layout output)
+{
+    bool draws = draws_alike(node, output);
+    struct node_spec spec = {.op = node->op->def->name,
+                             .name = node->name,
+                             .inputs = inputs,
+                             .n_inputs = node->n_inputs,
+                             .attrs = node->attrs,
+                             .n_attrs = node->n_attrs,
+                             .device = draws ? "/device:CPU:0" : node->device,
+                             .file = node->file,
+                             .line = node->line};
+    bool cuts = node_is(node, "Variable") && output.form == DENSE_CUT;
+    if (cuts)
+        spec.attrs = attrs_of_part(c, node, &spec.n_attrs);
+    if (draws)
+        spec.attrs = attrs_of_draw(c, node, &spec.n_attrs);
+    if (output.form != DENSE_CUT && output.form != DENSE_SUM && !draws)
+        return graph_add_trusted(c->to, &spec, node->outputs, node->n_outputs);
+    return graph_add(c->to, &spec, c->err);
+}
+
+static struct edge input_of(struct dense_cutter *c, const struct node *node, int i,
+                            const struct dense_rule *rule)
+{
+    struct edge edge = node->inputs[i];
+    if (!edge_exists(edge) || c->copy[edge.node] < 0)
+        return EDGE_NONE;
+    if (dense_output(c, edge)->is_ref && node_is(graph_node(c->from, edge.node), "Variable") &&
+        layout_equal(rule->inputs[i], dense_layout_of(c, edge)))
+        return (struct edge){c->copy[edge.node], edge.slot};
+    enum dense_form form = dense_layout_of(c, edge).form;
+    if (dense_has(c, node->id, DENSE_INITIAL) && rule->inputs[i].form == DENSE_CUT &&
+        (form == DENSE_OWN || form == DENSE_SAME))
+        return dense_initial(c, graph_node(c->from, node->inputs[0].node), edge);
+    return dense_convert(c, node, edge, rule->inputs[i]);
+}
+
+static int visit(struct dense_cutter *c, const struct node *node)
+{
+    struct edge *inputs = arena_array(&c->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    struct dense_rule rule = {
+        .inputs = arena_array(&c->arena, (size_t)node->n_inputs + 1, sizeof *rule.inputs)};
+    bool open = false;
+    if (dense_rule(c, node, &rule))
+        return c->err->code;
+    for (int i = 0; i < node->n_inputs; i++) {
+        inputs[i] = input_of(c, node, i, &rule);
+        open |= !edge_exists(inputs[i]);
+        if (c->err->code)
+            return c->err->code;
+    }
+    struct node *copy = add(c, node, inputs, rule.output);
+    if (!copy)
+        return c->err->code;
+    for (int i = 0; i < node->n_controls; i++)
+        graph_add_control(c->to, copy, c->copy[node->controls[i]]);
+    c->copy[node->id] = copy->id;
+    c->layouts[node->id] = rule.output;
+    if (open)
+        vec_push(&c->open, node->id);
+    return 0;
+}
+
+/* ---- the graph ---- */
+
+static struct edge named(const struct dense_cutter *c, struct edge edge)
+{
+    return (struct edge){c->copy[edge.node], edge.slot};
+}
+
+static void close_loops(struct dense_cutter *c)
+{
+    for (size_t i = 0; i < c->open.n; i++) {
+        const struct node *node = graph_node(c->from, c->open.items[i]);
+        struct node *copy = graph_node(c->to, c->copy[node->id]);
+        for (int k = 0; k < node->n_inputs; k++)
+            if (!edge_exists(copy->inputs[k]))
+                copy->inputs[k] = named(c, node->inputs[k]);
+    }
+}
+
+static int copy_names(struct dense_cutter *c)
+{
+    for (size_t i = 0; i < c->from->entries.n; i++) {
+        const struct entry *entry = &c->from->entries.items[i];
+        struct edge *edges = arena_array(&c->arena, (size_t)entry->n_edges + 1, sizeof *edges);
+        for (int k = 0; k < entry->n_edges; k++)
+            edges[k] = named(c, entry->edges[k]);
+        graph_add_entry(c->to, entry->name, edges, entry->n_edges);
+    }
+    for (size_t i = 0; i < c->from->aliases.n; i++)
+        if (graph_add_alias(c->to, c->from->aliases.items[i].name,
+                            named(c, c->from->aliases.items[i].edge), c->err))
+            return c->err->code;
+    graph_add_history(c->to, c->from);
+    return graph_check(c->to, c->err);
+}
+
+static int rewrite(struct dense_cutter *c)
+{
+    if (dense_find(c))
+        return c->err->code;
+    for (size_t i = 0; i < c->from->nodes.n; i++)
+        if (visit(c, graph_node(c->from, c->order[i])))
+            return c->err->code;
+    close_loops(c);
+    return copy_names(c);
+}
+
+int dense_graph(const struct graph *from, const struct dense_options *options, struct graph **to,
+                struct error *err)
+{
+    size_t n = from->nodes.n;
+    struct dense_cutter c = {.from = from, .options = options, .rows = EDGE_NONE, .err = err};
+    c.order = arena_array(&c.arena, n + 1, sizeof *c.order);
+    c.facts = arena_array(&c.arena, n + 1, sizeof *c.facts);
+    c.cut = arena_array(&c.arena, n + 1, sizeof *c.cut);
+    c.copy = arena_array(&c.arena, n + 1, sizeof *c.copy);
+    c.layouts = arena_array(&c.arena, n + 1, sizeof *c.layouts);
+    memset(c.cut, -1, n * sizeof *c.cut);
+    memset(c.copy, -1, n * sizeof *c.copy);
+    c.to = graph_new(from->registry);
+    c.b = (struct build){.graph = c.to, .scope = "", .device = "", .err = err};
+    int code = graph_order(from, c.order, err);
+    if (!code)
+        code = rewrite(&c);
+    if (code)
+        graph_free(c.to);
+    *to = code ? NULL : c.to;
+    vec_release(&c.converted);
+    vec_release(&c.open);
+    arena_release(&c.arena);
+    return code;
+}

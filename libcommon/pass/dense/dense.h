@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dense layers cut over workers, the rest of the model by rows of the batch (Krizhevsky, One weird
+ * trick for parallelizing convolutional neural networks, 2014, scheme a). A graph that trains
+ * becomes one that each worker runs, with collectives in it; pass/replicate makes workers of it.
+ *
+ * A dense layer is a product of rows of the batch and a variable that is trained, a matrix. Of the
+ * first layer each worker has columns of the matrix, of those behind it the rows that belong to the
+ * columns of what is before; and so of its bias, and of the slots of optimizers. What a layer is
+ * given, and its errors, go from worker to worker; matrices and their gradients never do.
+ *
+ * A value of the source, which is one process', of all workers' rows, is in each worker
+ *
+ *     own    its rows of it; what no rows depend on is each worker's own, and the mean counts
+ *     same   the value
+ *     all    the value, of all workers' rows
+ *     cut    a part of it along an axis, an even one (collective_part)
+ *     sum    a term: the value is the sum of all workers'
+ *
+ * Each node is given its inputs in forms in which it can compute a form of its result, and what is
+ * in another form is converted, once. An op of which nothing is known is given the whole.
+ *
+ * Before the first layer, and behind the last one, is each worker's own: the loss is of its rows.
+ * What is minimized is the mean of all workers' losses, as by replication.
+ */
+#ifndef TF_PASS_DENSE_H
+#define TF_PASS_DENSE_H
+
+#include "graph/graph.h"
+
+/* *to borrows from `from`. ERR_DATA: there is no dense layer; or naming a node that needs a value
+ * whole, or of its own rows, that cannot be so. `note` is told of each variable that is cut, and
+ * along which axis; NULL: nobody is. */
+struct dense_options {
+    void (*note)(void *context, const char *variable, const char *what);
+    void *context;
+};
+
+int dense_graph(const struct graph *from, const struct dense_options *options, struct graph **to,
+                struct error *err);
+
+#endif

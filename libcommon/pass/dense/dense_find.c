@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which products are dense layers, which variables are cut with them, and along which axis.
+ */
+#include <string.h>
+
+#include "graph/frames.h"
+#include "pass/dense/dense_private.h"
+#include "pass/part/part_private.h"
+
+const struct node *dense_variable(const struct dense_cutter *c, struct edge edge)
+{
+    const struct node *node = graph_node(c->from, edge.node);
+    while (node->op->def->identity.when == SAME_TYPE || node_is(node, "Identity")) {
+        if (node_attr(node, "_gradient"))
+            return NULL;
+        node = graph_node(c->from, node->inputs[0].node);
+    }
+    return node_is(node, "Variable") ? node : NULL;
+}
+
+/* ---- what depends on what ---- */
+
+/* A fact of the nodes that depend on one that has it. */
+static void spread_down(struct dense_cutter *c, unsigned fact, unsigned beginning, unsigned unless)
+{
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        for (int k = 0; k < node->n_inputs; k++)
+            if (edge_exists(node->inputs[k]) && !dense_has(c, node->id, unless) &&
+                dense_has(c, node->inputs[k].node, fact | beginning))
+                c->facts[node->id] |= fact;
+    }
+}
+
+/* And of those that it depends on. */
+static void spread_up(struct dense_cutter *c, unsigned fact, unsigned beginning)
+{
+    for (size_t i = c->from->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        for (int k = 0; k < node->n_inputs; k++)
+            if (dense_has(c, node->id, fact | beginning))
+                c->facts[node->inputs[k].node] |= fact;
+    }
+}
+
+static void find_gradients(struct dense_cutter *c)
+{
+    const struct entry *init = graph_entry(c->from, "init");
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, (int)i);
+        c->facts[i] |= node_attr(node, "_loss") ? DENSE_GRADIENT : 0;
+    }
+    for (int i = 0; init && i < init->n_edges; i++)
+        if (node_has(graph_node(c->from, init->edges[i].node), OP_OVERWRITES))
+            c->facts[init->edges[i].node] |= DENSE_INITIAL;
+    spread_down(c, DENSE_GRADIENT, 0, 0);
+}
+
+/* Whether minimize() has handed over a gradient of all of it. */
+static bool is_trained(const struct dense_cutter *c, const struct node *variable)
+{
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct attr_value *mark = node_attr(graph_node(c->from, (int)i), "_gradient");
+        if (mark && !strcmp(mark->s, variable->name))
+            return !node_attr(graph_node(c->from, (int)i), "_gradient_role");
+    }
+    return false;
+}
+
+/* ---- layers ---- */
+
+static bool is_layer(struct dense_cutter *c, const struct frames *frames, const struct node *node)
+{
+    struct op_product product;
+    if (!node->op->def->product || dense_has(c, node->id, DENSE_GRADIENT) ||
+        frames->frame[node->id] != FRAME_ROOT || frames->condition[node->id] != CONDITION_NONE)
+        return false;
+    node->op->def->product(node, &product);
+    const struct node *variable = dense_variable(c, node->inputs[1]);
+    return variable && product.summed[0] == 1 && dense_is_rows(c, node->inputs[0]) &&
+           dense_output(c, node->inputs[0])->shape.rank == 2 &&
+           shape_is_known(&variable->outputs[0].shape) && is_trained(c, variable);
+}
+
+/* A matrix with two layers, as of a recurrent network, stays whole. */
+static void count_layers(struct dense_cutter *c, const struct frames *frames, int *n)
+{
+    for (size_t i = 0; i < c->from->nodes.n; i++)
+        if (is_layer(c, frames, graph_node(c->from, (int)i)))
+            n[dense_variable(c, graph_node(c->from, (int)i)->inputs[1])->id]++;
+}
+
+static int find_layers(struct dense_cutter *c)
+{
+    struct frames *frames;
+    bool found = false;
+    int *n = arena_array(&c->arena, c->from->nodes.n + 1, sizeof *n);
+    if (frames_new(c->from, &frames, c->err))
+        return c->err->code;
+    count_layers(c, frames, n);
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, (int)i);
+        if (!is_layer(c, frames, node) || n[dense_variable(c, node->inputs[1])->id] != 1)
+            continue;
+        c->facts[node->id] |= DENSE_LAYER;
+        found = true;
+    }
+    frames_free(frames);
+    spread_down(c, DENSE_BEHIND, DENSE_LAYER, DENSE_GRADIENT);
+    spread_up(c, DENSE_BEFORE, DENSE_LAYER);
+    return found ? 0
+                 : error_set(c->err, ERR_DATA,
+                             "there is no dense layer: no product of rows of the batch, whose "
+                             "first dimension is open (-1), and a matrix that is trained");
+}
+
+static void cut_variable(struct dense_cutter *c, const struct node *variable, int axis)
+{
+    c->cut[variable->id] = axis;
+    if (c->options->note)
+        c->options->note(c->options->context, variable->name,
+                         axis ? "each worker has columns" : "each worker has rows");
+}
+
+/* Columns of the first, of those behind it the rows that belong to the columns before. */
+static void cut_layers(struct dense_cutter *c)
+{
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        struct op_product product;
+        if (!dense_has(c, node->id, DENSE_LAYER))
+            continue;
+        node->op->def->product(node, &product);
+        bool behind = dense_has(c, node->inputs[0].node, DENSE_BEHIND | DENSE_LAYER);
+        cut_variable(c, dense_variable(c, node->inputs[1]),
+                     behind ? product.summed[1] : 1 - product.summed[1]);
+    }
+}
+
+/* ---- what goes with them ---- */
+
+/* Between layers, and element by element along the last axis: it is cut as what is there. */
+static bool is_between(const struct dense_cutter *c, const struct node *node,
+                       const struct node *variable)
+{
+    bool alike = node_rows(node) == ROWS_ALIKE || node->op->def->channels == CHANNELS_ADD;
+    const struct shape *shape = node->n_outputs ? &node->outputs[0].shape : NULL;
+    return alike && dense_has(c, node->id, DENSE_BEFORE) && dense_has(c, node->id, DENSE_BEHIND) &&
+           shape->rank == 2 && shape->dims[0] == SHAPE_UNKNOWN &&
+           shape->dims[1] == variable->outputs[0].shape.dims[0];
+}
+
+static bool takes_value(const struct dense_cutter *c, const struct node *node, int input)
+{
+    return !part_takes_ref(node, input) && !dense_has(c, node->id, DENSE_GRADIENT) &&
+           !dense_variable(c, (struct edge){node->id, 0});
+}
+
+/* A vector all of whose readers are between layers. */
+static bool is_vector_between(const struct dense_cutter *c, const struct node *variable)
+{
+    int n = 0;
+    if (!node_is(variable, "Variable") || variable->outputs[0].shape.rank != 1 ||
+        !is_trained(c, variable))
+        return false;
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, (int)i);
+        for (int k = 0; k < node->n_inputs; k++) {
+            if (dense_variable(c, node->inputs[k]) != variable || !takes_value(c, node, k))
+                continue;
+            if (!is_between(c, node, variable))
+                return false;
+            n++;
+        }
+    }
+    return n > 0;
+}
+
+static void cut_like(struct dense_cutter *c, const struct node *slot, const struct node *variable)
+{
+    if (slot && variable && slot != variable && node_is(slot, "Variable") &&
+        node_is(variable, "Variable") && c->cut[variable->id] >= 0 && c->cut[slot->id] < 0 &&
+        shape_equal(&slot->outputs[0].shape, &variable->outputs[0].shape))
+        c->cut[slot->id] = c->cut[variable->id];
+}
+
+static const struct node *leader_of(const struct dense_cutter *c, const struct node *node)
+{
+    const struct attr_value *groups = node_attr(node, "_class");
+    return groups && groups->n && !strncmp(groups->strings[0], "loc:@", 5)
+               ? graph_find(c->from, groups->strings[0] + 5)
+               : NULL;
+}
+
+/* Slots of optimizers, which are updated with the variable, or are in its group. */
+static void cut_slots(struct dense_cutter *c)
+{
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, (int)i);
+        if (node_is(node, "Variable"))
+            cut_like(c, node, leader_of(c, node));
+        for (int k = 1; k < node->n_inputs && node_rows(node) == ROWS_UPDATE; k++)
+            if (part_takes_ref(node, k))
+                cut_like(c, graph_node(c->from, node->inputs[k].node),
+                         graph_node(c->from, node->inputs[0].node));
+    }
+}
+
+/* From the gradients of what is cut back to where they begin. */
+static void find_back(struct dense_cutter *c)
+{
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct attr_value *mark = node_attr(graph_node(c->from, (int)i), "_gradient");
+        const struct node *variable = mark ? graph_find(c->from, mark->s) : NULL;
+        if (variable && c->cut[variable->id] >= 0)
+            c->facts[i] |= DENSE_BACK;
+    }
+    spread_up(c, DENSE_BACK, 0);
+}
+
+int dense_find(struct dense_cutter *c)
+{
+    find_gradients(c);
+    if (find_layers(c))
+        return c->err->code;
+    cut_layers(c);
+    for (size_t i = 0; i < c->from->nodes.n; i++)
+        if (is_vector_between(c, graph_node(c->from, (int)i)))
+            cut_variable(c, graph_node(c->from, (int)i), 0);
+    cut_slots(c);
+    find_back(c);
+    return 0;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files that cut dense layers share. Private to libcommon/pass/dense.
+ */
+#ifndef TF_PASS_DENSE_PRIVATE_H
+#define TF_PASS_DENSE_PRIVATE_H
+
+#include "base/vec.h"
+#include "graph/build.h"
+#include "graph/worker_attr.h"
+#include "pass/dense/dense.h"
+
+enum dense_form { DENSE_OWN, DENSE_SAME, DENSE_ALL, DENSE_CUT, DENSE_SUM };
+
+struct dense_layout {
+    enum dense_form form;
+    int axis; /* of DENSE_CUT */
+};
+
+enum dense_fact {
+    DENSE_GRADIENT = 1 << 0, /* depends on where back-propagation begins */
+    DENSE_BEHIND = 1 << 1,   /* depends on a layer's product */
+    DENSE_BEFORE = 1 << 2,   /* a layer's product depends on it */
+    DENSE_BACK = 1 << 3,     /* a gradient of a variable that is cut depends on it */
+    DENSE_LAYER = 1 << 4,    /* a layer's product */
+    DENSE_INITIAL = 1 << 5,  /* gives a variable its initial value */
+};
+
+/* A value of the source in a form that is not its node's. */
+struct converted {
+    struct edge edge, result;
+    struct dense_layout layout;
+};
+
+struct dense_cutter {
+    const struct graph *from;
+    struct graph *to;
+    const struct dense_options *options;
+    int *order;
+    unsigned *facts;              /* by node */
+    int *cut;                     /* by variable: the axis along which it is cut; -1: it is whole */
+    struct dense_layout *layouts; /* by node, of all outputs */
+    int *copy;                    /* by node: that of `to` */
+    VEC(struct converted) converted;
+    VEC(int) open;    /* nodes whose copies have inputs to be closed */
+    struct edge rows; /* of the source: the first value whose rows were brought together */
+    struct build b;
+    struct arena arena;
+    struct error *err;
+};
+
+static inline bool dense_has(const struct dense_cutter *c, int node, unsigned facts)
+{
+    return (c->facts[node] & facts) != 0;
+}
+
+static inline const struct node_output *dense_output(const struct dense_cutter *c, struct edge edge)
+{
+    return &graph_node(c->from, edge.node)->outputs[edge.slot];
+}
+
+/* Whether it has a row for each of the batch: its first dimension is open. */
+static inline bool dense_is_rows(const struct dense_cutter *c, struct edge edge)
+{
+    const struct shape *shape = &dense_output(c, edge)->shape;
+    return shape->rank > 0 && shape->dims[0] == SHAPE_UNKNOWN;
+}
+
+static inline struct dense_layout dense_layout_of(const struct dense_cutter *c, struct edge edge)
+{
+    return c->layouts[edge.node];
+}
+
+static inline bool layout_equal(struct dense_layout a, struct dense_layout b)
+{
+    return a.form == b.form && (a.form != DENSE_CUT || a.axis == b.axis);
+}
+
+/* dense_find.c: layers, what is cut with them, facts. */
+int dense_find(struct dense_cutter *c);
+/* The variable whose value an edge is, or is a cast of; NULL: it is none. */
+const struct node *dense_variable(const struct dense_cutter *c, struct edge edge);
+
+/* dense_convert.c: what the edge is in `to`, in that form; an edge without a node once something
+ * has failed. Of DENSE_OWN the value of this worker's rows; what has none is DENSE_SAME then. What
+ * is cut alone becomes DENSE_SUM. */
+struct edge dense_convert(struct dense_cutter *c, const struct node *reader, struct edge edge,
+                          struct dense_layout layout);
+/* A part of a value, which is not the same in all workers, for the variable's initial value. */
+struct edge dense_initial(struct dense_cutter *c, const struct node *variable, struct edge edge);
+int dense_refuse(struct dense_cutter *c, const struct node *node, const char *why);
+
+/* The forms in which a node gets its inputs, and that of its outputs. */
+struct dense_rule {
+    struct dense_layout *inputs;
+    struct dense_layout output;
+};
+
+/* dense_rule.c */
+int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rule *rule);
+/* Whether a value is the workers' together, between layers or between their gradients. */
+bool dense_is_inner(const struct dense_cutter *c, const struct node *node);
+/* Of what is whole: whether it has rows decides. */
+struct dense_layout dense_whole(const struct dense_cutter *c, struct edge edge);
+
+/* dense_op.c: rules of kinds of ops. False: it is none of them, or the rule has no form for it. */
+bool dense_rule_product(const struct dense_cutter *c, const struct node *node,
+                        struct dense_rule *rule);
+bool dense_rule_alike(const struct dense_cutter *c, const struct node *node,
+                      struct dense_rule *rule);
+bool dense_rule_sums(const struct dense_cutter *c, const struct node *node,
+                     struct dense_rule *rule);
+bool dense_rule_shape(const struct dense_cutter *c, const struct node *node,
+                      struct dense_rule *rule);
+
+#endif

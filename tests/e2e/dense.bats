@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Workers that have a part each of the dense layers, beside one process with all their batches.
+# shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    export OMP_NUM_THREADS=1
+    job=$BATS_TEST_TMPDIR/job
+}
+
+teardown() {
+    kill_job "$BATS_TEST_TMPDIR/job"
+}
+
+graph() { # OPTION...: net.tfg
+    tf-graph "$@" "$root/tests/e2e/dense.lua" | tf-opt >net.tfg
+}
+
+# parts N: net.tfg for N workers, in parts.tfg and c
+parts() {
+    local i
+    for ((i = 0; i < $1; i++)); do echo "task worker:$i unix:w$i"; done >c
+    tf-replicate --mode "allreduce,dense=${scheme:-a}" net.tfg | tf-place -c c | tf-part >parts.tfg
+}
+
+# feeds N ROWS STEPS: fK.rec, each worker's ROWS, and f.rec, in each step those of all by rank
+feeds() {
+    zcat "$root/examples/data/digits.csv.gz" | sed -n "1,$(($1 * $2 * $3))p" >f.csv
+    awk -v n="$1" -v rows="$2" '{ k = int((NR - 1) / rows) % n; print >"f" k ".csv" }' f.csv
+    tf-data csv f.csv x=1-64 y=65:int32 --batch "$(($1 * $2))" >f.rec
+    for ((i = 0; i < $1; i++)); do
+        tf-data csv "f$i.csv" x=1-64 y=65:int32 --batch "$2" >"f$i.rec"
+    done
+}
+
+one() { # OPTION...: one process; its losses are in one.txt
+    tf-place net.tfg | tf-exec --run train --fetch loss --feed f.rec "$@" |
+        tf-show --json | jq .loss >one.txt
+}
+
+# workers N OPTION...: all good; the mean of their losses is in many.txt. The first saves many.ckpt.
+workers() {
+    local n=$1 i pids=() save=(--save many.ckpt)
+    shift
+    rm -f w*.txt
+    for ((i = 0; i < n; i++)); do
+        TF_CLUSTER=c timeout 100 tf-exec --task "worker:$i" -g parts.tfg --run train \
+            --fetch loss --feed "f$i.rec" "${save[@]}" "$@" >"w$i.rec" 2>"w$i.err" 3>&- &
+        pids+=($!)
+        save=()
+    done
+    for ((i = 0; i < n; i++)); do
+        wait "${pids[i]}" || { cat "w$i.err"; return 1; }
+        tf-show --json "w$i.rec" | jq .loss >"w$i.txt"
+    done
+    paste w*.txt | awk '{ s = 0; for (i = 1; i <= NF; i++) s += $i; printf "%.15g\n", s / NF }' \
+        >many.txt
+}
+
+# alike STEPS: losses and checkpoints, to the rounding of float64
+alike() {
+    paste one.txt many.txt | awk -v n="$1" '
+        { d = $1 - $2; if (d > 1e-12 || d < -1e-12) { print NR ": " d; bad = 1 } }
+        END { exit bad || NR != n }'
+    tf-ckpt diff one.ckpt many.ckpt >differences || [ $? -eq 1 ]
+    awk '$2 > 1e-12 { print; bad = 1 } END { exit bad }' differences
+}
+
+@test "2, 3 and 4 workers train as one process with the joined batch, by each optimizer" {
+    while read -r n optimizer; do
+        graph -D "optimizer=$optimizer"
+        parts "$n"
+        feeds "$n" 5 10
+        one --save one.ckpt
+        workers "$n"
+        alike 10
+    done <<<"2 sgd
+2 momentum
+3 adagrad
+3 rmsprop
+4 adam"
+}
+
+@test "with dropout between the layers, weight decay and a bound of the global norm as well" {
+    for n in 2 3; do
+        graph -D optimizer=adam -D dropout=true -D decay=0.001 -D clip=0.5
+        parts "$n"
+        feeds "$n" 4 10
+        one --save one.ckpt
+        workers "$n"
+        alike 10
+    done
+}
+
+@test "no matrix of a dense layer crosses, nor its gradient; --explain says so" {
+    graph
+    parts 3
+    run --separate-stderr tf-replicate --mode allreduce,dense=a --workers 3 --explain net.tfg \
+        -o o.tfg
+    [ "$status" -eq 0 ]
+    [ "$(grep -c nothing <<<"$stderr")" -eq 5 ] # W and b of one and two, W of three
+    printf '%s\n' "$stderr" | finds -E '^three/W .* 0 .*nothing'
+    printf '%s\n' "$stderr" | finds -E '^conv/W .*gradient'
+    # all that workers exchange has rows of the batch, or is of the convolution or the last bias
+    tf-show --text o.tfg | grep -E '= (AllReduce|Collective)[A-Za-z]*\(' |
+        grep -v CollectiveSlice | cut -d' ' -f1 >exchanges
+    grep -v -E '^dense/(Reshape|two/MatMul|three/MatMul|gradients/)' exchanges | sort >others
+    [ "$(xargs <others)" = "allreduce/gradients allreduce/initial" ]
+    tf-show --text o.tfg | sed -n 's/^allreduce.gradients = AllReduce(\([^)]*\)).*/\1/p' >last
+    [ "$(tr -d , <last | tr ' ' '\n' | grep -v "\^" | sort | xargs)" = \
+        "conv/W/gradient conv/b/gradient three/b/gradient" ]
+}
+
+@test "batches of several sizes: a mean of the workers' means, as without dense" {
+    graph
+    feeds 2 6 8
+    tf-data csv f1.csv x=1-64 y=65:int32 --batch 4 >f1.rec
+    parts 2
+    workers 2 --steps 8
+    cp many.txt dense.txt
+    mv many.ckpt one.ckpt
+    tf-replicate --mode allreduce net.tfg | tf-place -c c | tf-part >parts.tfg
+    workers 2 --steps 8
+    cp dense.txt one.txt
+    alike 8
+}
+
+@test "checkpoints are of whole variables: to one process, to others, from it, to the same bits" {
+    graph -D optimizer=momentum
+    feeds 3 4 6
+    parts 3
+    workers 3
+    mv many.ckpt first.ckpt
+    tf-show first.ckpt | finds -F 'one/W/momentum  float64[256,11]'
+    one --restore first.ckpt --save one.ckpt
+    workers 3 --restore first.ckpt
+    alike 6
+    cp many.ckpt again.ckpt
+    workers 3 --restore first.ckpt
+    tf-ckpt diff many.ckpt again.ckpt
+    parts 2
+    feeds 2 6 6
+    workers 2 --restore first.ckpt
+    alike 6
+}
+
+@test "a worker is killed: all go back to the newest checkpoint, and on to the same bits" {
+    cp -r "$root/examples/." .
+    graph -D optimizer=adam
+    line=(timeout -k 5 100 tf-run --workers 2 --mode "allreduce,dense=a" --fetch loss net.tfg)
+    feed=(--rows 1-1408 --shuffle --batch 32 --epochs 20)
+    "${line[@]}" --save whole/ -- ./feed "${feed[@]}" 3>&-
+    "${line[@]}" --save ck/ --save-every 20 --job "$job" \
+        -- "$root/tests/lib/halfway" go ./feed "${feed[@]}" 2>err 3>&- &
+    has_saved() { tf-ckpt list --json ck 2>/dev/null | finds step; }
+    soon 30 has_saved
+    kill -9 "$(cat "$job/worker-1.pid")"
+    has_restarted() { grep '(restart 1 of 5)' err; }
+    soon 30 has_restarted
+    touch go
+    wait $!
+    tf-ckpt diff --all whole ck
+}
+
+@test "a worker that leaves takes its part with it: the others say so, and end" {
+    graph
+    feeds 2 4 8
+    parts 2
+    sed -n 1,8p f1.csv >short.csv
+    tf-data csv short.csv x=1-64 y=65:int32 --batch 4 >f1.rec
+    run workers 2
+    [ "$status" -ne 0 ]
+    finds -E '1 of 2 workers have left, with their parts|others go on, and need its part' w0.err
+}
+
+@test "what cannot be cut is refused in one line" {
+    cat >no.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 8}}
+w = variable{name = "w", shape = {8}, init = 0.5}
+entry.train = minimize(Mean(Square(x * w), {0, 1}), optim.sgd{rate = 0.1})
+LUA
+    tf-graph no.lua >no.tfg
+    run tf-replicate -o o.tfg --mode allreduce,dense=a no.tfg
+    [ "$status" -eq 65 ]
+    [[ $output == *"no.tfg: there is no dense layer"* ]]
+    cat >cond.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 8}}
+training = Placeholder{dtype = bool, shape = {}}
+h = nn.dense(x, 6)
+h = nn.dropout(h, 0.5, {training = training})
+entry.train = minimize(Mean(Square(nn.dense(h, 1)), {0, 1}), optim.sgd{rate = 0.1})
+LUA
+    tf-graph cond.lua >cond.tfg
+    run tf-replicate -o o.tfg --mode allreduce,dense=a cond.tfg
+    [ "$status" -eq 65 ]
+    [[ $output == *"control flow between dense layers"* ]]
+    run tf-replicate -o o.tfg --mode allreduce,dense=d no.tfg
+    [ "$status" -eq 64 ]
+    [[ $output == *"not 'dense=d'"* ]]
+}

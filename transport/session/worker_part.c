@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Variables of which each worker has a part along an axis (graph/worker_attr.h). Checkpoints have
+ * them whole, so that one process, or another number of workers, can go on from them: before one is
+ * made all give their parts to the worker that writes it, whose variable is the whole until it is
+ * made. What is restored is whole in every worker, which then keeps its part.
+ */
+#include <string.h>
+
+#include "exec/step/collective.h"
+#include "graph/worker_attr.h"
+#include "transport/collective/collective.h"
+#include "transport/session/worker_private.h"
+
+bool worker_has_part(const struct worker *worker, const struct node *node)
+{
+    return node_is(node, "Variable") && node_attr(node, WORKER_PART_SHAPE) &&
+           worker_task_of(worker, node) < 0;
+}
+
+void worker_find_parts(struct worker *worker)
+{
+    const struct graph *graph = worker->options.graph;
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (worker_has_part(worker, graph_node(graph, (int)i)))
+            vec_push(&worker->parts, graph_node(graph, (int)i));
+}
+
+static const struct shape *whole_shape(const struct node *node)
+{
+    return node_attr(node, WORKER_PART_SHAPE)->shape;
+}
+
+/* ---- bytes ---- */
+
+/* A part of a tensor: of each of so many blocks some bytes. */
+struct part_bytes {
+    size_t blocks, block, first, count;
+};
+
+static struct part_bytes bytes_of(const struct node *node, int64_t k, int64_t n)
+{
+    const struct shape *shape = whole_shape(node);
+    int axis = (int)node_int(node, WORKER_PART_AXIS);
+    struct row_range part = collective_part(shape->dims[axis], n, k);
+    size_t blocks = 1, item = dtype_bytes(node->outputs[0].type);
+    for (int i = 0; i < shape->rank; i++) {
+        blocks *= i < axis ? (size_t)shape->dims[i] : 1;
+        item *= i > axis ? (size_t)shape->dims[i] : 1;
+    }
+    return (struct part_bytes){blocks, item * (size_t)shape->dims[axis], item * (size_t)part.first,
+                               item * (size_t)part.count};
+}
+
+static void copy_out(const struct part_bytes *part, char *to, const char *whole)
+{
+    for (size_t i = 0; part->count && i < part->blocks; i++)
+        memcpy(to + i * part->count, whole + i * part->block + part->first, part->count);
+}
+
+static void copy_in(const struct part_bytes *part, char *whole, const char *from)
+{
+    for (size_t i = 0; part->count && i < part->blocks; i++)
+        memcpy(whole + i * part->block + part->first, from + i * part->count, part->count);
+}
+
+/* ---- values ---- */
+
+/* A value of another shape than the variable has. */
+static int put(struct worker *worker, struct saved_variable *saved, struct error *err)
+{
+    const struct variable like = variable_of_node(saved->node, NULL);
+    struct variable *variable =
+        variable_store_find(worker_variables(worker), like.container, like.name);
+    if (variable) {
+        variable_lock_wait(variable, true);
+        variable_clear(variable);
+        variable_unlock(variable, true);
+    }
+    return worker_put(worker, saved, err);
+}
+
+static int put_part(struct worker *worker, struct saved_variable *whole, struct error *err)
+{
+    const struct collective *collective = worker->collective;
+    const struct node *node = whole->node;
+    struct part_bytes part = bytes_of(node, collective->rank, collective->size);
+    struct saved_variable own = {.node = node, .updates = whole->updates};
+    struct shape shape = *whole_shape(node);
+    int axis = (int)node_int(node, WORKER_PART_AXIS);
+    shape.dims[axis] = collective_part(shape.dims[axis], collective->size, collective->rank).count;
+    int code = tensor_alloc(&own.value, node->outputs[0].type, &shape, err);
+    if (!code) {
+        copy_out(&part, own.value.data, whole->value.data);
+        code = put(worker, &own, err);
+    }
+    tensor_release(&own.value);
+    return code;
+}
+
+int worker_cut_parts(struct worker *worker, struct error *err)
+{
+    int code = 0;
+    for (size_t i = 0; !code && worker->collective && i < worker->parts.n; i++) {
+        struct saved_variable saved = {.node = worker->parts.items[i]};
+        code = worker_take(worker, &saved, err);
+        if (!code && saved.value.type != DTYPE_INVALID &&
+            shape_equal(&saved.value.shape, whole_shape(saved.node)))
+            code = put_part(worker, &saved, err);
+        tensor_release(&saved.value);
+    }
+    return code;
+}
+
+/* Of all workers' parts, one after the other. */
+static int put_whole(struct worker *worker, const struct node *node, int64_t updates,
+                     const struct tensor *parts, struct error *err)
+{
+    struct saved_variable whole = {.node = node, .updates = updates};
+    const char *from = parts->data;
+    int64_t n = worker->collective->size;
+    if (tensor_count(parts) != shape_count(whole_shape(node)))
+        return error_set(err, ERR_UNAVAILABLE, "%s: a worker that had a part of it has left",
+                         node_text(node));
+    int code = tensor_alloc(&whole.value, node->outputs[0].type, whole_shape(node), err);
+    for (int64_t k = 0; !code && k < n; k++) {
+        struct part_bytes part = bytes_of(node, k, n);
+        copy_in(&part, whole.value.data, from);
+        from += part.blocks * part.count;
+    }
+    if (!code)
+        code = put(worker, &whole, err);
+    tensor_release(&whole.value);
+    return code;
+}
+
+static int join(struct worker *worker, const struct node *node, const struct collective_key *key,
+                int root, struct error *err)
+{
+    enum collective_kind kind = COLLECTIVE_ROWS;
+    struct saved_variable saved = {.node = node};
+    struct tensor own, all = TENSOR_INIT;
+    int code = worker_take(worker, &saved, err);
+    if (!code && saved.value.type == DTYPE_INVALID)
+        code = error_set(err, ERR_DATA, "%s has no value", node_text(node));
+    if (!code) {
+        own = saved.value;
+        own.shape = shape_vector(tensor_count(&saved.value));
+        const struct collective_call call = {
+            .key = *key, .values = &own, .kinds = &kind, .n = 1, .has_root = true, .root = root};
+        code = collective_links_run(worker->collective, &call, &all, err);
+    }
+    if (!code && worker_writes(worker))
+        code = put_whole(worker, node, saved.updates, &all, err);
+    tensor_release(&all);
+    tensor_release(&saved.value);
+    return code;
+}
+
+int worker_join_parts(struct worker *worker, int64_t step, int root, struct error *err)
+{
+    int code = 0;
+    for (size_t i = 0; !code && i < worker->parts.n; i++) {
+        const struct collective_key key = {"=part", step, i};
+        code = join(worker, worker->parts.items[i], &key, root, err);
+    }
+    return code;
+}

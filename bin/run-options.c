@@ -122,8 +122,8 @@ static void print_mode_help(void)
     str_printf(&text, "\n  %-23s  %s\n  %-23s  %s", "downpour,fetch=N,push=M",
                "async, with a fetch every N steps and a push every M", "allreduce",
                "the workers sum among themselves, without shards");
-    str_printf(&text, "\n  %-23s  %s", "allreduce,factors=auto",
-               "so, or send factors of gradients where that is less");
+    str_printf(&text, "\n  %-23s  %s", "MODE,factors=auto",
+               "any of these, or factors of gradients are sent where that is less");
     BUG_ON(text.n >= sizeof mode_help);
     memcpy(mode_help, text.data, text.n + 1);
     str_release(&text);

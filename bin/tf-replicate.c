@@ -68,6 +68,9 @@ static const struct option_table table = {
         "    ssp,bound=S      as async, but nobody is more than S steps ahead of the slowest\n"
         "    downpour,fetch=N,push=M    as async; variables are fetched every N steps, and the sum "
         "of M gradients is pushed; rate=X: what the worker itself steps by in between\n"
+        "    sync,factors=auto    also with the others above: of a matrix the two factors of its "
+        "gradient are pushed, the rows of a batch each, where that takes less time, and the shard "
+        "multiplies them; factors=all: wherever it can be\n"
         "    allreduce        the workers sum gradients among themselves; there are no shards\n"
         "    allreduce,factors=auto    as allreduce, but of a matrix workers send the two factors "
         "of its gradient, the rows of a batch each, where that takes less time; factors=all: "
@@ -190,8 +193,9 @@ static int read_options(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE, "--accumulate does what push=M of downpour does");
     if (assume < 0)
         return error_set(err, ERR_USAGE, "--assume is the size of a dimension");
-    if (explain && options->mode != REPLICATE_ALLREDUCE)
-        return error_set(err, ERR_USAGE, "--explain compares what --mode allreduce can send");
+    if (explain && in_graph)
+        return error_set(err, ERR_USAGE,
+                         "--explain compares what workers can send, and --in-graph has none");
     if (read_towers(options, err) || read_pipeline(options, err))
         return err->code;
     options->accumulate = (int)accumulate;

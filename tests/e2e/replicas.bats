@@ -76,6 +76,14 @@ train() { # MODE KILLS
     grep -q 'joined again' w1.err
 }
 
+@test "kill -9 of a worker that pushes factors: the same bits" {
+    train sync,factors=all 0
+    tf-show w0.rec >undisturbed
+    train sync,factors=all 1
+    tf-show w0.rec | cmp undisturbed
+    grep -q 'joined again' w1.err
+}
+
 @test "kill -9 of a worker: asynchronous training goes on, and ends" {
     train async 2
     [ "$(tf-show w0.rec | wc -l)" = 460 ]

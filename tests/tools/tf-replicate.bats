@@ -174,7 +174,8 @@ refused() { # CODE MESSAGE COMMAND...
         "tf-replicate --mode allreduce --compress bf16 m.tfg"
     refused 64 "tf-replicate: --mode 'sinc' is $modes" "tf-replicate --mode sinc m.tfg"
     refused 64 "tf-replicate: --mode 'ssp' is $modes" "tf-replicate --mode ssp m.tfg"
-    refused 64 "tf-replicate: --mode downpour takes fetch=N, push=N and rate=X, not 'pull=3'" \
+    why="takes fetch=N, push=N, rate=X, factors=auto and factors=all, not 'pull=3'"
+    refused 64 "tf-replicate: --mode downpour $why" \
         "tf-replicate --mode downpour,pull=3 m.tfg"
     refused 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
         "tf-replicate --compress int8 m.tfg"
@@ -195,12 +196,16 @@ refused() { # CODE MESSAGE COMMAND...
             "tf-replicate --mode allreduce,$code m.tfg"
     done
     why="depends on the number of workers: give -c or --workers"
-    refused 64 "tf-replicate: m.tfg: factors=auto $why" \
-        "TF_CLUSTER= tf-replicate --mode allreduce,factors=auto m.tfg"
+    for mode in allreduce sync downpour; do
+        refused 64 "tf-replicate: m.tfg: factors=auto $why" \
+            "TF_CLUSTER= tf-replicate --mode $mode,factors=auto m.tfg"
+    done
+    refused 64 "tf-replicate: --mode 'sync,factors=most' is $modes" \
+        "tf-replicate --mode sync,factors=most m.tfg"
     refused 64 "tf-replicate: --explain $why" \
         "TF_CLUSTER= tf-replicate --mode allreduce --explain m.tfg"
-    refused 64 "tf-replicate: --explain compares what --mode allreduce can send" \
-        "tf-replicate --explain m.tfg"
+    why="compares what workers can send, and --in-graph has none"
+    refused 64 "tf-replicate: --explain $why" "tf-replicate --in-graph 2 --explain m.tfg"
     why="no entry trains: there is no gradient that minimize() has handed over"
     refused 65 "tf-replicate: stdin: $why" \
         "echo 'x = Placeholder{dtype = float32}; entry.run = x + 1' | tf-graph - | tf-replicate"
@@ -287,6 +292,32 @@ END
     [ "$(cat n)" -eq 7 ]
     explained --mode allreduce,factors=all --workers 2 | grep '^v 400 832 - factors$'
     explained --mode allreduce --workers 2 | grep '^w 20000 2400 - gradient$'
+}
+
+@test "a worker pushes K (M+N) or M N, by what takes less time; rows of a table as they are" {
+    wide
+    explained --mode sync,factors=auto --workers 3 >two
+    diff - two <<'END'
+t 20000 2400 - factors
+table 16 - - gradient:
+table 1600 - - gradient:
+v 400 832 - gradient
+w 20000 2400 - factors
+END
+    tf-show --text wide.out >wide.txt
+    grep -q '^t/push = AggregatorPush(x, ' wide.txt
+    grep -q '^w/gradient/product = MatMul(w/take, w/take:1) {.*"loc:@w".*@?/job:ps ' wide.txt
+    explained --mode async,factors=all --workers 3 | grep '^v 400 832 - factors$'
+    explained --mode ssp,bound=2 --workers 3 | grep '^w 20000 2400 - gradient$'
+    # as they cross; and the rows of all steps against one gradient
+    explained --mode sync,factors=auto --workers 3 --compress bf16 | grep '^w 10000 1200 - factors$'
+    sed -i '/^id = /d; /^rows = /d; s/x + rows/x/' wide.lua
+    tf-graph wide.lua | tf-opt >wide.tfg
+    explained --mode sync,factors=auto --workers 3 --accumulate 8 | grep '^w 2500 2400 - gradient$'
+    explained --mode sync,factors=auto --workers 3 --accumulate 7 | grep '^w 2857 2400 - '
+    # what a shard multiplies it does for all
+    echo 'op MatMul 1e5' >costs
+    explained --mode sync,factors=auto --workers 3 --costs costs | grep '^w 20000 2400 - gradient$'
 }
 
 @test "what is less depends on workers and links, and on what multiplying takes" {

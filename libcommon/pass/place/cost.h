@@ -62,4 +62,8 @@ struct cost_way cost_way(const struct device_name *from, const struct device_nam
  * them sends to all others together. */
 struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster);
 
+/* The way of pushes: each of the tasks 0 to n - 1 of the job `worker` sends all shards together
+ * those bytes, evenly, all at once. It is also the way back, of what workers read. */
+struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster);
+
 #endif

@@ -68,3 +68,43 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
     slowest.per_byte /= n > 1 ? n - 1 : 1;
     return slowest;
 }
+
+/* ---- pushes ---- */
+
+/* Of pairs of a worker and a shard on different hosts, those whose worker, and whose shard, is on
+ * the host: the larger number, as an adapter sends and gets at the same time. */
+static double crossing_pairs(int n, int shards, const struct cluster *cluster, int host)
+{
+    double out = 0, in = 0;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < shards; k++) {
+            const struct cluster_task *worker = cluster_find(cluster, "worker", i);
+            const struct cluster_task *shard = cluster_find(cluster, SHARD_JOB, k);
+            if (!worker || !shard || worker->host == shard->host)
+                continue;
+            out += worker->host == host;
+            in += shard->host == host;
+        }
+    return fmax(out, in);
+}
+
+struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
+{
+    struct cost_way slowest = {0};
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < shards; k++) {
+            const struct device_name from = {.job = "worker", .task = i, .type = "CPU"};
+            const struct device_name to = {.job = SHARD_JOB, .task = k, .type = "CPU"};
+            struct cost_way way = cost_way(&from, &to, cluster);
+            slowest.latency = fmax(slowest.latency, way.latency);
+            slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
+        }
+    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
+        double bandwidth = cluster->hosts.items[i].bandwidth;
+        if (bandwidth > 0)
+            slowest.per_byte =
+                fmax(slowest.per_byte, NS * crossing_pairs(n, shards, cluster, i) / bandwidth);
+    }
+    slowest.per_byte /= shards;
+    return slowest;
+}

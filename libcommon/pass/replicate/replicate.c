@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pass/replicate/replicate.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -35,24 +36,6 @@ static bool read_number(const char *text, size_t n, const char *key, double *val
     return str_to_float64(digits, value) && *value >= 0;
 }
 
-static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
-{
-    options->mode = REPLICATE_DOWNPOUR;
-    options->policy = "async";
-    while (*text) {
-        size_t n = strcspn(text, ",");
-        if (!read_count(text, n, "fetch=", &options->fetch) &&
-            !read_count(text, n, "push=", &options->push) &&
-            !read_number(text, n, "rate=", &options->rate))
-            return error_set(err, ERR_USAGE,
-                             "--mode downpour takes fetch=N, push=N and rate=X, "
-                             "not '%.*s'",
-                             (int)n, text);
-        text += n + (text[n] == ',');
-    }
-    return 0;
-}
-
 static bool read_factors(const char *text, size_t n, enum replicate_factors *factors)
 {
     bool all = n == strlen("factors=all") && !strncmp(text, "factors=all", n);
@@ -67,6 +50,25 @@ static bool read_dense(const char *text, size_t n, struct replicate_options *opt
     bool is_it = n == strlen("dense=a") && !strncmp(text, "dense=a", n);
     options->cuts_dense |= is_it;
     return is_it;
+}
+
+static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
+{
+    options->mode = REPLICATE_DOWNPOUR;
+    snprintf(options->policy, sizeof options->policy, "async");
+    while (*text) {
+        size_t n = strcspn(text, ",");
+        if (!read_count(text, n, "fetch=", &options->fetch) &&
+            !read_count(text, n, "push=", &options->push) &&
+            !read_number(text, n, "rate=", &options->rate) &&
+            !read_factors(text, n, &options->factors))
+            return error_set(err, ERR_USAGE,
+                             "--mode downpour takes fetch=N, push=N, rate=X, factors=auto and "
+                             "factors=all, not '%.*s'",
+                             (int)n, text);
+        text += n + (text[n] == ',');
+    }
+    return 0;
 }
 
 /* Which code the numbers are of. False: there is none. */
@@ -123,18 +125,34 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
     return 0;
 }
 
-int replicate_parse(struct replicate_options *options, const char *mode, struct error *err)
+/* A policy's words, and those that are about what is pushed. */
+static bool parse_policy(struct replicate_options *options, const char *text)
 {
     struct error why = ERROR_INIT;
     struct policy policy;
+    size_t length = 0;
+    *options->policy = '\0';
+    while (*text) {
+        size_t n = strcspn(text, ",");
+        if (!read_factors(text, n, &options->factors))
+            length += (size_t)snprintf(options->policy + length, sizeof options->policy - length,
+                                       "%s%.*s", length ? "," : "", (int)n, text);
+        if (length >= sizeof options->policy)
+            return false;
+        text += n + (text[n] == ',');
+    }
+    return !policy_parse(&policy, options->policy, &why);
+}
+
+int replicate_parse(struct replicate_options *options, const char *mode, struct error *err)
+{
     options->rate = -1;
     options->mode = REPLICATE_POLICY;
-    options->policy = mode;
     if (!strcmp(mode, "allreduce") || str_starts(mode, "allreduce,"))
         return parse_allreduce(options, mode + strlen("allreduce") + (mode[9] == ','), err);
     if (!strcmp(mode, "downpour") || str_starts(mode, "downpour,"))
         return parse_downpour(options, mode + strlen("downpour") + (mode[8] == ','), err);
-    if (!policy_parse(&policy, mode, &why))
+    if (parse_policy(options, mode))
         return 0;
     struct str usages = STR_INIT;
     policy_print_usages(&usages);
@@ -226,8 +244,10 @@ static int build(struct replicator *r)
 
 static void release(struct replicator *r)
 {
-    for (size_t i = 0; i < r->pushes.n; i++)
+    for (size_t i = 0; i < r->pushes.n; i++) {
         vec_release(&r->pushes.items[i].edges);
+        vec_release(&r->pushes.items[i].values);
+    }
     vec_release(&r->pushes);
     vec_release(&r->todo);
     vec_release(&r->open);

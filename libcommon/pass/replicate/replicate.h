@@ -37,6 +37,7 @@
 #include "pass/place/cost.h"
 
 #define REPLICATE_TOWERS_MAX 1024
+#define REPLICATE_POLICY_MAX 64
 
 enum replicate_mode {
     REPLICATE_POLICY,    /* `policy` is a clock's */
@@ -44,8 +45,8 @@ enum replicate_mode {
     REPLICATE_ALLREDUCE, /* among workers */
 };
 
-/* All-reduce of the gradient of a matrix: its sum, or the two factors that it is a product of, for
- * each worker to multiply. */
+/* What crosses of the gradient of a matrix: the gradient, or the two factors that it is a product
+ * of, for each worker, or for the shard, to multiply. */
 enum replicate_factors { FACTORS_NONE, FACTORS_AUTO /* what takes less time */, FACTORS_ALL };
 
 /* All-reduce in few bits: the code's name and attributes (tf-op show QuantizeGradient). */
@@ -80,12 +81,12 @@ struct replicate_choice {
 
 struct replicate_options {
     enum replicate_mode mode;
-    const char *policy; /* resource/clock.h */
-    int fetch, push;    /* of downpour: every so many steps; 0: 1 */
-    double rate;        /* of downpour: of the worker's own steps in between; < 0: the optimizer's,
-                         * if that is gradient descent, else 0 */
-    int accumulate;     /* steps whose gradients are averaged before they are pushed; 0: 1 */
-    int workers;        /* that are expected; 0: as many as the placer's cluster has */
+    char policy[REPLICATE_POLICY_MAX]; /* resource/clock.h */
+    int fetch, push;                   /* of downpour: every so many steps; 0: 1 */
+    double rate;    /* of downpour: of the worker's own steps in between; < 0: the optimizer's,
+                     * if that is gradient descent, else 0 */
+    int accumulate; /* steps whose gradients are averaged before they are pushed; 0: 1 */
+    int workers;    /* that are expected; 0: as many as the placer's cluster has */
     enum replicate_factors factors;
     struct replicate_code code;
     bool cuts_dense; /* dense layers are cut over workers: the graph is pass/dense's */
@@ -105,14 +106,14 @@ struct replicate_options {
 
     /* Told of each node of the result that is new or moved: what became of it. NULL: nobody. */
     void (*note)(void *context, const char *node, const char *what);
-    /* With all-reduce, told of each gradient. NULL: nobody. */
+    /* Told of each gradient. NULL: nobody. */
     void (*explain)(void *context, const struct replicate_choice *choice);
     void *context;
 };
 
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
- * "allreduce", "allreduce,factors=auto", "allreduce,bits=1", "allreduce,dense=a". ERR_USAGE with
- * what there is. The policy's text must outlive the options. */
+ * "allreduce", "allreduce,factors=auto", "allreduce,bits=1", "allreduce,dense=a";
+ * "sync,factors=auto". ERR_USAGE with what there is. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 
 /* "1f1b", "gpipe", "1f1b,flight=2". ERR_USAGE with what there is. */

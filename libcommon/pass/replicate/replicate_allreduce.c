@@ -203,20 +203,11 @@ static void add_products(struct replicator *r)
 {
     for (size_t i = 0; i < r->products.n; i++) {
         const struct gradient_product *product = &r->products.items[i];
-        const struct node *gradient = graph_node(r->from, product->gradient.node);
-        const struct edge inputs[] = {
+        const struct edge factors[] = {
             replicate_find_reduced(r, product->left, FOR_PRODUCTS, "rows"),
             replicate_find_reduced(r, product->right, FOR_PRODUCTS, "mean_rows")};
-        const char *name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s", gradient->name);
-        struct node_spec spec = {.name = replicate_name(r, name),
-                                 .attrs = product->node->attrs,
-                                 .n_attrs = product->node->n_attrs,
-                                 .device = replicate_device(r, product->node, WORKER_DEVICE)};
-        const struct node *made = replicate_add_copy(r, product->node, &spec, inputs);
-        if (r->options->note)
-            r->options->note(r->options->context, made->name, made->device);
-        vec_push(&r->reduced,
-                 ((struct reduced){product->gradient, {made->id, 0}, FOR_UPDATES, "mean"}));
+        struct edge made = replicate_add_product(r, product, factors, NULL);
+        vec_push(&r->reduced, ((struct reduced){product->gradient, made, FOR_UPDATES, "mean"}));
     }
 }
 

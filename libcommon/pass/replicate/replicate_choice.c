@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the workers' gradients cross, of which a worker sends 2 (n - 1) / n, and n - 1 times the rows
- * that it has of a table: whole, in code, or as factors, where these take less time.
+ * How the workers' gradients cross: whole, in code, or as factors, where these take less time. With
+ * all-reduce a worker sends 2 (n - 1) / n of one, and n - 1 times the rows that it has of a table;
+ * to shards all of it, as often as it pushes, and shards share in what there is to do.
  */
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_private.h"
@@ -33,13 +34,35 @@ double replicate_product_ns(const struct replicator *r, const struct node *node)
     return cost_estimate_ns(&query, &rates);
 }
 
+int replicate_shards(const struct replicator *r)
+{
+    int n = r->options->cluster ? cluster_count(r->options->cluster, SHARD_JOB) : 0;
+    return n > 0 ? n : 1;
+}
+
+double replicate_bytes(const struct replicator *r, struct edge edge)
+{
+    enum dtype type = graph_node(r->from, edge.node)->outputs[edge.slot].type;
+    if (type == FLOAT32 && r->options->wire != DTYPE_INVALID)
+        type = r->options->wire;
+    return replicate_elements(r, edge) * (double)dtype_bytes(type);
+}
+
+static bool pushes(const struct replicator *r)
+{
+    return r->options->mode != REPLICATE_ALLREDUCE;
+}
+
 /* Whole, without what makes it. */
 static struct replicate_way whole(const struct replicator *r, int n, struct cost_way way,
                                   struct edge edge)
 {
     const struct node *node = graph_node(r->from, edge.node);
-    double bytes = replicate_elements(r, edge) * (double)dtype_bytes(node->outputs[edge.slot].type);
-    bytes *= *replicate_role(node) ? n - 1 : 2.0 * (n - 1) / n;
+    double bytes = replicate_bytes(r, edge);
+    if (pushes(r))
+        bytes /= *replicate_role(node) ? 1 : replicate_pushes_every(r);
+    else
+        bytes *= *replicate_role(node) ? n - 1 : 2.0 * (n - 1) / n;
     return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
 }
 
@@ -47,7 +70,8 @@ static void estimate(const struct replicator *r, struct replicate_choice *choice
                      const struct gradient_product *product)
 {
     int n = replicate_workers(r) > 0 ? replicate_workers(r) : 1;
-    struct cost_way way = cost_exchange("worker", n, r->options->cluster);
+    struct cost_way way = pushes(r) ? cost_pushes(n, replicate_shards(r), r->options->cluster)
+                                    : cost_exchange("worker", n, r->options->cluster);
     choice->dense = whole(r, n, way, edge);
     if (!choice->no_code)
         choice->code = replicate_code_way(r, n, way, edge);

@@ -13,7 +13,8 @@ static int clock_attrs(const struct replicator *r, struct attr *attrs, bool wait
 {
     int n = 0;
     attrs[n++] = (struct attr){"clock", attr_string(r->entry->name)};
-    attrs[n++] = (struct attr){"policy", attr_string(r->options->policy)};
+    attrs[n++] =
+        (struct attr){"policy", attr_string(arena_strdup(&r->to->arena, r->options->policy))};
     attrs[n++] = (struct attr){"workers", attr_int(r->options->workers)};
     if (waits)
         attrs[n++] = (struct attr){"timeout", attr_float(r->options->timeout)};
@@ -86,11 +87,11 @@ static void find_controls(struct replicator *r, struct node *push)
 
 static int add_push(struct replicator *r, struct push *push)
 {
-    struct edge *edges = arena_array(&r->arena, push->edges.n, sizeof *edges);
-    for (size_t i = 0; i < push->edges.n; i++)
-        edges[i] = replicate_pushed(r, push->edges.items[i]);
+    struct edge *edges = arena_array(&r->arena, push->values.n, sizeof *edges);
+    for (size_t i = 0; i < push->values.n; i++)
+        edges[i] = replicate_pushed(r, push, &push->values.items[i]);
     int priority = r->err->code ? 0 : replicate_priority(r, push->variable);
-    for (size_t i = 0; i < push->edges.n && !r->err->code; i++)
+    for (size_t i = 0; i < push->values.n && !r->err->code; i++)
         if (!replicate_narrow(r, edges[i].node))
             replicate_hurry(r, edges[i].node, priority);
     if (r->err->code)
@@ -100,7 +101,7 @@ static int add_push(struct replicator *r, struct push *push)
                            with(r, push->variable, &group)};
     struct node_spec spec = {.op = "AggregatorPush",
                              .inputs = edges,
-                             .n_inputs = (int)push->edges.n,
+                             .n_inputs = (int)push->values.n,
                              .attrs = attrs,
                              .n_attrs = 2};
     int node = replicate_add(r, SHARD_DEVICE,
@@ -115,7 +116,7 @@ static int add_push(struct replicator *r, struct push *push)
 int replicate_add_pushes(struct replicator *r)
 {
     struct edge *inputs = arena_array(&r->arena, r->pushes.n + 1, sizeof *inputs);
-    if (add_join(r) || replicate_sum_rows(r))
+    if (add_join(r) || replicate_sum_rows(r) || replicate_list_pushed(r))
         return r->err->code;
     for (size_t i = 0; i < r->pushes.n; i++) {
         if (add_push(r, &r->pushes.items[i]))
@@ -158,12 +159,13 @@ struct take_lists {
 
 static void describe(struct replicator *r, const struct push *push, struct take_lists *lists)
 {
-    for (size_t i = 0; i < push->edges.n; i++) {
-        const struct node *node = graph_node(r->from, push->edges.items[i].node);
-        const struct node_output *output = &node->outputs[push->edges.items[i].slot];
+    for (size_t i = 0; i < push->values.n; i++) {
+        const struct pushed_value *value = &push->values.items[i];
+        const struct node *node = graph_node(r->from, value->edge.node);
+        const struct node_output *output = &node->outputs[value->edge.slot];
         lists->types[i] = output->type;
         lists->shapes[i] = output->shape;
-        lists->reductions[i] = replicate_reduction(node, output->type);
+        lists->reductions[i] = value->reduction;
         if (strstr(lists->reductions[i], "rows") && output->shape.rank > 0)
             lists->shapes[i].dims[0] = -1;
     }
@@ -171,7 +173,7 @@ static void describe(struct replicator *r, const struct push *push, struct take_
 
 static int add_take(struct replicator *r, struct push *push)
 {
-    int n = (int)push->edges.n;
+    int n = (int)push->values.n;
     struct arena *arena = &r->to->arena;
     struct take_lists lists = {arena_array(arena, (size_t)n, sizeof *lists.types),
                                arena_array(arena, (size_t)n, sizeof *lists.shapes),
@@ -189,7 +191,7 @@ static int add_take(struct replicator *r, struct push *push)
         .op = "AggregatorTake", .inputs = inputs, .n_inputs = 2, .attrs = attrs, .n_attrs = 5};
     push->take =
         replicate_add(r, SHARD_DEVICE, arena_printf(arena, "%s/take", push->variable), &spec);
-    return r->err->code;
+    return r->err->code ? r->err->code : replicate_add_products(r, push);
 }
 
 int replicate_add_update(struct replicator *r)

@@ -111,13 +111,16 @@ struct edge replicate_edge(struct replicator *r, struct edge edge)
     return (struct edge){r->copy[edge.node], edge.slot};
 }
 
+/* A factor is taken for its product alone. */
 static struct edge taken(const struct replicator *r, struct edge edge)
 {
     for (size_t i = 0; i < r->pushes.n; i++)
-        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++)
-            if (edge_equal(r->pushes.items[i].edges.items[k], edge))
+        for (size_t k = 0; k < r->pushes.items[i].values.n; k++) {
+            const struct pushed_value *value = &r->pushes.items[i].values.items[k];
+            if (edge_equal(value->edge, edge) && !value->is_factor)
                 return (struct edge){r->pushes.items[i].take, (int)k};
-    return EDGE_NONE;
+        }
+    return replicate_find_reduced(r, edge, FOR_UPDATES, "mean");
 }
 
 struct edge replicate_update_edge(struct replicator *r, struct edge edge)

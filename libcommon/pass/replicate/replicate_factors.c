@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients that workers could make of factors: of both of them each sends n - 1 times its rows,
- * and has n times as much to multiply.
+ * Gradients that are made of all workers' factors: by each worker, or by the shard.
  */
+#include <string.h>
+
 #include "pass/replicate/replicate_private.h"
+
+/* The rows of some steps are kept in one variable. */
+static bool can_keep(const struct replicator *r, struct edge factor)
+{
+    const struct shape *shape = &graph_node(r->from, factor.node)->outputs[factor.slot].shape;
+    return replicate_pushes_every(r) < 2 || (shape->rank == 2 && shape->dims[1] >= 0);
+}
 
 /* A factor has a row for each of the batch, so that those of all workers go one after the other. */
 const char *replicate_find_product(const struct replicator *r, struct edge edge,
@@ -19,20 +27,62 @@ const char *replicate_find_product(const struct replicator *r, struct edge edge,
         return "it is no product of two matrices";
     if (!made->op->def->sums_rows(made))
         return "its factors have no row for each of the batch";
-    *product = (struct gradient_product){edge, made->inputs[0], made->inputs[1], made};
+    if (!can_keep(r, made->inputs[0]) || !can_keep(r, made->inputs[1]))
+        return "how long its factors' rows are is not known";
+    *product = (struct gradient_product){
+        .gradient = edge, .left = made->inputs[0], .right = made->inputs[1], .node = made};
     return NULL;
 }
 
-static double edge_bytes(const struct replicator *r, struct edge edge)
+static double factor_bytes(const struct replicator *r, const struct gradient_product *product)
 {
-    enum dtype type = graph_node(r->from, edge.node)->outputs[edge.slot].type;
-    return replicate_elements(r, edge) * (double)dtype_bytes(type);
+    return replicate_bytes(r, product->left) + replicate_bytes(r, product->right);
 }
 
+/* Among workers each sends its rows n - 1 times, and multiplies those of n. Shards get the rows of
+ * all, and share in the products. */
 struct replicate_way replicate_factors_way(const struct replicator *r, int n, struct cost_way way,
                                            const struct gradient_product *product)
 {
-    double bytes = (n - 1) * (edge_bytes(r, product->left) + edge_bytes(r, product->right));
+    bool pushes = r->options->mode != REPLICATE_ALLREDUCE;
+    double bytes = factor_bytes(r, product) * (pushes ? 1 : n - 1);
+    double products = n * replicate_product_ns(r, product->node);
     return (struct replicate_way){bytes, way.latency + way.per_byte * bytes +
-                                             n * replicate_product_ns(r, product->node)};
+                                             (pushes ? products / replicate_shards(r) : products)};
+}
+
+/* Its attributes, in the group of another node. */
+static int attrs_of(struct replicator *r, const struct node *node, const char *const *group,
+                    struct attr *attrs)
+{
+    int n = 0;
+    for (int i = 0; i < node->n_attrs; i++)
+        if (!*group || strcmp(node->attrs[i].name, "_class") != 0)
+            attrs[n++] = node->attrs[i];
+    if (*group)
+        attrs[n++] = (struct attr){"_class",
+                                   {.kind = ATTR_LIST_STRING,
+                                    .n = 1,
+                                    .strings = arena_copy(&r->to->arena, group, sizeof *group)}};
+    return n;
+}
+
+struct edge replicate_add_product(struct replicator *r, const struct gradient_product *product,
+                                  const struct edge factors[2], const char *group)
+{
+    const char *name = replicate_name_of(r, product->gradient, "product");
+    if (!group)
+        name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s",
+                            graph_node(r->from, product->gradient.node)->name);
+    struct attr *attrs =
+        arena_array(&r->to->arena, (size_t)product->node->n_attrs + 1, sizeof *attrs);
+    struct node_spec spec = {
+        .name = replicate_name(r, name),
+        .attrs = attrs,
+        .n_attrs = attrs_of(r, product->node, &group, attrs),
+        .device = replicate_device(r, product->node, group ? SHARD_DEVICE : WORKER_DEVICE)};
+    const struct node *made = replicate_add_copy(r, product->node, &spec, factors);
+    if (r->options->note)
+        r->options->note(r->options->context, made->name, made->device);
+    return (struct edge){made->id, 0};
 }

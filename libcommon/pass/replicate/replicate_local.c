@@ -41,9 +41,10 @@ static struct edge add_due(struct replicator *r, const char *name, struct edge n
     return replicate_out(replicate_op(r, "Equal", name, replicate_out(rest), zero));
 }
 
-static int pushes_every(const struct replicator *r)
+int replicate_pushes_every(const struct replicator *r)
 {
-    return r->options->accumulate > 1 ? r->options->accumulate : r->options->push;
+    int every = r->options->accumulate > 1 ? r->options->accumulate : r->options->push;
+    return every > 1 ? every : 1;
 }
 
 int replicate_add_local(struct replicator *r)
@@ -58,8 +59,8 @@ int replicate_add_local(struct replicator *r)
         return r->err->code;
     if (r->options->fetch > 1)
         r->fetches = add_due(r, "clock/fetches", count, r->options->fetch);
-    if (pushes_every(r) > 1)
-        r->fires = add_due(r, "clock/pushes", replicate_out(next), pushes_every(r));
+    if (replicate_pushes_every(r) > 1)
+        r->fires = add_due(r, "clock/pushes", replicate_out(next), replicate_pushes_every(r));
     set_at_join(r, "clock/count", count, zero);
     set_at_end(r, "Assign", "clock/count", count, replicate_out(next));
     return r->err->code;
@@ -107,20 +108,79 @@ static struct edge add_sum(struct replicator *r, const struct node *node, struct
     set_at_end(r, "Assign", name, sum, rest);
     if (r->options->mode == REPLICATE_DOWNPOUR)
         return full;
-    struct edge k =
-        replicate_number(r, replicate_text(r, name, "steps"), output->type, pushes_every(r));
+    struct edge k = replicate_number(r, replicate_text(r, name, "steps"), output->type,
+                                     replicate_pushes_every(r));
     return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), full, k));
 }
 
-struct edge replicate_pushed(struct replicator *r, struct edge edge)
+/* The shapes of rows may differ from step to step. */
+static int assign_rows(struct replicator *r, const char *name, struct edge variable,
+                       struct edge value)
 {
-    const struct node *node = graph_node(r->from, edge.node);
-    struct edge value = replicate_crossing(r, edge);
+    struct edge inputs[] = {variable, value};
+    struct attr attr = {"validate_shape", attr_bool(false)};
+    struct node_spec spec = {
+        .op = "Assign", .inputs = inputs, .n_inputs = 2, .attrs = &attr, .n_attrs = 1};
+    return r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec);
+}
+
+/* The rows of some steps, one after the other; when they are pushed the worker begins with none. */
+static struct edge keep_rows(struct replicator *r, const char *name, const struct node_output *rows,
+                             struct edge value)
+{
+    const struct shape none = shape_matrix(0, rows->shape.dims[1]);
+    const struct shape any = shape_matrix(-1, rows->shape.dims[1]);
+    struct edge kept = replicate_local(r, name, rows->type, &any);
+    struct edge empty = replicate_zeros(r, name, rows->type, &none);
+    struct edge inputs[] = {replicate_number(r, replicate_text(r, name, "axis"), INT32, 0), kept,
+                            value};
+    struct node_spec spec = {.op = "Concat", .inputs = inputs, .n_inputs = 3};
+    if (r->err->code)
+        return EDGE_NONE;
+    struct edge all =
+        replicate_out(replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "all"), &spec));
+    struct edge steered = steer(r, replicate_text(r, name, "Switch"), all);
+    struct edge begin = steer(r, replicate_text(r, name, "begin"), empty);
+    int rest = replicate_op(r, "Merge", replicate_text(r, name, "Merge"), steered,
+                            (struct edge){begin.node, 1});
+    int joined = assign_rows(r, replicate_text(r, name, "join"), kept, empty);
+    int ends = assign_rows(r, replicate_text(r, name, "end"), kept, replicate_out(rest));
+    if (ends < 0)
+        return EDGE_NONE;
+    vec_push(&r->joined, joined);
+    vec_push(&r->ends, ends);
+    return (struct edge){steered.node, 1};
+}
+
+/* Of a mean over steps, too, the right factor has it. */
+static struct edge add_rows(struct replicator *r, const struct push *push,
+                            const struct pushed_value *value, struct edge crossing)
+{
+    const struct node *node = graph_node(r->from, value->edge.node);
+    const struct node_output *rows = &node->outputs[value->edge.slot];
+    bool right = !strcmp(value->reduction, "mean_rows");
+    const char *name =
+        replicate_text(r, push->variable, right ? "gradient/right/rows" : "gradient/left/rows");
+    struct edge all = keep_rows(r, name, rows, crossing);
+    if (!right || r->options->mode == REPLICATE_DOWNPOUR)
+        return all;
+    struct edge k = replicate_number(r, replicate_text(r, name, "steps"), rows->type,
+                                     replicate_pushes_every(r));
+    return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), all, k));
+}
+
+struct edge replicate_pushed(struct replicator *r, const struct push *push,
+                             const struct pushed_value *value)
+{
+    const struct node *node = graph_node(r->from, value->edge.node);
+    struct edge crossing = replicate_crossing(r, value->edge);
     if (!edge_exists(r->fires))
-        return value;
+        return crossing;
+    if (value->is_factor)
+        return add_rows(r, push, value, crossing);
     if (has(r, node->id, FACT_MARKED))
-        return add_sum(r, node, value);
-    return (struct edge){steer(r, replicate_text(r, node->name, "push"), value).node, 1};
+        return add_sum(r, node, crossing);
+    return (struct edge){steer(r, replicate_text(r, node->name, "push"), crossing).node, 1};
 }
 
 /* ---- variables fetched every so often ---- */

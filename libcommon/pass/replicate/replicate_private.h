@@ -31,12 +31,20 @@ enum node_fact {
     FACT_WRITTEN = 1 << 11   /* changes a variable in training, or comes after that */
 };
 
+/* A value that crosses: a pushed edge, or one of the factors of one. */
+struct pushed_value {
+    struct edge edge; /* of the source */
+    const char *reduction;
+    bool is_factor;
+};
+
 /* What is pushed, with one variable. */
 struct push {
     const char *variable;
     VEC(struct edge) edges; /* of the source */
-    struct edge token;      /* of the result */
-    int take;               /* node of the result */
+    VEC(struct pushed_value) values;
+    struct edge token; /* of the result */
+    int take;          /* node of the result */
 };
 
 /* A worker's own copy of a variable. */
@@ -69,6 +77,7 @@ struct gradient_product {
     struct edge gradient, left,
         right;               /* of the source: the product of left, transposed, and right */
     const struct node *node; /* the worker's own product, of the source */
+    int first;               /* of a push: which of its values is the left one */
 };
 
 /* What is coded, in the result: a value, what its codes have lost, of which its own begins with
@@ -222,6 +231,9 @@ enum crossing replicate_choose(struct replicator *r, struct edge gradient,
 /* Whoever wants to is told of a gradient that does not cross. */
 void replicate_explain_part(struct replicator *r, struct edge gradient);
 double replicate_elements(const struct replicator *r, struct edge edge);
+/* As it crosses; and how many shards there are. */
+double replicate_bytes(const struct replicator *r, struct edge edge);
+int replicate_shards(const struct replicator *r);
 double replicate_product_ns(const struct replicator *r, const struct node *node);
 
 /* replicate_factors.c: NULL and the product, or why it cannot be made of factors; and what that
@@ -230,6 +242,13 @@ const char *replicate_find_product(const struct replicator *r, struct edge edge,
                                    struct gradient_product *product);
 struct replicate_way replicate_factors_way(const struct replicator *r, int n, struct cost_way way,
                                            const struct gradient_product *product);
+/* The product of all workers' factors, in the result; `group`: what it goes with, or NULL. */
+struct edge replicate_add_product(struct replicator *r, const struct gradient_product *product,
+                                  const struct edge factors[2], const char *group);
+
+/* replicate_push.c: what of each push crosses; and what the update makes of it when it is taken. */
+int replicate_list_pushed(struct replicator *r);
+int replicate_add_products(struct replicator *r, const struct push *push);
 
 /* replicate_code.c: NULL, or why it cannot be in code; what that costs; the same for a gradient
  * that is, its code, which is put into a reduction, as is *whole, if that is, and what came of all
@@ -282,7 +301,10 @@ int replicate_add_local(struct replicator *r);
 /* What a node of the worker gets of an edge of the source. */
 struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge);
 /* What is pushed of one. */
-struct edge replicate_pushed(struct replicator *r, struct edge edge);
+struct edge replicate_pushed(struct replicator *r, const struct push *push,
+                             const struct pushed_value *value);
+/* Gradients are pushed every so many steps. */
+int replicate_pushes_every(const struct replicator *r);
 int replicate_end_local(struct replicator *r);
 
 /* replicate_build.c: nodes of the workers' that are made. What comes after a failure is nothing

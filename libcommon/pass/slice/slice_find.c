@@ -203,8 +203,20 @@ static const struct node *table_of(const struct slicer *s, const struct node *no
     return variable && s->role[variable->id] == SLICE_VARIABLE ? variable : NULL;
 }
 
+/* One of the two factors of a gradient, which have rows of batches, not of the table: "rows" and
+ * "mean_rows" as well, but the first of floats. */
+static bool is_factor(const struct node *take, int slot)
+{
+    const char *const *reductions = node_attr(take, "reductions")->strings;
+    int left = strcmp(reductions[slot], "mean_rows") ? slot : slot - 1;
+    return left >= 0 && !strcmp(reductions[left], "rows") &&
+           dtype_is_floating(take->outputs[left].type);
+}
+
 enum taken slice_taken(const struct slicer *s, const struct node *take, int slot)
 {
+    if (is_factor(take, slot))
+        return TAKEN_OTHER;
     const char *reduction = node_attr(take, "reductions")->strings[slot];
     const struct shape *shape = &take->outputs[slot].shape;
     const struct node *table = table_of(s, take);
@@ -222,9 +234,10 @@ int slice_partner(const struct node *take, int slot)
     bool values = !strcmp(reductions->strings[slot], "mean_rows");
     int before = 0;
     for (int i = 0; i < slot; i++)
-        before += !strcmp(reductions->strings[i], reductions->strings[slot]);
+        before += !strcmp(reductions->strings[i], reductions->strings[slot]) && !is_factor(take, i);
     for (int i = 0; i < reductions->n; i++)
-        if (!strcmp(reductions->strings[i], values ? "rows" : "mean_rows") && before-- == 0)
+        if (!strcmp(reductions->strings[i], values ? "rows" : "mean_rows") && !is_factor(take, i) &&
+            before-- == 0)
             return i;
     return -1;
 }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What of a gradient is pushed: the gradient, or the two factors that it is a product of, which the
+ * shard multiplies when a round is taken (Chilimbi et al., Project Adam, OSDI 2014, section 3.2).
+ * Rows of the round's members come one after the other, by rank, so that a shard makes the bits
+ * that workers make who send each other factors.
+ */
+#include "pass/replicate/replicate_private.h"
+
+static void list_factors(struct replicator *r, struct push *push, struct gradient_product *product)
+{
+    product->first = (int)push->values.n;
+    vec_push(&push->values, ((struct pushed_value){product->left, "rows", true}));
+    vec_push(&push->values, ((struct pushed_value){product->right, "mean_rows", true}));
+    vec_push(&r->products, *product);
+}
+
+int replicate_list_pushed(struct replicator *r)
+{
+    if (r->options->factors == FACTORS_AUTO && replicate_workers(r) < 1)
+        return error_set(r->err, ERR_USAGE,
+                         "factors=auto depends on the number of workers: give -c or --workers");
+    for (size_t i = 0; i < r->pushes.n; i++) {
+        struct push *push = &r->pushes.items[i];
+        for (size_t k = 0; k < push->edges.n; k++) {
+            struct edge edge = push->edges.items[k];
+            const struct node *node = graph_node(r->from, edge.node);
+            const char *reduction = replicate_reduction(node, node->outputs[edge.slot].type);
+            struct gradient_product product;
+            if (replicate_choose(r, edge, &product) == CROSSES_BY_FACTORS)
+                list_factors(r, push, &product);
+            else
+                vec_push(&push->values, ((struct pushed_value){edge, reduction, false}));
+        }
+    }
+    return r->err->code;
+}
+
+static bool is_pushed_with(const struct push *push, struct edge edge)
+{
+    for (size_t k = 0; k < push->edges.n; k++)
+        if (edge_equal(push->edges.items[k], edge))
+            return true;
+    return false;
+}
+
+int replicate_add_products(struct replicator *r, const struct push *push)
+{
+    const char *group = arena_printf(&r->to->arena, "loc:@%s", push->variable);
+    for (size_t i = 0; i < r->products.n; i++) {
+        const struct gradient_product *product = &r->products.items[i];
+        const struct edge factors[] = {{push->take, product->first},
+                                       {push->take, product->first + 1}};
+        if (!is_pushed_with(push, product->gradient))
+            continue;
+        struct edge made = replicate_add_product(r, product, factors, group);
+        vec_push(&r->reduced, ((struct reduced){product->gradient, made, FOR_UPDATES, "mean"}));
+    }
+    return r->err->code;
+}

@@ -158,6 +158,34 @@ struct op_window {
     struct op_window_axis y, x;
 };
 
+/* How the parts of a tensor lie to the windows of an op, or of the op that it is a gradient of. */
+enum op_lie {
+    LIES_WHOLE,       /* any window may need all of it */
+    LIES_IN,          /* as the images that windows look at */
+    LIES_OUT,         /* an element for each window, along the same axes */
+    LIES_FILTERS,     /* a filter for each window: axes 0 and 1 are their height and width */
+    LIES_SIZES,       /* the shape of what lies as the images, as a vector */
+    LIES_FILTER_SIZES /* the shape of the filters */
+};
+
+/* What comes of some of the windows. An output that lies as the images is a sum: of what each
+ * window gives the cells that it looks at. A whole one is a sum over all windows. */
+struct op_tiles {
+    bool is_known; /* false: nothing is */
+    enum op_lie inputs[4], output;
+
+    /* NULL: op_def.window. As there, of what lies as the images and of what lies as windows do. */
+    bool (*window)(const struct graph *graph, const struct node *node, struct op_window *window);
+};
+
+/* What becomes of the axes that input 1 lists, of input 0. */
+enum op_reduction {
+    REDUCTION_NONE, /* it is no reduction, or nothing is known */
+    REDUCTION_ANY,
+    REDUCTION_SUM,
+    REDUCTION_MEAN,
+};
+
 struct op_def {
     const char *name;
     const char *inputs, *outputs, *attrs; /* NULL: none */
@@ -171,6 +199,7 @@ struct op_def {
     enum op_half half;
     enum op_channels channels;
     enum op_sums sums;
+    enum op_reduction reduction;
     struct op_identity identity;
     struct op_descent descent;
     const char *by_reciprocal; /* the op that does the same with 1 / input 1, if that is exact */
@@ -187,6 +216,7 @@ struct op_def {
      * height or width can then compute each part of what it needs. False: nothing is known, as the
      * shapes that it follows from are not. NULL: any element may depend on any, but see `rows`. */
     bool (*window)(const struct graph *graph, const struct node *node, struct op_window *window);
+    struct op_tiles tiles;
 
     /* Sets the output shapes (infer.h); 0 or an error. NULL: nothing is known. */
     int (*shape)(struct infer *infer);

@@ -82,6 +82,7 @@ const struct op_def op_Sum = {
     .doc = "The sum of the elements along axes.",
     .detail = AXES " The sum of no elements is 0."
                    "\n" NO_COMPLEX,
+    .reduction = REDUCTION_SUM,
     .identity = NO_AXES(DTYPES_INTEGER),
     .half = HALF_DENIED,
     .sums = SUMS_AXES,
@@ -96,6 +97,7 @@ const struct op_def op_Mean = {
     .detail = AXES " The mean of no elements is NaN, of integers an error; a mean of integers is "
                    "cut toward zero."
                    "\n" NO_COMPLEX,
+    .reduction = REDUCTION_MEAN,
     .identity = NO_AXES(DTYPES_INTEGER),
     .half = HALF_DENIED,
     .cost = cost_elements,
@@ -108,6 +110,7 @@ const struct op_def op_Prod = {
     .doc = "The product of the elements along axes.",
     .detail = AXES " The product of no elements is 1."
                    "\n" NO_COMPLEX,
+    .reduction = REDUCTION_ANY,
     .identity = NO_AXES(DTYPES_INTEGER),
     .half = HALF_DENIED,
     .cost = cost_elements,
@@ -120,6 +123,7 @@ const struct op_def op_Max = {
     .doc = "The largest element along axes.",
     .detail = AXES " A NaN is the result wherever there is one. Of no elements: minus infinity, or "
                    "the smallest integer. Elements equal to the result share its gradient evenly.",
+    .reduction = REDUCTION_ANY,
     .identity = NO_AXES(0),
     .half = HALF_CLEAR,
     .cost = cost_elements,
@@ -132,6 +136,7 @@ const struct op_def op_Min = {
     .doc = "The smallest element along axes.",
     .detail = AXES " A NaN is the result wherever there is one. Of no elements: infinity, or the "
                    "largest integer. Elements equal to the result share its gradient evenly.",
+    .reduction = REDUCTION_ANY,
     .identity = NO_AXES(0),
     .half = HALF_CLEAR,
     .cost = cost_elements,
@@ -144,6 +149,7 @@ const struct op_def op_All = {
     .flags = OP_NO_GRADIENT,
     .doc = "Whether all elements along axes are true.",
     .detail = AXES " Of no elements: true.",
+    .reduction = REDUCTION_ANY,
     .identity = NO_AXES(0),
     .cost = cost_elements,
     .no_gradient = "its result changes in steps",
@@ -155,6 +161,7 @@ const struct op_def op_Any = {
     .flags = OP_NO_GRADIENT,
     .doc = "Whether any element along axes is true.",
     .detail = AXES " Of no elements: false.",
+    .reduction = REDUCTION_ANY,
     .identity = NO_AXES(0),
     .cost = cost_elements,
     .no_gradient = "its result changes in steps",

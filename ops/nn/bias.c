@@ -74,6 +74,7 @@ const struct op_def op_BiasAdd = {
     .shape = bias_shape,
     .channels = CHANNELS_ADD,
     .window = window_of_cells,
+    .tiles = {.is_known = true, .inputs = {LIES_IN, LIES_WHOLE}, .output = LIES_OUT},
     .gradient = bias_gradient,
 };
 
@@ -88,5 +89,6 @@ const struct op_def op_BiasAddGrad = {
     .cost = cost_elements,
     .shape = bias_grad_shape,
     .channels = CHANNELS_SUM,
+    .tiles = {.is_known = true, .inputs = {LIES_OUT}, .window = window_of_cells},
     .gradient = bias_grad_gradient,
 };

@@ -194,11 +194,10 @@ static void backprop_filter_cost(const struct cost_query *query, struct op_cost 
     convolution_cost(query, &cost_input(query, 2)->shape, &query->node->outputs[0].shape, cost);
 }
 
-static bool conv_window(const struct graph *graph, const struct node *node,
-                        struct op_window *window)
+/* Of an image and a filter of these shapes. */
+static bool declare(const struct node *node, const struct shape *image, const struct shape *filter,
+                    struct op_window *window)
 {
-    const struct shape *image = window_input(graph, node, 0),
-                       *filter = window_input(graph, node, 1);
     struct error err = ERROR_INIT;
     struct window w;
     if (window_init(&w, node, &err))
@@ -206,6 +205,24 @@ static bool conv_window(const struct graph *graph, const struct node *node,
     w.y.size = filter_dim(filter, 0);
     w.x.size = filter_dim(filter, 1);
     return !window_solve(&w, node, image, &err) && window_declare(&w, window);
+}
+
+static bool conv_window(const struct graph *graph, const struct node *node,
+                        struct op_window *window)
+{
+    return declare(node, window_input(graph, node, 0), window_input(graph, node, 1), window);
+}
+
+static bool backprop_input_window(const struct graph *graph, const struct node *node,
+                                  struct op_window *window)
+{
+    return declare(node, &node->outputs[0].shape, window_input(graph, node, 1), window);
+}
+
+static bool backprop_filter_window(const struct graph *graph, const struct node *node,
+                                   struct op_window *window)
+{
+    return declare(node, window_input(graph, node, 0), &node->outputs[0].shape, window);
 }
 
 #define CONV_ATTRS                                                                                 \
@@ -234,6 +251,7 @@ const struct op_def op_Conv2D = {
     .cost = conv_cost,
     .shape = conv_shape,
     .window = conv_window,
+    .tiles = {.is_known = true, .inputs = {LIES_IN, LIES_WHOLE}, .output = LIES_OUT},
     .gradient = conv_gradient,
 };
 
@@ -249,6 +267,10 @@ const struct op_def op_Conv2DBackpropInput = {
     .half = HALF_ALLOWED,
     .cost = backprop_input_cost,
     .shape = backprop_input_shape,
+    .tiles = {.is_known = true,
+              .inputs = {LIES_SIZES, LIES_WHOLE, LIES_OUT},
+              .output = LIES_IN,
+              .window = backprop_input_window},
     .gradient = backprop_input_gradient,
 };
 
@@ -261,6 +283,10 @@ const struct op_def op_Conv2DBackpropFilter = {
     .half = HALF_ALLOWED,
     .cost = backprop_filter_cost,
     .shape = backprop_filter_shape,
+    .tiles = {.is_known = true,
+              .inputs = {LIES_IN, LIES_WHOLE, LIES_OUT},
+              .output = LIES_WHOLE,
+              .window = backprop_filter_window},
     .gradient = backprop_filter_gradient,
 };
 
@@ -279,6 +305,7 @@ const struct op_def op_LocallyConnected2D = {
     .cost = conv_cost,
     .shape = conv_shape,
     .window = conv_window,
+    .tiles = {.is_known = true, .inputs = {LIES_IN, LIES_FILTERS}, .output = LIES_OUT},
     .gradient = conv_gradient,
 };
 
@@ -291,6 +318,10 @@ const struct op_def op_LocallyConnected2DBackpropInput = {
     .half = HALF_ALLOWED,
     .cost = backprop_input_cost,
     .shape = backprop_input_shape,
+    .tiles = {.is_known = true,
+              .inputs = {LIES_SIZES, LIES_FILTERS, LIES_OUT},
+              .output = LIES_IN,
+              .window = backprop_input_window},
     .gradient = backprop_input_gradient,
 };
 
@@ -303,5 +334,9 @@ const struct op_def op_LocallyConnected2DBackpropFilter = {
     .half = HALF_ALLOWED,
     .cost = backprop_filter_cost,
     .shape = backprop_filter_shape,
+    .tiles = {.is_known = true,
+              .inputs = {LIES_IN, LIES_FILTER_SIZES, LIES_OUT},
+              .output = LIES_FILTERS,
+              .window = backprop_filter_window},
     .gradient = backprop_filter_gradient,
 };

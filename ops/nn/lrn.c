@@ -98,6 +98,7 @@ const struct op_def op_LRN = {
     .cost = cost_elements,
     .shape = lrn_shape,
     .window = window_of_cells,
+    .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
     .gradient = lrn_gradient,
 };
 
@@ -110,5 +111,9 @@ const struct op_def op_LRNGrad = {
     .half = HALF_DENIED,
     .cost = cost_elements,
     .shape = lrn_grad_shape,
+    .tiles = {.is_known = true,
+              .inputs = {LIES_OUT, LIES_OUT, LIES_OUT},
+              .output = LIES_OUT,
+              .window = window_of_cells},
     .gradient = lrn_grad_gradient,
 };

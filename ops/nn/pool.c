@@ -9,32 +9,59 @@
 #include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
 
-static int pooled(struct infer *infer, const struct shape *image, struct shape *out)
+/* Whether each window has a cell of the image, as a mean needs. */
+static bool sees_image(const struct window_axis *a)
+{
+    return a->out < 1 || a->in < 0 ||
+           (a->before < a->size && (a->out - 1) * a->stride - a->before < a->in);
+}
+
+static int pooled(struct infer *infer, const struct shape *image, bool mean, struct shape *out)
 {
     struct window w;
     if (window_init(&w, infer->node, infer->err) ||
         window_from_ksize(&w, infer->node, infer->err) ||
         window_solve(&w, infer->node, image, infer->err))
         return infer->err->code;
+    if (mean && (!sees_image(&w.y) || !sees_image(&w.x)))
+        return infer_fail(infer, "a window lies in the padding, where nothing has a mean");
     *out = window_output(&w, image, image->rank == 4 ? image->dims[w.channels] : SHAPE_UNKNOWN);
     return 0;
+}
+
+static bool declare(const struct node *node, const struct shape *image, struct op_window *window)
+{
+    struct error err = ERROR_INIT;
+    struct window w;
+    return !window_init(&w, node, &err) && !window_from_ksize(&w, node, &err) &&
+           !window_solve(&w, node, image, &err) && window_declare(&w, window);
 }
 
 static bool pool_window(const struct graph *graph, const struct node *node,
                         struct op_window *window)
 {
-    struct error err = ERROR_INIT;
-    struct window w;
-    return !window_init(&w, node, &err) && !window_from_ksize(&w, node, &err) &&
-           !window_solve(&w, node, window_input(graph, node, 0), &err) &&
-           window_declare(&w, window);
+    return declare(node, window_input(graph, node, 0), window);
+}
+
+static bool avg_pool_grad_window(const struct graph *graph, const struct node *node,
+                                 struct op_window *window)
+{
+    (void)graph;
+    return declare(node, &node->outputs[0].shape, window);
 }
 
 static int pool_shape(struct infer *infer)
 {
     if (infer_rank(infer, 0, 4))
         return infer->err->code;
-    return pooled(infer, infer_shape(infer, 0), &infer->out[0]);
+    return pooled(infer, infer_shape(infer, 0), false, &infer->out[0]);
+}
+
+static int avg_pool_shape(struct infer *infer)
+{
+    if (infer_rank(infer, 0, 4))
+        return infer->err->code;
+    return pooled(infer, infer_shape(infer, 0), true, &infer->out[0]);
 }
 
 static int check(struct infer *infer, const struct shape *expected, int input, const char *name)
@@ -49,7 +76,7 @@ static int max_pool_grad_shape(struct infer *infer)
 {
     struct shape out;
     if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, 4) || infer_rank(infer, 2, 4) ||
-        pooled(infer, infer_shape(infer, 0), &out) || check(infer, &out, 1, "orig_output") ||
+        pooled(infer, infer_shape(infer, 0), false, &out) || check(infer, &out, 1, "orig_output") ||
         check(infer, &out, 2, "grad"))
         return infer->err->code;
     infer->out[0] = *infer_shape(infer, 0);
@@ -61,7 +88,7 @@ static int max_pool_grad_grad_shape(struct infer *infer)
     struct shape out;
     const struct shape *image = infer_shape(infer, 0);
     if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, 4) || infer_rank(infer, 2, 4) ||
-        pooled(infer, image, &out) || check(infer, &out, 1, "orig_output") ||
+        pooled(infer, image, false, &out) || check(infer, &out, 1, "orig_output") ||
         check(infer, image, 2, "grad"))
         return infer->err->code;
     infer->out[0] = out;
@@ -77,7 +104,7 @@ static int avg_pool_grad_shape(struct infer *infer)
         return infer_fail(infer, "orig_input_shape must have 4 elements, not %d", image.rank);
     if (image.rank != 4)
         image = (struct shape){4, {-1, -1, -1, -1}};
-    if (pooled(infer, &image, &out) || check(infer, &out, 1, "grad"))
+    if (pooled(infer, &image, true, &out) || check(infer, &out, 1, "grad"))
         return infer->err->code;
     infer->out[0] = image;
     return 0;
@@ -130,21 +157,20 @@ static int avg_pool_grad_gradient(struct grad *g)
     return grad_finish(g);
 }
 
-#define POOL_ATTRS(padding) "ksize: list(int), strides: list(int), " padding ", " FORMAT_ATTR
-#define SIMPLE_PADDING "padding: {\"SAME\",\"VALID\"}"
+#define POOL_ATTRS "ksize: list(int), strides: list(int), " WINDOW_PADDING_ATTR ", " FORMAT_ATTR
 
 const struct op_def op_MaxPool = {
     .name = "MaxPool",
     .inputs = "input: T",
     .outputs = "output: T",
-    .attrs = POOL_ATTRS(
-        WINDOW_PADDING_ATTR) ", T: floating|int8|int16|int32|int64|uint8|uint16 = float32",
+    .attrs = POOL_ATTRS ", T: floating|int8|int16|int32|int64|uint8|uint16 = float32",
     .doc = "The largest value of each window.",
     .detail = "Padding takes no part. A NaN in a window is its result.",
     .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = pool_shape,
     .window = pool_window,
+    .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
     .gradient = max_pool_gradient,
 };
 
@@ -152,12 +178,16 @@ const struct op_def op_MaxPoolGrad = {
     .name = "MaxPoolGrad",
     .inputs = "orig_input: T, orig_output: T, grad: T",
     .outputs = "output: T",
-    .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: real = float32",
+    .attrs = POOL_ATTRS ", T: real = float32",
     .doc = "Gradient of MaxPool: each window's goes to its largest value.",
     .detail = "Among equals the first one in row-major order gets it all.",
     .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = max_pool_grad_shape,
+    .tiles = {.is_known = true,
+              .inputs = {LIES_IN, LIES_OUT, LIES_OUT},
+              .output = LIES_IN,
+              .window = pool_window},
     .gradient = max_pool_grad_gradient,
 };
 
@@ -165,7 +195,7 @@ const struct op_def op_MaxPoolGradGrad = {
     .name = "MaxPoolGradGrad",
     .inputs = "orig_input: T, orig_output: T, grad: T",
     .outputs = "output: T",
-    .attrs = POOL_ATTRS(WINDOW_PADDING_ATTR) ", T: real = float32",
+    .attrs = POOL_ATTRS ", T: real = float32",
     .doc = "What flows back through MaxPoolGrad: of each window, grad where its largest value is.",
     .detail =
         "grad is like orig_input, the output like orig_output. Among equals the first one in\n"
@@ -173,6 +203,10 @@ const struct op_def op_MaxPoolGradGrad = {
     .half = HALF_CLEAR,
     .cost = cost_elements,
     .shape = max_pool_grad_grad_shape,
+    .tiles = {.is_known = true,
+              .inputs = {LIES_IN, LIES_OUT, LIES_IN},
+              .output = LIES_OUT,
+              .window = pool_window},
     .gradient = max_pool_grad_grad_gradient,
 };
 
@@ -180,13 +214,14 @@ const struct op_def op_AvgPool = {
     .name = "AvgPool",
     .inputs = "value: T",
     .outputs = "output: T",
-    .attrs = POOL_ATTRS(SIMPLE_PADDING) ", T: floating",
+    .attrs = POOL_ATTRS ", T: floating",
     .doc = "The mean of each window.",
     .detail = "Cells outside the image are not counted.",
     .half = HALF_INFERRED,
     .cost = cost_elements,
-    .shape = pool_shape,
+    .shape = avg_pool_shape,
     .window = pool_window,
+    .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
     .gradient = avg_pool_gradient,
 };
 
@@ -194,10 +229,14 @@ const struct op_def op_AvgPoolGrad = {
     .name = "AvgPoolGrad",
     .inputs = "orig_input_shape: int32, grad: T",
     .outputs = "output: T",
-    .attrs = POOL_ATTRS(SIMPLE_PADDING) ", T: floating",
+    .attrs = POOL_ATTRS ", T: floating",
     .doc = "Gradient of AvgPool: each window's is spread evenly over its cells inside the image.",
     .half = HALF_INFERRED,
     .cost = cost_elements,
     .shape = avg_pool_grad_shape,
+    .tiles = {.is_known = true,
+              .inputs = {LIES_SIZES, LIES_OUT},
+              .output = LIES_IN,
+              .window = avg_pool_grad_window},
     .gradient = avg_pool_grad_gradient,
 };

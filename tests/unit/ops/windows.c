@@ -28,11 +28,12 @@ struct geometry {
 static const struct kind {
     const char *op;
     bool has_filter, has_window, dilates, pads, formats;
+    bool has_mean; /* each window has a cell of the image */
 } kinds[] = {
     {"Conv2D", .has_filter = true, .dilates = true, .pads = true, .formats = true},
     {"LocallyConnected2D", .has_filter = true, .pads = true, .formats = true},
     {"MaxPool", .has_window = true, .pads = true, .formats = true},
-    {"AvgPool", .has_window = true, .formats = true},
+    {"AvgPool", .has_window = true, .pads = true, .formats = true, .has_mean = true},
     {.op = "LRN"},
     {"BiasAdd", .formats = true},
 };
@@ -55,7 +56,7 @@ static struct extent any_extent(const struct kind *kind, bool explicit, uint64_t
     int span = (e.size - 1) * e.dilation + 1, most = span < 4 ? span - 1 : 3;
     if (explicit) { /* the first window has a cell of the image */
         e.before = up_to(random, most);
-        e.after = up_to(random, 3);
+        e.after = up_to(random, kind->has_mean ? most : 3);
     }
     e.in = span + up_to(random, 8);
     return e;

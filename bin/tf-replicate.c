@@ -9,10 +9,12 @@
 #include "graph/graph_io.h"
 #include "ops/ops.h"
 #include "pass/dense/dense.h"
+#include "pass/grid/grid.h"
 #include "pass/replicate/replicate.h"
 
 static const char *mode = "sync", *compress, *entry;
-static const char *towers, *pipeline;
+static const char *towers, *pipeline, *grid;
+static struct grid_options tiles; /* with --grid */
 static const char *cluster_file, *costs_file;
 static int64_t accumulate = 1, workers, in_graph, stages, assume = 32;
 static double timeout = 300;
@@ -26,8 +28,10 @@ static const struct option_row rows[] = {
      "bf16 or fp16: variables and gradients cross in 16 bits"},
     {0, "in-graph", OPTION_INT, &in_graph, "N",
      "no workers: one graph with N towers that share what is fed; see below"},
+    {0, "grid", OPTION_TEXT, &grid, "ROWSxCOLUMNS",
+     "no workers: one graph whose images are cut into so many tiles; see below"},
     {0, "towers", OPTION_TEXT, &towers, "DEVICE",
-     "of the towers, with a * for the tower's number (/job:worker/task:*)"},
+     "of the towers or tiles, with a * for the number (/job:worker/task:*)"},
     {0, "pipeline", OPTION_TEXT, &pipeline, "ORDER",
      "towers are micro-batches, and stages the script's devices: 1f1b, 1f1b,flight=N, gpipe"},
     {0, "stages", OPTION_INT, &stages, "N",
@@ -96,13 +100,20 @@ static const struct option_table table = {
         "With --pipeline a node stays where the script asked for, and so does its gradient: each "
         "device that forward nodes ask for is a stage, which takes one micro-batch after the "
         "other. With 1f1b stage s of S has at most S-s of them forward and not yet back (flight=N: "
-        "and at most N), with gpipe all.",
+        "and at most N), with gpipe all.\n"
+        "\n"
+        "With --grid 2x2 one driver runs all, too. Images are cut along height and width into "
+        "tiles, each on a device of its own, from the first convolution or pooling to the last: "
+        "devices send each other the halo, what windows see of the neighbours' tiles, and back "
+        "what flows to it. Shared filters are there once; a filter for each position is with its "
+        "tile. What has no tiles is with the first.",
     .examples =
         "tf-graph digits.lua | tf-opt | tf-replicate --mode sync | tf-place -c C | tf-part\n"
         "tf-replicate --mode ssp,bound=3 --compress bf16 digits.tfg -o many.tfg\n"
         "tf-replicate --mode allreduce,factors=auto -c C --explain digits.tfg | tf-place -c C\n"
         "tf-replicate --in-graph 2 --towers '/device:CPU:*' digits.tfg |\n"
-        "  tf-place --devices CPU:0,CPU:1 | tf-part > towers.tfg",
+        "  tf-place --devices CPU:0,CPU:1 | tf-part > towers.tfg\n"
+        "tf-replicate --grid 2x2 cnn.tfg | tf-place -c C | tf-part --report > tiles.tfg",
     .rows = rows,
     .operands_max = 1,
     .writes_stream = true,
@@ -140,10 +151,32 @@ static void explain_choice(void *context, const struct replicate_choice *choice)
     fputc('\n', stderr);
 }
 
+/* "2x3": rows and columns. */
+static int read_grid(struct error *err)
+{
+    int height, width, end = 0;
+    if (!grid)
+        return 0;
+    if (sscanf(grid, "%4dx%4d%n", &height, &width, &end) != 2 || grid[end] || height < 1 ||
+        width < 1 || height * width < 2 || height * width > GRID_CELLS_MAX)
+        return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
+                         GRID_CELLS_MAX, grid);
+    if (in_graph || strcmp(mode, "sync") != 0 || accumulate > 1 || workers || compress)
+        return error_set(err, ERR_USAGE, "--grid has no workers, for whom --%s would be",
+                         in_graph         ? "in-graph"
+                         : accumulate > 1 ? "accumulate"
+                         : workers        ? "workers"
+                         : compress       ? "compress"
+                                          : "mode");
+    tiles = (struct grid_options){.rows = height, .columns = width, .device = towers};
+    tiles.note = report ? note : NULL;
+    return 0;
+}
+
 static int read_towers(struct replicate_options *options, struct error *err)
 {
-    if (towers && !in_graph)
-        return error_set(err, ERR_USAGE, "--towers says where the towers of --in-graph are");
+    if (towers && !in_graph && !grid)
+        return error_set(err, ERR_USAGE, "--towers says where those of --in-graph or --grid are");
     if (!in_graph)
         return 0;
     if (in_graph < 2 || in_graph > REPLICATE_TOWERS_MAX)
@@ -193,10 +226,11 @@ static int read_options(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE, "--accumulate does what push=M of downpour does");
     if (assume < 0)
         return error_set(err, ERR_USAGE, "--assume is the size of a dimension");
-    if (explain && in_graph)
+    if (explain && (in_graph || grid))
         return error_set(err, ERR_USAGE,
-                         "--explain compares what workers can send, and --in-graph has none");
-    if (read_towers(options, err) || read_pipeline(options, err))
+                         "--explain compares what workers can send, and --%s has none",
+                         grid ? "grid" : "in-graph");
+    if (read_grid(err) || read_towers(options, err) || read_pipeline(options, err))
         return err->code;
     options->accumulate = (int)accumulate;
     options->workers = (int)workers;
@@ -235,6 +269,8 @@ static int cut_and_replicate(const struct graph *graph, const struct replicate_o
                              struct graph **cut, struct graph **replicated, struct error *err)
 {
     const struct dense_options dense = {options->note, NULL};
+    if (grid)
+        return grid_graph(graph, &tiles, replicated, err);
     if (options->cuts_dense && dense_graph(graph, &dense, cut, err))
         return err->code;
     return replicate_graph(*cut ? *cut : graph, options, replicated, err);

@@ -11,9 +11,11 @@ struct variable variable_of_node(const struct node *node, struct device *device)
 {
     const char *container = node_string(node, "container");
     const char *shared = node_string(node, "shared_name");
-    const struct attr_value *whole = node_attr(node, SLICE_SHAPE);
+    const struct attr_value *whole = node_attr(node, SLICE_SHAPE),
+                            *first = node_attr(node, SLICE_OFFSET);
     struct variable_slice slice = {NULL, 0, 0};
-    if (whole && whole->kind == ATTR_SHAPE && whole->shape->rank > 0)
+    if (whole && whole->kind == ATTR_SHAPE && whole->shape->rank > 0 && first &&
+        first->kind == ATTR_INT)
         slice = (struct variable_slice){node_string(node, SLICE_OF), whole->shape->dims[0],
                                         node_int(node, SLICE_OFFSET)};
     return (struct variable){.container = *container ? container : DEFAULT_CONTAINER,

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pass/grid/grid.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/device_name.h"
+#include "pass/grid/grid_private.h"
+
+/* The pattern with the cell's number for its "*". */
+static int find_device(struct grid *g, const char *pattern, int k)
+{
+    struct device_name name;
+    struct error why = ERROR_INIT;
+    const char *star = strchr(pattern, '*');
+    if (!star || strchr(star + 1, '*'))
+        return error_set(g->err, ERR_USAGE,
+                         "--towers '%s' is no device with a '*' for the cell's number", pattern);
+    const char *text =
+        arena_printf(&g->arena, "%.*s%d%s", (int)(star - pattern), pattern, k, star + 1);
+    if (device_name_parse(&name, text, &why))
+        return error_set(g->err, ERR_USAGE, "--towers '%s': %s", pattern, why.text);
+    struct str canonical = STR_INIT;
+    device_name_print(&canonical, &name);
+    g->devices[k] = arena_strdup(&g->r.to->arena, str_text(&canonical));
+    str_release(&canonical);
+    return 0;
+}
+
+static bool is_taken(const struct graph *graph, const char *prefix)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (str_starts(graph_node(graph, (int)i)->name, prefix))
+            return true;
+    for (size_t i = 0; i < graph->aliases.n; i++)
+        if (str_starts(graph->aliases.items[i].name, prefix))
+            return true;
+    return false;
+}
+
+static int open_grid(struct grid *g)
+{
+    const char *pattern = g->options->device ? g->options->device : "/job:worker/task:*";
+    size_t n = g->from->nodes.n + 1;
+    g->devices = arena_array(&g->arena, (size_t)g->n, sizeof *g->devices);
+    g->role = arena_alloc(&g->arena, n);
+    g->stays_whole = arena_alloc(&g->arena, n);
+    g->cut = arena_array(&g->arena, n, sizeof *g->cut);
+    g->parts = arena_array(&g->arena, n, sizeof *g->parts);
+    g->names = arena_array(&g->arena, n, sizeof *g->names);
+    g->prefix = "tile";
+    for (int i = 1; is_taken(g->from, g->prefix); i++)
+        g->prefix = arena_printf(&g->r.to->arena, "tile.%d", i);
+    for (int k = 0; k < g->n; k++)
+        if (find_device(g, pattern, k))
+            return g->err->code;
+    return 0;
+}
+
+static int check_found(struct grid *g)
+{
+    for (size_t i = 0; i < g->from->nodes.n; i++)
+        if (g->role[i] == GRID_TILES)
+            return 0;
+    return error_set(g->err, ERR_DATA,
+                     "no op with windows has images of known size that %d x %d tiles can be cut "
+                     "of",
+                     g->rows, g->columns);
+}
+
+/* What entries and aliases name is there, and what a script has named. */
+static int end_grid(struct grid *g)
+{
+    const struct graph *from = g->from;
+    for (size_t i = 0; i < from->entries.n; i++)
+        for (int k = 0; k < from->entries.items[i].n_edges; k++)
+            if (from->entries.items[i].edges[k].slot != CONTROL_SLOT)
+                grid_whole(g, from->entries.items[i].edges[k]);
+    for (size_t i = 0; i < from->aliases.n; i++)
+        if (from->aliases.items[i].edge.slot != CONTROL_SLOT)
+            grid_whole(g, from->aliases.items[i].edge);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, (int)i);
+        if (g->cut[i].is_cut && node->n_outputs == 1 && !node->outputs[0].is_ref &&
+            !strchr(node->name, '/') && rewrite_has_own_name(&g->r, node))
+            grid_whole(g, (struct edge){(int)i, 0});
+    }
+    return g->err->code;
+}
+
+static int build(struct grid *g, struct graph **to)
+{
+    int n_changes = 0, code = open_grid(g);
+    if (!code)
+        code = grid_find(g);
+    if (!code)
+        code = check_found(g);
+    for (size_t i = 0; !code && i < g->from->nodes.n; i++)
+        if (g->role[i] == GRID_VARIABLE)
+            code = grid_visit_variable(g, graph_node(g->from, (int)i));
+    for (size_t i = 0; !code && i < g->from->nodes.n; i++)
+        code = grid_visit(g, graph_node(g->from, g->r.order[i]));
+    if (!code)
+        code = end_grid(g);
+    code = rewrite_close(&g->r, code, to, &n_changes);
+    if (!code && *to && (code = graph_check(*to, g->err))) {
+        graph_free(*to);
+        *to = NULL;
+    }
+    return code;
+}
+
+int grid_graph(const struct graph *from, const struct grid_options *options, struct graph **to,
+               struct error *err)
+{
+    const struct pass_options pass = {.note = options->note, .context = options->context};
+    struct grid g = {.from = from,
+                     .options = options,
+                     .rows = options->rows,
+                     .columns = options->columns,
+                     .n = options->rows * options->columns,
+                     .err = err};
+    *to = NULL;
+    int code = frames_new(from, &g.frames, err);
+    if (!code) {
+        code = rewrite_open(&g.r, from, &pass, err);
+        if (!code)
+            code = build(&g, to);
+        frames_free(g.frames);
+    }
+    vec_release(&g.known);
+    arena_release(&g.arena);
+    return code;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "pass/grid/grid_private.h"
+
+/* ---- devices, names, groups ---- */
+
+static const struct node *leader_of(const struct grid *g, const char *group)
+{
+    return str_starts(group, "loc:@") ? graph_find(g->from, group + 5) : NULL;
+}
+
+const char *grid_device(const struct grid *g, const struct node *node)
+{
+    const struct attr_value *groups = node_attr(node, "_class");
+    const struct node *leader = groups && groups->kind == ATTR_LIST_STRING && groups->n
+                                    ? leader_of(g, groups->strings[0])
+                                    : NULL;
+    if (leader && g->cut[leader->id].is_cut)
+        return g->devices[0];
+    if (*node->device)
+        return node->device;
+    return leader && *leader->device ? leader->device : g->devices[0];
+}
+
+const char *grid_name(struct grid *g, const char *name, int cell)
+{
+    return arena_printf(&g->r.to->arena, "%s_%d/%s", g->prefix, cell, name);
+}
+
+struct build *grid_builder(struct grid *g, const struct node *node, int cell, const char *device)
+{
+    const char *scope = cell < 0 ? arena_printf(&g->arena, "%s/%s", g->prefix, node->name)
+                                 : grid_name(g, node->name, cell);
+    g->b = (struct build){.graph = g->r.to,
+                          .scope = scope,
+                          .device = device,
+                          .file = node->file,
+                          .line = node->line,
+                          .err = g->err,
+                          .failed = g->err->code != 0};
+    return &g->b;
+}
+
+/* Groups of variables that are cut become those of their parts; who was with another node that is
+ * cut has a device already. */
+static struct attr_value map_groups(struct grid *g, const struct attr_value *value, int cell)
+{
+    struct attr_value mapped = *value;
+    const char **kept = arena_array(&g->r.to->arena, (size_t)value->n + 1, sizeof *kept);
+    mapped.strings = kept;
+    mapped.n = 0;
+    for (int i = 0; i < value->n; i++) {
+        const struct node *leader = leader_of(g, value->strings[i]);
+        const char *group = value->strings[i];
+        if (leader && g->names[leader->id])
+            group = arena_printf(&g->r.to->arena, "loc:@%s", g->names[leader->id][cell]);
+        else if (leader && (g->cut[leader->id].is_cut || cell > 0))
+            continue;
+        kept[mapped.n++] = group;
+    }
+    return mapped;
+}
+
+/* ---- copies ---- */
+
+static bool is_among(const struct attr *attrs, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(attrs[i].name, name))
+            return true;
+    return false;
+}
+
+/* A gradient is handed over for the part of the variable. */
+static bool map_attr(struct grid *g, struct attr *attr, int cell)
+{
+    if (!strcmp(attr->name, "_class") && attr->value.kind == ATTR_LIST_STRING) {
+        attr->value = map_groups(g, &attr->value, cell);
+        return attr->value.n > 0;
+    }
+    if (strcmp(attr->name, "_gradient") != 0 || attr->value.kind != ATTR_STRING)
+        return true;
+    const struct node *variable = graph_find(g->from, attr->value.s);
+    bool cut = variable && g->names[variable->id];
+    if (cut)
+        attr->value = attr_string(g->names[variable->id][cell]);
+    return cut;
+}
+
+/* What is inferred may differ for a part. */
+static struct attr *map_attrs(struct grid *g, const struct node *node, int cell,
+                              const struct attr *more, int n_more, int *n)
+{
+    struct attr *attrs =
+        arena_array(&g->arena, (size_t)(node->n_attrs + n_more) + 1, sizeof *attrs);
+    *n = 0;
+    for (int i = 0; i < node->n_attrs; i++) {
+        struct attr attr = node->attrs[i];
+        int declared = op_find_attr(node->op, attr.name);
+        if (!is_among(more, n_more, attr.name) &&
+            !(declared >= 0 && node->op->attrs[declared].inferred) && map_attr(g, &attr, cell))
+            attrs[(*n)++] = attr;
+    }
+    for (int i = 0; i < n_more; i++)
+        attrs[(*n)++] = more[i];
+    return attrs;
+}
+
+struct attr *grid_once_attrs(struct grid *g, const struct node *node, int *n)
+{
+    struct attr *attrs = arena_array(&g->r.to->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
+    *n = 0;
+    for (int i = 0; i < node->n_attrs; i++) {
+        struct attr attr = node->attrs[i];
+        bool is_group = !strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING;
+        if (is_group)
+            attr.value = map_groups(g, &attr.value, 0);
+        if (!is_group || attr.value.n)
+            attrs[(*n)++] = attr;
+    }
+    return attrs;
+}
+
+struct edge grid_copy(struct grid *g, const struct node *node, int cell, const struct edge *inputs,
+                      const struct attr *more, int n_more)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (g->err->code || !edge_exists(inputs[i]))
+            return EDGE_NONE;
+    struct node view = rewrite_view(&g->r, node);
+    const char *name =
+        g->names[node->id] ? g->names[node->id][cell] : grid_name(g, node->name, cell);
+    struct node_spec spec = {.op = node->op->def->name,
+                             .name = name,
+                             .inputs = inputs,
+                             .n_inputs = node->n_inputs,
+                             .controls = view.controls,
+                             .n_controls = view.n_controls,
+                             .device = g->devices[cell],
+                             .file = node->file,
+                             .line = node->line};
+    spec.attrs = map_attrs(g, node, cell, more, n_more, &spec.n_attrs);
+    struct node *copy = graph_add(g->r.to, &spec, g->err);
+    return copy ? (struct edge){copy->id, 0} : EDGE_NONE;
+}
+
+void grid_stand_in(struct grid *g, const struct node *node, const struct edge *parts, int n)
+{
+    int *after = arena_array(&g->r.arena, (size_t)n + 1, sizeof *after);
+    for (int k = 0; k < n; k++)
+        after[k] = parts[k].node;
+    after[n] = -1;
+    g->r.after[node->id] = after;
+    rewrite_note(&g->r, node->name, "cut into tiles");
+}
+
+/* ---- parts of tensors ---- */
+
+/* The area along those of the two axes that there are. */
+struct edge grid_slice(struct build *b, struct edge from, struct grid_cut cut,
+                       struct grid_area area)
+{
+    int64_t begin[SHAPE_RANK_MAX] = {0}, size[SHAPE_RANK_MAX];
+    int rank = build_shape(b, from)->rank;
+    for (int i = 0; i < rank; i++)
+        size[i] = -1;
+    if (cut.y >= 0) {
+        begin[cut.y] = area.y0;
+        size[cut.y] = area.y1 - area.y0;
+    }
+    if (cut.x >= 0) {
+        begin[cut.x] = area.x0;
+        size[cut.x] = area.x1 - area.x0;
+    }
+    struct edge inputs[] = {from, build_ints(b, begin, rank), build_ints(b, size, rank)};
+    return build_op(b, "Slice", inputs, 3, NULL, 0);
+}
+
+struct edge grid_concat(struct build *b, int axis, const struct edge *parts, int n)
+{
+    struct edge inputs[GRID_CELLS_MAX + 1];
+    if (n == 1)
+        return parts[0];
+    inputs[0] = build_scalar(b, INT32, axis);
+    memcpy(inputs + 1, parts, (size_t)n * sizeof *parts);
+    return build_op(b, "Concat", inputs, n + 1, NULL, 0);
+}

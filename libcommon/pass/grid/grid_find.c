@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is cut, and how. Cutting starts at ops with windows, and what goes element by element goes
+ * on with it; a variable is cut if what is cut takes its part of it.
+ */
+#include <string.h>
+
+#include "graph/infer.h"
+#include "pass/grid/grid_private.h"
+#include "pass/part/part_private.h"
+
+struct grid_cut grid_cut_of(const struct grid *g, struct edge edge)
+{
+    return edge.slot == 0 && edge_exists(edge) ? g->cut[edge.node] : (struct grid_cut){0};
+}
+
+/* ---- variables ---- */
+
+static bool may_cut_variable(const struct grid *g, const struct node *node, struct grid_cut cut)
+{
+    const struct shape *shape = &node->outputs[0].shape;
+    const struct attr_value *local = node_attr(node, "_local");
+    return node_is(node, "Variable") && !g->stays_whole[node->id] && shape_is_known(shape) &&
+           !*node_string(node, "shared_name") && !(local && local->b) && cut.y >= 0 && cut.x >= 0 &&
+           shape->dims[cut.y] == cut.height && shape->dims[cut.x] == cut.width;
+}
+
+/* The variable whose value the edge is, if it is to be cut so, is cut from now on. */
+static bool want(struct grid *g, struct edge edge, struct grid_cut cut)
+{
+    const struct node *node = graph_node(g->from, edge.node);
+    while (node_has(node, OP_PASSES) && node->n_inputs == 1)
+        node = graph_node(g->from, node->inputs[0].node);
+    if (g->cut[node->id].is_cut || !may_cut_variable(g, node, cut))
+        return false;
+    g->cut[node->id] = cut;
+    g->role[node->id] = GRID_VARIABLE;
+    return true;
+}
+
+/* ---- element by element ---- */
+
+/* The axes of input i that are aligned with those of the output; -1: it has none, or one cell. */
+static struct grid_cut aligned(const struct grid *g, const struct node *node, int i,
+                               struct grid_cut cut)
+{
+    const struct shape *shape = &grid_output(g, node->inputs[i])->shape;
+    int shift = node->outputs[0].shape.rank - shape->rank;
+    cut.y -= shift;
+    cut.x -= shift;
+    if (cut.y < 0 || shape->dims[cut.y] != cut.height)
+        cut.y = -1;
+    if (cut.x < 0 || shape->dims[cut.x] != cut.width)
+        cut.x = -1;
+    cut.is_cut = cut.y >= 0 || cut.x >= 0;
+    return cut;
+}
+
+static bool is_known_along(const struct grid *g, const struct node *node, int i,
+                           struct grid_cut cut)
+{
+    const struct shape *shape = &grid_output(g, node->inputs[i])->shape;
+    int shift = node->outputs[0].shape.rank - shape->rank;
+    return shape->rank >= 0 && (cut.y < shift || shape->dims[cut.y - shift] >= 0) &&
+           (cut.x < shift || shape->dims[cut.x - shift] >= 0);
+}
+
+static bool find_alike(struct grid *g, const struct node *node, struct grid_cut *cut)
+{
+    if (node_rows(node) != ROWS_ALIKE || node->n_outputs != 1 || node_has(node, OP_STATEFUL) ||
+        node->outputs[0].is_ref || node->outputs[0].shape.rank < 0)
+        return false;
+    const struct shape *out = &node->outputs[0].shape;
+    *cut = (struct grid_cut){0};
+    for (int i = 0; i < node->n_inputs && !cut->is_cut; i++) {
+        struct grid_cut c = grid_cut_of(g, node->inputs[i]);
+        int shift = out->rank - grid_output(g, node->inputs[i])->shape.rank;
+        if (!c.is_cut || out->dims[c.y + shift] != c.height || out->dims[c.x + shift] != c.width)
+            continue;
+        *cut = c;
+        cut->y += shift;
+        cut->x += shift;
+    }
+    for (int i = 0; i < node->n_inputs && cut->is_cut; i++)
+        cut->is_cut = is_known_along(g, node, i, *cut);
+    return cut->is_cut;
+}
+
+struct edge grid_operand(struct grid *g, const struct node *node, int i, int cell)
+{
+    struct grid_cut cut = aligned(g, node, i, g->cut[node->id]);
+    return grid_take(g, node->inputs[i], cut, grid_tile(g, g->cut[node->id], cell), cell);
+}
+
+/* ---- the other roles ---- */
+
+static bool reduces(const struct tensor *axes, int axis, int rank)
+{
+    for (int64_t i = 0; i < tensor_count(axes); i++) {
+        int64_t a = tensor_get_int64(axes, i);
+        if ((a < 0 ? a + rank : a) == axis)
+            return true;
+    }
+    return false;
+}
+
+static int axis_after(const struct tensor *axes, int axis, int rank)
+{
+    int after = axis;
+    for (int a = 0; a < axis; a++)
+        after -= reduces(axes, a, rank);
+    return after;
+}
+
+/* Both axes or none: of one, what is left would be in stripes. */
+static bool find_reduction(struct grid *g, const struct node *node, struct grid_cut *cut)
+{
+    enum op_reduction kind = node->op->def->reduction;
+    struct grid_cut in =
+        node->n_inputs == 2 ? grid_cut_of(g, node->inputs[0]) : (struct grid_cut){0};
+    const struct tensor *axes = kind && in.is_cut ? graph_constant(g->from, node->inputs[1]) : NULL;
+    if (!axes)
+        return false;
+    int rank = grid_output(g, node->inputs[0])->shape.rank;
+    bool y = reduces(axes, in.y, rank), x = reduces(axes, in.x, rank);
+    *cut = (struct grid_cut){0};
+    if (y || x)
+        return y && x &&
+               (kind == REDUCTION_SUM ||
+                (kind == REDUCTION_MEAN && dtype_is_floating(node->outputs[0].type)));
+    *cut = in;
+    if (!node_bool(node, "keep_dims")) {
+        cut->y = axis_after(axes, in.y, rank);
+        cut->x = axis_after(axes, in.x, rank);
+    }
+    return true;
+}
+
+/* Whether its value is the shape of what is cut, of which the batch at most is unknown. */
+static bool is_shape(const struct grid *g, const struct node *node)
+{
+    struct shape value;
+    if (!node_has(node, OP_SHAPE_ONLY) || !node->op->def->value || node->n_inputs != 1 ||
+        !grid_cut_of(g, node->inputs[0]).is_cut || node->outputs[0].shape.rank != 1 ||
+        !graph_constant_shape(g->from, (struct edge){node->id, 0}, &value))
+        return false;
+    const struct shape *in = &grid_output(g, node->inputs[0])->shape;
+    for (int i = 0; i < in->rank; i++)
+        if (value.rank != in->rank || value.dims[i] != in->dims[i] || (i && value.dims[i] < 0))
+            return false;
+    return in->rank > 0;
+}
+
+static bool find_tiles(struct grid *g, const struct node *node, struct grid_cut *cut, bool *changed)
+{
+    struct grid_windows windows;
+    if (!grid_windows(g, node, &windows))
+        return false;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->op->def->tiles.inputs[i] == LIES_FILTERS)
+            *changed |= want(g, node->inputs[i], windows.filters);
+    *cut = grid_lies(&windows, node->op->def->tiles.output);
+    return true;
+}
+
+/* ---- who has variables themselves ---- */
+
+static struct edge variable_of(const struct grid *g, const struct node *node, int i)
+{
+    struct edge edge = node->inputs[i];
+    return part_takes_ref(node, i) && g->cut[edge.node].is_cut ? edge : EDGE_NONE;
+}
+
+/* All variables of an update are cut alike, or none is. */
+static bool find_writer(struct grid *g, const struct node *node, bool *changed)
+{
+    struct edge first = EDGE_NONE;
+    for (int i = 0; i < node->n_inputs && !edge_exists(first); i++)
+        first = variable_of(g, node, i);
+    if (!edge_exists(first))
+        return false;
+    struct grid_cut cut = g->cut[first.node];
+    bool can = node_rows(node) == ROWS_UPDATE || node_rows(node) == ROWS_ASK;
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (part_takes_ref(node, i))
+            *changed |= want(g, node->inputs[i], cut);
+        can &= part_takes_ref(node, i) ? grid_cut_equal(g->cut[node->inputs[i].node], cut)
+                                       : grid_output(g, node->inputs[i])->shape.rank >= 0;
+    }
+    for (int i = 0; i < node->n_inputs && !can; i++)
+        if (part_takes_ref(node, i)) {
+            *changed |= !g->stays_whole[node->inputs[i].node];
+            g->stays_whole[node->inputs[i].node] = true;
+        }
+    if (!can)
+        return false;
+    g->role[node->id] = node_rows(node) == ROWS_ASK ? GRID_ASK : GRID_UPDATE;
+    g->cut[node->id] = g->role[node->id] == GRID_ASK ? (struct grid_cut){0} : cut;
+    return true;
+}
+
+/* ---- the search ---- */
+
+static bool visit(struct grid *g, const struct node *node)
+{
+    bool changed = false;
+    struct grid_cut cut = {0};
+    if (g->frames->frame[node->id] != FRAME_ROOT || g->role[node->id] == GRID_VARIABLE ||
+        find_writer(g, node, &changed))
+        return changed;
+    enum grid_role role = find_tiles(g, node, &cut, &changed) ? GRID_TILES
+                          : find_alike(g, node, &cut)         ? GRID_ALIKE
+                          : find_reduction(g, node, &cut)     ? GRID_REDUCE
+                          : is_shape(g, node)                 ? GRID_SHAPE
+                                                              : GRID_ONCE;
+    g->role[node->id] = (char)role;
+    g->cut[node->id] = cut;
+    for (int i = 0; role == GRID_ALIKE && i < node->n_inputs; i++) {
+        struct grid_cut in = aligned(g, node, i, cut);
+        if (in.is_cut && !grid_cut_of(g, node->inputs[i]).is_cut)
+            changed |= want(g, node->inputs[i], in);
+    }
+    return changed;
+}
+
+/* Until nothing changes. When a variable turns out to be needed whole all is found anew. */
+int grid_find(struct grid *g)
+{
+    size_t n = g->from->nodes.n, n_whole = 0;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < n; i++)
+            changed |= visit(g, graph_node(g->from, g->r.order[i]));
+        size_t whole = 0;
+        for (size_t i = 0; i < n; i++)
+            whole += g->stays_whole[i] != 0;
+        if (whole != n_whole) {
+            memset(g->role, 0, n);
+            memset(g->cut, 0, n * sizeof *g->cut);
+            n_whole = whole;
+            changed = true;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes of the source, one after the other: those that are cut are there once for each cell.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "pass/grid/grid_private.h"
+
+/* A node of the result that stands for one that is not cut, under its name. */
+static int is_now(struct grid *g, const struct node *node, struct edge edge)
+{
+    if (!edge_exists(edge))
+        return g->err->code;
+    rewrite_stand_in(&g->r, node, edge.node);
+    rewrite_note(&g->r, node->name, "of all tiles");
+    return graph_rename(g->r.to, graph_node(g->r.to, edge.node), node->name, g->err);
+}
+
+static int visit_once(struct grid *g, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        grid_whole(g, node->inputs[i]);
+    if (g->err->code)
+        return g->err->code;
+    struct node view = rewrite_view(&g->r, node);
+    const char *device = grid_device(g, node);
+    view.attrs = grid_once_attrs(g, node, &view.n_attrs);
+    graph_set_device(g->r.to, rewrite_add(&g->r, node, &view), device);
+    return 0;
+}
+
+/* ---- windows ---- */
+
+/* The shape, of which the batch is that of a value of the cell's if it is unknown. */
+static struct edge shape_vector_of(struct build *b, enum dtype type, const struct shape *shape,
+                                   struct edge like)
+{
+    int64_t dims[SHAPE_RANK_MAX] = {0}, first = shape->dims[0] < 0 ? 1 : 0, none = 0, one = 1;
+    int n = 0;
+    for (int i = (int)first; i < shape->rank; i++)
+        dims[n++] = shape->dims[i];
+    struct shape length = shape_vector(n);
+    int32_t small[SHAPE_RANK_MAX];
+    for (int i = 0; i < n; i++)
+        small[i] = (int32_t)dims[i];
+    struct tensor value = tensor_borrow(type, &length, type == INT32 ? (void *)small : dims);
+    struct edge rest = build_const(b, &value);
+    if (!first)
+        return rest;
+    struct attr out = {"out_type", attr_type(type)};
+    struct edge batch[] = {build_op(b, "Shape", &like, 1, &out, 1), build_ints(b, &none, 1),
+                           build_ints(b, &one, 1)};
+    struct edge both[] = {build_op(b, "Slice", batch, 3, NULL, 0), rest};
+    return grid_concat(b, 0, both, 2);
+}
+
+static struct edge image_sizes(struct grid *g, const struct node *node, int cell,
+                               const struct grid_windows *w, struct edge like)
+{
+    struct shape shape = node->outputs[0].shape;
+    struct grid_area area = grid_region(g, w, cell).area;
+    shape.dims[w->in.y] = area.y1 - area.y0;
+    shape.dims[w->in.x] = area.x1 - area.x0;
+    return shape_vector_of(grid_builder(g, node, cell, g->devices[cell]), INT32, &shape, like);
+}
+
+static struct edge filter_sizes(struct grid *g, const struct node *node, int cell,
+                                const struct grid_windows *w)
+{
+    struct shape shape = node->outputs[0].shape;
+    struct grid_area area = grid_tile(g, w->out, cell);
+    shape.dims[0] = area.y1 - area.y0;
+    shape.dims[1] = area.x1 - area.x0;
+    return shape_vector_of(grid_builder(g, node, cell, g->devices[cell]), INT32, &shape, EDGE_NONE);
+}
+
+/* Where the shape of images is to be given, the windows' outputs have their batch. */
+static struct edge batch_like(struct grid *g, const struct node *node, int cell,
+                              const struct grid_windows *w)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->op->def->tiles.inputs[i] == LIES_OUT)
+            return grid_take(g, node->inputs[i], w->out, grid_tile(g, w->out, cell), cell);
+    return EDGE_NONE;
+}
+
+static struct edge window_input_of(struct grid *g, const struct node *node, int i, int cell,
+                                   const struct grid_windows *w)
+{
+    switch (node->op->def->tiles.inputs[i]) {
+    case LIES_IN:
+        return grid_take(g, node->inputs[i], w->in, grid_region(g, w, cell).area, cell);
+    case LIES_OUT:
+        return grid_take(g, node->inputs[i], w->out, grid_tile(g, w->out, cell), cell);
+    case LIES_FILTERS:
+        return grid_take(g, node->inputs[i], w->filters, grid_tile(g, w->filters, cell), cell);
+    case LIES_SIZES:
+        return image_sizes(g, node, cell, w, batch_like(g, node, cell, w));
+    case LIES_FILTER_SIZES:
+        return filter_sizes(g, node, cell, w);
+    case LIES_WHOLE:
+        break;
+    }
+    return grid_local(g, node->inputs[i], cell);
+}
+
+/* A tile at the border of the image has the padding that is there. */
+static int set_padding(struct grid *g, const struct node *node, int cell,
+                       const struct grid_windows *w, struct attr attrs[2])
+{
+    struct grid_region region = grid_region(g, w, cell);
+    int64_t *pads = arena_array(&g->arena, 8, sizeof *pads);
+    bool none = !region.before_y && !region.after_y && !region.before_x && !region.after_x;
+    if (op_find_attr(node->op, "explicit_paddings") < 0)
+        return 0;
+    pads[2 * w->in.y] = region.before_y;
+    pads[2 * w->in.y + 1] = region.after_y;
+    pads[2 * w->in.x] = region.before_x;
+    pads[2 * w->in.x + 1] = region.after_x;
+    attrs[0] = (struct attr){"padding", attr_string(none ? "VALID" : "EXPLICIT")};
+    attrs[1] = (struct attr){"explicit_paddings", attr_ints(pads, none ? 0 : 8)};
+    return 2;
+}
+
+static struct edge sum_of(struct grid *g, const struct node *node, const struct edge *parts)
+{
+    for (int k = 0; k < g->n; k++)
+        if (!edge_exists(parts[k]))
+            return EDGE_NONE;
+    struct build *b = grid_builder(g, node, -1, grid_device(g, node));
+    return build_op(b, "AddN", parts, g->n, NULL, 0);
+}
+
+static int visit_tiles(struct grid *g, const struct node *node)
+{
+    struct grid_windows w;
+    struct edge *parts = arena_array(&g->arena, (size_t)g->n, sizeof *parts);
+    struct edge *inputs = arena_array(&g->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    struct grid_area *areas = arena_array(&g->arena, (size_t)g->n, sizeof *areas);
+    grid_windows(g, node, &w);
+    for (int k = 0; k < g->n; k++) {
+        struct attr padding[2];
+        for (int i = 0; i < node->n_inputs; i++)
+            inputs[i] = window_input_of(g, node, i, k, &w);
+        parts[k] = grid_copy(g, node, k, inputs, padding, set_padding(g, node, k, &w, padding));
+        areas[k] = grid_region(g, &w, k).area;
+    }
+    if (g->err->code)
+        return g->err->code;
+    if (node->op->def->tiles.output == LIES_WHOLE)
+        return is_now(g, node, sum_of(g, node, parts));
+    grid_stand_in(g, node, parts, g->n);
+    g->parts[node->id] = parts;
+    if (node->op->def->tiles.output == LIES_IN)
+        grid_scatter(g, node, w.in, areas, parts);
+    return g->err->code;
+}
+
+/* ---- the others ---- */
+
+static int visit_alike(struct grid *g, const struct node *node)
+{
+    struct edge *parts = arena_array(&g->arena, (size_t)g->n, sizeof *parts);
+    struct edge *inputs = arena_array(&g->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    for (int k = 0; k < g->n; k++) {
+        for (int i = 0; i < node->n_inputs; i++)
+            inputs[i] = grid_operand(g, node, i, k);
+        parts[k] = grid_copy(g, node, k, inputs, NULL, 0);
+    }
+    if (g->err->code)
+        return g->err->code;
+    g->parts[node->id] = parts;
+    grid_stand_in(g, node, parts, g->n);
+    return 0;
+}
+
+/* Of means each counts by its share of the cells. */
+static int visit_reduction(struct grid *g, const struct node *node)
+{
+    struct edge *parts = arena_array(&g->arena, (size_t)g->n, sizeof *parts);
+    struct grid_cut in = g->cut[node->inputs[0].node];
+    bool is_mean = node->op->def->reduction == REDUCTION_MEAN && !g->cut[node->id].is_cut;
+    for (int k = 0; k < g->n; k++) {
+        struct edge inputs[] = {g->parts[node->inputs[0].node][k],
+                                grid_local(g, node->inputs[1], k)};
+        parts[k] = grid_copy(g, node, k, inputs, NULL, 0);
+        if (is_mean && edge_exists(parts[k])) {
+            struct build *b = grid_builder(g, node, k, g->devices[k]);
+            struct grid_area area = grid_tile(g, in, k);
+            double share = (double)((area.y1 - area.y0) * (area.x1 - area.x0)) /
+                           (double)(in.height * in.width);
+            parts[k] = build_binary(b, "Mul", parts[k], build_scalar_like(b, parts[k], share));
+        }
+    }
+    if (g->err->code)
+        return g->err->code;
+    if (!g->cut[node->id].is_cut)
+        return is_now(g, node, sum_of(g, node, parts));
+    g->parts[node->id] = parts;
+    grid_stand_in(g, node, parts, g->n);
+    return 0;
+}
+
+static int visit_shape(struct grid *g, const struct node *node)
+{
+    const struct edge in = node->inputs[0];
+    struct build *b = grid_builder(g, node, 0, g->devices[0]);
+    return is_now(g, node,
+                  shape_vector_of(b, node->outputs[0].type, &grid_output(g, in)->shape,
+                                  g->parts[in.node][0]));
+}
+
+int grid_visit(struct grid *g, const struct node *node)
+{
+    switch ((enum grid_role)g->role[node->id]) {
+    case GRID_TILES:
+        return visit_tiles(g, node);
+    case GRID_ALIKE:
+    case GRID_UPDATE:
+        return visit_alike(g, node);
+    case GRID_REDUCE:
+        return visit_reduction(g, node);
+    case GRID_SHAPE:
+        return visit_shape(g, node);
+    case GRID_ASK:
+        return grid_visit_ask(g, node);
+    case GRID_VARIABLE:
+        return 0; /* is there */
+    case GRID_ONCE:
+        break;
+    }
+    return visit_once(g, node);
+}

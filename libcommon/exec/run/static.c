@@ -92,22 +92,42 @@ static int run_of_branch(struct plan *plan, struct instance *instance, struct st
     return code;
 }
 
+static int run_plain(struct plan *plan, const struct instance *instance, int at, struct step *step)
+{
+    struct kernel_call *call = instance->plain[at].call;
+    call->step = step;
+    call->iteration = instance->iteration;
+    int result = instance->plain[at].run(call);
+    if (result <= 0)
+        return 0;
+    return item_over(plan, instance->calls[at].host.item, call, (struct item_start){0}, result);
+}
+
+static int run_any(struct plan *plan, struct instance *instance, int at, struct step *step)
+{
+    struct static_call *c = &instance->calls[at];
+    return c->host.item->flow == FLOW_ALWAYS ? run_item(plan, c, step, instance->iteration)
+                                             : run_of_branch(plan, instance, c, step);
+}
+
 /* From the item at that position, which has taken so many of its locks. KERNEL_PENDING: put aside.
  */
 static int run_items(struct plan *plan, struct instance *instance, struct step *step, int at,
                      int n_taken)
 {
     for (; at < plan->n_order; at++, n_taken = 0) {
-        struct static_call *c = &instance->calls[at];
-        const struct item *item = c->host.item;
-        if (item->take.n && !take_locks(instance, item->take.items, item->take.n, at, n_taken))
+        bool is_plain = instance->plain[at].run && !step->trace;
+        const struct item *item = is_plain ? NULL : instance->calls[at].host.item;
+        if (item && item->take.n &&
+            !take_locks(instance, item->take.items, item->take.n, at, n_taken))
             return KERNEL_PENDING;
-        int code = item->flow == FLOW_ALWAYS ? run_item(plan, c, step, instance->iteration)
-                                             : run_of_branch(plan, instance, c, step);
+        int code =
+            is_plain ? run_plain(plan, instance, at, step) : run_any(plan, instance, at, step);
         temporaries_free(&instance->temporaries);
         if (!code)
             code = step_stopped(step, &instance->err);
-        give_locks(item);
+        if (item)
+            give_locks(item);
         if (code) {
             abandon_locks(plan, at);
             return code;

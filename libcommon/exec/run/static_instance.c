@@ -105,6 +105,14 @@ static void make_call(struct plan *plan, struct instance *instance, int position
                                    .executor = &c->host};
 }
 
+static struct plain_call plain_call_of(const struct plan *plan, struct static_call *c)
+{
+    const struct item *item = c->host.item;
+    bool is_plain = item->flow == FLOW_ALWAYS && !item->is_prepared && !item->take.n &&
+                    !item->give.n && !plan->options.check_numerics;
+    return (struct plain_call){is_plain ? item->code->run : NULL, &c->call};
+}
+
 static void instance_free(struct instance *instance)
 {
     captured_release(instance);
@@ -116,6 +124,7 @@ static void instance_free(struct instance *instance)
     mem_free(instance->tensors);
     mem_free(instance->pointers);
     mem_free(instance->calls);
+    mem_free(instance->plain);
     mem_free(instance->seen);
     mem_free(instance->dead);
     mem_free(instance);
@@ -200,6 +209,7 @@ static void instance_fill(struct plan *plan, struct instance *instance)
     instance->tensors = mem_array(plan->values.n + 1, sizeof *instance->tensors);
     instance->pointers = mem_array(n_pointers + 1, sizeof *instance->pointers);
     instance->calls = mem_array((size_t)plan->n_order + 1, sizeof *instance->calls);
+    instance->plain = mem_array((size_t)plan->n_order + 1, sizeof *instance->plain);
     if (plan->has_branches)
         instance->dead = mem_array(plan->values.n + plan->items.n, sizeof *instance->dead);
     make_tensors(plan, instance);
@@ -208,6 +218,7 @@ static void instance_fill(struct plan *plan, struct instance *instance)
     struct seen_input *seen = instance->seen;
     for (int i = 0; i < plan->n_order; i++) {
         make_call(plan, instance, i, &pointers, &seen);
+        instance->plain[i] = plain_call_of(plan, &instance->calls[i]);
         if (plan->items.items[plan->order[i]].code == &plan_fetch_code)
             vec_push(&instance->fetches, i);
     }

@@ -156,6 +156,7 @@ struct iteration {
     struct variable **out_refs;
     struct activation *activations;
     struct region_call *calls; /* by position; NULL: no region has run in it yet */
+    struct plain_call *plain;  /* the same */
     struct buffer *arenas[2];  /* in host memory, in the device's; from the first region on */
     void *placed[2];           /* where outputs were placed last */
     bool is_open;              /* calls and arenas are there; under run->lock */

@@ -64,6 +64,13 @@ static inline int item_begin(const struct plan *plan, const struct item *item, s
 {
     return item->is_prepared ? item_make_ready(plan, item, err) : 0;
 }
+/* An item that always runs, and whose kernel is all that there is to it: no locks, nothing that is
+ * to be ready before or let go of after. Long plans of short kernels run as fast as memory brings
+ * what they look at, so these are apart from all else that is known of items. */
+struct plain_call {
+    int (*run)(struct kernel_call *call); /* NULL: it is none of these */
+    struct kernel_call *call;
+};
 /* When a kernel begins to run, if there is a trace, which is told when it has run. */
 struct item_start {
     int64_t time;

@@ -71,12 +71,25 @@ static void make_call(struct run *run, struct iteration *it, int id, struct regi
         in[i] = input_of(plan, it, id, i);
 }
 
+static struct plain_call plain_call_of(const struct plan *plan, const struct region_item *at,
+                                       struct region_call *c)
+{
+    const struct item *item = c->host.item;
+    bool is_plain = !at->gathers && !at->leads && !at->makes_outgoing && !at->n_drops &&
+                    !plan->dynamic->items[at->item].n_locks && !item->is_prepared &&
+                    !plan->options.check_numerics;
+    return (struct plain_call){is_plain ? item->code->run : NULL, &c->call};
+}
+
 static void make_calls(struct run *run, struct iteration *it)
 {
     const struct dynamic_frame *def = it->frame->def;
     it->calls = mem_array(def->order.n + 1, sizeof *it->calls);
-    for (size_t at = 0; at < def->order.n; at++)
+    it->plain = mem_array(def->order.n + 1, sizeof *it->plain);
+    for (size_t at = 0; at < def->order.n; at++) {
         make_call(run, it, def->order.items[at].item, &it->calls[at]);
+        it->plain[at] = plain_call_of(run->plan, &def->order.items[at], &it->calls[at]);
+    }
 }
 
 /* What depends on where the arenas are. */
@@ -133,4 +146,5 @@ void region_free(struct iteration *it)
 {
     region_close(it);
     mem_free(it->calls);
+    mem_free(it->plain);
 }

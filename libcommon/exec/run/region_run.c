@@ -69,6 +69,16 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
     return item_over(run->plan, item, &c->call, start, item->code->run(&c->call));
 }
 
+static int run_plain(struct run *run, struct launch *launch, struct iteration *it, int position)
+{
+    struct region_call *c = &it->calls[position];
+    kernel_bind(run, launch, it, &c->host, &c->call);
+    int result = it->plain[position].run(&c->call);
+    if (result <= 0)
+        return 0;
+    return item_over(run->plan, c->host.item, &c->call, (struct item_start){0}, result);
+}
+
 /* An output for which others wait who have not been told stays until they have. */
 static void drop(const struct plan *plan, const struct activation *a, const struct region *region,
                  const struct region_item *at)
@@ -86,6 +96,34 @@ static void drop(const struct plan *plan, const struct activation *a, const stru
 
 /* ---- a region ---- */
 
+/* One with something around its kernel. KERNEL_PENDING: it was put aside. */
+static int run_whole(struct run *run, struct launch *launch, const struct region_item *at,
+                     struct region_call *c)
+{
+    struct activation *a = launch->activation;
+    const struct dynamic_item *di = &run->plan->dynamic->items[at->item];
+    if (di->n_locks && !kernel_take_locks(a, di))
+        return KERNEL_PENDING;
+    int code = run_item(run, launch, at, c);
+    if (at->gathers)
+        let_go_of_inputs(run->plan, at, a->iteration);
+    if (di->n_locks)
+        kernel_give_locks(a, di);
+    return code;
+}
+
+static void tell_others(struct run *run, struct activation *a, const struct region *region,
+                        const struct region_item *at, const struct region_calls *calls)
+{
+    bool tells = at->leads && !at->rest_is_cheap;
+    if (tells)
+        calls->tell(calls->context, run, a);
+    if (at->n_drops) /* before: who is told may be the one holder then */
+        drop(run->plan, a, region, at);
+    if (tells)
+        calls->give(calls->context, run);
+}
+
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls)
 {
     struct activation *a = launch->activation;
@@ -97,29 +135,22 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
         return launch->err.code;
     while (a->at < region->n) {
         const struct region_item *at = &first[a->at];
-        const struct dynamic_item *di = &d->items[at->item];
-        if (at->makes_outgoing)
+        struct region_call *c = &it->calls[region->first + a->at];
+        bool is_plain = it->plain[region->first + a->at].run && !run->step->trace;
+        if (!is_plain && at->makes_outgoing)
             calls->relieve(calls->context, run);
-        if (di->n_locks && !kernel_take_locks(a, di))
-            return KERNEL_PENDING;
-        int code = run_item(run, launch, at, &it->calls[region->first + a->at]);
-        if (at->gathers)
-            let_go_of_inputs(run->plan, at, it);
-        if (di->n_locks)
-            kernel_give_locks(a, di);
+        int code = is_plain ? run_plain(run, launch, it, region->first + a->at)
+                            : run_whole(run, launch, at, c);
+        if (code == KERNEL_PENDING)
+            return code;
         temporaries_free(&launch->temporaries);
         if (!code)
             code = step_stopped(run->step, &launch->err);
         if (code)
             return code;
         a->at++;
-        bool tells = at->leads && !at->rest_is_cheap;
-        if (tells)
-            calls->tell(calls->context, run, a);
-        if (at->n_drops) /* before: who is told may be the one holder then */
-            drop(run->plan, a, region, at);
-        if (tells)
-            calls->give(calls->context, run);
+        if (!is_plain)
+            tell_others(run, a, region, at, calls);
     }
     return 0;
 }
@@ -132,6 +163,8 @@ void region_release(struct run *run, struct activation *a)
     const struct dynamic_frame *frame = &d->frames.items[region->frame];
     for (int at = region->first; at < region->first + region->n; at++) {
         const struct region_item *step = &frame->order.items[at];
+        if (!step->leads && !(a->is_dead && step->gathers))
+            continue;
         const struct item *item = &plan->items.items[step->item];
         int first = d->items[step->item].first_output;
         if (a->is_dead && step->gathers)

@@ -21,14 +21,6 @@ struct static_call {
     struct kernel_call call;
 };
 
-/* An item that always runs, and whose kernel is all that there is to it: no locks, nothing that is
- * to be ready before. Long plans of short kernels run as fast as memory brings what they look at,
- * so these are apart from all else that is known of items. */
-struct plain_call {
-    int (*run)(struct kernel_call *call); /* NULL: it is none of these */
-    struct kernel_call *call;
-};
-
 /* Before the call: what is fed, and a variable, may be elsewhere than in the step before. */
 void static_see(const struct static_call *c);
 

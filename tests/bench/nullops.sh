@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The executors' own cost: ops per second that compute nothing, in turns with TensorFlow's executors
 # where PYTHON has it. ROUNDS (3). Targets: static plans 2.5 times TensorFlow's default executor,
-# dynamic ones at least as many ops.
+# at least as many ops where each item is apart, as if it had something of its own to wait for.
 set -euo pipefail
 for ((round = 0; round < ${ROUNDS:-3}; round++)); do
     OMP_NUM_THREADS=1 build/tests/bench/nullops "$@"

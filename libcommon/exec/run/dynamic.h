@@ -159,7 +159,7 @@ struct iteration {
     struct plain_call *plain;  /* the same */
     struct buffer *arenas[2];  /* in host memory, in the device's; from the first region on */
     void *placed[2];           /* where outputs were placed last */
-    bool is_open;              /* calls and arenas are there; under run->lock */
+    atomic_bool is_open;       /* calls and arenas are there; set under run->lock */
 };
 
 struct deferred {

@@ -119,6 +119,8 @@ static bool has_moved(const struct iteration *it)
 int region_open(struct run *run, struct iteration *it, struct error *err)
 {
     int code = 0;
+    if (atomic_load_explicit(&it->is_open, memory_order_acquire))
+        return 0;
     pthread_mutex_lock(&run->lock);
     if (!it->is_open && !(code = take_arenas(run->plan, it, err))) {
         bool is_new = !it->calls;

@@ -20,7 +20,8 @@
 #define UNSET INT64_MIN
 
 static struct {
-    int64_t shards, workers, accumulate, fetch_every, fetch_limit, steps, seed, keep, threads;
+    int64_t shards, workers, replica_tasks, accumulate, fetch_every, fetch_limit, steps, seed, keep,
+        threads;
     const char *cluster, *mode, *compress, *run, *save, *save_every, *run_name, *restore, *job;
     const char *key_file, *ops, *max_restarts;
     struct option_list fetch;
@@ -28,6 +29,7 @@ static struct {
     bool resume, no_key, deterministic, dry_run, json;
 } options = {.shards = UNSET,
              .workers = 1,
+             .replica_tasks = UNSET,
              .accumulate = UNSET,
              .fetch_every = UNSET,
              .fetch_limit = UNSET,
@@ -45,6 +47,8 @@ static const struct option_row rows[] = {
     {0, "ps", OPTION_INT, &options.shards, "K",
      "parameter shards to start on this machine (1; 0 with --mode allreduce)"},
     {0, "workers", OPTION_INT, &options.workers, "N", "workers to start on this machine (1)"},
+    {0, "replica-tasks", OPTION_INT, &options.replica_tasks, "G",
+     "tasks of each worker: the first drives, the others serve it; see tf-replicate"},
     {'c', "cluster", OPTION_TEXT, &options.cluster, "FILE",
      "the cluster, instead: its tasks and their addresses; other hosts by ssh"},
     {0, "mode", OPTION_TEXT, &options.mode, "MODE", mode_help},
@@ -169,6 +173,9 @@ static int check_options(const char *graph, struct error *err)
     double within;
     if (options.shards < 0)
         return error_set(err, ERR_USAGE, "--ps %" PRId64 " makes no sense", options.shards);
+    if (options.replica_tasks != UNSET && options.replica_tasks < 1)
+        return error_set(err, ERR_USAGE, "--replica-tasks %" PRId64 ": nobody would work",
+                         options.replica_tasks);
     if (options.workers < 1)
         return error_set(err, ERR_USAGE, "--workers %" PRId64 ": nobody would work",
                          options.workers);

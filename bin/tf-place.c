@@ -210,7 +210,7 @@ static void say_unused_costs(const struct tool *tool, const struct world *world,
         tool_say(tool, "%s: measures no node of the graph", costs_file);
 }
 
-static int place(struct tool *tool, struct stream_reader *reader, const struct world *world,
+static int place(struct tool *tool, struct stream_reader *reader, struct world *world,
                  struct error *err)
 {
     struct report r = {.arena = ARENA_INIT};
@@ -229,7 +229,9 @@ static int place(struct tool *tool, struct stream_reader *reader, const struct w
     int code = graph_read_whole(reader, ops_registry(), &whole, err);
     if (code)
         return code;
-    code = slice_variables(whole, &world->placement, &sliced, err);
+    code = placement_add_groups(&world->placement, whole, err);
+    if (!code)
+        code = slice_variables(whole, &world->placement, &sliced, err);
     struct graph *graph = sliced ? sliced : whole;
     if (!code)
         code = place_graph(graph, &options, err);

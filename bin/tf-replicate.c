@@ -6,6 +6,7 @@
 
 #include "bin/ops_option.h"
 #include "cli/tool.h"
+#include "graph/device_name.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
 #include "pass/dense/dense.h"
@@ -16,7 +17,7 @@ static const char *mode = "sync", *compress, *entry;
 static const char *towers, *pipeline, *grid;
 static struct grid_options tiles; /* with --grid */
 static const char *cluster_file, *costs_file;
-static int64_t accumulate = 1, workers, in_graph, stages, assume = 32;
+static int64_t accumulate = 1, workers, in_graph, stages, replica_tasks = 1, assume = 32;
 static double timeout = 300;
 static bool report, explain;
 
@@ -39,6 +40,8 @@ static const struct option_row rows[] = {
     {0, "entry", OPTION_TEXT, &entry, "NAME", "the entry that trains, if there are several"},
     {0, "workers", OPTION_INT, &workers, "N",
      "that are expected; without it tf-place sets as many as the cluster has"},
+    {0, "replica-tasks", OPTION_INT, &replica_tasks, "G",
+     "of each worker: the script's /job:worker/task:k is the k-th of each group of G tasks"},
     {'c', "cluster", OPTION_TEXT, &cluster_file, "FILE",
      "the cluster, for what its workers and links decide"},
     {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
@@ -212,6 +215,20 @@ static int read_pipeline(struct replicate_options *options, struct error *err)
     return replicate_parse_pipeline(options, pipeline, err);
 }
 
+static int read_replica(struct replicate_options *options, struct error *err)
+{
+    if (replica_tasks < 1 || replica_tasks > DEVICE_GROUP_MAX)
+        return error_set(err, ERR_USAGE, "--replica-tasks is a number of tasks, 1 to %d",
+                         DEVICE_GROUP_MAX);
+    if (replica_tasks > 1 && (in_graph || grid || options->mode == REPLICATE_ALLREDUCE))
+        return error_set(err, ERR_USAGE, "--replica-tasks is about workers with shards, not %s",
+                         in_graph ? "--in-graph"
+                         : grid   ? "--grid"
+                                  : "--mode allreduce");
+    options->replica_tasks = (int)replica_tasks;
+    return 0;
+}
+
 static int read_options(struct replicate_options *options, struct error *err)
 {
     if (replicate_parse(options, mode, err))
@@ -230,7 +247,8 @@ static int read_options(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--explain compares what workers can send, and --%s has none",
                          grid ? "grid" : "in-graph");
-    if (read_grid(err) || read_towers(options, err) || read_pipeline(options, err))
+    if (read_grid(err) || read_towers(options, err) || read_pipeline(options, err) ||
+        read_replica(options, err))
         return err->code;
     options->accumulate = (int)accumulate;
     options->workers = (int)workers;

@@ -59,6 +59,45 @@ static bool parse_number(const char *text, size_t n, int *number)
     return true;
 }
 
+/* ---- groups of tasks ---- */
+
+#define GROUP_STRIDE                                                                               \
+    (2 * DEVICE_GROUP_MAX) /* of the tasks of one size; the member `size` is any                   \
+                            */
+
+int device_group_task(int size, int member)
+{
+    int of = size == 1 ? 0 : member == DEVICE_OPEN ? size : member;
+    return DEVICE_EVERY - ((size - 1) * GROUP_STRIDE + of);
+}
+
+int device_group_size(int task)
+{
+    return (DEVICE_EVERY - task) / GROUP_STRIDE + 1;
+}
+
+int device_group_member(int task)
+{
+    int member = (DEVICE_EVERY - task) % GROUP_STRIDE, size = device_group_size(task);
+    return size > 1 && member == size ? DEVICE_OPEN : member;
+}
+
+/* "*", "3", "1%2", "*%2". */
+static bool parse_task(struct device_name *name, const struct device_word *part)
+{
+    const char *sign = memchr(part->value, '%', part->n_value);
+    size_t n = sign ? (size_t)(sign - part->value) : part->n_value;
+    int size = 1, member = DEVICE_OPEN;
+    bool is_many = n == 1 && *part->value == '*';
+    if (!is_many && !parse_number(part->value, n, &member))
+        return false;
+    if (sign && (!parse_number(sign + 1, part->n_value - n - 1, &size) || size < 2 ||
+                 size > DEVICE_GROUP_MAX || member >= size))
+        return false;
+    name->task = is_many || sign ? device_group_task(size, member) : member;
+    return true;
+}
+
 /* "CPU:0", "CPU", "CPU:*". */
 static bool parse_device(struct device_name *name, const char *text, size_t n)
 {
@@ -81,11 +120,8 @@ static bool parse_part(struct device_name *name, const struct device_word *part)
         return value_is_star(part) || parse_word(part->value, part->n_value, name->job);
     if (key_is(part, "replica"))
         return value_is_star(part) || parse_number(part->value, part->n_value, &name->replica);
-    if (key_is(part, "task")) {
-        if (value_is_star(part))
-            name->task = DEVICE_EVERY;
-        return value_is_star(part) || parse_number(part->value, part->n_value, &name->task);
-    }
+    if (key_is(part, "task"))
+        return parse_task(name, part);
     if (key_is(part, "device"))
         return value_is_star(part) || parse_device(name, part->value, part->n_value);
     if (key_is(part, "cpu") || key_is(part, "gpu"))
@@ -144,9 +180,16 @@ int device_name_parse(struct device_name *name, const char *text, struct error *
 
 static void print_number(struct str *out, const char *key, int number)
 {
-    if (number == DEVICE_EVERY)
-        str_printf(out, "/%s:*", key);
-    else if (number != DEVICE_OPEN)
+    if (device_task_is_many(number)) {
+        int size = device_group_size(number), member = device_group_member(number);
+        str_printf(out, "/%s:", key);
+        if (size == 1 || member == DEVICE_OPEN)
+            str_append(out, "*");
+        else
+            str_printf(out, "%d", member);
+        if (size > 1)
+            str_printf(out, "%%%d", size);
+    } else if (number != DEVICE_OPEN)
         str_printf(out, "/%s:%d", key, number);
 }
 
@@ -179,10 +222,19 @@ bool device_name_is_full(const struct device_name *name)
     return *name->job && *name->type && name->task != DEVICE_OPEN && name->index != DEVICE_OPEN;
 }
 
+/* A member that is said, of groups of which another name leaves open which. */
+static bool is_one_of_group(int task, int group)
+{
+    return device_task_is_many(task) && device_task_is_many(group) &&
+           device_group_size(task) == device_group_size(group) &&
+           device_group_member(group) == DEVICE_OPEN;
+}
+
 bool device_name_specialises(const struct device_name *name, const struct device_name *pattern)
 {
     bool task = pattern->task == DEVICE_OPEN || pattern->task == name->task ||
-                (pattern->task == DEVICE_EVERY && name->task != DEVICE_OPEN);
+                (pattern->task == DEVICE_EVERY && name->task != DEVICE_OPEN) ||
+                is_one_of_group(name->task, pattern->task);
     return task && (!*pattern->job || !strcmp(pattern->job, name->job)) &&
            (!*pattern->type || !strcmp(pattern->type, name->type)) &&
            (pattern->replica == DEVICE_OPEN || pattern->replica == name->replica) &&
@@ -198,9 +250,12 @@ static bool merge_word(char *word, const char *other)
 
 static bool merge_number(int *number, int other)
 {
-    if (*number == DEVICE_OPEN || (*number == DEVICE_EVERY && other >= 0))
+    bool more = *number == DEVICE_OPEN || (*number == DEVICE_EVERY && other != DEVICE_OPEN) ||
+                is_one_of_group(other, *number);
+    if (more)
         *number = other == DEVICE_OPEN ? *number : other;
-    return other == DEVICE_OPEN || other == DEVICE_EVERY || *number == other;
+    return other == DEVICE_OPEN || other == DEVICE_EVERY || *number == other ||
+           is_one_of_group(*number, other);
 }
 
 int device_name_merge(struct device_name *name, const struct device_name *other, struct error *err)

@@ -4,6 +4,10 @@
  * a name with open parts is a wish. `task:*` means one in each of the job's tasks. Values are plain
  * data; nothing is owned.
  *
+ * A replica may be a group of tasks that follow each other: of groups of G, `task:k%G` is one in
+ * the k-th task of each, that is, in the tasks n with n % G = k. `task:*%G` leaves open which of
+ * them.
+ *
  * Read, besides the canonical parts in any order: `/device:CPU` (any index), a part whose value is
  * `*` (open, but for the task), `/cpu:0` and `/gpu:0` in either case, `/` alone (all open).
  */
@@ -16,7 +20,8 @@
 #include "base/str.h"
 
 #define DEVICE_OPEN (-1)  /* of task, replica, index: not said */
-#define DEVICE_EVERY (-2) /* of task: one in each */
+#define DEVICE_EVERY (-2) /* of task: one in each; less than this: in each group */
+#define DEVICE_GROUP_MAX 1024
 #define DEVICE_WORD_BYTES 64
 
 struct device_name {
@@ -26,6 +31,19 @@ struct device_name {
 };
 
 struct device_name device_name_open(void); /* nothing said */
+
+/* Whether a name's task stands for many: one in each, or in each group. */
+static inline bool device_task_is_many(int task)
+{
+    return task <= DEVICE_EVERY;
+}
+
+/* The task of a name: member `member` of each group of `size`, 1 to DEVICE_GROUP_MAX; a member that
+ * is DEVICE_OPEN may be any. Of groups of one it is DEVICE_EVERY. */
+int device_group_task(int size, int member);
+/* And back: the size and the member of a task that stands for many. */
+int device_group_size(int task);
+int device_group_member(int task);
 
 /* ERR_DATA: "device '...': what". "" and "/" are all open. */
 int device_name_parse(struct device_name *name, const char *text, struct error *err);
@@ -37,7 +55,8 @@ bool device_name_equal(const struct device_name *a, const struct device_name *b)
 bool device_name_is_open(const struct device_name *name); /* all of it */
 bool device_name_is_full(const struct device_name *name); /* job, task, type and index are set */
 
-/* True when every part that `pattern` sets is set alike in `name`; `task:*` admits any task. */
+/* True when every part that `pattern` sets is set alike in `name`; `task:*` admits any task, and
+ * `task:*%G` those of groups of G. */
 bool device_name_specialises(const struct device_name *name, const struct device_name *pattern);
 
 /* Takes from `other` what `name` leaves open. ERR_DATA when both set a part and differ (a task and

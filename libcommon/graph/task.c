@@ -45,13 +45,21 @@ static const char *instance_of(struct graph *graph, const char *device, const ch
 {
     struct device_name name;
     struct str text = STR_INIT;
-    if (!strstr(device, "task:*"))
+    if (!strstr(device, "task:*") && !strchr(device, '%'))
         return device;
     if (device_name_parse(&name, device, err))
         return NULL;
-    if (strcmp(name.job, job) != 0)
+    if (strcmp(name.job, job) != 0 || !device_task_is_many(name.task))
         return device;
-    name.task = index;
+    int size = device_group_size(name.task);
+    if (index % size) {
+        error_set(err, ERR_CONFIG,
+                  "the replicas of this graph are groups of %d tasks, of which the first drive: "
+                  "%s:%d serves (tf-exec serve)",
+                  size, job, index);
+        return NULL;
+    }
+    name.task = size == 1 ? index : index + device_group_member(name.task);
     device_name_print(&text, &name);
     const char *made = arena_strdup(&graph->arena, str_text(&text));
     str_release(&text);
@@ -73,7 +81,7 @@ int task_instance(struct graph *graph, const char *job, int index, struct error 
         struct node *node = graph_node(graph, (int)i);
         const char *device = instance_of(graph, node->assigned, job, index, err);
         if (!device)
-            return error_prefix(err, "%s: ", node_text(node));
+            return err->code == ERR_CONFIG ? err->code : error_prefix(err, "%s: ", node_text(node));
         if (device != node->assigned)
             graph_set_assigned(graph, node, device);
         if ((node_is(node, "Send") || node_is(node, "Recv")) &&
@@ -82,6 +90,19 @@ int task_instance(struct graph *graph, const char *job, int index, struct error 
             return err->code;
     }
     return 0;
+}
+
+int task_replica(const struct graph *graph, const char *job, int index)
+{
+    struct device_name name;
+    struct error ignored = ERROR_INIT;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const char *device = graph_node(graph, (int)i)->assigned;
+        if (strchr(device, '%') && !device_name_parse(&name, device, &ignored) &&
+            !strcmp(name.job, job))
+            return index / device_group_size(name.task);
+    }
+    return index;
 }
 
 /* ---- the tasks of a graph ---- */

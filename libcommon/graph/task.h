@@ -18,9 +18,14 @@ int task_of_device(char text[TASK_TEXT_BYTES], const char *device, struct error 
 /* Splits "ps:0" or "/job:ps/task:0". ERR_USAGE when it is neither. */
 int task_parse(const char *text, char job[DEVICE_WORD_BYTES], int *index, struct error *err);
 
-/* Replaces `task:*` of the job by `index` wherever a node says a device: where it is, where it
- * sends to and receives from. ERR_DATA for a device name that cannot be read. */
+/* Replaces `task:*` of the job by `index`, and `task:k%G` by the k-th task of the group that it is
+ * the first of, wherever a node says a device: where it is, where it sends to and receives from.
+ * ERR_DATA for a device name that cannot be read; ERR_CONFIG when the index is no first of a group.
+ */
 int task_instance(struct graph *graph, const char *job, int index, struct error *err);
+
+/* Which of the replicas of such a graph a task is of: its index, or that of its group. */
+int task_replica(const struct graph *graph, const char *job, int index);
 
 /* The tasks that nodes are on, in the order in which they first occur, and for each node which of
  * them. */

@@ -7,7 +7,7 @@
 # On this machine: Unix sockets in the job's directory need neither ports nor a key.
 local_cluster() {
     for_each_below "$opt_ps" ps
-    for_each_below "$opt_workers" worker
+    for_each_below $((opt_workers * ${opt_replica_tasks:-1})) worker
 }
 
 for_each_below() {
@@ -22,7 +22,7 @@ for_each_below() {
 slurm_cluster() {
     port=${TF_PORT:-7000}
     scontrol show hostnames "$SLURM_JOB_NODELIST" |
-        awk -v ps="$opt_ps" -v workers="$opt_workers" -v port="$port" '
+        awk -v ps="$opt_ps" -v workers=$((opt_workers * ${opt_replica_tasks:-1})) -v port="$port" '
         { node[n++] = $1 }
         END {
             for (i = 0; i < ps + workers; i++) {
@@ -51,6 +51,14 @@ check_key_file() {
         die 77 "$opt_key_file: others may read this key; chmod 600 it, or make a new one"
 }
 
+# A replica of several tasks: all but the first of them serve that one.
+serves() {
+    case $1 in
+    worker:*) [ $((${1#worker:} % replica_tasks)) -ne 0 ] ;;
+    *) false ;;
+    esac
+}
+
 # Writes the cluster into the job's directory, and sets the lists tasks, shards and workers.
 make_job() {
     if [ -z "$opt_cluster" ] && [ -n "${TF_CONFIG:-}" ]; then
@@ -69,12 +77,16 @@ make_job() {
     workers=$(printf '%s\n' "$tasks" | grep '^worker:') ||
         die 78 "the cluster has no task worker:0"
     n_workers=$(printf '%s\n' "$workers" | wc -l)
+    replica_tasks=${opt_replica_tasks:-1}
+    [ $((n_workers % replica_tasks)) -eq 0 ] ||
+        die 78 "a replica has $replica_tasks tasks, but the cluster has $n_workers workers"
 }
 
 # One graph for each device of the cluster. In the background: a signal ends the wait.
 make_parts() {
     set -- --mode "$opt_mode" -c "$job/cluster"
     [ -z "$opt_accumulate" ] || set -- "$@" --accumulate "$opt_accumulate"
+    [ -z "$opt_replica_tasks" ] || set -- "$@" --replica-tasks "$opt_replica_tasks"
     [ -z "$opt_compress" ] || set -- "$@" --compress "$opt_compress"
     [ -z "$graph_file" ] || [ "$graph_file" = - ] || set -- "$@" "$graph_file"
     exec 3<&0

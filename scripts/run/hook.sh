@@ -54,7 +54,12 @@ save_now() { # OPTION...
 # WAITED PUSHED LATE DROPPED DUPLICATE SEEN
 print_table() {
     [ -e "$job/counters" ] || : >"$job/counters"
-    awk '
+    awk -v size="$replica_tasks" '
+        function replica(task) { # as the clock calls it; of a task that serves one: none
+            if (task !~ /^worker:/) return task
+            sub(/^worker:/, "", task)
+            return task % size ? "" : "worker:" task / size
+        }
         function row(task, pid, steps, counted, late, restarts, how) {
             printf "%-10s %-7s %-6s %-8s %-5s %-9s %s\n",
                 task, pid, steps, counted, late, restarts, how
@@ -67,7 +72,8 @@ print_table() {
         }
         {
             how = $0; sub(/^[^ ]+ [^ ]+ [^ ]+ /, "", how)
-            if ($1 in steps) row($1, $2, steps[$1], counted[$1], late[$1], $3, how)
+            who = replica($1)
+            if (who in steps) row($1, $2, steps[who], counted[who], late[who], $3, how)
             else row($1, $2, "-", "-", "-", $3, how)
         }' "$job/counters" -
 }

@@ -25,7 +25,7 @@ for file in $(quote "$job/key" "$job/cluster" "$job/parts.tfg"); do
     wc -c <\"\$file\" && cat \"\$file\" || exit 66
 done
 $(by_start "$1" '$job' print_there)
-echo $(case $1 in worker:*) [ -z "$feed" ] || quote "$(feed_of "$1")" ;; esac)"
+echo $(! is_fed "$1" || quote "$(feed_of "$1")")"
 }
 
 # The directory over there is the agent's.

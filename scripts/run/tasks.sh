@@ -47,6 +47,11 @@ worker_saves() {
 # The command of a task, given the job's directory there and how it starts: for the first time,
 # again, or anew with all others, when there is a checkpoint (resumed) or none.
 command_of() {
+    if serves "$1"; then
+        quote tf-exec serve --threads "$threads"
+        common_words "$2" "$1"
+        return
+    fi
     case $1 in
     ps:*)
         quote tf-ps serve
@@ -95,7 +100,15 @@ fi"
 
 # A worker is fed by a command of its own, which knows its part of the data.
 feed_of() {
-    printf 'TF_SHARD=%s/%s; export TF_SHARD; %s' "${1#worker:}" "$n_workers" "$feed"
+    printf 'TF_SHARD=%s/%s; export TF_SHARD; %s' "$((${1#worker:} / replica_tasks))" \
+        "$((n_workers / replica_tasks))" "$feed"
+}
+
+is_fed() {
+    case $1 in
+    worker:*) [ -n "$feed" ] && ! serves "$1" ;;
+    *) false ;;
+    esac
 }
 
 # What a step is to be fed comes from a feed command, and that is there, where it is to run here.
@@ -139,7 +152,7 @@ print_commands() {
     for task in $tasks; do
         host_of "$task"
         printf '%s' "${host:+ssh $host }"
-        case $task in worker:*) [ -z "$feed" ] || printf '(%s) | ' "$(feed_of "$task")" ;; esac
+        ! is_fed "$task" || printf '(%s) | ' "$(feed_of "$task")"
         command_of "$task" "$job" first
         echo
     done
@@ -160,7 +173,7 @@ hook() {
 write_options() {
     echo "save=$(quote "$opt_save") timeout=$(quote "$opt_timeout")" \
         "shards=$(quote "$shards") tasks=$(quote "$tasks")" \
-        "quiet=$(quote "$opt_quiet")"
+        "replica_tasks=$replica_tasks" "quiet=$(quote "$opt_quiet")"
 }
 
 write_tasks() {
@@ -184,6 +197,7 @@ write_task() {
     case $1 in
     ps:*) printf '%s\n' service 'restart all' 'repeats no checkpoint: ' ;;
     *)
+        ! serves "$1" || echo service
         echo 'repeats not saved: '
         [ -n "$shards" ] && echo 'restart alone' || echo 'restart all'
         ;;
@@ -195,7 +209,7 @@ write_task() {
         line=$(by_start "$1" "$job" run_here) || lost
         entry command "$(fetches_to "$file")
 $line" || lost
-        case $1 in worker:*) [ -z "$feed" ] || entry feed "$(feed_of "$1")" || lost ;; esac
+        ! is_fed "$1" || entry feed "$(feed_of "$1")" || lost
     fi
 }
 

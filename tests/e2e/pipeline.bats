@@ -205,6 +205,7 @@ loss = Mean(c, {0, 1})
 entry.train = minimize(loss, optim.sgd{rate = 1})
 LUA
     refused 65 "tf-replicate: *: node 'c/MatMul' (back.lua:*): MatMul: it is on stage 0 \
-(/device:CPU:0) and needs 'b' on stage 1 (/device:CPU:1), but a pipeline goes from each stage to later ones only" \
+(/device:CPU:0) and needs 'b' on stage 1 (/device:CPU:1), but a pipeline \
+goes from each stage to later ones only" \
         'tf-graph back.lua | tf-replicate --in-graph 2 --pipeline 1f1b'
 }

@@ -40,7 +40,7 @@ static int open_session(struct worker *worker, struct error *err)
                                                        .devices = worker->devices.devices.items,
                                                        .n_devices = (int)worker->devices.devices.n},
                                              .timeout = options->member.timeout,
-                                             .replica = (uint32_t)worker->member.index,
+                                             .replica = (uint32_t)worker->replica,
                                              .pumps = true,
                                              .given_up = options->member.given_up,
                                              .context = options->member.context};
@@ -56,6 +56,8 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
     memset(worker, 0, sizeof *worker);
     worker->options = *options;
     int code = member_open(&worker->member, &options->member, err);
+    worker->replica =
+        code ? 0 : task_replica(options->graph, worker->member.job_name, worker->member.index);
     if (!code)
         code = task_instance(options->graph, worker->member.job_name, worker->member.index, err);
     if (!code)

@@ -22,6 +22,7 @@ struct worker_options {
 
 struct worker {
     struct worker_options options;
+    int replica; /* its number among the workers: of the task, or of the group it is first of */
     struct member member;
     struct device_set devices;
     struct driver_session *session;

@@ -125,7 +125,7 @@ static int merge_into_group(struct placer *p, int node)
 
 bool place_is_feasible(const struct placer *p, int root, const struct place_device *device)
 {
-    bool every = p->placement->cluster && p->merged[root].task == DEVICE_EVERY;
+    bool every = p->placement->cluster && device_task_is_many(p->merged[root].task);
     if (every != (device->tasks > 0))
         return false;
     return p->common_types[root] >> place_type_of(p, device) & 1 &&

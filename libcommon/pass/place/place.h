@@ -27,7 +27,7 @@ struct place_device {
     struct device_name name; /* full */
     const char *text;        /* canonical */
     int host;                /* index of the device whose time and memory it takes; mostly itself */
-    int tasks;               /* of `task:*`: in how many there is one; else 0 */
+    int tasks;               /* of `task:*`, `task:k%G`: in how many there is one; else 0 */
     double speed;            /* compared with others of its type */
     int64_t memory_bytes;    /* 0: no limit */
 };
@@ -47,6 +47,9 @@ int placement_add(struct placement *placement, const char *device, struct error 
  * a job has one `task:*`, for the nodes that ask for one in each. */
 int placement_add_cluster(struct placement *placement, const struct cluster *cluster,
                           struct error *err);
+/* And for each that a certain task of each group has `task:k%G`, where the graph has such replicas.
+ * ERR_CONFIG when the cluster has no whole groups; ERR_DATA when nodes differ about them. */
+int placement_add_groups(struct placement *placement, const struct graph *graph, struct error *err);
 void placement_release(struct placement *placement);
 
 /* What the simulation goes by. */

@@ -54,7 +54,9 @@ static bool set_link(const struct placement *placement, struct place_wire *wire,
 static const struct cluster_task *task_of(const struct cluster *cluster,
                                           const struct place_device *device, int i)
 {
-    return cluster_find(cluster, device->name.job, device->tasks ? i : device->name.task);
+    int task = device->name.task, size = device->tasks ? device_group_size(task) : 1;
+    int member = size > 1 ? device_group_member(task) : 0;
+    return cluster_find(cluster, device->name.job, device->tasks ? i * size + member : task);
 }
 
 static int task_count(const struct place_device *device)

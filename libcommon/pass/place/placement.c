@@ -33,7 +33,7 @@ int placement_add(struct placement *placement, const char *device, struct error 
         return code;
     if (*device != '/' && added.name.index == DEVICE_OPEN)
         added.name.index = 0;
-    if (!device_name_is_full(&added.name) || added.name.task == DEVICE_EVERY)
+    if (!device_name_is_full(&added.name) || device_task_is_many(added.name.task))
         return error_set(err, ERR_DATA, "'%s' is not a whole device, as CPU:0 is", device);
     if (add(placement, &added, err))
         return error_set(err, ERR_DATA, "device '%s' is given twice", device);
@@ -64,6 +64,65 @@ static int add_every(struct placement *placement, const struct cluster *cluster,
         every.name.task = DEVICE_EVERY;
         if (add(placement, &every, err))
             return err->code;
+    }
+    return 0;
+}
+
+/* ---- groups ---- */
+
+/* Whether the k-th task of each group has such a device. */
+static bool all_groups_have(const struct placement *placement, const struct device_name *device,
+                            int size)
+{
+    int n = 0;
+    struct device_name other = *device;
+    for (size_t i = 0; i < placement->devices.n; i++) {
+        const struct device_name *name = &placement->devices.items[i].name;
+        other.task = name->task;
+        n +=
+            name->task >= 0 && name->task % size == device->task && device_name_equal(name, &other);
+    }
+    return n == cluster_count(placement->cluster, device->job) / size;
+}
+
+static int add_groups(struct placement *placement, const char *job, int size, struct error *err)
+{
+    size_t n = placement->devices.n;
+    int tasks = cluster_count(placement->cluster, job);
+    if (tasks % size)
+        return error_set(err, ERR_CONFIG,
+                         "the replicas are groups of %d tasks, but the cluster has %d %ss", size,
+                         tasks, job);
+    for (size_t i = 0; i < n; i++) {
+        struct place_device group = placement->devices.items[i];
+        if (group.name.task < 0 || group.name.task >= size || strcmp(group.name.job, job) != 0 ||
+            !all_groups_have(placement, &group.name, size))
+            continue;
+        group.host = (int)i;
+        group.tasks = tasks / size;
+        group.name.task = device_group_task(size, group.name.task);
+        if (add(placement, &group, err))
+            return err->code;
+    }
+    return 0;
+}
+
+int placement_add_groups(struct placement *placement, const struct graph *graph, struct error *err)
+{
+    struct device_name name, known = device_name_open();
+    struct error ignored = ERROR_INIT;
+    for (size_t i = 0; placement->cluster && i < graph->nodes.n; i++) {
+        const char *device = graph_node(graph, (int)i)->device;
+        if (!strchr(device, '%') || device_name_parse(&name, device, &ignored))
+            continue;
+        int size = device_group_size(name.task);
+        if (!*known.job && add_groups(placement, name.job, size, err))
+            return err->code;
+        if (*known.job && (strcmp(known.job, name.job) != 0 ||
+                           device_group_size(known.task) != device_group_size(name.task)))
+            return error_set(err, ERR_DATA, "%s: its replicas are not those of other nodes: %s",
+                             node_text(graph_node(graph, (int)i)), device);
+        known = name;
     }
     return 0;
 }

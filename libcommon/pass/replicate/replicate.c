@@ -237,7 +237,7 @@ static int build(struct replicator *r)
     }
     if (replicate_find(r) || replicate_add_local(r) || replicate_copy_before(r) ||
         replicate_add_pushes(r) || replicate_add_update(r) || replicate_copy_update(r) ||
-        replicate_end_update(r) || replicate_copy_after(r) || copy_names(r))
+        replicate_end_update(r) || replicate_copy_after(r) || copy_names(r) || replicate_group(r))
         return r->err->code;
     return graph_check(r->to, r->err);
 }

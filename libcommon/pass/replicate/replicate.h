@@ -95,6 +95,7 @@ struct replicate_options {
     const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
     const struct costs *measured;  /* NULL: times are estimated */
     int64_t assume;                /* what an unknown dimension counts as */
+    int replica_tasks;             /* of each worker, with shards; 0: 1 */
     int towers;                    /* in-graph replication, and how many; 0: another */
     const char *tower_device;      /* with a '*' for the tower's number; NULL: /job:worker/task:* */
     enum replicate_pipeline pipeline;

@@ -36,8 +36,11 @@ const char *replicate_device(struct replicator *r, const struct node *node, cons
     struct device_name asked, wanted;
     struct str text = STR_INIT;
     struct error ignored = ERROR_INIT;
-    if (device_name_parse(&asked, node->device, &ignored) || *asked.job ||
-        device_name_parse(&wanted, job, &ignored) || device_name_merge(&asked, &wanted, &ignored))
+    bool is_parsed = !device_name_parse(&asked, node->device, &ignored);
+    if (is_parsed && r->options->replica_tasks > 1 && *asked.job && !strcmp(job, SHARD_DEVICE))
+        return job; /* the script says which task of a replica computes with a variable */
+    if (!is_parsed || *asked.job || device_name_parse(&wanted, job, &ignored) ||
+        device_name_merge(&asked, &wanted, &ignored))
         return node->device;
     device_name_print(&text, &asked);
     const char *device = arena_strdup(&r->to->arena, str_text(&text));

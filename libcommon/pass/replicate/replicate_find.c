@@ -256,7 +256,8 @@ static bool may_take_less(const struct node *node)
 
 bool replicate_is_lookup(const struct replicator *r, const struct node *node)
 {
-    if (!may_take_less(node) || *node->device || r->options->fetch > 1)
+    bool is_put = *node->device && r->options->replica_tasks < 2;
+    if (!may_take_less(node) || is_put || r->options->fetch > 1)
         return false;
     const struct node *read = graph_node(r->from, node->inputs[0].node);
     const struct node *table =

@@ -296,6 +296,9 @@ int replicate_towers(struct replicator *r);
 struct edge towers_whole(struct towers *t, struct edge edge);
 void towers_release(struct towers *t);
 
+/* replicate_group.c: the tasks of replicas that have several. */
+int replicate_group(struct replicator *r);
+
 /* replicate_local.c: what workers keep for themselves. The counter of steps: */
 int replicate_add_local(struct replicator *r);
 /* What a node of the worker gets of an edge of the source. */

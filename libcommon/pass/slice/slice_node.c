@@ -156,7 +156,8 @@ static const char *reader_of(const struct slicer *s, const struct node *asker)
         !device_name_parse(&asked, asker->device, &ignored) && !strcmp(asked.job, SHARD_JOB);
     for (size_t i = 0; shard && i < s->from->nodes.n; i++) {
         const char *device = graph_node(s->from, (int)i)->device;
-        if (*device && !device_name_parse(&asked, device, &ignored) && asked.task == DEVICE_EVERY)
+        if (*device && !device_name_parse(&asked, device, &ignored) &&
+            device_task_is_many(asked.task))
             return device;
     }
     return shard ? "" : asker->device;

@@ -116,6 +116,44 @@ static void test_merge(void **state)
     expect_merge("/job:ps", "/job:worker/task:0", NULL);
     expect_merge("/cpu:0", "/gpu:0", NULL);
     expect_merge("/cpu:0", "/cpu:1", NULL);
+    expect_merge("/task:*%2", "/task:1%2", "/task:1%2");
+    expect_merge("/task:1%2", "/task:*%2", "/task:1%2");
+    expect_merge("/task:*", "/task:1%2", "/task:1%2");
+    expect_merge("/task:1%2", "/task:*", "/task:1%2");
+    expect_merge("/task:0%2", "/task:1%2", NULL);
+    expect_merge("/task:*%2", "/task:1%3", NULL);
+    expect_merge("/task:1%2", "/task:1", NULL);
+}
+
+static void test_groups(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= DEVICE_GROUP_MAX; size += size < 9 ? 1 : 203)
+        for (int member = -1; member < size; member++) {
+            int task = device_group_task(size, member);
+            assert_true(device_task_is_many(task));
+            assert_int_equal(device_group_size(task), size);
+            assert_int_equal(device_group_member(task), size > 1 ? member : 0);
+        }
+    assert_int_equal(device_group_task(1, 0), DEVICE_EVERY);
+    static const char *const texts[] = {"/job:w/task:1%2", "/job:w/task:*%1024", "/job:w/task:*"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct device_name name = parsed(texts[i]);
+        struct str text = STR_INIT;
+        device_name_print(&text, &name);
+        assert_string_equal(str_text(&text), texts[i]);
+        str_release(&text);
+    }
+    static const char *const bad[] = {"/task:2%2", "/task:1%1", "/task:%2", "/task:1%",
+                                      "/task:0%1025"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct device_name name;
+        struct error err = ERROR_INIT;
+        assert_int_equal(device_name_parse(&name, bad[i], &err), ERR_DATA);
+    }
+    struct device_name one = parsed("/job:w/task:1%2"), any = parsed("/task:*%2");
+    assert_true(device_name_specialises(&one, &any));
+    assert_false(device_name_specialises(&any, &one));
 }
 
 static void test_full_and_same_task(void **state)
@@ -137,11 +175,9 @@ static void test_full_and_same_task(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_canonical_form),
-        cmocka_unit_test(test_malformed_names_are_refused),
-        cmocka_unit_test(test_specialises),
-        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_full_and_same_task),
+        cmocka_unit_test(test_canonical_form), cmocka_unit_test(test_malformed_names_are_refused),
+        cmocka_unit_test(test_specialises),    cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_groups),         cmocka_unit_test(test_full_and_same_task),
     };
     return cmocka_run_group_tests_name("device_name", tests, NULL, NULL);
 }

@@ -90,7 +90,10 @@ static const struct option_table table = {
         "factors=auto what takes less time\n"
         "    allreduce,dense=a    of dense layers each worker has a part, columns or rows of the "
         "matrix, and computes it for the rows of all workers: these cross, and neither the "
-        "matrices nor their gradients; the rest is as with allreduce\n"
+        "matrices nor their gradients; the rest is as with allreduce. dense=b: in passes, in each "
+        "the "
+        "rows of one worker; dense=c: in each a part of every worker's. That takes an n-th of the "
+        "memory between layers\n"
         "\n"
         "The entry that trains keeps its name. New are update, which the first shard runs again "
         "and again; join and leave, which a worker runs at its start and at the end of its data.\n"
@@ -283,31 +286,54 @@ static int read_model(struct model_files *files, struct replicate_options *optio
     return 0;
 }
 
-static int cut_and_replicate(const struct graph *graph, const struct replicate_options *options,
-                             struct graph **cut, struct graph **replicated, struct error *err)
+/* A graph, and those that were made of it, which borrow from it. */
+struct graphs {
+    struct graph *read, *passes, *cut, *replicated;
+};
+
+/* Schemes b and c have a pass for each worker. */
+static int cut_dense(struct graphs *graphs, const struct replicate_options *options,
+                     struct error *err)
 {
-    const struct dense_options dense = {options->note, NULL};
-    if (grid)
-        return grid_graph(graph, &tiles, replicated, err);
-    if (options->cuts_dense && dense_graph(graph, &dense, cut, err))
+    int n = options->workers   ? options->workers
+            : options->cluster ? cluster_count(options->cluster, "worker")
+                               : 0;
+    const struct dense_options dense = {options->note, NULL, n, options->dense == 'b'};
+    if (options->dense != 'a' && (n < 1 || n > DENSE_PASSES_MAX))
+        return error_set(err, ERR_USAGE,
+                         "dense=%c has a pass for each worker, 1 to %d: give -c or --workers",
+                         options->dense, DENSE_PASSES_MAX);
+    if (options->dense != 'a' && dense_passes(graphs->read, &dense, &graphs->passes, err))
         return err->code;
-    return replicate_graph(*cut ? *cut : graph, options, replicated, err);
+    return dense_graph(graphs->passes ? graphs->passes : graphs->read, &dense, &graphs->cut, err);
+}
+
+static int rewrite(struct graphs *graphs, const struct replicate_options *options,
+                   struct error *err)
+{
+    if (grid)
+        return grid_graph(graphs->read, &tiles, &graphs->replicated, err);
+    if (options->dense && cut_dense(graphs, options, err))
+        return err->code;
+    return replicate_graph(graphs->cut ? graphs->cut : graphs->read, options, &graphs->replicated,
+                           err);
 }
 
 static int replicate(struct tool *tool, struct stream_reader *reader,
                      const struct replicate_options *options, struct error *err)
 {
-    struct graph *graph = NULL, *cut = NULL, *replicated = NULL;
-    int code = graph_read_whole(reader, ops_registry(), &graph, err);
-    if (!code && (code = cut_and_replicate(graph, options, &cut, &replicated, err)))
+    struct graphs graphs = {.read = NULL};
+    int code = graph_read_whole(reader, ops_registry(), &graphs.read, err);
+    if (!code && (code = rewrite(&graphs, options, err)))
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
-        graph_add_made(replicated, tool_provenance(tool));
-        code = graph_write(tool->writer, replicated, err);
+        graph_add_made(graphs.replicated, tool_provenance(tool));
+        code = graph_write(tool->writer, graphs.replicated, err);
     }
-    graph_free(replicated);
-    graph_free(cut);
-    graph_free(graph);
+    graph_free(graphs.replicated);
+    graph_free(graphs.cut);
+    graph_free(graphs.passes);
+    graph_free(graphs.read);
     return code;
 }
 

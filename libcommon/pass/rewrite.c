@@ -267,7 +267,8 @@ bool rewrite_is_opaque(const struct rewrite *r, const struct node *copy)
 const struct tensor *rewrite_value(const struct rewrite *r, struct edge edge)
 {
     const struct node *node = graph_node(r->to, edge.node);
-    if (!node_is(node, "Const") || node->n_controls || rewrite_is_opaque(r, node))
+    if (!node_is(node, "Const") || node->n_controls || rewrite_is_opaque(r, node) ||
+        node_attr(node, "_loss"))
         return NULL;
     return node_attr(node, "value")->tensor;
 }

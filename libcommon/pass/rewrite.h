@@ -76,7 +76,8 @@ struct edge rewrite_constant(struct rewrite *r, const struct node *near, const c
 struct attr *rewrite_constant_attrs(struct rewrite *r, const struct node *node,
                                     struct tensor *value, int *n);
 
-/* The value of an edge of `to` that is a constant, and so without conditions. NULL: it is not. */
+/* The value of an edge of `to` that is a constant, and so without conditions. NULL: it is not, or
+ * is where gradients of a loss begin, which others are to find. */
 const struct tensor *rewrite_value(const struct rewrite *r, struct edge edge);
 
 /* Whether a node of `to` may be looked through. */

@@ -26,7 +26,8 @@ graph() { # OPTION...: net.tfg
 parts() {
     local i
     for ((i = 0; i < $1; i++)); do echo "task worker:$i unix:w$i"; done >c
-    tf-replicate --mode "allreduce,dense=${scheme:-a}" net.tfg | tf-place -c c | tf-part >parts.tfg
+    tf-replicate -c c --mode "allreduce,dense=${scheme:-a}" net.tfg | tf-place -c c |
+        tf-part >parts.tfg
 }
 
 # feeds N ROWS STEPS: fK.rec, each worker's ROWS, and f.rec, in each step those of all by rank
@@ -96,6 +97,52 @@ alike() {
         workers "$n"
         alike 10
     done
+}
+
+@test "in passes: one worker's rows after the other's, and a part of each worker's" {
+    for scheme in b c; do
+        while read -r n rows optimizer; do
+            graph -D "optimizer=$optimizer" -D decay=0.001 -D clip=0.5
+            parts "$n"
+            feeds "$n" "$rows" 6
+            one --save one.ckpt
+            workers "$n"
+            alike 6
+        done <<<"2 5 momentum
+3 4 rmsprop
+4 3 adam" # of three rows a part of four has none
+    done
+}
+
+# rows NAME: that a node has of the first step, in the first worker
+rows() {
+    local i pids=()
+    for i in 0 1 2; do
+        TF_CLUSTER=c timeout 60 tf-exec --task "worker:$i" -g parts.tfg --run train --fetch "$1" \
+            --feed "f$i.rec" --steps 1 >"r$i.rec" 2>"r$i.err" 3>&- &
+        pids+=($!)
+    done
+    for i in 0 1 2; do wait "${pids[i]}" || { cat "r$i.err"; return 1; }; done
+    tf-show --json r0.rec | jq ".[\"$1\"] | length"
+}
+
+@test "between layers a pass has the rows of one worker, where one pass of all has those of all" {
+    graph
+    feeds 3 6 1
+    parts 3
+    [ "$(rows one/MatMul)" = 18 ]
+    for scheme in b c; do
+        parts 3
+        [ "$(rows pass_0/one/MatMul)" = 6 ]
+        [ "$(rows pass_2/one/MatMul)" = 6 ]
+        [ "$(rows logits)" = 6 ] # all of the worker's own, by its name
+        # and a pass begins when the one before has ended
+        tf-show --text parts.tfg | grep -E '^pass_1/one/MatMul = ' |
+            finds -F '^pass_0/gradients/one/MatMul_grad/MatMul'
+    done
+    run tf-replicate -o o.tfg --mode allreduce,dense=b net.tfg
+    [ "$status" -eq 64 ]
+    [[ $output == *"dense=b has a pass for each worker"* ]]
 }
 
 @test "no matrix of a dense layer crosses, nor its gradient; --explain says so" {

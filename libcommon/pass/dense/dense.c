@@ -106,67 +106,68 @@ static int visit(struct dense_cutter *c, const struct node *node)
 
 /* ---- the graph ---- */
 
-static struct edge named(const struct dense_cutter *c, struct edge edge)
+static struct edge named(void *context, struct edge edge)
 {
+    const struct dense_cutter *c = context;
     return (struct edge){c->copy[edge.node], edge.slot};
 }
 
-static void close_loops(struct dense_cutter *c)
+int dense_copy_names(struct dense_cutter *c, struct edge (*name)(void *context, struct edge edge),
+                     void *context)
 {
     for (size_t i = 0; i < c->open.n; i++) {
         const struct node *node = graph_node(c->from, c->open.items[i]);
         struct node *copy = graph_node(c->to, c->copy[node->id]);
         for (int k = 0; k < node->n_inputs; k++)
             if (!edge_exists(copy->inputs[k]))
-                copy->inputs[k] = named(c, node->inputs[k]);
+                copy->inputs[k] = name(context, node->inputs[k]);
     }
-}
-
-static int copy_names(struct dense_cutter *c)
-{
     for (size_t i = 0; i < c->from->entries.n; i++) {
         const struct entry *entry = &c->from->entries.items[i];
         struct edge *edges = arena_array(&c->arena, (size_t)entry->n_edges + 1, sizeof *edges);
         for (int k = 0; k < entry->n_edges; k++)
-            edges[k] = named(c, entry->edges[k]);
+            edges[k] = name(context, entry->edges[k]);
         graph_add_entry(c->to, entry->name, edges, entry->n_edges);
     }
     for (size_t i = 0; i < c->from->aliases.n; i++)
         if (graph_add_alias(c->to, c->from->aliases.items[i].name,
-                            named(c, c->from->aliases.items[i].edge), c->err))
+                            name(context, c->from->aliases.items[i].edge), c->err))
             return c->err->code;
     graph_add_history(c->to, c->from);
-    return graph_check(c->to, c->err);
+    return c->err->code;
 }
 
-static int rewrite(struct dense_cutter *c)
+static int cut(struct dense_cutter *c)
 {
-    if (dense_find(c))
-        return c->err->code;
     for (size_t i = 0; i < c->from->nodes.n; i++)
         if (visit(c, graph_node(c->from, c->order[i])))
             return c->err->code;
-    close_loops(c);
-    return copy_names(c);
+    return dense_copy_names(c, named, c);
 }
 
-int dense_graph(const struct graph *from, const struct dense_options *options, struct graph **to,
-                struct error *err)
+static int rewrite(const struct graph *from, const struct dense_options *options,
+                   int (*how)(struct dense_cutter *), struct graph **to, struct error *err)
 {
     size_t n = from->nodes.n;
-    struct dense_cutter c = {.from = from, .options = options, .rows = EDGE_NONE, .err = err};
+    struct dense_cutter c = {.from = from, .options = options, .err = err};
     c.order = arena_array(&c.arena, n + 1, sizeof *c.order);
     c.facts = arena_array(&c.arena, n + 1, sizeof *c.facts);
     c.cut = arena_array(&c.arena, n + 1, sizeof *c.cut);
     c.copy = arena_array(&c.arena, n + 1, sizeof *c.copy);
     c.layouts = arena_array(&c.arena, n + 1, sizeof *c.layouts);
+    c.rows = arena_array(&c.arena, DENSE_PASSES_MAX, sizeof *c.rows);
+    memset(c.rows, -1, DENSE_PASSES_MAX * sizeof *c.rows);
     memset(c.cut, -1, n * sizeof *c.cut);
     memset(c.copy, -1, n * sizeof *c.copy);
     c.to = graph_new(from->registry);
     c.b = (struct build){.graph = c.to, .scope = "", .device = "", .err = err};
     int code = graph_order(from, c.order, err);
     if (!code)
-        code = rewrite(&c);
+        code = dense_find(&c);
+    if (!code)
+        code = how(&c);
+    if (!code)
+        code = graph_check(c.to, err);
     if (code)
         graph_free(c.to);
     *to = code ? NULL : c.to;
@@ -174,4 +175,18 @@ int dense_graph(const struct graph *from, const struct dense_options *options, s
     vec_release(&c.open);
     arena_release(&c.arena);
     return code;
+}
+
+int dense_graph(const struct graph *from, const struct dense_options *options, struct graph **to,
+                struct error *err)
+{
+    return rewrite(from, options, cut, to, err);
+}
+
+int dense_passes(const struct graph *from, const struct dense_options *options, struct graph **to,
+                 struct error *err)
+{
+    struct dense_options quiet = *options;
+    quiet.note = NULL; /* dense_graph says it */
+    return rewrite(from, &quiet, dense_unroll, to, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Dense layers cut over workers, the rest of the model by rows of the batch (Krizhevsky, One weird
- * trick for parallelizing convolutional neural networks, 2014, scheme a). A graph that trains
- * becomes one that each worker runs, with collectives in it; pass/replicate makes workers of it.
+ * trick for parallelizing convolutional neural networks, 2014). A graph that trains becomes one
+ * that each worker runs, with collectives in it; pass/replicate makes workers of it.
  *
  * A dense layer is a product of rows of the batch and a variable that is trained, a matrix. Of the
  * first layer each worker has columns of the matrix, of those behind it the rows that belong to the
@@ -28,13 +28,26 @@
 
 #include "graph/graph.h"
 
-/* *to borrows from `from`. ERR_DATA: there is no dense layer; or naming a node that needs a value
- * whole, or of its own rows, that cannot be so. `note` is told of each variable that is cut, and
- * along which axis; NULL: nobody is. */
+#define DENSE_PASSES_MAX 1024
+
 struct dense_options {
+    /* Told of each variable that is cut, and along which axis. NULL: nobody is. */
     void (*note)(void *context, const char *variable, const char *what);
     void *context;
+    int passes;     /* of dense_passes: as many as workers, at most DENSE_PASSES_MAX */
+    bool by_worker; /* a pass has all rows of one worker, else a part of each worker's */
 };
+
+/* The dense layers, and the loss, in several passes, one after the other, each of some rows: the
+ * schemes b (by worker) and c of the paper. What comes of all of them is what one pass of all rows
+ * makes; between layers there are the rows of one. Names mean what they did; what a pass makes of
+ * NAME is pass_0/NAME and so on. Of noise each pass draws its own. *to is for dense_graph, and as
+ * of that. ERR_DATA also of what has a state, or is control flow, and would be in passes. */
+int dense_passes(const struct graph *from, const struct dense_options *options, struct graph **to,
+                 struct error *err);
+
+/* *to borrows from `from`. ERR_DATA: there is no dense layer; or naming a node that needs a value
+ * whole, or of its own rows, that cannot be so. */
 
 int dense_graph(const struct graph *from, const struct dense_options *options, struct graph **to,
                 struct error *err);

@@ -80,11 +80,13 @@ static struct edge put_part(struct dense_cutter *c, struct edge x, const struct 
 /* ---- this worker's rows ---- */
 
 /* The shape that the worker's own rows of a value have. */
-static struct edge own_shape(struct dense_cutter *c, const struct shape *shape)
+static struct edge own_shape(struct dense_cutter *c, struct edge edge)
 {
     struct build *b = &c->b;
     const struct attr type = {"DstT", attr_type(INT64)};
-    struct edge rows = {c->copy[c->rows.node], c->rows.slot};
+    const struct shape *shape = &dense_output(c, edge)->shape;
+    struct edge own = c->rows[dense_pass(graph_node(c->from, edge.node))];
+    struct edge rows = {c->copy[own.node], own.slot};
     struct edge parts[3] = {build_scalar(b, INT32, 0)};
     parts[1] =
         build_binary(b, "Gather", build_unary(b, "Shape", rows), build_ints(b, (int64_t[]){0}, 1));
@@ -104,8 +106,7 @@ static struct edge times_workers(struct dense_cutter *c, struct edge x)
 /* Of a sum the part that belongs to the worker's rows; of what all have the first worker's. */
 static struct edge own_rows(struct dense_cutter *c, struct edge edge, struct edge x, bool sums)
 {
-    const struct shape *shape = &dense_output(c, edge)->shape;
-    const struct edge inputs[] = {x, own_shape(c, shape)};
+    const struct edge inputs[] = {x, own_shape(c, edge)};
     const struct attr attrs[] = {{"reduction", attr_string(sums ? "sum_part" : "part")},
                                  {"root", attr_int(sums ? -1 : 0)},
                                  {.name = NULL}};
@@ -148,8 +149,8 @@ static struct edge to_whole(struct dense_cutter *c, const struct node *reader, s
         dense_refuse(c, reader, "it is given a gradient that is no float");
         return EDGE_NONE;
     }
-    if (!edge_exists(c->rows))
-        c->rows = edge;
+    struct edge *rows = &c->rows[dense_pass(graph_node(c->from, edge.node))];
+    *rows = edge_exists(*rows) ? *rows : edge;
     return dense_has(c, edge.node, DENSE_GRADIENT)
                ? reduce(c, x, "mean_rows")
                : collective_add(c, "CollectiveAllGather", &x, 1, NULL);

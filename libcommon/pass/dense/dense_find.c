@@ -83,11 +83,12 @@ static bool is_layer(struct dense_cutter *c, const struct frames *frames, const 
            shape_is_known(&variable->outputs[0].shape) && is_trained(c, variable);
 }
 
-/* A matrix with two layers, as of a recurrent network, stays whole. */
+/* In one pass. A matrix with two layers, as of a recurrent network, stays whole. */
 static void count_layers(struct dense_cutter *c, const struct frames *frames, int *n)
 {
     for (size_t i = 0; i < c->from->nodes.n; i++)
-        if (is_layer(c, frames, graph_node(c->from, (int)i)))
+        if (is_layer(c, frames, graph_node(c->from, (int)i)) &&
+            !dense_pass(graph_node(c->from, (int)i)))
             n[dense_variable(c, graph_node(c->from, (int)i)->inputs[1])->id]++;
 }
 
@@ -117,8 +118,9 @@ static int find_layers(struct dense_cutter *c)
 
 static void cut_variable(struct dense_cutter *c, const struct node *variable, int axis)
 {
+    bool is_new = c->cut[variable->id] < 0;
     c->cut[variable->id] = axis;
-    if (c->options->note)
+    if (is_new && c->options->note)
         c->options->note(c->options->context, variable->name,
                          axis ? "each worker has columns" : "each worker has rows");
 }

@@ -42,12 +42,21 @@ struct dense_cutter {
     struct dense_layout *layouts; /* by node, of all outputs */
     int *copy;                    /* by node: that of `to` */
     VEC(struct converted) converted;
-    VEC(int) open;    /* nodes whose copies have inputs to be closed */
-    struct edge rows; /* of the source: the first value whose rows were brought together */
+    VEC(int) open; /* nodes whose copies have inputs to be closed */
+    struct edge
+        *rows; /* by pass, of the source: the first value whose rows were brought together */
     struct build b;
     struct arena arena;
     struct error *err;
 };
+
+/* int, of a node that is there in each pass: which one it is of. */
+#define DENSE_PASS "_pass"
+
+static inline int dense_pass(const struct node *node)
+{
+    return node_attr(node, DENSE_PASS) ? (int)node_int(node, DENSE_PASS) : 0;
+}
 
 static inline bool dense_has(const struct dense_cutter *c, int node, unsigned facts)
 {
@@ -75,6 +84,13 @@ static inline bool layout_equal(struct dense_layout a, struct dense_layout b)
 {
     return a.form == b.form && (a.form != DENSE_CUT || a.axis == b.axis);
 }
+
+/* dense.c: a graph of the same names, and the edges that they get in it. */
+int dense_copy_names(struct dense_cutter *c, struct edge (*named)(void *context, struct edge edge),
+                     void *context);
+
+/* dense_passes.c: when layers are found, `to` gets them in several passes. */
+int dense_unroll(struct dense_cutter *c);
 
 /* dense_find.c: layers, what is cut with them, facts. */
 int dense_find(struct dense_cutter *c);

@@ -47,8 +47,10 @@ static bool read_factors(const char *text, size_t n, enum replicate_factors *fac
 
 static bool read_dense(const char *text, size_t n, struct replicate_options *options)
 {
-    bool is_it = n == strlen("dense=a") && !strncmp(text, "dense=a", n);
-    options->cuts_dense |= is_it;
+    const char *key = "dense=";
+    bool is_it = n == strlen(key) + 1 && !strncmp(text, key, n - 1) && strchr("abc", text[n - 1]);
+    if (is_it)
+        options->dense = text[n - 1];
     return is_it;
 }
 
@@ -98,10 +100,11 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
             !read_number(text, n, "top=", &code.share) &&
             !read_count(text, n, "after=", &options->after) &&
             !read_count(text, n, "delay=", &delay) && !read_dense(text, n, options))
-            return error_set(err, ERR_USAGE,
-                             "--mode allreduce takes factors=auto, factors=all, bits=N, "
-                             "threshold=X, top=SHARE, after=N, delay=1 and dense=a, not '%.*s'",
-                             (int)n, text);
+            return error_set(
+                err, ERR_USAGE,
+                "--mode allreduce takes factors=auto, factors=all, bits=N, "
+                "threshold=X, top=SHARE, after=N, delay=1 and dense=a, b or c, not '%.*s'",
+                (int)n, text);
         text += n + (text[n] == ',');
     }
     bool any = code.bits || code.threshold >= 0 || code.share >= 0;

@@ -89,9 +89,9 @@ struct replicate_options {
     int workers;    /* that are expected; 0: as many as the placer's cluster has */
     enum replicate_factors factors;
     struct replicate_code code;
-    bool cuts_dense; /* dense layers are cut over workers: the graph is pass/dense's */
-    bool delays;     /* updates are by what the step before has computed */
-    int after;       /* so many updates gradients are coded */
+    char dense;  /* dense layers are cut over workers, by that scheme: the graph is pass/dense's */
+    bool delays; /* updates are by what the step before has computed */
+    int after;   /* so many updates gradients are coded */
     const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
     const struct costs *measured;  /* NULL: times are estimated */
     int64_t assume;                /* what an unknown dimension counts as */
@@ -113,7 +113,7 @@ struct replicate_options {
 };
 
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
- * "allreduce", "allreduce,factors=auto", "allreduce,bits=1", "allreduce,dense=a";
+ * "allreduce", "allreduce,factors=auto", "allreduce,bits=1", "allreduce,dense=a", b, c;
  * "sync,factors=auto". ERR_USAGE with what there is. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 

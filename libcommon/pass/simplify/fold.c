@@ -54,7 +54,8 @@ static bool may_fold(const struct folding *f, const struct node *node)
     if (f->r.flags[node->id] &
         (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE))
         return false;
-    if (node->n_controls || !node->n_outputs || node->op->def->identity.when == SAME_ALWAYS)
+    if (node->n_controls || !node->n_outputs || node->op->def->identity.when == SAME_ALWAYS ||
+        node_attr(node, "_loss"))
         return false;
     for (int i = 0; i < node->n_inputs; i++)
         if (!f->constant[node->inputs[i].node])

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dense layers in several passes, each of some of the worker's rows: what depends on a layer is
+ * there once for each pass, forward and back, up to the loss, and back to what is in front of the
+ * layers. A pass begins when the one before has ended, but for bringing its rows together, which
+ * goes on beside that one. So what is between layers has the rows of one pass.
+ *
+ * A pass' gradients begin with the share of the worker's rows that it has, and are added, or put
+ * together by rows: what comes of all passes is what one pass of all rows makes.
+ */
+#include <string.h>
+
+#include "pass/dense/dense_passes_private.h"
+
+/* ---- rows of a pass ---- */
+
+static struct edge known(const struct passes *p, struct edge edge, int pass)
+{
+    for (size_t i = 0; i < p->known.n; i++)
+        if (p->known.items[i].pass == pass && edge_equal(p->known.items[i].edge, edge))
+            return p->known.items[i].result;
+    return EDGE_NONE;
+}
+
+static struct edge note(struct passes *p, struct edge edge, int pass, struct edge result)
+{
+    vec_push(&p->known, ((struct stands_for){edge, pass, result}));
+    return result;
+}
+
+static void begin(struct passes *p, struct edge edge, const char *what, int pass)
+{
+    const struct node *node = graph_node(p->c->from, edge.node);
+    p->b->scope = pass < 0
+                      ? arena_printf(&p->c->to->arena, "%s/%s", what, node->name)
+                      : arena_printf(&p->c->to->arena, "pass_%d/%s/%s", pass, what, node->name);
+    p->b->device = node->device;
+    p->b->file = node->file;
+    p->b->line = node->line;
+}
+
+static struct edge rows_of(struct passes *p, struct edge x)
+{
+    return build_binary(p->b, "Gather", build_unary(p->b, "Shape", x),
+                        build_ints(p->b, (int64_t[]){0}, 1));
+}
+
+/* Row k of n of so many parts. */
+static struct edge bound(struct passes *p, struct edge rows, int k)
+{
+    struct edge times = build_binary(p->b, "Mul", rows, build_scalar(p->b, INT32, k));
+    return build_binary(p->b, "FloorDiv", times, build_scalar(p->b, INT32, p->n));
+}
+
+/* Of so many rows of the worker which a pass has: the first, and how many. */
+static void find_range(struct passes *p, struct edge rows, int pass, struct edge range[2])
+{
+    struct build *b = p->b;
+    const struct attr type = {"DstT", attr_type(INT32)};
+    if (!p->by_worker) {
+        range[0] = bound(p, rows, pass);
+        range[1] = build_binary(b, "Sub", bound(p, rows, pass + 1), range[0]);
+        return;
+    }
+    struct edge rank = build_op(b, "CollectiveRank", NULL, 0, NULL, 0);
+    struct edge k = build_scalar(b, INT64, pass);
+    struct edge is_own = pass + 1 < p->n ? build_binary(b, "Equal", rank, k)
+                                         : build_binary(b, "GreaterEqual", rank, k);
+    range[0] = build_ints(b, (int64_t[]){0}, 1);
+    range[1] = build_binary(b, "Mul", rows, build_op(b, "Cast", &is_own, 1, &type, 1));
+}
+
+static struct edge with_rest(struct passes *p, struct edge first, int rank, int64_t rest)
+{
+    int64_t others[SHAPE_RANK_MAX];
+    struct edge parts[3] = {EDGE_NONE, first};
+    for (int i = 0; i < rank; i++)
+        others[i] = rest;
+    if (rank < 2)
+        return first;
+    parts[0] = build_scalar(p->b, INT32, 0);
+    parts[2] = build_ints(p->b, others, rank - 1);
+    return build_op(p->b, "Concat", parts, 3, NULL, 0);
+}
+
+static void mark(struct passes *p, int id, int pass)
+{
+    const struct attr attr = {DENSE_PASS, attr_int(pass)};
+    if (!p->c->err->code)
+        graph_set_attr(p->c->to, graph_node(p->c->to, id), &attr, p->c->err);
+}
+
+/* What a pass has of a value that is there once. */
+static struct edge part_of(struct passes *p, struct edge edge, int pass)
+{
+    struct edge whole = {p->c->copy[edge.node], edge.slot}, range[2], part = known(p, edge, pass);
+    const struct shape *shape = &dense_output(p->c, edge)->shape;
+    if (edge_exists(part) || !dense_is_rows(p->c, edge))
+        return edge_exists(part) ? part : whole;
+    begin(p, edge, "rows", pass);
+    find_range(p, rows_of(p, whole), pass, range);
+    const struct edge inputs[] = {whole, with_rest(p, range[0], shape->rank, 0),
+                                  with_rest(p, range[1], shape->rank, -1)};
+    part = build_op(p->b, "Slice", inputs, 3, NULL, 0);
+    if (p->b->failed)
+        return EDGE_NONE;
+    graph_node(p->c->to, part.node)->outputs[0].shape = *shape;
+    mark(p, part.node, pass);
+    return note(p, edge, pass, part);
+}
+
+/* The share of the worker's rows that a pass has. */
+static struct edge share_of(struct passes *p, enum dtype type, int pass)
+{
+    struct edge range[2], whole = {p->c->copy[p->reference.node], p->reference.slot};
+    const struct attr to = {"DstT", attr_type(type)};
+    begin(p, p->reference, "share", pass);
+    struct edge rows = rows_of(p, whole);
+    find_range(p, rows, pass, range);
+    struct edge share = build_binary(p->b, "Div", build_op(p->b, "Cast", &range[1], 1, &to, 1),
+                                     build_op(p->b, "Cast", &rows, 1, &to, 1));
+    return build_binary(p->b, "Reshape", share, build_ints(p->b, NULL, 0));
+}
+
+/* ---- what comes of passes ---- */
+
+static struct edge of_pass(const struct passes *p, struct edge edge, int pass)
+{
+    return (struct edge){p->first[edge.node] + pass, edge.slot};
+}
+
+/* A mean over rows; of a pass without rows it counts for nothing, whatever it is. */
+static struct edge weighted(struct passes *p, struct edge edge, int pass)
+{
+    enum dtype type = dense_output(p->c, edge)->type;
+    struct edge x = of_pass(p, edge, pass), share = share_of(p, type, pass);
+    struct edge has = build_binary(p->b, "Greater", share, build_scalar(p->b, type, 0));
+    const struct edge choice[] = {has, build_binary(p->b, "Mul", x, share),
+                                  build_unary(p->b, "ZerosLike", x)};
+    return build_op(p->b, "Select", choice, 3, NULL, 0);
+}
+
+static struct edge joined_rows(struct passes *p, struct edge edge)
+{
+    struct edge *inputs = arena_array(&p->c->arena, (size_t)p->n + 1, sizeof *inputs);
+    inputs[0] = build_scalar(p->b, INT32, 0);
+    for (int k = 0; k < p->n; k++)
+        inputs[k + 1] = of_pass(p, edge, k);
+    return build_op(p->b, "Concat", inputs, p->n + 1, NULL, 0);
+}
+
+/* Of all passes, for who is in none. */
+static struct edge whole_of(struct passes *p, struct edge edge)
+{
+    bool gradient = dense_has(p->c, edge.node, DENSE_GRADIENT);
+    struct edge all = known(p, edge, -1);
+    if (edge_exists(all) || p->c->err->code)
+        return all;
+    if (!gradient && !dense_is_rows(p->c, edge) &&
+        (!dtype_is_floating(dense_output(p->c, edge)->type) ||
+         dense_output(p->c, edge)->shape.rank))
+        return note(p, edge, -1, of_pass(p, edge, 0));
+    begin(p, edge, "passes", -1);
+    if (dense_is_rows(p->c, edge))
+        return note(p, edge, -1, joined_rows(p, edge));
+    all = gradient ? of_pass(p, edge, 0) : weighted(p, edge, 0);
+    for (int k = 1; k < p->n; k++) {
+        struct edge one = gradient ? of_pass(p, edge, k) : weighted(p, edge, k);
+        begin(p, edge, "passes", -1);
+        all = build_binary(p->b, "Add", all, one);
+    }
+    return note(p, edge, -1, all);
+}
+
+static struct edge once(struct passes *p, struct edge edge)
+{
+    if (!edge_exists(edge) || (!p->is_in[edge.node] && p->c->copy[edge.node] < 0))
+        return EDGE_NONE;
+    if (p->is_in[edge.node] && edge.slot != CONTROL_SLOT)
+        return whole_of(p, edge);
+    return (struct edge){p->is_in[edge.node] ? p->first[edge.node] : p->c->copy[edge.node],
+                         edge.slot};
+}
+
+/* ---- nodes ---- */
+
+static struct node *add_copy(struct passes *p, const struct node *node, const char *name,
+                             const struct edge *inputs)
+{
+    const struct node_spec spec = {.op = node->op->def->name,
+                                   .name = name,
+                                   .inputs = inputs,
+                                   .n_inputs = node->n_inputs,
+                                   .attrs = node->attrs,
+                                   .n_attrs = node->n_attrs,
+                                   .device = node->device,
+                                   .file = node->file,
+                                   .line = node->line};
+    return graph_add_trusted(p->c->to, &spec, node->outputs, node->n_outputs);
+}
+
+/* What is drawn in a pass is another thing than in the one before. */
+static void draw_anew(struct passes *p, struct node *copy, int pass)
+{
+    const struct attr seed = {"seed2", attr_int(node_int(copy, "seed2") + pass)};
+    if (pass && !p->c->err->code)
+        graph_set_attr(p->c->to, copy, &seed, p->c->err);
+}
+
+static void add_controls(struct passes *p, const struct node *node, struct node *copy, int pass)
+{
+    for (int i = 0; i < node->n_controls; i++) {
+        int from = node->controls[i];
+        for (int k = 0; p->is_in[from] && k < p->n; k++)
+            if (pass < 0 || k == pass)
+                graph_add_control(p->c->to, copy, p->first[from] + k);
+        if (!p->is_in[from])
+            graph_add_control(p->c->to, copy, p->c->copy[from]);
+    }
+}
+
+/* Where gradients begin they are the pass' share of what they were. */
+static struct edge input_in(struct passes *p, struct edge edge, int pass)
+{
+    const struct node *node = graph_node(p->c->from, edge.node);
+    if (!p->is_in[edge.node])
+        return part_of(p, edge, pass);
+    if (!node_attr(node, "_loss"))
+        return of_pass(p, edge, pass);
+    struct edge start = known(p, edge, pass);
+    if (edge_exists(start))
+        return start;
+    struct edge share = share_of(p, dense_output(p->c, edge)->type, pass);
+    return note(p, edge, pass, build_binary(p->b, "Mul", of_pass(p, edge, pass), share));
+}
+
+static int visit_in(struct passes *p, const struct node *node)
+{
+    struct edge *inputs =
+        arena_array(&p->c->arena, (size_t)(node->n_inputs * p->n) + 1, sizeof *inputs);
+    for (int k = 0; k < p->n; k++)
+        for (int i = 0; i < node->n_inputs; i++)
+            inputs[k * node->n_inputs + i] = input_in(p, node->inputs[i], k);
+    if (p->c->err->code)
+        return p->c->err->code;
+    p->first[node->id] = (int)p->c->to->nodes.n;
+    for (int k = 0; k < p->n; k++) {
+        const char *name = arena_printf(&p->c->to->arena, "pass_%d/%s", k, node->name);
+        struct node *copy = add_copy(p, node, name, inputs + k * node->n_inputs);
+        add_controls(p, node, copy, k);
+        mark(p, copy->id, k);
+        if (node_has(node, OP_RANDOM))
+            draw_anew(p, copy, k);
+    }
+    return p->c->err->code;
+}
+
+static int visit_once(struct passes *p, const struct node *node)
+{
+    struct edge *inputs = arena_array(&p->c->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+    bool open = false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        inputs[i] = once(p, node->inputs[i]);
+        open |= !edge_exists(inputs[i]);
+    }
+    if (p->c->err->code)
+        return p->c->err->code;
+    struct node *copy = add_copy(p, node, node->name, inputs);
+    add_controls(p, node, copy, -1);
+    p->c->copy[node->id] = copy->id;
+    if (open)
+        vec_push(&p->c->open, node->id);
+    return 0;
+}
+
+/* ---- one pass after the other ---- */
+
+/* Whether a value of a pass goes to who is in none: with these it ends. */
+static bool ends_pass(const struct passes *p, const struct node *node)
+{
+    bool gradient = dense_has(p->c, node->id, DENSE_GRADIENT);
+    for (size_t i = 0; gradient && i < p->known.n; i++)
+        if (p->known.items[i].pass < 0 && p->known.items[i].edge.node == node->id)
+            return true;
+    return false;
+}
+
+static void wait_for(struct passes *p, int id, int pass)
+{
+    for (size_t i = 0; i < p->c->from->nodes.n; i++)
+        if (p->is_in[i] && ends_pass(p, graph_node(p->c->from, (int)i)))
+            graph_add_control(p->c->to, graph_node(p->c->to, id), p->first[i] + pass);
+}
+
+static void order_passes(struct passes *p)
+{
+    for (size_t i = 0; i < p->c->from->nodes.n; i++)
+        for (int k = 1; dense_has(p->c, (int)i, DENSE_LAYER) && k < p->n; k++)
+            wait_for(p, p->first[i] + k, k - 1);
+    for (size_t i = 0; i < p->known.n; i++) {
+        const struct stands_for *part = &p->known.items[i];
+        if (part->pass > 1 && !p->is_in[part->edge.node])
+            wait_for(p, part->result.node, part->pass - 2);
+    }
+}
+
+/* ---- names ---- */
+
+static struct edge named(void *context, struct edge edge)
+{
+    return once(context, edge);
+}
+
+/* What the script gave a name is, under that name, what came of all passes. */
+static int copy_names(struct passes *p)
+{
+    struct dense_cutter *c = p->c;
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, (int)i);
+        bool is_named = p->is_in[i] && !strchr(node->name, '/') && node->n_outputs == 1;
+        struct edge whole = is_named ? whole_of(p, (struct edge){node->id, 0}) : EDGE_NONE;
+        if (c->err->code || (is_named && graph_add_alias(c->to, node->name, whole, c->err)))
+            return c->err->code;
+    }
+    return dense_copy_names(c, named, p);
+}
+
+int dense_unroll(struct dense_cutter *c)
+{
+    struct passes p = {.c = c,
+                       .n = c->options->passes,
+                       .by_worker = c->options->by_worker,
+                       .reference = EDGE_NONE,
+                       .b = &c->b};
+    size_t n = c->from->nodes.n;
+    p.is_in = arena_array(&c->arena, n + 1, sizeof *p.is_in);
+    p.first = arena_array(&c->arena, n + 1, sizeof *p.first);
+    int code = dense_find_passes(&p);
+    for (size_t i = 0; !code && i < n; i++) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        code = p.is_in[node->id] ? visit_in(&p, node) : visit_once(&p, node);
+    }
+    if (!code)
+        code = copy_names(&p);
+    if (!code)
+        order_passes(&p);
+    vec_release(&p.known);
+    return code ? code : c->err->code;
+}

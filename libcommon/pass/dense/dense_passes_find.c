@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What of a model is there in each pass.
+ */
+#include "pass/dense/dense_passes_private.h"
+
+static bool reads_rows(const struct dense_cutter *c, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (dense_is_rows(c, node->inputs[i]))
+            return true;
+    return false;
+}
+
+/* The errors that a layer hands on to what is in front of all of them. */
+static bool is_last(const struct dense_cutter *c, const struct node *node)
+{
+    bool part = false;
+    for (int i = 0; node->op->def->product && i < node->n_inputs; i++) {
+        const struct node *variable = dense_variable(c, node->inputs[i]);
+        part |= variable && c->cut[variable->id] >= 0;
+    }
+    return part && dense_has(c, node->id, DENSE_GRADIENT) && !dense_has(c, node->id, DENSE_BACK);
+}
+
+/* Down from layers, and from where gradients begin. */
+static void find_down(struct passes *p, bool *ended)
+{
+    struct dense_cutter *c = p->c;
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        bool in = dense_has(c, node->id, DENSE_LAYER) || node_attr(node, "_loss");
+        for (int k = 0; k < node->n_inputs; k++) {
+            int from = node->inputs[k].node;
+            in |= p->is_in[from];
+            ended[node->id] |=
+                ended[from] || (p->is_in[from] && is_last(c, graph_node(c->from, from)));
+        }
+        ended[node->id] |= node_has(node, OP_CHECKS) || node_attr(node, "_gradient");
+        p->is_in[node->id] = in && !ended[node->id];
+    }
+}
+
+/* What is no row, but is made of rows, as a shape is, each pass has of its own. */
+static void find_up(struct passes *p)
+{
+    struct dense_cutter *c = p->c;
+    for (size_t i = c->from->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        for (int k = 0; p->is_in[node->id] && k < node->n_inputs; k++) {
+            const struct node *from = graph_node(c->from, node->inputs[k].node);
+            if (!dense_is_rows(c, node->inputs[k]) && reads_rows(c, from))
+                p->is_in[from->id] = true;
+        }
+    }
+}
+
+int dense_find_passes(struct passes *p)
+{
+    struct dense_cutter *c = p->c;
+    find_down(p, arena_array(&c->arena, c->from->nodes.n + 1, sizeof(bool)));
+    find_up(p);
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        if (p->is_in[node->id] && (node_has(node, OP_CONTROL_FLOW) ||
+                                   (node_has(node, OP_STATEFUL) && !node_has(node, OP_RANDOM))))
+            return dense_refuse(c, node,
+                                "it has a state, or is control flow, and would be run in "
+                                "each pass");
+        if (!edge_exists(p->reference) && dense_has(c, node->id, DENSE_LAYER))
+            p->reference = node->inputs[0];
+    }
+    return 0;
+}

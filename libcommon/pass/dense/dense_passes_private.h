@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of passes share. Private to libcommon/pass/dense.
+ */
+#ifndef TF_PASS_DENSE_PASSES_PRIVATE_H
+#define TF_PASS_DENSE_PASSES_PRIVATE_H
+
+#include "pass/dense/dense_private.h"
+
+/* What stands for an output of the source: rows of a pass, or what came of all. */
+struct stands_for {
+    struct edge edge;
+    int pass; /* -1: all */
+    struct edge result;
+};
+
+struct passes {
+    struct dense_cutter *c; /* what is known of the source; its copies are of what is there once */
+    int n;
+    bool by_worker;        /* pass k has the rows of worker k; else each a part of each worker's */
+    bool *is_in;           /* by node: it is there in each pass */
+    int *first;            /* by node in passes: its copy in the first; the others follow */
+    struct edge reference; /* of the source: the rows of which shares are meant */
+    VEC(struct stands_for) known;
+    struct build *b;
+};
+
+/* dense_passes_find.c: what is in passes, and the rows that shares are of. */
+int dense_find_passes(struct passes *p);
+
+#endif

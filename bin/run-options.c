@@ -171,6 +171,10 @@ static int check_options(const char *graph, struct error *err)
 {
     int64_t max;
     double within;
+    if (!strcmp(options.mode, "auto") || str_starts(options.mode, "auto,"))
+        return error_set(err, ERR_USAGE,
+                         "--mode auto is tf-replicate's; its --explain says which "
+                         "mode is taken");
     if (options.shards < 0)
         return error_set(err, ERR_USAGE, "--ps %" PRId64 " makes no sense", options.shards);
     if (options.replica_tasks != UNSET && options.replica_tasks < 1)

@@ -94,6 +94,9 @@ static const struct option_table table = {
         "the "
         "rows of one worker; dense=c: in each a part of every worker's. That takes an n-th of the "
         "memory between layers\n"
+        "    auto             sync or allreduce, each with factors=auto: what takes less time in "
+        "the cluster (-c), which --explain shows; auto,bits=1: all-reduce may use that code where "
+        "it is less\n"
         "\n"
         "The entry that trains keeps its name. New are update, which the first shard runs again "
         "and again; join and leave, which a worker runs at its start and at the end of its data.\n"
@@ -139,14 +142,30 @@ static void print_way(const struct replicate_way *way, bool is_there)
         fprintf(stderr, " %11s %9s", "-", "-");
 }
 
+/* What has been printed of the table. */
+struct explained {
+    bool has_begun;
+    char mode[128]; /* that it is of, where several are compared */
+};
+
+static void begin_mode(struct explained *explained, const struct replicate_choice *choice)
+{
+    if (!choice->mode || !strcmp(explained->mode, choice->mode))
+        return;
+    fprintf(stderr, "%s:\n", choice->mode);
+    snprintf(explained->mode, sizeof explained->mode, "%s", choice->mode);
+    explained->has_begun = false;
+}
+
 /* A line for each gradient: what a worker sends in a step, and how long a step's exchange takes. */
 static void explain_choice(void *context, const struct replicate_choice *choice)
 {
-    bool *has_begun = context;
-    if (!*has_begun)
+    struct explained *explained = context;
+    begin_mode(explained, choice);
+    if (!explained->has_begun)
         fprintf(stderr, "%-24s %-14s %11s %9s %11s %9s %11s %9s  %s\n", "VARIABLE", "SHAPE",
                 "BYTES", "MS", "FACTORS", "MS", "CODE", "MS", "SENT");
-    *has_begun = true;
+    explained->has_begun = true;
     fprintf(stderr, "%-24s %-14s", choice->variable, shape_text(&choice->shape));
     print_way(&choice->dense, true);
     print_way(&choice->factors, !choice->no_factors);
@@ -177,6 +196,17 @@ static int read_grid(struct error *err)
     tiles = (struct grid_options){.rows = height, .columns = width, .device = towers};
     tiles.note = report ? note : NULL;
     return 0;
+}
+
+/* A line for each mode: the exchange of a step, with what is read. */
+static void compare_mode(void *context, const struct replicate_mode_choice *choice)
+{
+    (void)context;
+    if (choice->why)
+        fprintf(stderr, "%-40s %9s     %s\n", choice->mode, "-", choice->why);
+    else
+        fprintf(stderr, "%-40s %9.3f ms%s\n", choice->mode, choice->ns / 1e6,
+                choice->is_taken ? "  taken" : "");
 }
 
 static int read_towers(struct replicate_options *options, struct error *err)
@@ -260,6 +290,7 @@ static int read_options(struct replicate_options *options, struct error *err)
     options->assume = assume;
     options->note = report ? note : NULL;
     options->explain = explain ? explain_choice : NULL;
+    options->compare = explain ? compare_mode : NULL;
     if (compress)
         options->wire = *compress == 'b' ? BFLOAT16 : FLOAT16;
     return 0;
@@ -339,9 +370,9 @@ static int replicate(struct tool *tool, struct stream_reader *reader,
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    bool has_begun = false; /* the table */
+    struct explained explained = {.has_begun = false};
     struct model_files files = {.costs = {.arena = ARENA_INIT}};
-    struct replicate_options options = {.context = &has_begun};
+    struct replicate_options options = {.context = &explained};
     struct stream_reader *reader;
     int code = read_options(&options, err);
     if (!code)

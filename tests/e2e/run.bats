@@ -301,6 +301,7 @@ nobody_has_the_job() {
     }
     fails 64 "unknown option '--wrokers'; did you mean --workers?" --wrokers 2 digits.tfg
     fails 64 "--workers 0" --workers 0 digits.tfg
+    fails 64 "--mode auto is tf-replicate's" --mode auto digits.tfg
     fails 64 "--workers: 'x' is not a whole number" --workers x digits.tfg
     TF_LEASE=long fails 64 "TF_LEASE: 'long' is not a time" digits.tfg
     fails 64 "--max-restarts 5/x: a number is wanted" --max-restarts 5/x digits.tfg

@@ -3,6 +3,7 @@
 # tf-replicate: what goes where, what is new, and what it refuses.
 # shellcheck disable=SC2030,SC2031,SC2154  # status, output and stderr are of run
 load ../lib/tools
+load ../lib/explained
 
 bats_require_minimum_version 1.5.0
 
@@ -166,7 +167,7 @@ refused() { # CODE MESSAGE COMMAND...
 
 @test "nonsense is refused in a line" {
     modes="none of sync; sync,backup=B; async; ssp,bound=S; downpour,fetch=N,push=M"
-    modes+="; allreduce,factors=auto,bits=1"
+    modes+="; allreduce,factors=auto,bits=1; auto"
     local pushed='is for what is pushed to shards; with --mode allreduce there are none'
     refused 64 "tf-replicate: m.tfg: --accumulate $pushed" \
         "tf-replicate --mode allreduce --accumulate 2 m.tfg"
@@ -185,6 +186,13 @@ refused() { # CODE MESSAGE COMMAND...
     why="has codes bits=1 to 8, bits=1 or 2 with threshold=X, and top=SHARE, a part of 1"
     refused 64 "tf-replicate: --mode allreduce: after=N is for a code: bits=N, top=SHARE" \
         "tf-replicate --mode allreduce,after=9 m.tfg"
+    code="a code that may be used, as all-reduce has them (bits=N, threshold=X, top=SHARE, after=N)"
+    for more in delay=1 bits=9 factors=all nothing; do
+        refused 64 "tf-replicate: --mode auto takes $code, not '$more'" \
+            "tf-replicate --mode auto,$more m.tfg"
+    done
+    refused 64 "tf-replicate: m.tfg: --mode auto depends on the cluster: give -c" \
+        "TF_CLUSTER= tf-replicate --mode auto --workers 3 m.tfg"
     refused 64 "tf-replicate: --mode allreduce has no delay but of one step" \
         "tf-replicate --mode allreduce,delay=2 m.tfg"
     why="delay=1 keeps gradients, and factors=all has none to keep"
@@ -253,26 +261,6 @@ LUA
     done
 }
 
-# wide.tfg: for 4 rows two layers of 100 by 50 and one of 50 by 2, and a table of 100 columns
-wide() {
-    cat >wide.lua <<'END'
-x = Placeholder{dtype = float32, name = "x", shape = {-1, 100}}
-id = Placeholder{dtype = int32, name = "id", shape = {-1}}
-rows = Gather(variable{name = "table", shape = {9, 100}, init = 0}, id)
-w = variable{name = "w", shape = {100, 50}, init = 0.1}
-t = variable{name = "t", shape = {100, 50}, init = 0.1}
-v = variable{name = "v", shape = {50, 2}, init = 0.1}
-loss = Mean(Square(MatMul(MatMul(x + rows, w) + MatMul(x, t), v)), {0, 1})
-entry.train = minimize(loss, optim.sgd{rate = 0.1})
-END
-    tf-graph wide.lua | tf-opt >wide.tfg
-}
-
-explained() { # OPTION...: VARIABLE, bytes of the gradient, of factors and in code, what is sent
-    tf-replicate --explain --assume 4 "$@" wide.tfg 2>&1 >wide.out |
-        awk 'NR > 1 { print $1, $3, $5, $7, $9 }' | sort
-}
-
 @test "factors of a gradient are sent where that is less: (n-1) K (M+N), not 2 (n-1)/n M N" {
     wide
     explained --mode allreduce,factors=auto --workers 2 >two
@@ -292,32 +280,6 @@ END
     [ "$(cat n)" -eq 7 ]
     explained --mode allreduce,factors=all --workers 2 | grep '^v 400 832 - factors$'
     explained --mode allreduce --workers 2 | grep '^w 20000 2400 - gradient$'
-}
-
-@test "a worker pushes K (M+N) or M N, by what takes less time; rows of a table as they are" {
-    wide
-    explained --mode sync,factors=auto --workers 3 >two
-    diff - two <<'END'
-t 20000 2400 - factors
-table 16 - - gradient:
-table 1600 - - gradient:
-v 400 832 - gradient
-w 20000 2400 - factors
-END
-    tf-show --text wide.out >wide.txt
-    grep -q '^t/push = AggregatorPush(x, ' wide.txt
-    grep -q '^w/gradient/product = MatMul(w/take, w/take:1) {.*"loc:@w".*@?/job:ps ' wide.txt
-    explained --mode async,factors=all --workers 3 | grep '^v 400 832 - factors$'
-    explained --mode ssp,bound=2 --workers 3 | grep '^w 20000 2400 - gradient$'
-    # as they cross; and the rows of all steps against one gradient
-    explained --mode sync,factors=auto --workers 3 --compress bf16 | grep '^w 10000 1200 - factors$'
-    sed -i '/^id = /d; /^rows = /d; s/x + rows/x/' wide.lua
-    tf-graph wide.lua | tf-opt >wide.tfg
-    explained --mode sync,factors=auto --workers 3 --accumulate 8 | grep '^w 2500 2400 - gradient$'
-    explained --mode sync,factors=auto --workers 3 --accumulate 7 | grep '^w 2857 2400 - '
-    # what a shard multiplies it does for all
-    echo 'op MatMul 1e5' >costs
-    explained --mode sync,factors=auto --workers 3 --costs costs | grep '^w 20000 2400 - gradient$'
 }
 
 @test "what is less depends on workers and links, and on what multiplying takes" {
@@ -357,4 +319,3 @@ END
     grep -q '^entry.train.*\^w/gradient/lost' wide.txt
     grep -q '^w/gradient/residual = Variable().*_per_worker="sum"' wide.txt
 }
-

@@ -147,6 +147,21 @@ static bool parse_policy(struct replicate_options *options, const char *text)
     return !policy_parse(&policy, options->policy, &why);
 }
 
+/* Of what all-reduce takes, what changes no result but by rounding, and codes if asked for. */
+static int parse_auto(struct replicate_options *options, const char *text, struct error *err)
+{
+    struct replicate_options code = {.mode = REPLICATE_ALLREDUCE};
+    if (strlen(text) >= sizeof options->policy || parse_allreduce(&code, text, err) ||
+        code.delays || code.factors != FACTORS_NONE)
+        return error_set(err, ERR_USAGE,
+                         "--mode auto takes a code that may be used, as all-reduce has them "
+                         "(bits=N, threshold=X, top=SHARE, after=N), not '%s'",
+                         text);
+    options->mode = REPLICATE_AUTO;
+    memcpy(options->policy, text, strlen(text) + 1);
+    return 0;
+}
+
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err)
 {
     options->rate = -1;
@@ -155,13 +170,15 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
         return parse_allreduce(options, mode + strlen("allreduce") + (mode[9] == ','), err);
     if (!strcmp(mode, "downpour") || str_starts(mode, "downpour,"))
         return parse_downpour(options, mode + strlen("downpour") + (mode[8] == ','), err);
+    if (!strcmp(mode, "auto") || str_starts(mode, "auto,"))
+        return parse_auto(options, mode + strlen("auto") + (mode[4] == ','), err);
     if (parse_policy(options, mode))
         return 0;
     struct str usages = STR_INIT;
     policy_print_usages(&usages);
     error_set(err, ERR_USAGE,
               "--mode '%s' is none of %s; downpour,fetch=N,push=M; "
-              "allreduce,factors=auto,bits=1",
+              "allreduce,factors=auto,bits=1; auto",
               mode, str_text(&usages));
     str_release(&usages);
     return err->code;
@@ -271,6 +288,8 @@ static void release(struct replicator *r)
 int replicate_graph(const struct graph *from, const struct replicate_options *options,
                     struct graph **to, struct error *err)
 {
+    if (options->mode == REPLICATE_AUTO)
+        return replicate_auto(from, options, to, err);
     size_t n = from->nodes.n;
     struct replicator r = {.from = from, .options = options, .err = err, .round = -1};
     r.fetches = r.fires = r.rank = r.coding = EDGE_NONE;

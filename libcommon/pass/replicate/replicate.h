@@ -43,6 +43,7 @@ enum replicate_mode {
     REPLICATE_POLICY,    /* `policy` is a clock's */
     REPLICATE_DOWNPOUR,  /* DistBelief's: fetch every so often, push every so often; async */
     REPLICATE_ALLREDUCE, /* among workers */
+    REPLICATE_AUTO,      /* sync or all-reduce, what takes less time */
 };
 
 /* What crosses of the gradient of a matrix: the gradient, or the two factors that it is a product
@@ -75,13 +76,25 @@ struct replicate_choice {
     const char *variable;
     struct shape shape;
     struct replicate_way dense, factors, code;
+    struct replicate_way taken, read; /* the one of them that is; of shards the variable's value */
+    double latency;                   /* that is in each of the three */
     const char *no_factors, *no_code; /* why it cannot be by these; NULL: it can */
     const char *sent;                 /* "gradient", "factors", "code"; "nothing" */
+    const char *mode; /* of those that REPLICATE_AUTO compares; NULL: the only one */
+};
+
+/* One of the modes that REPLICATE_AUTO compares. */
+struct replicate_mode_choice {
+    const char *mode;
+    double ns;       /* of a step's exchange */
+    const char *why; /* it cannot be; NULL: it can */
+    bool is_taken;
 };
 
 struct replicate_options {
     enum replicate_mode mode;
-    char policy[REPLICATE_POLICY_MAX]; /* resource/clock.h */
+    char policy[REPLICATE_POLICY_MAX]; /* resource/clock.h; of REPLICATE_AUTO the code that
+                                        * all-reduce may use, as "bits=1" */
     int fetch, push;                   /* of downpour: every so many steps; 0: 1 */
     double rate;    /* of downpour: of the worker's own steps in between; < 0: the optimizer's,
                      * if that is gradient descent, else 0 */
@@ -89,9 +102,10 @@ struct replicate_options {
     int workers;    /* that are expected; 0: as many as the placer's cluster has */
     enum replicate_factors factors;
     struct replicate_code code;
-    char dense;  /* dense layers are cut over workers, by that scheme: the graph is pass/dense's */
-    bool delays; /* updates are by what the step before has computed */
-    int after;   /* so many updates gradients are coded */
+    char dense;    /* dense layers are cut over workers, by that scheme: as of pass/dense */
+    bool may_code; /* gradients cross in code only where that takes less time */
+    bool delays;   /* updates are by what the step before has computed */
+    int after;     /* so many updates gradients are coded */
     const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
     const struct costs *measured;  /* NULL: times are estimated */
     int64_t assume;                /* what an unknown dimension counts as */
@@ -109,12 +123,14 @@ struct replicate_options {
     void (*note)(void *context, const char *node, const char *what);
     /* Told of each gradient. NULL: nobody. */
     void (*explain)(void *context, const struct replicate_choice *choice);
+    /* Told of each mode that REPLICATE_AUTO compares. NULL: nobody. */
+    void (*compare)(void *context, const struct replicate_mode_choice *choice);
     void *context;
 };
 
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
  * "allreduce", "allreduce,factors=auto", "allreduce,bits=1", "allreduce,dense=a", b, c;
- * "sync,factors=auto". ERR_USAGE with what there is. */
+ * "sync,factors=auto"; "auto", "auto,bits=1". ERR_USAGE with what there is. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 
 /* "1f1b", "gpipe", "1f1b,flight=2". ERR_USAGE with what there is. */

@@ -66,12 +66,28 @@ static struct replicate_way whole(const struct replicator *r, int n, struct cost
     return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
 }
 
+/* Of the variable, or of the rows that have a gradient, as they come from shards. */
+static struct replicate_way read_of(const struct replicator *r, struct cost_way way,
+                                    struct edge edge)
+{
+    const struct node *node = graph_node(r->from, edge.node);
+    const struct attr_value *mark = node_attr(node, "_gradient");
+    const struct node *variable = mark ? graph_find(r->from, mark->s) : NULL;
+    if (!pushes(r) || !variable)
+        return (struct replicate_way){0};
+    struct edge value = *replicate_role(node) ? edge : (struct edge){variable->id, 0};
+    double bytes = replicate_bytes(r, value) / (r->options->fetch > 1 ? r->options->fetch : 1);
+    return (struct replicate_way){bytes, way.per_byte * bytes};
+}
+
 static void estimate(const struct replicator *r, struct replicate_choice *choice, struct edge edge,
                      const struct gradient_product *product)
 {
     int n = replicate_workers(r) > 0 ? replicate_workers(r) : 1;
     struct cost_way way = pushes(r) ? cost_pushes(n, replicate_shards(r), r->options->cluster)
                                     : cost_exchange("worker", n, r->options->cluster);
+    choice->latency = way.latency;
+    choice->read = read_of(r, way, edge);
     choice->dense = whole(r, n, way, edge);
     if (!choice->no_code)
         choice->code = replicate_code_way(r, n, way, edge);
@@ -85,11 +101,12 @@ static void estimate(const struct replicator *r, struct replicate_choice *choice
 
 static enum crossing decide(const struct replicator *r, const struct replicate_choice *choice)
 {
-    double others = choice->no_code ? choice->dense.ns : choice->code.ns;
+    bool codes = !choice->no_code && (!r->options->may_code || choice->code.ns < choice->dense.ns);
+    double others = codes ? choice->code.ns : choice->dense.ns;
     bool cheaper = r->options->factors == FACTORS_AUTO && choice->factors.ns < others;
     if (!choice->no_factors && (r->options->factors == FACTORS_ALL || cheaper))
         return CROSSES_BY_FACTORS;
-    return choice->no_code ? CROSSES_WHOLE : CROSSES_IN_CODE;
+    return codes ? CROSSES_IN_CODE : CROSSES_WHOLE;
 }
 
 enum crossing replicate_choose(struct replicator *r, struct edge gradient,
@@ -105,6 +122,9 @@ enum crossing replicate_choose(struct replicator *r, struct edge gradient,
     estimate(r, &choice, gradient, product);
     enum crossing crossing = decide(r, &choice);
     choice.sent = sent[crossing];
+    choice.taken = crossing == CROSSES_BY_FACTORS ? choice.factors
+                   : crossing == CROSSES_IN_CODE  ? choice.code
+                                                  : choice.dense;
     if (r->options->explain)
         r->options->explain(r->options->context, &choice);
     return crossing;

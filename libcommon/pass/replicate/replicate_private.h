@@ -246,6 +246,10 @@ struct replicate_way replicate_factors_way(const struct replicator *r, int n, st
 struct edge replicate_add_product(struct replicator *r, const struct gradient_product *product,
                                   const struct edge factors[2], const char *group);
 
+/* replicate_auto.c: of REPLICATE_AUTO. */
+int replicate_auto(const struct graph *from, const struct replicate_options *options,
+                   struct graph **to, struct error *err);
+
 /* replicate_push.c: what of each push crosses; and what the update makes of it when it is taken. */
 int replicate_list_pushed(struct replicator *r);
 int replicate_add_products(struct replicator *r, const struct push *push);

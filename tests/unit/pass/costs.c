@@ -135,6 +135,40 @@ static void test_exchanges(void **state)
     assert_true(fabs(cost_exchange("w", 4, NULL).per_byte - 1.0 / 3) < 1e-9);
 }
 
+/* Each of three workers sends a byte, half of it to each shard; a host's adapter sends, or gets,
+ * those of all its tasks. */
+static void test_pushes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cluster;
+        double latency, per_byte; /* ns */
+    } cases[] = {
+        {"", 50e3, 1.0 / 2},
+        {"link worker:0 ps:1 bandwidth=10000000 latency=2ms\n", 2e6, 100.0 / 2},
+        {"host a bandwidth=100000000\n", 50e3, 10 * 2}, /* two workers send all */
+        {"host b bandwidth=100000000\n", 50e3, 10},     /* a shard gets two halves; a half leaves */
+        {"host c bandwidth=100000000\n", 50e3, 10 * 3.0 / 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cluster cluster = {.arena = ARENA_INIT};
+        struct error err = ERROR_INIT;
+        char text[256];
+        snprintf(text, sizeof text,
+                 "task worker:0 a:1\ntask worker:1 a:2\ntask worker:2 b:3\n"
+                 "task ps:0 b:4\ntask ps:1 c:5\n%s",
+                 cases[i].cluster);
+        if (cluster_parse(&cluster, text, "c", &err))
+            fail_msg("%s", err.text);
+        struct cost_way way = cost_pushes(3, 2, &cluster);
+        if (fabs(way.latency - cases[i].latency) > 1e-6 ||
+            fabs(way.per_byte - cases[i].per_byte) > 1e-9)
+            fail_msg("case %zu: %g ns and %g ns a byte", i, way.latency, way.per_byte);
+        cluster_release(&cluster);
+    }
+    assert_true(fabs(cost_pushes(3, 4, NULL).per_byte - 1.0 / 4) < 1e-9);
+}
+
 static void costs_fail(const char *text, const char *message)
 {
     struct costs costs = {0};
@@ -157,8 +191,11 @@ static void test_wrong_costs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_estimates),      cmocka_unit_test(test_costs_are_of_what_is_touched),
-        cmocka_unit_test(test_measured_costs), cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_pushes),
+        cmocka_unit_test(test_estimates),
+        cmocka_unit_test(test_costs_are_of_what_is_touched),
+        cmocka_unit_test(test_measured_costs),
+        cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_wrong_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

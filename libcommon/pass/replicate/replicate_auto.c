@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The mode that takes less time among those with which every worker counts in every step: shards,
+ * or all-reduce, each with the way of each gradient that the model of costs prefers. Both are
+ * built, and how long a step's exchange takes is added up; updates are left out of it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "pass/replicate/replicate_private.h"
+
+#define MODES 2
+#define MODE_MAX (REPLICATE_POLICY_MAX + 64)
+
+/* Latencies of a step besides what crosses: variables are read, gradients pushed, and the push
+ * answered; or gradients go to who sums them, and sums back. */
+#define SYNC_LATENCIES 3
+#define ALLREDUCE_LATENCIES 2
+
+struct tally {
+    const struct replicate_options *asked; /* who is told of each gradient */
+    struct replicate_options options;      /* of the mode */
+    char mode[MODE_MAX];
+    double ns, latency;
+    struct error why; /* it cannot be */
+};
+
+static void add_up(void *context, const struct replicate_choice *choice)
+{
+    struct tally *tally = context;
+    struct replicate_choice named = *choice;
+    named.mode = tally->mode;
+    tally->ns += choice->taken.ns - choice->latency + choice->read.ns;
+    tally->latency = choice->latency;
+    if (tally->asked->explain)
+        tally->asked->explain(tally->asked->context, &named);
+}
+
+static int count(struct tally *tally, const struct graph *from)
+{
+    const struct cluster *cluster = tally->options.cluster;
+    bool pushes = tally->options.mode == REPLICATE_POLICY;
+    struct graph *tried = NULL;
+    if (pushes && !cluster_count(cluster, SHARD_JOB))
+        return error_set(&tally->why, ERR_USAGE, "the cluster has no task of the job %s",
+                         SHARD_JOB);
+    int code = replicate_graph(from, &tally->options, &tried, &tally->why);
+    graph_free(tried);
+    tally->ns += tally->latency * (pushes ? SYNC_LATENCIES : ALLREDUCE_LATENCIES);
+    return code;
+}
+
+static int begin(struct tally *tally, const struct replicate_options *asked, const char *mode,
+                 const char *code, struct error *err)
+{
+    *tally = (struct tally){.asked = asked, .options = *asked};
+    snprintf(tally->mode, sizeof tally->mode, "%s,factors=auto%s%s", mode, *code ? "," : "", code);
+    if (replicate_parse(&tally->options, tally->mode, err))
+        return err->code;
+    tally->options.may_code = true;
+    tally->options.explain = add_up;
+    tally->options.note = NULL;
+    tally->options.context = tally;
+    return 0;
+}
+
+static void tell(const struct tally *tallies, const struct tally *best)
+{
+    const struct replicate_options *asked = tallies->asked;
+    for (int i = 0; i < MODES && asked->compare; i++) {
+        const struct tally *tally = &tallies[i];
+        const struct replicate_mode_choice choice = {
+            tally->mode, tally->ns, tally->why.code ? tally->why.text : NULL, tally == best};
+        asked->compare(asked->context, &choice);
+    }
+}
+
+int replicate_auto(const struct graph *from, const struct replicate_options *options,
+                   struct graph **to, struct error *err)
+{
+    struct tally tallies[MODES], *best = NULL;
+    *to = NULL;
+    if (!options->cluster)
+        return error_set(err, ERR_USAGE, "--mode auto depends on the cluster: give -c");
+    if (begin(&tallies[0], options, "sync", "", err) ||
+        begin(&tallies[1], options, "allreduce", options->policy, err))
+        return err->code;
+    for (int i = 0; i < MODES; i++)
+        if (!count(&tallies[i], from) && (!best || tallies[i].ns < best->ns))
+            best = &tallies[i];
+    if (!best)
+        return error_set(err, tallies[1].why.code, "%s", tallies[1].why.text);
+    tell(tallies, best);
+    best->options.explain = NULL;
+    best->options.note = options->note;
+    best->options.context = options->context;
+    return replicate_graph(from, &best->options, to, err);
+}

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# For tests in bats that load tools: what tf-replicate --explain says of a small model.
+
+# wide.tfg: for 4 rows two layers of 100 by 50 and one of 50 by 2, and a table of 100 columns
+wide() {
+    cat >wide.lua <<'END'
+x = Placeholder{dtype = float32, name = "x", shape = {-1, 100}}
+id = Placeholder{dtype = int32, name = "id", shape = {-1}}
+rows = Gather(variable{name = "table", shape = {9, 100}, init = 0}, id)
+w = variable{name = "w", shape = {100, 50}, init = 0.1}
+t = variable{name = "t", shape = {100, 50}, init = 0.1}
+v = variable{name = "v", shape = {50, 2}, init = 0.1}
+loss = Mean(Square(MatMul(MatMul(x + rows, w) + MatMul(x, t), v)), {0, 1})
+entry.train = minimize(loss, optim.sgd{rate = 0.1})
+END
+    tf-graph wide.lua | tf-opt >wide.tfg
+}
+
+explained() { # OPTION...: VARIABLE, bytes of the gradient, of factors and in code, what is sent
+    tf-replicate --explain --assume 4 "$@" wide.tfg 2>&1 >wide.out |
+        awk 'NR > 1 { print $1, $3, $5, $7, $9 }' | sort
+}

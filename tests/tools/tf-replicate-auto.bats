@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-replicate: what of gradients goes to shards, and whether they or all-reduce take less time.
+load ../lib/tools
+load ../lib/explained
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+}
+
+@test "a worker pushes K (M+N) or M N, by what takes less time; rows of a table as they are" {
+    wide
+    explained --mode sync,factors=auto --workers 3 >two
+    diff - two <<'END'
+t 20000 2400 - factors
+table 16 - - gradient:
+table 1600 - - gradient:
+v 400 832 - gradient
+w 20000 2400 - factors
+END
+    tf-show --text wide.out >wide.txt
+    grep -q '^t/push = AggregatorPush(x, ' wide.txt
+    grep -q '^w/gradient/product = MatMul(w/take, w/take:1) {.*"loc:@w".*@?/job:ps ' wide.txt
+    explained --mode async,factors=all --workers 3 | grep '^v 400 832 - factors$'
+    explained --mode ssp,bound=2 --workers 3 | grep '^w 20000 2400 - gradient$'
+    # as they cross; and the rows of all steps against one gradient
+    explained --mode sync,factors=auto --workers 3 --compress bf16 | grep '^w 10000 1200 - factors$'
+    sed -i '/^id = /d; /^rows = /d; s/x + rows/x/' wide.lua
+    tf-graph wide.lua | tf-opt >wide.tfg
+    explained --mode sync,factors=auto --workers 3 --accumulate 8 | grep '^w 2500 2400 - gradient$'
+    explained --mode sync,factors=auto --workers 3 --accumulate 7 | grep '^w 2857 2400 - '
+    # what a shard multiplies it does for all
+    echo 'op MatMul 1e5' >costs
+    explained --mode sync,factors=auto --workers 3 --costs costs | grep '^w 20000 2400 - gradient$'
+}
+
+# hosts N SHARDS: workers and shards, each on a host with an adapter of 100 KiB/s, in c
+hosts() {
+    local k each='task %s:%d %s%d:1\nhost %s%d bandwidth=100k\n'
+    # shellcheck disable=SC2059  # the format is the line above
+    {
+        for ((k = 0; k < $1; k++)); do printf "$each" worker $k w $k w $k; done
+        for ((k = 0; k < $2; k++)); do printf "$each" ps $k s $k s $k; done
+    } >c
+}
+
+# taken MODE: auto.tfg is that mode's graph
+taken() {
+    cmp <(tf-show --text auto.tfg | grep -v '^made') \
+        <(tf-replicate --mode "$1" -c c --assume 4 wide.tfg | tf-show --text | grep -v '^made')
+}
+
+formula() {
+    awk "BEGIN { printf \"%.3f\", $1 }"
+}
+
+compared() { # MODE OPTION...: MODE's exchange of 4 rows, by mode; its graph is in auto.tfg
+    tf-replicate --mode "$1" -c c --assume 4 --explain "${@:2}" wide.tfg 2>&1 >auto.tfg | tail -n 2
+}
+
+# near COMPARED MS MS: how long the exchanges of both modes take, to a hundredth
+near() {
+    echo "$1" | awk -v sync="$2" -v allreduce="$3" '
+        function far(a, b) { return a < 0.99 * b || a > 1.01 * b }
+        NR == 1 && far($2, sync) || NR == 2 && far($2, allreduce) { print; bad = 1 }
+        END { exit bad }'
+}
+
+@test "auto takes shards or all-reduce, whichever exchange is shorter, and says how long both are" {
+    wide
+    # 100 KiB/s: one shard gets the rows of 3 workers, and sends them all variables
+    hosts 3 1
+    got=$(compared auto)
+    [[ $got == "sync,factors=auto "*"ms"$'\n'"allreduce,factors=auto "*" ms  taken" ]]
+    # pushed: ids and rows of the table, factors of w and t, v; read: rows of the table, w, t, v
+    near "$got" \
+        "$(formula '3 * ((16 + 1600 + 2400 * 2 + 400) + (16 + 1600 + 20000 * 2 + 400)) / 102.4')" \
+        "$(formula '(2 * 16 + 2 * 1600 + 2 * 2400 * 2 + 4 / 3 * 400) / 102.4')"
+    taken allreduce,factors=auto
+    # a code where it is less, if that is allowed
+    got=$(compared auto,bits=1)
+    near "$got" "$(formula '3 * (6816 + 42016) / 102.4')" \
+        "$(formula '(2 * 16 + 2 * 1600 + 880 * 2 + 4 / 3 * 400) / 102.4')"
+    taken allreduce,factors=auto,bits=1
+    # a table's rows cross n - 1 times among workers; as many shards as workers get them once
+    sed -i 's/variable{name = "\([wtv]\)"/variable{name = "\1", trainable = false/' wide.lua
+    tf-graph wide.lua | tf-opt >wide.tfg
+    hosts 8 8
+    [[ $(compared auto) == "sync,factors=auto "*" ms  taken"$'\n'* ]]
+    taken sync,factors=auto
+}
+
+@test "auto says why a mode cannot be, and takes the other" {
+    wide
+    hosts 2 0
+    [[ $(compared auto) == "sync,factors=auto "*"-     the cluster has no task of the job ps"* ]]
+    [ "$(tf-show --text auto.tfg | grep -c /job:ps)" = 0 ]
+    hosts 2 2
+    why="--compress is for what is pushed to shards; with --mode allreduce there are none"
+    [[ $(compared auto --compress bf16) == *"  taken"*"-     $why" ]]
+}

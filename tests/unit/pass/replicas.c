@@ -166,15 +166,14 @@ static void train_together(struct replicas *job, struct run *runs, int64_t steps
 
 /* ---- synchronous ---- */
 
-static void sync_equals_one_worker(void **state)
+static void check_sync(const char *mode)
 {
     struct trained alone = {0};
-    (void)state;
     train_alone(model, &alone);
     for (int n = 1; n <= 4; n *= 2) {
         struct replicas job;
         struct run runs[4];
-        replicas_open(&job, scripts_build(model), NULL, "sync", n);
+        replicas_open(&job, scripts_build(model), NULL, mode, n);
         replicas_start(&job);
         train_together(&job, runs, STEPS);
         replicas_stop(&job);
@@ -193,8 +192,15 @@ static void sync_equals_one_worker(void **state)
     trained_release(&alone);
 }
 
+static void sync_equals_one_worker(void **state)
+{
+    (void)state;
+    check_sync("sync");
+    check_sync("sync,factors=all");
+}
+
 /* Four steps of a quarter of the batch are one of the whole. */
-static void accumulated_steps_equal_one(void **state)
+static void check_accumulated(const char *mode)
 {
     struct replicas job;
     struct replicate_options options = {.accumulate = 4};
@@ -202,9 +208,8 @@ static void accumulated_steps_equal_one(void **state)
     struct tensor loss;
     struct error err = ERROR_INIT;
     double sum = 0;
-    (void)state;
     train_alone(model, &alone);
-    replicas_open(&job, scripts_build(model), &options, "sync", 1);
+    replicas_open(&job, scripts_build(model), &options, mode, 1);
     replicas_start(&job);
     worker_join(&job.workers[0]);
     for (int i = 0; i < 4 * STEPS; i++) {
@@ -225,6 +230,13 @@ static void accumulated_steps_equal_one(void **state)
     assert_int_equal(tensor_get_int64(replicas_variable(&job, "global_step"), 0), STEPS);
     replicas_close(&job);
     trained_release(&alone);
+}
+
+static void accumulated_steps_equal_one(void **state)
+{
+    (void)state;
+    check_accumulated("sync");
+    check_accumulated("sync,factors=all");
 }
 
 /* ---- all-reduce ---- */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "checkpoint/store/manifest_slice.h"
 #include "checkpoint/store/save.h"
 #include "ps/shard_private.h"
 #include "ps/verbs.h"
@@ -89,13 +90,13 @@ static void take_part(void *context, const char *task, const struct record *repl
     record_get_int(&reply->header, "n", &n);
     record_get_int(&reply->header, "updates", &updates);
     record_get_text(&reply->header, "container", &f->arena, &tensor.container);
-    record_get_text(&reply->header, "slice_of", &f->arena, &tensor.slice.of);
-    record_get_int(&reply->header, "slice_rows", &tensor.slice.rows);
-    record_get_int(&reply->header, "slice_first", &tensor.slice.first);
     f->n = (uint64_t)n;
     if (reply->n_tensors != 1)
         return;
     tensor.name = arena_strdup(&f->arena, reply->tensors[0].name);
+    if (!manifest_read_slice(&reply->header, &f->arena, &reply->tensors[0].tensor.shape,
+                             &tensor.slice))
+        return;
     tensor.updates = (uint64_t)updates;
     tensor_share(&tensor.value, &reply->tensors[0].tensor);
     f->done += tensor_bytes(&tensor.value);

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/time.h"
+#include "checkpoint/store/manifest_slice.h"
 #include "ps/containers.h"
 #include "ps/shard_private.h"
 
@@ -126,8 +127,8 @@ void shard_snapshot(struct shard_query *query)
 static void answer_part(struct shard_query *query, const struct save_tensor *tensor, size_t n)
 {
     struct named_tensor named = {tensor->name, tensor->value};
-    const char *of = tensor->slice.of;
-    msgpack_packer *packer = answer_begin(query->peer, query->id, of ? 6 : 3);
+    msgpack_packer *packer =
+        answer_begin(query->peer, query->id, 3 + manifest_slice_fields(&tensor->slice));
     if (!packer)
         return;
     pack_key(packer, "container");
@@ -136,14 +137,7 @@ static void answer_part(struct shard_query *query, const struct save_tensor *ten
     msgpack_pack_uint64(packer, tensor->updates);
     pack_key(packer, "n");
     msgpack_pack_uint64(packer, n);
-    if (of) {
-        pack_key(packer, "slice_of");
-        pack_text(packer, of);
-        pack_key(packer, "slice_rows");
-        msgpack_pack_int64(packer, tensor->slice.rows);
-        pack_key(packer, "slice_first");
-        msgpack_pack_int64(packer, tensor->slice.first);
-    }
+    manifest_pack_slice(packer, &tensor->slice);
     answer_end(query->peer, &named, 1);
 }
 

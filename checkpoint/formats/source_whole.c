@@ -15,42 +15,63 @@ static bool is_of(const struct source_tensor *t, const struct source_tensor *sli
            !strcmp(t->container, slice->container);
 }
 
-static bool fits(const struct source_tensor *t, const struct source_tensor *first)
+static struct box box_of(const struct source_tensor *t, struct shape *whole)
 {
-    bool same = t->type == first->type && t->type != STRING && t->shape.rank > 0 &&
-                t->shape.rank == first->shape.rank && t->slice.rows == first->slice.rows;
-    for (int i = 1; same && i < t->shape.rank; i++)
-        same = t->shape.dims[i] == first->shape.dims[i];
-    return same;
+    return variable_slice_box(&t->slice, &t->shape, whole);
 }
 
-/* In the order of their rows. */
+static bool fits(const struct source_tensor *t, const struct source_tensor *first)
+{
+    struct shape whole, firsts;
+    box_of(t, &whole);
+    box_of(first, &firsts);
+    return t->type == first->type && t->type != STRING && t->shape.rank > 0 &&
+           shape_equal(&whole, &firsts);
+}
+
+/* In the order of their first elements. */
 static void insert(struct source_tensor *slices, size_t n, const struct source_tensor *t)
 {
+    struct shape whole;
+    struct box box = box_of(t, &whole);
     size_t at = n;
-    for (; at > 0 && slices[at - 1].slice.first > t->slice.first; at--)
+    for (; at > 0; at--) {
+        struct box before = box_of(&slices[at - 1], &whole);
+        int i = 0;
+        while (i < box.rank && i < before.rank && before.first[i] == box.first[i])
+            i++;
+        if (i == box.rank || i == before.rank || before.first[i] < box.first[i])
+            break;
         slices[at] = slices[at - 1];
+    }
     slices[at] = *t;
 }
 
-/* Whether each row is there, once. */
+/* Whether each element is there, once. */
 static bool is_complete(const struct source_tensor *slices, size_t n)
 {
-    int64_t rows = 0;
+    struct shape whole;
+    int64_t count = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!fits(&slices[i], &slices[0]) || slices[i].slice.first != rows)
+        struct box box = box_of(&slices[i], &whole);
+        if (!fits(&slices[i], &slices[0]))
             return false;
-        rows += slices[i].shape.dims[0];
+        for (size_t k = 0; k < i; k++) {
+            struct box other = box_of(&slices[k], &whole), both = box_meet(&box, &other);
+            if (box_count(&both))
+                return false;
+        }
+        count += box_count(&box);
     }
-    return rows == slices[0].slice.rows;
+    return count == shape_count(&whole);
 }
 
 static struct source_tensor whole_of(const struct source_tensor *slices, size_t n)
 {
     struct source_tensor whole = slices[0];
     whole.name = slices[0].slice.of;
-    whole.slice = (struct variable_slice){0};
-    whole.shape.dims[0] = slices[0].slice.rows;
+    box_of(&slices[0], &whole.shape);
+    whole.slice = (struct variable_slice){.of = NULL};
     whole.value = (struct tensor)TENSOR_INIT;
     whole.entry = -1;
     whole.slices = slices;
@@ -117,16 +138,17 @@ int source_find_whole(struct source *s, const char *name)
 int source_read_slices(struct source *s, const struct source_tensor *whole, struct tensor *value,
                        struct error *err)
 {
-
+    const struct variable_slice none = {.of = NULL};
+    struct shape shape;
+    struct box all = variable_slice_box(&none, &whole->shape, &shape);
     if (tensor_alloc(value, whole->type, &whole->shape, err))
         return err->code;
-    char *to = value->data;
     for (size_t i = 0; i < whole->n_slices && !err->code; i++) {
         struct tensor part;
+        struct box box = box_of(&whole->slices[i], &shape);
         if (source_read_tensor(s, &whole->slices[i], &part, err))
             break;
-        memcpy(to, part.data, whole->slices[i].bytes);
-        to += whole->slices[i].bytes;
+        box_copy(value->data, &all, part.data, &box, dtype_bytes(whole->type));
         tensor_release(&part);
     }
     if (err->code)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "checkpoint/store/manifest_slice.h"
 #include "wire/record.h"
 #include "wire/validate.h"
 
@@ -48,7 +49,7 @@ static void pack_number(msgpack_packer *packer, const char *key, int64_t value)
 
 static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
 {
-    msgpack_pack_map(packer, t->slice.of ? 10 : 7);
+    msgpack_pack_map(packer, 7 + manifest_slice_fields(&t->slice));
     pack_key(packer, "container");
     pack_text(packer, t->container);
     pack_key(packer, "name");
@@ -63,12 +64,7 @@ static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
     msgpack_pack_uint64(packer, t->bytes);
     pack_key(packer, "updates");
     msgpack_pack_uint64(packer, t->updates);
-    if (t->slice.of) {
-        pack_key(packer, "slice_of");
-        pack_text(packer, t->slice.of);
-        pack_number(packer, "slice_rows", t->slice.rows);
-        pack_number(packer, "slice_first", t->slice.first);
-    }
+    manifest_pack_slice(packer, &t->slice);
     pack_key(packer, "chunks");
     pack_bin(packer, t->chunks, chunk_count(t->bytes) * DIGEST_BYTES);
 }
@@ -163,16 +159,6 @@ static bool size_fits(const struct manifest_tensor *t)
     return bytes >= 0 && (uint64_t)bytes == t->bytes && dtype_bytes(t->type) && t->type != RESOURCE;
 }
 
-/* False: rows that the whole cannot have. */
-static bool decode_slice(const msgpack_object *map, struct manifest_tensor *t, struct arena *arena)
-{
-    if (!record_get_text(map, "slice_of", arena, &t->slice.of))
-        return true;
-    return t->shape.rank > 0 && record_get_int(map, "slice_rows", &t->slice.rows) &&
-           record_get_int(map, "slice_first", &t->slice.first) && t->slice.first >= 0 &&
-           t->slice.first <= t->slice.rows && t->shape.dims[0] <= t->slice.rows - t->slice.first;
-}
-
 static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, struct error *err)
 {
     struct manifest_tensor t = {0};
@@ -192,7 +178,7 @@ static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, str
     if (!size_fits(&t) || !chunks || chunks->type != MSGPACK_OBJECT_BIN ||
         chunks->via.bin.size != chunk_count(t.bytes) * DIGEST_BYTES)
         return malformed(err, t.name);
-    if (!decode_slice(map, &t, &m->arena))
+    if (!manifest_read_slice(map, &m->arena, &t.shape, &t.slice))
         return malformed(err, t.name);
     t.chunks = arena_copy(&m->arena, chunks->via.bin.ptr, chunks->via.bin.size);
     vec_push(&m->tensors, t);

@@ -20,17 +20,11 @@ int save_find_there(struct store *store, int64_t step, bool *is_there, struct ck
     return 0;
 }
 
-static bool same_slice(const struct variable_slice *a, const struct variable_slice *b)
-{
-    return !a->of == !b->of &&
-           (!a->of || (!strcmp(a->of, b->of) && a->rows == b->rows && a->first == b->first));
-}
-
 /* Whether they are alike but for their bytes. `there` NULL: there is none. */
 static bool is_like(const struct manifest_tensor *mine, const struct manifest_tensor *there)
 {
     return there && there->type == mine->type && shape_equal(&there->shape, &mine->shape) &&
-           there->bytes == mine->bytes && same_slice(&there->slice, &mine->slice);
+           there->bytes == mine->bytes && variable_slice_equal(&there->slice, &mine->slice);
 }
 
 static bool same_shards(const struct ckpt_manifest *a, const struct ckpt_manifest *b)

@@ -3,32 +3,26 @@
 
 #include <string.h>
 
-/* Rows of a whole: what is wanted, or what an entry has. */
-struct row_span {
+/* A part of a whole: what is wanted, or what an entry has. */
+struct whole_part {
     const char *of;
-    int64_t whole, first, n;
+    struct shape whole;
+    struct box box;
 };
 
-static struct row_span rows_of(const char *name, const struct shape *shape,
-                               const struct variable_slice *slice)
+static struct whole_part part_of(const char *name, const struct shape *shape,
+                                 const struct variable_slice *slice)
 {
-    int64_t n = shape->rank ? shape->dims[0] : 0;
-    return slice->of ? (struct row_span){slice->of, slice->rows, slice->first, n}
-                     : (struct row_span){name, n, 0, n};
+    struct whole_part part = {.of = slice->of ? slice->of : name};
+    part.box = variable_slice_box(slice, shape, &part.whole);
+    return part;
 }
 
-/* The rows that both have. */
-static int64_t common(const struct row_span *a, const struct row_span *b, int64_t *first)
+/* How many elements both have. */
+static int64_t common(const struct whole_part *a, const struct whole_part *b)
 {
-    int64_t end = a->first + a->n < b->first + b->n ? a->first + a->n : b->first + b->n;
-    *first = a->first > b->first ? a->first : b->first;
-    return end > *first ? end - *first : 0;
-}
-
-static bool same_slice(const struct variable_slice *a, const struct variable_slice *b)
-{
-    return !a->of == !b->of &&
-           (!a->of || (!strcmp(a->of, b->of) && a->rows == b->rows && a->first == b->first));
+    struct box both = box_meet(&a->box, &b->box);
+    return box_count(&both);
 }
 
 static int misfit(const struct checkpoint *c, const struct variable *like,
@@ -44,8 +38,8 @@ static int find_same(const struct checkpoint *c, const struct variable *like, st
 {
     int i = checkpoint_find(c, like->container, like->name);
     const struct manifest_tensor *t = i < 0 ? NULL : c->entries.items[i].tensor;
-    if (!t || !same_slice(&t->slice, &like->slice) ||
-        (t->slice.of && t->shape.dims[0] != like->shape.dims[0]))
+    if (!t || !variable_slice_equal(&t->slice, &like->slice) ||
+        (t->slice.of && !shape_equal(&t->shape, &like->shape)))
         return -1;
     if (t->type == like->type && shape_compatible(&t->shape, &like->shape))
         return i;
@@ -53,54 +47,65 @@ static int find_same(const struct checkpoint *c, const struct variable *like, st
     return -1;
 }
 
-static bool rows_fit(const struct manifest_tensor *t, const struct variable *like)
+/* What is wanted of the whole: all of it along axes that the graph leaves open. */
+static struct whole_part wanted_of(const struct checkpoint *c, const struct variable *like)
 {
-    bool fits = t->type == like->type && t->type != STRING && t->shape.rank == like->shape.rank;
-    for (int i = 1; fits && i < t->shape.rank; i++)
-        fits = like->shape.dims[i] < 0 || t->shape.dims[i] == like->shape.dims[i];
-    return fits;
-}
-
-/* What is wanted of the whole: all of it, where the graph leaves the rows open. */
-static struct row_span wanted_of(const struct checkpoint *c, const struct variable *like)
-{
-    struct row_span wanted = rows_of(like->name, &like->shape, &like->slice);
-    for (size_t i = 0; wanted.n < 0 && i < c->entries.n; i++) {
+    struct whole_part wanted = part_of(like->name, &like->shape, &like->slice);
+    for (size_t i = 0; i < c->entries.n; i++) {
         const struct manifest_tensor *t = c->entries.items[i].tensor;
-        if (t->slice.of && !strcmp(t->slice.of, wanted.of))
-            wanted.n = wanted.whole = t->slice.rows;
+        struct whole_part part = part_of(t->name, &t->shape, &t->slice);
+        if (!t->slice.of || strcmp(part.of, wanted.of) != 0 || t->shape.rank != like->shape.rank)
+            continue;
+        for (int k = 0; k < like->shape.rank; k++)
+            if (wanted.box.size[k] < 0)
+                wanted.box.size[k] = wanted.whole.dims[k] = part.whole.dims[k];
     }
     return wanted;
 }
 
-/* Whether entry i has rows of what is wanted. */
-static bool has_rows(const struct checkpoint *c, size_t i, const struct variable *like,
-                     const struct row_span *wanted, struct row_span *rows)
+/* Whether entry i has some of what is wanted, or says that it has. */
+static bool has_part(const struct checkpoint *c, size_t i, const struct variable *like,
+                     const struct whole_part *wanted, struct whole_part *part)
 {
     const struct manifest_tensor *t = c->entries.items[i].tensor;
-    int64_t first;
-    *rows = rows_of(t->name, &t->shape, &t->slice);
+    *part = part_of(t->name, &t->shape, &t->slice);
     return t->shape.rank > 0 && like->shape.rank > 0 && !strcmp(t->container, like->container) &&
-           !strcmp(rows->of, wanted->of) && common(rows, wanted, &first);
+           !strcmp(part->of, wanted->of) &&
+           (t->shape.rank != like->shape.rank || common(part, wanted) ||
+            !shape_equal(&part->whole, &wanted->whole));
+}
+
+static bool has_whole_rows(const struct whole_part *part)
+{
+    for (int i = 1; i < part->box.rank; i++)
+        if (part->box.size[i] != part->whole.dims[i])
+            return false;
+    return true;
 }
 
 static int check_slices(const struct checkpoint *c, const struct variable *like, struct error *err)
 {
-    struct row_span wanted = wanted_of(c, like), rows;
-    int64_t found = 0, first;
+    struct whole_part wanted = wanted_of(c, like), part;
+    bool in_rows = has_whole_rows(&wanted);
+    int64_t found = 0;
     for (size_t i = 0; i < c->entries.n; i++) {
-        if (!has_rows(c, i, like, &wanted, &rows))
+        const struct manifest_tensor *t = c->entries.items[i].tensor;
+        if (!has_part(c, i, like, &wanted, &part))
             continue;
-        if (!rows_fit(c->entries.items[i].tensor, like) || rows.whole != wanted.whole)
-            return misfit(c, like, c->entries.items[i].tensor, err);
-        found += common(&rows, &wanted, &first);
+        if (t->type != like->type || t->type == STRING || t->shape.rank != like->shape.rank ||
+            !shape_equal(&part.whole, &wanted.whole))
+            return misfit(c, like, t, err);
+        found += common(&part, &wanted);
+        in_rows = in_rows && has_whole_rows(&part);
     }
     if (!found)
         return error_set(err, ERR_NOINPUT, "%s: variable '%s' is not in it", c->name, like->name);
-    if (found != wanted.n)
-        return error_set(err, ERR_DATA, "%s: variable '%s': %lld of %lld rows are in it", c->name,
-                         like->name, (long long)found, (long long)wanted.n);
-    return 0;
+    int64_t all = box_count(&wanted.box), unit = in_rows ? all / wanted.box.size[0] : 1;
+    if (found == all)
+        return 0;
+    return error_set(err, ERR_DATA, "%s: variable '%s': %lld of %lld %s are in it", c->name,
+                     like->name, (long long)(found / unit), (long long)(all / unit),
+                     in_rows ? "rows" : "elements");
 }
 
 int checkpoint_has_variable(const struct checkpoint *c, const struct variable *like,
@@ -110,35 +115,30 @@ int checkpoint_has_variable(const struct checkpoint *c, const struct variable *l
     return find_same(c, like, err) >= 0 || err->code ? err->code : check_slices(c, like, err);
 }
 
-static int copy_rows(struct checkpoint *c, size_t i, const struct row_span *wanted,
-                     struct tensor *value, struct error *err)
+static int copy_part(struct checkpoint *c, size_t i, const struct whole_part *part,
+                     const struct whole_part *wanted, struct tensor *value, struct error *err)
 {
-    const struct manifest_tensor *t = c->entries.items[i].tensor;
-    struct row_span rows = rows_of(t->name, &t->shape, &t->slice);
-    struct tensor part;
-    int64_t first, n = common(&rows, wanted, &first);
-    if (checkpoint_read(c, (int)i, &part, err))
+    struct tensor tensor;
+    if (checkpoint_read(c, (int)i, &tensor, err))
         return err->code;
-    size_t row = tensor_bytes(&part) / (size_t)rows.n;
-    memcpy((char *)value->data + (size_t)(first - wanted->first) * row,
-           (const char *)part.data + (size_t)(first - rows.first) * row, (size_t)n * row);
-    tensor_release(&part);
+    box_copy(value->data, &wanted->box, tensor.data, &part->box, dtype_bytes(tensor.type));
+    tensor_release(&tensor);
     return 0;
 }
 
 static int read_slices(struct checkpoint *c, const struct variable *like, struct tensor *value,
                        uint64_t *updates, struct error *err)
 {
-    struct row_span wanted = wanted_of(c, like), rows;
+    struct whole_part wanted = wanted_of(c, like), part;
     struct tensor result = TENSOR_INIT;
+    struct shape shape = {.rank = wanted.box.rank};
+    memcpy(shape.dims, wanted.box.size, sizeof shape.dims);
     for (size_t i = 0; i < c->entries.n && !err->code; i++) {
         const struct manifest_tensor *t = c->entries.items[i].tensor;
-        if (!has_rows(c, i, like, &wanted, &rows))
+        if (!has_part(c, i, like, &wanted, &part))
             continue;
-        struct shape shape = t->shape;
-        shape.dims[0] = wanted.n;
         if ((!result.data && tensor_alloc(&result, t->type, &shape, err)) ||
-            copy_rows(c, i, &wanted, &result, err))
+            copy_part(c, i, &part, &wanted, &result, err))
             break;
         *updates = t->updates > *updates ? t->updates : *updates;
     }

@@ -7,17 +7,32 @@
 #include "exec/state/resource.h"
 #include "graph/slice_attr.h"
 
+/* An offset is a row of the whole, or one number for each axis. */
+static struct variable_slice slice_of_node(const struct node *node)
+{
+    const struct attr_value *of = node_attr(node, SLICE_OF), *shape = node_attr(node, SLICE_SHAPE),
+                            *offset = node_attr(node, SLICE_OFFSET);
+    struct variable_slice slice = {.of = NULL};
+    if (!of || !shape || !offset || of->kind != ATTR_STRING || shape->kind != ATTR_SHAPE ||
+        shape->shape->rank < 1)
+        return slice;
+    const struct shape *whole = shape->shape, *part = &node->outputs[0].shape;
+    bool is_list = offset->kind == ATTR_LIST_INT && offset->n == whole->rank;
+    if ((!is_list && offset->kind != ATTR_INT) || part->rank != whole->rank)
+        return slice;
+    slice = (struct variable_slice){
+        .of = of->s, .rows = whole->dims[0], .first = is_list ? offset->ints[0] : offset->i};
+    for (int i = 1; is_list && i < whole->rank; i++)
+        if (part->dims[i] != whole->dims[i])
+            slice.axes[i] = (struct slice_axis){whole->dims[i], offset->ints[i]};
+    return slice;
+}
+
 struct variable variable_of_node(const struct node *node, struct device *device)
 {
     const char *container = node_string(node, "container");
     const char *shared = node_string(node, "shared_name");
-    const struct attr_value *whole = node_attr(node, SLICE_SHAPE),
-                            *first = node_attr(node, SLICE_OFFSET);
-    struct variable_slice slice = {NULL, 0, 0};
-    if (whole && whole->kind == ATTR_SHAPE && whole->shape->rank > 0 && first &&
-        first->kind == ATTR_INT)
-        slice = (struct variable_slice){node_string(node, SLICE_OF), whole->shape->dims[0],
-                                        node_int(node, SLICE_OFFSET)};
+    struct variable_slice slice = slice_of_node(node);
     return (struct variable){.container = *container ? container : DEFAULT_CONTAINER,
                              .name = *shared ? shared : node->name,
                              .type = node->outputs[0].type,

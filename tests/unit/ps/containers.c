@@ -306,7 +306,8 @@ static void *make_and_write(void *unused)
     }
     for (int i = 0; i < MADE; i++) { /* a restore has made them, and the graph comes now */
         snprintf(name, sizeof name, "new%d", i);
-        like.slice = (struct variable_slice){"whole", MADE * WIDTH, i * WIDTH};
+        like.slice =
+            (struct variable_slice){.of = "whole", .rows = MADE * WIDTH, .first = i * WIDTH};
         assert_int_equal(variable_store_get(shared, &like, &variable, &err), 0);
         usleep(50);
     }

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a record says of the whole that a tensor is a part of.
+ */
+#include "checkpoint/store/manifest_slice.h"
+
+static int last_axis(const struct variable_slice *slice)
+{
+    int last = SHAPE_RANK_MAX - 1;
+    while (last > 0 && !slice->axes[last].size)
+        last--;
+    return last;
+}
+
+uint32_t manifest_slice_fields(const struct variable_slice *slice)
+{
+    return !slice->of ? 0 : last_axis(slice) ? 5 : 3;
+}
+
+void manifest_pack_slice(msgpack_packer *packer, const struct variable_slice *slice)
+{
+    if (!slice->of)
+        return;
+    int last = last_axis(slice);
+    pack_key(packer, "slice_of");
+    pack_text(packer, slice->of);
+    pack_key(packer, "slice_rows");
+    msgpack_pack_int64(packer, slice->rows);
+    pack_key(packer, "slice_first");
+    msgpack_pack_int64(packer, slice->first);
+    if (!last)
+        return;
+    pack_key(packer, "slice_sizes");
+    msgpack_pack_array(packer, (size_t)last);
+    for (int i = 1; i <= last; i++)
+        msgpack_pack_int64(packer, slice->axes[i].size);
+    pack_key(packer, "slice_firsts");
+    msgpack_pack_array(packer, (size_t)last);
+    for (int i = 1; i <= last; i++)
+        msgpack_pack_int64(packer, slice->axes[i].first);
+}
+
+static bool is_within(struct slice_axis axis, int64_t size)
+{
+    return axis.first >= 0 && size >= 0 && axis.first <= axis.size &&
+           size <= axis.size - axis.first;
+}
+
+static bool read_number(const msgpack_object *list, uint32_t i, int64_t *number)
+{
+    const msgpack_object *item = &list->via.array.ptr[i];
+    *number = item->via.i64;
+    return item->type == MSGPACK_OBJECT_POSITIVE_INTEGER && item->via.u64 <= INT64_MAX;
+}
+
+/* Of axes that are whole sizes are 0. */
+static bool read_axes(const msgpack_object *map, const struct shape *shape,
+                      struct variable_slice *slice)
+{
+    const msgpack_object *sizes = record_field(map, "slice_sizes"),
+                         *firsts = record_field(map, "slice_firsts");
+    if (!sizes && !firsts)
+        return true;
+    if (!sizes || !firsts || sizes->type != MSGPACK_OBJECT_ARRAY ||
+        firsts->type != MSGPACK_OBJECT_ARRAY || sizes->via.array.size != firsts->via.array.size ||
+        (int64_t)sizes->via.array.size > shape->rank - 1)
+        return false;
+    for (uint32_t i = 0; i < sizes->via.array.size; i++) {
+        struct slice_axis *axis = &slice->axes[i + 1];
+        if (!read_number(sizes, i, &axis->size) || !read_number(firsts, i, &axis->first) ||
+            (axis->size ? !is_within(*axis, shape->dims[i + 1]) : axis->first != 0))
+            return false;
+    }
+    return true;
+}
+
+bool manifest_read_slice(const msgpack_object *map, struct arena *arena, const struct shape *shape,
+                         struct variable_slice *slice)
+{
+    *slice = (struct variable_slice){.of = NULL};
+    if (!record_get_text(map, "slice_of", arena, &slice->of))
+        return true;
+    return shape->rank > 0 && record_get_int(map, "slice_rows", &slice->rows) &&
+           record_get_int(map, "slice_first", &slice->first) &&
+           is_within((struct slice_axis){slice->rows, slice->first}, shape->dims[0]) &&
+           read_axes(map, shape, slice);
+}

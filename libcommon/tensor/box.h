@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Boxes: parts of a tensor, [first, first + size) along each axis.
+ */
+#ifndef TF_TENSOR_BOX_H
+#define TF_TENSOR_BOX_H
+
+#include "tensor/shape.h"
+
+struct box {
+    int rank;
+    int64_t first[SHAPE_RANK_MAX], size[SHAPE_RANK_MAX];
+};
+
+/* What both have, of the same rank; sizes are 0 along axes where they have nothing in common. */
+struct box box_meet(const struct box *a, const struct box *b);
+int64_t box_count(const struct box *box); /* elements */
+
+/* Copies what both have from one tensor of elements of that many bytes, row-major, to another. */
+void box_copy(void *to, const struct box *to_box, const void *from, const struct box *from_box,
+              size_t element);
+
+#endif

@@ -177,6 +177,22 @@ struct edge grid_slice(struct build *b, struct edge from, struct grid_cut cut,
     return build_op(b, "Slice", inputs, 3, NULL, 0);
 }
 
+/* A cell of it, all around which there is padding: nothing of a value is kept but its type and its
+ * other axes. */
+struct edge grid_zeros(struct build *b, struct edge like, struct grid_cut cut,
+                       struct grid_area area)
+{
+    int32_t pads[2 * SHAPE_RANK_MAX] = {0};
+    int rank = build_shape(b, like)->rank;
+    struct shape shape = shape_matrix(rank, 2);
+    struct tensor paddings = tensor_borrow(INT32, &shape, pads);
+    struct edge cell = grid_slice(b, like, cut, (struct grid_area){0, 1, 0, 1});
+    pads[2 * cut.y + 1] = (int32_t)(area.y1 - area.y0 - 1);
+    pads[2 * cut.x + 1] = (int32_t)(area.x1 - area.x0 - 1);
+    cell = build_unary(b, "ZerosLike", cell);
+    return build_binary(b, "Pad", cell, build_const(b, &paddings));
+}
+
 struct edge grid_concat(struct build *b, int axis, const struct edge *parts, int n)
 {
     struct edge inputs[GRID_CELLS_MAX + 1];

@@ -109,7 +109,8 @@ struct edge grid_whole(struct grid *g, struct edge edge);
 struct edge grid_local(struct grid *g, struct edge edge, int cell);
 struct edge grid_take(struct grid *g, struct edge edge, struct grid_cut cut, struct grid_area area,
                       int cell);
-/* What the cells have of each other's tiles is added in their order: parts[k] has areas[k]. */
+/* grid_scatter.c: what the cells have of each other's tiles is added in their order, and becomes
+ * the node's tiles: parts[k] has areas[k]. */
 void grid_scatter(struct grid *g, const struct node *node, struct grid_cut cut,
                   const struct grid_area *areas, const struct edge *parts);
 
@@ -123,6 +124,9 @@ struct edge grid_copy(struct grid *g, const struct node *node, int cell, const s
 /* Attributes of what is there once. */
 struct attr *grid_once_attrs(struct grid *g, const struct node *node, int *n);
 struct edge grid_slice(struct build *b, struct edge from, struct grid_cut cut,
+                       struct grid_area area);
+/* Zeros of the size of an area, with the other axes of a value that is cut so. */
+struct edge grid_zeros(struct build *b, struct edge like, struct grid_cut cut,
                        struct grid_area area);
 struct edge grid_concat(struct build *b, int axis, const struct edge *parts, int n);
 /* Parts stand for the node, for those that wait for it. */

@@ -102,6 +102,14 @@ static dnnl_primitive_desc_t make_desc(struct chain *chain, const struct conv *c
     return backward_desc(chain, c->direction, d, algorithm);
 }
 
+/* oneDNN's Winograd gives other values for the gradient of an image with more padding on one side.
+ */
+static bool winograd_is_right(const struct conv *c)
+{
+    const struct window *w = &c->window;
+    return c->direction != CONV_IMAGE || (w->y.before == w->y.after && w->x.before == w->x.after);
+}
+
 /* Times nothing. TF_CPU_CONV=direct turns Winograd off, =winograd uses it wherever it is possible.
  */
 static bool winograd_pays(const struct conv *c, bool deterministic)
@@ -110,7 +118,7 @@ static bool winograd_pays(const struct conv *c, bool deterministic)
     const char *wanted = getenv("TF_CPU_CONV");
     if (deterministic || (wanted && !strcmp(wanted, "direct")) || w->y.size != 3 ||
         w->x.size != 3 || w->y.stride != 1 || w->x.stride != 1 || w->y.dilation != 1 ||
-        w->x.dilation != 1)
+        w->x.dilation != 1 || !winograd_is_right(c))
         return false;
     if (wanted && !strcmp(wanted, "winograd"))
         return true;

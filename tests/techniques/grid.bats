@@ -1,0 +1,181 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Images in tiles over four processes: training gives what it gives in one, and what crosses is the
+# halo, no more.
+# shellcheck disable=SC2154  # root is of use_tools
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    export OMP_NUM_THREADS=1 TF_CPU_CONV=direct
+    pids=()
+    printf 'task worker:%d unix:w%d\n' 0 0 1 1 2 2 3 3 >c
+    tf-graph "$root/tests/techniques/grid.lua" | tf-opt >m.tfg
+    tf-replicate --grid 2x2 m.tfg | tf-place -c c | tf-part >p.tfg
+    python3 - <<'EOF'
+import random, struct
+random.seed(1)
+def npy(name, kind, shape, values):
+    head = str({"descr": kind, "fortran_order": False, "shape": shape})
+    head += " " * (63 - (10 + len(head)) % 64) + "\n"
+    with open(name, "wb") as out:
+        out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        out.write(struct.pack("<%d%s" % (len(values), "f" if kind == "<f4" else "i"), *values))
+npy("x.npy", "<f4", (40, 18, 15, 3), [random.gauss(0, 1) for _ in range(40 * 18 * 15 * 3)])
+npy("y.npy", "<i4", (40,), [random.randrange(10) for _ in range(40)])
+EOF
+    tf-data npy x=x.npy y=y.npy --batch 4 --epochs 4 >f.rec
+}
+
+teardown() {
+    kill_pids "${pids[@]}"
+}
+
+serve() { # the tiles but the first
+    local k
+    for k in 1 2 3; do
+        tf-exec serve -c c --task worker:$k 2>w$k.err 3>&- &
+        pids+=($!)
+    done
+    for k in 1 2 3; do
+        soon 10 grep -q "ready on" w$k.err || { cat w$k.err; return 1; }
+    done
+}
+
+train() { # OPTION...
+    timeout 60 tf-exec -g p.tfg -c c --task worker:0 --run train --fetch loss -q "$@" 3>&-
+}
+
+alone() { # OPTION...
+    tf-exec -g m.tfg --run train --fetch loss -q "$@"
+}
+
+close() { # RESULT RESULT: losses
+    paste <(tf-show --json "$1" | jq .loss) <(tf-show --json "$2" | jq .loss) | awk '
+        { d = ($1 - $2) / $1; d = d < 0 ? -d : d; if (d > most) most = d }
+        END { print NR " steps, at most " most + 0; exit !(NR > 1 && most <= 1e-6) }'
+}
+
+@test "four processes train as one" {
+    alone --feed f.rec >one.rec
+    serve
+    train --feed f.rec >four.rec
+    [ "$(tf-show --json four.rec | wc -l)" = 40 ]
+    close one.rec four.rec
+}
+
+@test "what crosses is the formula's bytes, and no filter of one position" {
+    local grid
+    for grid in 1x2 2x1 2x2 3x2; do
+        tf-replicate --grid $grid --towers '/device:CPU:*' m.tfg |
+            tf-place --devices CPU:0,CPU:1,CPU:2,CPU:3,CPU:4,CPU:5 | tf-part | tf-show --text |
+            python3 "$root/tests/techniques/grid.py" ${grid%x*} ${grid#*x} >bytes
+        cat bytes
+        [ "$(awk '$1 == $2 && $1 > 10000' bytes | wc -l)" = 1 ]
+    done
+}
+
+# Tiles on shards, whose checkpoints are those of all of them.
+on_shards() { # OPTION...: p.tfg, and the shards
+    local k
+    printf 'task ps:%d unix:p%d\n' 0 0 1 1 2 2 3 3 >c
+    echo 'task worker:0 unix:w0' >>c
+    tf-replicate --grid 2x2 --towers '/job:ps/task:*' m.tfg | tf-place -c c | tf-part >p.tfg
+    for k in 0 1 2 3; do
+        tf-ps serve -c c --task ps:$k "$@" 2>p$k.err 3>&- &
+        pids+=($!)
+    done
+    for k in 0 1 2 3; do
+        soon 10 grep -q "ready on" p$k.err || { cat p$k.err; return 1; }
+    done
+}
+
+@test "checkpoints go on in one process, in other grids, and the other way" {
+    local grid
+    tf-data npy x=x.npy y=y.npy --batch 4 --epochs 4 --after 20 >g.rec
+    alone --feed f.rec -n 20 --save one/ >/dev/null
+    alone --feed g.rec --restore one/ >one.rec
+    on_shards
+    train --feed f.rec -n 20 >/dev/null
+    TF_CLUSTER=c tf-ps save four/
+    alone --feed g.rec --restore four/ >from-four.rec
+    close one.rec from-four.rec
+    for grid in 1x2 3x2; do
+        tf-replicate --grid $grid --towers '/device:CPU:*' m.tfg |
+            tf-place --devices CPU:0,CPU:1,CPU:2,CPU:3,CPU:4,CPU:5 | tf-part >q.tfg
+        tf-exec -g q.tfg --run train --fetch loss -q --feed g.rec --restore four/ >other.rec
+        close one.rec other.rec
+    done
+    TF_CLUSTER=c tf-ps restore one/
+    train --feed g.rec >back.rec
+    close one.rec back.rec
+    # as others know the model: whole
+    tf-ckpt export four/ whole.npz
+    python3 -c 'import zipfile; print(*sorted(zipfile.ZipFile("whole.npz").namelist()))' >names
+    grep -q l1/W.npy names
+    [ "$(grep -c part_ names)" = 0 ]
+}
+
+@test "a task that is killed ends the step with its name; started again, all go on alike" {
+    local status=0 driver
+    on_shards
+    train --feed f.rec -n 20 >/dev/null
+    TF_CLUSTER=c tf-ps save four/
+    tf-data npy x=x.npy y=y.npy --batch 4 --epochs 4 --after 20 >g.rec
+    train --feed g.rec >whole.rec
+    tf-data npy x=x.npy y=y.npy --batch 4 --epochs 0 2>/dev/null | train --feed - >/dev/null 2>err &
+    driver=$!
+    sleep 1
+    kill -9 "${pids[2]}"
+    wait $driver || status=$?
+    cat err
+    [ $status != 0 ]
+    grep -q ps:2 err
+    kill_pids "${pids[@]}"
+    pids=()
+    on_shards --save four/ --resume
+    train --feed g.rec >rest.rec
+    [ "$(tf-show --json rest.rec | wc -l)" = 20 ]
+    cmp <(tf-show --json whole.rec | jq .loss) <(tf-show --json rest.rec | jq .loss)
+}
+
+@test "what one process has no memory for four train" {
+    cat >big.lua <<'EOF'
+x = Placeholder{dtype = float32, shape = {1, 256, 256, 4}}
+local c = x
+for i = 1, 6 do c = nn.conv2d(c, 32, 3, {name = "c" .. i, activation = Tanh}) end
+loss = Mean(Square(nn.conv2d(nn.avg_pool(c, 8), 1, 1, {name = "end"})), {0, 1, 2, 3})
+entry.train = minimize(loss, optim.sgd{rate = 0.01})
+EOF
+    tf-graph big.lua | tf-opt >m.tfg
+    printf 'task worker:0 unix:w0 memory=60M\n' >c
+    run tf-place -c c m.tfg
+    [ "$status" != 0 ]
+    [[ "$output" == *"does not fit"* ]]
+    printf 'task worker:%d unix:w%d memory=60M\n' 0 0 1 1 2 2 3 3 >c
+    tf-replicate --grid 2x2 m.tfg | tf-place -c c | tf-part >p.tfg
+    python3 - <<'EOF'
+import struct
+head = str({"descr": "<f4", "fortran_order": False, "shape": (1, 256, 256, 4)})
+head += " " * (63 - (10 + len(head)) % 64) + "\n"
+n = 256 * 256 * 4
+with open("big.npy", "wb") as out:
+    out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+    out.write(struct.pack("<%df" % n, *[i * 7919 % 101 / 101 for i in range(n)]))
+EOF
+    # nor, were it placed, would it run
+    sed 's/ memory=.*//' c | head -n 1 >any
+    tf-place -c any m.tfg | tf-part >alone.tfg
+    printf 'task worker:0 unix:w0 memory=60M\n' >one
+    run tf-exec -g alone.tfg -c one --task worker:0 --run train --feed x=big.npy -n 3 -q
+    [ "$status" = 71 ]
+    [[ "$output" == *"no memory"* ]]
+    serve
+    train --feed x=big.npy -n 3 >four.rec
+    alone --feed x=big.npy -n 3 >one.rec
+    close one.rec four.rec
+}

@@ -212,7 +212,9 @@ static void compare_mode(void *context, const struct replicate_mode_choice *choi
 static int read_towers(struct replicate_options *options, struct error *err)
 {
     if (towers && !in_graph && !grid)
-        return error_set(err, ERR_USAGE, "--towers says where those of --in-graph or --grid are");
+        return error_set(
+            err, ERR_USAGE,
+            "--towers says where the towers of --in-graph are, or the tiles of --grid");
     if (!in_graph)
         return 0;
     if (in_graph < 2 || in_graph > REPLICATE_TOWERS_MAX)

@@ -169,7 +169,8 @@ refused() { # CODE MESSAGE COMMAND...
         'tf-replicate --in-graph 1 m.tfg'
     refused 64 'tf-replicate: --in-graph has no workers, for whom --mode would be' \
         'tf-replicate --in-graph 2 --mode async m.tfg'
-    refused 64 'tf-replicate: --towers says where the towers of --in-graph are, or the tiles of --grid' \
+    local where='the towers of --in-graph are, or the tiles of --grid'
+    refused 64 "tf-replicate: --towers says where $where" \
         "tf-replicate --towers '/device:CPU:*' m.tfg"
     local text="--towers 'CPU:\*' is no device with a '\*' for the tower's number"
     refused 64 "tf-replicate: m.tfg: $text" \

@@ -129,8 +129,8 @@ np.save('x.npy', r.normal(size=(n, 8))); np.save('y.npy', r.integers(0, 10, n).a
     tf-graph digits.lua | tf-opt -q |
         tf-replicate --in-graph 2 --pipeline 1f1b --stages 2 --towers '/device:CPU:*' >piped.tfg
     job() {
-        timeout -k 5 90 tf-run -c cluster --mode sync --fetch loss --save "$1" --job job piped.tfg -- "${@:2}" \
-            --rows 1-1437 --shuffle --batch 32 --epochs 4 3>&-
+        timeout -k 5 90 tf-run -c cluster --mode sync --fetch loss --save "$1" --job job \
+            piped.tfg -- "${@:2}" --rows 1-1437 --shuffle --batch 32 --epochs 4 3>&-
     }
     job whole/ ./feed
     rm -rf job

@@ -111,7 +111,8 @@ refused() { # CODE MESSAGE COMMAND...
     echo 'task ps:0 unix:p0' >>three
     refused 64 'tf-replicate: --replica-tasks is about workers with shards, not --mode allreduce' \
         'tf-replicate --mode allreduce --replica-tasks 2 m.tfg'
-    refused 65 "tf-replicate: m.tfg: node '*' (m.lua:*): it asks for task 10, but a replica has 2 tasks" \
+    refused 65 "tf-replicate: m.tfg: node '*' (m.lua:*): it asks for task 10, but a \
+replica has 2 tasks" \
         'sed -i s/task:/task:1/ m.lua && tf-graph m.lua | tf-opt -q >m.tfg;
          tf-replicate --replica-tasks 2 m.tfg'
     refused 78 'tf-place: *: the replicas are groups of 2 tasks, but the cluster has 3 workers' \

@@ -58,7 +58,8 @@ values() { # CHECKPOINT: text to compare
             over_devices $model.tfg 4 --pipeline 1f1b --stages $stages --towers '/device:CPU:*'
             [ "$(tf-show parts.tfg | grep -c '^graph')" = $stages ]
             run_parts many.json --fetch loss,accuracy --trace trace.rec
-            /usr/bin/python3 "$check" close 1e-9 one.json many.json # Adam divides by what is all but 0
+            # Adam divides by what is all but 0
+            /usr/bin/python3 "$check" close 1e-9 one.json many.json
             in_order 1f1b
         done
     done
@@ -71,7 +72,8 @@ values() { # CHECKPOINT: text to compare
         order=$(printf '%s\n' 1f1b gpipe 1f1b,flight=2 | sed -n "$((seed * 5 % 3 + 1))p")
         /usr/bin/python3 "$check" net $seed $stages >net.lua
         tf-graph net.lua | tf-opt -q >net.tfg
-        /usr/bin/python3 -c "import numpy as np; r = np.random.default_rng($seed); n = 13 + $seed % 7
+        /usr/bin/python3 -c "import numpy as np
+r, n = np.random.default_rng($seed), 13 + $seed % 7
 np.save('x.npy', r.normal(size=(n, 8))); np.save('y.npy', r.integers(0, 10, n).astype('int32'))"
         feeds=(--feed x=x.npy --feed y=y.npy -n 5 --fetch loss)
         tf-place --devices CPU:0,CPU:1,CPU:2,CPU:3 net.tfg | tf-part >one.tfg

@@ -9,14 +9,14 @@
 #include "pass/replicate/replicate_pipeline.h"
 
 /* The nodes of an item, of the source. */
-struct item {
+struct stage_item {
     int stage;
-    enum phase phase;
+    enum item_phase phase;
     VEC(int) begin; /* that need nothing of it */
     VEC(int) end;   /* that nothing of it needs */
 };
 
-static bool is_in(const struct towers *t, const struct item *item, int node)
+static bool is_in(const struct towers *t, const struct stage_item *item, int node)
 {
     return t->towered[node] && pipeline_phase(t->pipeline, node) == item->phase &&
            pipeline_stage(t->pipeline, node) == item->stage;
@@ -29,7 +29,7 @@ static bool may_end(const struct towers *t, const struct node *node)
            t->frames->condition[node->id] == CONDITION_NONE;
 }
 
-static void find_item(const struct towers *t, struct item *item)
+static void find_item(const struct towers *t, struct stage_item *item)
 {
     const struct graph *from = t->r->from;
     bool *is_needed = arena_array(&t->r->arena, from->nodes.n + 1, sizeof *is_needed);
@@ -50,7 +50,7 @@ static void find_item(const struct towers *t, struct item *item)
 }
 
 /* The item of a tower: after `before` (-1: at once). The NoOp that it ends with. */
-static int add_item(struct towers *t, const struct item *item, int k, int before)
+static int add_item(struct towers *t, const struct stage_item *item, int k, int before)
 {
     struct replicator *r = t->r;
     const struct pipeline *p = t->pipeline;
@@ -86,8 +86,8 @@ static int in_flight(const struct towers *t, int stage)
 
 static void order_stage(struct towers *t, int stage)
 {
-    struct item forward = {.stage = stage, .phase = PHASE_FORWARD};
-    struct item backward = {.stage = stage, .phase = PHASE_BACKWARD};
+    struct stage_item forward = {.stage = stage, .phase = PHASE_FORWARD};
+    struct stage_item backward = {.stage = stage, .phase = PHASE_BACKWARD};
     int most = in_flight(t, stage), before = -1;
     find_item(t, &forward);
     find_item(t, &backward);

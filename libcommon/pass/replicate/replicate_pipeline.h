@@ -15,7 +15,7 @@
 
 #include "pass/replicate/replicate_tower.h"
 
-enum phase {
+enum item_phase {
     PHASE_NONE, /* no part of an item: what nobody's gradient needs */
     PHASE_FORWARD,
     PHASE_BACKWARD
@@ -33,7 +33,7 @@ struct pipeline {
     const char **devices; /* by stage */
     int *first;           /* by node of the source: the first of its loop, or itself */
     int *stage;           /* by node: of those that are in towers, and that these need; or -1 */
-    char *phase;          /* by node: enum phase */
+    char *phase;          /* by node: enum item_phase */
     bool *told;           /* by first node: its stage is the script's, or a cut's */
     bool *is_free;        /* by first node: it needs nothing that is on a stage */
     VEC(struct item_end) ends; /* sums of gradients */
@@ -44,9 +44,9 @@ static inline int pipeline_stage(const struct pipeline *pipeline, int node)
     return pipeline->stage[pipeline->first[node]];
 }
 
-static inline enum phase pipeline_phase(const struct pipeline *pipeline, int node)
+static inline enum item_phase pipeline_phase(const struct pipeline *pipeline, int node)
 {
-    return (enum phase)pipeline->phase[pipeline->first[node]];
+    return (enum item_phase)pipeline->phase[pipeline->first[node]];
 }
 
 /* A node of the source that another needs: input or control; the back edges of loops aside. */

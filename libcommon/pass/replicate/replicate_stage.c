@@ -27,7 +27,7 @@ static void find_loops(const struct towers *t, struct pipeline *p)
 }
 
 /* What is needed for the node gets the phase, but for what has one. */
-static void mark_phase(struct towers *t, int node, enum phase phase)
+static void mark_phase(struct towers *t, int node, enum item_phase phase)
 {
     struct replicator *r = t->r;
     char *seen = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *seen);
@@ -112,7 +112,7 @@ static int take_device(struct towers *t, const struct node *node)
     return 0;
 }
 
-static int take_devices(struct towers *t, enum phase phase)
+static int take_devices(struct towers *t, enum item_phase phase)
 {
     struct replicator *r = t->r;
     for (size_t i = 0; i < r->from->nodes.n; i++) {
@@ -203,7 +203,7 @@ static bool lower_free(struct towers *t, const struct node *node)
 }
 
 /* Until no loop comes along any more; the nodes in their order, or in the opposite one. */
-static void settle(struct towers *t, enum phase phase, bool backwards,
+static void settle(struct towers *t, enum item_phase phase, bool backwards,
                    bool (*move)(struct towers *, const struct node *))
 {
     size_t n = t->r->from->nodes.n;
@@ -279,7 +279,7 @@ static void place_others(struct towers *t)
 static int check_need(struct towers *t, const struct node *node, int needed)
 {
     const struct pipeline *p = t->pipeline;
-    enum phase phase = pipeline_phase(p, node->id);
+    enum item_phase phase = pipeline_phase(p, node->id);
     int here = pipeline_stage(p, node->id), there = pipeline_stage(p, needed);
     bool wrong = pipeline_phase(p, needed) == phase &&
                  (phase == PHASE_FORWARD ? there > here : there < here);

@@ -29,7 +29,7 @@ struct cut_best {
     int begin;      /* of the last stage */
 };
 
-struct cutter {
+struct stage_cutter {
     struct towers *t;
     int n;
     struct cut_unit *units; /* the line */
@@ -44,7 +44,7 @@ static bool is_forward(const struct towers *t, int node)
     return t->towered[node] && pipeline_phase(t->pipeline, node) == PHASE_FORWARD;
 }
 
-static int unit_of(const struct cutter *c, int node)
+static int unit_of(const struct stage_cutter *c, int node)
 {
     return is_forward(c->t, node) ? c->unit_of[c->t->pipeline->first[node]] : -1;
 }
@@ -76,7 +76,7 @@ static bool *find_bound(const struct towers *t)
     return bound;
 }
 
-static void add_units(struct cutter *c)
+static void add_units(struct stage_cutter *c)
 {
     const struct replicator *r = c->t->r;
     const int *first = c->t->pipeline->first;
@@ -106,7 +106,7 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* A loop as a whole comes after all that it needs, and before all who need something of it. */
-static void sort_units(struct cutter *c)
+static void sort_units(struct stage_cutter *c)
 {
     const struct replicator *r = c->t->r;
     bool news = true;
@@ -132,14 +132,14 @@ static void sort_units(struct cutter *c)
 
 /* ---- what cuts cost ---- */
 
-static double bytes_of(const struct cutter *c, const struct node *node, int slot)
+static double bytes_of(const struct stage_cutter *c, const struct node *node, int slot)
 {
     return replicate_elements(c->t->r, (struct edge){node->id, slot}) *
            (double)dtype_bytes(node->outputs[slot].type);
 }
 
 /* The bytes that cross at each cut. */
-static double *find_crossing(struct cutter *c)
+static double *find_crossing(struct stage_cutter *c)
 {
     const struct replicator *r = c->t->r;
     struct arena *arena = &c->t->r->arena;
@@ -164,7 +164,7 @@ static double *find_crossing(struct cutter *c)
     return crossing;
 }
 
-static void find_costs(struct cutter *c, int n_stages)
+static void find_costs(struct stage_cutter *c, int n_stages)
 {
     const struct pipeline *p = c->t->pipeline;
     struct error ignored = ERROR_INIT;
@@ -183,7 +183,7 @@ static void find_costs(struct cutter *c, int n_stages)
 /* ---- the cuts ---- */
 
 /* The best of all places where the last of so many stages before the cut may begin. */
-static struct cut_best find_best(const struct cutter *c, int stages, int cut)
+static struct cut_best find_best(const struct stage_cutter *c, int stages, int cut)
 {
     struct cut_best best = {.longest = INFINITY};
     for (int begin = cut - 1; begin >= 0; begin--) {
@@ -199,7 +199,7 @@ static struct cut_best find_best(const struct cutter *c, int stages, int cut)
     return best;
 }
 
-static int cut_line(struct cutter *c, int n_stages)
+static int cut_line(struct stage_cutter *c, int n_stages)
 {
     struct pipeline *p = c->t->pipeline;
     if (n_stages > c->n)
@@ -235,11 +235,11 @@ int pipeline_cut(struct towers *t, int n_stages)
         if (!(p->devices[i] = towers_name_device(t, i)))
             return r->err->code;
     p->n_stages = n_stages;
-    struct cutter c = {.t = t,
-                       .units = arena_array(&r->arena, n, sizeof *c.units),
-                       .unit_of = arena_array(&r->arena, n, sizeof *c.unit_of),
-                       .ns = arena_array(&r->arena, n + 1, sizeof *c.ns),
-                       .way = arena_array(&r->arena, n + 1, sizeof *c.way)};
+    struct stage_cutter c = {.t = t,
+                             .units = arena_array(&r->arena, n, sizeof *c.units),
+                             .unit_of = arena_array(&r->arena, n, sizeof *c.unit_of),
+                             .ns = arena_array(&r->arena, n + 1, sizeof *c.ns),
+                             .way = arena_array(&r->arena, n + 1, sizeof *c.way)};
     memset(c.unit_of, -1, n * sizeof *c.unit_of);
     add_units(&c);
     sort_units(&c);

@@ -148,6 +148,32 @@ static void test_a_bias_that_others_read_is_whole(void **state)
     graph_free(from);
 }
 
+/* Layers, and what is behind them, are there in each pass; variables, and what is in front, once.
+ * A matrix is cut once, and its gradient is the passes' sum. */
+static void test_passes(void **state)
+{
+    (void)state;
+    const char *script = BEGIN "h = nn.dense(Square(x), 7, {name = 'a', activation = Relu})\n" END;
+    const struct dense_options options = {.passes = 3, .by_worker = true};
+    struct graph *from = scripts_build(script), *passes = NULL, *to = NULL;
+    struct error err = ERROR_INIT;
+    if (dense_passes(from, &options, &passes, &err) || dense_graph(passes, &options, &to, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(count(to, "Square"), 1);
+    assert_int_equal(count(to, "Variable"), count(from, "Variable"));
+    assert_int_equal(count(to, "MatMul"), 3 * count(from, "MatMul"));
+    assert_int_equal(axis_of(to, "a/W"), 1);
+    const struct node *gradient = graph_find(to, "a/W/gradient");
+    assert_true(node_is(graph_node(to, gradient->inputs[0].node), "Add"));
+    expect_exchanges(to, 3, 0, 6); /* the last layer's rows, and h by its name */
+    assert_non_null(graph_find(to, "pass_2/a/MatMul"));
+    struct edge logits;
+    assert_int_equal(graph_parse_edge(to, "logits", &logits, &err), 0);
+    graph_free(to);
+    graph_free(passes);
+    graph_free(from);
+}
+
 static void test_what_cannot_be(void **state)
 {
     (void)state;
@@ -171,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_what_is_not_declared_is_given_the_whole),
         cmocka_unit_test(test_a_matrix_that_is_used_twice_is_whole),
         cmocka_unit_test(test_a_bias_that_others_read_is_whole),
+        cmocka_unit_test(test_passes),
         cmocka_unit_test(test_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

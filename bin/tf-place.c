@@ -14,7 +14,7 @@
 
 static struct option_list devices;
 static const char *cluster_file, *costs_file;
-static int64_t assume = 32;
+static int64_t assume = 32, cut_above = SLICE_BALANCE_ABOVE;
 static bool report, soft;
 
 static const struct option_row rows[] = {
@@ -24,6 +24,8 @@ static const struct option_row rows[] = {
      "what there is, and how fast: tasks, devices, memory, links"},
     {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
     {0, "assume", OPTION_INT, &assume, "N", "what an unknown dimension counts as (32)"},
+    {0, "cut-above", OPTION_INT, &cut_above, "N",
+     "elements that a variable has which may be cut to balance shards (1000000; 0: none is)"},
     {0, "soft", OPTION_FLAG, &soft, NULL,
      "what asked for a device without a kernel for it may go to another"},
     {0, "report", OPTION_FLAG, &report, NULL, "list on stderr each node's device, and why"},
@@ -58,7 +60,9 @@ static const struct option_table table = {
         "balanced by bytes, with what shares a device with them; what has no variable does not. "
         "A node that asks for task:* is one in each task of its job. A variable that no task has "
         "the "
-        "memory for, or that asks for it, is cut into slices of rows, NAME/part_0 and so on.\n"
+        "memory for, or that asks for it, is cut into slices of rows, NAME/part_0 and so on; so "
+        "are the largest of more than a million elements, as long as a task of ps has more than a "
+        "tenth above the mean.\n"
         "\n"
         "A cluster file has a statement a line:\n"
         "    task NAME:N ADDRESS device=CPU:0,CPU:1 memory=1G speed=1.5\n"
@@ -229,9 +233,10 @@ static int place(struct tool *tool, struct stream_reader *reader, struct world *
     int code = graph_read_whole(reader, ops_registry(), &whole, err);
     if (code)
         return code;
+    struct slice_options cuts = {&world->placement, cut_above};
     code = placement_add_groups(&world->placement, whole, err);
     if (!code)
-        code = slice_variables(whole, &world->placement, &sliced, err);
+        code = slice_variables(whole, &cuts, &sliced, err);
     struct graph *graph = sliced ? sliced : whole;
     if (!code)
         code = place_graph(graph, &options, err);
@@ -261,6 +266,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     int code = find_devices(&world, err);
     if (!code && assume < 0)
         code = error_set(err, ERR_USAGE, "--assume is the size of a dimension");
+    if (!code && cut_above < 0)
+        code = error_set(err, ERR_USAGE, "--cut-above is a number of elements");
     if (!code && costs_file)
         code = costs_read(&world.costs, costs_file, err);
     if (!code)

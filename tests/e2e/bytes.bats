@@ -55,8 +55,9 @@ train() {
 # counted FIELD BYTES SLACK TRACE...: so many of all in each step from the second on
 counted() {
     jq -s --arg field "$1" 'map(select(.step < 6)) |
-        [group_by(.step)[] | map(.[$field]) | add] | [.[1:], .[:-1]] | transpose | map(.[0] - .[1])' \
-        "${@:4}" | jq -e --argjson n "$2" --argjson slack "$3" \
+        [group_by(.step)[] | map(.[$field]) | add] |
+        [.[1:], .[:-1]] | transpose | map(.[0] - .[1])' "${@:4}" |
+        jq -e --argjson n "$2" --argjson slack "$3" \
         'length == 4 and all(.[]; . >= $n and . <= $n + $slack)' ||
         { echo "not $2 to $(($2 + $3)) $1"; tail -n 9 "${@:4}"; return 1; }
 }
@@ -113,7 +114,7 @@ LUA
     for i in 0 1 2 3; do serve "ps:$i"; done
     train 1 6
     tf-ps stats --by peer -c c --no-key | finds '^TASK  PEER  GOT  SENT$'
-    # forth the numbers and the gradient's rows with theirs, back the rows: 200 (8 + 4 * 32) each way
+    # forth numbers, and the gradient's rows with theirs; back rows: 200 (8 + 4 * 32)
     counted got $((200 * 4 * 32)) 1024 t0.txt
     counted sent $((200 * (8 + 4 * 32))) $((200 * 8 + 1024)) t0.txt
     stop

@@ -48,6 +48,7 @@ static int build(struct slicer *s, struct graph **to)
 {
     int n_changes = 0, code = slice_find(s);
     size_t n = s->slicings.n ? s->from->nodes.n : 0;
+    slice_find_updates(s);
     s->scope = free_scope(s);
     name_tables(s);
     if (!code)
@@ -64,16 +65,20 @@ static int build(struct slicer *s, struct graph **to)
     return code;
 }
 
-int slice_variables(const struct graph *from, const struct placement *placement, struct graph **to,
-                    struct error *err)
+int slice_variables(const struct graph *from, const struct slice_options *options,
+                    struct graph **to, struct error *err)
 {
     static const struct pass_options none = {0};
     size_t n = from->nodes.n + 1;
-    struct slicer s = {.from = from, .placement = placement, .err = err};
+    struct slicer s = {.from = from,
+                       .placement = options->placement,
+                       .balance_above = options->balance_above,
+                       .err = err};
     *to = NULL;
     s.slicing = arena_array(&s.arena, n, sizeof *s.slicing);
     s.role = arena_alloc(&s.arena, n);
     s.on_demand = arena_alloc(&s.arena, n);
+    s.updates = arena_alloc(&s.arena, n);
     s.names = arena_array(&s.arena, n, sizeof *s.names);
     s.take = arena_array(&s.arena, n, sizeof *s.take);
     s.forms = arena_array(&s.arena, n, sizeof(struct form *));

@@ -11,6 +11,9 @@
  *   - Initial values are the rows of what the whole table would have, bit for bit.
  *   - Whatever else reads the table gets it put together again by Concat.
  *
+ * Dense variables are cut in the same way: a worker that reads one whole puts it together, and of
+ * its gradient each slice gets its own rows.
+ *
  * A table of `rows` rows in n slices has rows / n in each and one more in the first rows % n.
  * Slice k of NAME is the variable NAME/part_k, which says what it is a slice of:
  *
@@ -29,10 +32,21 @@
 /* Of a Variable: how many slices it is to have, where there are several devices. */
 #define SLICE_WANTED "_partitions"
 
+/* From how many elements on a variable may be cut for balance: MXNet's number. */
+#define SLICE_BALANCE_ABOVE 1000000
+
+struct slice_options {
+    const struct placement *placement;
+    int64_t balance_above; /* elements; 0: nothing is cut for balance */
+};
+
 /* Cuts the variables that ask for it, and those of which, with their slots, no task of the job `ps`
- * can hold one. *to borrows from `from`; NULL: there is nothing to cut. ERR_DATA naming an op that
- * needs such a variable whole. */
-int slice_variables(const struct graph *from, const struct placement *placement, struct graph **to,
-                    struct error *err);
+ * can hold one. Of those with more elements than balance_above it cuts the largest into as many
+ * slices as there are such tasks, until none would have more than a tenth above the mean of all
+ * variables' bytes; what asks for a task, or what an op needs whole, stays. *to borrows from
+ * `from`; NULL: there is nothing to cut. ERR_DATA naming an op that needs a variable whole which
+ * has to be cut. */
+int slice_variables(const struct graph *from, const struct slice_options *options,
+                    struct graph **to, struct error *err);
 
 #endif

@@ -13,12 +13,15 @@
 
 /* A variable and its slots; under the one with the smallest id. */
 struct sliced_table {
-    int64_t bytes;   /* of all */
-    int64_t largest; /* of one */
-    int64_t rows;    /* of that one */
-    int64_t wanted;  /* slices */
-    bool elsewhere;  /* one asked for another job than that of the shards */
-    int slicing;     /* -1: stays whole */
+    int64_t bytes;    /* of all */
+    int64_t largest;  /* of one */
+    int64_t rows;     /* of that one */
+    int64_t wanted;   /* slices */
+    int64_t elements; /* of that one */
+    bool elsewhere;   /* one asked for another job than that of the shards */
+    bool stays;       /* one asked for a task, or an op needs it whole */
+    bool balances;    /* to be cut for balance */
+    int slicing;      /* -1: stays whole */
 };
 
 struct slicing_finder {
@@ -81,12 +84,17 @@ static bool can_be_cut(const struct node *node)
            shape_is_known(&node->outputs[0].shape);
 }
 
-static bool may_be_on_shards(const struct node *node)
+static bool may_be_on_shards(const struct node *node, bool *any)
 {
     struct device_name asked;
     struct error ignored = ERROR_INIT;
-    return !*node->device || (!device_name_parse(&asked, node->device, &ignored) &&
-                              (!*asked.job || !strcmp(asked.job, SHARD_JOB)));
+    *any = !*node->device;
+    if (*any)
+        return true;
+    if (device_name_parse(&asked, node->device, &ignored))
+        return false;
+    *any = asked.task < 0;
+    return !*asked.job || !strcmp(asked.job, SHARD_JOB);
 }
 
 static void add_to_table(struct slicing_finder *f, const struct node *node)
@@ -97,10 +105,13 @@ static void add_to_table(struct slicing_finder *f, const struct node *node)
     const struct attr_value *wanted = node_attr(node, SLICE_WANTED);
     int64_t bytes = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
     table->bytes += bytes;
-    table->elsewhere |= !may_be_on_shards(node);
+    bool any;
+    table->elsewhere |= !may_be_on_shards(node, &any);
+    table->stays |= !any;
     if (can_be_cut(node) && bytes > table->largest) {
         table->largest = bytes;
         table->rows = node->outputs[0].shape.dims[0];
+        table->elements = shape_count(&node->outputs[0].shape);
     }
     if (wanted && wanted->kind == ATTR_INT && wanted->i > table->wanted)
         table->wanted = wanted->i;
@@ -128,14 +139,51 @@ static struct limits find_limits(const struct placement *placement)
     return limits;
 }
 
-static void decide(struct slicing_finder *f, struct sliced_table *table,
-                   const struct limits *limits)
+static int count_shards(const struct placement *placement)
+{
+    int n = 0;
+    for (size_t i = 0; i < placement->devices.n; i++)
+        n += placement->devices.items[i].host == (int)i &&
+             !strcmp(placement->devices.items[i].name.job, SHARD_JOB);
+    return n;
+}
+
+/* How many slices there must be. */
+static int64_t needed(const struct slicing_finder *f, const struct sliced_table *table,
+                      const struct limits *limits)
 {
     int64_t n = f->s->placement->devices.n > 1 ? table->wanted : 0;
     if (n < 2 && limits->n > 1 && !table->elsewhere && table->bytes > limits->most) {
         n = (table->bytes + limits->least - 1) / limits->least;
         n = n > limits->n ? n : limits->n;
     }
+    return n;
+}
+
+static void find_balance(struct slicing_finder *f, const struct limits *limits)
+{
+    int n = (int)f->s->from->nodes.n, shards = count_shards(f->s->placement);
+    VEC(struct slice_weight) weights = VEC_INIT;
+    for (int i = 0; i < n && f->s->balance_above > 0 && shards > 1; i++) {
+        const struct sliced_table *table = &f->tables[i];
+        if (f->parent[i] != i || !table->bytes || table->elsewhere)
+            continue;
+        bool may = !table->stays && table->elements > f->s->balance_above && table->rows >= shards;
+        vec_push(&weights,
+                 ((struct slice_weight){table->bytes, i, may, needed(f, table, limits) > 1}));
+    }
+    slice_balance(weights.items, weights.n, shards);
+    for (size_t i = 0; i < weights.n; i++)
+        f->tables[weights.items[i].table].balances = weights.items[i].cut;
+    vec_release(&weights);
+}
+
+static void decide(struct slicing_finder *f, struct sliced_table *table,
+                   const struct limits *limits)
+{
+    int64_t n = needed(f, table, limits);
+    if (n < 2 && table->balances)
+        n = count_shards(f->s->placement);
     n = n < table->rows ? n : table->rows;
     n = n < SLICES_MAX ? n : SLICES_MAX;
     table->slicing = -1;
@@ -143,6 +191,32 @@ static void decide(struct slicing_finder *f, struct sliced_table *table,
         return;
     table->slicing = (int)f->s->slicings.n;
     vec_push(&f->s->slicings, ((struct slicing){table->rows, (int)n}));
+}
+
+static bool can_write_slices(const struct node *node)
+{
+    enum op_rows rows = node_rows(node);
+    return rows == ROWS_UPDATE || rows == ROWS_SCATTER || rows == ROWS_ASK;
+}
+
+/* What has the variable itself, directly or from what does, and could not have a slice. */
+static void find_wholes(struct slicing_finder *f)
+{
+    struct slicer *s = f->s;
+    size_t n = s->from->nodes.n;
+    int *of = arena_array(&s->arena, n + 1, sizeof *of); /* by node: 1 + the table it is of */
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(s->from, s->r.order[i]);
+        if (node_is(node, "Variable"))
+            of[node->id] = 1 + root_of(f, node->id);
+        for (int k = 0; k < node->n_inputs; k++) {
+            int table = part_takes_ref(node, k) ? of[node->inputs[k].node] : 0;
+            if (!table)
+                continue;
+            of[node->id] = table;
+            f->tables[table - 1].stays |= !can_write_slices(node);
+        }
+    }
 }
 
 static void find_tables(struct slicing_finder *f)
@@ -156,6 +230,8 @@ static void find_tables(struct slicing_finder *f)
         join_node(f, graph_node(s->from, i));
     for (int i = 0; i < n; i++)
         add_to_table(f, graph_node(s->from, i));
+    find_wholes(f);
+    find_balance(f, &limits);
     for (int i = 0; i < n; i++)
         if (f->parent[i] == i)
             decide(f, &f->tables[i], &limits);
@@ -171,12 +247,6 @@ static void find_tables(struct slicing_finder *f)
 }
 
 /* ---- what has to do with tables ---- */
-
-static bool can_write_slices(const struct node *node)
-{
-    enum op_rows rows = node_rows(node);
-    return rows == ROWS_UPDATE || rows == ROWS_SCATTER || rows == ROWS_ASK;
-}
 
 static int find_writer(struct slicer *s, const struct node *node)
 {

@@ -147,9 +147,13 @@ struct build *slice_builder(struct slicer *s, const struct slice_site *site)
     return &s->b;
 }
 
-/* What is on a shard cannot have it there: the workers can, if each has a part of the graph. */
-static const char *reader_of(const struct slicer *s, const struct node *asker)
+/* What is on a shard cannot have it there: the workers can, if each has a part of the graph. But an
+ * update, which shards run by themselves, has no worker. */
+static const char *reader_of(const struct slicer *s, const struct node *asker,
+                             const struct node *node)
 {
+    if (s->updates[asker->id] && asker != node)
+        return asker->device;
     struct device_name asked;
     struct error ignored = ERROR_INIT;
     bool shard =
@@ -172,7 +176,7 @@ struct edge slice_concat(struct slicer *s, const struct node *asker, const struc
     struct build *b = slice_builder(s, &site);
     struct edge *inputs = arena_array(&s->arena, (size_t)cut.n + 1, sizeof *inputs);
     b->colocate = NULL;
-    b->device = reader_of(s, asker);
+    b->device = reader_of(s, asker, node);
     inputs[0] = build_scalar(b, INT32, 0);
     for (int k = 0; k < cut.n; k++) {
         struct edge part = inputs[k + 1] = form->parts[k];

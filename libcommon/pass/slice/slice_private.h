@@ -58,12 +58,14 @@ enum taken {
 struct slicer {
     const struct graph *from;
     const struct placement *placement;
+    int64_t balance_above;
     struct rewrite r;
     struct frames *frames;
     VEC(struct slicing) slicings;
     int *slicing;        /* by node with a role: index into slicings */
     char *role;          /* by node: enum slice_role */
     char *on_demand;     /* by node: only what is made in slices needs it */
+    char *updates;       /* by node: it has to do with what was taken, as that runs on shards */
     int *take;           /* by push: its take */
     const char ***names; /* by table and slice */
     struct form **forms; /* by node */
@@ -89,6 +91,16 @@ static inline int64_t slice_rows(struct slicing cut, int k)
 {
     return slice_first(cut, k + 1) - slice_first(cut, k);
 }
+
+/* A variable and its slots, to slice_balance. */
+struct slice_weight {
+    int64_t bytes;
+    int table; /* the caller's */
+    bool may_be_cut, cut;
+};
+/* slice_balance.c: cuts the largest, one after the other, until no shard would have more than a
+ * tenth above the mean, or no other may be cut. Puts them in order, the largest first. */
+void slice_balance(struct slice_weight *weights, size_t n, int shards);
 
 /* slice_find.c: roles, how tables are cut, what is made on demand. */
 int slice_find(struct slicer *s);
@@ -182,6 +194,7 @@ struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole
 const struct form *slice_first_known(const struct slicer *s, struct edge edge);
 
 /* slice_push.c: aggregators, and the clock that waits for them. */
+void slice_find_updates(struct slicer *s);
 int slice_visit_push(struct slicer *s, const struct node *node);
 int slice_visit_take(struct slicer *s, const struct node *node);
 int slice_visit_clock(struct slicer *s, const struct node *node);

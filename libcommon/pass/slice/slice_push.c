@@ -11,6 +11,23 @@ static bool goes_with(enum taken what, int k)
     return what != TAKEN_OTHER || k == 0;
 }
 
+/* What comes of an AggregatorTake, and all that this needs. */
+void slice_find_updates(struct slicer *s)
+{
+    size_t n = s->from->nodes.n;
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(s->from, s->r.order[i]);
+        s->updates[node->id] = node_round(node) == ROUND_TAKE;
+        for (int k = 0; k < node->n_inputs; k++)
+            s->updates[node->id] |= s->updates[node->inputs[k].node];
+    }
+    for (size_t i = n; i-- > 0;) {
+        const struct node *node = graph_node(s->from, s->r.order[i]);
+        for (int k = 0; k < node->n_inputs && s->updates[node->id]; k++)
+            s->updates[node->inputs[k].node] = 1;
+    }
+}
+
 static const char *aggregator_of(struct slicer *s, const struct node *node, int k)
 {
     return s->names[graph_find(s->from, node_string(node, "aggregator"))->id][k];

@@ -43,7 +43,7 @@ static void check(const struct op *op, int whole)
                      op->def->name);
     if (placement_add(&placement, "CPU:0", &err) || placement_add(&placement, "CPU:1", &err) ||
         graph_parse_text(text, (size_t)n, "test", ops_registry(), &graph, &err) ||
-        slice_variables(graph, &placement, &sliced, &err))
+        slice_variables(graph, &(struct slice_options){&placement, 0}, &sliced, &err))
         fail_msg("%s: %s", op->def->name, err.text);
     assert_int_equal(count(sliced, "Variable"), 3);
     assert_int_equal(count(sliced, "Assign"), 3);

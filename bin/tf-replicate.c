@@ -97,6 +97,10 @@ static const struct option_table table = {
         "    auto             sync or allreduce, each with factors=auto: what takes less time in "
         "the cluster (-c), which --explain shows; auto,bits=1: all-reduce may use that code where "
         "it is less\n"
+        "    allreduce,schedule=NAME    sums of whole gradients of more than 64 KiB go by a "
+        "schedule: "
+        "chain and direct add by rank; ring, tree, halving and two-level (within a host first, by "
+        "the cluster) associate otherwise; auto: what takes the least time\n"
         "\n"
         "The entry that trains keeps its name. New are update, which the first shard runs again "
         "and again; join and leave, which a worker runs at its start and at the end of its data.\n"
@@ -209,6 +213,15 @@ static void compare_mode(void *context, const struct replicate_mode_choice *choi
                 choice->is_taken ? "  taken" : "");
 }
 
+/* A line for each schedule, of all gradients that go by one. */
+static void explain_schedule(void *context, const struct replicate_schedule *schedule)
+{
+    (void)context;
+    fprintf(stderr, "schedule %-10s of %.0f bytes: %.0f sent, %.3f ms%s\n", schedule->name,
+            schedule->sum, schedule->way.bytes, schedule->way.ns / 1e6,
+            schedule->is_taken ? ", taken" : "");
+}
+
 static int read_towers(struct replicate_options *options, struct error *err)
 {
     if (towers && !in_graph && !grid)
@@ -293,6 +306,7 @@ static int read_options(struct replicate_options *options, struct error *err)
     options->note = report ? note : NULL;
     options->explain = explain ? explain_choice : NULL;
     options->compare = explain ? compare_mode : NULL;
+    options->explain_schedule = explain ? explain_schedule : NULL;
     if (compress)
         options->wire = *compress == 'b' ? BFLOAT16 : FLOAT16;
     return 0;

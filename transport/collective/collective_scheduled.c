@@ -52,7 +52,7 @@ size_t scheduled_cut(const struct process_group *group, struct collective_round 
 
 void scheduled_settle(const struct process_group *group, struct collective_round *m)
 {
-    struct schedule schedule = {0};
+    struct sum_schedule schedule = {0};
     int own = 0;
     if (m->schedule.kind == SCHEDULE_DIRECT || m->n_members < 2)
         return;

@@ -232,13 +232,13 @@ int collective_schedule_parts(const struct collective_schedule *schedule,
 
 /* That schedule, for members of these ranks. There are at most SCHEDULE_MEMBERS_MAX. */
 void collective_schedule_make(const struct collective_schedule *schedule, const int *ranks, int n,
-                              struct schedule *made);
+                              struct sum_schedule *made);
 
 /* What comes of the values of those members, by rank, in host memory: the bits that a schedule of
  * so many parts gives. */
-int collective_combine_by(const struct schedule *schedule, int n_parts, enum collective_kind kind,
-                          const struct tensor *const *values, struct tensor *result,
-                          struct error *err);
+int collective_combine_by(const struct sum_schedule *schedule, int n_parts,
+                          enum collective_kind kind, const struct tensor *const *values,
+                          struct tensor *result, struct error *err);
 
 /* Of a kind that adds: a sum has every number but complex ones, a mean only floats. */
 bool collective_can_add(enum collective_kind kind, enum dtype type);

@@ -138,7 +138,7 @@ static bool is_scheduled(const struct local_round *round, const struct collected
 static void combine_by_schedule(const struct local_round *round, const struct collected *c,
                                 struct tensor *result, struct error *err)
 {
-    struct schedule schedule = {0};
+    struct sum_schedule schedule = {0};
     int n_parts =
         collective_schedule_parts(&round->schedule, &round->group, round->size, round->member);
     collective_schedule_make(&round->schedule, c->ranks, c->routing.n, &schedule);

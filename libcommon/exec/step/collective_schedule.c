@@ -42,7 +42,7 @@ int collective_schedule_parts(const struct collective_schedule *schedule,
 }
 
 void collective_schedule_make(const struct collective_schedule *schedule, const int *ranks, int n,
-                              struct schedule *made)
+                              struct sum_schedule *made)
 {
     struct error err = ERROR_INIT;
     int hosts[SCHEDULE_MEMBERS_MAX];
@@ -53,15 +53,15 @@ void collective_schedule_make(const struct collective_schedule *schedule, const 
 
 /* ---- where all values are ---- */
 
-struct combining {
-    const struct schedule *schedule;
+struct scheduled_sum {
+    const struct sum_schedule *schedule;
     const struct tensor *const *values;
     char *result;
     char *sums; /* STRIP elements of each member */
     int divisor;
 };
 
-static void add(const struct combining *c, int from, int to, int64_t n)
+static void add(const struct scheduled_sum *c, int from, int to, int64_t n)
 {
     enum dtype type = c->values[0]->type;
     size_t bytes = STRIP * dtype_bytes(type);
@@ -71,7 +71,7 @@ static void add(const struct combining *c, int from, int to, int64_t n)
 }
 
 /* Who has all of it last: the member that the flows of the piece add to. */
-static int sum_strip(const struct combining *c, int piece, int64_t n)
+static int sum_strip(const struct scheduled_sum *c, int piece, int64_t n)
 {
     int last = 0;
     for (size_t i = 0; i < c->schedule->flows.n; i++) {
@@ -84,7 +84,7 @@ static int sum_strip(const struct combining *c, int piece, int64_t n)
     return last;
 }
 
-static void combine_strip(const struct combining *c, int piece, int64_t first, int64_t n)
+static void combine_strip(const struct scheduled_sum *c, int piece, int64_t first, int64_t n)
 {
     enum dtype type = c->values[0]->type;
     size_t width = dtype_bytes(type), at = (size_t)first * width;
@@ -96,12 +96,12 @@ static void combine_strip(const struct combining *c, int piece, int64_t first, i
     collective_sum(&terms, c->result + at, NULL, n);
 }
 
-int collective_combine_by(const struct schedule *schedule, int n_parts, enum collective_kind kind,
-                          const struct tensor *const *values, struct tensor *result,
-                          struct error *err)
+int collective_combine_by(const struct sum_schedule *schedule, int n_parts,
+                          enum collective_kind kind, const struct tensor *const *values,
+                          struct tensor *result, struct error *err)
 {
     int n = schedule->n_members;
-    struct combining c = {
+    struct scheduled_sum c = {
         .schedule = schedule, .values = values, .divisor = collective_divides(kind) ? n : 0};
     if (tensor_alloc(result, values[0]->type, &values[0]->shape, err))
         return err->code;

@@ -58,7 +58,7 @@ struct schedule_flow {
     enum schedule_operation operation;
 };
 
-struct schedule {
+struct sum_schedule {
     int n_members, n_pieces, n_rounds;
     VEC(struct schedule_flow)
     flows; /* by round; adds to one piece in the order in which they are */
@@ -79,12 +79,12 @@ int schedule_pieces(const struct schedule_request *request);
 
 /* Fills what is zero-initialised. Each flow is in the first round in which its value is there and
  * its links are free. ERR_DATA: the request has no such schedule. */
-int schedule_make(const struct schedule_request *request, struct schedule *schedule,
+int schedule_make(const struct schedule_request *request, struct sum_schedule *schedule,
                   struct error *err);
-void schedule_release(struct schedule *schedule);
+void schedule_release(struct sum_schedule *schedule);
 
 /* Puts flows into rounds, in their order; see schedule_make. */
-void schedule_set_rounds(struct schedule *schedule, const struct topology *topology);
+void schedule_set_rounds(struct sum_schedule *schedule, const struct topology *topology);
 
 struct schedule_report {
     bool by_rank;         /* all sums are ((0 + 1) + 2) + ... */
@@ -95,8 +95,8 @@ struct schedule_report {
 /* ERR_DATA, which names the round, unless no link carries two flows in one, in a direction; each
  * flow brings what there is, and no contribution counts twice; and each member ends with each sum.
  * *on_links, by index 2 link + direction, is the caller's array, or NULL: pieces over each. */
-int schedule_check(const struct schedule *schedule, const struct topology *topology, int *on_links,
-                   struct schedule_report *report, struct error *err);
+int schedule_check(const struct sum_schedule *schedule, const struct topology *topology,
+                   int *on_links, struct schedule_report *report, struct error *err);
 
 /* ---- what one member does about one piece, in this order ---- */
 
@@ -113,7 +113,7 @@ struct schedule_program {
 };
 
 /* Appends to the program. Of a schedule that keeps nothing. */
-void schedule_program(const struct schedule *schedule, int member, int piece,
+void schedule_program(const struct sum_schedule *schedule, int member, int piece,
                       struct schedule_program *program);
 
 #endif

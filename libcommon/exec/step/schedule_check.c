@@ -6,16 +6,16 @@
 #include "base/memory.h"
 #include "exec/step/schedule.h"
 
-struct held {
+struct sum_held {
     uint64_t members; /* whose values are in it */
     uint64_t kept;    /* that are still to be added to it */
     bool by_rank;     /* it is a sum of ranks from 0 on, one after the other */
 };
 
-struct checking {
-    const struct schedule *schedule;
+struct schedule_checking {
+    const struct sum_schedule *schedule;
     const struct topology *topology;
-    struct held *held, *before; /* [member * n_pieces + piece]: now, and as the round began */
+    struct sum_held *held, *before; /* [member * n_pieces + piece]: now, and as the round began */
     int *busy; /* by 2 link + direction: the round in which it was last; -1: none */
     int *on_links;
     int round;
@@ -28,7 +28,7 @@ static uint64_t bit(int member)
     return (uint64_t)1 << member;
 }
 
-static uint64_t all_members(const struct schedule *s)
+static uint64_t all_members(const struct sum_schedule *s)
 {
     return s->n_members == 64 ? UINT64_MAX : bit(s->n_members) - 1;
 }
@@ -37,19 +37,19 @@ static uint64_t all_members(const struct schedule *s)
 
 static void pass(void *context, int link)
 {
-    struct checking *c = context;
+    struct schedule_checking *c = context;
     c->collides |= c->busy[link] == c->round;
     c->busy[link] = c->round;
     c->on_links[link]++;
 }
 
-static int refuse(struct checking *c, const struct schedule_flow *flow, const char *why)
+static int refuse(struct schedule_checking *c, const struct schedule_flow *flow, const char *why)
 {
     return error_set(c->err, ERR_DATA, "round %d, piece %d from %d to %d: %s", flow->round,
                      flow->piece, flow->from, flow->to, why);
 }
 
-static bool is_flow(const struct schedule *s, const struct schedule_flow *flow)
+static bool is_flow(const struct sum_schedule *s, const struct schedule_flow *flow)
 {
     return flow->from >= 0 && flow->from < s->n_members && flow->to >= 0 &&
            flow->to < s->n_members && flow->from != flow->to && flow->piece >= 0 &&
@@ -57,14 +57,14 @@ static bool is_flow(const struct schedule *s, const struct schedule_flow *flow)
 }
 
 /* Whether a + b goes on with the sum by rank that one of them is. */
-static bool goes_on_by_rank(const struct held *a, const struct held *b)
+static bool goes_on_by_rank(const struct sum_held *a, const struct sum_held *b)
 {
     return a->by_rank && b->members == a->members + 1;
 }
 
 /* NULL, or why it cannot be. */
-static const char *apply(const struct schedule *s, const struct schedule_flow *flow,
-                         const struct held *from, struct held *to)
+static const char *apply(const struct sum_schedule *s, const struct schedule_flow *flow,
+                         const struct sum_held *from, struct sum_held *to)
 {
     if (flow->operation == SCHEDULE_COPY) {
         *to = *from;
@@ -81,13 +81,13 @@ static const char *apply(const struct schedule *s, const struct schedule_flow *f
         return "keeps what is no member's own value";
     to->kept |= from->members;
     if ((to->members | to->kept) == all_members(s))
-        *to = (struct held){.members = all_members(s), .by_rank = true};
+        *to = (struct sum_held){.members = all_members(s), .by_rank = true};
     return NULL;
 }
 
-static int check_flow(struct checking *c, const struct schedule_flow *flow)
+static int check_flow(struct schedule_checking *c, const struct schedule_flow *flow)
 {
-    const struct schedule *s = c->schedule;
+    const struct sum_schedule *s = c->schedule;
     if (!is_flow(s, flow))
         return refuse(c, flow, "there is no such flow");
     if (flow->round < c->round)
@@ -107,9 +107,9 @@ static int check_flow(struct checking *c, const struct schedule_flow *flow)
 
 /* ---- all ---- */
 
-static int check_ends(const struct checking *c, struct schedule_report *report)
+static int check_ends(const struct schedule_checking *c, struct schedule_report *report)
 {
-    const struct schedule *s = c->schedule;
+    const struct sum_schedule *s = c->schedule;
     report->by_rank = true;
     for (int i = 0; i < s->n_members * s->n_pieces; i++) {
         if (c->held[i].members != all_members(s))
@@ -120,25 +120,25 @@ static int check_ends(const struct checking *c, struct schedule_report *report)
     return 0;
 }
 
-static void begin(struct checking *c)
+static void begin(struct schedule_checking *c)
 {
-    const struct schedule *s = c->schedule;
+    const struct sum_schedule *s = c->schedule;
     size_t n = (size_t)s->n_members * (size_t)s->n_pieces, n_ways = 2 * c->topology->links.n;
     c->held = mem_array(n, sizeof *c->held);
     c->before = mem_array(n, sizeof *c->before);
     c->busy = mem_array(n_ways + 1, sizeof *c->busy);
     for (size_t i = 0; i < n; i++) {
         int member = (int)i / s->n_pieces;
-        c->held[i] = (struct held){.members = bit(member), .by_rank = member == 0};
+        c->held[i] = (struct sum_held){.members = bit(member), .by_rank = member == 0};
         c->before[i] = c->held[i];
     }
     for (size_t i = 0; i < n_ways; i++)
         c->busy[i] = -1;
 }
 
-static int check_all(struct checking *c, struct schedule_report *report)
+static int check_all(struct schedule_checking *c, struct schedule_report *report)
 {
-    const struct schedule *s = c->schedule;
+    const struct sum_schedule *s = c->schedule;
     int code = 0;
     begin(c);
     *report = (struct schedule_report){0};
@@ -157,10 +157,11 @@ static int check_all(struct checking *c, struct schedule_report *report)
     return code;
 }
 
-int schedule_check(const struct schedule *s, const struct topology *topology, int *on_links,
+int schedule_check(const struct sum_schedule *s, const struct topology *topology, int *on_links,
                    struct schedule_report *report, struct error *err)
 {
-    struct checking c = {.schedule = s, .topology = topology, .on_links = on_links, .err = err};
+    struct schedule_checking c = {
+        .schedule = s, .topology = topology, .on_links = on_links, .err = err};
     size_t n_ways = 2 * topology->links.n;
     int *own = on_links ? NULL : mem_array(n_ways + 1, sizeof *own);
     if (own)
@@ -183,7 +184,7 @@ static void follow(uint64_t *held, const struct schedule_flow *flow, uint64_t al
     held[flow->to] = flow->operation == SCHEDULE_COPY ? all : held[flow->to] | held[flow->from];
 }
 
-void schedule_program(const struct schedule *s, int member, int piece,
+void schedule_program(const struct sum_schedule *s, int member, int piece,
                       struct schedule_program *program)
 {
     uint64_t held[SCHEDULE_MEMBERS_MAX], all = all_members(s);

@@ -31,13 +31,14 @@ const char *schedule_name(enum schedule_kind kind)
 
 /* ---- kinds ---- */
 
-static void flow(struct schedule *s, int piece, int from, int to, enum schedule_operation operation)
+static void flow(struct sum_schedule *s, int piece, int from, int to,
+                 enum schedule_operation operation)
 {
     vec_push(&s->flows, ((struct schedule_flow){
                             .from = from, .to = to, .piece = piece, .operation = operation}));
 }
 
-static void make_direct(struct schedule *s, int piece)
+static void make_direct(struct sum_schedule *s, int piece)
 {
     int owner = piece % s->n_members;
     for (int k = 0; k < s->n_members; k++)
@@ -48,7 +49,7 @@ static void make_direct(struct schedule *s, int piece)
             flow(s, piece, owner, k, SCHEDULE_COPY);
 }
 
-static void make_chain(struct schedule *s, int piece)
+static void make_chain(struct sum_schedule *s, int piece)
 {
     for (int k = 0; k + 1 < s->n_members; k++)
         flow(s, piece, k, k + 1, SCHEDULE_ADD);
@@ -57,7 +58,7 @@ static void make_chain(struct schedule *s, int piece)
 }
 
 /* Of some members, the piece from the one at `piece` around. */
-static void make_ring(struct schedule *s, int piece, const int *members, int n)
+static void make_ring(struct sum_schedule *s, int piece, const int *members, int n)
 {
     for (int hop = 0; hop < 2 * (n - 1); hop++)
         flow(s, piece, members[(piece + hop) % n], members[(piece + hop + 1) % n],
@@ -75,7 +76,7 @@ static int parent_of(const int *parents, int member)
 }
 
 /* All that is below a member comes to it, of one child after the other by rank. */
-static void gather_tree(struct schedule *s, int piece, const int *parents, int member)
+static void gather_tree(struct sum_schedule *s, int piece, const int *parents, int member)
 {
     for (int k = member + 1; k < s->n_members; k++) {
         if (parent_of(parents, k) != member)
@@ -85,7 +86,7 @@ static void gather_tree(struct schedule *s, int piece, const int *parents, int m
     }
 }
 
-static void make_tree(struct schedule *s, int piece, const int *parents)
+static void make_tree(struct sum_schedule *s, int piece, const int *parents)
 {
     gather_tree(s, piece, parents, 0);
     for (int k = 1; k < s->n_members; k++)
@@ -107,7 +108,7 @@ static int halving_member(int n, int at)
     return at < pairs ? 2 * at : at + pairs;
 }
 
-static void make_halving(struct schedule *s, int piece)
+static void make_halving(struct sum_schedule *s, int piece)
 {
     int n = s->n_members, power = power_below(n), pairs = n - power, last = piece % power;
     for (int k = 0; k < pairs; k++)
@@ -141,7 +142,7 @@ static int find_leaders(const struct schedule_request *r, int *leaders, int *of)
     return n;
 }
 
-static void make_two_level(struct schedule *s, int piece, const struct schedule_request *r)
+static void make_two_level(struct sum_schedule *s, int piece, const struct schedule_request *r)
 {
     int leaders[SCHEDULE_MEMBERS_MAX], of[SCHEDULE_MEMBERS_MAX];
     int n = find_leaders(r, leaders, of);
@@ -172,7 +173,7 @@ int schedule_pieces(const struct schedule_request *r)
     }
 }
 
-static void make_piece(const struct schedule_request *r, struct schedule *s, int piece)
+static void make_piece(const struct schedule_request *r, struct sum_schedule *s, int piece)
 {
     int all[SCHEDULE_MEMBERS_MAX];
     for (int k = 0; k < r->n_members; k++)
@@ -208,7 +209,7 @@ static int check_request(const struct schedule_request *r, struct error *err)
     return 0;
 }
 
-int schedule_make(const struct schedule_request *r, struct schedule *s, struct error *err)
+int schedule_make(const struct schedule_request *r, struct sum_schedule *s, struct error *err)
 {
     if (check_request(r, err))
         return err->code;
@@ -220,8 +221,8 @@ int schedule_make(const struct schedule_request *r, struct schedule *s, struct e
     return 0;
 }
 
-void schedule_release(struct schedule *s)
+void schedule_release(struct sum_schedule *s)
 {
     vec_release(&s->flows);
-    *s = (struct schedule){0};
+    *s = (struct sum_schedule){0};
 }

@@ -19,7 +19,7 @@ struct link_rounds {
 };
 
 struct rounding {
-    struct schedule *schedule;
+    struct sum_schedule *schedule;
     const struct topology *topology;
     struct piece_rounds *pieces; /* [member * n_pieces + piece] */
     struct link_rounds *links;   /* by index 2 link + direction */
@@ -69,20 +69,23 @@ static void set_round(struct rounding *r, struct schedule_flow *flow)
 }
 
 /* By round, each round's in the order in which they were. */
-static void sort(struct schedule *s)
+static void sort(struct sum_schedule *s)
 {
     struct schedule_flow *sorted = mem_array(s->flows.n + 1, sizeof *sorted);
-    size_t n = 0;
+    size_t *first = mem_array((size_t)s->n_rounds + 1, sizeof *first);
+    for (size_t i = 0; i < s->flows.n; i++)
+        first[s->flows.items[i].round + 1]++;
     for (int round = 0; round < s->n_rounds; round++)
-        for (size_t i = 0; i < s->flows.n; i++)
-            if (s->flows.items[i].round == round)
-                sorted[n++] = s->flows.items[i];
-    for (size_t i = 0; i < n; i++)
+        first[round + 1] += first[round];
+    for (size_t i = 0; i < s->flows.n; i++)
+        sorted[first[s->flows.items[i].round]++] = s->flows.items[i];
+    for (size_t i = 0; i < s->flows.n; i++)
         s->flows.items[i] = sorted[i];
     mem_free(sorted);
+    mem_free(first);
 }
 
-void schedule_set_rounds(struct schedule *s, const struct topology *topology)
+void schedule_set_rounds(struct sum_schedule *s, const struct topology *topology)
 {
     struct topology mesh = {0};
     struct rounding r = {.schedule = s, .topology = topology};

@@ -12,6 +12,7 @@
 #define TF_PASS_COST_H
 
 #include "base/map.h"
+#include "exec/step/schedule.h"
 #include "graph/cluster.h"
 #include "graph/op_cost.h"
 
@@ -65,5 +66,22 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
 /* The way of pushes: each of the tasks 0 to n - 1 of the job `worker` sends all shards together
  * those bytes, evenly, all at once. It is also the way back, of what workers read. */
 struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster);
+
+/* A sum by a schedule, among the tasks 0 to n - 1 of a job. */
+struct cost_sum_query {
+    enum schedule_kind kind;
+    const char *job;
+    int n;
+    const struct cluster *cluster; /* NULL: links are those that are assumed */
+};
+
+struct cost_sum {
+    double bytes; /* that the task sends that sends most */
+    double ns;
+};
+
+/* Of values of so many bytes together. ERR_DATA: the tasks have no such schedule. */
+int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_sum *cost,
+                  struct error *err);
 
 #endif

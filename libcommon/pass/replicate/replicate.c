@@ -87,6 +87,27 @@ static bool name_code(struct replicate_code *code)
            (code->threshold != 0 || code->bits == 1);
 }
 
+/* False: it says nothing of a schedule. ERR_USAGE: there is none of that name. */
+static bool read_schedule(const char *text, size_t n, struct replicate_options *options,
+                          struct error *err)
+{
+    static const char key[] = "schedule=";
+    char name[16] = "";
+    size_t skip = strlen(key);
+    if (n < skip || strncmp(text, key, skip) != 0)
+        return false;
+    if (n - skip < sizeof name)
+        memcpy(name, text + skip, n - skip);
+    options->schedules = !strcmp(name, "auto");
+    if (!options->schedules && !schedule_kind_of(name, &options->schedule))
+        error_set(err, ERR_USAGE,
+                  "--mode allreduce: schedule is auto, " SCHEDULE_NAMES ", not '%.*s'",
+                  (int)(n - skip), text + skip);
+    if (options->schedules)
+        options->schedule = SCHEDULE_DIRECT;
+    return true;
+}
+
 static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
 {
     struct replicate_code code = {.threshold = -1, .share = -1};
@@ -94,17 +115,19 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
     options->mode = REPLICATE_ALLREDUCE;
     while (*text) {
         size_t n = strcspn(text, ",");
-        if (!read_factors(text, n, &options->factors) &&
+        if (!read_factors(text, n, &options->factors) && !read_schedule(text, n, options, err) &&
             !read_count(text, n, "bits=", &code.bits) &&
             !read_number(text, n, "threshold=", &code.threshold) &&
             !read_number(text, n, "top=", &code.share) &&
             !read_count(text, n, "after=", &options->after) &&
             !read_count(text, n, "delay=", &delay) && !read_dense(text, n, options))
-            return error_set(
-                err, ERR_USAGE,
-                "--mode allreduce takes factors=auto, factors=all, bits=N, "
-                "threshold=X, top=SHARE, after=N, delay=1 and dense=a, b or c, not '%.*s'",
-                (int)n, text);
+            return error_set(err, ERR_USAGE,
+                             "--mode allreduce takes factors=auto, factors=all, bits=N, "
+                             "threshold=X, top=SHARE, after=N, delay=1, schedule=NAME and "
+                             "dense=a, b or c, not '%.*s'",
+                             (int)n, text);
+        if (err->code)
+            return err->code;
         text += n + (text[n] == ',');
     }
     bool any = code.bits || code.threshold >= 0 || code.share >= 0;
@@ -115,6 +138,12 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
         return error_set(err, ERR_USAGE,
                          "--mode allreduce has codes bits=1 to 8, bits=1 or 2 with threshold=X, "
                          "and top=SHARE, a part of 1");
+    if (any && (options->schedules || options->schedule != SCHEDULE_DIRECT))
+        return error_set(
+            err, ERR_USAGE,
+            "--mode allreduce: schedule=%s is for whole gradients: codes are not added "
+            "on the way",
+            options->schedules ? "auto" : schedule_name(options->schedule));
     if (delay > 1)
         return error_set(err, ERR_USAGE, "--mode allreduce has no delay but of one step");
     if (delay && options->factors != FACTORS_NONE)

@@ -91,6 +91,14 @@ struct replicate_mode_choice {
     bool is_taken;
 };
 
+/* A schedule of the sums of all gradients that go by one, as the model of costs has it. */
+struct replicate_schedule {
+    const char *name;
+    double sum;               /* bytes of these gradients */
+    struct replicate_way way; /* of the worker that sends most */
+    bool is_taken;
+};
+
 struct replicate_options {
     enum replicate_mode mode;
     char policy[REPLICATE_POLICY_MAX]; /* resource/clock.h; of REPLICATE_AUTO the code that
@@ -102,6 +110,8 @@ struct replicate_options {
     int workers;    /* that are expected; 0: as many as the placer's cluster has */
     enum replicate_factors factors;
     struct replicate_code code;
+    enum schedule_kind schedule; /* of all-reduce of gradients that cross whole, */
+    bool schedules;              /* or what takes the least time */
     char dense;    /* dense layers are cut over workers, by that scheme: as of pass/dense */
     bool may_code; /* gradients cross in code only where that takes less time */
     bool delays;   /* updates are by what the step before has computed */
@@ -125,12 +135,15 @@ struct replicate_options {
     void (*explain)(void *context, const struct replicate_choice *choice);
     /* Told of each mode that REPLICATE_AUTO compares. NULL: nobody. */
     void (*compare)(void *context, const struct replicate_mode_choice *choice);
+    /* With all-reduce, told of each schedule that the workers have. NULL: nobody. */
+    void (*explain_schedule)(void *context, const struct replicate_schedule *schedule);
     void *context;
 };
 
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
- * "allreduce", "allreduce,factors=auto", "allreduce,bits=1", "allreduce,dense=a", b, c;
- * "sync,factors=auto"; "auto", "auto,bits=1". ERR_USAGE with what there is. */
+ * "allreduce", "allreduce,factors=auto", "allreduce,bits=1", "allreduce,schedule=ring",
+ * "allreduce,dense=a", b, c; "sync,factors=auto"; "auto", "auto,bits=1". ERR_USAGE with what there
+ * is. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 
 /* "1f1b", "gpipe", "1f1b,flight=2". ERR_USAGE with what there is. */

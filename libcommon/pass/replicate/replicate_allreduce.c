@@ -306,7 +306,7 @@ int replicate_allreduce(struct replicator *r)
     if (r->options->factors == FACTORS_AUTO && replicate_workers(r) < 1)
         return error_set(r->err, ERR_USAGE,
                          "factors=auto depends on the number of workers: give -c or --workers");
-    if (replicate_find(r))
+    if (replicate_find(r) || replicate_choose_schedule(r))
         return r->err->code;
     find_late(r);
     for (size_t i = 0; i < r->from->nodes.n; i++)

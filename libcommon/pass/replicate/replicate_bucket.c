@@ -37,10 +37,15 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
         inputs[i] = bucket->values.items[i].value;
         reductions[i] = bucket->values.items[i].reduction;
     }
-    struct attr attr = {"reductions",
-                        {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = reductions}};
-    struct node_spec spec = {
-        .op = "AllReduce", .inputs = inputs, .n_inputs = (int)n, .attrs = &attr, .n_attrs = 1};
+    struct attr attrs[3] = {
+        {"reductions", {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = reductions}}};
+    bool is_initial = n && bucket->values.items[0].use == FOR_INITIAL;
+    int n_attrs = 1 + (n && !is_initial ? replicate_schedule_attrs(r, attrs + 1) : 0);
+    struct node_spec spec = {.op = "AllReduce",
+                             .inputs = inputs,
+                             .n_inputs = (int)n,
+                             .attrs = attrs,
+                             .n_attrs = n_attrs};
     int node = n && !r->err->code ? replicate_add(r, WORKER_DEVICE, name, &spec) : -1;
     for (size_t i = 0; node >= 0 && i < n; i++) {
         const struct bucket_value *value = &bucket->values.items[i];

@@ -4,6 +4,7 @@
  * all-reduce a worker sends 2 (n - 1) / n of one, and n - 1 times the rows that it has of a table;
  * to shards all of it, as often as it pushes, and shards share in what there is to do.
  */
+#include "exec/step/collective.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_private.h"
 
@@ -59,10 +60,18 @@ static struct replicate_way whole(const struct replicator *r, int n, struct cost
 {
     const struct node *node = graph_node(r->from, edge.node);
     double bytes = replicate_bytes(r, edge);
-    if (pushes(r))
+    if (pushes(r)) {
         bytes /= *replicate_role(node) ? 1 : replicate_pushes_every(r);
-    else
-        bytes *= *replicate_role(node) ? n - 1 : 2.0 * (n - 1) / n;
+        return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
+    }
+    const struct cost_sum_query query = {r->schedule, "worker", n, r->options->cluster};
+    struct cost_sum sum;
+    struct error ignored = ERROR_INIT; /* then it goes directly */
+    bool by_schedule = r->schedule != SCHEDULE_DIRECT && !*replicate_role(node) &&
+                       bytes > (double)COLLECTIVE_SMALL_BYTES;
+    if (by_schedule && !cost_schedule(&query, bytes, &sum, &ignored))
+        return (struct replicate_way){sum.bytes, sum.ns};
+    bytes *= *replicate_role(node) ? n - 1 : 2.0 * (n - 1) / n;
     return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
 }
 

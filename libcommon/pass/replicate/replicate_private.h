@@ -153,12 +153,13 @@ struct replicator {
     VEC(struct delayed_gradient) delayed;
     int computed; /* a node that comes after what the step computes of variables */
     VEC(struct row_sum) row_sums;
-    struct edge rank;      /* of the worker; EDGE_NONE: nobody wants it */
-    VEC(int) exchanges;    /* nodes that reduce what updates need */
-    VEC(int) joined;       /* nodes that the entry join runs besides */
-    VEC(int) ends;         /* nodes that a step ends with */
-    VEC(int) inits;        /* nodes that the entry init runs besides */
-    struct towers *towers; /* of in-graph replication; NULL: it is another */
+    enum schedule_kind schedule; /* by which whole gradients are summed */
+    struct edge rank;            /* of the worker; EDGE_NONE: nobody wants it */
+    VEC(int) exchanges;          /* nodes that reduce what updates need */
+    VEC(int) joined;             /* nodes that the entry join runs besides */
+    VEC(int) ends;               /* nodes that a step ends with */
+    VEC(int) inits;              /* nodes that the entry init runs besides */
+    struct towers *towers;       /* of in-graph replication; NULL: it is another */
     struct arena arena;
     struct error *err;
 };
@@ -270,6 +271,11 @@ void replicate_keep_lost(struct replicator *r);
 
 /* How many workers there will be; 0: nobody knows. */
 int replicate_workers(const struct replicator *r);
+
+/* replicate_schedule.c: sets r->schedule; and the attributes of what goes by it, up to two: how
+ * many these are. */
+int replicate_choose_schedule(struct replicator *r);
+int replicate_schedule_attrs(struct replicator *r, struct attr *attrs);
 
 /* replicate_bucket.c: what is put together, and reduced as one; the bucket is empty then. */
 void replicate_put(struct replicator *r, struct bucket *bucket, struct bucket_value value);

@@ -15,7 +15,7 @@
 
 static const int four_hosts[16] = {0, 0, 1, 1, 2, 0, 3, 3, 1, 2, 0, 0, 3, 1, 1, 1};
 
-static void make(struct schedule *s, enum schedule_kind kind, int n, int n_pieces,
+static void make(struct sum_schedule *s, enum schedule_kind kind, int n, int n_pieces,
                  const struct topology *topology)
 {
     struct error err = ERROR_INIT;
@@ -24,12 +24,12 @@ static void make(struct schedule *s, enum schedule_kind kind, int n, int n_piece
                                              .n_pieces = n_pieces,
                                              .hosts = four_hosts,
                                              .topology = topology};
-    *s = (struct schedule){0};
+    *s = (struct sum_schedule){0};
     if (schedule_make(&request, s, &err))
         fail_msg("%s", err.text);
 }
 
-static struct schedule_report check(const struct schedule *s, const struct topology *topology,
+static struct schedule_report check(const struct sum_schedule *s, const struct topology *topology,
                                     int *on_links)
 {
     struct error err = ERROR_INIT;
@@ -51,7 +51,7 @@ static void each_is_whole_on_each_topology(void **state)
             for (int t = 0; t < 3; t++)
                 for (int more = 0; more < 2; more++) {
                     struct topology topology = {0};
-                    struct schedule s;
+                    struct sum_schedule s;
                     topologies[t](&topology, n);
                     make(&s, (enum schedule_kind)kind, n, more ? 19 : 0, &topology);
                     struct schedule_report report = check(&s, &topology, NULL);
@@ -71,7 +71,7 @@ static void rounds_and_bytes_are_the_formulas(void **state)
     for (int n = 2; n <= 16; n++)
         for (int pieces = 1; pieces < 40; pieces += 13) {
             struct topology line = {0}, mesh = {0}, star = {0};
-            struct schedule s;
+            struct sum_schedule s;
             int on_links[2 * 16 * 16];
             topology_line(&line, n);
             topology_mesh(&mesh, n);
@@ -105,7 +105,7 @@ static void halving_of_a_power_of_two_sends_as_little_as_a_ring(void **state)
     (void)state;
     for (int n = 2; n <= 16; n *= 2) {
         struct topology star = {0};
-        struct schedule s;
+        struct sum_schedule s;
         int on_links[2 * 16];
         topology_star(&star, n);
         make(&s, SCHEDULE_HALVING, n, 0, &star);
@@ -126,7 +126,7 @@ static void two_levels_send_once_between_hosts(void **state)
                                "link 3 b\nlink 4 b\nlink 5 b\nlink a b\n";
     struct error err = ERROR_INIT;
     struct topology topology = {0};
-    struct schedule s = {0};
+    struct sum_schedule s = {0};
     int on_links[2 * 7];
     (void)state;
     if (topology_parse(&topology, text, "hosts", &err))
@@ -160,7 +160,7 @@ static void trees_are_read(void **state)
         for (int pieces = 1; pieces < 9; pieces += 7) {
             struct error err = ERROR_INIT;
             struct topology topology = {0};
-            struct schedule s = {0};
+            struct sum_schedule s = {0};
             int parents[16], on_links[32];
             if (topology_parse(&topology, trees[i], "tree", &err) ||
                 topology_parents(&topology, parents, &err))
@@ -212,7 +212,7 @@ static void texts_that_are_no_topology_are_refused(void **state)
 /* ---- faults ---- */
 
 /* Changes one thing. False: what it is now may be right as well. */
-static bool spoil(struct schedule *s, uint64_t *random)
+static bool spoil(struct sum_schedule *s, uint64_t *random)
 {
     size_t at = (size_t)(unit_random(random) % s->flows.n);
     struct schedule_flow *flow = &s->flows.items[at];
@@ -254,7 +254,7 @@ static void faults_are_found(void **state)
         struct error err = ERROR_INIT;
         struct schedule_report report;
         struct topology topology = {0};
-        struct schedule s;
+        struct sum_schedule s;
         int n = 2 + (int)(unit_random(&random) % 15), on_line = (int)(unit_random(&random) % 2);
         enum schedule_kind kind = (enum schedule_kind)(unit_random(&random) % 6);
         (on_line ? topology_line : topology_mesh)(&topology, n);
@@ -272,7 +272,7 @@ static void a_link_carries_one_flow_at_a_time(void **state)
     struct error err = ERROR_INIT;
     struct schedule_report report;
     struct topology line = {0};
-    struct schedule s;
+    struct sum_schedule s;
     (void)state;
     topology_line(&line, 3);
     make(&s, SCHEDULE_DIRECT, 3, 0, NULL); /* as if each had a link to each */
@@ -292,7 +292,7 @@ static void expect_sums(enum schedule_kind kind, int n, int64_t count)
     const struct tensor *each[16];
     int64_t hosts[16];
     int ranks[16];
-    struct schedule s = {0};
+    struct sum_schedule s = {0};
     struct shape shape = shape_vector(count);
     for (int k = 0; k < n; k++) {
         assert_int_equal(tensor_alloc(&values[k], FLOAT32, &shape, &err), 0);

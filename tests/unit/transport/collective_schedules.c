@@ -6,9 +6,9 @@
  */
 #include "exec/step/schedule.h"
 
+#include "lib/random.h"
 #include "lib/reductions.h"
 #include "lib/schedules.h"
-#include "lib/random.h"
 
 #define N_VALUES 6
 
@@ -121,6 +121,83 @@ static void sums_are_those_of_the_formulas(void **state)
                        40000 + (int64_t)(unit_random(&random) % 400000));
         members_stop(&all);
     }
+}
+
+/* ---- bytes ---- */
+
+/* What each member has sent each other so far. */
+static void count_sent(struct members *all, uint64_t (*sent)[MEMBERS_MAX])
+{
+    for (int from = 0; from < all->n; from++)
+        for (int to = 0; to < all->n; to++) {
+            struct link *link =
+                from == to ? NULL : peers_find(hub_peers(all->ends[from].hub), all->tasks[to]);
+            sent[from][to] = link ? link_stats(link).bytes_out : 0;
+            if (link)
+                link_release(link);
+        }
+}
+
+/* Of what `from` sends `to` of a value, in parts of a whole: by the formula. */
+static double expected_share(enum schedule_kind kind, int n, int from, int to)
+{
+    double ring = to == (from + 1) % n ? 2.0 * (n - 1) / n : 0;
+    bool neighbours = to == from + 1 || to == from - 1;
+    bool is_child = (from & (from - 1)) == to && from, is_parent = (to & (to - 1)) == from && to;
+    switch (kind) {
+    case SCHEDULE_DIRECT:
+        return 2.0 / n;
+    case SCHEDULE_CHAIN:
+        return neighbours;
+    case SCHEDULE_RING:
+        return ring;
+    default:
+        return is_child || is_parent;
+    }
+}
+
+static void links_carry_what_the_formulas_say(void **state)
+{
+    enum { N = 6, COUNT = 6 * 4 * 65536 }; /* 24 blocks, 4 of each owner */
+    static const enum schedule_kind which[] = {SCHEDULE_DIRECT, SCHEDULE_CHAIN, SCHEDULE_RING,
+                                               SCHEDULE_TREE};
+    static const enum collective_kind sum = COLLECTIVE_SUM;
+    struct members all;
+    struct tensor values[MEMBERS_MAX][8];
+    struct shape shape = shape_vector(COUNT);
+    (void)state;
+    members_start_some_shared(&all, N, 0);
+    for (int k = 0; k < N; k++)
+        fill(&values[k][0], FLOAT32, &shape, k);
+    for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+        struct answer answers[MEMBERS_MAX];
+        uint64_t before[MEMBERS_MAX][MEMBERS_MAX], after[MEMBERS_MAX][MEMBERS_MAX];
+        count_sent(&all, before);
+        for (int k = 0; k < N; k++) {
+            struct collective_call call = {.key = {"g", (int64_t)i, 0},
+                                           .values = values[k],
+                                           .kinds = &sum,
+                                           .n = 1,
+                                           .schedule = {which[i], NULL}};
+            member_call(&all, k, &call, &answers[k]);
+        }
+        for (int k = 0; k < N; k++) {
+            answer_wait(&answers[k]);
+            must(answers[k].err.code, &answers[k].err);
+            answer_release(&answers[k]);
+        }
+        count_sent(&all, after);
+        for (int from = 0; from < N; from++)
+            for (int to = 0; to < N; to++) {
+                double bytes = (double)(after[from][to] - before[from][to]);
+                double whole = expected_share(which[i], N, from, to) * COUNT * 4;
+                if (from != to && (bytes < whole || bytes > whole * 1.01 + 2000))
+                    fail_msg("%s: %d sends %d %.0f bytes, not %.0f", schedule_name(which[i]), from,
+                             to, bytes, whole);
+            }
+    }
+    release_all(&all, values, 1);
+    members_stop(&all);
 }
 
 /* The memory of the values becomes that of the results, as a step has it. */
@@ -292,6 +369,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_those_of_the_formulas),
+        cmocka_unit_test(links_carry_what_the_formulas_say),
         cmocka_unit_test(values_may_be_taken),
         cmocka_unit_test(groups_have_schedules),
         cmocka_unit_test(a_member_leaves),

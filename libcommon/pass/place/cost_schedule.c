@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The time of a sum by a schedule: of each round the longest of its flows, and of what goes by one
+ * adapter; and the latency of as many rounds as one piece takes, since those behind it overlap.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "pass/place/cost.h"
+
+#define NS 1e9
+#define PIECE_BYTES (128 << 10) /* that goes by itself */
+#define PIECES_MAX 96
+
+struct cost_summing {
+    const struct cluster *cluster;
+    int n;
+    double piece_bytes;
+    struct cost_way *ways; /* [from * n + to] */
+    int *hosts;            /* by task; -1: unknown */
+    double *out, *in;      /* by host, in a round: bytes to others, and from them */
+    double *sent;          /* by task, of all */
+};
+
+static void find_tasks(struct cost_summing *s, const char *job)
+{
+    for (int i = 0; i < s->n; i++) {
+        const struct cluster_task *task = s->cluster ? cluster_find(s->cluster, job, i) : NULL;
+        s->hosts[i] = task ? task->host : -1;
+        for (int k = 0; k < s->n; k++) {
+            struct device_name from = {.task = i, .type = "CPU"}, to = {.task = k, .type = "CPU"};
+            snprintf(from.job, sizeof from.job, "%s", job);
+            snprintf(to.job, sizeof to.job, "%s", job);
+            s->ways[i * s->n + k] = cost_way(&from, &to, s->cluster);
+        }
+    }
+}
+
+static void count_flow(struct cost_summing *s, const struct schedule_flow *flow, double *ns)
+{
+    int from = s->hosts[flow->from], to = s->hosts[flow->to];
+    *ns = fmax(*ns, s->ways[flow->from * s->n + flow->to].per_byte * s->piece_bytes);
+    s->sent[flow->from] += s->piece_bytes;
+    if (from < 0 || to < 0 || from == to)
+        return;
+    s->out[from] += s->piece_bytes;
+    s->in[to] += s->piece_bytes;
+}
+
+/* What the adapters take longer, and all begin anew. */
+static double adapters_ns(struct cost_summing *s, double ns)
+{
+    for (size_t h = 0; s->cluster && h < s->cluster->hosts.n; h++) {
+        double bandwidth = s->cluster->hosts.items[h].bandwidth;
+        if (bandwidth > 0)
+            ns = fmax(ns, NS * fmax(s->out[h], s->in[h]) / bandwidth);
+        s->out[h] = s->in[h] = 0;
+    }
+    return ns;
+}
+
+static double rounds_ns(struct cost_summing *s, const struct sum_schedule *schedule)
+{
+    double total = 0;
+    size_t i = 0;
+    for (int round = 0; round < schedule->n_rounds; round++) {
+        double ns = 0;
+        for (; i < schedule->flows.n && schedule->flows.items[i].round == round; i++)
+            count_flow(s, &schedule->flows.items[i], &ns);
+        total += adapters_ns(s, ns);
+    }
+    return total;
+}
+
+static double slowest_latency(const struct cost_summing *s)
+{
+    double latency = 0;
+    for (int i = 0; i < s->n * s->n; i++)
+        if (i / s->n != i % s->n)
+            latency = fmax(latency, s->ways[i].latency);
+    return latency;
+}
+
+static void sum_up(struct cost_summing *s, const struct sum_schedule *schedule, int base_rounds,
+                   struct cost_sum *cost)
+{
+    cost->ns = rounds_ns(s, schedule) + slowest_latency(s) * base_rounds;
+    cost->bytes = 0;
+    for (int k = 0; k < s->n; k++)
+        cost->bytes = fmax(cost->bytes, s->sent[k]);
+}
+
+/* More pieces than the least overlap, if these are large. */
+static int n_pieces_of(int least, double bytes)
+{
+    double most = bytes / PIECE_BYTES < PIECES_MAX ? bytes / PIECE_BYTES : PIECES_MAX;
+    int each = (int)(most / least);
+    return least * (each > 1 ? each : 1);
+}
+
+int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_sum *cost,
+                  struct error *err)
+{
+    size_t n = (size_t)query->n, n_hosts = query->cluster ? query->cluster->hosts.n : 0;
+    struct cost_summing s = {.cluster = query->cluster, .n = query->n};
+    struct sum_schedule least = {0}, schedule = {0};
+    struct schedule_request request = {.kind = query->kind, .n_members = query->n};
+    s.ways = mem_array(n * n, sizeof *s.ways);
+    s.hosts = mem_array(n, sizeof *s.hosts);
+    s.sent = mem_array(n, sizeof *s.sent);
+    s.out = mem_array(2 * n_hosts + 1, sizeof *s.out);
+    s.in = s.out + n_hosts;
+    find_tasks(&s, query->job);
+    request.hosts = query->cluster ? s.hosts : NULL;
+    int code = schedule_make(&request, &least, err);
+    if (!code) {
+        request.n_pieces = n_pieces_of(least.n_pieces, bytes);
+        s.piece_bytes = bytes / request.n_pieces;
+        code = schedule_make(&request, &schedule, err);
+    }
+    if (!code)
+        sum_up(&s, &schedule, least.n_rounds, cost);
+    schedule_release(&schedule);
+    schedule_release(&least);
+    mem_free(s.out);
+    mem_free(s.sent);
+    mem_free(s.hosts);
+    mem_free(s.ways);
+    return code;
+}

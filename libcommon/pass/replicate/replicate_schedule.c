@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The schedule by which gradients that cross whole are summed: one for all of them, as it was asked
+ * for, or in which they together take the least time.
+ */
+#include "exec/step/collective.h"
+#include "pass/replicate/replicate_private.h"
+
+/* Bytes of what goes by a schedule, of all gradients. */
+static double scheduled_bytes(const struct replicator *r)
+{
+    double bytes = 0;
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        struct edge edge = {node->id, 0};
+        if (!node_attr(node, "_gradient") || *replicate_role(node))
+            continue;
+        double own = replicate_elements(r, edge) * (double)dtype_bytes(node->outputs[0].type);
+        if (own > (double)COLLECTIVE_SMALL_BYTES)
+            bytes += own;
+    }
+    return bytes;
+}
+
+/* Not where all workers are on one host, or each on one of its own: there it is another's. */
+static bool has_two_levels(const struct replicator *r, int n)
+{
+    const struct cluster *cluster = r->options->cluster;
+    int n_hosts = 0;
+    for (int i = 0; cluster && i < n; i++) {
+        const struct cluster_task *task = cluster_find(cluster, "worker", i);
+        bool is_new = task != NULL;
+        for (int k = 0; k < i && is_new; k++) {
+            const struct cluster_task *other = cluster_find(cluster, "worker", k);
+            is_new = !other || other->host != task->host;
+        }
+        n_hosts += is_new;
+        if (!task)
+            return false;
+    }
+    return n_hosts > 1 && n_hosts < n;
+}
+
+struct schedule_costs {
+    struct cost_sum each[SCHEDULE_TWO_LEVEL + 1];
+    bool is_there[SCHEDULE_TWO_LEVEL + 1];
+    double bytes;
+};
+
+static void estimate(const struct replicator *r, int n, struct schedule_costs *costs)
+{
+    costs->bytes = scheduled_bytes(r);
+    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
+        const struct cost_sum_query query = {(enum schedule_kind)kind, "worker", n,
+                                             r->options->cluster};
+        struct error ignored = ERROR_INIT; /* it is not there */
+        costs->is_there[kind] = (kind != SCHEDULE_TWO_LEVEL || has_two_levels(r, n)) &&
+                                n <= SCHEDULE_MEMBERS_MAX &&
+                                !cost_schedule(&query, costs->bytes, &costs->each[kind], &ignored);
+    }
+}
+
+static enum schedule_kind cheapest(const struct schedule_costs *costs)
+{
+    int best = SCHEDULE_DIRECT;
+    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++)
+        if (costs->is_there[kind] && costs->each[kind].ns < costs->each[best].ns)
+            best = kind;
+    return (enum schedule_kind)best;
+}
+
+static void explain(const struct replicator *r, const struct schedule_costs *costs)
+{
+    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
+        const struct replicate_schedule schedule = {
+            .name = schedule_name((enum schedule_kind)kind),
+            .sum = costs->bytes,
+            .way = {costs->each[kind].bytes, costs->each[kind].ns},
+            .is_taken = (int)r->schedule == kind};
+        if (costs->is_there[kind])
+            r->options->explain_schedule(r->options->context, &schedule);
+    }
+}
+
+int replicate_choose_schedule(struct replicator *r)
+{
+    const struct replicate_options *options = r->options;
+    int n = replicate_workers(r);
+    struct schedule_costs costs = {.bytes = 0};
+    r->schedule = options->schedule;
+    if (options->schedule == SCHEDULE_TWO_LEVEL && (n < 1 || !options->cluster))
+        return error_set(r->err, ERR_USAGE,
+                         "schedule=two-level goes by the workers' hosts: give the cluster, -c");
+    if (options->schedules && n < 1)
+        return error_set(r->err, ERR_USAGE,
+                         "schedule=auto depends on the number of workers: give -c or --workers");
+    if (n < 1)
+        return 0;
+    estimate(r, n, &costs);
+    if (options->schedules)
+        r->schedule = cheapest(&costs);
+    if (options->explain_schedule)
+        explain(r, &costs);
+    return 0;
+}
+
+int replicate_schedule_attrs(struct replicator *r, struct attr *attrs)
+{
+    const struct cluster *cluster = r->options->cluster;
+    int n = replicate_workers(r);
+    if (r->schedule == SCHEDULE_DIRECT)
+        return 0;
+    attrs[0] = (struct attr){"schedule", attr_string(schedule_name(r->schedule))};
+    if (r->schedule != SCHEDULE_TWO_LEVEL)
+        return 1;
+    int64_t *hosts = arena_array(&r->arena, (size_t)n + 1, sizeof *hosts);
+    for (int i = 0; i < n; i++) {
+        const struct cluster_task *task = cluster_find(cluster, "worker", i);
+        hosts[i] = task ? task->host : -1 - i; /* not known: one of its own */
+    }
+    attrs[1] = (struct attr){"schedule_hosts", {.kind = ATTR_LIST_INT, .n = n, .ints = hosts}};
+    return 2;
+}

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
 
-#define SCHEDULED_BYTES ((int64_t)128 << 10) /* of a block: short, so that links wait for few */
+#define SCHEDULED_BYTES ((int64_t)64 << 10) /* of a block: short, so that links wait for few */
 
 /* ---- the call ---- */
 
@@ -63,8 +63,8 @@ void scheduled_settle(const struct process_group *group, struct collective_round
     m->programs = mem_array((size_t)schedule.n_pieces, sizeof *m->programs);
     for (int piece = 0; piece < schedule.n_pieces; piece++)
         schedule_program(&schedule, own, piece, &m->programs[piece]);
-    /* Each way is full when as many blocks are under way as it has rounds. */
-    m->window = SCHEDULED_BYTES * (schedule.n_rounds + schedule.n_pieces + 2);
+    /* Each way is full when as many blocks are under way as it has rounds; as many may wait. */
+    m->window = SCHEDULED_BYTES * (2 * schedule.n_rounds + schedule.n_pieces + 2);
     schedule_release(&schedule);
 }
 

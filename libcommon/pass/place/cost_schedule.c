@@ -10,7 +10,7 @@
 #include "pass/place/cost.h"
 
 #define NS 1e9
-#define PIECE_BYTES (128 << 10) /* that goes by itself */
+#define PIECE_BYTES (64 << 10) /* that goes by itself */
 #define PIECES_MAX 96
 
 struct cost_summing {

@@ -199,17 +199,17 @@ static void check_scheduled(const struct forged *records, int n, const char *why
 
 static void blocks_by_a_schedule_are_checked(void **state)
 {
-    enum { FULL = 131072, REST = 118928 };
+    enum { FULL = 65536, REST = 53392 };
     const struct forged sum = {REDUCE_SUM, .index = 0, .n_tensors = 1, .elements = FULL};
     const struct forged part = {REDUCE_PART, .index = 1, .n_tensors = 1, .elements = FULL};
-    const struct forged last = {REDUCE_PART, .index = 3, .n_tensors = 1, .elements = REST};
+    const struct forged last = {REDUCE_PART, .index = 7, .n_tensors = 1, .elements = REST};
     const struct forged parts[] = {part, last, part};
     const struct forged sums[] = {sum, sum};
     const struct forged not_added = {REDUCE_PART, .index = 0, .n_tensors = 1, .elements = FULL};
     const struct forged own = {REDUCE_SUM, .index = 1, .n_tensors = 1, .elements = FULL};
     const struct forged after[] = {part, own};
-    const struct forged beyond = {REDUCE_PART, .index = 4, .n_tensors = 1, .elements = FULL};
-    const struct forged shorter = {REDUCE_PART, .index = 3, .n_tensors = 1, .elements = FULL};
+    const struct forged beyond = {REDUCE_PART, .index = 8, .n_tensors = 1, .elements = FULL};
+    const struct forged shorter = {REDUCE_PART, .index = 7, .n_tensors = 1, .elements = FULL};
     const struct forged ints = {REDUCE_PART, .index = 1, .n_tensors = 1, .elements = FULL,
                                 .type = INT8};
     const struct forged there = {REDUCE_SUM, .index = 0, .is_there = true};

@@ -259,7 +259,7 @@ $(BUILD)/tests/lib/refused-%.so: tests/lib/refused_ops.c $(PUBLIC_HEADERS)
 # And the CUDA device's own code, over a driver that is none, on the same scheduler.
 TEST_ENGINE := $(filter-out tests/lib/device_test.c,$(wildcard tests/lib/device_test_*.c))
 # The kernels are there where they can be emulated; without them it has the CPU's.
-CUDA_DEVICE := $(addprefix ops/device/,$(addsuffix _cuda.c,blas solver device queue memory peer graph))
+CUDA_DEVICE := $(addprefix ops/device/,$(addsuffix _cuda.c,blas solver dnn choices device queue memory peer graph))
 CUDA_KERNELS := $(filter-out $(CUDA_DEVICE) ops/device/module_cuda.c %_real_cuda.c,$(wildcard ops/*/*_cuda.c)) $(ANY_SRC)
 CAN_EMULATE := $(if $(filter thread,$(SANITIZE)),,$(HOST_CUDA))
 FAKE_KERNELS := $(if $(CAN_EMULATE),$(CUDA_KERNELS:%.c=$(BUILD)/obj/%.o) $(BUILD)/tests/lib/emulated-cuda.a)
@@ -293,7 +293,7 @@ $(BUILD)/obj/cuda/%.c.o: %.c
 $(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%=$(BUILD)/obj/cuda/%.o) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) -shared $(BASE_LDFLAGS) -Wl$(comma)-z$(comma)defs -Wl$(comma)@$(BUILD)/gen/core.wrap $(filter %.o,$^) -o $@ $(LINK_LIBS) \
-		$(CUDA_LIBS) '-Wl,-rpath,$$ORIGIN'
+		$(CUDA_LIBS) -lm '-Wl,-rpath,$$ORIGIN'
 
 $(BUILD)/man/%.1: $(BUILD)/bin/%
 	@mkdir -p $(@D)

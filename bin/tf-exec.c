@@ -25,7 +25,7 @@ static const char *trace_path;
 static int64_t steps = INT64_MIN; /* as many as there are feed records */
 static int64_t seed, threads, fetch_every = 1, fetch_limit, gpu_memory;
 static double grace = 5;
-static bool dump_plan, check, deterministic, needs, tf32;
+static bool dump_plan, check, deterministic, needs, tf32, fast;
 static unsigned without;
 
 static const struct option_row rows[] = {
@@ -50,6 +50,8 @@ static const struct option_row rows[] = {
      "memory of each GPU that may be used, as 8G (all that it has)"},
     {0, "tf32", OPTION_FLAG, &tf32, NULL,
      "let GPUs round what products of float32 multiply to TF32, which is faster"},
+    {0, "fast", OPTION_FLAG, &fast, NULL,
+     "let GPUs add in any order: bits of convolutions may differ from run to run"},
     {0, "grace", OPTION_SECONDS, &grace, "TIME",
      "how long a step may go on after SIGINT or SIGTERM before it is cancelled (5s)"},
     {0, "check", OPTION_FLAG, &check, NULL, "stop at the first value that is NaN or infinite"},
@@ -156,7 +158,8 @@ static int open_runner(struct graph_execution *job, struct error *err)
                                      .device = {.threads = (int)threads,
                                                 .deterministic = deterministic,
                                                 .memory = (size_t)gpu_memory,
-                                                .tf32 = tf32},
+                                                .tf32 = tf32,
+                                                .fast = fast},
                                      .seed = (uint64_t)seed,
                                      .check = check,
                                      .without = trace_path ? DEVICE_PASSES_ALL
@@ -302,6 +305,7 @@ static int serve_drivers(struct tool *tool, struct error *err)
     struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
     options.device_memory = (size_t)gpu_memory;
     options.tf32 = tf32;
+    options.fast = fast;
     return serve(&options, err);
 }
 

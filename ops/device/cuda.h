@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "exec/device/device.h"
+#include "ops/device/choices_cuda.h"
 #include "ops/device/driver_cuda.h"
 
 /* Reads the clocks of host and device together; lives as long as an event that goes by it. */
@@ -46,8 +47,8 @@ struct cuda_device {
     const struct cuda_driver *driver;
     char choice[64];
     struct cuda_stream *streams[N_QUEUES], *clock;
-    size_t limit; /* bytes of its memory that may be used */
-    bool tf32;    /* as of struct device_options */
+    size_t limit;    /* bytes of its memory that may be used */
+    bool tf32, fast; /* as of struct device_options */
     atomic_size_t used;
     atomic_bool has_failed;
     pthread_mutex_t lock; /* guards what follows */
@@ -65,6 +66,11 @@ struct cuda_device {
     const struct cuda_solver *solver; /* solver_cuda.h; set by who opens the device */
     pthread_mutex_t solver_lock;      /* guards what follows */
     void *solver_handle;              /* NULL: nobody has asked for factors */
+    const struct cuda_dnn *dnn;       /* dnn_cuda.h; set by who opens the device */
+    pthread_mutex_t dnn_lock;         /* guards what follows */
+    bool dnn_is_open;                 /* somebody has asked for convolutions */
+    void *dnn_handle;                 /* NULL: nobody has, or there is no such library */
+    struct cuda_choices choices;      /* of its algorithms */
 };
 
 static inline struct cuda_device *cuda_device(const struct device *device)

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
+#include "ops/device/dnn_cuda.h"
 #include "ops/device/solver_cuda.h"
 
 /* ---- errors ---- */
@@ -100,8 +101,8 @@ static int read_card(struct cuda_device *d, struct error *err)
                          "CUDA:%d: the device or its driver has no pools of memory", index);
     if (!d->limit || d->limit > card.memory)
         d->limit = card.memory;
-    snprintf(d->choice, sizeof d->choice, "sm=%d%d cuda=%d.%d%s", card.major, card.minor,
-             runtime / 1000, runtime % 1000 / 10, d->tf32 ? " tf32" : "");
+    snprintf(d->choice, sizeof d->choice, "sm=%d%d cuda=%d.%d%s%s", card.major, card.minor,
+             runtime / 1000, runtime % 1000 / 10, d->tf32 ? " tf32" : "", d->fast ? " fast" : "");
     return 0;
 }
 
@@ -126,8 +127,10 @@ static void device_close(struct device *device)
     struct cuda_device *d = cuda_device(device);
     cuda_blas_close(d);
     cuda_solver_close(d);
+    cuda_dnn_close(d);
     cuda_queues_close(d);
     d->driver->memory_trim(device->index);
+    pthread_mutex_destroy(&d->dnn_lock);
     pthread_mutex_destroy(&d->solver_lock);
     pthread_mutex_destroy(&d->blas_lock);
     pthread_mutex_destroy(&d->clock_lock);
@@ -159,12 +162,14 @@ struct device *cuda_open(const struct cuda_driver *driver, int index,
     d->driver = driver;
     d->limit = options->memory;
     d->tf32 = options->tf32;
+    d->fast = options->fast;
     d->failure = error_none();
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->peer_lock, NULL);
     pthread_mutex_init(&d->clock_lock, NULL);
     pthread_mutex_init(&d->blas_lock, NULL);
     pthread_mutex_init(&d->solver_lock, NULL);
+    pthread_mutex_init(&d->dnn_lock, NULL);
     if (!read_card(d, err) && !cuda_queues_open(d, err))
         return device;
     device_close(device);

@@ -5,6 +5,7 @@
 #include "exec/device/module.h"
 #include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
+#include "ops/device/dnn_cuda.h"
 #include "ops/device/driver_real_cuda.h"
 #include "ops/device/fault_cuda.h"
 #include "ops/device/kernel_cuda.h"
@@ -30,6 +31,7 @@ static struct device *device_new(int index, const struct device_options *options
     device->code = cuda_kernel_code;
     cuda_device(device)->blas = &cuda_blas_real;
     cuda_device(device)->solver = &cuda_solver_real;
+    cuda_device(device)->dnn = &cuda_dnn_real;
     return device;
 }
 

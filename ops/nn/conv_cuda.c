@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of Conv2D, LocallyConnected2D and their gradients: matrix products of unrolled
- * windows, some images at a time, so that the matrix stays within a bound. All is computed in NHWC:
- * NCHW is transposed into scratch memory and back. Windows of one cell, one after the other, are
- * the image itself. Filters of positions make a product for each position, of one batch.
+ * The CUDA kernels of Conv2D, LocallyConnected2D and their gradients: cuDNN's, where it is there
+ * and has what is asked for (conv_dnn_cuda.h), or matrix products of unrolled windows, some images
+ * at a time, so that the matrix stays within a bound. All is computed in NHWC: NCHW is transposed
+ * into scratch memory and back. Windows of one cell, one after the other, are the image itself.
+ * Filters of positions make a product for each position, of one batch.
  */
 #include "ops/nn/conv_cuda.h"
+
+#include <stdio.h>
 
 #include "base/memory.h"
 #include "ops/array/strided.h"
@@ -14,12 +17,15 @@
 #include "ops/device/cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/cast_cuda.h"
+#include "ops/nn/conv_dnn_cuda.h"
 #include "ops/nn/conv_shapes.h"
 
 #define MATRIX_BYTES ((int64_t)128 << 20) /* of images unrolled at once, unless one has more */
 
 struct conv_cuda_state {
     enum conv_direction direction;
+    bool has_dnn;
+    char name[48];  /* for plans */
     size_t scratch; /* bytes that every run has */
 };
 
@@ -70,16 +76,27 @@ static void plan_steps(struct conv_steps *s, const struct conv *c)
         take(s, s->is_wide && c->direction == CONV_FILTER, shape_count(&c->filter), sizeof(float));
 }
 
+static void name_algorithm(struct kernel_setup *setup, const struct conv_dnn *dnn)
+{
+    struct conv_cuda_state *state = setup->state;
+    struct cuda_device *d = cuda_device(setup->device);
+    snprintf(state->name, sizeof state->name, "cuda_conv cudnn=%d algorithm=%d", d->dnn->version(),
+             dnn->algorithm.number);
+    setup->name = state->name;
+}
+
 static int prepare(struct kernel_setup *setup)
 {
     struct conv_cuda_state *state = mem_alloc(sizeof *state);
     const struct shape *image = &setup->in_types[0].shape, *filter = &setup->in_types[1].shape;
     struct conv conv;
+    struct conv_dnn dnn;
     struct conv_steps steps;
     setup->state = state;
     state->direction = conv_direction_of(setup->node);
     state->scratch = 0;
-    if (cuda_blas_open(cuda_device(setup->device), setup->err))
+    if (cuda_blas_open(cuda_device(setup->device), setup->err) ||
+        cuda_dnn_open(cuda_device(setup->device), &state->has_dnn, setup->err))
         return setup->err->code;
     if (!setup->shapes_known)
         return 0;
@@ -89,7 +106,12 @@ static int prepare(struct kernel_setup *setup)
         filter = &setup->out_types[0].shape;
     if (conv_init(&conv, state->direction, setup->node, image, filter, setup->err))
         return setup->err->code;
-    if (!conv_is_empty(&conv)) {
+    if (conv_is_empty(&conv))
+        return 0;
+    if (state->has_dnn && conv_dnn_plan(cuda_device(setup->device), &conv, &dnn)) {
+        name_algorithm(setup, &dnn);
+        setup->scratch_bytes = state->scratch = dnn.bytes;
+    } else {
         plan_steps(&steps, &conv);
         setup->scratch_bytes = state->scratch = steps.bytes;
     }
@@ -276,11 +298,29 @@ static int run_nchw(struct kernel_call *call, const struct conv_steps *s, struct
     return code;
 }
 
+/* The image, the filter and the output. */
+static int run_products(struct kernel_call *call, const struct conv *conv, void *const all[3])
+{
+    const struct conv_cuda_state *state = call->state;
+    struct conv_steps steps;
+    plan_steps(&steps, conv);
+    char *scratch = cuda_scratch(call, state->scratch, steps.bytes);
+    if (steps.bytes && !scratch)
+        return call->err->code;
+    struct conv_data data = {.image = all[0], .filter = all[1], .output = all[2], .sums = all[1]};
+    if (scratch)
+        data.matrix = scratch + steps.matrix;
+    if (steps.is_wide && conv->direction == CONV_FILTER)
+        data.sums = scratch + steps.filter;
+    return conv->window.nchw ? run_nchw(call, &steps, &data, scratch)
+                             : run_chunks(call, &steps, &data);
+}
+
 static int run(struct kernel_call *call)
 {
     const struct conv_cuda_state *state = call->state;
     struct conv conv;
-    struct conv_steps steps;
+    struct conv_dnn dnn;
     if (conv_describe(call, state->direction, &conv))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
@@ -288,20 +328,13 @@ static int run(struct kernel_call *call)
         return call->err->code;
     if (conv_is_empty(&conv)) /* sums of nothing */
         return strided_fill_bits(call, out, 0);
-    plan_steps(&steps, &conv);
-    char *scratch = cuda_scratch(call, state->scratch, steps.bytes);
-    if (steps.bytes && !scratch)
-        return call->err->code;
     void *all[3] = {call->in[0]->data, call->in[1]->data,
                     call->n_in > 2 ? call->in[2]->data : NULL};
     all[conv.direction == CONV_FORWARD ? 2 : conv.direction == CONV_IMAGE ? 0 : 1] = out->data;
-    struct conv_data data = {.image = all[0], .filter = all[1], .output = all[2], .sums = all[1]};
-    if (scratch)
-        data.matrix = scratch + steps.matrix;
-    if (steps.is_wide && conv.direction == CONV_FILTER)
-        data.sums = scratch + steps.filter;
-    return conv.window.nchw ? run_nchw(call, &steps, &data, scratch)
-                            : run_chunks(call, &steps, &data);
+    if (!state->has_dnn || !conv_dnn_plan(cuda_device(call->device), &conv, &dnn))
+        return run_products(call, &conv, all);
+    char *scratch = cuda_scratch(call, state->scratch, dnn.bytes);
+    return scratch ? conv_dnn_run(call, &dnn, all, scratch) : call->err->code;
 }
 
 const struct kernel_code kernel_cuda_conv = {.prepare = prepare, .run = run};

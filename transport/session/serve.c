@@ -30,7 +30,8 @@ static int open_devices(struct serving *s, struct error *err)
     struct device_options options = {.threads = s->options->threads,
                                      .deterministic = s->options->deterministic,
                                      .memory = s->options->device_memory,
-                                     .tf32 = s->options->tf32};
+                                     .tf32 = s->options->tf32,
+                                     .fast = s->options->fast};
     int cores = options.threads > 0 ? options.threads : cores_usable();
     options.threads = cores / self->n_devices;
     if (options.threads < 1)

@@ -19,7 +19,7 @@ struct serve_options {
                     * steps of many workers. Else one after the other, with all threads */
     bool deterministic;
     size_t device_memory; /* as of struct device_options */
-    bool tf32;            /* the same */
+    bool tf32, fast;      /* the same */
     int stop_fd;          /* readable: end (a signal); -1: none */
 
     /* The server listens. */

@@ -20,7 +20,7 @@
 #include "exec/device/kernel.h"
 #include "exec/device/step_block.h"
 
-#define DEVICE_ABI 9
+#define DEVICE_ABI 10
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
@@ -28,6 +28,7 @@ struct device_options {
     size_t memory; /* bytes that may be used of a device's own memory; 0: all that it has */
     bool tf32;     /* products of float32 may round what they multiply to 11 bits, where that is
                       faster: NVIDIA's TensorFloat-32 */
+    bool fast;     /* bits may differ from run to run, where that is faster: a GPU's convolutions */
 };
 
 enum queue_kind {

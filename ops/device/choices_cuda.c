@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A line of the file is NAME TAB NUMBER TAB BYTES. Of several of one name the first one counts.
+ */
+#include "ops/device/choices_cuda.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+static bool parse(char *line, struct cuda_choice *choice)
+{
+    char *number = strchr(line, '\t'), *end;
+    size_t length = number ? (size_t)(number - line) : 0;
+    if (!length || length >= sizeof choice->name)
+        return false;
+    memcpy(choice->name, line, length);
+    choice->name[length] = '\0';
+    choice->number = strtol(number + 1, &end, 10);
+    if (end == number + 1 || *end != '\t')
+        return false;
+    char *bytes = end + 1;
+    choice->bytes = strtoul(bytes, &end, 10);
+    return end != bytes && *end == '\n';
+}
+
+static void keep(struct cuda_choices *choices, const struct cuda_choice *choice)
+{
+    if (!cuda_choices_find(choices, choice->name))
+        vec_push(&choices->all, *choice);
+}
+
+static int read_lines(struct cuda_choices *choices, FILE *file, struct error *err)
+{
+    char line[CHOICE_NAME_BYTES + 64];
+    struct cuda_choice choice;
+    for (int n = 1; fgets(line, sizeof line, file); n++) {
+        if (!parse(line, &choice))
+            return error_set(err, ERR_DATA, "%s: line %d is no choice", choices->file, n);
+        keep(choices, &choice);
+    }
+    return ferror(file) ? error_set(err, ERR_OS, "%s: %s", choices->file, strerror(errno)) : 0;
+}
+
+int cuda_choices_open(struct cuda_choices *choices, struct error *err)
+{
+    const char *name = getenv("TF_GPU_CHOICES");
+    *choices = (struct cuda_choices){0};
+    if (!name || !*name)
+        return 0;
+    choices->file = mem_strdup(name);
+    FILE *file = fopen(name, "r");
+    if (!file && errno == ENOENT)
+        return 0;
+    if (!file)
+        return error_set(err, ERR_OS, "%s: %s", name, strerror(errno));
+    int code = read_lines(choices, file, err);
+    fclose(file);
+    return code;
+}
+
+void cuda_choices_close(struct cuda_choices *choices)
+{
+    mem_free(choices->file);
+    vec_release(&choices->all);
+    *choices = (struct cuda_choices){0};
+}
+
+const struct cuda_choice *cuda_choices_find(const struct cuda_choices *choices, const char *name)
+{
+    for (size_t i = 0; i < choices->all.n; i++)
+        if (!strcmp(choices->all.items[i].name, name))
+            return &choices->all.items[i];
+    return NULL;
+}
+
+void cuda_choices_add(struct cuda_choices *choices, const struct cuda_choice *choice)
+{
+    char line[CHOICE_NAME_BYTES + 64];
+    keep(choices, choice);
+    if (!choices->file)
+        return;
+    int n =
+        snprintf(line, sizeof line, "%s\t%ld\t%zu\n", choice->name, choice->number, choice->bytes);
+    int fd = open(choices->file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return;
+    ssize_t written = write(fd, line, (size_t)n);
+    (void)written;
+    close(fd);
+}

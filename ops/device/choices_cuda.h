@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What was measured on a device and is to stay as it is: a measurement that is made anew may come
+ * out otherwise, and other algorithms have other bits. A choice has a name, which says all that it
+ * depends on, and a number or two. With a file (TF_GPU_CHOICES) choices are measured once, and
+ * appended to it; without one nothing is measured, and choices live as long as the device.
+ */
+#ifndef TF_OPS_DEVICE_CHOICES_CUDA_H
+#define TF_OPS_DEVICE_CHOICES_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+
+#define CHOICE_NAME_BYTES 256
+
+struct cuda_choice {
+    char name[CHOICE_NAME_BYTES];
+    long number;  /* of an algorithm */
+    size_t bytes; /* of memory that it needs */
+};
+
+struct cuda_choices {
+    char *file; /* NULL: none */
+    VEC(struct cuda_choice) all;
+};
+
+/* Reads the file that the environment names, which need not be there yet. ERR_DATA: a line of it is
+ * none of a choice; ERR_OS: it cannot be read. */
+int cuda_choices_open(struct cuda_choices *choices, struct error *err);
+void cuda_choices_close(struct cuda_choices *choices);
+
+/* NULL: nobody has chosen. Valid until the next one is added. */
+const struct cuda_choice *cuda_choices_find(const struct cuda_choices *choices, const char *name);
+
+/* Keeps it, and appends it to the file: one line, at once, as other processes do it, too. A file
+ * that cannot be written costs no more than the next process's measurement. */
+void cuda_choices_add(struct cuda_choices *choices, const struct cuda_choice *choice);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuDNN, of the version that this was built with. Algorithms are those of its convolutions with
+ * descriptors, which say whether their bits are the same in each run.
+ */
+#include "ops/device/dnn_cuda.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+
+#define TEXT_OF(x) #x
+#define NAME_OF(version) "libcudnn.so." TEXT_OF(version)
+#define LIBRARY NAME_OF(CUDNN_MAJOR)
+#define ALGORITHMS 10 /* more than there are in any direction */
+
+/* The functions, with the types of their declarations. */
+#define FUNCTIONS(X)                                                                               \
+    X(get_version, cudnnGetVersion)                                                                \
+    X(create, cudnnCreate)                                                                         \
+    X(destroy, cudnnDestroy)                                                                       \
+    X(set_stream, cudnnSetStream)                                                                  \
+    X(text, cudnnGetErrorString)                                                                   \
+    X(tensor_new, cudnnCreateTensorDescriptor)                                                     \
+    X(tensor_set, cudnnSetTensor4dDescriptor)                                                      \
+    X(tensor_free, cudnnDestroyTensorDescriptor)                                                   \
+    X(filter_new, cudnnCreateFilterDescriptor)                                                     \
+    X(filter_set, cudnnSetFilter4dDescriptor)                                                      \
+    X(filter_free, cudnnDestroyFilterDescriptor)                                                   \
+    X(conv_new, cudnnCreateConvolutionDescriptor)                                                  \
+    X(conv_set, cudnnSetConvolution2dDescriptor)                                                   \
+    X(conv_math, cudnnSetConvolutionMathType)                                                      \
+    X(conv_free, cudnnDestroyConvolutionDescriptor)                                                \
+    X(forward_known, cudnnGetConvolutionForwardAlgorithm_v7)                                       \
+    X(forward_measured, cudnnFindConvolutionForwardAlgorithmEx)                                    \
+    X(forward_bytes, cudnnGetConvolutionForwardWorkspaceSize)                                      \
+    X(forward, cudnnConvolutionForward)                                                            \
+    X(image_known, cudnnGetConvolutionBackwardDataAlgorithm_v7)                                    \
+    X(image_measured, cudnnFindConvolutionBackwardDataAlgorithmEx)                                 \
+    X(image_bytes, cudnnGetConvolutionBackwardDataWorkspaceSize)                                   \
+    X(image, cudnnConvolutionBackwardData)                                                         \
+    X(filter_known, cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                 \
+    X(filter_measured, cudnnFindConvolutionBackwardFilterAlgorithmEx)                              \
+    X(filter_bytes, cudnnGetConvolutionBackwardFilterWorkspaceSize)                                \
+    X(filter, cudnnConvolutionBackwardFilter)
+
+static struct {
+#define X(field, symbol) __typeof__(&symbol) field;
+    FUNCTIONS(X)
+#undef X
+} dnn;
+
+static struct error missing;
+
+static void find_library(void)
+{
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        error_set(&missing, ERR_UNAVAILABLE,
+                  "the library of convolutions, " LIBRARY ", cannot be loaded: %s", dlerror());
+        return;
+    }
+#define X(field, symbol)                                                                           \
+    dnn.field = (__typeof__(&symbol))dlsym(library, #symbol);                                      \
+    if (!dnn.field && !missing.code)                                                               \
+        error_set(&missing, ERR_UNAVAILABLE, LIBRARY " has no %s", #symbol);
+    FUNCTIONS(X)
+#undef X
+}
+
+static int load(struct error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_library);
+    if (missing.code)
+        *err = missing;
+    return missing.code;
+}
+
+static int version(void)
+{
+    return (int)dnn.get_version();
+}
+
+static int handle_new(void **handle)
+{
+    return (int)dnn.create((cudnnHandle_t *)handle);
+}
+
+static void handle_free(void *handle)
+{
+    dnn.destroy(handle);
+}
+
+static int use(void *handle, struct CUstream_st *stream)
+{
+    return (int)dnn.set_stream(handle, stream);
+}
+
+/* ---- descriptors ---- */
+
+struct described {
+    cudnnTensorDescriptor_t image, output;
+    cudnnFilterDescriptor_t filter;
+    cudnnConvolutionDescriptor_t conv;
+    cudnnMathType_t math;
+};
+
+static cudnnDataType_t data_type(enum cuda_type type)
+{
+    return type == CUDA_FLOAT64    ? CUDNN_DATA_DOUBLE
+           : type == CUDA_FLOAT16  ? CUDNN_DATA_HALF
+           : type == CUDA_BFLOAT16 ? CUDNN_DATA_BFLOAT16
+                                   : CUDNN_DATA_FLOAT;
+}
+
+/* What is multiplied in float32 is rounded to TF32 by the default. */
+static cudnnMathType_t math_of(const struct cuda_dnn_conv *c)
+{
+    if (c->type == CUDA_FLOAT16 || c->type == CUDA_BFLOAT16)
+        return CUDNN_TENSOR_OP_MATH;
+    return c->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+}
+
+static void undescribe(struct described *s)
+{
+    if (s->image)
+        dnn.tensor_free(s->image);
+    if (s->output)
+        dnn.tensor_free(s->output);
+    if (s->filter)
+        dnn.filter_free(s->filter);
+    if (s->conv)
+        dnn.conv_free(s->conv);
+}
+
+static cudnnStatus_t make(struct described *s)
+{
+    cudnnStatus_t status = dnn.tensor_new(&s->image);
+    if (!status)
+        status = dnn.tensor_new(&s->output);
+    if (!status)
+        status = dnn.filter_new(&s->filter);
+    return status ? status : dnn.conv_new(&s->conv);
+}
+
+static cudnnStatus_t describe(struct described *s, const struct cuda_dnn_conv *c)
+{
+    cudnnTensorFormat_t format = c->nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
+    cudnnDataType_t type = data_type(c->type);
+    *s = (struct described){.math = math_of(c)};
+    cudnnStatus_t status = make(s);
+    if (!status)
+        status = dnn.tensor_set(s->image, format, type, c->batch, c->in_channels, c->y.in, c->x.in);
+    if (!status)
+        status =
+            dnn.tensor_set(s->output, format, type, c->batch, c->out_channels, c->y.out, c->x.out);
+    if (!status)
+        status = dnn.filter_set(s->filter, type, format, c->out_channels, c->in_channels, c->y.size,
+                                c->x.size);
+    if (!status)
+        status = dnn.conv_set(s->conv, c->y.pad, c->x.pad, c->y.stride, c->x.stride, c->y.dilation,
+                              c->x.dilation, CUDNN_CROSS_CORRELATION,
+                              c->type == CUDA_FLOAT64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
+    return status ? status : dnn.conv_math(s->conv, s->math);
+}
+
+/* ---- algorithms ---- */
+
+/* The first, which is the best, that may be: see struct cuda_dnn. */
+#define PICK(name, perf_type, bytes, a, b, c_, d_)                                                 \
+    static cudnnStatus_t name(void *handle, const struct cuda_dnn_conv *c,                         \
+                              const struct described *s, const perf_type *all, int n,              \
+                              size_t limit, struct cuda_dnn_algorithm *found)                      \
+    {                                                                                              \
+        for (int i = 0; i < n; i++) {                                                              \
+            size_t needed = 0;                                                                     \
+            bool is_ours = all[i].mathType == s->math || c->type != CUDA_FLOAT32;                  \
+            if (all[i].status || !is_ours ||                                                       \
+                (!c->fast && all[i].determinism != CUDNN_DETERMINISTIC) ||                         \
+                dnn.bytes(handle, a, b, c_, d_, all[i].algo, &needed) || needed > limit)           \
+                continue;                                                                          \
+            *found = (struct cuda_dnn_algorithm){(int)all[i].algo, needed};                        \
+            return CUDNN_STATUS_SUCCESS;                                                           \
+        }                                                                                          \
+        *found = (struct cuda_dnn_algorithm){.number = -1};                                        \
+        return CUDNN_STATUS_SUCCESS;                                                               \
+    }
+PICK(pick_forward, cudnnConvolutionFwdAlgoPerf_t, forward_bytes, s->image, s->filter, s->conv,
+     s->output)
+PICK(pick_image, cudnnConvolutionBwdDataAlgoPerf_t, image_bytes, s->filter, s->output, s->conv,
+     s->image)
+PICK(pick_filter, cudnnConvolutionBwdFilterAlgoPerf_t, filter_bytes, s->image, s->output, s->conv,
+     s->filter)
+
+static cudnnStatus_t find_forward(void *handle, const struct cuda_dnn_conv *c,
+                                  const struct described *s, const struct cuda_dnn_data *data,
+                                  size_t limit, struct cuda_dnn_algorithm *found)
+{
+    cudnnConvolutionFwdAlgoPerf_t all[ALGORITHMS];
+    int n = 0;
+    cudnnStatus_t status =
+        data ? dnn.forward_measured(handle, s->image, data->image, s->filter, data->filter, s->conv,
+                                    s->output, data->output, ALGORITHMS, &n, all, data->workspace,
+                                    data->workspace_bytes)
+             : dnn.forward_known(handle, s->image, s->filter, s->conv, s->output, ALGORITHMS, &n,
+                                 all);
+    return status ? status : pick_forward(handle, c, s, all, n, limit, found);
+}
+
+static cudnnStatus_t find_image(void *handle, const struct cuda_dnn_conv *c,
+                                const struct described *s, const struct cuda_dnn_data *data,
+                                size_t limit, struct cuda_dnn_algorithm *found)
+{
+    cudnnConvolutionBwdDataAlgoPerf_t all[ALGORITHMS];
+    int n = 0;
+    cudnnStatus_t status =
+        data
+            ? dnn.image_measured(handle, s->filter, data->filter, s->output, data->output, s->conv,
+                                 s->image, data->image, ALGORITHMS, &n, all, data->workspace,
+                                 data->workspace_bytes)
+            : dnn.image_known(handle, s->filter, s->output, s->conv, s->image, ALGORITHMS, &n, all);
+    return status ? status : pick_image(handle, c, s, all, n, limit, found);
+}
+
+static cudnnStatus_t find_filter(void *handle, const struct cuda_dnn_conv *c,
+                                 const struct described *s, const struct cuda_dnn_data *data,
+                                 size_t limit, struct cuda_dnn_algorithm *found)
+{
+    cudnnConvolutionBwdFilterAlgoPerf_t all[ALGORITHMS];
+    int n = 0;
+    cudnnStatus_t status =
+        data ? dnn.filter_measured(handle, s->image, data->image, s->output, data->output, s->conv,
+                                   s->filter, data->filter, ALGORITHMS, &n, all, data->workspace,
+                                   data->workspace_bytes)
+             : dnn.filter_known(handle, s->image, s->output, s->conv, s->filter, ALGORITHMS, &n,
+                                all);
+    return status ? status : pick_filter(handle, c, s, all, n, limit, found);
+}
+
+static int find(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,
+                size_t limit, struct cuda_dnn_algorithm *found)
+{
+    struct described s;
+    cudnnStatus_t status = describe(&s, c);
+    if (!status)
+        status = c->direction == CUDA_DNN_FORWARD ? find_forward(handle, c, &s, data, limit, found)
+                 : c->direction == CUDA_DNN_IMAGE ? find_image(handle, c, &s, data, limit, found)
+                                                  : find_filter(handle, c, &s, data, limit, found);
+    undescribe(&s);
+    return (int)status;
+}
+
+/* ---- convolutions ---- */
+
+static cudnnStatus_t run(void *handle, const struct cuda_dnn_conv *c, const struct described *s,
+                         const struct cuda_dnn_data *data, int algorithm)
+{
+    static const double one = 1, zero = 0;
+    static const float one_float = 1, zero_float = 0;
+    bool is_double = c->type == CUDA_FLOAT64;
+    const void *alpha = is_double ? (const void *)&one : &one_float;
+    const void *beta = is_double ? (const void *)&zero : &zero_float;
+    if (c->direction == CUDA_DNN_FORWARD)
+        return dnn.forward(handle, alpha, s->image, data->image, s->filter, data->filter, s->conv,
+                           (cudnnConvolutionFwdAlgo_t)algorithm, data->workspace,
+                           data->workspace_bytes, beta, s->output, data->output);
+    if (c->direction == CUDA_DNN_IMAGE)
+        return dnn.image(handle, alpha, s->filter, data->filter, s->output, data->output, s->conv,
+                         (cudnnConvolutionBwdDataAlgo_t)algorithm, data->workspace,
+                         data->workspace_bytes, beta, s->image, data->image);
+    return dnn.filter(handle, alpha, s->image, data->image, s->output, data->output, s->conv,
+                      (cudnnConvolutionBwdFilterAlgo_t)algorithm, data->workspace,
+                      data->workspace_bytes, beta, s->filter, data->filter);
+}
+
+static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,
+                int algorithm)
+{
+    struct described s;
+    cudnnStatus_t status = describe(&s, c);
+    if (!status)
+        status = run(handle, c, &s, data, algorithm);
+    undescribe(&s);
+    return (int)status;
+}
+
+static const char *error_text(int status)
+{
+    return dnn.text((cudnnStatus_t)status);
+}
+
+const struct cuda_dnn cuda_dnn_real = {.load = load,
+                                       .version = version,
+                                       .handle_new = handle_new,
+                                       .handle_free = handle_free,
+                                       .use = use,
+                                       .find = find,
+                                       .conv = conv,
+                                       .error_text = error_text};
+#else
+static int load(struct error *err)
+{
+    return error_set(err, ERR_UNAVAILABLE,
+                     "this build has no library of convolutions: cudnn.h was not there");
+}
+
+const struct cuda_dnn cuda_dnn_real = {.load = load};
+#endif

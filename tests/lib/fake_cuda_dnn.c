@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuDNN in the tests: loops over images and filters as its manual lays them out, which refuse what
+ * it does: no stream, sizes of the output that are not those of its formula, less workspace than
+ * an algorithm needs. Sums are in float64. Algorithm 0 is fast and needs no workspace, but adds in
+ * another order each time; 1 is the best by shapes, 2 by measurement. TF_TEST_DEVICE_LACKS=dnn:
+ * there is no such library.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "lib/fake_cuda.h"
+#include "tensor/tensor.h"
+
+enum { DNN_NO_STREAM = 1, DNN_BAD_PARAM = 2000, DNN_NOT_SUPPORTED = 3000 };
+enum { FAST, BY_SHAPES, BY_TIME, N_ALGORITHMS };
+
+struct fake_dnn {
+    bool is_ready;
+    unsigned runs; /* of algorithms that add in any order */
+};
+
+static int load(struct error *err)
+{
+    const char *lacks = getenv("TF_TEST_DEVICE_LACKS");
+    if (lacks && !strcmp(lacks, "dnn"))
+        return error_set(err, ERR_UNAVAILABLE, "the fake library of convolutions is not there");
+    return 0;
+}
+
+static int version(void)
+{
+    return 90000;
+}
+
+static int handle_new(void **handle)
+{
+    *handle = mem_alloc(sizeof(struct fake_dnn));
+    return 0;
+}
+
+static void handle_free(void *handle)
+{
+    mem_free(handle);
+}
+
+static int use(void *handle, struct CUstream_st *stream)
+{
+    ((struct fake_dnn *)handle)->is_ready = stream != NULL;
+    return stream ? 0 : DNN_BAD_PARAM;
+}
+
+/* ---- what it takes ---- */
+
+static bool is_valid_axis(const struct cuda_dnn_axis *a)
+{
+    int span = (a->size - 1) * a->dilation + 1;
+    return a->in > 0 && a->size > 0 && a->stride > 0 && a->dilation > 0 && a->pad >= 0 &&
+           a->in + 2 * a->pad >= span && a->out == (a->in + 2 * a->pad - span) / a->stride + 1;
+}
+
+static bool is_valid(const struct cuda_dnn_conv *c)
+{
+    return c->type <= CUDA_BFLOAT16 && c->batch > 0 && c->in_channels > 0 && c->out_channels > 0 &&
+           is_valid_axis(&c->y) && is_valid_axis(&c->x);
+}
+
+static size_t workspace_of(const struct cuda_dnn_conv *c, int algorithm)
+{
+    return algorithm == FAST ? 0 : (size_t)algorithm * 4 * (size_t)c->y.out * (size_t)c->x.out;
+}
+
+static int find(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,
+                size_t limit, struct cuda_dnn_algorithm *found)
+{
+    if (!((const struct fake_dnn *)handle)->is_ready)
+        return DNN_NO_STREAM;
+    if (!is_valid(c) || (data && (!data->image || !data->filter || !data->output ||
+                                  !data->workspace || data->workspace_bytes < limit)))
+        return DNN_BAD_PARAM;
+    int best = c->fast ? FAST : data ? BY_TIME : BY_SHAPES;
+    *found = (struct cuda_dnn_algorithm){best, workspace_of(c, best)};
+    if (found->workspace_bytes > limit)
+        found->number = -1;
+    return 0;
+}
+
+/* ---- the loops ---- */
+
+/* Elements from one to the next of each dimension. */
+struct steps {
+    int64_t outer, channel, y, x;
+};
+
+static struct steps steps_of(bool nchw, int64_t channels, int64_t height, int64_t width)
+{
+    return nchw ? (struct steps){channels * height * width, height * width, width, 1}
+                : (struct steps){height * width * channels, 1, width * channels, channels};
+}
+
+static struct tensor array_of(enum cuda_type type, const void *data)
+{
+    static const enum dtype types[] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16};
+    struct shape shape = shape_vector(INT32_MAX);
+    return tensor_borrow(types[type], &shape, (void *)(uintptr_t)data);
+}
+
+struct loops {
+    const struct cuda_dnn_conv *c;
+    struct tensor image, filter, output;
+    struct steps of_image, of_filter, of_output;
+    bool backwards; /* through what is added */
+};
+
+/* To the 11 bits of TF32, where that is asked for; to the nearest, ties away from zero. */
+static double element(const struct loops *l, const struct tensor *t, int64_t i)
+{
+    double x = tensor_get_float64(t, i);
+    float value = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits + 0x1000) & 0xffffe000;
+    memcpy(&value, &bits, sizeof bits);
+    return l->c->tf32 ? (double)value : x;
+}
+
+/* A term: image b at (y, x), channel c; filter k at (ky, kx); output at (oy, ox). */
+struct term {
+    int64_t b, c, k, y, x, ky, kx, oy, ox;
+};
+
+static double product(const struct loops *l, const struct term *t)
+{
+    const struct steps *i = &l->of_image, *f = &l->of_filter, *o = &l->of_output;
+    int64_t image = t->b * i->outer + t->c * i->channel + t->y * i->y + t->x * i->x;
+    int64_t filter = t->k * f->outer + t->c * f->channel + t->ky * f->y + t->kx * f->x;
+    int64_t output = t->b * o->outer + t->k * o->channel + t->oy * o->y + t->ox * o->x;
+    switch (l->c->direction) {
+    case CUDA_DNN_FORWARD:
+        return element(l, &l->image, image) * element(l, &l->filter, filter);
+    case CUDA_DNN_IMAGE:
+        return element(l, &l->filter, filter) * element(l, &l->output, output);
+    default:
+        return element(l, &l->image, image) * element(l, &l->output, output);
+    }
+}
+
+/* The cell of the image that a window's cell lies on; false: beside it. */
+static bool cell_of(const struct cuda_dnn_axis *a, int64_t out, int64_t k, int64_t *in)
+{
+    *in = out * a->stride + k * a->dilation - a->pad;
+    return *in >= 0 && *in < a->in;
+}
+
+/* The output that a window's cell makes of a cell of the image; false: there is none. */
+static bool window_of(const struct cuda_dnn_axis *a, int64_t in, int64_t k, int64_t *out)
+{
+    int64_t start = in + a->pad - k * a->dilation;
+    *out = start / a->stride;
+    return start >= 0 && start % a->stride == 0 && *out < a->out;
+}
+
+static double output_at(const struct loops *l, struct term t)
+{
+    const struct cuda_dnn_conv *c = l->c;
+    int64_t n = (int64_t)c->in_channels * c->y.size * c->x.size;
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t at = l->backwards ? n - 1 - k : k;
+        t.kx = at % c->x.size, t.ky = at / c->x.size % c->y.size;
+        t.c = at / c->x.size / c->y.size;
+        if (cell_of(&c->y, t.oy, t.ky, &t.y) && cell_of(&c->x, t.ox, t.kx, &t.x))
+            sum += product(l, &t);
+    }
+    return sum;
+}
+
+static double image_at(const struct loops *l, struct term t)
+{
+    const struct cuda_dnn_conv *c = l->c;
+    int64_t n = (int64_t)c->out_channels * c->y.size * c->x.size;
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t at = l->backwards ? n - 1 - k : k;
+        t.kx = at % c->x.size, t.ky = at / c->x.size % c->y.size;
+        t.k = at / c->x.size / c->y.size;
+        if (window_of(&c->y, t.y, t.ky, &t.oy) && window_of(&c->x, t.x, t.kx, &t.ox))
+            sum += product(l, &t);
+    }
+    return sum;
+}
+
+static double filter_at(const struct loops *l, struct term t)
+{
+    const struct cuda_dnn_conv *c = l->c;
+    int64_t n = (int64_t)c->batch * c->y.out * c->x.out;
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t at = l->backwards ? n - 1 - k : k;
+        t.ox = at % c->x.out, t.oy = at / c->x.out % c->y.out;
+        t.b = at / c->x.out / c->y.out;
+        if (cell_of(&c->y, t.oy, t.ky, &t.y) && cell_of(&c->x, t.ox, t.kx, &t.x))
+            sum += product(l, &t);
+    }
+    return sum;
+}
+
+static void set_outputs(struct loops *l)
+{
+    const struct cuda_dnn_conv *c = l->c;
+    const struct steps *s = &l->of_output;
+    for (int64_t b = 0; b < c->batch; b++)
+        for (int64_t k = 0; k < c->out_channels; k++)
+            for (int64_t y = 0; y < c->y.out; y++)
+                for (int64_t x = 0; x < c->x.out; x++)
+                    tensor_set_float64(
+                        &l->output, b * s->outer + k * s->channel + y * s->y + x * s->x,
+                        output_at(l, (struct term){.b = b, .k = k, .oy = y, .ox = x}));
+}
+
+static void set_image(struct loops *l)
+{
+    const struct cuda_dnn_conv *c = l->c;
+    const struct steps *s = &l->of_image;
+    for (int64_t b = 0; b < c->batch; b++)
+        for (int64_t k = 0; k < c->in_channels; k++)
+            for (int64_t y = 0; y < c->y.in; y++)
+                for (int64_t x = 0; x < c->x.in; x++)
+                    tensor_set_float64(&l->image,
+                                       b * s->outer + k * s->channel + y * s->y + x * s->x,
+                                       image_at(l, (struct term){.b = b, .c = k, .y = y, .x = x}));
+}
+
+static void set_filter(struct loops *l)
+{
+    const struct cuda_dnn_conv *c = l->c;
+    const struct steps *s = &l->of_filter;
+    for (int64_t k = 0; k < c->out_channels; k++)
+        for (int64_t i = 0; i < c->in_channels; i++)
+            for (int64_t y = 0; y < c->y.size; y++)
+                for (int64_t x = 0; x < c->x.size; x++)
+                    tensor_set_float64(
+                        &l->filter, k * s->outer + i * s->channel + y * s->y + x * s->x,
+                        filter_at(l, (struct term){.k = k, .c = i, .ky = y, .kx = x}));
+}
+
+static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,
+                int algorithm)
+{
+    struct fake_dnn *dnn = handle;
+    if (!dnn->is_ready)
+        return DNN_NO_STREAM;
+    if (!is_valid(c) || !data->image || !data->filter || !data->output)
+        return DNN_BAD_PARAM;
+    size_t bytes = workspace_of(c, algorithm);
+    if (algorithm < 0 || algorithm >= N_ALGORITHMS)
+        return DNN_NOT_SUPPORTED;
+    if (data->workspace_bytes < bytes || (bytes && !data->workspace))
+        return DNN_BAD_PARAM;
+    if (bytes)
+        memset(data->workspace, 0xff, bytes);
+    struct loops l = {.c = c,
+                      .image = array_of(c->type, data->image),
+                      .filter = array_of(c->type, data->filter),
+                      .output = array_of(c->type, data->output),
+                      .of_image = steps_of(c->nchw, c->in_channels, c->y.in, c->x.in),
+                      .of_filter = steps_of(c->nchw, c->in_channels, c->y.size, c->x.size),
+                      .of_output = steps_of(c->nchw, c->out_channels, c->y.out, c->x.out),
+                      .backwards = algorithm == BY_TIME || (algorithm == FAST && dnn->runs++ % 2)};
+    if (c->direction == CUDA_DNN_FORWARD)
+        set_outputs(&l);
+    else if (c->direction == CUDA_DNN_IMAGE)
+        set_image(&l);
+    else
+        set_filter(&l);
+    return 0;
+}
+
+static const char *error_text(int status)
+{
+    return status == DNN_NO_STREAM   ? "no stream is set"
+           : status == DNN_BAD_PARAM ? "an argument is invalid"
+                                     : "it has no such algorithm";
+}
+
+const struct cuda_dnn fake_cuda_dnn = {.load = load,
+                                       .version = version,
+                                       .handle_new = handle_new,
+                                       .handle_free = handle_free,
+                                       .use = use,
+                                       .find = find,
+                                       .conv = conv,
+                                       .error_text = error_text};

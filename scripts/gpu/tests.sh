@@ -23,6 +23,24 @@ piece_cases() {
     done
 }
 
+# With algorithms that are measured, with those again, and without cuDNN.
+piece_convolutions() {
+    file=tests/data/golden/nn_conv.txt choices=$work/choices
+    cases=$build/tests/unit/ops/cases
+    [ -z "$emulated" ] || export TF_TEST_CASE=Conv2D/float32/NHWC-SAME
+    on_card program measured env TF_GPU_CHOICES="$choices" "$cases" "$file"
+    if [ ! -s "$choices" ]; then
+        skip "algorithms of cuDNN" "there is no libcudnn.so.9, or it takes no case"
+    else
+        refused=$(cut -f2 "$choices" | grep -cx -e -1)
+        figure "cuDNN: $(wc -l <"$choices") algorithms measured, $refused refused"
+        cp "$choices" "$work/before"
+        on_card program kept env TF_GPU_CHOICES="$choices" "$cases" "$file"
+        check "choices stay" cmp "$work/before" "$choices"
+    fi
+    on_card program own env TF_CUDNN=0 "$cases" "$file"
+}
+
 piece_executor() {
     set -- exec/exec exec/exec_edges exec/nests exec/sharing exec/views
     [ -z "$emulated" ] || set -- exec/views exec/sharing

@@ -51,7 +51,7 @@ while [ $# -gt 0 ]; do
 done
 export SLURM_JOB_NODELIST='node[1-3]'
 sh -c "$line" &
-until tf-ps status --job "$LAB_JOB" 2>/dev/null | grep -q 'step=[1-9]'; do sleep 0.1; done
+until tf-ps status --job "$LAB_JOB" 2>/dev/null | grep -q 'step=[1-9]'; do sleep 0.02; done
 kill -"$signal" $!
 wait $!
 echo "sbatch: ended with $?"

@@ -146,13 +146,6 @@ enum op_channels {
     CHANNELS_SUM, /* the sum over all other axes of input 0 */
 };
 
-/* Sums of something of each element of input 0: of parts of it they are sums of parts. */
-enum op_sums {
-    SUMS_NONE,
-    SUMS_ALL,  /* over all elements */
-    SUMS_AXES, /* over the axes that input 1 lists; attribute keep_dims: they stay, with length 1 */
-};
-
 /* The two axes of an image. */
 struct op_window {
     struct op_window_axis y, x;
@@ -178,11 +171,12 @@ struct op_tiles {
     bool (*window)(const struct graph *graph, const struct node *node, struct op_window *window);
 };
 
-/* What becomes of the axes that input 1 lists, of input 0. */
+/* What becomes of the elements of input 0 along the axes that input 1 lists (attribute keep_dims:
+ * these stay, with length 1), or, of an op of one input, of all of them. */
 enum op_reduction {
     REDUCTION_NONE, /* it is no reduction, or nothing is known */
     REDUCTION_ANY,
-    REDUCTION_SUM,
+    REDUCTION_SUM, /* of something of each: of parts of the input it is the sum of those of parts */
     REDUCTION_MEAN,
 };
 
@@ -198,7 +192,6 @@ struct op_def {
     enum op_round round;
     enum op_half half;
     enum op_channels channels;
-    enum op_sums sums;
     enum op_reduction reduction;
     struct op_identity identity;
     struct op_descent descent;

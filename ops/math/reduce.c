@@ -85,7 +85,6 @@ const struct op_def op_Sum = {
     .reduction = REDUCTION_SUM,
     .identity = NO_AXES(DTYPES_INTEGER),
     .half = HALF_DENIED,
-    .sums = SUMS_AXES,
     .cost = cost_elements,
     .gradient = reduce_sum_gradient,
 };

@@ -138,8 +138,8 @@ static bool summed_axes(const struct dense_cutter *c, const struct node *node, u
         *axes = 1;
         return shape->rank == 2;
     }
-    if (node->op->def->sums != SUMS_AXES)
-        return node->op->def->sums == SUMS_ALL;
+    if (node->op->def->reduction != REDUCTION_SUM || node->n_inputs < 2)
+        return node->op->def->reduction == REDUCTION_SUM;
     const struct tensor *list = graph_constant(c->from, node->inputs[1]);
     *axes = 0;
     for (int64_t i = 0; list && i < tensor_count(list); i++) {
@@ -158,7 +158,7 @@ bool dense_rule_sums(const struct dense_cutter *c, const struct node *node, stru
     if (!node->n_inputs || !is_cut(in) || !summed_axes(c, node, &axes) ||
         (dense_is_rows(c, node->inputs[0]) && !dense_is_inner(c, node)))
         return false;
-    bool keeps = node->op->def->sums == SUMS_AXES && node_bool(node, "keep_dims");
+    bool keeps = node_attr(node, "keep_dims") && node_bool(node, "keep_dims");
     int axis = in.axis;
     for (int i = 0; i < in.axis && !keeps; i++)
         axis -= (axes & 1U << i) != 0;

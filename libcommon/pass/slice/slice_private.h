@@ -104,6 +104,8 @@ void slice_balance(struct slice_weight *weights, size_t n, int shards);
 
 /* slice_find.c: roles, how tables are cut, what is made on demand. */
 int slice_find(struct slicer *s);
+/* slice_demand.c: when the roles are known. */
+void slice_find_on_demand(struct slicer *s);
 enum taken slice_taken(const struct slicer *s, const struct node *take, int slot);
 int slice_partner(const struct node *take, int slot); /* the other slot */
 

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "bin/explain_exchange.h"
 #include "bin/ops_option.h"
 #include "cli/tool.h"
 #include "graph/device_name.h"
@@ -138,48 +139,6 @@ static void note(void *context, const char *node, const char *what)
     fprintf(stderr, "%s  %s\n", node, what);
 }
 
-static void print_way(const struct replicate_way *way, bool is_there)
-{
-    if (is_there)
-        fprintf(stderr, " %11.0f %9.3f", way->bytes, way->ns / 1e6);
-    else
-        fprintf(stderr, " %11s %9s", "-", "-");
-}
-
-/* What has been printed of the table. */
-struct explained {
-    bool has_begun;
-    char mode[128]; /* that it is of, where several are compared */
-};
-
-static void begin_mode(struct explained *explained, const struct replicate_choice *choice)
-{
-    if (!choice->mode || !strcmp(explained->mode, choice->mode))
-        return;
-    fprintf(stderr, "%s:\n", choice->mode);
-    snprintf(explained->mode, sizeof explained->mode, "%s", choice->mode);
-    explained->has_begun = false;
-}
-
-/* A line for each gradient: what a worker sends in a step, and how long a step's exchange takes. */
-static void explain_choice(void *context, const struct replicate_choice *choice)
-{
-    struct explained *explained = context;
-    begin_mode(explained, choice);
-    if (!explained->has_begun)
-        fprintf(stderr, "%-24s %-14s %11s %9s %11s %9s %11s %9s  %s\n", "VARIABLE", "SHAPE",
-                "BYTES", "MS", "FACTORS", "MS", "CODE", "MS", "SENT");
-    explained->has_begun = true;
-    fprintf(stderr, "%-24s %-14s", choice->variable, shape_text(&choice->shape));
-    print_way(&choice->dense, true);
-    print_way(&choice->factors, !choice->no_factors);
-    print_way(&choice->code, !choice->no_code);
-    fprintf(stderr, "  %s", choice->sent);
-    if (choice->no_factors && choice->no_code)
-        fprintf(stderr, ": %s", choice->no_factors);
-    fputc('\n', stderr);
-}
-
 /* "2x3": rows and columns. */
 static int read_grid(struct error *err)
 {
@@ -200,26 +159,6 @@ static int read_grid(struct error *err)
     tiles = (struct grid_options){.rows = height, .columns = width, .device = towers};
     tiles.note = report ? note : NULL;
     return 0;
-}
-
-/* A line for each mode: the exchange of a step, with what is read. */
-static void compare_mode(void *context, const struct replicate_mode_choice *choice)
-{
-    (void)context;
-    if (choice->why)
-        fprintf(stderr, "%-40s %9s     %s\n", choice->mode, "-", choice->why);
-    else
-        fprintf(stderr, "%-40s %9.3f ms%s\n", choice->mode, choice->ns / 1e6,
-                choice->is_taken ? "  taken" : "");
-}
-
-/* A line for each schedule, of all gradients that go by one. */
-static void explain_schedule(void *context, const struct replicate_schedule *schedule)
-{
-    (void)context;
-    fprintf(stderr, "schedule %-10s of %.0f bytes: %.0f sent, %.3f ms%s\n", schedule->name,
-            schedule->sum, schedule->way.bytes, schedule->way.ns / 1e6,
-            schedule->is_taken ? ", taken" : "");
 }
 
 static int read_towers(struct replicate_options *options, struct error *err)
@@ -304,8 +243,8 @@ static int read_options(struct replicate_options *options, struct error *err)
     options->entry = entry;
     options->assume = assume;
     options->note = report ? note : NULL;
-    options->explain = explain ? explain_choice : NULL;
-    options->compare = explain ? compare_mode : NULL;
+    options->explain = explain ? explain_gradient : NULL;
+    options->compare = explain ? explain_mode : NULL;
     options->explain_schedule = explain ? explain_schedule : NULL;
     if (compress)
         options->wire = *compress == 'b' ? BFLOAT16 : FLOAT16;

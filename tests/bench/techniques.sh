@@ -102,7 +102,9 @@ alone() {
 # Of what is chosen: milliseconds of the exchange.
 predicted() { # TECHNIQUE
     tf-replicate --mode "$1" -c c --explain net.tfg 2>&1 >many.tfg |
-        awk 'NR > 1 { ms += $9 == "factors" ? $6 : $9 == "code" ? $8 : $4 } END { print ms }'
+        awk '$1 != "VARIABLE" && $1 != "schedule" {
+            ms += $9 == "factors" ? $6 : $9 == "code" ? $8 : $4
+        } END { print ms }'
 }
 
 together() { # TECHNIQUE

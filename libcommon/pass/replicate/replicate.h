@@ -135,7 +135,8 @@ struct replicate_options {
     void (*explain)(void *context, const struct replicate_choice *choice);
     /* Told of each mode that REPLICATE_AUTO compares. NULL: nobody. */
     void (*compare)(void *context, const struct replicate_mode_choice *choice);
-    /* With all-reduce, told of each schedule that the workers have. NULL: nobody. */
+    /* With all-reduce, told of each schedule that the workers have, if some gradient is to go by
+     * one. NULL: nobody. */
     void (*explain_schedule)(void *context, const struct replicate_schedule *schedule);
     void *context;
 };

@@ -99,7 +99,7 @@ int replicate_choose_schedule(struct replicator *r)
     estimate(r, n, &costs);
     if (options->schedules)
         r->schedule = cheapest(&costs);
-    if (options->explain_schedule)
+    if (options->explain_schedule && costs.bytes > 0)
         explain(r, &costs);
     return 0;
 }

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bin/explain_exchange.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void print_way(const struct replicate_way *way, bool is_there)
+{
+    if (is_there)
+        fprintf(stderr, " %11.0f %9.3f", way->bytes, way->ns / 1e6);
+    else
+        fprintf(stderr, " %11s %9s", "-", "-");
+}
+
+static void begin_mode(struct explained *explained, const struct replicate_choice *choice)
+{
+    if (!choice->mode || !strcmp(explained->mode, choice->mode))
+        return;
+    fprintf(stderr, "%s:\n", choice->mode);
+    snprintf(explained->mode, sizeof explained->mode, "%s", choice->mode);
+    explained->has_begun = false;
+}
+
+void explain_gradient(void *context, const struct replicate_choice *choice)
+{
+    struct explained *explained = context;
+    begin_mode(explained, choice);
+    if (!explained->has_begun)
+        fprintf(stderr, "%-24s %-14s %11s %9s %11s %9s %11s %9s  %s\n", "VARIABLE", "SHAPE",
+                "BYTES", "MS", "FACTORS", "MS", "CODE", "MS", "SENT");
+    explained->has_begun = true;
+    fprintf(stderr, "%-24s %-14s", choice->variable, shape_text(&choice->shape));
+    print_way(&choice->dense, true);
+    print_way(&choice->factors, !choice->no_factors);
+    print_way(&choice->code, !choice->no_code);
+    fprintf(stderr, "  %s", choice->sent);
+    if (choice->no_factors && choice->no_code)
+        fprintf(stderr, ": %s", choice->no_factors);
+    fputc('\n', stderr);
+}
+
+void explain_mode(void *context, const struct replicate_mode_choice *choice)
+{
+    (void)context;
+    if (choice->why)
+        fprintf(stderr, "%-40s %9s     %s\n", choice->mode, "-", choice->why);
+    else
+        fprintf(stderr, "%-40s %9.3f ms%s\n", choice->mode, choice->ns / 1e6,
+                choice->is_taken ? "  taken" : "");
+}
+
+void explain_schedule(void *context, const struct replicate_schedule *schedule)
+{
+    (void)context;
+    fprintf(stderr, "schedule %-10s of %.0f bytes: %.0f sent, %.3f ms%s\n", schedule->name,
+            schedule->sum, schedule->way.bytes, schedule->way.ns / 1e6,
+            schedule->is_taken ? ", taken" : "");
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What tf-replicate --explain prints on stderr, as it is told of it (pass/replicate/replicate.h):
+ * tables of what gradients cost to exchange, and what was chosen by them.
+ */
+#ifndef TF_BIN_EXPLAIN_EXCHANGE_H
+#define TF_BIN_EXPLAIN_EXCHANGE_H
+
+#include "pass/replicate/replicate.h"
+
+/* What has been printed of the table. */
+struct explained {
+    bool has_begun;
+    char mode[128]; /* that it is of, where several are compared */
+};
+
+/* A line for each gradient: what a worker sends in a step, and how long a step's exchange takes;
+ * `context` is a struct explained, zeroed at first. */
+void explain_gradient(void *context, const struct replicate_choice *choice);
+/* A line for each mode: the exchange of a step, with what is read. */
+void explain_mode(void *context, const struct replicate_mode_choice *choice);
+/* A line for each schedule, of all gradients that go by one. */
+void explain_schedule(void *context, const struct replicate_schedule *schedule);
+
+#endif

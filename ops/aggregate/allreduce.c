@@ -75,7 +75,7 @@ const struct op_def op_AllReduce = {
         "more if need be, and a worker gets\nits part of all workers' rows, by rank; sum_part and "
         "mean_part are its part of the sum and the mean.\nEach worker must run it in the same "
         "steps. With a group_size g and a group_stride s those workers are a group, and reduce "
-        "together, whose\nranks r agree in r / (g s) and in r mod s. A worker whose input is dead "
+        "together, whose ranks r agree in r / (g s) and in r mod s. A worker whose input is dead "
         "brings nothing: the others of\nits group fail, unless no one brings anything.\n"
         "schedule says on which ways sums and means of more than 64 KiB go, but for 16-bit floats. "
         "chain gives\nthe bits of direct; the others associate otherwise, all workers alike. "

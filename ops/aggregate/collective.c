@@ -117,7 +117,7 @@ static int grad_gradient(struct grad *g)
 
 #define EACH_STEP                                                                                  \
     "\nEach worker must run it in the same steps; one alone is the root. Workers are those of a "  \
-    "group, and ranks\nplaces in it (AllReduce)."
+    "group, and ranks places in it (AllReduce)."
 
 const struct op_def op_CollectiveBroadcast = {
     .name = "CollectiveBroadcast",

@@ -173,6 +173,7 @@ def parts(g):
     g.graph("parts/no_member", text.format(rows=4),
             [("first", {"ranks": np.array([0, 2]), "rank": np.array([1])}, "1 is no member")],
             ops="CollectivePart")
+    g.error("parts/no_stride", "CollectiveRank", [], "group_stride", {"group_stride": 0})
 
     for axis, rank in ((0, 1), (1, 3)):
         share = (f"begin = CollectiveSlice() {{dim=7, axis={axis}, rank={rank}}}\n"
@@ -182,6 +183,8 @@ def parts(g):
         g.graph(f"parts/slice/{axis}", share,
                 [("", {}, {"begin": np.zeros(rank, np.int64), "size": np.array(sizes),
                            "paddings": np.zeros((rank, 2), np.int64), "workers": np.int64(1)})])
+    g.error("parts/slice/no_axis", "CollectiveSlice", [], "a tensor of rank 1 has no axis 1",
+            {"dim": 7, "axis": 1, "rank": 1})
 
 
 with Golden("quantize") as g:

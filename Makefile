@@ -7,6 +7,7 @@
 #   make bench-dist, make bench-checkpoint             the same of links and jobs, and of the store
 #     (CASES=all: steps of 1 to 100 workers, up to 1 GB and to tables of 4 GB: an hour)
 #   make bench-techniques                              ways to exchange gradients, over slow wires
+#   make check-techniques                              what these take long to show, or as root
 #   make check-gpu, check-gpu-sanitizer, bench-gpu     on a machine with a card: docs/gpu.md
 #   make soak    hours of damage and kills for the checkpoint store; many random graphs
 #   make install PREFIX=/usr/local DESTDIR=            make clean
@@ -143,7 +144,7 @@ BENCH_bench := startup nullops loops train
 BENCH_bench-dist := link allreduce dist
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
-.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
+.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -322,6 +323,11 @@ check-gpu check-gpu-sanitizer:
 check-portable:
 	@scripts/setup build check portable
 	@scripts/portable
+# Jobs of several processes, of which some want network namespaces: one at a time.
+check-techniques:
+	@scripts/setup build check
+	@$(MAKE) -s $(JOBS) all
+	@tests/lib/run -j 1 -t 1200 -o $(BUILD)/check/techniques tests/techniques/*.bats
 chaos:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all $(BUILD)/tests/unit/ps/backup

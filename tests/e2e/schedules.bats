@@ -139,7 +139,7 @@ feeds() { # WORKERS STEPS: each worker's are its own
         "$root/tests/lib/halfway" go ./feed "${data[@]}" 2>err 3>&- &
     tf_run=$!
     track "$tf_run"
-    soon 30 eval 'tf-ckpt list ck | grep -q .'
+    soon 30 eval '[ -n "$(tf-ckpt list ck)" ]'
     kill -9 "$(cat ../job/worker-1.pid)"
     soon 30 grep -q '(restart 1 of 5)' err
     touch go

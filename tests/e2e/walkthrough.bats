@@ -157,7 +157,13 @@ teardown() {
     matches 'plan   train  [0-9]+ of [0-9]+ nodes  x float32\[64,64\]  y int32\[64\]  peak [0-9.]+ KiB' \
         "${lines[0]}"
     matches 'ORDER +NODE +KERNEL +BUFFER +BYTES +LIVE' "${lines[1]}"
-    matches '[0-9]+ +hidden/MatMul +[a-z_]+ +arena\+[0-9]+ +32768 +[0-9]+-[0-9]+' "${lines[2]}"
+    matches '[0-9]+ +[A-Za-z0-9/_]*MatMul[_0-9]* +[a-z_]+ +arena\+[0-9]+ +[0-9]+ +[0-9]+-[0-9]+' \
+        "${lines[2]}"
+    # the hidden layer's product has its bias and activation in it, and is called as the last of them
+    sh_line 0 "tf-exec -g digits.tfg --run train --feed train.rec --dump-plan | tf-show | grep ' h '"
+    matches '[0-9]+ +h +fused_[a-z_]+ +arena\+[0-9]+ +32768 +[0-9]+-[0-9]+' "${lines[0]}"
+    sh_line 0 "tf-exec -g digits.tfg --run train --feed train.rec --dump-plan --without products | tf-show | grep hidden/MatMul"
+    matches '[0-9]+ +hidden/MatMul +[a-z_]+ +arena\+[0-9]+ +32768 +[0-9]+-[0-9]+' "${lines[0]}"
 }
 
 # ---- 3. One op from the shell ----
@@ -491,11 +497,11 @@ EOF
     matches '46 .*' "$(tf-ckpt list ckpt | tail -1)"
 
     status=0
-    lab_run timeout -k 5 200 bash -c 'sbatch -n 6 --signal=B:TERM@120 --requeue --wrap "exec tf-run --ps 2 --workers 4 --mode sync --run train --save slurm/ --job lab/job --resume digits.tfg -- ./feed --rows 1-1437 --shuffle --batch 16 --epochs 12"' \
+    lab_run timeout -k 5 200 bash -c 'sbatch -n 6 --signal=B:TERM@120 --requeue --wrap "exec tf-run --ps 2 --workers 4 --mode sync --run train --save slurm/ --job lab/job --resume digits.tfg -- ./feed --rows 1-1437 --shuffle --batch 16 --epochs 60"' \
         > lab/out 2> lab/err 3>&- || status=$?
     cat lab/out lab/err
     is 0 $status
     is 'sbatch: ended with 143' "$(cat lab/out)"
     grep -E 'ps:0: restored from slurm@[0-9]+' lab/job/ps-0.err
-    matches '276 .*' "$(tf-ckpt list slurm | tail -1)"
+    matches '1380 .*' "$(tf-ckpt list slurm | tail -1)"
 }

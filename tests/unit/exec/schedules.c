@@ -151,8 +151,8 @@ static void trees_are_read(void **state)
     static const char *const trees[] = {
         "members 5\nlink 0 1\nlink 0 2\nlink 1 3\nlink 1 4\n",
         "members 7\nlink 0 1\nlink 1 2\nlink 2 3\nlink 3 4\nlink 4 5\nlink 5 6\n",
-        "members 9\nlink 0 1\nlink 0 2\nlink 0 3\nlink 3 4 # a branch\nlink 4 5\nlink 4 6\n"
-        "link 2 7\nlink 7 8\n",
+        ("members 9\nlink 0 1\nlink 0 2\nlink 0 3\nlink 3 4 # a branch\nlink 4 5\nlink 4 6\n"
+         "link 2 7\nlink 7 8\n"),
         "members 2\n\nlink 1 0\n",
     };
     (void)state;

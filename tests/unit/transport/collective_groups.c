@@ -171,6 +171,9 @@ static void test_members_of_different_groups(void **state)
     answer_wait(&answers[1]); /* 2 hears nothing of 0 but that it fails */
     assert_int_equal(answers[1].err.code, ERR_DATA);
     assert_non_null(strstr(answers[1].err.text, "'g': worker:0 brings other values than"));
+    member_kill(&all.ends[0]); /* whom 2 then waits for no more */
+    answer_wait(&answers[2]);
+    assert_int_not_equal(answers[2].err.code, 0);
     for (int k = 0; k < 3; k++)
         answer_release(&answers[k]);
     release_all(&all, values, N_KINDS);

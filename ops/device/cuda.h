@@ -24,13 +24,12 @@ struct cuda_anchor {
 };
 
 struct device_event {
-    atomic_int holders;
     struct cuda_event *event; /* NULL: there is none as the device had failed */
     enum queue_kind queue;
-    bool timed, watched;
-    struct cuda_anchor *anchor;   /* of a timed one */
-    struct event_waiter *waiters; /* who are to be told */
-    struct device_event *next;    /* among those that are watched, or idle */
+    bool timed;
+    struct cuda_anchor *anchor;  /* of a timed one */
+    struct event_waiter *waiter; /* who is to be told */
+    struct device_event *next;   /* among those that are watched, or idle */
 };
 
 /* A thread that sleeps until a queue's events are over, one after the other. */

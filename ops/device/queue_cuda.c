@@ -81,7 +81,6 @@ static struct device_event *take_event(struct cuda_device *d, bool timed, struct
         event = mem_alloc(sizeof *event);
         event->timed = timed;
     }
-    atomic_init(&event->holders, 1);
     event->next = NULL;
     if (!event->event && !cuda_enter(d, err))
         cuda_check(d, d->driver->event_new(timed, &event->event), "an event is made", err);
@@ -90,8 +89,6 @@ static struct device_event *take_event(struct cuda_device *d, bool timed, struct
 
 static void drop_event(struct cuda_device *d, struct device_event *event)
 {
-    if (atomic_fetch_sub(&event->holders, 1) > 1)
-        return;
     drop_anchor(d, event->anchor);
     event->anchor = NULL;
     pthread_mutex_lock(&d->lock);
@@ -166,15 +163,11 @@ static void event_free(struct device *device, struct device_event *event)
 
 /* ---- watching ---- */
 
-static void tell(struct cuda_device *d, struct event_waiter *waiters)
+static void tell(struct cuda_device *d, struct event_waiter *waiter)
 {
     struct error failure = ERROR_INIT;
     bool failed = cuda_has_failed(d, &failure);
-    while (waiters) {
-        struct event_waiter *waiter = waiters;
-        waiters = waiter->next;
-        waiter->done(waiter, failed ? &failure : NULL);
-    }
+    waiter->done(waiter, failed ? &failure : NULL);
 }
 
 /* Waits for the first event; with the lock held, but not meanwhile. */
@@ -185,13 +178,11 @@ static void watch_first(struct cuda_device *d, struct cuda_watcher *watcher)
     pthread_mutex_unlock(&d->lock);
     block(&d->device, event, &ignored);
     pthread_mutex_lock(&d->lock);
-    struct event_waiter *waiters = event->waiters;
+    struct event_waiter *waiter = event->waiter;
     watcher->first = event->next;
-    event->waiters = NULL;
-    event->watched = false;
     pthread_mutex_unlock(&d->lock);
     drop_event(d, event);
-    tell(d, waiters);
+    tell(d, waiter);
     pthread_mutex_lock(&d->lock);
 }
 
@@ -212,14 +203,12 @@ static void *watch(void *argument)
 
 static void append(struct cuda_watcher *watcher, struct device_event *event)
 {
-    event->watched = true;
     event->next = NULL;
     if (watcher->first)
         watcher->last->next = event;
     else
         watcher->first = event;
     watcher->last = event;
-    atomic_fetch_add(&event->holders, 1);
     pthread_cond_signal(&watcher->changed);
 }
 
@@ -231,10 +220,8 @@ static void notify(struct device *device, struct device_event *event, struct eve
     if (!watcher->runs)
         BUG_ON(pthread_create(&watcher->thread, NULL, watch, watcher));
     watcher->runs = true;
-    waiter->next = event->waiters;
-    event->waiters = waiter;
-    if (!event->watched)
-        append(watcher, event);
+    event->waiter = waiter;
+    append(watcher, event);
     pthread_mutex_unlock(&d->lock);
 }
 

@@ -151,11 +151,15 @@ void test_notify(struct test_scheduler *s, struct test_event *event, struct even
         BUG_ON(pthread_create(&s->watcher, NULL, watch, s));
     s->watched = true;
     over = over || event->over;
-    if (over)
+    if (over) {
         test_host_knows(s, event);
-    waiter->next = over ? s->told : event->waiters;
-    *(over ? &s->told : &event->waiters) = waiter;
-    s->n_waiting += !over;
+        waiter->next = s->told;
+        s->told = waiter;
+    } else {
+        event->waiter = waiter;
+        s->n_waiting++;
+    }
+    test_event_free(event); /* its job has it until it is over */
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }

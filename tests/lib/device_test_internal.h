@@ -82,7 +82,7 @@ struct test_event {
     int64_t time;                      /* by the device's clock, when it is */
     struct test_clock clock;           /* what is over with it */
     const struct test_graph *captured; /* in which it is; NULL: none */
-    struct event_waiter *waiters;
+    struct event_waiter *waiter;       /* who is to be told */
 };
 
 struct test_job {

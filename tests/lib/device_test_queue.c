@@ -50,16 +50,14 @@ void test_host_knows(struct test_scheduler *s, const struct test_event *event)
 
 static void is_over(struct test_scheduler *s, struct test_event *event)
 {
+    struct event_waiter *waiter = event->waiter;
     event->over = true;
-    if (event->waiters) /* who are told, and go on */
-        test_host_knows(s, event);
-    while (event->waiters) {
-        struct event_waiter *waiter = event->waiters;
-        event->waiters = waiter->next;
-        waiter->next = s->told;
-        s->told = waiter;
-        s->n_waiting--;
-    }
+    if (!waiter)
+        return;
+    test_host_knows(s, event); /* who is told, and goes on */
+    waiter->next = s->told;
+    s->told = waiter;
+    s->n_waiting--;
 }
 
 static bool may_run(const struct test_line *line)

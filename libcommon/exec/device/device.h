@@ -95,9 +95,10 @@ struct device {
      * the queue has by now; if it is timed, `time` says when it was over, which it must be: in
      * nanoseconds of CLOCK_MONOTONIC, as near as the device's clock can tell. `wait`: what the
      * queue gets from now on begins after the event. `query`: whether it is over. `notify`: has the
-     * waiter told when it is. `block`: waits for it, and says if the device has failed; not in a
-     * step but at its end. Whoever recorded it calls `event_free`, as soon as nothing more is asked
-     * of it. */
+     * waiter told when it is, and frees the event; the waiter may end the device's last use, so the
+     * caller does not touch the device after it. `block`: waits for it, and says if the device has
+     * failed; not in a step but at its end. Who recorded an event that is not for `notify` calls
+     * `event_free`, as soon as nothing more is asked of it. */
     struct device_event *(*record)(struct device *device, enum queue_kind queue, bool timed);
     int64_t (*time)(struct device *device, struct device_event *event);
     void (*wait)(struct device *device, enum queue_kind queue, struct device_event *event);

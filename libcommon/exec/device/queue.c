@@ -41,18 +41,12 @@ int device_finish(struct device *device, struct error *err)
     return device->is_host ? 0 : block(device, record_end(device), err);
 }
 
-static void notify(struct device *device, struct device_event *event, struct event_waiter *waiter)
-{
-    device->notify(device, event, waiter);
-    device->event_free(device, event);
-}
-
 void device_notify_end(struct device *device, struct event_waiter *waiter)
 {
     if (device->is_host)
         waiter->done(waiter, NULL);
     else
-        notify(device, record_end(device), waiter);
+        device->notify(device, record_end(device), waiter);
 }
 
 void queue_notify_end(struct device *device, enum queue_kind queue, struct event_waiter *waiter)
@@ -60,7 +54,7 @@ void queue_notify_end(struct device *device, enum queue_kind queue, struct event
     if (device->is_host)
         waiter->done(waiter, NULL);
     else
-        notify(device, device->record(device, queue, false), waiter);
+        device->notify(device, device->record(device, queue, false), waiter);
 }
 
 /* ---- copies that are waited for ---- */

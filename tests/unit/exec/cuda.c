@@ -146,7 +146,6 @@ static void everybody_is_told_once(void **state)
             device->copy(device, b->data, (char *)b->data + 32, 32, &err);
             struct device_event *event = device->record(device, (enum queue_kind)(i % 3), false);
             device->notify(device, event, &told[i].waiter);
-            device->event_free(device, event);
         }
         b->free(b);
         device_free(device);

@@ -23,7 +23,11 @@ struct cuda_event {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards who holds cards */
 static struct test_scheduler machine;                    /* while a card has users */
-static struct fake_card cards[FAKE_CARDS];
+static struct fake_card cards[FAKE_CARDS] = {{.scheduler = &machine},
+                                             {.scheduler = &machine},
+                                             {.scheduler = &machine},
+                                             {.scheduler = &machine}};
+_Static_assert(FAKE_CARDS == 4, "every card has the machine's scheduler");
 static int n_used; /* of the cards */
 static _Thread_local int current;
 static _Thread_local struct error said; /* by the last call of the thread that failed */
@@ -64,7 +68,6 @@ void fake_card_drop(struct fake_card *card)
 
 struct fake_card *fake_card_at(int index)
 {
-    cards[index].scheduler = &machine;
     return &cards[index];
 }
 

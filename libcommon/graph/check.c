@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "graph/device_name.h"
 #include "graph/frames.h"
+#include "graph/group.h"
 
 static int check_inputs(const struct graph *graph, const struct node *node, struct error *err)
 {
@@ -32,10 +33,11 @@ static int check_group(const struct graph *graph, const struct node *node, struc
     if (groups->kind != ATTR_LIST_STRING)
         return error_set(err, ERR_DATA, "_class must be list(string), not %s",
                          attr_kind_name(groups->kind));
-    for (int i = 0; i < groups->n; i++)
-        if (str_starts(groups->strings[i], "loc:@") && !graph_find(graph, groups->strings[i] + 5))
-            return error_set(err, ERR_DATA, "is to be with '%s', which does not exist",
-                             groups->strings[i] + 5);
+    for (int i = 0; i < groups->n; i++) {
+        const char *leader = group_leader_name(groups->strings[i]);
+        if (leader && !graph_find(graph, leader))
+            return error_set(err, ERR_DATA, "is to be with '%s', which does not exist", leader);
+    }
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/group.h"
 
 /* ---- what is known of the source ---- */
 
@@ -32,9 +33,7 @@ static void flag_leaders(struct rewrite *r, const struct node *node)
 {
     const struct attr_value *groups = node_attr(node, "_class");
     for (int i = 0; groups && i < groups->n; i++) {
-        const struct node *leader = str_starts(groups->strings[i], "loc:@")
-                                        ? graph_find(r->from, groups->strings[i] + 5)
-                                        : NULL;
+        const struct node *leader = group_leader(r->from, groups->strings[i]);
         if (leader && leader != node)
             r->flags[leader->id] |= REWRITE_KEPT;
     }

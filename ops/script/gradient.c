@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "graph/group.h"
 #include "ops/script/internal.h"
 #include "pass/gradient/grad.h"
 
@@ -159,10 +160,9 @@ static void adopt_groups(struct script *s, size_t first)
     node_adopt(s);
     for (size_t i = first; i < s->graph->nodes.n; i++) {
         const struct attr_value *group = node_attr(graph_node(s->graph, (int)i), "_class");
-        if (!group || group->kind != ATTR_LIST_STRING || !group->n ||
-            !str_starts(group->strings[0], "loc:@"))
+        if (!group || group->kind != ATTR_LIST_STRING || !group->n)
             continue;
-        const struct node *leader = graph_find(s->graph, group->strings[0] + 5);
+        const struct node *leader = group_leader(s->graph, group->strings[0]);
         if (leader)
             node_note(s, (int)i)->leader = leader->id;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/frames.h"
+#include "graph/group.h"
 #include "pass/dense/dense_private.h"
 #include "pass/part/part_private.h"
 
@@ -190,9 +191,7 @@ static void cut_like(struct dense_cutter *c, const struct node *slot, const stru
 static const struct node *leader_of(const struct dense_cutter *c, const struct node *node)
 {
     const struct attr_value *groups = node_attr(node, "_class");
-    return groups && groups->n && !strncmp(groups->strings[0], "loc:@", 5)
-               ? graph_find(c->from, groups->strings[0] + 5)
-               : NULL;
+    return groups && groups->n ? group_leader(c->from, groups->strings[0]) : NULL;
 }
 
 /* Slots of optimizers, which are updated with the variable, or are in its group. */

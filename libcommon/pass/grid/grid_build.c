@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "graph/group.h"
 #include "pass/grid/grid_private.h"
 
 /* ---- devices, names, groups ---- */
-
-static const struct node *leader_of(const struct grid *g, const char *group)
-{
-    return str_starts(group, "loc:@") ? graph_find(g->from, group + 5) : NULL;
-}
 
 const char *grid_device(const struct grid *g, const struct node *node)
 {
     const struct attr_value *groups = node_attr(node, "_class");
     const struct node *leader = groups && groups->kind == ATTR_LIST_STRING && groups->n
-                                    ? leader_of(g, groups->strings[0])
+                                    ? group_leader(g->from, groups->strings[0])
                                     : NULL;
     if (leader && g->cut[leader->id].is_cut)
         return g->devices[0];
@@ -51,7 +47,7 @@ static struct attr_value map_groups(struct grid *g, const struct attr_value *val
     mapped.strings = kept;
     mapped.n = 0;
     for (int i = 0; i < value->n; i++) {
-        const struct node *leader = leader_of(g, value->strings[i]);
+        const struct node *leader = group_leader(g->from, value->strings[i]);
         const char *group = value->strings[i];
         if (leader && g->names[leader->id])
             group = arena_printf(&g->r.to->arena, "loc:@%s", g->names[leader->id][cell]);

@@ -2,6 +2,7 @@
  *
  * Variables of which each cell has a part of its own.
  */
+#include "graph/group.h"
 #include "graph/slice_attr.h"
 #include "pass/grid/grid_private.h"
 
@@ -27,9 +28,7 @@ static void name_leaders(struct grid *g, const struct node *node)
 {
     const struct attr_value *groups = node_attr(node, "_class");
     for (int i = 0; groups && groups->kind == ATTR_LIST_STRING && i < groups->n; i++) {
-        const struct node *leader = str_starts(groups->strings[i], "loc:@")
-                                        ? graph_find(g->from, groups->strings[i] + 5)
-                                        : NULL;
+        const struct node *leader = group_leader(g->from, groups->strings[i]);
         if (leader && g->role[leader->id] == GRID_VARIABLE)
             name_parts(g, leader);
     }

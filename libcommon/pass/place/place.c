@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/group.h"
 #include "pass/place/place_private.h"
 
 static int find_types(struct placer *p)
@@ -78,9 +79,7 @@ static void join_classes(struct placer *p, const struct node *node)
 {
     const struct attr_value *groups = node_attr(node, "_class");
     for (int i = 0; groups && i < groups->n; i++) {
-        if (!str_starts(groups->strings[i], "loc:@"))
-            continue;
-        const struct node *leader = graph_find(p->graph, groups->strings[i] + 5);
+        const struct node *leader = group_leader(p->graph, groups->strings[i]);
         if (leader && leader != node)
             place_join(p, leader->id, node->id);
     }

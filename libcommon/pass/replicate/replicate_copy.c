@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/device_name.h"
+#include "graph/group.h"
 #include "pass/part/part_private.h"
 #include "pass/replicate/replicate_private.h"
 
@@ -60,8 +61,7 @@ static const struct attr *attrs_of_update(struct replicator *r, const struct nod
         const char **groups =
             arena_copy(&r->to->arena, value->strings, (size_t)value->n * sizeof *value->strings);
         for (int k = 0; k < value->n; k++) {
-            const struct node *leader =
-                str_starts(groups[k], "loc:@") ? graph_find(r->from, groups[k] + 5) : NULL;
+            const struct node *leader = group_leader(r->from, groups[k]);
             if (leader && has(r, leader->id, FACT_UPDATE))
                 groups[k] = arena_printf(&r->to->arena, "loc:@%s", update_name(r, leader));
         }

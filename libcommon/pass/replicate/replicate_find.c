@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/group.h"
 #include "pass/part/part_private.h"
 #include "pass/replicate/replicate_private.h"
 
@@ -279,9 +280,7 @@ static bool is_beside(const struct replicator *r, const struct node *node)
             return true;
     const struct attr_value *groups = node_attr(node, "_class");
     for (int i = 0; groups && i < groups->n; i++) {
-        const struct node *leader = str_starts(groups->strings[i], "loc:@")
-                                        ? graph_find(r->from, groups->strings[i] + 5)
-                                        : NULL;
+        const struct node *leader = group_leader(r->from, groups->strings[i]);
         if (leader && has(r, leader->id, FACT_SHARD))
             return true;
     }

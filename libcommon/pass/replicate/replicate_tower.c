@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/device_name.h"
+#include "graph/group.h"
 #include "pass/replicate/replicate_pipeline.h"
 
 /* ---- devices and names ---- */
@@ -77,8 +78,7 @@ static void set_groups(struct towers *t, struct attr_value *value, int k)
     const char **groups =
         arena_copy(&t->r->to->arena, value->strings, (size_t)value->n * sizeof *value->strings);
     for (int i = 0; i < value->n; i++) {
-        const struct node *leader =
-            str_starts(groups[i], "loc:@") ? graph_find(t->r->from, groups[i] + 5) : NULL;
+        const struct node *leader = group_leader(t->r->from, groups[i]);
         if (leader && t->towered[leader->id])
             groups[i] = arena_printf(&t->r->to->arena, "loc:@%s", in_tower(t, leader->name, k));
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/group.h"
 #include "pass/rewrite.h"
 
 struct marks {
@@ -37,9 +38,7 @@ static void need_leaders(struct marks *m, const struct node *node)
 {
     const struct attr_value *groups = node_attr(node, "_class");
     for (int i = 0; groups && i < groups->n; i++) {
-        const struct node *leader = str_starts(groups->strings[i], "loc:@")
-                                        ? graph_find(m->graph, groups->strings[i] + 5)
-                                        : NULL;
+        const struct node *leader = group_leader(m->graph, groups->strings[i]);
         if (leader)
             need(m, leader->id);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/group.h"
 #include "pass/part/part_private.h"
 #include "pass/slice/slice_private.h"
 
@@ -53,9 +54,9 @@ static const struct node *variable_named(const struct slicer *s, const char *nam
 static const struct node *leader_of(const struct slicer *s, const struct node *node, int i)
 {
     const struct attr_value *groups = node_attr(node, "_class");
-    return groups && i < groups->n && str_starts(groups->strings[i], "loc:@")
-               ? variable_named(s, groups->strings[i] + 5)
-               : NULL;
+    const struct node *leader =
+        groups && i < groups->n ? group_leader(s->from, groups->strings[i]) : NULL;
+    return leader && node_is(leader, "Variable") ? leader : NULL;
 }
 
 static void join_node(struct slicing_finder *f, const struct node *node)

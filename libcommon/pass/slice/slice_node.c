@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/group.h"
 #include "pass/slice/slice_private.h"
 
 /* ---- names, groups, attributes ---- */
@@ -24,7 +25,7 @@ const char *slice_name(struct slicer *s, const char *base, int k)
 
 const char *slice_map_group(struct slicer *s, const char *group, int k)
 {
-    const struct node *leader = str_starts(group, "loc:@") ? graph_find(s->from, group + 5) : NULL;
+    const struct node *leader = group_leader(s->from, group);
     if (!leader || s->role[leader->id] != SLICE_VARIABLE)
         return group;
     int at = k < 0 || k >= slicing_at(s, s->slicing[leader->id]).n ? 0 : k;

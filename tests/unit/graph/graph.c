@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "graph/graph.h"
+#include "graph/group.h"
 #include "graph/infer.h"
 #include "ops/ops.h"
 
@@ -238,6 +238,20 @@ static void attributes_can_be_set_within_their_constraints(void **state)
     assert_non_null(strstr(err.text, "node 'x'"));
 }
 
+static void groups_name_the_node_that_leads_them(void **state)
+{
+    (void)state;
+    const struct node *w = constant("w", FLOAT32);
+    assert_ptr_equal(group_leader(graph, "loc:@w"), w);
+    assert_null(group_leader(graph, "loc:@v"));
+    assert_null(group_leader(graph, "w"));
+    assert_null(group_leader(graph, "Loc:@w"));
+    assert_string_equal(group_leader_name("loc:@a/v"), "a/v");
+    assert_string_equal(group_leader_name("loc:@"), "");
+    assert_null(group_leader_name("loc:"));
+    assert_null(group_leader_name("in loc:@w"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -250,6 +264,7 @@ int main(void)
         TEST(what_does_not_fit_is_refused_by_name),
         TEST(order_puts_inputs_first_and_names_cycles),
         TEST(attributes_can_be_set_within_their_constraints),
+        TEST(groups_name_the_node_that_leads_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

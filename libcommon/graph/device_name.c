@@ -61,9 +61,8 @@ static bool parse_number(const char *text, size_t n, int *number)
 
 /* ---- groups of tasks ---- */
 
-#define GROUP_STRIDE                                                                               \
-    (2 * DEVICE_GROUP_MAX) /* of the tasks of one size; the member `size` is any                   \
-                            */
+/* Of the tasks of one size; the member `size` is any. */
+#define GROUP_STRIDE (2 * DEVICE_GROUP_MAX)
 
 int device_group_task(int size, int member)
 {
@@ -203,6 +202,25 @@ void device_name_print(struct str *out, const struct device_name *name)
         str_printf(out, "/device:%s", name->type);
     if (*name->type && name->index != DEVICE_OPEN)
         str_printf(out, ":%d", name->index);
+}
+
+const char *device_name_text(struct arena *arena, const struct device_name *name)
+{
+    struct str text = STR_INIT;
+    device_name_print(&text, name);
+    const char *kept = arena_strdup(arena, str_text(&text));
+    str_release(&text);
+    return kept;
+}
+
+const char *device_pattern_text(struct arena *arena, const char *pattern, int number)
+{
+    const char *star = strchr(pattern, '*');
+    if (!star)
+        return pattern;
+    return strchr(star + 1, '*')
+               ? NULL
+               : arena_printf(arena, "%.*s%d%s", (int)(star - pattern), pattern, number, star + 1);
 }
 
 bool device_name_equal(const struct device_name *a, const struct device_name *b)

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"
 
@@ -50,6 +51,11 @@ int device_name_parse(struct device_name *name, const char *text, struct error *
 
 /* Canonical; "" when all is open. Parsing it gives the same name. */
 void device_name_print(struct str *out, const struct device_name *name);
+const char *device_name_text(struct arena *arena, const struct device_name *name);
+
+/* A pattern with the number in place of its only '*', in the arena; one without a '*' as it is.
+ * NULL: it has several. */
+const char *device_pattern_text(struct arena *arena, const char *pattern, int number);
 
 bool device_name_equal(const struct device_name *a, const struct device_name *b);
 bool device_name_is_open(const struct device_name *name); /* all of it */

@@ -44,7 +44,6 @@ static const char *instance_of(struct graph *graph, const char *device, const ch
                                struct error *err)
 {
     struct device_name name;
-    struct str text = STR_INIT;
     if (!strstr(device, "task:*") && !strchr(device, '%'))
         return device;
     if (device_name_parse(&name, device, err))
@@ -60,10 +59,7 @@ static const char *instance_of(struct graph *graph, const char *device, const ch
         return NULL;
     }
     name.task = size == 1 ? index : index + device_group_member(name.task);
-    device_name_print(&text, &name);
-    const char *made = arena_strdup(&graph->arena, str_text(&text));
-    str_release(&text);
-    return made;
+    return device_name_text(&graph->arena, &name);
 }
 
 static int instance_attr(struct graph *graph, struct node *node, const char *attr, const char *job,

@@ -166,16 +166,12 @@ static int take_attrs(struct parser *p, struct raw_node *node, const struct op *
 static const char *canonical_device(struct parser *p, const char *text, size_t n)
 {
     struct device_name name;
-    struct str out = STR_INIT;
     if (p->last_device && strlen(p->last_device) == n && !memcmp(p->last_device, text, n))
         return p->last_device;
     char *copy = arena_strndup(&p->raw.arena, text, n);
     if (device_name_parse(&name, copy, p->err))
         return NULL;
-    device_name_print(&out, &name);
-    p->last_device = arena_strdup(&p->raw.arena, str_text(&out));
-    str_release(&out);
-    return p->last_device;
+    return p->last_device = device_name_text(&p->raw.arena, &name);
 }
 
 /* "@?ASKED @ASSIGNED", either of which may be missing. */

@@ -111,11 +111,7 @@ static const char *merge_device(lua_State *L, const char *text)
         strcpy(inner.type, outer.type);
         inner.index = outer.index;
     }
-    struct str out = STR_INIT;
-    device_name_print(&out, &inner);
-    const char *merged = arena_strdup(&s->arena, str_text(&out));
-    str_release(&out);
-    return merged;
+    return device_name_text(&s->arena, &inner);
 }
 
 static int with_device(lua_State *L)

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "graph/device_name.h"
+#include "graph/prefix.h"
 #include "pass/grid/grid_private.h"
 
 /* The pattern with the cell's number for its "*". */
@@ -12,30 +13,14 @@ static int find_device(struct grid *g, const char *pattern, int k)
 {
     struct device_name name;
     struct error why = ERROR_INIT;
-    const char *star = strchr(pattern, '*');
-    if (!star || strchr(star + 1, '*'))
+    const char *text = strchr(pattern, '*') ? device_pattern_text(&g->arena, pattern, k) : NULL;
+    if (!text)
         return error_set(g->err, ERR_USAGE,
                          "--towers '%s' is no device with a '*' for the cell's number", pattern);
-    const char *text =
-        arena_printf(&g->arena, "%.*s%d%s", (int)(star - pattern), pattern, k, star + 1);
     if (device_name_parse(&name, text, &why))
         return error_set(g->err, ERR_USAGE, "--towers '%s': %s", pattern, why.text);
-    struct str canonical = STR_INIT;
-    device_name_print(&canonical, &name);
-    g->devices[k] = arena_strdup(&g->r.to->arena, str_text(&canonical));
-    str_release(&canonical);
+    g->devices[k] = device_name_text(&g->r.to->arena, &name);
     return 0;
-}
-
-static bool is_taken(const struct graph *graph, const char *prefix)
-{
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (str_starts(graph_node(graph, (int)i)->name, prefix))
-            return true;
-    for (size_t i = 0; i < graph->aliases.n; i++)
-        if (str_starts(graph->aliases.items[i].name, prefix))
-            return true;
-    return false;
 }
 
 static int open_grid(struct grid *g)
@@ -48,9 +33,7 @@ static int open_grid(struct grid *g)
     g->cut = arena_array(&g->arena, n, sizeof *g->cut);
     g->parts = arena_array(&g->arena, n, sizeof *g->parts);
     g->names = arena_array(&g->arena, n, sizeof *g->names);
-    g->prefix = "tile";
-    for (int i = 1; is_taken(g->from, g->prefix); i++)
-        g->prefix = arena_printf(&g->r.to->arena, "tile.%d", i);
+    g->prefix = graph_free_prefix(&g->r.to->arena, g->from, "tile");
     for (int k = 0; k < g->n; k++)
         if (find_device(g, pattern, k))
             return g->err->code;

@@ -35,7 +35,6 @@ static const char *update_name(struct replicator *r, const struct node *node)
 const char *replicate_device(struct replicator *r, const struct node *node, const char *job)
 {
     struct device_name asked, wanted;
-    struct str text = STR_INIT;
     struct error ignored = ERROR_INIT;
     bool is_parsed = !device_name_parse(&asked, node->device, &ignored);
     if (is_parsed && r->options->replica_tasks > 1 && *asked.job && !strcmp(job, SHARD_DEVICE))
@@ -43,10 +42,7 @@ const char *replicate_device(struct replicator *r, const struct node *node, cons
     if (!is_parsed || *asked.job || device_name_parse(&wanted, job, &ignored) ||
         device_name_merge(&asked, &wanted, &ignored))
         return node->device;
-    device_name_print(&text, &asked);
-    const char *device = arena_strdup(&r->to->arena, str_text(&text));
-    str_release(&text);
-    return device;
+    return device_name_text(&r->to->arena, &asked);
 }
 
 /* The update's node goes with the update's version of its leader. */

@@ -42,10 +42,7 @@ int replicate_group(struct replicator *r)
             strcmp(name.job, WORKER_JOB) != 0)
             continue;
         name.task = device_group_task(size, member_of(r, node, name.task));
-        struct str text = STR_INIT;
-        device_name_print(&text, &name);
-        node->device = arena_strdup(&r->to->arena, str_text(&text));
-        str_release(&text);
+        node->device = device_name_text(&r->to->arena, &name);
     }
     return r->err->code;
 }

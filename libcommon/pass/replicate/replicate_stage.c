@@ -83,10 +83,7 @@ static int stage_of_device(struct towers *t, const struct node *node, bool is_ne
     struct error ignored = ERROR_INIT;
     if (!*node->device || device_name_parse(&name, node->device, &ignored))
         return -1;
-    struct str text = STR_INIT;
-    device_name_print(&text, &name);
-    const char *device = arena_strdup(&t->r->to->arena, str_text(&text));
-    str_release(&text);
+    const char *device = device_name_text(&t->r->to->arena, &name);
     for (int i = 0; i < p->n_stages; i++)
         if (!strcmp(p->devices[i], device))
             return i;

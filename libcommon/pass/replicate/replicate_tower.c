@@ -8,6 +8,7 @@
 
 #include "graph/device_name.h"
 #include "graph/group.h"
+#include "graph/prefix.h"
 #include "pass/replicate/replicate_pipeline.h"
 
 /* ---- devices and names ---- */
@@ -18,32 +19,14 @@ const char *towers_name_device(struct towers *t, int k)
     const char *pattern = r->options->tower_device ? r->options->tower_device : WORKER_DEVICE;
     struct device_name name;
     struct error why = ERROR_INIT;
-    const char *star = strchr(pattern, '*');
-    const char *text =
-        star ? arena_printf(&r->arena, "%.*s%d%s", (int)(star - pattern), pattern, k, star + 1)
-             : pattern;
-    if ((star && strchr(star + 1, '*')) || device_name_parse(&name, text, &why)) {
+    const char *text = device_pattern_text(&r->arena, pattern, k);
+    if (!text || device_name_parse(&name, text, &why)) {
         error_set(r->err, ERR_USAGE, "--towers '%s' is no device with a '*' for the tower's number",
                   pattern);
         return NULL;
     }
-    struct str canonical = STR_INIT;
-    device_name_print(&canonical, &name);
-    const char *device = arena_strdup(&r->to->arena, str_text(&canonical));
-    str_release(&canonical);
     t->shard = *name.job && !r->options->pipeline ? SHARD_DEVICE : "";
-    return device;
-}
-
-static bool is_taken(const struct graph *graph, const char *prefix)
-{
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (str_starts(graph_node(graph, (int)i)->name, prefix))
-            return true;
-    for (size_t i = 0; i < graph->aliases.n; i++)
-        if (str_starts(graph->aliases.items[i].name, prefix))
-            return true;
-    return false;
+    return device_name_text(&r->to->arena, &name);
 }
 
 const char *towers_device(struct towers *t, const struct node *node)
@@ -240,9 +223,7 @@ static int open_towers(struct towers *t)
     t->whole = arena_array(arena, n_outputs + 1, sizeof *t->whole);
     for (size_t i = 0; i < n_outputs; i++)
         t->whole[i] = EDGE_NONE;
-    t->prefix = "tower";
-    for (int i = 1; is_taken(r->from, t->prefix); i++)
-        t->prefix = arena_printf(&r->to->arena, "tower.%d", i);
+    t->prefix = graph_free_prefix(&r->to->arena, r->from, "tower");
     return frames_new(r->from, &t->frames, r->err);
 }
 

@@ -172,12 +172,26 @@ static void test_full_and_same_task(void **state)
     assert_false(device_name_is_open(&part));
 }
 
+static void test_patterns(void **state)
+{
+    struct arena arena = ARENA_INIT;
+    struct device_name name = parsed("/device:gpu:1/task:2/job:ps");
+    (void)state;
+    assert_string_equal(device_name_text(&arena, &name), "/job:ps/task:2/device:CUDA:1");
+    assert_string_equal(device_pattern_text(&arena, "/task:*/cpu:0", 12), "/task:12/cpu:0");
+    assert_string_equal(device_pattern_text(&arena, "*", 0), "0");
+    assert_string_equal(device_pattern_text(&arena, "/cpu:0", 3), "/cpu:0");
+    assert_null(device_pattern_text(&arena, "/task:*/cpu:*", 1));
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_canonical_form), cmocka_unit_test(test_malformed_names_are_refused),
         cmocka_unit_test(test_specialises),    cmocka_unit_test(test_merge),
         cmocka_unit_test(test_groups),         cmocka_unit_test(test_full_and_same_task),
+        cmocka_unit_test(test_patterns),
     };
     return cmocka_run_group_tests_name("device_name", tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "graph/group.h"
 #include "graph/infer.h"
+#include "graph/prefix.h"
 #include "ops/ops.h"
 
 /* A table of one's own, as a user's shared object would bring it. */
@@ -252,6 +253,19 @@ static void groups_name_the_node_that_leads_them(void **state)
     assert_null(group_leader_name("in loc:@w"));
 }
 
+static void prefixes_are_free_of_nodes_and_aliases(void **state)
+{
+    struct arena arena = ARENA_INIT;
+    (void)state;
+    struct edge edge = {constant("my_tower", FLOAT32)->id, 0};
+    assert_string_equal(graph_free_prefix(&arena, graph, "tower"), "tower");
+    constant("towers/x", FLOAT32);
+    assert_string_equal(graph_free_prefix(&arena, graph, "tower"), "tower.1");
+    assert_int_equal(graph_add_alias(graph, "tower.1_0", edge, &err), 0);
+    assert_string_equal(graph_free_prefix(&arena, graph, "tower"), "tower.2");
+    arena_release(&arena);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -265,6 +279,7 @@ int main(void)
         TEST(order_puts_inputs_first_and_names_cycles),
         TEST(attributes_can_be_set_within_their_constraints),
         TEST(groups_name_the_node_that_leads_them),
+        TEST(prefixes_are_free_of_nodes_and_aliases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

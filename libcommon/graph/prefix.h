@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How names that a pass makes may begin, to be told from all that are there.
+ */
+#ifndef TF_GRAPH_PREFIX_H
+#define TF_GRAPH_PREFIX_H
+
+#include "graph/graph.h"
+
+/* Of BASE, BASE.1, BASE.2, ... the first with which the name of no node or alias begins: `base`
+ * itself, or in the arena. */
+const char *graph_free_prefix(struct arena *arena, const struct graph *graph, const char *base);
+
+#endif

@@ -7,7 +7,7 @@
 #include "graph/frames.h"
 #include "graph/group.h"
 #include "pass/dense/dense_private.h"
-#include "pass/part/part_private.h"
+#include "pass/part/part.h"
 
 const struct node *dense_variable(const struct dense_cutter *c, struct edge edge)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "pass/dense/dense_private.h"
-#include "pass/part/part_private.h"
+#include "pass/part/part.h"
 
 struct dense_layout dense_whole(const struct dense_cutter *c, struct edge edge)
 {

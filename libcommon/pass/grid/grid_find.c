@@ -7,7 +7,7 @@
 
 #include "graph/infer.h"
 #include "pass/grid/grid_private.h"
-#include "pass/part/part_private.h"
+#include "pass/part/part.h"
 
 struct grid_cut grid_cut_of(const struct grid *g, struct edge edge)
 {

@@ -56,6 +56,12 @@ struct parts {
 #define PART_CONSTANT_BYTES_MAX ((int64_t)1 << 20)
 bool part_is_copied(const struct node *node);
 
+/* Whether the edge is a variable itself, which is there in every loop. */
+bool part_is_variable(const struct graph *graph, struct edge edge);
+
+/* Whether the node has the variable itself as that input, not its value. */
+bool part_takes_ref(const struct node *node, int input);
+
 /* What the time of a step is estimated from besides ops and shapes: how fast devices and links are,
  * and what was measured; each may be NULL. */
 struct part_estimates {

@@ -97,10 +97,4 @@ int part_order_writes(struct cutter *c);
 /* part_names.c: entries and aliases. */
 int part_copy_names(struct cutter *c);
 
-/* part_ref.c. Whether the edge is a variable itself, which is there in every loop. */
-bool part_is_variable(const struct graph *graph, struct edge edge);
-
-/* Whether the node has the variable itself as that input, not its value. */
-bool part_takes_ref(const struct node *node, int input);
-
 #endif

@@ -2,7 +2,7 @@
  *
  * Who has a variable itself, rather than its value.
  */
-#include "pass/part/part_private.h"
+#include "pass/part/part.h"
 
 bool part_is_variable(const struct graph *graph, struct edge edge)
 {

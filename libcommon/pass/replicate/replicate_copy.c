@@ -6,7 +6,7 @@
 
 #include "graph/device_name.h"
 #include "graph/group.h"
-#include "pass/part/part_private.h"
+#include "pass/part/part.h"
 #include "pass/replicate/replicate_private.h"
 
 /* ---- names, devices, groups ---- */

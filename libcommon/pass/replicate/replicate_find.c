@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "graph/group.h"
-#include "pass/part/part_private.h"
+#include "pass/part/part.h"
 #include "pass/replicate/replicate_private.h"
 
 const struct node *replicate_written(const struct graph *graph, const struct node *node)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "graph/infer.h"
-#include "pass/part/part_private.h"
+#include "pass/part/part.h"
 #include "pass/replicate/replicate_private.h"
 
 static bool counts(const struct replicator *r)

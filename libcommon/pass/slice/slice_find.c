@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "graph/group.h"
-#include "pass/part/part_private.h"
+#include "pass/part/part.h"
 #include "pass/slice/slice_private.h"
 
 #define SLICES_MAX 1024

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "pass/part/part_private.h"
+#include "pass/part/part.h"
 #include "pass/place/place_model.h"
 #include "pass/slice/slice_private.h"
 

@@ -123,3 +123,16 @@ bool graph_constant_shape(const struct graph *graph, struct edge edge, struct sh
     const struct constant_search search = {.graph = graph, .visits = &visits};
     return known_vector(&search, edge, shape);
 }
+
+bool graph_constant_axes(const struct graph *graph, struct edge edge, int rank, unsigned *axes)
+{
+    const struct tensor *list = graph_constant(graph, edge);
+    *axes = 0;
+    for (int64_t i = 0; list && i < tensor_count(list); i++) {
+        int axis;
+        if (!shape_axis(tensor_get_int64(list, i), rank, &axis))
+            return false;
+        *axes |= 1U << axis;
+    }
+    return list;
+}

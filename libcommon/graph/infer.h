@@ -75,4 +75,14 @@ int infer_node(const struct graph *graph, const struct node *node, struct shape 
 const struct tensor *graph_constant(const struct graph *graph, struct edge edge);
 bool graph_constant_shape(const struct graph *graph, struct edge edge, struct shape *shape);
 
+/* The axes, of a value of that rank, that a constant scalar or vector of integers names, a bit for
+ * each. False: it is not constant, or names one that there is not. */
+bool graph_constant_axes(const struct graph *graph, struct edge edge, int rank, unsigned *axes);
+
+/* Which axis one that stays becomes when these are gone. */
+static inline int axis_without(unsigned axes, int axis)
+{
+    return axis - __builtin_popcount(axes & ((1U << axis) - 1));
+}
+
 #endif

@@ -140,15 +140,7 @@ static bool summed_axes(const struct dense_cutter *c, const struct node *node, u
     }
     if (node->op->def->reduction != REDUCTION_SUM || node->n_inputs < 2)
         return node->op->def->reduction == REDUCTION_SUM;
-    const struct tensor *list = graph_constant(c->from, node->inputs[1]);
-    *axes = 0;
-    for (int64_t i = 0; list && i < tensor_count(list); i++) {
-        int axis;
-        if (!shape_axis(tensor_get_int64(list, i), shape->rank, &axis))
-            return false;
-        *axes |= 1U << axis;
-    }
-    return list;
+    return graph_constant_axes(c->from, node->inputs[1], shape->rank, axes);
 }
 
 bool dense_rule_sums(const struct dense_cutter *c, const struct node *node, struct dense_rule *rule)
@@ -159,9 +151,7 @@ bool dense_rule_sums(const struct dense_cutter *c, const struct node *node, stru
         (dense_is_rows(c, node->inputs[0]) && !dense_is_inner(c, node)))
         return false;
     bool keeps = node_attr(node, "keep_dims") && node_bool(node, "keep_dims");
-    int axis = in.axis;
-    for (int i = 0; i < in.axis && !keeps; i++)
-        axis -= (axes & 1U << i) != 0;
+    int axis = keeps ? in.axis : axis_without(axes, in.axis);
     for (int i = 1; i < node->n_inputs; i++)
         rule->inputs[i] = dense_layout_of(c, node->inputs[i]);
     rule->inputs[0] = in;

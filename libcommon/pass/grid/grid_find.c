@@ -94,35 +94,18 @@ struct edge grid_operand(struct grid *g, const struct node *node, int i, int cel
 
 /* ---- the other roles ---- */
 
-static bool reduces(const struct tensor *axes, int axis, int rank)
-{
-    for (int64_t i = 0; i < tensor_count(axes); i++) {
-        int64_t a = tensor_get_int64(axes, i);
-        if ((a < 0 ? a + rank : a) == axis)
-            return true;
-    }
-    return false;
-}
-
-static int axis_after(const struct tensor *axes, int axis, int rank)
-{
-    int after = axis;
-    for (int a = 0; a < axis; a++)
-        after -= reduces(axes, a, rank);
-    return after;
-}
-
 /* Both axes or none: of one, what is left would be in stripes. */
 static bool find_reduction(struct grid *g, const struct node *node, struct grid_cut *cut)
 {
     enum op_reduction kind = node->op->def->reduction;
     struct grid_cut in =
         node->n_inputs == 2 ? grid_cut_of(g, node->inputs[0]) : (struct grid_cut){0};
-    const struct tensor *axes = kind && in.is_cut ? graph_constant(g->from, node->inputs[1]) : NULL;
-    if (!axes)
+    unsigned axes;
+    if (!kind || !in.is_cut ||
+        !graph_constant_axes(g->from, node->inputs[1], grid_output(g, node->inputs[0])->shape.rank,
+                             &axes))
         return false;
-    int rank = grid_output(g, node->inputs[0])->shape.rank;
-    bool y = reduces(axes, in.y, rank), x = reduces(axes, in.x, rank);
+    bool y = axes & 1U << in.y, x = axes & 1U << in.x;
     *cut = (struct grid_cut){0};
     if (y || x)
         return y && x &&
@@ -130,8 +113,8 @@ static bool find_reduction(struct grid *g, const struct node *node, struct grid_
                 (kind == REDUCTION_MEAN && dtype_is_floating(node->outputs[0].type)));
     *cut = in;
     if (!node_bool(node, "keep_dims")) {
-        cut->y = axis_after(axes, in.y, rank);
-        cut->x = axis_after(axes, in.x, rank);
+        cut->y = axis_without(axes, in.y);
+        cut->x = axis_without(axes, in.x);
     }
     return true;
 }

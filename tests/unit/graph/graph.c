@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "graph/build.h"
 #include "graph/group.h"
 #include "graph/infer.h"
 #include "graph/prefix.h"
@@ -266,6 +267,22 @@ static void prefixes_are_free_of_nodes_and_aliases(void **state)
     arena_release(&arena);
 }
 
+static void constants_name_axes(void **state)
+{
+    struct build b = {.graph = graph, .scope = "", .device = "", .err = &err};
+    unsigned axes;
+    (void)state;
+    struct edge list = build_ints(&b, (int64_t[]){-1, 0}, 2);
+    assert_true(graph_constant_axes(graph, list, 4, &axes));
+    assert_int_equal(axes, 0x9);
+    assert_int_equal(axis_without(axes, 1), 0);
+    assert_int_equal(axis_without(axes, 2), 1);
+    assert_true(graph_constant_axes(graph, build_ints(&b, NULL, 0), 4, &axes));
+    assert_int_equal(axes, 0);
+    assert_false(graph_constant_axes(graph, build_ints(&b, (int64_t[]){4}, 1), 4, &axes));
+    assert_false(graph_constant_axes(graph, build_unary(&b, "Shape", list), 4, &axes));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -280,6 +297,7 @@ int main(void)
         TEST(attributes_can_be_set_within_their_constraints),
         TEST(groups_name_the_node_that_leads_them),
         TEST(prefixes_are_free_of_nodes_and_aliases),
+        TEST(constants_name_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

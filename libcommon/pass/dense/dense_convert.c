@@ -79,6 +79,11 @@ static struct edge put_part(struct dense_cutter *c, struct edge x, const struct 
 
 /* ---- this worker's rows ---- */
 
+struct edge dense_row_count(struct build *b, struct edge x)
+{
+    return build_binary(b, "Gather", build_unary(b, "Shape", x), build_ints(b, (int64_t[]){0}, 1));
+}
+
 /* The shape that the worker's own rows of a value have. */
 static struct edge own_shape(struct dense_cutter *c, struct edge edge)
 {
@@ -88,8 +93,7 @@ static struct edge own_shape(struct dense_cutter *c, struct edge edge)
     struct edge own = c->rows[dense_pass(graph_node(c->from, edge.node))];
     struct edge rows = {c->copy[own.node], own.slot};
     struct edge parts[3] = {build_scalar(b, INT32, 0)};
-    parts[1] =
-        build_binary(b, "Gather", build_unary(b, "Shape", rows), build_ints(b, (int64_t[]){0}, 1));
+    parts[1] = dense_row_count(b, rows);
     parts[2] = build_ints(b, shape->dims + 1, shape->rank - 1);
     struct edge all = shape->rank > 1 ? build_op(b, "Concat", parts, 3, NULL, 0) : parts[1];
     return build_op(b, "Cast", &all, 1, &type, 1);

@@ -39,12 +39,6 @@ static void begin(struct passes *p, struct edge edge, const char *what, int pass
     p->b->line = node->line;
 }
 
-static struct edge rows_of(struct passes *p, struct edge x)
-{
-    return build_binary(p->b, "Gather", build_unary(p->b, "Shape", x),
-                        build_ints(p->b, (int64_t[]){0}, 1));
-}
-
 /* Row k of n of so many parts. */
 static struct edge bound(struct passes *p, struct edge rows, int k)
 {
@@ -98,7 +92,7 @@ static struct edge part_of(struct passes *p, struct edge edge, int pass)
     if (edge_exists(part) || !dense_is_rows(p->c, edge))
         return edge_exists(part) ? part : whole;
     begin(p, edge, "rows", pass);
-    find_range(p, rows_of(p, whole), pass, range);
+    find_range(p, dense_row_count(p->b, whole), pass, range);
     const struct edge inputs[] = {whole, with_rest(p, range[0], shape->rank, 0),
                                   with_rest(p, range[1], shape->rank, -1)};
     part = build_op(p->b, "Slice", inputs, 3, NULL, 0);
@@ -115,7 +109,7 @@ static struct edge share_of(struct passes *p, enum dtype type, int pass)
     struct edge range[2], whole = {p->c->copy[p->reference.node], p->reference.slot};
     const struct attr to = {"DstT", attr_type(type)};
     begin(p, p->reference, "share", pass);
-    struct edge rows = rows_of(p, whole);
+    struct edge rows = dense_row_count(p->b, whole);
     find_range(p, rows, pass, range);
     struct edge share = build_binary(p->b, "Div", build_op(p->b, "Cast", &range[1], 1, &to, 1),
                                      build_op(p->b, "Cast", &rows, 1, &to, 1));

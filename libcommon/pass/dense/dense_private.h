@@ -105,6 +105,8 @@ struct edge dense_convert(struct dense_cutter *c, const struct node *reader, str
 /* A part of a value, which is not the same in all workers, for the variable's initial value. */
 struct edge dense_initial(struct dense_cutter *c, const struct node *variable, struct edge edge);
 int dense_refuse(struct dense_cutter *c, const struct node *node, const char *why);
+/* How many rows a value has: a vector of one number, built where `b` builds. */
+struct edge dense_row_count(struct build *b, struct edge x);
 
 /* The forms in which a node gets its inputs, and that of its outputs. */
 struct dense_rule {

@@ -15,7 +15,7 @@ static double scheduled_bytes(const struct replicator *r)
         struct edge edge = {node->id, 0};
         if (!node_attr(node, "_gradient") || *replicate_role(node))
             continue;
-        double own = replicate_elements(r, edge) * (double)dtype_bytes(node->outputs[0].type);
+        double own = replicate_bytes(r, edge);
         if (own > (double)COLLECTIVE_SMALL_BYTES)
             bytes += own;
     }
@@ -94,7 +94,7 @@ int replicate_choose_schedule(struct replicator *r)
     if (options->schedules && n < 1)
         return error_set(r->err, ERR_USAGE,
                          "schedule=auto depends on the number of workers: give -c or --workers");
-    if (n < 1)
+    if (n < 1 || (!options->schedules && !options->explain_schedule))
         return 0;
     estimate(r, n, &costs);
     if (options->schedules)

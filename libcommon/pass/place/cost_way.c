@@ -36,17 +36,24 @@ struct cost_way cost_way(const struct device_name *from, const struct device_nam
 
 /* ---- exchanges ---- */
 
+/* Of the tasks 0 to n - 1 of a job those that the cluster has: on a host, or (-1) in all. */
+static int count_tasks(const char *job, int n, const struct cluster *cluster, int host)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        const struct cluster_task *task = cluster_find(cluster, job, i);
+        count += task && (host < 0 || task->host == host);
+    }
+    return count;
+}
+
 /* By how much the adapter of the task's host makes a byte to each other one last: those of all the
  * host's tasks go by it. */
 static double adapter_ns(const char *job, int n, const struct cluster *cluster, int task)
 {
     const struct cluster_task *own = cluster_find(cluster, job, task);
     double bandwidth = own ? cluster->hosts.items[own->host].bandwidth : 0;
-    int here = 0;
-    for (int i = 0; i < n; i++) {
-        const struct cluster_task *other = cluster_find(cluster, job, i);
-        here += own && other && other->host == own->host;
-    }
+    int here = own ? count_tasks(job, n, cluster, own->host) : 0;
     return bandwidth > 0 ? NS * here * (n - here) / bandwidth : 0;
 }
 
@@ -75,16 +82,10 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
  * the host: the larger number, as an adapter sends and gets at the same time. */
 static double crossing_pairs(int n, int shards, const struct cluster *cluster, int host)
 {
-    double out = 0, in = 0;
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < shards; k++) {
-            const struct cluster_task *worker = cluster_find(cluster, "worker", i);
-            const struct cluster_task *shard = cluster_find(cluster, SHARD_JOB, k);
-            if (!worker || !shard || worker->host == shard->host)
-                continue;
-            out += worker->host == host;
-            in += shard->host == host;
-        }
+    double workers_here = count_tasks("worker", n, cluster, host);
+    double shards_here = count_tasks(SHARD_JOB, shards, cluster, host);
+    double out = workers_here * (count_tasks(SHARD_JOB, shards, cluster, -1) - shards_here);
+    double in = shards_here * (count_tasks("worker", n, cluster, -1) - workers_here);
     return fmax(out, in);
 }
 

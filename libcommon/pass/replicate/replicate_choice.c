@@ -89,12 +89,23 @@ static struct replicate_way read_of(const struct replicator *r, struct cost_way 
     return (struct replicate_way){bytes, way.per_byte * bytes};
 }
 
-static void estimate(const struct replicator *r, struct replicate_choice *choice, struct edge edge,
+/* By which all gradients cross, of n workers: found when the first does. */
+static struct cost_way way_of(struct replicator *r, int n)
+{
+    const struct cluster *cluster = r->options->cluster;
+    if (!r->way) {
+        r->way = arena_alloc(&r->arena, sizeof *r->way);
+        *r->way = pushes(r) ? cost_pushes(n, replicate_shards(r), cluster)
+                            : cost_exchange("worker", n, cluster);
+    }
+    return *r->way;
+}
+
+static void estimate(struct replicator *r, struct replicate_choice *choice, struct edge edge,
                      const struct gradient_product *product)
 {
     int n = replicate_workers(r) > 0 ? replicate_workers(r) : 1;
-    struct cost_way way = pushes(r) ? cost_pushes(n, replicate_shards(r), r->options->cluster)
-                                    : cost_exchange("worker", n, r->options->cluster);
+    struct cost_way way = way_of(r, n);
     choice->latency = way.latency;
     choice->read = read_of(r, way, edge);
     choice->dense = whole(r, n, way, edge);

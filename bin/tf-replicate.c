@@ -281,9 +281,7 @@ struct graphs {
 static int cut_dense(struct graphs *graphs, const struct replicate_options *options,
                      struct error *err)
 {
-    int n = options->workers   ? options->workers
-            : options->cluster ? cluster_count(options->cluster, "worker")
-                               : 0;
+    int n = replicate_workers(options);
     const struct dense_options dense = {options->note, NULL, n, options->dense == 'b'};
     if (options->dense != 'a' && (n < 1 || n > DENSE_PASSES_MAX))
         return error_set(err, ERR_USAGE,

@@ -151,6 +151,9 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
 int replicate_parse_pipeline(struct replicate_options *options, const char *text,
                              struct error *err);
 
+/* How many workers there will be; 0: nobody knows. */
+int replicate_workers(const struct replicate_options *options);
+
 /* The new graph, which borrows from `from`. ERR_USAGE: all-reduce with what is only for pushes, or
  * a choice without a number of workers; ERR_DATA when there is nothing that trains, or naming what
  * cannot be replicated. */

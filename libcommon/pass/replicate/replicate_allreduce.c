@@ -303,7 +303,7 @@ static void find_late(struct replicator *r)
 
 int replicate_allreduce(struct replicator *r)
 {
-    if (r->options->factors == FACTORS_AUTO && replicate_workers(r) < 1)
+    if (r->options->factors == FACTORS_AUTO && replicate_workers(r->options) < 1)
         return error_set(r->err, ERR_USAGE,
                          "factors=auto depends on the number of workers: give -c or --workers");
     if (replicate_find(r) || replicate_choose_schedule(r))

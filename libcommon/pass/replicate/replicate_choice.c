@@ -8,12 +8,11 @@
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_private.h"
 
-int replicate_workers(const struct replicator *r)
+int replicate_workers(const struct replicate_options *options)
 {
-    const struct cluster *cluster = r->options->cluster;
-    return r->options->workers ? r->options->workers
-           : cluster           ? cluster_count(cluster, "worker")
-                               : 0;
+    return options->workers   ? options->workers
+           : options->cluster ? cluster_count(options->cluster, "worker")
+                              : 0;
 }
 
 double replicate_elements(const struct replicator *r, struct edge edge)
@@ -49,18 +48,13 @@ double replicate_bytes(const struct replicator *r, struct edge edge)
     return replicate_elements(r, edge) * (double)dtype_bytes(type);
 }
 
-static bool pushes(const struct replicator *r)
-{
-    return r->options->mode != REPLICATE_ALLREDUCE;
-}
-
 /* Whole, without what makes it. */
 static struct replicate_way whole(const struct replicator *r, int n, struct cost_way way,
                                   struct edge edge)
 {
     const struct node *node = graph_node(r->from, edge.node);
     double bytes = replicate_bytes(r, edge);
-    if (pushes(r)) {
+    if (replicate_pushes(r)) {
         bytes /= *replicate_role(node) ? 1 : replicate_pushes_every(r);
         return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
     }
@@ -82,7 +76,7 @@ static struct replicate_way read_of(const struct replicator *r, struct cost_way 
     const struct node *node = graph_node(r->from, edge.node);
     const struct attr_value *mark = node_attr(node, "_gradient");
     const struct node *variable = mark ? graph_find(r->from, mark->s) : NULL;
-    if (!pushes(r) || !variable)
+    if (!replicate_pushes(r) || !variable)
         return (struct replicate_way){0};
     struct edge value = *replicate_role(node) ? edge : (struct edge){variable->id, 0};
     double bytes = replicate_bytes(r, value) / (r->options->fetch > 1 ? r->options->fetch : 1);
@@ -95,8 +89,8 @@ static struct cost_way way_of(struct replicator *r, int n)
     const struct cluster *cluster = r->options->cluster;
     if (!r->way) {
         r->way = arena_alloc(&r->arena, sizeof *r->way);
-        *r->way = pushes(r) ? cost_pushes(n, replicate_shards(r), cluster)
-                            : cost_exchange("worker", n, cluster);
+        *r->way = replicate_pushes(r) ? cost_pushes(n, replicate_shards(r), cluster)
+                                      : cost_exchange("worker", n, cluster);
     }
     return *r->way;
 }
@@ -104,7 +98,7 @@ static struct cost_way way_of(struct replicator *r, int n)
 static void estimate(struct replicator *r, struct replicate_choice *choice, struct edge edge,
                      const struct gradient_product *product)
 {
-    int n = replicate_workers(r) > 0 ? replicate_workers(r) : 1;
+    int n = replicate_workers(r->options) > 0 ? replicate_workers(r->options) : 1;
     struct cost_way way = way_of(r, n);
     choice->latency = way.latency;
     choice->read = read_of(r, way, edge);

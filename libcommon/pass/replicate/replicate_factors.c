@@ -44,7 +44,7 @@ static double factor_bytes(const struct replicator *r, const struct gradient_pro
 struct replicate_way replicate_factors_way(const struct replicator *r, int n, struct cost_way way,
                                            const struct gradient_product *product)
 {
-    bool pushes = r->options->mode != REPLICATE_ALLREDUCE;
+    bool pushes = replicate_pushes(r);
     double bytes = factor_bytes(r, product) * (pushes ? 1 : n - 1);
     double products = n * replicate_product_ns(r, product->node);
     return (struct replicate_way){bytes, way.latency + way.per_byte * bytes +

@@ -170,6 +170,12 @@ static inline bool has(const struct replicator *r, int node, unsigned facts)
     return (r->facts[node] & facts) != 0;
 }
 
+/* Whether workers push gradients to shards; else they exchange them. */
+static inline bool replicate_pushes(const struct replicator *r)
+{
+    return r->options->mode != REPLICATE_ALLREDUCE;
+}
+
 /* The variable that a node changes, or NULL. */
 const struct node *replicate_written(const struct graph *graph, const struct node *node);
 
@@ -269,9 +275,6 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
 void replicate_take_codes(struct replicator *r, struct edge members);
 /* When all reductions are there: what was lost is kept. */
 void replicate_keep_lost(struct replicator *r);
-
-/* How many workers there will be; 0: nobody knows. */
-int replicate_workers(const struct replicator *r);
 
 /* replicate_schedule.c: sets r->schedule; and the attributes of what goes by it, up to two: how
  * many these are. */

@@ -17,7 +17,7 @@ static void list_factors(struct replicator *r, struct push *push, struct gradien
 
 int replicate_list_pushed(struct replicator *r)
 {
-    if (r->options->factors == FACTORS_AUTO && replicate_workers(r) < 1)
+    if (r->options->factors == FACTORS_AUTO && replicate_workers(r->options) < 1)
         return error_set(r->err, ERR_USAGE,
                          "factors=auto depends on the number of workers: give -c or --workers");
     for (size_t i = 0; i < r->pushes.n; i++) {

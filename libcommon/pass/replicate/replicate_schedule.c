@@ -85,7 +85,7 @@ static void explain(const struct replicator *r, const struct schedule_costs *cos
 int replicate_choose_schedule(struct replicator *r)
 {
     const struct replicate_options *options = r->options;
-    int n = replicate_workers(r);
+    int n = replicate_workers(r->options);
     struct schedule_costs costs = {.bytes = 0};
     r->schedule = options->schedule;
     if (options->schedule == SCHEDULE_TWO_LEVEL && (n < 1 || !options->cluster))
@@ -107,7 +107,7 @@ int replicate_choose_schedule(struct replicator *r)
 int replicate_schedule_attrs(struct replicator *r, struct attr *attrs)
 {
     const struct cluster *cluster = r->options->cluster;
-    int n = replicate_workers(r);
+    int n = replicate_workers(r->options);
     if (r->schedule == SCHEDULE_DIRECT)
         return 0;
     attrs[0] = (struct attr){"schedule", attr_string(schedule_name(r->schedule))};

@@ -269,32 +269,41 @@ static int visit_once(struct passes *p, const struct node *node)
 
 /* ---- one pass after the other ---- */
 
-/* Whether a value of a pass goes to who is in none: with these it ends. */
-static bool ends_pass(const struct passes *p, const struct node *node)
+/* Nodes of the source with whose gradients a pass ends: these go to who is in no pass. */
+struct pass_ends {
+    int *nodes;
+    int n;
+};
+
+static struct pass_ends find_ends(struct passes *p)
 {
-    bool gradient = dense_has(p->c, node->id, DENSE_GRADIENT);
-    for (size_t i = 0; gradient && i < p->known.n; i++)
-        if (p->known.items[i].pass < 0 && p->known.items[i].edge.node == node->id)
-            return true;
-    return false;
+    size_t n = p->c->from->nodes.n;
+    struct pass_ends ends = {arena_array(&p->c->arena, n + 1, sizeof(int)), 0};
+    bool *goes_out = arena_array(&p->c->arena, n + 1, sizeof *goes_out);
+    for (size_t i = 0; i < p->known.n; i++)
+        goes_out[p->known.items[i].edge.node] |= p->known.items[i].pass < 0;
+    for (size_t i = 0; i < n; i++)
+        if (p->is_in[i] && goes_out[i] && dense_has(p->c, (int)i, DENSE_GRADIENT))
+            ends.nodes[ends.n++] = (int)i;
+    return ends;
 }
 
-static void wait_for(struct passes *p, int id, int pass)
+static void wait_for(struct passes *p, const struct pass_ends *ends, int id, int pass)
 {
-    for (size_t i = 0; i < p->c->from->nodes.n; i++)
-        if (p->is_in[i] && ends_pass(p, graph_node(p->c->from, (int)i)))
-            graph_add_control(p->c->to, graph_node(p->c->to, id), p->first[i] + pass);
+    for (int i = 0; i < ends->n; i++)
+        graph_add_control(p->c->to, graph_node(p->c->to, id), p->first[ends->nodes[i]] + pass);
 }
 
 static void order_passes(struct passes *p)
 {
+    const struct pass_ends ends = find_ends(p);
     for (size_t i = 0; i < p->c->from->nodes.n; i++)
         for (int k = 1; dense_has(p->c, (int)i, DENSE_LAYER) && k < p->n; k++)
-            wait_for(p, p->first[i] + k, k - 1);
+            wait_for(p, &ends, p->first[i] + k, k - 1);
     for (size_t i = 0; i < p->known.n; i++) {
         const struct stands_for *part = &p->known.items[i];
         if (part->pass > 1 && !p->is_in[part->edge.node])
-            wait_for(p, part->result.node, part->pass - 2);
+            wait_for(p, &ends, part->result.node, part->pass - 2);
     }
 }
 

@@ -26,17 +26,17 @@ static void find_loops(const struct towers *t, struct pipeline *p)
     }
 }
 
-/* What is needed for the node gets the phase, but for what has one. */
-static void mark_phase(struct towers *t, int node, enum item_phase phase)
+/* What is needed for the node gets the phase, but for what has one. `seen`: by node, whether this
+ * phase has come to it. */
+static void mark_phase(struct towers *t, int node, enum item_phase phase, bool *seen)
 {
     struct replicator *r = t->r;
-    char *seen = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *seen);
     vec_push(&r->todo, node);
     while (r->todo.n) {
         const struct node *next = graph_node(r->from, vec_pop(&r->todo));
         if (seen[next->id])
             continue;
-        seen[next->id] = 1;
+        seen[next->id] = true;
         char *mark = &t->pipeline->phase[t->pipeline->first[next->id]];
         if (t->towered[next->id] && !node_makes_resource(next) && *mark == PHASE_NONE)
             *mark = (char)phase;
@@ -48,18 +48,20 @@ static void mark_phase(struct towers *t, int node, enum item_phase phase)
 static int find_phases(struct towers *t)
 {
     struct replicator *r = t->r;
-    bool found = false;
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
+    size_t n = r->from->nodes.n;
+    bool *forward = arena_array(&r->arena, n + 1, sizeof *forward), found = false;
+    bool *backward = arena_array(&r->arena, n + 1, sizeof *backward);
+    for (size_t i = 0; i < n; i++) {
         const struct attr_value *name = node_attr(graph_node(r->from, (int)i), "_loss");
         const struct node *loss = name ? graph_find(r->from, name->s) : NULL;
         if (!loss || !has(r, (int)i, FACT_NEEDED))
             continue;
         found = true;
-        mark_phase(t, loss->id, PHASE_FORWARD);
+        mark_phase(t, loss->id, PHASE_FORWARD, forward);
     }
-    for (size_t i = 0; i < r->from->nodes.n; i++)
+    for (size_t i = 0; i < n; i++)
         if (has(r, (int)i, FACT_MARKED) && has(r, (int)i, FACT_NEEDED) && t->towered[i])
-            mark_phase(t, (int)i, PHASE_BACKWARD);
+            mark_phase(t, (int)i, PHASE_BACKWARD, backward);
     return found ? 0
                  : error_set(r->err, ERR_DATA,
                              "a pipeline goes forward to the loss and back again, but nothing of "

@@ -48,11 +48,12 @@ static int build(struct slicer *s, struct graph **to)
 {
     int n_changes = 0, code = slice_find(s);
     size_t n = s->slicings.n ? s->from->nodes.n : 0;
-    slice_find_updates(s);
-    s->scope = free_scope(s);
-    name_tables(s);
-    if (!code)
+    if (!code) {
+        slice_find_updates(s);
+        s->scope = free_scope(s);
+        name_tables(s);
         code = make_tables(s);
+    }
     for (size_t i = 0; !code && i < n; i++)
         code = slice_visit(s, graph_node(s->from, s->r.order[i]));
     if (!code)

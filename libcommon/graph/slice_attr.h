@@ -7,8 +7,8 @@
 
 #define SLICE_OF "_slice_of"       /* string: the name of the whole */
 #define SLICE_SHAPE "_slice_shape" /* shape of the whole */
-#define SLICE_OFFSET                                                                               \
-    "_slice_offset" /* int: which row of the whole its first one is;                               \
-                     * list(int): of a box, its first place along each axis */
+/* int: which row of the whole its first one is; list(int): of a box, its first place along each
+ * axis. */
+#define SLICE_OFFSET "_slice_offset"
 
 #endif

@@ -60,17 +60,16 @@ struct schedule_flow {
 
 struct sum_schedule {
     int n_members, n_pieces, n_rounds;
-    VEC(struct schedule_flow)
-    flows; /* by round; adds to one piece in the order in which they are */
+    /* By round; adds to one piece in the order in which they are done. */
+    VEC(struct schedule_flow) flows;
 };
 
 struct schedule_request {
     enum schedule_kind kind;
-    int n_members;    /* 1 to SCHEDULE_MEMBERS_MAX */
-    int n_pieces;     /* 0: as few as the kind has; more of them overlap */
-    const int *hosts; /* of two-level: by member */
-    const int
-        *parents; /* of tree: by member, of smaller rank, and -1 of member 0; NULL: binomial */
+    int n_members;      /* 1 to SCHEDULE_MEMBERS_MAX */
+    int n_pieces;       /* 0: as few as the kind has; more of them overlap */
+    const int *hosts;   /* of two-level: by member */
+    const int *parents; /* of tree: by member, a smaller rank; -1 of member 0; NULL: binomial */
     const struct topology *topology; /* NULL: each member has a link to each */
 };
 

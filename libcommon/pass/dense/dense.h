@@ -48,7 +48,6 @@ int dense_passes(const struct graph *from, const struct dense_options *options, 
 
 /* *to borrows from `from`. ERR_DATA: there is no dense layer; or naming a node that needs a value
  * whole, or of its own rows, that cannot be so. */
-
 int dense_graph(const struct graph *from, const struct dense_options *options, struct graph **to,
                 struct error *err);
 

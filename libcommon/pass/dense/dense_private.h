@@ -42,9 +42,8 @@ struct dense_cutter {
     struct dense_layout *layouts; /* by node, of all outputs */
     int *copy;                    /* by node: that of `to` */
     VEC(struct converted) converted;
-    VEC(int) open; /* nodes whose copies have inputs to be closed */
-    struct edge
-        *rows; /* by pass, of the source: the first value whose rows were brought together */
+    VEC(int) open;     /* nodes whose copies have inputs to be closed */
+    struct edge *rows; /* by pass, of the source: the first value whose rows came together */
     struct build b;
     struct arena arena;
     struct error *err;

@@ -5,8 +5,8 @@
  * systems, ICML 2013). One driver runs all of it.
  *
  *   - A tensor of images, or one that ops with windows make of images, is there once for each cell
- *     of the grid: of `size` rows (columns) in n parts, part i has [i * size / n, (i+1) * size /
- * n).
+ *     of the grid: of `size` rows (columns) in n parts, part i begins with number i * size / n and
+ *     ends before number (i + 1) * size / n.
  *   - What a cell computes of its windows needs the region that they look at: its own tile and, of
  *     its neighbours' tiles, the halo, which they send. Padding is what is outside of the image.
  *   - What windows give their regions in the backward pass is sent back, and a tile is the sum of

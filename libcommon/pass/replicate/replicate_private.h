@@ -74,8 +74,8 @@ struct reduced {
 
 /* A gradient that each worker makes of all workers' factors. */
 struct gradient_product {
-    struct edge gradient, left,
-        right;               /* of the source: the product of left, transposed, and right */
+    struct edge gradient;    /* of the source: the product of left, transposed, and right */
+    struct edge left, right; /* of the source */
     const struct node *node; /* the worker's own product, of the source */
     int first;               /* of a push: which of its values is the left one */
 };

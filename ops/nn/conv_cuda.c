@@ -24,9 +24,11 @@
 
 struct conv_cuda_state {
     enum conv_direction direction;
-    bool has_dnn;
-    char name[48];  /* for plans */
-    size_t scratch; /* bytes that every run has */
+    bool has_dnn;        /* cuDNN is there and, where the shapes are known, computes it */
+    bool is_planned;     /* the shapes are known */
+    struct conv_dnn dnn; /* if has_dnn and is_planned */
+    char name[48];       /* for plans */
+    size_t scratch;      /* bytes that every run has */
 };
 
 /* How a convolution is computed, and where its scratch memory is. */
@@ -90,11 +92,9 @@ static int prepare(struct kernel_setup *setup)
     struct conv_cuda_state *state = mem_alloc(sizeof *state);
     const struct shape *image = &setup->in_types[0].shape, *filter = &setup->in_types[1].shape;
     struct conv conv;
-    struct conv_dnn dnn;
     struct conv_steps steps;
     setup->state = state;
-    state->direction = conv_direction_of(setup->node);
-    state->scratch = 0;
+    *state = (struct conv_cuda_state){.direction = conv_direction_of(setup->node)};
     if (cuda_blas_open(cuda_device(setup->device), setup->err) ||
         cuda_dnn_open(cuda_device(setup->device), &state->has_dnn, setup->err))
         return setup->err->code;
@@ -108,9 +108,12 @@ static int prepare(struct kernel_setup *setup)
         return setup->err->code;
     if (conv_is_empty(&conv))
         return 0;
-    if (state->has_dnn && conv_dnn_plan(cuda_device(setup->device), &conv, &dnn)) {
-        name_algorithm(setup, &dnn);
-        setup->scratch_bytes = state->scratch = dnn.bytes;
+    state->is_planned = true;
+    state->has_dnn =
+        state->has_dnn && conv_dnn_plan(cuda_device(setup->device), &conv, &state->dnn);
+    if (state->has_dnn) {
+        name_algorithm(setup, &state->dnn);
+        setup->scratch_bytes = state->scratch = state->dnn.bytes;
     } else {
         plan_steps(&steps, &conv);
         setup->scratch_bytes = state->scratch = steps.bytes;
@@ -316,11 +319,21 @@ static int run_products(struct kernel_call *call, const struct conv *conv, void 
                              : run_chunks(call, &steps, &data);
 }
 
+/* By cuDNN, as was planned before, or by a plan that `own` has room for; NULL: by products. */
+static const struct conv_dnn *dnn_of(struct kernel_call *call, const struct conv *conv,
+                                     struct conv_dnn *own)
+{
+    const struct conv_cuda_state *state = call->state;
+    if (!state->has_dnn || state->is_planned)
+        return state->has_dnn ? &state->dnn : NULL;
+    return conv_dnn_plan(cuda_device(call->device), conv, own) ? own : NULL;
+}
+
 static int run(struct kernel_call *call)
 {
     const struct conv_cuda_state *state = call->state;
     struct conv conv;
-    struct conv_dnn dnn;
+    struct conv_dnn own;
     if (conv_describe(call, state->direction, &conv))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
@@ -331,10 +344,11 @@ static int run(struct kernel_call *call)
     void *all[3] = {call->in[0]->data, call->in[1]->data,
                     call->n_in > 2 ? call->in[2]->data : NULL};
     all[conv.direction == CONV_FORWARD ? 2 : conv.direction == CONV_IMAGE ? 0 : 1] = out->data;
-    if (!state->has_dnn || !conv_dnn_plan(cuda_device(call->device), &conv, &dnn))
+    const struct conv_dnn *dnn = dnn_of(call, &conv, &own);
+    if (!dnn)
         return run_products(call, &conv, all);
-    char *scratch = cuda_scratch(call, state->scratch, dnn.bytes);
-    return scratch ? conv_dnn_run(call, &dnn, all, scratch) : call->err->code;
+    char *scratch = cuda_scratch(call, state->scratch, dnn->bytes);
+    return scratch ? conv_dnn_run(call, dnn, all, scratch) : call->err->code;
 }
 
 const struct kernel_code kernel_cuda_conv = {.prepare = prepare, .run = run};

@@ -48,7 +48,6 @@ bool conv_dnn_plan(struct cuda_device *d, const struct conv *c, struct conv_dnn 
     if (!take_conv(c, &plan->conv))
         return false;
     cuda_dnn_choose(d, &plan->conv, &plan->algorithm);
-    plan->filter = 0;
     plan->workspace = ALIGN_UP((size_t)shape_bytes(&c->filter, c->type));
     plan->bytes = plan->workspace + plan->algorithm.workspace_bytes;
     return plan->algorithm.number >= 0;
@@ -83,7 +82,7 @@ int conv_dnn_run(struct kernel_call *call, const struct conv_dnn *plan, void *co
     size_t bytes = plan->algorithm.workspace_bytes;
     bool is_result = plan->conv.direction == CUDA_DNN_FILTER;
     struct cuda_dnn_data given = {.image = data[0],
-                                  .filter = scratch + plan->filter,
+                                  .filter = scratch,
                                   .output = data[2],
                                   .workspace = bytes ? scratch + plan->workspace : NULL,
                                   .workspace_bytes = bytes};

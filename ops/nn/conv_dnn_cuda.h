@@ -10,11 +10,11 @@
 #include "ops/device/dnn_cuda.h"
 #include "ops/nn/conv_shapes.h"
 
-/* How cuDNN computes a convolution, and where its scratch memory is. */
+/* How cuDNN computes a convolution. The filter is at the beginning of its scratch memory. */
 struct conv_dnn {
     struct cuda_dnn_conv conv;
     struct cuda_dnn_algorithm algorithm;
-    size_t filter, workspace, bytes; /* offsets; of all */
+    size_t workspace, bytes; /* its offset; of all scratch memory */
 };
 
 /* False: the convolution, which is not empty, is not cuDNN's. Thread-safe. */

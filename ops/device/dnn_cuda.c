@@ -91,8 +91,8 @@ static void name_choice(const struct cuda_device *d, const struct cuda_dnn_conv 
 static struct buffer *room(struct cuda_device *d, const struct cuda_dnn_conv *c, int64_t channels,
                            int64_t outer, int64_t cells)
 {
-    static const size_t bytes[] = {4, 8, 2, 2};
-    return d->device.alloc(&d->device, (size_t)(channels * outer * cells) * bytes[c->type]);
+    int64_t bytes = channels * outer * cells * cuda_float_bytes(c->type);
+    return d->device.alloc(&d->device, (size_t)bytes);
 }
 
 /* With memory of its own; false: there is not as much, or the library fails. */

@@ -65,8 +65,7 @@ static int transpose_filter(struct kernel_call *call, const struct conv_dnn *pla
     int64_t ours[3] = {in * out, out, 1},
             theirs[3] = {c->nchw ? 1 : in, c->nchw ? cells : 1, cells * in};
     const int64_t *read = is_result ? theirs : ours, *write = is_result ? ours : theirs;
-    size_t bytes = c->type == CUDA_FLOAT64 ? 8 : c->type == CUDA_FLOAT32 ? 4 : 2;
-    struct cuda_strided launch = {.element_bytes = (int)bytes,
+    struct cuda_strided launch = {.element_bytes = cuda_float_bytes(c->type),
                                   .rank = 3,
                                   .dims = {cells, in, out},
                                   .from_strides = {read[0], read[1], read[2]},

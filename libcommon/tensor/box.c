@@ -32,17 +32,21 @@ static size_t place_in(const struct box *box, const int64_t *at)
     return (size_t)place;
 }
 
-/* Row by row of the last axis. */
+/* By runs of elements that lie together in both: rows of the last axis, and of those before it as
+ * long as what is behind them is all that both tensors have. */
 void box_copy(void *to, const struct box *to_box, const void *from, const struct box *from_box,
               size_t element)
 {
     struct box both = box_meet(to_box, from_box);
     int last = both.rank - 1;
-    int64_t at[SHAPE_RANK_MAX], row = last < 0 ? 1 : both.size[last], n = box_count(&both);
+    int64_t at[SHAPE_RANK_MAX], run = last < 0 ? 1 : both.size[last], n = box_count(&both);
+    while (last > 0 && both.size[last] == to_box->size[last] &&
+           both.size[last] == from_box->size[last])
+        run *= both.size[--last];
     memcpy(at, both.first, sizeof at);
-    for (int64_t done = 0; done < n; done += row) {
+    for (int64_t done = 0; done < n; done += run) {
         memcpy((char *)to + place_in(to_box, at) * element,
-               (const char *)from + place_in(from_box, at) * element, (size_t)row * element);
+               (const char *)from + place_in(from_box, at) * element, (size_t)run * element);
         for (int i = last - 1; i >= 0 && ++at[i] == both.first[i] + both.size[i]; i--)
             at[i] = both.first[i];
     }

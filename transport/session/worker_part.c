@@ -9,6 +9,7 @@
 
 #include "exec/step/collective.h"
 #include "graph/worker_attr.h"
+#include "tensor/box.h"
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
@@ -31,40 +32,24 @@ static const struct shape *whole_shape(const struct node *node)
     return node_attr(node, WORKER_PART_SHAPE)->shape;
 }
 
-/* ---- bytes ---- */
-
-/* A part of a tensor: of each of so many blocks some bytes. */
-struct part_bytes {
-    size_t blocks, block, first, count;
-};
-
-static struct part_bytes bytes_of(const struct node *node, int64_t k, int64_t n)
+static struct box whole_box(const struct node *node)
 {
     const struct shape *shape = whole_shape(node);
+    struct box box = {.rank = shape->rank};
+    memcpy(box.size, shape->dims, (size_t)shape->rank * sizeof *box.size);
+    return box;
+}
+
+/* The part of worker k of n. */
+static struct box part_box(const struct node *node, int64_t k, int64_t n)
+{
+    struct box box = whole_box(node);
     int axis = (int)node_int(node, WORKER_PART_AXIS);
-    struct row_range part = collective_part(shape->dims[axis], n, k);
-    size_t blocks = 1, item = dtype_bytes(node->outputs[0].type);
-    for (int i = 0; i < shape->rank; i++) {
-        blocks *= i < axis ? (size_t)shape->dims[i] : 1;
-        item *= i > axis ? (size_t)shape->dims[i] : 1;
-    }
-    return (struct part_bytes){blocks, item * (size_t)shape->dims[axis], item * (size_t)part.first,
-                               item * (size_t)part.count};
+    struct row_range part = collective_part(box.size[axis], n, k);
+    box.first[axis] = part.first;
+    box.size[axis] = part.count;
+    return box;
 }
-
-static void copy_out(const struct part_bytes *part, char *to, const char *whole)
-{
-    for (size_t i = 0; part->count && i < part->blocks; i++)
-        memcpy(to + i * part->count, whole + i * part->block + part->first, part->count);
-}
-
-static void copy_in(const struct part_bytes *part, char *whole, const char *from)
-{
-    for (size_t i = 0; part->count && i < part->blocks; i++)
-        memcpy(whole + i * part->block + part->first, from + i * part->count, part->count);
-}
-
-/* ---- values ---- */
 
 /* A value of another shape than the variable has. */
 static int put(struct worker *worker, struct saved_variable *saved, struct error *err)
@@ -84,14 +69,14 @@ static int put_part(struct worker *worker, struct saved_variable *whole, struct 
 {
     const struct collective *collective = worker->collective;
     const struct node *node = whole->node;
-    struct part_bytes part = bytes_of(node, collective->rank, collective->size);
+    struct box all = whole_box(node);
+    struct box part = part_box(node, collective->rank, collective->size);
     struct saved_variable own = {.node = node, .updates = whole->updates};
-    struct shape shape = *whole_shape(node);
-    int axis = (int)node_int(node, WORKER_PART_AXIS);
-    shape.dims[axis] = collective_part(shape.dims[axis], collective->size, collective->rank).count;
+    struct shape shape = {.rank = part.rank};
+    memcpy(shape.dims, part.size, (size_t)part.rank * sizeof *part.size);
     int code = tensor_alloc(&own.value, node->outputs[0].type, &shape, err);
     if (!code) {
-        copy_out(&part, own.value.data, whole->value.data);
+        box_copy(own.value.data, &part, whole->value.data, &all, dtype_bytes(own.value.type));
         code = put(worker, &own, err);
     }
     tensor_release(&own.value);
@@ -117,6 +102,8 @@ static int put_whole(struct worker *worker, const struct node *node, int64_t upd
                      const struct tensor *parts, struct error *err)
 {
     struct saved_variable whole = {.node = node, .updates = updates};
+    struct box all = whole_box(node);
+    size_t element = dtype_bytes(node->outputs[0].type);
     const char *from = parts->data;
     int64_t n = worker->collective->size;
     if (tensor_count(parts) != shape_count(whole_shape(node)))
@@ -124,9 +111,9 @@ static int put_whole(struct worker *worker, const struct node *node, int64_t upd
                          node_text(node));
     int code = tensor_alloc(&whole.value, node->outputs[0].type, whole_shape(node), err);
     for (int64_t k = 0; !code && k < n; k++) {
-        struct part_bytes part = bytes_of(node, k, n);
-        copy_in(&part, whole.value.data, from);
-        from += part.blocks * part.count;
+        struct box part = part_box(node, k, n);
+        box_copy(whole.value.data, &all, from, &part, element);
+        from += (size_t)box_count(&part) * element;
     }
     if (!code)
         code = put(worker, &whole, err);

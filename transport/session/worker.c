@@ -70,10 +70,8 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
         code = member_wait_for(&worker->member, table.names.items, table.names.n, err);
     if (!code)
         code = open_session(worker, err);
-    if (!code) {
-        worker_find_own(worker);
-        worker_find_parts(worker);
-    }
+    if (!code)
+        worker_find_state(worker);
     task_table_release(&table);
     return code ? error_prefix(err, "%s: ", *worker->member.task ? worker->member.task : "cluster")
                 : 0;

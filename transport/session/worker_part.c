@@ -19,14 +19,6 @@ bool worker_has_part(const struct worker *worker, const struct node *node)
            worker_task_of(worker, node) < 0;
 }
 
-void worker_find_parts(struct worker *worker)
-{
-    const struct graph *graph = worker->options.graph;
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (worker_has_part(worker, graph_node(graph, (int)i)))
-            vec_push(&worker->parts, graph_node(graph, (int)i));
-}
-
 static const struct shape *whole_shape(const struct node *node)
 {
     return node_attr(node, WORKER_PART_SHAPE)->shape;

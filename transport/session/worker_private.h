@@ -40,20 +40,19 @@ int worker_gather(struct worker *worker, const struct worker_row *row, bool *met
 
 /* ---- worker_state.c ---- */
 
-/* Whether it is a variable of which each worker has its own; and all of them, since the session is
- * open. */
+/* Whether it is a variable of which each worker has its own. */
 bool worker_has_own(const struct worker *worker, const struct node *node);
-void worker_find_own(struct worker *worker);
+/* Remembers those variables and those of which each worker has a part, since the session is open.
+ */
+void worker_find_state(struct worker *worker);
 /* After a restore, which the first worker alone may have done: their values become this worker's
  * part of what was saved, or zeros. All call it alike. */
 int worker_take_states(struct worker *worker, struct error *err);
 
 /* ---- worker_part.c ---- */
 
-/* Whether it is a variable of which each worker has a part; and all of them, since the session is
- * open. */
+/* Whether it is a variable of which each worker has a part. */
 bool worker_has_part(const struct worker *worker, const struct node *node);
-void worker_find_parts(struct worker *worker);
 /* Before a checkpoint, all workers alike: that of rank `root` has them whole then. */
 int worker_join_parts(struct worker *worker, int64_t step, int root, struct error *err);
 

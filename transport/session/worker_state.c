@@ -25,12 +25,16 @@ bool worker_has_own(const struct worker *worker, const struct node *node)
            worker_task_of(worker, node) < 0;
 }
 
-void worker_find_own(struct worker *worker)
+void worker_find_state(struct worker *worker)
 {
     const struct graph *graph = worker->options.graph;
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (worker_has_own(worker, graph_node(graph, (int)i)))
-            vec_push(&worker->own, graph_node(graph, (int)i));
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        if (worker_has_own(worker, node))
+            vec_push(&worker->own, node);
+        if (worker_has_part(worker, node))
+            vec_push(&worker->parts, node);
+    }
 }
 
 bool worker_shares_state(const struct worker *worker)

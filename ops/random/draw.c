@@ -2,6 +2,7 @@
 #include "ops/random/draw.h"
 
 #include "base/memory.h"
+#include "graph/worker_attr.h"
 #include "ops/array/args.h"
 #include "ops/array/reshape.h"
 
@@ -10,7 +11,8 @@ struct random_seeds random_seeds_of(const struct node *node)
     const struct attr_value *offset = node_attr(node, "offset");
     return (struct random_seeds){.seed = (uint64_t)node_int(node, "seed"),
                                  .seed2 = (uint64_t)node_int(node, "seed2"),
-                                 .offset = offset ? offset->i : 0};
+                                 .offset = offset ? offset->i : 0,
+                                 .alike = node_attr(node, DRAWS_ALIKE) != NULL};
 }
 
 int random_prepare(struct kernel_setup *setup)

@@ -8,10 +8,11 @@
 #include "exec/device/kernel.h"
 
 /* The state of a random kernel; offset: the number of the first element, not 0 in a slice of what
- * another node would draw. */
+ * another node would draw; alike: all replicas draw the same, what the first one does. */
 struct random_seeds {
     uint64_t seed, seed2;
     int64_t offset;
+    bool alike;
 };
 
 struct random_seeds random_seeds_of(const struct node *node);

@@ -4,19 +4,17 @@
 #include <string.h>
 
 #include "exec/plan/plan.h"
-#include "graph/worker_attr.h"
 #include "ops/random/draw.h"
 
 struct philox_stream random_stream(const struct kernel_call *call)
 {
     const struct random_seeds *seeds = call->state;
-    bool alike = node_attr(call->node, DRAWS_ALIKE) != NULL;
     struct philox_place at = {.seed = call->step->seed,
                               .op_seed = seeds->seed,
                               .op_seed2 = seeds->seed2,
                               .step = (uint64_t)call->step->number,
                               .iteration = call->iteration,
-                              .replica = alike ? 0 : call->step->replica};
+                              .replica = seeds->alike ? 0 : call->step->replica};
     return philox_stream_at(&at);
 }
 

@@ -33,12 +33,13 @@ static int take_inputs(struct kernel_call *call, struct tensor *values)
 
 static int run(struct kernel_call *call)
 {
+    const struct collective_reduction *reduction = call->state;
     int n = call->n_in;
     struct tensor *values = mem_array((size_t)n + 1, sizeof *values);
     int code = take_inputs(call, values);
     if (!code)
-        code = collective_ask(call, values, (struct collective_call){.kinds = call->state, .n = n},
-                              take);
+        code = collective_ask(call, values,
+                              (struct collective_call){.kinds = reduction->kinds, .n = n}, take);
     else
         for (int i = 0; i < n; i++)
             tensor_release(&values[i]);

@@ -8,6 +8,7 @@
 #include "exec/step/collective_kernel.h"
 
 struct collective_route {
+    struct collective_options options;
     enum collective_kind kind;
     bool has_root;
     int root;
@@ -40,6 +41,7 @@ static int prepare(struct kernel_setup *setup)
     struct collective_route *route = mem_alloc(sizeof *route);
     enum dtype type = setup->in_types[0].type;
     setup->state = route;
+    route->options = collective_options_of(setup->node);
     route->kind = kind_of(setup->node);
     route->has_root = root && root->i >= 0;
     route->root = route->has_root && root->i <= INT32_MAX ? (int)root->i : -1;

@@ -56,7 +56,8 @@ static int bring_here(struct bringing *b)
 {
     struct kernel_call *call = b->call;
     const struct call_host *host = call->executor;
-    struct collective_call what = {.kinds = call->state,
+    const struct collective_reduction *reduction = call->state;
+    struct collective_call what = {.kinds = reduction->kinds,
                                    .n = call->n_in,
                                    .at = b->copy.at,
                                    .pool = host->pool,
@@ -73,7 +74,8 @@ static void copied(struct copy_out *copy, const struct error *failure)
     struct kernel_call *call = b->call;
     if (failure)
         *call->err = *failure;
-    const struct collective_call what = {.kinds = call->state, .n = call->n_in};
+    const struct collective_reduction *reduction = call->state;
+    const struct collective_call what = {.kinds = reduction->kinds, .n = call->n_in};
     int code = failure ? failure->code : collective_ask(call, copy->to, what, take);
     bringing_free(b);
     if (code != KERNEL_PENDING)

@@ -29,24 +29,39 @@ bool collective_kind_of(const char *reduction, enum collective_kind *kind)
     return false;
 }
 
-static struct collective_schedule schedule_of(const struct node *node)
+struct collective_group collective_group_of(const struct node *node)
 {
-    const struct attr_value *name = node_attr(node, "schedule");
+    return (struct collective_group){(int)node_int(node, "group_size"),
+                                     (int)node_int(node, "group_stride")};
+}
+
+struct collective_options collective_options_of(const struct node *node)
+{
+    const struct attr_value *schedule = node_attr(node, "schedule");
     const struct attr_value *hosts = node_attr(node, "schedule_hosts");
-    struct collective_schedule schedule = {SCHEDULE_DIRECT, NULL};
-    if (name)
-        schedule_kind_of(name->s, &schedule.kind);
-    if (hosts && hosts->n)
-        schedule.hosts = hosts->ints;
-    return schedule;
+    struct collective_options options = {.group = collective_group_of(node),
+                                         .schedule = {SCHEDULE_DIRECT, NULL},
+                                         .priority = node_priority(node),
+                                         .wants_all = node_attr(node, ALL_WORKERS) != NULL};
+    if (schedule)
+        schedule_kind_of(schedule->s, &options.schedule.kind);
+    if (hosts && hosts->n) {
+        options.schedule.hosts = hosts->ints;
+        options.n_hosts = hosts->n;
+    }
+    return options;
 }
 
 int collective_prepare(struct kernel_setup *setup)
 {
     const struct attr_value *reductions = node_attr(setup->node, "reductions");
-    enum collective_kind *kinds = mem_array((size_t)setup->n_in + 1, sizeof *kinds);
-    setup->state = kinds;
-    if (schedule_of(setup->node).kind == SCHEDULE_TWO_LEVEL && !schedule_of(setup->node).hosts)
+    struct collective_reduction *state =
+        mem_alloc(sizeof *state + (size_t)setup->n_in * sizeof *state->kinds);
+    enum collective_kind *kinds = state->kinds;
+    setup->state = state;
+    state->options = collective_options_of(setup->node);
+    const struct collective_schedule *schedule = &state->options.schedule;
+    if (schedule->kind == SCHEDULE_TWO_LEVEL && !schedule->hosts)
         return kernel_setup_fail(setup, "schedule two-level wants schedule_hosts, each worker's");
     for (int i = 0; i < setup->n_in; i++) {
         if (!collective_kind_of(reductions->strings[i], &kinds[i]))
@@ -60,8 +75,9 @@ int collective_prepare(struct kernel_setup *setup)
 
 bool collective_lacks(struct kernel_call *call, const struct collective_results *results)
 {
+    const struct collective_options *options = call->state;
     int n = call->step->collective ? call->step->collective->size : 1;
-    if (!node_attr(call->node, ALL_WORKERS) || results->members == n)
+    if (!options->wants_all || results->members == n)
         return false;
     kernel_fail(call, "%d of %d workers have left, with their parts of variables",
                 n - results->members, n);
@@ -125,12 +141,6 @@ static int take_own(struct kernel_call *call, struct tensor *values, struct devi
     return code;
 }
 
-struct collective_group collective_group_of(const struct node *node)
-{
-    return (struct collective_group){(int)node_int(node, "group_size"),
-                                     (int)node_int(node, "group_stride")};
-}
-
 /* One worker alone is a group, whatever its size. */
 static int check_group(struct kernel_call *call, const struct collective_group *group)
 {
@@ -141,19 +151,19 @@ static int check_group(struct kernel_call *call, const struct collective_group *
     return kernel_fail(call, "%s", why.text);
 }
 
-static int check_schedule(struct kernel_call *call, const struct collective_call *what)
+static int check_schedule(struct kernel_call *call, const struct collective_options *options)
 {
     const struct collective *collective = call->step->collective;
-    const struct attr_value *hosts = node_attr(call->node, "schedule_hosts");
-    int n = collective ? collective_group_size(&what->group, collective->size) : 1;
-    if (what->schedule.kind == SCHEDULE_DIRECT)
+    const struct collective_schedule *schedule = &options->schedule;
+    int n = collective ? collective_group_size(&options->group, collective->size) : 1;
+    if (schedule->kind == SCHEDULE_DIRECT)
         return 0;
     if (n > SCHEDULE_MEMBERS_MAX)
         return kernel_fail(call, "schedule %s is for at most %d workers, not %d",
-                           schedule_name(what->schedule.kind), SCHEDULE_MEMBERS_MAX, n);
-    if (collective && what->schedule.hosts && hosts->n != collective->size)
-        return kernel_fail(call, "has schedule_hosts of %d workers, where there are %d", hosts->n,
-                           collective->size);
+                           schedule_name(schedule->kind), SCHEDULE_MEMBERS_MAX, n);
+    if (collective && schedule->hosts && options->n_hosts != collective->size)
+        return kernel_fail(call, "has schedule_hosts of %d workers, where there are %d",
+                           options->n_hosts, collective->size);
     return 0;
 }
 
@@ -174,15 +184,16 @@ int collective_decline(const struct step *step, const struct node *node, uint64_
 int collective_ask(struct kernel_call *call, struct tensor *values, struct collective_call what,
                    collective_take *take)
 {
+    const struct collective_options *options = call->state;
     what.key = (struct collective_key){call->node->name, call->step->number, call->iteration};
     what.values = values;
-    what.group = collective_group_of(call->node);
-    what.schedule = schedule_of(call->node);
-    what.priority = node_priority(call->node);
+    what.group = options->group;
+    what.schedule = options->schedule;
+    what.priority = options->priority;
     what.yields = true;
-    int code = check_group(call, &what.group);
+    int code = check_group(call, &options->group);
     if (!code)
-        code = check_schedule(call, &what);
+        code = check_schedule(call, options);
     if (code)
         device_point_release(&what.at);
     else if (call->step->collective)

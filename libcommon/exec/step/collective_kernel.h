@@ -11,8 +11,25 @@
 /* Of the name that a graph says. False: there is none. */
 bool collective_kind_of(const char *reduction, enum collective_kind *kind);
 
-/* How an AllReduce is prepared: its state is the kinds of its inputs. The schedule's attributes are
- * checked. */
+/* What a node says of all its calls; the state of a kernel that asks begins with it. Hosts are the
+ * node's. */
+struct collective_options {
+    struct collective_group group;
+    struct collective_schedule schedule;
+    int n_hosts;
+    int32_t priority;
+    bool wants_all; /* that a member has left is an error */
+};
+
+struct collective_options collective_options_of(const struct node *node);
+
+/* The state of an AllReduce. */
+struct collective_reduction {
+    struct collective_options options;
+    enum collective_kind kinds[]; /* of its inputs */
+};
+
+/* Makes it. The schedule's attributes are checked. */
 int collective_prepare(struct kernel_setup *setup);
 
 /* Makes the outputs of a call, whose types are right, of the results: 0, or an error code. */
@@ -22,8 +39,9 @@ typedef int collective_take(struct kernel_call *call, const struct collective_re
 bool collective_lacks(struct kernel_call *call, const struct collective_results *results);
 
 /* Brings values, which are released before it returns, as `what` says of them: kinds, how many, and
- * what else a call has but a key. KERNEL_PENDING; or an error code, or 0 where there is no
- * collective and `take` was given the values themselves: the call is not over then. */
+ * what else a call has but a key and what the kernel's state says. KERNEL_PENDING; or an error
+ * code, or 0 where there is no collective and `take` was given the values themselves: the call is
+ * not over then. */
 int collective_ask(struct kernel_call *call, struct tensor *values, struct collective_call what,
                    collective_take *take);
 

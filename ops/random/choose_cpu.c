@@ -86,9 +86,7 @@ static int multinomial_run(struct kernel_call *call)
         for (int64_t s = 0; s < n_samples; s++) {
             uint32_t words[2];
             random_words(&stream, row * n_samples + s, words);
-            /* the product may round up to the sum, which no class exceeds */
-            double x = fmin(uniform_float64(words) * sums[n - 1], nextafter(sums[n - 1], 0));
-            classes[row * n_samples + s] = random_find_class(sums, n, x);
+            classes[row * n_samples + s] = random_class(sums, n, words);
         }
     }
     return KERNEL_DONE;

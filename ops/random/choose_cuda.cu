@@ -98,31 +98,14 @@ template <typename T> static __global__ void cumulate(const struct cuda_multinom
     }
 }
 
-/* The first class whose sum exceeds x. */
-DEVICE_INLINE int64_t find_class(const double *sums, int64_t n, double x)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (sums[middle] > x)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
 static __global__ void choose_classes(const struct cuda_multinomial call)
 {
     const struct philox_stream stream = stream_of(call.place);
     for (int64_t i = thread_index(); i < call.rows * call.samples; i += thread_count()) {
         const double *sums = call.scratch + i / call.samples * call.classes;
-        double all = sums[call.classes - 1];
         uint32_t words[2];
         words_at(&stream, i, words);
-        /* the product may round up to the sum, which no class exceeds */
-        double x = fmin(uniform_float64(words) * all, nextafter(all, 0.0));
-        call.out[i] = find_class(sums, call.classes, x);
+        call.out[i] = random_class(sums, call.classes, words);
     }
 }
 

@@ -11,6 +11,8 @@
  *                      u1 = (w0 + 1) 2^-32 and u2 = w1 2^-32, for float64 u1 = 1 - (the uniform of
  *                      w0 and w1), u2 = the uniform of w2 and w3
  *   integer in [0, n)  the upper 64 bits of n (w1 * 2^32 + w0): the bias is below n / 2^64
+ *   class              the first whose running sum of weights exceeds a uniform float64 times the
+ *                      sum of all; of counts, an integer in [0, the sum of all)
  */
 #ifndef TF_OPS_RANDOM_DISTRIBUTION_H
 #define TF_OPS_RANDOM_DISTRIBUTION_H
@@ -110,6 +112,37 @@ RANDOM_FUNCTION void normal_pair_float32(const uint32_t words[2], float out[2])
 RANDOM_FUNCTION void normal_pair_float64(const uint32_t words[4], double out[2])
 {
     normal_pair(1.0 - uniform_float64(words), uniform_float64(words + 2), out);
+}
+
+/* The first of n running sums that exceeds x, as the last one does. */
+#define DEFINE_FIRST_ABOVE(name, type)                                                             \
+    RANDOM_FUNCTION int64_t name(const type *sums, int64_t n, type x)                              \
+    {                                                                                              \
+        int64_t low = 0, high = n - 1;                                                             \
+        while (low < high) {                                                                       \
+            int64_t middle = low + (high - low) / 2;                                               \
+            if (sums[middle] > x)                                                                  \
+                high = middle;                                                                     \
+            else                                                                                   \
+                low = middle + 1;                                                                  \
+        }                                                                                          \
+        return low;                                                                                \
+    }
+DEFINE_FIRST_ABOVE(random_first_above, double)
+DEFINE_FIRST_ABOVE(random_first_count_above, int64_t)
+
+RANDOM_FUNCTION int64_t random_class(const double *sums, int64_t n, const uint32_t words[2])
+{
+    double all = sums[n - 1];
+    /* the product may round up to the sum, which no class exceeds */
+    return random_first_above(sums, n, fmin(uniform_float64(words) * all, nextafter(all, 0.0)));
+}
+
+RANDOM_FUNCTION int64_t random_counted_class(const int64_t *sums, int64_t n,
+                                             const uint32_t words[2])
+{
+    int64_t x = (int64_t)uniform_integer(words, (uint64_t)sums[n - 1]);
+    return random_first_count_above(sums, n, x);
 }
 
 #endif

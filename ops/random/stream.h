@@ -15,9 +15,6 @@ struct philox_stream random_stream(const struct kernel_call *call);
 /* Number i of 64 bits of a stream: its words 2i and 2i + 1. */
 void random_words(const struct philox_stream *stream, int64_t i, uint32_t words[2]);
 
-/* The first class whose sum exceeds x, of n running sums, the last of which does. */
-int64_t random_find_class(const double *sums, int64_t n, double x);
-
 /* The number of its first element: not 0 in a slice of what another node would draw. */
 int64_t random_offset(const struct kernel_call *call);
 

@@ -25,19 +25,6 @@ void random_words(const struct philox_stream *stream, int64_t i, uint32_t words[
     memcpy(words, block + 2 * (i % 2), 2 * sizeof *words);
 }
 
-int64_t random_find_class(const double *sums, int64_t n, double x)
-{
-    int64_t low = 0, high = n - 1;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (sums[middle] > x)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
 int64_t random_offset(const struct kernel_call *call)
 {
     return ((const struct random_seeds *)call->state)->offset;

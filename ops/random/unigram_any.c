@@ -4,7 +4,6 @@
  * sums of the weights.
  */
 #include <inttypes.h>
-#include <math.h>
 
 #include "exec/state/variable.h"
 #include "ops/random/candidate.h"
@@ -26,11 +25,7 @@ static int fixed_prepare(struct kernel_setup *setup)
 
 static int64_t fixed_draw(const struct candidate_law *law, const uint32_t words[2])
 {
-    const double *sums = law->context;
-    double all = sums[law->range - 1];
-    /* the product may round up to the sum, which no class exceeds */
-    return random_find_class(sums, law->range,
-                             fmin(uniform_float64(words) * all, nextafter(all, 0)));
+    return random_class(law->context, law->range, words);
 }
 
 static double fixed_probability(const struct candidate_law *law, int64_t class)
@@ -54,17 +49,7 @@ const struct kernel_code kernel_fixed_unigram_candidates = {.prepare = fixed_pre
 /* Whole numbers, so that the sums are exact however large they become. */
 static int64_t counted_draw(const struct candidate_law *law, const uint32_t words[2])
 {
-    const int64_t *sums = law->context;
-    int64_t low = 0, high = law->range - 1;
-    int64_t x = (int64_t)uniform_integer(words, (uint64_t)sums[high]);
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (sums[middle] > x)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    return random_counted_class(law->context, law->range, words);
 }
 
 static double counted_probability(const struct candidate_law *law, int64_t class)

@@ -197,10 +197,9 @@ bool scheduled_go_on(struct process_group *group, struct collective_round *m, st
     return over;
 }
 
-static void go_on(struct process_group *group, struct collective_round *m, struct block *block)
+/* What waited for a block that is over. */
+static void follow(struct process_group *group, struct collective_round *m)
 {
-    if (!scheduled_go_on(group, m, block))
-        return;
     reduce_go_on(group, m);
     reduce_conclude(group, m);
 }
@@ -217,8 +216,8 @@ bool scheduled_take_part(struct process_group *group, struct collective_round *m
     if (good)
         tensor_share(&block->parts[rank], part);
     pthread_mutex_unlock(&group->lock);
-    if (good && settled)
-        go_on(group, m, block);
+    if (good && settled && scheduled_go_on(group, m, block))
+        follow(group, m);
     return good;
 }
 
@@ -230,12 +229,6 @@ void scheduled_take_sum(struct process_group *group, struct collective_round *m,
     block->has_sum = block->claimed = true;
     block->n_done++;
     pthread_mutex_unlock(&group->lock);
-    if (busy)
-        return;
-    if (end(group, m, block)) {
-        reduce_go_on(group, m);
-        reduce_conclude(group, m);
-    } else {
-        go_on(group, m, block);
-    }
+    if (!busy && (end(group, m, block) || scheduled_go_on(group, m, block)))
+        follow(group, m);
 }

@@ -169,10 +169,10 @@ static void cut(const struct process_group *group, struct collective_round *m)
         if (!pass)
             m->blocks = mem_array(n + 1, sizeof *m->blocks);
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         m->blocks[i].index = i;
-    for (size_t i = 0; i < n; i++)
         m->blocks[i].parts = mem_array((size_t)group->interface.size, sizeof(struct tensor));
+    }
     m->n_blocks = m->n_missing = n;
 }
 

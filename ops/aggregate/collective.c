@@ -28,18 +28,20 @@ static int shape_is_given(struct infer *infer)
 
 /* ---- gradients ---- */
 
-#define GROUP_ATTRS(node)                                                                          \
-    {"group_size", attr_int(node_int(node, "group_size"))},                                        \
-    {                                                                                              \
-        "group_stride", attr_int(node_int(node, "group_stride"))                                   \
-    }
+/* The attribute of a node, for another one. */
+static struct attr same(const struct node *node, const char *name)
+{
+    return (struct attr){name, *node_attr(node, name)};
+}
 
 struct edge collective_grad(struct build *b, const struct node *sent, struct edge gradient,
                             struct edge x, const char *reduction, int64_t root)
 {
     struct edge inputs[] = {gradient, array_shape(b, x, INT64)};
-    struct attr attrs[] = {
-        {"reduction", attr_string(reduction)}, {"root", attr_int(root)}, GROUP_ATTRS(sent)};
+    struct attr attrs[] = {{"reduction", attr_string(reduction)},
+                           {"root", attr_int(root)},
+                           same(sent, "group_size"),
+                           same(sent, "group_stride")};
     return build_op(b, "CollectiveGrad", inputs, 2, attrs, 4);
 }
 
@@ -105,7 +107,8 @@ static int grad_gradient(struct grad *g)
                                                       : "CollectiveScatter";
     bool has_root = node_int(g->node, "root") >= 0;
     const char *forward = collective_adjoint(reduction);
-    struct attr attrs[] = {{"root", *node_attr(g->node, "root")}, GROUP_ATTRS(g->node)};
+    struct attr attrs[] = {same(g->node, "root"), same(g->node, "group_size"),
+                           same(g->node, "group_stride")};
     if (!has_root)
         attrs[0] =
             (struct attr){"reductions", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &forward}};

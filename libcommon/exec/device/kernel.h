@@ -38,8 +38,7 @@ enum kernel_flag {
     /* What it enqueues must not be captured (struct device): it has temporary memory of the device,
      * or depends on what the host knows of the step. */
     KERNEL_UNCAPTURED = 1 << 4,
-    /* A bias or an activation, of input 0: ops that rows name as `with_epilogue` have loops for it.
-     */
+    /* A bias or an activation, of input 0. Ops that rows name as `with_epilogue` have its loop. */
     KERNEL_EPILOGUE = 1 << 5,
 };
 

@@ -86,6 +86,47 @@ END
     done
 }
 
+# crossed MODE LAYER...: bytes that two workers' links count of a step of layers, M,N each, on
+# 24 rows
+crossed() {
+    local mode=$1 layer
+    shift
+    {
+        echo "loss = Const(0.0)"
+        for layer; do
+            echo "loss = loss + layer(${layer/,/, })"
+        done
+        echo "entry.train = minimize(loss, optim.sgd{rate = 0.01})"
+    } | cat layer.lua - >m.lua
+    tf-graph m.lua | tf-opt | tf-replicate --mode "$mode" -c c | tf-place -c c | tf-part >p.tfg
+    rm -f t?.txt
+    train 2 6 >out
+    jq -s 'map(select(.step == 2 or .step == 5)) | group_by(.step) |
+        map(map(.sent) | add) | (.[1] - .[0]) / 3 | round' t?.txt
+}
+
+@test "factors=auto: of each layer cross the bytes of the cheaper way, as both were measured" {
+    local layer sum=0 auto way
+    local layers=("256,256" "300,40" "16,2000" "100,90" "7,1200")
+    cluster 0 2
+    echo 'link worker:0 worker:1 bandwidth=100k' >>c
+    cat >layer.lua <<'LUA'
+local function layer(m, n)
+  local x = RandomUniform({24, m}, {dtype = float32})
+  return Mean(Square(MatMul(x, variable{shape = {m, n}, init = 0.1})), {0, 1})
+end
+LUA
+    for layer in "${layers[@]}"; do
+        for way in "" ,factors=all; do crossed "allreduce$way" "$layer"; done | sort -n >ways
+        echo "$layer" "$(paste -s ways)"
+        ((sum += $(head -n 1 ways)))
+    done
+    auto=$(crossed allreduce,factors=auto "${layers[@]}")
+    echo "auto $auto, $sum"
+    ((auto > sum - 2000 && auto < sum + 2000))
+    [ "$(tf-show --text p.tfg | grep -c '^allreduce/.*= MatMul(')" = 3 ]
+}
+
 @test "shards: a gradient out and a variable in, in 32 bits and in 16" {
     local how bytes
     for how in "$((256 * 1024 * 4))" "$((256 * 1024 * 2)) --compress bf16"; do

@@ -68,6 +68,29 @@ LUA
     grep -q '^allreduce/gradients = AllReduce(.*_priority=1, ' r.txt
 }
 
+@test "gradients leave together in the order in which they are known, numbers of rows with rows" {
+    cat >b.lua <<'LUA'
+local ids = Placeholder{dtype = int32, shape = {-1}}
+local h = nn.embedding(ids, 99, 32, {name = "table"})
+for i = 1, 2 do h = nn.dense(h, 32, {name = "low" .. i, bias = false}) end
+h = nn.dense(h, 1024, {name = "wide", bias = false})
+for i = 1, 3 do h = nn.dense(h, 1024, {name = "high" .. i, bias = false}) end
+entry.train = minimize(Mean(Square(h), {0, 1}), optim.sgd{rate = 0.1})
+LUA
+    tf-graph b.lua | tf-opt | tf-replicate --mode allreduce | tf-show --text |
+        grep '^allreduce/gradients.* = AllReduce(' >r.txt
+    # what is of 4 MiB leaves alone, whatever belongs to layers below it
+    sed 's/, ^.*//; s/.*AllReduce(//' r.txt >got
+    diff <(head -n 3 got) <(printf 'high%d/W/gradient\n' 3 2 1)
+    diff <(sed -n '4s/, /\n/gp' got | sort) - <<'END'
+low1/W/gradient
+low2/W/gradient
+table/W/gradient/values/distinct
+table/W/gradient/values/sum
+wide/W/gradient
+END
+}
+
 @test "a check of the loss is the worker's, whatever it is made of" {
     cat >n.lua <<'LUA'
 x = variable{name = "x", shape = {8, 4}, init = init.normal{stddev = 1}, trainable = false}

@@ -211,19 +211,15 @@ static void add_products(struct replicator *r)
     }
 }
 
-/* In topological order: as they become known. */
 static int reduce_pushed(struct replicator *r)
 {
     struct pushed_values exchange = {.plain.bytes = 0};
-    int code = 0;
+    struct known *known;
+    int code = 0, n = replicate_list_known(r, &known);
     replicate_begin_delay(r);
     replicate_begin_warm_up(r);
-    for (size_t i = 0; !code && i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
-        for (int slot = 0; !code && slot < node->n_outputs; slot++)
-            if (replicate_is_pushed(r, (struct edge){node->id, slot}))
-                code = put_pushed(r, &exchange, (struct edge){node->id, slot});
-    }
+    for (int i = 0; !code && i < n; i++)
+        code = put_pushed(r, &exchange, known[i].edge);
     if (!code)
         code = flush(r, &exchange);
     exchange_release(&exchange);

@@ -24,7 +24,7 @@ double replicate_elements(const struct replicator *r, struct edge edge)
     return n;
 }
 
-double replicate_product_ns(const struct replicator *r, const struct node *node)
+double replicate_node_ns(const struct replicator *r, const struct node *node)
 {
     const struct cost_query query = {node, r->from, r->options->assume};
     const struct cost_rates rates = cost_rates_of("CPU");
@@ -108,7 +108,7 @@ static void estimate(struct replicator *r, struct replicate_choice *choice, stru
     if (choice->no_factors)
         return;
     choice->factors = replicate_factors_way(r, n, way, product);
-    double ns = replicate_product_ns(r, product->node);
+    double ns = replicate_node_ns(r, product->node);
     choice->dense.ns += ns;
     choice->code.ns += ns;
 }

@@ -46,7 +46,7 @@ struct replicate_way replicate_factors_way(const struct replicator *r, int n, st
 {
     bool pushes = replicate_pushes(r);
     double bytes = factor_bytes(r, product) * (pushes ? 1 : n - 1);
-    double products = n * replicate_product_ns(r, product->node);
+    double products = n * replicate_node_ns(r, product->node);
     return (struct replicate_way){bytes, way.latency + way.per_byte * bytes +
                                              (pushes ? products / replicate_shards(r) : products)};
 }

@@ -242,7 +242,7 @@ double replicate_elements(const struct replicator *r, struct edge edge);
 /* As it crosses; and how many shards there are. */
 double replicate_bytes(const struct replicator *r, struct edge edge);
 int replicate_shards(const struct replicator *r);
-double replicate_product_ns(const struct replicator *r, const struct node *node);
+double replicate_node_ns(const struct replicator *r, const struct node *node);
 
 /* replicate_factors.c: NULL and the product, or why it cannot be made of factors; and what that
  * costs. `n` workers exchange as `way` says. */
@@ -253,6 +253,15 @@ struct replicate_way replicate_factors_way(const struct replicator *r, int n, st
 /* The product of all workers' factors, in the result; `group`: what it goes with, or NULL. */
 struct edge replicate_add_product(struct replicator *r, const struct gradient_product *product,
                                   const struct edge factors[2], const char *group);
+
+/* replicate_known.c: what is pushed, in the order in which a step comes to know it; the numbers of
+ * rows with the rows. How many these are; they are the arena's. */
+struct known {
+    struct edge edge; /* of the source */
+    double ns;        /* when, at the earliest */
+    int place;        /* in the source's order */
+};
+int replicate_list_known(struct replicator *r, struct known **list);
 
 /* replicate_auto.c: of REPLICATE_AUTO. */
 int replicate_auto(const struct graph *from, const struct replicate_options *options,

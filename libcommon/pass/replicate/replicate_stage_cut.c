@@ -93,7 +93,7 @@ static void add_units(struct stage_cutter *c)
         if (c->t->towered[i] && pipeline_phase(c->t->pipeline, node) == PHASE_BACKWARD)
             node = pipeline_forward_of(c->t, graph_node(r->from, node));
         if (node >= 0 && unit_of(c, node) >= 0)
-            c->units[unit_of(c, node)].ns += replicate_product_ns(r, graph_node(r->from, (int)i));
+            c->units[unit_of(c, node)].ns += replicate_node_ns(r, graph_node(r->from, (int)i));
     }
 }
 

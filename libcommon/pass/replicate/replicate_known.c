@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * In which order a step comes to know what is pushed: by the time of what each depends on, as if
+ * nothing waited for a processor. The order of nodes in the graph says less: with the gradient of
+ * the first layer, which needs all of back-propagation, those of others may come after it.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pass/replicate/replicate_private.h"
+
+/* By node: when its values are there at the earliest. */
+static double *find_times(struct replicator *r)
+{
+    size_t n = r->from->nodes.n;
+    double *times = arena_array(&r->arena, n + 1, sizeof *times);
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        double begin = 0;
+        for (int k = 0; k < node->n_inputs; k++)
+            begin = fmax(begin, times[node->inputs[k].node]);
+        for (int k = 0; k < node->n_controls; k++)
+            begin = fmax(begin, times[node->controls[k]]);
+        times[node->id] = begin + replicate_node_ns(r, node);
+    }
+    return times;
+}
+
+static const char *variable_of(const struct replicator *r, const struct known *known)
+{
+    const struct attr_value *mark = node_attr(graph_node(r->from, known->edge.node), "_gradient");
+    return mark ? mark->s : NULL;
+}
+
+/* The numbers of rows are of no use, and no more urgent, before the rows are known. */
+static void wait_for_rows(const struct replicator *r, struct known *known, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const char *variable = variable_of(r, &known[i]);
+        if (!variable || !*replicate_role(graph_node(r->from, known[i].edge.node)))
+            continue;
+        for (int k = 0; k < n; k++) {
+            const char *other = variable_of(r, &known[k]);
+            if (other && !strcmp(variable, other))
+                known[i].ns = fmax(known[i].ns, known[k].ns);
+        }
+    }
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct known *x = a, *y = b;
+    return x->ns != y->ns ? (x->ns > y->ns) - (x->ns < y->ns) : x->place - y->place;
+}
+
+int replicate_list_known(struct replicator *r, struct known **list)
+{
+    const double *times = find_times(r);
+    VEC(struct known) known = {0};
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        for (int slot = 0; slot < node->n_outputs; slot++) {
+            struct edge edge = {node->id, slot};
+            if (replicate_is_pushed(r, edge))
+                vec_push(&known, ((struct known){edge, times[node->id], (int)known.n}));
+        }
+    }
+    int n = (int)known.n;
+    *list = arena_copy(&r->arena, known.items, known.n * sizeof *known.items);
+    vec_release(&known);
+    wait_for_rows(r, *list, n);
+    qsort(*list, (size_t)n, sizeof **list, by_time);
+    return n;
+}

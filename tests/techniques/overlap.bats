@@ -1,0 +1,120 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Gradients leave as soon as they are there (wait-free back-propagation; Zhang et al., Poseidon,
+# 2017): where exchange and computation take as long as each other, a step takes about as long as
+# one of them. Two hosts, joined by a link of 100 Mbit/s: network namespaces, which need root and
+# tc. Layers take their time by sleeping, as if a device computed them.
+# shellcheck disable=SC2154  # root is of use_tools
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+net=tf-overlap-$$
+mbit=100
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    pids=()
+    command -v ip tc >/dev/null || skip "needs ip and tc"
+    ip netns add "$net-0" 2>/dev/null || skip "needs the right to make network namespaces"
+    export OMP_NUM_THREADS=1 TF_OPS_PATH=$PWD/pause.so
+    "${CC:-cc}" -std=c11 -shared -fPIC -D_POSIX_C_SOURCE=200809L -I "$root/libcommon/api" \
+        "$root/tests/techniques/pause.c" -o pause.so
+    open_link
+}
+
+teardown() {
+    kill_pids "${pids[@]}"
+    ip netns del "$net-0" 2>/dev/null || true
+    ip netns del "$net-1" 2>/dev/null || true
+}
+
+inside() { # HOST COMMAND...
+    ip netns exec "$net-$1" "${@:2}"
+}
+
+open_link() {
+    local i
+    ip netns add "$net-1"
+    ip link add eth0 netns "$net-0" type veth peer name eth0 netns "$net-1"
+    for i in 0 1; do
+        inside $i ip addr add "10.9.1.$((i + 1))/24" dev eth0
+        inside $i ip link set lo up
+        inside $i ip link set eth0 up
+        inside $i tc qdisc replace dev eth0 root tbf rate "${mbit}mbit" burst 32kb latency 200ms
+        echo "task worker:$i 10.9.1.$((i + 1)):7000"
+    done >c
+    (umask 077; openssl rand -hex 32 >key)
+}
+
+# model SECONDS: m.tfg, whose lower six layers compute so long, nearly all of it back; the four
+# above have nearly all of its parameters, 4 MiB each, as dense layers have behind convolutions
+model() {
+    cat >m.lua <<END
+local h = RandomUniform({2, 32}, {dtype = float32})
+local function layer(m, n, name)
+  h = MatMul(h, variable{name = name, shape = {m, n}, init = init.normal{stddev = 0.1}})
+end
+for i = 1, 6 do
+  layer(32, 32, "low" .. i)
+  h = Pause(h, {forward = $1 * 0.02 / 6, backward = $1 * 0.98 / 6})
+end
+layer(32, 1024, "wide")
+for i = 1, 4 do layer(1024, 1024, "high" .. i) end
+entry.train = minimize(Mean(Square(h), {0, 1}), optim.sgd{rate = 0.001})
+END
+    tf-graph m.lua | tf-opt >m.tfg
+}
+
+# parts [SED-SCRIPT]: m.tfg for both workers, the graph's text changed so
+parts() {
+    tf-replicate --mode allreduce -c c m.tfg | tf-show --text | sed "${1-}" |
+        tf-graph --text | tf-place -c c | tf-part >parts.tfg
+}
+
+# What a step of both workers takes: seconds, the median but for the first. Their traces are in t0
+# and t1.
+step() {
+    local i workers=()
+    for i in 0 1; do
+        inside $i tf-exec -c c --task "worker:$i" -g parts.tfg --key-file key --run train -n 6 \
+            --trace "t$i" >"w$i.rec" 2>"w$i.err" 3>&- &
+        workers[i]=$!
+        pids+=($!)
+    done
+    for i in 0 1; do wait "${workers[i]}" || { cat "w$i.err"; return 1; }; done
+    seconds t0
+}
+
+seconds() { # TRACE
+    tf-show --json "$1" | jq -s 'map(select(.ns and (has("node") | not)).ns) | .[1:] | sort |
+        .[length / 2 | floor] / 1e9'
+}
+
+@test "a step takes the longer of exchange and computation, and gradients leave in between" {
+    model 0
+    parts
+    exchange=$(step)
+    model "$exchange"
+    tf-exec -g m.tfg --run train -n 4 --trace t >out
+    compute=$(seconds t)
+    parts
+    overlapped=$(step)
+    tf-show --json t0 >overlapped.json
+    # the same graph, but that no gradient leaves before the last one is there
+    parts '/^allreduce.gradients.* = AllReduce(/s#) {#, ^low1/gradient) {#'
+    one_by_one=$(step)
+    echo "exchange $exchange, computation $compute: $overlapped; without overlap $one_by_one"
+    jq -n --argjson exchange "$exchange" --argjson compute "$compute" \
+        --argjson overlapped "$overlapped" --argjson one_by_one "$one_by_one" \
+        '$overlapped <= 1.1 * ([$exchange, $compute] | max) and
+            $one_by_one >= 0.95 * ($exchange + $compute)' | grep -x true
+    # four gradients of 4 MiB have left, and two are there, before the lowest layer is computed
+    jq -s 'map(select(.step == 4 and .start)) |
+        (map(select(.op == "Pause").start) | max) as $lowest |
+        map(select(.op == "AllReduce")) |
+        (map(select(.start < $lowest)) | length) == 4 and
+            (map(select(.start + .ns < $lowest)) | length) >= 2' overlapped.json | grep -x true
+}

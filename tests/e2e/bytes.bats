@@ -143,6 +143,30 @@ LUA
     done
 }
 
+@test "downpour that fetches and pushes every fifth step: a fifth of the bytes cross" {
+    local four=$((4 * 256 * 1024 * 4)) how bytes
+    # twenty steps, of which four are with what crosses
+    while read -r how bytes; do
+        cluster 2 4
+        tf-graph m.lua | tf-opt | tf-replicate --mode "downpour,$how" -c c | tf-place -c c |
+            tf-part >p.tfg
+        serve ps:0
+        serve ps:1
+        train 4 21 >out
+        for way in sent got; do
+            jq -s --arg way $way 'map(select(.step == 1 or .step == 21)) | group_by(.step) |
+                map(map(.[$way]) | add) | .[1] - .[0]' t?.txt >"$way"
+            echo "$how: $way $(cat $way), by the formula $bytes"
+            awk -v want="$bytes" '{ exit !($1 > 0.99 * want && $1 < 1.01 * want) }' $way
+        done
+        rm t?.txt
+        stop
+    done <<END
+fetch=1,push=1 $((20 * four))
+fetch=5,push=5 $((4 * four))
+END
+}
+
 @test "a table on shards: of each row that a batch has its number, and the row" {
     cat >m.lua <<'LUA'
 local ids = Cast(RandomUniform({200}, {dtype = float32}) * 5000, {DstT = int64})

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "checkpoint/store/manifest_slice.h"
 #include "checkpoint/store/save.h"
 #include "ps/shard_private.h"
 #include "ps/verbs.h"
+#include "wire/slice.h"
 
 struct fetching {
     const struct backup *backup;
@@ -94,8 +94,8 @@ static void take_part(void *context, const char *task, const struct record *repl
     if (reply->n_tensors != 1)
         return;
     tensor.name = arena_strdup(&f->arena, reply->tensors[0].name);
-    if (!manifest_read_slice(&reply->header, &f->arena, &reply->tensors[0].tensor.shape,
-                             &tensor.slice))
+    if (!record_get_slice(&reply->header, &f->arena, &reply->tensors[0].tensor.shape,
+                          &tensor.slice))
         return;
     tensor.updates = (uint64_t)updates;
     tensor_share(&tensor.value, &reply->tensors[0].tensor);

@@ -9,9 +9,9 @@
 
 #include "base/memory.h"
 #include "base/time.h"
-#include "checkpoint/store/manifest_slice.h"
 #include "ps/containers.h"
 #include "ps/shard_private.h"
+#include "wire/slice.h"
 
 #define FORGOTTEN_SECONDS 120 /* who fetches has died if it asks for nothing as long as this */
 
@@ -127,8 +127,7 @@ void shard_snapshot(struct shard_query *query)
 static void answer_part(struct shard_query *query, const struct save_tensor *tensor, size_t n)
 {
     struct named_tensor named = {tensor->name, tensor->value};
-    msgpack_packer *packer =
-        answer_begin(query->peer, query->id, 3 + manifest_slice_fields(&tensor->slice));
+    msgpack_packer *packer = answer_begin(query->peer, query->id, 3 + slice_fields(&tensor->slice));
     if (!packer)
         return;
     pack_key(packer, "container");
@@ -137,7 +136,7 @@ static void answer_part(struct shard_query *query, const struct save_tensor *ten
     msgpack_pack_uint64(packer, tensor->updates);
     pack_key(packer, "n");
     msgpack_pack_uint64(packer, n);
-    manifest_pack_slice(packer, &tensor->slice);
+    pack_slice(packer, &tensor->slice);
     answer_end(query->peer, &named, 1);
 }
 

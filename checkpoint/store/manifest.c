@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "checkpoint/store/manifest_slice.h"
 #include "wire/record.h"
+#include "wire/slice.h"
 #include "wire/validate.h"
 
 #define MAGIC "TFCKPT\r\n"
@@ -49,7 +49,7 @@ static void pack_number(msgpack_packer *packer, const char *key, int64_t value)
 
 static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
 {
-    msgpack_pack_map(packer, 7 + manifest_slice_fields(&t->slice));
+    msgpack_pack_map(packer, 7 + slice_fields(&t->slice));
     pack_key(packer, "container");
     pack_text(packer, t->container);
     pack_key(packer, "name");
@@ -64,7 +64,7 @@ static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
     msgpack_pack_uint64(packer, t->bytes);
     pack_key(packer, "updates");
     msgpack_pack_uint64(packer, t->updates);
-    manifest_pack_slice(packer, &t->slice);
+    pack_slice(packer, &t->slice);
     pack_key(packer, "chunks");
     pack_bin(packer, t->chunks, chunk_count(t->bytes) * DIGEST_BYTES);
 }
@@ -178,7 +178,7 @@ static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, str
     if (!size_fits(&t) || !chunks || chunks->type != MSGPACK_OBJECT_BIN ||
         chunks->via.bin.size != chunk_count(t.bytes) * DIGEST_BYTES)
         return malformed(err, t.name);
-    if (!manifest_read_slice(map, &m->arena, &t.shape, &t.slice))
+    if (!record_get_slice(map, &m->arena, &t.shape, &t.slice))
         return malformed(err, t.name);
     t.chunks = arena_copy(&m->arena, chunks->via.bin.ptr, chunks->via.bin.size);
     vec_push(&m->tensors, t);

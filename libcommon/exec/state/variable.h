@@ -23,7 +23,7 @@
 
 #include "base/atomic.h"
 #include "base/vec.h"
-#include "tensor/box.h"
+#include "tensor/slice.h"
 #include "tensor/tensor.h"
 
 struct device;
@@ -31,21 +31,6 @@ struct outgoing;
 struct pool;
 struct variable_mark;
 struct variable_waiter;
-
-struct slice_axis {
-    int64_t size, first; /* that the whole has along it; where the part begins */
-};
-
-struct variable_slice { /* a box of a larger variable: rows of it, or parts along other axes, too */
-    const char *of;     /* its name; NULL: it is whole */
-    int64_t rows, first;                    /* that the whole has; which of them its first one is */
-    struct slice_axis axes[SHAPE_RANK_MAX]; /* those behind the first; size 0: all along it */
-};
-
-bool variable_slice_equal(const struct variable_slice *a, const struct variable_slice *b);
-/* Which part of the whole a value of that shape is; the whole's shape. */
-struct box variable_slice_box(const struct variable_slice *slice, const struct shape *shape,
-                              struct shape *whole);
 
 struct variable {
     const char *container, *name;

@@ -2,7 +2,7 @@
  *
  * What a record says of the whole that a tensor is a part of.
  */
-#include "checkpoint/store/manifest_slice.h"
+#include "wire/slice.h"
 
 static int last_axis(const struct variable_slice *slice)
 {
@@ -12,12 +12,12 @@ static int last_axis(const struct variable_slice *slice)
     return last;
 }
 
-uint32_t manifest_slice_fields(const struct variable_slice *slice)
+uint32_t slice_fields(const struct variable_slice *slice)
 {
     return !slice->of ? 0 : last_axis(slice) ? 5 : 3;
 }
 
-void manifest_pack_slice(msgpack_packer *packer, const struct variable_slice *slice)
+void pack_slice(msgpack_packer *packer, const struct variable_slice *slice)
 {
     if (!slice->of)
         return;
@@ -74,14 +74,32 @@ static bool read_axes(const msgpack_object *map, const struct shape *shape,
     return true;
 }
 
-bool manifest_read_slice(const msgpack_object *map, struct arena *arena, const struct shape *shape,
-                         struct variable_slice *slice)
+static bool name_fits(const char *name)
 {
-    *slice = (struct variable_slice){.of = NULL};
-    if (!record_get_text(map, "slice_of", arena, &slice->of))
-        return true;
-    return shape->rank > 0 && record_get_int(map, "slice_rows", &slice->rows) &&
+    size_t n = strlen(name);
+    return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
+}
+
+static bool read_slice(const msgpack_object *map, struct arena *arena, const struct shape *shape,
+                       struct variable_slice *slice)
+{
+    return record_get_text(map, "slice_of", arena, &slice->of) && name_fits(slice->of) &&
+           shape->rank > 0 && record_get_int(map, "slice_rows", &slice->rows) &&
            record_get_int(map, "slice_first", &slice->first) &&
            is_within((struct slice_axis){slice->rows, slice->first}, shape->dims[0]) &&
            read_axes(map, shape, slice);
+}
+
+bool record_get_slice(const msgpack_object *map, struct arena *arena, const struct shape *shape,
+                      struct variable_slice *slice)
+{
+    struct shape whole;
+    *slice = (struct variable_slice){.of = NULL};
+    if (!record_field(map, "slice_of"))
+        return true;
+    if (!read_slice(map, arena, shape, slice))
+        return false;
+    variable_slice_box(slice, shape, &whole);
+    int64_t count = shape_count(&whole);
+    return count >= 0 && count <= TENSOR_BYTES_MAX;
 }

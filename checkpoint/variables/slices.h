@@ -10,10 +10,10 @@
 
 /* Whether the checkpoint has all rows of such a variable, under its name or in slices of the same
  * whole. ERR_DATA naming it when what is there does not fit; ERR_NOINPUT when nothing is. */
-int checkpoint_has_variable(const struct checkpoint *checkpoint, const struct variable *like,
+int checkpoint_has_variable(struct checkpoint *checkpoint, const struct variable *like,
                             struct error *err);
 
-/* Errors as of that and of checkpoint_read. The caller releases the value. */
+/* Errors as of that, of checkpoint_read and of saved_parts_read. The caller releases the value. */
 int checkpoint_read_variable(struct checkpoint *checkpoint, const struct variable *like,
                              struct tensor *value, uint64_t *updates, struct error *err);
 

@@ -32,22 +32,42 @@ static size_t place_in(const struct box *box, const int64_t *at)
     return (size_t)place;
 }
 
-/* By runs of elements that lie together in both: rows of the last axis, and of those before it as
- * long as what is behind them is all that both tensors have. */
+/* The elements of a run that lies together in both tensors: a row of the last axis, or of all from
+ * *axis on, as long as what is behind that is all that both have. */
+static int64_t run_of(const struct box *both, const struct box *a, const struct box *b, int *axis)
+{
+    int64_t run = both->rank ? both->size[both->rank - 1] : 1;
+    *axis = both->rank - 1;
+    while (*axis > 0 && both->size[*axis] == a->size[*axis] && both->size[*axis] == b->size[*axis])
+        run *= both->size[--*axis];
+    return run;
+}
+
+/* From where a run begins to where the next one does. */
+static void next_run(const struct box *both, int axis, int64_t *at)
+{
+    for (int i = axis - 1; i >= 0 && ++at[i] == both->first[i] + both->size[i]; i--)
+        at[i] = both->first[i];
+}
+
 void box_copy(void *to, const struct box *to_box, const void *from, const struct box *from_box,
               size_t element)
 {
+    int axis;
     struct box both = box_meet(to_box, from_box);
-    int last = both.rank - 1;
-    int64_t at[SHAPE_RANK_MAX], run = last < 0 ? 1 : both.size[last], n = box_count(&both);
-    while (last > 0 && both.size[last] == to_box->size[last] &&
-           both.size[last] == from_box->size[last])
-        run *= both.size[--last];
+    int64_t at[SHAPE_RANK_MAX], run = run_of(&both, to_box, from_box, &axis), n = box_count(&both);
     memcpy(at, both.first, sizeof at);
-    for (int64_t done = 0; done < n; done += run) {
+    for (int64_t done = 0; done < n; done += run, next_run(&both, axis, at))
         memcpy((char *)to + place_in(to_box, at) * element,
                (const char *)from + place_in(from_box, at) * element, (size_t)run * element);
-        for (int i = last - 1; i >= 0 && ++at[i] == both.first[i] + both.size[i]; i--)
-            at[i] = both.first[i];
-    }
+}
+
+void box_fill(uint8_t *to, const struct box *to_box, const struct box *part, uint8_t value)
+{
+    int axis;
+    struct box both = box_meet(to_box, part);
+    int64_t at[SHAPE_RANK_MAX], run = run_of(&both, to_box, to_box, &axis), n = box_count(&both);
+    memcpy(at, both.first, sizeof at);
+    for (int64_t done = 0; done < n; done += run, next_run(&both, axis, at))
+        memset(to + place_in(to_box, at), value, (size_t)run);
 }

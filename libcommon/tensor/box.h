@@ -20,4 +20,7 @@ int64_t box_count(const struct box *box); /* elements */
 void box_copy(void *to, const struct box *to_box, const void *from, const struct box *from_box,
               size_t element);
 
+/* Sets each byte of what both have, in a tensor of bytes. */
+void box_fill(uint8_t *to, const struct box *to_box, const struct box *part, uint8_t value);
+
 #endif

@@ -23,6 +23,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "tensor/slice.h"
 #include "tensor/tensor.h"
 #include "wire/limits.h"
 
@@ -234,12 +235,13 @@ struct variable_record {
     const char *container, *name;
     struct tensor value;
     uint64_t updates;
-    int64_t step; /* the last one before it was saved */
+    int64_t step;                /* the last one before it was saved */
+    struct variable_slice slice; /* if it is one */
 };
 
 /* Fields that the record lacks get their defaults. The texts are copied to the arena, the value is
  * the record's: share it to keep it. ERR_DATA, without the stream's name, when it is no record of
- * one variable. */
+ * one variable, or one of a slice that its whole cannot have. */
 int record_get_variable(const struct record *record, struct arena *arena,
                         struct variable_record *variable, struct error *err);
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire/record.h"
+#include "wire/slice.h"
 
 int stream_write_variable(struct stream_writer *writer, const struct variable_record *variable,
                           struct error *err)
 {
     struct named_tensor named = {variable->name, variable->value};
-    msgpack_packer *packer = stream_begin(writer, RECORD_TENSOR, 3);
+    msgpack_packer *packer =
+        stream_begin(writer, RECORD_TENSOR, 3 + (int)slice_fields(&variable->slice));
     pack_key(packer, "container");
     pack_text(packer, variable->container);
     pack_key(packer, "step");
     msgpack_pack_int64(packer, variable->step);
     pack_key(packer, "updates");
     msgpack_pack_uint64(packer, variable->updates);
+    pack_slice(packer, &variable->slice);
     return stream_write(writer, &named, 1, err);
 }
 
@@ -29,5 +31,8 @@ int record_get_variable(const struct record *record, struct arena *arena,
     record_get_int(&record->header, "step", &variable->step);
     record_get_int(&record->header, "updates", &updates);
     variable->updates = (uint64_t)updates;
+    if (!record_get_slice(&record->header, arena, &variable->value.shape, &variable->slice))
+        return error_set(err, ERR_DATA, "'%s' cannot be the part of a variable that it says it is",
+                         variable->name);
     return 0;
 }

@@ -181,7 +181,8 @@ static int write_part(struct resource_writer *writer, const char *container, con
                       const struct tensor *value, struct error *err)
 {
     const struct resource_stream *to = (struct resource_stream *)writer;
-    const struct variable_record part = {container, name, *value, 0, to->step};
+    const struct variable_record part = {
+        .container = container, .name = name, .value = *value, .step = to->step};
     return stream_write_variable(to->stream, &part, err);
 }
 

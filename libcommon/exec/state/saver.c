@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "base/container_of.h"
 #include "exec/device/device.h"
 #include "exec/state/resource.h"
+#include "exec/state/saved_parts.h"
 #include "graph/slice_attr.h"
 
 /* An offset is a row of the whole, or one number for each axis. */
@@ -47,8 +49,8 @@ int variable_write(const struct saved_variable *saved, int64_t step, struct stre
                    struct error *err)
 {
     struct variable like = variable_of_node(saved->node, NULL);
-    const struct variable_record record = {like.container, like.name, saved->value,
-                                           (uint64_t)saved->updates, step};
+    const struct variable_record record = {like.container,           like.name, saved->value,
+                                           (uint64_t)saved->updates, step,      like.slice};
     return stream_write_variable(writer, &record, err);
 }
 
@@ -68,11 +70,12 @@ int variable_take(struct variable_store *store, struct saved_variable *saved, st
     return code;
 }
 
-static int save_one(const struct variable *variable, int64_t step, struct stream_writer *writer,
+static int save_one(struct variable *variable, int64_t step, struct stream_writer *writer,
                     struct error *err)
 {
-    struct variable_record record = {variable->container, variable->name, TENSOR_INIT,
-                                     variable->updates, step};
+    struct variable_record record = {
+        variable->container, variable->name, TENSOR_INIT,
+        variable->updates,   step,           variable_get_slice(variable)};
     if (!variable_get_value(variable, &record.value, err))
         stream_write_variable(writer, &record, err);
     tensor_release(&record.value);
@@ -96,43 +99,69 @@ int variables_save(struct variable_store *store, int64_t step, struct stream_wri
 /* ---- restoring ---- */
 
 struct saved_stream { /* all that a stream has */
+    struct saved_parts parts;
     VEC(struct variable_record) records;
     struct arena arena;
 };
+
+static const struct saved_stream *stream_of(const struct saved_parts *parts)
+{
+    return CONTAINER_OF(parts, const struct saved_stream, parts);
+}
+
+static struct saved_part part_at(const struct saved_parts *parts, size_t i)
+{
+    const struct variable_record *record = &stream_of(parts)->records.items[i];
+    return (struct saved_part){.container = record->container,
+                               .name = record->name,
+                               .type = record->value.type,
+                               .shape = &record->value.shape,
+                               .slice = &record->slice,
+                               .updates = record->updates};
+}
+
+static int read_part(const struct saved_parts *parts, size_t i, struct tensor *value,
+                     struct error *err)
+{
+    (void)err;
+    tensor_share(value, &stream_of(parts)->records.items[i].value);
+    return 0;
+}
+
+static int read_record(struct stream_reader *reader, const struct record *record,
+                       struct saved_stream *all, struct error *err)
+{
+    struct variable_record saved;
+    if (record_get_variable(record, &all->arena, &saved, err))
+        return error_prefix(err, "%s: ", stream_reader_name(reader));
+    tensor_share(&saved.value, &record->tensors[0].tensor);
+    vec_push(&all->records, saved);
+    return 0;
+}
+
+/* How far a stream was read that is damaged. */
+static int say_last(struct stream_reader *reader, const struct saved_stream *all, struct error *err)
+{
+    if (err->code == ERR_DATA && !stream_reader_stopped_by(reader) && all->records.n)
+        error_append(err, "; behind variable '%s'", all->records.items[all->records.n - 1].name);
+    return err->code;
+}
 
 static int read_all(struct stream_reader *reader, struct saved_stream *all, struct error *err)
 {
     struct record record = {0};
     bool more = true;
     int code = 0;
-    while (!code && !(code = stream_read(reader, &record, &more, err)) && more) {
-        struct variable_record saved;
-        if ((code = record_get_variable(&record, &all->arena, &saved, err))) {
-            error_prefix(err, "%s: ", stream_reader_name(reader));
-            break;
-        }
-        tensor_share(&saved.value, &record.tensors[0].tensor);
-        vec_push(&all->records, saved);
+    while (!code && more) {
+        if (stream_read(reader, &record, &more, err))
+            code = say_last(reader, all, err);
+        else if (more)
+            code = read_record(reader, &record, all, err);
     }
     record_release(&record);
+    all->parts =
+        (struct saved_parts){stream_reader_name(reader), all->records.n, part_at, read_part};
     return code;
-}
-
-static const struct variable_record *find(const struct saved_stream *all,
-                                          const struct variable *like)
-{
-    for (size_t i = 0; i < all->records.n; i++) {
-        const struct variable_record *saved = &all->records.items[i];
-        if (!strcmp(saved->name, like->name) && !strcmp(saved->container, like->container))
-            return saved;
-    }
-    return NULL;
-}
-
-static bool has(const struct saved_stream *all, const struct node *node)
-{
-    struct variable like = variable_of_node(node, NULL);
-    return find(all, &like) != NULL;
 }
 
 static bool may_lack(const struct variables_wanted *wanted, const struct node *node)
@@ -140,20 +169,21 @@ static bool may_lack(const struct variables_wanted *wanted, const struct node *n
     return wanted->may_lack && wanted->may_lack(wanted->context, node);
 }
 
-/* Finds the node's value among all and moves it to *saved. */
-static int pick(const struct saved_stream *all, const struct node *node, const char *from,
-                struct saved_variable *picked, struct error *err)
+static int pick(const struct saved_stream *all, const struct variables_wanted *wanted,
+                const struct node *node, saved_variables *saved, struct error *err)
 {
-    struct variable like = variable_of_node(node, NULL);
-    const struct variable_record *saved = find(all, &like);
-    if (!saved)
-        return error_set(err, ERR_DATA, "%s: variable '%s' is not in it", from, like.name);
-    if (saved->value.type != like.type || !shape_compatible(&saved->value.shape, &like.shape))
-        return error_set(err, ERR_DATA, "%s: variable '%s' is %s there, but %s in the graph", from,
-                         like.name, shape_text_typed(saved->value.type, &saved->value.shape),
-                         shape_text_typed(like.type, &like.shape));
-    *picked = (struct saved_variable){.node = node, .updates = (int64_t)saved->updates};
-    tensor_share(&picked->value, &saved->value);
+    const struct variable like = variable_of_node(node, NULL);
+    struct saved_variable one = {.node = node};
+    uint64_t updates;
+    int code = saved_parts_read(&all->parts, &like, &one.value, &updates, err);
+    if (code == ERR_NOINPUT && may_lack(wanted, node)) {
+        error_clear(err);
+        return 0;
+    }
+    if (code)
+        return err->code = code == ERR_NOINPUT ? ERR_DATA : code;
+    one.updates = (int64_t)updates;
+    vec_push(saved, one);
     return 0;
 }
 
@@ -172,12 +202,8 @@ int variables_load(const struct variables_wanted *wanted, struct stream_reader *
     int code = read_all(reader, &all, err);
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        struct saved_variable one;
-        if (!node_is(node, "Variable") || (!has(&all, node) && may_lack(wanted, node)))
-            continue;
-        code = pick(&all, node, stream_reader_name(reader), &one, err);
-        if (!code)
-            vec_push(saved, one);
+        if (node_is(node, "Variable"))
+            code = pick(&all, wanted, node, saved, err);
     }
     for (size_t i = 0; !code && wanted->part && i < all.records.n; i++)
         if (resource_is_part(all.records.items[i].name))

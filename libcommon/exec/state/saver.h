@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Variables to a stream of `tensor` records and back: one record per variable, with its container,
- * its number of updates and the step that was last. The exchange form of checkpoints.
+ * its number of updates, the step that was last and, of a slice, which part of the whole it is. The
+ * exchange form of checkpoints: what was cut into slices goes into other slices, or a whole
+ * (exec/state/saved_parts.h).
  */
 #ifndef TF_EXEC_SAVER_H
 #define TF_EXEC_SAVER_H
@@ -18,9 +20,10 @@ int variables_save(struct variable_store *store, int64_t step, struct stream_wri
                    struct error *err);
 
 /* Reads a stream to its end into the variables of the graph; what the graph does not have is passed
- * over. ERR_DATA naming a variable of the graph that the stream lacks, or whose type or shape
- * differs. Nothing is changed unless all fit. *step is the last step that was saved. Of several
- * devices each variable goes to the one that its node is assigned to. */
+ * over. ERR_DATA naming a variable of the graph that the stream lacks or has with gaps, whose type
+ * or shape differs, or whose slices overlap and differ. Nothing is changed unless all fit. *step is
+ * the last step that was saved. Of several devices each variable goes to the one that its node is
+ * assigned to. */
 int variables_restore(struct variable_store *store, const struct graph *graph,
                       const struct device_set *devices, struct stream_reader *reader, int64_t *step,
                       struct error *err);

@@ -14,10 +14,8 @@ static int write_record(struct ckpt_work *job, struct source *source, const char
                         struct error *err)
 {
     struct named_tensor t = {.name = name};
-    int i = source_find_whole(source, name);
-    if (i < 0)
-        return error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", source->name, name);
-    if (source_read(source, (size_t)i, &t.tensor, err))
+    int i = source_find_whole(source, name, err);
+    if (i < 0 || source_read(source, (size_t)i, &t.tensor, err))
         return err->code;
     stream_begin(job->tool->writer, RECORD_TENSOR, 0);
     stream_write(job->tool->writer, &t, 1, err);
@@ -86,12 +84,21 @@ static int write_file(struct ckpt_work *job, struct source *source, const char *
     return err->code;
 }
 
+/* What other programs read has whole variables: slices of which some are missing are an error. */
+static bool needs_whole(const char *path)
+{
+    enum export_form form = export_form_of(path);
+    return form != EXPORT_NONE && form != EXPORT_RECORDS;
+}
+
 int ckpt_export(struct ckpt_work *job, struct error *err)
 {
     struct source source;
+    const char *path = job->command.operands[1];
     if (command_open(&job->command, job->command.operands[0], &source, err))
         return err->code;
-    write_file(job, &source, job->command.operands[1], err);
+    if (!needs_whole(path) || !source_join_slices(&source, err))
+        write_file(job, &source, path, err);
     source_close(&source);
     return err->code;
 }

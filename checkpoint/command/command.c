@@ -121,7 +121,8 @@ static int open_compared(struct command *c, const char *name, struct source *sou
         return err->code;
     if (!c->all)
         source_drop_resources(source);
-    source_join_slices(source);
+    source_join_slices(source, err);
+    error_clear(err); /* what cannot be joined is compared as it is */
     return 0;
 }
 

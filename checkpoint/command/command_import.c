@@ -86,6 +86,10 @@ static int import_source(struct command *c, struct store *store, struct error *e
     struct source source;
     if (source_open(c->operands[0], &source, err))
         return err->code;
+    if (source_join_slices(&source, err)) {
+        source_close(&source);
+        return err->code;
+    }
     struct save_tensor *tensors = mem_array(source.tensors.n + 1, sizeof *tensors);
     size_t n = 0;
     for (; n < source.tensors.n && !source_read(&source, n, &tensors[n].value, err); n++) {

@@ -33,8 +33,11 @@ static int read_entry(void *context, size_t i, struct tensor *value, struct erro
 static int write_record(struct source *s, size_t i, struct stream_writer *writer, struct error *err)
 {
     const struct source_tensor *t = &s->tensors.items[i];
-    struct variable_record record = {
-        .container = t->container, .name = t->name, .updates = t->updates, .step = s->step};
+    struct variable_record record = {.container = t->container,
+                                     .name = t->name,
+                                     .updates = t->updates,
+                                     .step = s->step,
+                                     .slice = t->slice};
     if (source_read(s, i, &record.value, err))
         return err->code;
     int code = stream_write_variable(writer, &record, err);
@@ -75,7 +78,7 @@ static int write_archive(enum export_form form, const struct export_files *files
 int source_export(struct source *s, enum export_form form, const struct export_files *files,
                   const char *producer, struct error *err)
 {
-    source_join_slices(s);
+    source_join_slices(s, err); /* what cannot be joined leaves as it is */
     if (form != EXPORT_RECORDS) /* which a job can go on from */
         source_drop_resources(s);
     size_t n = s->tensors.n;
@@ -98,11 +101,8 @@ int source_export(struct source *s, enum export_form form, const struct export_f
 int source_export_npy(struct source *s, const char *name, FILE *file, struct error *err)
 {
     struct tensor value;
-    int i = source_find_whole(s, name);
-    error_clear(err);
-    if (i < 0)
-        return error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", s->name, name);
-    if (source_read(s, (size_t)i, &value, err))
+    int i = source_find_whole(s, name, err);
+    if (i < 0 || source_read(s, (size_t)i, &value, err))
         return err->code;
     if (npy_write(file, &value, err))
         error_prefix(err, "%s: '%s': ", s->name, name);

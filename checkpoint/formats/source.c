@@ -66,6 +66,7 @@ static int take_record(struct source *s, const struct record *record, struct err
                                    .shape = v.value.shape,
                                    .bytes = tensor_bytes(&v.value),
                                    .updates = v.updates,
+                                   .slice = v.slice,
                                    .entry = -1};
     tensor_share(&tensor.value, &v.value);
     vec_push(&s->tensors, tensor);
@@ -73,19 +74,27 @@ static int take_record(struct source *s, const struct record *record, struct err
     return 0;
 }
 
-static int read_file(struct source *s, const char *path, struct error *err)
+static int read_records(struct source *s, struct stream_reader *reader, struct error *err)
 {
     struct record record = {0};
     bool more = true;
+    while (!err->code && more)
+        if (!stream_read(reader, &record, &more, err) && more)
+            take_record(s, &record, err);
+        else if (err->code == ERR_DATA && s->tensors.n) /* how far it was read */
+            error_append(err, "; behind variable '%s'", s->tensors.items[s->tensors.n - 1].name);
+    record_release(&record);
+    return err->code;
+}
+
+static int read_file(struct source *s, const char *path, struct error *err)
+{
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s", path);
     struct stream_reader *reader = stream_reader_new(fd, path);
     s->name = arena_strdup(&s->arena, path);
-    while (!stream_read(reader, &record, &more, err) && more)
-        if (take_record(s, &record, err))
-            break;
-    record_release(&record);
+    read_records(s, reader, err);
     stream_reader_free(reader);
     close(fd);
     return err->code;
@@ -154,16 +163,28 @@ const char *source_outer_name(struct source *s, size_t i)
                : t->name;
 }
 
+bool source_is_named(const char *container, const char *tensor, const char *name)
+{
+    size_t n = strlen(container);
+    if (!strcmp(container, DEFAULT_CONTAINER))
+        return !strcmp(name, tensor);
+    return !strncmp(name, container, n) && name[n] == ':' && !strcmp(name + n + 1, tensor);
+}
+
 int source_find(const struct source *s, const char *name)
 {
-    for (size_t i = 0; i < s->tensors.n; i++) {
-        const struct source_tensor *t = &s->tensors.items[i];
-        size_t n = strlen(t->container);
-        if (strcmp(t->container, DEFAULT_CONTAINER)
-                ? !strncmp(name, t->container, n) && name[n] == ':' &&
-                      !strcmp(name + n + 1, t->name)
-                : !strcmp(name, t->name))
+    for (size_t i = 0; i < s->tensors.n; i++)
+        if (source_is_named(s->tensors.items[i].container, s->tensors.items[i].name, name))
             return (int)i;
-    }
     return -1;
+}
+
+struct saved_part source_part(const struct source_tensor *t)
+{
+    return (struct saved_part){.container = t->container,
+                               .name = t->name,
+                               .type = t->type,
+                               .shape = &t->shape,
+                               .slice = &t->slice,
+                               .updates = t->updates};
 }

@@ -7,6 +7,7 @@
 #define TF_CHECKPOINT_SOURCE_H
 
 #include "checkpoint/store/checkpoint.h"
+#include "exec/state/saved_parts.h"
 #include "wire/record.h"
 
 struct source_tensor {
@@ -14,7 +15,7 @@ struct source_tensor {
     enum dtype type;
     struct shape shape;
     uint64_t bytes, updates;
-    struct variable_slice slice;        /* of a store */
+    struct variable_slice slice;        /* if it is one */
     int entry;                          /* of the checkpoint; -1: a file, or slices */
     struct tensor value;                /* of a file: it was read whole */
     const struct source_tensor *slices; /* that were joined, in the order of their rows */
@@ -50,25 +51,33 @@ int source_read(struct source *source, size_t i, struct tensor *value, struct er
 int source_read_tensor(struct source *source, const struct source_tensor *tensor,
                        struct tensor *value, struct error *err);
 
-/* "W", or "scratch:W" in another container than the default one. -1: none. */
+/* "W", or "scratch:W" in another container than the default one: whether a tensor is called so. */
+bool source_is_named(const char *container, const char *tensor, const char *name);
+/* -1: none. */
 int source_find(const struct source *source, const char *name);
 /* The name under which it leaves for other formats: as above. In the source's arena. */
 const char *source_outer_name(struct source *source, size_t i);
 
 /* ---- as a user knows the model (source_whole.c) ---- */
 
-/* Tables that were cut into slices become one tensor each, under their names, if all of their rows
- * are there. */
-void source_join_slices(struct source *source);
+/* Variables that were cut into slices become one tensor each, under their names, if all of their
+ * elements are there. ERR_DATA naming the first of which they are not, or whose slices are not of
+ * the same whole: those stay slices, and all others are joined. */
+int source_join_slices(struct source *source, struct error *err);
 
 /* Takes out what is no variable: parts of clocks and aggregators. */
 void source_drop_resources(struct source *source);
 
-/* As source_find; slices are joined if nothing else has the name. */
-int source_find_whole(struct source *source, const char *name);
+/* As source_find; slices are joined if nothing else has the name. -1: ERR_NOINPUT; ERR_DATA when it
+ * is there in slices that cannot be joined. */
+int source_find_whole(struct source *source, const char *name, struct error *err);
 
-/* What source_read does for tensors that were joined. */
+/* What source_read does for tensors that were joined. ERR_DATA, too, when slices overlap and have
+ * different bits there. */
 int source_read_slices(struct source *source, const struct source_tensor *whole,
                        struct tensor *value, struct error *err);
+
+/* What a tensor is for who restores variables. */
+struct saved_part source_part(const struct source_tensor *tensor);
 
 #endif

@@ -5,28 +5,24 @@
  */
 #include <string.h>
 
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "checkpoint/formats/source.h"
 #include "exec/state/resource.h"
 
-static bool is_of(const struct source_tensor *t, const struct source_tensor *slice)
+static const char *whole_name(const struct source_tensor *t)
 {
-    return t->slice.of && !strcmp(t->slice.of, slice->slice.of) &&
-           !strcmp(t->container, slice->container);
+    return t->slice.of ? t->slice.of : t->name;
+}
+
+static bool is_of_same(const struct source_tensor *a, const struct source_tensor *b)
+{
+    return !strcmp(whole_name(a), whole_name(b)) && !strcmp(a->container, b->container);
 }
 
 static struct box box_of(const struct source_tensor *t, struct shape *whole)
 {
     return variable_slice_box(&t->slice, &t->shape, whole);
-}
-
-static bool fits(const struct source_tensor *t, const struct source_tensor *first)
-{
-    struct shape whole, firsts;
-    box_of(t, &whole);
-    box_of(first, &firsts);
-    return t->type == first->type && t->type != STRING && t->shape.rank > 0 &&
-           shape_equal(&whole, &firsts);
 }
 
 /* In the order of their first elements. */
@@ -47,70 +43,115 @@ static void insert(struct source_tensor *slices, size_t n, const struct source_t
     slices[at] = *t;
 }
 
-/* Whether each element is there, once. */
-static bool is_complete(const struct source_tensor *slices, size_t n)
+/* What slices that were joined are read by. */
+struct slice_parts {
+    struct saved_parts parts;
+    struct source *source;
+    const struct source_tensor *slices;
+};
+
+static const struct slice_parts *slice_parts_of(const struct saved_parts *parts)
 {
-    struct shape whole;
-    int64_t count = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct box box = box_of(&slices[i], &whole);
-        if (!fits(&slices[i], &slices[0]))
-            return false;
-        for (size_t k = 0; k < i; k++) {
-            struct box other = box_of(&slices[k], &whole), both = box_meet(&box, &other);
-            if (box_count(&both))
-                return false;
-        }
-        count += box_count(&box);
-    }
-    return count == shape_count(&whole);
+    return CONTAINER_OF(parts, const struct slice_parts, parts);
+}
+
+static struct saved_part slice_at(const struct saved_parts *parts, size_t i)
+{
+    return source_part(&slice_parts_of(parts)->slices[i]);
+}
+
+static int read_slice(const struct saved_parts *parts, size_t i, struct tensor *value,
+                      struct error *err)
+{
+    const struct slice_parts *slices = slice_parts_of(parts);
+    return source_read_tensor(slices->source, &slices->slices[i], value, err);
+}
+
+static struct slice_parts slices_as_parts(struct source *s, const struct source_tensor *slices,
+                                          size_t n)
+{
+    return (struct slice_parts){{s->name, n, slice_at, read_slice}, s, slices};
+}
+
+static struct variable variable_of(const struct source_tensor *whole)
+{
+    return (struct variable){.container = whole->container,
+                             .name = whole->name,
+                             .type = whole->type,
+                             .shape = whole->shape};
 }
 
 static struct source_tensor whole_of(const struct source_tensor *slices, size_t n)
 {
     struct source_tensor whole = slices[0];
-    whole.name = slices[0].slice.of;
+    whole.name = whole_name(&slices[0]);
     box_of(&slices[0], &whole.shape);
     whole.slice = (struct variable_slice){.of = NULL};
     whole.value = (struct tensor)TENSOR_INIT;
     whole.entry = -1;
     whole.slices = slices;
     whole.n_slices = n;
-    for (size_t i = 1; i < n; i++) {
-        whole.bytes += slices[i].bytes;
+    whole.bytes = (uint64_t)shape_bytes(&whole.shape, whole.type);
+    for (size_t i = 1; i < n; i++)
         whole.updates = slices[i].updates > whole.updates ? slices[i].updates : whole.updates;
-    }
     return whole;
 }
 
-/* The slices from tensor i on that are of the same whole, as one in its place; false: they stay, as
- * some are missing. */
-static bool join(struct source *s, size_t i)
+/* What is of the whole of tensor i, as one in the place of the first. Errors as of
+ * saved_parts_have: all stays as it is. */
+static int join(struct source *s, size_t i, struct error *err)
 {
-    size_t n = 0, end = i + 1;
-    struct source_tensor first = s->tensors.items[i];
-    for (size_t k = i; k < s->tensors.n; k++)
-        n += is_of(&s->tensors.items[k], &first);
+    const struct source_tensor one = s->tensors.items[i];
+    size_t n = 0, end = 0;
+    for (size_t k = 0; k < s->tensors.n; k++)
+        n += is_of_same(&s->tensors.items[k], &one);
     struct source_tensor *slices = arena_array(&s->arena, n, sizeof *slices);
     n = 0;
-    for (size_t k = i; k < s->tensors.n; k++)
-        if (is_of(&s->tensors.items[k], &first))
+    for (size_t k = 0; k < s->tensors.n; k++)
+        if (is_of_same(&s->tensors.items[k], &one))
             insert(slices, n++, &s->tensors.items[k]);
-    if (!is_complete(slices, n))
-        return false;
-    s->tensors.items[i] = whole_of(slices, n);
-    for (size_t k = i + 1; k < s->tensors.n; k++)
-        if (!is_of(&s->tensors.items[k], &first))
-            s->tensors.items[end++] = s->tensors.items[k];
+    const struct source_tensor whole = whole_of(slices, n);
+    const struct slice_parts joined = slices_as_parts(s, slices, n);
+    const struct variable like = variable_of(&whole);
+    if (saved_parts_have(&joined.parts, &like, err))
+        return err->code;
+    bool is_placed = false;
+    for (size_t k = 0; k < s->tensors.n; k++) {
+        const struct source_tensor t = s->tensors.items[k];
+        if (!is_of_same(&t, &one)) {
+            s->tensors.items[end++] = t;
+        } else if (!is_placed) {
+            s->tensors.items[end++] = whole;
+            is_placed = true;
+        }
+    }
     s->tensors.n = end;
-    return true;
+    return 0;
 }
 
-void source_join_slices(struct source *s)
+/* Whether tensor i is the first of what makes one whole. Files may have a variable twice. */
+static bool is_first_part(const struct source *s, size_t i)
 {
+    const struct source_tensor *t = &s->tensors.items[i];
+    bool is_part = t->slice.of != NULL, is_first = is_part || !s->checkpoint;
+    if ((t->type == STRING && !t->slice.of) || resource_is_part(t->name))
+        return false;
+    for (size_t k = 0; k < i && is_first; k++)
+        is_first = !is_of_same(&s->tensors.items[k], t);
+    for (size_t k = i + 1; k < s->tensors.n && is_first && !is_part; k++)
+        is_part = is_of_same(&s->tensors.items[k], t);
+    return is_first && is_part;
+}
+
+int source_join_slices(struct source *s, struct error *err)
+{
+    struct error first = ERROR_INIT;
+    error_clear(err);
     for (size_t i = 0; i < s->tensors.n; i++)
-        if (s->tensors.items[i].slice.of)
-            join(s, i);
+        if (is_first_part(s, i) && join(s, i, err) && !first.code)
+            first = *err;
+    *err = first;
+    return err->code;
 }
 
 void source_drop_resources(struct source *s)
@@ -126,32 +167,31 @@ void source_drop_resources(struct source *s)
     s->tensors.n = n;
 }
 
-int source_find_whole(struct source *s, const char *name)
+int source_find_whole(struct source *s, const char *name, struct error *err)
 {
-    int i = source_find(s, name);
-    if (i >= 0)
-        return i;
-    source_join_slices(s);
-    return source_find(s, name);
+    int found = source_find(s, name);
+    error_clear(err);
+    if (found >= 0)
+        return found;
+    source_join_slices(s, err);
+    error_clear(err); /* of any variable */
+    if ((found = source_find(s, name)) >= 0)
+        return found;
+    for (size_t i = 0; i < s->tensors.n && !err->code; i++) {
+        const struct source_tensor *t = &s->tensors.items[i];
+        if (t->slice.of && source_is_named(t->container, t->slice.of, name))
+            join(s, i, err);
+    }
+    if (!err->code)
+        error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", s->name, name);
+    return -1;
 }
 
 int source_read_slices(struct source *s, const struct source_tensor *whole, struct tensor *value,
                        struct error *err)
 {
-    const struct variable_slice none = {.of = NULL};
-    struct shape shape;
-    struct box all = variable_slice_box(&none, &whole->shape, &shape);
-    if (tensor_alloc(value, whole->type, &whole->shape, err))
-        return err->code;
-    for (size_t i = 0; i < whole->n_slices && !err->code; i++) {
-        struct tensor part;
-        struct box box = box_of(&whole->slices[i], &shape);
-        if (source_read_tensor(s, &whole->slices[i], &part, err))
-            break;
-        box_copy(value->data, &all, part.data, &box, dtype_bytes(whole->type));
-        tensor_release(&part);
-    }
-    if (err->code)
-        tensor_release(value);
-    return err->code;
+    const struct slice_parts joined = slices_as_parts(s, whole->slices, whole->n_slices);
+    const struct variable like = variable_of(whole);
+    uint64_t updates;
+    return saved_parts_read(&joined.parts, &like, value, &updates, err);
 }

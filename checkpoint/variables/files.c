@@ -67,10 +67,8 @@ static int restore(struct checkpoint_files *files, const char *path, const char 
     if (source_open(path, &source, err))
         return err->code;
     take_run((struct files *)files, &source);
-    int i = source_find_whole(&source, name);
-    if (i < 0)
-        error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", source.name, name);
-    else
+    int i = source_find_whole(&source, name, err);
+    if (i >= 0)
         source_read(&source, (size_t)i, value, err);
     source_close(&source);
     return err->code;

@@ -4,86 +4,99 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/container_of.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/variables/restore.h"
 
 struct partial {
     const struct restore_request *request;
     struct source source;
-    bool *used; /* of each tensor of the source */
+    struct saved_parts parts;
     saved_variables saved;
+    VEC(struct variable) wanted; /* by the names that they have in the source */
     struct arena arena;
 };
 
-static void leave(const struct partial *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void leave(const struct partial *p, const char *format, ...)
+static void leave(const struct partial *p, const char *line)
 {
-    char line[ERROR_TEXT_BYTES];
-    size_t n = (size_t)snprintf(line, sizeof line, "%.400s: not restored: ", p->source.name);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line + n, sizeof line - n, format, args);
-    va_end(args);
     if (p->request->left)
         p->request->left(p->request->context, line);
 }
 
-static bool has_slices(const struct graph *graph)
+/* ---- the source's tensors as parts ---- */
+
+static struct partial *partial_of(const struct saved_parts *parts)
 {
-    bool found = false;
-    for (size_t i = 0; i < graph->nodes.n && !found; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        found = node_is(node, "Variable") && variable_of_node(node, NULL).slice.of;
-    }
-    return found;
+    return CONTAINER_OF(parts, struct partial, parts);
 }
 
-/* -1: there is none. */
-static int find(const struct source *source, const struct variable *like)
+static struct saved_part tensor_at(const struct saved_parts *parts, size_t i)
 {
-    for (size_t i = 0; i < source->tensors.n; i++)
-        if (!strcmp(source->tensors.items[i].name, like->name) &&
-            !strcmp(source->tensors.items[i].container, like->container))
-            return (int)i;
-    return -1;
+    return source_part(&partial_of(parts)->source.tensors.items[i]);
 }
+
+static int read_tensor(const struct saved_parts *parts, size_t i, struct tensor *value,
+                       struct error *err)
+{
+    return source_read(&partial_of(parts)->source, i, value, err);
+}
+
+/* ---- taking ---- */
 
 static int take(struct partial *p, const struct node *node, struct error *err)
 {
     const struct variable like = restore_variable(node, &p->request->names, &p->arena);
     struct saved_variable one = {.node = node};
-    int i = find(&p->source, &like);
-    if (i < 0) {
-        leave(p, "variable '%s' is not in it", like.name);
-        return 0;
-    }
-    const struct source_tensor *t = &p->source.tensors.items[i];
-    p->used[i] = true;
-    if (t->type != like.type || !shape_compatible(&t->shape, &like.shape)) {
-        leave(p, "variable '%s' is %s there, but %s in the graph", like.name,
-              shape_text_typed(t->type, &t->shape), shape_text_typed(like.type, &like.shape));
-        return 0;
-    }
-    if (source_read(&p->source, (size_t)i, &one.value, err))
+    uint64_t updates;
+    vec_push(&p->wanted, like);
+    if (saved_parts_have(&p->parts, &like, err)) {
+        bool fits_not = err->code == ERR_DATA || err->code == ERR_NOINPUT;
+        if (fits_not) {
+            leave(p, err->text);
+            error_clear(err);
+        }
         return err->code;
-    one.updates = (int64_t)t->updates;
+    }
+    if (saved_parts_read(&p->parts, &like, &one.value, &updates, err))
+        return err->code;
+    one.updates = (int64_t)updates;
     vec_push(&p->saved, one);
     return 0;
+}
+
+static bool is_wanted(const struct partial *p, const struct source_tensor *t)
+{
+    bool found = false;
+    for (size_t i = 0; i < p->wanted.n && !found; i++) {
+        const struct variable *v = &p->wanted.items[i];
+        found = !strcmp(v->container, t->container) &&
+                (!strcmp(v->name, t->name) || (v->slice.of && !strcmp(v->slice.of, t->name)) ||
+                 (t->slice.of && !strcmp(v->slice.of ? v->slice.of : v->name, t->slice.of)));
+    }
+    return found;
+}
+
+/* What the graph has no variable for: tables by their own names. */
+static void leave_others(struct partial *p)
+{
+    struct error ignored = ERROR_INIT;
+    source_join_slices(&p->source, &ignored);
+    for (size_t i = 0; i < p->source.tensors.n; i++)
+        if (!is_wanted(p, &p->source.tensors.items[i]))
+            leave(p, arena_printf(&p->arena, "%s: '%s' is not in the graph", p->parts.from,
+                                  source_outer_name(&p->source, i)));
 }
 
 static int take_all(struct partial *p, struct error *err)
 {
     const struct graph *graph = p->request->graph;
-    p->used = arena_array(&p->arena, p->source.tensors.n + 1, sizeof *p->used);
+    p->parts = (struct saved_parts){arena_printf(&p->arena, "%.400s: not restored", p->source.name),
+                                    p->source.tensors.n, tensor_at, read_tensor};
     for (size_t i = 0; i < graph->nodes.n && !err->code; i++)
         if (node_is(graph_node(graph, (int)i), "Variable"))
             take(p, graph_node(graph, (int)i), err);
-    for (size_t i = 0; i < p->source.tensors.n && !err->code; i++)
-        if (!p->used[i])
-            leave(p, "'%s' is not in the graph", source_outer_name(&p->source, i));
+    if (!err->code)
+        leave_others(p);
     if (!err->code && !p->saved.n)
         error_set(err, ERR_DATA, "%s: none of its variables fits the graph", p->source.name);
     return err->code;
@@ -97,12 +110,11 @@ int restore_partial(const char *name, const struct restore_request *request, str
     if (p.source.passed_over.code && request->left)
         request->left(request->context, p.source.passed_over.text);
     source_drop_resources(&p.source);
-    if (!has_slices(request->graph))
-        source_join_slices(&p.source);
     take_all(&p, err);
     for (size_t i = 0; i < p.saved.n && !err->code; i++)
         variable_put(request->variables, &p.saved.items[i], request->device, err);
     saved_release(&p.saved);
+    vec_release(&p.wanted);
     source_close(&p.source);
     arena_release(&p.arena);
     return err->code;

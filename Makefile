@@ -365,6 +365,7 @@ soak:
 	STORE_SWEEPS=2 $(BUILD)/tests/unit/checkpoint/store_shards
 	STORE_SAVES=1000 $(BUILD)/tests/unit/checkpoint/store_keep
 	STORE_MERGES=10000 $(BUILD)/tests/unit/checkpoint/store_runs
+	SLICES=20000 $(BUILD)/tests/unit/checkpoint/record_slices
 	READER_ROUNDS=1000 $(BUILD)/tests/unit/checkpoint/store_beside
 	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
 	PREEMPTIONS=500 JOB_PREEMPTIONS=100 bats -f 'any moment' tests/e2e/preempt.bats

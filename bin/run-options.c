@@ -22,7 +22,8 @@
 static struct {
     int64_t shards, workers, replica_tasks, accumulate, fetch_every, fetch_limit, steps, seed, keep,
         threads;
-    const char *cluster, *mode, *compress, *run, *save, *save_every, *run_name, *restore, *job;
+    const char *cluster, *mode, *grid, *compress, *run, *save, *save_every, *run_name, *restore,
+        *job;
     const char *key_file, *ops, *max_restarts;
     struct option_list fetch;
     double lease, timeout;
@@ -45,10 +46,13 @@ static char mode_help[1024];
 
 static const struct option_row rows[] = {
     {0, "ps", OPTION_INT, &options.shards, "K",
-     "parameter shards to start on this machine (1; 0 with --mode allreduce)"},
+     "parameter shards to start on this machine (1; with --grid one a tile, with --mode allreduce "
+     "none)"},
     {0, "workers", OPTION_INT, &options.workers, "N", "workers to start on this machine (1)"},
     {0, "replica-tasks", OPTION_INT, &options.replica_tasks, "G",
      "tasks of each worker: the first drives, the others serve it; see tf-replicate"},
+    {0, "grid", OPTION_TEXT, &options.grid, "ROWSxCOLUMNS",
+     "images in as many tiles, each on a shard; one worker drives them; see tf-replicate"},
     {'c', "cluster", OPTION_TEXT, &options.cluster, "FILE",
      "the cluster, instead: its tasks and their addresses; other hosts by ssh"},
     {0, "mode", OPTION_TEXT, &options.mode, "MODE", mode_help},
@@ -157,14 +161,47 @@ static void set_default(const char **text, const char *otherwise)
         *text = otherwise;
 }
 
+/* 0: the text is no grid. */
+static int64_t tile_count(void)
+{
+    int height, width, end = 0;
+    bool is_grid = sscanf(options.grid, "%4dx%4d%n", &height, &width, &end) == 2 &&
+                   !options.grid[end] && height > 0 && width > 0;
+    return is_grid ? (int64_t)height * width : 0;
+}
+
 static void set_defaults(void)
 {
     set_default(&options.mode, "sync");
     set_default(&options.run, "train");
     set_default(&options.max_restarts, "5");
     set_default(&options.save, NULL);
+    set_default(&options.grid, NULL);
     if (options.shards == UNSET)
-        options.shards = str_starts(options.mode, "allreduce") ? 0 : 1;
+        options.shards = options.grid                            ? tile_count()
+                         : str_starts(options.mode, "allreduce") ? 0
+                                                                 : 1;
+}
+
+/* Tiles are on the shards, so that these save what tiles have of variables. Of the rest that
+ * workers have and a grid does not tf-replicate knows. */
+static int check_grid(struct error *err)
+{
+    if (!options.grid)
+        return 0;
+    if (!tile_count())
+        return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of tiles, not '%s'", options.grid);
+    if (options.workers != 1)
+        return error_set(err, ERR_USAGE, "--grid has one worker, which drives all tiles");
+    if (options.save_every)
+        return error_set(err, ERR_USAGE,
+                         "--save-every counts rounds, and --grid has none: it saves at the end, "
+                         "and when tf-ckpt save --job says so");
+    if (!options.cluster && options.shards < tile_count())
+        return error_set(err, ERR_USAGE,
+                         "--grid %s: %" PRId64 " tiles want as many shards, not %" PRId64,
+                         options.grid, tile_count(), options.shards);
+    return 0;
 }
 
 static int check_options(const char *graph, struct error *err)
@@ -192,7 +229,7 @@ static int check_options(const char *graph, struct error *err)
                          options.save);
     if (options.resume && !options.save)
         return error_set(err, ERR_USAGE, "--resume goes on from what --save DIR/ holds");
-    return check_graph(graph, err);
+    return check_grid(err) ? err->code : check_graph(graph, err);
 }
 
 /* ---- assignments ---- */

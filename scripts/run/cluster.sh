@@ -87,6 +87,7 @@ make_parts() {
     set -- --mode "$opt_mode" -c "$job/cluster"
     [ -z "$opt_accumulate" ] || set -- "$@" --accumulate "$opt_accumulate"
     [ -z "$opt_replica_tasks" ] || set -- "$@" --replica-tasks "$opt_replica_tasks"
+    [ -z "$opt_grid" ] || set -- "$@" --grid "$opt_grid" --towers '/job:ps/task:*'
     [ -z "$opt_compress" ] || set -- "$@" --compress "$opt_compress"
     [ -z "$graph_file" ] || [ "$graph_file" = - ] || set -- "$@" "$graph_file"
     exec 3<&0

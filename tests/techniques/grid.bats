@@ -109,7 +109,12 @@ on_shards() { # OPTION...: p.tfg, and the shards
             tf-place --devices CPU:0,CPU:1,CPU:2,CPU:3,CPU:4,CPU:5 | tf-part >q.tfg
         tf-exec -g q.tfg --run train --fetch loss -q --feed g.rec --restore four/ >other.rec
         close one.rec other.rec
+        tf-exec -g q.tfg --run train -q --feed f.rec -n 20 --save $grid.ckpt >/dev/null
+        alone --feed g.rec --restore $grid.ckpt >other.rec
+        close one.rec other.rec
     done
+    tf-exec -g q.tfg --run train --fetch loss -q --feed g.rec --restore 1x2.ckpt >other.rec
+    close one.rec other.rec
     TF_CLUSTER=c tf-ps restore one/
     train --feed g.rec >back.rec
     close one.rec back.rec
@@ -118,6 +123,39 @@ on_shards() { # OPTION...: p.tfg, and the shards
     python3 -c 'import zipfile; print(*sorted(zipfile.ZipFile("whole.npz").namelist()))' >names
     grep -q l1/W.npy names
     [ "$(grep -c part_ names)" = 0 ]
+}
+
+@test "one line starts the tiles, saves them, and goes on from there" {
+    local text
+    tf-data npy x=x.npy y=y.npy --batch 4 --epochs 4 --after 20 >g.rec
+    alone --feed f.rec >one.rec
+    tf-run --grid 2x2 --fetch loss --job run m.tfg -- cat "$PWD/f.rec" 3>&-
+    close one.rec run/worker-0.rec
+    # cell k is on shard k
+    tf-show --text run/parts.tfg | grep '^l1/W/part_. = Variable' >cells
+    for k in 0 1 2 3; do grep -q "^l1/W/part_$k = .*/job:ps/task:$k/" cells; done
+    tf-run --grid 2x2 --save on4/ --steps 20 m.tfg -- cat "$PWD/f.rec" 3>&-
+    alone --feed f.rec -n 20 --save one/ >/dev/null
+    alone --feed g.rec --restore one/ >one.rec
+    alone --feed g.rec --restore on4/ >other.rec
+    close one.rec other.rec
+    # another grid goes on from what this one has saved
+    tf-run --grid 1x2 --restore on4 --fetch loss --job two m.tfg -- cat "$PWD/g.rec" 3>&-
+    close one.rec two/worker-0.rec
+    while IFS='|' read -r options text; do
+        # shellcheck disable=SC2086  # options
+        run --separate-stderr tf-run $options m.tfg -- cat f.rec
+        [ "$status" -eq 64 ]
+        [[ $stderr == *"$text"* ]]
+    done <<'EOF'
+--grid 2|tf-run: --grid is ROWSxCOLUMNS of tiles, not '2'
+--grid 2x2x2|tf-run: --grid is ROWSxCOLUMNS of tiles, not '2x2x2'
+--grid 2x2 --workers 2|tf-run: --grid has one worker, which drives all tiles
+--grid 2x2 --ps 3|tf-run: --grid 2x2: 4 tiles want as many shards, not 3
+--grid 2x2 --save on4/ --save-every 5|tf-run: --save-every counts rounds, and --grid has none
+--grid 2x2 --mode async|tf-replicate: --grid has no workers, for whom --mode would be
+--grid 2x2 --accumulate 2|tf-replicate: --grid has no workers, for whom --accumulate would be
+EOF
 }
 
 @test "a task that is killed ends the step with its name; started again, all go on alike" {

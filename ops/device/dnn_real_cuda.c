@@ -169,76 +169,42 @@ static cudnnStatus_t describe(struct described *s, const struct cuda_dnn_conv *c
 
 /* ---- algorithms ---- */
 
-/* The first, which is the best, that may be: see struct cuda_dnn. */
-#define PICK(name, perf_type, bytes, a, b, c_, d_)                                                 \
-    static cudnnStatus_t name(void *handle, const struct cuda_dnn_conv *c,                         \
-                              const struct described *s, const perf_type *all, int n,              \
-                              size_t limit, struct cuda_dnn_algorithm *found)                      \
+/* See struct cuda_dnn. */
+static bool may_be(const struct cuda_dnn_conv *c, const struct described *s, cudnnMathType_t math,
+                   cudnnDeterminism_t determinism)
+{
+    return (math == s->math || c->type != CUDA_FLOAT32) &&
+           (c->fast || determinism == CUDNN_DETERMINISTIC);
+}
+
+/* Of a direction, which makes `result` of a and b: the first algorithm, which is the best, that may
+ * be and has enough memory. */
+#define FIND(way, perf_type, a, b, result)                                                         \
+    static cudnnStatus_t find_##way(void *handle, const struct cuda_dnn_conv *c,                   \
+                                    const struct described *s, const struct cuda_dnn_data *data,   \
+                                    size_t limit, struct cuda_dnn_algorithm *found)                \
     {                                                                                              \
-        for (int i = 0; i < n; i++) {                                                              \
+        perf_type all[ALGORITHMS];                                                                 \
+        int n = 0;                                                                                 \
+        cudnnStatus_t status =                                                                     \
+            data ? dnn.way##_measured(handle, s->a, data->a, s->b, data->b, s->conv, s->result,    \
+                                      data->result, ALGORITHMS, &n, all, data->workspace,          \
+                                      data->workspace_bytes)                                       \
+                 : dnn.way##_known(handle, s->a, s->b, s->conv, s->result, ALGORITHMS, &n, all);   \
+        *found = (struct cuda_dnn_algorithm){.number = -1};                                        \
+        for (int i = 0; !status && found->number < 0 && i < n; i++) {                              \
             size_t needed = 0;                                                                     \
-            bool is_ours = all[i].mathType == s->math || c->type != CUDA_FLOAT32;                  \
-            if (all[i].status || !is_ours ||                                                       \
-                (!c->fast && all[i].determinism != CUDNN_DETERMINISTIC) ||                         \
-                dnn.bytes(handle, a, b, c_, d_, all[i].algo, &needed) || needed > limit)           \
+            if (all[i].status || !may_be(c, s, all[i].mathType, all[i].determinism) ||             \
+                dnn.way##_bytes(handle, s->a, s->b, s->conv, s->result, all[i].algo, &needed) ||   \
+                needed > limit)                                                                    \
                 continue;                                                                          \
             *found = (struct cuda_dnn_algorithm){(int)all[i].algo, needed};                        \
-            return CUDNN_STATUS_SUCCESS;                                                           \
         }                                                                                          \
-        *found = (struct cuda_dnn_algorithm){.number = -1};                                        \
-        return CUDNN_STATUS_SUCCESS;                                                               \
+        return status;                                                                             \
     }
-PICK(pick_forward, cudnnConvolutionFwdAlgoPerf_t, forward_bytes, s->image, s->filter, s->conv,
-     s->output)
-PICK(pick_image, cudnnConvolutionBwdDataAlgoPerf_t, image_bytes, s->filter, s->output, s->conv,
-     s->image)
-PICK(pick_filter, cudnnConvolutionBwdFilterAlgoPerf_t, filter_bytes, s->image, s->output, s->conv,
-     s->filter)
-
-static cudnnStatus_t find_forward(void *handle, const struct cuda_dnn_conv *c,
-                                  const struct described *s, const struct cuda_dnn_data *data,
-                                  size_t limit, struct cuda_dnn_algorithm *found)
-{
-    cudnnConvolutionFwdAlgoPerf_t all[ALGORITHMS];
-    int n = 0;
-    cudnnStatus_t status =
-        data ? dnn.forward_measured(handle, s->image, data->image, s->filter, data->filter, s->conv,
-                                    s->output, data->output, ALGORITHMS, &n, all, data->workspace,
-                                    data->workspace_bytes)
-             : dnn.forward_known(handle, s->image, s->filter, s->conv, s->output, ALGORITHMS, &n,
-                                 all);
-    return status ? status : pick_forward(handle, c, s, all, n, limit, found);
-}
-
-static cudnnStatus_t find_image(void *handle, const struct cuda_dnn_conv *c,
-                                const struct described *s, const struct cuda_dnn_data *data,
-                                size_t limit, struct cuda_dnn_algorithm *found)
-{
-    cudnnConvolutionBwdDataAlgoPerf_t all[ALGORITHMS];
-    int n = 0;
-    cudnnStatus_t status =
-        data
-            ? dnn.image_measured(handle, s->filter, data->filter, s->output, data->output, s->conv,
-                                 s->image, data->image, ALGORITHMS, &n, all, data->workspace,
-                                 data->workspace_bytes)
-            : dnn.image_known(handle, s->filter, s->output, s->conv, s->image, ALGORITHMS, &n, all);
-    return status ? status : pick_image(handle, c, s, all, n, limit, found);
-}
-
-static cudnnStatus_t find_filter(void *handle, const struct cuda_dnn_conv *c,
-                                 const struct described *s, const struct cuda_dnn_data *data,
-                                 size_t limit, struct cuda_dnn_algorithm *found)
-{
-    cudnnConvolutionBwdFilterAlgoPerf_t all[ALGORITHMS];
-    int n = 0;
-    cudnnStatus_t status =
-        data ? dnn.filter_measured(handle, s->image, data->image, s->output, data->output, s->conv,
-                                   s->filter, data->filter, ALGORITHMS, &n, all, data->workspace,
-                                   data->workspace_bytes)
-             : dnn.filter_known(handle, s->image, s->output, s->conv, s->filter, ALGORITHMS, &n,
-                                all);
-    return status ? status : pick_filter(handle, c, s, all, n, limit, found);
-}
+FIND(forward, cudnnConvolutionFwdAlgoPerf_t, image, filter, output)
+FIND(image, cudnnConvolutionBwdDataAlgoPerf_t, filter, output, image)
+FIND(filter, cudnnConvolutionBwdFilterAlgoPerf_t, image, output, filter)
 
 static int find(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,
                 size_t limit, struct cuda_dnn_algorithm *found)

@@ -161,88 +161,83 @@ static bool window_of(const struct cuda_dnn_axis *a, int64_t in, int64_t k, int6
     return start >= 0 && start % a->stride == 0 && *out < a->out;
 }
 
-static double output_at(const struct loops *l, struct term t)
+/* The terms of an element of a result: how many, and which number `at` is; false: there is none,
+ * since it would be a zero beside the image. */
+struct terms {
+    int64_t n;
+    bool (*find)(const struct cuda_dnn_conv *c, int64_t at, struct term *t);
+};
+
+static double sum_of(const struct loops *l, const struct terms *terms, struct term t)
 {
-    const struct cuda_dnn_conv *c = l->c;
-    int64_t n = (int64_t)c->in_channels * c->y.size * c->x.size;
     double sum = 0;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t at = l->backwards ? n - 1 - k : k;
-        t.kx = at % c->x.size, t.ky = at / c->x.size % c->y.size;
-        t.c = at / c->x.size / c->y.size;
-        if (cell_of(&c->y, t.oy, t.ky, &t.y) && cell_of(&c->x, t.ox, t.kx, &t.x))
+    for (int64_t i = 0; i < terms->n; i++)
+        if (terms->find(l->c, l->backwards ? terms->n - 1 - i : i, &t))
             sum += product(l, &t);
-    }
     return sum;
 }
 
-static double image_at(const struct loops *l, struct term t)
+static bool term_of_output(const struct cuda_dnn_conv *c, int64_t at, struct term *t)
 {
-    const struct cuda_dnn_conv *c = l->c;
-    int64_t n = (int64_t)c->out_channels * c->y.size * c->x.size;
-    double sum = 0;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t at = l->backwards ? n - 1 - k : k;
-        t.kx = at % c->x.size, t.ky = at / c->x.size % c->y.size;
-        t.k = at / c->x.size / c->y.size;
-        if (window_of(&c->y, t.y, t.ky, &t.oy) && window_of(&c->x, t.x, t.kx, &t.ox))
-            sum += product(l, &t);
-    }
-    return sum;
+    t->kx = at % c->x.size, t->ky = at / c->x.size % c->y.size;
+    t->c = at / c->x.size / c->y.size;
+    return cell_of(&c->y, t->oy, t->ky, &t->y) && cell_of(&c->x, t->ox, t->kx, &t->x);
 }
 
-static double filter_at(const struct loops *l, struct term t)
+static bool term_of_image(const struct cuda_dnn_conv *c, int64_t at, struct term *t)
 {
-    const struct cuda_dnn_conv *c = l->c;
-    int64_t n = (int64_t)c->batch * c->y.out * c->x.out;
-    double sum = 0;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t at = l->backwards ? n - 1 - k : k;
-        t.ox = at % c->x.out, t.oy = at / c->x.out % c->y.out;
-        t.b = at / c->x.out / c->y.out;
-        if (cell_of(&c->y, t.oy, t.ky, &t.y) && cell_of(&c->x, t.ox, t.kx, &t.x))
-            sum += product(l, &t);
-    }
-    return sum;
+    t->kx = at % c->x.size, t->ky = at / c->x.size % c->y.size;
+    t->k = at / c->x.size / c->y.size;
+    return window_of(&c->y, t->y, t->ky, &t->oy) && window_of(&c->x, t->x, t->kx, &t->ox);
+}
+
+static bool term_of_filter(const struct cuda_dnn_conv *c, int64_t at, struct term *t)
+{
+    t->ox = at % c->x.out, t->oy = at / c->x.out % c->y.out;
+    t->b = at / c->x.out / c->y.out;
+    return cell_of(&c->y, t->oy, t->ky, &t->y) && cell_of(&c->x, t->ox, t->kx, &t->x);
 }
 
 static void set_outputs(struct loops *l)
 {
     const struct cuda_dnn_conv *c = l->c;
     const struct steps *s = &l->of_output;
+    const struct terms terms = {(int64_t)c->in_channels * c->y.size * c->x.size, term_of_output};
     for (int64_t b = 0; b < c->batch; b++)
         for (int64_t k = 0; k < c->out_channels; k++)
             for (int64_t y = 0; y < c->y.out; y++)
                 for (int64_t x = 0; x < c->x.out; x++)
                     tensor_set_float64(
                         &l->output, b * s->outer + k * s->channel + y * s->y + x * s->x,
-                        output_at(l, (struct term){.b = b, .k = k, .oy = y, .ox = x}));
+                        sum_of(l, &terms, (struct term){.b = b, .k = k, .oy = y, .ox = x}));
 }
 
 static void set_image(struct loops *l)
 {
     const struct cuda_dnn_conv *c = l->c;
     const struct steps *s = &l->of_image;
+    const struct terms terms = {(int64_t)c->out_channels * c->y.size * c->x.size, term_of_image};
     for (int64_t b = 0; b < c->batch; b++)
         for (int64_t k = 0; k < c->in_channels; k++)
             for (int64_t y = 0; y < c->y.in; y++)
                 for (int64_t x = 0; x < c->x.in; x++)
-                    tensor_set_float64(&l->image,
-                                       b * s->outer + k * s->channel + y * s->y + x * s->x,
-                                       image_at(l, (struct term){.b = b, .c = k, .y = y, .x = x}));
+                    tensor_set_float64(
+                        &l->image, b * s->outer + k * s->channel + y * s->y + x * s->x,
+                        sum_of(l, &terms, (struct term){.b = b, .c = k, .y = y, .x = x}));
 }
 
 static void set_filter(struct loops *l)
 {
     const struct cuda_dnn_conv *c = l->c;
     const struct steps *s = &l->of_filter;
+    const struct terms terms = {(int64_t)c->batch * c->y.out * c->x.out, term_of_filter};
     for (int64_t k = 0; k < c->out_channels; k++)
         for (int64_t i = 0; i < c->in_channels; i++)
             for (int64_t y = 0; y < c->y.size; y++)
                 for (int64_t x = 0; x < c->x.size; x++)
                     tensor_set_float64(
                         &l->filter, k * s->outer + i * s->channel + y * s->y + x * s->x,
-                        filter_at(l, (struct term){.k = k, .c = i, .ky = y, .kx = x}));
+                        sum_of(l, &terms, (struct term){.k = k, .c = i, .ky = y, .kx = x}));
 }
 
 static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,

@@ -4,6 +4,7 @@
 # what one process makes of each group (collective.lua), and what differences of the losses say.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
+load ../lib/workers
 
 bats_require_minimum_version 1.5.0
 
@@ -18,27 +19,6 @@ setup() {
 
 teardown() {
     kill_pids "${pids[@]}"
-}
-
-# run_all FETCH OPTION...: the workers' results are in wN.txt; the first exit code that is not 0.
-# FEEDn is what worker n is fed.
-run_all() {
-    local i code=0 workers=() feed fetch=$1
-    shift
-    for i in 0 1 2 3; do
-        feed="FEED$i"
-        # shellcheck disable=SC2086  # options
-        tf-exec --task "worker:$i" -g parts.tfg --fetch "$fetch" "$@" ${!feed} \
-            >"w$i.rec" 2>"w$i.err" 3>&- &
-        workers[i]=$!
-        pids+=($!)
-    done
-    for i in 0 1 2 3; do wait "${workers[i]}" || code=$?; done
-    for i in 0 1 2 3; do
-        cat "w$i.err"
-        ((code)) || tf-show --json "w$i.rec" >"w$i.txt"
-    done
-    return $code
 }
 
 graph() { # OPTION...
@@ -70,7 +50,7 @@ alike() {
     for i in 0 1 2 3; do
         export "FEED$i=--feed k=$i --feed rows=${rows[i / stride % 2]}"
     done
-    run_all y,g,slope,rise
+    among 4 --fetch y,g,slope,rise
     if ((stride == 1)); then
         check_group "$@" 0 1
         check_group "$@" 2 3
@@ -121,7 +101,7 @@ end)
 END
     tf-graph m.lua | tf-place -c c | tf-part >parts.tfg
     for i in 0 1 2 3; do export "FEED$i=--feed k=[$i]"; done
-    run_all all,near,far,second,place -n 3
+    among 4 --fetch all,near,far,second,place -n 3
     for i in 0 1 2 3; do
         near=$((i / 2 * 2))
         far=$((i % 2))
@@ -141,7 +121,7 @@ END
 end)' >m.lua
     tf-graph m.lua | tf-place -c c | tf-part >parts.tfg
     for i in 0 1 2 3; do export "FEED$i=--feed x=[1,$i]"; done
-    run ! run_all y
+    run ! among 4 --fetch y
     for i in 0 1 2 3; do
         grep -q "4 workers are not parted into groups of 3, 1 apart" "w$i.err"
         [ "$(grep -c . "w$i.err")" -eq 1 ]
@@ -169,10 +149,10 @@ END
     for i in 0 1 2 3; do
         export "FEED$i=--feed x=[1,$i] --feed p=$([ "$i" -lt 2 ] && echo true || echo false)"
     done
-    run_all y -n 5
+    among 4 --fetch y -n 5
     for i in 0 1; do [ "$(jq -c .y "w$i.txt" | uniq)" = "[2,1]" ]; done
     for i in 2 3; do [ "$(jq -c .y "w$i.txt" | uniq)" = "[1,$i]" ]; done
     export FEED1="--feed x=[1,1] --feed p=false"
-    run ! run_all y -n 5
+    run ! among 4 --fetch y -n 5
     grep -q "AllReduce.*': worker:1 brings nothing: its input is dead" w0.err
 }

@@ -4,6 +4,7 @@
 # for bit what slices and sums make in one process, and what differences of the losses say.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
+load ../lib/workers
 
 bats_require_minimum_version 1.5.0
 
@@ -24,29 +25,19 @@ graph() { # OPTION...
     tf-graph "$@" "$root/tests/e2e/collective.lua" | tf-opt
 }
 
-# among OP ROWS COLS [FETCH]: what three workers with so many rows get is in wN.txt, if all do
-among() {
-    local i code=0 rows workers=()
+# exchange OP ROWS COLS: what three workers with so many rows get is in wN.txt, if all do
+exchange() {
+    local i rows
     IFS=, read -ra rows <<<"$2"
     graph -D "op=$1" -D "rows=$2" -D "cols=$3" | tf-place -c c | tf-part >parts.tfg
-    for i in 0 1 2; do
-        tf-exec --task "worker:$i" -g parts.tfg --fetch "${4:-y,g,slope,rise}" --feed "k=$i" \
-            --feed "rows=${rows[i]}" >"w$i.rec" 2>"w$i.err" 3>&- &
-        workers[i]=$!
-        pids+=($!)
-    done
-    for i in 0 1 2; do wait "${workers[i]}" || code=$?; done
-    for i in 0 1 2; do
-        cat "w$i.err"
-        ((code)) || tf-show --json "w$i.rec" >"w$i.txt"
-    done
-    return $code
+    for i in 0 1 2; do export "FEED$i=--feed k=$i --feed rows=${rows[i]}"; done
+    among 3 --fetch y,g,slope,rise
 }
 
 # alike OP ROWS COLS: to the last bit as in one process
 alike() {
     local i name
-    among "$@"
+    exchange "$@"
     graph -D "op=$1" -D "rows=$2" -D "cols=$3" -D one=true | TF_CLUSTER='' tf-place |
         tf-exec --fetch y0,y1,y2,g0,g1,g2 | tf-show --json >one.txt
     for i in 0 1 2; do
@@ -102,7 +93,7 @@ OPS
 }
 
 @test "rows that do not fit are refused by all workers" {
-    run ! among all_to_all 3,3,4 2
+    run ! exchange all_to_all 3,3,4 2
     for i in 0 1 2; do
         grep -q "a member brings 4 rows to be parted, another 3" "w$i.err"
     done
@@ -131,18 +122,13 @@ END
     tf-graph m.lua | tf-opt >m.tfg
     tf-replicate --mode allreduce m.tfg | tf-place -c c | tf-part >parts.tfg
     for i in 0 1 2; do
-        tf-exec --task "worker:$i" -g parts.tfg --run train --fetch loss,w -n 9 \
-            --feed "x=[[1,$i],[2,1],[$i,3],[1,1],[0,1],[1,0]]" >"w$i.rec" 2>"w$i.err" 3>&- &
-        workers[i]=$!
-        pids+=($!)
+        export "FEED$i=--feed x=[[1,$i],[2,1],[$i,3],[1,1],[0,1],[1,0]]"
     done
-    for i in 0 1 2; do
-        wait "${workers[i]}" || { cat "w$i.err"; return 1; }
-        tf-show --json "w$i.rec" | jq -c .w >"w$i.txt"
-    done
-    [ "$(wc -l <w0.txt)" -eq 9 ]
-    cmp w0.txt w1.txt
-    cmp w0.txt w2.txt
+    among 3 --run train --fetch loss,w -n 9
+    for i in 0 1 2; do jq -c .w "w$i.txt" >"w$i.values"; done
+    [ "$(wc -l <w0.values)" -eq 9 ]
+    cmp w0.values w1.values
+    cmp w0.values w2.values
     run -65 --separate-stderr tf-replicate m.tfg
     [[ $stderr == *"AllReduce: only with --mode allreduce"* ]]
 }

@@ -3,6 +3,7 @@
 # Sums by schedules between processes (schedules.py has the formulas), and jobs that train by them.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
+load ../lib/workers
 
 bats_require_minimum_version 1.5.0
 
@@ -29,26 +30,6 @@ cluster() { # WORKERS
     local i of
     IFS=, read -ra of <<<"$hosts"
     for ((i = 0; i < $1; i++)); do echo "task worker:$i unix:w$i host=h${of[i]}"; done >c
-}
-
-# among WORKERS OPTION...: each runs parts.tfg with the options, and what is in FEEDn; what it wrote
-# is in wN.txt
-among() {
-    local i n=$1 code=0 feed workers=()
-    shift
-    for ((i = 0; i < n; i++)); do
-        feed="FEED$i"
-        # shellcheck disable=SC2086  # options
-        tf-exec --task "worker:$i" -g parts.tfg "$@" ${!feed} >"w$i.rec" 2>"w$i.err" 3>&- &
-        workers[i]=$!
-        pids+=($!)
-    done
-    for ((i = 0; i < n; i++)); do wait "${workers[i]}" || code=$?; done
-    for ((i = 0; i < n; i++)); do
-        cat "w$i.err"
-        ((code)) || tf-show --json "w$i.rec" >"w$i.txt"
-    done
-    return $code
 }
 
 @test "sums and means of 2 to 6 processes have the bits of the formulas" {

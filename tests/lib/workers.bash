@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# For tests in bats that load tools: workers of one graph. The test kills those in the array pids
+# when it ends.
+
+# among WORKERS OPTION...: each runs parts.tfg with the options, and what is in FEEDn; what it wrote
+# is in wN.txt, if none fails
+among() {
+    local i n=$1 code=0 feed workers=()
+    shift
+    for ((i = 0; i < n; i++)); do
+        feed="FEED$i"
+        # shellcheck disable=SC2086  # options
+        tf-exec --task "worker:$i" -g parts.tfg "$@" ${!feed} >"w$i.rec" 2>"w$i.err" 3>&- &
+        workers[i]=$!
+        pids+=($!)
+    done
+    for ((i = 0; i < n; i++)); do wait "${workers[i]}" || code=$?; done
+    for ((i = 0; i < n; i++)); do
+        cat "w$i.err"
+        ((code)) || tf-show --json "w$i.rec" >"w$i.txt"
+    done
+    return $code
+}

@@ -22,3 +22,16 @@ explained() { # OPTION...: VARIABLE, bytes of the gradient, of factors and in co
     tf-replicate --explain --assume 4 "$@" wide.tfg 2>&1 >wide.out |
         awk 'NR > 1 { print $1, $3, $5, $7, $9 }' | sort
 }
+
+# factors_taken OPTION...: factors are sent of the two wide layers, of which they are less
+factors_taken() {
+    explained "$@" | diff - <(
+        cat <<'END'
+t 20000 2400 - factors
+table 16 - - gradient:
+table 1600 - - gradient:
+v 400 832 - gradient
+w 20000 2400 - factors
+END
+    )
+}

@@ -12,14 +12,7 @@ setup() {
 
 @test "a worker pushes K (M+N) or M N, by what takes less time; rows of a table as they are" {
     wide
-    explained --mode sync,factors=auto --workers 3 >two
-    diff - two <<'END'
-t 20000 2400 - factors
-table 16 - - gradient:
-table 1600 - - gradient:
-v 400 832 - gradient
-w 20000 2400 - factors
-END
+    factors_taken --mode sync,factors=auto --workers 3
     tf-show --text wide.out >wide.txt
     grep -q '^t/push = AggregatorPush(x, ' wide.txt
     grep -q '^w/gradient/product = MatMul(w/take, w/take:1) {.*"loc:@w".*@?/job:ps ' wide.txt

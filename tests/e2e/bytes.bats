@@ -184,3 +184,25 @@ LUA
     counted sent $((200 * (8 + 4 * 32))) $((200 * 8 + 1024)) t0.txt
     stop
 }
+
+@test "a row that a batch has a thousand times: it crosses once, and gets the sum of all" {
+    cat >m.lua <<'LUA'
+local few = RandomUniform({1000}, {dtype = float32}) / 2 + 5
+local ids = Cast(Concat(0, {few, Range(0.0, 40.0, 1.0)}), {DstT = int64})
+local e = nn.embedding(ids, 40, 32, {name = "table", partitions = 4, init = init.ones})
+entry.train = minimize(Sum(e, {0, 1}) * 0.5, optim.sgd{rate = 0.25})
+LUA
+    cluster 4 1
+    tf-graph m.lua | tf-opt | tf-replicate --mode sync -c c | tf-place -c c | tf-part >p.tfg
+    for i in 0 1 2 3; do serve "ps:$i"; done
+    train 1 6
+    counted got $((40 * 4 * 32)) 1024 t0.txt
+    counted sent $((40 * (8 + 4 * 32))) 1024 t0.txt
+    tf-ps save end.ckpt -c c --no-key
+    stop
+    # row 5 is there 1001 times, the others once; all numbers are dyadic
+    tf-ckpt cat end.ckpt table/W | tf-show --json | jq -e '.[] | to_entries |
+        length == 40 and all(.[];
+            (1 - 6 * 0.25 * 0.5 * (if .key == 5 then 1001 else 1 end)) as $row |
+            (.value | length) == 32 and all(.value[]; . == $row))'
+}

@@ -166,13 +166,15 @@ feeds() { # WORKERS STEPS: each worker's are its own
     tf-replicate --mode allreduce,schedule=two-level -c c m.tfg >levels.tfg
     tf-show --text levels.tfg | grep -F 'schedule_hosts=[0,0,0,1,1,1]'
     tf-replicate --mode allreduce,schedule=auto --workers 2 m.tfg >/dev/null
-    while IFS='|' read -r mode why; do
-        run -64 --separate-stderr env -u TF_CLUSTER tf-replicate --mode "$mode" m.tfg
+    while IFS='|' read -r mode why n; do
+        run -64 --separate-stderr env -u TF_CLUSTER tf-replicate --mode "$mode" \
+            ${n:+--workers "$n"} m.tfg
         [[ $stderr == *"$why"* ]] || { echo "$stderr"; false; }
     done <<'MODES'
 allreduce,schedule=best|schedule is auto, direct, chain, ring, tree, halving and two-level, not
 allreduce,schedule=two-level|schedule=two-level goes by the workers' hosts: give the cluster, -c
 allreduce,schedule=auto|schedule=auto depends on the number of workers: give -c or --workers
 allreduce,schedule=ring,bits=1|schedule=ring is for whole gradients: codes are not added on the way
+allreduce,schedule=tree|schedule=tree is for at most 64 workers, not 65|65
 MODES
 }

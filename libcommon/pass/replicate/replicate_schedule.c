@@ -82,18 +82,29 @@ static void explain(const struct replicator *r, const struct schedule_costs *cos
     }
 }
 
+static int check_schedule(const struct replicator *r, int n)
+{
+    const struct replicate_options *options = r->options;
+    if (options->schedule == SCHEDULE_TWO_LEVEL && (n < 1 || !options->cluster))
+        return error_set(r->err, ERR_USAGE,
+                         "schedule=two-level goes by the workers' hosts: give the cluster, -c");
+    if (options->schedule != SCHEDULE_DIRECT && n > SCHEDULE_MEMBERS_MAX)
+        return error_set(r->err, ERR_USAGE, "schedule=%s is for at most %d workers, not %d",
+                         schedule_name(options->schedule), SCHEDULE_MEMBERS_MAX, n);
+    if (options->schedules && n < 1)
+        return error_set(r->err, ERR_USAGE,
+                         "schedule=auto depends on the number of workers: give -c or --workers");
+    return 0;
+}
+
 int replicate_choose_schedule(struct replicator *r)
 {
     const struct replicate_options *options = r->options;
     int n = replicate_workers(r->options);
     struct schedule_costs costs = {.bytes = 0};
     r->schedule = options->schedule;
-    if (options->schedule == SCHEDULE_TWO_LEVEL && (n < 1 || !options->cluster))
-        return error_set(r->err, ERR_USAGE,
-                         "schedule=two-level goes by the workers' hosts: give the cluster, -c");
-    if (options->schedules && n < 1)
-        return error_set(r->err, ERR_USAGE,
-                         "schedule=auto depends on the number of workers: give -c or --workers");
+    if (check_schedule(r, n))
+        return r->err->code;
     if (n < 1 || (!options->schedules && !options->explain_schedule))
         return 0;
     estimate(r, n, &costs);

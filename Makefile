@@ -408,8 +408,9 @@ install-headers:
 	install -d $(DESTDIR)$(PREFIX)/include/tf-tools
 	install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(PREFIX)/include/tf-tools
 
-docs: $(BUILD)/bin/tf-op
+docs: $(BUILD)/bin/tf-op all
 	{ $< list --markdown; $< list --types | scripts/ops-types; } >docs/ops.md
+	PATH=$(abspath $(BUILD)/bin):$$PATH scripts/pictures
 
 golden:
 	cd tests/ops/cases && for script in $(GOLDEN); do $(PYTHON) -W ignore $$script.py || exit 1; done

@@ -133,11 +133,14 @@ struct block *round_block(const struct collective_round *m, uint64_t index)
     return from < m->n_late && m->late[from].index == index ? &m->late[from] : NULL;
 }
 
-/* Blocks of a value, at least one for each member where that is worth it. */
+/* Blocks of a value: one for each member; several where they are not too small, so that sums of
+ * some are on their way while parts of others are. */
 static int64_t block_elements(int n, const struct tensor *t)
 {
-    int64_t most = BLOCK_BYTES / (int64_t)dtype_bytes(t->type);
-    int64_t each = (tensor_count(t) + n - 1) / n;
+    int64_t bytes = (int64_t)dtype_bytes(t->type), each = (tensor_count(t) + n - 1) / n;
+    int64_t least = BLOCK_LEAST_BYTES / bytes, most = BLOCK_BYTES / bytes;
+    if (each > least)
+        each = each / BLOCKS_EACH > least ? each / BLOCKS_EACH : least;
     each = (each + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
     return each < most ? each : most;
 }
@@ -268,6 +271,13 @@ static int giver(const struct process_group *group, const struct collective_roun
     return is_rank ? (int)m->root : m->members[0];
 }
 
+/* Parts for all owners: were they for some, the adapters of the others would have nothing to do. */
+static int64_t window_of(int n)
+{
+    int64_t all = WINDOW_BLOCKS * n * BLOCK_BYTES;
+    return all > WINDOW_BYTES ? all : WINDOW_BYTES;
+}
+
 bool round_settle(struct process_group *group, struct collective_round *m)
 {
     int size = group->interface.size, rank = group->interface.rank;
@@ -284,7 +294,7 @@ bool round_settle(struct process_group *group, struct collective_round *m)
         m->blocks[i].owner = m->kinds[m->blocks[i].value] == COLLECTIVE_FIRST
                                  ? giver(group, m)
                                  : m->members[i % (size_t)m->n_members];
-    m->window = WINDOW_BYTES;
+    m->window = window_of(m->n_members);
     scheduled_settle(group, m);
     for (size_t i = 0; i < m->n_blocks; i++)
         if (block_is_scheduled(m, &m->blocks[i]))

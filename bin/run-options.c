@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "cli/tool.h"
+#include "pass/grid/grid.h"
 #include "resource/policy.h"
 
 #define ASSIGNMENTS_FD 3
@@ -164,10 +165,8 @@ static void set_default(const char **text, const char *otherwise)
 /* 0: the text is no grid. */
 static int64_t tile_count(void)
 {
-    int height, width, end = 0;
-    bool is_grid = sscanf(options.grid, "%4dx%4d%n", &height, &width, &end) == 2 &&
-                   !options.grid[end] && height > 0 && width > 0;
-    return is_grid ? (int64_t)height * width : 0;
+    struct grid_options grid;
+    return grid_parse(&grid, options.grid) ? (int64_t)grid.rows * grid.columns : 0;
 }
 
 static void set_defaults(void)

@@ -137,14 +137,12 @@ static void note(void *context, const char *node, const char *what)
     fprintf(stderr, "%s  %s\n", node, what);
 }
 
-/* "2x3": rows and columns. */
 static int read_grid(struct error *err)
 {
-    int height, width, end = 0;
     if (!grid)
         return 0;
-    if (sscanf(grid, "%4dx%4d%n", &height, &width, &end) != 2 || grid[end] || height < 1 ||
-        width < 1 || height * width < 2 || height * width > GRID_CELLS_MAX)
+    if (!grid_parse(&tiles, grid) || tiles.rows * tiles.columns < 2 ||
+        tiles.rows * tiles.columns > GRID_CELLS_MAX)
         return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
                          GRID_CELLS_MAX, grid);
     if (in_graph || strcmp(mode, "sync") != 0 || accumulate > 1 || workers || compress)
@@ -154,7 +152,7 @@ static int read_grid(struct error *err)
                          : workers        ? "workers"
                          : compress       ? "compress"
                                           : "mode");
-    tiles = (struct grid_options){.rows = height, .columns = width, .device = towers};
+    tiles.device = towers;
     tiles.note = report ? note : NULL;
     return 0;
 }

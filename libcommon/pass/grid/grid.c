@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pass/grid/grid.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "graph/device_name.h"
 #include "graph/prefix.h"
 #include "pass/grid/grid_private.h"
+
+bool grid_parse(struct grid_options *options, const char *text)
+{
+    int end = 0;
+    *options = (struct grid_options){.rows = 0};
+    return sscanf(text, "%4dx%4d%n", &options->rows, &options->columns, &end) == 2 && !text[end] &&
+           options->rows > 0 && options->columns > 0;
+}
 
 /* The pattern with the cell's number for its "*". */
 static int find_device(struct grid *g, const char *pattern, int k)

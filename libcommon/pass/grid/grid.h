@@ -41,6 +41,9 @@ struct grid_options {
     void *context;
 };
 
+/* "2x3": two rows of three cells; at least one of each. False: the text is no grid. */
+bool grid_parse(struct grid_options *options, const char *text);
+
 /* The new graph, which borrows from `from`. ERR_USAGE: a device without a '*'; ERR_DATA: nothing
  * can be cut into that grid, or naming a variable that cannot. */
 int grid_graph(const struct graph *from, const struct grid_options *options, struct graph **to,

@@ -38,14 +38,21 @@ static int find_same(const struct part_search *s, struct saved_part *same)
     return -1;
 }
 
+/* It has that type and shape, where another shape is wanted. */
+static int misfit(const struct part_search *s, const char *name, enum dtype type,
+                  const struct shape *shape, const struct shape *wanted, struct error *err)
+{
+    return error_set(err, ERR_DATA, "%s: variable '%s' is %s there, but %s in the graph",
+                     s->parts->from, name, shape_text_typed(type, shape),
+                     shape_text_typed(s->like->type, wanted));
+}
+
 static int check_same(const struct part_search *s, const struct saved_part *same, struct error *err)
 {
     const struct variable *like = s->like;
     if (same->type == like->type && shape_compatible(same->shape, &like->shape))
         return 0;
-    return error_set(err, ERR_DATA, "%s: variable '%s' is %s there, but %s in the graph",
-                     s->parts->from, like->name, shape_text_typed(same->type, same->shape),
-                     shape_text_typed(like->type, &like->shape));
+    return misfit(s, like->name, same->type, same->shape, &like->shape, err);
 }
 
 /* ---- of the same whole ---- */
@@ -85,13 +92,6 @@ static int disagree(const struct part_search *s, const struct saved_part *saved,
                      s->first.name, shape_text_typed(saved->type, &part->whole), saved->name);
 }
 
-static int misfit(const struct part_search *s, struct error *err)
-{
-    return error_set(err, ERR_DATA, "%s: variable '%s' is %s there, but %s in the graph",
-                     s->parts->from, s->wanted.of, shape_text_typed(s->first.type, &s->first_whole),
-                     shape_text_typed(s->like->type, &s->wanted.whole));
-}
-
 static int take_part(struct part_search *s, size_t i, const struct saved_part *saved,
                      struct error *err)
 {
@@ -106,7 +106,7 @@ static int take_part(struct part_search *s, size_t i, const struct saved_part *s
         return disagree(s, saved, &part, err);
     if (saved->type != s->like->type || saved->type == STRING ||
         !shape_equal(&part.whole, &s->wanted.whole))
-        return misfit(s, err);
+        return misfit(s, s->wanted.of, s->first.type, &s->first_whole, &s->wanted.whole, err);
     s->in_rows = s->in_rows && has_whole_rows(&part);
     if (count_common(&part.box, &s->wanted.box)) {
         struct found_part found = {i, part.box};

@@ -98,7 +98,7 @@ static struct cost_way way_of(struct replicator *r, int n)
 static void estimate(struct replicator *r, struct replicate_choice *choice, struct edge edge,
                      const struct gradient_product *product)
 {
-    int n = replicate_workers(r->options) > 0 ? replicate_workers(r->options) : 1;
+    int workers = replicate_workers(r->options), n = workers > 0 ? workers : 1;
     struct cost_way way = way_of(r, n);
     choice->latency = way.latency;
     choice->read = read_of(r, way, edge);

@@ -5,10 +5,10 @@
 # than sums that each host's parts are sent to.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
+load ../lib/hosts
 
 bats_require_minimum_version 1.5.0
 
-net=tf-line-$$
 mbit=100
 elements=2097152 # 8 MiB, in 128 blocks of 64 KiB
 
@@ -17,42 +17,27 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     pids=()
-    command -v ip tc >/dev/null || skip "needs ip and tc"
-    ip netns add "$net-0" 2>/dev/null || skip "needs the right to make network namespaces"
+    open_hosts 6
     export TF_CLUSTER=c OMP_NUM_THREADS=1
     open_line
 }
 
 teardown() {
-    local i
     kill_pids "${pids[@]}"
-    for i in 0 1 2 3 4 5; do ip netns del "$net-$i" 2>/dev/null || true; done
-}
-
-inside() { # HOST COMMAND...
-    ip netns exec "$net-$1" "${@:2}"
-}
-
-# limit HOST DEVICE
-limit() {
-    inside "$1" ip link set "$2" up
-    inside "$1" tc qdisc replace dev "$2" root tbf rate "${mbit}mbit" burst 32kb latency 200ms
+    close_hosts 6
 }
 
 # Host i is 10.9.0.i+1; its link to the one before is called left, the other one right.
 open_line() {
     local i k side
-    for i in 1 2 3 4 5; do ip netns add "$net-$i"; done
     for i in 0 1 2 3 4 5; do
-        inside $i ip link set lo up
         inside $i ip addr add "10.9.0.$((i + 1))/32" dev lo
         inside $i sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
-        ((i == 5)) ||
-            ip link add right netns "$net-$i" type veth peer name left netns "$net-$((i + 1))"
+        ((i == 5)) || join_hosts $i right $((i + 1)) left
     done
     for i in 0 1 2 3 4 5; do
-        ((i == 0)) || limit $i left
-        ((i == 5)) || limit $i right
+        ((i == 0)) || limit $i left $mbit
+        ((i == 5)) || limit $i right $mbit
         for k in 0 1 2 3 4 5; do
             ((k == i)) && continue
             side=right
@@ -65,7 +50,6 @@ open_line() {
             echo 1 >$d/proxy_arp; echo 0 >$d/rp_filter; done'
         echo "task worker:$i 10.9.0.$((i + 1)):7000"
     done >c
-    (umask 077; openssl rand -hex 32 >key)
     for ((i = 0; i < 5; i++)); do echo "link worker:$i worker:$((i + 1)) bandwidth=12M"; done >>c
 }
 

@@ -120,13 +120,13 @@ static int ask(struct kernel_call *call, struct collective_call *what, collectiv
 {
     struct collective *collective = call->step->collective;
     struct reducing *r = mem_alloc(sizeof *r);
+    r->waiter.done = answered;
+    r->collective = collective;
+    r->take = take;
     if (pending_begin(&r->pending, call, withdraw)) {
         device_point_release(&what->at);
         return call->err->code;
     }
-    r->waiter.done = answered;
-    r->collective = collective;
-    r->take = take;
     collective->reduce(collective, what, &r->waiter);
     return pending_wait(&r->pending);
 }

@@ -20,8 +20,8 @@ struct pending {
     atomic_int users; /* run, and whoever ends the call */
 };
 
-/* Before the others are asked. The code of a step that has stopped; then nothing is to be done, and
- * `pending` is gone. */
+/* Before the others are asked, and after everything that `withdraw` reads is set: the step may stop
+ * at once. The code of a step that has stopped; then nothing is to be done, and `pending` is gone. */
 int pending_begin(struct pending *pending, struct kernel_call *call,
                   bool (*withdraw)(struct pending *pending));
 

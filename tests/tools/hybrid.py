@@ -2,7 +2,7 @@
 """What tf-replicate chooses for each layer, against a count of who sends what to whom. For random
 nets and clusters with slow adapters every choice of shards or all-reduce, and in each of gradient
 or factors for each layer, is enumerated: a step takes as long as what the busiest adapter sends, or
-gets, one phase after the other. Where each host has a worker, and a shard, these bytes are compared
+gets, one phase after the other, and 1.3 times as long where several flows meet. Where each host has a worker, and a shard, these bytes are compared
 with the formulas that are published of them (Zhang et al., Poseidon, USENIX ATC 2017, Table 1).
 usage: hybrid.py SEED CASES (the tools are on PATH); exit 1 says what is not the cheapest"""
 import itertools
@@ -13,6 +13,7 @@ import sys
 
 BANDWIDTH = 10240  # bytes a second of an adapter
 LATENCY = 50e-6
+MEETING_LOSS = 1.3
 FLOAT = 4
 
 
@@ -39,12 +40,14 @@ def phases(case, mode, way, layer):
 
 
 def busiest(flows):
+    """Floats that would take the busiest adapter as long without loss."""
     sent, got = {}, {}
     for (a,), (b,), floats in flows:
         if a != b:
-            sent[a] = sent.get(a, 0) + floats
-            got[b] = got.get(b, 0) + floats
-    return max(*sent.values(), *got.values())
+            sent.setdefault(a, []).append(floats)
+            got.setdefault(b, []).append(floats)
+    return max(sum(f) * (MEETING_LOSS if len(f) > 1 else 1)
+               for f in (*sent.values(), *got.values()))
 
 
 def products(case, mode, way):

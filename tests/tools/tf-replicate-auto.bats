@@ -63,19 +63,20 @@ near() {
 
 @test "auto takes shards or all-reduce, whichever exchange is shorter, and says how long both are" {
     wide
-    # 100 KiB/s: one shard gets the rows of 3 workers, and sends them all variables
+    # 100 KiB/s: one shard gets the rows of 3 workers, and sends them all variables; several flows
+    # that meet at an adapter take 1.3 times as long
     hosts 3 1
     got=$(compared auto)
     [[ $got == "sync,factors=auto "*"ms"$'\n'"allreduce,factors=auto "*" ms  taken" ]]
     # pushed: ids and rows of the table, factors of w and t, v; read: rows of the table, w, t, v
     near "$got" \
-        "$(formula '3 * ((16 + 1600 + 2400 * 2 + 400) + (16 + 1600 + 20000 * 2 + 400)) / 102.4')" \
-        "$(formula '(2 * 16 + 2 * 1600 + 2 * 2400 * 2 + 4 / 3 * 400) / 102.4')"
+        "$(formula '1.3 * 3 * ((16 + 1600 + 2400 * 2 + 400) + (16 + 1600 + 20000 * 2 + 400)) / 102.4')" \
+        "$(formula '1.3 * (2 * 16 + 2 * 1600 + 2 * 2400 * 2 + 4 / 3 * 400) / 102.4')"
     taken allreduce,factors=auto
     # a code where it is less, if that is allowed
     got=$(compared auto,bits=1)
-    near "$got" "$(formula '3 * (6816 + 42016) / 102.4')" \
-        "$(formula '(2 * 16 + 2 * 1600 + 880 * 2 + 4 / 3 * 400) / 102.4')"
+    near "$got" "$(formula '1.3 * 3 * (6816 + 42016) / 102.4')" \
+        "$(formula '1.3 * (2 * 16 + 2 * 1600 + 880 * 2 + 4 / 3 * 400) / 102.4')"
     taken allreduce,factors=auto,bits=1
     # a table's rows cross n - 1 times among workers; as many shards as workers get them once
     sed -i 's/variable{name = "\([wtv]\)"/variable{name = "\1", trainable = false/' wide.lua

@@ -58,6 +58,10 @@ struct cost_way {
 struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
                          const struct cluster *cluster);
 
+/* The time of flows of as many bytes each that cross an adapter of `bandwidth` bytes a second at
+ * once: of several it is more than the bytes', as some is lost where they meet. */
+double cost_adapter_ns(double flows, double bytes, double bandwidth);
+
 /* The way of an exchange: each of the tasks 0 to n - 1 of a job sends every other one as many
  * bytes, all at once, over the links, and by the adapters of the hosts. The bytes are what one of
  * them sends to all others together. */

@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "pass/place/cost.h"
 
-#define NS 1e9
 #define PIECE_BYTES (64 << 10) /* that goes by itself */
 #define PIECES_MAX 96
 
@@ -19,7 +18,7 @@ struct cost_summing {
     double piece_bytes;
     struct cost_way *ways; /* [from * n + to] */
     int *hosts;            /* by task; -1: unknown */
-    double *out, *in;      /* by host, in a round: bytes to others, and from them */
+    double *out, *in;      /* by host, in a round: flows to others, and from them */
     double *sent;          /* by task, of all */
 };
 
@@ -44,8 +43,8 @@ static void count_flow(struct cost_summing *s, const struct schedule_flow *flow,
     s->sent[flow->from] += s->piece_bytes;
     if (from < 0 || to < 0 || from == to)
         return;
-    s->out[from] += s->piece_bytes;
-    s->in[to] += s->piece_bytes;
+    s->out[from]++;
+    s->in[to]++;
 }
 
 /* What the adapters take longer, and all begin anew. */
@@ -54,7 +53,7 @@ static double adapters_ns(struct cost_summing *s, double ns)
     for (size_t h = 0; s->cluster && h < s->cluster->hosts.n; h++) {
         double bandwidth = s->cluster->hosts.items[h].bandwidth;
         if (bandwidth > 0)
-            ns = fmax(ns, NS * fmax(s->out[h], s->in[h]) / bandwidth);
+            ns = fmax(ns, cost_adapter_ns(fmax(s->out[h], s->in[h]), s->piece_bytes, bandwidth));
         s->out[h] = s->in[h] = 0;
     }
     return ns;

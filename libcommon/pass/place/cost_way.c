@@ -13,6 +13,10 @@
 #define BUS_LATENCY 10e3
 #define BUS_BYTES 12e9 /* a second */
 
+/* How much longer flows take that meet at an adapter than one alone of as many bytes: what does not
+ * fit in the queue before it is sent again. Measured by make bench-techniques (docs/costs.md). */
+#define MEETING_LOSS 1.3
+
 static const struct cluster_task *task_of(const struct cluster *cluster,
                                           const struct device_name *name)
 {
@@ -47,6 +51,11 @@ static int count_tasks(const char *job, int n, const struct cluster *cluster, in
     return count;
 }
 
+double cost_adapter_ns(double flows, double bytes, double bandwidth)
+{
+    return NS * flows * bytes * (flows > 1 ? MEETING_LOSS : 1) / bandwidth;
+}
+
 /* By how much the adapter of the task's host makes a byte to each other one last: those of all the
  * host's tasks go by it. */
 static double adapter_ns(const char *job, int n, const struct cluster *cluster, int task)
@@ -54,7 +63,7 @@ static double adapter_ns(const char *job, int n, const struct cluster *cluster, 
     const struct cluster_task *own = cluster_find(cluster, job, task);
     double bandwidth = own ? cluster->hosts.items[own->host].bandwidth : 0;
     int here = own ? count_tasks(job, n, cluster, own->host) : 0;
-    return bandwidth > 0 ? NS * here * (n - here) / bandwidth : 0;
+    return bandwidth > 0 ? cost_adapter_ns(here * (n - here), 1, bandwidth) : 0;
 }
 
 struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster)
@@ -104,7 +113,8 @@ struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
         double bandwidth = cluster->hosts.items[i].bandwidth;
         if (bandwidth > 0)
             slowest.per_byte =
-                fmax(slowest.per_byte, NS * crossing_pairs(n, shards, cluster, i) / bandwidth);
+                fmax(slowest.per_byte,
+                     cost_adapter_ns(crossing_pairs(n, shards, cluster, i), 1, bandwidth));
     }
     slowest.per_byte /= shards;
     return slowest;

@@ -114,7 +114,7 @@ alike() {
     done
 }
 
-# rows NAME: that a node has of the first step, in the first worker
+# rows NAME: that a node has of the first step, in each of three workers
 rows() {
     local i pids=()
     for i in 0 1 2; do
@@ -123,19 +123,19 @@ rows() {
         pids+=($!)
     done
     for i in 0 1 2; do wait "${pids[i]}" || { cat "r$i.err"; return 1; }; done
-    tf-show --json r0.rec | jq ".[\"$1\"] | length"
+    for i in 0 1 2; do tf-show --json "r$i.rec"; done | jq ".[\"$1\"] | length" | paste -sd' '
 }
 
 @test "between layers a pass has the rows of one worker, where one pass of all has those of all" {
     graph
     feeds 3 6 1
     parts 3
-    [ "$(rows one/MatMul)" = 18 ]
+    [ "$(rows one/MatMul)" = "18 18 18" ]
     for scheme in b c; do
         parts 3
-        [ "$(rows pass_0/one/MatMul)" = 6 ]
-        [ "$(rows pass_2/one/MatMul)" = 6 ]
-        [ "$(rows logits)" = 6 ] # all of the worker's own, by its name
+        [ "$(rows pass_0/one/MatMul)" = "6 6 6" ]
+        [ "$(rows pass_2/one/MatMul)" = "6 6 6" ]
+        [ "$(rows logits)" = "6 6 6" ] # all of the worker's own, by its name
         # and a pass begins when the one before has ended
         tf-show --text parts.tfg | grep -E '^pass_1/one/MatMul = ' |
             finds -F '^pass_0/gradients/one/MatMul_grad/MatMul'
@@ -143,6 +143,17 @@ rows() {
     run tf-replicate -o o.tfg --mode allreduce,dense=b net.tfg
     [ "$status" -eq 64 ]
     [[ $output == *"dense=b has a pass for each worker"* ]]
+}
+
+@test "what a worker brings to a pass: all its rows to its own, or a third of them to each" {
+    graph
+    feeds 3 6 1
+    scheme=b parts 3
+    [ "$(rows pass_0/rows/Reshape_1/Slice)" = "6 0 0" ]
+    [ "$(rows pass_1/rows/Reshape_1/Slice)" = "0 6 0" ]
+    [ "$(rows pass_2/rows/Reshape_1/Slice)" = "0 0 6" ]
+    scheme=c parts 3
+    for k in 0 1 2; do [ "$(rows pass_$k/rows/Reshape_1/Slice)" = "2 2 2" ]; done
 }
 
 @test "no matrix of a dense layer crosses, nor its gradient; --explain says so" {

@@ -28,7 +28,8 @@ local function make(o)
   local trainable = nil -- only the exception is marked
   if o.trainable == false then trainable = false end
   local v = Variable{shape = shape, dtype = initial.dtype, name = "/" .. name,
-                     _trainable = trainable, _partitions = o.partitions}
+                     _trainable = trainable, _partitions = o.partitions,
+                     _partition_axis = o.partition_axis}
   local assign = Assign(v, initial, {name = "/" .. name .. "/Assign"})
   local read = colocate(v, function() return Identity(v, {name = "/" .. name .. "/read"}) end)
   tf.variable(v, read, assign, initial, first, o.name ~= nil)
@@ -47,12 +48,14 @@ local function reuse(o)
   return v
 end
 
--- variable{shape =, dtype =, init =, name =, trainable =, partitions =}. init: a number, a list, a
--- tensor, or a function of shape and dtype (the initializers of `init`); 0 if there is none.
--- partitions: slices of its rows that tf-place spreads over devices.
+-- variable{shape =, dtype =, init =, name =, trainable =, partitions =, partition_axis =}. init: a
+-- number, a list, a tensor, or a function of shape and dtype (the initializers of `init`); 0 if
+-- there is none. partitions: slices that tf-place spreads over devices, of its rows, or along
+-- partition_axis, 0 to its last one.
 function variable(o)
-  o = tf.options("variable", o, "shape dtype init name trainable? partitions")
+  o = tf.options("variable", o, "shape dtype init name trainable? partitions partition_axis")
   if o.partitions then tf.number("variable: partitions", o.partitions) end
+  if o.partition_axis then tf.number("variable: partition_axis", o.partition_axis, 0) end
   if sharing and sharing.filled then return reuse(o) end
   local v = tf.outside(true, function() return make(o) end)
   if sharing then sharing.list[#sharing.list + 1] = v end

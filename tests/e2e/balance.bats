@@ -108,6 +108,25 @@ train() {
     done
 }
 
+# Of two rows three shards cannot have one each: the bias, as long as a row, stays where it is.
+@test "what has few rows is cut along its longest axis, with the same bits" {
+    sed -i 's/nn.dense(x, 40,/nn.dense(Slice(x, {0, 3}, {-1, 2}), 400,/' m.lua
+    for how in momentum adam "sgd -D clip=0.05"; do
+        read -r opt more <<<"$how"
+        for cut in 0 700; do
+            # shellcheck disable=SC2086  # options
+            train sync $cut -D opt="$opt" $more
+            cat w0.txt w1.txt whole.txt >"is.$cut"
+            tf-show --text p.tfg >"net.$cut"
+        done
+        [ "$(wc -l <is.0)" = 41 ]
+        cmp is.0 is.700
+        grep -q "^hidden/W/part_0 .*\[0,0\].* float32\[2,134\]" net.700
+        grep -q "^hidden/W/part_2 .*\[0,267\].* float32\[2,133\]" net.700
+        run ! grep -q '^hidden/b/part_' net.700
+    done
+}
+
 @test "downpour as well: what a worker fetches is put together, what it pushes is cut" {
     for cut in 0 1000; do
         workers=1 train downpour,fetch=3,push=2 $cut

@@ -51,7 +51,8 @@ train() {
     tf-replicate --in-graph 4 --towers '/device:CPU:*' m.tfg |
         tf-place --devices CPU:0,CPU:1,CPU:2,CPU:3 | tf-part |
         tf-exec --run train --feed all.rec -q --save towers.ckpt >/dev/null
-    tf-place --devices CPU:0 m.tfg | tf-exec --run train --feed all.rec -q --save one.ckpt >/dev/null
+    tf-place --devices CPU:0 m.tfg |
+        tf-exec --run train --feed all.rec -q --save one.ckpt >/dev/null
 }
 
 # close SAME FAR: workers and towers have the same bits (1), or are FAR apart at most (0), as all

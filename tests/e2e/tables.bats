@@ -73,6 +73,69 @@ graph() { # OPTION...
     grep -q ' shape=\[250,8\]' slice.txt
 }
 
+# solid OPTION...: a variable of three axes, and one that broadcasts along its last one, are trained
+solid() {
+    cat >solid.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 5}}
+local how = {normal = init.normal{}, ones = init.ones}
+local w = variable{name = "w", shape = {5, 6, 7}, init = how[D.init] or 0.25,
+                   partitions = D.n, partition_axis = D.axis}
+local bias = variable{name = "bias", shape = {7}, init = init.normal{}}
+local y = MatMul(x, Reshape(Tanh(w + bias), {5, 42}))
+loss = Mean(Square(y - 1), {0, 1}) + 0.01 * L2Loss(w)
+entry.train = minimize(loss, optim[D.opt]{rate = 0.05}, {clip = D.clip})
+entry.whole = w
+LUA
+    tf-graph solid.lua "$@" | tf-opt
+}
+
+@test "a variable is cut along the axis that it asks for, with the same bits" {
+    local how opt init more axis n
+    awk 'BEGIN { srand(2); for (i = 0; i < 60; i++) {
+        for (k = 0; k < 4; k++) printf "%.6f,", rand() - 0.5
+        print rand() } }' >solid.csv
+    tf-data csv solid.csv x=1-5:float32 --batch 6 -o s.rec
+    for how in "sgd normal" "momentum ones" "adam normal" "rmsprop normal -D clip=0.5"; do
+        read -r opt init more <<<"$how"
+        # shellcheck disable=SC2086  # options
+        solid -D opt="$opt" -D init="$init" $more |
+            tf-exec --run train --fetch loss --feed s.rec --save one.ckpt | tf-show --json >one.txt
+        solid -D opt="$opt" | tf-exec --run whole --restore one.ckpt | tf-show --json >one.whole
+        for axis in 0 1 2; do
+            n=$((axis + 2))
+            # shellcheck disable=SC2086
+            solid -D opt="$opt" -D init="$init" $more -D n=$n -D axis=$axis |
+                tf-place --devices CPU:0,CPU:1,CPU:2 | tf-part >parts.tfg
+            tf-exec -g parts.tfg --run train --fetch loss --feed s.rec --save p.ckpt |
+                tf-show --json | cmp one.txt
+            [ "$(tf-show p.ckpt | grep -c '^w/part_')" = $n ]
+            tf-exec -g parts.tfg --run whole --restore p.ckpt | tf-show --json | cmp one.whole
+            # and the other way: from slices one whole, from one whole slices
+            solid -D opt="$opt" | tf-exec --run whole --restore p.ckpt | tf-show --json |
+                cmp one.whole
+            tf-exec -g parts.tfg --run whole --restore one.ckpt | tf-show --json | cmp one.whole
+        done
+    done
+}
+
+@test "an axis that there is not, or of what is by rows, is refused in a line" {
+    local place=(tf-place --devices 'CPU:0,CPU:1')
+    solid -D opt=sgd -D n=2 -D axis=3 >3.tfg
+    run --separate-stderr "${place[@]}" 3.tfg
+    [ "$status" -eq 65 ]
+    # shellcheck disable=SC2154  # of run
+    [[ $stderr == *"'w' (solid.lua:3): Variable: _partition_axis is to be an axis of [5,6,7]" ]]
+    sed 's/^local table = .*/table = variable{name = "t", shape = {1001, 8}, partitions = 2,\
+        partition_axis = 1}/; s/Gather(table, pairs_)/Gather(table, pairs_) * 1/' m.lua >t.lua
+    tf-graph t.lua | tf-opt >t.tfg
+    run --separate-stderr "${place[@]}" t.tfg
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"cannot be cut along axis 1, as rows of it are looked up or changed" ]]
+    run --separate-stderr tf-graph -e 'variable{shape = {3}, partitions = 2, partition_axis = -1}'
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"variable: partition_axis must be a whole number of at least 0, not -1"* ]]
+}
+
 @test "on one device nothing is cut, and the whole table can be fetched when it is" {
     graph -D n=4 | tf-place | tf-show --text | grep '^table/W = Variable' >/dev/null
     graph | tf-exec --run whole | tf-show --json >one.txt

@@ -2,8 +2,9 @@
 """What tf-replicate chooses for each layer, against a count of who sends what to whom. For random
 nets and clusters with slow adapters every choice of shards or all-reduce, and in each of gradient
 or factors for each layer, is enumerated: a step takes as long as what the busiest adapter sends, or
-gets, one phase after the other, and 1.3 times as long where several flows meet. Where each host has a worker, and a shard, these bytes are compared
-with the formulas that are published of them (Zhang et al., Poseidon, USENIX ATC 2017, Table 1).
+gets, one phase after the other, and 1.3 times as long where several flows meet. Where each host has
+a worker, and a shard, the bytes are compared with the formulas that are published of them (Zhang et
+al., Poseidon, USENIX ATC 2017, Table 1).
 usage: hybrid.py SEED CASES (the tools are on PATH); exit 1 says what is not the cheapest"""
 import itertools
 import random

@@ -70,12 +70,12 @@ near() {
     [[ $got == "sync,factors=auto "*"ms"$'\n'"allreduce,factors=auto "*" ms  taken" ]]
     # pushed: ids and rows of the table, factors of w and t, v; read: rows of the table, w, t, v
     near "$got" \
-        "$(formula '1.3 * 3 * ((16 + 1600 + 2400 * 2 + 400) + (16 + 1600 + 20000 * 2 + 400)) / 102.4')" \
+        "$(formula '3.9 * ((16 + 1600 + 2400 * 2 + 400) + (16 + 1600 + 20000 * 2 + 400)) / 102.4')" \
         "$(formula '1.3 * (2 * 16 + 2 * 1600 + 2 * 2400 * 2 + 4 / 3 * 400) / 102.4')"
     taken allreduce,factors=auto
     # a code where it is less, if that is allowed
     got=$(compared auto,bits=1)
-    near "$got" "$(formula '1.3 * 3 * (6816 + 42016) / 102.4')" \
+    near "$got" "$(formula '3.9 * (6816 + 42016) / 102.4')" \
         "$(formula '1.3 * (2 * 16 + 2 * 1600 + 880 * 2 + 4 / 3 * 400) / 102.4')"
     taken allreduce,factors=auto,bits=1
     # a table's rows cross n - 1 times among workers; as many shards as workers get them once

@@ -21,7 +21,8 @@ struct pending {
 };
 
 /* Before the others are asked, and after everything that `withdraw` reads is set: the step may stop
- * at once. The code of a step that has stopped; then nothing is to be done, and `pending` is gone. */
+ * at once. The code of a step that has stopped; then nothing is to be done, and `pending` is gone.
+ */
 int pending_begin(struct pending *pending, struct kernel_call *call,
                   bool (*withdraw)(struct pending *pending));
 

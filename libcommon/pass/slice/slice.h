@@ -14,12 +14,16 @@
  * Dense variables are cut in the same way: a worker that reads one whole puts it together, and of
  * its gradient each slice gets its own rows.
  *
+ * What has fewer rows than there are to be slices, and is not looked up or changed by rows, is cut
+ * along its longest axis; a script may ask for another one.
+ *
  * A table of `rows` rows in n slices has rows / n in each and one more in the first rows % n.
  * Slice k of NAME is the variable NAME/part_k, which says what it is a slice of:
  *
  *     _slice_of      string  "NAME"
  *     _slice_shape   shape   of the whole
- *     _slice_offset  int     which row of the whole its first one is
+ *     _slice_offset  int     which row of the whole its first one is; cut along another axis, a
+ *                            list(int): its first place along each
  *
  * What restores variables can put wholes together by these, and cut them another way.
  */
@@ -31,6 +35,8 @@
 
 /* Of a Variable: how many slices it is to have, where there are several devices. */
 #define SLICE_WANTED "_partitions"
+/* Of a Variable, int: along which axis. */
+#define SLICE_AXIS "_partition_axis"
 
 /* From how many elements on a variable may be cut for balance: MXNet's number. */
 #define SLICE_BALANCE_ABOVE 1000000

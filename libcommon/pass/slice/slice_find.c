@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which variables are cut, into how many slices, and what has to do with them.
+ * Which variables are cut, along which axis, and into how many slices.
  */
 #include <string.h>
 
@@ -13,15 +13,16 @@
 
 /* A variable and its slots; under the one with the smallest id. */
 struct sliced_table {
-    int64_t bytes;    /* of all */
-    int64_t largest;  /* of one */
-    int64_t rows;     /* of that one */
-    int64_t wanted;   /* slices */
-    int64_t elements; /* of that one */
-    bool elsewhere;   /* one asked for another job than that of the shards */
-    bool stays;       /* one asked for a task, or an op needs it whole */
-    bool balances;    /* to be cut for balance */
-    int slicing;      /* -1: stays whole */
+    int64_t bytes;      /* of all */
+    int64_t largest;    /* of one */
+    struct shape shape; /* of that one */
+    int64_t wanted;     /* slices */
+    int axis;           /* that one asked for; -1: none */
+    bool by_rows;       /* some of its rows are looked up, or changed */
+    bool elsewhere;     /* one asked for another job than that of the shards */
+    bool stays;         /* one asked for a task, or an op needs it whole */
+    bool balances;      /* to be cut for balance */
+    int slicing;        /* -1: stays whole */
 };
 
 struct slicing_finder {
@@ -42,12 +43,6 @@ static void join(struct slicing_finder *f, int a, int b)
     a = root_of(f, a);
     b = root_of(f, b);
     f->parent[a > b ? a : b] = a > b ? b : a;
-}
-
-static const struct node *variable_named(const struct slicer *s, const char *name)
-{
-    const struct node *node = graph_find(s->from, name);
-    return node && node_is(node, "Variable") ? node : NULL;
 }
 
 /* The i-th group that a node shares a device with, as a variable; NULL: it is none. */
@@ -97,6 +92,16 @@ static bool may_be_on_shards(const struct node *node, bool *any)
     return !*asked.job || !strcmp(asked.job, SHARD_JOB);
 }
 
+/* Along which axis it is to be cut; -1: it says nothing. What is no axis is SHAPE_RANK_MAX. */
+static int axis_asked(const struct node *node)
+{
+    const struct attr_value *axis = node_attr(node, SLICE_AXIS);
+    if (!axis)
+        return -1;
+    return axis->kind == ATTR_INT && axis->i >= 0 && axis->i < SHAPE_RANK_MAX ? (int)axis->i
+                                                                              : SHAPE_RANK_MAX;
+}
+
 static void add_to_table(struct slicing_finder *f, const struct node *node)
 {
     if (!node_is(node, "Variable") || !shape_is_known(&node->outputs[0].shape))
@@ -110,11 +115,39 @@ static void add_to_table(struct slicing_finder *f, const struct node *node)
     table->stays |= !any;
     if (can_be_cut(node) && bytes > table->largest) {
         table->largest = bytes;
-        table->rows = node->outputs[0].shape.dims[0];
-        table->elements = shape_count(&node->outputs[0].shape);
+        table->shape = node->outputs[0].shape;
     }
     if (wanted && wanted->kind == ATTR_INT && wanted->i > table->wanted)
         table->wanted = wanted->i;
+    if (axis_asked(node) < node->outputs[0].shape.rank)
+        table->axis = axis_asked(node);
+}
+
+/* Rows, unless there are too few of them and nothing is by rows: the longest axis then. */
+static int axis_for(const struct sliced_table *table, int64_t n)
+{
+    int axis = 0;
+    if (table->axis >= 0)
+        return table->axis;
+    if (table->by_rows || table->shape.dims[0] >= n)
+        return 0;
+    for (int i = 1; i < table->shape.rank; i++)
+        axis = table->shape.dims[i] > table->shape.dims[axis] ? i : axis;
+    return axis;
+}
+
+static int check_axis(struct slicer *s, const struct node *node, const struct sliced_table *table)
+{
+    int axis = axis_asked(node), rank = node->outputs[0].shape.rank;
+    if (axis >= rank)
+        return error_set(s->err, ERR_DATA, "%s: Variable: %s is to be an axis of %s",
+                         node_text(node), SLICE_AXIS, shape_text(&node->outputs[0].shape));
+    if (axis > 0 && table->by_rows)
+        return error_set(s->err, ERR_DATA,
+                         "%s: Variable: cannot be cut along axis %d, as rows of it are looked up "
+                         "or changed",
+                         node_text(node), axis);
+    return 0;
 }
 
 struct limits {
@@ -168,7 +201,9 @@ static void find_balance(struct slicing_finder *f, const struct limits *limits)
         const struct sliced_table *table = &f->tables[i];
         if (f->parent[i] != i || !table->bytes || table->elsewhere)
             continue;
-        bool may = !table->stays && table->elements > f->s->balance_above && table->rows >= shards;
+        bool may = !table->stays && table->largest &&
+                   shape_count(&table->shape) > f->s->balance_above &&
+                   table->shape.dims[axis_for(table, shards)] >= shards;
         vec_push(&weights,
                  ((struct slice_weight){table->bytes, i, may, needed(f, table, limits) > 1}));
     }
@@ -184,19 +219,15 @@ static void decide(struct slicing_finder *f, struct sliced_table *table,
     int64_t n = needed(f, table, limits);
     if (n < 2 && table->balances)
         n = count_shards(f->s->placement);
-    n = n < table->rows ? n : table->rows;
+    int axis = axis_for(table, n);
+    int64_t rows = table->largest ? table->shape.dims[axis] : 0;
+    n = n < rows ? n : rows;
     n = n < SLICES_MAX ? n : SLICES_MAX;
     table->slicing = -1;
     if (n < 2)
         return;
     table->slicing = (int)f->s->slicings.n;
-    vec_push(&f->s->slicings, ((struct slicing){table->rows, (int)n}));
-}
-
-static bool can_write_slices(const struct node *node)
-{
-    enum op_rows rows = node_rows(node);
-    return rows == ROWS_UPDATE || rows == ROWS_SCATTER || rows == ROWS_ASK;
+    vec_push(&f->s->slicings, ((struct slicing){rows, (int)n, axis}));
 }
 
 /* What has the variable itself, directly or from what does, and could not have a slice. */
@@ -214,23 +245,36 @@ static void find_wholes(struct slicing_finder *f)
             if (!table)
                 continue;
             of[node->id] = table;
-            f->tables[table - 1].stays |= !can_write_slices(node);
+            f->tables[table - 1].stays |= !slice_can_write(node);
+            f->tables[table - 1].by_rows |= node_rows(node) == ROWS_SCATTER;
         }
     }
 }
 
-static void find_tables(struct slicing_finder *f)
+static void find_lookups(struct slicing_finder *f)
+{
+    for (size_t i = 0; i < f->s->from->nodes.n; i++) {
+        const struct node *node = graph_node(f->s->from, (int)i);
+        if (node_rows(node) == ROWS_LOOKUP)
+            f->tables[root_of(f, slice_origin(f->s, node->inputs[0])->id)].by_rows = true;
+    }
+}
+
+static int find_tables(struct slicing_finder *f)
 {
     struct slicer *s = f->s;
     int n = (int)s->from->nodes.n;
     struct limits limits = find_limits(s->placement);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         f->parent[i] = i;
+        f->tables[i].axis = -1;
+    }
     for (int i = 0; i < n; i++)
         join_node(f, graph_node(s->from, i));
     for (int i = 0; i < n; i++)
         add_to_table(f, graph_node(s->from, i));
     find_wholes(f);
+    find_lookups(f);
     find_balance(f, &limits);
     for (int i = 0; i < n; i++)
         if (f->parent[i] == i)
@@ -238,122 +282,15 @@ static void find_tables(struct slicing_finder *f)
     for (int i = 0; i < n; i++) {
         const struct node *node = graph_node(s->from, i);
         const struct sliced_table *table = &f->tables[root_of(f, i)];
+        if (node_is(node, "Variable") && check_axis(s, node, table))
+            return s->err->code;
         if (!can_be_cut(node) || table->slicing < 0 ||
-            node->outputs[0].shape.dims[0] != table->rows)
+            !slice_fits(slicing_at(s, table->slicing), &node->outputs[0].shape))
             continue;
         s->role[i] = SLICE_VARIABLE;
         s->slicing[i] = table->slicing;
     }
-}
-
-/* ---- what has to do with tables ---- */
-
-static int find_writer(struct slicer *s, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++) {
-        int from = node->inputs[i].node;
-        if (!part_takes_ref(node, i) ||
-            (s->role[from] != SLICE_VARIABLE && s->role[from] != SLICE_WRITER))
-            continue;
-        if (!can_write_slices(node))
-            return error_set(s->err, ERR_DATA,
-                             "%s: %s: needs '%s' whole, which is to be cut into %d slices",
-                             node_text(node), node->op->def->name, graph_node(s->from, from)->name,
-                             slicing_at(s, s->slicing[from]).n);
-        s->role[node->id] = SLICE_WRITER;
-        s->slicing[node->id] = s->slicing[from];
-        return 0;
-    }
     return 0;
-}
-
-static const struct node *table_of(const struct slicer *s, const struct node *node)
-{
-    const struct node *variable = variable_named(s, node_string(node, "aggregator"));
-    return variable && s->role[variable->id] == SLICE_VARIABLE ? variable : NULL;
-}
-
-/* One of the two factors of a gradient, which have rows of batches, not of the table: "rows" and
- * "mean_rows" as well, but the first of floats. */
-static bool is_factor(const struct node *take, int slot)
-{
-    const char *const *reductions = node_attr(take, "reductions")->strings;
-    int left = strcmp(reductions[slot], "mean_rows") ? slot : slot - 1;
-    return left >= 0 && !strcmp(reductions[left], "rows") &&
-           dtype_is_floating(take->outputs[left].type);
-}
-
-enum taken slice_taken(const struct slicer *s, const struct node *take, int slot)
-{
-    if (is_factor(take, slot))
-        return TAKEN_OTHER;
-    const char *reduction = node_attr(take, "reductions")->strings[slot];
-    const struct shape *shape = &take->outputs[slot].shape;
-    const struct node *table = table_of(s, take);
-    if (!strcmp(reduction, "rows"))
-        return slice_partner(take, slot) < 0 ? TAKEN_OTHER : TAKEN_INDEX;
-    if (!strcmp(reduction, "mean_rows"))
-        return slice_partner(take, slot) < 0 ? TAKEN_OTHER : TAKEN_VALUES;
-    return shape_equal(shape, &table->outputs[0].shape) ? TAKEN_DENSE : TAKEN_OTHER;
-}
-
-/* The i-th indices belong to the i-th values. */
-int slice_partner(const struct node *take, int slot)
-{
-    const struct attr_value *reductions = node_attr(take, "reductions");
-    bool values = !strcmp(reductions->strings[slot], "mean_rows");
-    int before = 0;
-    for (int i = 0; i < slot; i++)
-        before += !strcmp(reductions->strings[i], reductions->strings[slot]) && !is_factor(take, i);
-    for (int i = 0; i < reductions->n; i++)
-        if (!strcmp(reductions->strings[i], values ? "rows" : "mean_rows") && !is_factor(take, i) &&
-            before-- == 0)
-            return i;
-    return -1;
-}
-
-static bool takes_parts(const struct slicer *s, const struct node *take)
-{
-    bool found = false;
-    for (int i = 0; i < take->n_outputs; i++)
-        found |= slice_taken(s, take, i) != TAKEN_OTHER;
-    return found;
-}
-
-static bool is_push_of(const struct node *push, const struct node *take)
-{
-    return node_round(push) == ROUND_PUSH && push->n_inputs == take->n_outputs &&
-           !strcmp(node_string(push, "aggregator"), node_string(take, "aggregator")) &&
-           !strcmp(node_string(push, "container"), node_string(take, "container"));
-}
-
-static void find_aggregators(struct slicer *s)
-{
-    for (size_t i = 0; i < s->from->nodes.n; i++) {
-        const struct node *take = graph_node(s->from, (int)i);
-        const struct node *table = node_round(take) == ROUND_TAKE ? table_of(s, take) : NULL;
-        if (!table || !takes_parts(s, take))
-            continue;
-        s->role[i] = SLICE_TAKE;
-        s->slicing[i] = s->slicing[table->id];
-        for (size_t k = 0; k < s->from->nodes.n; k++)
-            if (is_push_of(graph_node(s->from, (int)k), take)) {
-                s->role[k] = SLICE_PUSH;
-                s->slicing[k] = s->slicing[table->id];
-                s->take[k] = (int)i;
-            }
-    }
-}
-
-bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing)
-{
-    const struct node *node = graph_node(s->from, edge.node);
-    while (node_is(node, "Identity") || (node_is(node, "Enter") && node_bool(node, "is_constant")))
-        node = graph_node(s->from, node->inputs[0].node);
-    if (s->role[node->id] != SLICE_VARIABLE)
-        return false;
-    *slicing = s->slicing[node->id];
-    return true;
 }
 
 int slice_find(struct slicer *s)
@@ -362,13 +299,9 @@ int slice_find(struct slicer *s)
     struct slicing_finder f = {.s = s};
     f.parent = arena_array(&s->arena, n + 1, sizeof *f.parent);
     f.tables = arena_array(&s->arena, n + 1, sizeof *f.tables);
-    find_tables(&f);
-    if (!s->slicings.n)
-        return 0;
-    for (size_t i = 0; i < n; i++)
-        if (find_writer(s, graph_node(s->from, s->r.order[i])))
-            return s->err->code;
-    find_aggregators(s);
-    slice_find_on_demand(s);
-    return 0;
+    if (find_tables(&f) || !s->slicings.n)
+        return s->err->code;
+    if (!slice_find_roles(s))
+        slice_find_on_demand(s);
+    return s->err->code;
 }

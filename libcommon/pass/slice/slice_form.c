@@ -45,21 +45,22 @@ bool slice_is_row_by_row(const struct node *node)
 }
 
 /* Which inputs have the rows of the result: all that do not broadcast along them. False: that
- * cannot be told. */
-static bool find_row_inputs(const struct slicer *s, const struct node *node, bool *rows)
+ * cannot be told, or one has them along another axis, as it has fewer. */
+static bool find_row_inputs(const struct slicer *s, const struct node *node, int axis, bool *rows)
 {
     const struct shape *out = &node->outputs[0].shape;
     int n = 0;
     for (int i = 0; i < node->n_inputs; i++) {
         const struct shape *in = &slice_output(s, node->inputs[i])->shape;
-        if (in->rank < 0 || out->rank < 1)
+        int at = in->rank - out->rank + axis;
+        if (in->rank < 0 || out->rank <= axis)
             return false;
-        rows[i] = in->rank == out->rank && in->dims[0] == out->dims[0];
+        rows[i] = at == axis && in->dims[at] == out->dims[axis];
         n += rows[i];
-        if (!rows[i] && in->rank == out->rank && in->dims[0] != 1)
+        if (!rows[i] && at >= 0 && in->dims[at] != 1)
             return false;
     }
-    return n == 1 || (n > 1 && out->dims[0] > 1);
+    return n == 1 || (n > 1 && out->dims[axis] > 1);
 }
 
 const struct form *slice_copy_rows(struct slicer *s, struct form *form, const bool *rows)
@@ -112,12 +113,10 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
     for (int i = 1; i < node->n_inputs; i++)
         inputs[i] = slice_whole(s, node, node->inputs[i]);
     for (int k = 0; k < cut.n && !s->err->code; k++) {
-        int64_t dims[SHAPE_RANK_MAX];
-        memcpy(dims, shape->dims, sizeof dims);
-        dims[0] = slice_rows(cut, k);
+        struct shape part = slice_shape(cut, shape, k);
         struct attr offset = {"offset", attr_int(first + slice_first(cut, k) * row)};
         struct build *b = slice_builder(s, &(struct slice_site){node, node, k, EDGE_NONE});
-        inputs[0] = build_ints(b, dims, shape->rank);
+        inputs[0] = build_ints(b, part.dims, part.rank);
         struct slice_copy copy = {.node = node,
                                   .k = k,
                                   .inputs = inputs,
@@ -136,8 +135,7 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
     struct slicing cut = slicing_at(s, form->slicing);
     size_t row = tensor_bytes(whole) / (size_t)cut.rows;
     for (int k = 0; k < cut.n && !s->err->code; k++) {
-        struct shape shape = whole->shape;
-        shape.dims[0] = slice_rows(cut, k);
+        struct shape shape = slice_shape(cut, &whole->shape, k);
         struct tensor part = tensor_borrow(whole->type, &shape,
                                            (char *)whole->data + (size_t)slice_first(cut, k) * row);
         struct attr value = {"value", attr_tensor(&part)};
@@ -170,16 +168,18 @@ static const struct form *cut_whole(struct slicer *s, struct form *form)
     const struct node *node = graph_node(s->from, form->edge.node);
     struct slicing cut = slicing_at(s, form->slicing);
     int rank = slice_output(s, form->edge)->shape.rank;
-    if (rank < 1) {
+    if (rank <= cut.axis) {
         error_set(s->err, ERR_DATA, "%s: %s: its shape must be known, to be cut into slices",
                   node_text(node), node->op->def->name);
         return NULL;
     }
     struct edge whole = slice_whole(s, node, form->edge);
     for (int k = 0; k < cut.n && !s->err->code; k++) {
-        int64_t begin[SHAPE_RANK_MAX] = {slice_first(cut, k)}, size[SHAPE_RANK_MAX];
+        int64_t begin[SHAPE_RANK_MAX] = {0}, size[SHAPE_RANK_MAX];
         for (int i = 0; i < rank; i++)
-            size[i] = i ? -1 : slice_rows(cut, k);
+            size[i] = -1;
+        begin[cut.axis] = slice_first(cut, k);
+        size[cut.axis] = slice_rows(cut, k);
         struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, whole});
         struct edge inputs[] = {whole, build_ints(b, begin, rank), build_ints(b, size, rank)};
         form->parts[k] = build_op(b, "Slice", inputs, 3, NULL, 0);
@@ -191,17 +191,19 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &slice_output(s, form->edge)->shape;
-    int64_t rows = slicing_at(s, form->slicing).rows;
-    bool fits = shape->rank > 0 && shape->dims[0] == rows && s->depth < SLICE_DEPTH_MAX;
+    struct slicing cut = slicing_at(s, form->slicing);
+    bool fits = slice_fits(cut, shape) && s->depth < SLICE_DEPTH_MAX;
     bool *row_inputs = arena_alloc(&s->arena, (size_t)node->n_inputs + 1);
-    if (fits && slice_is_row_by_row(node) && find_row_inputs(s, node, row_inputs))
+    if (fits && slice_is_row_by_row(node) && find_row_inputs(s, node, cut.axis, row_inputs))
         return slice_copy_rows(s, form, row_inputs);
     bool loops = s->frames->frame[node->id] != FRAME_ROOT;
-    if (fits && !loops && shape_is_known(shape) && node_rows(node) == ROWS_MADE)
+    if (fits && !loops && shape_is_known(shape) && node_rows(node) == ROWS_MADE &&
+        (!cut.axis || op_find_attr(node->op, "offset") < 0))
         return copy_generator(s, form);
-    if (fits && node_is(node, "Const") && node_type(node, "dtype") != STRING)
+    if (fits && !cut.axis && node_is(node, "Const") && node_type(node, "dtype") != STRING)
         return cut_constant(s, form);
-    if (fits && node_rows(node) == ROWS_SUM && slice_output(s, node->inputs[1])->shape.rank == 1)
+    if (fits && !cut.axis && node_rows(node) == ROWS_SUM &&
+        slice_output(s, node->inputs[1])->shape.rank == 1)
         return part_sum(s, form);
     return cut_whole(s, form);
 }

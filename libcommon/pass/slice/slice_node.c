@@ -65,7 +65,7 @@ static struct attr *map_attrs(struct slicer *s, const struct slice_copy *what, i
     for (int i = 0; i < node->n_attrs; i++) {
         struct attr attr = node->attrs[i];
         if (is_replaced(what, attr.name) || is_inferred(node, attr.name) ||
-            !strcmp(attr.name, SLICE_WANTED))
+            !strcmp(attr.name, SLICE_WANTED) || !strcmp(attr.name, SLICE_AXIS))
             continue;
         if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING)
             attr.value = map_groups(s, &attr.value, what->k);
@@ -178,7 +178,7 @@ struct edge slice_concat(struct slicer *s, const struct node *asker, const struc
     struct edge *inputs = arena_array(&s->arena, (size_t)cut.n + 1, sizeof *inputs);
     b->colocate = NULL;
     b->device = reader_of(s, asker, node);
-    inputs[0] = build_scalar(b, INT32, 0);
+    inputs[0] = build_scalar(b, INT32, cut.axis);
     for (int k = 0; k < cut.n; k++) {
         struct edge part = inputs[k + 1] = form->parts[k];
         if (form->kind == FORM_INDEX)

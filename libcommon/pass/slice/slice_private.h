@@ -17,10 +17,10 @@
 /* Of values that are asked for by values; deeper ones are made whole. */
 #define SLICE_DEPTH_MAX 64
 
-/* How tables of one group are cut. */
+/* How tables of one group are cut. What is said of rows holds of places along any axis. */
 struct slicing {
     int64_t rows;
-    int n;
+    int n, axis;
 };
 
 enum slice_role {
@@ -92,6 +92,20 @@ static inline int64_t slice_rows(struct slicing cut, int k)
     return slice_first(cut, k + 1) - slice_first(cut, k);
 }
 
+/* Of slice k of a value of that shape. */
+static inline struct shape slice_shape(struct slicing cut, const struct shape *whole, int k)
+{
+    struct shape shape = *whole;
+    shape.dims[cut.axis] = slice_rows(cut, k);
+    return shape;
+}
+
+/* Whether a value has the places that are cut. */
+static inline bool slice_fits(struct slicing cut, const struct shape *shape)
+{
+    return shape->rank > cut.axis && shape->dims[cut.axis] == cut.rows;
+}
+
 /* A variable and its slots, to slice_balance. */
 struct slice_weight {
     int64_t bytes;
@@ -102,10 +116,17 @@ struct slice_weight {
  * tenth above the mean, or no other may be cut. Puts them in order, the largest first. */
 void slice_balance(struct slice_weight *weights, size_t n, int shards);
 
-/* slice_find.c: roles, how tables are cut, what is made on demand. */
+/* slice_find.c: how tables are cut, roles, what is made on demand. */
 int slice_find(struct slicer *s);
 /* slice_demand.c: when the roles are known. */
 void slice_find_on_demand(struct slicer *s);
+
+/* slice_role.c: of what has to do with the tables that were found. */
+int slice_find_roles(struct slicer *s);
+/* Whether a node that has a variable itself could have a slice instead. */
+bool slice_can_write(const struct node *node);
+/* What an edge is, but for nodes that hand it on. */
+const struct node *slice_origin(const struct slicer *s, struct edge edge);
 enum taken slice_taken(const struct slicer *s, const struct node *take, int slot);
 int slice_partner(const struct node *take, int slot); /* the other slot */
 

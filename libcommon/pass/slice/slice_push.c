@@ -95,7 +95,7 @@ static void list_outputs(struct slicer *s, const struct node *take, int k, struc
         t->types[t->n] = take->outputs[i].type;
         t->shapes[t->n] = node_attr(take, "shapes")->shapes[i];
         if (what == TAKEN_DENSE)
-            t->shapes[t->n].dims[0] = slice_rows(slicing_at(s, s->slicing[take->id]), k);
+            t->shapes[t->n] = slice_shape(slicing_at(s, s->slicing[take->id]), &t->shapes[t->n], k);
         t->reductions[t->n] = node_attr(take, "reductions")->strings[i];
         t->slots[i] = t->n++;
     }

@@ -70,7 +70,7 @@ near() {
     [[ $got == "sync,factors=auto "*"ms"$'\n'"allreduce,factors=auto "*" ms  taken" ]]
     # pushed: ids and rows of the table, factors of w and t, v; read: rows of the table, w, t, v
     near "$got" \
-        "$(formula '3.9 * ((16 + 1600 + 2400 * 2 + 400) + (16 + 1600 + 20000 * 2 + 400)) / 102.4')" \
+        "$(formula '3.9 * (2 * (16 + 1600 + 400) + 2400 * 2 + 20000 * 2) / 102.4')" \
         "$(formula '1.3 * (2 * 16 + 2 * 1600 + 2 * 2400 * 2 + 4 / 3 * 400) / 102.4')"
     taken allreduce,factors=auto
     # a code where it is less, if that is allowed

@@ -93,7 +93,7 @@ static const struct option_table table = {
         "matrix, and computes it for the rows of all workers: these cross, and neither the "
         "matrices nor their gradients; the rest is as with allreduce. dense=b: in passes, in each "
         "the rows of one worker; dense=c: in each a part of every worker's. That takes an n-th of "
-        "the memory between layers\n"
+        "the memory between layers. update=pass: these layers change after each pass\n"
         "    auto             sync or allreduce, each with factors=auto: what takes less time in "
         "the cluster (-c), which --explain shows; auto,bits=1: all-reduce may use that code where "
         "it is less\n"
@@ -278,7 +278,10 @@ static int cut_dense(struct graphs *graphs, const struct replicate_options *opti
                      struct error *err)
 {
     int n = replicate_workers(options);
-    const struct dense_options dense = {options->note, NULL, n, options->dense == 'b'};
+    const struct dense_options dense = {.note = options->note,
+                                        .passes = n,
+                                        .by_worker = options->dense == 'b',
+                                        .update_each = options->update_each};
     if (options->dense != 'a' && (n < 1 || n > DENSE_PASSES_MAX))
         return error_set(err, ERR_USAGE,
                          "dense=%c has a pass for each worker, 1 to %d: give -c or --workers",

@@ -26,7 +26,7 @@ graph() { # OPTION...: net.tfg
 parts() {
     local i
     for ((i = 0; i < $1; i++)); do echo "task worker:$i unix:w$i"; done >c
-    tf-replicate -c c --mode "allreduce,dense=${scheme:-a}" net.tfg | tf-place -c c |
+    tf-replicate -c c --mode "allreduce,dense=${scheme:-a}$each" net.tfg | tf-place -c c |
         tf-part >parts.tfg
 }
 
@@ -111,6 +111,53 @@ alike() {
         done <<<"2 5 momentum
 3 4 rmsprop
 4 3 adam" # of three rows a part of four has none
+    done
+}
+
+@test "update=pass: layers change after each pass, as they do in NumPy, and the rest after all" {
+    local scheme n rows optimizer each=,update=pass
+    while read -r scheme n rows optimizer; do
+        graph -D "optimizer=$optimizer"
+        parts "$n"
+        feeds "$n" "$rows" 6
+        tf-place net.tfg | tf-exec --run init --save first.ckpt >/dev/null
+        tf-ckpt export first.ckpt first.npz
+        workers "$n" --restore first.ckpt
+        tf-ckpt export many.ckpt many.npz
+        echo "$scheme $n $rows $optimizer"
+        /usr/bin/python3 "$root/tests/e2e/dense.py" "$scheme" "$n" "$rows" 6 "$optimizer" \
+            first.npz many.npz f.csv
+    done <<END
+b 2 5 momentum
+b 3 4 adam
+c 2 5 sgd
+c 4 3 adam
+END
+    # which is not what comes of all passes
+    each=
+    parts 4
+    workers 4 --restore first.ckpt
+    tf-ckpt export many.ckpt many.npz
+    run /usr/bin/python3 "$root/tests/e2e/dense.py" c 4 3 6 adam first.npz many.npz f.csv
+    [ "$status" -eq 1 ]
+    [[ $output == *" from what it is to be" ]]
+}
+
+@test "update=pass: what would not be what it was is refused in a line" {
+    graph -D clip=0.5
+    run --separate-stderr tf-replicate --workers 2 --mode allreduce,dense=b,update=pass net.tfg
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"node 'update/one/W/Apply"*"gradients of what is not in passes change it"* ]]
+    { cat "$root/tests/e2e/dense.lua" && echo 'entry.test = accuracy'; } >test.lua
+    tf-graph test.lua | tf-opt >net.tfg
+    tf-replicate --workers 2 --mode allreduce,dense=b net.tfg >/dev/null
+    run --separate-stderr tf-replicate --workers 2 --mode allreduce,dense=b,update=pass net.tfg
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"entry 'test' goes through dense layers, which with update=pass"* ]]
+    for mode in allreduce,update=pass allreduce,dense=a,update=pass; do
+        run --separate-stderr tf-replicate --workers 2 --mode $mode net.tfg
+        [ "$status" -eq 64 ]
+        [[ $stderr == *"update=pass is of the passes of dense=b and dense=c" ]]
     done
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Words a second of a language model whose output layer lies on another host, behind a link of 100
-# Mbit/s, by all 20,000 classes and by 512 that are sampled (Abadi et al., OSDI 2016, Figure 9): each
-# is as fast as the bytes that it sends, which are so many rows.
+# Mbit/s, by all 20,000 classes and by 512 that are sampled (Abadi et al., OSDI 2016, Figure 9):
+# each is as fast as the bytes that it sends, which are so many rows.
 # shellcheck disable=SC2154  # root is of use_tools, hosts_net of hosts
 load ../lib/tools
 load ../lib/slow_link

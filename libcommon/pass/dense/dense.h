@@ -34,15 +34,21 @@ struct dense_options {
     /* Told of each variable that is cut, and along which axis. NULL: nobody is. */
     void (*note)(void *context, const char *variable, const char *what);
     void *context;
-    int passes;     /* of dense_passes: as many as workers, at most DENSE_PASSES_MAX */
-    bool by_worker; /* a pass has all rows of one worker, else a part of each worker's */
+    int passes;       /* of dense_passes: as many as workers, at most DENSE_PASSES_MAX */
+    bool by_worker;   /* a pass has all rows of one worker, else a part of each worker's */
+    bool update_each; /* layers are updated after each pass, not after all of them */
 };
 
 /* The dense layers, and the loss, in several passes, one after the other, each of some rows: the
  * schemes b (by worker) and c of the paper. What comes of all of them is what one pass of all rows
  * makes; between layers there are the rows of one. Names mean what they did; what a pass makes of
  * NAME is pass_0/NAME and so on. Of noise each pass draws its own. *to is for dense_graph, and as
- * of that. ERR_DATA also of what has a state, or is control flow, and would be in passes. */
+ * of that. ERR_DATA also of what has a state, or is control flow, and would be in passes.
+ *
+ * With update_each a pass' own gradients, as much as they count in those of all, change the layers
+ * before the next one: the result is no longer one pass'. Whoever gets a value from behind a layer
+ * then trains; ERR_DATA naming an entry that does not train now, or an update that is by gradients
+ * of others, too. */
 int dense_passes(const struct graph *from, const struct dense_options *options, struct graph **to,
                  struct error *err);
 

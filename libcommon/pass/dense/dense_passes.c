@@ -123,13 +123,13 @@ static struct edge of_pass(const struct passes *p, struct edge edge, int pass)
     return (struct edge){p->first[edge.node] + pass, edge.slot};
 }
 
-/* A mean over rows; of a pass without rows it counts for nothing, whatever it is. */
-static struct edge weighted(struct passes *p, struct edge edge, int pass)
+/* A mean over rows, times their share if that counts; of a pass without rows 0, whatever it is. */
+static struct edge mean_of(struct passes *p, struct edge edge, int pass, bool counts)
 {
     enum dtype type = dense_output(p->c, edge)->type;
     struct edge x = of_pass(p, edge, pass), share = share_of(p, type, pass);
     struct edge has = build_binary(p->b, "Greater", share, build_scalar(p->b, type, 0));
-    const struct edge choice[] = {has, build_binary(p->b, "Mul", x, share),
+    const struct edge choice[] = {has, counts ? build_binary(p->b, "Mul", x, share) : x,
                                   build_unary(p->b, "ZerosLike", x)};
     return build_op(p->b, "Select", choice, 3, NULL, 0);
 }
@@ -150,6 +150,8 @@ static struct edge whole_of(struct passes *p, struct edge edge)
     struct edge all = known(p, edge, -1);
     if (edge_exists(all) || p->c->err->code)
         return all;
+    if (p->is_update[edge.node] && !node_attr(graph_node(p->c->from, edge.node), "_gradient"))
+        return note(p, edge, -1, of_pass(p, edge, p->n - 1));
     if (!gradient && !dense_is_rows(p->c, edge) &&
         (!dtype_is_floating(dense_output(p->c, edge)->type) ||
          dense_output(p->c, edge)->shape.rank))
@@ -157,9 +159,9 @@ static struct edge whole_of(struct passes *p, struct edge edge)
     begin(p, edge, "passes", -1);
     if (dense_is_rows(p->c, edge))
         return note(p, edge, -1, joined_rows(p, edge));
-    all = gradient ? of_pass(p, edge, 0) : weighted(p, edge, 0);
+    all = gradient ? of_pass(p, edge, 0) : mean_of(p, edge, 0, true);
     for (int k = 1; k < p->n; k++) {
-        struct edge one = gradient ? of_pass(p, edge, k) : weighted(p, edge, k);
+        struct edge one = gradient ? of_pass(p, edge, k) : mean_of(p, edge, k, true);
         begin(p, edge, "passes", -1);
         all = build_binary(p->b, "Add", all, one);
     }
@@ -214,11 +216,13 @@ static void add_controls(struct passes *p, const struct node *node, struct node 
 }
 
 /* Where gradients begin they are the pass' share of what they were. */
-static struct edge input_in(struct passes *p, struct edge edge, int pass)
+static struct edge input_in(struct passes *p, const struct node *reader, struct edge edge, int pass)
 {
     const struct node *node = graph_node(p->c->from, edge.node);
     if (!p->is_in[edge.node])
         return part_of(p, edge, pass);
+    if (node_has(reader, OP_CHECKS))
+        return mean_of(p, edge, pass, false);
     if (!node_attr(node, "_loss"))
         return of_pass(p, edge, pass);
     struct edge start = known(p, edge, pass);
@@ -234,7 +238,7 @@ static int visit_in(struct passes *p, const struct node *node)
         arena_array(&p->c->arena, (size_t)(node->n_inputs * p->n) + 1, sizeof *inputs);
     for (int k = 0; k < p->n; k++)
         for (int i = 0; i < node->n_inputs; i++)
-            inputs[k * node->n_inputs + i] = input_in(p, node->inputs[i], k);
+            inputs[k * node->n_inputs + i] = input_in(p, node, node->inputs[i], k);
     if (p->c->err->code)
         return p->c->err->code;
     p->first[node->id] = (int)p->c->to->nodes.n;
@@ -269,7 +273,8 @@ static int visit_once(struct passes *p, const struct node *node)
 
 /* ---- one pass after the other ---- */
 
-/* Nodes of the source with whose gradients a pass ends: these go to who is in no pass. */
+/* Nodes of the source with which a pass ends: gradients that go to who is in no pass, and updates.
+ */
 struct pass_ends {
     int *nodes;
     int n;
@@ -283,7 +288,8 @@ static struct pass_ends find_ends(struct passes *p)
     for (size_t i = 0; i < p->known.n; i++)
         goes_out[p->known.items[i].edge.node] |= p->known.items[i].pass < 0;
     for (size_t i = 0; i < n; i++)
-        if (p->is_in[i] && goes_out[i] && dense_has(p->c, (int)i, DENSE_GRADIENT))
+        if (p->is_in[i] &&
+            (p->is_writer[i] || (goes_out[i] && dense_has(p->c, (int)i, DENSE_GRADIENT))))
             ends.nodes[ends.n++] = (int)i;
     return ends;
 }
@@ -337,6 +343,10 @@ int dense_unroll(struct dense_cutter *c)
                        .b = &c->b};
     size_t n = c->from->nodes.n;
     p.is_in = arena_array(&c->arena, n + 1, sizeof *p.is_in);
+    p.is_update = arena_array(&c->arena, n + 1, sizeof *p.is_update);
+    p.is_writer = arena_array(&c->arena, n + 1, sizeof *p.is_writer);
+    p.is_written = arena_array(&c->arena, n + 1, sizeof *p.is_written);
+    p.reads = arena_array(&c->arena, n + 1, sizeof *p.reads);
     p.first = arena_array(&c->arena, n + 1, sizeof *p.first);
     int code = dense_find_passes(&p);
     for (size_t i = 0; !code && i < n; i++) {
@@ -345,8 +355,10 @@ int dense_unroll(struct dense_cutter *c)
     }
     if (!code)
         code = copy_names(&p);
-    if (!code)
+    if (!code) {
         order_passes(&p);
+        dense_order_updates(&p);
+    }
     vec_release(&p.known);
     return code ? code : c->err->code;
 }

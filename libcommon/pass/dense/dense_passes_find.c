@@ -41,7 +41,8 @@ static void find_down(struct passes *p, bool *ended)
     }
 }
 
-/* What is no row, but is made of rows, as a shape is, each pass has of its own. */
+/* What is no row, but is made of rows, as a shape is, each pass has of its own; and so what it
+ * reads of a variable that passes change. */
 static void find_up(struct passes *p)
 {
     struct dense_cutter *c = p->c;
@@ -49,7 +50,7 @@ static void find_up(struct passes *p)
         const struct node *node = graph_node(c->from, c->order[i]);
         for (int k = 0; p->is_in[node->id] && k < node->n_inputs; k++) {
             const struct node *from = graph_node(c->from, node->inputs[k].node);
-            if (!dense_is_rows(c, node->inputs[k]) && reads_rows(c, from))
+            if (!dense_is_rows(c, node->inputs[k]) && (reads_rows(c, from) || p->reads[from->id]))
                 p->is_in[from->id] = true;
         }
     }
@@ -59,11 +60,16 @@ int dense_find_passes(struct passes *p)
 {
     struct dense_cutter *c = p->c;
     find_down(p, arena_array(&c->arena, c->from->nodes.n + 1, sizeof(bool)));
+    if (c->options->update_each && dense_find_updates(p))
+        return c->err->code;
     find_up(p);
+    if (c->options->update_each && dense_check_entries(p))
+        return c->err->code;
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, c->order[i]);
-        if (p->is_in[node->id] && (node_has(node, OP_CONTROL_FLOW) ||
-                                   (node_has(node, OP_STATEFUL) && !node_has(node, OP_RANDOM))))
+        if (p->is_in[node->id] && !p->is_update[node->id] &&
+            (node_has(node, OP_CONTROL_FLOW) ||
+             (node_has(node, OP_STATEFUL) && !node_has(node, OP_RANDOM))))
             return dense_refuse(c, node,
                                 "it has a state, or is control flow, and would be run in "
                                 "each pass");

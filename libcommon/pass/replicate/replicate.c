@@ -54,6 +54,14 @@ static bool read_dense(const char *text, size_t n, struct replicate_options *opt
     return is_it;
 }
 
+static bool read_update(const char *text, size_t n, struct replicate_options *options)
+{
+    const char *key = "update=pass";
+    bool is_it = n == strlen(key) && !strncmp(text, key, n);
+    options->update_each |= is_it;
+    return is_it;
+}
+
 static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
 {
     options->mode = REPLICATE_DOWNPOUR;
@@ -120,16 +128,20 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
             !read_number(text, n, "threshold=", &code.threshold) &&
             !read_number(text, n, "top=", &code.share) &&
             !read_count(text, n, "after=", &options->after) &&
-            !read_count(text, n, "delay=", &delay) && !read_dense(text, n, options))
+            !read_count(text, n, "delay=", &delay) && !read_dense(text, n, options) &&
+            !read_update(text, n, options))
             return error_set(err, ERR_USAGE,
                              "--mode allreduce takes factors=auto, factors=all, bits=N, "
-                             "threshold=X, top=SHARE, after=N, delay=1, schedule=NAME and "
-                             "dense=a, b or c, not '%.*s'",
+                             "threshold=X, top=SHARE, after=N, delay=1, schedule=NAME, "
+                             "dense=a, b or c and update=pass, not '%.*s'",
                              (int)n, text);
         if (err->code)
             return err->code;
         text += n + (text[n] == ',');
     }
+    if (options->update_each && options->dense != 'b' && options->dense != 'c')
+        return error_set(err, ERR_USAGE,
+                         "--mode allreduce: update=pass is of the passes of dense=b and dense=c");
     bool any = code.bits || code.threshold >= 0 || code.share >= 0;
     if (!any && options->after)
         return error_set(err, ERR_USAGE,

@@ -112,10 +112,11 @@ struct replicate_options {
     struct replicate_code code;
     enum schedule_kind schedule; /* of all-reduce of gradients that cross whole, */
     bool schedules;              /* or what takes the least time */
-    char dense;    /* dense layers are cut over workers, by that scheme: as of pass/dense */
-    bool may_code; /* gradients cross in code only where that takes less time */
-    bool delays;   /* updates are by what the step before has computed */
-    int after;     /* so many updates gradients are coded */
+    char dense;       /* dense layers are cut over workers, by that scheme: as of pass/dense */
+    bool update_each; /* and updated after each pass */
+    bool may_code;    /* gradients cross in code only where that takes less time */
+    bool delays;      /* updates are by what the step before has computed */
+    int after;        /* so many updates gradients are coded */
     const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
     const struct costs *measured;  /* NULL: times are estimated */
     int64_t assume;                /* what an unknown dimension counts as */

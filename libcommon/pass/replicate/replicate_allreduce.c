@@ -158,18 +158,10 @@ static void urge_all(const struct replicator *r, struct pushed_values *exchange,
     urge(&exchange->whole, priority);
 }
 
-/* A gradient of a variable of which each worker has a part is that part's, and crosses nowhere. */
-static bool is_of_part(const struct replicator *r, struct edge edge)
-{
-    const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
-    const struct node *variable = mark ? graph_find(r->from, mark->s) : NULL;
-    return variable && node_attr(variable, WORKER_PART_SHAPE);
-}
-
 static int put_pushed(struct replicator *r, struct pushed_values *exchange, struct edge edge)
 {
     struct gradient_product product;
-    if (is_of_part(r, edge)) {
+    if (replicate_is_of_part(r, edge)) {
         replicate_explain_part(r, edge);
         return 0;
     }
@@ -289,7 +281,8 @@ static void find_late(struct replicator *r)
         bool late = is_initializer(r, node);
         for (int k = 0; k < node->n_inputs; k++)
             late |= has(r, node->inputs[k].node, FACT_AFTER) ||
-                    (has(r, node->id, FACT_UPDATE) && replicate_is_pushed(r, node->inputs[k]));
+                    (has(r, node->id, FACT_UPDATE) && replicate_is_pushed(r, node->inputs[k]) &&
+                     !replicate_is_of_part(r, node->inputs[k]));
         for (int k = 0; k < node->n_controls; k++)
             late |= has(r, node->controls[k], FACT_AFTER);
         r->facts[node->id] &= ~(unsigned)FACT_AFTER;

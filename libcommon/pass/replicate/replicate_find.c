@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "graph/group.h"
+#include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_private.h"
 
@@ -90,6 +91,17 @@ static bool is_outside(const struct node *node)
     return node_has(node, OP_FED | OP_CONTROL_FLOW) || node_makes_resource(node);
 }
 
+/* A worker's part of a variable changes within its step; it is no update that workers share, and
+ * what waits for it is as before. */
+static bool changes_part(const struct replicator *r, const struct node *writer)
+{
+    for (int i = 0; i < writer->n_inputs; i++)
+        if (part_takes_ref(writer, i) &&
+            node_attr(graph_node(r->from, writer->inputs[i].node), WORKER_PART_SHAPE))
+            return true;
+    return false;
+}
+
 static void find_dependence(struct replicator *r)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++) {
@@ -98,7 +110,8 @@ static void find_dependence(struct replicator *r)
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
             int from =
                 k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
-            facts |= r->facts[from] & (FACT_DOWN | FACT_OUTSIDE);
+            bool hides = changes_part(r, graph_node(r->from, from));
+            facts |= r->facts[from] & (hides ? FACT_OUTSIDE : FACT_DOWN | FACT_OUTSIDE);
             facts |= has(r, from, FACT_MARKED) ? FACT_DOWN : 0;
         }
         r->facts[node->id] |= facts;
@@ -129,6 +142,13 @@ bool replicate_is_pushed(const struct replicator *r, struct edge edge)
             if (edge_equal(r->pushes.items[i].edges.items[k], edge))
                 return true;
     return false;
+}
+
+bool replicate_is_of_part(const struct replicator *r, struct edge edge)
+{
+    const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
+    const struct node *variable = mark ? graph_find(r->from, mark->s) : NULL;
+    return variable && node_attr(variable, WORKER_PART_SHAPE);
 }
 
 static void add_pushed(struct replicator *r, struct edge edge, const char *variable)
@@ -181,7 +201,8 @@ static void find_written(struct replicator *r)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
-        unsigned facts = is_stateless_writer(r, node) ? FACT_WRITTEN : 0;
+        bool writes = is_stateless_writer(r, node) && !changes_part(r, node);
+        unsigned facts = writes ? FACT_WRITTEN : 0;
         for (int k = 0; k < node->n_inputs; k++)
             facts |= r->facts[node->inputs[k].node] & FACT_WRITTEN;
         for (int k = 0; k < node->n_controls; k++)
@@ -243,7 +264,8 @@ static void find_after(struct replicator *r)
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
             int from =
                 k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
-            if (has(r, from, FACT_AFTER | FACT_WRITER))
+            if (has(r, from, FACT_AFTER) ||
+                (has(r, from, FACT_WRITER) && !changes_part(r, graph_node(r->from, from))))
                 r->facts[node->id] |= FACT_AFTER;
         }
     }
@@ -319,56 +341,9 @@ static void find_initial(struct replicator *r)
     }
 }
 
-/* ---- what cannot be ---- */
-
-static int refuse(struct replicator *r, const struct node *node, const char *why)
-{
-    error_set(r->err, ERR_DATA, "%s", why);
-    return node_fail(node, r->err);
-}
-
-static int check_pushes(struct replicator *r)
-{
-    if (!r->pushes.n)
-        return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",
-                         r->entry->name);
-    for (size_t i = 0; i < r->pushes.n; i++)
-        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++) {
-            const struct node *node = graph_node(r->from, r->pushes.items[i].edges.items[k].node);
-            if (has(r, node->id, FACT_AFTER))
-                return refuse(r, node, "an update needs it, but it comes after an update");
-        }
-    return 0;
-}
-
-/* What a model has its workers send each other, rather than what replication added. */
-static bool is_of_model(const struct node *node)
-{
-    return node_round(node) == ROUND_ROUTE ||
-           (node_round(node) == ROUND_REDUCE &&
-            strncmp(node->name, ALLREDUCE_SCOPE, strlen(ALLREDUCE_SCOPE)) != 0);
-}
-
-static int check_nodes(struct replicator *r)
-{
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
-        if (node_is(node, "Send") || node_is(node, "Recv"))
-            return refuse(r, node, "the graph was cut before; it is replicated first");
-        bool routes = is_of_model(node);
-        if (routes && r->options->mode != REPLICATE_ALLREDUCE)
-            return refuse(r, node, "only with --mode allreduce do all workers run it in one step");
-        if (node_round(node) && !routes)
-            return refuse(r, node, "the graph was replicated before");
-        if (node_attr(node, "_gradient"))
-            r->facts[i] |= FACT_MARKED;
-    }
-    return 0;
-}
-
 int replicate_find(struct replicator *r)
 {
-    if (check_nodes(r) || find_entry(r))
+    if (replicate_check_nodes(r) || find_entry(r))
         return r->err->code;
     find_dependence(r);
     find_initial(r);
@@ -378,5 +353,5 @@ int replicate_find(struct replicator *r)
     find_after(r);
     find_shards(r);
     replicate_find_priorities(r);
-    return check_pushes(r);
+    return replicate_check_pushes(r);
 }

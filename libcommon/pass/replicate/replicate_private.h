@@ -181,6 +181,13 @@ const struct node *replicate_written(const struct graph *graph, const struct nod
 
 /* replicate_find.c: fills facts, pushes, the entry. */
 int replicate_find(struct replicator *r);
+/* replicate_check.c: ERR_DATA naming what cannot be replicated; which nodes hand over a gradient;
+ * and, when pushes are known, whether they can be. */
+int replicate_check_nodes(struct replicator *r);
+int replicate_check_pushes(struct replicator *r);
+/* Whether it is the gradient of a variable of which each worker has a part: that part's, which
+ * crosses nowhere. */
+bool replicate_is_of_part(const struct replicator *r, struct edge edge);
 bool replicate_is_pushed(const struct replicator *r, struct edge edge);
 /* A Gather or a Cast of a variable, which has less than there is; a read of one. */
 bool replicate_is_lookup(const struct replicator *r, const struct node *node);

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dense layers that are updated after each pass, by the gradients of its rows: what updates them is
+ * in passes as well, and what a pass reads of their variables is what the one before has left.
+ */
+#include "pass/dense/dense_passes_private.h"
+#include "pass/part/part.h"
+
+/* Whose gradients a node depends on. */
+enum { OF_LAYERS = 1, OF_OTHERS = 2 };
+
+static unsigned char gradients_of(const struct passes *p, const struct node *node,
+                                  const unsigned char *of)
+{
+    const struct attr_value *mark = node_attr(node, "_gradient");
+    const struct node *variable = mark ? graph_find(p->c->from, mark->s) : NULL;
+    unsigned char all = 0;
+    if (mark)
+        return variable && p->c->cut[variable->id] >= 0 ? OF_LAYERS : OF_OTHERS;
+    for (int i = 0; i < node->n_inputs; i++)
+        all |= of[node->inputs[i].node];
+    return all;
+}
+
+/* The variable that a node has itself, as its i-th input; NULL: that is another one. */
+static const struct node *written_by(const struct passes *p, const struct node *node, int i)
+{
+    const struct node *from = graph_node(p->c->from, node->inputs[i].node);
+    return part_takes_ref(node, i) && node_is(from, "Variable") ? from : NULL;
+}
+
+/* What changes a layer's variable, by its gradient. */
+static int find_writers(struct passes *p, const unsigned char *of)
+{
+    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
+        const struct node *node = graph_node(p->c->from, (int)i);
+        for (int k = 0; k < node->n_inputs && of[i] & OF_LAYERS; k++) {
+            const struct node *variable = written_by(p, node, k);
+            if (!variable || p->c->cut[variable->id] < 0)
+                continue;
+            if (of[i] & OF_OTHERS)
+                return dense_refuse(p->c, node,
+                                    "gradients of what is not in passes change it, too, as by a "
+                                    "norm of all: with update=pass that cannot be");
+            p->is_update[i] = p->is_writer[i] = p->is_written[variable->id] = true;
+        }
+    }
+    return 0;
+}
+
+/* And what these need of the gradients. */
+static void find_what_they_need(struct passes *p, const unsigned char *of)
+{
+    for (size_t i = p->c->from->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(p->c->from, p->c->order[i]);
+        for (int k = 0; p->is_update[node->id] && k < node->n_inputs; k++)
+            if (of[node->inputs[k].node])
+                p->is_update[node->inputs[k].node] = true;
+    }
+}
+
+static bool *find_dependents(const struct passes *p)
+{
+    bool *depends = arena_array(&p->c->arena, p->c->from->nodes.n + 1, sizeof *depends);
+    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
+        const struct node *node = graph_node(p->c->from, p->c->order[i]);
+        depends[node->id] = p->is_in[node->id];
+        for (int k = 0; k < node->n_inputs; k++)
+            depends[node->id] |= depends[node->inputs[k].node];
+        for (int k = 0; k < node->n_controls; k++)
+            depends[node->id] |= depends[node->controls[k]];
+    }
+    return depends;
+}
+
+/* What updates wait for is of their pass: checks of the loss become so. */
+static int find_checks(struct passes *p)
+{
+    const bool *depends = find_dependents(p);
+    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
+        const struct node *node = graph_node(p->c->from, (int)i);
+        for (int k = 0; p->is_update[i] && k < node->n_controls; k++) {
+            const struct node *before = graph_node(p->c->from, node->controls[k]);
+            if (p->is_in[before->id] || p->is_update[before->id] || !depends[before->id])
+                continue;
+            if (!node_has(before, OP_CHECKS) || !p->is_in[before->inputs[0].node])
+                return dense_refuse(p->c, before,
+                                    "the update of a dense layer waits for it, and it comes of "
+                                    "all passes: with update=pass that cannot be");
+            p->is_in[before->id] = true;
+        }
+    }
+    return 0;
+}
+
+static void find_reads(struct passes *p)
+{
+    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
+        const struct node *node = graph_node(p->c->from, p->c->order[i]);
+        for (int k = 0; k < node->n_inputs && !p->is_update[node->id]; k++)
+            p->reads[node->id] |=
+                p->reads[node->inputs[k].node] || p->is_written[node->inputs[k].node];
+    }
+}
+
+int dense_find_updates(struct passes *p)
+{
+    size_t n = p->c->from->nodes.n;
+    unsigned char *of = arena_alloc(&p->c->arena, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(p->c->from, p->c->order[i]);
+        of[node->id] = gradients_of(p, node, of);
+    }
+    if (find_writers(p, of))
+        return p->c->err->code;
+    find_what_they_need(p, of);
+    if (find_checks(p))
+        return p->c->err->code;
+    find_reads(p);
+    for (size_t i = 0; i < n; i++)
+        p->is_in[i] |= p->is_update[i];
+    return 0;
+}
+
+/* ---- who would train ---- */
+
+/* By node: whether the entry needs it. */
+static bool *find_needed(const struct passes *p, const struct entry *entry)
+{
+    bool *needed = arena_array(&p->c->arena, p->c->from->nodes.n + 1, sizeof *needed);
+    for (int i = 0; i < entry->n_edges; i++)
+        needed[entry->edges[i].node] = true;
+    for (size_t i = p->c->from->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(p->c->from, p->c->order[i]);
+        for (int k = 0; needed[node->id] && k < node->n_inputs; k++)
+            needed[node->inputs[k].node] = true;
+        for (int k = 0; needed[node->id] && k < node->n_controls; k++)
+            needed[node->controls[k]] = true;
+    }
+    return needed;
+}
+
+int dense_check_entries(struct passes *p)
+{
+    for (size_t e = 0; e < p->c->from->entries.n; e++) {
+        const struct entry *entry = &p->c->from->entries.items[e];
+        const bool *needed = find_needed(p, entry);
+        bool reads = false, trains = false;
+        for (size_t i = 0; i < p->c->from->nodes.n; i++) {
+            reads |= needed[i] && p->is_in[i] && p->reads[i];
+            trains |= needed[i] && p->is_writer[i];
+        }
+        if (reads && !trains)
+            return error_set(p->c->err, ERR_DATA,
+                             "entry '%s' goes through dense layers, which with update=pass it "
+                             "would train: keep it in a graph of its own",
+                             entry->name);
+    }
+    return 0;
+}
+
+/* ---- the order ---- */
+
+static void read_after(struct passes *p, const struct node *writer, const struct node *variable)
+{
+    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
+        const struct node *node = graph_node(p->c->from, (int)i);
+        bool reads = false;
+        for (int k = 0; p->is_in[i] && !p->is_update[i] && k < node->n_inputs; k++)
+            reads |= node->inputs[k].node == variable->id;
+        for (int k = 1; reads && k < p->n; k++)
+            graph_add_control(p->c->to, graph_node(p->c->to, p->first[i] + k),
+                              p->first[writer->id] + k - 1);
+    }
+}
+
+void dense_order_updates(struct passes *p)
+{
+    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
+        const struct node *node = graph_node(p->c->from, (int)i);
+        for (int k = 0; p->is_writer[i] && k < node->n_inputs; k++)
+            if (written_by(p, node, k))
+                read_after(p, node, written_by(p, node, k));
+    }
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What of a graph cannot be replicated.
+ */
+#include <string.h>
+
+#include "pass/replicate/replicate_private.h"
+
+static int refuse(struct replicator *r, const struct node *node, const char *why)
+{
+    error_set(r->err, ERR_DATA, "%s", why);
+    return node_fail(node, r->err);
+}
+
+int replicate_check_pushes(struct replicator *r)
+{
+    if (!r->pushes.n)
+        return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",
+                         r->entry->name);
+    for (size_t i = 0; i < r->pushes.n; i++)
+        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++) {
+            const struct node *node = graph_node(r->from, r->pushes.items[i].edges.items[k].node);
+            if (has(r, node->id, FACT_AFTER))
+                return refuse(r, node, "an update needs it, but it comes after an update");
+        }
+    return 0;
+}
+
+/* What a model has its workers send each other, rather than what replication added. */
+static bool is_of_model(const struct node *node)
+{
+    return node_round(node) == ROUND_ROUTE ||
+           (node_round(node) == ROUND_REDUCE &&
+            strncmp(node->name, ALLREDUCE_SCOPE, strlen(ALLREDUCE_SCOPE)) != 0);
+}
+
+int replicate_check_nodes(struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        if (node_is(node, "Send") || node_is(node, "Recv"))
+            return refuse(r, node, "the graph was cut before; it is replicated first");
+        bool routes = is_of_model(node);
+        if (routes && r->options->mode != REPLICATE_ALLREDUCE)
+            return refuse(r, node, "only with --mode allreduce do all workers run it in one step");
+        if (node_round(node) && !routes)
+            return refuse(r, node, "the graph was replicated before");
+        if (node_attr(node, "_gradient"))
+            r->facts[i] |= FACT_MARKED;
+    }
+    return 0;
+}

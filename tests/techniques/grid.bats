@@ -54,10 +54,13 @@ alone() { # OPTION...
     tf-exec -g m.tfg --run train --fetch loss -q "$@"
 }
 
-close() { # RESULT RESULT: losses
-    paste <(tf-show --json "$1" | jq .loss) <(tf-show --json "$2" | jq .loss) | awk '
-        { d = ($1 - $2) / $1; d = d < 0 ? -d : d; if (d > most) most = d }
-        END { print NR " steps, at most " most + 0; exit !(NR > 1 && most <= 1e-6) }'
+# close RESULT RESULT [MOST]: losses, by 1e-6, or in steps behind the first by MOST
+close() {
+    paste <(tf-show --json "$1" | jq .loss) <(tf-show --json "$2" | jq .loss) |
+        awk -v rest="${3:-1e-6}" '
+        { d = ($1 - $2) / $1; d = d < 0 ? -d : d; if (d > most) most = d
+          bad = bad || d > (NR == 1 ? 1e-6 : rest) }
+        END { print NR " steps, at most " most + 0; exit bad || NR < 2 }'
 }
 
 @test "four processes train as one" {
@@ -215,5 +218,5 @@ EOF
     serve
     train --feed x=big.npy -n 3 >four.rec
     alone --feed x=big.npy -n 3 >one.rec
-    close one.rec four.rec
+    close one.rec four.rec 1e-5 # seven layers: what rounding makes of gradients adds up
 }

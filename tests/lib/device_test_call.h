@@ -16,6 +16,7 @@ struct wrapped {
     bool enqueued;   /* runs later */
     bool moves_only; /* looks at no element of device memory */
     bool *host_in, *host_out;
+    int *alias_of;            /* by output: the input that it is the memory of; -1 */
     struct shape *out_shapes; /* of what is enqueued */
 };
 

@@ -43,6 +43,16 @@ static bool may_move(const struct node *node)
     return validates && !node_bool(node, "validate_shape");
 }
 
+static bool reads_host_memory(const struct wrapped *w, int n_in)
+{
+    for (int i = 0; i < n_in; i++)
+        if (w->host_in[i])
+            return true;
+    return false;
+}
+
+/* What hands an input on is the device's own kernel (a check of numbers) if it is enqueued, and
+ * looks at nothing of the host's: it would print. */
 static bool can_be_enqueued(const struct wrapped *w, const struct kernel_setup *setup)
 {
     const struct node *node = setup->node;
@@ -50,9 +60,18 @@ static bool can_be_enqueued(const struct wrapped *w, const struct kernel_setup *
         return false;
     for (int i = 0; i < setup->n_out; i++)
         if (w->host_out[i] ||
-            (setup->out[i].forward == FORWARD_ALIAS && !(node && node->outputs[i].is_ref)))
+            (w->alias_of[i] >= 0 && (!w->is_own || reads_host_memory(w, setup->n_in))))
             return false;
     return true;
+}
+
+static void find_aliases(struct wrapped *w, const struct kernel_setup *setup)
+{
+    for (int i = 0; i < setup->n_out; i++) {
+        bool is_ref = setup->node && setup->node->outputs[i].is_ref;
+        bool is_alias = setup->out[i].forward == FORWARD_ALIAS && !is_ref;
+        w->alias_of[i] = is_alias ? setup->out[i].from : -1;
+    }
 }
 
 static int prepare(struct kernel_setup *setup, const struct kernel_code *code, bool is_own)
@@ -64,6 +83,7 @@ static int prepare(struct kernel_setup *setup, const struct kernel_code *code, b
     w->is_own = is_own;
     w->host_in = mem_alloc((size_t)(setup->n_in + setup->n_out) + 1);
     w->host_out = w->host_in + setup->n_in;
+    w->alias_of = mem_array((size_t)setup->n_out + 1, sizeof *w->alias_of);
     w->out_shapes = mem_array((size_t)setup->n_out + 1, sizeof *w->out_shapes);
     setup->state = w;
     if (setup->node)
@@ -73,6 +93,7 @@ static int prepare(struct kernel_setup *setup, const struct kernel_code *code, b
     w->state = inner.state;
     setup->scratch_bytes = inner.scratch_bytes;
     setup->name = inner.name;
+    find_aliases(w, setup);
     w->enqueued = !result && can_be_enqueued(w, setup);
     for (int i = 0; w->enqueued && i < setup->n_out; i++)
         w->out_shapes[i] = setup->out_types[i].shape;
@@ -101,6 +122,7 @@ static void wrap_release(void *state)
     else
         mem_free(w->state);
     mem_free(w->host_in);
+    mem_free(w->alias_of);
     mem_free(w->out_shapes);
     mem_free(w);
 }
@@ -263,6 +285,10 @@ static int make_outputs(struct kernel_call *call)
     for (int i = 0; i < call->n_out && !code; i++) {
         if (test_is_ref_output(call, i))
             code = alias_reference(call, i);
+        else if (w->alias_of[i] >= 0)
+            code = kernel_alias_output(call, i, w->alias_of[i], &w->out_shapes[i])
+                       ? 0
+                       : call->err->code;
         else if (!kernel_alloc_output(call, i, &w->out_shapes[i]))
             code = call->err->code;
     }

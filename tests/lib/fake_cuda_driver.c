@@ -38,6 +38,19 @@ static long number_from(const char *name, long otherwise)
     return text && *text ? strtol(text, NULL, 10) : otherwise;
 }
 
+/* Without the emulator these are not there. */
+#pragma weak cuda_emulator_seed
+#pragma weak cuda_emulator_fault
+
+/* One seed for the order of what is enqueued and for that of a kernel's blocks and threads. */
+static void machine_start(void)
+{
+    machine = (struct test_scheduler){0};
+    test_scheduler_init(&machine, 1);
+    if (cuda_emulator_seed)
+        cuda_emulator_seed(machine.random);
+}
+
 struct fake_card *fake_card_hold(int index)
 {
     if (index < 0 || index >= FAKE_CARDS)
@@ -46,10 +59,8 @@ struct fake_card *fake_card_hold(int index)
     pthread_mutex_lock(&lock);
     if (!card->users++) {
         *card = (struct fake_card){.scheduler = &machine, .users = 1};
-        if (!n_used++) {
-            machine = (struct test_scheduler){0};
-            test_scheduler_init(&machine, 1);
-        }
+        if (!n_used++)
+            machine_start();
         const char *memory = getenv("TF_TEST_DEVICE_MEMORY");
         card->memory = memory ? strtoul(memory, NULL, 10) : SIZE_MAX;
         card->until_failure = number_from("TF_TEST_DEVICE_FAIL_CALL", -1);
@@ -139,9 +150,6 @@ static int device_wait(void)
     test_finish(s);
     return fake_enter(card);
 }
-
-/* Without the emulator there is none. */
-#pragma weak cuda_emulator_fault
 
 static const char *error_text(int error)
 {

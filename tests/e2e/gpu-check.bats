@@ -51,7 +51,7 @@ setup() {
 
 @test "what fails is in the report, and in the status" {
     export TF_DEVICE_PATH=$root/${BUILD:-build}/tests/lib
-    TF_TEST_DEVICE_LACKS=blas run "$check" split
+    TF_TEST_DEVICE_LACKS=blas run "$check" split sanitizer:memcheck
     if [[ $status -eq 0 ]]; then skip "this build emulates no kernels"; fi
     [ "$status" -eq 1 ]
     finds -E '^    split +1 passed +1 failed' < "$GPU_REPORT/report.md"

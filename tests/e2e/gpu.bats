@@ -138,6 +138,41 @@ says() { # TEXT: what a run on a GPU ends with, in one line
     done
 }
 
+# examples/op, compiled as users do; the CPU has the only kernel.
+@test "an op without a kernel for GPUs is the CPU's with --soft alone, and the net trains" {
+    emulated
+    ./feed --rows 1-1437 --batch 16 --epochs 1 --steps 50 > "$work/feed.rec"
+    cc -shared -fPIC -O2 -I"$root/libcommon/api" op/softclip.c -o "$work/softclip.so" -lm
+    export TF_OPS_PATH=$work/softclip.so
+    sed 's/activation = Relu/activation = SoftClip/' digits.lua > "$work/clipped.lua"
+    tf-graph "$work/clipped.lua" | tf-opt | tf-show --text |
+        sed '/ = SoftClip(/s| : | @?/device:GPU:0 : |' | tf-graph --text > "$work/net.tfg"
+    run --separate-stderr -65 tf-place --devices GPU:0,CPU:0 -o "$work/none" "$work/net.tfg"
+    [[ $stderr == *"node 'h'"*"no kernel for SoftClip on CUDA" ]]
+    tf-place --soft "$work/net.tfg" -q > "$work/cpu.tfg"
+    tf-place --soft --devices GPU:0,CPU:0 "$work/net.tfg" 2> "$work/said" |
+        tf-part > "$work/gpu.tfg"
+    [ "$(wc -l < "$work/said")" -eq 1 ]
+    finds 'h is on .*/device:CPU:0' "$work/said"
+    [ "$(tf-show --text "$work/gpu.tfg" | grep -c ' = SoftClip(.*device:CPU:0')" -eq 1 ]
+    [ "$(tf-show --text "$work/gpu.tfg" | grep -c 'device:CUDA:0')" -gt 50 ]
+    train "$work/cpu.tfg" cpu
+    train "$work/gpu.tfg" gpu
+    near cpu gpu
+}
+
+@test "programs of the library train on it" {
+    emulated
+    tf-graph c/line.lua | tf-opt | tf-place --devices GPU:0 > "$work/line.tfg"
+    cd "$work" || return 1
+    LD_LIBRARY_PATH=$(realpath -m "$root/${BUILD:-build}/lib") \
+        python3 "$root/examples/python/line.py" line.tfg > said
+    diff said - << 'LINE'
+loss 0.000000 after step 2000
+y = 3.000 x + -1.000
+LINE
+}
+
 @test "a graph on two GPUs and the CPU trains to the CPU's bits" {
     emulated cpu
     ./feed --rows 1-320 --batch 64 --epochs 1 > "$work/feed.rec"

@@ -65,6 +65,7 @@ struct step_resources;
 struct rendezvous;
 struct step_waiter;
 struct collective;
+struct staged_batch;
 
 /* Why a step has to stop, and who waits to be told. The executor's own: exec/step/step.h. */
 struct step_stop {
@@ -87,6 +88,7 @@ struct step {
     struct trace *trace;   /* NULL: off */
     struct rendezvous *rendezvous; /* of the plans that make up the step; NULL: there is one */
     struct collective *collective; /* of the workers that run the step; NULL: there is one */
+    struct staged_batch *staged;   /* of its feeds, what is on devices already; NULL: nothing */
     _Atomic(struct step_resources *) resources; /* the executor's: exec/step/step.h */
     struct step_stop stop;
 };

@@ -17,7 +17,7 @@ static bool is_same_in_all_steps(const struct plan *plan, const struct item *ite
 {
     bool same = !(item->flags & KERNEL_UNCAPTURED);
     if (plan_is_copied(plan, item))
-        return item->code == &plan_fetch_code || plan->values.items[item->in[0]].kind == VALUE_FEED;
+        return item->code == &plan_fetch_code || plan_is_feed_copy(plan, item);
     if (item->code == &plan_fetch_code)
         return false;
     bool reads = !item->node || !node_has(item->node, OP_SHAPE_ONLY);

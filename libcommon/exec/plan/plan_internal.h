@@ -204,6 +204,8 @@ int plan_in_memory(struct plan *plan, int value, bool on_device, const struct it
                    struct error *err);
 /* Whether it only enqueues a copy of its input, to the host or from there. */
 bool plan_is_copied(const struct plan *plan, const struct item *item);
+/* Whether it brings a feed to the device's memory. */
+bool plan_is_feed_copy(const struct plan *plan, const struct item *item);
 /* When all items are there: finds those that use what is copied to the device, and whether any uses
  * its memory at all. */
 void plan_find_copies(struct plan *plan);

@@ -281,8 +281,16 @@ void plan_add_locks(struct plan *plan)
     vec_release(&spans);
 }
 
+/* On a device with memory of its own feeds go there first: they may be on their way already, and
+ * no step that was captured has them. */
 int plan_schedule(struct plan *plan, struct error *err)
 {
+    bool is_host = plan->options.device->is_host;
+    int *rank = is_host ? NULL : mem_array(plan->items.n + 1, sizeof *rank);
+    for (size_t i = 0; rank && i < plan->items.n; i++)
+        rank[i] = !plan_is_feed_copy(plan, &plan->items.items[i]);
     plan->order = arena_array(&plan->memory, plan->items.n + 1, sizeof *plan->order);
-    return plan_sort(plan, NULL, plan->order, &plan->n_order, err);
+    int code = plan_sort(plan, rank, plan->order, &plan->n_order, err);
+    mem_free(rank);
+    return code;
 }

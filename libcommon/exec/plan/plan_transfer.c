@@ -186,6 +186,11 @@ bool plan_is_copied(const struct plan *plan, const struct item *item)
            (item->code == &plan_fetch_code && plan->values.items[item->in[0]].on_device);
 }
 
+bool plan_is_feed_copy(const struct plan *plan, const struct item *item)
+{
+    return item->code == &plan_copy_in_code && plan->values.items[item->in[0]].kind == VALUE_FEED;
+}
+
 static void find_copies(struct plan *plan, struct item *item)
 {
     for (int k = 0; k < item->n_in; k++) {

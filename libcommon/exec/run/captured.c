@@ -71,8 +71,6 @@ static bool only_aliases(const struct plan *plan, const struct item *item)
 static int enqueue_item(struct instance *instance, struct static_call *c)
 {
     const struct item *item = c->host.item;
-    if (item->uses_copies)
-        queue_follow(instance->plan->options.device, QUEUE_COMPUTE, QUEUE_IN);
     static_see(c);
     int result = item->code->run(&c->call);
     if (result > 0 || result == KERNEL_ENQUEUED)
@@ -82,22 +80,23 @@ static int enqueue_item(struct instance *instance, struct static_call *c)
     return error_set(&instance->err, ERR_INTERNAL, "kernel '%s' cannot be captured", item->kernel);
 }
 
-/* The compute queue waits in the end for all that copy. */
+/* Feeds are copied before the launch (plan_schedule.c). The compute queue waits in the end for what
+ * copies to the host. */
 static int enqueue(void *context)
 {
     struct instance *instance = context;
     const struct plan *plan = instance->plan;
-    bool copies[N_QUEUES] = {false};
+    bool fetches = false;
     int code = 0;
     for (int at = 0; at < plan->n_order && !code; at++) {
         const struct item *item = instance->calls[at].host.item;
-        if (plan_is_copied(plan, item))
-            copies[item->code == &plan_fetch_code ? QUEUE_OUT : QUEUE_IN] = true;
+        if (plan_is_feed_copy(plan, item))
+            continue;
+        fetches |= plan_is_copied(plan, item);
         code = enqueue_item(instance, &instance->calls[at]);
     }
-    for (int queue = 0; queue < N_QUEUES && !code; queue++)
-        if (copies[queue])
-            queue_follow(plan->options.device, QUEUE_COMPUTE, (enum queue_kind)queue);
+    if (fetches && !code)
+        queue_follow(plan->options.device, QUEUE_COMPUTE, QUEUE_OUT);
     return code;
 }
 
@@ -177,16 +176,40 @@ static void count_updates(const struct instance *instance)
             plan->locks.items[i].variable->updates += instance->captured.writes[i].updates;
 }
 
+/* To where the captured work has it. What was not staged goes through pinned memory. */
+static int bring_feed(struct instance *instance, struct static_call *c, const struct tensor *feeds)
+{
+    int number = instance->plan->values.items[c->host.item->in[0]].feed, code;
+    const struct tensor *feed = &feeds[number], *pinned = &instance->captured.feeds[number];
+    if (item_take_staged(&c->call, feed, &code))
+        return code;
+    if (tensor_bytes(feed))
+        memcpy(pinned->data, feed->data, tensor_bytes(feed));
+    return item_copy_in(&c->call, 0, pinned);
+}
+
+static int bring_feeds(struct instance *instance, const struct tensor *feeds)
+{
+    const struct plan *plan = instance->plan;
+    int code = 0;
+    for (int at = 0; at < plan->n_order && !code; at++) {
+        struct static_call *c = &instance->calls[at];
+        if (!plan_is_feed_copy(plan, c->host.item))
+            break;
+        code = bring_feed(instance, c, feeds);
+    }
+    device_step_await_copies(&instance->on_device);
+    return code;
+}
+
 int captured_launch(struct instance *instance, const struct tensor *feeds, struct error *err)
 {
     struct captured *captured = &instance->captured;
     struct device *device = instance->plan->options.device;
-    for (size_t i = 0; i < instance->feeds.n; i++) {
-        int feed = instance->plan->values.items[instance->feeds.items[i]].feed;
-        if (tensor_bytes(&feeds[feed]))
-            memcpy(captured->feeds[feed].data, feeds[feed].data, tensor_bytes(&feeds[feed]));
-    }
     captured->is_current = true;
+    int code = bring_feeds(instance, feeds); /* whose errors are the instance's, as *err is */
+    if (code)
+        return code;
     count_updates(instance);
     return device->launch(device, captured->graph, err);
 }

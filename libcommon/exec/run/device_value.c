@@ -49,6 +49,7 @@ int item_join(struct kernel_call *call, const struct device_point *at)
 
 int item_copy_in(struct kernel_call *call, int i, const struct tensor *value)
 {
+    const struct call_host *host = call->executor;
     struct device *device = call->device;
     struct tensor *out = kernel_alloc_output(call, i, &value->shape);
     if (!out)
@@ -57,8 +58,28 @@ int item_copy_in(struct kernel_call *call, int i, const struct tensor *value)
     struct device_timing *timing = item_start_copy(call, QUEUE_IN);
     int code = device->copy_in(device, out->data, value->data, tensor_bytes(value), call->err);
     item_copied(call, timing);
+    device_step_copied(host->on_device);
     queue_keep(device, QUEUE_IN, value);
     return code;
+}
+
+bool item_take_staged(struct kernel_call *call, const struct tensor *feed, int *code)
+{
+    struct device *device = call->device;
+    struct staged_feed *staged = staged_find(call->step->staged, feed, device);
+    struct tensor *out = staged ? kernel_alloc_output(call, 0, &feed->shape) : NULL;
+    if (!staged)
+        return false;
+    *code = out ? 0 : call->err->code;
+    if (out) {
+        device->wait(device, QUEUE_COMPUTE, staged->ready);
+        *code =
+            device->copy(device, out->data, staged->memory->data, tensor_bytes(feed), call->err);
+        item_copied(call, staged->timing);
+        staged->timing = NULL;
+    }
+    staged_taken(call->step->staged, staged);
+    return true;
 }
 
 int item_copy_out(struct kernel_call *call, struct copy_out *copy)

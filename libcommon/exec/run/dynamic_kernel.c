@@ -166,7 +166,7 @@ int kernel_run(struct run *run, struct launch *launch)
         return 0;
     }
     /* first: an asynchronous kernel's locks are given back once its inputs are gathered */
-    if (item_begin(run->plan, item, &launch->err))
+    if (item_begin(item, &run->on_device, &launch->err))
         return launch->err.code;
     struct tensor **in = kernel_make_call(run, a->iteration, a->item, &launch->host, &launch->call);
     kernel_bind(run, launch, a->iteration, &launch->host, &launch->call);

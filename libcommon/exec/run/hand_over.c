@@ -142,8 +142,9 @@ static int take_from_peer(struct kernel_call *call, const struct rendezvous_valu
 
 static int take_from_host(struct kernel_call *call, const struct tensor *value)
 {
+    const struct call_host *host = call->executor;
     int code = item_copy_in(call, 0, value);
-    queue_follow(call->device, QUEUE_COMPUTE, QUEUE_IN);
+    device_step_await_copies(host->on_device);
     return code;
 }
 

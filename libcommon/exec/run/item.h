@@ -7,6 +7,7 @@
 
 #include "exec/plan/plan_internal.h"
 #include "exec/step/copy_out.h"
+#include "exec/step/staged.h"
 
 /* Memory that kernels have asked for (kernel_temporary, kernel_device_temporary). */
 struct temporary {
@@ -59,10 +60,11 @@ static inline void temporaries_free(temporary_vec *temporaries)
 int item_fail(const struct item *item, struct error *err);
 /* Before the item's kernel runs: ERR_DATA unless every variable that it reads has a value; what was
  * copied to the device for it is waited for there. */
-int item_make_ready(const struct plan *plan, const struct item *item, struct error *err);
-static inline int item_begin(const struct plan *plan, const struct item *item, struct error *err)
+int item_make_ready(const struct item *item, struct device_step *on_device, struct error *err);
+static inline int item_begin(const struct item *item, struct device_step *on_device,
+                             struct error *err)
 {
-    return item->is_prepared ? item_make_ready(plan, item, err) : 0;
+    return item->is_prepared ? item_make_ready(item, on_device, err) : 0;
 }
 /* An item that always runs, and whose kernel is all that there is to it: no locks, nothing that is
  * to be ready before or let go of after. Long plans of short kernels run as fast as memory brings
@@ -94,6 +96,9 @@ int item_hand_over(struct kernel_call *call, struct tensor *values, struct devic
 int item_join(struct kernel_call *call, const struct device_point *at);
 /* Output i is to be a copy of the value, which is in host memory, when the copies in are over. */
 int item_copy_in(struct kernel_call *call, int i, const struct tensor *value);
+/* Output 0 is to be the feed, which may be on the device already: false if it is not, and nothing
+ * was done. *code as of item_copy_in. */
+bool item_take_staged(struct kernel_call *call, const struct tensor *feed, int *code);
 /* copy_out_enqueue and, if that has gone well, copy_out_notify. */
 int item_copy_out(struct kernel_call *call, struct copy_out *copy);
 /* When the call's kernel, which began at `start` (if there is a trace), has run: tells the trace,

@@ -87,7 +87,11 @@ const struct kernel_code plan_copy_code = {.run = copy_run};
 /* Whoever uses the copy has the compute queue wait for it (item_begin). */
 static int copy_in_run(struct kernel_call *call)
 {
-    int code = item_copy_in(call, 0, call->in[0]);
+    const struct call_host *host = call->executor;
+    int code;
+    if (plan_is_feed_copy(host->plan, host->item) && item_take_staged(call, call->in[0], &code))
+        return code ? code : KERNEL_ENQUEUED;
+    code = item_copy_in(call, 0, call->in[0]);
     if (!code)
         queue_keep(call->device, QUEUE_IN, call->out[0]);
     return code ? code : KERNEL_ENQUEUED;

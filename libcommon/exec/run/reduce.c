@@ -24,10 +24,11 @@ static int take_here(struct kernel_call *call, const struct collective_results *
 
 static int take_from_host(struct kernel_call *call, const struct collective_results *results)
 {
+    const struct call_host *host = call->executor;
     int code = 0;
     for (int i = 0; !code && i < call->n_out; i++)
         code = item_copy_in(call, i, &results->values[i]);
-    queue_follow(call->device, QUEUE_COMPUTE, QUEUE_IN);
+    device_step_await_copies(host->on_device);
     return code;
 }
 

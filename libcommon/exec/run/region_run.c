@@ -60,7 +60,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
 {
     const struct item *item = c->host.item;
     struct iteration *it = launch->activation->iteration;
-    if (item_begin(run->plan, item, &launch->err))
+    if (item_begin(item, &run->on_device, &launch->err))
         return launch->err.code;
     if (at->gathers && gather(run, launch, at, it))
         return launch->err.code;

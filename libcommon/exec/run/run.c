@@ -151,10 +151,10 @@ static void tell_trace(const struct plan *plan, const struct item *item,
 
 /* ---- the end ---- */
 
-int item_make_ready(const struct plan *plan, const struct item *item, struct error *err)
+int item_make_ready(const struct item *item, struct device_step *on_device, struct error *err)
 {
     if (item->uses_copies)
-        queue_follow(plan->options.device, QUEUE_COMPUTE, QUEUE_IN);
+        device_step_await_copies(on_device);
     for (int i = 0; i < item->n_checked; i++) {
         const struct variable_check *check = &item->checked[i];
         if (check->variable->initialized)

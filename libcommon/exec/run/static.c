@@ -60,16 +60,16 @@ static void abandon_locks(const struct plan *plan, int position)
     }
 }
 
-static int prepare_item(const struct plan *plan, const struct static_call *c)
+static int prepare_item(const struct static_call *c)
 {
     static_see(c);
-    return item_make_ready(plan, c->host.item, c->call.err);
+    return item_make_ready(c->host.item, c->host.on_device, c->call.err);
 }
 
 static int run_item(struct plan *plan, struct static_call *c, struct step *step, uint64_t iteration)
 {
     const struct item *item = c->host.item;
-    if (item->is_prepared && prepare_item(plan, c))
+    if (item->is_prepared && prepare_item(c))
         return c->call.err->code;
     c->call.step = step;
     c->call.iteration = iteration;

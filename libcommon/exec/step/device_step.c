@@ -12,19 +12,31 @@ int device_step_open(struct device_step *on_device, struct device *device, struc
     on_device->host = device_alloc_host(device, 2 * sizeof(struct step_block));
     if (on_device->host)
         on_device->memory = device_alloc(device, sizeof(struct step_block));
-    if (on_device->memory)
+    if (on_device->memory) {
+        pthread_mutex_init(&on_device->lock, NULL);
         return 0;
+    }
     device_step_release(on_device);
     return error_set(err, ERR_OS, "no memory for a step on %s:%d%s", device->type, device->index,
                      mem_limit_text());
+}
+
+static void forget_copies(struct device_step *on_device)
+{
+    if (on_device->copied)
+        on_device->device->event_free(on_device->device, on_device->copied);
+    on_device->copied = NULL;
 }
 
 void device_step_release(struct device_step *on_device)
 {
     if (on_device->host)
         on_device->host->free(on_device->host);
-    if (on_device->memory)
+    if (on_device->memory) {
+        forget_copies(on_device);
+        pthread_mutex_destroy(&on_device->lock);
         on_device->memory->free(on_device->memory);
+    }
     on_device->host = on_device->memory = NULL;
 }
 
@@ -43,6 +55,7 @@ int device_step_begin(struct device_step *on_device, const struct step *step, st
     struct device *device = on_device->device;
     if (!on_device->memory)
         return 0;
+    forget_copies(on_device);
     *written(on_device) =
         (struct step_block){.number = step->number, .seed = step->seed, .replica = step->replica};
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
@@ -50,6 +63,24 @@ int device_step_begin(struct device_step *on_device, const struct step *step, st
                                sizeof(struct step_block), err);
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     return code;
+}
+
+void device_step_copied(struct device_step *on_device)
+{
+    struct device *device = on_device->device;
+    pthread_mutex_lock(&on_device->lock);
+    forget_copies(on_device);
+    on_device->copied = device->record(device, QUEUE_IN, false);
+    pthread_mutex_unlock(&on_device->lock);
+}
+
+void device_step_await_copies(struct device_step *on_device)
+{
+    struct device *device = on_device->device;
+    pthread_mutex_lock(&on_device->lock);
+    if (on_device->copied)
+        device->wait(device, QUEUE_COMPUTE, on_device->copied);
+    pthread_mutex_unlock(&on_device->lock);
 }
 
 /* A device that has failed says so to whoever waits for it. */

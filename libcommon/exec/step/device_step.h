@@ -19,6 +19,8 @@ struct device_step {
     struct buffer *host;   /* it as it was written, and as it was read back */
     bool is_captured;      /* what is enqueued now */
     struct fault *found;   /* for who runs kernels of the host and asks for theirs; NULL: nobody */
+    pthread_mutex_t lock;  /* guards `copied`; there with the block */
+    struct device_event *copied; /* the step's last copy from the host; NULL: there was none yet */
     _Atomic(struct device_timing *) timings; /* for the step's trace */
 };
 
@@ -36,6 +38,11 @@ static inline struct step_block *device_step_block(const struct device_step *on_
  * on. */
 int device_step_begin(struct device_step *on_device, const struct step *step, struct error *err);
 
+/* QUEUE_IN has just been given a copy by the step; and the compute queue waits for what it was
+ * given so, but not for what others have staged there since. Any thread that runs the step. */
+void device_step_copied(struct device_step *on_device);
+void device_step_await_copies(struct device_step *on_device);
+
 /* Enqueues that it is read when all that was enqueued by now is over. */
 void device_step_end(struct device_step *on_device);
 
@@ -46,6 +53,8 @@ const struct fault *device_step_fault(const struct device_step *on_device);
 
 /* For steps with a trace. */
 struct device_timing *device_timing_begin(struct device *device, enum queue_kind queue);
+/* The end, if that is not the moment of device_timing_end. */
+void device_timing_stop(struct device_timing *timing);
 /* The texts are borrowed, as by traces. Thread-safe. */
 void device_timing_end(struct device_timing *timing, struct device_step *on_device,
                        const struct trace_run *run);

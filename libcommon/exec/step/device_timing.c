@@ -23,11 +23,17 @@ struct device_timing *device_timing_begin(struct device *device, enum queue_kind
     return timing;
 }
 
+void device_timing_stop(struct device_timing *timing)
+{
+    timing->end = timing->device->record(timing->device, timing->queue, true);
+}
+
 void device_timing_end(struct device_timing *timing, struct device_step *on_device,
                        const struct trace_run *run)
 {
     timing->run = *run;
-    timing->end = timing->device->record(timing->device, timing->queue, true);
+    if (!timing->end)
+        device_timing_stop(timing);
     timing->next = atomic_load(&on_device->timings);
     while (!atomic_compare_exchange_weak(&on_device->timings, &timing->next, timing))
         ;

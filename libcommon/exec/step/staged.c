@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exec/step/staged.h"
+
+#include <string.h>
+
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "exec/device/queue.h"
+
+/* Feeds, each on each device that wants it; what is above is copied when its step begins. */
+#define WANTS_MAX 64
+
+struct want {
+    struct edge edge;
+    struct device *device;
+};
+
+struct stage {
+    bool is_traced;
+    pthread_mutex_t lock; /* guards what follows; nothing is allocated while it is held */
+    pthread_cond_t changed;
+    struct want wants[WANTS_MAX];
+    int n_wants;
+    struct staged_batch *current; /* of the step that runs; NULL: none does */
+    struct staged_batch *batches;
+    struct mem_keeper keeper;
+    bool is_short; /* memory was wanted elsewhere: nothing is staged any more */
+    bool is_stopped;
+};
+
+/* A want's memory, and what is in it. The lock guards it, but while it is copied to. */
+struct staged_slot {
+    struct staged_feed feed;
+    struct device *device; /* NULL: there is no memory */
+    struct buffer *host;   /* pinned */
+    size_t bytes;          /* that both have */
+    const void *data;      /* of the feed that is there; NULL: none is */
+    bool is_copied_to;     /* by the thread that fills the batch */
+    bool is_asked;         /* by the step that runs, */
+    bool is_taken;         /* which has enqueued all that uses it */
+};
+
+struct staged_batch {
+    struct stage *stage;
+    struct staged_batch *next;
+    struct staged_slot slots[WANTS_MAX];
+    struct staged_feeds feeds; /* of the step that runs */
+    int n_asked;
+};
+
+/* ---- memory of an slot ---- */
+
+/* When its copy is over, which it is unless a step did not take it. */
+static void settle(struct staged_slot *slot)
+{
+    struct device *device = slot->device;
+    struct device_event *ready = slot->feed.ready;
+    struct error ignored = ERROR_INIT;
+    slot->data = NULL;
+    if (ready && !device->query(device, ready))
+        device->block(device, ready, &ignored);
+    device_timing_drop(slot->feed.timing);
+    slot->feed.timing = NULL;
+    if (ready)
+        device->event_free(device, ready);
+    slot->feed.ready = NULL;
+}
+
+/* The compute queue's own use of it does not matter: what goes back is that queue's. */
+static void let_go(struct staged_slot *slot)
+{
+    settle(slot);
+    if (slot->feed.memory) {
+        queue_follow(slot->device, QUEUE_COMPUTE, QUEUE_IN);
+        slot->feed.memory->free(slot->feed.memory);
+    }
+    if (slot->host)
+        slot->host->free(slot->host);
+    *slot = (struct staged_slot){0};
+}
+
+/* ---- the stage ---- */
+
+static void let_go_of_all(struct staged_batch *staged)
+{
+    for (int i = 0; i < WANTS_MAX; i++)
+        if (staged->slots[i].device)
+            let_go(&staged->slots[i]);
+}
+
+/* Whoever copies to a slot allocates nothing meanwhile. */
+static void relieve_slot(struct staged_batch *staged, int i)
+{
+    struct stage *stage = staged->stage;
+    struct staged_slot *slot = &staged->slots[i];
+    while (slot->is_copied_to)
+        pthread_cond_wait(&stage->changed, &stage->lock);
+    bool is_used = staged == stage->current && slot->is_asked && !slot->is_taken;
+    if (slot->device && !is_used)
+        let_go(slot);
+}
+
+static void relieve(struct mem_keeper *keeper)
+{
+    struct stage *stage = CONTAINER_OF(keeper, struct stage, keeper);
+    pthread_mutex_lock(&stage->lock);
+    stage->is_short = true;
+    for (struct staged_batch *staged = stage->batches; staged; staged = staged->next)
+        for (int i = 0; i < WANTS_MAX; i++)
+            relieve_slot(staged, i);
+    pthread_mutex_unlock(&stage->lock);
+}
+
+struct stage *stage_new(bool is_traced)
+{
+    struct stage *stage = mem_alloc(sizeof *stage);
+    stage->is_traced = is_traced;
+    pthread_mutex_init(&stage->lock, NULL);
+    pthread_cond_init(&stage->changed, NULL);
+    stage->keeper.give_back = relieve;
+    mem_keeper_add(&stage->keeper);
+    return stage;
+}
+
+void stage_free(struct stage *stage)
+{
+    if (!stage)
+        return;
+    mem_keeper_remove(&stage->keeper);
+    pthread_mutex_destroy(&stage->lock);
+    pthread_cond_destroy(&stage->changed);
+    mem_free(stage);
+}
+
+bool stage_is_wanted(struct stage *stage)
+{
+    if (!stage)
+        return false;
+    pthread_mutex_lock(&stage->lock);
+    bool is_wanted = stage->n_wants && !stage->is_short;
+    pthread_mutex_unlock(&stage->lock);
+    return is_wanted;
+}
+
+void stage_stop(struct stage *stage)
+{
+    pthread_mutex_lock(&stage->lock);
+    stage->is_stopped = true;
+    pthread_cond_broadcast(&stage->changed);
+    pthread_mutex_unlock(&stage->lock);
+}
+
+struct staged_batch *staged_new(struct stage *stage)
+{
+    struct staged_batch *staged = mem_alloc(sizeof *staged);
+    staged->stage = stage;
+    pthread_mutex_lock(&stage->lock);
+    staged->next = stage->batches;
+    stage->batches = staged;
+    pthread_mutex_unlock(&stage->lock);
+    return staged;
+}
+
+void staged_free(struct staged_batch *staged)
+{
+    if (!staged)
+        return;
+    struct stage *stage = staged->stage;
+    pthread_mutex_lock(&stage->lock);
+    struct staged_batch **at = &stage->batches;
+    while (*at != staged)
+        at = &(*at)->next;
+    *at = staged->next;
+    pthread_mutex_unlock(&stage->lock);
+    let_go_of_all(staged);
+    mem_free(staged);
+}
+
+static const struct tensor *find_value(const struct staged_feeds *feeds, struct edge edge)
+{
+    for (int i = 0; i < feeds->n; i++)
+        if (feeds->edges[i].node == edge.node && feeds->edges[i].slot == edge.slot)
+            return &feeds->values[i];
+    return NULL;
+}
+
+static size_t bytes_of(const struct staged_feeds *feeds, struct edge edge)
+{
+    const struct tensor *value = find_value(feeds, edge);
+    return value ? tensor_bytes(value) : 0;
+}
+
+/* ---- memory of a batch ---- */
+
+/* The device's own function: others need not give back what they keep for a batch that can do
+ * without. */
+static bool allocate(struct staged_slot *slot, struct device *device, size_t bytes)
+{
+    *slot = (struct staged_slot){.device = device, .bytes = bytes};
+    slot->feed.memory = device->alloc(device, bytes);
+    slot->host = slot->feed.memory ? device_alloc_host(device, bytes) : NULL;
+    if (slot->host)
+        queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
+    else
+        let_go(slot);
+    return slot->host;
+}
+
+static void install(struct staged_batch *staged, int i, struct staged_slot *slot)
+{
+    struct stage *stage = staged->stage;
+    pthread_mutex_lock(&stage->lock);
+    if (!stage->is_short) {
+        struct staged_slot before = staged->slots[i];
+        staged->slots[i] = *slot;
+        *slot = before;
+    }
+    pthread_mutex_unlock(&stage->lock);
+    if (slot->device)
+        let_go(slot);
+}
+
+void staged_reserve(struct staged_batch *staged, const struct staged_feeds *feeds)
+{
+    struct stage *stage = staged->stage;
+    for (int i = 0; stage_is_wanted(stage) && i < stage->n_wants; i++) {
+        size_t bytes = bytes_of(feeds, stage->wants[i].edge);
+        struct staged_slot slot;
+        if (bytes > staged->slots[i].bytes && allocate(&slot, stage->wants[i].device, bytes))
+            install(staged, i, &slot);
+    }
+}
+
+/* ---- filling ---- */
+
+static bool begin_copy(struct stage *stage, struct staged_slot *slot, size_t bytes)
+{
+    pthread_mutex_lock(&stage->lock);
+    if (slot->device)
+        settle(slot);
+    slot->is_copied_to = bytes && slot->device && slot->bytes >= bytes && !stage->is_short;
+    bool begins = slot->is_copied_to;
+    pthread_mutex_unlock(&stage->lock);
+    return begins;
+}
+
+static void end_copy(struct stage *stage, struct staged_slot *slot, const void *data)
+{
+    pthread_mutex_lock(&stage->lock);
+    slot->is_copied_to = false;
+    slot->data = data;
+    pthread_cond_broadcast(&stage->changed);
+    pthread_mutex_unlock(&stage->lock);
+}
+
+/* What a device has failed at, the step says. */
+static void copy(struct stage *stage, struct staged_slot *slot, const struct tensor *value)
+{
+    struct device *device = slot->device;
+    struct error ignored = ERROR_INIT;
+    size_t bytes = tensor_bytes(value);
+    memcpy(slot->host->data, value->data, bytes);
+    if (stage->is_traced)
+        slot->feed.timing = device_timing_begin(device, QUEUE_IN);
+    int code = device->copy_in(device, slot->feed.memory->data, slot->host->data, bytes, &ignored);
+    if (stage->is_traced)
+        device_timing_stop(slot->feed.timing);
+    slot->feed.ready = device->record(device, QUEUE_IN, false);
+    end_copy(stage, slot, code ? NULL : value->data);
+}
+
+/* With the lock. */
+static bool has_begun(const struct stage *stage)
+{
+    const struct staged_batch *current = stage->current;
+    return stage->is_stopped || !current || current->n_asked == stage->n_wants;
+}
+
+void staged_fill(struct staged_batch *staged, const struct staged_feeds *feeds)
+{
+    struct stage *stage = staged->stage;
+    struct want wants[WANTS_MAX];
+    pthread_mutex_lock(&stage->lock);
+    while (!has_begun(stage))
+        pthread_cond_wait(&stage->changed, &stage->lock);
+    int n = stage->is_stopped ? 0 : stage->n_wants;
+    memcpy(wants, stage->wants, (size_t)n * sizeof *wants);
+    pthread_mutex_unlock(&stage->lock);
+    for (int i = 0; i < n; i++)
+        if (begin_copy(stage, &staged->slots[i], bytes_of(feeds, wants[i].edge)))
+            copy(stage, &staged->slots[i], find_value(feeds, wants[i].edge));
+}
+
+/* ---- a step ---- */
+
+void staged_begin(struct staged_batch *staged, const struct staged_feeds *feeds)
+{
+    struct stage *stage = staged->stage;
+    pthread_mutex_lock(&stage->lock);
+    staged->feeds = *feeds;
+    staged->n_asked = 0;
+    for (int i = 0; i < WANTS_MAX; i++)
+        staged->slots[i].is_asked = staged->slots[i].is_taken = false;
+    stage->current = staged;
+    pthread_mutex_unlock(&stage->lock);
+}
+
+/* Other feeds may be at the same addresses next. */
+void staged_end(struct staged_batch *staged)
+{
+    struct stage *stage = staged->stage;
+    pthread_mutex_lock(&stage->lock);
+    for (int i = 0; i < WANTS_MAX; i++)
+        staged->slots[i].data = NULL;
+    if (stage->is_short)
+        let_go_of_all(staged);
+    stage->current = NULL;
+    pthread_cond_broadcast(&stage->changed);
+    pthread_mutex_unlock(&stage->lock);
+}
+
+static int find_feed(const struct staged_feeds *feeds, const struct tensor *feed)
+{
+    for (int i = 0; i < feeds->n; i++)
+        if (feeds->values[i].data == feed->data &&
+            tensor_bytes(&feeds->values[i]) == tensor_bytes(feed))
+            return i;
+    return -1;
+}
+
+/* With the lock: the number of the want, which may be new; -1: there are too many. */
+static int want(struct stage *stage, struct edge edge, struct device *device)
+{
+    int i = 0;
+    while (i < stage->n_wants &&
+           (stage->wants[i].edge.node != edge.node || stage->wants[i].edge.slot != edge.slot ||
+            stage->wants[i].device != device))
+        i++;
+    if (i == WANTS_MAX)
+        return -1;
+    if (i == stage->n_wants)
+        stage->wants[stage->n_wants++] = (struct want){edge, device};
+    return i;
+}
+
+static struct staged_feed *ask(struct staged_batch *staged, struct edge edge,
+                               const struct tensor *feed, struct device *device)
+{
+    struct stage *stage = staged->stage;
+    pthread_mutex_lock(&stage->lock);
+    int i = want(stage, edge, device);
+    struct staged_slot *slot = i < 0 ? NULL : &staged->slots[i];
+    bool is_there = slot && slot->data == feed->data;
+    if (slot && !slot->is_asked) {
+        slot->is_asked = true;
+        staged->n_asked++;
+        pthread_cond_broadcast(&stage->changed);
+    }
+    pthread_mutex_unlock(&stage->lock);
+    return is_there ? &slot->feed : NULL;
+}
+
+struct staged_feed *staged_find(struct staged_batch *staged, const struct tensor *feed,
+                                struct device *device)
+{
+    if (!staged || !tensor_bytes(feed))
+        return NULL;
+    int at = find_feed(&staged->feeds, feed);
+    return at < 0 ? NULL : ask(staged, staged->feeds.edges[at], feed, device);
+}
+
+void staged_taken(struct staged_batch *staged, struct staged_feed *feed)
+{
+    struct staged_slot *slot = CONTAINER_OF(feed, struct staged_slot, feed);
+    pthread_mutex_lock(&staged->stage->lock);
+    slot->data = NULL; /* it is taken once */
+    slot->is_taken = true;
+    pthread_mutex_unlock(&staged->stage->lock);
+}

@@ -128,7 +128,7 @@ HOST_CUDA := $(if $(filter %gcc %clang cc,$(notdir $(CC))),$(if $(filter-out mus
 EMULATED_CUDA := $(patsubst %,$(BUILD)/obj/cuda-host/%.o,$(wildcard ops/*/*.cu tests/lib/cuda/*.cu tests/lib/cuda/*.cc))
 CUDA_TESTS := $(filter $(BUILD)/tests/unit/ops/cuda_%,$(UNIT_TESTS))
 # The unit tests that start threads, or run the parts of a graph in threads, for ThreadSanitizer.
-THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|lib/(cut|links|reducers|reductions|shards|two_plans).h' tests/unit/*/*.c 2>/dev/null))
+THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|driver_next_feeds|lib/(cut|links|reducers|reductions|shards|two_plans).h' tests/unit/*/*.c 2>/dev/null))
 # Kernels under ThreadSanitizer: by a team of threads that it sees, and the proof that it does.
 TEAM := $(if $(filter thread,$(SANITIZE)),$(BUILD)/obj/tests/lib/team.o)
 TEAM_TESTS := $(if $(TEAM),$(BUILD)/tests/unit/ops/cases $(BUILD)/tests/lib/race)

@@ -191,6 +191,11 @@ static int set_up(struct graph_execution *job, struct error *err)
 
 /* ---- running ---- */
 
+static int await_feeds(void *context, int fd, struct error *err)
+{
+    return tool_await_input(context, fd, err);
+}
+
 /* Before the first step, when the feeds have told how many there will be. */
 static int open_writer(struct graph_execution *job, struct error *err)
 {
@@ -323,6 +328,9 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     code = set_up(&job, err);
     if (!code && !needs) {
         job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;
+        job.driver.steps_fed = job.limit;
+        job.driver.await_feeds = await_feeds;
+        job.driver.await_context = tool;
         code = run_steps(&job, err);
     }
     bool cancelled = code == ERR_CANCELLED && atomic_load(&job.driver.at_hand.cancelled);

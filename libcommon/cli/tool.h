@@ -55,6 +55,10 @@ int tool_open_reader(struct tool *tool, const char *path, struct stream_reader *
                      struct error *err);
 void tool_close_reader(struct stream_reader *reader);
 
+/* For input that another thread reads: waits until `fd` can be read, as the reader of
+ * tool_open_reader does before it blocks. */
+int tool_await_input(struct tool *tool, int fd, struct error *err);
+
 /* As tail -f: where a regular file ends without a trailer the reader waits for more, until a signal
  * comes, when it fails with ERR_CANCELLED; after tool_catch_signals. `idle` is called meanwhile,
  * some times a second. Nothing happens for other kinds of input. */

@@ -80,27 +80,40 @@ static int open_stdin(const struct tool *tool, int *fd, struct error *err)
     return 0;
 }
 
-/* Before a wait for input: what the next stage could work on goes out, and a signal that
- * tool_catch_signals asked for ends the wait. */
-static int before_wait(void *context, struct error *err)
+static int flush(struct tool *tool, struct error *err)
 {
-    struct tool_input *input = context;
-    if (tool_flush_output(input->tool, &output_failure)) {
+    if (tool_flush_output(tool, &output_failure))
         *err = output_failure;
-        return err->code;
-    }
-    struct pollfd fds[] = {{.fd = input->fd, .events = POLLIN},
-                           {.fd = tool_signal_fd, .events = POLLIN}};
-    while (tool_signal_fd >= 0) {
+    return err->code;
+}
+
+/* A signal that tool_catch_signals asked for ends the wait. */
+static int until_readable(int fd, struct error *err)
+{
+    struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = tool_signal_fd, .events = POLLIN}};
+    for (;;) {
         bool asked = tool_signal();
         if (tool_ends_wait())
             return error_set(err, ERR_CANCELLED, "interrupted while waiting for input");
         if (poll(fds, asked ? 1 : 2, asked ? LOOK_MILLISECONDS : -1) < 0 && errno != EINTR)
-            break;
+            return 0;
         if (fds[0].revents)
-            break;
+            return 0;
     }
-    return 0;
+}
+
+int tool_await_input(struct tool *tool, int fd, struct error *err)
+{
+    return flush(tool, err) ? err->code : until_readable(fd, err);
+}
+
+/* Before a wait for input: what the next stage could work on goes out. */
+static int before_wait(void *context, struct error *err)
+{
+    struct tool_input *input = context;
+    if (flush(input->tool, err))
+        return err->code;
+    return tool_signal_fd < 0 ? 0 : until_readable(input->fd, err);
 }
 
 int tool_open_reader(struct tool *tool, const char *path, struct stream_reader **reader,

@@ -149,6 +149,11 @@ const char *stream_reader_name(const struct stream_reader *reader)
     return reader->name;
 }
 
+int stream_reader_fd(const struct stream_reader *reader)
+{
+    return reader->in.fd;
+}
+
 const char *stream_reader_stopped_by(const struct stream_reader *reader)
 {
     return reader->stopped_by;

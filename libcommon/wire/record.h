@@ -158,6 +158,9 @@ int64_t stream_reader_expected(const struct stream_reader *reader);
 int64_t stream_reader_count(const struct stream_reader *reader);
 const char *stream_reader_name(const struct stream_reader *reader);
 
+/* What it reads from now; -1: memory. */
+int stream_reader_fd(const struct stream_reader *reader);
+
 /* The stage before, once stream_read has failed because it said that it failed; else NULL. */
 const char *stream_reader_stopped_by(const struct stream_reader *reader);
 

@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "exec/plan/plan_io.h"
+#include "exec/session/feed_ahead.h"
+#include "exec/session/feeding.h"
 
 void driver_init(struct driver *driver, const struct graph *graph, const char *name)
 {
@@ -15,6 +17,9 @@ void driver_init(struct driver *driver, const struct graph *graph, const char *n
 
 void driver_release(struct driver *driver)
 {
+    feed_ahead_free(driver->ahead);
+    staged_free(driver->staged);
+    stage_free(driver->stage);
     request_release(&driver->request);
     feeds_release(&driver->feeds);
     vec_release(&driver->needs);
@@ -66,60 +71,34 @@ int driver_initialize(struct driver *driver, struct error *err)
 
 /* ---- feeding ---- */
 
-static int not_fed(struct driver *driver, struct error *err)
-{
-    struct str needs = STR_INIT;
-    struct node_list all = {0};
-    size_t missing = 0;
-    while (missing + 1 < driver->needs.n && feeds_has(&driver->feeds, driver->needs.items[missing]))
-        missing++;
-    request_needs(&driver->request, NULL, 0, &all);
-    request_print_needs(&needs, driver->graph, &all);
-    int code = error_set(err, ERR_NOINPUT, "%s: %s: not fed; %s %s needs %s", driver->name,
-                         node_text(graph_node(driver->graph, driver->needs.items[missing])),
-                         driver->option, driver->what, str_text(&needs));
-    str_release(&needs);
-    vec_release(&all);
-    return code;
-}
-
 /* The step that the next feeds belong to. */
 static int64_t step_to_feed(const struct driver *driver)
 {
     return (driver->is_passing ? driver->passed : driver->step) + 1;
 }
 
-static int take_record(struct driver *driver, struct error *err)
+/* Once a device has asked for a feed there is something to be staged. */
+static bool may_read_ahead(struct driver *driver)
 {
-    const struct record *record = &driver->record;
-    const char *from = stream_reader_name(driver->feed_reader);
-    if (record->kind != RECORD_FEED && record->kind != RECORD_FETCH &&
-        record->kind != RECORD_TENSOR)
-        return error_set(err, ERR_DATA, "%s: a %s record where feeds are expected", from,
-                         record_kind_name(record->kind));
-    if (feeds_add_record(&driver->feeds, record, err))
-        return error_prefix(err, "%s: step %" PRId64 ": ", from, step_to_feed(driver));
-    return 0;
+    if (!driver->ahead && driver->steps_fed && !driver->is_passing &&
+        stage_is_wanted(driver->stage))
+        driver->ahead = feed_ahead_new(driver);
+    return driver->ahead;
 }
 
 int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
 {
+    struct step_feeding feeding = {&driver->feeds, &driver->record, step_to_feed(driver),
+                                   driver->step};
     *more = true;
+    if (driver->feed_reader && may_read_ahead(driver))
+        return feed_ahead_next(driver->ahead, more, err);
     feeds_clear(&driver->feeds);
-    if (!driver->feed_reader)
-        return feeds_complete(&driver->feeds, &driver->needs) ? 0 : not_fed(driver, err);
-    do {
-        int code = stream_read(driver->feed_reader, &driver->record, more, err);
-        if (code)
-            return code;
-        if (!*more) {
-            bool enough = !feeds_started(&driver->feeds) && (driver->step || !driver->needs.n);
-            return enough ? 0 : not_fed(driver, err);
-        }
-        if ((code = take_record(driver, err)))
-            return code;
-    } while (!feeds_complete(&driver->feeds, &driver->needs));
-    return 0;
+    if (driver->feed_reader)
+        return feeding_read(driver, &feeding, more, err);
+    return feeds_complete(&driver->feeds, &driver->needs)
+               ? 0
+               : feeding_lacks(driver, &driver->feeds, err);
 }
 
 int driver_pass_over(struct driver *driver, int64_t n, struct error *err)
@@ -169,6 +148,23 @@ static int write_fetches(struct driver *driver, struct tensor *values, struct er
     return code;
 }
 
+void driver_begin_staged(struct driver *driver)
+{
+    if (!driver->stage) {
+        driver->stage = stage_new(driver->trace);
+        driver->staged = staged_new(driver->stage);
+    }
+    staged_begin(driver->staged,
+                 &(struct staged_feeds){driver->feeds.edges.items, driver->feeds.values.items,
+                                        (int)driver->feeds.edges.n});
+}
+
+static void end_staged(struct driver *driver)
+{
+    driver->at_hand.staged = NULL;
+    staged_end(driver->staged);
+}
+
 int driver_run_step(struct driver *driver, struct error *err)
 {
     driver->at_hand.number = ++driver->step;
@@ -177,7 +173,10 @@ int driver_run_step(struct driver *driver, struct error *err)
     struct session_call call = make_call(driver);
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
     int64_t start = driver->trace ? time_now_ns() : 0;
+    driver_begin_staged(driver);
+    driver->at_hand.staged = driver->staged;
     int code = run_call(driver, &call, values, err);
+    end_staged(driver);
     if (code)
         error_prefix(err, "%s: step %" PRId64 ": ", driver->name, driver->step);
     if (!code && driver->trace) {

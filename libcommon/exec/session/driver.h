@@ -8,7 +8,10 @@
 
 #include "exec/session/feeds.h"
 #include "exec/session/session.h"
+#include "exec/step/staged.h"
 #include "exec/step/trace.h"
+
+struct feed_ahead;
 
 struct driver {
     /* Set by the caller, who owns what they point to. */
@@ -24,7 +27,13 @@ struct driver {
     uint64_t seed;
     struct stream_reader *feed_reader; /* NULL: all feeds are constant */
     struct stream_writer *writer;      /* of fetches; may be set before the first step only */
-    int64_t write_every;               /* steps from one that is written to the next; 0 is 1 */
+    int64_t steps_fed; /* the last step that takes feeds; below 0: as long as there are any. Feeds
+                        * of a device are read ahead up to there; 0: none are */
+    /* Waits until `fd` can be read, where feeds are read ahead, as their reader would wait for
+     * input: what fails here driver_next_feeds fails with. NULL: for that alone. */
+    int (*await_feeds)(void *context, int fd, struct error *err);
+    void *await_context;
+    int64_t write_every; /* steps from one that is written to the next; 0 is 1 */
     /* Called after a step with each of its fetches; NULL: nobody wants to know. */
     void (*fetched)(void *context, const char *name, const struct tensor *value);
     void *fetched_context;
@@ -37,9 +46,12 @@ struct driver {
     struct feeds feeds;
     struct node_list needs; /* what a step must be given besides constants */
     struct record record;
-    int64_t step;        /* the last that was run: what the variables are of */
-    int64_t passed;      /* steps that count as run, and whose feeds were taken */
-    bool is_passing;     /* it takes such feeds */
+    int64_t step;                /* the last that was run: what the variables are of */
+    int64_t passed;              /* steps that count as run, and whose feeds were taken */
+    bool is_passing;             /* it takes such feeds */
+    struct stage *stage;         /* NULL: no step was run yet */
+    struct staged_batch *staged; /* of the step at hand */
+    struct feed_ahead *ahead;    /* NULL: nothing is read ahead */
     struct step at_hand; /* its `cancelled` may be set from any thread, or a signal handler */
 };
 
@@ -63,7 +75,8 @@ int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
 int driver_pass_over(struct driver *driver, int64_t n, struct error *err);
 
 /* Gathers the feeds of the next step; *more is false when they have ended. ERR_NOINPUT naming what
- * is not fed and what the request needs. */
+ * is not fed and what the request needs. Once a device with memory of its own has asked for a feed
+ * a thread reads those of the step after that, too, and the reader is no one else's. */
 int driver_next_feeds(struct driver *driver, bool *more, struct error *err);
 
 /* Runs a step on them and writes what is fetched. The error names graph and step. */

@@ -71,6 +71,18 @@ int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err)
     return code;
 }
 
+void feeds_share_constants(struct feeds *feeds, const struct feeds *from)
+{
+    feeds->graph = from->graph;
+    feeds->n_constant = from->n_constant;
+    for (size_t i = 0; i < from->n_constant; i++) {
+        struct tensor value;
+        tensor_share(&value, &from->values.items[i]);
+        vec_push(&feeds->edges, from->edges.items[i]);
+        vec_push(&feeds->values, value);
+    }
+}
+
 int feeds_add_record(struct feeds *feeds, const struct record *record, struct error *err)
 {
     for (int i = 0; i < record->n_tensors; i++) {

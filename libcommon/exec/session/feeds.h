@@ -20,6 +20,9 @@ struct feeds {
  * an unknown name or a value of another type. */
 int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err);
 
+/* Those for all steps of others, and their graph; `feeds` is empty. */
+void feeds_share_constants(struct feeds *feeds, const struct feeds *from);
+
 /* Takes the tensors of a feed record. Tensors that the graph has no node for are an error; so is
  * one that the step was already given. */
 int feeds_add_record(struct feeds *feeds, const struct record *record, struct error *err);

@@ -48,7 +48,7 @@ struct staged_batch {
     int n_asked;
 };
 
-/* ---- memory of an slot ---- */
+/* ---- memory of a slot ---- */
 
 /* When its copy is over, which it is unless a step did not take it. */
 static void settle(struct staged_slot *slot)

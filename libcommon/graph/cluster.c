@@ -10,6 +10,7 @@ void cluster_release(struct cluster *cluster)
     vec_release(&cluster->devices);
     vec_release(&cluster->hosts);
     vec_release(&cluster->links);
+    vec_release(&cluster->facts);
     arena_release(&cluster->arena);
 }
 
@@ -61,4 +62,21 @@ struct cluster_link cluster_link(const struct cluster *cluster, const struct clu
     }
     return (struct cluster_link){.bandwidth = bandwidth_between(cluster, a, b),
                                  .latency = CLUSTER_LATENCY};
+}
+
+struct device_facts cluster_facts(const struct cluster *cluster, const struct device_name *device)
+{
+    const struct cluster_task *task = cluster_find(cluster, device->job, device->task);
+    struct device_facts facts = {0};
+    if (!task)
+        return facts;
+    for (size_t i = cluster->facts.n; i > 0; i--) {
+        const struct cluster_device *line = &cluster->facts.items[i - 1];
+        if (fits(&line->tasks, task) && !strcmp(line->type, device->type) &&
+            (line->index == DEVICE_OPEN || line->index == device->index))
+            device_facts_fill(&facts, &line->facts);
+    }
+    const struct device_facts of_task = {.memory_bytes = task->memory_bytes, .speed = task->speed};
+    device_facts_fill(&facts, &of_task);
+    return facts;
 }

@@ -7,6 +7,7 @@
  *     task  ps:0      10.0.0.6:7000  device=CPU:0 memory=1G
  *     task  worker:0  10.0.0.7:7010  device=CPU:0,CPU:1 speed=1.5 host=fast
  *     host  fast      bandwidth=120M cores=8
+ *     device worker:0 GPU:0 memory=80G bus=24G
  *     link  *  *      bandwidth=2G latency=50us
  *
  * A cluster owns what it points to. Any number of threads may read it.
@@ -16,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "graph/device_facts.h"
 #include "graph/device_name.h"
 
 #define SHARD_JOB "ps" /* the tasks that keep variables */
@@ -56,11 +58,20 @@ struct cluster_link {
     double latency;          /* seconds */
 };
 
+/* What a line says of devices. */
+struct cluster_device {
+    struct cluster_end tasks;
+    const char *type;
+    int index; /* DEVICE_OPEN: all of the type */
+    struct device_facts facts;
+};
+
 struct cluster {
-    VEC(struct cluster_task) tasks;  /* in the file's order */
-    VEC(struct device_name) devices; /* full; those of a task are neighbours */
-    VEC(struct cluster_host) hosts;  /* each has a task */
-    VEC(struct cluster_link) links;  /* in the file's order */
+    VEC(struct cluster_task) tasks;   /* in the file's order */
+    VEC(struct device_name) devices;  /* full; those of a task are neighbours */
+    VEC(struct cluster_host) hosts;   /* each has a task */
+    VEC(struct cluster_link) links;   /* in the file's order */
+    VEC(struct cluster_device) facts; /* likewise */
     struct arena arena;
 };
 
@@ -74,6 +85,10 @@ const struct cluster_task *cluster_find(const struct cluster *cluster, const cha
 
 /* The tasks of a job; 0: there is no such job. */
 int cluster_count(const struct cluster *cluster, const char *job);
+
+/* What the file says of a device, by its full name: of each key the last line that has it, and the
+ * memory and the speed of its task where no line has them. */
+struct device_facts cluster_facts(const struct cluster *cluster, const struct device_name *device);
 
 /* The link between two tasks: the last line that is about them; without one 50 us, and the smaller
  * bandwidth of their hosts where these are two and say any, else 1 GB/s. What other tasks of a host

@@ -196,6 +196,50 @@ static int read_task(struct cluster *cluster, struct words *words, struct error 
     return 0;
 }
 
+/* ---- device ---- */
+
+/* A task or some, or "host=H". */
+static int parse_end(struct cluster *cluster, const char *text, struct cluster_end *end,
+                     struct error *err)
+{
+    if (!str_starts(text, "host="))
+        return parse_task(cluster, text, true, end, err);
+    *end = (struct cluster_end){"", -1, host_of(cluster, text + strlen("host="))};
+    return 0;
+}
+
+/* "GPU:0" of each such task, or "GPU", all of the type. */
+static int parse_devices(struct cluster *cluster, const char *text, struct cluster_device *line,
+                         struct error *err)
+{
+    struct device_name name;
+    const char *full = arena_printf(&cluster->arena, "/device:%s", text);
+    if (strchr(text, '/') || device_name_parse(&name, full, err) || !*name.type)
+        return error_set(err, ERR_CONFIG, "'%s' is not a device, as GPU:0 is, or a type", text);
+    line->type = arena_strdup(&cluster->arena, name.type);
+    line->index = name.index;
+    return 0;
+}
+
+static int read_device(struct cluster *cluster, struct words *words, struct error *err)
+{
+    struct cluster_device line = {.index = DEVICE_OPEN};
+    if (words->n < 4)
+        return error_set(err, ERR_CONFIG, "a device needs its task, its name, and what it has");
+    if (parse_end(cluster, words->word[1], &line.tasks, err) ||
+        parse_devices(cluster, words->word[2], &line, err))
+        return err->code;
+    for (int i = 3; i < words->n; i++) {
+        char *value = words_value(words->word[i]);
+        if (!value)
+            return bad_key(words->word[i], err);
+        if (device_facts_set(&line.facts, words->word[i], value, err))
+            return err->code;
+    }
+    vec_push(&cluster->facts, line);
+    return 0;
+}
+
 /* ---- link ---- */
 
 static int set_link(struct cluster_link *link, const char *key, const char *value,
@@ -214,16 +258,6 @@ static int set_link(struct cluster_link *link, const char *key, const char *valu
                    ? 0
                    : bad_value(key, value, "not a time, as 50us is", err);
     return error_set(err, ERR_CONFIG, "a link has bandwidth and latency, not '%s'", key);
-}
-
-/* A task or some, or "host=H". */
-static int parse_end(struct cluster *cluster, const char *text, struct cluster_end *end,
-                     struct error *err)
-{
-    if (!str_starts(text, "host="))
-        return parse_task(cluster, text, true, end, err);
-    *end = (struct cluster_end){"", -1, host_of(cluster, text + strlen("host="))};
-    return 0;
 }
 
 static int read_link(struct cluster *cluster, struct words *words, struct error *err)
@@ -256,7 +290,10 @@ static int take(void *context, struct words *words, struct error *err)
         return read_link(context, words, err);
     if (!strcmp(words->word[0], "host"))
         return read_host(context, words, err);
-    return error_set(err, ERR_CONFIG, "'%s' is none of task, host and link", words->word[0]);
+    if (!strcmp(words->word[0], "device"))
+        return read_device(context, words, err);
+    return error_set(err, ERR_CONFIG, "'%s' is none of task, host, device and link",
+                     words->word[0]);
 }
 
 /* The numbers of a job's tasks are 0 to n - 1, so that "worker 2 of 4" means something. */

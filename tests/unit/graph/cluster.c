@@ -95,6 +95,43 @@ static void test_hosts(void **state)
     cluster_release(&c);
 }
 
+/* Each key by the last line that has it; what the task says of memory and speed is for others. */
+static void test_devices(void **state)
+{
+    (void)state;
+    struct cluster c = {.arena = ARENA_INIT};
+    struct error err = ERROR_INIT;
+    if (cluster_parse(&c,
+                      "task worker:0 a:1 device=CPU:0,GPU:0,GPU:1 memory=1G speed=2\n"
+                      "task worker:1 b:1 device=GPU:0\n"
+                      "device * GPU memory=80G bus=24G operations=5e13\n"
+                      "device worker:0 GPU:1 memory=40G speed=3\n"
+                      "device host=b GPU:0 bandwidth=2e12\n",
+                      "c", &err))
+        fail_msg("%s", err.text);
+    static const struct {
+        const char *device;
+        int64_t memory;
+        double speed, bus, bandwidth;
+    } cases[] = {
+        {"/job:worker/task:0/device:CPU:0", 1, 2, 0, 0},
+        {"/job:worker/task:0/device:GPU:0", 80, 2, 24, 0},
+        {"/job:worker/task:0/device:GPU:1", 40, 3, 24, 0},
+        {"/job:worker/task:1/device:GPU:0", 80, 1, 24, 2e12},
+        {"/job:ps/task:0/device:GPU:0", 0, 0, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct device_name name;
+        assert_int_equal(device_name_parse(&name, cases[i].device, &err), 0);
+        struct device_facts facts = cluster_facts(&c, &name);
+        assert_true(facts.memory_bytes == cases[i].memory << 30);
+        assert_true(facts.speed == cases[i].speed && facts.bus == cases[i].bus * (1 << 30));
+        assert_true(facts.bandwidth == cases[i].bandwidth);
+        assert_true(facts.operations == (facts.bus > 0 ? 5e13 : 0));
+    }
+    cluster_release(&c);
+}
+
 static void fails(const char *text, const char *message)
 {
     struct cluster c = {0};
@@ -109,8 +146,15 @@ static void fails(const char *text, const char *message)
 static void test_what_is_wrong(void **state)
 {
     (void)state;
+    fails(PS "device ps:0 GPU\n", "c:2: a device needs its task, its name, and what it has");
+    fails(PS "device ps GPU bus=1G\n", "c:2: 'ps' is not a task, as worker:0 is");
+    fails(PS "device ps:0 a/b bus=1G\n", "c:2: 'a/b' is not a device, as GPU:0 is, or a type");
+    fails(PS "device ps:0 GPU bus=0\n", "c:2: bus=0: not bytes a second, as 24G is");
+    fails(PS "device ps:0 GPU operations=-1\n", "c:2: operations=-1: not a positive number");
+    fails(PS "device ps:0 GPU cores=1\n",
+          "c:2: a device has memory, speed, operations, bandwidth and bus, not 'cores'");
     fails("# nothing\n", "c: no task");
-    fails(PS "tusk ps:1 h:1\n", "c:2: 'tusk' is none of task, host and link");
+    fails(PS "tusk ps:1 h:1\n", "c:2: 'tusk' is none of task, host, device and link");
     fails("task ps:0\n", "c:1: a task needs a name and an address");
     fails("task ps h:1\n", "c:1: 'ps' is not a task, as worker:0 is");
     fails("task ps:-1 h:1\n", "c:1: 'ps:-1' is not a task, as worker:0 is");
@@ -167,9 +211,8 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tasks_and_links),
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_what_is_wrong),
+        cmocka_unit_test(test_tasks_and_links), cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_devices),         cmocka_unit_test(test_what_is_wrong),
         cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is said of a device, in cluster files and files of costs: KEY=VALUE words. Nobody opens the
+ * device for it.
+ */
+#ifndef TF_GRAPH_DEVICE_FACTS_H
+#define TF_GRAPH_DEVICE_FACTS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* What is 0 was not said. */
+struct device_facts {
+    int64_t memory_bytes;
+    double speed;      /* compared with others of its type */
+    double operations; /* a second, at speed 1, */
+    double bandwidth;  /* and bytes a second between a kernel and its memory */
+    double bus;        /* bytes a second to and from the memory of its host, in each direction */
+};
+
+/* ERR_CONFIG "KEY=VALUE: what", with the prefix of no file. */
+int device_facts_set(struct device_facts *facts, const char *key, const char *value,
+                     struct error *err);
+
+/* What the facts do not say is as others say. */
+void device_facts_fill(struct device_facts *facts, const struct device_facts *others);
+
+#endif

@@ -66,6 +66,7 @@ static const struct option_table table = {
         "\n"
         "A cluster file has a statement a line:\n"
         "    task NAME:N ADDRESS device=CPU:0,CPU:1 memory=1G speed=1.5\n"
+        "    device TASK GPU:0 memory=80G operations=60e12 bandwidth=2T bus=24G\n"
         "    link A B bandwidth=2G latency=50us\n"
         "\n"
         "ADDRESS is HOST:PORT or unix:NAME; without device= there is CPU:0; memory is that of "
@@ -202,14 +203,22 @@ static int find_devices(struct world *world, struct error *err)
     return 0;
 }
 
+static bool measures(const struct world *world, const struct node *node)
+{
+    bool found = false;
+    double ns;
+    for (size_t i = 0; i < world->placement.devices.n && !found; i++)
+        found = costs_find(&world->costs, node, world->placement.devices.items[i].name.type, &ns);
+    return found;
+}
+
 /* Costs of another graph would leave everything to estimates. */
 static void say_unused_costs(const struct tool *tool, const struct world *world,
                              const struct graph *graph)
 {
-    double ns;
     bool is_used = !costs_file || !graph->nodes.n;
     for (size_t i = 0; i < graph->nodes.n && !is_used; i++)
-        is_used = costs_find(&world->costs, graph_node(graph, (int)i), &ns);
+        is_used = measures(world, graph_node(graph, (int)i));
     if (!is_used)
         tool_say(tool, "%s: measures no node of the graph", costs_file);
 }
@@ -270,6 +279,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         code = error_set(err, ERR_USAGE, "--cut-above is a number of elements");
     if (!code && costs_file)
         code = costs_read(&world.costs, costs_file, err);
+    if (!code)
+        placement_take_facts(&world.placement, &world.costs);
     if (!code)
         code = tool_open_writer(tool, 1, err);
     if (!code)

@@ -131,6 +131,27 @@ LUA
     [ "$(cat report)" = "tf-place: other.costs: measures no node of the graph" ]
 }
 
+@test "a card's memory, from a cluster file or a file of costs" {
+    printf '%s\n' 'v = Variable() {dtype=float32, shape=[1000000]}' \
+        'a = Const() {dtype=int32, value=0}' 's = Sum(v, a)' | tf-graph --text >t.tfg
+    echo 'op Sum 1000000 CPU
+op Sum 1000 GPU' >plain.costs
+    { cat plain.costs; echo 'device GPU memory=3M'; } >small.costs
+    echo 'task w:0 h:1 device=CPU:0,GPU:0' >plain.cluster
+    { cat plain.cluster; echo 'device w:0 GPU memory=3M'; } >small.cluster
+    on() { # DEVICE OPTION...
+        tf-place "${@:2}" t.tfg | tf-show --text | grep -c "^v = .*device:$1 "
+    }
+    [ "$(on CUDA:0 -c plain.cluster --costs plain.costs)" -eq 1 ]
+    [ "$(on CPU:0 -c small.cluster --costs plain.costs)" -eq 1 ]
+    [ "$(on CPU:0 -c plain.cluster --costs small.costs)" -eq 1 ]
+    [ "$(on CPU:0 --devices CPU:0,GPU:0 --costs small.costs)" -eq 1 ]
+    run --separate-stderr tf-place --devices GPU:0 --costs small.costs t.tfg
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"t.tfg: the graph does not fit: it needs 40000"* ]]
+    [[ $stderr == *"device:CUDA:0, which has 3145728" ]]
+}
+
 @test "what asks for a GPU goes to the CPU with --soft alone, and is said" {
     cat >g.lua <<'LUA'
 x = Placeholder{dtype = float32, shape = {4}}

@@ -60,7 +60,7 @@ static double bytes_of(const struct delayer *d, const struct part_crossing *cros
 static double way_ns(const struct delayer *d, const struct part_crossing *crossing)
 {
     struct cost_way way = cost_way(&d->devices[crossing->from].name, &d->devices[crossing->to].name,
-                                   d->c->estimates->cluster);
+                                   d->c->estimates->cluster, d->c->estimates->costs);
     return way.latency + bytes_of(d, crossing) * way.per_byte;
 }
 
@@ -68,7 +68,7 @@ static double node_ns(const struct delayer *d, const struct node *node)
 {
     const struct delay_device *device = &d->devices[d->c->part[node->id]];
     double ns;
-    if (!d->c->estimates->costs || !costs_find(d->c->estimates->costs, node, &ns))
+    if (!costs_find(d->c->estimates->costs, node, device->name.type, &ns))
         ns = cost_estimate_ns(&(struct cost_query){node, d->c->from, ASSUMED_DIM}, &device->rates);
     return ns / device->speed;
 }
@@ -223,10 +223,9 @@ static int find_devices(struct delayer *d)
         struct delay_device *device = &d->devices[i];
         if (device_name_parse(&device->name, c->parts->parts.items[i].device, c->err))
             return c->err->code;
-        const struct cluster_task *task =
-            cluster ? cluster_find(cluster, device->name.job, device->name.task) : NULL;
-        device->rates = cost_rates_of(device->name.type);
-        device->speed = task ? task->speed : 1;
+        struct device_facts facts = cost_facts(&device->name, cluster, c->estimates->costs);
+        device->rates = cost_rates_of(device->name.type, &facts);
+        device->speed = facts.speed > 0 ? facts.speed : 1;
     }
     return 0;
 }

@@ -6,6 +6,45 @@
 
 #include "base/words.h"
 
+static int take_device(struct costs *costs, struct words *words, struct error *err)
+{
+    struct device_facts facts = {0};
+    struct device_name name;
+    int64_t before;
+    if (words->n < 3)
+        return error_set(err, ERR_DATA, "%d words: device TYPE KEY=VALUE...", words->n);
+    const char *full = arena_printf(&costs->arena, "/device:%s", words->word[1]);
+    if (strpbrk(words->word[1], "/:") || device_name_parse(&name, full, err) || !*name.type)
+        return error_set(err, ERR_DATA, "'%s' is not a type of device, as CPU is", words->word[1]);
+    if (map_get(&costs->types, name.type, &before))
+        return error_set(err, ERR_DATA, "device %s is there twice", words->word[1]);
+    for (int i = 2; i < words->n; i++) {
+        char *value = words_value(words->word[i]);
+        if (!value)
+            return error_set(err, ERR_DATA, "'%s' is not key=value", words->word[i]);
+        if (!strcmp(words->word[i], "speed"))
+            return error_set(err, ERR_DATA, "costs are those of devices of speed 1");
+        if (device_facts_set(&facts, words->word[i], value, err))
+            return err->code = ERR_DATA;
+    }
+    map_put(&costs->types, arena_strdup(&costs->arena, name.type), (int64_t)costs->facts.n);
+    vec_push(&costs->facts, facts);
+    return 0;
+}
+
+/* "NAME", or "NAME TYPE", with the type as devices have it. */
+static const char *key_of(struct costs *costs, const struct words *words, struct error *err)
+{
+    struct device_name name;
+    if (words->n == 3)
+        return arena_strdup(&costs->arena, words->word[1]);
+    const char *full = arena_printf(&costs->arena, "/device:%s", words->word[3]);
+    if (!strpbrk(words->word[3], "/:") && !device_name_parse(&name, full, err) && *name.type)
+        return arena_printf(&costs->arena, "%s %s", words->word[1], name.type);
+    error_set(err, ERR_DATA, "'%s' is not a type of device, as CPU is", words->word[3]);
+    return NULL;
+}
+
 static int take(void *context, struct words *words, struct error *err)
 {
     struct costs *costs = context;
@@ -13,16 +52,21 @@ static int take(void *context, struct words *words, struct error *err)
     struct map *map = is_op ? &costs->ops : &costs->nodes;
     double ns;
     int64_t before;
+    if (!strcmp(words->word[0], "device"))
+        return take_device(costs, words, err);
     if (!is_op && strcmp(words->word[0], "node") != 0)
-        return error_set(err, ERR_DATA, "'%s' is neither op nor node", words->word[0]);
-    if (words->n != 3)
-        return error_set(err, ERR_DATA, "%d words instead of 3: %s NAME NANOSECONDS", words->n,
-                         words->word[0]);
+        return error_set(err, ERR_DATA, "'%s' is none of op, node and device", words->word[0]);
+    if (words->n != 3 && words->n != 4)
+        return error_set(err, ERR_DATA, "%d words instead of 3 or 4: %s NAME NANOSECONDS [TYPE]",
+                         words->n, words->word[0]);
     if (!str_to_float64(words->word[2], &ns) || !(ns >= 0) || !isfinite(ns))
         return error_set(err, ERR_DATA, "'%s' is not a time in nanoseconds", words->word[2]);
-    if (map_get(map, words->word[1], &before))
-        return error_set(err, ERR_DATA, "%s %s is there twice", words->word[0], words->word[1]);
-    map_put(map, arena_strdup(&costs->arena, words->word[1]), (int64_t)costs->ns.n);
+    const char *key = key_of(costs, words, err);
+    if (!key)
+        return err->code;
+    if (map_get(map, key, &before))
+        return error_set(err, ERR_DATA, "%s %s is there twice", words->word[0], key);
+    map_put(map, key, (int64_t)costs->ns.n);
     vec_push(&costs->ns, ns);
     return 0;
 }
@@ -41,16 +85,51 @@ void costs_release(struct costs *costs)
 {
     map_release(&costs->nodes);
     map_release(&costs->ops);
+    map_release(&costs->types);
     vec_release(&costs->ns);
+    vec_release(&costs->facts);
     arena_release(&costs->arena);
 }
 
-bool costs_find(const struct costs *costs, const struct node *node, double *ns)
+static bool find(const struct map *map, const char *name, const char *type, int64_t *index)
+{
+    struct str key = STR_INIT;
+    str_printf(&key, "%s %s", name, type);
+    bool found = map_get(map, str_text(&key), index);
+    str_release(&key);
+    return found;
+}
+
+bool costs_find_on(const struct costs *costs, const struct node *node, const char *type, double *ns)
 {
     int64_t index;
-    if (!map_get(&costs->nodes, node->name, &index) &&
-        !map_get(&costs->ops, node->op->def->name, &index))
+    if (!costs || (!find(&costs->nodes, node->name, type, &index) &&
+                   !find(&costs->ops, node->op->def->name, type, &index)))
         return false;
     *ns = costs->ns.items[index];
     return true;
+}
+
+bool costs_find(const struct costs *costs, const struct node *node, const char *type, double *ns)
+{
+    int64_t index;
+    if (costs_find_on(costs, node, type, ns))
+        return true;
+    if (!costs || (!map_get(&costs->nodes, node->name, &index) &&
+                   !map_get(&costs->ops, node->op->def->name, &index)))
+        return false;
+    *ns = costs->ns.items[index];
+    return true;
+}
+
+struct device_facts cost_facts(const struct device_name *device, const struct cluster *cluster,
+                               const struct costs *costs)
+{
+    struct device_facts facts = {0};
+    int64_t index;
+    if (cluster)
+        facts = cluster_facts(cluster, device);
+    if (costs && map_get(&costs->types, device->type, &index))
+        device_facts_fill(&facts, &costs->facts.items[index]);
+    return facts;
 }

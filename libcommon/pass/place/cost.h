@@ -17,8 +17,10 @@
 #include "graph/op_cost.h"
 
 struct costs {
-    struct map nodes, ops; /* -> index into ns */
+    struct map nodes, ops; /* "NAME", "NAME TYPE" -> index into ns */
+    struct map types;      /* "TYPE" -> index into facts */
     VEC(double) ns;
+    VEC(struct device_facts) facts;
     struct arena arena;
 };
 
@@ -28,9 +30,17 @@ int costs_read(struct costs *costs, const char *path, struct error *err);
 int costs_parse(struct costs *costs, const char *text, const char *name, struct error *err);
 void costs_release(struct costs *costs);
 
-/* The measured time of a node in a step, the mean of its op if it was not seen itself. False:
- * neither was. */
-bool costs_find(const struct costs *costs, const struct node *node, double *ns);
+/* The measured time of a node in a step, the mean of its op if it was not seen itself: on that type
+ * of device, or else where no type was said. False: neither was. `costs` NULL: nothing was. */
+bool costs_find(const struct costs *costs, const struct node *node, const char *type, double *ns);
+/* The same of what was measured on that very type. */
+bool costs_find_on(const struct costs *costs, const struct node *node, const char *type,
+                   double *ns);
+
+/* What is known of a device: as the cluster says, and where it says nothing as the costs do of its
+ * type. Either may be NULL. */
+struct device_facts cost_facts(const struct device_name *device, const struct cluster *cluster,
+                               const struct costs *costs);
 
 /* How fast a device of speed 1 is. */
 struct cost_rates {
@@ -39,8 +49,8 @@ struct cost_rates {
     double overhead;   /* nanoseconds a call */
 };
 
-/* Of a type of device ("CPU"). */
-struct cost_rates cost_rates_of(const char *type);
+/* Of a type of device ("CPU"), as far as the facts do not say (NULL: there are none). */
+struct cost_rates cost_rates_of(const char *type, const struct device_facts *facts);
 
 /* An estimate. Nodes that are not run (Const, Variable, Placeholder, NoOp) cost nothing. */
 double cost_estimate_ns(const struct cost_query *query, const struct cost_rates *rates);
@@ -54,9 +64,10 @@ struct cost_way {
 };
 
 /* Between two full names. Of devices of different tasks the cluster's link; without one (NULL), or
- * without the tasks, the link that is assumed where a cluster says nothing. */
+ * without the tasks, the link that is assumed where a cluster says nothing. To and from an
+ * accelerator of the same task its bus, as the cluster or the costs (NULL: none) say. */
 struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
-                         const struct cluster *cluster);
+                         const struct cluster *cluster, const struct costs *costs);
 
 /* The time of flows of as many bytes each that cross an adapter of `bandwidth` bytes a second at
  * once: of several it is more than the bytes', as some is lost where they meet. */

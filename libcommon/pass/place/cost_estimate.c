@@ -7,11 +7,16 @@
 
 #include "pass/place/cost.h"
 
-struct cost_rates cost_rates_of(const char *type)
+struct cost_rates cost_rates_of(const char *type, const struct device_facts *facts)
 {
+    struct cost_rates rates = {.operations = 10e12, .bandwidth = 500e9, .overhead = 5000};
     if (!strcmp(type, "CPU"))
-        return (struct cost_rates){.operations = 40e9, .bandwidth = 8e9, .overhead = 500};
-    return (struct cost_rates){.operations = 10e12, .bandwidth = 500e9, .overhead = 5000};
+        rates = (struct cost_rates){.operations = 40e9, .bandwidth = 8e9, .overhead = 500};
+    if (facts && facts->operations > 0)
+        rates.operations = facts->operations;
+    if (facts && facts->bandwidth > 0)
+        rates.bandwidth = facts->bandwidth;
+    return rates;
 }
 
 bool cost_is_view(const struct cost_query *query)

@@ -31,7 +31,7 @@ static void find_tasks(struct cost_summing *s, const char *job)
             struct device_name from = {.task = i, .type = "CPU"}, to = {.task = k, .type = "CPU"};
             snprintf(from.job, sizeof from.job, "%s", job);
             snprintf(to.job, sizeof to.job, "%s", job);
-            s->ways[i * s->n + k] = cost_way(&from, &to, s->cluster);
+            s->ways[i * s->n + k] = cost_way(&from, &to, s->cluster, NULL);
         }
     }
 }

@@ -23,13 +23,20 @@ static const struct cluster_task *task_of(const struct cluster *cluster,
     return cluster ? cluster_find(cluster, name->job, name->task) : NULL;
 }
 
+/* Nanoseconds a byte over the bus that the device is behind; a CPU is behind none. */
+static double bus_ns(const struct device_name *device, const struct cluster *cluster,
+                     const struct costs *costs)
+{
+    struct device_facts facts = cost_facts(device, cluster, costs);
+    return !strcmp(device->type, "CPU") ? 0 : NS / (facts.bus > 0 ? facts.bus : BUS_BYTES);
+}
+
 struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
-                         const struct cluster *cluster)
+                         const struct cluster *cluster, const struct costs *costs)
 {
     if (device_name_same_task(from, to)) {
-        bool near = !strcmp(from->type, "CPU") && !strcmp(to->type, "CPU");
-        return near ? (struct cost_way){NEAR_LATENCY, 0}
-                    : (struct cost_way){BUS_LATENCY, NS / BUS_BYTES};
+        double per_byte = fmax(bus_ns(from, cluster, costs), bus_ns(to, cluster, costs));
+        return (struct cost_way){per_byte > 0 ? BUS_LATENCY : NEAR_LATENCY, per_byte};
     }
     const struct cluster_task *a = task_of(cluster, from), *b = task_of(cluster, to);
     struct cluster_link link = {.bandwidth = CLUSTER_BANDWIDTH, .latency = CLUSTER_LATENCY};
@@ -76,7 +83,7 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
             struct device_name from = {.task = i, .type = "CPU"}, to = {.task = k, .type = "CPU"};
             snprintf(from.job, sizeof from.job, "%s", job);
             snprintf(to.job, sizeof to.job, "%s", job);
-            struct cost_way way = cost_way(&from, &to, cluster);
+            struct cost_way way = cost_way(&from, &to, cluster, NULL);
             slowest.latency = fmax(slowest.latency, way.latency);
             slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
         }
@@ -105,7 +112,7 @@ struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
         for (int k = 0; k < shards; k++) {
             const struct device_name from = {.job = "worker", .task = i, .type = "CPU"};
             const struct device_name to = {.job = SHARD_JOB, .task = k, .type = "CPU"};
-            struct cost_way way = cost_way(&from, &to, cluster);
+            struct cost_way way = cost_way(&from, &to, cluster, NULL);
             slowest.latency = fmax(slowest.latency, way.latency);
             slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
         }

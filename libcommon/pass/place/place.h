@@ -50,6 +50,8 @@ int placement_add_cluster(struct placement *placement, const struct cluster *clu
 /* And for each that a certain task of each group has `task:k%G`, where the graph has such replicas.
  * ERR_CONFIG when the cluster has no whole groups; ERR_DATA when nodes differ about them. */
 int placement_add_groups(struct placement *placement, const struct graph *graph, struct error *err);
+/* Devices whose memory nobody has said have what the costs say of their type. */
+void placement_take_facts(struct placement *placement, const struct costs *costs);
 void placement_release(struct placement *placement);
 
 /* What the simulation goes by. */

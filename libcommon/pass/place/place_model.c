@@ -20,18 +20,26 @@ static bool stays(const struct node *node)
     return node_is(node, "Variable") || node_is(node, "Const");
 }
 
+struct device_rates {
+    struct device_facts facts;
+    struct cost_rates rates;
+    int like; /* the first device of the same type with the same facts */
+};
+
 static void measure_node(struct place_model *m, const struct node *node,
-                         const struct cost_rates *rates, const struct costs *measured)
+                         const struct device_rates *rates)
 {
-    int n_types = m->placer->n_types;
     const struct cost_query query = {node, m->placer->graph, m->assume};
+    const struct place_device *devices = m->placer->placement->devices.items;
     double ns;
-    for (int k = 0; k < n_types; k++) {
-        double *cost = &m->ns[node->id * n_types + k];
-        if (measured && costs_find(measured, node, &ns))
+    for (int k = 0; k < m->n_devices; k++) {
+        double *cost = &m->ns[node->id * m->n_devices + k];
+        if (rates[k].like < k)
+            *cost = cost[rates[k].like - k];
+        else if (costs_find(m->measured, node, devices[k].name.type, &ns))
             *cost = ns;
         else
-            *cost = m->weight[node->id] * cost_estimate_ns(&query, &rates[k]);
+            *cost = m->weight[node->id] * cost_estimate_ns(&query, &rates[k].rates);
     }
     for (int i = 0; i < node->n_outputs; i++) {
         double bytes = cost_bytes(&node->outputs[i], m->assume);
@@ -62,20 +70,69 @@ static int find_weights(struct place_model *m)
     return code;
 }
 
-static void measure_nodes(struct place_model *m, const struct costs *measured)
+/* How much longer nodes take on a type of device than is estimated, by those that were measured
+ * there, together. */
+static double find_scale(const struct place_model *m, const char *type,
+                         const struct cost_rates *rates)
+{
+    double measured = 0, estimated = 0, ns;
+    for (int i = 0; i < m->n; i++) {
+        const struct cost_query query = {graph_node(m->placer->graph, i), m->placer->graph,
+                                         m->assume};
+        if (!costs_find_on(m->measured, query.node, type, &ns))
+            continue;
+        measured += ns;
+        estimated += m->weight[i] * cost_estimate_ns(&query, rates);
+    }
+    return measured > 0 && estimated > 0 ? measured / estimated : 1;
+}
+
+/* What is not said of a device's rates is as what was measured on its type has it. */
+static struct cost_rates rates_of(const struct place_model *m, const char *type,
+                                  const struct device_facts *facts)
+{
+    struct cost_rates rates = cost_rates_of(type, facts);
+    double scale = find_scale(m, type, &rates);
+    rates.operations /= facts->operations > 0 ? 1 : scale;
+    rates.bandwidth /= facts->bandwidth > 0 ? 1 : scale;
+    rates.overhead *= facts->operations > 0 || facts->bandwidth > 0 ? 1 : scale;
+    return rates;
+}
+
+static bool has_rates(const struct device_facts *a, const struct device_facts *b)
+{
+    return a->operations == b->operations && a->bandwidth == b->bandwidth;
+}
+
+static void find_rates(const struct place_model *m, struct device_rates *rates)
+{
+    const struct placement *placement = m->placer->placement;
+    for (int k = 0; k < m->n_devices; k++) {
+        const struct place_device *device = &placement->devices.items[k];
+        const struct device_name *name = &placement->devices.items[device->host].name;
+        struct device_rates *own = &rates[k];
+        own->facts = cost_facts(name, placement->cluster, m->measured);
+        own->like = 0;
+        while (own->like < k && (!has_rates(&rates[own->like].facts, &own->facts) ||
+                                 strcmp(placement->devices.items[own->like].name.type, name->type)))
+            own->like++;
+        own->rates = own->like < k ? rates[own->like].rates : rates_of(m, name->type, &own->facts);
+    }
+}
+
+static void measure_nodes(struct place_model *m)
 {
     const struct placer *p = m->placer;
-    struct cost_rates rates[PLACE_TYPES_MAX];
+    struct device_rates *rates = arena_array(&m->arena, (size_t)m->n_devices, sizeof *rates);
     int n_outputs = 0;
-    for (int k = 0; k < p->n_types; k++)
-        rates[k] = cost_rates_of(p->types[k]);
+    find_rates(m, rates);
     for (int i = 0; i < m->n; i++) {
         m->first_output[i] = n_outputs;
         n_outputs += graph_node(p->graph, i)->n_outputs;
     }
     m->bytes = arena_array(&m->arena, (size_t)n_outputs, sizeof *m->bytes);
     for (int i = 0; i < m->n; i++)
-        measure_node(m, graph_node(p->graph, i), rates, measured);
+        measure_node(m, graph_node(p->graph, i), rates);
 }
 
 /* ---- order ---- */
@@ -100,13 +157,19 @@ static int by_rank(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+/* Of the first device of each type. */
 static double mean_ns(const struct place_model *m, int node)
 {
+    const struct placer *p = m->placer;
+    uint32_t seen = 0;
     double sum = 0;
-    int n_types = m->placer->n_types;
-    for (int k = 0; k < n_types; k++)
-        sum += m->ns[node * n_types + k];
-    return sum / n_types;
+    for (int k = 0; k < m->n_devices; k++) {
+        int type = place_type_of(p, &p->placement->devices.items[k]);
+        if (!(seen >> type & 1))
+            sum += m->ns[node * m->n_devices + k];
+        seen |= (uint32_t)1 << type;
+    }
+    return sum / p->n_types;
 }
 
 /* Of the links between different devices. */
@@ -190,7 +253,8 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
     m->n_devices = (int)p->placement->devices.n;
     m->assume = costs->assume;
     m->order = arena_array(&m->arena, n, sizeof *m->order);
-    m->ns = arena_array(&m->arena, n * (size_t)p->n_types, sizeof *m->ns);
+    m->measured = costs->measured;
+    m->ns = arena_array(&m->arena, n * (size_t)m->n_devices, sizeof *m->ns);
     m->weight = arena_array(&m->arena, n, sizeof *m->weight);
     m->first_output = arena_array(&m->arena, n, sizeof *m->first_output);
     m->made = arena_array(&m->arena, n, sizeof *m->made);
@@ -204,7 +268,7 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
     if (code)
         return code;
     m->initial = place_find_initial(p->graph, &m->arena);
-    measure_nodes(m, costs->measured);
+    measure_nodes(m);
     return find_order(m);
 }
 

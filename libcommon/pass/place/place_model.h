@@ -35,16 +35,17 @@ struct place_wire {
 struct place_model {
     struct placer *placer;
     int n, n_devices, n_channels;
-    int *order;               /* of nodes: longest path to an end first */
-    double *ns;               /* by node * n_types + type, on a device of speed 1 */
-    double *weight;           /* by node: how often its outputs are made in a step */
-    int *first_output;        /* by node: index into bytes */
-    double *bytes;            /* by output */
-    double *made;             /* by node: bytes of memory that a run of it takes */
-    double *held;             /* by node: bytes that stay: variables, constants */
-    char *initial;            /* by node: only initial values need it */
-    int *n_uses;              /* by node: edges of data from it */
-    struct place_wire *wires; /* by from * n_devices + to */
+    int *order;                   /* of nodes: longest path to an end first */
+    const struct costs *measured; /* NULL: nothing was */
+    double *ns;                   /* by node * n_devices + device, were its speed 1 */
+    double *weight;               /* by node: how often its outputs are made in a step */
+    int *first_output;            /* by node: index into bytes */
+    double *bytes;                /* by output */
+    double *made;                 /* by node: bytes of memory that a run of it takes */
+    double *held;                 /* by node: bytes that stay: variables, constants */
+    char *initial;                /* by node: only initial values need it */
+    int *n_uses;                  /* by node: edges of data from it */
+    struct place_wire *wires;     /* by from * n_devices + to */
     int64_t assume;
 
     /* Of the placement that was chosen. */

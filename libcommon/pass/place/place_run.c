@@ -120,9 +120,8 @@ static void take_back(struct place_run *run, size_t n_copies)
 
 static double duration(const struct place_run *run, int node, int device)
 {
-    const struct place_device *d = device_at(run, device);
-    int n_types = run->model->placer->n_types;
-    return run->model->ns[node * n_types + place_type_of(run->model->placer, d)] / d->speed;
+    const struct place_model *m = run->model;
+    return m->ns[node * m->n_devices + device] / device_at(run, device)->speed;
 }
 
 /* The first time from `ready` on when the device is free for so long, and the gap that it is in;

@@ -225,7 +225,8 @@ static void choose_before(struct place_search *s, int strategy)
 /* Needs nothing, and no time: it follows the first node that wants it. */
 static bool is_source(const struct place_search *s, const struct node *node)
 {
-    return !node->n_inputs && !node->n_controls && s->model->ns[node->id * s->p->n_types] == 0 &&
+    return !node->n_inputs && !node->n_controls &&
+           s->model->ns[node->id * s->model->n_devices] == 0 &&
            s->p->members[place_root(s->p, node->id)] == 1;
 }
 

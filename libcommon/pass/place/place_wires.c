@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ways from each device to each other: links between tasks, and the adapters of hosts.
+ * The ways from each device to each other: links between tasks, the adapters of hosts, and the
+ * buses of accelerators.
  */
 #include <math.h>
 #include <string.h>
@@ -30,8 +31,9 @@ static int leader(const struct placement *placement, int device)
 }
 
 /* False: they are of one task, whose devices share nothing on the way. */
-static bool set_link(const struct placement *placement, struct place_wire *wire, int from, int to)
+static bool set_link(const struct place_model *m, struct place_wire *wire, int from, int to)
 {
+    const struct placement *placement = m->placer->placement;
     const struct place_device *a = &placement->devices.items[from];
     const struct place_device *b = &placement->devices.items[to];
     const struct device_name *x = &placement->devices.items[a->host].name;
@@ -42,7 +44,7 @@ static bool set_link(const struct placement *placement, struct place_wire *wire,
         other.task++;
     else if (same_task && a->host == b->host)
         return false;
-    struct cost_way way = cost_way(x, &other, placement->cluster);
+    struct cost_way way = cost_way(x, &other, placement->cluster, m->measured);
     wire->latency = way.latency;
     wire->per_byte = way.per_byte;
     return !device_name_same_task(x, &other);
@@ -102,14 +104,33 @@ static struct place_channel adapter(const struct place_model *m, const struct pl
              : none;
 }
 
-/* ---- both ---- */
+/* ---- buses ---- */
+
+static bool is_behind_bus(const struct place_device *device)
+{
+    return strcmp(device->name.type, "CPU") != 0;
+}
+
+/* Devices of one task: by the bus of the first, and by that of the second, one tensor after the
+ * other in each direction. */
+static void set_buses(const struct place_model *m, struct place_wire *wire, int from, int to)
+{
+    const struct place_device *devices = m->placer->placement->devices.items;
+    int first = m->n_channels - 2 * m->n_devices, a = devices[from].host, b = devices[to].host;
+    if (a != b && is_behind_bus(&devices[a]))
+        wire->channels[1] = (struct place_channel){first + 2 * a, wire->per_byte};
+    if (a != b && is_behind_bus(&devices[b]))
+        wire->channels[2] = (struct place_channel){first + 2 * b + 1, wire->per_byte};
+}
+
+/* ---- all ---- */
 
 void place_find_wires(struct place_model *m)
 {
     const struct placement *placement = m->placer->placement;
     int d = m->n_devices;
     int *leaders = arena_array(&m->arena, (size_t)d, sizeof *leaders);
-    m->n_channels = d * d + 2 * (placement->cluster ? (int)placement->cluster->hosts.n : 0);
+    m->n_channels = d * d + 2 * (placement->cluster ? (int)placement->cluster->hosts.n : 0) + 2 * d;
     m->wires = arena_array(&m->arena, (size_t)d * (size_t)d, sizeof *m->wires);
     for (int i = 0; i < d; i++)
         leaders[i] = leader(placement, i);
@@ -118,13 +139,15 @@ void place_find_wires(struct place_model *m)
             struct place_wire *wire = &m->wires[a * d + b];
             const struct place_device *from = &placement->devices.items[a];
             const struct place_device *to = &placement->devices.items[b];
-            bool is_link = set_link(placement, wire, a, b);
+            bool is_link = set_link(m, wire, a, b);
             wire->channels[0] =
                 (struct place_channel){is_link ? leaders[a] * d + leaders[b] : -1, wire->per_byte};
             wire->channels[1] = adapter(m, from, to, true);
             wire->channels[2] = adapter(m, from, to, false);
             for (int i = 1; i < PLACE_CHANNELS; i++)
                 wire->per_byte = fmax(wire->per_byte, wire->channels[i].per_byte);
+            if (!is_link)
+                set_buses(m, wire, a, b);
         }
     }
 }

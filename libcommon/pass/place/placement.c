@@ -152,15 +152,25 @@ int placement_add_cluster(struct placement *placement, const struct cluster *clu
         for (int k = 0; k < task->n_devices; k++) {
             double share = computes(cluster, task, k) ? share_of(cluster, task->host) : 1;
             struct place_device device = {.name = cluster->devices.items[task->first_device + k],
-                                          .host = -1,
-                                          .speed = task->speed * share,
-                                          .memory_bytes = task->memory_bytes};
+                                          .host = -1};
+            struct device_facts facts = cluster_facts(cluster, &device.name);
+            device.speed = facts.speed * share;
+            device.memory_bytes = facts.memory_bytes;
             if (add(placement, &device, err))
                 return err->code;
         }
     }
     placement->cluster = cluster;
     return add_every(placement, cluster, err);
+}
+
+void placement_take_facts(struct placement *placement, const struct costs *costs)
+{
+    for (size_t i = 0; i < placement->devices.n; i++) {
+        struct place_device *device = &placement->devices.items[i];
+        if (!device->memory_bytes)
+            device->memory_bytes = cost_facts(&device->name, NULL, costs).memory_bytes;
+    }
 }
 
 void placement_release(struct placement *placement)

@@ -27,9 +27,9 @@ double replicate_elements(const struct replicator *r, struct edge edge)
 double replicate_node_ns(const struct replicator *r, const struct node *node)
 {
     const struct cost_query query = {node, r->from, r->options->assume};
-    const struct cost_rates rates = cost_rates_of("CPU");
+    const struct cost_rates rates = cost_rates_of("CPU", NULL);
     double ns;
-    if (r->options->measured && costs_find(r->options->measured, node, &ns))
+    if (costs_find(r->options->measured, node, "CPU", &ns))
         return ns;
     return cost_estimate_ns(&query, &rates);
 }

@@ -87,7 +87,7 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
                                         struct edge edge)
 {
     const struct shape *shape = &output_of(r, edge)->shape;
-    const struct cost_rates rates = cost_rates_of("CPU");
+    const struct cost_rates rates = cost_rates_of("CPU", NULL);
     int64_t group = group_of(r, shape);
     bool shared = is_shared_out(r);
     double count = (double)shape_count(shape), times = shared ? 2.0 * (n - 1) / n : n - 1;

@@ -172,7 +172,7 @@ static void find_costs(struct stage_cutter *c, int n_stages)
     struct cost_way way = {0, 0};
     if (n_stages > 1 && !device_name_parse(&from, p->devices[0], &ignored) &&
         !device_name_parse(&to, p->devices[1], &ignored))
-        way = cost_way(&from, &to, c->t->r->options->cluster);
+        way = cost_way(&from, &to, c->t->r->options->cluster, c->t->r->options->measured);
     const double *crossing = find_crossing(c);
     for (int i = 0; i < c->n; i++)
         c->ns[i + 1] = c->ns[i] + c->units[i].ns;

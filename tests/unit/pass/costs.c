@@ -90,9 +90,41 @@ static void test_measured_costs(void **state)
     if (costs_parse(&costs, "node m 5\nop Neg 7\n", "costs", &err))
         fail_msg("%s", err.text);
     double ns;
-    assert_true(costs_find(&costs, graph_find(graph, "m"), &ns) && ns == 5);
-    assert_true(costs_find(&costs, graph_find(graph, "n"), &ns) && ns == 7);
-    assert_false(costs_find(&costs, graph_find(graph, "o"), &ns));
+    assert_true(costs_find(&costs, graph_find(graph, "m"), "CPU", &ns) && ns == 5);
+    assert_true(costs_find(&costs, graph_find(graph, "n"), "CPU", &ns) && ns == 7);
+    assert_false(costs_find(&costs, graph_find(graph, "o"), "CPU", &ns));
+    costs_release(&costs);
+    graph_free(graph);
+}
+
+/* What was measured on a type goes before what is of any; nodes go before ops. */
+static void test_costs_of_types(void **state)
+{
+    (void)state;
+    static const char text[] = "node m 5\nnode m 2 GPU\nop Neg 7\nop Neg 3 GPU\nop Abs 4 GPU\n"
+                               "device GPU memory=80G operations=6e13 bus=24G\n";
+    static const struct {
+        const char *node, *type;
+        double ns; /* below 0: not measured */
+    } cases[] = {{"m", "CPU", 5}, {"m", "GPU", 2}, {"n", "CPU", 7},
+                 {"n", "GPU", 3}, {"o", "GPU", 4}, {"o", "CPU", -1}};
+    struct costs costs = {0};
+    struct error err = ERROR_INIT;
+    struct graph *graph = parse("a = Placeholder() {dtype=float32, shape=[?,64]}\n"
+                                "m = Neg(a)\nn = Neg(a)\no = Abs(a)\n");
+    struct device_name gpu;
+    if (costs_parse(&costs, text, "costs", &err) ||
+        device_name_parse(&gpu, "/job:w/task:0/device:GPU:1", &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *type = strcmp(cases[i].type, "GPU") ? "CPU" : gpu.type;
+        double ns = -1;
+        costs_find(&costs, graph_find(graph, cases[i].node), type, &ns);
+        assert_true(ns == cases[i].ns);
+    }
+    struct device_facts facts = cost_facts(&gpu, NULL, &costs);
+    assert_true(facts.memory_bytes == (int64_t)80 << 30 && facts.operations == 6e13);
+    assert_true(facts.bus == (double)((int64_t)24 << 30) && facts.bandwidth == 0);
     costs_release(&costs);
     graph_free(graph);
 }
@@ -184,8 +216,15 @@ static void costs_fail(const char *text, const char *message)
 static void test_wrong_costs(void **state)
 {
     (void)state;
-    costs_fail("x a 1\n", "f:1: 'x' is neither op nor node");
-    costs_fail("# c\nop Neg\n", "f:2: 2 words instead of 3: op NAME NANOSECONDS");
+    costs_fail("x a 1\n", "f:1: 'x' is none of op, node and device");
+    costs_fail("op Neg 1 a/b\n", "f:1: 'a/b' is not a type of device, as CPU is");
+    costs_fail("device GPU\n", "f:1: 2 words: device TYPE KEY=VALUE...");
+    costs_fail("device GPU:0 memory=1G\n", "f:1: 'GPU:0' is not a type of device, as CPU is");
+    costs_fail("device GPU memory\n", "f:1: 'memory' is not key=value");
+    costs_fail("device GPU memory=lots\n", "f:1: memory=lots: not a size, as 80G is");
+    costs_fail("device GPU speed=2\n", "f:1: costs are those of devices of speed 1");
+    costs_fail("device GPU bus=1G\ndevice GPU bus=2G\n", "f:2: device GPU is there twice");
+    costs_fail("# c\nop Neg\n", "f:2: 2 words instead of 3 or 4: op NAME NANOSECONDS [TYPE]");
     costs_fail("op Neg -1\n", "f:1: '-1' is not a time in nanoseconds");
     costs_fail("op Neg inf\n", "f:1: 'inf' is not a time in nanoseconds");
     costs_fail("op Neg 1\nop Neg 2\n", "f:2: op Neg is there twice");
@@ -198,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_estimates),
         cmocka_unit_test(test_costs_are_of_what_is_touched),
         cmocka_unit_test(test_measured_costs),
+        cmocka_unit_test(test_costs_of_types),
         cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_wrong_costs),
     };

@@ -8,65 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/unit.h"
-
-#include "graph/text.h"
+#include "lib/placed.h"
 #include "lib/random_graph.h"
-#include "ops/ops.h"
-#include "pass/place/place.h"
 
 #define N_GRAPHS 300
-
-struct placed {
-    struct graph *graph;
-    struct cluster cluster;
-    struct placement placement;
-    struct costs costs;
-    struct place_costs model;
-    struct place_options options;
-    struct place_result result;
-    struct error err;
-};
-
-static void open_cluster(struct placed *p, const char *cluster, const char *costs)
-{
-    memset(p, 0, sizeof *p);
-    if (cluster_parse(&p->cluster, cluster, "c", &p->err) ||
-        placement_add_cluster(&p->placement, &p->cluster, &p->err) ||
-        costs_parse(&p->costs, costs, "costs", &p->err))
-        fail_msg("%s", p->err.text);
-    p->model = (struct place_costs){.measured = &p->costs, .assume = 32};
-    p->options = (struct place_options){.placement = &p->placement,
-                                        .kernels = ops_kernels(),
-                                        .model = &p->model,
-                                        .result = &p->result};
-}
-
-static void open_graph(struct placed *p, const char *cluster, const char *costs, const char *text)
-{
-    open_cluster(p, cluster, costs);
-    if (graph_parse_text(text, strlen(text), "m", ops_registry(), &p->graph, &p->err))
-        fail_msg("%s", p->err.text);
-}
-
-static void finish(struct placed *p)
-{
-    placement_release(&p->placement);
-    cluster_release(&p->cluster);
-    costs_release(&p->costs);
-    graph_free(p->graph);
-}
-
-static void place(struct placed *p)
-{
-    if (place_graph(p->graph, &p->options, &p->err))
-        fail_msg("%s", p->err.text);
-}
-
-static const char *where(const struct placed *p, const char *name)
-{
-    return graph_find(p->graph, name)->assigned;
-}
 
 #define A "/job:a/task:0/device:CPU:0"
 #define B "/job:b/task:0/device:CPU:0"
@@ -78,7 +23,7 @@ static const char *where(const struct placed *p, const char *name)
 static void test_a_fork_uses_both(void **state)
 {
     (void)state;
-    struct placed p;
+    struct placed_graph p;
     open_graph(&p, TWO "link * * bandwidth=100000000 latency=10us\n",
                "node l 1e6\nnode r 1e6\nnode j 1e6\n", FORK);
     place(&p);
@@ -95,7 +40,7 @@ static void test_a_fork_uses_both(void **state)
 static void test_slow_links_keep_it_together(void **state)
 {
     (void)state;
-    struct placed p;
+    struct placed_graph p;
     open_graph(&p, TWO "link * * bandwidth=1M latency=2ms\n",
                "node l 1e6\nnode r 1e6\nnode j 1e6\n", FORK);
     place(&p);
@@ -111,7 +56,7 @@ static void test_slow_links_keep_it_together(void **state)
 
 static double time_of(const char *cluster, const char *text)
 {
-    struct placed p;
+    struct placed_graph p;
     open_graph(&p, cluster, "op Neg 0\nop Add 0\n", text);
     place(&p);
     double ns = p.result.makespan;
@@ -169,7 +114,7 @@ static void test_all_workers_meet_at_the_shard(void **state)
 static void test_cores_are_shared(void **state)
 {
     (void)state;
-    struct placed p;
+    struct placed_graph p;
     open_cluster(&p,
                  "task ps:0 h:9\ntask w:0 h:1 device=CPU:0,CPU:1\ntask w:1 h:2 speed=3\n"
                  "task w:2 h:3 device=CPU:0,CUDA:0\ntask w:3 g:1\nhost h cores=2\n",
@@ -190,7 +135,7 @@ static void test_a_chain_and_a_faster_device(void **state)
     (void)state;
     static const char chain[] =
         "x = Placeholder() {dtype=float32, shape=[250]} @?/job:a\ny = Neg(x)\nz = Neg(y)\n";
-    struct placed p;
+    struct placed_graph p;
     open_graph(&p, "task a:0 h:1\ntask b:0 h:2 speed=4\nlink * * bandwidth=1G latency=2ms\n",
                "op Neg 1e6\n", chain);
     place(&p);
@@ -212,7 +157,7 @@ static void test_memory_forces_a_split(void **state)
     static const char text[] = "u = Variable() {dtype=float32, shape=[100]}\n"
                                "v = Variable() {dtype=float32, shape=[100]}\n"
                                "w = Variable() {dtype=float32, shape=[100]}\n";
-    struct placed p;
+    struct placed_graph p;
     open_graph(&p, "task a:0 h:1 memory=1000\ntask b:0 h:2 memory=1000\n", "", text);
     place(&p);
     int on_a = !strcmp(where(&p, "u"), A) + !strcmp(where(&p, "v"), A) + !strcmp(where(&p, "w"), A);
@@ -234,7 +179,7 @@ static void test_memory_forces_a_split(void **state)
 static void test_variables_over_shards(void **state)
 {
     (void)state;
-    struct placed p;
+    struct placed_graph p;
     open_graph(&p, CLUSTER, "",
                "a = Variable() {dtype=float32, shape=[50]}\n"
                "b = Variable() {dtype=float32, shape=[100]}\n"
@@ -260,7 +205,7 @@ static void test_variables_over_shards(void **state)
 static void test_a_table_too_large(void **state)
 {
     (void)state;
-    struct placed p;
+    struct placed_graph p;
     open_graph(&p, CLUSTER, "",
                "v = Variable() {dtype=float32, shape=[300]} at m.lua:3\n"
                "x = Placeholder() {dtype=float32, shape=[300]}\n");
@@ -278,7 +223,7 @@ static void test_order_of_nodes_is_of_no_account(void **state)
     (void)state;
     static const char costs[] = "op Neg 1e6\nop Abs 7e5\nop Add 3e5\n";
     static const char cluster[] = TWO "link * * bandwidth=100M latency=10us\n";
-    struct placed p, q;
+    struct placed_graph p, q;
     open_graph(&p, cluster, costs, X "l = Neg(x)\nr = Abs(x)\ns = Abs(r)\nj = Add(l, s)\n");
     open_graph(&q, cluster, costs, "j = Add(l, s)\ns = Abs(r)\nr = Abs(x)\nl = Neg(x)\n" X);
     place(&p);
@@ -304,7 +249,7 @@ static struct kernel_table all_kernels(void)
     return (struct kernel_table){rows, n};
 }
 
-static double estimate(struct placed *p)
+static double estimate(struct placed_graph *p)
 {
     struct place_result result;
     if (place_estimate(p->graph, &p->options, &result, &p->err))
@@ -312,7 +257,7 @@ static double estimate(struct placed *p)
     return result.makespan;
 }
 
-static void assign(struct placed *p, int node, int device)
+static void assign(struct placed_graph *p, int node, int device)
 {
     graph_set_assigned(p->graph, graph_node(p->graph, node),
                        p->placement.devices.items[device].text);
@@ -324,7 +269,7 @@ static void test_never_worse_than_the_trivial(void **state)
     int shorter = 0;
     struct kernel_table kernels = all_kernels();
     for (uint64_t seed = 0; seed < N_GRAPHS; seed++) {
-        struct placed p;
+        struct placed_graph p;
         open_cluster(&p,
                      "task a:0 h:1 device=CPU:0,CPU:1\ntask b:0 h:2 speed=2\n"
                      "link * * bandwidth=1G latency=1us\n",

@@ -120,6 +120,7 @@ void plan_free(struct plan *plan)
         if (plan->values.items[i].kind == VALUE_CONSTANT)
             tensor_release(&plan->values.items[i].constant);
     pool_free(plan->pool);
+    pool_free(plan->host_pool);
     vec_release(&plan->loops);
     vec_release(&plan->locks);
     vec_release(&plan->reads);

@@ -84,6 +84,7 @@ void plan_find_counted(struct plan *plan)
 {
     if (!plan->options.device->is_host) {
         plan->pool = pool_new(plan->options.device, true);
+        plan->host_pool = pool_new(plan->options.device, false);
         return;
     }
     for (int at = 0; at < plan->n_order; at++) {

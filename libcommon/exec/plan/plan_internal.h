@@ -148,6 +148,7 @@ struct plan {
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
     struct instance *idle;     /* static: of steps that are over; guarded by the arenas' lock */
     pthread_mutex_t lock;      /* guards what dynamic plans keep of steps that are over */
+    struct pool *host_pool;  /* static, on a device with memory of its own: where fetches arrive */
     struct pool *pool;       /* static: of counted values, and of a device's temporary memory; NULL:
                               * there can be none */
     struct dynamic *dynamic; /* of dynamic plans */

@@ -94,7 +94,10 @@ static void let_go(struct run *run)
 static int collect(struct run *run, const struct error *devices, struct error *err)
 {
     const struct error *own = run->failed ? &run->err : NULL;
-    return end(run, execution_result(run->step, &run->on_device, own, devices, err), err);
+    int code = execution_result(run->step, &run->on_device, own, devices, err);
+    if (!code)
+        code = fetches_bring_home(run->plan, run->fetches, err);
+    return end(run, code, err);
 }
 
 static void conclude(struct event_waiter *over, const struct error *failure)

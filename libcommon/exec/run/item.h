@@ -101,6 +101,9 @@ int item_copy_in(struct kernel_call *call, int i, const struct tensor *value);
 bool item_take_staged(struct kernel_call *call, const struct tensor *feed, int *code);
 /* copy_out_enqueue and, if that has gone well, copy_out_notify. */
 int item_copy_out(struct kernel_call *call, struct copy_out *copy);
+/* When a step that was not captured has ended well: fetches that came from the device are copied to
+ * memory that outlives it. */
+int fetches_bring_home(const struct plan *plan, struct tensor *fetches, struct error *err);
 /* When the call's kernel, which began at `start` (if there is a trace), has run: tells the trace,
  * and looks at the outputs if that was asked for. 0, or the error code with the node's name in
  * front. */

@@ -4,6 +4,7 @@
  */
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/device/pool.h"
 #include "exec/device/queue.h"
 #include "exec/run/item.h"
 
@@ -36,6 +37,35 @@ static bool is_captured(const struct kernel_call *call)
     return host->on_device && host->on_device->is_captured;
 }
 
+/* Memory that the device copies well to, until the step is over (fetches_bring_home). */
+static int alloc_fetch(struct kernel_call *call, struct tensor *fetch)
+{
+    const struct call_host *host = call->executor;
+    const struct tensor *in = call->in[0];
+    struct buffer *buffer = pool_alloc(host->host_pool, tensor_bytes(in));
+    if (!buffer)
+        return error_set(call->err, ERR_OS, "no memory for %s%s",
+                         shape_text_typed(in->type, &in->shape), mem_limit_text());
+    *fetch = (struct tensor){
+        .type = in->type, .shape = in->shape, .data = buffer->data, .buffer = buffer};
+    return 0;
+}
+
+int fetches_bring_home(const struct plan *plan, struct tensor *fetches, struct error *err)
+{
+    int code = 0;
+    for (int i = 0; !code && i < plan->n_fetches; i++) {
+        struct tensor there = fetches[i];
+        if (!plan->values.items[plan->fetch_values[i]].on_device)
+            continue;
+        code = tensor_copy(&fetches[i], &there, err);
+        if (code)
+            fetches[i] = (struct tensor)TENSOR_INIT;
+        tensor_release(&there);
+    }
+    return code;
+}
+
 static int copy_fetch(struct kernel_call *call, struct tensor *fetch)
 {
     struct device *device = call->device;
@@ -66,7 +96,7 @@ static int fetch_run(struct kernel_call *call)
         return kernel_take_input(call, 0, fetch);
     if (!value->on_device)
         return tensor_copy(fetch, in, call->err);
-    if (!is_captured(call) && tensor_alloc(fetch, in->type, &in->shape, call->err))
+    if (!is_captured(call) && alloc_fetch(call, fetch))
         return call->err->code;
     return copy_fetch(call, fetch);
 }

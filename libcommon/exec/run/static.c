@@ -215,6 +215,8 @@ static int result(struct instance *instance, struct step *step, int code,
     code = execution_result(step, &instance->on_device, own, devices, err);
     if (!code && captured->is_current)
         return captured_fetch(instance, instance->running->fetches, err);
+    if (!code)
+        code = fetches_bring_home(instance->plan, instance->running->fetches, err);
     captured->has_run |= !code;
     return code;
 }

@@ -88,6 +88,7 @@ static void make_call(struct plan *plan, struct instance *instance, int position
     c->host.temporaries = &instance->temporaries;
     c->host.on_device = &instance->on_device;
     c->host.pool = plan->pool;
+    c->host.host_pool = plan->host_pool;
     c->host.counts = plan->pool && device->is_host;
     c->call = (struct kernel_call){.node = item->node,
                                    .state = item->state,

@@ -98,6 +98,8 @@ void plan_trim(struct plan *plan)
         dynamic_trim(plan);
     if (plan->pool)
         pool_trim(plan->pool);
+    if (plan->host_pool)
+        pool_trim(plan->host_pool);
     for (size_t i = 0; i < plan->loops.n; i++) {
         plan_trim(plan->loops.items[i]->condition);
         plan_trim(plan->loops.items[i]->body);

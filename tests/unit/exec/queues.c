@@ -284,6 +284,31 @@ static void a_step_without_memory_says_so(void **state)
     device_free(device);
 }
 
+/* They came through memory of the device's. */
+static void fetches_outlive_the_device(void **state)
+{
+    static const struct shape shape = {.rank = 1, .dims = {4}};
+    (void)state;
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        struct device *device = device_open_with("TF_TEST_DEVICE_SEED", dynamic);
+        struct fixture f;
+        float elements[4] = {1, 2, 3, 4};
+        struct tensor x = tensor_borrow(FLOAT32, &shape, elements), results[2];
+        fixture_open_on(&f, training, device, dynamic);
+        fixture_do(&f, "^init");
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(fixture_run(&f, "y", "x", &x, &results[i]), 0);
+        fixture_close(&f);
+        device_free(device);
+        for (int i = 0; i < 2; i++) /* x (i + 1) x / 2 */
+            for (int k = 0; k < 4; k++)
+                assert_float_equal(tensor_get_float64(&results[i], k),
+                                   elements[k] * elements[k] * (float)(i + 1) / 2, 0);
+        tensor_release(&results[0]);
+        tensor_release(&results[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +322,7 @@ int main(void)
         cmocka_unit_test(a_device_that_fails_ends_its_steps),
         cmocka_unit_test(idle_memory_is_given_back_when_there_is_no_other),
         cmocka_unit_test(a_step_without_memory_says_so),
+        cmocka_unit_test(fetches_outlive_the_device),
     };
     setenv("TF_TEST_DEVICE", "TEST:0", 1);
     fixture_device(); /* finds the module */

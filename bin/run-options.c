@@ -189,7 +189,8 @@ static int check_grid(struct error *err)
     if (!options.grid)
         return 0;
     if (!tile_count())
-        return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of tiles, not '%s'", options.grid);
+        return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
+                         GRID_CELLS_MAX, options.grid);
     if (options.workers != 1)
         return error_set(err, ERR_USAGE, "--grid has one worker, which drives all tiles");
     if (options.save_every)

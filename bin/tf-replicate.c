@@ -141,8 +141,7 @@ static int read_grid(struct error *err)
 {
     if (!grid)
         return 0;
-    if (!grid_parse(&tiles, grid) || tiles.rows * tiles.columns < 2 ||
-        tiles.rows * tiles.columns > GRID_CELLS_MAX)
+    if (!grid_parse(&tiles, grid))
         return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
                          GRID_CELLS_MAX, grid);
     if (in_graph || strcmp(mode, "sync") != 0 || accumulate > 1 || workers || compress)

@@ -151,8 +151,9 @@ on_shards() { # OPTION...: p.tfg, and the shards
         [ "$status" -eq 64 ]
         [[ $stderr == *"$text"* ]]
     done <<'EOF'
---grid 2|tf-run: --grid is ROWSxCOLUMNS of tiles, not '2'
---grid 2x2x2|tf-run: --grid is ROWSxCOLUMNS of tiles, not '2x2x2'
+--grid 2|tf-run: --grid is ROWSxCOLUMNS of 2 to 1024 tiles, not '2'
+--grid 1x1|tf-run: --grid is ROWSxCOLUMNS of 2 to 1024 tiles, not '1x1'
+--grid 2x2x2|tf-run: --grid is ROWSxCOLUMNS of 2 to 1024 tiles, not '2x2x2'
 --grid 2x2 --workers 2|tf-run: --grid has one worker, which drives all tiles
 --grid 2x2 --ps 3|tf-run: --grid 2x2: 4 tiles want as many shards, not 3
 --grid 2x2 --save on4/ --save-every 5|tf-run: --save-every counts rounds, and --grid has none

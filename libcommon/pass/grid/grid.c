@@ -14,7 +14,8 @@ bool grid_parse(struct grid_options *options, const char *text)
     int end = 0;
     *options = (struct grid_options){.rows = 0};
     return sscanf(text, "%4dx%4d%n", &options->rows, &options->columns, &end) == 2 && !text[end] &&
-           options->rows > 0 && options->columns > 0;
+           options->rows > 0 && options->columns > 0 && options->rows * options->columns >= 2 &&
+           options->rows * options->columns <= GRID_CELLS_MAX;
 }
 
 /* The pattern with the cell's number for its "*". */

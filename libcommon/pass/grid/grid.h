@@ -41,7 +41,7 @@ struct grid_options {
     void *context;
 };
 
-/* "2x3": two rows of three cells; at least one of each. False: the text is no grid. */
+/* "2x3": two rows of three cells. False: the text is no grid of 2 to GRID_CELLS_MAX cells. */
 bool grid_parse(struct grid_options *options, const char *text);
 
 /* The new graph, which borrows from `from`. ERR_USAGE: a device without a '*'; ERR_DATA: nothing

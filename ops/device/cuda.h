@@ -70,6 +70,7 @@ struct cuda_device {
     bool dnn_is_open;                 /* somebody has asked for convolutions */
     void *dnn_handle;                 /* NULL: nobody has, or there is no such library */
     struct cuda_choices choices;      /* of its algorithms */
+    const struct cuda_nccl *nccl;     /* nccl_cuda.h; set by who opens the device */
 };
 
 static inline struct cuda_device *cuda_device(const struct device *device)

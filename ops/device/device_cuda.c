@@ -8,6 +8,7 @@
 #include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
 #include "ops/device/dnn_cuda.h"
+#include "ops/device/nccl_cuda.h"
 #include "ops/device/solver_cuda.h"
 
 /* ---- errors ---- */
@@ -152,6 +153,7 @@ struct device *cuda_open(const struct cuda_driver *driver, int index,
                               .deterministic = options->deterministic,
                               .context = d,
                               .choice = d->choice,
+                              .communicators = &cuda_communicators,
                               .enter_thread = enter_thread,
                               .code = no_code,
                               .free = device_close};

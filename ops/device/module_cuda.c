@@ -9,6 +9,7 @@
 #include "ops/device/driver_real_cuda.h"
 #include "ops/device/fault_cuda.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/device/nccl_cuda.h"
 #include "ops/device/solver_cuda.h"
 
 static int leave_fault(struct device *device, struct step_block *block, const struct fault *fault,
@@ -32,6 +33,7 @@ static struct device *device_new(int index, const struct device_options *options
     cuda_device(device)->blas = &cuda_blas_real;
     cuda_device(device)->solver = &cuda_solver_real;
     cuda_device(device)->dnn = &cuda_dnn_real;
+    cuda_device(device)->nccl = &cuda_nccl_real;
     return device;
 }
 

@@ -89,8 +89,9 @@ struct test_job {
     void (*run)(struct test_job *job); /* NULL: nothing */
     void (*free)(struct test_job *job);
     void (*launched)(struct test_job *job); /* of captured work, which will run; NULL: nothing */
-    struct test_event *waits;               /* for what it waits; NULL: nothing */
-    struct test_event *marks;               /* what is over with it; NULL: nothing */
+    bool (*is_ready)(const struct test_job *job); /* NULL: it is. Who makes it so says `changed` */
+    struct test_event *waits;                     /* for what it waits; NULL: nothing */
+    struct test_event *marks;                     /* what is over with it; NULL: nothing */
     struct test_job *next;
 };
 

@@ -62,7 +62,9 @@ static void is_over(struct test_scheduler *s, struct test_event *event)
 
 static bool may_run(const struct test_line *line)
 {
-    return line->first && !line->busy && (!line->first->waits || line->first->waits->over);
+    const struct test_job *first = line->first;
+    return first && !line->busy && (!first->waits || first->waits->over) &&
+           (!first->is_ready || first->is_ready(first));
 }
 
 static bool has_work(const struct test_scheduler *s)

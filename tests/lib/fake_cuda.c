@@ -143,6 +143,7 @@ static struct device *device_new(int index, const struct device_options *options
     cuda_device(device)->blas = &fake_cuda_blas;
     cuda_device(device)->solver = &fake_cuda_solver;
     cuda_device(device)->dnn = &fake_cuda_dnn;
+    cuda_device(device)->nccl = &fake_cuda_nccl;
     const char *kernels = getenv("TF_TEST_DEVICE_KERNELS");
     if (!kernels || strcmp(kernels, "cpu") != 0)
         f->context.own = cuda_kernel_code;

@@ -15,8 +15,8 @@
  * It is the module cuda.so beside test.so. The machine has FAKE_CARDS devices, which forget
  * everything when nobody has them open. Besides the settings of the TEST device:
  * TF_TEST_DEVICE_FAIL_CALL=N, it fails for good in the N-th call of the driver;
- * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|peers|access|blas|solver|dnn, the machine has
- * none (access: to peers, whatever it has said).
+ * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|peers|access|blas|solver|dnn|nccl, the machine
+ * has none (access: to peers, whatever it has said).
  */
 #ifndef TF_TESTS_LIB_FAKE_CUDA_H
 #define TF_TESTS_LIB_FAKE_CUDA_H
@@ -25,6 +25,7 @@
 #include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
 #include "ops/device/dnn_cuda.h"
+#include "ops/device/nccl_cuda.h"
 #include "ops/device/solver_cuda.h"
 
 #define FAKE_CARDS 4
@@ -46,6 +47,7 @@ extern const struct cuda_driver fake_cuda_driver;
 extern const struct cuda_blas fake_cuda_blas;
 extern const struct cuda_solver fake_cuda_solver;
 extern const struct cuda_dnn fake_cuda_dnn;
+extern const struct cuda_nccl fake_cuda_nccl;
 
 /* Each who opens a device holds its card. */
 struct fake_card *fake_card_hold(int index);

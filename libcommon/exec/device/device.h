@@ -20,7 +20,7 @@
 #include "exec/device/kernel.h"
 #include "exec/device/step_block.h"
 
-#define DEVICE_ABI 10
+#define DEVICE_ABI 11
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
@@ -40,6 +40,7 @@ enum queue_kind {
 
 struct device_graph; /* work that was captured, the device's own */
 struct collective_terms;
+struct communicator_functions;
 struct device_event; /* all that a queue had at some time, the device's own */
 
 /* Somebody who is told that an event is over; lives until `done` is called, once, by a thread of
@@ -133,6 +134,9 @@ struct device {
      * what steps bring to a collective, and the host does. */
     int (*sum)(struct device *device, const struct collective_terms *terms, void *sum,
                int64_t count, struct error *err);
+
+    /* Sums among devices of several processes: exec/device/communicator.h. NULL: there are none. */
+    const struct communicator_functions *communicators;
 
     /* Code of a kernel row by its name; NULL: not in this module. */
     const struct kernel_code *(*code)(struct device *device, const char *name);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sums among GPUs of several processes by NCCL, whose library is found by its name when a job asks
+ * for it. Only files whose names end in _cuda.c include this, and the tests' own module, which
+ * answers the same calls over shared memory.
+ */
+#ifndef TF_OPS_DEVICE_NCCL_CUDA_H
+#define TF_OPS_DEVICE_NCCL_CUDA_H
+
+#include "exec/device/communicator.h"
+#include "ops/device/launch_cuda.h"
+
+struct cuda_device;
+
+#define CUDA_NCCL_IN_PROGRESS 7 /* a status: the call goes on; its state says how it ends */
+
+struct cuda_nccl_sum {
+    const void *from;
+    void *to;
+    size_t count;
+    enum cuda_type type; /* float32, float64, int32, int64 */
+    bool mean;
+};
+
+/* What is called of the library. Functions that return an int return a ncclResult_t, and do not
+ * wait for other members: they may be in progress. */
+struct cuda_nccl {
+    int (*load)(struct error *err);            /* ERR_UNAVAILABLE says what is missing */
+    int (*version)(int *version);              /* 22809: 2.28.9 */
+    int (*id)(char id[COMMUNICATOR_ID_BYTES]); /* of a new group */
+    int (*open)(void **communicator, const struct communicator_place *place); /* on the thread's
+                                                                                 device */
+    int (*state)(void *communicator, int *state); /* what goes on, or has gone wrong */
+    int (*add)(void *communicator, const struct cuda_nccl_sum *sum, struct CUstream_st *stream);
+    int (*abort)(void *communicator); /* frees it; what is in streams ends, with garbage */
+    const char *(*error_text)(int status);
+};
+
+extern const struct cuda_nccl cuda_nccl_real;
+
+/* For struct device. */
+extern const struct communicator_functions cuda_communicators;
+
+#endif

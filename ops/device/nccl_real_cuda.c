@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * NCCL, of the version that this was built with, in communicators whose calls do not block.
+ */
+#include "ops/device/nccl_cuda.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+
+#define TEXT_OF(x) #x
+#define NAME_OF(version) "libnccl.so." TEXT_OF(version)
+#define LIBRARY NAME_OF(NCCL_MAJOR)
+
+_Static_assert((int)ncclInProgress == CUDA_NCCL_IN_PROGRESS, "the header has another number");
+_Static_assert(sizeof(ncclUniqueId) == COMMUNICATOR_ID_BYTES, "ids have another size");
+
+/* The functions, with the types of their declarations. */
+#define FUNCTIONS(X)                                                                               \
+    X(version, ncclGetVersion)                                                                     \
+    X(id, ncclGetUniqueId)                                                                         \
+    X(open, ncclCommInitRankConfig)                                                                \
+    X(state, ncclCommGetAsyncError)                                                                \
+    X(add, ncclAllReduce)                                                                          \
+    X(abort, ncclCommAbort)                                                                        \
+    X(error_text, ncclGetErrorString)
+
+static struct {
+#define X(field, symbol) __typeof__(&symbol) field;
+    FUNCTIONS(X)
+#undef X
+} nccl;
+
+static struct error missing;
+
+static void find(void)
+{
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        error_set(&missing, ERR_UNAVAILABLE,
+                  "the library of sums among GPUs, " LIBRARY ", cannot be loaded: %s", dlerror());
+        return;
+    }
+#define X(field, symbol)                                                                           \
+    nccl.field = (__typeof__(&symbol))dlsym(library, #symbol);                                     \
+    if (!nccl.field && !missing.code)                                                              \
+        error_set(&missing, ERR_UNAVAILABLE, LIBRARY " has no %s", #symbol);
+    FUNCTIONS(X)
+#undef X
+}
+
+static int load(struct error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find);
+    if (missing.code)
+        *err = missing;
+    return missing.code;
+}
+
+static int version(int *number)
+{
+    return (int)nccl.version(number);
+}
+
+static int make_id(char id[COMMUNICATOR_ID_BYTES])
+{
+    return (int)nccl.id((ncclUniqueId *)id);
+}
+
+static int open_group(void **communicator, const struct communicator_place *place)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclUniqueId id;
+    config.blocking = 0;
+    memcpy(&id, place->id, sizeof id);
+    return (int)nccl.open((ncclComm_t *)communicator, place->n, id, place->rank, &config);
+}
+
+static int state(void *communicator, int *status)
+{
+    ncclResult_t found = ncclSuccess, asked = nccl.state(communicator, &found);
+    *status = (int)found;
+    return (int)asked;
+}
+
+static int add(void *communicator, const struct cuda_nccl_sum *sum, struct CUstream_st *stream)
+{
+    static const ncclDataType_t types[N_CUDA_TYPES] = {[CUDA_FLOAT32] = ncclFloat32,
+                                                       [CUDA_FLOAT64] = ncclFloat64,
+                                                       [CUDA_INT32] = ncclInt32,
+                                                       [CUDA_INT64] = ncclInt64};
+    return (int)nccl.add(sum->from, sum->to, sum->count, types[sum->type],
+                         sum->mean ? ncclAvg : ncclSum, communicator, stream);
+}
+
+static int abort_group(void *communicator)
+{
+    return (int)nccl.abort(communicator);
+}
+
+static const char *error_text(int status)
+{
+    return nccl.error_text((ncclResult_t)status);
+}
+
+const struct cuda_nccl cuda_nccl_real = {.load = load,
+                                         .version = version,
+                                         .id = make_id,
+                                         .open = open_group,
+                                         .state = state,
+                                         .add = add,
+                                         .abort = abort_group,
+                                         .error_text = error_text};
+#else
+static int load(struct error *err)
+{
+    return error_set(err, ERR_UNAVAILABLE,
+                     "this build has no sums among GPUs: nccl.h was not there");
+}
+
+const struct cuda_nccl cuda_nccl_real = {.load = load};
+#endif

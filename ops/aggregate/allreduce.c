@@ -65,8 +65,8 @@ const struct op_def op_AllReduce = {
     .inputs = "values: T...",
     .outputs = "reduced: T...",
     .attrs = "T: list(any) >= 1, reductions: list(string), " COLLECTIVE_GROUP_ATTRS
-             ", schedule: {\"direct\",\"chain\",\"ring\",\"tree\",\"halving\",\"two-level\"} = "
-             "\"direct\", schedule_hosts: list(int) = []",
+             ", schedule: {\"direct\",\"chain\",\"ring\",\"tree\",\"halving\",\"two-level\","
+             "\"nccl\",\"nccl-auto\"} = \"direct\", schedule_hosts: list(int) = []",
     .doc = "Values of all workers, reduced to one each, which all of them get.",
     .detail =
         "mean and sum add by rank, first is that of the least rank; rows puts all workers' rows "
@@ -79,7 +79,9 @@ const struct op_def op_AllReduce = {
         "brings nothing: the others of\nits group fail, unless no one brings anything.\n"
         "schedule says on which ways sums and means of more than 64 KiB go, but for 16-bit floats. "
         "chain gives\nthe bits of direct; the others associate otherwise, all workers alike. "
-        "two-level wants the host of each\nworker, a number, in schedule_hosts.",
+        "two-level wants the host of each\nworker, a number, in schedule_hosts. nccl has NCCL add "
+        "sums and means of float32, float64, int32 and\nint64 among the GPUs of all workers, in an "
+        "order of its own; nccl-auto does where all have it.",
     .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
     .keeps = 1 << 0,
     .round = ROUND_REDUCE,

@@ -171,10 +171,11 @@ feeds() { # WORKERS STEPS: each worker's are its own
             ${n:+--workers "$n"} m.tfg
         [[ $stderr == *"$why"* ]] || { echo "$stderr"; false; }
     done <<'MODES'
-allreduce,schedule=best|schedule is auto, direct, chain, ring, tree, halving and two-level, not
+allreduce,schedule=best|schedule is auto, direct, chain, ring, tree, halving and two-level, or of
 allreduce,schedule=two-level|schedule=two-level goes by the workers' hosts: give the cluster, -c
 allreduce,schedule=auto|schedule=auto depends on the number of workers: give -c or --workers
 allreduce,schedule=ring,bits=1|schedule=ring is for whole gradients: codes are not added on the way
+allreduce,schedule=nccl,bits=1|schedule=nccl is for whole gradients: codes are not added on the way
 allreduce,schedule=tree|schedule=tree is for at most 64 workers, not 65|65
 MODES
 }

@@ -49,9 +49,12 @@ static bool fail(struct process_group *group, const struct error *why)
 {
     pthread_mutex_lock(&group->lock);
     bool is_first = !group->failed.code;
+    struct device_sums *sums = group->sums;
     if (is_first)
         group->failed = *why;
     pthread_mutex_unlock(&group->lock);
+    if (is_first && sums)
+        device_sums_give_up(sums, why);
     if (is_first)
         fail_waiting(group, why);
     return is_first;
@@ -162,8 +165,8 @@ static void announce(struct process_group *group, struct collective_round *m, st
     round_drop(group, m);
 }
 
-static void links_reduce(struct collective *collective, const struct collective_call *call,
-                         struct collective_waiter *waiter)
+void links_reduce(struct collective *collective, const struct collective_call *call,
+                  struct collective_waiter *waiter)
 {
     struct process_group *group = (struct process_group *)collective;
     struct error err = ERROR_INIT;
@@ -189,7 +192,7 @@ static int links_decline(struct collective *collective, const struct collective_
     return err->code;
 }
 
-static bool links_cancel(struct collective *collective, struct collective_waiter *waiter)
+bool links_cancel(struct collective *collective, struct collective_waiter *waiter)
 {
     struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
@@ -206,6 +209,24 @@ static bool links_cancel(struct collective *collective, struct collective_waiter
     return m != NULL;
 }
 
+/* Values of a device are brought here if it adds them. */
+static void reduce(struct collective *collective, const struct collective_call *call,
+                   struct collective_waiter *waiter)
+{
+    struct process_group *group = (struct process_group *)collective;
+    if (call->at.device)
+        device_sums_reduce(group->sums, call, waiter);
+    else
+        links_reduce(collective, call, waiter);
+}
+
+static bool cancel(struct collective *collective, struct collective_waiter *waiter)
+{
+    struct process_group *group = (struct process_group *)collective;
+    return (group->sums && device_sums_cancel(group->sums, waiter)) ||
+           links_cancel(collective, waiter);
+}
+
 static void links_leave(struct collective *collective)
 {
     const struct reduce leave = {.what = REDUCE_LEAVE};
@@ -218,6 +239,7 @@ static void links_free(struct collective *collective)
 {
     struct process_group *group = (struct process_group *)collective;
     struct collective_round *m;
+    device_sums_free(group->sums);
     hub_unwatch(group->hub, &group->watcher);
     hub_reduce(group->hub, NULL);
     while ((m = group->rounds)) {
@@ -251,9 +273,9 @@ struct collective *collective_links_new(struct hub *hub, const char *const *task
     BUG_ON(rank < 0 || rank >= n);
     group->interface = (struct collective){.rank = rank,
                                            .size = n,
-                                           .reduce = links_reduce,
+                                           .reduce = reduce,
                                            .decline = links_decline,
-                                           .cancel = links_cancel,
+                                           .cancel = cancel,
                                            .leave = links_leave,
                                            .free = links_free};
     group->hub = hub;

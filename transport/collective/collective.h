@@ -34,6 +34,9 @@
  * fill the way there and back, and the others hold no more of it than that. Blocks are sent, or by
  * shared blocks to who is on the host.
  *
+ * Where devices of all members have a library that adds among them, sums of values in their memory
+ * are added so if calls say by_device (collective_device.c); the links say what is added when.
+ *
  * A call of a group (collective_group) is its members' alone: only they are told of it and waited
  * for. Who has nothing to bring says so in place of what it brings.
  *
@@ -43,6 +46,7 @@
 #ifndef TF_TRANSPORT_COLLECTIVE_H
 #define TF_TRANSPORT_COLLECTIVE_H
 
+#include "exec/device/communicator.h"
 #include "exec/step/collective.h"
 #include "transport/value/hub.h"
 
@@ -64,6 +68,13 @@ struct collective_join {
  * by then. ERR_UNAVAILABLE naming one that is not there; ERR_CANCELLED: given up. */
 int collective_links_join(struct collective *collective, const struct collective_join *meet,
                           struct error *err);
+
+/* Calls of values on that device that say by_device are added by devices from now on
+ * (exec/device/communicator.h): all members call this before their first step, each on a device of
+ * the same kind, with one id. Runs the loop until all have joined. An error is the library's, or
+ * that of a member that is lost. The device outlives the collective. */
+int collective_links_add_on(struct collective *collective, struct device *device,
+                            const struct communicator_place *place, struct error *err);
 
 /* Does a call and runs the loop until it is answered. *results, n tensors of the caller's, are to
  * be released. */

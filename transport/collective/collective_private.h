@@ -133,8 +133,9 @@ struct process_group {
     char **tasks; /* by rank */
     struct hub_watcher watcher;
     struct hub_reducer reducer;
-    struct recycle *memory; /* of results */
-    struct error dial;      /* of one that was given up; the loop's thread's own */
+    struct recycle *memory;   /* of results */
+    struct device_sums *sums; /* NULL: no devices add; set before the first step */
+    struct error dial;        /* of one that was given up; the loop's thread's own */
 
     /* Since members have met; before, the loop's thread's own. */
     struct shared_blocks *shared; /* NULL: there is none */
@@ -155,6 +156,22 @@ struct process_group {
 
 /* Ends the links to all members; NULL: in an orderly way. Any thread. */
 void collective_close_links(struct process_group *group, const struct error *why);
+
+/* ---- calls over links (collective.c) ---- */
+
+/* Of values in host memory, as in the interface. */
+void links_reduce(struct collective *collective, const struct collective_call *call,
+                  struct collective_waiter *waiter);
+bool links_cancel(struct collective *collective, struct collective_waiter *waiter);
+
+/* ---- calls by devices (collective_device.c) ---- */
+
+void device_sums_reduce(struct device_sums *sums, const struct collective_call *call,
+                        struct collective_waiter *waiter);
+bool device_sums_cancel(struct device_sums *sums, struct collective_waiter *waiter);
+/* Nothing meets any more: the communicator is aborted, soon. */
+void device_sums_give_up(struct device_sums *sums, const struct error *why);
+void device_sums_free(struct device_sums *sums);
 
 /* ---- rounds (collective_round.c) ---- */
 

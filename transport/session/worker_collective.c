@@ -389,6 +389,8 @@ int worker_start_collective(struct worker *worker, struct driver *driver,
         code = start.restores ? restore_all(worker, origin, err) : driver_initialize(driver, err);
     if (!code)
         code = verify(worker, err);
+    if (!code)
+        code = worker_join_devices(worker, err);
     *counted = start.step;
     if (!code)
         collective_links_begin(worker->collective, start.step);

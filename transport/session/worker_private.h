@@ -38,6 +38,12 @@ struct worker_row {
 int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
                   struct tensor *all, struct error *err);
 
+/* ---- worker_devices.c ---- */
+
+/* After the workers have met: has their devices add, if the graph asks for it. ERR_UNAVAILABLE: it
+ * has to be so, and a worker, which is named, has no such device or library. */
+int worker_join_devices(struct worker *worker, struct error *err);
+
 /* ---- worker_state.c ---- */
 
 /* Whether it is a variable of which each worker has its own. */

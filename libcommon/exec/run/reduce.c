@@ -92,6 +92,13 @@ static int bring_to_host(struct bringing *b)
     return code;
 }
 
+static bool stays(const struct kernel_call *call, const struct collective *collective)
+{
+    const struct collective_reduction *reduction = call->state;
+    return collective->takes_devices ||
+           (reduction->options.by_device && collective->adds_on == call->device);
+}
+
 static int run(struct kernel_call *call)
 {
     const struct collective *collective = call->step->collective;
@@ -105,7 +112,7 @@ static int run(struct kernel_call *call)
         bringing_free(b);
         return call->err->code;
     }
-    return !collective || collective->takes_devices ? bring_here(b) : bring_to_host(b);
+    return !collective || stays(call, collective) ? bring_here(b) : bring_to_host(b);
 }
 
 const struct kernel_code plan_reduce_code = {.prepare = collective_prepare, .run = run};

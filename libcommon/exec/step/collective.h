@@ -95,6 +95,8 @@ struct collective_call {
     const int64_t *rows;
     struct collective_group group; /* that all name alike, and that comes out even */
     struct collective_schedule schedule;
+    bool by_device; /* sums and means of all members, of types that communicators add (exec/device/
+                     * communicator.h), which may be added so, in an order of the library's */
     int32_t priority; /* smaller ones go first, where they have to wait for each other */
     bool yields; /* the caller reads the values no more: results may take the memory of those that
                   * nobody else holds, also of a call that fails */
@@ -137,7 +139,8 @@ struct collective {
     /* The member takes no part any more; the others go on without it. */
     void (*leave)(struct collective *collective);
     void (*free)(struct collective *collective);
-    bool takes_devices; /* values where they are; else those in host memory alone */
+    bool takes_devices;     /* values where they are; else those in host memory alone, */
+    struct device *adds_on; /* and, for calls by_device, those of this device; NULL: of none */
 };
 
 /* For members in one process: n of them, at most 64. All are freed, in any order.

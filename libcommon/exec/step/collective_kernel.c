@@ -5,6 +5,7 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/device/communicator.h"
 #include "exec/step/pending.h"
 #include "graph/worker_attr.h"
 
@@ -35,6 +36,12 @@ struct collective_group collective_group_of(const struct node *node)
                                      (int)node_int(node, "group_stride")};
 }
 
+enum by_device collective_by_device(const struct node *node)
+{
+    const struct attr_value *schedule = node_attr(node, "schedule");
+    return schedule ? by_device_of(schedule->s) : BY_DEVICE_NEVER;
+}
+
 struct collective_options collective_options_of(const struct node *node)
 {
     const struct attr_value *schedule = node_attr(node, "schedule");
@@ -43,13 +50,22 @@ struct collective_options collective_options_of(const struct node *node)
                                          .schedule = {SCHEDULE_DIRECT, NULL},
                                          .priority = node_priority(node),
                                          .wants_all = node_attr(node, ALL_WORKERS) != NULL};
-    if (schedule)
-        schedule_kind_of(schedule->s, &options.schedule.kind);
+    if (!schedule || !schedule_kind_of(schedule->s, &options.schedule.kind))
+        options.schedule.kind = SCHEDULE_DIRECT; /* also of a library's */
     if (hosts && hosts->n) {
         options.schedule.hosts = hosts->ints;
         options.n_hosts = hosts->n;
     }
     return options;
+}
+
+static bool can_be_by_device(const struct kernel_setup *setup, const enum collective_kind *kinds)
+{
+    bool can = !node_int(setup->node, "group_size");
+    for (int i = 0; i < setup->n_in && can; i++)
+        can = (kinds[i] == COLLECTIVE_SUM || kinds[i] == COLLECTIVE_MEAN) &&
+              communicator_adds(setup->in_types[i].type);
+    return can;
 }
 
 int collective_prepare(struct kernel_setup *setup)
@@ -70,6 +86,8 @@ int collective_prepare(struct kernel_setup *setup)
             return kernel_setup_fail(setup, "there is no mean of %s",
                                      dtype_name(setup->in_types[i].type));
     }
+    state->options.by_device =
+        collective_by_device(setup->node) != BY_DEVICE_NEVER && can_be_by_device(setup, kinds);
     return 0;
 }
 
@@ -189,6 +207,7 @@ int collective_ask(struct kernel_call *call, struct tensor *values, struct colle
     what.values = values;
     what.group = options->group;
     what.schedule = options->schedule;
+    what.by_device = options->by_device;
     what.priority = options->priority;
     what.yields = true;
     int code = check_group(call, &options->group);

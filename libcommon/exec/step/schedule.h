@@ -47,6 +47,13 @@ enum schedule_kind {
 bool schedule_kind_of(const char *name, enum schedule_kind *kind);
 const char *schedule_name(enum schedule_kind kind);
 
+/* What a schedule says of a library of the devices' that adds: it may be none, be used where all
+ * members have it, "nccl-auto", or have to be there, "nccl". */
+enum by_device { BY_DEVICE_NEVER, BY_DEVICE_IF_THERE, BY_DEVICE_ALWAYS };
+#define BY_DEVICE_NAMES "nccl and nccl-auto"
+enum by_device by_device_of(const char *schedule);
+const char *by_device_name(enum by_device by); /* but of NEVER */
+
 enum schedule_operation {
     SCHEDULE_ADD,  /* to what the destination has */
     SCHEDULE_KEEP, /* the source's own value, until all are there: then they are added by rank */

@@ -29,6 +29,22 @@ const char *schedule_name(enum schedule_kind kind)
     return names[kind];
 }
 
+static const char *const library_names[] = {
+    [BY_DEVICE_IF_THERE] = "nccl-auto", [BY_DEVICE_ALWAYS] = "nccl"};
+
+enum by_device by_device_of(const char *schedule)
+{
+    for (int by = BY_DEVICE_IF_THERE; by <= BY_DEVICE_ALWAYS; by++)
+        if (!strcmp(schedule, library_names[by]))
+            return (enum by_device)by;
+    return BY_DEVICE_NEVER;
+}
+
+const char *by_device_name(enum by_device by)
+{
+    return library_names[by];
+}
+
 /* ---- kinds ---- */
 
 static void flow(struct sum_schedule *s, int piece, int from, int to,

@@ -107,11 +107,14 @@ static bool read_schedule(const char *text, size_t n, struct replicate_options *
     if (n - skip < sizeof name)
         memcpy(name, text + skip, n - skip);
     options->schedules = !strcmp(name, "auto");
-    if (!options->schedules && !schedule_kind_of(name, &options->schedule))
+    options->by_device = by_device_of(name);
+    bool is_kind = schedule_kind_of(name, &options->schedule);
+    if (!options->schedules && !options->by_device && !is_kind)
         error_set(err, ERR_USAGE,
-                  "--mode allreduce: schedule is auto, " SCHEDULE_NAMES ", not '%.*s'",
+                  "--mode allreduce: schedule is auto, " SCHEDULE_NAMES
+                  ", or of GPUs " BY_DEVICE_NAMES ", not '%.*s'",
                   (int)(n - skip), text + skip);
-    if (options->schedules)
+    if (!is_kind)
         options->schedule = SCHEDULE_DIRECT;
     return true;
 }
@@ -142,6 +145,9 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
     if (options->update_each && options->dense != 'b' && options->dense != 'c')
         return error_set(err, ERR_USAGE,
                          "--mode allreduce: update=pass is of the passes of dense=b and dense=c");
+    const char *schedule = options->schedules   ? "auto"
+                           : options->by_device ? by_device_name(options->by_device)
+                                                : schedule_name(options->schedule);
     bool any = code.bits || code.threshold >= 0 || code.share >= 0;
     if (!any && options->after)
         return error_set(err, ERR_USAGE,
@@ -150,12 +156,12 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
         return error_set(err, ERR_USAGE,
                          "--mode allreduce has codes bits=1 to 8, bits=1 or 2 with threshold=X, "
                          "and top=SHARE, a part of 1");
-    if (any && (options->schedules || options->schedule != SCHEDULE_DIRECT))
+    if (any && strcmp(schedule, schedule_name(SCHEDULE_DIRECT)) != 0)
         return error_set(
             err, ERR_USAGE,
             "--mode allreduce: schedule=%s is for whole gradients: codes are not added "
             "on the way",
-            options->schedules ? "auto" : schedule_name(options->schedule));
+            schedule);
     if (delay > 1)
         return error_set(err, ERR_USAGE, "--mode allreduce has no delay but of one step");
     if (delay && options->factors != FACTORS_NONE)

@@ -111,7 +111,8 @@ struct replicate_options {
     enum replicate_factors factors;
     struct replicate_code code;
     enum schedule_kind schedule; /* of all-reduce of gradients that cross whole, */
-    bool schedules;              /* or what takes the least time */
+    bool schedules;              /* or what takes the least time, */
+    enum by_device by_device;    /* or a library of the devices' */
     char dense;       /* dense layers are cut over workers, by that scheme: as of pass/dense */
     bool update_each; /* and updated after each pass */
     bool may_code;    /* gradients cross in code only where that takes less time */

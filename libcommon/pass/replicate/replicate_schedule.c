@@ -105,7 +105,7 @@ int replicate_choose_schedule(struct replicator *r)
     r->schedule = options->schedule;
     if (check_schedule(r, n))
         return r->err->code;
-    if (n < 1 || (!options->schedules && !options->explain_schedule))
+    if (n < 1 || options->by_device || (!options->schedules && !options->explain_schedule))
         return 0;
     estimate(r, n, &costs);
     if (options->schedules)
@@ -119,6 +119,10 @@ int replicate_schedule_attrs(struct replicator *r, struct attr *attrs)
 {
     const struct cluster *cluster = r->options->cluster;
     int n = replicate_workers(r->options);
+    if (r->options->by_device) {
+        attrs[0] = (struct attr){"schedule", attr_string(by_device_name(r->options->by_device))};
+        return 1;
+    }
     if (r->schedule == SCHEDULE_DIRECT)
         return 0;
     attrs[0] = (struct attr){"schedule", attr_string(schedule_name(r->schedule))};

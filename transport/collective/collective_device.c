@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sums that devices of all members add among themselves (exec/device/communicator.h), over wires
+ * that their library finds. The library wants all members to ask for the same sums in the same
+ * order, and waits for ever for one that does not. So members meet over their links before each:
+ *
+ * 1. When the values are there, and no kernel has left a fault, the member says what it brings; the
+ *    first member numbers the call as well. All hear of all, as of any other round: of who brings
+ *    something else, declines, or is lost.
+ * 2. A thread of the group's enqueues sums by their numbers, and tells who waits when the device
+ *    has added.
+ *
+ * Where a member has left, the values of that call go over the links from host memory, as all
+ * others do. When one is lost, or a call is cancelled that others go on with, the communicator is
+ * aborted, so that what is enqueued ends; nothing can meet any more.
+ */
+#include "transport/collective/collective_device.h"
+
+#include <string.h>
+
+#include "base/container_of.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "base/time.h"
+#include "exec/device/queue.h"
+
+/* ---- the end of a call ---- */
+
+static void release(struct device_sum *s)
+{
+    pthread_mutex_lock(&s->sums->lock);
+    bool last = !--s->holders;
+    pthread_mutex_unlock(&s->sums->lock);
+    if (!last)
+        return;
+    copy_out_release(&s->check);
+    copy_out_release(&s->away);
+    for (int i = 0; i < s->call.n; i++) {
+        tensor_release(&s->values[i]);
+        tensor_release(&s->results[i]);
+    }
+    mem_free(s->values);
+    mem_free(s->results);
+    mem_free(s->kinds);
+    mem_free(s->name);
+    mem_free(s->host_name);
+    mem_free(s);
+}
+
+/* Takes it off the list; who waits, or NULL. */
+static struct collective_waiter *take_off(struct device_sum *s)
+{
+    struct device_sums *sums = s->sums;
+    pthread_mutex_lock(&sums->lock);
+    struct device_sum **at = &sums->first;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    struct collective_waiter *waiter = s->waiter;
+    s->waiter = NULL;
+    pthread_mutex_unlock(&sums->lock);
+    return waiter;
+}
+
+void device_sum_finish(struct device_sum *s, const struct collective_results *results,
+                       const struct error *failure)
+{
+    struct collective_waiter *waiter = take_off(s);
+    if (waiter)
+        waiter->done(waiter, results, failure);
+    release(s);
+}
+
+void device_sum_fail(struct device_sum *s, const struct error *why)
+{
+    struct error err = *why;
+    error_waited(&err, "'%s'", s->name);
+    device_sum_finish(s, NULL, &err);
+}
+
+void device_sums_give_up(struct device_sums *sums, const struct error *why)
+{
+    pthread_mutex_lock(&sums->lock);
+    if (!sums->failed.code)
+        sums->failed = *why;
+    atomic_store(&sums->gives_up, true);
+    pthread_cond_broadcast(&sums->changed);
+    pthread_mutex_unlock(&sums->lock);
+}
+
+/* ---- over the links after all ---- */
+
+static void linked(struct collective_waiter *waiter, const struct collective_results *results,
+                   const struct error *failure)
+{
+    device_sum_finish(CONTAINER_OF(waiter, struct device_sum, meeting), results, failure);
+}
+
+static void set_state(struct device_sum *s, enum sum_state state)
+{
+    pthread_mutex_lock(&s->sums->lock);
+    s->state = state;
+    pthread_mutex_unlock(&s->sums->lock);
+}
+
+static bool is_awaited(struct device_sum *s)
+{
+    pthread_mutex_lock(&s->sums->lock);
+    bool awaited = s->waiter != NULL;
+    pthread_mutex_unlock(&s->sums->lock);
+    return awaited;
+}
+
+static void copied(struct copy_out *copy, const struct error *failure)
+{
+    struct device_sum *s = CONTAINER_OF(copy, struct device_sum, away);
+    struct collective_call call = s->call;
+    if (failure || !is_awaited(s)) {
+        device_sum_finish(s, NULL, failure);
+        return;
+    }
+    call.key.name = s->host_name;
+    call.values = copy->to;
+    call.at = (struct device_point){0};
+    s->meeting.done = linked;
+    set_state(s, SUM_LINKED);
+    links_reduce(&s->sums->group->interface, &call, &s->meeting);
+}
+
+/* The tensors are the copy's from now on. */
+static void bring_to_host(struct device_sum *s)
+{
+    struct error err = ERROR_INIT;
+    s->away = (struct copy_out){
+        .at = s->check.at, .from = s->values, .to = s->results, .n = s->call.n, .done = copied};
+    s->check.at = (struct device_point){0};
+    set_state(s, SUM_COPIED);
+    if (copy_out_enqueue(&s->away, s->call.host_pool, &err))
+        device_sum_finish(s, NULL, &err);
+    else
+        copy_out_notify(&s->away);
+}
+
+/* ---- meeting ---- */
+
+static int64_t digest(const struct device_sum *s)
+{
+    uint64_t hash = (uint64_t)s->call.n;
+    for (int i = 0; i < s->call.n; i++) {
+        const struct tensor *value = &s->values[i];
+        const int64_t about[] = {s->kinds[i], value->type, value->shape.rank};
+        hash = hash_bytes(about, sizeof about, hash);
+        hash = hash_bytes(value->shape.dims, (size_t)value->shape.rank * sizeof(int64_t), hash);
+    }
+    return (int64_t)hash;
+}
+
+static bool all_bring(const struct tensor *digests, int64_t own)
+{
+    bool same = true;
+    for (int64_t k = 0; k < tensor_count(digests) && same; k++)
+        same = ((const int64_t *)digests->data)[k] == own;
+    return same;
+}
+
+static void met(struct collective_waiter *waiter, const struct collective_results *results,
+                const struct error *failure)
+{
+    struct device_sum *s = CONTAINER_OF(waiter, struct device_sum, meeting);
+    struct device_sums *sums = s->sums;
+    struct error err = ERROR_INIT;
+    if (failure) {
+        device_sum_finish(s, NULL, failure);
+    } else if (results->members != sums->place.n) {
+        bring_to_host(s);
+    } else if (!all_bring(&results->values[1], digest(s))) {
+        error_set(&err, ERR_DATA, "'%s': the workers bring different types, shapes or reductions",
+                  s->name);
+        device_sum_finish(s, NULL, &err);
+    } else {
+        pthread_mutex_lock(&sums->lock);
+        s->number = *(const int64_t *)results->values[0].data;
+        s->state = SUM_READY;
+        pthread_cond_broadcast(&sums->changed);
+        pthread_mutex_unlock(&sums->lock);
+    }
+}
+
+static void meet(struct device_sum *s)
+{
+    static const enum collective_kind kinds[2] = {COLLECTIVE_FIRST, COLLECTIVE_ROWS};
+    const struct shape row = shape_vector(1);
+    struct device_sums *sums = s->sums;
+    struct tensor facts[2] = {TENSOR_INIT, TENSOR_INIT};
+    struct error err = ERROR_INIT;
+    int code = tensor_alloc(&facts[0], INT64, &row, &err);
+    if (!code)
+        code = tensor_alloc(&facts[1], INT64, &row, &err);
+    if (!code) {
+        struct collective_call call = {.key = s->call.key, .values = facts, .kinds = kinds, .n = 2};
+        call.priority = s->call.priority;
+        pthread_mutex_lock(&sums->lock);
+        s->state = SUM_MEETING;
+        *(int64_t *)facts[0].data = ++sums->given;
+        pthread_mutex_unlock(&sums->lock);
+        *(int64_t *)facts[1].data = digest(s);
+        s->meeting.done = met;
+        links_reduce(&sums->group->interface, &call, &s->meeting);
+    }
+    for (int i = 0; i < 2; i++)
+        tensor_release(&facts[i]);
+    if (code)
+        device_sum_finish(s, NULL, &err);
+}
+
+static void computed(struct copy_out *copy, const struct error *failure)
+{
+    struct device_sum *s = CONTAINER_OF(copy, struct device_sum, check);
+    if (failure || !is_awaited(s))
+        device_sum_finish(s, NULL, failure);
+    else
+        meet(s);
+}
+
+/* ---- for the group ---- */
+
+static struct device_sum *sum_new(struct device_sums *sums, const struct collective_call *call,
+                                  struct collective_waiter *waiter)
+{
+    struct device_sum *s = mem_alloc(sizeof *s);
+    size_t n = (size_t)call->n, length = strlen(call->key.name);
+    *s = (struct device_sum){.sums = sums, .holders = 1, .waiter = waiter, .call = *call};
+    s->name = mem_strdup(call->key.name);
+    s->host_name = mem_alloc(length + sizeof "/host");
+    memcpy(s->host_name, call->key.name, length);
+    memcpy(s->host_name + length, "/host", sizeof "/host");
+    s->kinds = mem_array(n + 1, sizeof *s->kinds);
+    s->values = mem_array(n + 1, sizeof *s->values);
+    s->results = mem_array(n + 1, sizeof *s->results);
+    for (size_t i = 0; i < n; i++) {
+        s->kinds[i] = call->kinds[i];
+        tensor_share(&s->values[i], &call->values[i]);
+    }
+    s->call.key.name = s->name;
+    s->call.kinds = s->kinds;
+    s->call.values = s->values;
+    s->call.schedule = (struct collective_schedule){0};
+    s->call.by_device = false;
+    s->check = (struct copy_out){.at = call->at, .done = computed};
+    return s;
+}
+
+void device_sums_reduce(struct device_sums *sums, const struct collective_call *call,
+                        struct collective_waiter *waiter)
+{
+    struct device_sum *s = sum_new(sums, call, waiter);
+    struct error err = ERROR_INIT;
+    pthread_mutex_lock(&sums->lock);
+    s->next = sums->first;
+    sums->first = s;
+    struct error failed = sums->failed;
+    pthread_mutex_unlock(&sums->lock);
+    if (failed.code)
+        device_sum_fail(s, &failed);
+    else if (copy_out_enqueue(&s->check, call->host_pool, &err))
+        device_sum_finish(s, NULL, &err);
+    else
+        copy_out_notify(&s->check);
+}
+
+/* Where others go on with it, they are told by the end of what is enqueued there. */
+static void withdraw(struct device_sum *s, enum sum_state state)
+{
+    struct error why = ERROR_INIT;
+    bool is_linked = state == SUM_MEETING || state == SUM_LINKED;
+    if (is_linked && links_cancel(&s->sums->group->interface, &s->meeting)) {
+        device_sum_finish(s, NULL, NULL);
+    } else if (state == SUM_READY || state == SUM_ENQUEUED) {
+        error_set(&why, ERR_CANCELLED, "a sum on devices was given up");
+        device_sums_give_up(s->sums, &why);
+    }
+}
+
+bool device_sums_cancel(struct device_sums *sums, struct collective_waiter *waiter)
+{
+    enum sum_state state = SUM_COMPUTED;
+    pthread_mutex_lock(&sums->lock);
+    struct device_sum *s = sums->first;
+    while (s && s->waiter != waiter)
+        s = s->next;
+    if (s) {
+        s->waiter = NULL;
+        s->holders++;
+        state = s->state;
+    }
+    pthread_mutex_unlock(&sums->lock);
+    if (s) {
+        withdraw(s, state);
+        release(s);
+    }
+    return s != NULL;
+}
+
+static bool is_over(void *context)
+{
+    struct device_sums *sums = context;
+    pthread_mutex_lock(&sums->lock);
+    bool over = sums->join != JOIN_WAITS;
+    pthread_mutex_unlock(&sums->lock);
+    return over;
+}
+
+static void sums_free(struct device_sums *sums)
+{
+    pthread_cond_destroy(&sums->changed);
+    pthread_mutex_destroy(&sums->lock);
+    mem_free(sums);
+}
+
+int collective_links_add_on(struct collective *collective, struct device *device,
+                            const struct communicator_place *place, struct error *err)
+{
+    struct process_group *group = (struct process_group *)collective;
+    struct device_sums *sums = mem_alloc(sizeof *sums);
+    *sums = (struct device_sums){.group = group, .device = device, .place = *place, .next = 1};
+    sums->failed = error_none();
+    pthread_mutex_init(&sums->lock, NULL);
+    time_cond_init(&sums->changed);
+    if (thread_start(&sums->thread, device_sums_run, sums)) {
+        sums_free(sums);
+        return error_set(err, ERR_OS, "no thread for sums on devices");
+    }
+    pthread_mutex_lock(&group->lock);
+    group->sums = sums;
+    struct error failed = group->failed;
+    pthread_mutex_unlock(&group->lock);
+    if (failed.code)
+        device_sums_give_up(sums, &failed);
+    while (!loop_run_until(hub_loop(group->hub), is_over, sums, -1))
+        ;
+    pthread_mutex_lock(&sums->lock);
+    if (sums->join == JOIN_FAILED)
+        *err = sums->failed;
+    pthread_mutex_unlock(&sums->lock);
+    collective->adds_on = err->code ? NULL : device;
+    return err->code;
+}
+
+/* Nobody calls any more. Rounds that nobody answers have left theirs in the list; of what was
+ * enqueued nothing is. */
+void device_sums_free(struct device_sums *sums)
+{
+    if (!sums)
+        return;
+    pthread_mutex_lock(&sums->lock);
+    sums->closing = true;
+    atomic_store(&sums->gives_up, true);
+    pthread_cond_broadcast(&sums->changed);
+    pthread_mutex_unlock(&sums->lock);
+    pthread_join(sums->thread, NULL);
+    device_settle(sums->device);
+    while (sums->first) {
+        sums->first->waiter = NULL;
+        device_sum_finish(sums->first, NULL, NULL);
+    }
+    sums_free(sums);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether the sums of a job are added by its workers' devices (exec/device/communicator.h): if the
+ * graph asks for it, and all workers have a device of one kind with one library.
+ */
+#include <string.h>
+
+#include "base/map.h"
+#include "exec/device/communicator.h"
+#include "exec/step/collective_kernel.h"
+#include "transport/collective/collective.h"
+#include "transport/session/worker_private.h"
+
+/* What a worker says of its own before the first step. */
+struct device_facts {
+    int64_t kind; /* a hash; 0: it has none */
+    char id[COMMUNICATOR_ID_BYTES];
+};
+
+#define FACTS_COLUMNS ((int64_t)(sizeof(struct device_facts) / sizeof(int64_t)))
+
+static enum by_device asked(const struct graph *graph)
+{
+    enum by_device by = BY_DEVICE_NEVER;
+    for (size_t i = 0; i < graph->nodes.n && by == BY_DEVICE_NEVER; i++)
+        if (node_round(graph_node(graph, (int)i)) == ROUND_REDUCE)
+            by = collective_by_device(graph_node(graph, (int)i));
+    return by;
+}
+
+static struct device *find_device(const struct worker *worker)
+{
+    struct device *found = NULL;
+    for (size_t i = 0; i < worker->devices.devices.n && !found; i++)
+        if (worker->devices.devices.items[i]->communicators)
+            found = worker->devices.devices.items[i];
+    return found;
+}
+
+/* `why` says what is missing here. */
+static void describe(const struct worker *worker, struct device *device, struct device_facts *facts,
+                     struct error *why)
+{
+    char text[128] = "";
+    *facts = (struct device_facts){0};
+    if (!device)
+        error_set(why, ERR_UNAVAILABLE, "no node is on a GPU");
+    else if (!device->communicators->describe(device, text, sizeof text, why) &&
+             (worker->collective->rank || !device->communicators->make_id(device, facts->id, why)))
+        facts->kind = (int64_t)(hash_bytes(text, strlen(text), 0) | 1);
+}
+
+static int compare(const struct worker *worker, const struct device_facts *all,
+                   const struct error *own, struct error *err)
+{
+    const struct collective *collective = worker->collective;
+    if (own->code)
+        return error_set(err, ERR_UNAVAILABLE, "schedule=nccl: %s", own->text);
+    for (int k = 0; k < collective->size; k++)
+        if (!all[k].kind)
+            return error_set(err, ERR_UNAVAILABLE, "schedule=nccl: worker %d has no NCCL", k);
+    for (int k = 1; k < collective->size; k++)
+        if (all[k].kind != all[0].kind)
+            return error_set(err, ERR_UNAVAILABLE,
+                             "schedule=nccl: worker %d has another kind of GPU, or another "
+                             "version of CUDA or NCCL, than worker 0",
+                             k);
+    return 0;
+}
+
+static int join(const struct worker *worker, struct device *device,
+                const struct device_facts *first, struct error *err)
+{
+    struct communicator_place place = {.n = worker->collective->size,
+                                       .rank = worker->collective->rank};
+    memcpy(place.id, first->id, sizeof place.id);
+    return collective_links_add_on(worker->collective, device, &place, err);
+}
+
+int worker_join_devices(struct worker *worker, struct error *err)
+{
+    enum by_device by = asked(worker->options.graph);
+    struct device *device = find_device(worker);
+    struct error missing = ERROR_INIT, unlike = ERROR_INIT;
+    struct device_facts facts;
+    struct tensor all = TENSOR_INIT;
+    if (by == BY_DEVICE_NEVER)
+        return 0;
+    describe(worker, device, &facts, &missing);
+    const struct worker_row row = {{"=devices", 0, 0}, &facts.kind, FACTS_COLUMNS};
+    int code = worker_gather(worker, &row, NULL, &all, err);
+    bool alike = !code && !compare(worker, all.data, &missing, &unlike);
+    if (alike)
+        code = join(worker, device, all.data, err);
+    else if (!code && by == BY_DEVICE_ALWAYS)
+        code = error_set(err, unlike.code, "%s", unlike.text);
+    tensor_release(&all);
+    return code;
+}

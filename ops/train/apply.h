@@ -28,4 +28,21 @@ int apply_collect(struct kernel_call *call, struct apply_arguments *arguments);
 /* The references have their values, the first is the output. `result`: what run is to return. */
 int apply_finish(struct kernel_call *call, int result);
 
+/* ---- FusedApply: of N variables ---- */
+
+#define APPLY_BATCH 32 /* variables that are updated at once */
+
+/* The op that it makes N times. */
+const char *apply_fused_rule(const struct node *node);
+
+/* Checks all shapes, then opens all references for writing: if it fails, nothing is changed. */
+int apply_fused_open(struct kernel_call *call);
+
+/* Those of variables `first` to first + n - 1, when all are open; n of each. */
+void apply_fused_collect(const struct kernel_call *call, int first, int n,
+                         struct apply_arguments *arguments, int64_t *elements);
+
+/* As apply_finish; the op has no output. */
+int apply_fused_finish(struct kernel_call *call, int result);
+
 #endif

@@ -83,10 +83,106 @@ int apply_collect(struct kernel_call *call, struct apply_arguments *arguments)
     return 0;
 }
 
-int apply_finish(struct kernel_call *call, int result)
+static void mark_written(struct kernel_call *call)
 {
     for (int i = 0; i < call->n_in; i++)
         if (call->refs[i])
             variable_written(call->refs[i]);
+}
+
+int apply_finish(struct kernel_call *call, int result)
+{
+    mark_written(call);
     return kernel_alias_output(call, 0, 0, NULL) ? result : call->err->code;
+}
+
+/* ---- FusedApply ---- */
+
+/* Its inputs are variables, slots variable by variable, gradients, scalars. */
+struct fused_inputs {
+    int n, n_slots, n_scalars; /* slots of each variable */
+};
+
+static struct fused_inputs inputs_of(const struct node *node)
+{
+    int n = (int)node_int(node, "N");
+    return (struct fused_inputs){n, (int)node_int(node, "M") / n, (int)node_int(node, "S")};
+}
+
+static int slot_input(const struct fused_inputs *in, int variable, int slot)
+{
+    return in->n + variable * in->n_slots + slot;
+}
+
+static int gradient_input(const struct fused_inputs *in, int variable)
+{
+    return in->n + in->n * in->n_slots + variable;
+}
+
+static int scalar_input(const struct fused_inputs *in, int scalar)
+{
+    return gradient_input(in, in->n) + scalar;
+}
+
+const char *apply_fused_rule(const struct node *node)
+{
+    return node_attr(node, "rule")->s;
+}
+
+static int check_fused(struct kernel_call *call, int variable, const char *what, int input)
+{
+    if (shape_equal(&call->in[variable]->shape, &call->in[input]->shape))
+        return 0;
+    return kernel_fail(call, "variable %d and its %s must have the same shape, not %s and %s",
+                       variable, what, shape_text(&call->in[variable]->shape),
+                       shape_text(&call->in[input]->shape));
+}
+
+static int check_all_fused(struct kernel_call *call, const struct fused_inputs *in)
+{
+    int code = 0;
+    for (int i = 0; i < in->n && !code; i++) {
+        for (int k = 0; k < in->n_slots && !code; k++)
+            code = check_fused(call, i, "slot", slot_input(in, i, k));
+        if (!code)
+            code = check_fused(call, i, "gradient", gradient_input(in, i));
+    }
+    for (int k = 0; k < in->n_scalars && !code; k++)
+        if (tensor_count(call->in[scalar_input(in, k)]) != 1)
+            code = kernel_fail(call, "scalar %d is %s", k,
+                               shape_text(&call->in[scalar_input(in, k)]->shape));
+    return code;
+}
+
+int apply_fused_open(struct kernel_call *call)
+{
+    struct fused_inputs in = inputs_of(call->node);
+    void *data;
+    int code = check_all_fused(call, &in);
+    for (int i = 0; i < gradient_input(&in, 0) && !code; i++)
+        code = open_reference(call, i, &data);
+    return code;
+}
+
+void apply_fused_collect(const struct kernel_call *call, int first, int n,
+                         struct apply_arguments *arguments, int64_t *elements)
+{
+    struct fused_inputs in = inputs_of(call->node);
+    struct apply_arguments each = {.nesterov = node_bool(call->node, "use_nesterov")};
+    for (int k = 0; k < in.n_scalars; k++)
+        each.scalars[k] = call->in[scalar_input(&in, k)]->data;
+    for (int i = 0; i < n; i++) {
+        each.w = call->refs[first + i]->value.data;
+        for (int k = 0; k < in.n_slots; k++)
+            each.slots[k] = call->refs[slot_input(&in, first + i, k)]->value.data;
+        each.g = call->in[gradient_input(&in, first + i)]->data;
+        arguments[i] = each;
+        elements[i] = tensor_count(call->in[first + i]);
+    }
+}
+
+int apply_fused_finish(struct kernel_call *call, int result)
+{
+    mark_written(call);
+    return result;
 }

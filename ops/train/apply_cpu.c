@@ -137,3 +137,66 @@ static int run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_apply = {.prepare = prepare, .run = run};
+
+/* ---- of several variables ---- */
+
+static int prepare_fused(struct kernel_setup *setup)
+{
+    const char *op = apply_fused_rule(setup->node);
+    size_t i = 0;
+    while (strcmp(rules[i].op, op) != 0)
+        if (++i == sizeof rules / sizeof *rules)
+            return kernel_setup_fail(setup, "there is no loop for %s", op);
+    struct apply *state = mem_alloc(sizeof *state);
+    state->loop = setup->in_types[0].type == FLOAT64 ? rules[i].float64 : rules[i].float32;
+    setup->state = state;
+    return 0;
+}
+
+/* Variables whose elements are counted on, one after the other. */
+struct joined_work {
+    struct apply_work part;
+    const struct apply_arguments *updates;
+    const int64_t *elements;
+    int n;
+};
+
+static int run_fused_part(void *context, int64_t begin, int64_t end)
+{
+    const struct joined_work *work = context;
+    struct apply_work part = work->part;
+    for (int i = 0; i < work->n && end > 0; i++) {
+        int64_t n = work->elements[i];
+        part.update = &work->updates[i];
+        if (begin < n)
+            (dtype_bytes(part.type) == 2 ? run_half_part : run_part)(&part, begin > 0 ? begin : 0,
+                                                                     end < n ? end : n);
+        begin -= n;
+        end -= n;
+    }
+    return 0;
+}
+
+static int run_fused(struct kernel_call *call)
+{
+    const struct apply *state = call->state;
+    struct apply_arguments updates[APPLY_BATCH];
+    int64_t elements[APPLY_BATCH];
+    int n = (int)node_int(call->node, "N");
+    if (apply_fused_open(call))
+        return call->err->code;
+    for (int first = 0; first < n; first += APPLY_BATCH) {
+        struct joined_work work = {{NULL, state->loop, call->in[0]->type},
+                                   updates,
+                                   elements,
+                                   n - first < APPLY_BATCH ? n - first : APPLY_BATCH};
+        int64_t all = 0;
+        apply_fused_collect(call, first, work.n, updates, elements);
+        for (int i = 0; i < work.n; i++)
+            all += elements[i];
+        parallel_for(call->threads, all, PARALLEL_GRAIN_MOVE, run_fused_part, &work);
+    }
+    return apply_fused_finish(call, KERNEL_DONE);
+}
+
+const struct kernel_code kernel_fused_apply = {.prepare = prepare_fused, .run = run_fused};

@@ -69,10 +69,13 @@ namespace
 {
 RULES(RULE)
 
+/* Blocks are dealt out among the parts: those from first[i] to first[i + 1] have part i. */
 struct apply_args {
     bool nesterov;
+    int n_parts;
     const void *scalars[CUDA_APPLY_SCALARS];
     cuda_apply_part parts[PARTS_MAX];
+    unsigned first[PARTS_MAX + 1];
     const struct fault *fault;
 };
 } // namespace
@@ -110,10 +113,23 @@ DEVICE_INLINE bool is_packed(const void *pointer)
     return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
 }
 
+DEVICE_INLINE int part_of_block(const apply_args &args)
+{
+    int i = 0;
+    while (i + 1 < args.n_parts && blockIdx.x >= args.first[i + 1])
+        i++;
+    return i;
+}
+
 template <typename Rule, typename T> static __global__ void apply(const apply_args args)
 {
     constexpr int N = 16 / sizeof(T);
-    const cuda_apply_part &part = args.parts[blockIdx.y];
+    const int number = part_of_block(args);
+    const cuda_apply_part &part = args.parts[number];
+    const int64_t n_threads =
+        static_cast<int64_t>(args.first[number + 1] - args.first[number]) * blockDim.x;
+    const int64_t thread =
+        static_cast<int64_t>(blockIdx.x - args.first[number]) * blockDim.x + threadIdx.x;
     wide<T> scalars[CUDA_APPLY_SCALARS] = {};
     apply_terms<wide<T>> of_all = {scalars, args.nesterov, 0, 0, 0, 0};
     if (has_failed(args.fault))
@@ -124,9 +140,9 @@ template <typename Rule, typename T> static __global__ void apply(const apply_ar
     bool packs = is_packed(part.w) && is_packed(part.g) && is_packed(part.slots[0]) &&
                  is_packed(part.slots[1]);
     int64_t done = packs ? part.n / N * N : 0;
-    for (int64_t i = thread_index() * N; i < done; i += thread_count() * N)
+    for (int64_t i = thread * N; i < done; i += n_threads * N)
         update<Rule, T, N>(of_all, part, i);
-    for (int64_t i = done + thread_index(); i < part.n; i += thread_count())
+    for (int64_t i = done + thread; i < part.n; i += n_threads)
         update<Rule, T, 1>(of_all, part, i);
 }
 
@@ -136,15 +152,13 @@ static int launch(const struct cuda_apply *call, struct CUstream_st *stream)
     int result = 0;
     for (int first = 0; first < call->n_parts && !result; first += PARTS_MAX) {
         int n = call->n_parts - first < PARTS_MAX ? call->n_parts - first : PARTS_MAX;
-        int64_t largest = 0;
-        apply_args args = {call->nesterov, {}, {}, call->fault};
+        apply_args args = {call->nesterov, n, {}, {}, {}, call->fault};
         memcpy(args.scalars, call->scalars, sizeof args.scalars);
         for (int i = 0; i < n; i++) {
             args.parts[i] = call->parts[first + i];
-            largest = args.parts[i].n > largest ? args.parts[i].n : largest;
+            args.first[i + 1] = args.first[i] + cuda_blocks(args.parts[i].n / 4);
         }
-        dim3 grid(cuda_blocks(largest / 4), static_cast<unsigned>(n));
-        result = CUDA_LAUNCH((apply<Rule, T>), grid, CUDA_BLOCK, 0, stream, args);
+        result = CUDA_LAUNCH((apply<Rule, T>), args.first[n], CUDA_BLOCK, 0, stream, args);
     }
     return result;
 }

@@ -176,13 +176,13 @@ static void bind_refs(struct plan *plan, struct item *item)
     int at = 0;
     for (int i = 0; i < op->n_inputs; i++) {
         const struct op_arg *arg = &op->inputs[i];
-        if (arg->is_ref && arg->number_attr < 0) {
-            if (!item->refs)
-                item->refs = arena_array(&plan->memory, (size_t)item->n_in, sizeof *item->refs);
-            item->refs[at] = plan->values.items[item->in[at]].variable;
-        }
-        at +=
+        int n =
             arg->number_attr < 0 ? 1 : (int)node_int(item->node, op->attrs[arg->number_attr].name);
+        if (arg->is_ref && !item->refs)
+            item->refs = arena_array(&plan->memory, (size_t)item->n_in + 1, sizeof *item->refs);
+        for (int k = at; arg->is_ref && k < at + n; k++)
+            item->refs[k] = plan->values.items[item->in[k]].variable;
+        at += n;
     }
     item->needs_initialized = !node_has(item->node, OP_UNINITIALIZED);
 }

@@ -124,11 +124,16 @@ def errors(g, op, inputs, attrs):
     g.graph(f"{op}/shapes", bad, [], ops=op, error="must have the same shape")
 
 
-with Golden("train") as golden:
-    for op, rule, inputs, attrs in RULES:
-        for dtype in FLOATS:
-            for shape in ((), (3,), (0,), (2, 3, 5), (1, 2, 1, 2, 1, 2, 1, 2)):
-                case(golden, op, rule, inputs, attrs, dtype, shape)
-    for op, _, inputs, attrs in RULES:
-        if not attrs:
-            errors(golden, op, inputs, attrs)
+def main():
+    with Golden("train") as golden:
+        for op, rule, inputs, attrs in RULES:
+            for dtype in FLOATS:
+                for shape in ((), (3,), (0,), (2, 3, 5), (1, 2, 1, 2, 1, 2, 1, 2)):
+                    case(golden, op, rule, inputs, attrs, dtype, shape)
+        for op, _, inputs, attrs in RULES:
+            if not attrs:
+                errors(golden, op, inputs, attrs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Updates of several variables by one rule, with the same scalars.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "graph/infer.h"
+#include "graph/op.h"
+#include "graph/op_cost.h"
+
+/* How many slots a variable has, and how many scalars all share, in declared order. */
+static const struct apply_form {
+    const char *op;
+    int64_t n_slots, n_scalars;
+} forms[] = {
+    {"ApplyAdadelta", 2, 3},
+    {"ApplyAdagrad", 1, 1},
+    {"ApplyAdam", 2, 6},
+    {"ApplyFtrl", 2, 4},
+    {"ApplyMomentum", 1, 2},
+    {"ApplyRMSProp", 2, 4},
+    {"ApplyGradientDescent", 0, 1},
+};
+
+static int check_counts(struct infer *infer)
+{
+    const char *rule = node_attr(infer->node, "rule")->s;
+    const struct apply_form *form = forms, *end = forms + sizeof forms / sizeof *forms;
+    while (form < end && strcmp(form->op, rule) != 0)
+        form++;
+    if (form == end)
+        return infer_fail(infer, "there is no rule '%s'", rule);
+    int64_t n = node_int(infer->node, "N"), n_slots = node_int(infer->node, "M"),
+            n_scalars = node_int(infer->node, "S");
+    if (n_slots != n * form->n_slots || n_scalars != form->n_scalars)
+        return infer_fail(infer,
+                          "%s of %" PRId64 " variables has %" PRId64 " slots and %" PRId64
+                          " scalars, not %" PRId64 " and %" PRId64,
+                          rule, n, n * form->n_slots, form->n_scalars, n_slots, n_scalars);
+    return 0;
+}
+
+static int check_shape(struct infer *infer, int variable, const char *what, int input)
+{
+    struct shape merged;
+    if (shape_merge(infer_shape(infer, variable), infer_shape(infer, input), &merged))
+        return 0;
+    return infer_fail(infer, "variable %d and its %s must have the same shape, not %s and %s",
+                      variable, what, shape_text(infer_shape(infer, variable)),
+                      shape_text(infer_shape(infer, input)));
+}
+
+/* Inputs are variables, slots variable by variable, gradients, scalars. */
+static int fused_apply_shape(struct infer *infer)
+{
+    int n = (int)node_int(infer->node, "N"), n_slots = (int)node_int(infer->node, "M");
+    int code = check_counts(infer);
+    for (int i = 0; i < n_slots && !code; i++)
+        code = check_shape(infer, i / (n_slots / n), "slot", n + i);
+    for (int i = 0; i < n && !code; i++)
+        code = check_shape(infer, i, "gradient", n + n_slots + i);
+    for (int i = 2 * n + n_slots; i < infer->n_in && !code; i++)
+        code = infer_scalar(infer, i);
+    return code;
+}
+
+static void fused_apply_cost(const struct cost_query *query, struct op_cost *cost)
+{
+    cost_elements(query, cost);
+    cost->operations = cost->bytes / (double)dtype_bytes(node_type(query->node, "T"));
+}
+
+const struct op_def op_FusedApply = {
+    .name = "FusedApply",
+    .inputs = "vars: Ref(N*T), slots: Ref(M*T), grads: N*T, scalars: S*T",
+    .attrs = "N: int >= 1, M: int >= 0, S: int >= 1, T: floating, rule: string, "
+             "use_nesterov: bool = false",
+    .doc = "Several updates by one rule at once; made of them for a device.",
+    .detail =
+        "As the op `rule` for each variable with its slots, which are listed variable by variable, "
+        "and its gradient; the scalars are those of `rule`, in its order, and count for all. "
+        "Variables and slots are different ones.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .half = HALF_KEPT,
+    .cost = fused_apply_cost,
+    .shape = fused_apply_shape,
+    .no_gradient = "it changes variables",
+};

@@ -27,7 +27,7 @@ static const struct option_row rows[] = {
     {0, "keep", OPTION_LIST, &keep, "NAME,...",
      "leave these tensors as they are, to be fetched or fed"},
     {0, "for", OPTION_TEXT, &device, "DEVICE",
-     "then also what plans for it do, CPU: products, chains"},
+     "then also what plans for it do: updates, products, chains"},
     {0, "half", OPTION_TEXT, &half, "TYPE", "bf16 or fp16: first, compute products in 16 bits"},
     {0, "loss-scale", OPTION_TEXT, &loss_scale, "SCALE",
      "with --half: dynamic, none, or a number\n(dynamic for fp16, none for bf16)"},
@@ -63,6 +63,11 @@ static const struct option_table table = {
         "\n"
         "With --for DEVICE follows what a plan for that type of device does with its own copy of a "
         "graph; so it can be looked at, and --passes can name some of it:\n"
+        "\n"
+        "updates makes one FusedApply of updates of variables by one rule with the same scalars, "
+        "if "
+        "the device wants that (CUDA does), where nothing waits for one of them alone, nothing "
+        "else of the same entry writes the variables, and gradients have no more than 2 MiB.\n"
         "\n"
         "products makes one FusedMatMul or FusedConv2D of a product or convolution and the bias "
         "and activation behind it, of which each is for nobody else.\n"
@@ -113,7 +118,7 @@ static int choose_pass(struct chosen_passes *choice, const char *name, struct er
         choice->without &= ~(1u << own);
     else
         return error_set(err, ERR_USAGE, "there is no pass '%s': prune, arith, fold%s", name,
-                         device ? ", cse, products or chains" : " or cse");
+                         device ? ", cse, updates, products or chains" : " or cse");
     return 0;
 }
 

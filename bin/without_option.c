@@ -12,7 +12,8 @@ int without_option_read(unsigned *without, struct error *err)
         int pass = device_pass_find(without_option.items[i]);
         if (pass < 0)
             return error_set(err, ERR_USAGE,
-                             "--without: there is no device pass '%s': products, chains or views",
+                             "--without: there is no device pass '%s': updates, "
+                             "products, chains or views",
                              without_option.items[i]);
         *without |= 1u << pass;
     }

@@ -104,8 +104,11 @@ static void add_rows(struct test_context *context, struct kernel_row *rows, cons
     for (size_t i = 0; i < all->n; i++) {
         if (strcmp(all->rows[i].device, device) != 0)
             continue;
-        rows[context->table.n] = all->rows[i];
-        rows[context->table.n++].device = context->device->type;
+        struct kernel_row *row = &rows[context->table.n++];
+        *row = all->rows[i];
+        row->device = context->device->type;
+        if (registry_find(ops_registry(), row->op)->def->descent.gradient)
+            row->with_others = "FusedApply"; /* the CPU's rows do not say so */
     }
 }
 

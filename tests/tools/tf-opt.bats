@@ -46,7 +46,8 @@ END
     [ "$(tf-show p | grep -c fused)" = 0 ]
     run --separate-stderr tf-exec -g c.tfg --run e --feed x=[0,1] --without chain
     [ "$status" -eq 64 ]
-    [ "$stderr" = "tf-exec: --without: there is no device pass 'chain': products, chains or views" ]
+    [ "$stderr" = "tf-exec: --without: there is no device pass 'chain': updates, products, \
+chains or views" ]
     run --separate-stderr tf-opt --for TPU c.tfg
     [ "$status" -eq 64 ]
     [ "$stderr" = "tf-opt: --for: no kernels are known of a device 'TPU'" ]
@@ -76,6 +77,31 @@ END
     tf-exec -g d.tfg --run e --feed 'x=[[1,2,3],[1,2,3]]' --dump-plan \
         --without products >p
     [ "$(tf-show p | grep -c fused)" = 0 ]
+}
+
+@test "--for shows which updates are made together, on devices that want it" {
+    cat >train.lua <<'END'
+x = Placeholder{dtype = float32, name = "x", shape = {2, 3}}
+loss = Mean(nn.dense(nn.dense(x, 4, {name = "a"}), 1, {name = "b"}), {0, 1})
+entry.train = minimize(loss, optim.momentum{rate = 0.5})
+END
+    tf-graph train.lua >t.tfg
+    run --separate-stderr bash -c 'tf-opt --for CUDA --report t.tfg >o.tfg'
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"tf-opt: updates: 3 became part of the update of another variable"* ]]
+    run bash -c 'tf-show --text o.tfg | grep FusedApply'
+    [[ $output == *" = FusedApply(a/W, a/b, b/W, b/b, "* ]]
+    [[ $output == *'rule="ApplyMomentum"'* ]]
+    run --separate-stderr bash -c 'tf-opt --for CUDA --passes chains t.tfg | tf-show --text'
+    [[ $output != *FusedApply* ]]
+    run bash -c 'tf-opt --for CPU t.tfg | tf-show --text'
+    [[ $output != *FusedApply* ]]
+    for graph in t o; do # to the bit
+        tf-exec -g $graph.tfg --run train -n 3 --feed 'x=[[1,2,3],[-1,0.5,-3]]' --save $graph.ckpt
+        tf-show --json $graph.ckpt >$graph.json
+    done
+    grep -q '"a/W/momentum"' t.json
+    cmp t.json o.json
 }
 
 @test "each pass says what it changed, and with -v which nodes" {

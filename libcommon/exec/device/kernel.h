@@ -56,6 +56,9 @@ struct kernel_row {
     /* The op that is this one with biases and activations behind it, on this device: has its inputs
      * and attributes first, then `args`, a bias each, and `epilogue`, the ops. NULL: none. */
     const char *with_epilogue;
+    /* Of an update: the op that makes several of them at once on this device (FusedApply). Named
+     * where that is worth keeping gradients for, until the last one is there. NULL: none. */
+    const char *with_others;
     const struct kernel_code *own; /* the code itself, where it is in no module; else NULL */
 };
 

@@ -36,8 +36,8 @@ struct device_pass {
 };
 
 /* In the order in which they run. */
-#define N_DEVICE_PASSES 3
-#define DEVICE_PASS_VIEWS 2
+#define N_DEVICE_PASSES 4
+#define DEVICE_PASS_VIEWS 3
 extern const struct device_pass device_passes[N_DEVICE_PASSES];
 #define DEVICE_PASSES_ALL ((1u << N_DEVICE_PASSES) - 1)
 
@@ -71,5 +71,10 @@ void fuse_products(const struct graph *graph, const struct fuse_options *options
  * become one FusedElementwise: one pass over memory, in blocks that stay in the first cache. */
 void fuse_chains(const struct graph *graph, const struct fuse_options *options,
                  struct fused *fused);
+
+/* fuse_updates.c: updates of variables that one rule makes with the same scalars become the op that
+ * their kernel's row names: one piece of work in place of one for each variable. */
+void fuse_updates(const struct graph *graph, const struct fuse_options *options,
+                  struct fused *fused);
 
 #endif

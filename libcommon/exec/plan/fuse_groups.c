@@ -5,11 +5,11 @@
 
 #include "base/memory.h"
 
-/* An order, a place with others, a gradient: the node would no longer be there to have it. */
+/* The node would no longer be there to have them. */
 static bool has_marks(const struct node *node)
 {
     for (int i = 0; i < node->n_attrs; i++)
-        if (node->attrs[i].name[0] == '_')
+        if (fuse_is_mark(node->attrs[i].name))
             return true;
     return false;
 }
@@ -19,12 +19,12 @@ static void bind_named(struct fuse_groups *g, const struct node *node)
 {
     for (int k = 0; k < node->n_attrs; k++) {
         const struct attr_value *names = &node->attrs[k].value;
-        bool is_mark = node->attrs[k].name[0] == '_' && names->kind == ATTR_LIST_STRING;
+        bool is_mark = fuse_is_mark(node->attrs[k].name) && names->kind == ATTR_LIST_STRING;
         for (int i = 0; is_mark && i < names->n; i++) {
             const char *at = strchr(names->strings[i], '@');
             const struct node *named = graph_find(g->graph, at ? at + 1 : names->strings[i]);
             if (named)
-                g->bound[named->id] = true;
+                g->bound[named->id] = g->named[named->id] = true;
         }
     }
 }
@@ -52,10 +52,11 @@ bool fuse_groups_init(struct fuse_groups *g, const struct graph *graph,
     size_t n = graph->nodes.n + 1;
     *fused = (struct fused){.node_of = mem_array(n, sizeof *fused->node_of)};
     *g = (struct fuse_groups){
-        .graph = graph, .options = options, .fused = fused, .memory = ARENA_INIT};
+        .graph = graph, .options = options, .n_outputs = 1, .fused = fused, .memory = ARENA_INIT};
     g->order = arena_array(&g->memory, n, sizeof *g->order);
     g->uses = arena_array(&g->memory, n, sizeof *g->uses);
     g->bound = arena_array(&g->memory, n, sizeof *g->bound);
+    g->named = arena_array(&g->memory, n, sizeof *g->named);
     g->end = arena_array(&g->memory, n, sizeof *g->end);
     look_at_all(g);
     return !graph_order(graph, g->order, &ignored);
@@ -88,13 +89,20 @@ bool fuse_same_place(const struct node *a, const struct node *b)
 
 /* ---- the new graph ---- */
 
+/* The new node that stands for one of the old graph, or for the group that it is part of. */
+static int standing_for(const struct fuse_groups *g, int old)
+{
+    return g->fused->node_of[g->end[old] < 0 ? old : g->end[old]];
+}
+
 static void connect(const struct fuse_groups *g, const struct node *node)
 {
-    struct node *copy = graph_node(g->to, g->fused->node_of[node->id]);
-    for (int i = 0; i < copy->n_inputs; i++)
+    struct node *copy = graph_node(g->to, standing_for(g, node->id));
+    bool is_end = g->fused->node_of[node->id] >= 0;
+    for (int i = 0; is_end && i < copy->n_inputs; i++)
         copy->inputs[i] = fused_edge(g->fused, copy->inputs[i]);
     for (int i = 0; i < node->n_controls; i++)
-        graph_add_control(g->to, copy, g->fused->node_of[node->controls[i]]);
+        graph_add_control(g->to, copy, standing_for(g, node->controls[i]));
 }
 
 static int add_group(struct fuse_groups *g, const struct node *end,
@@ -107,7 +115,7 @@ static int add_group(struct fuse_groups *g, const struct node *end,
                              .file = end->file,
                              .line = end->line};
     describe(g, end, &spec);
-    return graph_add_trusted(g->to, &spec, end->outputs, 1)->id;
+    return graph_add_trusted(g->to, &spec, end->outputs, g->n_outputs)->id;
 }
 
 void fuse_rewrite(struct fuse_groups *g,
@@ -123,6 +131,5 @@ void fuse_rewrite(struct fuse_groups *g,
             g->fused->node_of[i] = add_group(g, node, describe);
     }
     for (size_t i = 0; i < g->graph->nodes.n; i++)
-        if (g->fused->node_of[i] >= 0)
-            connect(g, graph_node(g->graph, (int)i));
+        connect(g, graph_node(g->graph, (int)i));
 }

@@ -15,7 +15,9 @@ struct fuse_groups {
     int *order;       /* topological */
     int *uses;        /* by node: who takes an output, or waits for it */
     bool *bound;      /* by node: it waits for others, has marks, or is named by some */
+    bool *named;      /* by node: it is named by some */
     int *end;         /* by node: the end of the group that it is part of; -1: of none */
+    int n_outputs;    /* of a group's node: the first ones of its end */
     struct fused *fused;
     struct arena memory;
 };
@@ -34,8 +36,15 @@ bool fuse_can_go(const struct fuse_groups *groups, const struct node *node);
 bool fuse_reads_variables(const struct fuse_groups *groups, const struct node *node);
 bool fuse_same_place(const struct node *a, const struct node *b);
 
+/* Whether `name` is that of a mark: an order, a place with others, a gradient. */
+static inline bool fuse_is_mark(const char *name)
+{
+    return name[0] == '_';
+}
+
 /* The new graph: of each group the node that `describe` says the rest of (op, inputs, attributes,
- * in memory of the new graph), and all other nodes. */
+ * in memory of the new graph), and all other nodes. It waits for what any node of the group waited
+ * for, and what waited for one of them waits for it. */
 void fuse_rewrite(struct fuse_groups *groups,
                   void (*describe)(struct fuse_groups *groups, const struct node *end,
                                    struct node_spec *spec));

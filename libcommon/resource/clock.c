@@ -116,13 +116,18 @@ static int64_t clock_of_others(const struct clock *clock, const struct clock_mem
 
 /* ---- the end of waits ---- */
 
+/* While it is paused no worker with a state goes on: it would give another one. */
 static bool is_over(const struct clock *clock, const struct clock_waiter *waiter,
                     const struct clock_member *member)
 {
+    if (clock->keeps && clock->pauses)
+        return false;
     if (waiter->what == WAIT_JOIN)
         return member->state == PUSH_NONE && clock_may_go_on(clock, member);
+    if (waiter->what == WAIT_REST)
+        return !clock->asks && clock_may_go_on(clock, member);
     return waiter->what == WAIT_PUSH && member->last_seq >= waiter->id.seq &&
-           clock_may_go_on(clock, member);
+           (clock_may_go_on(clock, member) || clock_asks_for(clock, member));
 }
 
 /* A push that was pending when its worker was replaced has another incarnation than the waiter. */
@@ -133,6 +138,7 @@ static void answer(const struct clock *clock, struct clock_waiter *waiter,
         .version = clock->version,
         .seq = member->last_seq,
         .counted = member->last_seq > waiter->id.seq || member->last_counted,
+        .asked = clock_asks_for(clock, member),
     };
     if (waiter->what == WAIT_PUSH)
         member->waited += time_now() - waiter->since;
@@ -163,7 +169,8 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
     if (clock->failure.code)
         return true;
     if (waiter->what == WAIT_PAUSE) {
-        bool over = !clock->under_way && clock->version >= waiter->id.seq;
+        bool rest = !clock->keeps || clock_all_rest(clock);
+        bool over = !clock->under_way && clock->version >= waiter->id.seq && rest;
         clock->pauses += over;
         waiter->result.version = clock->version;
         return over;
@@ -175,8 +182,8 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
             answer(clock, waiter, member);
         return over;
     }
-    bool held_back = clock->pauses || (clock->stop_at && clock->version >= clock->stop_at);
-    if (clock->under_way || held_back || !clock_choose(clock))
+    bool stops = clock->stop_at && clock->version >= clock->stop_at && !clock->keeps;
+    if (clock->under_way || clock->pauses || stops || !clock_choose(clock))
         return false;
     hand_out_round(clock, waiter);
     return true;
@@ -186,6 +193,7 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
 void clock_unlock(struct clock *clock)
 {
     struct clock_waiter *ready = NULL, **end = &ready;
+    clock_update_asks(clock);
     struct error failure = clock->failure;
     for (struct clock_waiter **at = &clock->waiters; *at;) {
         struct clock_waiter *waiter = *at;
@@ -273,6 +281,7 @@ void clock_join(struct clock *clock, const struct push_id *id, struct clock_wait
     member->left = member->returns = false;
     member->seen = time_now();
     waiter->id = *id;
+    clock_finds_state(clock, member);
     clock_wait(clock, waiter, WAIT_JOIN);
     if (older)
         replaced(&older->id, id->incarnation, &reason);
@@ -360,6 +369,7 @@ void clock_leave(struct clock *clock, const struct push_id *id)
     struct clock_member *member = clock_member(clock, id->worker, false);
     if (member && member->incarnation == id->incarnation) {
         member->left = true;
+        member->kept_seq = member->last_seq;
         member->seen = time_now();
     }
     clock_unlock(clock);

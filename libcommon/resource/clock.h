@@ -12,6 +12,12 @@
  * clock_advance says that it is applied. In between nobody is told a version, so that no worker
  * that was told one starts to read while variables change (async and ssp apart).
  *
+ * Workers may have state of their own, that a checkpoint has to have (clock_keep_states). Before
+ * one is made they are asked for it: a worker that is asked, with the answer to its push, gives its
+ * state to the shards and rests until the checkpoint's moment is over. Rounds go on until all rest.
+ * What a worker's state is as of is its last push that was decided; if that is on no shard when the
+ * worker comes back, nothing can go on but from a checkpoint.
+ *
  * Thread-safe. Nothing here blocks a thread: what has to wait calls back.
  */
 #ifndef TF_RESOURCE_CLOCK_H
@@ -33,6 +39,7 @@ struct clock_result {
     int64_t version; /* of the variables: rounds that were applied; of clock_round: the new one */
     int64_t seq;     /* join: the last of this worker that was decided; 0: none */
     bool counted;    /* push: it is in the variables */
+    bool asked;      /* push: the worker is to give its state, and to rest */
     struct push_list members; /* round: by rank; valid until it is applied */
     struct push_list dropped; /* pushes that never count, since the last round */
 };
@@ -63,6 +70,18 @@ void clock_join(struct clock *clock, const struct push_id *id, struct clock_wait
 void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
                 struct clock_waiter *waiter);
 
+/* From now on workers have state, which is on the shards before a worker rests or leaves. */
+void clock_keep_states(struct clock *clock);
+
+/* A worker's state, as of its last push that was decided, is on the shards. Answers when nobody
+ * asks for states any more, with the version to go on with. Errors as of clock_push. */
+void clock_rest(struct clock *clock, const struct push_id *id, struct clock_waiter *waiter);
+
+/* Workers are asked for their states until clock_end_ask; they are, too, when the version of
+ * clock_stop_at has come. Nothing where they have none. */
+void clock_ask(struct clock *clock);
+void clock_end_ask(struct clock *clock);
+
 /* A worker has no more data: nobody waits for it any more. */
 void clock_leave(struct clock *clock, const struct push_id *id);
 
@@ -73,13 +92,13 @@ void clock_round(struct clock *clock, struct clock_waiter *waiter);
 int clock_advance(struct clock *clock, int64_t version, struct error *err);
 
 /* The rounds cannot go on: all who wait fail with the reason, and all who come. The next
- * clock_round ends that, unless a round was under way: then variables may be between two updates.
- */
+ * clock_round ends that, unless a round was under way: then variables may be between two updates;
+ * or a worker's state is lost. */
 void clock_fail(struct clock *clock, const struct error *reason);
 
-/* Answers when the version is `version` or more and no round is under way; from then on none begins
- * until clock_resume: what shards keep is between two updates. Each answer that is no failure is
- * followed by one clock_resume. */
+/* Answers when the version is `version` or more and no round is under way, and all workers that
+ * have states rest; from then on none begins until clock_resume: what shards keep is between two
+ * updates. Each answer that is no failure is followed by one clock_resume. */
 void clock_pause(struct clock *clock, int64_t version, struct clock_waiter *waiter);
 void clock_resume(struct clock *clock);
 
@@ -87,8 +106,8 @@ void clock_resume(struct clock *clock);
  * worker is told; NULL: nowhere. Of workers below n. */
 void clock_count_in(struct clock *clock, _Atomic int64_t *counts, int n);
 
-/* No round begins at that version or later, as if it were paused from then on; 0: none is held
- * back. */
+/* No round begins at that version or later, as if it were paused from then on, but for those that
+ * workers with states need to come to rest; 0: none is held back. */
 void clock_stop_at(struct clock *clock, int64_t version);
 
 /* Stops waiting. False: `done` has been called, or is being called. */
@@ -114,8 +133,8 @@ int64_t clock_version(struct clock *clock);
  * when all variables have their values. */
 bool clock_was_joined(struct clock *clock);
 
-/* Whether an update has failed on its way: half of it may be in the variables, and nothing goes on
- * with them. *reason says why. */
+/* Whether an update has failed on its way, so that half of it may be in the variables, or the state
+ * of a worker is lost: nothing goes on with them. *reason says why. */
 bool clock_has_failed(struct clock *clock, struct error *reason);
 
 #endif

@@ -24,6 +24,12 @@ bool clock_misses(const struct clock *clock, const struct clock_member *member)
     return !member->left && kind && kind->misses && kind->misses(clock, member);
 }
 
+bool clock_asks_for(const struct clock *clock, const struct clock_member *member)
+{
+    const struct policy_kind *kind = clock->policy.kind;
+    return clock->asks && (!kind || !kind->may_rest || kind->may_rest(clock, member));
+}
+
 bool clock_is_fresh(const struct clock *clock, const struct clock_member *member)
 {
     return member->state == PUSH_WAITS && !clock_is_late(clock, member);

@@ -17,7 +17,7 @@ enum push_state {
     PUSH_CHOSEN, /* in the round that is under way */
 };
 
-enum clock_wait { WAIT_JOIN, WAIT_PUSH, WAIT_ROUND, WAIT_PAUSE };
+enum clock_wait { WAIT_JOIN, WAIT_PUSH, WAIT_REST, WAIT_ROUND, WAIT_PAUSE };
 
 struct clock_member {
     int64_t worker;
@@ -26,6 +26,7 @@ struct clock_member {
     bool returns;     /* had left when it was saved, and is expected to join again */
     int64_t clock;    /* its pushes that are applied */
     int64_t last_seq; /* decided */
+    int64_t kept_seq; /* that its state on the shards is as of */
     bool last_counted;
     enum push_state state;
     struct push_id push; /* unless PUSH_NONE */
@@ -48,6 +49,11 @@ struct clock {
     bool under_way;                   /* a round was handed out */
     bool was_joined;                  /* by a worker, in this process */
     int pauses;                       /* while there are any, no round begins */
+    bool keeps;                       /* workers have states, */
+    int askers;                       /* who ask for them; */
+    bool asks;                        /* they are asked for now, */
+    int64_t ask_clock;                /* since nobody had a later clock than the one before this */
+    bool is_lost;                     /* a state, which the failure is about */
     _Atomic int64_t *counts;          /* of pushes that counted, by worker, for others; or NULL */
     int n_counts;
     int64_t stop_at; /* the version at which none begins; 0: none */
@@ -65,6 +71,8 @@ bool clock_choose(struct clock *clock);
 bool clock_is_late(const struct clock *clock, const struct clock_member *member);
 bool clock_may_go_on(const struct clock *clock, const struct clock_member *member);
 bool clock_misses(const struct clock *clock, const struct clock_member *member);
+/* Whether a worker that has states is asked for it with the answer to its last push. */
+bool clock_asks_for(const struct clock *clock, const struct clock_member *member);
 /* For policies: whether the member's push waits and may count; the first that came of those, or
  * NULL. */
 bool clock_is_fresh(const struct clock *clock, const struct clock_member *member);
@@ -78,12 +86,23 @@ void clock_unlock(struct clock *clock);
 /* The push of a member that waits never counts. */
 void clock_decide_late(struct clock *clock, struct clock_member *member);
 
+/* clock_rest.c: whether workers are asked for states, which is found anew after every change; and
+ * whether the state of each, as of what was decided, is on the shards. */
+void clock_update_asks(struct clock *clock);
+bool clock_rests(const struct clock_member *member);
+bool clock_all_rest(const struct clock *clock);
+/* A worker comes back: false if what it has pushed since its state was kept is decided, or may be;
+ * then the clock has failed. */
+bool clock_finds_state(struct clock *clock, const struct clock_member *member);
+
 /* clock_state.c */
 void clock_describe(void *object, struct str *text);
 void *clock_mark(void *object);
 void clock_free_mark(void *mark);
 int clock_save(const void *mark, struct resource_sink *sink, struct error *err);
 int clock_restore(void *object, const char *part, const struct tensor *value, struct error *err);
+/* Of members that were restored: what waited is pushed again, by workers that join again. */
+void clock_forget_waiting(struct clock *clock);
 void clock_print_missing(const struct clock *clock, struct str *text);
 
 /* clock_timer.c: the thread that ends waits whose deadline has passed. */

@@ -19,7 +19,7 @@ void clock_round(struct clock *clock, struct clock_waiter *waiter)
 {
     struct error reason = ERROR_INIT;
     pthread_mutex_lock(&clock->lock);
-    if (clock->failure.code && clock->under_way)
+    if (clock->failure.code && (clock->under_way || clock->is_lost))
         reason = clock->failure;
     else if (someone_updates(clock))
         error_set(&reason, ERR_DATA, "the rounds of the clock '%s' are driven twice", clock->name);
@@ -129,7 +129,7 @@ int64_t clock_version(struct clock *clock)
 bool clock_has_failed(struct clock *clock, struct error *reason)
 {
     pthread_mutex_lock(&clock->lock);
-    bool failed = clock->failure.code && clock->under_way;
+    bool failed = clock->failure.code && (clock->under_way || clock->is_lost);
     if (failed)
         *reason = clock->failure;
     pthread_mutex_unlock(&clock->lock);

@@ -28,6 +28,13 @@ static void *copy_items(const void *items, size_t n, size_t bytes)
     return copy;
 }
 
+/* What a worker that has a state goes on from: what it pushes since, it pushes again. */
+static void as_of_state(struct clock_member *member)
+{
+    member->state = PUSH_NONE;
+    member->last_seq = member->kept_seq;
+}
+
 void *clock_mark(void *object)
 {
     struct clock *clock = object;
@@ -43,6 +50,8 @@ void *clock_mark(void *object)
     };
     mark->members = copy_items(clock->members.items, mark->n_members, sizeof *mark->members);
     mark->dropped = copy_items(clock->dropped.items, mark->n_dropped, sizeof *mark->dropped);
+    for (size_t i = 0; i < mark->n_members && clock->keeps; i++)
+        as_of_state(&mark->members[i]);
     pthread_mutex_unlock(&clock->lock);
     return mark;
 }
@@ -78,6 +87,14 @@ static void to_row(const struct clock_member *m, int64_t *row)
     memcpy(row, values, sizeof values);
 }
 
+void clock_forget_waiting(struct clock *clock)
+{
+    for (size_t i = 0; i < clock->members.n; i++) {
+        as_of_state(&clock->members.items[i]);
+        clock->members.items[i].joined = false;
+    }
+}
+
 static void from_row(struct clock *clock, const int64_t *row)
 {
     struct clock_member *m = clock_member(clock, row[0], true);
@@ -87,6 +104,7 @@ static void from_row(struct clock *clock, const int64_t *row)
                                .left = row[3] != 0,
                                .clock = row[4],
                                .last_seq = row[5],
+                               .kept_seq = row[5],
                                .last_counted = row[6] != 0,
                                .state = row[7] ? PUSH_WAITS : PUSH_NONE,
                                .push = {row[0], (uint64_t)row[9], row[8]},
@@ -181,6 +199,8 @@ static int load_table(struct clock *clock, const char *part, const struct tensor
         clock->members.n = 0;
         for (int64_t i = 0; i < rows; i++)
             from_row(clock, &row[i * COLUMNS]);
+        if (clock->keeps)
+            clock_forget_waiting(clock);
     } else if (!strcmp(part, "dropped") && columns == 3) {
         clock->dropped.n = 0;
         for (int64_t i = 0; i < rows; i++, row += 3)
@@ -210,7 +230,7 @@ void clock_print_missing(const struct clock *clock, struct str *text)
     size_t before = text->n;
     for (size_t i = 0; i < clock->members.n && !clock->under_way; i++) {
         const struct clock_member *member = &clock->members.items[i];
-        if (!clock_misses(clock, member))
+        if (!(clock->asks ? !clock_rests(member) : clock_misses(clock, member)))
             continue;
         str_printf(text, "%sworker:%" PRId64, text->n == before ? "" : ", ", member->worker);
         if (member->joined)

@@ -35,6 +35,9 @@ struct policy_kind {
     /* Whether the rounds, or who waits in them, want something of this worker, which has not left.
      * NULL: of none. */
     bool (*misses)(const struct clock *clock, const struct clock_member *member);
+    /* Whether a worker may rest, before a checkpoint, after its last push: the others, which go on
+     * until they rest, must not need another one. NULL: at once. */
+    bool (*may_rest)(const struct clock *clock, const struct clock_member *member);
 };
 
 struct policy {

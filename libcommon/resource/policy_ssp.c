@@ -46,6 +46,13 @@ static bool misses(const struct clock *clock, const struct clock_member *member)
     return member->state == PUSH_NONE && member->clock == least_clock(clock, true);
 }
 
+/* All rest at the same clock, which the first had not reached when they were asked: who rested
+ * before would hold back those behind it. */
+static bool may_rest(const struct clock *clock, const struct clock_member *member)
+{
+    return member->clock >= clock->ask_clock;
+}
+
 const struct policy_kind policy_ssp = {
     .name = "ssp",
     .option = "bound",
@@ -55,4 +62,5 @@ const struct policy_kind policy_ssp = {
     .choose = choose,
     .may_go_on = may_go_on,
     .misses = misses,
+    .may_rest = may_rest,
 };

@@ -9,7 +9,8 @@
 #define NO_GRADIENT "a graph is replicated after its gradients are there"
 
 #define CLOCK_ATTRS                                                                                \
-    "clock: string, container: string = \"\", policy: string = \"sync\", workers: int = 0 >= 0"
+    "clock: string, container: string = \"\", policy: string = \"sync\", workers: int = 0 >= 0, "  \
+    "keeps: bool = false"
 #define CLOCK_FLAGS (OP_STATEFUL | OP_NO_GRADIENT)
 
 const struct op_def op_ClockJoin = {
@@ -19,7 +20,9 @@ const struct op_def op_ClockJoin = {
     .doc = "A worker begins: the version of the variables, and its last step that was decided.",
     .detail = "Waits until what the worker pushed in an earlier life is decided. 0: no step was. "
               "policy is sync;\nsync,backup=B; async; or ssp,bound=S. workers: how many are "
-              "expected; 0: those who join. timeout: in\nseconds; 0: none.",
+              "expected; 0: those who join. timeout: in\nseconds; 0: none. keeps: workers have "
+              "states of their own (WorkerValueGive), and one "
+              "that lost\nits own cannot come back.",
     .flags = CLOCK_FLAGS | OP_ASYNC,
     .round = ROUND_OTHER,
     .cost = cost_elements,
@@ -38,13 +41,30 @@ static int clock_push_shape(struct infer *infer)
 const struct op_def op_ClockPush = {
     .name = "ClockPush",
     .inputs = "version: int64, tokens: N*int64",
-    .outputs = "newest: int64, counted: bool",
+    .outputs = "newest: int64, counted: bool, asked: bool",
     .attrs = CLOCK_ATTRS ", timeout: float = 0, N: int >= 1",
     .doc = "A worker's step is pushed whole: waits until it is decided and the worker may go on.",
-    .detail = "version is that of the variables it was computed from, tokens are those of its "
-              "AggregatorPushes.\nnewest is the version to go on with.",
+    .detail =
+        "version is that of the variables it was computed from, tokens are those of its "
+        "AggregatorPushes.\nnewest is the version to go on with. asked: a checkpoint is to be "
+        "made, and the worker is to give\nits state before it goes on, and to ClockRest.",
     .flags = CLOCK_FLAGS | OP_ASYNC,
     .round = ROUND_COMMIT,
+    .cost = cost_elements,
+    .shape = clock_push_shape,
+    .no_gradient = NO_GRADIENT,
+};
+
+const struct op_def op_ClockRest = {
+    .name = "ClockRest",
+    .inputs = "tokens: N*int64",
+    .outputs = "newest: int64",
+    .attrs = CLOCK_ATTRS ", timeout: float = 0, N: int >= 1",
+    .doc = "A worker has given its state: waits until it is in a checkpoint, if one is to be made.",
+    .detail = "tokens are those of its WorkerValueGives, after its last ClockPush. newest is the "
+              "version to go\non with.",
+    .flags = CLOCK_FLAGS | OP_ASYNC,
+    .round = ROUND_OTHER,
     .cost = cost_elements,
     .shape = clock_push_shape,
     .no_gradient = NO_GRADIENT,

@@ -26,8 +26,11 @@ static int prepare(struct kernel_setup *setup)
                                 node_string(node, "clock"));
     if (node_attr(node, "timeout"))
         state->timeout = node_float(node, "timeout");
-    return clock_configure(state->clock, node_string(node, "policy"),
-                           (int)node_int(node, "workers"), setup->err);
+    int code = clock_configure(state->clock, node_string(node, "policy"),
+                               (int)node_int(node, "workers"), setup->err);
+    if (!code && node_attr(node, "keeps")->b)
+        clock_keep_states(state->clock);
+    return code;
 }
 
 /* ---- a call that waits ---- */
@@ -96,7 +99,9 @@ static int join_run(struct kernel_call *call)
 static int push_answer(struct clock_call *w, const struct clock_result *result)
 {
     int code = put_scalar(w->pending.call, 0, result->version);
-    return code ? code : put_scalar(w->pending.call, 1, result->counted);
+    if (!code)
+        code = put_scalar(w->pending.call, 1, result->counted);
+    return code ? code : put_scalar(w->pending.call, 2, result->asked);
 }
 
 static int push_run(struct kernel_call *call)
@@ -114,6 +119,21 @@ static int push_run(struct kernel_call *call)
     return pending_wait(&w->pending);
 }
 
+static int rest_answer(struct clock_call *w, const struct clock_result *result)
+{
+    return put_scalar(w->pending.call, 0, result->version);
+}
+
+static int rest_run(struct kernel_call *call)
+{
+    struct push_id id = id_of_step(call->step);
+    struct clock_call *w = begin(call, rest_answer);
+    if (!w)
+        return call->err->code;
+    clock_rest(w->clock, &id, &w->waiter);
+    return pending_wait(&w->pending);
+}
+
 static int leave_run(struct kernel_call *call)
 {
     const struct clock_use *state = call->state;
@@ -124,6 +144,7 @@ static int leave_run(struct kernel_call *call)
 
 const struct kernel_code kernel_clock_join = {.prepare = prepare, .run = join_run};
 const struct kernel_code kernel_clock_push = {.prepare = prepare, .run = push_run};
+const struct kernel_code kernel_clock_rest = {.prepare = prepare, .run = rest_run};
 const struct kernel_code kernel_clock_leave = {.prepare = prepare, .run = leave_run};
 
 /* ---- rounds ---- */

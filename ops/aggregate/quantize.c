@@ -56,7 +56,7 @@ static int dequantize_shape(struct infer *infer)
     struct gradient_code code;
     int64_t groups;
     if (read_code(infer, &code) || count_groups(infer, &code, shape, &groups) ||
-        check_rows(infer, 0, &code) || infer_vector(infer, 1))
+        check_rows(infer, 0, &code) || infer_rank_at_least(infer, 1, 1))
         return infer->err->code;
     infer->out[0] = *shape;
     return 0;
@@ -111,8 +111,8 @@ const struct op_def op_DequantizeGradient = {
     .outputs = "mean: float32",
     .attrs = CODE_ATTRS ", shape: shape",
     .doc = "The mean of gradients in a few bits, one member's after the other's.",
-    .detail = "There are as many as `ranks` has elements; they are added in their order. `shape` "
-              "is the\nshape of one of them.",
+    .detail = "There are as many as `ranks` has elements, or rows; they are added in their order. "
+              "`shape` is\nthe shape of one of them.",
     .flags = OP_NO_GRADIENT,
     .cost = cost_elements,
     .shape = dequantize_shape,

@@ -74,7 +74,7 @@ int dequantize_describe(struct kernel_call *call, struct dequantize_call *d)
     const struct gradient_code *code = call->state;
     const struct tensor *rows = call->in[0];
     int64_t all = rows->shape.dims[0];
-    d->n = tensor_count(call->in[1]);
+    d->n = call->in[1]->shape.dims[0];
     d->groups = d->n > 0 ? all / d->n : 0;
     struct shape shape = result_shape(call, d->groups);
     if (d->n < 1 || d->groups * d->n != all || rows->shape.dims[1] != gradient_code_bytes(code) ||

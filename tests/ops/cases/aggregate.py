@@ -32,7 +32,7 @@ def aggregate(g):
             g.graph(f"aggregate/{policy}/{r}", (WORKER + ROUND).format(policy=policy, t=t, r=r), [
                 ("", {}, {"join": i64(0), "join:1": i64(0)}),
                 ("advance", {"x": x, "version": i64(0)},
-                 {"push": i64(1), "push:1": np.array(True), "take": x, "round": i64(1),
+                 {"push": i64(1), "push:1": np.array(True), "push:2": np.array(False), "take": x, "round": i64(1),
                   "round:1": i64([[0, 0, 2]]), "round:2": np.zeros((0, 3), np.int64), "token": i64(2)}),
                 ("advance", {"x": -x, "version": i64(1)}, {"push": i64(2), "take": -x}),
                 ("", {}, {"join": i64(2), "join:1": i64(3)}),
@@ -95,6 +95,42 @@ def aggregate(g):
             ops="AggregatorTake", error="none of mean")
     g.graph("aggregate/push_nothing", 'a = AggregatorPush() {T=[], aggregator="a"}\n', [],
             ops="AggregatorPush", error="at least 1")
+
+
+def worker_values(g):
+    """What a worker has given is what it gets; who rests does not wait where nobody asks."""
+    give = """
+        join = ClockJoin() {{clock="c", keeps=true}}
+        x = Placeholder() {{dtype={t}, shape=[2,3]}}
+        give = WorkerValueGive(x) {{of="r"}}
+        take = WorkerValueTake() {{dtype={t}, shape=[2,3], of="r", workers=3}}
+        rest = ClockRest(give) {{clock="c", keeps=true}}
+        leave = ClockLeave() {{clock="c", keeps=true}}
+        """
+    for t in ("float16", "bfloat16", "float32", "float64"):
+        x = typed(t, np.arange(6).reshape(2, 3) - 2.5)
+        g.graph(f"worker_value/{t}", give.format(t=t), [
+            ("", {}, {"take": typed(t, np.zeros((2, 3)))}),
+            ("", {}, {"join": i64(0), "join:1": i64(0)}),
+            ("rest", {"x": x}, {"give": i64(3), "rest": i64(0)}),
+            ("", {}, {"take": x}),
+            ("leave", {}, {})],
+            ops="WorkerValueGive WorkerValueTake ClockRest ClockLeave", tol=0)
+    g.graph("worker_value/not_joined", give.format(t="float32"),
+            [("rest", {"x": np.zeros((2, 3), np.float32)}, "is none of the clock 'c'")],
+            ops="ClockRest")
+    g.graph("worker_value/other_shape", """
+        x = Placeholder() {dtype=float32, shape=[2]}
+        give = WorkerValueGive(x) {of="r"}
+        take = WorkerValueTake() {dtype=float32, shape=[3], of="r"}
+        """, [("give", {"x": np.zeros(2, np.float32)}, {}),
+              ("take", {}, "worker:0 had float32[2], not float32[3]")],
+            ops="WorkerValueTake")
+    g.graph("worker_value/no_shape",
+            'a = WorkerValueTake() {dtype=float32, shape=[?], of="r"}\n', [],
+            ops="WorkerValueTake", error="the shape must be known")
+    g.graph("worker_value/no_sums", "x = Const() {dtype=int32, value=1}\n"
+            'a = WorkerValueGive(x) {of="r"}\n', [], ops="WorkerValueGive", error="int32")
 
 
 def all_reduce(g):
@@ -166,3 +202,4 @@ with Golden("aggregate") as g:
     collectives(g)
     back(g)
     aggregate(g)
+    worker_values(g)

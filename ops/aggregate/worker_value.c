@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What workers keep for themselves, as checkpoints have it: resource/worker_value.h.
+ */
+#include "graph/infer.h"
+#include "graph/op_cost.h"
+
+#define NO_GRADIENT "it is about what a step leaves behind"
+
+static int give_shape(struct infer *infer)
+{
+    infer->out[0] = SHAPE_SCALAR;
+    return 0;
+}
+
+const struct op_def op_WorkerValueGive = {
+    .name = "WorkerValueGive",
+    .inputs = "value: T",
+    .outputs = "token: int64",
+    .attrs = "T: float16|bfloat16|float32|float64, of: string, container: string = \"\"",
+    .doc = "A worker gives a device what it keeps for itself, for a checkpoint.",
+    .detail = "It is kept under the name `of` and the worker's number, in place of what was given "
+              "before. The\ntoken, for ClockRest, is the step's number.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .keeps = 1 << 0,
+    .round = ROUND_OTHER,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = give_shape,
+    .no_gradient = NO_GRADIENT,
+};
+
+static int take_shape(struct infer *infer)
+{
+    infer->out[0] = *node_attr(infer->node, "shape")->shape;
+    return shape_is_known(&infer->out[0]) ? 0 : infer_fail(infer, "the shape must be known");
+}
+
+const struct op_def op_WorkerValueTake = {
+    .name = "WorkerValueTake",
+    .outputs = "value: dtype",
+    .attrs = "dtype: float16|bfloat16|float32|float64, shape: shape, of: string, "
+             "container: string = \"\", workers: int = 0 >= 0",
+    .doc = "What the worker has given last, or zeros.",
+    .detail =
+        "Of n workers it gets, and keeps from then on, the sum of its own and of what those "
+        "had given\nwho are not there any more: worker + n, worker + 2 n, ... 0: n is not known.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .round = ROUND_OTHER,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = take_shape,
+    .no_gradient = NO_GRADIENT,
+};

@@ -133,6 +133,8 @@ static void print_mode_help(void)
                "the workers sum among themselves, without shards");
     str_printf(&text, "\n  %-23s  %s", "MODE,factors=auto",
                "any of these, or factors of gradients are sent where that is less");
+    str_printf(&text, "\n  %-23s  %s", "MODE,bits=1",
+               "any of these, gradients in few bits; bits=2 to 8, top=0.01");
     BUG_ON(text.n >= sizeof mode_help);
     memcpy(mode_help, text.data, text.n + 1);
     str_release(&text);

@@ -78,6 +78,8 @@ static int step_together(struct runner *r, struct error *err)
 
 int runner_step(struct runner *r, struct error *err)
 {
+    if (r->kind->stepped && r->kind->stepped(r, err))
+        return err->code;
     if (saves_together(r))
         return step_together(r, err);
     return r->kind->saves(r) ? saving_step(r->options.saving, err) : 0;

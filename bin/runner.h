@@ -50,6 +50,8 @@ struct runner_kind {
     int (*start)(struct runner *runner, const struct runner_origin *origin, struct error *err);
     /* Before a step: false when it is not to be run. */
     bool (*begins)(struct runner *runner);
+    /* After a step, before it is saved: what is to be done for others. NULL: nothing. */
+    int (*stepped)(struct runner *runner, struct error *err);
     /* After a step: whether it was asked to end, by a signal or by another worker. */
     bool (*is_over)(struct runner *runner);
     /* Whether processes that go on together save together: then each calls `gather` after a step,

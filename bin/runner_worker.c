@@ -47,6 +47,17 @@ static bool ends_wait(void *context)
     return worker_ends_wait(worker_of(r), r->options.driver);
 }
 
+static int stepped(struct runner *r, struct error *err)
+{
+    return worker_rest(worker_of(r), r->options.driver, false, err);
+}
+
+static int waits_for_feeds(void *context, struct error *err)
+{
+    const struct runner *r = context;
+    return worker_rest(worker_of(r), r->options.driver, true, err);
+}
+
 static int open_worker(struct runner *r, struct error *err)
 {
     struct worker *worker = worker_of(r);
@@ -69,6 +80,8 @@ static int open_worker(struct runner *r, struct error *err)
     r->options.saving->device = worker_device(worker);
     if (worker->collective)
         tool_read_on(ends_wait, r); /* the others may wait for the step that is fed */
+    if (worker->asked)
+        tool_when_idle(waits_for_feeds, r);
     return 0;
 }
 
@@ -171,6 +184,7 @@ struct runner *runner_worker_new(const struct runner_options *options)
                                             .open = open_worker,
                                             .start = start_worker,
                                             .begins = begins,
+                                            .stepped = stepped,
                                             .is_over = is_over,
                                             .saves_together = shares_state,
                                             .gather = gather,

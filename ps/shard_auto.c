@@ -66,13 +66,17 @@ static int pause_once(struct clock *clock, int64_t from, double timeout, int64_t
 int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *version,
                 struct error *err)
 {
+    struct clock *clock = shard_clock(shard);
     double end = time_now() + timeout, left;
+    if (!from)
+        clock_ask(clock);
     do {
         error_clear(err);
         left = end - time_now();
-        pause_once(shard_clock(shard), from, left < WAIT_SECONDS ? left : WAIT_SECONDS, version,
-                   err);
+        pause_once(clock, from, left < WAIT_SECONDS ? left : WAIT_SECONDS, version, err);
     } while (err->code == ERR_RETRY && end - time_now() > 0.001 && !atomic_load(&shard->ends));
+    if (!from)
+        clock_end_ask(clock);
     return err->code;
 }
 

@@ -158,8 +158,8 @@ void shard_claims_resource(struct shard *shard, const struct resource *resource)
 
 /* shard_auto.c */
 struct clock *shard_clock(struct shard *shard); /* NULL: the graph has none, or not yet */
-/* Waits until the clock, which is there, is paused at version `from` or later; `version` is what
- * it was then. */
+/* Waits until the clock, which is there, is paused at version `from` or later (0: as soon as can
+ * be, workers are asked for their states for that); `version` is what it was then. */
 int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *version,
                 struct error *err);
 /* Work that puts itself into the slow queue again. */

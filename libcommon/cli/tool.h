@@ -110,6 +110,10 @@ int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err);
  */
 void tool_read_on(bool (*ends)(void *context), void *context);
 
+/* From now on `idle` is called once in each wait for input that lasts longer than a second. If it
+ * fails, so does the wait. After tool_catch_signals. */
+void tool_when_idle(int (*idle)(void *context, struct error *err), void *context);
+
 /* For what cannot be stopped from within: when more than `seconds` (above 0) of computing time have
  * passed before tool_end_limit is called, the process ends as if run() had returned `reason`.
  * Until then the caller must not touch the tool's output. One limit at a time. */

@@ -12,6 +12,7 @@
 #include "cli/tool_private.h"
 
 #define LOOK_MILLISECONDS 50    /* between two questions whether a wait is over */
+#define IDLE_MILLISECONDS 1000  /* after which somebody else has a turn */
 #define FOLLOW_MILLISECONDS 100 /* between two looks whether a file has grown */
 #define STILL_LOOKS 10          /* and it grows no more if there is another one by then */
 
@@ -91,12 +92,18 @@ static int flush(struct tool *tool, struct error *err)
 static int until_readable(int fd, struct error *err)
 {
     struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = tool_signal_fd, .events = POLLIN}};
+    int patience = tool_has_idle() ? IDLE_MILLISECONDS : -1;
     for (;;) {
         bool asked = tool_signal();
         if (tool_ends_wait())
             return error_set(err, ERR_CANCELLED, "interrupted while waiting for input");
-        if (poll(fds, asked ? 1 : 2, asked ? LOOK_MILLISECONDS : -1) < 0 && errno != EINTR)
+        int n = poll(fds, asked ? 1 : 2, asked ? LOOK_MILLISECONDS : patience);
+        if (n < 0 && errno != EINTR)
             return 0;
+        if (!n && !asked && tool_idle(err))
+            return err->code;
+        if (!n && !asked)
+            patience = -1;
         if (fds[0].revents)
             return 0;
     }

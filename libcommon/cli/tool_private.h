@@ -16,6 +16,8 @@ extern int tool_signal_fd;
 /* Whether a wait for input is to end because of a signal; if not, but one came, it is to look again
  * every so often. */
 bool tool_ends_wait(void);
+bool tool_has_idle(void);
+int tool_idle(struct error *err);
 
 /* "stdin: stopped by tf-graph" of an input whose stage before has failed; NULL: of none. */
 const char *tool_stopped_text(void);

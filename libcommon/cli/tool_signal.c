@@ -22,6 +22,8 @@ static struct itimerspec grace;
 static atomic_bool *grace_flag;          /* NULL: nothing is cancelled */
 static bool (*ends_wait)(void *context); /* NULL: a signal does */
 static void *ends_wait_context;
+static int (*when_idle)(void *context, struct error *err);
+static void *when_idle_context;
 
 static void on_signal(int number)
 {
@@ -76,6 +78,22 @@ void tool_read_on(bool (*ends)(void *context), void *context)
 {
     ends_wait = ends;
     ends_wait_context = context;
+}
+
+void tool_when_idle(int (*idle)(void *context, struct error *err), void *context)
+{
+    when_idle = idle;
+    when_idle_context = context;
+}
+
+bool tool_has_idle(void)
+{
+    return when_idle;
+}
+
+int tool_idle(struct error *err)
+{
+    return when_idle(when_idle_context, err);
 }
 
 bool tool_ends_wait(void)

@@ -191,6 +191,13 @@ write_tasks() {
     done
 }
 
+# Whether a worker that died can go on where it was: not if others wait for it, nor where what its
+# codes have lost was in it alone.
+goes_back_alone() {
+    case $opt_mode in *bits=* | *threshold=* | *top=*) return 1 ;; esac
+    [ -n "$shards" ]
+}
+
 write_task() {
     file=$job/${1%:*}-${1#*:}
     printf '%s\n' '' "task $1" "errors $file.err" 'ends 64 65 66 70 77 78'
@@ -199,7 +206,7 @@ write_task() {
     *)
         ! serves "$1" || echo service
         echo 'repeats not saved: '
-        [ -n "$shards" ] && echo 'restart alone' || echo 'restart all'
+        goes_back_alone && echo 'restart alone' || echo 'restart all'
         ;;
     esac
     host_of "$1"

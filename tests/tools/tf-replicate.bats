@@ -198,7 +198,8 @@ refused() { # CODE MESSAGE COMMAND...
         "tf-replicate --mode allreduce --compress bf16 m.tfg"
     refused 64 "tf-replicate: --mode 'sinc' is $modes" "tf-replicate --mode sinc m.tfg"
     refused 64 "tf-replicate: --mode 'ssp' is $modes" "tf-replicate --mode ssp m.tfg"
-    why="takes fetch=N, push=N, rate=X, factors=auto and factors=all, not 'pull=3'"
+    why="takes fetch=N, push=N, rate=X, factors=auto, factors=all, bits=N, threshold=X and"
+    why+=" top=SHARE, not 'pull=3'"
     refused 64 "tf-replicate: --mode downpour $why" \
         "tf-replicate --mode downpour,pull=3 m.tfg"
     refused 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
@@ -223,9 +224,12 @@ refused() { # CODE MESSAGE COMMAND...
         "tf-replicate --mode allreduce,factors=all,delay=1 m.tfg"
     why="has codes bits=1 to 8, bits=1 or 2 with threshold=X, and top=SHARE, a part of 1"
     for code in bits=9 threshold=0 threshold=1,bits=3 top=0 top=1.5 top=0.1,bits=2; do
-        refused 64 "tf-replicate: --mode allreduce $why" \
-            "tf-replicate --mode allreduce,$code m.tfg"
+        for mode in allreduce sync,backup=1 downpour; do
+            refused 64 "tf-replicate: --mode $mode $why" "tf-replicate --mode $mode,$code m.tfg"
+        done
     done
+    refused 64 "tf-replicate: --mode 'sync,bits=1,after=9' is $modes" \
+        "tf-replicate --mode sync,bits=1,after=9 m.tfg"
     why="depends on the number of workers: give -c or --workers"
     for mode in allreduce sync downpour; do
         refused 64 "tf-replicate: m.tfg: factors=auto $why" \

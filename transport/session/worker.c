@@ -367,6 +367,18 @@ struct device *worker_device(struct worker *worker)
     return worker->devices.devices.n ? worker->devices.devices.items[0] : NULL;
 }
 
+int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, struct error *err)
+{
+    struct saved_variable asked = {.node = worker->asked};
+    if (!worker->asked || !worker->has_joined || worker_take(worker, &asked, err))
+        return err->code;
+    bool rests = is_idle || (asked.value.type == BOOL && *(const bool *)asked.value.data);
+    tensor_release(&asked.value);
+    if (rests && FAILPOINT("worker.rest"))
+        return error_set(err, ERR_UNAVAILABLE, "failpoint worker.rest");
+    return rests ? driver_run_entry(driver, "rest", driver->step, NULL, 0, err) : 0;
+}
+
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err)
 {
     bool leaves = worker->has_joined && graph_entry(driver->graph, "leave");

@@ -29,6 +29,7 @@ struct worker {
     struct collective *collective;  /* of the job's workers; NULL: there is nothing they share */
     VEC(const struct node *) own;   /* variables of which each worker has its own */
     VEC(const struct node *) parts; /* and those of which each has a part */
+    const struct node *asked;       /* whether it is to rest; NULL: it never is */
     bool has_joined, has_left;
 };
 
@@ -65,6 +66,11 @@ bool worker_is_over(struct worker *worker, const struct driver *driver, bool ask
 bool worker_ends_wait(struct worker *worker, const struct driver *driver);
 /* Before a step: false when all end before it. One that is cancelled begins, to fail. */
 bool worker_begins(struct worker *worker, const struct driver *driver, bool asked);
+
+/* After a step: if shards ask for what the worker keeps for itself, runs the entry rest, which
+ * gives it to them and waits until it is in a checkpoint. `is_idle`: there may be no next step for
+ * long; it gives it in any case, so that they need not wait for that. */
+int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, struct error *err);
 
 /* After the last step: runs the entry leave, if it has joined. */
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err);

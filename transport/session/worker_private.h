@@ -48,8 +48,8 @@ int worker_join_devices(struct worker *worker, struct error *err);
 
 /* Whether it is a variable of which each worker has its own. */
 bool worker_has_own(const struct worker *worker, const struct node *node);
-/* Remembers those variables and those of which each worker has a part, since the session is open.
- */
+/* Remembers those variables, those of which each worker has a part, and the one that says whether
+ * it is asked to rest, since the session is open. */
 void worker_find_state(struct worker *worker);
 /* After a restore, which the first worker alone may have done: their values become this worker's
  * part of what was saved, or zeros. All call it alike. */

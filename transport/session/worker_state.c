@@ -34,6 +34,8 @@ void worker_find_state(struct worker *worker)
             vec_push(&worker->own, node);
         if (worker_has_part(worker, node))
             vec_push(&worker->parts, node);
+        if (node_is(node, "Variable") && node_attr(node, WORKER_ASKED))
+            worker->asked = node;
     }
 }
 

@@ -62,25 +62,6 @@ static bool read_update(const char *text, size_t n, struct replicate_options *op
     return is_it;
 }
 
-static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
-{
-    options->mode = REPLICATE_DOWNPOUR;
-    snprintf(options->policy, sizeof options->policy, "async");
-    while (*text) {
-        size_t n = strcspn(text, ",");
-        if (!read_count(text, n, "fetch=", &options->fetch) &&
-            !read_count(text, n, "push=", &options->push) &&
-            !read_number(text, n, "rate=", &options->rate) &&
-            !read_factors(text, n, &options->factors))
-            return error_set(err, ERR_USAGE,
-                             "--mode downpour takes fetch=N, push=N, rate=X, factors=auto and "
-                             "factors=all, not '%.*s'",
-                             (int)n, text);
-        text += n + (text[n] == ',');
-    }
-    return 0;
-}
-
 /* Which code the numbers are of. False: there is none. */
 static bool name_code(struct replicate_code *code)
 {
@@ -93,6 +74,52 @@ static bool name_code(struct replicate_code *code)
     code->name = code->threshold >= 0 ? "threshold" : code->bits > 1 ? "uniform" : "one_bit";
     return code->share < 0 && code->bits <= (code->threshold >= 0 ? 2 : 8) &&
            (code->threshold != 0 || code->bits == 1);
+}
+
+static const struct replicate_code no_code = {.threshold = -1, .share = -1};
+
+static bool read_code(const char *text, size_t n, struct replicate_code *code)
+{
+    return read_count(text, n, "bits=", &code->bits) ||
+           read_number(text, n, "threshold=", &code->threshold) ||
+           read_number(text, n, "top=", &code->share);
+}
+
+/* Takes it, if there is any. */
+static int take_code(struct replicate_options *options, struct replicate_code *code,
+                     struct error *err)
+{
+    if (!code->bits && code->threshold < 0 && code->share < 0)
+        return 0;
+    if (!name_code(code))
+        return error_set(err, ERR_USAGE,
+                         "--mode %s has codes bits=1 to 8, bits=1 or 2 with threshold=X, and "
+                         "top=SHARE, a part of 1",
+                         options->mode == REPLICATE_ALLREDUCE  ? "allreduce"
+                         : options->mode == REPLICATE_DOWNPOUR ? "downpour"
+                                                               : options->policy);
+    options->code = *code;
+    return 0;
+}
+
+static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
+{
+    struct replicate_code code = no_code;
+    options->mode = REPLICATE_DOWNPOUR;
+    snprintf(options->policy, sizeof options->policy, "async");
+    while (*text) {
+        size_t n = strcspn(text, ",");
+        if (!read_count(text, n, "fetch=", &options->fetch) &&
+            !read_count(text, n, "push=", &options->push) &&
+            !read_number(text, n, "rate=", &options->rate) &&
+            !read_factors(text, n, &options->factors) && !read_code(text, n, &code))
+            return error_set(err, ERR_USAGE,
+                             "--mode downpour takes fetch=N, push=N, rate=X, factors=auto, "
+                             "factors=all, bits=N, threshold=X and top=SHARE, not '%.*s'",
+                             (int)n, text);
+        text += n + (text[n] == ',');
+    }
+    return take_code(options, &code, err);
 }
 
 /* False: it says nothing of a schedule. ERR_USAGE: there is none of that name. */
@@ -121,16 +148,13 @@ static bool read_schedule(const char *text, size_t n, struct replicate_options *
 
 static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
 {
-    struct replicate_code code = {.threshold = -1, .share = -1};
+    struct replicate_code code = no_code;
     int delay = 0;
     options->mode = REPLICATE_ALLREDUCE;
     while (*text) {
         size_t n = strcspn(text, ",");
         if (!read_factors(text, n, &options->factors) && !read_schedule(text, n, options, err) &&
-            !read_count(text, n, "bits=", &code.bits) &&
-            !read_number(text, n, "threshold=", &code.threshold) &&
-            !read_number(text, n, "top=", &code.share) &&
-            !read_count(text, n, "after=", &options->after) &&
+            !read_code(text, n, &code) && !read_count(text, n, "after=", &options->after) &&
             !read_count(text, n, "delay=", &delay) && !read_dense(text, n, options) &&
             !read_update(text, n, options))
             return error_set(err, ERR_USAGE,
@@ -148,14 +172,12 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
     const char *schedule = options->schedules   ? "auto"
                            : options->by_device ? by_device_name(options->by_device)
                                                 : schedule_name(options->schedule);
-    bool any = code.bits || code.threshold >= 0 || code.share >= 0;
+    if (take_code(options, &code, err))
+        return err->code;
+    bool any = options->code.name;
     if (!any && options->after)
         return error_set(err, ERR_USAGE,
                          "--mode allreduce: after=N is for a code: bits=N, top=SHARE");
-    if (any && !name_code(&code))
-        return error_set(err, ERR_USAGE,
-                         "--mode allreduce has codes bits=1 to 8, bits=1 or 2 with threshold=X, "
-                         "and top=SHARE, a part of 1");
     if (any && strcmp(schedule, schedule_name(SCHEDULE_DIRECT)) != 0)
         return error_set(
             err, ERR_USAGE,
@@ -170,28 +192,29 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
             "--mode allreduce: delay=1 keeps gradients, and factors=%s has none to keep",
             options->factors == FACTORS_ALL ? "all" : "auto");
     options->delays = delay;
-    if (any)
-        options->code = code;
     return 0;
 }
 
 /* A policy's words, and those that are about what is pushed. */
-static bool parse_policy(struct replicate_options *options, const char *text)
+static int parse_policy(struct replicate_options *options, const char *text, bool *is_known,
+                        struct error *err)
 {
     struct error why = ERROR_INIT;
+    struct replicate_code code = no_code;
     struct policy policy;
     size_t length = 0;
     *options->policy = '\0';
     while (*text) {
         size_t n = strcspn(text, ",");
-        if (!read_factors(text, n, &options->factors))
+        if (!read_factors(text, n, &options->factors) && !read_code(text, n, &code))
             length += (size_t)snprintf(options->policy + length, sizeof options->policy - length,
                                        "%s%.*s", length ? "," : "", (int)n, text);
         if (length >= sizeof options->policy)
-            return false;
+            return 0;
         text += n + (text[n] == ',');
     }
-    return !policy_parse(&policy, options->policy, &why);
+    *is_known = !policy_parse(&policy, options->policy, &why);
+    return *is_known ? take_code(options, &code, err) : 0;
 }
 
 /* Of what all-reduce takes, what changes no result but by rounding, and codes if asked for. */
@@ -219,8 +242,9 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
         return parse_downpour(options, mode + strlen("downpour") + (mode[8] == ','), err);
     if (!strcmp(mode, "auto") || str_starts(mode, "auto,"))
         return parse_auto(options, mode + strlen("auto") + (mode[4] == ','), err);
-    if (parse_policy(options, mode))
-        return 0;
+    bool is_known = false;
+    if (parse_policy(options, mode, &is_known, err) || is_known)
+        return err->code;
     struct str usages = STR_INIT;
     policy_print_usages(&usages);
     error_set(err, ERR_USAGE,

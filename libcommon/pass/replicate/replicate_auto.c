@@ -82,7 +82,8 @@ int replicate_auto(const struct graph *from, const struct replicate_options *opt
     *to = NULL;
     if (!options->cluster)
         return error_set(err, ERR_USAGE, "--mode auto depends on the cluster: give -c");
-    if (begin(&tallies[0], options, "sync", "", err) ||
+    const char *pushed = strstr(options->policy, "after=") ? "" : options->policy;
+    if (begin(&tallies[0], options, "sync", pushed, err) ||
         begin(&tallies[1], options, "allreduce", options->policy, err))
         return err->code;
     for (int i = 0; i < MODES; i++)

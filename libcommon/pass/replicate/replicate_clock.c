@@ -62,15 +62,15 @@ static int set_version(struct replicator *r, const char *name, struct edge value
 
 static int add_join(struct replicator *r)
 {
-    int leave = add_clock(r, "ClockLeave", "clock/leave", NULL);
+    r->leave = add_clock(r, "ClockLeave", "clock/leave", NULL);
     r->join = add_clock(r, "ClockJoin", "clock/join", NULL);
-    if (leave < 0 || r->join < 0 || add_version(r) < 0)
+    if (r->leave < 0 || r->join < 0 || add_version(r) < 0)
         return r->err->code;
     int set = set_version(r, "clock/join/version", (struct edge){r->join, 0});
     if (set < 0)
         return r->err->code;
     vec_push(&r->joined, set);
-    graph_add_entry(r->to, "leave", &(struct edge){leave, CONTROL_SLOT}, 1);
+    graph_add_entry(r->to, "leave", &(struct edge){r->leave, CONTROL_SLOT}, 1);
     return 0;
 }
 
@@ -130,13 +130,25 @@ int replicate_add_pushes(struct replicator *r)
     if (set < 0)
         return r->err->code;
     vec_push(&r->ends, set);
-    if (replicate_end_local(r))
+    if (replicate_end_local(r) || replicate_keep_states(r, push))
         return r->err->code;
     /* Steps that do not push are over, too: a NoOp would be dead. */
     struct node_spec done = {
         .op = "ControlTrigger", .controls = r->ends.items, .n_controls = (int)r->ends.n};
     r->done = replicate_add(r, WORKER_DEVICE, "clock/done", &done);
     return r->err->code;
+}
+
+int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set)
+{
+    struct node_spec spec = {.inputs = tokens, .n_inputs = n};
+    int rest = r->err->code ? -1 : add_clock(r, "ClockRest", "clock/rest", &spec);
+    int version = rest < 0 ? -1 : set_version(r, "clock/rest/version", (struct edge){rest, 0});
+    if (version < 0)
+        return r->err->code;
+    const struct edge edges[] = {{version, CONTROL_SLOT}, {set.node, CONTROL_SLOT}};
+    graph_add_entry(r->to, "rest", edges, 2);
+    return 0;
 }
 
 /* ---- the update ---- */
@@ -163,6 +175,10 @@ static void describe(struct replicator *r, const struct push *push, struct take_
         const struct pushed_value *value = &push->values.items[i];
         const struct node *node = graph_node(r->from, value->edge.node);
         const struct node_output *output = &node->outputs[value->edge.slot];
+        bool is_code = value->as == PUSHED_CODE;
+        struct edge code = is_code ? replicate_find_coded(r, value->edge)->own.code : EDGE_NONE;
+        if (is_code)
+            output = &graph_node(r->to, code.node)->outputs[code.slot];
         lists->types[i] = output->type;
         lists->shapes[i] = output->shape;
         lists->reductions[i] = value->reduction;
@@ -191,7 +207,9 @@ static int add_take(struct replicator *r, struct push *push)
         .op = "AggregatorTake", .inputs = inputs, .n_inputs = 2, .attrs = attrs, .n_attrs = 5};
     push->take =
         replicate_add(r, SHARD_DEVICE, arena_printf(arena, "%s/take", push->variable), &spec);
-    return r->err->code ? r->err->code : replicate_add_products(r, push);
+    if (r->err->code || replicate_add_products(r, push))
+        return r->err->code;
+    return replicate_add_decoded(r, push);
 }
 
 int replicate_add_update(struct replicator *r)
@@ -248,5 +266,5 @@ int replicate_end_update(struct replicator *r)
         vec_push(&join, ((struct edge){r->joined.items[i], CONTROL_SLOT}));
     graph_add_entry(r->to, "join", join.items, (int)join.n);
     vec_release(&join);
-    return 0;
+    return replicate_tell_clocks(r);
 }

@@ -76,11 +76,22 @@ static double row_bytes(const struct replicator *r, int64_t group)
 
 /* Whether each worker adds a part of the groups, of all workers' codes, and codes the mean once
  * more: 2 (n - 1) / n of a code cross, not n - 1. Of thresholds and of the largest elements there
- * would be no point in a second one: a mean has other values. */
+ * would be no point in a second one: a mean has other values. Shards add all. */
 static bool is_shared_out(const struct replicator *r)
 {
     const char *code = r->options->code.name;
-    return !strcmp(code, "one_bit") || !strcmp(code, "uniform");
+    return !replicate_pushes(r) && (!strcmp(code, "one_bit") || !strcmp(code, "uniform"));
+}
+
+/* A code once, whenever gradients are pushed; shards share in decoding what all have pushed. */
+static struct replicate_way push_way(const struct replicator *r, int n, struct cost_way way,
+                                     double count, double bytes)
+{
+    const struct cost_rates rates = cost_rates_of("CPU");
+    double passes = CODE_PASSES + (double)n / replicate_shards(r);
+    double ns = 1e9 * passes * count * sizeof(float) / rates.bandwidth;
+    double every = replicate_pushes_every(r);
+    return (struct replicate_way){bytes / every, way.latency + (way.per_byte * bytes + ns) / every};
 }
 
 struct replicate_way replicate_code_way(const struct replicator *r, int n, struct cost_way way,
@@ -90,7 +101,10 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
     const struct cost_rates rates = cost_rates_of("CPU", NULL);
     int64_t group = group_of(r, shape);
     bool shared = is_shared_out(r);
-    double count = (double)shape_count(shape), times = shared ? 2.0 * (n - 1) / n : n - 1;
+    double count = (double)shape_count(shape);
+    if (replicate_pushes(r))
+        return push_way(r, n, way, count, count / (double)group * row_bytes(r, group));
+    double times = shared ? 2.0 * (n - 1) / n : n - 1;
     double bytes = times * count / (double)group * row_bytes(r, group);
     double passes = shared ? CODE_PASSES + 2 + (double)CODE_PASSES / n : CODE_PASSES + n;
     double ns = 1e9 * passes * count * sizeof(float) / rates.bandwidth;
@@ -107,17 +121,25 @@ static struct edge add_coder(struct replicator *r, const char *op, const char *n
     return replicate_out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &like));
 }
 
-/* The mean of the codes of some members, who are inputs[1]. */
-static struct edge add_mean(struct replicator *r, const struct coded_gradient *coded,
-                            const char *name, const struct edge inputs[2],
-                            const struct shape *shape)
+struct edge replicate_decode(struct replicator *r, const struct coded_gradient *coded,
+                             const char *name, const struct edge inputs[2],
+                             const struct shape *shape, const char *group)
 {
-    struct attr attrs[6];
+    struct attr attrs[7];
+    struct node_spec spec = {.op = "DequantizeGradient",
+                             .inputs = inputs,
+                             .n_inputs = 2,
+                             .attrs = attrs,
+                             .n_attrs = group ? 7 : 6};
     memcpy(attrs, coded->attrs, sizeof coded->attrs);
     attrs[5] = (struct attr){"shape", attr_shape(shape)};
-    return add_coder(
-        r, "DequantizeGradient", name,
-        (struct node_spec){.inputs = inputs, .n_inputs = 2, .attrs = attrs, .n_attrs = 6});
+    attrs[6] = (struct attr){"_class",
+                             {.kind = ATTR_LIST_STRING,
+                              .n = 1,
+                              .strings = arena_copy(&r->to->arena, &group, sizeof group)}};
+    if (r->err->code)
+        return EDGE_NONE;
+    return replicate_out(replicate_add(r, group ? SHARD_DEVICE : WORKER_DEVICE, name, &spec));
 }
 
 static struct edge add_quantize(struct replicator *r, const struct coded_gradient *coded,
@@ -157,13 +179,20 @@ static struct edge add_residual(struct replicator *r, const char *name, const ch
 const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge,
                                                 struct edge *whole)
 {
-    struct coded_gradient coded = {.gradient = edge,
-                                   .own.value = replicate_steer(r, edge, whole),
+    struct edge value = replicate_steer(r, edge, whole);
+    struct edge residual = add_residual(r, replicate_name_of(r, edge, "residual"), PER_WORKER_SUM,
+                                        &output_of(r, edge)->shape);
+    return replicate_code_value(r, edge, value, residual);
+}
+
+struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gradient,
+                                            struct edge value, struct edge residual)
+{
+    struct coded_gradient coded = {.gradient = gradient,
+                                   .own = {.value = value, .residual = residual},
                                    .is_shared_out = is_shared_out(r),
-                                   .shape = output_of(r, edge)->shape};
+                                   .shape = output_of(r, gradient)->shape};
     set_attrs(r, &coded);
-    coded.own.residual = add_residual(r, replicate_name_of(r, coded.gradient, "residual"),
-                                      PER_WORKER_SUM, &coded.shape);
     coded.own.first = replicate_number(r, replicate_name_of(r, coded.gradient, "first"), INT64, 0);
     coded.own.code =
         add_quantize(r, &coded, replicate_name_of(r, coded.gradient, "code"), &coded.own);
@@ -180,8 +209,8 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
                                  members};
     const struct edge ranks[] = {members, r->rank};
     struct coding *mean = &coded->mean;
-    mean->value =
-        add_mean(r, coded, replicate_name_of(r, coded->gradient, "part/mean"), codes, &some);
+    mean->value = replicate_decode(r, coded, replicate_name_of(r, coded->gradient, "part/mean"),
+                                   codes, &some, NULL);
     mean->residual = add_residual(r, replicate_name_of(r, coded->gradient, "part/residual"),
                                   PER_WORKER_ROWS, &all);
     mean->first =
@@ -196,8 +225,8 @@ static void take_code(struct replicator *r, const struct coded_gradient *coded, 
     enum reduced_for use = coded->is_shared_out ? FOR_MEANS : FOR_CODES;
     const struct edge inputs[] = {replicate_find_reduced(r, coded->gradient, use, "rows"),
                                   coded->is_shared_out ? r->rank : members};
-    struct edge mean =
-        add_mean(r, coded, replicate_name_of(r, coded->gradient, "mean"), inputs, &coded->shape);
+    struct edge mean = replicate_decode(r, coded, replicate_name_of(r, coded->gradient, "mean"),
+                                        inputs, &coded->shape, NULL);
     struct edge merged = replicate_merge(r, coded->gradient, mean);
     if (replicate_is_delayed(r, coded->gradient))
         merged = replicate_settled(r, merged);
@@ -213,13 +242,19 @@ void replicate_take_codes(struct replicator *r, struct edge members)
     }
 }
 
+struct edge replicate_keep(struct replicator *r, const struct coded_gradient *coded,
+                           const struct coding *coding, const char *suffix)
+{
+    const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
+    return add_coder(
+        r, "ApplyResidual", replicate_name_of(r, coded->gradient, suffix),
+        (struct node_spec){.inputs = inputs, .n_inputs = 4, .attrs = coded->attrs, .n_attrs = 5});
+}
+
 static void keep_lost(struct replicator *r, const struct coded_gradient *coded,
                       const struct coding *coding, const char *suffix, int exchanged)
 {
-    const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
-    struct edge kept = add_coder(
-        r, "ApplyResidual", replicate_name_of(r, coded->gradient, suffix),
-        (struct node_spec){.inputs = inputs, .n_inputs = 4, .attrs = coded->attrs, .n_attrs = 5});
+    struct edge kept = replicate_keep(r, coded, coding, suffix);
     if (r->err->code)
         return;
     graph_add_control(r->to, graph_node(r->to, kept.node), exchanged);

@@ -110,13 +110,13 @@ struct edge replicate_edge(struct replicator *r, struct edge edge)
     return (struct edge){r->copy[edge.node], edge.slot};
 }
 
-/* A factor is taken for its product alone. */
+/* A factor is taken for its product alone, a code for what it stands for. */
 static struct edge taken(const struct replicator *r, struct edge edge)
 {
     for (size_t i = 0; i < r->pushes.n; i++)
         for (size_t k = 0; k < r->pushes.items[i].values.n; k++) {
             const struct pushed_value *value = &r->pushes.items[i].values.items[k];
-            if (edge_equal(value->edge, edge) && !value->is_factor)
+            if (edge_equal(value->edge, edge) && value->as == PUSHED_WHOLE)
                 return (struct edge){r->pushes.items[i].take, (int)k};
         }
     return replicate_find_reduced(r, edge, FOR_UPDATES, "mean");

@@ -169,18 +169,25 @@ static struct edge add_rows(struct replicator *r, const struct push *push,
     return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), all, k));
 }
 
-struct edge replicate_pushed(struct replicator *r, const struct push *push,
-                             const struct pushed_value *value)
+static struct edge pushed_whole(struct replicator *r, const struct push *push,
+                                const struct pushed_value *value)
 {
     const struct node *node = graph_node(r->from, value->edge.node);
     struct edge crossing = replicate_crossing(r, value->edge);
     if (!edge_exists(r->fires))
         return crossing;
-    if (value->is_factor)
+    if (value->as == PUSHED_FACTOR)
         return add_rows(r, push, value, crossing);
     if (has(r, node->id, FACT_MARKED))
         return add_sum(r, node, crossing);
     return (struct edge){steer(r, replicate_text(r, node->name, "push"), crossing).node, 1};
+}
+
+struct edge replicate_pushed(struct replicator *r, const struct push *push,
+                             const struct pushed_value *value)
+{
+    struct edge whole = pushed_whole(r, push, value);
+    return value->as == PUSHED_CODE ? replicate_push_code(r, value->edge, whole) : whole;
 }
 
 /* ---- variables fetched every so often ---- */

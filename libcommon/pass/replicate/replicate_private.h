@@ -31,11 +31,13 @@ enum node_fact {
     FACT_WRITTEN = 1 << 11   /* changes a variable in training, or comes after that */
 };
 
-/* A value that crosses: a pushed edge, or one of the factors of one. */
+/* A value that crosses: a pushed edge, its code, or one of the factors of it. */
+enum pushed_as { PUSHED_WHOLE, PUSHED_FACTOR, PUSHED_CODE };
+
 struct pushed_value {
     struct edge edge; /* of the source */
     const char *reduction;
-    bool is_factor;
+    enum pushed_as as;
 };
 
 /* What is pushed, with one variable. */
@@ -140,8 +142,8 @@ struct replicator {
     const char **update_names;
     VEC(struct push) pushes;
     VEC(int) todo;
-    VEC(int) open;                  /* nodes of the source whose copies have inputs to be closed */
-    int join, round, version, done; /* nodes of `to` */
+    VEC(int) open; /* nodes of the source whose copies have inputs to be closed */
+    int join, leave, round, version, done; /* nodes of `to` */
     struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
     VEC(struct local_copy) locals;
     VEC(struct reduced) reduced;
@@ -214,6 +216,9 @@ const char *replicate_device(struct replicator *r, const struct node *node, cons
 int replicate_add_pushes(struct replicator *r);
 int replicate_add_update(struct replicator *r);
 int replicate_end_update(struct replicator *r);
+/* The entry that a worker runs when it is asked to rest: it has given what the tokens are of, and
+ * is not asked any more after `set`. */
+int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set);
 /* Of a node that hands over a gradient: what it has of a row-wise one; "": it has a whole one, or
  * hands over none. */
 #define ROLE_INDICES "indices"
@@ -278,6 +283,15 @@ int replicate_auto(const struct graph *from, const struct replicate_options *opt
 int replicate_list_pushed(struct replicator *r);
 int replicate_add_products(struct replicator *r, const struct push *push);
 
+/* replicate_push_code.c: what crosses of a value, which is pushed as a code; what the update makes
+ * of it; and, after the push `push` of a worker to the clock, what it keeps of what is lost, gives
+ * to shards, and is asked for. Nothing where no gradient is pushed as a code. */
+struct edge replicate_push_code(struct replicator *r, struct edge gradient, struct edge value);
+const struct coded_gradient *replicate_find_coded(const struct replicator *r, struct edge gradient);
+int replicate_add_decoded(struct replicator *r, const struct push *push);
+int replicate_keep_states(struct replicator *r, int push);
+int replicate_tell_clocks(struct replicator *r);
+
 /* replicate_code.c: NULL, or why it cannot be in code; what that costs; the same for a gradient
  * that is, its code, which is put into a reduction, as is *whole, if that is, and what came of all
  * that it has reduced, with the ranks of its members. */
@@ -286,6 +300,17 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
                                         struct edge edge);
 const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge,
                                                 struct edge *whole);
+/* The code of a value that comes of the gradient, with what it loses in `residual`. */
+struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gradient,
+                                            struct edge value, struct edge residual);
+/* The mean of the codes of some members, who are inputs[1], on a worker; or, where `group` is one,
+ * beside what that is of. */
+struct edge replicate_decode(struct replicator *r, const struct coded_gradient *coded,
+                             const char *name, const struct edge inputs[2],
+                             const struct shape *shape, const char *group);
+/* What of a value has been lost is kept: after the node. */
+struct edge replicate_keep(struct replicator *r, const struct coded_gradient *coded,
+                           const struct coding *coding, const char *suffix);
 /* The same for this worker's part of the mean, where that is shared out. */
 void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, struct edge members);
 void replicate_take_codes(struct replicator *r, struct edge members);

@@ -10,9 +10,26 @@
 static void list_factors(struct replicator *r, struct push *push, struct gradient_product *product)
 {
     product->first = (int)push->values.n;
-    vec_push(&push->values, ((struct pushed_value){product->left, "rows", true}));
-    vec_push(&push->values, ((struct pushed_value){product->right, "mean_rows", true}));
+    vec_push(&push->values, ((struct pushed_value){product->left, "rows", PUSHED_FACTOR}));
+    vec_push(&push->values, ((struct pushed_value){product->right, "mean_rows", PUSHED_FACTOR}));
     vec_push(&r->products, *product);
+}
+
+static void list_value(struct replicator *r, struct push *push, struct edge edge)
+{
+    const struct node *node = graph_node(r->from, edge.node);
+    const char *reduction = replicate_reduction(node, node->outputs[edge.slot].type);
+    struct gradient_product product;
+    switch (replicate_choose(r, edge, &product)) {
+    case CROSSES_BY_FACTORS:
+        list_factors(r, push, &product);
+        break;
+    case CROSSES_IN_CODE:
+        vec_push(&push->values, ((struct pushed_value){edge, "rows", PUSHED_CODE}));
+        break;
+    case CROSSES_WHOLE:
+        vec_push(&push->values, ((struct pushed_value){edge, reduction, PUSHED_WHOLE}));
+    }
 }
 
 int replicate_list_pushed(struct replicator *r)
@@ -22,16 +39,8 @@ int replicate_list_pushed(struct replicator *r)
                          "factors=auto depends on the number of workers: give -c or --workers");
     for (size_t i = 0; i < r->pushes.n; i++) {
         struct push *push = &r->pushes.items[i];
-        for (size_t k = 0; k < push->edges.n; k++) {
-            struct edge edge = push->edges.items[k];
-            const struct node *node = graph_node(r->from, edge.node);
-            const char *reduction = replicate_reduction(node, node->outputs[edge.slot].type);
-            struct gradient_product product;
-            if (replicate_choose(r, edge, &product) == CROSSES_BY_FACTORS)
-                list_factors(r, push, &product);
-            else
-                vec_push(&push->values, ((struct pushed_value){edge, reduction, false}));
-        }
+        for (size_t k = 0; k < push->edges.n; k++)
+            list_value(r, push, push->edges.items[k]);
     }
     return r->err->code;
 }

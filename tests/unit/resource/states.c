@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * States that workers have of their own, here what codes of their gradients have lost: what a
+ * checkpoint would have at any moment, and what is left of a push that was dropped. Gradients do
+ * not depend on what is read, so a log of rounds says what all have to be, bit for bit; codes are
+ * made once more here, by their definitions. STATES is how many runs of each kind there are
+ * (default 1), STATES_SEED the first one's seed.
+ */
+#include "lib/replicas.h"
+
+#include <math.h>
+
+#include "resource/clock.h"
+#include "resource/worker_value.h"
+
+#define N 1024 /* elements, a group */
+#define W 4
+#define KEPT 11 /* of each group: the hundredth */
+#define THRESHOLD 1.5F
+#define CUTS_MAX 400
+#define STEPS 60
+
+/* The gradient of w is x. */
+static const char model[] = "x = Placeholder{dtype = float32, shape = {1024}}\n"
+                            "w = variable{name = 'w', shape = {1024}, init = 0}\n"
+                            "loss = CheckNumerics(Sum(w * x, 0), {message = 'loss'})\n"
+                            "entry.train = minimize(loss, optim.sgd{rate = 1})\n";
+
+static void gradient_of(float *x, int worker, int64_t seq)
+{
+    for (int i = 0; i < N; i++)
+        x[i] = (float)sin((double)(seq * 31 + worker * 7 + i * 3)) * 1.234567F;
+}
+
+/* ---- codes, by their definitions ---- */
+
+static void top(const float *v, float *decoded)
+{
+    memset(decoded, 0, N * sizeof *decoded);
+    for (int k = 0; k < KEPT; k++) {
+        int largest = -1;
+        for (int i = 0; i < N; i++)
+            if (decoded[i] == 0 && (largest < 0 || fabsf(v[i]) > fabsf(v[largest])))
+                largest = i;
+        decoded[largest] = v[largest];
+    }
+}
+
+static void threshold(const float *v, float *decoded)
+{
+    for (int i = 0; i < N; i++)
+        decoded[i] = v[i] >= THRESHOLD ? THRESHOLD : v[i] <= -THRESHOLD ? -THRESHOLD : 0;
+}
+
+typedef void code_fn(const float *v, float *decoded);
+
+/* ---- a job, and its cuts ---- */
+
+struct cut {
+    int64_t version, decided[W];
+    float w[N], residuals[W][N];
+};
+
+struct trial {
+    struct replicas job;
+    const char *mode;
+    code_fn *code;
+    bool is_exact; /* a version at which the clock is to stop is that of the cut */
+    uint64_t seed;
+    struct cut *cuts;
+    int n_cuts;
+    atomic_int running;
+    /* What all have to be: */
+    int64_t round_of[W]
+                    [STEPS + 1]; /* of a worker's step: its round, from 1 on; 0: it was dropped */
+    float *decoded;              /* by worker and step */
+};
+
+static struct clock *the_clock(struct trial *t)
+{
+    return resource_get(t->job.store, &clock_kind, "default", "train");
+}
+
+static void pause_at_random(uint64_t *seed)
+{
+    uint64_t r = unit_random(seed);
+    long us = r % 16 ? (long)(r >> 8) % 200 : 2000 + (long)(r >> 8) % 4000; /* a heavy tail */
+    nanosleep(&(struct timespec){0, us * 1000}, NULL);
+}
+
+struct worker_thread {
+    struct trial *trial;
+    struct replica *worker;
+    pthread_t thread;
+    struct error err;
+};
+
+static int one_step(struct worker_thread *own, int64_t number)
+{
+    float x[N];
+    struct shape shape = shape_vector(N);
+    struct feed feed = {"x", tensor_borrow(FLOAT32, &shape, x)};
+    struct step step = {.number = number}, rest = {.number = number};
+    struct tensor asked;
+    gradient_of(x, (int)own->worker->rank, number);
+    if (worker_run_fetch(own->worker, &step, "train", "clock/push:2", &feed, 1, &asked, &own->err))
+        return own->err.code;
+    bool rests = *(const bool *)asked.data;
+    tensor_release(&asked);
+    return rests ? worker_run(own->worker, &rest, "rest", NULL, 0, NULL, &own->err) : 0;
+}
+
+static void *train(void *argument)
+{
+    struct worker_thread *own = argument;
+    uint64_t seed = own->trial->seed + own->worker->rank;
+    worker_join(own->worker);
+    for (int64_t i = 1; i <= STEPS && !own->err.code; i++) {
+        pause_at_random(&seed);
+        one_step(own, i);
+    }
+    if (!own->err.code)
+        worker_leave(own->worker);
+    atomic_fetch_sub(&own->trial->running, 1);
+    return NULL;
+}
+
+struct pause {
+    struct clock_waiter waiter; /* first */
+    atomic_int answers;
+    bool failed;
+    int64_t version;
+};
+
+static void paused(struct clock_waiter *waiter, const struct clock_result *result,
+                   const struct error *failure)
+{
+    struct pause *pause = (struct pause *)waiter;
+    pause->failed = failure;
+    pause->version = failure ? 0 : result->version;
+    atomic_fetch_add(&pause->answers, 1);
+}
+
+static struct worker_values *values_of(struct trial *t)
+{
+    return resource_get(t->job.store, &worker_value_kind, "default", "w/gradient/residual");
+}
+
+struct decided {
+    struct resource_sink sink; /* first */
+    int64_t *of;               /* by worker */
+};
+
+static int take_members(struct resource_sink *sink, const char *part, const struct tensor *value,
+                        struct error *err)
+{
+    const struct decided *decided = (struct decided *)sink;
+    (void)err;
+    for (int64_t p = 0; !strcmp(part, "members") && p < value->shape.dims[0]; p++) {
+        const int64_t *row = (const int64_t *)value->data + p * value->shape.dims[1];
+        decided->of[row[0]] = row[5];
+        assert_int_equal(row[7], 0); /* nothing waits */
+    }
+    return 0;
+}
+
+/* As a checkpoint would have it. */
+static void take_cut(struct trial *t, int64_t version)
+{
+    struct cut *cut = &t->cuts[t->n_cuts++];
+    struct decided decided = {{take_members}, cut->decided};
+    struct error err = ERROR_INIT;
+    memset(cut, 0, sizeof *cut);
+    cut->version = version;
+    memcpy(cut->w, replicas_variable(&t->job, "w")->data, sizeof cut->w);
+    void *mark = clock_kind.mark(the_clock(t));
+    assert_int_equal(clock_kind.save(mark, &decided.sink, &err), 0);
+    clock_kind.free_mark(mark);
+    for (int p = 0; p < W; p++) {
+        struct tensor value;
+        assert_int_equal(worker_value_take(values_of(t), p, 0, &value, &err), 0);
+        if (value.type != DTYPE_INVALID)
+            memcpy(cut->residuals[p], value.data, sizeof cut->residuals[p]);
+        tensor_release(&value);
+    }
+}
+
+/* As a shard makes one: at once, or when a version has come. */
+static void make_cut(struct trial *t, bool at_once)
+{
+    struct clock *clock = the_clock(t);
+    int64_t from = at_once ? 0 : clock_version(clock) + 3;
+    struct pause pause = {.waiter = {.done = paused, .timeout = at_once ? 0 : 0.02}};
+    if (at_once)
+        clock_ask(clock);
+    else
+        clock_stop_at(clock, from);
+    do {
+        pause.answers = 0;
+        clock_pause(clock, from, &pause.waiter);
+        while (!pause.answers)
+            nanosleep(&(struct timespec){0, 100000}, NULL);
+    } while (pause.failed && atomic_load(&t->running));
+    if (at_once)
+        clock_end_ask(clock);
+    clock_stop_at(clock, 0);
+    if (pause.failed)
+        return;
+    assert_true(!t->is_exact || at_once || pause.version == from);
+    take_cut(t, pause.version);
+    clock_resume(clock);
+}
+
+static void run_trial(struct trial *t)
+{
+    struct worker_thread threads[W];
+    uint64_t seed = t->seed;
+    replicas_open(&t->job, scripts_build(model), NULL, t->mode, W);
+    replicas_start(&t->job);
+    t->cuts = calloc(CUTS_MAX, sizeof *t->cuts);
+    t->running = W;
+    for (int i = 0; i < W; i++) {
+        threads[i] = (struct worker_thread){.trial = t, .worker = &t->job.workers[i]};
+        assert_int_equal(pthread_create(&threads[i].thread, NULL, train, &threads[i]), 0);
+    }
+    while (atomic_load(&t->running) && t->n_cuts < CUTS_MAX - 1) {
+        pause_at_random(&seed);
+        make_cut(t, unit_random(&seed) % 2);
+    }
+    for (int i = 0; i < W; i++) {
+        pthread_join(threads[i].thread, NULL);
+        if (threads[i].err.code)
+            fail_msg("%s, worker %d: %s", t->mode, i, threads[i].err.text);
+    }
+    make_cut(t, true); /* all have left */
+    replicas_stop(&t->job);
+}
+
+/* ---- what all have to be ---- */
+
+static void read_log(struct trial *t)
+{
+    int64_t round = 1;
+    for (size_t at = 0; at < t->job.log.n; round++)
+        for (int64_t n = t->job.log.items[at++]; n > 0; n--, at += 2)
+            t->round_of[t->job.log.items[at]][t->job.log.items[at + 1]] = round;
+}
+
+static float *decoded_of(struct trial *t, int worker, int64_t step)
+{
+    return &t->decoded[((int64_t)worker * (STEPS + 1) + step) * N];
+}
+
+static void check_state(const struct trial *t, int worker, int64_t step, const float *residual)
+{
+    for (int c = 0; c < t->n_cuts; c++) {
+        const struct cut *cut = &t->cuts[c];
+        if (cut->decided[worker] == step &&
+            memcmp(cut->residuals[worker], residual, N * sizeof *residual) != 0)
+            fail_msg("%s, version %lld: what worker %d has lost is not that of its step %lld",
+                     t->mode, (long long)cut->version, worker, (long long)step);
+    }
+}
+
+/* A worker's codes, and what they lose; all that was lost and all that counted are what there was.
+ */
+static void follow_worker(struct trial *t, int worker)
+{
+    float residual[N] = {0}, x[N], v[N];
+    double sum[N] = {0};
+    check_state(t, worker, 0, residual);
+    for (int64_t s = 1; s <= STEPS; s++) {
+        float *decoded = decoded_of(t, worker, s);
+        gradient_of(x, worker, s);
+        for (int i = 0; i < N; i++)
+            v[i] = x[i] + residual[i];
+        t->code(v, decoded);
+        for (int i = 0; i < N; i++) {
+            bool counted = t->round_of[worker][s];
+            residual[i] = counted ? v[i] - decoded[i] : v[i];
+            sum[i] += (double)x[i] - (counted ? (double)decoded[i] : 0);
+        }
+        check_state(t, worker, s, residual);
+    }
+    for (int i = 0; i < N; i++)
+        assert_true(fabs(sum[i] - (double)residual[i]) < 1e-3);
+}
+
+/* The members of the round that begins at `at` of the log, as the shard adds them. */
+static size_t apply_round(struct trial *t, size_t at, float *w)
+{
+    int64_t n = t->job.log.items[at++];
+    float mean[N];
+    for (int64_t k = 0; k < n; k++, at += 2) {
+        const float *d = decoded_of(t, (int)t->job.log.items[at], t->job.log.items[at + 1]);
+        for (int i = 0; i < N; i++)
+            mean[i] = k ? mean[i] + d[i] : 0 + d[i];
+    }
+    for (int i = 0; i < N; i++)
+        w[i] -= n > 1 ? mean[i] / (float)n : mean[i];
+    return at;
+}
+
+static void check_variable(struct trial *t)
+{
+    float w[N] = {0};
+    int64_t version = 0;
+    size_t at = 0;
+    for (int c = 0; c < t->n_cuts; c++) {
+        while (version < t->cuts[c].version) {
+            at = apply_round(t, at, w);
+            version++;
+        }
+        for (int i = 0; i < N; i++)
+            if (w[i] != t->cuts[c].w[i])
+                fail_msg("%s, version %lld: w[%d] is %.9g, not %.9g", t->mode, (long long)version,
+                         i, (double)t->cuts[c].w[i], (double)w[i]);
+    }
+    assert_int_equal(at, t->job.log.n);
+}
+
+static void check_trial(const char *mode, code_fn *code, uint64_t seed)
+{
+    struct trial t = {
+        .mode = mode, .code = code, .is_exact = !strncmp(mode, "sync", 4), .seed = seed};
+    run_trial(&t);
+    t.decoded = calloc((size_t)(W * (STEPS + 1) * N), sizeof *t.decoded);
+    read_log(&t);
+    for (int p = 0; p < W; p++)
+        follow_worker(&t, p);
+    check_variable(&t);
+    assert_true(t.n_cuts > 3);
+    replicas_close(&t.job);
+    free(t.decoded);
+    free(t.cuts);
+}
+
+static void cuts_have_what_all_have_lost(void **state)
+{
+    static const char *const policies[] = {"sync", "sync,backup=1", "async", "ssp,bound=0",
+                                           "ssp,bound=2"};
+    struct seed_range seeds = seeds_of("STATES", 1);
+    size_t n = sizeof policies / sizeof *policies;
+    char mode[64];
+    (void)state;
+    for (size_t i = 0; i < n * (size_t)seeds.n; i++) {
+        uint64_t seed = seeds.first + i / n;
+        snprintf(mode, sizeof mode, "%s,top=0.01", policies[i % n]);
+        check_trial(mode, top, seed);
+        snprintf(mode, sizeof mode, "%s,bits=2,threshold=%g", policies[i % n], (double)THRESHOLD);
+        check_trial(mode, threshold, seed);
+    }
+}
+
+/* ---- what is not a number ---- */
+
+static void a_check_that_fails_changes_nothing(void **state)
+{
+    struct trial t = {.mode = "sync,top=0.01"};
+    struct worker_thread own = {.trial = &t};
+    float x[N] = {NAN};
+    struct shape shape = shape_vector(N);
+    struct feed feed = {"x", tensor_borrow(FLOAT32, &shape, x)};
+    struct step step = {.number = 3};
+    struct tensor before, after;
+    (void)state;
+    replicas_open(&t.job, scripts_build(model), NULL, t.mode, 1);
+    replicas_start(&t.job);
+    own.worker = &t.job.workers[0];
+    worker_join(own.worker);
+    assert_int_equal(one_step(&own, 1), 0);
+    assert_int_equal(one_step(&own, 2), 0);
+    struct step rest = {.number = 2};
+    assert_int_equal(worker_run(own.worker, &rest, "rest", NULL, 0, NULL, &own.err), 0);
+    assert_int_equal(worker_value_take(values_of(&t), 0, 1, &before, &own.err), 0);
+    assert_int_equal(worker_run(own.worker, &step, "train", &feed, 1, NULL, &own.err), ERR_DATA);
+    own.err = ERROR_INIT;
+    worker_leave(own.worker); /* gives what it has */
+    assert_int_equal(worker_value_take(values_of(&t), 0, 1, &after, &own.err), 0);
+    assert_memory_equal(before.data, after.data, sizeof x);
+    tensor_release(&before);
+    tensor_release(&after);
+    replicas_stop(&t.job);
+    replicas_close(&t.job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cuts_have_what_all_have_lost),
+        cmocka_unit_test(a_check_that_fails_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

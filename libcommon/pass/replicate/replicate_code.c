@@ -87,7 +87,7 @@ static bool is_shared_out(const struct replicator *r)
 static struct replicate_way push_way(const struct replicator *r, int n, struct cost_way way,
                                      double count, double bytes)
 {
-    const struct cost_rates rates = cost_rates_of("CPU");
+    const struct cost_rates rates = cost_rates_of("CPU", NULL);
     double passes = CODE_PASSES + (double)n / replicate_shards(r);
     double ns = 1e9 * passes * count * sizeof(float) / rates.bandwidth;
     double every = replicate_pushes_every(r);

@@ -12,12 +12,12 @@
 #include "transport/session/worker_private.h"
 
 /* What a worker says of its own before the first step. */
-struct device_facts {
+struct worker_device {
     int64_t kind; /* a hash; 0: it has none */
     char id[COMMUNICATOR_ID_BYTES];
 };
 
-#define FACTS_COLUMNS ((int64_t)(sizeof(struct device_facts) / sizeof(int64_t)))
+#define DEVICE_COLUMNS ((int64_t)(sizeof(struct worker_device) / sizeof(int64_t)))
 
 static enum by_device asked(const struct graph *graph)
 {
@@ -38,11 +38,11 @@ static struct device *find_device(const struct worker *worker)
 }
 
 /* `why` says what is missing here. */
-static void describe(const struct worker *worker, struct device *device, struct device_facts *facts,
-                     struct error *why)
+static void describe(const struct worker *worker, struct device *device,
+                     struct worker_device *facts, struct error *why)
 {
     char text[128] = "";
-    *facts = (struct device_facts){0};
+    *facts = (struct worker_device){0};
     if (!device)
         error_set(why, ERR_UNAVAILABLE, "no node is on a GPU");
     else if (!device->communicators->describe(device, text, sizeof text, why) &&
@@ -50,7 +50,7 @@ static void describe(const struct worker *worker, struct device *device, struct 
         facts->kind = (int64_t)(hash_bytes(text, strlen(text), 0) | 1);
 }
 
-static int compare(const struct worker *worker, const struct device_facts *all,
+static int compare(const struct worker *worker, const struct worker_device *all,
                    const struct error *own, struct error *err)
 {
     const struct collective *collective = worker->collective;
@@ -69,7 +69,7 @@ static int compare(const struct worker *worker, const struct device_facts *all,
 }
 
 static int join(const struct worker *worker, struct device *device,
-                const struct device_facts *first, struct error *err)
+                const struct worker_device *first, struct error *err)
 {
     struct communicator_place place = {.n = worker->collective->size,
                                        .rank = worker->collective->rank};
@@ -82,12 +82,12 @@ int worker_join_devices(struct worker *worker, struct error *err)
     enum by_device by = asked(worker->options.graph);
     struct device *device = find_device(worker);
     struct error missing = ERROR_INIT, unlike = ERROR_INIT;
-    struct device_facts facts;
+    struct worker_device facts;
     struct tensor all = TENSOR_INIT;
     if (by == BY_DEVICE_NEVER)
         return 0;
     describe(worker, device, &facts, &missing);
-    const struct worker_row row = {{"=devices", 0, 0}, &facts.kind, FACTS_COLUMNS};
+    const struct worker_row row = {{"=devices", 0, 0}, &facts.kind, DEVICE_COLUMNS};
     int code = worker_gather(worker, &row, NULL, &all, err);
     bool alike = !code && !compare(worker, all.data, &missing, &unlike);
     if (alike)

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_tower.h"
 #include "resource/policy.h"
 
 /* ---- modes ---- */

@@ -345,11 +345,8 @@ struct edge replicate_merge(struct replicator *r, struct edge gradient, struct e
 /* The update counts. */
 void replicate_end_warm_up(struct replicator *r);
 
-/* replicate_tower.c: all of in-graph replication, but for names; and what an edge of the source is
- * in the result. */
+/* replicate_tower.c: all of in-graph replication, but for names. */
 int replicate_towers(struct replicator *r);
-struct edge towers_whole(struct towers *t, struct edge edge);
-void towers_release(struct towers *t);
 
 /* replicate_group.c: the tasks of replicas that have several. */
 int replicate_group(struct replicator *r);

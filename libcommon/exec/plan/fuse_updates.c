@@ -133,11 +133,20 @@ static void describe(struct fuse_groups *groups, const struct node *end, struct 
     vec_release(&inputs.scalars);
 }
 
+/* Where no device asks for it, as the CPU does not, nothing more is looked at. */
+static bool may_join(const struct fuse_groups *groups)
+{
+    for (size_t i = 0; i < groups->graph->nodes.n; i++)
+        if (alike_joined_op(groups, graph_node(groups->graph, (int)i)))
+            return true;
+    return false;
+}
+
 void fuse_updates(const struct graph *graph, const struct fuse_options *options,
                   struct fused *fused)
 {
     struct updates u;
-    if (fuse_groups_init(&u.groups, graph, options, fused)) {
+    if (fuse_groups_init(&u.groups, graph, options, fused) && may_join(&u.groups)) {
         alike_init(&u.alike, &u.groups);
         u.groups.n_outputs = 0;
         find_groups(&u);

@@ -30,24 +30,32 @@ static void read_file(const char *pid, const char *name, struct str *text)
     close_if_open(fd);
 }
 
+/* Of proc_pid_stat(5), from the fourth on. False: it has none. */
+static bool find_field(const struct str *stat, int field, unsigned long long *value)
+{
+    const char *at = stat->n ? strrchr(str_text(stat), ')') : NULL;
+    for (int i = 2; at && i < field; i++)
+        at = strchr(at + 1, ' ');
+    return at && sscanf(at, "%llu", value) == 1;
+}
+
 /* How often it is worth while to look for an environment that was not to be read. In exec there is
- * no place for one at first, and the one that was opened may be the old one; then it has a
- * place, which is empty for some instructions, as that of a program without any is for good.
- * proc_pid_stat(5), fields 50 and 51: its begin and end. */
+ * no place for one at first, and the one that was opened may be the old one; then it has a place,
+ * which is empty until it is written, as that of a program without any is for good. What such a
+ * program has, and who is in exec has not, is a place of its code, which comes last. Fields 26, 50
+ * and 51: where code begins, where the environment begins and ends. */
 static int looks_worth(const char *pid, struct str *text)
 {
     char path[64], program[2];
-    unsigned long long begin = 0, end = 0;
+    unsigned long long code = 0, begin = 0, end = 0;
     snprintf(path, sizeof path, "/proc/%.20s/exe", pid);
     if (readlink(path, program, sizeof program) < 0)
         return 0; /* a zombie, a thread of the kernel, another user's */
     read_file(pid, "stat", text);
-    const char *at = text->n ? strrchr(str_text(text), ')') : NULL;
-    for (int field = 2; at && field < 50; field++)
-        at = strchr(at + 1, ' ');
-    bool is_known = at && sscanf(at, "%llu %llu", &begin, &end) == 2;
+    bool is_known =
+        find_field(text, 26, &code) && find_field(text, 50, &begin) && find_field(text, 51, &end);
     str_clear(text);
-    return !is_known ? 0 : begin && begin == end ? EMPTY_LOOKS : EXEC_LOOKS;
+    return !is_known ? 0 : code && begin && begin == end ? EMPTY_LOOKS : EXEC_LOOKS;
 }
 
 /* The environment as it was when the program began; empty of a zombie, and of what is another

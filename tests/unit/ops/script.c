@@ -248,7 +248,8 @@ static void errors_in_the_prelude_name_the_users_line(void **state)
                     "m.lua:2: nn.dense: tensor 'Const' float32[1] must have rank 2");
     scripts_refused("\n\nnn.dense(nil, 3)", "m.lua:3: nn.dense: the input is a nil, not a tensor");
     scripts_refused("variable{shap = {1}}", "m.lua:1: variable has no option 'shap' (it has: "
-                                            "shape, dtype, init, name, trainable, partitions); "
+                                            "shape, dtype, init, name, trainable, partitions, "
+                                            "partition_axis); "
                                             "did you mean 'shape'");
 }
 

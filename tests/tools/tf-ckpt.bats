@@ -344,7 +344,7 @@ teardown() {
     mv run/key aside
     refuses 66 "run/key: No such file or directory" save backup --job run
     echo rubbish >run/cluster
-    refuses 78 "run/cluster:1: 'rubbish' is none of task, host and link; newest stays backup@2" \
+    refuses 78 "run/cluster:1: 'rubbish' is none of task, host, device and link; newest stays backup@2" \
         save backup --job run
     echo 'task worker:0 127.0.0.1:70' >run/cluster
     refuses 78 "there is no task of job ps in the cluster; newest stays backup@2" save backup --job run

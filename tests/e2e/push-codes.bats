@@ -59,7 +59,7 @@ END
     tf-ps save other/ --job job-waits --timeout 30s
     tf-ckpt show --all other | grep -c '^worker_value:' | grep -x 2
     tf-run stop --job job-waits
-    run -1 wait $pid
+    run ! wait $pid # by a signal, or for want of data
     tf-ckpt list --json waits | jq -e '.step == 9'
     head -n 18 x.csv >y.csv
     mv y.csv x.csv

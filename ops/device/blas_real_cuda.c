@@ -5,15 +5,11 @@
  */
 #include "ops/device/blas_cuda.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
 #if __has_include(<cublas_v2.h>)
 #include <cublas_v2.h>
 
-#define TEXT_OF(x) #x
-#define NAME_OF(version) "libcublas.so." TEXT_OF(version)
-#define LIBRARY NAME_OF(CUBLAS_VER_MAJOR)
+#include "ops/device/library_real_cuda.h"
+
 #define WORKSPACE_BYTES ((size_t)32 << 20) /* what cuBLAS wants on compute capability 9 */
 
 /* The functions, with the types of their declarations. */
@@ -33,31 +29,23 @@ static struct {
 #undef X
 } blas;
 
-static struct error missing;
-
-static void find(void)
-{
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        error_set(&missing, ERR_UNAVAILABLE,
-                  "the library of matrix products, " LIBRARY ", cannot be loaded: %s", dlerror());
-        return;
-    }
-#define X(field, symbol)                                                                           \
-    blas.field = (__typeof__(&symbol))dlsym(library, #symbol);                                     \
-    if (!blas.field && !missing.code)                                                              \
-        error_set(&missing, ERR_UNAVAILABLE, LIBRARY " has no %s", #symbol);
+static const struct cuda_symbol symbols[] = {
+#define X(field, symbol) {#symbol, (void **)&blas.field},
     FUNCTIONS(X)
 #undef X
-}
+};
+
+static struct cuda_library library = {
+    .what = "matrix products",
+    .file = CUDA_LIBRARY_FILE("cublas", CUBLAS_VER_MAJOR),
+    .symbols = symbols,
+    .n = sizeof symbols / sizeof *symbols,
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+};
 
 static int load(struct error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find);
-    if (missing.code)
-        *err = missing;
-    return missing.code;
+    return cuda_library_load(&library, err);
 }
 
 static int handle_new(void **handle)

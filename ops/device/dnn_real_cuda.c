@@ -5,15 +5,11 @@
  */
 #include "ops/device/dnn_cuda.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 
-#define TEXT_OF(x) #x
-#define NAME_OF(version) "libcudnn.so." TEXT_OF(version)
-#define LIBRARY NAME_OF(CUDNN_MAJOR)
+#include "ops/device/library_real_cuda.h"
+
 #define ALGORITHMS 10 /* more than there are in any direction */
 
 /* The functions, with the types of their declarations. */
@@ -52,31 +48,23 @@ static struct {
 #undef X
 } dnn;
 
-static struct error missing;
-
-static void find_library(void)
-{
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        error_set(&missing, ERR_UNAVAILABLE,
-                  "the library of convolutions, " LIBRARY ", cannot be loaded: %s", dlerror());
-        return;
-    }
-#define X(field, symbol)                                                                           \
-    dnn.field = (__typeof__(&symbol))dlsym(library, #symbol);                                      \
-    if (!dnn.field && !missing.code)                                                               \
-        error_set(&missing, ERR_UNAVAILABLE, LIBRARY " has no %s", #symbol);
+static const struct cuda_symbol symbols[] = {
+#define X(field, symbol) {#symbol, (void **)&dnn.field},
     FUNCTIONS(X)
 #undef X
-}
+};
+
+static struct cuda_library library = {
+    .what = "convolutions",
+    .file = CUDA_LIBRARY_FILE("cudnn", CUDNN_MAJOR),
+    .symbols = symbols,
+    .n = sizeof symbols / sizeof *symbols,
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+};
 
 static int load(struct error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find_library);
-    if (missing.code)
-        *err = missing;
-    return missing.code;
+    return cuda_library_load(&library, err);
 }
 
 static int version(void)

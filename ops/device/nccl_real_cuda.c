@@ -4,16 +4,12 @@
  */
 #include "ops/device/nccl_cuda.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <string.h>
 
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 
-#define TEXT_OF(x) #x
-#define NAME_OF(version) "libnccl.so." TEXT_OF(version)
-#define LIBRARY NAME_OF(NCCL_MAJOR)
+#include "ops/device/library_real_cuda.h"
 
 _Static_assert((int)ncclInProgress == CUDA_NCCL_IN_PROGRESS, "the header has another number");
 _Static_assert(sizeof(ncclUniqueId) == COMMUNICATOR_ID_BYTES, "ids have another size");
@@ -34,31 +30,23 @@ static struct {
 #undef X
 } nccl;
 
-static struct error missing;
-
-static void find(void)
-{
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        error_set(&missing, ERR_UNAVAILABLE,
-                  "the library of sums among GPUs, " LIBRARY ", cannot be loaded: %s", dlerror());
-        return;
-    }
-#define X(field, symbol)                                                                           \
-    nccl.field = (__typeof__(&symbol))dlsym(library, #symbol);                                     \
-    if (!nccl.field && !missing.code)                                                              \
-        error_set(&missing, ERR_UNAVAILABLE, LIBRARY " has no %s", #symbol);
+static const struct cuda_symbol symbols[] = {
+#define X(field, symbol) {#symbol, (void **)&nccl.field},
     FUNCTIONS(X)
 #undef X
-}
+};
+
+static struct cuda_library library = {
+    .what = "sums among GPUs",
+    .file = CUDA_LIBRARY_FILE("nccl", NCCL_MAJOR),
+    .symbols = symbols,
+    .n = sizeof symbols / sizeof *symbols,
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+};
 
 static int load(struct error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find);
-    if (missing.code)
-        *err = missing;
-    return missing.code;
+    return cuda_library_load(&library, err);
 }
 
 static int version(int *number)

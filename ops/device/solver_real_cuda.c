@@ -5,15 +5,10 @@
  */
 #include "ops/device/solver_cuda.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
 #if __has_include(<cusolverDn.h>)
 #include <cusolverDn.h>
 
-#define TEXT_OF(x) #x
-#define NAME_OF(version) "libcusolver.so." TEXT_OF(version)
-#define LIBRARY NAME_OF(CUSOLVER_VER_MAJOR)
+#include "ops/device/library_real_cuda.h"
 
 /* The functions, with the types of their declarations. */
 #define FUNCTIONS(X)                                                                               \
@@ -37,32 +32,23 @@ static struct {
 #undef X
 } solver;
 
-static struct error missing;
-
-static void find(void)
-{
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        error_set(&missing, ERR_UNAVAILABLE,
-                  "the library of factors of matrices, " LIBRARY ", cannot be loaded: %s",
-                  dlerror());
-        return;
-    }
-#define X(field, symbol)                                                                           \
-    solver.field = (__typeof__(&symbol))dlsym(library, #symbol);                                   \
-    if (!solver.field && !missing.code)                                                            \
-        error_set(&missing, ERR_UNAVAILABLE, LIBRARY " has no %s", #symbol);
+static const struct cuda_symbol symbols[] = {
+#define X(field, symbol) {#symbol, (void **)&solver.field},
     FUNCTIONS(X)
 #undef X
-}
+};
+
+static struct cuda_library library = {
+    .what = "factors of matrices",
+    .file = CUDA_LIBRARY_FILE("cusolver", CUSOLVER_VER_MAJOR),
+    .symbols = symbols,
+    .n = sizeof symbols / sizeof *symbols,
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+};
 
 static int load(struct error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find);
-    if (missing.code)
-        *err = missing;
-    return missing.code;
+    return cuda_library_load(&library, err);
 }
 
 static int handle_new(void **handle)

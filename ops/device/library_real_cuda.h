@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Libraries of CUDA's, found at run time by their names, so that one build serves machines with and
+ * without. Only files whose names end in _real_cuda.c include this.
+ */
+#ifndef TF_OPS_DEVICE_LIBRARY_REAL_CUDA_H
+#define TF_OPS_DEVICE_LIBRARY_REAL_CUDA_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* "libNAME.so.VERSION", of a version that is a macro. */
+#define CUDA_LIBRARY_TEXT(x) #x
+#define CUDA_LIBRARY_FILE(name, version) "lib" name ".so." CUDA_LIBRARY_TEXT(version)
+
+struct cuda_symbol {
+    const char *name;
+    void **to; /* where its address goes: a pointer to a function */
+};
+
+struct cuda_library {
+    const char *what, *file; /* "matrix products", "libcublas.so.13" */
+    const struct cuda_symbol *symbols;
+    size_t n;
+    pthread_mutex_t lock; /* PTHREAD_MUTEX_INITIALIZER; the rest is zeroed */
+    bool is_tried;
+    struct error missing; /* what was found so */
+};
+
+/* Loads it, and finds all symbols, the first time that it is asked. ERR_UNAVAILABLE says what is
+ * missing. Any thread. */
+int cuda_library_load(struct cuda_library *library, struct error *err);
+
+#endif

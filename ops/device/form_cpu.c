@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-const void *form_find(struct kernel_setup *setup, const void *forms, size_t n, size_t bytes)
+const void *form_find(struct kernel_setup *setup, const char *op, const void *forms, size_t n,
+                      size_t bytes)
 {
-    const char *op = setup->node->op->def->name;
     for (size_t i = 0; i < n; i++) {
         const char *const *form = (const void *)((const char *)forms + i * bytes);
         if (!strcmp(*form, op))

@@ -9,8 +9,11 @@
 
 /* The entry for the node's op in an array whose elements begin with the op's name, a const char *.
  * NULL with the error set: the op has a row in the list of kernels and no entry. */
-#define FORM_FIND(setup, forms)                                                                    \
-    form_find(setup, forms, sizeof(forms) / sizeof *(forms), sizeof *(forms))
-const void *form_find(struct kernel_setup *setup, const void *forms, size_t n, size_t bytes);
+#define FORM_FIND(setup, forms) FORM_FIND_OP(setup, (setup)->node->op->def->name, forms)
+/* The entry for another op, which the node's is made of. */
+#define FORM_FIND_OP(setup, op, forms)                                                             \
+    form_find(setup, op, forms, sizeof(forms) / sizeof *(forms), sizeof *(forms))
+const void *form_find(struct kernel_setup *setup, const char *op, const void *forms, size_t n,
+                      size_t bytes);
 
 #endif

@@ -66,15 +66,20 @@ struct apply {
     update_loop *loop;
 };
 
+static int choose_loop(struct kernel_setup *setup, const char *op)
+{
+    const struct apply_row *rule = FORM_FIND_OP(setup, op, rules);
+    if (!rule)
+        return setup->err->code;
+    struct apply *state = setup->state = mem_alloc(sizeof *state);
+    state->loop = setup->in_types[0].type == FLOAT64 ? rule->float64 : rule->float32;
+    return 0;
+}
+
 static int prepare(struct kernel_setup *setup)
 {
-    const struct apply_row *rule = FORM_FIND(setup, rules);
-    if (!rule || apply_check_arguments(setup))
-        return setup->err->code;
-    struct apply *state = mem_alloc(sizeof *state);
-    state->loop = setup->in_types[0].type == FLOAT64 ? rule->float64 : rule->float32;
-    setup->state = state;
-    return 0;
+    int code = choose_loop(setup, setup->node->op->def->name);
+    return code ? code : apply_check_arguments(setup);
 }
 
 struct apply_work {
@@ -142,15 +147,7 @@ const struct kernel_code kernel_apply = {.prepare = prepare, .run = run};
 
 static int prepare_fused(struct kernel_setup *setup)
 {
-    const char *op = apply_fused_rule(setup->node);
-    size_t i = 0;
-    while (strcmp(rules[i].op, op) != 0)
-        if (++i == sizeof rules / sizeof *rules)
-            return kernel_setup_fail(setup, "there is no loop for %s", op);
-    struct apply *state = mem_alloc(sizeof *state);
-    state->loop = setup->in_types[0].type == FLOAT64 ? rules[i].float64 : rules[i].float32;
-    setup->state = state;
-    return 0;
+    return choose_loop(setup, apply_fused_rule(setup->node));
 }
 
 /* Variables whose elements are counted on, one after the other. */

@@ -95,11 +95,8 @@ static bool is_outside(const struct node *node)
  * what waits for it is as before. */
 static bool changes_part(const struct replicator *r, const struct node *writer)
 {
-    for (int i = 0; i < writer->n_inputs; i++)
-        if (part_takes_ref(writer, i) &&
-            node_attr(graph_node(r->from, writer->inputs[i].node), WORKER_PART_SHAPE))
-            return true;
-    return false;
+    const struct node *variable = replicate_written(r->from, writer);
+    return variable && node_attr(variable, WORKER_PART_SHAPE);
 }
 
 static void find_dependence(struct replicator *r)

@@ -299,7 +299,7 @@ void staged_begin(struct staged_batch *staged, const struct staged_feeds *feeds)
     pthread_mutex_lock(&stage->lock);
     staged->feeds = *feeds;
     staged->n_asked = 0;
-    for (int i = 0; i < WANTS_MAX; i++)
+    for (int i = 0; i < stage->n_wants; i++)
         staged->slots[i].is_asked = staged->slots[i].is_taken = false;
     stage->current = staged;
     pthread_mutex_unlock(&stage->lock);
@@ -310,7 +310,7 @@ void staged_end(struct staged_batch *staged)
 {
     struct stage *stage = staged->stage;
     pthread_mutex_lock(&stage->lock);
-    for (int i = 0; i < WANTS_MAX; i++)
+    for (int i = 0; i < stage->n_wants; i++)
         staged->slots[i].data = NULL;
     if (stage->is_short)
         let_go_of_all(staged);

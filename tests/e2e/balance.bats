@@ -92,17 +92,23 @@ train() {
     stop
 }
 
+# same_bits CUT OPTIMIZER [OPTION]...: of two workers' losses and all variables, whole and cut; the
+# parts are in net.0 and net.CUT
+same_bits() {
+    local cut
+    for cut in 0 "$1"; do
+        train sync "$cut" -D opt="$2" "${@:3}"
+        cat w0.txt w1.txt whole.txt >"is.$cut"
+        tf-show --text p.tfg >"net.$cut"
+    done
+    [ "$(wc -l <is.0)" = 41 ]
+    cmp is.0 "is.$1"
+}
+
 @test "replicated training ends with the same bits, cut or whole, whatever the optimizer" {
     for how in sgd momentum adagrad adam rmsprop "sgd -D clip=0.05" "adam -D clip=0.05"; do
-        read -r opt more <<<"$how"
-        for cut in 0 1000; do
-            # shellcheck disable=SC2086  # options
-            train sync $cut -D opt="$opt" $more
-            cat w0.txt w1.txt whole.txt >"is.$cut"
-            tf-show --text p.tfg >"net.$cut"
-        done
-        [ "$(wc -l <is.0)" = 41 ]
-        cmp is.0 is.1000
+        # shellcheck disable=SC2086  # options
+        same_bits 1000 $how
         run ! grep -q '^hidden/W/part_' net.0
         [ "$(grep -c '^hidden/W/part_[0-9] = Variable' net.1000)" = 3 ]
     done
@@ -112,15 +118,8 @@ train() {
 @test "what has few rows is cut along its longest axis, with the same bits" {
     sed -i 's/nn.dense(x, 40,/nn.dense(Slice(x, {0, 3}, {-1, 2}), 400,/' m.lua
     for how in momentum adam "sgd -D clip=0.05"; do
-        read -r opt more <<<"$how"
-        for cut in 0 700; do
-            # shellcheck disable=SC2086  # options
-            train sync $cut -D opt="$opt" $more
-            cat w0.txt w1.txt whole.txt >"is.$cut"
-            tf-show --text p.tfg >"net.$cut"
-        done
-        [ "$(wc -l <is.0)" = 41 ]
-        cmp is.0 is.700
+        # shellcheck disable=SC2086  # options
+        same_bits 700 $how
         grep -q "^hidden/W/part_0 .*\[0,0\].* float32\[2,134\]" net.700
         grep -q "^hidden/W/part_2 .*\[0,267\].* float32\[2,133\]" net.700
         run ! grep -q '^hidden/b/part_' net.700

@@ -191,13 +191,15 @@ static void give_block(struct process_group *group, struct collective_round *m, 
     block_is_done(group, m, block);
 }
 
-/* Rows are divided where they arrive: they are others' memory before. */
+/* Rows are divided where they arrive: they are others' memory before. A broadcast's blocks may come
+ * while it is not known yet who takes part: how many these are is asked of rows only. */
 void reduce_divide(const struct collective_round *m, int value, struct tensor *piece)
 {
     const void *data = piece->data;
+    if (!collective_gathers(m->kinds[value]) || !collective_divides(m->kinds[value]))
+        return;
     const struct collective_terms terms = {piece->type, &data, 1, m->n_members};
-    if (collective_gathers(m->kinds[value]) && collective_divides(m->kinds[value]))
-        collective_sum(&terms, piece->data, NULL, tensor_count(piece));
+    collective_sum(&terms, piece->data, NULL, tensor_count(piece));
 }
 
 void reduce_put(const struct collective_round *m, const struct block *block,

@@ -73,17 +73,18 @@ end
 
 -- A function of an optimizer that is nearly called as one of those that are asked for.
 local function check_field(key, value)
-  local known = {"update", "rows", "finish"}
+  local known = {"update", "update_all", "rows", "finish"}
   for _, name in ipairs(known) do if key == name then return end end
   local hint = type(key) == "string" and type(value) == "function" and tf.nearest(key, known) or ""
   if hint ~= "" then tf.fail("minimize: the optimizer has no use for '%s'%s", key, hint) end
 end
 
 -- The optimizer: a function of variable and gradient to an update, or a table with `update` (that
--- function), and maybe `rows` (for row-wise gradients) and `finish` (after all updates).
+-- function) or `update_all` (of all variables together), and maybe `rows` (for row-wise gradients)
+-- and `finish` (after all updates).
 local function check_optimizer(o)
   if type(o) == "function" then return {update = o} end
-  if type(o) == "table" and type(o.update) == "function" then
+  if type(o) == "table" and type(o.update or o.update_all) == "function" then
     for key, value in pairs(o) do check_field(key, value) end
     return o
   end
@@ -111,19 +112,32 @@ local function clipped(clip_by, ws, gs)
   return list, CheckNumerics(norm, {message = "global norm of the gradients"})
 end
 
-local function updates_of(optimizer, ws, gs, checks)
-  local updates = {}
-  for i, w in ipairs(ws) do
-    local update
-    tf.after(checks, function()
+-- Calls f(i) for each variable where it is, in its scope of the updates; what f returns, as a list.
+local function each_of(ws)
+  return function(f)
+    local list = {}
+    for i, w in ipairs(ws) do
       scope("/" .. tf.training_scope .. "/" .. w.name, function()
-        colocate(w, function() update = apply(optimizer, w, gs[i]) end)
+        colocate(w, function() list[i] = f(i) end)
       end)
-    end)
-    if not tf.is_tensor(update) then
-      tf.fail("minimize: the optimizer must return an op, not a %s", type(update))
     end
-    updates[i] = update
+    return list
+  end
+end
+
+local function updates_of(optimizer, ws, gs, checks)
+  local each, updates = each_of(ws), nil
+  tf.after(checks, function()
+    if optimizer.update_all then
+      updates = optimizer.update_all(ws, each(function(i) return tf.dense(gs[i], ws[i]) end), each)
+    else
+      updates = each(function(i) return apply(optimizer, ws[i], gs[i]) end)
+    end
+  end)
+  for i = 1, #ws do
+    if not tf.is_tensor(updates[i]) then
+      tf.fail("minimize: the optimizer must return an op, not a %s", type(updates[i]))
+    end
   end
   return updates
 end

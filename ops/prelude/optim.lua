@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Optimizers. Each is a function of its parameters to an optimizer: `update(w, g)` makes the op
 -- that changes w, `rows(w, g)` the same for a gradient of some rows (g.values, g.indices), where
--- that is exactly the dense update, `finish()` what comes after all updates. A function will do.
+-- that is exactly the dense update, `finish()` what comes after all updates. A function will do. One
+-- whose rule takes all variables together has `update_all(ws, gs, each)` in place of `update`: it
+-- returns their ops, and makes what is of a variable within each(f), a list of what f(i) returns.
 local tf = ...
 
 optim = {}
@@ -37,6 +39,8 @@ local function parameters(kind, o, defaults, more)
   end
   return p, where, o
 end
+
+tf.optimizer_parameters = parameters -- for those that have a file of their own
 
 -- w -= rate g
 function optim.sgd(o)

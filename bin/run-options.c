@@ -195,10 +195,6 @@ static int check_grid(struct error *err)
                          GRID_CELLS_MAX, options.grid);
     if (options.workers != 1)
         return error_set(err, ERR_USAGE, "--grid has one worker, which drives all tiles");
-    if (options.save_every)
-        return error_set(err, ERR_USAGE,
-                         "--save-every counts rounds, and --grid has none: it saves at the end, "
-                         "and when tf-ckpt save --job says so");
     if (!options.cluster && options.shards < tile_count())
         return error_set(err, ERR_USAGE,
                          "--grid %s: %" PRId64 " tiles want as many shards, not %" PRId64,

@@ -294,11 +294,24 @@ static int cut_dense(struct graphs *graphs, const struct replicate_options *opti
     return dense_graph(graphs->passes ? graphs->passes : graphs->read, &dense, &graphs->cut, err);
 }
 
+/* Tiles on shards, which make checkpoints of what they have. */
+static bool is_on_shards(void)
+{
+    static const char shards[] = "/job:ps/";
+    return towers && !strncmp(towers, shards, strlen(shards));
+}
+
+static int make_tiles(struct graphs *graphs, struct error *err)
+{
+    int code = grid_graph(graphs->read, &tiles, &graphs->replicated, err);
+    return code || !is_on_shards() ? code : grid_clock(graphs->replicated, entry, timeout, err);
+}
+
 static int rewrite(struct graphs *graphs, const struct replicate_options *options,
                    struct error *err)
 {
     if (grid)
-        return grid_graph(graphs->read, &tiles, &graphs->replicated, err);
+        return make_tiles(graphs, err);
     if (options->dense && cut_dense(graphs, options, err))
         return err->code;
     return replicate_graph(graphs->cut ? graphs->cut : graphs->read, options, &graphs->replicated,

@@ -42,7 +42,7 @@ const struct op_def op_ClockPush = {
     .name = "ClockPush",
     .inputs = "version: int64, tokens: N*int64",
     .outputs = "newest: int64, counted: bool, asked: bool",
-    .attrs = CLOCK_ATTRS ", timeout: float = 0, N: int >= 1",
+    .attrs = CLOCK_ATTRS ", timeout: float = 0, N: int >= 0",
     .doc = "A worker's step is pushed whole: waits until it is decided and the worker may go on.",
     .detail =
         "version is that of the variables it was computed from, tokens are those of its "
@@ -85,7 +85,8 @@ const struct op_def op_ClockRound = {
     .doc = "Waits for the pushes that make up the next update, by the clock's policy.",
     .detail = "members and dropped are rows of worker, incarnation and step; members are ordered "
               "by worker.\nA step with a ClockRound that does not reach its ClockAdvance fails the "
-              "clock. entry is what to run, again\nand again, on the task that has the clock.",
+              "clock. entry is what to run, again\nand again, on the task that has the clock; \"\": "
+              "rounds are of the steps of the one worker.",
     .flags = CLOCK_FLAGS | OP_ASYNC | OP_SHAPED_BY_DATA,
     .round = ROUND_BEGIN,
     .cost = cost_elements,

@@ -191,9 +191,10 @@ write_tasks() {
     done
 }
 
-# Whether a worker that died can go on where it was: not if others wait for it, nor where what its
-# codes have lost was in it alone.
+# Whether a worker that died can go on where it was: not if others wait for it, nor if it may have
+# been in the middle of an update (of tiles), nor where what its codes have lost was in it alone.
 goes_back_alone() {
+    [ -z "$opt_grid" ] || return 1
     case $opt_mode in *bits=* | *threshold=* | *top=*) return 1 ;; esac
     [ -n "$shards" ]
 }

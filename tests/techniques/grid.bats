@@ -119,7 +119,7 @@ on_shards() { # OPTION...: p.tfg, and the shards
     tf-exec -g q.tfg --run train --fetch loss -q --feed g.rec --restore 1x2.ckpt >other.rec
     close one.rec other.rec
     TF_CLUSTER=c tf-ps restore one/
-    train --feed g.rec >back.rec
+    train --feed f.rec >back.rec # what shards have counted is passed over
     close one.rec back.rec
     # as others know the model: whole
     tf-ckpt export four/ whole.npz
@@ -156,10 +156,46 @@ on_shards() { # OPTION...: p.tfg, and the shards
 --grid 2x2x2|tf-run: --grid is ROWSxCOLUMNS of 2 to 1024 tiles, not '2x2x2'
 --grid 2x2 --workers 2|tf-run: --grid has one worker, which drives all tiles
 --grid 2x2 --ps 3|tf-run: --grid 2x2: 4 tiles want as many shards, not 3
---grid 2x2 --save on4/ --save-every 5|tf-run: --save-every counts rounds, and --grid has none
 --grid 2x2 --mode async|tf-replicate: --grid has no workers, for whom --mode would be
 --grid 2x2 --accumulate 2|tf-replicate: --grid has no workers, for whom --accumulate would be
 EOF
+}
+
+has_saved() {
+    [ -n "$(tf-ckpt list --json killed 2>/dev/null)" ]
+}
+
+has_stepped() {
+    [ "$(tf-show --json job/worker-0.rec 2>/dev/null | wc -l)" -gt 20 ]
+}
+
+@test "a job in tiles has its bits whoever is killed, and goes on where it was" {
+    local feed=(tf-data npy "x=$PWD/x.npy" "y=$PWD/y.npy" --batch 4 --epochs 30) who
+    tf-run --grid 2x2 --save whole/ --fetch loss --job job m.tfg -- "${feed[@]}" 3>&-
+    [ "$(tf-ckpt list --json whole | jq .step)" = 300 ]
+    for who in worker-0 ps-0 ps-2; do
+        rm -rf job killed go
+        timeout -k 5 120 tf-run --grid 2x2 --save killed/ --save-every 50 --fetch loss --job job \
+            m.tfg -- "$root/tests/lib/halfway" "$PWD/go" "${feed[@]}" 2>err 3>&- &
+        local tf_run=$!
+        soon 30 has_saved
+        kill -9 "$(cat "job/$who.pid")"
+        soon 30 grep '(restart 1 of 5)' err
+        touch go
+        wait "$tf_run" || { cat err; return 1; }
+        grep "restored from .*killed@" err
+        tf-ckpt diff whole@300 killed@300
+    done
+    # TERM saves what there is; --resume goes on from there
+    rm -rf job killed go
+    timeout -k 5 120 tf-run --grid 2x2 --save killed/ --fetch loss --job job \
+        m.tfg -- "$root/tests/lib/halfway" "$PWD/go" "${feed[@]}" 2>err 3>&- &
+    tf_run=$!
+    soon 30 has_stepped
+    kill "$tf_run"
+    wait "$tf_run" || true
+    tf-run --grid 2x2 --save killed/ --resume --fetch loss --job job m.tfg -- "${feed[@]}" 3>&-
+    tf-ckpt diff whole@300 killed@300
 }
 
 @test "a task that is killed ends the step with its name; started again, all go on alike" {
@@ -167,8 +203,7 @@ EOF
     on_shards
     train --feed f.rec -n 20 >/dev/null
     TF_CLUSTER=c tf-ps save four/
-    tf-data npy x=x.npy y=y.npy --batch 4 --epochs 4 --after 20 >g.rec
-    train --feed g.rec >whole.rec
+    train --feed f.rec >whole.rec
     tf-data npy x=x.npy y=y.npy --batch 4 --epochs 0 2>/dev/null | train --feed - >/dev/null 2>err &
     driver=$!
     sleep 1
@@ -180,7 +215,7 @@ EOF
     kill_pids "${pids[@]}"
     pids=()
     on_shards --save four/ --resume
-    train --feed g.rec >rest.rec
+    train --feed f.rec >rest.rec
     [ "$(tf-show --json rest.rec | wc -l)" = 20 ]
     cmp <(tf-show --json whole.rec | jq .loss) <(tf-show --json rest.rec | jq .loss)
 }

@@ -339,34 +339,3 @@ END
     grep -q '^entry.train.*\^w/gradient/lost' wide.txt
     grep -q '^w/gradient/residual = Variable().*_per_worker="sum"' wide.txt
 }
-
-@test "--grid cuts images and filters of positions; what has no images is refused" {
-    cat >tiles.lua <<'LUA'
-x = Placeholder{dtype = float32, shape = {-1, 7, 6, 2}}
-local c = nn.locally_connected2d(nn.conv2d(x, 3, 3, {name = "c"}), 2, 3, {name = "l"})
-loss = Mean(Square(c), {0, 1, 2, 3})
-entry.train = minimize(loss, optim.momentum{rate = 0.1})
-LUA
-    tf-graph tiles.lua | tf-opt >tiles.tfg
-    tf-replicate --grid 2x3 tiles.tfg | tf-show --text >t.txt
-    grep '^l/W/part_4 = Variable()' t.txt >part.txt
-    cat part.txt
-    grep -q '_slice_of="l/W"' part.txt
-    grep -q '_slice_offset=\[3,2,0,0,0,0\]' part.txt
-    grep -q 'shape=\[4,2,3,3,3,2\]' part.txt
-    grep -q '@?/job:worker/task:4 ' part.txt
-    [ "$(grep -c '^l/W/momentum/part_[0-5] = Variable' t.txt)" = 6 ]
-    [ "$(grep -c '^c/W = Variable' t.txt)" = 1 ]
-    for grid in 2 1x1 2x2x2 40x40; do
-        run ! tf-replicate --grid $grid tiles.tfg
-        [ "$status" = 64 ]
-        [[ "$output" == *"--grid is ROWSxCOLUMNS of 2 to 1024 tiles"* ]]
-    done
-    run ! tf-replicate --grid 2x2 --mode async tiles.tfg
-    [ "$status" = 64 ]
-    run ! tf-replicate --grid 2x2 --towers /device:CPU:0 tiles.tfg
-    [ "$status" = 64 ]
-    run ! tf-replicate --grid 2x2 m.tfg
-    [ "$status" = 65 ]
-    [[ "$output" == *"no op with windows has images of known size that 2 x 2 tiles can"* ]]
-}

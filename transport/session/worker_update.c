@@ -9,11 +9,14 @@
 #include "transport/session/worker.h"
 #include "transport/session/worker_private.h"
 
+/* One that is not of the worker's own step. */
 static const struct node *find_round(const struct graph *graph)
 {
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (node_round(graph_node(graph, (int)i)) == ROUND_BEGIN)
-            return graph_node(graph, (int)i);
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (node_round(node) == ROUND_BEGIN && *node_string(node, "entry"))
+            return node;
+    }
     return NULL;
 }
 

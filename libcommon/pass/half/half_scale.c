@@ -60,7 +60,7 @@ static bool is_gated(const struct half_scaler *s, const struct node *node)
     unsigned facts = s->facts[node->id];
     if (facts & SCALE_BEFORE || !(facts & SCALE_TRAINS))
         return false;
-    return replicate_written(s->r.from, node) ||
+    return part_written(s->r.from, node) ||
            (node_has(node, OP_CHECKS) && facts & SCALE_OF_GRADIENTS);
 }
 
@@ -178,7 +178,7 @@ static void visit_gated(struct half_scaler *s, const struct node *node)
 static struct edge instead_of(struct half_scaler *s, struct edge edge)
 {
     const struct node *node = graph_node(s->r.from, edge.node);
-    const struct node *variable = replicate_written(s->r.from, node);
+    const struct node *variable = part_written(s->r.from, node);
     if (!(s->facts[node->id] & SCALE_GATED))
         return rewrite_edge(&s->r, edge);
     return variable ? (struct edge){s->r.after[variable->id][0], 0}

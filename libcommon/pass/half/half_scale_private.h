@@ -9,7 +9,7 @@
 
 #include "graph/build.h"
 #include "pass/half/half_private.h"
-#include "pass/replicate/replicate_private.h"
+#include "pass/part/part.h"
 #include "pass/rewrite.h"
 
 enum half_scale_fact {

@@ -133,7 +133,7 @@ static struct edge read_at_end(struct half_scaler *s, const struct node *written
 static void redirect(struct half_scaler *s, struct edge edge)
 {
     const struct node *node = graph_node(s->r.from, edge.node);
-    const struct node *written = replicate_written(s->r.from, node);
+    const struct node *written = part_written(s->r.from, node);
     if (!(s->facts[node->id] & SCALE_GATED))
         return;
     if (edge.slot == CONTROL_SLOT)

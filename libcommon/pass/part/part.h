@@ -61,6 +61,8 @@ bool part_is_variable(const struct graph *graph, struct edge edge);
 
 /* Whether the node has the variable itself as that input, not its value. */
 bool part_takes_ref(const struct node *node, int input);
+/* The variable that a node changes, or NULL. */
+const struct node *part_written(const struct graph *graph, const struct node *node);
 
 /* What the time of a step is estimated from besides ops and shapes: how fast devices and links are,
  * and what was measured; each may be NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who has a variable itself, rather than its value.
+ * Who has a variable itself, rather than its value, and who changes it.
  */
 #include "pass/part/part.h"
 
@@ -13,4 +13,16 @@ bool part_is_variable(const struct graph *graph, struct edge edge)
 bool part_takes_ref(const struct node *node, int input)
 {
     return node->op->inputs[node_argument(node, node->op->inputs, &input)].is_ref;
+}
+
+const struct node *part_written(const struct graph *graph, const struct node *node)
+{
+    if (node_has(node, OP_READS_REF | OP_CONTROL_FLOW | OP_UNINITIALIZED) &&
+        !node_has(node, OP_OVERWRITES))
+        return NULL;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (edge_exists(node->inputs[i]) && part_takes_ref(node, i) &&
+            part_is_variable(graph, node->inputs[i]))
+            return graph_node(graph, node->inputs[i].node);
+    return NULL;
 }

@@ -83,7 +83,7 @@ int replicate_add(struct replicator *r, const char *device, const char *name,
 /* A variable, read when the updates of the step are over. */
 static struct edge read_after(struct replicator *r, const struct node *writer)
 {
-    const struct node *variable = replicate_written(r->from, writer);
+    const struct node *variable = part_written(r->from, writer);
     struct edge ref = {r->copy[variable->id], 0};
     const char *groups[] = {arena_printf(&r->to->arena, "loc:@%s", variable->name)};
     struct attr group = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = groups}};

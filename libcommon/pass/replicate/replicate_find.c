@@ -10,18 +10,6 @@
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_private.h"
 
-const struct node *replicate_written(const struct graph *graph, const struct node *node)
-{
-    if (node_has(node, OP_READS_REF | OP_CONTROL_FLOW | OP_UNINITIALIZED) &&
-        !node_has(node, OP_OVERWRITES))
-        return NULL;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (edge_exists(node->inputs[i]) && part_takes_ref(node, i) &&
-            part_is_variable(graph, node->inputs[i]))
-            return graph_node(graph, node->inputs[i].node);
-    return NULL;
-}
-
 /* ---- the entry ---- */
 
 static void push_todo(struct replicator *r, int node, unsigned fact)
@@ -95,7 +83,7 @@ static bool is_outside(const struct node *node)
  * what waits for it is as before. */
 static bool changes_part(const struct replicator *r, const struct node *writer)
 {
-    const struct node *variable = replicate_written(r->from, writer);
+    const struct node *variable = part_written(r->from, writer);
     return variable && node_attr(variable, WORKER_PART_SHAPE);
 }
 
@@ -117,7 +105,7 @@ static void find_dependence(struct replicator *r)
 
 static bool is_stateless_writer(const struct replicator *r, const struct node *node)
 {
-    return has(r, node->id, FACT_NEEDED) && replicate_written(r->from, node) &&
+    return has(r, node->id, FACT_NEEDED) && part_written(r->from, node) &&
            !has(r, node->id, FACT_INITIAL);
 }
 
@@ -215,7 +203,7 @@ static void find_update(struct replicator *r)
         if (!is_stateless_writer(r, node))
             continue;
         r->facts[node->id] |= FACT_WRITER;
-        r->variable_of[node->id] = replicate_written(r->from, node)->name;
+        r->variable_of[node->id] = part_written(r->from, node)->name;
         find_update_of(r, node->id, r->variable_of[node->id]);
     }
 }

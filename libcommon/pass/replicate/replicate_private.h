@@ -178,9 +178,6 @@ static inline bool replicate_pushes(const struct replicator *r)
     return r->options->mode != REPLICATE_ALLREDUCE;
 }
 
-/* The variable that a node changes, or NULL. */
-const struct node *replicate_written(const struct graph *graph, const struct node *node);
-
 /* replicate_find.c: fills facts, pushes, the entry. */
 int replicate_find(struct replicator *r);
 /* replicate_check.c: ERR_DATA naming what cannot be replicated; which nodes hand over a gradient;

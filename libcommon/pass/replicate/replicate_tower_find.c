@@ -5,6 +5,7 @@
  * A loop is in the towers as a whole or not at all.
  */
 #include "base/memory.h"
+#include "pass/part/part.h"
 #include "pass/replicate/replicate_tower.h"
 
 struct tower_finder {
@@ -40,7 +41,7 @@ static bool is_once(const struct tower_finder *f, const struct node *node)
 {
     const struct replicator *r = f->t->r;
     return has(r, node->id, FACT_DOWN | FACT_UPDATE | FACT_INITIAL) ||
-           replicate_written(r->from, node) || node_is(node, "Variable") || stands_apart(f, node);
+           part_written(r->from, node) || node_is(node, "Variable") || stands_apart(f, node);
 }
 
 /* Whether what the node needs is in the towers, and of which feed that is a part. */

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tiles on shards have a clock, whose one worker is the driver: each step is a round, so that
+ * shards make checkpoints between two of them, and a driver that begins again is told how many of
+ * its feed records count. Unlike a replicated graph's, the round is part of the driver's step: what
+ * changes variables waits for it, and it ends when all that is over.
+ */
+#include <string.h>
+
+#include "pass/grid/grid_private.h"
+#include "pass/part/part.h"
+
+#define CLOCK_DEVICE "/job:ps/task:0"
+#define DRIVER_DEVICE "/job:worker/task:*"
+#define CLOCK_ATTRS_MAX 5
+
+/* A node per device, which comes after some there, or before: few edges go from task to task. */
+struct meeting {
+    const char *device;
+    VEC(int) nodes; /* those that it waits for, or that wait for it */
+};
+
+struct clocked {
+    struct graph *graph;
+    const struct entry *entry;
+    double timeout;
+    size_t n_nodes;            /* without those that come now */
+    bool *is_needed, *changes; /* by node: of the entry; one that writes, or comes after it */
+    int *order;
+    VEC(struct meeting) computed, writers;
+    int join, version, round, push;
+    struct arena arena;
+    struct error *err;
+};
+
+/* ---- what the entry needs, and what of it writes ---- */
+
+static void need(struct clocked *c, const struct entry *entry)
+{
+    memset(c->is_needed, 0, c->n_nodes);
+    for (int i = 0; i < entry->n_edges; i++)
+        c->is_needed[entry->edges[i].node] = true;
+    for (size_t i = c->n_nodes; i-- > 0;) {
+        const struct node *node = graph_node(c->graph, c->order[i]);
+        for (int k = 0; c->is_needed[node->id] && k < node->n_inputs; k++)
+            c->is_needed[node->inputs[k].node] = true;
+        for (int k = 0; c->is_needed[node->id] && k < node->n_controls; k++)
+            c->is_needed[node->controls[k]] = true;
+    }
+}
+
+/* An entry that trains needs a gradient that minimize() has handed over. */
+static bool trains(struct clocked *c, const struct entry *entry)
+{
+    bool found = false;
+    need(c, entry);
+    for (size_t i = 0; i < c->n_nodes && !found; i++)
+        found = c->is_needed[i] && node_attr(graph_node(c->graph, (int)i), "_gradient");
+    return found;
+}
+
+static int find_entry(struct clocked *c, const char *wanted)
+{
+    for (size_t i = 0; i < c->graph->entries.n; i++) {
+        const struct entry *entry = &c->graph->entries.items[i];
+        if ((wanted && strcmp(wanted, entry->name) != 0) || !trains(c, entry))
+            continue;
+        if (c->entry)
+            return error_set(c->err, ERR_DATA,
+                             "both '%s' and '%s' train: say with --entry which one counts steps",
+                             c->entry->name, entry->name);
+        c->entry = entry;
+    }
+    if (!c->entry && wanted)
+        return error_set(c->err, ERR_DATA, "the entry '%s' does not exist or nothing of it trains",
+                         wanted);
+    if (c->entry)
+        need(c, c->entry);
+    return 0;
+}
+
+static void meet(struct clocked *c, bool is_writer, const struct node *node)
+{
+    const char *device = *node->device ? node->device : CLOCK_DEVICE;
+    size_t n = is_writer ? c->writers.n : c->computed.n, i = 0;
+    struct meeting *list = is_writer ? c->writers.items : c->computed.items;
+    while (i < n && strcmp(list[i].device, device) != 0)
+        i++;
+    if (i == n && is_writer)
+        vec_push(&c->writers, ((struct meeting){.device = device}));
+    else if (i == n)
+        vec_push(&c->computed, ((struct meeting){.device = device}));
+    vec_push(&(is_writer ? c->writers.items : c->computed.items)[i].nodes, node->id);
+}
+
+/* What a writer, or what comes after one, needs of the rest of the step: the round begins when all
+ * of that is there, the check of the loss among it. */
+static void find_computed(struct clocked *c)
+{
+    bool *is_met = arena_alloc(&c->arena, c->n_nodes);
+    for (size_t i = 0; i < c->n_nodes; i++) {
+        const struct node *node = graph_node(c->graph, c->order[i]);
+        for (int k = 0; c->changes[node->id] && k < node->n_inputs + node->n_controls; k++) {
+            int from =
+                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            const struct node *needed = graph_node(c->graph, from);
+            if (is_met[from] || c->changes[from] || !needed->n_inputs)
+                continue;
+            is_met[from] = true;
+            meet(c, false, needed);
+        }
+    }
+}
+
+static void find_writers(struct clocked *c)
+{
+    for (size_t i = 0; i < c->n_nodes; i++) {
+        const struct node *node = graph_node(c->graph, c->order[i]);
+        bool is_writer = c->is_needed[node->id] && part_written(c->graph, node);
+        bool comes_after = false;
+        for (int k = 0; k < node->n_inputs; k++)
+            comes_after |= c->changes[node->inputs[k].node];
+        for (int k = 0; k < node->n_controls; k++)
+            comes_after |= c->changes[node->controls[k]];
+        c->changes[node->id] = c->is_needed[node->id] && (is_writer || comes_after);
+        if (is_writer)
+            meet(c, true, node);
+    }
+}
+
+/* Nobody would push for another entry that writes. */
+static int check_entries(struct clocked *c)
+{
+    for (size_t i = 0; i < c->graph->entries.n; i++) {
+        const struct entry *entry = &c->graph->entries.items[i];
+        if (entry == c->entry)
+            continue;
+        need(c, entry);
+        for (size_t k = 0; k < c->n_nodes; k++)
+            if (c->is_needed[k] && c->changes[k])
+                return error_set(c->err, ERR_DATA,
+                                 "the entry '%s' needs %s, which changes in a step of '%s' only",
+                                 entry->name, node_text(graph_node(c->graph, (int)k)),
+                                 c->entry->name);
+    }
+    return 0;
+}
+
+/* ---- the clock ---- */
+
+static int add(struct clocked *c, const char *device, const char *name, struct node_spec *spec)
+{
+    if (c->err->code)
+        return -1;
+    spec->name = graph_unique_name(c->graph, name);
+    spec->device = device;
+    const struct node *node = graph_add(c->graph, spec, c->err);
+    return node ? node->id : -1;
+}
+
+static int add_clock(struct clocked *c, const char *op, const char *name, struct node_spec spec)
+{
+    const struct op *declared = registry_find(c->graph->registry, op);
+    struct attr attrs[CLOCK_ATTRS_MAX] = {{"clock", attr_string(c->entry->name)},
+                                          {"policy", attr_string("sync")},
+                                          {"workers", attr_int(1)}};
+    spec.n_attrs = 3;
+    if (op_find_attr(declared, "timeout") >= 0)
+        attrs[spec.n_attrs++] = (struct attr){"timeout", attr_float(c->timeout)};
+    if (op_find_attr(declared, "entry") >= 0)
+        attrs[spec.n_attrs++] = (struct attr){"entry", attr_string("")};
+    spec.op = op;
+    spec.attrs = attrs;
+    return add(c, CLOCK_DEVICE, name, &spec);
+}
+
+static int add_version(struct clocked *c)
+{
+    struct attr attrs[] = {{"dtype", attr_type(INT64)},
+                           {"shape", attr_shape(&SHAPE_SCALAR)},
+                           {"_local", attr_bool(true)},
+                           {"_trainable", attr_bool(false)}};
+    struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
+    return add(c, DRIVER_DEVICE, "clock/version", &spec);
+}
+
+static int set_version(struct clocked *c, const char *name, int from)
+{
+    struct edge inputs[] = {{c->version, 0}, {from, 0}};
+    struct node_spec spec = {.op = "Assign", .inputs = inputs, .n_inputs = 2};
+    return add(c, DRIVER_DEVICE, name, &spec);
+}
+
+static int add_no_op(struct clocked *c, const char *device, const char *name, const int *controls,
+                     int n)
+{
+    struct node_spec spec = {.op = "NoOp", .controls = controls, .n_controls = n};
+    return add(c, device, name, &spec);
+}
+
+/* On each device a node that comes after those there. */
+static int *add_after(struct clocked *c, const struct meeting *meetings, size_t n, const char *name)
+{
+    int *nodes = arena_array(&c->arena, n + 1, sizeof *nodes);
+    for (size_t i = 0; i < n; i++)
+        nodes[i] = add_no_op(c, meetings[i].device, name, meetings[i].nodes.items,
+                             (int)meetings[i].nodes.n);
+    return nodes;
+}
+
+/* The push says that the step is computed. It is answered when the round is over. */
+static void add_push(struct clocked *c)
+{
+    int *computed = add_after(c, c->computed.items, c->computed.n, "clock/computed");
+    struct edge version = {c->version, 0};
+    struct node_spec spec = {
+        .inputs = &version, .n_inputs = 1, .controls = computed, .n_controls = (int)c->computed.n};
+    c->push = c->err->code ? -1 : add_clock(c, "ClockPush", "clock/push", spec);
+}
+
+static void add_round(struct clocked *c)
+{
+    c->round = add_clock(c, "ClockRound", "clock/round", (struct node_spec){0});
+    for (size_t i = 0; i < c->writers.n && !c->err->code; i++) {
+        const struct meeting *there = &c->writers.items[i];
+        int begun = add_no_op(c, there->device, "clock/begun", &c->round, 1);
+        for (size_t k = 0; k < there->nodes.n && begun >= 0; k++)
+            graph_add_control(c->graph, graph_node(c->graph, there->nodes.items[k]), begun);
+    }
+    int *updated = add_after(c, c->writers.items, c->writers.n, "clock/updated");
+    struct edge input = {c->round, 0};
+    add_clock(
+        c, "ClockAdvance", "clock/advance",
+        (struct node_spec){
+            .inputs = &input, .n_inputs = 1, .controls = updated, .n_controls = (int)c->writers.n});
+}
+
+static void add_entries(struct clocked *c)
+{
+    int advance = (int)c->graph->nodes.n - 1;
+    int leave = add_clock(c, "ClockLeave", "clock/leave", (struct node_spec){0});
+    int joined = set_version(c, "clock/join/version", c->join);
+    int pushed = set_version(c, "clock/push/version", c->push);
+    if (c->err->code)
+        return;
+    const struct edge join[] = {{c->join, 0}, {c->join, 1}, {joined, CONTROL_SLOT}};
+    int n = c->entry->n_edges;
+    struct edge *edges = arena_array(&c->arena, (size_t)n + 2, sizeof *edges);
+    memcpy(edges, c->entry->edges, (size_t)n * sizeof *edges);
+    edges[n] = (struct edge){advance, CONTROL_SLOT};
+    edges[n + 1] = (struct edge){pushed, CONTROL_SLOT};
+    graph_add_entry(c->graph, c->entry->name, edges, n + 2);
+    graph_add_entry(c->graph, "join", join, 3);
+    graph_add_entry(c->graph, "leave", &(struct edge){leave, CONTROL_SLOT}, 1);
+}
+
+static int add_all(struct clocked *c)
+{
+    c->join = add_clock(c, "ClockJoin", "clock/join", (struct node_spec){0});
+    c->version = add_version(c);
+    if (c->err->code)
+        return c->err->code;
+    add_push(c);
+    if (!c->err->code)
+        add_round(c);
+    if (!c->err->code)
+        add_entries(c);
+    return c->err->code ? c->err->code : graph_check(c->graph, c->err);
+}
+
+static void release(struct clocked *c)
+{
+    for (size_t i = 0; i < c->computed.n; i++)
+        vec_release(&c->computed.items[i].nodes);
+    for (size_t i = 0; i < c->writers.n; i++)
+        vec_release(&c->writers.items[i].nodes);
+    vec_release(&c->computed);
+    vec_release(&c->writers);
+    arena_release(&c->arena);
+}
+
+int grid_clock(struct graph *graph, const char *entry, double timeout, struct error *err)
+{
+    size_t n = graph->nodes.n;
+    struct clocked c = {.graph = graph, .timeout = timeout, .n_nodes = n, .err = err};
+    c.is_needed = arena_alloc(&c.arena, n + 1);
+    c.changes = arena_alloc(&c.arena, n + 1);
+    c.order = arena_array(&c.arena, n + 1, sizeof *c.order);
+    int code = graph_order(graph, c.order, err);
+    if (!code)
+        code = find_entry(&c, entry);
+    if (!code && c.entry) {
+        find_writers(&c);
+        find_computed(&c);
+        code = check_entries(&c);
+        if (!code)
+            code = add_all(&c);
+    }
+    release(&c);
+    return code;
+}

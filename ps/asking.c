@@ -155,8 +155,12 @@ static void blame(struct asking *asking, double seconds)
         const struct asked *asked = &asking->asked[i];
         if (asked->done)
             continue;
-        error_set(&asking->failure, ERR_UNAVAILABLE, "%s: no answer in %g s",
-                  peer_text(asked->peer), seconds);
+        if (is_cancelled(asking))
+            error_set(&asking->failure, ERR_UNAVAILABLE, "%s: no answer before this task ends",
+                      peer_text(asked->peer));
+        else
+            error_set(&asking->failure, ERR_UNAVAILABLE, "%s: no answer in %g s",
+                      peer_text(asked->peer), seconds);
         say_waited(&asking->failure, asking->about);
         return;
     }

@@ -125,6 +125,15 @@ static void save_when_due(struct shard *shard, struct clock *clock)
         tell(shard, step, &err);
 }
 
+void shard_was_saved(struct shard *shard, const char *folder, int64_t step)
+{
+    struct clock *clock = shard_clock(shard);
+    if (!clock || !shard->due || shard->due > step || !shard_is_own_folder(shard, folder))
+        return;
+    shard->due = (step / shard->options.save_every + 1) * shard->options.save_every;
+    clock_stop_at(clock, shard->due);
+}
+
 void shard_stop_first(struct shard *shard, struct clock *clock)
 {
     int64_t every = shard->options.save_every;

@@ -164,6 +164,9 @@ int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *vers
                 struct error *err);
 /* Work that puts itself into the slow queue again. */
 void shard_auto_save(void *shard);
+/* In the slow queue: a checkpoint that somebody asked for is as good as one that was due by then,
+ * which might not be over when the job is. */
+void shard_was_saved(struct shard *shard, const char *folder, int64_t step);
 /* A clock was just made: tells it where the first checkpoint is due, before anybody can go on
  * beyond that while the slow queue has not looked at it yet. */
 void shard_stop_first(struct shard *shard, struct clock *clock);

@@ -334,9 +334,11 @@ void shard_save(struct shard_query *query)
     struct error err = ERROR_INIT;
     struct shard_save_request wanted;
     int64_t step = -1;
-    if (!pause_for(query, &wanted, &err) && !shard_save_all(query->shard, &wanted, &step, &err) &&
-        query->last)
-        atomic_store(&query->shard->saves_itself, false);
+    if (!pause_for(query, &wanted, &err) && !shard_save_all(query->shard, &wanted, &step, &err)) {
+        shard_was_saved(query->shard, wanted.folder, step);
+        if (query->last)
+            atomic_store(&query->shard->saves_itself, false);
+    }
     shard_query_end_step(query, step, &err);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/container_of.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
 
@@ -150,6 +151,8 @@ static void announce(struct process_group *group, struct collective_round *m, st
 {
     if (!err->code)
         reduce_bring(group, m);
+    if (!err->code && FAILPOINT("collective.bring"))
+        error_set(err, ERR_UNAVAILABLE, "failpoint collective.bring");
     pthread_mutex_lock(&group->lock);
     m->announced = true;
     if (!err->code && group->failed.code) {

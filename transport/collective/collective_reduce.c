@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
 
@@ -356,8 +357,10 @@ void reduce_go_on(struct process_group *group, struct collective_round *round)
 void reduce_begin(struct process_group *group, struct collective_round *round)
 {
     struct error err = ERROR_INIT;
-    if (round->declined || round_check(group, round, &err) || combine_brought(group, round, &err) ||
-        direct_take(group, round, &err)) {
+    if (FAILPOINT("collective.begin"))
+        error_set(&err, ERR_UNAVAILABLE, "failpoint collective.begin");
+    if (err.code || round->declined || round_check(group, round, &err) ||
+        combine_brought(group, round, &err) || direct_take(group, round, &err)) {
         reduce_fail(group, round, &err);
         return;
     }

@@ -361,6 +361,7 @@ soak:
 	REDUCTIONS=20000 $(BUILD)/tests/unit/exec/reduce_random
 	FAULTS=100000 $(BUILD)/tests/unit/exec/schedules
 	SCHEDULES=2000 $(BUILD)/tests/unit/transport/collective_schedules
+	ROUNDS=1000 $(BUILD)/tests/unit/transport/sum_server
 	STORE_SWEEPS=18 $(BUILD)/tests/unit/checkpoint/store_calls
 	STORE_SWEEPS=2 $(BUILD)/tests/unit/checkpoint/store_shards
 	STORE_SAVES=1000 $(BUILD)/tests/unit/checkpoint/store_keep

@@ -196,6 +196,8 @@ struct shard *shard_new(const struct shard_options *options)
     pthread_mutex_init(&shard->claims_lock, NULL);
     open_folder(shard);
     watch_variables(shard);
+    shard->sums =
+        sum_server_new(&(struct sum_server_options){options->hub, options->tell, options->context});
     shard->forget = loop_timer_new(hub_loop(options->hub), forget, shard);
     loop_timer_set(shard->forget, FORGET_SECONDS);
     shard->quick = serial_queue_new();
@@ -227,6 +229,7 @@ void shard_free(struct shard *shard)
     serial_queue_free(shard->quick);
     serial_queue_free(shard->slow);
     serial_queue_free(shard->writer);
+    sum_server_free(shard->sums);
     loop_timer_free(shard->forget);
     resource_watch(shard->options.variables, NULL);
     variable_watch(shard->options.variables, NULL);

@@ -11,6 +11,9 @@
  *   restore                  takes the shard back to one
  *   stop                     ends the process
  *
+ * For workers that update by themselves it is a summation server, too
+ * (transport/collective/sum_server.h).
+ *
  * What waits for locks or disks is done by threads of the shard; the loop's thread never blocks.
  */
 #ifndef TF_PS_SHARD_H

@@ -12,6 +12,7 @@
 #include "ps/pushes.h"
 #include "ps/shard.h"
 #include "resource/clock.h"
+#include "transport/collective/sum_server.h"
 
 #define SHARD_WAIT_SECONDS 10.0 /* for locks, where a request does not say */
 #define SHARD_WAIT_MAX 3600.0
@@ -35,6 +36,7 @@ struct shard {
     struct variable_watcher variable_watcher;
     struct pushes pushes; /* of the first shard, with a folder to save to */
     struct shard_options options;
+    struct sum_server *sums; /* of workers that update by themselves */
     struct serial_queue *quick,
         *slow;                   /* for what waits for variables; for what waits for other shards */
     struct serial_queue *writer; /* for disks: a leader waits for it, so it leads no save itself */

@@ -55,6 +55,7 @@ static struct collective *join(struct hub **hub, int rank)
 {
     struct error err = ERROR_INIT;
     const char *names[RANKS_MAX], *places[RANKS_MAX];
+    const struct collective_tasks group = {names, n_ranks, 0};
     for (int k = 0; k < n_ranks; k++) {
         names[k] = tasks[k];
         places[k] = addresses[k];
@@ -65,7 +66,7 @@ static struct collective *join(struct hub **hub, int rank)
                                             .no_shared_memory = strcmp(kind, "shared") != 0}};
     *hub = hub_new(&options, &err);
     must(!*hub, &err);
-    struct collective *collective = collective_links_new(*hub, names, n_ranks, rank);
+    struct collective *collective = collective_links_new(*hub, &group, rank);
     must(peers_listen(hub_peers(*hub), addresses[rank], NULL, &err), &err);
     struct collective_join meet = {.addresses = places, .seconds = 20};
     must(collective_links_join(collective, &meet, &err), &err);

@@ -13,8 +13,10 @@
 
 #include "lib/links.h"
 #include "transport/collective/collective.h"
+#include "transport/collective/sum_server.h"
 
 #define MEMBERS_MAX 8
+#define ENDS_MAX (MEMBERS_MAX + 4) /* with servers of sums */
 
 struct members;
 
@@ -22,16 +24,18 @@ struct member_end {
     struct members *all;
     int rank;
     struct hub *hub;
-    struct collective *collective;
+    struct collective *collective; /* or, behind the members: */
+    struct sum_server *server;
     pthread_t thread;
     struct error met;
 };
 
 struct members {
-    int n;
+    int n, n_servers;
     char folder[64];
-    char tasks[MEMBERS_MAX][16], addresses[MEMBERS_MAX][16];
-    struct member_end ends[MEMBERS_MAX];
+    char tasks[ENDS_MAX][16], addresses[ENDS_MAX][16];
+    struct member_end ends[ENDS_MAX];
+    char said[256]; /* by a server, last */
     pthread_barrier_t listening, there;
 };
 
@@ -51,35 +55,57 @@ static inline void *member_run(void *argument)
     struct member_end *end = argument;
     struct members *all = end->all;
     struct error err = ERROR_INIT;
-    const char *addresses[MEMBERS_MAX];
-    for (int k = 0; k < all->n; k++)
+    const char *addresses[ENDS_MAX];
+    for (int k = 0; k < all->n + all->n_servers; k++)
         addresses[k] = all->addresses[k];
     must(peers_listen(hub_peers(end->hub), addresses[end->rank], NULL, &err), &err);
     pthread_barrier_wait(&all->listening);
     struct collective_join meet = {.addresses = addresses, .seconds = 20};
-    collective_links_join(end->collective, &meet, &end->met);
-    pthread_barrier_wait(&all->there);
+    if (end->collective) {
+        collective_links_join(end->collective, &meet, &end->met);
+        pthread_barrier_wait(&all->there);
+    }
     must(loop_run(hub_loop(end->hub), &err), &err);
     return NULL;
 }
 
+static inline void member_heard(void *context, const char *line)
+{
+    struct members *all = context;
+    snprintf(all->said, sizeof all->said, "%s", line);
+}
+
+static inline void member_begin(struct member_end *end, const struct collective_tasks *group)
+{
+    const struct sum_server_options server = {end->hub, member_heard, end->all};
+    if (end->rank < group->n)
+        end->collective = collective_links_new(end->hub, group, end->rank);
+    else
+        end->server = sum_server_new(&server);
+    assert_int_equal(pthread_create(&end->thread, NULL, member_run, end), 0);
+}
+
 /* The first n_shared have shared memory, of which each has so much for values; NULL: enough. */
-static inline void members_start_limited(struct members *all, int n, int n_shared,
-                                         const size_t *limits)
+static inline void members_start_served(struct members *all, const int counts[2], int n_shared,
+                                        const size_t *limits)
 {
     struct error err = ERROR_INIT;
-    const char *tasks[MEMBERS_MAX];
+    const char *tasks[ENDS_MAX];
+    int n = counts[0], n_ends = n + counts[1];
     memset(all, 0, sizeof *all);
     all->n = n;
+    all->n_servers = counts[1];
+    const struct collective_tasks group = {tasks, n, counts[1]};
     end_folder(all->folder);
-    pthread_barrier_init(&all->listening, NULL, (unsigned)n);
+    pthread_barrier_init(&all->listening, NULL, (unsigned)n_ends);
     pthread_barrier_init(&all->there, NULL, (unsigned)n + 1);
-    for (int k = 0; k < n; k++) {
-        snprintf(all->tasks[k], sizeof all->tasks[k], "worker:%d", k);
+    for (int k = 0; k < n_ends; k++) {
+        snprintf(all->tasks[k], sizeof all->tasks[k], k < n ? "worker:%d" : "ps:%d",
+                 k < n ? k : k - n);
         snprintf(all->addresses[k], sizeof all->addresses[k], "unix:w%d", k);
         tasks[k] = all->tasks[k];
     }
-    for (int k = 0; k < n; k++) {
+    for (int k = 0; k < n_ends; k++) {
         struct member_end *end = &all->ends[k];
         struct hub_options options = {.segment_bytes = limits ? limits[k] : 0,
                                       .peers = {.task = all->tasks[k],
@@ -91,12 +117,18 @@ static inline void members_start_limited(struct members *all, int n, int n_share
         end->rank = k;
         end->hub = hub_new(&options, &err);
         assert_non_null(end->hub);
-        end->collective = collective_links_new(end->hub, tasks, n, k);
-        assert_int_equal(pthread_create(&end->thread, NULL, member_run, end), 0);
+        member_begin(end, &group);
     }
     pthread_barrier_wait(&all->there);
     for (int k = 0; k < n; k++)
         must(all->ends[k].met.code, &all->ends[k].met);
+}
+
+static inline void members_start_limited(struct members *all, int n, int n_shared,
+                                         const size_t *limits)
+{
+    const int counts[2] = {n, 0};
+    members_start_served(all, counts, n_shared, limits);
 }
 
 static inline void members_start_some_shared(struct members *all, int n, int n_shared)
@@ -116,14 +148,16 @@ static inline void member_kill(struct member_end *end)
         return;
     loop_stop(hub_loop(end->hub));
     pthread_join(end->thread, NULL);
-    end->collective->free(end->collective);
+    if (end->collective)
+        end->collective->free(end->collective);
+    sum_server_free(end->server);
     hub_free(end->hub);
     end->hub = NULL;
 }
 
 static inline void members_stop(struct members *all)
 {
-    for (int k = 0; k < all->n; k++)
+    for (int k = 0; k < all->n + all->n_servers; k++)
         member_kill(&all->ends[k]);
     assert_int_equal(rmdir(all->folder), 0);
     pthread_barrier_destroy(&all->listening);

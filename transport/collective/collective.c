@@ -72,7 +72,7 @@ static void close_link(struct process_group *group, int rank, const struct error
 
 void collective_close_links(struct process_group *group, const struct error *why)
 {
-    for (int k = 0; k < group->interface.size; k++)
+    for (int k = 0; k < group->n_ends; k++)
         if (k != group->interface.rank)
             close_link(group, k, why);
 }
@@ -90,7 +90,7 @@ void collective_links_abort(struct collective *collective, const struct error *w
 
 static int find_task(const struct process_group *group, const char *task)
 {
-    for (int k = 0; k < group->interface.size; k++)
+    for (int k = 0; k < group->n_ends; k++)
         if (k != group->interface.rank && !strcmp(group->tasks[k], task))
             return k;
     return -1;
@@ -109,7 +109,7 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
     if (is_new)
         group->peers[k] = peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
-    if (is_new)
+    if (is_new && !served_is_server(group, k))
         shared_offer_to(group, k);
     else if (failed.code)
         close_link(group, k, &failed);
@@ -252,7 +252,7 @@ static void links_free(struct collective *collective)
         pthread_mutex_unlock(&group->lock);
         round_drop(group, m);
     }
-    for (int k = 0; k < collective->size; k++) {
+    for (int k = 0; k < group->n_ends; k++) {
         peer_release(group->peers[k]);
         shared_view_free(group->views[k]);
         mem_free(group->tasks[k]);
@@ -270,28 +270,36 @@ static void links_free(struct collective *collective)
     mem_free(group);
 }
 
-struct collective *collective_links_new(struct hub *hub, const char *const *tasks, int n, int rank)
+static void make_ends(struct process_group *group, const char *const *tasks)
+{
+    size_t n = (size_t)group->n_ends;
+    group->tasks = mem_array(n, sizeof *group->tasks);
+    group->peers = mem_array(n, sizeof(struct peer *));
+    group->left = mem_array(n, sizeof *group->left);
+    group->offered = mem_array(n, sizeof *group->offered);
+    group->shares = mem_array(n, sizeof *group->shares);
+    group->has_said = mem_array(n, sizeof *group->has_said);
+    group->views = mem_array(n, sizeof(struct shared_view *));
+    for (size_t k = 0; k < n; k++)
+        group->tasks[k] = mem_strdup(tasks[k]);
+}
+
+struct collective *collective_links_new(struct hub *hub, const struct collective_tasks *tasks,
+                                        int rank)
 {
     struct process_group *group = mem_alloc(sizeof *group);
-    BUG_ON(rank < 0 || rank >= n);
+    BUG_ON(rank < 0 || rank >= tasks->n);
     group->interface = (struct collective){.rank = rank,
-                                           .size = n,
+                                           .size = tasks->n,
                                            .reduce = reduce,
                                            .decline = links_decline,
                                            .cancel = cancel,
                                            .leave = links_leave,
                                            .free = links_free};
     group->hub = hub;
-    group->tasks = mem_array((size_t)n, sizeof *group->tasks);
-    group->peers = mem_array((size_t)n, sizeof(struct peer *));
-    group->left = mem_array((size_t)n, sizeof *group->left);
-    group->offered = mem_array((size_t)n, sizeof *group->offered);
-    group->shares = mem_array((size_t)n, sizeof *group->shares);
-    group->has_said = mem_array((size_t)n, sizeof *group->has_said);
-    group->views = mem_array((size_t)n, sizeof(struct shared_view *));
+    group->n_ends = tasks->n + tasks->n_servers;
+    make_ends(group, tasks->names);
     group->shared = shared_blocks_new();
-    for (int k = 0; k < n; k++)
-        group->tasks[k] = mem_strdup(tasks[k]);
     group->memory = recycle_new(KEPT_BYTES);
     pthread_mutex_init(&group->lock, NULL);
     group->watcher = (struct hub_watcher){opened, lost, dial_failed, NULL};

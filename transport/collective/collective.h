@@ -34,14 +34,20 @@
  * fill the way there and back, and the others hold no more of it than that. Blocks are sent, or by
  * shared blocks to who is on the host.
  *
+ * Calls may say by_servers: then the blocks of sums have owners among the group's servers
+ * (sum_server.h) instead of its members, each of which sends a value once, and gets its sum. Rows
+ * that are for all others are sent to a server, which passes them on, if there are at least two
+ * others. What is small goes from member to member as ever.
+ *
  * Where devices of all members have a library that adds among them, sums of values in their memory
  * are added so if calls say by_device (collective_device.c); the links say what is added when.
  *
  * A call of a group (collective_group) is its members' alone: only they are told of it and waited
  * for. Who has nothing to bring says so in place of what it brings.
  *
- * A member that is lost, also one that comes back as a newer incarnation, ends all calls that wait,
- * and all later ones, with ERR_UNAVAILABLE, which names it; and who fails tells the others why.
+ * A member or a server that is lost, also one that comes back as a newer incarnation, ends all
+ * calls that wait, and all later ones, with ERR_UNAVAILABLE, which names it; and who fails tells
+ * the others why.
  */
 #ifndef TF_TRANSPORT_COLLECTIVE_H
 #define TF_TRANSPORT_COLLECTIVE_H
@@ -50,13 +56,19 @@
 #include "exec/step/collective.h"
 #include "transport/value/hub.h"
 
-/* Member `rank` of n tasks, which are named by rank: "worker:0", ... The hub gives it all records
- * `reduce`, so there is one of it; it outlives the collective. Before the hub has links to them, in
- * the loop's thread or while nobody runs the loop; so is its `free`. */
-struct collective *collective_links_new(struct hub *hub, const char *const *tasks, int n, int rank);
+struct collective_tasks {
+    const char *const *names; /* of the members by rank, "worker:0", ...; then of the servers */
+    int n, n_servers;
+};
+
+/* Member `rank`. The hub gives it all records `reduce`, so there is one of it; it outlives the
+ * collective. Before the hub has links to them, in the loop's thread or while nobody runs the loop;
+ * so is its `free`. */
+struct collective *collective_links_new(struct hub *hub, const struct collective_tasks *tasks,
+                                        int rank);
 
 struct collective_join {
-    const char *const *addresses; /* by rank */
+    const char *const *addresses; /* in the order of the names */
     double seconds;               /* that all must be there in */
     /* Both as in transport/job/member.h; may be NULL. */
     void (*waiting)(void *context, const char *text);
@@ -64,8 +76,9 @@ struct collective_join {
     void *context;
 };
 
-/* Dials the members of larger rank and waits for those of smaller; runs the loop. The hub listens
- * by then. ERR_UNAVAILABLE naming one that is not there; ERR_CANCELLED: given up. */
+/* Dials the servers and the members of larger rank, and waits for those of smaller; runs the loop.
+ * The hub listens by then. ERR_UNAVAILABLE naming one that is not there; ERR_CANCELLED: given up.
+ */
 int collective_links_join(struct collective *collective, const struct collective_join *meet,
                           struct error *err);
 

@@ -20,10 +20,11 @@ static bool is_direct(const struct collective_round *m, int v)
     return collective_adds(m->kinds[v]) && segment_has(&m->own[v]) && segment_has(&m->results[v]);
 }
 
-void direct_choose(struct collective_round *m)
+void direct_choose(const struct process_group *group, struct collective_round *m)
 {
+    bool served = m->by_servers && group->interface.size > 1;
     for (int v = 0; v < m->n; v++) {
-        if (m->routed[v].is_routed || round_is_small(m, v) || scheduled_value(m, v) ||
+        if (m->routed[v].is_routed || round_is_small(m, v) || scheduled_value(m, v) || served ||
             !is_direct(m, v))
             continue;
         if (!m->direct)

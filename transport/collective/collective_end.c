@@ -102,7 +102,7 @@ static bool is_through(void *context)
     const struct waited *w = context;
     struct process_group *group = w->group;
     bool through = true;
-    for (int k = 0; k < group->interface.size && through; k++) {
+    for (int k = 0; k < group->n_ends && through; k++) {
         struct link *link =
             k == group->interface.rank ? NULL : peers_find(hub_peers(group->hub), group->tasks[k]);
         through = !link || (!w->closing && !link_waiting(link));
@@ -118,7 +118,7 @@ void collective_links_end(struct collective *collective, double seconds)
     struct waited waited = {group, false};
     collective->leave(collective);
     pthread_mutex_lock(&group->lock);
-    for (int k = 0; k < collective->size; k++)
+    for (int k = 0; k < group->n_ends; k++)
         group->left[k] = true; /* whoever ends from here on is no loss */
     pthread_mutex_unlock(&group->lock);
     loop_run_until(hub_loop(group->hub), is_through, &waited, seconds);

@@ -9,13 +9,13 @@
 
 #define LOOK_SECONDS 0.1 /* between questions whether to give up */
 
-/* The first member that is not there, or has not said whether it can read what is shared; -1: none.
+/* The first end that is not there, or has not said whether it can read what is shared; -1: none.
  */
 static int find_missing(struct process_group *group)
 {
     int missing = -1;
     pthread_mutex_lock(&group->lock);
-    for (int k = 0; k < group->interface.size && missing < 0; k++)
+    for (int k = 0; k < group->n_ends && missing < 0; k++)
         if (k != group->interface.rank && !group->left[k] &&
             (!group->peers[k] || group->offered[k]))
             missing = k;
@@ -42,7 +42,7 @@ static int dial(struct process_group *group, const struct collective_join *meet,
 {
     struct peers *peers = hub_peers(group->hub);
     int code = 0;
-    for (int k = group->interface.rank + 1; !code && k < group->interface.size; k++)
+    for (int k = group->interface.rank + 1; !code && k < group->n_ends; k++)
         code = peers_connect(peers, group->tasks[k], meet->addresses[k], meet->seconds, err);
     return code;
 }

@@ -89,10 +89,13 @@ static void add_block(struct late_blocks *late, struct row_flow *flow)
     const struct process_group *group = late->group;
     int64_t most = most_elements(late);
     struct block block = flow->next;
-    block.index += late->index;
     block.count = flow->left < most ? flow->left : most;
+    uint64_t turn = block.index / late->n_flows, flow_number = block.index % late->n_flows;
+    if (block.to == TO_ALL)
+        block.relay = served_relay(group, late->round, turn + flow_number);
     if (collective_adds(late->round->kinds[late->value]) && block.owner == group->interface.rank)
         block.parts = mem_array((size_t)group->interface.size, sizeof *block.parts);
+    block.index += late->index;
     vec_push(&late->blocks, block);
     flow->next.index += late->n_flows;
     flow->next.first += block.count;

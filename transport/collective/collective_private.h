@@ -29,6 +29,7 @@ enum reduce_what {
     REDUCE_OFFER,  /* its memory, for blocks */
     REDUCE_ANSWER, /* whether the other can read that */
     REDUCE_READS,  /* it has heard of all: how much of what the other offered it reads */
+    REDUCE_RELAY,  /* of a block, for a server, which passes it on to the other members */
 };
 
 #define TO_ALL (-1)
@@ -38,8 +39,9 @@ struct block {      /* of a large value */
     int value;
     int64_t first, count; /* elements */
     int64_t at;           /* in the result of who gets it */
-    int owner;            /* rank; known when the round is settled */
-    int to;               /* who gets what the owner has; or TO_ALL */
+    int owner; /* rank, or of a sum by servers the end; known when the round is settled */
+    int relay; /* the server's end that passes on what the owner has; 0: none does */
+    int to;    /* who gets what the owner has; or TO_ALL */
     struct tensor *parts; /* by rank */
     bool claimed;         /* somebody adds the parts; of a scheduled one, does what is next */
     bool begun;           /* here */
@@ -97,7 +99,8 @@ struct collective_round {
     enum collective_kind *kinds;
     bool declined;                 /* instead: nobody waits for anything here */
     struct collective_group group; /* with whom it meets */
-    bool has_root, wants;          /* as in the call */
+    bool has_root, wants;          /* as in the call, */
+    bool by_servers;               /* and the group has some */
     int64_t root;                  /* a rank */
     struct tensor *own, *results;
     uint64_t signature;
@@ -130,7 +133,8 @@ struct collective_round {
 struct process_group {
     struct collective interface; /* first */
     struct hub *hub;
-    char **tasks; /* by rank */
+    int n_ends;   /* of links: the members, by rank, and behind them the servers */
+    char **tasks; /* by end, as all arrays of the group are */
     struct hub_watcher watcher;
     struct hub_reducer reducer;
     struct recycle *memory;   /* of results */
@@ -139,17 +143,17 @@ struct process_group {
 
     /* Since members have met; before, the loop's thread's own. */
     struct shared_blocks *shared; /* NULL: there is none */
-    bool *offered, *shares;     /* by rank: what is not answered; who reads this member's blocks */
-    struct shared_view **views; /* by rank; NULL: its values come over the link */
+    bool *offered, *shares;       /* what is not answered; who reads this member's blocks */
+    struct shared_view **views;   /* NULL: its values come over the link */
 
     pthread_mutex_t lock; /* guards what follows, and rounds; held briefly, never while calling */
-    struct peer **peers;  /* by rank; NULL: no link, or it is this member */
+    struct peer **peers;  /* NULL: no link, or it is this member */
     bool *left;
     struct error failed; /* a member is lost; nothing can meet any more */
     struct collective_round *rounds;
     size_t n_uncalled;
     int64_t begun;     /* the last step here */
-    bool *has_said;    /* by rank: which step it has begun last; this one since it has told all */
+    bool *has_said;    /* which step it has begun last; this one since it has told all */
     int64_t last_step; /* the latest that anybody has begun, of those that have said it */
     int first;         /* the least rank in the round that was settled last */
 };
@@ -268,6 +272,29 @@ static inline bool block_is_scheduled(const struct collective_round *round,
     return block->is_scheduled && (!round->settled || round->programs);
 }
 
+/* ---- what goes by servers (collective_served.c) ---- */
+
+/* Whether it is a server's end. */
+static inline bool served_is_server(const struct process_group *group, int end)
+{
+    return end >= group->interface.size;
+}
+int served_count(const struct process_group *group);
+/* With the lock: the round is settled; owners of sums become servers. */
+void served_settle(const struct process_group *group, struct collective_round *round);
+/* Which server passes on the block of that number of those that are for all others; 0: none. */
+int served_relay(const struct process_group *group, const struct collective_round *round,
+                 uint64_t number);
+/* Sends the piece to the block's server. */
+void served_send(struct process_group *group, const struct collective_round *round,
+                 const struct block *block, const struct tensor *piece);
+/* With the lock: whether the server may send what is in the block. */
+bool served_awaits(const struct collective_round *round, const struct block *block, int end);
+/* What is said of a block to a server, so many fields. */
+#define SERVED_FIELDS 3
+void served_pack(const struct process_group *group, msgpack_packer *packer,
+                 const struct collective_round *round, const struct block *block);
+
 /* ---- what is done about them (collective_reduce.c); without the lock, by a holder ---- */
 
 /* Says what is brought here to all others. */
@@ -311,7 +338,8 @@ struct reduce {
     int n;
     bool is_shared; /* instead of tensors */
     uint64_t shared;
-    bool is_there; /* instead: the sum is in the memory that was offered */
+    bool is_there;              /* instead: the sum is in the memory that was offered */
+    const struct block *served; /* it goes to this one's server; NULL: to a member */
 };
 
 /* What is sent to a member that is gone is dropped. */
@@ -344,7 +372,7 @@ int shared_read(struct process_group *group, int rank, uint64_t block, struct te
 /* ---- values that are read where they are (collective_direct.c) ---- */
 
 /* With the lock: which ones these are. */
-void direct_choose(struct collective_round *round);
+void direct_choose(const struct process_group *group, struct collective_round *round);
 /* What that member is offered, counted for it; it is to be sent. */
 int direct_offer(struct process_group *group, struct collective_round *round, int rank,
                  struct direct_offer **offers);

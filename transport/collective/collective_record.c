@@ -10,7 +10,7 @@
 #define UNCALLED_MAX 4096 /* rounds that others came to, and this member not yet */
 
 struct taken_record {
-    int rank; /* of the sender */
+    int rank; /* of the sender, or a server's end */
     struct collective_key key;
     uint64_t index;
     const struct record *record;
@@ -164,19 +164,23 @@ static int take_part(struct process_group *group, const struct taken_record *tak
 }
 
 /* With the lock: whether that member may send the sum, or what it has to give. */
-static bool awaits_sum(const struct collective_round *m, const struct block *block, int rank)
+static bool awaits_sum(const struct process_group *group, const struct collective_round *m,
+                       const struct block *block, int rank)
 {
     bool first = m->kinds[block->value] == COLLECTIVE_FIRST;
+    if (served_is_server(group, rank))
+        return served_awaits(m, block, rank);
     if (block->is_scheduled)
         return m->settled && !block->done && scheduled_awaits(m, block, rank);
     bool may_give = first && (!m->has_root || rank == m->root);
-    return !block->done && m->brought[rank].here && (m->settled ? block->owner == rank : may_give);
+    return !block->done && !block->relay && m->brought[rank].here &&
+           (m->settled ? block->owner == rank : may_give);
 }
 
-static bool is_awaited(const struct collective_round *m, const struct block *block,
-                       const struct taken_record *taken)
+static bool is_awaited(const struct process_group *group, const struct collective_round *m,
+                       const struct block *block, const struct taken_record *taken)
 {
-    if (!awaits_sum(m, block, taken->rank))
+    if (!awaits_sum(group, m, block, taken->rank))
         return false;
     if (block_stays(m, block))
         return taken->is_there && block->begun;
@@ -189,7 +193,7 @@ static int take_sum(struct process_group *group, const struct taken_record *take
 {
     struct block *block = round_block(m, taken->index);
     pthread_mutex_lock(&group->lock);
-    bool good = is_awaited(m, block, taken);
+    bool good = is_awaited(group, m, block, taken);
     pthread_mutex_unlock(&group->lock);
     if (!good)
         return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", m->name);
@@ -218,7 +222,7 @@ static int rank_of(struct process_group *group, const struct peer *peer)
 {
     int rank = -1;
     pthread_mutex_lock(&group->lock);
-    for (int k = 0; k < group->interface.size; k++)
+    for (int k = 0; k < group->n_ends; k++)
         if (group->peers[k] == peer)
             rank = k;
     pthread_mutex_unlock(&group->lock);
@@ -269,6 +273,12 @@ static bool take_key(const msgpack_object *header, struct taken_record *taken)
            record_get_uint(header, "index", &taken->index);
 }
 
+/* Servers have neither memory nor values of their own. */
+static bool is_of_server(const msgpack_object *header, int64_t what)
+{
+    return what == REDUCE_SUM && !record_field(header, "there") && !record_field(header, "shared");
+}
+
 int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)
 {
     struct process_group *group = context;
@@ -279,6 +289,8 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     int code = 0;
     if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_READS)
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
+    if (served_is_server(group, taken.rank) && !is_of_server(header, what))
+        return error_set(err, ERR_PROTOCOL, "a server's record that is no sum");
     if (what == REDUCE_LEAVE)
         return take_leave(group, taken.rank);
     if (what > REDUCE_LEAVE && what < REDUCE_READS)
@@ -302,7 +314,7 @@ static bool place_sum(struct process_group *group, const struct taken_record *ta
     pthread_mutex_lock(&group->lock);
     struct collective_round *m = round_find(group, &taken->key);
     const struct block *block = m ? round_block(m, taken->index) : NULL;
-    bool fits = block && !block_stays(m, block) && awaits_sum(m, block, taken->rank) &&
+    bool fits = block && !block_stays(m, block) && awaits_sum(group, m, block, taken->rank) &&
                 like->type == m->own[block->value].type && like->shape.rank == 1 &&
                 like->shape.dims[0] == block->count;
     if (fits) {

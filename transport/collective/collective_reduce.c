@@ -299,6 +299,14 @@ int64_t reduce_block_bytes(const struct collective_round *m, const struct block 
     return block->count * (int64_t)dtype_bytes(m->own[block->value].type);
 }
 
+/* Of rows that a server passes on. */
+static void give_to_server(struct process_group *group, struct collective_round *m,
+                           struct block *block, const struct tensor *piece)
+{
+    served_send(group, m, block, piece);
+    block_is_done(group, m, block);
+}
+
 static void begin_block(struct process_group *group, struct collective_round *m, uint64_t index)
 {
     struct block *block = round_block(m, index);
@@ -306,8 +314,12 @@ static void begin_block(struct process_group *group, struct collective_round *m,
     if (block_is_scheduled(m, block)) {
         scheduled_go_on(group, m, block);
     } else if (block_is_given(m, block)) {
-        if (block->owner == group->interface.rank)
+        if (block->owner == group->interface.rank && block->relay)
+            give_to_server(group, m, block, &piece);
+        else if (block->owner == group->interface.rank)
             give_block(group, m, index);
+    } else if (served_is_server(group, block->owner)) {
+        served_send(group, m, block, &piece);
     } else if (block->owner != group->interface.rank) {
         send_part(group, m, index, &piece);
     } else if (claim(group, m, block)) {

@@ -133,7 +133,7 @@ struct block *round_block(const struct collective_round *m, uint64_t index)
     return from < m->n_late && m->late[from].index == index ? &m->late[from] : NULL;
 }
 
-/* Blocks of a value: one for each member; several where they are not too small, so that sums of
+/* Blocks of a value: one for each owner; several where they are not too small, so that sums of
  * some are on their way while parts of others are. */
 static int64_t block_elements(int n, const struct tensor *t)
 {
@@ -147,7 +147,8 @@ static int64_t block_elements(int n, const struct tensor *t)
 
 static void cut(const struct process_group *group, struct collective_round *m)
 {
-    int n_members = collective_group_size(&m->group, group->interface.size);
+    int n_owners = m->by_servers ? served_count(group)
+                                 : collective_group_size(&m->group, group->interface.size);
     size_t n = 0;
     for (int pass = 0; pass < 2; pass++) {
         n = 0;
@@ -159,7 +160,7 @@ static void cut(const struct process_group *group, struct collective_round *m)
                 n += scheduled_cut(group, m, v, pass ? m->blocks + n : NULL);
                 continue;
             }
-            step = block_elements(n_members, &m->own[v]);
+            step = block_elements(n_owners, &m->own[v]);
             for (int64_t first = 0; first < count; first += step, n++)
                 if (pass)
                     m->blocks[n] =
@@ -181,8 +182,9 @@ static void cut(const struct process_group *group, struct collective_round *m)
 
 static uint64_t sign(const struct collective_round *m, int size)
 {
-    const int64_t call[6] = {m->n,     m->has_root,   m->has_root ? m->root : 0,
-                             m->wants, m->group.size, m->group.stride};
+    const int64_t call[7] = {m->n,         m->has_root,   m->has_root ? m->root : 0,
+                             m->wants,     m->group.size, m->group.stride,
+                             m->by_servers};
     uint64_t hash = hash_bytes(call, sizeof call, (uint64_t)m->schedule.kind);
     if (m->schedule.hosts)
         hash = hash_bytes(m->schedule.hosts, (size_t)size * sizeof *m->schedule.hosts, hash);
@@ -245,6 +247,7 @@ int round_call(struct process_group *group, struct collective_round *m,
     m->priority = call->priority;
     m->group = call->group;
     m->schedule = call->schedule;
+    m->by_servers = call->by_servers && served_count(group) > 0;
     m->kinds = mem_array((size_t)call->n + 1, sizeof *m->kinds);
     m->own = mem_array((size_t)call->n + 1, sizeof *m->own);
     m->results = mem_array((size_t)call->n + 1, sizeof *m->results);
@@ -258,7 +261,7 @@ int round_call(struct process_group *group, struct collective_round *m,
     for (int i = 0; !code && i < m->n; i++)
         if (!m->routed[i].is_routed && !round_is_small(m, i))
             code = make_result(group, call, i, m, err);
-    direct_choose(m);
+    direct_choose(group, m);
     return code;
 }
 
@@ -294,7 +297,9 @@ bool round_settle(struct process_group *group, struct collective_round *m)
         m->blocks[i].owner = m->kinds[m->blocks[i].value] == COLLECTIVE_FIRST
                                  ? giver(group, m)
                                  : m->members[i % (size_t)m->n_members];
-    m->window = window_of(m->n_members);
+    int n_owners = m->by_servers ? served_count(group) : 0;
+    m->window = window_of(n_owners > m->n_members ? n_owners : m->n_members);
+    served_settle(group, m);
     scheduled_settle(group, m);
     for (size_t i = 0; i < m->n_blocks; i++)
         if (block_is_scheduled(m, &m->blocks[i]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What members send each other: the records `reduce`, as they are packed.
+ * What members send each other, and servers: the records `reduce`, as they are packed.
  */
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
@@ -20,7 +20,8 @@ static bool has_rows(const struct reduce *reduce)
     return reduce->what == REDUCE_BRING && reduce->round->n_routed;
 }
 
-static void pack(msgpack_packer *packer, const struct reduce *reduce)
+static void pack(const struct process_group *group, msgpack_packer *packer,
+                 const struct reduce *reduce)
 {
     const struct collective_round *round = reduce->round;
     pack_key(packer, "what");
@@ -44,6 +45,8 @@ static void pack(msgpack_packer *packer, const struct reduce *reduce)
     }
     if (has_rows(reduce))
         rows_pack(packer, round);
+    if (reduce->served)
+        served_pack(group, packer, round, reduce->served);
     if (reduce->n_offers)
         direct_pack(packer, reduce->offers, reduce->n_offers);
     if (reduce->is_shared) {
@@ -71,13 +74,13 @@ void reduce_send(struct process_group *group, int rank, const struct reduce *red
     struct peer *peer = peer_of(group, rank);
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
-    int n_fields = reduce->round
-                       ? 5 + reduce->is_shared + reduce->is_there + reduce->round->declined +
-                             (reduce->n_offers > 0) + 2 * has_rows(reduce)
-                       : 2;
+    int n_fields = reduce->round ? 5 + reduce->is_shared + reduce->is_there +
+                                       reduce->round->declined + (reduce->n_offers > 0) +
+                                       2 * has_rows(reduce) + (reduce->served ? SERVED_FIELDS : 0)
+                                 : 2;
     msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
     if (packer) {
-        pack(packer, reduce);
+        pack(group, packer, reduce);
         peer_end_value(peer, priority_of(reduce), named, reduce->n, &ignored);
     }
     peer_release(peer);

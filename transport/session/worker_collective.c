@@ -6,7 +6,6 @@
  * checkpoint.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -17,75 +16,7 @@
 #define DEFAULT_SECONDS 30
 #define LOOK_SECONDS 0.05 /* between questions whether to give up */
 
-/* ---- opening ---- */
-
-static bool has_collective(const struct worker *worker)
-{
-    const struct graph *graph = worker->options.graph;
-    bool has = false;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        enum op_round round = node_round(graph_node(graph, (int)i));
-        has |= round == ROUND_REDUCE || round == ROUND_ROUTE;
-    }
-    return has;
-}
-
-/* The indices of the job's tasks, growing: a member's rank is its place among them. */
-static int *list_members(const struct worker *worker, int n)
-{
-    const struct cluster *cluster = &worker->member.cluster;
-    int *indices = mem_array((size_t)n, sizeof *indices), found = 0;
-    for (int index = 0; found < n; index++)
-        if (cluster_find(cluster, worker->member.job_name, index))
-            indices[found++] = index;
-    return indices;
-}
-
-static int meet(struct worker *worker, const char *const *tasks, const int *indices, int n,
-                struct error *err)
-{
-    struct member *member = &worker->member;
-    const struct member_options *options = &member->options;
-    const char **addresses = mem_array((size_t)n, sizeof *addresses);
-    struct collective_join meeting = {.addresses = addresses,
-                                      .seconds =
-                                          options->timeout > 0 ? options->timeout : DEFAULT_SECONDS,
-                                      .waiting = options->waiting,
-                                      .given_up = options->given_up,
-                                      .context = options->context};
-    struct address bound;
-    int code = member_listen(member, &bound, err);
-    if (!code)
-        code = member_wait_for(member, tasks, (size_t)n, err);
-    for (int k = 0; !code && k < n; k++)
-        addresses[k] = cluster_find(&member->cluster, member->job_name, indices[k])->address;
-    if (!code)
-        code = collective_links_join(worker->collective, &meeting, err);
-    mem_free(addresses);
-    return code;
-}
-
-int worker_open_collective(struct worker *worker, struct error *err)
-{
-    struct member *member = &worker->member;
-    int n = cluster_count(&member->cluster, member->job_name), rank = 0;
-    if (n < 2 || !has_collective(worker))
-        return 0;
-    int *indices = list_members(worker, n);
-    char(*texts)[TASK_TEXT_BYTES] = mem_array((size_t)n, sizeof *texts);
-    const char **tasks = mem_array((size_t)n, sizeof *tasks);
-    for (int k = 0; k < n; k++) {
-        snprintf(texts[k], sizeof texts[k], "%s:%d", member->job_name, indices[k]);
-        tasks[k] = texts[k];
-        rank = indices[k] == member->index ? k : rank;
-    }
-    worker->collective = collective_links_new(member->hub, tasks, n, rank);
-    int code = meet(worker, tasks, indices, n, err);
-    mem_free(tasks);
-    mem_free(texts);
-    mem_free(indices);
-    return code;
-}
+/* ---- the end ---- */
 
 void worker_close_collective(struct worker *worker)
 {

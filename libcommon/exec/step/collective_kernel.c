@@ -42,6 +42,12 @@ enum by_device collective_by_device(const struct node *node)
     return schedule ? by_device_of(schedule->s) : BY_DEVICE_NEVER;
 }
 
+bool collective_by_servers(const struct node *node)
+{
+    const struct attr_value *schedule = node_attr(node, "schedule");
+    return schedule && !strcmp(schedule->s, SCHEDULE_BY_SERVERS);
+}
+
 struct collective_options collective_options_of(const struct node *node)
 {
     const struct attr_value *schedule = node_attr(node, "schedule");
@@ -51,7 +57,8 @@ struct collective_options collective_options_of(const struct node *node)
                                          .priority = node_priority(node),
                                          .wants_all = node_attr(node, ALL_WORKERS) != NULL};
     if (!schedule || !schedule_kind_of(schedule->s, &options.schedule.kind))
-        options.schedule.kind = SCHEDULE_DIRECT; /* also of a library's */
+        options.schedule.kind = SCHEDULE_DIRECT; /* also of a library's, and by servers */
+    options.by_servers = collective_by_servers(node);
     if (hosts && hosts->n) {
         options.schedule.hosts = hosts->ints;
         options.n_hosts = hosts->n;
@@ -208,6 +215,7 @@ int collective_ask(struct kernel_call *call, struct tensor *values, struct colle
     what.group = options->group;
     what.schedule = options->schedule;
     what.by_device = options->by_device;
+    what.by_servers = options->by_servers;
     what.priority = options->priority;
     what.yields = true;
     int code = check_group(call, &options->group);

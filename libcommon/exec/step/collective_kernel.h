@@ -18,7 +18,7 @@ struct collective_options {
     struct collective_schedule schedule;
     int n_hosts;
     int32_t priority;
-    bool by_device; /* as in a call */
+    bool by_device, by_servers; /* as in a call */
     bool wants_all; /* that a member has left is an error */
 };
 
@@ -26,6 +26,7 @@ struct collective_options collective_options_of(const struct node *node);
 
 /* Of the node's schedule; its other options are those of a sum that goes directly. */
 enum by_device collective_by_device(const struct node *node);
+bool collective_by_servers(const struct node *node);
 
 /* The state of an AllReduce. */
 struct collective_reduction {

@@ -54,6 +54,9 @@ enum by_device { BY_DEVICE_NEVER, BY_DEVICE_IF_THERE, BY_DEVICE_ALWAYS };
 enum by_device by_device_of(const char *schedule);
 const char *by_device_name(enum by_device by); /* but of NEVER */
 
+/* What a schedule says of servers that add, and pass on rows, for the members. */
+#define SCHEDULE_BY_SERVERS "servers"
+
 enum schedule_operation {
     SCHEDULE_ADD,  /* to what the destination has */
     SCHEDULE_KEEP, /* the source's own value, until all are there: then they are added by rank */

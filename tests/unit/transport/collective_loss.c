@@ -121,7 +121,8 @@ static void test_nobody_joins_a_group_that_failed(void **state)
     member_kill(end);
     end->hub = hub_new(&options, &err);
     assert_non_null(end->hub);
-    end->collective = collective_links_new(end->hub, tasks, 2, 0);
+    const struct collective_tasks group = {tasks, 2, 0};
+    end->collective = collective_links_new(end->hub, &group, 0);
     fill(&value, FLOAT32, &SHAPE_SCALAR, 0);
     collective_links_join(end->collective, &meet,
                           &err); /* or not: the link was open for a moment */

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Collectives by servers: the results are those of collective_combine, in as many bytes as the
+ * formulas say, whatever ends when. ROUNDS is how many groups there are (default 12), ROUNDS_SEED
+ * the first one's seed.
+ */
+#include "lib/random.h"
+#include "lib/reductions.h"
+#include "transport/collective/collective_private.h"
+
+#define N_VALUES 3
+
+/* ---- rounds ---- */
+
+struct served_round {
+    struct tensor each[MEMBERS_MAX][8];
+    enum collective_kind kinds[N_VALUES];
+    int n_values;
+};
+
+static void make_value(struct served_round *c, int i, int n, uint64_t *random)
+{
+    static const enum dtype types[] = {FLOAT32, BFLOAT16, FLOAT64, FLOAT16, INT32, INT64, UINT8};
+    static const enum collective_kind kinds[] = {COLLECTIVE_MEAN, COLLECTIVE_MEAN_ROWS,
+                                                 COLLECTIVE_SUM, COLLECTIVE_ROWS, COLLECTIVE_FIRST};
+    enum dtype type = types[unit_random(random) % 7];
+    int from = dtype_is_floating(type) ? 0 : 2;
+    int64_t width = 1 + (int64_t)(unit_random(random) % 300);
+    int64_t rows = (int64_t)(unit_random(random) % 2000);
+    c->kinds[i] = kinds[from + (int)(unit_random(random) % (uint64_t)(5 - from))];
+    for (int k = 0; k < n; k++) {
+        bool own = collective_gathers(c->kinds[i]);
+        struct shape shape =
+            shape_matrix(own ? (int64_t)(unit_random(random) % 2000) : rows, width);
+        fill(&c->each[k][i], type, &shape, k);
+    }
+}
+
+static void make_round(struct served_round *c, int n, uint64_t *random)
+{
+    c->n_values = 1 + (int)(unit_random(random) % N_VALUES);
+    for (int i = 0; i < c->n_values; i++)
+        make_value(c, i, n, random);
+}
+
+static void begin(struct members *all, struct served_round *c, int rank, int64_t step,
+                  struct answer *answer)
+{
+    struct collective_call call = {.key = {"served", step, 0},
+                                   .values = c->each[rank],
+                                   .kinds = c->kinds,
+                                   .n = c->n_values,
+                                   .by_servers = true};
+    member_call(all, rank, &call, answer);
+}
+
+/* What comes of the values of these members, for each of them. */
+static void expect(struct served_round *c, const int *ranks, int n, struct answer *answers)
+{
+    for (int i = 0; i < c->n_values; i++) {
+        struct error err = ERROR_INIT;
+        struct tensor expected = TENSOR_INIT;
+        const struct tensor *each[MEMBERS_MAX];
+        for (int k = 0; k < n; k++)
+            each[k] = &c->each[ranks[k]][i];
+        must(collective_combine(c->kinds[i], each, n, &expected, &err), &err);
+        for (int k = 0; k < n; k++) {
+            struct answer *answer = &answers[ranks[k]];
+            answer_wait(answer);
+            must(answer->err.code, &answer->err);
+            assert_int_equal(answer->members, n);
+            if (!tensor_equal(&answer->results[i], &expected))
+                fail_msg("member %d of %d, value %d, kind %d of %s", ranks[k], n, i, c->kinds[i],
+                         shape_text_typed(expected.type, &expected.shape));
+        }
+        tensor_release(&expected);
+    }
+    for (int k = 0; k < n; k++)
+        answer_release(&answers[ranks[k]]);
+}
+
+static const int everybody[MEMBERS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+static void check_round(struct members *all, uint64_t *random, int64_t step)
+{
+    struct served_round c;
+    struct answer answers[MEMBERS_MAX];
+    make_round(&c, all->n, random);
+    for (int k = 0; k < all->n; k++)
+        begin(all, &c, k, step, &answers[k]);
+    expect(&c, everybody, all->n, answers);
+    release_all(all, c.each, c.n_values);
+}
+
+static void sums_and_rows_are_those_of_members(void **state)
+{
+    struct seed_range seeds = seeds_of("ROUNDS", 12);
+    (void)state;
+    for (int i = 0; i < seeds.n; i++) {
+        uint64_t seed = seeds.first + (uint64_t)i, random = seed;
+        struct members all;
+        const int counts[2] = {1 + (int)(unit_random(&random) % 5),
+                               1 + (int)(unit_random(&random) % 3)};
+        print_message("ROUNDS_SEED=%llu\n", (unsigned long long)seed);
+        members_start_served(&all, counts, (int)(unit_random(&random) % 9), NULL);
+        for (int64_t step = 0; step < 3; step++)
+            check_round(&all, &random, step);
+        members_stop(&all);
+    }
+}
+
+/* Two groups of two have the same key at the same time. */
+static void groups_do_not_mix(void **state)
+{
+    static const int counts[2] = {4, 2};
+    static const enum collective_kind kind = COLLECTIVE_SUM;
+    struct shape shape = shape_vector(200000);
+    struct members all;
+    struct tensor values[MEMBERS_MAX][8];
+    struct answer answers[4];
+    (void)state;
+    members_start_served(&all, counts, 0, NULL);
+    for (int k = 0; k < 4; k++) {
+        fill(&values[k][0], FLOAT32, &shape, k);
+        struct collective_call call = {.key = {"pairs", 1, 0},
+                                       .values = values[k],
+                                       .kinds = &kind,
+                                       .n = 1,
+                                       .by_servers = true,
+                                       .group = {2, 1}};
+        member_call(&all, k, &call, &answers[k]);
+    }
+    for (int k = 0; k < 4; k++) {
+        struct error err = ERROR_INIT;
+        struct tensor expected = TENSOR_INIT;
+        const struct tensor *each[2] = {&values[k / 2 * 2][0], &values[k / 2 * 2 + 1][0]};
+        must(collective_combine(kind, each, 2, &expected, &err), &err);
+        answer_wait(&answers[k]);
+        must(answers[k].err.code, &answers[k].err);
+        assert_true(tensor_equal(&answers[k].results[0], &expected));
+        answer_release(&answers[k]);
+        tensor_release(&expected);
+    }
+    release_all(&all, values, 1);
+    members_stop(&all);
+}
+
+static void others_go_on_without_who_has_left(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        static const int ranks[3] = {0, 2, 3}, counts[2] = {4, 2};
+        struct served_round c;
+        struct answer answers[MEMBERS_MAX];
+        struct members all;
+        uint64_t random = seed;
+        members_start_served(&all, counts, 0, NULL);
+        check_round(&all, &random, 1);
+        make_round(&c, 4, &random);
+        for (int k = 0; k < 3; k++) {
+            if (k == (int)(seed % 3))
+                all.ends[1].collective->leave(all.ends[1].collective);
+            begin(&all, &c, ranks[k], 2, &answers[ranks[k]]);
+        }
+        expect(&c, ranks, 3, answers);
+        release_all(&all, c.each, c.n_values);
+        members_stop(&all);
+    }
+}
+
+/* ---- ends that are lost ---- */
+
+enum { LOST_COUNT = 1 << 20 };
+
+static void make_large(struct served_round *c, enum collective_kind kind, int n)
+{
+    struct shape shape = shape_matrix(LOST_COUNT / 1024, 1024);
+    *c = (struct served_round){.kinds = {kind}, .n_values = 1};
+    for (int k = 0; k < n; k++)
+        fill(&c->each[k][0], FLOAT32, &shape, k);
+}
+
+/* It has the result, which is then right, or knows who is lost. */
+static void expect_either(struct answer *answer, const struct tensor *expected, const char *lost)
+{
+    answer_wait(answer);
+    if (answer->err.code) {
+        assert_int_equal(answer->err.code, ERR_UNAVAILABLE);
+        if (!strstr(answer->err.text, lost) || !strstr(answer->err.text, "'served'") ||
+            strchr(answer->err.text, '\n'))
+            fail_msg("expected the loss of %s: %s", lost, answer->err.text);
+    } else {
+        assert_true(tensor_equal(&answer->results[0], expected));
+    }
+    answer_release(answer);
+}
+
+/* Members that died come back, all of them, to the servers that are there. */
+static void members_come_back(struct members *all)
+{
+    struct error err = ERROR_INIT;
+    const char *tasks[ENDS_MAX];
+    const struct collective_tasks group = {tasks, all->n, all->n_servers};
+    for (int k = 0; k < all->n + all->n_servers; k++)
+        tasks[k] = all->tasks[k];
+    pthread_barrier_destroy(&all->listening);
+    pthread_barrier_destroy(&all->there);
+    pthread_barrier_init(&all->listening, NULL, (unsigned)all->n);
+    pthread_barrier_init(&all->there, NULL, (unsigned)all->n + 1);
+    for (int k = 0; k < all->n; k++) {
+        struct member_end *end = &all->ends[k];
+        struct hub_options options = {
+            .peers = {.task = all->tasks[k], .folder = all->folder, .incarnation = 8, .lease = 5}};
+        member_kill(end);
+        end->hub = hub_new(&options, &err);
+        assert_non_null(end->hub);
+        end->met = (struct error)ERROR_INIT;
+        member_begin(end, &group);
+    }
+    pthread_barrier_wait(&all->there);
+    for (int k = 0; k < all->n; k++)
+        must(all->ends[k].met.code, &all->ends[k].met);
+}
+
+static void check_loss(enum collective_kind kind, int lost, unsigned delay)
+{
+    static const int counts[2] = {3, 2};
+    struct members all;
+    struct served_round c;
+    struct answer answers[MEMBERS_MAX];
+    struct tensor expected = TENSOR_INIT;
+    struct error err = ERROR_INIT;
+    const struct tensor *each[3];
+    make_large(&c, kind, 3);
+    for (int k = 0; k < 3; k++)
+        each[k] = &c.each[k][0];
+    must(collective_combine(kind, each, 3, &expected, &err), &err);
+    members_start_served(&all, counts, delay % 3 ? 5 : 0, NULL);
+    for (int k = 0; k < 3; k++)
+        begin(&all, &c, k, 1, &answers[k]);
+    usleep(delay);
+    member_kill(&all.ends[lost]);
+    for (int k = 0; k < 3; k++) {
+        if (k != lost)
+            expect_either(&answers[k], &expected, all.tasks[lost]);
+        else
+            answer_release(&answers[k]);
+    }
+    if (lost < 3) { /* with the same key: nothing of before counts */
+        uint64_t random = delay;
+        members_come_back(&all);
+        for (int k = 0; k < 3; k++)
+            begin(&all, &c, k, 1, &answers[k]);
+        expect(&c, everybody, 3, answers);
+        check_round(&all, &random, 2);
+    }
+    release_all(&all, c.each, 1);
+    tensor_release(&expected);
+    members_stop(&all);
+}
+
+static void an_end_is_lost_at_any_time(void **state)
+{
+    static const enum collective_kind kinds[] = {COLLECTIVE_SUM, COLLECTIVE_ROWS, COLLECTIVE_MEAN};
+    (void)state;
+    for (unsigned i = 0; i < 18; i++)
+        check_loss(kinds[i % 3], i % 2 ? 2 : 4, i * 500);
+}
+
+/* ---- bytes ---- */
+
+static uint64_t bytes_to(struct members *all, int from, int first, int end)
+{
+    uint64_t bytes = 0;
+    for (int k = first; k < end; k++) {
+        struct link *link =
+            k == from ? NULL : peers_find(hub_peers(all->ends[from].hub), all->tasks[k]);
+        if (link)
+            bytes += link_stats(link).bytes_out;
+        link_release(link);
+    }
+    return bytes;
+}
+
+static void expect_bytes(const char *what, uint64_t bytes, uint64_t formula)
+{
+    if (bytes < formula || bytes > formula + formula / 50 + 6000)
+        fail_msg("%s: %llu bytes, not %llu", what, (unsigned long long)bytes,
+                 (unsigned long long)formula);
+}
+
+/* Each sends a value once, whatever the number of members, and gets its sum once; and sends rows
+ * once where more than one other gets them. Servers have even parts. */
+static void check_bytes(enum collective_kind kind, int n)
+{
+    const int counts[2] = {n, 2};
+    const uint64_t value = LOST_COUNT * sizeof(float);
+    struct members all;
+    struct served_round c;
+    struct answer answers[MEMBERS_MAX];
+    make_large(&c, kind, n);
+    members_start_served(&all, counts, 0, NULL);
+    for (int k = 0; k < n; k++)
+        begin(&all, &c, k, 1, &answers[k]);
+    expect(&c, everybody, n, answers);
+    bool relayed = kind == COLLECTIVE_ROWS && n > 2, served = kind == COLLECTIVE_SUM || relayed;
+    for (int k = 0; k < n; k++) {
+        expect_bytes("members", bytes_to(&all, k, 0, n), served ? 0 : value);
+        expect_bytes("servers", bytes_to(&all, k, n, n + 2), served ? value : 0);
+        expect_bytes("the first server", bytes_to(&all, k, n, n + 1), served ? value / 2 : 0);
+    }
+    uint64_t sent = relayed ? value * (uint64_t)(n * (n - 1)) : served ? value * (uint64_t)n : 0;
+    expect_bytes("all servers' answers", bytes_to(&all, n, 0, n) + bytes_to(&all, n + 1, 0, n),
+                 sent);
+    release_all(&all, c.each, 1);
+    members_stop(&all);
+}
+
+static void values_cross_once(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= 4; n++) {
+        check_bytes(COLLECTIVE_SUM, n);
+        check_bytes(COLLECTIVE_ROWS, n);
+    }
+}
+
+/* ---- what cannot be ---- */
+
+struct forged {
+    int64_t what;
+    const char *members[4];  /* NULL: no more; the first NULL: none are said */
+    const char *name, *text; /* a text in place of the members */
+    bool mean;
+    int64_t elements;
+    enum dtype type;
+    int rank, n_tensors;
+};
+
+static void pack_members(msgpack_packer *packer, const struct forged *f)
+{
+    size_t n = 0;
+    while (n < 4 && f->members[n])
+        n++;
+    pack_key(packer, "members");
+    if (f->text) {
+        pack_text(packer, f->text);
+        return;
+    }
+    msgpack_pack_array(packer, n);
+    for (size_t i = 0; i < n; i++)
+        pack_text(packer, f->members[i]);
+}
+
+static void forge(struct members *all, int from, const struct forged *f)
+{
+    struct error ignored = ERROR_INIT;
+    struct peer *peer = hub_peer(all->ends[from].hub, "ps:0");
+    struct shape shape = f->rank == 1 ? shape_vector(f->elements) : shape_matrix(1, f->elements);
+    struct named_tensor tensors[2];
+    assert_non_null(peer);
+    msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, f->name ? 8 : 7, &ignored);
+    assert_non_null(packer);
+    pack_key(packer, "what");
+    msgpack_pack_int64(packer, f->what);
+    if (f->name) {
+        pack_key(packer, "name");
+        pack_text(packer, f->name);
+    }
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, 1);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, 0);
+    pack_key(packer, "index");
+    msgpack_pack_uint64(packer, 0);
+    pack_members(packer, f);
+    pack_key(packer, "mean");
+    if (f->mean)
+        msgpack_pack_true(packer);
+    else
+        msgpack_pack_false(packer);
+    pack_key(packer, "priority");
+    msgpack_pack_int(packer, 0);
+    for (int i = 0; i < f->n_tensors; i++) {
+        tensors[i].name = "";
+        fill(&tensors[i].tensor, f->type, &shape, 0);
+    }
+    peer_end(peer, tensors, f->n_tensors, &ignored);
+    for (int i = 0; i < f->n_tensors; i++)
+        tensor_release(&tensors[i].tensor);
+    peer_release(peer);
+}
+
+#define BOTH                                                                                       \
+    {                                                                                              \
+        "worker:0", "worker:1"                                                                     \
+    }
+
+static const struct forged good = {REDUCE_PART, BOTH, "g", NULL, false, 3, FLOAT32, 1, 1};
+
+/* Worker 0 has sent a good part before; the second records are worker 1's. */
+static void records_are_checked(void **state)
+{
+    static const int counts[2] = {2, 1};
+    static const struct {
+        struct forged record;
+        const char *why;
+    } cases[] = {
+        {{REDUCE_BRING, BOTH, "g", NULL, false, 3, FLOAT32, 1, 1},
+         "a reduce record that has no place here"},
+        {{REDUCE_SUM, BOTH, "g", NULL, false, 3, FLOAT32, 1, 1},
+         "a reduce record that has no place here"},
+        {{-1, BOTH, "g", NULL, false, 3, FLOAT32, 1, 1}, "a reduce record that has no place here"},
+        {{REDUCE_PART, BOTH, NULL, NULL, false, 3, FLOAT32, 1, 1},
+         "a reduce record that says not which it is"},
+        {{REDUCE_PART, BOTH, "g", "worker:1", false, 3, FLOAT32, 1, 1},
+         "sends of 'g' what is not among its own"},
+        {{REDUCE_PART, {NULL}, "g", NULL, false, 3, FLOAT32, 1, 1},
+         "sends of 'g' what is not among its own"},
+        {{REDUCE_PART, {"worker:0", "worker:2"}, "g", NULL, false, 3, FLOAT32, 1, 1},
+         "sends of 'g' what is not among its own"},
+        {{REDUCE_PART, {"worker:0", "worker:1", "worker:2"}, "g", NULL, false, 3, FLOAT32, 1, 1},
+         "sends another block of 'g' than others"},
+        {{REDUCE_PART, BOTH, "g", NULL, true, 3, FLOAT32, 1, 1},
+         "sends another block of 'g' than others"},
+        {{REDUCE_PART, BOTH, "g", NULL, false, 4, FLOAT32, 1, 1},
+         "sends another block of 'g' than others"},
+        {{REDUCE_PART, BOTH, "g", NULL, false, 3, INT32, 1, 1},
+         "sends another block of 'g' than others"},
+        {{REDUCE_PART, BOTH, "g", NULL, false, 3, BOOL, 1, 1}, "wants to add bool of 'g'"},
+        {{REDUCE_PART, BOTH, "g", NULL, true, 3, INT32, 1, 1}, "wants to add int32 of 'g'"},
+        {{REDUCE_PART, BOTH, "g", NULL, false, 3, FLOAT32, 2, 1}, "sends of 'g' what is no block"},
+        {{REDUCE_PART, BOTH, "g", NULL, false, 3, FLOAT32, 1, 0}, "sends of 'g' what is no block"},
+        {{REDUCE_PART, BOTH, "g", NULL, false, 3, FLOAT32, 1, 2}, "sends of 'g' what is no block"},
+        {{REDUCE_PART, BOTH, "g", NULL, false, BLOCK_BYTES / 4 + 1, FLOAT32, 1, 1},
+         "sends of 'g' what is no block"},
+        {{REDUCE_RELAY, BOTH, "g", NULL, false, 3, FLOAT32, 1, 0}, "sends of 'g' what is no block"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct members all;
+        struct peer *peer;
+        members_start_served(&all, counts, 0, NULL);
+        forge(&all, 0, &good);
+        usleep(20000); /* it is there first */
+        forge(&all, 1, &cases[i].record);
+        while ((peer = hub_peer(all.ends[1].hub, "ps:0"))) { /* the link ends */
+            peer_release(peer);
+            usleep(1000);
+        }
+        member_kill(&all.ends[2]);
+        if (!strstr(all.said, cases[i].why) || !str_starts(all.said, "worker:1 at ") ||
+            strchr(all.said, '\n'))
+            fail_msg("case %zu: expected '%s': '%s'", i, cases[i].why, all.said);
+        members_stop(&all);
+    }
+}
+
+static void a_part_comes_once(void **state)
+{
+    static const int counts[2] = {2, 1};
+    struct members all;
+    struct peer *peer;
+    (void)state;
+    members_start_served(&all, counts, 0, NULL);
+    forge(&all, 0, &good);
+    forge(&all, 0, &good);
+    while ((peer = hub_peer(all.ends[0].hub, "ps:0"))) {
+        peer_release(peer);
+        usleep(1000);
+    }
+    member_kill(&all.ends[2]);
+    assert_non_null(strstr(all.said, "sends a block of 'g' twice"));
+    members_stop(&all);
+}
+
+/* ---- a server of which nothing is right ---- */
+
+struct false_sum {
+    int64_t what;
+    uint64_t index;
+    int64_t elements;
+    bool is_there;
+    const char *why;
+};
+
+/* In place of the server's: answers a part with what cannot be. */
+static const struct false_sum *to_answer;
+
+static int answer_falsely(void *context, struct peer *peer, const struct record *record,
+                          struct error *err)
+{
+    struct shape shape = shape_vector(to_answer->elements);
+    struct named_tensor named = {"", TENSOR_INIT};
+    const struct false_sum *f = to_answer;
+    (void)context, (void)record;
+    msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, 5 + f->is_there, err);
+    if (!packer)
+        return 0;
+    fill(&named.tensor, FLOAT32, &shape, 0);
+    pack_key(packer, "what");
+    msgpack_pack_int64(packer, f->what);
+    pack_key(packer, "name");
+    pack_text(packer, "served");
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, 1);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, 0);
+    pack_key(packer, "index");
+    msgpack_pack_uint64(packer, f->index);
+    if (f->is_there) {
+        pack_key(packer, "there");
+        msgpack_pack_true(packer);
+    }
+    peer_end(peer, &named, 1, err);
+    tensor_release(&named.tensor);
+    return 0;
+}
+
+static bool place_nothing(void *context, struct peer *peer, const struct record *record,
+                          const struct tensor *like, struct tensor *t)
+{
+    (void)context, (void)peer, (void)record, (void)like, (void)t;
+    return false;
+}
+
+static void what_a_server_sends_is_checked(void **state)
+{
+    enum { BLOCK = (int)(BLOCK_BYTES / 4), MORE = (LOST_COUNT / BLOCK) };
+    static const int counts[2] = {2, 1};
+    static const struct false_sum cases[] = {
+        {REDUCE_PART, 0, BLOCK, false, "a server's record that is no sum"},
+        {REDUCE_LEAVE, 0, BLOCK, false, "a server's record that is no sum"},
+        {REDUCE_SUM, 0, BLOCK, true, "a server's record that is no sum"},
+        {REDUCE_SUM, 0, BLOCK - 1, false, "sends a block of 'served' that it does not have"},
+        {REDUCE_SUM, MORE, BLOCK, false, "sends a block of 'served' that it does not have"},
+        {REDUCE_SUM, MORE - 1, BLOCK, false, "sends a sum of 'served' that is not its own"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const struct hub_reducer liar = {answer_falsely, place_nothing, NULL};
+        struct members all;
+        struct served_round c;
+        struct answer answers[MEMBERS_MAX];
+        to_answer = &cases[i];
+        make_large(&c, COLLECTIVE_SUM, 2);
+        members_start_served(&all, counts, 0, NULL);
+        hub_reduce(all.ends[2].hub, &liar);
+        for (int k = 0; k < 2; k++)
+            begin(&all, &c, k, 1, &answers[k]);
+        for (int k = 0; k < 2; k++) {
+            answer_wait(&answers[k]);
+            assert_int_equal(answers[k].err.code, ERR_UNAVAILABLE);
+            if (!strstr(answers[k].err.text, cases[i].why) && !strstr(answers[k].err.text, "ps:0"))
+                fail_msg("case %zu: %s", i, answers[k].err.text);
+            answer_release(&answers[k]);
+        }
+        release_all(&all, c.each, 1);
+        members_stop(&all);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_and_rows_are_those_of_members),
+        cmocka_unit_test(groups_do_not_mix),
+        cmocka_unit_test(others_go_on_without_who_has_left),
+        cmocka_unit_test(an_end_is_lost_at_any_time),
+        cmocka_unit_test(values_cross_once),
+        cmocka_unit_test(records_are_checked),
+        cmocka_unit_test(a_part_comes_once),
+        cmocka_unit_test(what_a_server_sends_is_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All of it runs in the loop's thread.
+ */
+#include "transport/collective/sum_server.h"
+
+#include <string.h>
+
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "transport/collective/collective_private.h"
+
+#define MEMBERS_MAX 65536              /* of a sum */
+#define KEPT_BYTES ((size_t)256 << 20) /* memory of sums that is kept for the next ones */
+
+/* Who has a link. */
+struct sender {
+    struct sender *next;
+    struct peer *peer; /* held */
+    int64_t held;      /* bytes of its parts that wait */
+};
+
+/* What a part says. */
+struct said {
+    struct collective_key key;
+    uint64_t index;
+    const msgpack_object *members; /* texts */
+    int n, place;                  /* how many, and which of them has sent it */
+    bool divides;
+    int32_t priority;
+    const struct tensor *block;
+};
+
+/* A sum that waits for parts. */
+struct held_sum {
+    struct held_sum *next;
+    char *name;
+    struct collective_key key;
+    uint64_t index;
+    int n, n_here;
+    char **members;
+    struct sender **from; /* by place; NULL: its part is not here */
+    struct tensor *parts;
+    bool divides;
+};
+
+struct sum_server {
+    struct sum_server_options options;
+    struct hub_watcher watcher;
+    struct hub_reducer reducer;
+    struct recycle *memory; /* of sums */
+    struct sender *senders;
+    struct held_sum *sums;
+};
+
+/* ---- what a record says ---- */
+
+static bool is_text(const msgpack_object *object, const char *text)
+{
+    return object->via.str.size == strlen(text) && !memcmp(object->via.str.ptr, text, strlen(text));
+}
+
+/* False: they are no names, or the sender is none of them. */
+static bool read_members(const msgpack_object *header, const char *task, struct said *said)
+{
+    const msgpack_object *members = record_field(header, "members");
+    if (!members || members->type != MSGPACK_OBJECT_ARRAY || members->via.array.size > MEMBERS_MAX)
+        return false;
+    said->members = members->via.array.ptr;
+    said->n = (int)members->via.array.size;
+    said->place = -1;
+    for (int i = 0; i < said->n; i++) {
+        if (said->members[i].type != MSGPACK_OBJECT_STR)
+            return false;
+        if (is_text(&said->members[i], task))
+            said->place = i;
+    }
+    return said->place >= 0;
+}
+
+static int read_said(const struct record *record, const struct sender *sender, struct said *said,
+                     struct error *err)
+{
+    const msgpack_object *header = &record->header;
+    int64_t priority;
+    said->key.name = record_text(header, "name");
+    if (!said->key.name || !record_get_int(header, "step", &said->key.step) ||
+        !record_get_uint(header, "iteration", &said->key.iteration) ||
+        !record_get_uint(header, "index", &said->index) ||
+        !record_get_bool(header, "mean", &said->divides) ||
+        !record_get_int(header, "priority", &priority))
+        return error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
+    if (!read_members(header, peer_task(sender->peer), said))
+        return error_set(err, ERR_PROTOCOL, "sends of '%.200s' what is not among its own",
+                         said->key.name);
+    said->priority = priority > INT32_MIN && priority < INT32_MAX ? (int32_t)priority : 0;
+    said->block = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
+    if (!said->block || said->block->shape.rank != 1 || said->block->type == STRING ||
+        (int64_t)tensor_bytes(said->block) > BLOCK_BYTES)
+        return error_set(err, ERR_PROTOCOL, "sends of '%.200s' what is no block", said->key.name);
+    return 0;
+}
+
+/* ---- answers ---- */
+
+static struct sender *find_sender(const struct sum_server *server, const char *text, size_t n)
+{
+    struct sender *sender = server->senders;
+    while (sender &&
+           (strlen(peer_task(sender->peer)) != n || memcmp(peer_task(sender->peer), text, n) != 0))
+        sender = sender->next;
+    return sender;
+}
+
+/* Who is gone needs none. */
+static void send_block(const struct sender *to, const struct said *said, const struct tensor *t)
+{
+    struct error ignored = ERROR_INIT;
+    const struct named_tensor named = {"", *t};
+    msgpack_packer *packer = peer_begin(to->peer, RECORD_REDUCE, 5, &ignored);
+    if (!packer)
+        return;
+    pack_key(packer, "what");
+    msgpack_pack_int(packer, REDUCE_SUM);
+    pack_key(packer, "name");
+    pack_text(packer, said->key.name);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, said->key.step);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, said->key.iteration);
+    pack_key(packer, "index");
+    msgpack_pack_uint64(packer, said->index);
+    peer_end_value(to->peer, said->priority, &named, 1, &ignored);
+}
+
+static int relay(const struct sum_server *server, const struct said *said)
+{
+    for (int i = 0; i < said->n; i++) {
+        const msgpack_object_str *task = &said->members[i].via.str;
+        const struct sender *to =
+            i == said->place ? NULL : find_sender(server, task->ptr, task->size);
+        if (to)
+            send_block(to, said, said->block);
+    }
+    return 0;
+}
+
+/* ---- sums ---- */
+
+static struct held_sum **find_sum(struct sum_server *server, const struct said *said)
+{
+    struct held_sum **at = &server->sums;
+    while (*at && ((*at)->index != said->index || (*at)->key.step != said->key.step ||
+                   (*at)->key.iteration != said->key.iteration ||
+                   strcmp((*at)->name, said->key.name) != 0 ||
+                   !is_text(&said->members[0], (*at)->members[0])))
+        at = &(*at)->next;
+    return at;
+}
+
+static struct held_sum *make_sum(struct sum_server *server, const struct said *said)
+{
+    struct held_sum *sum = mem_alloc(sizeof *sum);
+    sum->name = mem_strdup(said->key.name);
+    sum->key = said->key;
+    sum->index = said->index;
+    sum->divides = said->divides;
+    sum->n = said->n;
+    sum->members = mem_array((size_t)sum->n, sizeof *sum->members);
+    sum->from = mem_array((size_t)sum->n, sizeof(struct sender *));
+    sum->parts = mem_array((size_t)sum->n, sizeof *sum->parts);
+    for (int i = 0; i < sum->n; i++)
+        sum->members[i] = mem_strndup(said->members[i].via.str.ptr, said->members[i].via.str.size);
+    sum->next = server->sums;
+    server->sums = sum;
+    return sum;
+}
+
+static void drop_sum(struct held_sum **at)
+{
+    struct held_sum *sum = *at;
+    *at = sum->next;
+    for (int i = 0; i < sum->n; i++) {
+        if (sum->from[i])
+            sum->from[i]->held -= (int64_t)tensor_bytes(&sum->parts[i]);
+        tensor_release(&sum->parts[i]);
+        mem_free(sum->members[i]);
+    }
+    mem_free(sum->members);
+    mem_free(sum->from);
+    mem_free(sum->parts);
+    mem_free(sum->name);
+    mem_free(sum);
+}
+
+/* Whether a part is of what others have brought parts of. */
+static int check_part(const struct held_sum *sum, const struct said *said, struct error *err)
+{
+    bool fits = sum->n == said->n && sum->divides == said->divides;
+    for (int i = 0; i < sum->n && fits; i++)
+        fits = is_text(&said->members[i], sum->members[i]) &&
+               (!sum->from[i] || (sum->parts[i].type == said->block->type &&
+                                  shape_equal(&sum->parts[i].shape, &said->block->shape)));
+    if (!fits)
+        return error_set(err, ERR_PROTOCOL, "sends another block of '%.200s' than others",
+                         said->key.name);
+    if (sum->from[said->place])
+        return error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' twice", said->key.name);
+    return 0;
+}
+
+static int add_up(const struct sum_server *server, const struct held_sum *sum,
+                  const struct said *said, struct error *err)
+{
+    struct tensor result;
+    if (recycle_alloc(server->memory, &result, said->block, tensor_bytes(said->block), err))
+        return err->code;
+    const void **data = mem_array((size_t)sum->n, sizeof *data);
+    for (int i = 0; i < sum->n; i++)
+        data[i] = sum->parts[i].data;
+    const struct collective_terms terms = {said->block->type, data, sum->n,
+                                           sum->divides ? sum->n : 0};
+    collective_sum(&terms, result.data, NULL, tensor_count(said->block));
+    mem_free(data);
+    for (int i = 0; i < sum->n; i++)
+        send_block(sum->from[i], said, &result);
+    tensor_release(&result);
+    return 0;
+}
+
+static int take_part(struct sum_server *server, struct sender *sender, const struct said *said,
+                     struct error *err)
+{
+    enum collective_kind kind = said->divides ? COLLECTIVE_MEAN : COLLECTIVE_SUM;
+    int64_t bytes = (int64_t)tensor_bytes(said->block);
+    if (!collective_can_add(kind, said->block->type))
+        return error_set(err, ERR_PROTOCOL, "wants to add %s of '%.200s'",
+                         dtype_name(said->block->type), said->key.name);
+    if (sender->held > SUM_SERVER_HELD_MAX - bytes)
+        return error_set(err, ERR_PROTOCOL, "sends more parts than others do, '%.200s' last",
+                         said->key.name);
+    struct held_sum **at = find_sum(server, said), *sum = *at ? *at : make_sum(server, said);
+    if (check_part(sum, said, err))
+        return err->code;
+    tensor_share(&sum->parts[said->place], said->block);
+    sum->from[said->place] = sender;
+    sender->held += bytes;
+    if (++sum->n_here < sum->n)
+        return 0;
+    int code = add_up(server, sum, said, err);
+    drop_sum(find_sum(server, said));
+    return code;
+}
+
+/* ---- records ---- */
+
+static struct sender *sender_of(const struct sum_server *server, const struct peer *peer)
+{
+    struct sender *sender = server->senders;
+    while (sender && sender->peer != peer)
+        sender = sender->next;
+    return sender;
+}
+
+static int take_record(struct sum_server *server, struct peer *peer, const struct record *record,
+                       struct error *err)
+{
+    struct sender *sender = sender_of(server, peer);
+    struct said said;
+    int64_t what;
+    if (!sender || !record_get_int(&record->header, "what", &what) ||
+        (what != REDUCE_PART && what != REDUCE_RELAY))
+        return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
+    if (read_said(record, sender, &said, err))
+        return err->code;
+    return what == REDUCE_RELAY ? relay(server, &said) : take_part(server, sender, &said, err);
+}
+
+static int take(void *context, struct peer *peer, const struct record *record, struct error *err)
+{
+    const struct sum_server *server = context;
+    if (!take_record(context, peer, record, err))
+        return 0;
+    struct error line = *err;
+    error_prefix(&line, "%s: ", peer_text(peer));
+    if (server->options.tell)
+        server->options.tell(server->options.context, line.text);
+    return err->code;
+}
+
+static bool place(void *context, struct peer *peer, const struct record *record,
+                  const struct tensor *like, struct tensor *t)
+{
+    (void)context, (void)peer, (void)record, (void)like, (void)t;
+    return false;
+}
+
+/* ---- links ---- */
+
+static void opened(struct hub_watcher *watcher, struct peer *peer)
+{
+    struct sum_server *server = CONTAINER_OF(watcher, struct sum_server, watcher);
+    struct sender *sender = mem_alloc(sizeof *sender);
+    sender->peer = peer_retain(peer);
+    sender->next = server->senders;
+    server->senders = sender;
+}
+
+/* Whether the sum has a part of the sender's; or, if nobody has come in its place, wants one. */
+static bool takes_part(const struct held_sum *sum, const struct sender *sender, bool is_replaced)
+{
+    const char *task = peer_task(sender->peer);
+    int i = 0;
+    while (i < sum->n && sum->from[i] != sender &&
+           (is_replaced || sum->from[i] || strcmp(sum->members[i], task) != 0))
+        i++;
+    return i < sum->n;
+}
+
+static void drop_sums_of(struct sum_server *server, const struct sender *gone)
+{
+    const char *task = peer_task(gone->peer);
+    bool is_replaced = find_sender(server, task, strlen(task)) != NULL;
+    struct held_sum **at = &server->sums;
+    while (*at)
+        if (takes_part(*at, gone, is_replaced))
+            drop_sum(at);
+        else
+            at = &(*at)->next;
+}
+
+static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
+{
+    struct sum_server *server = CONTAINER_OF(watcher, struct sum_server, watcher);
+    struct sender **at = &server->senders;
+    (void)why;
+    while (*at && (*at)->peer != peer)
+        at = &(*at)->next;
+    struct sender *sender = *at;
+    if (!sender)
+        return;
+    *at = sender->next;
+    drop_sums_of(server, sender);
+    peer_release(sender->peer);
+    mem_free(sender);
+}
+
+/* ---- the server ---- */
+
+struct sum_server *sum_server_new(const struct sum_server_options *options)
+{
+    struct sum_server *server = mem_alloc(sizeof *server);
+    server->options = *options;
+    server->memory = recycle_new(KEPT_BYTES);
+    server->watcher = (struct hub_watcher){opened, lost, NULL, NULL};
+    server->reducer = (struct hub_reducer){take, place, server};
+    hub_watch(options->hub, &server->watcher);
+    hub_reduce(options->hub, &server->reducer);
+    return server;
+}
+
+void sum_server_free(struct sum_server *server)
+{
+    if (!server)
+        return;
+    hub_unwatch(server->options.hub, &server->watcher);
+    hub_reduce(server->options.hub, NULL);
+    while (server->sums)
+        drop_sum(&server->sums);
+    while (server->senders) {
+        struct sender *sender = server->senders;
+        server->senders = sender->next;
+        peer_release(sender->peer);
+        mem_free(sender);
+    }
+    recycle_free(server->memory);
+    mem_free(server);
+}

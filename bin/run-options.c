@@ -43,7 +43,7 @@ static struct {
              .timeout = 30};
 
 static int feed_command; /* the index of its first word */
-static char mode_help[1024];
+static char mode_help[1280];
 
 static const struct option_row rows[] = {
     {0, "ps", OPTION_INT, &options.shards, "K",
@@ -73,7 +73,8 @@ static const struct option_row rows[] = {
     {0, "save", OPTION_TEXT, &options.save, "DIR/", "a store for checkpoints, see tf-ckpt"},
     {0, "save-every", OPTION_TEXT, &options.save_every, "N",
      "rounds, or steps, between two checkpoints"},
-    {0, "keep", OPTION_INT, &options.keep, "N", "checkpoints to keep (5; with allreduce: all)"},
+    {0, "keep", OPTION_INT, &options.keep, "N",
+     "checkpoints to keep (5; where workers update: all)"},
     {0, "run-name", OPTION_TEXT, &options.run_name, "NAME",
      "of this run, by which a store tells it from others"},
     {0, "resume", OPTION_FLAG, &options.resume, NULL,
@@ -128,6 +129,8 @@ static void print_mode_help(void)
     str_append(&text, "how workers work together (sync):");
     for (const struct policy_kind *const *kind = policy_kinds; *kind; kind++)
         str_printf(&text, "\n  %-23s  %s", (*kind)->usage, (*kind)->doc);
+    str_printf(&text, "\n  %-23s  %s", "sync,update=worker",
+               "as allreduce; shards add, and pass on, what workers have");
     str_printf(&text, "\n  %-23s  %s\n  %-23s  %s", "downpour,fetch=N,push=M",
                "async, with a fetch every N steps and a push every M", "allreduce",
                "the workers sum among themselves, without shards");

@@ -81,6 +81,11 @@ static const struct option_table table = {
         "multiplies them; factors=all: wherever it can be\n"
         "    sync,bits=1      also with the others above: gradients are pushed in few bits: "
         "bits=1 to 8, bits=2,threshold=X, bits=1,threshold=X, top=SHARE, as with allreduce\n"
+        "    sync,update=worker    as allreduce, and with what it takes, but for schedules and "
+        "dense: "
+        "workers have the variables and update them; the shards, which keep nothing, add large "
+        "gradients, and pass on factors and codes, so that a worker sends each once. bits=N are "
+        "coded once, by their worker\n"
         "    allreduce        the workers sum gradients among themselves; there are no shards\n"
         "    allreduce,factors=auto    as allreduce, but of a matrix workers send the two factors "
         "of its gradient, the rows of a batch each, where that takes less time; factors=all: "
@@ -96,8 +101,9 @@ static const struct option_table table = {
         "matrices nor their gradients; the rest is as with allreduce. dense=b: in passes, in each "
         "the rows of one worker; dense=c: in each a part of every worker's. That takes an n-th of "
         "the memory between layers. update=pass: these layers change after each pass\n"
-        "    auto             sync or allreduce, each with factors=auto: what takes less time in "
-        "the cluster (-c), which --explain shows; auto,bits=1: that code may be used where it is "
+        "    auto             sync, sync,update=worker or allreduce, each with factors=auto: what "
+        "takes the least time in the cluster (-c), which --explain shows; auto,bits=1: that code "
+        "may be used where it is "
         "less\n"
         "    allreduce,schedule=NAME    sums of whole gradients of more than 64 KiB go by a "
         "schedule: chain and direct add by rank; ring, tree, halving and two-level (within a host "
@@ -207,10 +213,11 @@ static int read_replica(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE, "--replica-tasks is a number of tasks, 1 to %d",
                          DEVICE_GROUP_MAX);
     if (replica_tasks > 1 && (in_graph || grid || options->mode == REPLICATE_ALLREDUCE))
-        return error_set(err, ERR_USAGE, "--replica-tasks is about workers with shards, not %s",
-                         in_graph ? "--in-graph"
-                         : grid   ? "--grid"
-                                  : "--mode allreduce");
+        return error_set(err, ERR_USAGE, "--replica-tasks is about workers with shards, not --%s%s",
+                         in_graph ? "in-graph"
+                         : grid   ? "grid"
+                                  : "mode ",
+                         in_graph || grid ? "" : replicate_mode_name(options));
     options->replica_tasks = (int)replica_tasks;
     return 0;
 }

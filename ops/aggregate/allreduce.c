@@ -66,7 +66,7 @@ const struct op_def op_AllReduce = {
     .outputs = "reduced: T...",
     .attrs = "T: list(any) >= 1, reductions: list(string), " COLLECTIVE_GROUP_ATTRS
              ", schedule: {\"direct\",\"chain\",\"ring\",\"tree\",\"halving\",\"two-level\","
-             "\"nccl\",\"nccl-auto\"} = \"direct\", schedule_hosts: list(int) = []",
+             "\"nccl\",\"nccl-auto\",\"servers\"} = \"direct\", schedule_hosts: list(int) = []",
     .doc = "Values of all workers, reduced to one each, which all of them get.",
     .detail =
         "mean and sum add by rank, first is that of the least rank; rows puts all workers' rows "
@@ -81,7 +81,9 @@ const struct op_def op_AllReduce = {
         "chain gives\nthe bits of direct; the others associate otherwise, all workers alike. "
         "two-level wants the host of each\nworker, a number, in schedule_hosts. nccl has NCCL add "
         "sums and means of float32, float64, int32 and\nint64 among the GPUs of all workers, in an "
-        "order of its own; nccl-auto does where all have it.",
+        "order of its own; nccl-auto does where all have it. With servers the shards add large "
+        "sums, and "
+        "pass on rows; the\nbits are those of direct.",
     .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
     .keeps = 1 << 0,
     .round = ROUND_REDUCE,

@@ -59,7 +59,8 @@ serves() {
     esac
 }
 
-# Writes the cluster into the job's directory, and sets the lists tasks, shards and workers.
+# Writes the cluster into the job's directory, and sets the lists tasks, shards and workers; and
+# keepers, the shards that have variables.
 make_job() {
     if [ -z "$opt_cluster" ] && [ -n "${TF_CONFIG:-}" ]; then
         tf-ps init --job "$job" || leave $?
@@ -74,6 +75,8 @@ make_job() {
     cp "$job/cluster" "$job/run.cluster" # as it was given: tasks write their ports into the other
     tasks=$(awk '$1 == "task" { print $2 }' "$job/cluster")
     shards=$(printf '%s\n' "$tasks" | grep '^ps:') || shards=
+    keepers=$shards
+    case ,$opt_mode, in *,update=worker,*) keepers= ;; esac
     workers=$(printf '%s\n' "$tasks" | grep '^worker:') ||
         die 78 "the cluster has no task worker:0"
     n_workers=$(printf '%s\n' "$workers" | wc -l)

@@ -25,7 +25,7 @@ forget_ports() {
     ) 5<"$job"
 }
 
-# A lost shard, or any loss without shards, takes everything back to the newest checkpoint.
+# A lost shard, or any loss where workers update, takes everything back to the newest checkpoint.
 say_where() {
     newest=$(newest_step "$save")
     if [ -n "$newest" ]; then
@@ -41,7 +41,7 @@ say_where() {
 # Of a worker that ended by itself: shards that lost each other within an update have half of it in
 # their variables, and the worker's next incarnations would fail, too.
 is_broken() {
-    [ -n "$shards" ] || return
+    [ -n "$keepers" ] || return
     case $JOB_ENDED in exit*) ;; *) return 1 ;; esac
     tf-ps status --job "$job" --timeout 1s 2>/dev/null | grep -q ' failed='
 }

@@ -34,10 +34,10 @@ saving_words() {
     case $opt_resume$1 in 1* | anew | resumed) quote --resume ;; esac
 }
 
-# Without shards the first worker saves and, when its data has ended, the next that reaches the
+# Where shards have no variables the first worker saves and, when its data has ended, the next that reaches the
 # store, which cannot lie on a network file system.
 worker_saves() {
-    [ -z "$shards" ] && [ -n "$opt_save" ] || return
+    [ -z "$keepers" ] && [ -n "$opt_save" ] || return
     host_of worker:0
     first_host=$host
     host_of "$1"
@@ -56,7 +56,7 @@ command_of() {
     ps:*)
         quote tf-ps serve
         common_words "$2" "$1"
-        [ -z "$opt_save" ] || saving_words "$3"
+        [ -z "$opt_save" ] || [ -z "$keepers" ] || saving_words "$3"
         ;;
     worker:*)
         quote tf-exec -g "$2/parts.tfg"
@@ -172,7 +172,7 @@ hook() {
 # What the hooks want to know.
 write_options() {
     echo "save=$(quote "$opt_save") timeout=$(quote "$opt_timeout")" \
-        "shards=$(quote "$shards") tasks=$(quote "$tasks")" \
+        "keepers=$(quote "$keepers") tasks=$(quote "$tasks")" \
         "replica_tasks=$replica_tasks" "quiet=$(quote "$opt_quiet")"
 }
 
@@ -183,8 +183,8 @@ write_tasks() {
     [ -z "$opt_no_key" ] || echo no-key
     [ -z "$opt_quiet" ] || echo quiet
     hook restart
-    [ -z "$shards" ] || [ -z "$opt_save" ] || hook stop
-    [ -z "$shards" ] || hook end
+    [ -z "$keepers" ] || [ -z "$opt_save" ] || hook stop
+    [ -z "$keepers" ] || hook end
     hook over
     for task in $tasks; do
         write_task "$task"
@@ -196,7 +196,7 @@ write_tasks() {
 goes_back_alone() {
     [ -z "$opt_grid" ] || return 1
     case $opt_mode in *bits=* | *threshold=* | *top=*) return 1 ;; esac
-    [ -n "$shards" ]
+    [ -n "$keepers" ]
 }
 
 write_task() {

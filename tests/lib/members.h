@@ -33,7 +33,7 @@ struct member_end {
 struct members {
     int n, n_servers;
     char folder[64];
-    char tasks[ENDS_MAX][16], addresses[ENDS_MAX][16];
+    char tasks[ENDS_MAX][24], addresses[ENDS_MAX][24];
     struct member_end ends[ENDS_MAX];
     char said[256]; /* by a server, last */
     pthread_barrier_t listening, there;

@@ -17,10 +17,11 @@
  * What a worker runs after the updates comes after its ClockPush, and reads variables then.
  *
  * With all-reduce (the collective op AllReduce over the gradients) there are no shards: each worker
- * has all variables and updates them alike. The gradient of a matrix of M by N, summed over a batch
- * of K rows, is a product of K by M and K by N: workers may exchange these factors instead, and
- * each multiply all rows (sufficient factor broadcasting; Xie et al., Lighter-Communication
- * Distributed Machine Learning via Sufficient Factor Broadcasting, UAI 2016).
+ * has all variables and updates them alike. Their sums may go by shards, which only add. The
+ * gradient of a matrix of M by N, summed over a batch of K rows, is a product of K by M and K by N:
+ * workers may exchange these factors instead, and each multiply all rows (sufficient factor
+ * broadcasting; Xie et al., Lighter-Communication Distributed Machine Learning via Sufficient
+ * Factor Broadcasting, UAI 2016).
  *
  * In-graph replication has no workers: one graph with some towers, each of which computes with a
  * part of the rows that are fed, on a device of its own. What came of them is put together, and
@@ -112,7 +113,8 @@ struct replicate_options {
     struct replicate_code code;
     enum schedule_kind schedule; /* of all-reduce of gradients that cross whole, */
     bool schedules;              /* or what takes the least time, */
-    enum by_device by_device;    /* or a library of the devices' */
+    enum by_device by_device;    /* or a library of the devices', */
+    bool by_servers;             /* or shards, which add and pass on; workers update */
     char dense;       /* dense layers are cut over workers, by that scheme: as of pass/dense */
     bool update_each; /* and updated after each pass */
     bool may_code;    /* gradients cross in code only where that takes less time */
@@ -145,9 +147,13 @@ struct replicate_options {
 
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
  * "allreduce", "allreduce,factors=auto", "allreduce,bits=1", "allreduce,schedule=ring",
- * "allreduce,dense=a", b, c; "sync,factors=auto"; "auto", "auto,bits=1". ERR_USAGE with what there
+ * "allreduce,dense=a", b, c; "sync,factors=auto"; "sync,update=worker", also with what else
+ * all-reduce takes; "auto", "auto,bits=1". ERR_USAGE with what there
  * is. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
+
+/* As users write it, without what it takes besides. */
+const char *replicate_mode_name(const struct replicate_options *options);
 
 /* "1f1b", "gpipe", "1f1b,flight=2". ERR_USAGE with what there is. */
 int replicate_parse_pipeline(struct replicate_options *options, const char *text,

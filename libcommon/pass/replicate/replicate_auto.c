@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The mode that takes less time among those with which every worker counts in every step: shards,
- * or all-reduce, each with the way of each gradient that the model of costs prefers. Both are
- * built, and how long a step's exchange takes is added up; updates are left out of it.
+ * all-reduce, or all-reduce by shards that only add, each with the way of each gradient that the
+ * model of costs prefers. All are built, and how long a step's exchange takes is added up; updates
+ * are left out of it.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "pass/replicate/replicate_private.h"
 
-#define MODES 2
+#define MODES 3
 #define MODE_MAX (REPLICATE_POLICY_MAX + 64)
 
 /* Latencies of a step besides what crosses: variables are read, gradients pushed, and the push
@@ -84,7 +85,8 @@ int replicate_auto(const struct graph *from, const struct replicate_options *opt
         return error_set(err, ERR_USAGE, "--mode auto depends on the cluster: give -c");
     const char *pushed = strstr(options->policy, "after=") ? "" : options->policy;
     if (begin(&tallies[0], options, "sync", pushed, err) ||
-        begin(&tallies[1], options, "allreduce", options->policy, err))
+        begin(&tallies[1], options, "allreduce", options->policy, err) ||
+        begin(&tallies[2], options, "sync,update=worker", options->policy, err))
         return err->code;
     for (int i = 0; i < MODES; i++)
         if (!count(&tallies[i], from) && (!best || tallies[i].ns < best->ns))

@@ -2,8 +2,11 @@
  *
  * How the workers' gradients cross: whole, in code, or as factors, where these take less time. With
  * all-reduce a worker sends 2 (n - 1) / n of one, and n - 1 times the rows that it has of a table;
- * to shards all of it, as often as it pushes, and shards share in what there is to do.
+ * to shards all of it, as often as it pushes, and shards share in what there is to do. Shards that
+ * only add are sent a gradient, and rows, once, and send each worker the sum, or the others' rows.
  */
+#include <math.h>
+
 #include "exec/step/collective.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_private.h"
@@ -48,6 +51,15 @@ double replicate_bytes(const struct replicator *r, struct edge edge)
     return replicate_elements(r, edge) * (double)dtype_bytes(type);
 }
 
+struct replicate_way replicate_gather_way(const struct replicator *r, int n, struct cost_way way,
+                                          double bytes)
+{
+    double all = bytes * (n - 1);
+    if (r->options->by_servers && n > 2 && bytes > (double)COLLECTIVE_SMALL_BYTES)
+        return (struct replicate_way){bytes, way.latency + r->by_servers.per_byte * (bytes + all)};
+    return (struct replicate_way){all, way.latency + way.per_byte * all};
+}
+
 /* Whole, without what makes it. */
 static struct replicate_way whole(const struct replicator *r, int n, struct cost_way way,
                                   struct edge edge)
@@ -58,14 +70,17 @@ static struct replicate_way whole(const struct replicator *r, int n, struct cost
         bytes /= *replicate_role(node) ? 1 : replicate_pushes_every(r);
         return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
     }
+    if (*replicate_role(node))
+        return replicate_gather_way(r, n, way, bytes);
+    if (r->options->by_servers && n > 1 && bytes > (double)COLLECTIVE_SMALL_BYTES)
+        return (struct replicate_way){bytes, way.latency + r->by_servers.per_byte * 2 * bytes};
     const struct cost_sum_query query = {r->schedule, "worker", n, r->options->cluster};
     struct cost_sum sum;
     struct error ignored = ERROR_INIT; /* then it goes directly */
-    bool by_schedule = r->schedule != SCHEDULE_DIRECT && !*replicate_role(node) &&
-                       bytes > (double)COLLECTIVE_SMALL_BYTES;
+    bool by_schedule = r->schedule != SCHEDULE_DIRECT && bytes > (double)COLLECTIVE_SMALL_BYTES;
     if (by_schedule && !cost_schedule(&query, bytes, &sum, &ignored))
         return (struct replicate_way){sum.bytes, sum.ns};
-    bytes *= *replicate_role(node) ? n - 1 : 2.0 * (n - 1) / n;
+    bytes *= 2.0 * (n - 1) / n;
     return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
 }
 
@@ -83,6 +98,14 @@ static struct replicate_way read_of(const struct replicator *r, struct cost_way 
     return (struct replicate_way){bytes, way.per_byte * bytes};
 }
 
+/* A step waits for the slower of the two. */
+static void find_by_servers(struct replicator *r, int n)
+{
+    r->by_servers = cost_pushes(n, replicate_shards(r), r->options->cluster);
+    r->way->latency = fmax(r->way->latency, r->by_servers.latency);
+    r->by_servers.latency = r->way->latency;
+}
+
 /* By which all gradients cross, of n workers: found when the first does. */
 static struct cost_way way_of(struct replicator *r, int n)
 {
@@ -91,6 +114,8 @@ static struct cost_way way_of(struct replicator *r, int n)
         r->way = arena_alloc(&r->arena, sizeof *r->way);
         *r->way = replicate_pushes(r) ? cost_pushes(n, replicate_shards(r), cluster)
                                       : cost_exchange("worker", n, cluster);
+        if (r->options->by_servers)
+            find_by_servers(r, n);
     }
     return *r->way;
 }

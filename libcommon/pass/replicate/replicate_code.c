@@ -76,11 +76,13 @@ static double row_bytes(const struct replicator *r, int64_t group)
 
 /* Whether each worker adds a part of the groups, of all workers' codes, and codes the mean once
  * more: 2 (n - 1) / n of a code cross, not n - 1. Of thresholds and of the largest elements there
- * would be no point in a second one: a mean has other values. Shards add all. */
+ * would be no point in a second one: a mean has other values. Shards add all; as servers they pass
+ * on a code, which a worker sends once, and have nothing of their own to keep. */
 static bool is_shared_out(const struct replicator *r)
 {
     const char *code = r->options->code.name;
-    return !replicate_pushes(r) && (!strcmp(code, "one_bit") || !strcmp(code, "uniform"));
+    return !replicate_pushes(r) && !r->options->by_servers &&
+           (!strcmp(code, "one_bit") || !strcmp(code, "uniform"));
 }
 
 /* A code once, whenever gradients are pushed; shards share in decoding what all have pushed. */
@@ -104,11 +106,13 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
     double count = (double)shape_count(shape);
     if (replicate_pushes(r))
         return push_way(r, n, way, count, count / (double)group * row_bytes(r, group));
-    double times = shared ? 2.0 * (n - 1) / n : n - 1;
-    double bytes = times * count / (double)group * row_bytes(r, group);
+    double bytes = count / (double)group * row_bytes(r, group), both = 2.0 * (n - 1) / n * bytes;
+    struct replicate_way crosses =
+        shared ? (struct replicate_way){both, 2 * way.latency + way.per_byte * both}
+               : replicate_gather_way(r, n, way, bytes);
     double passes = shared ? CODE_PASSES + 2 + (double)CODE_PASSES / n : CODE_PASSES + n;
     double ns = 1e9 * passes * count * sizeof(float) / rates.bandwidth;
-    return (struct replicate_way){bytes, (1 + shared) * way.latency + way.per_byte * bytes + ns};
+    return (struct replicate_way){crosses.bytes, crosses.ns + ns};
 }
 
 /* ---- nodes ---- */

@@ -34,21 +34,22 @@ const char *replicate_find_product(const struct replicator *r, struct edge edge,
     return NULL;
 }
 
-static double factor_bytes(const struct replicator *r, const struct gradient_product *product)
-{
-    return replicate_bytes(r, product->left) + replicate_bytes(r, product->right);
-}
-
 /* Among workers each sends its rows n - 1 times, and multiplies those of n. Shards get the rows of
  * all, and share in the products. */
 struct replicate_way replicate_factors_way(const struct replicator *r, int n, struct cost_way way,
                                            const struct gradient_product *product)
 {
-    bool pushes = replicate_pushes(r);
-    double bytes = factor_bytes(r, product) * (pushes ? 1 : n - 1);
     double products = n * replicate_node_ns(r, product->node);
-    return (struct replicate_way){bytes, way.latency + way.per_byte * bytes +
-                                             (pushes ? products / replicate_shards(r) : products)};
+    if (replicate_pushes(r)) {
+        double bytes = replicate_bytes(r, product->left) + replicate_bytes(r, product->right);
+        return (struct replicate_way){bytes, way.latency + way.per_byte * bytes +
+                                                 products / replicate_shards(r)};
+    }
+    struct replicate_way left = replicate_gather_way(r, n, way, replicate_bytes(r, product->left));
+    struct replicate_way right =
+        replicate_gather_way(r, n, way, replicate_bytes(r, product->right));
+    return (struct replicate_way){left.bytes + right.bytes,
+                                  left.ns + right.ns - way.latency + products};
 }
 
 /* Its attributes, in the group of another node. */

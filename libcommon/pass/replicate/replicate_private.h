@@ -31,10 +31,9 @@ enum node_fact {
     FACT_WRITTEN = 1 << 11   /* changes a variable in training, or comes after that */
 };
 
-/* A value that crosses: a pushed edge, its code, or one of the factors of it. */
 enum pushed_as { PUSHED_WHOLE, PUSHED_FACTOR, PUSHED_CODE };
 
-struct pushed_value {
+struct pushed_value { /* that crosses: a pushed edge, its code, or one of the factors of it */
     struct edge edge; /* of the source */
     const char *reduction;
     enum pushed_as as;
@@ -127,7 +126,6 @@ struct row_sum {
 };
 
 struct towers; /* pass/replicate/replicate_tower.h */
-
 struct replicator {
     const struct graph *from;
     const struct replicate_options *options;
@@ -157,6 +155,7 @@ struct replicator {
     VEC(struct row_sum) row_sums;
     enum schedule_kind schedule; /* by which whole gradients are summed */
     struct cost_way *way;        /* by which gradients cross; NULL: not found yet */
+    struct cost_way by_servers;  /* the same of what goes by servers */
     struct edge rank;            /* of the worker; EDGE_NONE: nobody wants it */
     VEC(int) exchanges;          /* nodes that reduce what updates need */
     VEC(int) joined;             /* nodes that the entry join runs besides */
@@ -237,7 +236,7 @@ struct edge replicate_crossing(struct replicator *r, struct edge edge);
 /* replicate_allreduce.c: the whole of it, and what a node then gets of an edge. */
 int replicate_allreduce(struct replicator *r);
 struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
-/* Of an edge of the source, for that use: what came of all workers'; or EDGE_NONE. */
+/* For that use, what came of all workers'; or EDGE_NONE. */
 struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
                                    enum reduced_for use, const char *reduction);
 
@@ -245,13 +244,17 @@ struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
 enum crossing { CROSSES_WHOLE, CROSSES_BY_FACTORS, CROSSES_IN_CODE };
 enum crossing replicate_choose(struct replicator *r, struct edge gradient,
                                struct gradient_product *product);
-/* Whoever wants to is told of a gradient that does not cross. */
+/* Tells of a gradient that does not cross. */
 void replicate_explain_part(struct replicator *r, struct edge gradient);
 double replicate_elements(const struct replicator *r, struct edge edge);
 /* As it crosses; and how many shards there are. */
 double replicate_bytes(const struct replicator *r, struct edge edge);
 int replicate_shards(const struct replicator *r);
 double replicate_node_ns(const struct replicator *r, const struct node *node);
+
+/* Rows, or a code, of so many bytes, which each of n workers has for all others. */
+struct replicate_way replicate_gather_way(const struct replicator *r, int n, struct cost_way way,
+                                          double bytes);
 
 /* replicate_factors.c: NULL and the product, or why it cannot be made of factors; and what that
  * costs. `n` workers exchange as `way` says. */
@@ -311,8 +314,7 @@ struct edge replicate_keep(struct replicator *r, const struct coded_gradient *co
 /* The same for this worker's part of the mean, where that is shared out. */
 void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, struct edge members);
 void replicate_take_codes(struct replicator *r, struct edge members);
-/* When all reductions are there: what was lost is kept. */
-void replicate_keep_lost(struct replicator *r);
+void replicate_keep_lost(struct replicator *r); /* when all reductions are there */
 
 /* replicate_schedule.c: sets r->schedule; and the attributes of what goes by it, up to two: how
  * many these are. */
@@ -323,8 +325,7 @@ int replicate_schedule_attrs(struct replicator *r, struct attr *attrs);
 void replicate_put(struct replicator *r, struct bucket *bucket, struct bucket_value value);
 int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket);
 
-/* replicate_delay.c: exchanges of what the step before has computed. Begins it, if it is asked for.
- */
+/* replicate_delay.c: exchanges of what the step before has computed. Begins it, if asked to. */
 void replicate_begin_delay(struct replicator *r);
 bool replicate_is_delayed(const struct replicator *r, struct edge edge);
 /* What of a pushed edge the worker exchanges: the value, or that of the step before. */
@@ -333,7 +334,7 @@ struct edge replicate_exchanged(struct replicator *r, struct edge edge);
 struct edge replicate_settled(struct replicator *r, struct edge value);
 void replicate_end_delay(struct replicator *r);
 
-/* replicate_warm_up.c: gradients cross whole at first. Begins it, if it is asked for. */
+/* replicate_warm_up.c: gradients cross whole at first. Begins it, if asked to. */
 void replicate_begin_warm_up(struct replicator *r);
 /* A gradient as it is where it is to be coded, and, in *whole, where it is not. */
 struct edge replicate_steer(struct replicator *r, struct edge gradient, struct edge *whole);
@@ -388,7 +389,7 @@ int replicate_priority(const struct replicator *r, const char *variable);
 /* What is sent of a node of `to` has this priority; 0: none. */
 int replicate_hurry(struct replicator *r, int id, int priority);
 
-/* A new node of `to`; -1 with the error set. The name is made unique. */
+/* A new node of `to`, with a name made unique; -1 with the error set. */
 int replicate_add(struct replicator *r, const char *device, const char *name,
                   const struct node_spec *spec);
 const char *replicate_name(struct replicator *r, const char *base);

@@ -85,6 +85,8 @@ static void explain(const struct replicator *r, const struct schedule_costs *cos
 static int check_schedule(const struct replicator *r, int n)
 {
     const struct replicate_options *options = r->options;
+    if (options->by_servers && options->cluster && !cluster_count(options->cluster, SHARD_JOB))
+        return error_set(r->err, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
     if (options->schedule == SCHEDULE_TWO_LEVEL && (n < 1 || !options->cluster))
         return error_set(r->err, ERR_USAGE,
                          "schedule=two-level goes by the workers' hosts: give the cluster, -c");
@@ -105,7 +107,8 @@ int replicate_choose_schedule(struct replicator *r)
     r->schedule = options->schedule;
     if (check_schedule(r, n))
         return r->err->code;
-    if (n < 1 || options->by_device || (!options->schedules && !options->explain_schedule))
+    if (n < 1 || options->by_device || options->by_servers ||
+        (!options->schedules && !options->explain_schedule))
         return 0;
     estimate(r, n, &costs);
     if (options->schedules)
@@ -121,6 +124,10 @@ int replicate_schedule_attrs(struct replicator *r, struct attr *attrs)
     int n = replicate_workers(r->options);
     if (r->options->by_device) {
         attrs[0] = (struct attr){"schedule", attr_string(by_device_name(r->options->by_device))};
+        return 1;
+    }
+    if (r->options->by_servers) {
+        attrs[0] = (struct attr){"schedule", attr_string(SCHEDULE_BY_SERVERS)};
         return 1;
     }
     if (r->schedule == SCHEDULE_DIRECT)

@@ -86,6 +86,32 @@ END
     done
 }
 
+@test "workers that update, by shards that add: each value crosses once each way" {
+    local n mode sent got what whole=$((256 * 1024 * 4))
+    local rows=$((128 * 256 * 4 + 128 * 1024 * 4)) code=$((256 * (8 + 1024)))
+    for n in 2 3; do
+        cluster 2 $n
+        serve ps:0
+        serve ps:1
+        # what is for one other alone goes to it
+        while read -r sent got what mode; do
+            sed "s/{8, /{$what, /g" m.lua >m$what.lua
+            tf-graph m$what.lua | tf-opt | tf-replicate --mode "sync,update=worker$mode" -c c |
+                tf-place -c c | tf-part >p.tfg
+            train $n 6
+            echo "$n workers$mode"
+            counted sent "$sent" $((n * 4096)) t?.txt
+            counted got "$got" $((n * 4096)) t?.txt
+        done <<END
+$((n * whole)) $((n * whole)) 8
+$((n * rows)) $((n * (n - 1) * rows)) 128 ,factors=all
+$((n * code)) $((n * (n - 1) * code)) 8 ,bits=8
+END
+        stop
+        rm t?.txt
+    done
+}
+
 # crossed MODE LAYER...: bytes that two workers' links count of a step of layers, M,N each, on
 # 24 rows
 crossed() {

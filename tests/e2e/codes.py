@@ -2,8 +2,8 @@
 """What workers that send their gradients in few bits are to get, by the formulas alone: for each
 step the mean of all workers' codes, and what they have lost so far, from the gradients that the
 workers had. Of some kinds the mean is coded, too, by who adds its part of it.
-usage: codes.py KIND BITS ARGUMENT GROUP VARIABLE WORKER.txt... (lines of tf-show --json with
-VARIABLE/gradient and VARIABLE/gradient/mean); exit 1 names what differs"""
+usage: codes.py [once] KIND BITS ARGUMENT GROUP VARIABLE WORKER.txt... (lines of tf-show --json with
+VARIABLE/gradient and VARIABLE/gradient/mean); exit 1 names what differs; once: no mean is coded"""
 import json
 import sys
 
@@ -43,11 +43,12 @@ def top(v, bits, argument):
 
 
 def main():
-    kind, bits, argument, group, name = sys.argv[1:6]
+    once = sys.argv[1] == "once"
+    kind, bits, argument, group, name = sys.argv[1 + once:6 + once]
     code, bits, group = globals()[kind], int(bits), int(group)
-    workers = [[json.loads(line) for line in open(path)] for path in sys.argv[6:]]
+    workers = [[json.loads(line) for line in open(path)] for path in sys.argv[6 + once:]]
     n, residuals, of_mean = len(workers), [0] * len(workers), 0
-    shared_out = kind in ("one_bit", "uniform")
+    shared_out = kind in ("one_bit", "uniform") and not once
     total, sent = 0, 0
     for k, step in enumerate(zip(*workers)):
         mean = 0

@@ -13,7 +13,7 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     pids=()
-    optimizer='optim.adam{rate = 0.003}'
+    optimizer='optim.adam{rate = 0.003}' units=700
     export TF_CLUSTER=c OMP_NUM_THREADS=1
 }
 
@@ -30,7 +30,7 @@ cluster() { # WORKERS SHARDS
 
 parts() { # MODE: of the digits, with gradients that are large enough
     sed "s/optim.adam{.*})/$optimizer)/" "$root/examples/digits.lua" >digits.lua
-    tf-graph -D units=700 digits.lua | tf-opt | tf-replicate --mode "$1" -c c | tf-place -c c | tf-part >parts.tfg
+    tf-graph -D units="$units" digits.lua | tf-opt | tf-replicate --mode "$1" -c c | tf-place -c c | tf-part >parts.tfg
 }
 
 feeds() { # WORKERS STEPS: each worker's are its own
@@ -103,6 +103,25 @@ END
     [ "$(jq -r '.y1 | length' servers.txt)" = 90011 ]
 }
 
+@test "bits=N: each worker codes its own once, and adds all codes: the mean is a formula's" {
+    while read -r n words kind bits group units; do
+        cluster "$n" 2
+        feeds "$n" 4
+        serve ps:0
+        serve ps:1
+        trained none "$n" "sync,update=worker,$words" \
+            --fetch hidden/W/gradient,hidden/W/gradient/mean
+        /usr/bin/python3 "$root/tests/e2e/codes.py" once "$kind" "$bits" 0 "$group" hidden/W w?.txt
+        run -66 tf-ckpt cat none hidden/W/gradient/part/residual -o part.rec # nobody codes the mean
+        rm -rf none w?.txt
+        stop
+    done <<'END'
+3 bits=1 one_bit 1 1024 128
+2 bits=3 uniform 3 1024 128
+3 bits=8 uniform 8 2800 2800
+END
+}
+
 @test "a checkpoint of all-reduce goes on by servers to the same bits, and the other way" {
     cluster 3 2
     feeds 3 12
@@ -136,8 +155,9 @@ END
     for i in 0 2; do
         status=0
         wait "${worker[i]}" || status=$?
+        cat "w$i.err"
         [ "$status" -eq 69 ]
-        grep -qE "^tf-exec: worker:$i: step [0-9]+: .*worker:1 at unix:w1, incarn" "w$i.err"
+        grep -qE "^tf-exec: worker:$i: step [0-9]+: .*worker:1 at unix:w[0-9], incarn" "w$i.err"
     done
     feeds 3 6
     trained after 3 sync,update=worker

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What tf-replicate chooses for each layer, against a count of who sends what to whom. For random
-nets and clusters with slow adapters every choice of shards or all-reduce, and in each of gradient
-or factors for each layer, is enumerated: a step takes as long as what the busiest adapter sends, or
-gets, one phase after the other, and 1.3 times as long where several flows meet. Where each host has
+nets and clusters with slow adapters every choice of shards, all-reduce, or shards that only add,
+and in each of gradient or factors for each layer, is enumerated: a step takes as long as what the
+busiest adapter sends, or gets, one phase after the other, and 1.3 times as long where several flows
+meet. What goes by shards that only add comes back in the same phase. Where each host has
 a worker, and a shard, the bytes are compared with the formulas that are published of them (Zhang et
 al., Poseidon, USENIX ATC 2017, Table 1).
 usage: hybrid.py SEED CASES (the tools are on PATH); exit 1 says what is not the cheapest"""
@@ -16,6 +17,9 @@ BANDWIDTH = 10240  # bytes a second of an adapter
 LATENCY = 50e-6
 MEETING_LOSS = 1.3
 FLOAT = 4
+SERVED = "sync,update=worker"
+SMALL = 65536  # bytes of what goes from worker to worker in any case
+MODES = ("sync", SERVED, "allreduce")
 
 
 def among(workers, floats):
@@ -27,13 +31,34 @@ def between(senders, takers, floats):
     return [(a, b, floats) for a in senders for b in takers]
 
 
+def by_servers(case, floats, back):
+    """Each worker sends so many, and gets so many times as many back."""
+    workers, shards = case["workers"], case["shards"]
+    each = floats / len(shards)
+    return [between(workers, shards, each) + between(shards, workers, back * each)]
+
+
+def served(case, way, layer):
+    (m, n), k, workers = layer, case["batch"], case["workers"]
+    if way == "gradient":
+        return by_servers(case, m * n, 1)
+    each = []
+    for floats in (k * m, k * n):
+        is_served = len(workers) > 2 and floats * FLOAT > SMALL
+        each += (by_servers(case, floats, len(workers) - 1) if is_served else
+                 [among(workers, floats)])
+    return each
+
+
 def phases(case, mode, way, layer):
     """Who sends how many floats to whom, by phases; a task is [its host]."""
     (m, n), k = layer, case["batch"]
     workers, shards = case["workers"], case["shards"]
+    if mode == SERVED and (way == "factors" or m * n * FLOAT > SMALL):
+        return served(case, way, layer)
     if mode == "allreduce" and way == "factors":
         return [among(workers, k * (m + n))]
-    if mode == "allreduce":
+    if mode != "sync":
         return [among(workers, m * n / len(workers))] * 2
     pushed = k * (m + n) if way == "factors" else m * n
     return [between(shards, workers, m * n / len(shards)),
@@ -56,7 +81,7 @@ def products(case, mode, way):
     if way == "gradient":
         return 1
     n = len(case["workers"])
-    return n if mode == "allreduce" else n / len(case["shards"])
+    return n / len(case["shards"]) if mode == "sync" else n
 
 
 def seconds(case, mode, way, layer):
@@ -66,7 +91,7 @@ def seconds(case, mode, way, layer):
 
 def exchange(case, mode, ways):
     return (sum(seconds(case, mode, *each) for each in zip(ways, case["layers"])) +
-            LATENCY * (2 if mode == "allreduce" else 3))
+            LATENCY * (3 if mode == "sync" else 2))
 
 
 def of_each(case):
@@ -133,13 +158,13 @@ def explained(case):
         shell=True, check=True, stdout=subprocess.PIPE, text=True).stdout
     ways, times, taken = {}, {}, None
     for line in text.splitlines():
-        if re.match(r"\w+,factors=auto:$", line):
-            mode = line.split(",")[0]
+        if re.match(r"\S+,factors=auto:$", line):
+            mode = line[:-len(",factors=auto:")]
             ways[mode] = {}
         elif re.match(r"w\d ", line):
             ways[mode][int(line.split()[0][1:])] = line.split()[-1]
-        elif re.match(r"\w+,factors=auto .* ms", line):
-            named = line.split(",")[0]
+        elif re.match(r"\S+,factors=auto .* ms", line):
+            named = line.split()[0][:-len(",factors=auto")]
             times[named] = float(line.split()[1]) / 1e3
             taken = named if line.endswith("taken") else taken
     return {m: [w[i] for i in range(len(case["layers"]))] for m, w in ways.items()}, times, taken
@@ -153,23 +178,25 @@ def check(case):
     check_formulas(case)
     ways, times, taken = explained(case)
     least = {mode: min(exchange(case, mode, each) for each in of_each(case))
-             for mode in ("sync", "allreduce")}
+             for mode in MODES}
     for mode, chosen in ways.items():
         chosen_takes = exchange(case, mode, chosen)
         assert near(chosen_takes, least[mode]), (case, mode, chosen, chosen_takes, least[mode])
         assert near(times[mode], least[mode]), (case, mode, times[mode], least[mode])
     assert near(least[taken], min(least.values())), (case, taken, least)
-    return taken, ways[taken]
+    return taken, ways
 
 
 def main():
-    rng, seen = random.Random(int(sys.argv[1])), {}
+    rng, seen, chosen = random.Random(int(sys.argv[1])), {}, set()
     for _ in range(int(sys.argv[2])):
         taken, ways = check(draw(rng))
-        for way in ways:
+        chosen |= {(mode, way) for mode, each in ways.items() for way in each}
+        for way in ways[taken]:
             seen[taken, way] = seen.get((taken, way), 0) + 1
     print("layers of", dict(sorted(seen.items())))
-    assert len(seen) == 4, "a way was never the cheapest"
+    assert {mode for mode, _ in seen} == set(MODES), "a mode was never the cheapest"
+    assert len(chosen) == 2 * len(MODES), "of a mode a way was never the cheapest"
 
 
 try:

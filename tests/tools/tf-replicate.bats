@@ -190,7 +190,7 @@ refused() { # CODE MESSAGE COMMAND...
 
 @test "nonsense is refused in a line" {
     modes="none of sync; sync,backup=B; async; ssp,bound=S; downpour,fetch=N,push=M"
-    modes+="; allreduce,factors=auto,bits=1; auto"
+    modes+="; sync,update=worker; allreduce,factors=auto,bits=1; auto"
     local pushed='is for what is pushed to shards; with --mode allreduce there are none'
     refused 64 "tf-replicate: m.tfg: --accumulate $pushed" \
         "tf-replicate --mode allreduce --accumulate 2 m.tfg"

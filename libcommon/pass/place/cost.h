@@ -82,6 +82,11 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
  * those bytes, evenly, all at once. It is also the way back, of what workers read. */
 struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster);
 
+/* The same of what workers send shards that send each worker something back at once, `back` bytes
+ * for each: sums, and rows of all others. As long as the busier direction takes, of links and of
+ * adapters. */
+struct cost_way cost_served(int n, int shards, double back, const struct cluster *cluster);
+
 /* A sum by a schedule, among the tasks 0 to n - 1 of a job. */
 struct cost_sum_query {
     enum schedule_kind kind;

@@ -94,18 +94,24 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
 
 /* ---- pushes ---- */
 
-/* Of pairs of a worker and a shard on different hosts, those whose worker, and whose shard, is on
- * the host: the larger number, as an adapter sends and gets at the same time. */
-static double crossing_pairs(int n, int shards, const struct cluster *cluster, int host)
+/* Pairs of a worker and a shard on different hosts: those whose worker, and whose shard, is on the
+ * host. */
+struct crossing_pairs {
+    double workers, shards;
+};
+
+static struct crossing_pairs crossing_pairs(int n, int shards, const struct cluster *cluster,
+                                            int host)
 {
     double workers_here = count_tasks("worker", n, cluster, host);
     double shards_here = count_tasks(SHARD_JOB, shards, cluster, host);
-    double out = workers_here * (count_tasks(SHARD_JOB, shards, cluster, -1) - shards_here);
-    double in = shards_here * (count_tasks("worker", n, cluster, -1) - workers_here);
-    return fmax(out, in);
+    return (struct crossing_pairs){
+        workers_here * (count_tasks(SHARD_JOB, shards, cluster, -1) - shards_here),
+        shards_here * (count_tasks("worker", n, cluster, -1) - workers_here)};
 }
 
-struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
+/* Of the slowest link, in one direction. */
+static struct cost_way slowest_link(int n, int shards, const struct cluster *cluster)
 {
     struct cost_way slowest = {0};
     for (int i = 0; i < n; i++)
@@ -116,12 +122,38 @@ struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
             slowest.latency = fmax(slowest.latency, way.latency);
             slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
         }
+    return slowest;
+}
+
+/* An adapter sends and gets at the same time. */
+struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
+{
+    struct cost_way slowest = slowest_link(n, shards, cluster);
     for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
         double bandwidth = cluster->hosts.items[i].bandwidth;
+        struct crossing_pairs pairs = crossing_pairs(n, shards, cluster, i);
         if (bandwidth > 0)
+            slowest.per_byte = fmax(
+                slowest.per_byte, cost_adapter_ns(fmax(pairs.workers, pairs.shards), 1, bandwidth));
+    }
+    slowest.per_byte /= shards;
+    return slowest;
+}
+
+/* A host that has workers and shards sends what its workers do and what its shards answer. */
+struct cost_way cost_served(int n, int shards, double back, const struct cluster *cluster)
+{
+    struct cost_way slowest = slowest_link(n, shards, cluster);
+    slowest.per_byte *= fmax(1, back);
+    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
+        double bandwidth = cluster->hosts.items[i].bandwidth;
+        struct crossing_pairs pairs = crossing_pairs(n, shards, cluster, i);
+        double flows = pairs.workers + pairs.shards;
+        double bytes =
+            fmax(pairs.workers + back * pairs.shards, pairs.shards + back * pairs.workers);
+        if (bandwidth > 0 && flows > 0)
             slowest.per_byte =
-                fmax(slowest.per_byte,
-                     cost_adapter_ns(crossing_pairs(n, shards, cluster, i), 1, bandwidth));
+                fmax(slowest.per_byte, cost_adapter_ns(flows, bytes / flows, bandwidth));
     }
     slowest.per_byte /= shards;
     return slowest;

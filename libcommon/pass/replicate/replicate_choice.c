@@ -3,7 +3,8 @@
  * How the workers' gradients cross: whole, in code, or as factors, where these take less time. With
  * all-reduce a worker sends 2 (n - 1) / n of one, and n - 1 times the rows that it has of a table;
  * to shards all of it, as often as it pushes, and shards share in what there is to do. Shards that
- * only add are sent a gradient, and rows, once, and send each worker the sum, or the others' rows.
+ * only add are sent a gradient, and rows, once, and send each worker the sum, or the others' rows,
+ * at the same time.
  */
 #include <math.h>
 
@@ -56,7 +57,7 @@ struct replicate_way replicate_gather_way(const struct replicator *r, int n, str
 {
     double all = bytes * (n - 1);
     if (r->options->by_servers && n > 2 && bytes > (double)COLLECTIVE_SMALL_BYTES)
-        return (struct replicate_way){bytes, way.latency + r->by_servers.per_byte * (bytes + all)};
+        return (struct replicate_way){bytes, way.latency + r->served_rows.per_byte * bytes};
     return (struct replicate_way){all, way.latency + way.per_byte * all};
 }
 
@@ -73,7 +74,7 @@ static struct replicate_way whole(const struct replicator *r, int n, struct cost
     if (*replicate_role(node))
         return replicate_gather_way(r, n, way, bytes);
     if (r->options->by_servers && n > 1 && bytes > (double)COLLECTIVE_SMALL_BYTES)
-        return (struct replicate_way){bytes, way.latency + r->by_servers.per_byte * 2 * bytes};
+        return (struct replicate_way){bytes, way.latency + r->served_sums.per_byte * bytes};
     const struct cost_sum_query query = {r->schedule, "worker", n, r->options->cluster};
     struct cost_sum sum;
     struct error ignored = ERROR_INIT; /* then it goes directly */
@@ -101,9 +102,10 @@ static struct replicate_way read_of(const struct replicator *r, struct cost_way 
 /* A step waits for the slower of the two. */
 static void find_by_servers(struct replicator *r, int n)
 {
-    r->by_servers = cost_pushes(n, replicate_shards(r), r->options->cluster);
-    r->way->latency = fmax(r->way->latency, r->by_servers.latency);
-    r->by_servers.latency = r->way->latency;
+    int shards = replicate_shards(r);
+    r->served_sums = cost_served(n, shards, 1, r->options->cluster);
+    r->served_rows = cost_served(n, shards, n - 1, r->options->cluster);
+    r->way->latency = fmax(r->way->latency, r->served_sums.latency);
 }
 
 /* By which all gradients cross, of n workers: found when the first does. */

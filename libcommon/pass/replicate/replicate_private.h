@@ -153,15 +153,15 @@ struct replicator {
     VEC(struct delayed_gradient) delayed;
     int computed; /* a node that comes after what the step computes of variables */
     VEC(struct row_sum) row_sums;
-    enum schedule_kind schedule; /* by which whole gradients are summed */
-    struct cost_way *way;        /* by which gradients cross; NULL: not found yet */
-    struct cost_way by_servers;  /* the same of what goes by servers */
-    struct edge rank;            /* of the worker; EDGE_NONE: nobody wants it */
-    VEC(int) exchanges;          /* nodes that reduce what updates need */
-    VEC(int) joined;             /* nodes that the entry join runs besides */
-    VEC(int) ends;               /* nodes that a step ends with */
-    VEC(int) inits;              /* nodes that the entry init runs besides */
-    struct towers *towers;       /* of in-graph replication; NULL: it is another */
+    enum schedule_kind schedule;              /* by which whole gradients are summed */
+    struct cost_way *way;                     /* by which gradients cross; NULL: not found yet */
+    struct cost_way served_sums, served_rows; /* the same of what goes by servers */
+    struct edge rank;                         /* of the worker; EDGE_NONE: nobody wants it */
+    VEC(int) exchanges;                       /* nodes that reduce what updates need */
+    VEC(int) joined;                          /* nodes that the entry join runs besides */
+    VEC(int) ends;                            /* nodes that a step ends with */
+    VEC(int) inits;                           /* nodes that the entry init runs besides */
+    struct towers *towers;                    /* of in-graph replication; NULL: it is another */
     struct arena arena;
     struct error *err;
 };

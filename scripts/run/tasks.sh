@@ -34,8 +34,8 @@ saving_words() {
     case $opt_resume$1 in 1* | anew | resumed) quote --resume ;; esac
 }
 
-# Where shards have no variables the first worker saves and, when its data has ended, the next that reaches the
-# store, which cannot lie on a network file system.
+# Where shards have no variables the first worker saves and, when its data has ended, the next that
+# reaches the store, which cannot lie on a network file system.
 worker_saves() {
     [ -z "$keepers" ] && [ -n "$opt_save" ] || return
     host_of worker:0

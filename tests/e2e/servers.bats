@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Jobs whose workers update, and whose shards only add and pass on: the bits are those of all-reduce.
+# Jobs whose workers update, and whose shards only add and pass on: the bits are those of
+# all-reduce.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
 load ../lib/workers
@@ -22,6 +23,10 @@ teardown() {
     kill_job "$BATS_TEST_TMPDIR/job"
 }
 
+track() { # PID: it is killed when the test ends
+    pids+=("$1")
+}
+
 cluster() { # WORKERS SHARDS
     local i
     for ((i = 0; i < $1; i++)); do echo "task worker:$i unix:w$i"; done >c
@@ -30,7 +35,8 @@ cluster() { # WORKERS SHARDS
 
 parts() { # MODE: of the digits, with gradients that are large enough
     sed "s/optim.adam{.*})/$optimizer)/" "$root/examples/digits.lua" >digits.lua
-    tf-graph -D units="$units" digits.lua | tf-opt | tf-replicate --mode "$1" -c c | tf-place -c c | tf-part >parts.tfg
+    tf-graph -D units="$units" digits.lua | tf-opt | tf-replicate --mode "$1" -c c |
+        tf-place -c c | tf-part >parts.tfg
 }
 
 feeds() { # WORKERS STEPS: each worker's are its own
@@ -148,7 +154,7 @@ END
         tf-exec --task "worker:$i" -g parts.tfg --run train --fetch loss --feed "f$i.rec" \
             >"w$i.rec" 2>"w$i.err" 3>&- &
         worker[i]=$!
-        pids+=($!)
+        track $!
     done
     for i in 0 1 2; do soon 20 test -s "w$i.rec"; done
     kill -9 "${worker[1]}"
@@ -176,10 +182,10 @@ END
         tf-exec --task "worker:$i" -g parts.tfg --run train --fetch loss --feed "f$i.rec" \
             >"w$i.rec" 2>"w$i.err" 3>&- &
         worker[i]=$!
-        pids+=($!)
+        track $!
     done
     for i in 0 1 2; do soon 20 test -s "w$i.rec"; done
-    kill -9 "${pids[1]}"
+    kill -9 "${pids[1]}" # ps:1
     for i in 0 1 2; do
         status=0
         wait "${worker[i]}" || status=$?
@@ -205,7 +211,7 @@ END
             --save ck/ --save-every 10 --job "$BATS_TEST_TMPDIR/job" digits.tfg -- \
             "$root/tests/lib/halfway" go ./feed "${data[@]}" 2>err 3>&- &
         tf_run=$!
-        pids+=("$tf_run")
+        track "$tf_run"
         soon 30 eval '[ -n "$(tf-ckpt list ck)" ]'
         kill -9 "$(cat "../job/$victim.pid")"
         soon 30 grep -q '(restart 1 of 5)' err
@@ -223,12 +229,12 @@ END
     unset TF_CLUSTER
     tf-graph -D units=700 digits.lua | tf-opt >digits.tfg
     data=(--rows 1-1408 --shuffle --batch 16 --epochs 4)
-    line=(timeout -k 5 120 tf-run --workers 2 --ps 2 --mode sync,update=worker)
+    line=(timeout -k 5 120 tf-run --workers 2 --ps 2 --mode "sync,update=worker")
     "${line[@]}" --save whole/ digits.tfg -- ./feed "${data[@]}" 3>&-
     "${line[@]}" --save ck/ --save-every 10 digits.tfg -- \
         "$root/tests/lib/halfway" go ./feed "${data[@]}" 2>err 3>&- &
     tf_run=$!
-    pids+=("$tf_run")
+    track "$tf_run"
     soon 30 eval '[ -n "$(tf-ckpt list ck)" ]'
     kill -TERM "$tf_run"
     status=0
@@ -250,16 +256,18 @@ ssp,bound=2,update=worker|update=worker is of sync
 downpour,fetch=2,update=worker|update=worker is of sync
 allreduce,update=worker|update=worker is of sync
 sync,backup=1,update=worker|with update=worker every worker counts in every step
-sync,update=worker,schedule=ring|takes factors=auto, factors=all, bits=N, threshold=X, top=SHARE, after=N, delay=1, not 'schedule=ring'
+sync,update=worker,schedule=ring|top=SHARE, after=N, delay=1, not 'schedule=ring'
 sync,update=worker,after=3|after=N is for a code
 sync,update=worker,bits=9|has codes bits=1 to 8
 MODES
     run -64 --separate-stderr tf-replicate --mode sync,update=worker --compress bf16 m.tfg -o many.tfg
-    [[ $stderr == *"--compress is for what is pushed to shards; with --mode sync,update=worker nothing is" ]]
+    why="--compress is for what is pushed to shards; with --mode sync,update=worker nothing is"
+    [[ $stderr == *"$why" ]]
     tf-replicate --mode sync,update=worker m.tfg | tf-place | tf-part >parts.tfg
     cluster 2 0
     run -64 --separate-stderr tf-replicate --mode sync,update=worker m.tfg -o many.tfg
     [[ $stderr == *"the cluster has no task of the job ps" ]]
     run -78 --separate-stderr tf-exec --task worker:0 -g parts.tfg --run train
-    [[ $stderr == *"sums of the graph go by shards, and the cluster has no task of the job ps" ]]
+    why="sums of the graph go by shards, and the cluster has no task of the job ps"
+    [[ $stderr == *"$why" ]]
 }

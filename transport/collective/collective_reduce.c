@@ -181,10 +181,13 @@ static void give_block(struct process_group *group, struct collective_round *m, 
     struct block *block = round_block(m, index);
     struct tensor piece = tensor_piece(&m->own[block->value], block->first, block->count);
     void *data;
-    int shared = share_with_all(group, m, block, &piece, &data);
+    int shared = block->relay ? -1 : share_with_all(group, m, block, &piece, &data);
     if (shared >= 0)
         memcpy(data, piece.data, tensor_bytes(&piece));
-    give_piece(group, m, index, &piece, shared);
+    if (block->relay)
+        served_send(group, m, block, &piece);
+    else
+        give_piece(group, m, index, &piece, shared);
     if (m->kinds[block->value] == COLLECTIVE_FIRST && !block->first) {
         tensor_release(&m->results[block->value]);
         tensor_share(&m->results[block->value], &m->own[block->value]);
@@ -299,14 +302,6 @@ int64_t reduce_block_bytes(const struct collective_round *m, const struct block 
     return block->count * (int64_t)dtype_bytes(m->own[block->value].type);
 }
 
-/* Of rows that a server passes on. */
-static void give_to_server(struct process_group *group, struct collective_round *m,
-                           struct block *block, const struct tensor *piece)
-{
-    served_send(group, m, block, piece);
-    block_is_done(group, m, block);
-}
-
 static void begin_block(struct process_group *group, struct collective_round *m, uint64_t index)
 {
     struct block *block = round_block(m, index);
@@ -314,9 +309,7 @@ static void begin_block(struct process_group *group, struct collective_round *m,
     if (block_is_scheduled(m, block)) {
         scheduled_go_on(group, m, block);
     } else if (block_is_given(m, block)) {
-        if (block->owner == group->interface.rank && block->relay)
-            give_to_server(group, m, block, &piece);
-        else if (block->owner == group->interface.rank)
+        if (block->owner == group->interface.rank)
             give_block(group, m, index);
     } else if (served_is_server(group, block->owner)) {
         served_send(group, m, block, &piece);

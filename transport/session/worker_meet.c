@@ -28,7 +28,7 @@ static bool goes_by_servers(const struct graph *graph)
 {
     bool served = false;
     for (size_t i = 0; i < graph->nodes.n && !served; i++)
-        served = node_is(graph_node(graph, (int)i), "AllReduce") &&
+        served = node_round(graph_node(graph, (int)i)) == ROUND_REDUCE &&
                  collective_by_servers(graph_node(graph, (int)i));
     return served;
 }

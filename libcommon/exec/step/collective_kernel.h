@@ -19,7 +19,7 @@ struct collective_options {
     int n_hosts;
     int32_t priority;
     bool by_device, by_servers; /* as in a call */
-    bool wants_all; /* that a member has left is an error */
+    bool wants_all;             /* that a member has left is an error */
 };
 
 struct collective_options collective_options_of(const struct node *node);

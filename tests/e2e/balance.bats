@@ -127,11 +127,13 @@ same_bits() {
 }
 
 @test "downpour as well: what a worker fetches is put together, what it pushes is cut" {
-    for cut in 0 1000; do
-        workers=1 train downpour,fetch=3,push=2 $cut
-        cat w0.txt whole.txt >"is.$cut"
+    for mode in downpour,fetch=3,push=2 downpour,push.hidden=3; do
+        for cut in 0 1000; do
+            workers=1 train $mode $cut
+            cat w0.txt whole.txt >"is.$cut"
+        done
+        cmp is.0 is.1000
     done
-    cmp is.0 is.1000
 }
 
 @test "a job goes on over other shards: of three, of two, whole" {

@@ -193,6 +193,42 @@ fetch=5,push=5 $((4 * four))
 END
 }
 
+@test "downpour whose layers have intervals of their own: each crosses as often as that says" {
+    cat >m.lua <<'LUA'
+local x = RandomUniform({8, 256}, {dtype = float32})
+local h = nn.dense(x, 1024, {name = "one", bias = false})
+local y = nn.dense(h, 128, {name = "two", bias = false})
+loss = nn.mse(y, RandomUniform({8, 128}, {dtype = float32}))
+entry.train = minimize(loss, optim.sgd{rate = 0.01})
+LUA
+    local one=$((256 * 1024 * 4)) two=$((1024 * 128 * 4)) row way i
+    local of_two_workers=(
+        "push.one=5 $((2 * (4 * one + 20 * two))) $((2 * 20 * (one + two)))"
+        "fetch=4,push=2,push.two=10 $((2 * (10 * one + 2 * two))) $((2 * 5 * (one + two)))"
+        "push.one=4,bits=1 $((2 * (5 * (one / 32 + 256 * 8) + 20 * (two / 32 + 128 * 8))))
+            $((2 * 20 * (one + two)))"
+    )
+    for row in "${of_two_workers[@]}"; do
+        cluster 2 2
+        # shellcheck disable=SC2206  # three words
+        row=($row)
+        tf-graph m.lua | tf-opt | tf-replicate --mode "downpour,${row[0]}" -c c | tf-place -c c |
+            tf-part >p.tfg
+        serve ps:0
+        serve ps:1
+        train 2 21 >out
+        for i in 1 2; do
+            way=$([ $i = 1 ] && echo sent || echo got)
+            jq -s --arg way "$way" 'map(select(.step == 1 or .step == 21)) | group_by(.step) |
+                map(map(.[$way]) | add) | .[1] - .[0]' t?.txt >n
+            echo "${row[0]}: $way $(cat n), by the formula ${row[i]}"
+            awk -v want="${row[i]}" '{ exit !($1 > 0.99 * want && $1 < 1.01 * want) }' n
+        done
+        rm t?.txt
+        stop
+    done
+}
+
 @test "a table on shards: of each row that a batch has its number, and the row" {
     cat >m.lua <<'LUA'
 local ids = Cast(RandomUniform({200}, {dtype = float32}) * 5000, {DstT = int64})

@@ -28,6 +28,36 @@ END
     same whole one
 }
 
+@test "after=N: the first N updates are those of whole gradients, then nothing is lost either" {
+    rows 16
+    local plain=(tf-data csv x.csv x=1-1024 --batch 1)
+    job plain sync m.tfg -- "${plain[@]}"
+    job first sync,bits=1,after=8 m.tfg -- "${plain[@]}"
+    cmp <(tf-ckpt cat plain w | tf-show --json) <(tf-ckpt cat first w | tf-show --json)
+    tf-ckpt cat first worker_value:w/gradient/residual/1 | tf-show --json |
+        jq -e 'map(flatten | all(. == 0)) | all'
+    rows 60
+    while read -r name share victim mode; do
+        half "$name"
+        killed "$name" "$mode" "$victim" "${feed[@]}"
+        all_there "$name" "$share"
+    done <<'END'
+sync 2 worker-1 sync,bits=1,after=12
+async 1 worker-0 async,top=0.02,after=9
+downpour 1 worker-1 downpour,push=2,threshold=2,after=5
+END
+}
+
+@test "after=N is counted on where a job goes on: killed or not, it ends with the same bits" {
+    digits
+    workers=3 job whole sync,bits=1,after=11 --save-every 4 m.tfg -- "${feed[@]}"
+    workers=3 killed one sync,bits=1,after=11 worker-0 \
+        "$root/tests/lib/halfway" "$PWD/one.go" "${feed[@]}"
+    same whole one
+    workers=3 job coded sync,bits=1 m.tfg -- "${feed[@]}"
+    run ! tf-ckpt diff whole coded
+}
+
 @test "it goes on with fewer workers, and with more: what all have lost stays" {
     rows 60
     local all=(tf-data csv all.csv x=1-1024 --batch 1)
@@ -114,5 +144,6 @@ bits=1 $((256 * (8 + 1024 / 8)))
 bits=4 $((256 * (8 + 1024 / 2)))
 bits=2,threshold=0.1 $((256 * 1024 / 4))
 top=0.01 $((4 * 656 * 8))
+bits=1,after=5 $(((3 * 256 * 1024 * 4 + 4 * 256 * (8 + 1024 / 8)) / 7))
 END
 }

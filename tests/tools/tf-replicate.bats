@@ -198,18 +198,22 @@ refused() { # CODE MESSAGE COMMAND...
         "tf-replicate --mode allreduce --compress bf16 m.tfg"
     refused 64 "tf-replicate: --mode 'sinc' is $modes" "tf-replicate --mode sinc m.tfg"
     refused 64 "tf-replicate: --mode 'ssp' is $modes" "tf-replicate --mode ssp m.tfg"
-    why="takes fetch=N, push=N, rate=X, factors=auto, factors=all, bits=N, threshold=X and"
-    why+=" top=SHARE, not 'pull=3'"
-    refused 64 "tf-replicate: --mode downpour $why" \
-        "tf-replicate --mode downpour,pull=3 m.tfg"
+    why="takes fetch=N, push=N, push.NAME=N, rate=X, factors=auto, factors=all, bits=N,"
+    why+=" threshold=X, top=SHARE and after=N, not"
+    for more in pull=3 push.=3 push.h=0 push.h push=; do
+        refused 64 "tf-replicate: --mode downpour $why '$more'" \
+            "tf-replicate --mode downpour,$more m.tfg"
+    done
     refused 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
         "tf-replicate --compress int8 m.tfg"
     why="takes factors=auto, factors=all, bits=N, threshold=X, top=SHARE, after=N, delay=1,"
     why+=" schedule=NAME, dense=a, b or c and update=pass, not 'factors=1'"
     refused 64 "tf-replicate: --mode allreduce $why" "tf-replicate --mode allreduce,factors=1 m.tfg"
     why="has codes bits=1 to 8, bits=1 or 2 with threshold=X, and top=SHARE, a part of 1"
-    refused 64 "tf-replicate: --mode allreduce: after=N is for a code: bits=N, top=SHARE" \
-        "tf-replicate --mode allreduce,after=9 m.tfg"
+    for mode in allreduce sync,backup=1 downpour; do
+        refused 64 "tf-replicate: --mode $mode: after=N is for a code: bits=N, top=SHARE" \
+            "tf-replicate --mode $mode,after=9 m.tfg"
+    done
     code="a code that may be used, as all-reduce has them (bits=N, threshold=X, top=SHARE, after=N)"
     for more in delay=1 bits=9 factors=all nothing; do
         refused 64 "tf-replicate: --mode auto takes $code, not '$more'" \
@@ -228,8 +232,8 @@ refused() { # CODE MESSAGE COMMAND...
             refused 64 "tf-replicate: --mode $mode $why" "tf-replicate --mode $mode,$code m.tfg"
         done
     done
-    refused 64 "tf-replicate: --mode 'sync,bits=1,after=9' is $modes" \
-        "tf-replicate --mode sync,bits=1,after=9 m.tfg"
+    refused 64 "tf-replicate: --mode 'sync,bits=1,after=0' is $modes" \
+        "tf-replicate --mode sync,bits=1,after=0 m.tfg"
     why="depends on the number of workers: give -c or --workers"
     for mode in allreduce sync downpour; do
         refused 64 "tf-replicate: m.tfg: factors=auto $why" \

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "base/memory.h"
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_tower.h"
 
 /* The outside version of what has one; else that of the update, for aliases. */
@@ -96,6 +95,9 @@ static void release(struct replicator *r)
     vec_release(&r->reduced);
     vec_release(&r->products);
     vec_release(&r->locals);
+    vec_release(&r->dues);
+    vec_release(&r->states);
+    vec_release(&r->held);
     vec_release(&r->joined);
     vec_release(&r->coded);
     vec_release(&r->delayed);
@@ -113,12 +115,13 @@ int replicate_graph(const struct graph *from, const struct replicate_options *op
     if (options->mode == REPLICATE_AUTO)
         return replicate_auto(from, options, to, err);
     size_t n = from->nodes.n;
-    struct replicator r = {.from = from, .options = options, .err = err, .round = -1};
+    struct replicator r = {.from = from, .options = options, .err = err, .round = -1, .steps = 1};
     r.fetches = r.fires = r.rank = r.coding = EDGE_NONE;
     r.order = arena_array(&r.arena, n + 1, sizeof *r.order);
     r.facts = arena_array(&r.arena, n + 1, sizeof *r.facts);
     r.copy = arena_array(&r.arena, n + 1, sizeof *r.copy);
     r.updated = arena_array(&r.arena, n + 1, sizeof *r.updated);
+    r.interval = arena_array(&r.arena, n + 1, sizeof *r.interval);
     r.variable_of = arena_array(&r.arena, n + 1, sizeof *r.variable_of);
     r.update_names = arena_array(&r.arena, n + 1, sizeof *r.update_names);
     memset(r.copy, -1, n * sizeof *r.copy);

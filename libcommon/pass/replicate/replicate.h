@@ -11,6 +11,7 @@
  *                     on shards only, run again and again by the task that has the clock
  *     entry join      a worker begins: the version to start from, and its last counted step
  *     entry leave     it has no more data
+ *     entry rest      it gives shards what is nowhere else, for a checkpoint
  *
  * What an update needs from a worker besides gradients (a rate that is fed, the statistics of a
  * batch) is pushed along. What of it the worker itself needs, it computes of its own gradients.
@@ -39,6 +40,7 @@
 
 #define REPLICATE_TOWERS_MAX 1024
 #define REPLICATE_POLICY_MAX 64
+#define REPLICATE_INTERVALS_MAX 16
 
 enum replicate_mode {
     REPLICATE_POLICY,    /* `policy` is a clock's */
@@ -57,6 +59,13 @@ struct replicate_code {
     int bits;
     double threshold;
     double share; /* of the elements that are kept */
+};
+
+/* Gradients of the variables that the pattern is of, or that are in its scope, are pushed every so
+ * many steps; '*' stands for any characters. */
+struct replicate_interval {
+    const char *pattern; /* of the mode's text, which is borrowed */
+    int n, steps;
 };
 
 /* Towers that are micro-batches of one batch, over stages; and how many of them may be forward on a
@@ -105,6 +114,9 @@ struct replicate_options {
     char policy[REPLICATE_POLICY_MAX]; /* resource/clock.h; of REPLICATE_AUTO the code that
                                         * all-reduce may use, as "bits=1" */
     int fetch, push;                   /* of downpour: every so many steps; 0: 1 */
+    struct replicate_interval intervals[REPLICATE_INTERVALS_MAX]; /* of downpour: instead of `push`;
+                                                                   * the last that matches counts */
+    int n_intervals;
     double rate;    /* of downpour: of the worker's own steps in between; < 0: the optimizer's,
                      * if that is gradient descent, else 0 */
     int accumulate; /* steps whose gradients are averaged before they are pushed; 0: 1 */
@@ -146,10 +158,10 @@ struct replicate_options {
 };
 
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
- * "allreduce", "allreduce,factors=auto", "allreduce,bits=1", "allreduce,schedule=ring",
- * "allreduce,dense=a", b, c; "sync,factors=auto"; "sync,update=worker", also with what else
- * all-reduce takes; "auto", "auto,bits=1". ERR_USAGE with what there
- * is. */
+ * "downpour,push.conv*=8", "allreduce", "allreduce,factors=auto", "allreduce,bits=1",
+ * "allreduce,schedule=ring", "allreduce,dense=a", b, c; "sync,factors=auto"; "sync,update=worker",
+ * also with what else all-reduce takes; "auto", "auto,bits=1". ERR_USAGE with what there is. The
+ * text is borrowed. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 
 /* As users write it, without what it takes besides. */

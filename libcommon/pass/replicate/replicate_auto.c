@@ -83,8 +83,7 @@ int replicate_auto(const struct graph *from, const struct replicate_options *opt
     *to = NULL;
     if (!options->cluster)
         return error_set(err, ERR_USAGE, "--mode auto depends on the cluster: give -c");
-    const char *pushed = strstr(options->policy, "after=") ? "" : options->policy;
-    if (begin(&tallies[0], options, "sync", pushed, err) ||
+    if (begin(&tallies[0], options, "sync", options->policy, err) ||
         begin(&tallies[1], options, "allreduce", options->policy, err) ||
         begin(&tallies[2], options, "sync,update=worker", options->policy, err))
         return err->code;

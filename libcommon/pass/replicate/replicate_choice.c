@@ -10,7 +10,7 @@
 
 #include "exec/step/collective.h"
 #include "graph/worker_attr.h"
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_push.h"
 
 int replicate_workers(const struct replicate_options *options)
 {
@@ -68,7 +68,7 @@ static struct replicate_way whole(const struct replicator *r, int n, struct cost
     const struct node *node = graph_node(r->from, edge.node);
     double bytes = replicate_bytes(r, edge);
     if (replicate_pushes(r)) {
-        bytes /= *replicate_role(node) ? 1 : replicate_pushes_every(r);
+        bytes /= *replicate_role(node) ? 1 : replicate_steps_of(r, edge);
         return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
     }
     if (*replicate_role(node))
@@ -160,6 +160,8 @@ enum crossing replicate_choose(struct replicator *r, struct edge gradient,
                                       .shape = node->outputs[gradient.slot].shape,
                                       .no_factors = replicate_find_product(r, gradient, product),
                                       .no_code = replicate_find_code(r, gradient)};
+    if (replicate_pushes(r) && replicate_steps_of(r, gradient) != r->steps)
+        choice.no_factors = "it is pushed at an interval of its own";
     estimate(r, &choice, gradient, product);
     enum crossing crossing = decide(r, &choice);
     choice.sent = sent[crossing];

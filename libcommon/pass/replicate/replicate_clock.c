@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_push.h"
 
 #define CLOCK_ATTRS_MAX 6
 
@@ -116,21 +116,24 @@ static int add_push(struct replicator *r, struct push *push)
 int replicate_add_pushes(struct replicator *r)
 {
     struct edge *inputs = arena_array(&r->arena, r->pushes.n + 1, sizeof *inputs);
-    if (add_join(r) || replicate_sum_rows(r) || replicate_list_pushed(r))
+    int n = 0;
+    if (add_join(r) || replicate_sum_rows(r) || replicate_list_pushed(r) || replicate_add_dues(r))
         return r->err->code;
+    inputs[n++] = (struct edge){r->version, 0};
     for (size_t i = 0; i < r->pushes.n; i++) {
         if (add_push(r, &r->pushes.items[i]))
             return r->err->code;
-        inputs[i + 1] = r->pushes.items[i].token;
+        if (replicate_is_steady(r, &r->pushes.items[i]))
+            inputs[n++] = r->pushes.items[i].token;
     }
-    inputs[0] = (struct edge){r->version, 0};
-    struct node_spec spec = {.inputs = inputs, .n_inputs = (int)r->pushes.n + 1};
+    struct node_spec spec = {.inputs = inputs, .n_inputs = n};
     int push = add_clock(r, "ClockPush", "clock/push", &spec);
     int set = push < 0 ? -1 : set_version(r, "clock/push/version", (struct edge){push, 0});
     if (set < 0)
         return r->err->code;
     vec_push(&r->ends, set);
-    if (replicate_end_local(r) || replicate_keep_states(r, push))
+    if (replicate_end_local(r) || replicate_end_intervals(r, push) ||
+        replicate_keep_lost_pushes(r, (struct edge){push, 1}) || replicate_keep_states(r, push))
         return r->err->code;
     /* Steps that do not push are over, too: a NoOp would be dead. */
     struct node_spec done = {
@@ -169,20 +172,27 @@ struct take_lists {
     const char **reductions;
 };
 
+static const struct node_output *output_of(const struct replicator *r,
+                                           const struct pushed_value *value)
+{
+    struct edge edge = value->as == PUSHED_CODE     ? replicate_find_coded(r, value->edge)->own.code
+                       : value->as == PUSHED_CODING ? r->coding
+                                                    : value->edge;
+    bool is_old =
+        value->as == PUSHED_WHOLE || value->as == PUSHED_FACTOR || value->as == PUSHED_FIRST;
+    return &graph_node(is_old ? r->from : r->to, edge.node)->outputs[edge.slot];
+}
+
 static void describe(struct replicator *r, const struct push *push, struct take_lists *lists)
 {
     for (size_t i = 0; i < push->values.n; i++) {
         const struct pushed_value *value = &push->values.items[i];
-        const struct node *node = graph_node(r->from, value->edge.node);
-        const struct node_output *output = &node->outputs[value->edge.slot];
-        bool is_code = value->as == PUSHED_CODE;
-        struct edge code = is_code ? replicate_find_coded(r, value->edge)->own.code : EDGE_NONE;
-        if (is_code)
-            output = &graph_node(r->to, code.node)->outputs[code.slot];
+        const struct node_output *output = output_of(r, value);
         lists->types[i] = output->type;
         lists->shapes[i] = output->shape;
         lists->reductions[i] = value->reduction;
-        if (strstr(lists->reductions[i], "rows") && output->shape.rank > 0)
+        bool varies = strstr(lists->reductions[i], "rows") || value->as == PUSHED_FIRST;
+        if (varies && output->shape.rank > 0)
             lists->shapes[i].dims[0] = -1;
     }
 }
@@ -196,7 +206,7 @@ static int add_take(struct replicator *r, struct push *push)
                                arena_array(arena, (size_t)n, sizeof *lists.reductions)};
     describe(r, push, &lists);
     const char *group;
-    struct edge inputs[] = {{r->round, 1}, {r->round, 2}};
+    struct edge inputs[] = {replicate_members(r, push), {r->round, 2}};
     struct attr attrs[] = {
         {"T", {.kind = ATTR_LIST_TYPE, .n = n, .types = lists.types}},
         {"shapes", {.kind = ATTR_LIST_SHAPE, .n = n, .shapes = lists.shapes}},
@@ -206,7 +216,9 @@ static int add_take(struct replicator *r, struct push *push)
     struct node_spec spec = {
         .op = "AggregatorTake", .inputs = inputs, .n_inputs = 2, .attrs = attrs, .n_attrs = 5};
     push->take =
-        replicate_add(r, SHARD_DEVICE, arena_printf(arena, "%s/take", push->variable), &spec);
+        r->err->code
+            ? -1
+            : replicate_add(r, SHARD_DEVICE, arena_printf(arena, "%s/take", push->variable), &spec);
     if (r->err->code || replicate_add_products(r, push))
         return r->err->code;
     return replicate_add_decoded(r, push);
@@ -217,9 +229,11 @@ int replicate_add_update(struct replicator *r)
     r->round = add_clock(r, "ClockRound", "clock/round", NULL);
     if (r->round < 0)
         return r->err->code;
-    for (size_t i = 0; i < r->pushes.n; i++)
-        if (add_take(r, &r->pushes.items[i]))
-            return r->err->code;
+    for (int pass = 0; pass < 2; pass++) /* a steady one says whether there are others */
+        for (size_t i = 0; i < r->pushes.n; i++)
+            if (replicate_is_steady(r, &r->pushes.items[i]) == !pass &&
+                add_take(r, &r->pushes.items[i]))
+                return r->err->code;
     return 0;
 }
 
@@ -238,7 +252,8 @@ static int wait_for_updates(struct replicator *r, int advance)
         if (has(r, (int)i, FACT_WRITER) ||
             (has(r, (int)i, FACT_UPDATE) && !graph_node(r->from, (int)i)->n_outputs))
             vec_push(&over, r->updated[i]);
-    if (replicate_may_leave_out(r)) { /* they are dead then, and the clock goes on */
+    if (replicate_may_leave_out(r) ||
+        r->has_intervals) { /* they are dead then, and the clock goes on */
         struct node_spec spec = {
             .op = "ControlTrigger", .controls = over.items, .n_controls = (int)over.n};
         int all = replicate_add(r, CLOCK_DEVICE, "clock/updated", &spec);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "graph/worker_attr.h"
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_push.h"
 
 #define COUNT_MIN 1024      /* elements of a gradient that is worth it, and of a group */
 #define TOP_GROUP_MAX 65536 /* elements of which the largest are kept */
@@ -87,12 +87,11 @@ static bool is_shared_out(const struct replicator *r)
 
 /* A code once, whenever gradients are pushed; shards share in decoding what all have pushed. */
 static struct replicate_way push_way(const struct replicator *r, int n, struct cost_way way,
-                                     double count, double bytes)
+                                     double count, double bytes, double every)
 {
     const struct cost_rates rates = cost_rates_of("CPU", NULL);
     double passes = CODE_PASSES + (double)n / replicate_shards(r);
     double ns = 1e9 * passes * count * sizeof(float) / rates.bandwidth;
-    double every = replicate_pushes_every(r);
     return (struct replicate_way){bytes / every, way.latency + (way.per_byte * bytes + ns) / every};
 }
 
@@ -105,7 +104,8 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
     bool shared = is_shared_out(r);
     double count = (double)shape_count(shape);
     if (replicate_pushes(r))
-        return push_way(r, n, way, count, count / (double)group * row_bytes(r, group));
+        return push_way(r, n, way, count, count / (double)group * row_bytes(r, group),
+                        replicate_steps_of(r, edge));
     double bytes = count / (double)group * row_bytes(r, group), both = 2.0 * (n - 1) / n * bytes;
     struct replicate_way crosses =
         shared ? (struct replicate_way){both, 2 * way.latency + way.per_byte * both}

@@ -7,7 +7,7 @@
 #include "graph/device_name.h"
 #include "graph/group.h"
 #include "pass/part/part.h"
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_push.h"
 
 /* ---- names, devices, groups ---- */
 
@@ -235,9 +235,8 @@ static int copy_into_update(struct replicator *r, const struct node *node)
                              node_text(node), node->op->def->name);
     }
     struct node *copy = replicate_add_copy(r, node, &spec, inputs);
-    for (int i = 0; i < node->n_controls; i++)
-        if (has(r, node->controls[i], FACT_UPDATE))
-            graph_add_control(r->to, copy, r->updated[node->controls[i]]);
+    if (replicate_wait_in_update(r, node, copy->id))
+        return r->err->code;
     if (reads_state(r, node))
         graph_add_control(r->to, copy, r->round);
     r->updated[node->id] = copy->id;

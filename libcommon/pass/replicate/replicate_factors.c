@@ -10,7 +10,7 @@
 static bool can_keep(const struct replicator *r, struct edge factor)
 {
     const struct shape *shape = &graph_node(r->from, factor.node)->outputs[factor.slot].shape;
-    return replicate_pushes_every(r) < 2 || (shape->rank == 2 && shape->dims[1] >= 0);
+    return r->steps < 2 || (shape->rank == 2 && shape->dims[1] >= 0);
 }
 
 /* A factor has a row for each of the batch, so that those of all workers go one after the other. */

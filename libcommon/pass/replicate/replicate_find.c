@@ -8,7 +8,7 @@
 #include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_push.h"
 
 /* ---- the entry ---- */
 
@@ -338,5 +338,5 @@ int replicate_find(struct replicator *r)
     find_after(r);
     find_shards(r);
     replicate_find_priorities(r);
-    return replicate_check_pushes(r);
+    return replicate_check_pushes(r) ? r->err->code : replicate_find_intervals(r);
 }

@@ -9,11 +9,11 @@
 
 #include "graph/infer.h"
 #include "pass/part/part.h"
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_push.h"
 
 static bool counts(const struct replicator *r)
 {
-    return r->options->accumulate > 1 || r->options->push > 1 || r->options->fetch > 1;
+    return r->steps > 1 || r->options->fetch > 1;
 }
 
 static void set_at_join(struct replicator *r, const char *name, struct edge variable,
@@ -32,19 +32,12 @@ static void set_at_end(struct replicator *r, const char *op, const char *name, s
         vec_push(&r->ends, set);
 }
 
-/* Whether the number is a multiple of `every`. */
-static struct edge add_due(struct replicator *r, const char *name, struct edge number, int every)
+struct edge replicate_due(struct replicator *r, const char *name, struct edge number, int every)
 {
     struct edge n = replicate_number(r, replicate_text(r, name, "every"), INT64, every);
     struct edge zero = replicate_number(r, replicate_text(r, name, "zero"), INT64, 0);
     int rest = replicate_op(r, "Mod", replicate_text(r, name, "rest"), number, n);
     return replicate_out(replicate_op(r, "Equal", name, replicate_out(rest), zero));
-}
-
-int replicate_pushes_every(const struct replicator *r)
-{
-    int every = r->options->accumulate > 1 ? r->options->accumulate : r->options->push;
-    return every > 1 ? every : 1;
 }
 
 int replicate_add_local(struct replicator *r)
@@ -58,9 +51,9 @@ int replicate_add_local(struct replicator *r)
     if (r->err->code)
         return r->err->code;
     if (r->options->fetch > 1)
-        r->fetches = add_due(r, "clock/fetches", count, r->options->fetch);
-    if (replicate_pushes_every(r) > 1)
-        r->fires = add_due(r, "clock/pushes", replicate_out(next), replicate_pushes_every(r));
+        r->fetches = replicate_due(r, "clock/fetches", count, r->options->fetch);
+    if (r->steps > 1)
+        r->fires = replicate_due(r, "clock/pushes", replicate_out(next), r->steps);
     set_at_join(r, "clock/count", count, zero);
     set_at_end(r, "Assign", "clock/count", count, replicate_out(next));
     return r->err->code;
@@ -85,32 +78,42 @@ static struct edge steer(struct replicator *r, const char *name, struct edge val
     return replicate_out(replicate_op(r, "Switch", name, value, r->fires));
 }
 
-/* Sums a gradient; what is pushed is the sum, or the mean, and the sum starts again. */
-static struct edge add_sum(struct replicator *r, const struct node *node, struct edge gradient)
+struct step_sum replicate_sum(struct replicator *r, const char *name, const struct node *node,
+                              struct edge gradient, struct edge due)
 {
     const struct node *variable = graph_find(r->from, node_attr(node, "_gradient")->s);
     const struct node_output *output = &node->outputs[0];
     const struct shape *shape =
         variable && !shape_is_known(&output->shape) ? &variable->outputs[0].shape : &output->shape;
     if (check_sum(r, node, shape))
-        return EDGE_NONE;
-    const char *name = replicate_text(r, node->name, "sum");
-    struct edge sum = replicate_local(r, name, output->type, shape);
-    struct edge total =
-        replicate_out(replicate_op(r, "Add", replicate_text(r, name, "Add"), sum, gradient));
-    struct edge steered = steer(r, replicate_text(r, name, "Switch"), total);
-    struct edge full = {steered.node, 1};
+        return (struct step_sum){EDGE_NONE, EDGE_NONE, EDGE_NONE};
+    struct step_sum sum = {.variable = replicate_local(r, name, output->type, shape)};
+    struct edge total = replicate_out(
+        replicate_op(r, "Add", replicate_text(r, name, "Add"), sum.variable, gradient));
+    struct edge steered =
+        replicate_out(replicate_op(r, "Switch", replicate_text(r, name, "Switch"), total, due));
+    sum.full = (struct edge){steered.node, 1};
     struct edge zeros = replicate_out(
-        replicate_op(r, "ZerosLike", replicate_text(r, name, "ZerosLike"), full, EDGE_NONE));
-    struct edge rest =
+        replicate_op(r, "ZerosLike", replicate_text(r, name, "ZerosLike"), sum.full, EDGE_NONE));
+    sum.rest =
         replicate_out(replicate_op(r, "Merge", replicate_text(r, name, "Merge"), steered, zeros));
-    set_at_join(r, name, sum, replicate_zeros(r, name, output->type, shape));
-    set_at_end(r, "Assign", name, sum, rest);
+    return sum;
+}
+
+/* Sums a gradient; what is pushed is the sum, or the mean, and the sum starts again. */
+static struct edge add_sum(struct replicator *r, const struct node *node, struct edge gradient)
+{
+    const char *name = replicate_text(r, node->name, "sum");
+    struct step_sum sum = replicate_sum(r, name, node, gradient, r->fires);
+    if (r->err->code)
+        return EDGE_NONE;
+    const struct node_output *output = &graph_node(r->to, sum.variable.node)->outputs[0];
+    set_at_join(r, name, sum.variable, replicate_zeros(r, name, output->type, &output->shape));
+    set_at_end(r, "Assign", name, sum.variable, sum.rest);
     if (r->options->mode == REPLICATE_DOWNPOUR)
-        return full;
-    struct edge k = replicate_number(r, replicate_text(r, name, "steps"), output->type,
-                                     replicate_pushes_every(r));
-    return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), full, k));
+        return sum.full;
+    struct edge k = replicate_number(r, replicate_text(r, name, "steps"), output->type, r->steps);
+    return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), sum.full, k));
 }
 
 /* The shapes of rows may differ from step to step. */
@@ -164,8 +167,7 @@ static struct edge add_rows(struct replicator *r, const struct push *push,
     struct edge all = keep_rows(r, name, rows, crossing);
     if (!right || r->options->mode == REPLICATE_DOWNPOUR)
         return all;
-    struct edge k = replicate_number(r, replicate_text(r, name, "steps"), rows->type,
-                                     replicate_pushes_every(r));
+    struct edge k = replicate_number(r, replicate_text(r, name, "steps"), rows->type, r->steps);
     return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), all, k));
 }
 
@@ -186,7 +188,13 @@ static struct edge pushed_whole(struct replicator *r, const struct push *push,
 struct edge replicate_pushed(struct replicator *r, const struct push *push,
                              const struct pushed_value *value)
 {
+    if (value->as == PUSHED_DUE)
+        return replicate_due_to_push(r, value->edge);
+    if (value->as == PUSHED_FIRST || value->as == PUSHED_CODING)
+        return replicate_push_first(r, value);
     struct edge whole = pushed_whole(r, push, value);
+    if (!replicate_is_steady(r, push))
+        whole = replicate_hold(r, push, graph_node(r->from, value->edge.node), whole);
     return value->as == PUSHED_CODE ? replicate_push_code(r, value->edge, whole) : whole;
 }
 

@@ -98,7 +98,10 @@ static int take_code(struct replicate_options *options, struct replicate_code *c
                      struct error *err)
 {
     if (!code->bits && code->threshold < 0 && code->share < 0)
-        return 0;
+        return options->after ? error_set(err, ERR_USAGE,
+                                          "--mode %s: after=N is for a code: bits=N, top=SHARE",
+                                          replicate_mode_name(options))
+                              : 0;
     if (!name_code(code))
         return error_set(err, ERR_USAGE,
                          "--mode %s has codes bits=1 to 8, bits=1 or 2 with threshold=X, and "
@@ -108,24 +111,49 @@ static int take_code(struct replicate_options *options, struct replicate_code *c
     return 0;
 }
 
+/* False: it says nothing of intervals. ERR_USAGE: there are too many. */
+static bool read_interval(const char *text, size_t n, struct replicate_options *options,
+                          struct error *err)
+{
+    static const char key[] = "push.";
+    const char *pattern = text + strlen(key), *end = text + n;
+    struct replicate_interval interval = {.pattern = pattern};
+    if (n <= strlen(key) || strncmp(text, key, strlen(key)) != 0)
+        return false;
+    while (end > pattern && end[-1] != '=')
+        end--;
+    if (end - pattern < 2 || !read_count(end, (size_t)(text + n - end), "", &interval.steps))
+        return false;
+    interval.n = (int)(end - pattern) - 1;
+    if (options->n_intervals == REPLICATE_INTERVALS_MAX)
+        error_set(err, ERR_USAGE, "--mode downpour takes push.NAME=N for %d names at most",
+                  REPLICATE_INTERVALS_MAX);
+    else
+        options->intervals[options->n_intervals++] = interval;
+    return true;
+}
+
 static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
 {
     struct replicate_code code = no_code;
     options->mode = REPLICATE_DOWNPOUR;
     snprintf(options->policy, sizeof options->policy, "async");
-    while (*text) {
+    while (*text && !err->code) {
         size_t n = strcspn(text, ",");
         if (!read_count(text, n, "fetch=", &options->fetch) &&
             !read_count(text, n, "push=", &options->push) &&
+            !read_interval(text, n, options, err) &&
             !read_number(text, n, "rate=", &options->rate) &&
-            !read_factors(text, n, &options->factors) && !read_code(text, n, &code))
+            !read_factors(text, n, &options->factors) && !read_code(text, n, &code) &&
+            !read_count(text, n, "after=", &options->after))
             return error_set(err, ERR_USAGE,
-                             "--mode downpour takes fetch=N, push=N, rate=X, factors=auto, "
-                             "factors=all, bits=N, threshold=X and top=SHARE, not '%.*s'",
+                             "--mode downpour takes fetch=N, push=N, push.NAME=N, rate=X, "
+                             "factors=auto, factors=all, bits=N, threshold=X, top=SHARE and "
+                             "after=N, not '%.*s'",
                              (int)n, text);
         text += n + (text[n] == ',');
     }
-    return take_code(options, &code, err);
+    return err->code ? err->code : take_code(options, &code, err);
 }
 
 /* False: it says nothing of a schedule. ERR_USAGE: there is none of that name. */
@@ -191,9 +219,6 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
     if (take_code(options, &code, err))
         return err->code;
     bool any = options->code.name;
-    if (!any && options->after)
-        return error_set(err, ERR_USAGE, "--mode %s: after=N is for a code: bits=N, top=SHARE",
-                         replicate_mode_name(options));
     if (any && strcmp(schedule, schedule_name(SCHEDULE_DIRECT)) != 0)
         return error_set(
             err, ERR_USAGE,
@@ -256,7 +281,8 @@ static int parse_policy(struct replicate_options *options, const char *text, boo
     *options->policy = '\0';
     while (*text) {
         size_t n = strcspn(text, ",");
-        if (!read_factors(text, n, &options->factors) && !read_code(text, n, &code))
+        if (!read_factors(text, n, &options->factors) && !read_code(text, n, &code) &&
+            !read_count(text, n, "after=", &options->after))
             length += (size_t)snprintf(options->policy + length, sizeof options->policy - length,
                                        "%s%.*s", length ? "," : "", (int)n, text);
         if (length >= sizeof options->policy)
@@ -302,6 +328,11 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
     bool is_known = false;
     if (parse_policy(options, mode, &is_known, err) || is_known)
         return err->code;
+    if (strstr(mode, ",push"))
+        return error_set(err, ERR_USAGE,
+                         "--mode '%s': intervals of pushes are of downpour, whose rounds have one "
+                         "worker's push",
+                         mode);
     struct str usages = STR_INIT;
     policy_print_usages(&usages);
     error_set(err, ERR_USAGE,

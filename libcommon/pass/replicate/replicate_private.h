@@ -31,10 +31,19 @@ enum node_fact {
     FACT_WRITTEN = 1 << 11   /* changes a variable in training, or comes after that */
 };
 
-enum pushed_as { PUSHED_WHOLE, PUSHED_FACTOR, PUSHED_CODE };
+/* A value that crosses: a pushed edge, its code, or one of the factors of it; or whether the push
+ * has gradients of some interval. */
+enum pushed_as {
+    PUSHED_WHOLE,
+    PUSHED_FACTOR,
+    PUSHED_CODE,
+    PUSHED_FIRST,  /* behind a code: the gradient, in the updates in which that is none yet, */
+    PUSHED_CODING, /* and whether it is one */
+    PUSHED_DUE
+};
 
-struct pushed_value { /* that crosses: a pushed edge, its code, or one of the factors of it */
-    struct edge edge; /* of the source */
+struct pushed_value {
+    struct edge edge; /* of the source; PUSHED_DUE: of the result */
     const char *reduction;
     enum pushed_as as;
 };
@@ -44,8 +53,22 @@ struct push {
     const char *variable;
     VEC(struct edge) edges; /* of the source */
     VEC(struct pushed_value) values;
+    int steps;         /* from one push to the next */
     struct edge token; /* of the result */
     int take;          /* node of the result */
+};
+
+/* Pushes that have gradients of an interval. */
+struct due {
+    int steps;
+    struct edge due; /* of the result: whether this one is such a push */
+    int value;       /* that tells the update, of the steady push */
+};
+
+/* A variable of a worker's own that is in checkpoints, of the result, with the gradient of the
+ * source that it comes of. */
+struct own_state {
+    struct edge gradient, variable;
 };
 
 /* A worker's own copy of a variable. */
@@ -95,8 +118,9 @@ struct coded_gradient {
     struct coding mean;
     int64_t groups;
     struct shape shape;
-    struct attr attrs[5]; /* of the code */
-    bool is_taken;        /* what came of all is there */
+    struct attr attrs[5];      /* of the code */
+    bool is_taken;             /* what came of all is there */
+    struct edge pushed, first; /* to shards: the code, or nothing; nothing, or the gradient */
 };
 
 /* What one AllReduce reduces, in the making. */
@@ -133,6 +157,7 @@ struct replicator {
     struct graph *to;
     int *order;
     unsigned *facts;          /* by node */
+    int *interval;            /* by node of the update: steps from one round that has it on */
     int *copy, *updated;      /* by node: the versions' nodes of `to`, or -1 */
     const char **variable_of; /* by writer: the variable's name */
     int *priority; /* by node that has, or hands on, a variable: 1 for the one that a step
@@ -143,6 +168,13 @@ struct replicator {
     VEC(int) open; /* nodes of the source whose copies have inputs to be closed */
     int join, leave, round, version, done; /* nodes of `to` */
     struct edge fetches, fires; /* downpour, accumulation: whether this step does; or EDGE_NONE */
+    int steps;                  /* from one push to the clock to the next */
+    bool has_intervals;         /* some gradients are not in all of these */
+    VEC(struct due) dues;       /* then, one for each interval, */
+    struct edge pushed_before;  /* how many pushes there were, of the result, */
+    struct edge pushed;         /* and with this one; */
+    VEC(int) held;              /* nodes that come after the answer to a push */
+    VEC(struct own_state) states;
     VEC(struct local_copy) locals;
     VEC(struct reduced) reduced;
     VEC(struct gradient_product) products;
@@ -208,13 +240,6 @@ struct node *replicate_add_copy(struct replicator *r, const struct node *node,
 /* What the script asked for, and the job if it asked for none. */
 const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
 
-/* replicate_clock.c: pushes, takes, the clock; the entries. */
-int replicate_add_pushes(struct replicator *r);
-int replicate_add_update(struct replicator *r);
-int replicate_end_update(struct replicator *r);
-/* The entry that a worker runs when it is asked to rest: it has given what the tokens are of, and
- * is not asked any more after `set`. */
-int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set);
 /* Of a node that hands over a gradient: what it has of a row-wise one; "": it has a whole one, or
  * hands over none. */
 #define ROLE_INDICES "indices"
@@ -279,19 +304,6 @@ int replicate_list_known(struct replicator *r, struct known **list);
 int replicate_auto(const struct graph *from, const struct replicate_options *options,
                    struct graph **to, struct error *err);
 
-/* replicate_push.c: what of each push crosses; and what the update makes of it when it is taken. */
-int replicate_list_pushed(struct replicator *r);
-int replicate_add_products(struct replicator *r, const struct push *push);
-
-/* replicate_push_code.c: what crosses of a value, which is pushed as a code; what the update makes
- * of it; and, after the push `push` of a worker to the clock, what it keeps of what is lost, gives
- * to shards, and is asked for. Nothing where no gradient is pushed as a code. */
-struct edge replicate_push_code(struct replicator *r, struct edge gradient, struct edge value);
-const struct coded_gradient *replicate_find_coded(const struct replicator *r, struct edge gradient);
-int replicate_add_decoded(struct replicator *r, const struct push *push);
-int replicate_keep_states(struct replicator *r, int push);
-int replicate_tell_clocks(struct replicator *r);
-
 /* replicate_code.c: NULL, or why it cannot be in code; what that costs; the same for a gradient
  * that is, its code, which is put into a reduction, as is *whole, if that is, and what came of all
  * that it has reduced, with the ranks of its members. */
@@ -348,17 +360,6 @@ int replicate_towers(struct replicator *r);
 
 /* replicate_group.c: the tasks of replicas that have several. */
 int replicate_group(struct replicator *r);
-
-/* replicate_local.c: what workers keep for themselves. The counter of steps: */
-int replicate_add_local(struct replicator *r);
-/* What a node of the worker gets of an edge of the source. */
-struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge);
-/* What is pushed of one. */
-struct edge replicate_pushed(struct replicator *r, const struct push *push,
-                             const struct pushed_value *value);
-/* Gradients are pushed every so many steps. */
-int replicate_pushes_every(const struct replicator *r);
-int replicate_end_local(struct replicator *r);
 
 /* replicate_build.c: nodes of the workers' that are made. What comes after a failure is nothing
  * (-1, an edge without a node). `a` and `b` may be EDGE_NONE. */

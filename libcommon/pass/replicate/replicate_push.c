@@ -5,7 +5,7 @@
  * Rows of the round's members come one after the other, by rank, so that a shard makes the bits
  * that workers make who send each other factors.
  */
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_push.h"
 
 static void list_factors(struct replicator *r, struct push *push, struct gradient_product *product)
 {
@@ -13,6 +13,15 @@ static void list_factors(struct replicator *r, struct push *push, struct gradien
     vec_push(&push->values, ((struct pushed_value){product->left, "rows", PUSHED_FACTOR}));
     vec_push(&push->values, ((struct pushed_value){product->right, "mean_rows", PUSHED_FACTOR}));
     vec_push(&r->products, *product);
+}
+
+static void list_code(struct replicator *r, struct push *push, struct edge edge)
+{
+    vec_push(&push->values, ((struct pushed_value){edge, "rows", PUSHED_CODE}));
+    if (r->options->after < 1)
+        return;
+    vec_push(&push->values, ((struct pushed_value){edge, "mean", PUSHED_FIRST}));
+    vec_push(&push->values, ((struct pushed_value){edge, "first", PUSHED_CODING}));
 }
 
 static void list_value(struct replicator *r, struct push *push, struct edge edge)
@@ -25,7 +34,7 @@ static void list_value(struct replicator *r, struct push *push, struct edge edge
         list_factors(r, push, &product);
         break;
     case CROSSES_IN_CODE:
-        vec_push(&push->values, ((struct pushed_value){edge, "rows", PUSHED_CODE}));
+        list_code(r, push, edge);
         break;
     case CROSSES_WHOLE:
         vec_push(&push->values, ((struct pushed_value){edge, reduction, PUSHED_WHOLE}));
@@ -43,6 +52,20 @@ int replicate_list_pushed(struct replicator *r)
             list_value(r, push, push->edges.items[k]);
     }
     return r->err->code;
+}
+
+int replicate_op_beside(struct replicator *r, const char *op, const char *name, struct edge a,
+                        struct edge b, const char *variable)
+{
+    const char *groups[] = {arena_printf(&r->to->arena, "loc:@%s", variable)};
+    struct attr group = {"_class",
+                         {.kind = ATTR_LIST_STRING,
+                          .n = 1,
+                          .strings = arena_copy(&r->to->arena, groups, sizeof groups)}};
+    const struct edge inputs[] = {a, b};
+    struct node_spec spec = {
+        .op = op, .inputs = inputs, .n_inputs = 2, .attrs = &group, .n_attrs = 1};
+    return r->err->code ? -1 : replicate_add(r, SHARD_DEVICE, name, &spec);
 }
 
 static bool is_pushed_with(const struct push *push, struct edge edge)

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gradients that are pushed every so many steps of their own, while those of other variables are
+ * pushed more often (convolutions every so many images: Chilimbi et al., Project Adam, OSDI 2014).
+ * A worker adds up what it holds back. What is pushed most often goes with each push to the clock;
+ * with it goes, for each interval, whether this push has the gradients that have that one: else
+ * their takes, and the updates that these are for, are left out of the round.
+ *
+ * What a worker holds back is nowhere else; it is given to shards like what codes have lost.
+ */
+#include <string.h>
+
+#include "pass/replicate/replicate_push.h"
+
+/* ---- which gradients have which ---- */
+
+/* Whether the name, or a scope that it is in, is the pattern. */
+static bool matches(const char *pattern, const char *end, const char *name)
+{
+    if (pattern == end)
+        return !*name || *name == '/';
+    if (*pattern == '*')
+        return matches(pattern + 1, end, name) || (*name && matches(pattern, end, name + 1));
+    return *name == *pattern && matches(pattern + 1, end, name + 1);
+}
+
+static bool is_gradient(const struct replicator *r, struct edge edge)
+{
+    return has(r, edge.node, FACT_MARKED);
+}
+
+static bool has_gradient(const struct replicator *r, const struct push *push)
+{
+    for (size_t i = 0; i < push->edges.n; i++)
+        if (is_gradient(r, push->edges.items[i]))
+            return true;
+    return false;
+}
+
+static int take_interval(struct replicator *r, const struct replicate_interval *interval)
+{
+    bool found = false;
+    for (size_t i = 0; i < r->pushes.n; i++) {
+        struct push *push = &r->pushes.items[i];
+        if (!has_gradient(r, push) ||
+            !matches(interval->pattern, interval->pattern + interval->n, push->variable))
+            continue;
+        push->steps = interval->steps;
+        found = true;
+    }
+    if (found)
+        return 0;
+    return error_set(r->err, ERR_DATA,
+                     "push.%.*s=%d: no variable that is trained has this name, or is in a scope of "
+                     "this name",
+                     interval->n, interval->pattern, interval->steps);
+}
+
+/* The smallest is that of the pushes to the clock. */
+static int find_steps(struct replicator *r)
+{
+    const struct replicate_options *options = r->options;
+    int general = options->accumulate > 1 ? options->accumulate
+                  : options->push > 1     ? options->push
+                                          : 1;
+    int least = INT32_MAX;
+    for (size_t i = 0; i < r->pushes.n; i++)
+        r->pushes.items[i].steps = general;
+    for (int i = 0; i < options->n_intervals; i++)
+        if (take_interval(r, &options->intervals[i]))
+            return r->err->code;
+    for (size_t i = 0; i < r->pushes.n; i++)
+        if (has_gradient(r, &r->pushes.items[i]) && r->pushes.items[i].steps < least)
+            least = r->pushes.items[i].steps;
+    r->steps = least < INT32_MAX ? least : general;
+    return 0;
+}
+
+static int check_steps(struct replicator *r)
+{
+    for (size_t i = 0; i < r->pushes.n; i++) {
+        struct push *push = &r->pushes.items[i];
+        push->steps = has_gradient(r, push) ? push->steps : r->steps;
+        if (push->steps % r->steps)
+            return error_set(r->err, ERR_DATA,
+                             "'%s' is pushed every %d steps, which is no multiple of %d, the "
+                             "smallest interval",
+                             push->variable, push->steps, r->steps);
+    }
+    return 0;
+}
+
+/* ---- what goes with each push ---- */
+
+static bool is_held(const struct replicator *r, const struct push *push)
+{
+    return push->steps > r->steps;
+}
+
+/* A gradient that is in each push to the clock. */
+static struct push *steady_push(struct replicator *r)
+{
+    size_t i = 0;
+    while (!has_gradient(r, &r->pushes.items[i]) || is_held(r, &r->pushes.items[i]))
+        i++;
+    return &r->pushes.items[i];
+}
+
+/* What is no gradient, a rate that is fed, say, is of the step, and others may need it, too. */
+static void move_others(struct replicator *r)
+{
+    struct push *steady = steady_push(r);
+    for (size_t i = 0; i < r->pushes.n; i++) {
+        struct push *push = &r->pushes.items[i];
+        size_t kept = 0;
+        for (size_t k = 0; is_held(r, push) && k < push->edges.n; k++) {
+            if (is_gradient(r, push->edges.items[k]))
+                push->edges.items[kept++] = push->edges.items[k];
+            else
+                vec_push(&steady->edges, push->edges.items[k]);
+        }
+        if (is_held(r, push))
+            push->edges.n = kept;
+    }
+}
+
+/* ---- the update ---- */
+
+static const struct push *push_of_variable(const struct replicator *r, const char *variable)
+{
+    for (size_t i = 0; i < r->pushes.n; i++)
+        if (!strcmp(r->pushes.items[i].variable, variable))
+            return &r->pushes.items[i];
+    return NULL;
+}
+
+int replicate_steps_of(const struct replicator *r, struct edge gradient)
+{
+    const struct attr_value *mark = node_attr(graph_node(r->from, gradient.node), "_gradient");
+    const struct push *push = mark ? push_of_variable(r, mark->s) : NULL;
+    return push ? push->steps : r->steps;
+}
+
+static int steps_of_input(const struct replicator *r, struct edge edge)
+{
+    if (has(r, edge.node, FACT_UPDATE))
+        return r->interval[edge.node];
+    return is_gradient(r, edge) ? replicate_steps_of(r, edge) : r->steps;
+}
+
+/* A node of the update is there in rounds that have all that it is made of. */
+static int find_interval(struct replicator *r, const struct node *node)
+{
+    int *steps = &r->interval[node->id];
+    *steps = r->steps;
+    for (int i = 0; i < node->n_inputs; i++) {
+        int from = steps_of_input(r, node->inputs[i]);
+        if (from != r->steps && *steps != r->steps && from != *steps)
+            return error_set(r->err, ERR_DATA,
+                             "%s: needs gradients that are pushed every %d and every %d steps",
+                             node_text(node), *steps, from);
+        *steps = from == r->steps ? *steps : from;
+    }
+    const struct push *push =
+        has(r, node->id, FACT_WRITER) ? push_of_variable(r, r->variable_of[node->id]) : NULL;
+    if (push && has_gradient(r, push) && *steps != r->steps && *steps != push->steps)
+        return error_set(r->err, ERR_DATA,
+                         "%s: the update of '%s', whose gradient is pushed every %d steps, needs "
+                         "one that is pushed every %d",
+                         node_text(node), push->variable, push->steps, *steps);
+    return 0;
+}
+
+int replicate_find_intervals(struct replicator *r)
+{
+    if (find_steps(r) || check_steps(r))
+        return r->err->code;
+    for (size_t i = 0; i < r->pushes.n; i++)
+        r->has_intervals |= is_held(r, &r->pushes.items[i]);
+    if (!r->has_intervals)
+        return 0;
+    if (replicate_may_leave_out(r))
+        return error_set(r->err, ERR_DATA,
+                         "the graph leaves out updates now and then, as a dynamic loss scale does, "
+                         "which goes by all gradients: they have one interval");
+    move_others(r);
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, r->order[i], FACT_UPDATE) && find_interval(r, graph_node(r->from, r->order[i])))
+            return r->err->code;
+    return 0;
+}
+
+static bool may_lack(const struct replicator *r, int node, int control)
+{
+    return r->has_intervals && r->interval[control] != r->steps &&
+           r->interval[control] != r->interval[node];
+}
+
+int replicate_wait_in_update(struct replicator *r, const struct node *node, int copy)
+{
+    VEC(int) left_out = VEC_INIT;
+    for (int i = 0; i < node->n_controls; i++) {
+        if (!has(r, node->controls[i], FACT_UPDATE))
+            continue;
+        int before = r->updated[node->controls[i]];
+        if (may_lack(r, node->id, node->controls[i]))
+            vec_push(&left_out, before);
+        else
+            graph_add_control(r->to, graph_node(r->to, copy), before);
+    }
+    struct node_spec spec = {
+        .op = "ControlTrigger", .controls = left_out.items, .n_controls = (int)left_out.n};
+    int over = left_out.n
+                   ? replicate_add(r, SHARD_DEVICE, replicate_text(r, node->name, "waits"), &spec)
+                   : -1;
+    if (over >= 0)
+        graph_add_control(r->to, graph_node(r->to, copy), over);
+    vec_release(&left_out);
+    return r->err->code;
+}
+
+/* ---- the worker ---- */
+
+static struct due *find_due(struct replicator *r, int steps)
+{
+    for (size_t i = 0; i < r->dues.n; i++)
+        if (r->dues.items[i].steps == steps)
+            return &r->dues.items[i];
+    return NULL;
+}
+
+/* Of the pushes to the clock, which are counted from the worker's first step on. */
+static struct edge add_pushed_before(struct replicator *r)
+{
+    struct edge count = replicate_local(r, "clock/pushed", INT64, &SHAPE_SCALAR);
+    struct edge steps = replicate_number(r, "clock/pushed/steps", INT64, r->steps);
+    int decided = replicate_op(r, "Div", "clock/pushed/decided", (struct edge){r->join, 1}, steps);
+    int set = replicate_op(r, "Assign", "clock/pushed/join", count, replicate_out(decided));
+    if (set >= 0)
+        vec_push(&r->joined, set);
+    return count;
+}
+
+int replicate_add_dues(struct replicator *r)
+{
+    if (!r->has_intervals || r->err->code)
+        return r->err->code;
+    r->pushed_before = add_pushed_before(r);
+    struct edge one = replicate_number(r, "clock/pushed/one", INT64, 1);
+    r->pushed = replicate_out(replicate_op(r, "Add", "clock/pushed/next", r->pushed_before, one));
+    struct push *steady = steady_push(r);
+    for (size_t i = 0; i < r->pushes.n && !r->err->code; i++) {
+        int steps = r->pushes.items[i].steps;
+        if (!is_held(r, &r->pushes.items[i]) || find_due(r, steps))
+            continue;
+        const char *name = arena_printf(&r->to->arena, "clock/pushes/%d", steps);
+        struct edge due = replicate_due(r, name, r->pushed, steps / r->steps);
+        vec_push(&r->dues, ((struct due){steps, due, (int)steady->values.n}));
+        vec_push(&steady->values, ((struct pushed_value){due, "first", PUSHED_DUE}));
+    }
+    return r->err->code;
+}
+
+struct edge replicate_hold(struct replicator *r, const struct push *push, const struct node *node,
+                           struct edge gradient)
+{
+    const char *name = replicate_text(r, node->name, "held");
+    if (!is_held(r, push) || r->err->code)
+        return gradient;
+    struct step_sum sum = replicate_sum(r, name, node, gradient, find_due(r, push->steps)->due);
+    if (r->err->code)
+        return EDGE_NONE;
+    struct edge marked = {node->id, 0};
+    vec_push(&r->states, ((struct own_state){marked, sum.variable}));
+    int kept = replicate_op(r, "Assign", replicate_text(r, name, "Assign"), sum.variable, sum.rest);
+    if (kept >= 0)
+        vec_push(&r->held, kept);
+    return sum.full;
+}
+
+struct edge replicate_due_to_push(struct replicator *r, struct edge flag)
+{
+    if (!edge_exists(r->fires) || r->err->code)
+        return flag;
+    const char *name = replicate_text(r, graph_node(r->to, flag.node)->name, "push");
+    return (struct edge){replicate_op(r, "Switch", name, flag, r->fires), 1};
+}
+
+/* The clock waits for all that is staged, and nothing is let go before it has answered. */
+int replicate_end_intervals(struct replicator *r, int push)
+{
+    VEC(int) staged = VEC_INIT;
+    for (size_t i = 0; i < r->pushes.n; i++)
+        if (is_held(r, &r->pushes.items[i]))
+            vec_push(&staged, r->pushes.items[i].token.node);
+    struct node_spec spec = {
+        .op = "ControlTrigger", .controls = staged.items, .n_controls = (int)staged.n};
+    int over = r->has_intervals && !r->err->code
+                   ? replicate_add(r, CLOCK_DEVICE, "clock/push/staged", &spec)
+                   : -1;
+    vec_release(&staged);
+    if (over < 0)
+        return r->err->code;
+    graph_add_control(r->to, graph_node(r->to, push), over);
+    int count = replicate_op(r, "Assign", "clock/pushed/Assign", r->pushed_before, r->pushed);
+    if (count >= 0)
+        vec_push(&r->held, count);
+    for (size_t i = 0; i < r->held.n && !r->err->code; i++) {
+        graph_add_control(r->to, graph_node(r->to, r->held.items[i]), push);
+        vec_push(&r->ends, r->held.items[i]);
+    }
+    return r->err->code;
+}
+
+bool replicate_is_steady(const struct replicator *r, const struct push *push)
+{
+    return !is_held(r, push);
+}
+
+/* ---- the take ---- */
+
+struct edge replicate_members(struct replicator *r, const struct push *push)
+{
+    struct edge members = {r->round, 1};
+    if (!is_held(r, push) || r->err->code)
+        return members;
+    struct edge due = {steady_push(r)->take, find_due(r, push->steps)->value};
+    const char *name = replicate_text(r, push->variable, "take/members");
+    return (struct edge){replicate_op_beside(r, "Switch", name, members, due, push->variable), 1};
+}

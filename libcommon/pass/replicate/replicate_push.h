@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What workers push to shards, when, and what they keep for themselves. Private to
+ * libcommon/pass.
+ */
+#ifndef TF_PASS_REPLICATE_PUSH_H
+#define TF_PASS_REPLICATE_PUSH_H
+
+#include "pass/replicate/replicate_private.h"
+
+/* A sum over steps, in the result. */
+struct step_sum {
+    struct edge variable;
+    struct edge full; /* what is pushed, where it is due, */
+    struct edge rest; /* and what the variable then is to be */
+};
+
+/* replicate_clock.c: pushes, takes, the clock; the entries. */
+int replicate_add_pushes(struct replicator *r);
+int replicate_add_update(struct replicator *r);
+int replicate_end_update(struct replicator *r);
+/* The entry that a worker runs when it is asked to rest: it has given what the tokens are of, and
+ * is not asked any more after `set`. */
+int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, struct edge set);
+
+/* replicate_push.c: what of each push crosses; and what the update makes of it when it is taken. */
+int replicate_list_pushed(struct replicator *r);
+/* A node beside a variable. */
+int replicate_op_beside(struct replicator *r, const char *op, const char *name, struct edge a,
+                        struct edge b, const char *variable);
+int replicate_add_products(struct replicator *r, const struct push *push);
+
+/* replicate_push_code.c: what crosses of a value, which is pushed as a code; what the update makes
+ * of it; and what the worker keeps of what is lost, when it is known whether the push counts. */
+struct edge replicate_push_code(struct replicator *r, struct edge gradient, struct edge value);
+/* What goes with a code that gradients are only after some updates. */
+struct edge replicate_push_first(struct replicator *r, const struct pushed_value *value);
+const struct coded_gradient *replicate_find_coded(const struct replicator *r, struct edge gradient);
+int replicate_add_decoded(struct replicator *r, const struct push *push);
+int replicate_keep_lost_pushes(struct replicator *r, struct edge counted);
+
+/* replicate_state.c: after the push `push` of a worker to the clock, what it gives to shards, and
+ * is asked for. Nothing where no worker has a state. */
+int replicate_keep_states(struct replicator *r, int push);
+int replicate_tell_clocks(struct replicator *r);
+
+/* replicate_interval.c: which gradients are pushed when, and what of the update goes by that. */
+int replicate_find_intervals(struct replicator *r);
+/* Of a gradient of the source: steps from one push to the next. */
+int replicate_steps_of(const struct replicator *r, struct edge gradient);
+/* Whether it is in each push to the clock. */
+bool replicate_is_steady(const struct replicator *r, const struct push *push);
+/* Behind the clock's join: which pushes have what; and what tells the update. */
+int replicate_add_dues(struct replicator *r);
+/* What a push tells the update: where it is pushed at all. */
+struct edge replicate_due_to_push(struct replicator *r, struct edge flag);
+/* What is pushed of a gradient, which `node` hands over, if the clock's pushes were those of it. */
+struct edge replicate_hold(struct replicator *r, const struct push *push, const struct node *node,
+                           struct edge gradient);
+int replicate_end_intervals(struct replicator *r, int push);
+/* Of a round; dead in one that has nothing of the push. */
+struct edge replicate_members(struct replicator *r, const struct push *push);
+/* The copy of a node of the update waits for what the node waits for, if that is in the round. */
+int replicate_wait_in_update(struct replicator *r, const struct node *node, int copy);
+
+/* replicate_local.c: what workers keep for themselves. The counter of steps: */
+int replicate_add_local(struct replicator *r);
+/* What a node of the worker gets of an edge of the source. */
+struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge);
+/* What is pushed of one. */
+struct edge replicate_pushed(struct replicator *r, const struct push *push,
+                             const struct pushed_value *value);
+/* Whether the number is a multiple of `every`. */
+struct edge replicate_due(struct replicator *r, const char *name, struct edge number, int every);
+/* Of a gradient that `node` hands over; whoever wants it sets the variable at the join, and then.
+ */
+struct step_sum replicate_sum(struct replicator *r, const char *name, const struct node *node,
+                              struct edge gradient, struct edge due);
+int replicate_end_local(struct replicator *r);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a worker keeps for itself and is nowhere else: what its codes have lost, and gradients that
+ * it holds back. So the clock asks for it before a checkpoint is made, and the worker then runs the
+ * entry `rest`, in which it gives it to the shards; when it leaves it gives it, too, and when it
+ * joins, perhaps as another process, it begins with what it gave.
+ */
+#include "graph/worker_attr.h"
+#include "pass/replicate/replicate_push.h"
+
+/* A node beside the variable whose gradient it comes of. */
+static int add_beside(struct replicator *r, const struct own_state *state, const char *suffix,
+                      struct node_spec spec)
+{
+    const struct node *gradient = graph_node(r->from, state->gradient.node);
+    const char *name = graph_node(r->to, state->variable.node)->name;
+    const char *group = arena_printf(&r->to->arena, "loc:@%s", node_attr(gradient, "_gradient")->s);
+    struct attr attrs[5] = {{"of", attr_string(name)},
+                            {"_class",
+                             {.kind = ATTR_LIST_STRING,
+                              .n = 1,
+                              .strings = arena_copy(&r->to->arena, &group, sizeof group)}}};
+    int n = 2;
+    for (int i = 0; i < spec.n_attrs; i++)
+        attrs[n++] = spec.attrs[i];
+    spec.attrs = attrs;
+    spec.n_attrs = n;
+    return r->err->code ? -1
+                        : replicate_add(r, SHARD_DEVICE, replicate_text(r, name, suffix), &spec);
+}
+
+static void take_at_join(struct replicator *r, const struct own_state *state)
+{
+    const struct node *variable = graph_node(r->to, state->variable.node);
+    struct attr attrs[] = {{"dtype", attr_type(variable->outputs[0].type)},
+                           {"shape", attr_shape(&variable->outputs[0].shape)},
+                           {"workers", attr_int(r->options->workers)}};
+    struct node_spec spec = {.op = "WorkerValueTake",
+                             .attrs = attrs,
+                             .n_attrs = 3,
+                             .controls = &r->join,
+                             .n_controls = 1};
+    int taken = add_beside(r, state, "taken", spec);
+    int set = replicate_op(r, "Assign", replicate_text(r, variable->name, "join"), state->variable,
+                           replicate_out(taken));
+    if (set >= 0)
+        vec_push(&r->joined, set);
+}
+
+/* The token. */
+static struct edge give(struct replicator *r, const struct own_state *state)
+{
+    struct node_spec spec = {.op = "WorkerValueGive", .inputs = &state->variable, .n_inputs = 1};
+    return replicate_out(add_beside(r, state, "given", spec));
+}
+
+/* Whether the clock asks for it: `asked` after a push. */
+static struct edge add_asked(struct replicator *r, struct edge asked)
+{
+    const struct attr mark = {WORKER_ASKED, attr_bool(true)};
+    struct edge variable = replicate_variable(r, &mark, "clock/asked", BOOL, &SHAPE_SCALAR);
+    struct edge no = replicate_number(r, "clock/asked/no", BOOL, 0);
+    int join = replicate_op(r, "Assign", "clock/asked/join", variable, no);
+    int set = replicate_op(r, "Assign", "clock/asked/set", variable, asked);
+    int rest = replicate_op(r, "Assign", "clock/asked/rest", variable, no);
+    if (rest >= 0) {
+        vec_push(&r->joined, join);
+        vec_push(&r->ends, set);
+    }
+    return replicate_out(rest);
+}
+
+int replicate_keep_states(struct replicator *r, int push)
+{
+    struct edge *tokens = arena_array(&r->arena, r->states.n + 1, sizeof *tokens);
+    for (size_t i = 0; i < r->states.n && !r->err->code; i++) {
+        take_at_join(r, &r->states.items[i]);
+        tokens[i] = give(r, &r->states.items[i]);
+        if (!r->err->code)
+            graph_add_control(r->to, graph_node(r->to, r->leave), tokens[i].node);
+    }
+    return r->states.n && !r->err->code ? replicate_add_rest(r, tokens, (int)r->states.n,
+                                                             add_asked(r, (struct edge){push, 2}))
+                                        : r->err->code;
+}
+
+int replicate_tell_clocks(struct replicator *r)
+{
+    const struct attr keeps = {"keeps", attr_bool(true)};
+    for (size_t i = 0; i < r->to->nodes.n && r->states.n && !r->err->code; i++)
+        if (node_attr(graph_node(r->to, (int)i), keeps.name))
+            graph_set_attr(r->to, graph_node(r->to, (int)i), &keeps, r->err);
+    return r->err->code;
+}

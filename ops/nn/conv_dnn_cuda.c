@@ -7,25 +7,13 @@
 #include "ops/array/strided_cuda.h"
 #include "ops/device/cuda.h"
 #include "ops/device/kernel_cuda.h"
+#include "ops/nn/window_dnn_cuda.h"
 
 /* ---- what is cuDNN's ---- */
 
 static bool is_int(int64_t n)
 {
     return n <= INT_MAX;
-}
-
-/* The library's own formula has to come to our output: more zeros behind the image than before it
- * may be one window more. */
-static bool take_axis(const struct window_axis *a, struct cuda_dnn_axis *taken)
-{
-    int64_t padded = a->in + 2 * a->before, span = window_span(a);
-    if (!is_int(padded) || !is_int(span) || !is_int(a->stride) || padded < span ||
-        (padded - span) / a->stride + 1 != a->out)
-        return false;
-    *taken = (struct cuda_dnn_axis){(int)a->in,       (int)a->size,   (int)a->stride,
-                                    (int)a->dilation, (int)a->before, (int)a->out};
-    return true;
 }
 
 static bool take_conv(const struct conv *c, struct cuda_dnn_conv *taken)
@@ -39,8 +27,8 @@ static bool take_conv(const struct conv *c, struct cuda_dnn_conv *taken)
                                     .in_channels = (int)c->in_channels,
                                     .out_channels = (int)c->out_channels};
     return !c->local && is_int(shape_count(&c->image)) && is_int(shape_count(&c->filter)) &&
-           is_int(shape_count(&c->output)) && take_axis(&c->window.y, &taken->y) &&
-           take_axis(&c->window.x, &taken->x);
+           is_int(shape_count(&c->output)) && window_dnn_axis(&c->window.y, &taken->y) &&
+           window_dnn_axis(&c->window.x, &taken->x);
 }
 
 bool conv_dnn_plan(struct cuda_device *d, const struct conv *c, struct conv_dnn *plan)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Windows as cuDNN has them: zeros on both sides of the image alike. Only files whose names end in
+ * _cuda.c include this.
+ */
+#ifndef TF_OPS_NN_WINDOW_DNN_CUDA_H
+#define TF_OPS_NN_WINDOW_DNN_CUDA_H
+
+#include "ops/device/dnn_cuda.h"
+#include "ops/nn/window.h"
+
+/* False: cuDNN has no such windows. The library's own formula has to come to our output: more zeros
+ * behind the image than before it may be one window more. */
+bool window_dnn_axis(const struct window_axis *a, struct cuda_dnn_axis *taken);
+
+#endif

@@ -13,7 +13,7 @@
 
 #define WORKSPACE_LIMIT ((size_t)256 << 20) /* bytes, of one convolution */
 
-static int check(const struct cuda_device *d, int status, const char *what, struct error *err)
+int cuda_dnn_check(const struct cuda_device *d, int status, const char *what, struct error *err)
 {
     if (!status)
         return 0;
@@ -23,8 +23,7 @@ static int check(const struct cuda_device *d, int status, const char *what, stru
 
 /* ---- opening ---- */
 
-/* TF_CUDNN: '0', '1', or 0 where nobody has said anything. */
-static char wish(void)
+char cuda_dnn_wish(void)
 {
     const char *text = getenv("TF_CUDNN");
     return text ? *text : 0;
@@ -33,15 +32,15 @@ static char wish(void)
 static int open_handle(struct cuda_device *d, struct error *err)
 {
     struct error missing = ERROR_INIT;
-    if (wish() == '0')
+    if (cuda_dnn_wish() == '0')
         return 0;
     if (d->dnn->load(&missing))
-        return wish() == '1' ? error_set(err, missing.code, "%s:%d: %s", d->device.type,
-                                         d->device.index, missing.text)
-                             : 0;
+        return cuda_dnn_wish() == '1' ? error_set(err, missing.code, "%s:%d: %s", d->device.type,
+                                                  d->device.index, missing.text)
+                                      : 0;
     void *handle = NULL;
     if (cuda_enter(d, err) || cuda_choices_open(&d->choices, err) ||
-        check(d, d->dnn->handle_new(&handle), "it is opened", err))
+        cuda_dnn_check(d, d->dnn->handle_new(&handle), "it is opened", err))
         return err->code;
     d->dnn_handle = handle;
     return 0;
@@ -74,16 +73,21 @@ static struct cuda_dnn_conv of_device(const struct cuda_device *d, const struct 
     return own;
 }
 
+const char *cuda_dnn_type_name(enum cuda_type type)
+{
+    static const char *const names[] = {"float32", "float64", "float16", "bfloat16"};
+    return names[type];
+}
+
 /* All that a measurement depends on. */
 static void name_choice(const struct cuda_device *d, const struct cuda_dnn_conv *c, char *name)
 {
     static const char *const directions[] = {"forward", "image", "filter"};
-    static const char *const types[] = {"float32", "float64", "float16", "bfloat16"};
     const struct cuda_dnn_axis *y = &c->y, *x = &c->x;
     snprintf(name, CHOICE_NAME_BYTES,
              "%s cudnn=%d conv %s %s %s images=%d,%d,%d,%d filters=%d,%d,%d stride=%d,%d "
              "dilation=%d,%d pad=%d,%d",
-             d->choice, d->dnn->version(), directions[c->direction], types[c->type],
+             d->choice, d->dnn->version(), directions[c->direction], cuda_dnn_type_name(c->type),
              c->nchw ? "NCHW" : "NHWC", c->batch, c->in_channels, y->in, x->in, c->out_channels,
              y->size, x->size, y->stride, x->stride, y->dilation, x->dilation, y->pad, x->pad);
 }
@@ -116,13 +120,12 @@ static bool measure(struct cuda_device *d, const struct cuda_dnn_conv *c,
     return done;
 }
 
-/* With the lock held. */
-static int set_stream(struct cuda_device *d, struct error *err)
+int cuda_dnn_use_queue(struct cuda_device *d, struct error *err)
 {
     struct CUstream_st *stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);
     if (cuda_enter(d, err))
         return err->code;
-    return check(d, d->dnn->use(d->dnn_handle, stream), "a stream is set", err);
+    return cuda_dnn_check(d, d->dnn->use(d->dnn_handle, stream), "a stream is set", err);
 }
 
 static void find(struct cuda_device *d, const struct cuda_dnn_conv *c,
@@ -130,7 +133,7 @@ static void find(struct cuda_device *d, const struct cuda_dnn_conv *c,
 {
     struct error ignored = ERROR_INIT; /* without an algorithm it is computed otherwise */
     *found = (struct cuda_dnn_algorithm){.number = -1};
-    if (set_stream(d, &ignored) || (d->choices.file && measure(d, c, found)))
+    if (cuda_dnn_use_queue(d, &ignored) || (d->choices.file && measure(d, c, found)))
         return;
     if (d->dnn->find(d->dnn_handle, c, NULL, WORKSPACE_LIMIT, found))
         found->number = -1;
@@ -161,10 +164,10 @@ int cuda_dnn_conv(struct kernel_call *call, const struct cuda_dnn_conv *conv,
     struct cuda_device *d = cuda_device(call->device);
     struct cuda_dnn_conv own = of_device(d, conv);
     pthread_mutex_lock(&d->dnn_lock);
-    int code = set_stream(d, call->err);
+    int code = cuda_dnn_use_queue(d, call->err);
     if (!code)
-        code = check(d, d->dnn->conv(d->dnn_handle, &own, data, algorithm), "a convolution",
-                     call->err);
+        code = cuda_dnn_check(d, d->dnn->conv(d->dnn_handle, &own, data, algorithm),
+                              "a convolution", call->err);
     pthread_mutex_unlock(&d->dnn_lock);
     return code ? code : KERNEL_ENQUEUED;
 }

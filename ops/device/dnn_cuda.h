@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions by cuDNN 9, whose library is found by its name when the first one is asked for.
- * Where it is not there they are products of unrolled windows (ops/nn/conv_cuda.c), unless
- * TF_CUDNN=1 asks for it; TF_CUDNN=0 leaves it out. Only files whose names end in _cuda.c include
- * this, and the tests' own module, which answers the same calls with loops.
+ * cuDNN 9, whose library is found by its name when somebody asks for it first, and convolutions by
+ * it; dnn_op_cuda.h has other ops. Where it is not there convolutions are products of unrolled
+ * windows (ops/nn/conv_cuda.c), unless TF_CUDNN=1 asks for it; TF_CUDNN=0 leaves it out. Only files
+ * whose names end in _cuda.c include this, and the tests' own module, which answers the same calls
+ * with loops.
  */
 #ifndef TF_OPS_DEVICE_DNN_CUDA_H
 #define TF_OPS_DEVICE_DNN_CUDA_H
@@ -12,6 +13,7 @@
 #include "ops/device/launch_cuda.h"
 
 struct cuda_device;
+struct cuda_dnn_ops;
 
 enum cuda_dnn_direction { CUDA_DNN_FORWARD, CUDA_DNN_IMAGE, CUDA_DNN_FILTER };
 
@@ -60,9 +62,13 @@ struct cuda_dnn {
     int (*conv)(void *handle, const struct cuda_dnn_conv *conv, const struct cuda_dnn_data *data,
                 int algorithm);
     const char *(*error_text)(int status);
+    const struct cuda_dnn_ops *ops; /* dnn_op_cuda.h */
 };
 
 extern const struct cuda_dnn cuda_dnn_real;
+
+/* TF_CUDNN: '0', '1', or 0 where nobody has said anything. */
+char cuda_dnn_wish(void);
 
 /* Whether convolutions are cuDNN's: *is_there. ERR_UNAVAILABLE: it was asked for, and is missing.
  * Of prepare; thread-safe. */
@@ -74,6 +80,14 @@ void cuda_dnn_close(struct cuda_device *d);
  * fails to say, its number is < 0. Thread-safe. */
 void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
                      struct cuda_dnn_algorithm *chosen);
+
+/* Of float types. */
+const char *cuda_dnn_type_name(enum cuda_type type);
+
+/* With the device's dnn_lock held: what the library is asked for next goes into the compute queue;
+ * 0, or what a status of the library says. */
+int cuda_dnn_use_queue(struct cuda_device *d, struct error *err);
+int cuda_dnn_check(const struct cuda_device *d, int status, const char *what, struct error *err);
 
 /* KERNEL_ENQUEUED, or an error. Thread-safe. */
 int cuda_dnn_conv(struct kernel_call *call, const struct cuda_dnn_conv *conv,

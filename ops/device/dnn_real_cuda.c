@@ -8,6 +8,7 @@
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 
+#include "ops/device/dnn_op_cuda.h"
 #include "ops/device/library_real_cuda.h"
 
 #define ALGORITHMS 10 /* more than there are in any direction */
@@ -253,7 +254,8 @@ const struct cuda_dnn cuda_dnn_real = {.load = load,
                                        .use = use,
                                        .find = find,
                                        .conv = conv,
-                                       .error_text = error_text};
+                                       .error_text = error_text,
+                                       .ops = &cuda_dnn_ops_real};
 #else
 static int load(struct error *err)
 {

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of batch normalization and its gradient.
+ * The CUDA kernels of batch normalization and its gradient: our own, or cuDNN's
+ * (ops/device/dnn_op_cuda.h).
  */
 #include "ops/nn/batch_norm_cuda.h"
 
 #include "base/memory.h"
+#include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/batch_norm_shapes.h"
 
 struct cuda_norm_state {
     struct norm norm;
     size_t scratch; /* bytes that every run has */
+    struct cuda_dnn_step dnn;
 };
 
 /* The image, and how it is normalized. */
@@ -31,20 +34,124 @@ static size_t scratch_for(const struct cuda_batch_norm *launch)
     return cuda_batch_norm_scratch(launch->outer, launch->channels, launch->inner);
 }
 
-static int prepare(struct kernel_setup *setup)
+/* ---- by cuDNN ---- */
+
+/* Whether cuDNN computes it: it has no gradient of given statistics, no variance of one position,
+ * and its vectors are of 32 bits where images are of 16. */
+static bool take_norm(const struct cuda_batch_norm *l, bool backward, const struct norm *norm,
+                      const struct shape *image, struct cuda_dnn_op *op)
+{
+    *op = (struct cuda_dnn_op){.kind = backward         ? CUDA_DNN_NORM_GRAD
+                                       : norm->training ? CUDA_DNN_NORM_TRAINING
+                                                        : CUDA_DNN_NORM_INFERENCE,
+                               .type = l->type,
+                               .nchw = norm->nchw,
+                               .epsilon = norm->epsilon};
+    bool fits = norm->training ? l->outer * l->inner > 1 : !backward;
+    return fits && cuda_float_bytes(l->type) > 2 && norm->epsilon >= 0 &&
+           cuda_dnn_take_image(op, image);
+}
+
+static int own_norm(const void *launch, struct CUstream_st *stream)
+{
+    return cuda_batch_norm(launch, stream);
+}
+
+static int before_norm(const void *launch, struct CUstream_st *stream)
+{
+    return cuda_batch_norm_before(launch, stream);
+}
+
+static int after_norm(const void *launch, struct CUstream_st *stream)
+{
+    return cuda_batch_norm_after(launch, stream);
+}
+
+static void norm_operands(const void *launch, struct cuda_dnn_operands *operands)
+{
+    const struct cuda_batch_norm *l = launch;
+    char *own = l->scratch;
+    *operands = (struct cuda_dnn_operands){.x = l->x,
+                                           .g = l->g,
+                                           .out = l->out[0],
+                                           .scale = l->scale,
+                                           .offset = l->offset,
+                                           .mean = l->mean,
+                                           .variance = l->g ? own : l->variance,
+                                           .vectors = {l->out[1], l->out[2]}};
+    if (!l->g && l->training) {
+        operands->vectors[0] = own;
+        operands->vectors[1] = own + (size_t)l->channels * (size_t)cuda_float_bytes(l->type);
+    }
+}
+
+static void bind_norm(void *launch, const struct cuda_trial_memory *memory)
+{
+    struct cuda_batch_norm *l = launch;
+    l->x = memory->images[0];
+    l->out[0] = memory->images[1];
+    l->scale = memory->vectors[0];
+    l->offset = memory->vectors[1];
+    l->mean = memory->vectors[2];
+    l->variance = memory->vectors[3];
+    for (int i = 1; i < 5; i++)
+        l->out[i] = memory->vectors[3 + i];
+    l->scratch = memory->scratch;
+}
+
+static void bind_norm_grad(void *launch, const struct cuda_trial_memory *memory)
+{
+    struct cuda_batch_norm *l = launch;
+    bind_norm(launch, memory);
+    l->g = memory->images[2];
+}
+
+static const struct cuda_dnn_family families[] = {
+    {.launch_bytes = sizeof(struct cuda_batch_norm),
+     .images = 2,
+     .own = own_norm,
+     .operands = norm_operands,
+     .before = before_norm,
+     .after = after_norm,
+     .bind = bind_norm},
+    {.launch_bytes = sizeof(struct cuda_batch_norm),
+     .images = 3,
+     .own = own_norm,
+     .operands = norm_operands,
+     .before = before_norm,
+     .after = after_norm,
+     .bind = bind_norm_grad},
+};
+
+/* ---- the kernels ---- */
+
+static int prepare(struct kernel_setup *setup, bool backward)
 {
     const struct node_output *x = &setup->out_types[0];
     struct cuda_norm_state *state = mem_alloc(sizeof *state);
     struct cuda_batch_norm launch;
-    norm_init(&state->norm, setup->node);
+    struct cuda_dnn_op op;
     setup->state = state;
-    state->scratch = 0;
-    if (shape_is_known(&x->shape) && x->shape.rank == 4) {
-        describe(&state->norm, x->type, &x->shape, &launch);
-        state->scratch = scratch_for(&launch);
-    }
-    setup->scratch_bytes = state->scratch;
-    return 0;
+    *state = (struct cuda_norm_state){0};
+    norm_init(&state->norm, setup->node);
+    if (!shape_is_known(&x->shape) || x->shape.rank != 4)
+        return 0;
+    describe(&state->norm, x->type, &x->shape, &launch);
+    setup->scratch_bytes = state->scratch = scratch_for(&launch);
+    if (!setup->shapes_known || !take_norm(&launch, backward, &state->norm, &x->shape, &op))
+        return 0;
+    return cuda_dnn_choose_op(setup, &families[backward], &op, &launch, state->scratch,
+                              &state->dnn);
+}
+
+static int norm_prepare(struct kernel_setup *setup)
+{
+    return prepare(setup, false);
+}
+
+static int norm_grad_prepare(struct kernel_setup *setup)
+{
+    return prepare(setup, true);
 }
 
 /* Without positions the statistics are those of nothing: NaN, as on the CPU. */
@@ -56,7 +163,7 @@ static int launch_it(struct kernel_call *call, struct cuda_batch_norm *launch)
     launch->scratch = cuda_scratch(call, state->scratch, scratch_for(launch));
     if (!launch->scratch)
         return call->err->code;
-    return cuda_launched(call, cuda_batch_norm(launch, cuda_compute(call)));
+    return cuda_dnn_launch(call, &state->dnn, &families[launch->g != NULL], launch);
 }
 
 static int norm_run(struct kernel_call *call)
@@ -97,5 +204,14 @@ static int norm_grad_run(struct kernel_call *call)
     return launch_it(call, &launch);
 }
 
-const struct kernel_code kernel_cuda_batch_norm = {.prepare = prepare, .run = norm_run};
-const struct kernel_code kernel_cuda_batch_norm_grad = {.prepare = prepare, .run = norm_grad_run};
+static void release(void *state)
+{
+    struct cuda_norm_state *s = state;
+    cuda_dnn_step_release(&s->dnn);
+    mem_free(s);
+}
+
+const struct kernel_code kernel_cuda_batch_norm = {
+    .prepare = norm_prepare, .run = norm_run, .release = release};
+const struct kernel_code kernel_cuda_batch_norm_grad = {
+    .prepare = norm_grad_prepare, .run = norm_grad_run, .release = release};

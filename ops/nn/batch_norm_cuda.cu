@@ -226,3 +226,67 @@ extern "C" int cuda_batch_norm(const struct cuda_batch_norm *call, struct CUstre
             return call->g ? launch<true, T>(call, stream) : launch<false, T>(call, stream);
     });
 }
+
+/* ---- around cuDNN's ---- */
+
+template <typename T> DEVICE_INLINE T *dnn_vector_of(const struct cuda_batch_norm &call, int i)
+{
+    return static_cast<T *>(call.scratch) + i * call.channels;
+}
+
+template <typename T> static __global__ void before_dnn(const struct cuda_batch_norm call)
+{
+    for (int64_t i = thread_index(); i < call.channels; i += thread_count()) {
+        double r = 0;
+        if (call.g)
+            r = 1 / sqrt(widen(static_cast<const T *>(call.variance)[i]) + call.epsilon);
+        dnn_vector_of<T>(call, 0)[i] = narrow<T>(static_cast<wide<T>>(r));
+        if (!call.g)
+            dnn_vector_of<T>(call, 1)[i] = narrow<T>(0);
+    }
+}
+
+template <typename T> static __global__ void after_dnn(const struct cuda_batch_norm call)
+{
+    double n = static_cast<double>(call.outer * call.inner), biased = (n - 1) / n;
+    const T *mean = static_cast<const T *>(call.mean);
+    const T *variance = static_cast<const T *>(call.variance);
+    if (call.training)
+        mean = dnn_vector_of<T>(call, 0), variance = dnn_vector_of<T>(call, 1);
+    for (int64_t i = thread_index(); i < call.channels; i += thread_count()) {
+        double given = widen(variance[i]);
+        static_cast<T *>(call.out[1])[i] = static_cast<T *>(call.out[3])[i] = mean[i];
+        static_cast<T *>(call.out[2])[i] = variance[i];
+        static_cast<T *>(call.out[4])[i] =
+            narrow<T>(static_cast<wide<T>>(call.training ? given * biased : given));
+    }
+}
+
+extern "C" int cuda_batch_norm_before(const struct cuda_batch_norm *call,
+                                      struct CUstream_st *stream)
+{
+    if (!call->training)
+        return 0;
+    return launch_by_number(call->type, [&](auto like) {
+        typedef typename decltype(like)::type T;
+        if constexpr (!is_floating<T>)
+            return CUDA_INVALID_VALUE;
+        else
+            return CUDA_LAUNCH(before_dnn<T>, cuda_blocks(call->channels), CUDA_BLOCK, 0, stream,
+                               *call);
+    });
+}
+
+extern "C" int cuda_batch_norm_after(const struct cuda_batch_norm *call, struct CUstream_st *stream)
+{
+    if (call->g)
+        return 0;
+    return launch_by_number(call->type, [&](auto like) {
+        typedef typename decltype(like)::type T;
+        if constexpr (!is_floating<T>)
+            return CUDA_INVALID_VALUE;
+        else
+            return CUDA_LAUNCH(after_dnn<T>, cuda_blocks(call->channels), CUDA_BLOCK, 0, stream,
+                               *call);
+    });
+}

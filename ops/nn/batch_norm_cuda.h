@@ -33,6 +33,12 @@ size_t cuda_batch_norm_scratch(int64_t outer, int64_t channels, int64_t inner);
 
 int cuda_batch_norm(const struct cuda_batch_norm *call, struct CUstream_st *stream);
 
+/* Around cuDNN's, which has other vectors, in the scratch memory: in training mean and unbiased
+ * variance, which are zeros before and are made outputs of after; of the gradient
+ * 1 / sqrt(variance + epsilon). Where statistics are given they are outputs. */
+int cuda_batch_norm_before(const struct cuda_batch_norm *call, struct CUstream_st *stream);
+int cuda_batch_norm_after(const struct cuda_batch_norm *call, struct CUstream_st *stream);
+
 #ifdef __cplusplus
 }
 #endif

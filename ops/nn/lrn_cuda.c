@@ -1,35 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of LRN and its gradient, whose inputs are what flows back, x and y.
+ * The CUDA kernels of LRN and its gradient, whose inputs are what flows back, x and y: our own, or
+ * cuDNN's (ops/device/dnn_op_cuda.h).
  */
 #include "ops/nn/lrn_cuda.h"
 
 #include "base/memory.h"
+#include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/lrn.h"
 
 struct cuda_lrn_state {
     struct lrn lrn;
     size_t scratch; /* bytes that every run has */
+    struct cuda_dnn_step dnn;
 };
+
+/* Without addresses. */
+static struct cuda_lrn describe(const struct lrn *lrn, enum dtype type, const struct shape *image)
+{
+    int64_t channels = image->dims[3];
+    return (struct cuda_lrn){.type = cuda_type_of(type),
+                             .positions = shape_count(image) / channels,
+                             .channels = channels,
+                             .radius = lrn->radius < channels ? lrn->radius : channels,
+                             .bias = lrn->bias,
+                             .alpha = lrn->alpha,
+                             .beta = lrn->beta};
+}
+
+/* ---- by cuDNN ---- */
+
+/* What its manual asks for: it has no more neighbours, and no smaller parameters, which are of the
+ * elements' type. */
+#define DNN_NEIGHBOURS 16
+#define DNN_BIAS 1e-5
+#define DNN_BETA 0.01
+
+/* Whether cuDNN computes it, of an image that is not empty. */
+static bool take_lrn(const struct cuda_lrn *l, bool backward, const struct shape *image,
+                     struct cuda_dnn_op *op)
+{
+    if (l->radius < 0 || l->radius > (DNN_NEIGHBOURS - 1) / 2)
+        return false;
+    int neighbours = 2 * (int)l->radius + 1;
+    *op = (struct cuda_dnn_op){.kind = backward ? CUDA_DNN_LRN_GRAD : CUDA_DNN_LRN,
+                               .type = l->type,
+                               .neighbours = neighbours,
+                               .alpha = l->alpha * neighbours,
+                               .beta = l->beta,
+                               .bias = l->bias};
+    return cuda_float_bytes(l->type) > 2 && l->bias >= DNN_BIAS && l->beta >= DNN_BETA &&
+           cuda_dnn_take_image(op, image);
+}
+
+static int own_lrn(const void *launch, struct CUstream_st *stream)
+{
+    return cuda_lrn(launch, stream);
+}
+
+static void lrn_operands(const void *launch, struct cuda_dnn_operands *operands)
+{
+    const struct cuda_lrn *l = launch;
+    operands->x = l->x;
+    operands->y = l->y;
+    operands->g = l->g;
+    operands->out = l->out;
+}
+
+static void bind_lrn(void *launch, const struct cuda_trial_memory *memory)
+{
+    struct cuda_lrn *l = launch;
+    l->x = memory->images[0];
+    l->out = memory->images[1];
+    l->scratch = memory->scratch;
+}
+
+static void bind_lrn_grad(void *launch, const struct cuda_trial_memory *memory)
+{
+    struct cuda_lrn *l = launch;
+    bind_lrn(launch, memory);
+    l->y = memory->images[2];
+    l->g = memory->images[3];
+}
+
+static const struct cuda_dnn_family families[] = {
+    {.launch_bytes = sizeof(struct cuda_lrn),
+     .images = 2,
+     .own = own_lrn,
+     .operands = lrn_operands,
+     .bind = bind_lrn},
+    {.launch_bytes = sizeof(struct cuda_lrn),
+     .images = 4,
+     .own = own_lrn,
+     .operands = lrn_operands,
+     .bind = bind_lrn_grad},
+};
+
+/* ---- the kernel ---- */
 
 static int lrn_prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = &setup->in_types[0];
     struct cuda_lrn_state *state = mem_alloc(sizeof *state);
+    bool backward = setup->n_in == 3;
+    struct cuda_dnn_op op;
     setup->state = state;
+    *state = (struct cuda_lrn_state){0};
     lrn_init(&state->lrn, setup->node);
-    state->scratch = 0;
-    if (setup->n_in == 3 && shape_is_known(&in->shape))
+    if (backward && shape_is_known(&in->shape))
         state->scratch = cuda_lrn_scratch(cuda_type_of(in->type), shape_count(&in->shape));
     setup->scratch_bytes = state->scratch;
-    return 0;
+    if (!setup->shapes_known || in->shape.rank != 4 || !shape_count(&in->shape))
+        return 0;
+    struct cuda_lrn launch = describe(&state->lrn, in->type, &in->shape);
+    if (!take_lrn(&launch, backward, &in->shape, &op))
+        return 0;
+    return cuda_dnn_choose_op(setup, &families[backward], &op, &launch, state->scratch,
+                              &state->dnn);
 }
 
 static int lrn_run(struct kernel_call *call)
 {
     const struct cuda_lrn_state *state = call->state;
-    const struct lrn *lrn = &state->lrn;
     const struct tensor *in = call->in[0];
     bool backward = call->n_in == 3;
     if (lrn_check(call))
@@ -39,26 +132,26 @@ static int lrn_run(struct kernel_call *call)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    int64_t channels = in->shape.dims[3];
-    struct cuda_lrn launch = {.type = cuda_type_of(in->type),
-                              .positions = tensor_count(in) / channels,
-                              .channels = channels,
-                              .radius = lrn->radius < channels ? lrn->radius : channels,
-                              .bias = lrn->bias,
-                              .alpha = lrn->alpha,
-                              .beta = lrn->beta,
-                              .x = in->data,
-                              .out = out->data};
+    struct cuda_lrn launch = describe(&state->lrn, in->type, &in->shape);
+    launch.x = call->in[backward]->data;
+    launch.out = out->data;
     if (backward) {
         size_t bytes = cuda_lrn_scratch(launch.type, tensor_count(in));
         launch.g = in->data;
-        launch.x = call->in[1]->data;
         launch.y = call->in[2]->data;
         launch.scratch = cuda_scratch(call, state->scratch, bytes);
         if (!launch.scratch)
             return call->err->code;
     }
-    return cuda_launched(call, cuda_lrn(&launch, cuda_compute(call)));
+    return cuda_dnn_launch(call, &state->dnn, &families[backward], &launch);
 }
 
-const struct kernel_code kernel_cuda_lrn = {.prepare = lrn_prepare, .run = lrn_run};
+static void lrn_release(void *state)
+{
+    struct cuda_lrn_state *s = state;
+    cuda_dnn_step_release(&s->dnn);
+    mem_free(s);
+}
+
+const struct kernel_code kernel_cuda_lrn = {
+    .prepare = lrn_prepare, .run = lrn_run, .release = lrn_release};

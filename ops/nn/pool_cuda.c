@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of pooling.
+ * The CUDA kernels of pooling: our own, or cuDNN's (ops/device/dnn_op_cuda.h).
  */
 #include "ops/nn/pool_cuda.h"
 
 #include "base/memory.h"
+#include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/nn/pool_shapes.h"
+#include "ops/nn/window_dnn_cuda.h"
 
 struct cuda_pool_state {
     const struct pool_form *form;
     enum cuda_pool_form launch;
     struct window window;
+    struct cuda_dnn_step dnn;
 };
 
 static enum cuda_pool_form launch_of(const struct node *node)
@@ -27,21 +30,99 @@ static enum cuda_pool_form launch_of(const struct node *node)
     return form;
 }
 
+static struct cuda_window axis_of(const struct window_axis *axis)
+{
+    return (struct cuda_window){axis->in, axis->size, axis->stride, axis->before, axis->out};
+}
+
+/* Without addresses; the window is solved. */
+static struct cuda_pool describe(enum cuda_pool_form form, enum dtype type, const struct window *w,
+                                 const struct shape *image)
+{
+    int64_t channels = image->dims[w->channels];
+    return (struct cuda_pool){.form = form,
+                              .type = cuda_type_of(type),
+                              .planes = image->dims[0] * (w->nchw ? channels : 1),
+                              .block = w->nchw ? 1 : channels,
+                              .y = axis_of(&w->y),
+                              .x = axis_of(&w->x)};
+}
+
+/* ---- by cuDNN ---- */
+
+/* Windows that lie wholly beside the image are not known to be what ours are. */
+static bool take_axis(const struct window_axis *a, struct cuda_dnn_axis *taken)
+{
+    return window_dnn_axis(a, taken) && taken->pad < taken->size;
+}
+
+/* Whether cuDNN computes it, from an image that is not empty. */
+static bool take_pool(enum cuda_pool_form form, enum dtype type, const struct window *w,
+                      const struct shape *image, struct cuda_dnn_op *op)
+{
+    *op = (struct cuda_dnn_op){.kind = form == CUDA_MAX_POOL   ? CUDA_DNN_MAX_POOL
+                                       : form == CUDA_AVG_POOL ? CUDA_DNN_AVG_POOL
+                                                               : CUDA_DNN_AVG_POOL_GRAD,
+                               .type = cuda_type_of(type),
+                               .nchw = w->nchw};
+    return form != CUDA_MAX_POOL_GRAD && form != CUDA_MAX_POOL_GRAD_GRAD &&
+           dtype_is_floating(type) && cuda_dnn_take_image(op, image) && take_axis(&w->y, &op->y) &&
+           take_axis(&w->x, &op->x);
+}
+
+static int own_pool(const void *launch, struct CUstream_st *stream)
+{
+    return cuda_pool(launch, stream);
+}
+
+static void pool_operands(const void *launch, struct cuda_dnn_operands *operands)
+{
+    const struct cuda_pool *p = launch;
+    operands->x = p->image;
+    operands->g = p->gradient;
+    operands->out = p->result;
+}
+
+static void bind_pool(void *launch, const struct cuda_trial_memory *memory)
+{
+    struct cuda_pool *p = launch;
+    *(p->form == CUDA_AVG_POOL_GRAD ? &p->gradient : &p->image) = memory->images[0];
+    p->result = memory->images[1];
+}
+
+static const struct cuda_dnn_family family = {.launch_bytes = sizeof(struct cuda_pool),
+                                              .images = 2,
+                                              .own = own_pool,
+                                              .operands = pool_operands,
+                                              .bind = bind_pool};
+
+static int choose(struct kernel_setup *setup, struct cuda_pool_state *state)
+{
+    const struct node_output *out = &setup->out_types[0];
+    const struct shape *image = state->form->to_image ? &out->shape : &setup->in_types[0].shape;
+    struct window w = state->window;
+    struct error ignored = ERROR_INIT; /* run says it */
+    struct cuda_dnn_op op;
+    if (!setup->shapes_known || image->rank != 4 ||
+        window_solve(&w, setup->node, image, &ignored) ||
+        !take_pool(state->launch, out->type, &w, image, &op))
+        return 0;
+    struct cuda_pool launch = describe(state->launch, out->type, &w, image);
+    return cuda_dnn_choose_op(setup, &family, &op, &launch, 0, &state->dnn);
+}
+
+/* ---- the kernel ---- */
+
 static int pool_prepare(struct kernel_setup *setup)
 {
     struct cuda_pool_state *state = mem_alloc(sizeof *state);
     setup->state = state;
-    state->form = pool_form_of(setup->node);
-    state->launch = launch_of(setup->node);
+    *state = (struct cuda_pool_state){.form = pool_form_of(setup->node),
+                                      .launch = launch_of(setup->node)};
     if (window_init(&state->window, setup->node, setup->err) ||
         window_from_ksize(&state->window, setup->node, setup->err))
         return setup->err->code;
-    return 0;
-}
-
-static struct cuda_window axis_of(const struct window_axis *axis)
-{
-    return (struct cuda_window){axis->in, axis->size, axis->stride, axis->before, axis->out};
+    return choose(setup, state);
 }
 
 static int pool_run(struct kernel_call *call)
@@ -56,19 +137,20 @@ static int pool_run(struct kernel_call *call)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    const struct window *w = &shapes.window;
-    int64_t channels = shapes.image.dims[w->channels];
-    struct cuda_pool launch = {.form = state->launch,
-                               .type = cuda_type_of(out->type),
-                               .planes = shapes.image.dims[0] * (w->nchw ? channels : 1),
-                               .block = w->nchw ? 1 : channels,
-                               .y = axis_of(&w->y),
-                               .x = axis_of(&w->x),
-                               .result = out->data};
+    struct cuda_pool launch = describe(state->launch, out->type, &shapes.window, &shapes.image);
     launch.image = call->n_in == 2 ? NULL : call->in[0]->data;
     launch.output = call->n_in == 3 ? call->in[1]->data : NULL;
     launch.gradient = call->n_in > 1 ? call->in[call->n_in - 1]->data : NULL;
-    return cuda_launched(call, cuda_pool(&launch, cuda_compute(call)));
+    launch.result = out->data;
+    return cuda_dnn_launch(call, &state->dnn, &family, &launch);
 }
 
-const struct kernel_code kernel_cuda_pool = {.prepare = pool_prepare, .run = pool_run};
+static void pool_release(void *state)
+{
+    struct cuda_pool_state *s = state;
+    cuda_dnn_step_release(&s->dnn);
+    mem_free(s);
+}
+
+const struct kernel_code kernel_cuda_pool = {
+    .prepare = pool_prepare, .run = pool_run, .release = pool_release};

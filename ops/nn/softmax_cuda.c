@@ -1,31 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of Softmax and cross entropies. Features and labels that are to be repeated are
- * copied into scratch memory as often as they are needed.
+ * The CUDA kernels of Softmax, our own or cuDNN's (ops/device/dnn_op_cuda.h), and cross entropies.
+ * Features and labels that are to be repeated are copied into scratch memory as often as they are
+ * needed.
  */
 #include "ops/nn/softmax_cuda.h"
 
 #include "base/memory.h"
 #include "ops/array/strided_cuda.h"
+#include "ops/device/dnn_op_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/broadcast_cuda.h"
 #include "ops/nn/softmax.h"
 
 /* ---- Softmax, LogSoftmax ---- */
 
+static enum cuda_softmax_form form_of(const struct node *node)
+{
+    return node_is(node, "Softmax") ? CUDA_SOFTMAX : CUDA_LOG_SOFTMAX;
+}
+
+/* Whether cuDNN computes it: each row is an image of one cell. */
+static bool take_softmax(const struct cuda_softmax *launch, struct cuda_dnn_op *op)
+{
+    *op = (struct cuda_dnn_op){.kind = launch->form == CUDA_SOFTMAX ? CUDA_DNN_SOFTMAX
+                                                                    : CUDA_DNN_LOG_SOFTMAX,
+                               .type = launch->type,
+                               .nchw = true};
+    struct shape image = {4, {launch->rows, launch->n, 1, 1}};
+    return cuda_dnn_take_image(op, &image);
+}
+
+static int own_softmax(const void *launch, struct CUstream_st *stream)
+{
+    return cuda_softmax(launch, stream);
+}
+
+static void softmax_operands(const void *launch, struct cuda_dnn_operands *operands)
+{
+    const struct cuda_softmax *s = launch;
+    operands->x = s->x;
+    operands->out = s->y;
+}
+
+static void bind_softmax(void *launch, const struct cuda_trial_memory *memory)
+{
+    struct cuda_softmax *s = launch;
+    s->x = memory->images[0];
+    s->y = memory->images[1];
+}
+
+static const struct cuda_dnn_family family = {.launch_bytes = sizeof(struct cuda_softmax),
+                                              .images = 2,
+                                              .own = own_softmax,
+                                              .operands = softmax_operands,
+                                              .bind = bind_softmax};
+
+static int choose(struct kernel_setup *setup, struct cuda_dnn_step *step)
+{
+    const struct node_output *x = &setup->in_types[0];
+    if (!setup->shapes_known || !x->shape.rank || !shape_count(&x->shape))
+        return 0;
+    struct cuda_dnn_op op;
+    struct cuda_softmax launch = {.form = form_of(setup->node),
+                                  .type = cuda_type_of(x->type),
+                                  .n = x->shape.dims[x->shape.rank - 1]};
+    launch.rows = shape_count(&x->shape) / launch.n;
+    return take_softmax(&launch, &op) ? cuda_dnn_choose_op(setup, &family, &op, &launch, 0, step)
+                                      : 0;
+}
+
+/* cuDNN's manual does not say that it may overwrite what it reads. */
 static int softmax_prepare(struct kernel_setup *setup)
 {
-    cuda_offer_reuse(setup, 0);
-    return 0;
+    struct cuda_dnn_step *step = setup->state = mem_alloc(sizeof *step);
+    *step = (struct cuda_dnn_step){0};
+    int code = choose(setup, step);
+    if (!step->description)
+        cuda_offer_reuse(setup, 0);
+    return code;
 }
 
 static int softmax_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    struct cuda_softmax launch = {.form = node_is(call->node, "Softmax") ? CUDA_SOFTMAX
-                                                                         : CUDA_LOG_SOFTMAX,
-                                  .type = cuda_type_of(x->type),
-                                  .x = x->data};
+    struct cuda_softmax launch = {
+        .form = form_of(call->node), .type = cuda_type_of(x->type), .x = x->data};
     if (softmax_rows_of(call, &launch.rows, &launch.n))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
@@ -34,10 +94,17 @@ static int softmax_run(struct kernel_call *call)
     if (!launch.rows)
         return KERNEL_DONE;
     launch.y = out->data;
-    return cuda_launched(call, cuda_softmax(&launch, cuda_compute(call)));
+    return cuda_dnn_launch(call, call->state, &family, &launch);
 }
 
-const struct kernel_code kernel_cuda_softmax = {.prepare = softmax_prepare, .run = softmax_run};
+static void softmax_release(void *state)
+{
+    cuda_dnn_step_release(state);
+    mem_free(state);
+}
+
+const struct kernel_code kernel_cuda_softmax = {
+    .prepare = softmax_prepare, .run = softmax_run, .release = softmax_release};
 
 /* ---- cross entropies ---- */
 

@@ -5,6 +5,7 @@
 # with its own.
 # shellcheck disable=SC2030,SC2031,SC2154  # stderr is set by run
 load ../lib/tools
+load ../lib/gpu
 
 bats_require_minimum_version 1.5.0
 
@@ -13,15 +14,6 @@ setup() {
     cd "$root/examples" || return 1
     set -o pipefail
     work=$BATS_TEST_TMPDIR
-}
-
-emulated() { # [cpu]: with the CPU's kernels
-    export TF_DEVICE_PATH=$root/${BUILD:-build}/tests/lib TF_TEST_DEVICE_KERNELS=${1-}
-}
-
-# A placed graph, its nodes (or those of lines that match) on a GPU.
-on_gpu() { # [WHICH [INDEX]]
-    tf-show --text | sed -E "${1-}s/device:CPU:0/device:GPU:${2:-0}/" | tf-graph --text
 }
 
 train() { # GRAPH NAME: checkpoint and losses
@@ -224,67 +216,4 @@ LINE
         [ "$status" -eq 71 ]
         [[ $stderr == *"CUDA:0 has failed: "*"a call has failed, as it was asked to"* ]]
     done
-}
-
-# A convolution and its gradients, of random numbers: `run_conv` fetches all three.
-convolutions() {
-    printf '%s\n' 's = Const() {dtype=int32, value=[2,5,5,3]}' \
-        't = Const() {dtype=int32, value=[3,3,3,4]}' \
-        'x = RandomStandardNormal(s) {dtype=float32, seed=1}' \
-        'w = RandomStandardNormal(t) {dtype=float32, seed=2}' \
-        'y = Conv2D(x, w) {strides=[1,1,1,1], padding="SAME"}' \
-        'dx = Conv2DBackpropInput(s, w, y) {strides=[1,1,1,1], padding="SAME"}' \
-        'dw = Conv2DBackpropFilter(x, t, y) {strides=[1,1,1,1], padding="SAME"}' |
-        tf-graph --text | tf-place > "$work/cpu.tfg"
-    on_gpu < "$work/cpu.tfg" > "$work/gpu.tfg"
-}
-
-run_conv() { # [OPTION...]
-    tf-exec -g "$work/gpu.tfg" --fetch y --fetch dx --fetch dw "$@" | tf-show --json
-}
-
-kernels() { # [OPTION...]: of the plan, each once
-    run_conv --dump-plan "$@" | grep -oE '"kernel":"cuda_conv[^"]*"' | sort | uniq -c | tr -s ' '
-}
-
-@test "convolutions are cuDNN's where it is there, and our own where it is not" {
-    emulated
-    convolutions
-    if [[ -z $(kernels) ]]; then skip "this build emulates no kernels"; fi
-    [ "$(kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=1"' ]
-    [ "$(TF_CUDNN=0 kernels)" = ' 3 "kernel":"cuda_conv"' ]
-    [ "$(TF_TEST_DEVICE_LACKS=dnn kernels)" = ' 3 "kernel":"cuda_conv"' ]
-    [ "$(TF_TEST_DEVICE_LACKS=dnn run_conv)" = "$(TF_CUDNN=0 run_conv)" ]
-    TF_CUDNN=1 TF_TEST_DEVICE_LACKS=dnn run --separate-stderr tf-exec -g "$work/gpu.tfg" --fetch y
-    [ "$status" -eq 69 ]
-    [ "${#stderr_lines[@]}" -eq 1 ]
-    [[ $stderr == *"Conv2D: CUDA:0: the fake library of convolutions is not there"* ]]
-}
-
-@test "algorithms are measured once, and stay as they were chosen" {
-    emulated
-    convolutions
-    if [[ -z $(kernels) ]]; then skip "this build emulates no kernels"; fi
-    export TF_GPU_CHOICES=$work/choices
-    [ "$(kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=2"' ]
-    [ "$(wc -l < "$work/choices")" -eq 3 ]
-    [[ $(cut -f1 "$work/choices") == *"conv filter float32 NHWC images=2,3,5,5 filters=4,3,3"* ]]
-    sed -i 's/\t2\t/\t1\t/' "$work/choices"
-    [ "$(kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=1"' ]
-    run_conv > "$work/first"
-    run_conv > "$work/second"
-    cmp "$work/first" "$work/second"
-    [ "$(wc -l < "$work/choices")" -eq 3 ]
-    echo nonsense >> "$work/choices"
-    run --separate-stderr tf-exec -g "$work/gpu.tfg" --fetch y
-    [ "$status" -eq 65 ]
-    [[ $stderr == *"choices: line 4 is no choice" ]]
-}
-
-@test "--fast takes algorithms that have other bits each time" {
-    emulated
-    convolutions
-    if [[ -z $(kernels) ]]; then skip "this build emulates no kernels"; fi
-    [ "$(kernels --fast)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=0"' ]
-    [ "$(TF_FAST=1 kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=0"' ]
 }

@@ -15,8 +15,8 @@
  * It is the module cuda.so beside test.so. The machine has FAKE_CARDS devices, which forget
  * everything when nobody has them open. Besides the settings of the TEST device:
  * TF_TEST_DEVICE_FAIL_CALL=N, it fails for good in the N-th call of the driver;
- * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|peers|access|blas|solver|dnn|nccl, the machine
- * has none (access: to peers, whatever it has said).
+ * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|peers|access|blas|solver|dnn|dnn-ops|nccl, the
+ * machine has none (access: to peers, whatever it has said).
  */
 #ifndef TF_TESTS_LIB_FAKE_CUDA_H
 #define TF_TESTS_LIB_FAKE_CUDA_H

@@ -10,16 +10,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "lib/fake_cuda.h"
-#include "tensor/tensor.h"
+#include "lib/fake_cuda_dnn.h"
 
-enum { DNN_NO_STREAM = 1, DNN_BAD_PARAM = 2000, DNN_NOT_SUPPORTED = 3000 };
 enum { FAST, BY_SHAPES, BY_TIME, N_ALGORITHMS };
-
-struct fake_dnn {
-    bool is_ready;
-    unsigned runs; /* of algorithms that add in any order */
-};
 
 static int load(struct error *err)
 {
@@ -47,13 +40,13 @@ static void handle_free(void *handle)
 
 static int use(void *handle, struct CUstream_st *stream)
 {
-    ((struct fake_dnn *)handle)->is_ready = stream != NULL;
+    ((struct fake_dnn *)handle)->stream = (struct cuda_stream *)stream;
     return stream ? 0 : DNN_BAD_PARAM;
 }
 
 /* ---- what it takes ---- */
 
-static bool is_valid_axis(const struct cuda_dnn_axis *a)
+bool fake_dnn_is_axis(const struct cuda_dnn_axis *a)
 {
     int span = (a->size - 1) * a->dilation + 1;
     return a->in > 0 && a->size > 0 && a->stride > 0 && a->dilation > 0 && a->pad >= 0 &&
@@ -63,7 +56,7 @@ static bool is_valid_axis(const struct cuda_dnn_axis *a)
 static bool is_valid(const struct cuda_dnn_conv *c)
 {
     return c->type <= CUDA_BFLOAT16 && c->batch > 0 && c->in_channels > 0 && c->out_channels > 0 &&
-           is_valid_axis(&c->y) && is_valid_axis(&c->x);
+           fake_dnn_is_axis(&c->y) && fake_dnn_is_axis(&c->x);
 }
 
 static size_t workspace_of(const struct cuda_dnn_conv *c, int algorithm)
@@ -74,7 +67,7 @@ static size_t workspace_of(const struct cuda_dnn_conv *c, int algorithm)
 static int find(void *handle, const struct cuda_dnn_conv *c, const struct cuda_dnn_data *data,
                 size_t limit, struct cuda_dnn_algorithm *found)
 {
-    if (!((const struct fake_dnn *)handle)->is_ready)
+    if (!((const struct fake_dnn *)handle)->stream)
         return DNN_NO_STREAM;
     if (!is_valid(c) || (data && (!data->image || !data->filter || !data->output ||
                                   !data->workspace || data->workspace_bytes < limit)))
@@ -88,18 +81,13 @@ static int find(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
 
 /* ---- the loops ---- */
 
-/* Elements from one to the next of each dimension. */
-struct steps {
-    int64_t outer, channel, y, x;
-};
-
-static struct steps steps_of(bool nchw, int64_t channels, int64_t height, int64_t width)
+struct fake_steps fake_dnn_steps(bool nchw, int64_t channels, int64_t height, int64_t width)
 {
-    return nchw ? (struct steps){channels * height * width, height * width, width, 1}
-                : (struct steps){height * width * channels, 1, width * channels, channels};
+    return nchw ? (struct fake_steps){channels * height * width, height * width, width, 1}
+                : (struct fake_steps){height * width * channels, 1, width * channels, channels};
 }
 
-static struct tensor array_of(enum cuda_type type, const void *data)
+struct tensor fake_dnn_array(enum cuda_type type, const void *data)
 {
     static const enum dtype types[] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16};
     struct shape shape = shape_vector(INT32_MAX);
@@ -109,7 +97,7 @@ static struct tensor array_of(enum cuda_type type, const void *data)
 struct loops {
     const struct cuda_dnn_conv *c;
     struct tensor image, filter, output;
-    struct steps of_image, of_filter, of_output;
+    struct fake_steps of_image, of_filter, of_output;
     bool backwards; /* through what is added */
 };
 
@@ -132,7 +120,7 @@ struct term {
 
 static double product(const struct loops *l, const struct term *t)
 {
-    const struct steps *i = &l->of_image, *f = &l->of_filter, *o = &l->of_output;
+    const struct fake_steps *i = &l->of_image, *f = &l->of_filter, *o = &l->of_output;
     int64_t image = t->b * i->outer + t->c * i->channel + t->y * i->y + t->x * i->x;
     int64_t filter = t->k * f->outer + t->c * f->channel + t->ky * f->y + t->kx * f->x;
     int64_t output = t->b * o->outer + t->k * o->channel + t->oy * o->y + t->ox * o->x;
@@ -201,7 +189,7 @@ static bool term_of_filter(const struct cuda_dnn_conv *c, int64_t at, struct ter
 static void set_outputs(struct loops *l)
 {
     const struct cuda_dnn_conv *c = l->c;
-    const struct steps *s = &l->of_output;
+    const struct fake_steps *s = &l->of_output;
     const struct terms terms = {(int64_t)c->in_channels * c->y.size * c->x.size, term_of_output};
     for (int64_t b = 0; b < c->batch; b++)
         for (int64_t k = 0; k < c->out_channels; k++)
@@ -215,7 +203,7 @@ static void set_outputs(struct loops *l)
 static void set_image(struct loops *l)
 {
     const struct cuda_dnn_conv *c = l->c;
-    const struct steps *s = &l->of_image;
+    const struct fake_steps *s = &l->of_image;
     const struct terms terms = {(int64_t)c->out_channels * c->y.size * c->x.size, term_of_image};
     for (int64_t b = 0; b < c->batch; b++)
         for (int64_t k = 0; k < c->in_channels; k++)
@@ -229,7 +217,7 @@ static void set_image(struct loops *l)
 static void set_filter(struct loops *l)
 {
     const struct cuda_dnn_conv *c = l->c;
-    const struct steps *s = &l->of_filter;
+    const struct fake_steps *s = &l->of_filter;
     const struct terms terms = {(int64_t)c->batch * c->y.out * c->x.out, term_of_filter};
     for (int64_t k = 0; k < c->out_channels; k++)
         for (int64_t i = 0; i < c->in_channels; i++)
@@ -244,7 +232,7 @@ static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
                 int algorithm)
 {
     struct fake_dnn *dnn = handle;
-    if (!dnn->is_ready)
+    if (!dnn->stream)
         return DNN_NO_STREAM;
     if (!is_valid(c) || !data->image || !data->filter || !data->output)
         return DNN_BAD_PARAM;
@@ -256,12 +244,12 @@ static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
     if (bytes)
         memset(data->workspace, 0xff, bytes);
     struct loops l = {.c = c,
-                      .image = array_of(c->type, data->image),
-                      .filter = array_of(c->type, data->filter),
-                      .output = array_of(c->type, data->output),
-                      .of_image = steps_of(c->nchw, c->in_channels, c->y.in, c->x.in),
-                      .of_filter = steps_of(c->nchw, c->in_channels, c->y.size, c->x.size),
-                      .of_output = steps_of(c->nchw, c->out_channels, c->y.out, c->x.out),
+                      .image = fake_dnn_array(c->type, data->image),
+                      .filter = fake_dnn_array(c->type, data->filter),
+                      .output = fake_dnn_array(c->type, data->output),
+                      .of_image = fake_dnn_steps(c->nchw, c->in_channels, c->y.in, c->x.in),
+                      .of_filter = fake_dnn_steps(c->nchw, c->in_channels, c->y.size, c->x.size),
+                      .of_output = fake_dnn_steps(c->nchw, c->out_channels, c->y.out, c->x.out),
                       .backwards = algorithm == BY_TIME || (algorithm == FAST && dnn->runs++ % 2)};
     if (c->direction == CUDA_DNN_FORWARD)
         set_outputs(&l);
@@ -286,4 +274,5 @@ const struct cuda_dnn fake_cuda_dnn = {.load = load,
                                        .use = use,
                                        .find = find,
                                        .conv = conv,
-                                       .error_text = error_text};
+                                       .error_text = error_text,
+                                       .ops = &fake_cuda_dnn_ops};

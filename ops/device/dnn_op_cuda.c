@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/device/dnn_op_cuda.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/device/cuda.h"
+#include "ops/device/kernel_cuda.h"
+#include "ops/device/measure_cuda.h"
+#include "ops/math/select_cuda.h"
+
+enum { OWN, CUDNN }; /* numbers of choices */
+
+bool cuda_dnn_take_image(struct cuda_dnn_op *op, const struct shape *image)
+{
+    int64_t count = shape_count(image);
+    const int64_t *dims = image->dims + (op->nchw ? 2 : 1);
+    if (count <= 0 || count > INT_MAX)
+        return false;
+    op->batch = (int)image->dims[0];
+    op->channels = (int)image->dims[op->nchw ? 1 : 3];
+    op->y = (struct cuda_dnn_axis){(int)dims[0], 1, 1, 1, 0, (int)dims[0]};
+    op->x = (struct cuda_dnn_axis){(int)dims[1], 1, 1, 1, 0, (int)dims[1]};
+    return true;
+}
+
+/* ---- one computation ---- */
+
+struct trial {
+    struct cuda_device *device;
+    const struct cuda_dnn_family *family;
+    void *launch;
+    void *description;
+    struct CUstream_st *stream;
+};
+
+static int by_own(const void *context)
+{
+    const struct trial *t = context;
+    return t->family->own(t->launch, t->stream);
+}
+
+/* What a launcher returns, or the library, whose *status is not 0 then. */
+static int enqueue(const struct trial *t, int *status)
+{
+    const struct cuda_dnn *dnn = t->device->dnn;
+    struct cuda_dnn_operands operands = {0};
+    int result = t->family->before ? t->family->before(t->launch, t->stream) : 0;
+    *status = 0;
+    if (result)
+        return result;
+    t->family->operands(t->launch, &operands);
+    *status = dnn->ops->run(t->device->dnn_handle, t->description, &operands);
+    if (*status)
+        return *status;
+    return t->family->after ? t->family->after(t->launch, t->stream) : 0;
+}
+
+static int by_cudnn(const void *context)
+{
+    int status;
+    return enqueue(context, &status);
+}
+
+/* ---- memory for measurements ---- */
+
+static size_t image_bytes(const struct cuda_dnn_op *op)
+{
+    int64_t in = (int64_t)op->y.in * op->x.in, out = (int64_t)op->y.out * op->x.out;
+    int64_t elements = (in > out ? in : out) * op->batch * op->channels;
+    return ALIGN_UP((size_t)elements * (size_t)cuda_float_bytes(op->type));
+}
+
+static size_t vector_bytes(const struct cuda_dnn_op *op)
+{
+    return ALIGN_UP((size_t)op->channels * sizeof(double));
+}
+
+static void share_out(char *at, const struct cuda_dnn_op *op, int images,
+                      struct cuda_trial_memory *memory)
+{
+    for (int i = 0; i < images; i++, at += image_bytes(op))
+        memory->images[i] = at;
+    for (int i = 0; i < CUDA_TRIAL_VECTORS; i++, at += vector_bytes(op))
+        memory->vectors[i] = at;
+    memory->scratch = at;
+}
+
+/* All of it zeros, as what was there before may be slow to compute with; NULL: there is not as
+ * much. */
+static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op *op,
+                                 size_t scratch, struct trial *t)
+{
+    struct cuda_trial_memory memory = {0};
+    size_t bytes = (size_t)t->family->images * image_bytes(op) +
+                   CUDA_TRIAL_VECTORS * vector_bytes(op) + ALIGN_UP(scratch);
+    struct buffer *buffer = device->alloc(device, bytes);
+    if (!buffer)
+        return NULL;
+    struct cuda_fill fill = {.element_bytes = 8, .n = (int64_t)bytes / 8, .out = buffer->data};
+    cuda_fill(&fill, t->stream);
+    share_out(buffer->data, op, t->family->images, &memory);
+    t->family->bind(t->launch, &memory);
+    return buffer;
+}
+
+/* ---- choices ---- */
+
+/* All that a measurement depends on. */
+static void name_choice(const struct cuda_device *d, const struct cuda_dnn_op *op, char *name)
+{
+    static const char *const kinds[] = {"max-pool", "avg-pool", "avg-pool-grad", "lrn",
+                                        "lrn-grad", "softmax",  "log-softmax",   "norm-training",
+                                        "norm",     "norm-grad"};
+    const struct cuda_dnn_axis *y = &op->y, *x = &op->x;
+    snprintf(name, CHOICE_NAME_BYTES,
+             "%s cudnn=%d %s %s %s images=%d,%d,%d,%d window=%d,%d stride=%d,%d pad=%d,%d "
+             "neighbours=%d",
+             d->choice, d->dnn->version(), kinds[op->kind], cuda_dnn_type_name(op->type),
+             op->nchw ? "NCHW" : "NHWC", op->batch, op->channels, y->in, x->in, y->size, x->size,
+             y->stride, x->stride, y->pad, x->pad, op->neighbours);
+}
+
+/* The faster one; of two as fast cuDNN's. */
+static bool measure(const struct trial *t, bool *result)
+{
+    float own, theirs;
+    if (!cuda_measure(t->device, by_own, t, &own))
+        return false;
+    *result = cuda_measure(t->device, by_cudnn, t, &theirs) && theirs <= own;
+    return true;
+}
+
+/* Whether cuDNN's is taken; with the lock held. That it can compute the op at all only an attempt
+ * can tell. What could not be measured is our own, and is not kept. */
+static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_t scratch,
+                      struct trial *t)
+{
+    struct cuda_device *d = t->device;
+    struct error ignored = ERROR_INIT;
+    struct cuda_choice choice = {.bytes = 0};
+    bool is_forced = cuda_dnn_wish() == '1', result = false;
+    name_choice(d, op, choice.name);
+    const struct cuda_choice *known = cuda_choices_find(&d->choices, choice.name);
+    if (known && !is_forced)
+        return known->number == CUDNN;
+    struct buffer *memory =
+        cuda_dnn_use_queue(d, &ignored) ? NULL : new_memory(device, op, scratch, t);
+    if (memory && is_forced)
+        result = !by_cudnn(t);
+    else if (memory && measure(t, &result)) {
+        choice.number = result ? CUDNN : OWN;
+        cuda_choices_add(&d->choices, &choice);
+    }
+    if (memory)
+        memory->free(memory);
+    return result;
+}
+
+/* ---- for kernels ---- */
+
+/* Whether the library is to be looked for at all. */
+static bool is_wanted(void)
+{
+    const char *file = getenv("TF_GPU_CHOICES");
+    return cuda_dnn_wish() == '1' || (cuda_dnn_wish() != '0' && file && *file);
+}
+
+/* cuda_dnn_open has found the library, whose functions for convolutions are there. */
+static int load_ops(struct cuda_device *d, bool *is_there, struct error *err)
+{
+    struct error missing = ERROR_INIT;
+    *is_there = !d->dnn->ops->load(&missing);
+    if (*is_there || cuda_dnn_wish() != '1')
+        return 0;
+    return error_set(err, missing.code, "%s:%d: %s", d->device.type, d->device.index, missing.text);
+}
+
+int cuda_dnn_choose_op(struct kernel_setup *setup, const struct cuda_dnn_family *family,
+                       const struct cuda_dnn_op *op, const void *launch, size_t scratch,
+                       struct cuda_dnn_step *step)
+{
+    struct cuda_device *d = cuda_device(setup->device);
+    bool is_there = false;
+    if (!is_wanted())
+        return 0;
+    if (cuda_dnn_open(d, &is_there, setup->err) || (is_there && load_ops(d, &is_there, setup->err)))
+        return setup->err->code;
+    if (!is_there)
+        return 0;
+    struct trial t = {d, family, mem_alloc(family->launch_bytes), NULL,
+                      (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE)};
+    memcpy(t.launch, launch, family->launch_bytes);
+    pthread_mutex_lock(&d->dnn_lock);
+    if (!d->dnn->ops->describe(op, &t.description) && !is_cudnns(setup->device, op, scratch, &t)) {
+        d->dnn->ops->free(t.description);
+        t.description = NULL;
+    }
+    pthread_mutex_unlock(&d->dnn_lock);
+    mem_free(t.launch);
+    if (!t.description)
+        return 0;
+    step->ops = d->dnn->ops;
+    step->description = t.description;
+    snprintf(step->name, sizeof step->name, "%s cudnn=%d", setup->name, d->dnn->version());
+    setup->name = step->name;
+    return 0;
+}
+
+int cuda_dnn_launch(struct kernel_call *call, const struct cuda_dnn_step *step,
+                    const struct cuda_dnn_family *family, const void *launch)
+{
+    struct CUstream_st *stream = cuda_compute(call);
+    struct cuda_device *d = cuda_device(call->device);
+    struct trial t = {d, family, (void *)(uintptr_t)launch, step->description, stream};
+    int status = 0;
+    if (!step->description)
+        return cuda_launched(call, family->own(launch, stream));
+    pthread_mutex_lock(&d->dnn_lock);
+    int code = cuda_dnn_use_queue(d, call->err);
+    int result = code ? 0 : enqueue(&t, &status);
+    if (status)
+        code = cuda_dnn_check(d, status, "an op", call->err);
+    pthread_mutex_unlock(&d->dnn_lock);
+    return code ? code : cuda_launched(call, result);
+}
+
+void cuda_dnn_step_release(struct cuda_dnn_step *step)
+{
+    if (step->description)
+        step->ops->free(step->description);
+}

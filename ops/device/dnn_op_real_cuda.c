@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ops other than convolutions by cuDNN. An op's result is what it computes, and nothing of what was
+ * there before: the library's alpha is 1, and its beta 0.
+ */
+#include "ops/device/dnn_op_cuda.h"
+
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+
+#include "base/memory.h"
+#include "ops/device/library_real_cuda.h"
+
+/* The functions, with the types of their declarations. */
+#define FUNCTIONS(X)                                                                               \
+    X(tensor_new, cudnnCreateTensorDescriptor)                                                     \
+    X(tensor_set, cudnnSetTensor4dDescriptor)                                                      \
+    X(tensor_free, cudnnDestroyTensorDescriptor)                                                   \
+    X(pool_new, cudnnCreatePoolingDescriptor)                                                      \
+    X(pool_set, cudnnSetPooling2dDescriptor)                                                       \
+    X(pool_free, cudnnDestroyPoolingDescriptor)                                                    \
+    X(pool, cudnnPoolingForward)                                                                   \
+    X(pool_back, cudnnPoolingBackward)                                                             \
+    X(lrn_new, cudnnCreateLRNDescriptor)                                                           \
+    X(lrn_set, cudnnSetLRNDescriptor)                                                              \
+    X(lrn_free, cudnnDestroyLRNDescriptor)                                                         \
+    X(lrn, cudnnLRNCrossChannelForward)                                                            \
+    X(lrn_back, cudnnLRNCrossChannelBackward)                                                      \
+    X(softmax, cudnnSoftmaxForward)                                                                \
+    X(norm_train, cudnnBatchNormalizationForwardTraining)                                          \
+    X(norm_infer, cudnnBatchNormalizationForwardInference)                                         \
+    X(norm_back, cudnnBatchNormalizationBackward)
+
+static struct {
+#define X(field, symbol) __typeof__(&symbol) field;
+    FUNCTIONS(X)
+#undef X
+} dnn;
+
+static const struct cuda_symbol symbols[] = {
+#define X(field, symbol) {#symbol, (void **)&dnn.field},
+    FUNCTIONS(X)
+#undef X
+};
+
+static struct cuda_library library = {
+    .what = "pooling and normalization",
+    .file = CUDA_LIBRARY_FILE("cudnn", CUDNN_MAJOR),
+    .symbols = symbols,
+    .n = sizeof symbols / sizeof *symbols,
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static int load(struct error *err)
+{
+    return cuda_library_load(&library, err);
+}
+
+/* ---- descriptions ---- */
+
+struct description {
+    enum cuda_dnn_kind kind;
+    double epsilon;
+    cudnnTensorDescriptor_t image, output, vector; /* vector: one element for each channel */
+    cudnnPoolingDescriptor_t pool;                 /* NULL: it is no pooling */
+    cudnnLRNDescriptor_t lrn;                      /* NULL: it is no LRN */
+    union {
+        float floats[2];
+        double doubles[2];
+    } factors; /* 1 and 0, of the type that the library takes */
+    const void *one, *zero;
+};
+
+static cudnnDataType_t data_type(enum cuda_type type)
+{
+    return type == CUDA_FLOAT64    ? CUDNN_DATA_DOUBLE
+           : type == CUDA_FLOAT16  ? CUDNN_DATA_HALF
+           : type == CUDA_BFLOAT16 ? CUDNN_DATA_BFLOAT16
+                                   : CUDNN_DATA_FLOAT;
+}
+
+static void set_factors(struct description *s, enum cuda_type type)
+{
+    if (type == CUDA_FLOAT64) {
+        s->factors.doubles[0] = 1;
+        s->one = &s->factors.doubles[0], s->zero = &s->factors.doubles[1];
+    } else {
+        s->factors.floats[0] = 1;
+        s->one = &s->factors.floats[0], s->zero = &s->factors.floats[1];
+    }
+}
+
+static bool is_pool(enum cuda_dnn_kind kind)
+{
+    return kind <= CUDA_DNN_AVG_POOL_GRAD;
+}
+
+static bool is_lrn(enum cuda_dnn_kind kind)
+{
+    return kind == CUDA_DNN_LRN || kind == CUDA_DNN_LRN_GRAD;
+}
+
+static cudnnStatus_t set_pool(struct description *s, const struct cuda_dnn_op *op)
+{
+    cudnnPoolingMode_t mode = op->kind == CUDA_DNN_MAX_POOL
+                                  ? CUDNN_POOLING_MAX_DETERMINISTIC
+                                  : CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
+    cudnnStatus_t status = dnn.pool_new(&s->pool);
+    return status ? status
+                  : dnn.pool_set(s->pool, mode, CUDNN_PROPAGATE_NAN, op->y.size, op->x.size,
+                                 op->y.pad, op->x.pad, op->y.stride, op->x.stride);
+}
+
+static cudnnStatus_t set_lrn(struct description *s, const struct cuda_dnn_op *op)
+{
+    cudnnStatus_t status = dnn.lrn_new(&s->lrn);
+    return status ? status
+                  : dnn.lrn_set(s->lrn, (unsigned)op->neighbours, op->alpha, op->beta, op->bias);
+}
+
+static cudnnStatus_t set_tensors(struct description *s, const struct cuda_dnn_op *op)
+{
+    cudnnTensorFormat_t format = op->nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
+    cudnnDataType_t type = data_type(op->type);
+    cudnnStatus_t status = dnn.tensor_new(&s->image);
+    if (!status)
+        status = dnn.tensor_new(&s->output);
+    if (!status)
+        status = dnn.tensor_new(&s->vector);
+    if (!status)
+        status =
+            dnn.tensor_set(s->image, format, type, op->batch, op->channels, op->y.in, op->x.in);
+    if (!status)
+        status =
+            dnn.tensor_set(s->output, format, type, op->batch, op->channels, op->y.out, op->x.out);
+    return status ? status : dnn.tensor_set(s->vector, format, type, 1, op->channels, 1, 1);
+}
+
+static void undescribe(void *description)
+{
+    struct description *s = description;
+    if (s->image)
+        dnn.tensor_free(s->image);
+    if (s->output)
+        dnn.tensor_free(s->output);
+    if (s->vector)
+        dnn.tensor_free(s->vector);
+    if (s->pool)
+        dnn.pool_free(s->pool);
+    if (s->lrn)
+        dnn.lrn_free(s->lrn);
+    mem_free(s);
+}
+
+static int describe(const struct cuda_dnn_op *op, void **description)
+{
+    struct description *s = mem_alloc(sizeof *s);
+    *s = (struct description){.kind = op->kind, .epsilon = op->epsilon};
+    set_factors(s, op->type);
+    cudnnStatus_t status = set_tensors(s, op);
+    if (!status && is_pool(op->kind))
+        status = set_pool(s, op);
+    if (!status && is_lrn(op->kind))
+        status = set_lrn(s, op);
+    if (status)
+        undescribe(s);
+    *description = status ? NULL : s;
+    return (int)status;
+}
+
+/* ---- run ---- */
+
+/* The library has to have x and y, which a mean's gradient does not depend on: of their sizes there
+ * are the result, before it is one, and what flows back. */
+static cudnnStatus_t run_pool(cudnnHandle_t handle, const struct description *s,
+                              const struct cuda_dnn_operands *o)
+{
+    if (s->kind != CUDA_DNN_AVG_POOL_GRAD)
+        return dnn.pool(handle, s->pool, s->one, s->image, o->x, s->zero, s->output, o->out);
+    return dnn.pool_back(handle, s->pool, s->one, s->output, o->g, s->output, o->g, s->image,
+                         o->out, s->zero, s->image, o->out);
+}
+
+static cudnnStatus_t run_lrn(cudnnHandle_t handle, const struct description *s,
+                             const struct cuda_dnn_operands *o)
+{
+    if (s->kind == CUDA_DNN_LRN)
+        return dnn.lrn(handle, s->lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, s->one, s->image, o->x,
+                       s->zero, s->image, o->out);
+    return dnn.lrn_back(handle, s->lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, s->one, s->image, o->y,
+                        s->image, o->g, s->image, o->x, s->zero, s->image, o->out);
+}
+
+static cudnnStatus_t run_softmax(cudnnHandle_t handle, const struct description *s,
+                                 const struct cuda_dnn_operands *o)
+{
+    cudnnSoftmaxAlgorithm_t algorithm =
+        s->kind == CUDA_DNN_SOFTMAX ? CUDNN_SOFTMAX_ACCURATE : CUDNN_SOFTMAX_LOG;
+    return dnn.softmax(handle, algorithm, CUDNN_SOFTMAX_MODE_INSTANCE, s->one, s->image, o->x,
+                       s->zero, s->image, o->out);
+}
+
+/* The persistent mode, which may be faster, overflows where the others do not. With a factor of 1
+ * the running statistics are those of the batch. */
+static cudnnStatus_t run_norm(cudnnHandle_t handle, const struct description *s,
+                              const struct cuda_dnn_operands *o)
+{
+    const cudnnBatchNormMode_t mode = CUDNN_BATCHNORM_SPATIAL;
+    if (s->kind == CUDA_DNN_NORM_TRAINING)
+        return dnn.norm_train(handle, mode, s->one, s->zero, s->image, o->x, s->image, o->out,
+                              s->vector, o->scale, o->offset, 1, o->vectors[0], o->vectors[1],
+                              s->epsilon, NULL, NULL);
+    if (s->kind == CUDA_DNN_NORM_INFERENCE)
+        return dnn.norm_infer(handle, mode, s->one, s->zero, s->image, o->x, s->image, o->out,
+                              s->vector, o->scale, o->offset, o->mean, o->variance, s->epsilon);
+    return dnn.norm_back(handle, mode, s->one, s->zero, s->one, s->zero, s->image, o->x, s->image,
+                         o->g, s->image, o->out, s->vector, o->scale, o->vectors[0], o->vectors[1],
+                         s->epsilon, o->mean, o->variance);
+}
+
+static int run(void *handle, void *description, const struct cuda_dnn_operands *operands)
+{
+    const struct description *s = description;
+    return (int)(s->pool                            ? run_pool(handle, s, operands)
+                 : s->lrn                           ? run_lrn(handle, s, operands)
+                 : s->kind < CUDA_DNN_NORM_TRAINING ? run_softmax(handle, s, operands)
+                                                    : run_norm(handle, s, operands));
+}
+
+const struct cuda_dnn_ops cuda_dnn_ops_real = {
+    .load = load, .describe = describe, .free = undescribe, .run = run};
+#else
+static int load(struct error *err)
+{
+    return error_set(err, ERR_UNAVAILABLE, "this build has no cuDNN: cudnn.h was not there");
+}
+
+const struct cuda_dnn_ops cuda_dnn_ops_real = {.load = load};
+#endif

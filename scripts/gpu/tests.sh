@@ -41,6 +41,39 @@ piece_convolutions() {
     on_card program own env TF_CUDNN=0 "$cases" "$file"
 }
 
+# Ops that have a kernel of our own, too: FILE:CASES, by whichever is faster, with those again, and
+# by cuDNN wherever it takes them.
+piece_rivals() {
+    choices=$work/choices cases=$build/tests/unit/ops/cases
+    set -- nn_pool: nn_norm: nn_dense:Softmax narrow_types:Pool narrow_types:Softmax
+    [ -z "$emulated" ] || set -- nn_pool:/float32/N nn_pool:AvgPool/float64/NCHW-SAME-2 \
+        nn_norm:LRN/ nn_norm:LRNGrad/float32 nn_norm:/float32/N \
+        nn_norm:float64/NCHW-training-y-3 nn_dense:Softmax/float32 \
+        nn_dense:Softmax/float64-2 narrow_types:Softmax
+    by_choices measured "$@"
+    if [ ! -s "$choices" ]; then
+        skip "ops of cuDNN" "there is no libcudnn.so.9"
+        return
+    fi
+    figure "cuDNN: the faster one in $(cut -f2 "$choices" | grep -cx 1) of $(wc -l <"$choices")"
+    cp "$choices" "$work/before"
+    by_choices kept "$@"
+    check "choices stay" cmp "$work/before" "$choices"
+    for set; do
+        TF_CUDNN=1 TF_TEST_CASE=${set#*:} on_card program "cuDNN $set" "$cases" \
+            "tests/data/golden/${set%%:*}.txt"
+    done
+}
+
+by_choices() { # NAME FILE:CASES...
+    way=$1
+    shift
+    for set; do
+        TF_GPU_CHOICES=$choices TF_TEST_CASE=${set#*:} on_card program "$way $set" "$cases" \
+            "tests/data/golden/${set%%:*}.txt"
+    done
+}
+
 piece_executor() {
     set -- exec/exec exec/exec_edges exec/nests exec/sharing exec/views
     [ -z "$emulated" ] || set -- exec/views exec/sharing

@@ -29,9 +29,17 @@ static bool parse(char *line, struct cuda_choice *choice)
     return end != bytes && *end == '\n';
 }
 
+static const struct cuda_choice *find(const struct cuda_choices *choices, const char *name)
+{
+    for (size_t i = 0; i < choices->all.n; i++)
+        if (!strcmp(choices->all.items[i].name, name))
+            return &choices->all.items[i];
+    return NULL;
+}
+
 static void keep(struct cuda_choices *choices, const struct cuda_choice *choice)
 {
-    if (!cuda_choices_find(choices, choice->name))
+    if (!find(choices, choice->name))
         vec_push(&choices->all, *choice);
 }
 
@@ -47,10 +55,16 @@ static int read_lines(struct cuda_choices *choices, FILE *file, struct error *er
     return ferror(file) ? error_set(err, ERR_OS, "%s: %s", choices->file, strerror(errno)) : 0;
 }
 
-int cuda_choices_open(struct cuda_choices *choices, struct error *err)
+static void forget(struct cuda_choices *choices)
+{
+    mem_free(choices->file);
+    choices->file = NULL;
+    vec_release(&choices->all);
+}
+
+static int read_file(struct cuda_choices *choices, struct error *err)
 {
     const char *name = getenv("TF_GPU_CHOICES");
-    *choices = (struct cuda_choices){0};
     if (!name || !*name)
         return 0;
     choices->file = mem_strdup(name);
@@ -64,27 +78,50 @@ int cuda_choices_open(struct cuda_choices *choices, struct error *err)
     return code;
 }
 
+void cuda_choices_init(struct cuda_choices *choices)
+{
+    *choices = (struct cuda_choices){.is_open = false};
+    pthread_mutex_init(&choices->lock, NULL);
+}
+
 void cuda_choices_close(struct cuda_choices *choices)
 {
-    mem_free(choices->file);
-    vec_release(&choices->all);
-    *choices = (struct cuda_choices){0};
+    forget(choices);
+    pthread_mutex_destroy(&choices->lock);
 }
 
-const struct cuda_choice *cuda_choices_find(const struct cuda_choices *choices, const char *name)
+int cuda_choices_open(struct cuda_choices *choices, struct error *err)
 {
-    for (size_t i = 0; i < choices->all.n; i++)
-        if (!strcmp(choices->all.items[i].name, name))
-            return &choices->all.items[i];
-    return NULL;
+    pthread_mutex_lock(&choices->lock);
+    int code = choices->is_open ? 0 : read_file(choices, err);
+    if (code)
+        forget(choices);
+    choices->is_open = !code;
+    pthread_mutex_unlock(&choices->lock);
+    return code;
 }
 
-void cuda_choices_add(struct cuda_choices *choices, const struct cuda_choice *choice)
+bool cuda_choices_measured(struct cuda_choices *choices)
+{
+    pthread_mutex_lock(&choices->lock);
+    bool has_file = choices->file != NULL;
+    pthread_mutex_unlock(&choices->lock);
+    return has_file;
+}
+
+bool cuda_choices_find(struct cuda_choices *choices, struct cuda_choice *choice)
+{
+    pthread_mutex_lock(&choices->lock);
+    const struct cuda_choice *known = find(choices, choice->name);
+    if (known)
+        *choice = *known;
+    pthread_mutex_unlock(&choices->lock);
+    return known != NULL;
+}
+
+static void append(const struct cuda_choices *choices, const struct cuda_choice *choice)
 {
     char line[CHOICE_NAME_BYTES + 64];
-    keep(choices, choice);
-    if (!choices->file)
-        return;
     int n =
         snprintf(line, sizeof line, "%s\t%ld\t%zu\n", choice->name, choice->number, choice->bytes);
     int fd = open(choices->file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -93,4 +130,13 @@ void cuda_choices_add(struct cuda_choices *choices, const struct cuda_choice *ch
     ssize_t written = write(fd, line, (size_t)n);
     (void)written;
     close(fd);
+}
+
+void cuda_choices_add(struct cuda_choices *choices, const struct cuda_choice *choice)
+{
+    pthread_mutex_lock(&choices->lock);
+    keep(choices, choice);
+    if (choices->file)
+        append(choices, choice);
+    pthread_mutex_unlock(&choices->lock);
 }

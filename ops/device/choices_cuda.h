@@ -8,13 +8,14 @@
 #ifndef TF_OPS_DEVICE_CHOICES_CUDA_H
 #define TF_OPS_DEVICE_CHOICES_CUDA_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
 #include "base/vec.h"
 
-#define CHOICE_NAME_BYTES 256
+#define CHOICE_NAME_BYTES 320
 
 struct cuda_choice {
     char name[CHOICE_NAME_BYTES];
@@ -22,18 +23,27 @@ struct cuda_choice {
     size_t bytes; /* of memory that it needs */
 };
 
+/* A device's, of all its libraries. */
 struct cuda_choices {
+    pthread_mutex_t lock; /* guards what follows */
+    bool is_open;
     char *file; /* NULL: none */
     VEC(struct cuda_choice) all;
 };
 
-/* Reads the file that the environment names, which need not be there yet. ERR_DATA: a line of it is
- * none of a choice; ERR_OS: it cannot be read. */
-int cuda_choices_open(struct cuda_choices *choices, struct error *err);
+void cuda_choices_init(struct cuda_choices *choices);
 void cuda_choices_close(struct cuda_choices *choices);
 
-/* NULL: nobody has chosen. Valid until the next one is added. */
-const struct cuda_choice *cuda_choices_find(const struct cuda_choices *choices, const char *name);
+/* Reads the file that the environment names, which need not be there yet, the first time that it is
+ * asked. ERR_DATA: a line of it is none of a choice; ERR_OS: it cannot be read. Of prepare, before
+ * what follows, which any thread may call. */
+int cuda_choices_open(struct cuda_choices *choices, struct error *err);
+
+/* Whether there is a file, and so what is not known is to be measured. */
+bool cuda_choices_measured(struct cuda_choices *choices);
+
+/* The choice of the name that *choice has. False: nobody has chosen. */
+bool cuda_choices_find(struct cuda_choices *choices, struct cuda_choice *choice);
 
 /* Keeps it, and appends it to the file: one line, at once, as other processes do it, too. A file
  * that cannot be written costs no more than the next process's measurement. */

@@ -46,8 +46,9 @@ struct cuda_device {
     const struct cuda_driver *driver;
     char choice[64];
     struct cuda_stream *streams[N_QUEUES], *clock;
-    size_t limit;    /* bytes of its memory that may be used */
-    bool tf32, fast; /* as of struct device_options */
+    size_t limit;                /* bytes of its memory that may be used */
+    bool tf32, fast;             /* as of struct device_options */
+    struct cuda_choices choices; /* of algorithms */
     atomic_size_t used;
     atomic_bool has_failed;
     pthread_mutex_t lock; /* guards what follows */
@@ -62,6 +63,10 @@ struct cuda_device {
     pthread_mutex_t blas_lock;    /* guards what follows */
     void *blas_handle;            /* NULL: nobody has asked for a product */
     struct buffer *blas_workspace;
+    const struct cuda_lt *lt;         /* blas_lt_cuda.h; set by who opens the device */
+    pthread_mutex_t gemms_lock;       /* guards what follows */
+    bool gemms_are_open;              /* somebody has asked for products */
+    struct cuda_gemms *gemms;         /* gemm_cuda.c; NULL: nobody has, or there is no cuBLASLt */
     const struct cuda_solver *solver; /* solver_cuda.h; set by who opens the device */
     pthread_mutex_t solver_lock;      /* guards what follows */
     void *solver_handle;              /* NULL: nobody has asked for factors */
@@ -69,7 +74,6 @@ struct cuda_device {
     pthread_mutex_t dnn_lock;         /* guards what follows */
     bool dnn_is_open;                 /* somebody has asked for convolutions */
     void *dnn_handle;                 /* NULL: nobody has, or there is no such library */
-    struct cuda_choices choices;      /* of its algorithms */
     const struct cuda_nccl *nccl;     /* nccl_cuda.h; set by who opens the device */
 };
 

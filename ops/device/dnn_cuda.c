@@ -60,7 +60,6 @@ void cuda_dnn_close(struct cuda_device *d)
 {
     if (d->dnn_handle)
         d->dnn->handle_free(d->dnn_handle);
-    cuda_choices_close(&d->choices);
 }
 
 /* ---- algorithms ---- */
@@ -133,7 +132,8 @@ static void find(struct cuda_device *d, const struct cuda_dnn_conv *c,
 {
     struct error ignored = ERROR_INIT; /* without an algorithm it is computed otherwise */
     *found = (struct cuda_dnn_algorithm){.number = -1};
-    if (cuda_dnn_use_queue(d, &ignored) || (d->choices.file && measure(d, c, found)))
+    if (cuda_dnn_use_queue(d, &ignored) ||
+        (cuda_choices_measured(&d->choices) && measure(d, c, found)))
         return;
     if (d->dnn->find(d->dnn_handle, c, NULL, WORKSPACE_LIMIT, found))
         found->number = -1;
@@ -146,9 +146,8 @@ void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
     struct cuda_choice choice;
     name_choice(d, &own, choice.name);
     pthread_mutex_lock(&d->dnn_lock);
-    const struct cuda_choice *known = cuda_choices_find(&d->choices, choice.name);
-    if (known)
-        *chosen = (struct cuda_dnn_algorithm){(int)known->number, known->bytes};
+    if (cuda_choices_find(&d->choices, &choice))
+        *chosen = (struct cuda_dnn_algorithm){(int)choice.number, choice.bytes};
     else {
         find(d, &own, chosen);
         choice.number = chosen->number;

@@ -4,6 +4,7 @@
  */
 #include "exec/device/module.h"
 #include "ops/device/blas_cuda.h"
+#include "ops/device/blas_lt_cuda.h"
 #include "ops/device/cuda.h"
 #include "ops/device/dnn_cuda.h"
 #include "ops/device/driver_real_cuda.h"
@@ -31,6 +32,7 @@ static struct device *device_new(int index, const struct device_options *options
     device->leave_fault = leave_fault;
     device->code = cuda_kernel_code;
     cuda_device(device)->blas = &cuda_blas_real;
+    cuda_device(device)->lt = &cuda_lt_real;
     cuda_device(device)->solver = &cuda_solver_real;
     cuda_device(device)->dnn = &cuda_dnn_real;
     cuda_device(device)->nccl = &cuda_nccl_real;

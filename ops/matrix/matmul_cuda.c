@@ -1,22 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of matrix products: floats by cuBLAS, integers by our own.
+ * The CUDA kernels of matrix products: floats by cuBLASLt or cuBLAS, integers by our own.
  */
 #include "base/memory.h"
-#include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
+#include "ops/device/gemm_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/matrix/product.h"
 #include "ops/matrix/product_cuda.h"
 
+struct matmul_state {
+    struct product_flags flags;
+    char name[CUDA_GEMM_NAME_BYTES]; /* for plans */
+    size_t scratch;                  /* bytes that every run has */
+};
+
+static int64_t at_least_one(int64_t n)
+{
+    return n ? n : 1;
+}
+
+/* cuBLAS goes by columns, and so sees each of our matrices transposed: C' = op(B)' op(A)'. */
+static struct cuda_gemm gemm_of(const struct product_sizes *p, enum dtype type)
+{
+    return (struct cuda_gemm){.type = cuda_type_of(type),
+                              .transpose_a = p->flags.transpose_b,
+                              .transpose_b = p->flags.transpose_a,
+                              .m = p->n,
+                              .n = p->m,
+                              .k = p->k,
+                              .batches = p->batches,
+                              .lda = at_least_one(p->flags.transpose_b ? p->k : p->n),
+                              .ldb = at_least_one(p->flags.transpose_a ? p->m : p->k),
+                              .ldc = at_least_one(p->n),
+                              .step_a = p->k * p->n,
+                              .step_b = p->m * p->k,
+                              .step_c = p->m * p->n};
+}
+
+/* ---- prepare ---- */
+
+static int plan_floats(struct kernel_setup *setup)
+{
+    struct matmul_state *state = setup->state;
+    struct cuda_device *d = cuda_device(setup->device);
+    struct cuda_gemm_plan plan;
+    if (cuda_gemm_open(d, setup->err))
+        return setup->err->code;
+    if (!setup->shapes_known)
+        return 0;
+    struct product_sizes sizes =
+        product_sizes_by(&state->flags, &setup->in_types[0].shape, &setup->in_types[1].shape);
+    struct cuda_gemm gemm = gemm_of(&sizes, setup->in_types[0].type);
+    cuda_gemm_plan(d, &gemm, &plan);
+    cuda_gemm_name(d, &plan, setup->row->code, state->name);
+    setup->name = state->name;
+    setup->scratch_bytes = state->scratch = plan.bytes;
+    return 0;
+}
+
 static int prepare(struct kernel_setup *setup, const char *flag_a, const char *flag_b)
 {
-    struct product_flags *flags = mem_alloc(sizeof *flags);
-    *flags = product_flags_of(setup->node, flag_a, flag_b);
-    setup->state = flags;
-    if (!dtype_is_floating(setup->in_types[0].type))
-        return 0;
-    return cuda_blas_open(cuda_device(setup->device), setup->err);
+    struct matmul_state *state = mem_alloc(sizeof *state);
+    *state = (struct matmul_state){.flags = product_flags_of(setup->node, flag_a, flag_b)};
+    setup->state = state;
+    return dtype_is_floating(setup->in_types[0].type) ? plan_floats(setup) : 0;
 }
 
 static int matmul_prepare(struct kernel_setup *setup)
@@ -29,32 +77,22 @@ static int batch_matmul_prepare(struct kernel_setup *setup)
     return prepare(setup, "adj_x", "adj_y");
 }
 
-static int64_t at_least_one(int64_t n)
-{
-    return n ? n : 1;
-}
+/* ---- run ---- */
 
-/* cuBLAS goes by columns, and so sees each of our matrices transposed: C' = op(B)' op(A)'. */
 static int multiply_floats(struct kernel_call *call, const struct product_sizes *p,
                            const struct tensor *out)
 {
-    struct cuda_gemm gemm = {.type = cuda_type_of(out->type),
-                             .transpose_a = p->flags.transpose_b,
-                             .transpose_b = p->flags.transpose_a,
-                             .m = p->n,
-                             .n = p->m,
-                             .k = p->k,
-                             .batches = p->batches,
-                             .a = call->in[1]->data,
-                             .b = call->in[0]->data,
-                             .c = out->data,
-                             .lda = at_least_one(p->flags.transpose_b ? p->k : p->n),
-                             .ldb = at_least_one(p->flags.transpose_a ? p->m : p->k),
-                             .ldc = at_least_one(p->n),
-                             .step_a = p->k * p->n,
-                             .step_b = p->m * p->k,
-                             .step_c = p->m * p->n};
-    return cuda_blas_gemm(call, &gemm);
+    const struct matmul_state *state = call->state;
+    struct cuda_gemm gemm = gemm_of(p, out->type);
+    struct cuda_gemm_plan plan;
+    gemm.a = call->in[1]->data;
+    gemm.b = call->in[0]->data;
+    gemm.c = out->data;
+    cuda_gemm_plan(cuda_device(call->device), &gemm, &plan);
+    char *scratch = cuda_scratch(call, state->scratch, plan.bytes);
+    if (plan.bytes && !scratch)
+        return call->err->code;
+    return cuda_gemm_run(call, &gemm, &plan, scratch);
 }
 
 static int multiply_integers(struct kernel_call *call, const struct product_sizes *p,
@@ -75,8 +113,9 @@ static int multiply_integers(struct kernel_call *call, const struct product_size
 
 static int run(struct kernel_call *call)
 {
+    const struct matmul_state *state = call->state;
     struct product_sizes sizes;
-    if (product_sizes_of(call, call->state, &sizes))
+    if (product_sizes_of(call, &state->flags, &sizes))
         return call->err->code;
     struct shape shape = product_shape(&sizes, &call->in[0]->shape);
     struct tensor *out = kernel_alloc_output(call, 0, &shape);

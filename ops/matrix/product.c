@@ -14,22 +14,28 @@ static int check_fit(struct kernel_call *call, const struct product_sizes *sizes
     return 0;
 }
 
+struct product_sizes product_sizes_by(const struct product_flags *flags, const struct shape *a,
+                                      const struct shape *b)
+{
+    struct product_sizes sizes = {.flags = *flags,
+                                  .m = a->dims[a->rank - (flags->transpose_a ? 1 : 2)],
+                                  .k = a->dims[a->rank - (flags->transpose_a ? 2 : 1)],
+                                  .n = b->dims[b->rank - (flags->transpose_b ? 2 : 1)],
+                                  .batches = 1};
+    for (int i = 0; i < a->rank - 2; i++)
+        sizes.batches *= a->dims[i];
+    return sizes;
+}
+
 int product_sizes_of(struct kernel_call *call, const struct product_flags *flags,
                      struct product_sizes *sizes)
 {
     const struct shape *a = &call->in[0]->shape, *b = &call->in[1]->shape;
-    bool ta = flags->transpose_a, tb = flags->transpose_b;
     if (a->rank < 2 || b->rank != a->rank)
         return kernel_fail(call, "operands must be matrices of equal rank, not %s and %s",
                            shape_text(a), shape_text(b));
-    *sizes = (struct product_sizes){.flags = *flags,
-                                    .m = a->dims[a->rank - (ta ? 1 : 2)],
-                                    .k = a->dims[a->rank - (ta ? 2 : 1)],
-                                    .n = b->dims[b->rank - (tb ? 2 : 1)],
-                                    .batches = 1};
-    for (int i = 0; i < a->rank - 2; i++)
-        sizes->batches *= a->dims[i];
-    return check_fit(call, sizes, b->dims[b->rank - (tb ? 1 : 2)]);
+    *sizes = product_sizes_by(flags, a, b);
+    return check_fit(call, sizes, b->dims[b->rank - (flags->transpose_b ? 1 : 2)]);
 }
 
 struct shape product_shape(const struct product_sizes *sizes, const struct shape *a)

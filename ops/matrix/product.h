@@ -24,6 +24,10 @@ static inline struct product_flags product_flags_of(const struct node *node, con
     return (struct product_flags){node_bool(node, flag_a), node_bool(node, flag_b)};
 }
 
+/* Of two shapes that are known to fit. */
+struct product_sizes product_sizes_by(const struct product_flags *flags, const struct shape *a,
+                                      const struct shape *b);
+
 /* Of the call's two inputs; ERR_DATA if they do not fit. */
 int product_sizes_of(struct kernel_call *call, const struct product_flags *flags,
                      struct product_sizes *sizes);

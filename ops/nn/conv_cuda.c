@@ -13,8 +13,8 @@
 #include "base/memory.h"
 #include "ops/array/strided.h"
 #include "ops/array/strided_cuda.h"
-#include "ops/device/blas_cuda.h"
 #include "ops/device/cuda.h"
+#include "ops/device/gemm_cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/cast_cuda.h"
 #include "ops/nn/conv_dnn_cuda.h"
@@ -27,8 +27,8 @@ struct conv_cuda_state {
     bool has_dnn;        /* cuDNN is there and, where the shapes are known, computes it */
     bool is_planned;     /* the shapes are known */
     struct conv_dnn dnn; /* if has_dnn and is_planned */
-    char name[48];       /* for plans */
-    size_t scratch;      /* bytes that every run has */
+    char name[CUDA_GEMM_NAME_BYTES]; /* for plans */
+    size_t scratch;                  /* bytes that every run has */
 };
 
 /* How a convolution is computed, and where its scratch memory is. */
@@ -39,8 +39,9 @@ struct conv_steps {
     bool is_wide;           /* products are kept in float32, and rounded to 16 bits in the end */
     int64_t positions, row; /* of an image; elements of a row of the matrix */
     int64_t chunk;          /* images at once */
-    int64_t image_count, output_count;           /* elements of one of each */
-    size_t image, output, matrix, filter, bytes; /* offsets: NHWC copies, the matrix, wide sums */
+    int64_t image_count, output_count; /* elements of one of each */
+    /* offsets: NHWC copies, the matrix, wide sums, what products have to work in */
+    size_t image, output, matrix, filter, work, bytes;
 };
 
 static bool is_plain_axis(const struct window_axis *a)
@@ -78,6 +79,71 @@ static void plan_steps(struct conv_steps *s, const struct conv *c)
         take(s, s->is_wide && c->direction == CONV_FILTER, shape_count(&c->filter), sizeof(float));
 }
 
+/* ---- sizes of products ---- */
+
+/* A product for each position: of its filter, its column of the matrix, and its outputs, of all
+ * images. */
+static void by_positions(const struct conv_steps *s, int64_t images, struct cuda_gemm *g)
+{
+    int64_t columns = s->conv->out_channels, filter = s->row * columns;
+    g->batches = s->positions;
+    if (s->conv->direction == CONV_FORWARD) {
+        g->n = images;
+        g->step_a = filter;
+        g->ldb *= s->positions, g->step_b = s->row;
+        g->ldc *= s->positions, g->step_c = columns;
+    } else if (s->conv->direction == CONV_IMAGE) {
+        g->n = images;
+        g->step_a = filter;
+        g->ldb *= s->positions, g->step_b = columns;
+        g->ldc *= s->positions, g->step_c = s->row;
+    } else {
+        g->k = images;
+        g->lda *= s->positions, g->step_a = columns;
+        g->ldb *= s->positions, g->step_b = s->row;
+        g->step_c = filter;
+    }
+}
+
+/* Without matrices; by columns, in which each of ours is its transpose: output' = filter' matrix',
+ * and so on. */
+static struct cuda_gemm gemm_of(const struct conv_steps *s, int64_t images)
+{
+    const struct conv *c = s->conv;
+    int64_t rows = images * s->positions, columns = c->out_channels;
+    struct cuda_gemm g = {.type = s->type, .batches = 1, .wide_result = s->is_wide};
+    if (c->direction == CONV_FORWARD) {
+        g.m = columns, g.n = rows, g.k = s->row;
+        g.lda = columns, g.ldb = s->row, g.ldc = columns;
+    } else if (c->direction == CONV_IMAGE) {
+        g.m = s->row, g.n = rows, g.k = columns, g.transpose_a = true;
+        g.lda = columns, g.ldb = columns, g.ldc = s->row;
+    } else {
+        g.m = columns, g.n = s->row, g.k = rows, g.transpose_b = true;
+        g.lda = columns, g.ldb = s->row, g.ldc = columns;
+    }
+    if (c->local)
+        by_positions(s, images, &g);
+    return g;
+}
+
+/* Of all images but those that are left over, which is the plan that is named. */
+static struct cuda_gemm_plan plan_products(struct cuda_device *d, struct conv_steps *s)
+{
+    struct cuda_gemm gemm = gemm_of(s, s->chunk);
+    struct cuda_gemm_plan plan, of_rest = {.bytes = 0};
+    int64_t rest = s->conv->batch % s->chunk;
+    cuda_gemm_plan(d, &gemm, &plan);
+    if (rest) {
+        gemm = gemm_of(s, rest);
+        cuda_gemm_plan(d, &gemm, &of_rest);
+    }
+    s->work = take(s, true, (int64_t)(plan.bytes > of_rest.bytes ? plan.bytes : of_rest.bytes), 1);
+    return plan;
+}
+
+/* ---- prepare ---- */
+
 static void name_algorithm(struct kernel_setup *setup, const struct conv_dnn *dnn)
 {
     struct conv_cuda_state *state = setup->state;
@@ -87,16 +153,35 @@ static void name_algorithm(struct kernel_setup *setup, const struct conv_dnn *dn
     setup->name = state->name;
 }
 
+/* The shapes are known, and there is something to compute. */
+static void plan_conv(struct kernel_setup *setup, const struct conv *conv)
+{
+    struct conv_cuda_state *state = setup->state;
+    struct cuda_device *d = cuda_device(setup->device);
+    state->is_planned = true;
+    state->has_dnn = state->has_dnn && conv_dnn_plan(d, conv, &state->dnn);
+    if (state->has_dnn) {
+        name_algorithm(setup, &state->dnn);
+        setup->scratch_bytes = state->scratch = state->dnn.bytes;
+        return;
+    }
+    struct conv_steps steps;
+    plan_steps(&steps, conv);
+    struct cuda_gemm_plan products = plan_products(d, &steps);
+    cuda_gemm_name(d, &products, setup->row->code, state->name);
+    setup->name = state->name;
+    setup->scratch_bytes = state->scratch = steps.bytes;
+}
+
 static int prepare(struct kernel_setup *setup)
 {
     struct conv_cuda_state *state = mem_alloc(sizeof *state);
     const struct shape *image = &setup->in_types[0].shape, *filter = &setup->in_types[1].shape;
     struct conv conv;
-    struct conv_steps steps;
     setup->state = state;
     *state = (struct conv_cuda_state){.direction = conv_direction_of(setup->node)};
-    if (cuda_blas_open(cuda_device(setup->device), setup->err) ||
-        cuda_dnn_open(cuda_device(setup->device), &state->has_dnn, setup->err))
+    struct cuda_device *d = cuda_device(setup->device);
+    if (cuda_gemm_open(d, setup->err) || cuda_dnn_open(d, &state->has_dnn, setup->err))
         return setup->err->code;
     if (!setup->shapes_known)
         return 0;
@@ -108,16 +193,7 @@ static int prepare(struct kernel_setup *setup)
         return setup->err->code;
     if (conv_is_empty(&conv))
         return 0;
-    state->is_planned = true;
-    state->has_dnn =
-        state->has_dnn && conv_dnn_plan(cuda_device(setup->device), &conv, &state->dnn);
-    if (state->has_dnn) {
-        name_algorithm(setup, &state->dnn);
-        setup->scratch_bytes = state->scratch = state->dnn.bytes;
-    } else {
-        plan_steps(&steps, &conv);
-        setup->scratch_bytes = state->scratch = steps.bytes;
-    }
+    plan_conv(setup, &conv);
     return 0;
 }
 
@@ -149,6 +225,7 @@ static int transpose(struct kernel_call *call, const struct shape *nchw, enum dt
 struct conv_data {
     char *image, *filter, *output, *matrix;
     char *sums; /* of the filter's gradient: itself, or wide ones */
+    char *work; /* what products have to work in */
 };
 
 static struct cuda_conv_axis axis_of(const struct window_axis *a)
@@ -170,68 +247,28 @@ static struct cuda_unroll unroll_of(const struct conv_steps *s, const struct con
                                 .matrix = data->matrix};
 }
 
-/* The images that a chunk begins with. */
-static int64_t first_of(const struct conv_steps *s, const struct conv_data *data,
-                        const struct cuda_unroll *unroll)
-{
-    return (int64_t)((char *)unroll->image - data->image) /
-           ((int64_t)dtype_bytes(s->conv->type) * s->image_count);
-}
-
-/* A product for each position: of its filter, its column of the matrix, and its outputs, of all
- * images. */
-static void by_positions(const struct conv_steps *s, int64_t images, struct cuda_gemm *g)
-{
-    int64_t columns = s->conv->out_channels, filter = s->row * columns;
-    g->batches = s->positions;
-    if (s->conv->direction == CONV_FORWARD) {
-        g->n = images;
-        g->step_a = filter;
-        g->ldb *= s->positions, g->step_b = s->row;
-        g->ldc *= s->positions, g->step_c = columns;
-    } else if (s->conv->direction == CONV_IMAGE) {
-        g->n = images;
-        g->step_a = filter;
-        g->ldb *= s->positions, g->step_b = columns;
-        g->ldc *= s->positions, g->step_c = s->row;
-    } else {
-        g->k = images;
-        g->lda *= s->positions, g->step_a = columns;
-        g->ldb *= s->positions, g->step_b = s->row;
-        g->step_c = filter;
-    }
-}
-
-/* By columns, in which each of our matrices is its transpose: output' = filter' matrix', and so on.
- */
-static struct cuda_gemm gemm_of(const struct conv_steps *s, const struct conv_data *data,
-                                const struct cuda_unroll *unroll)
+/* Matrices of a product of some images, of which the first is number `first`. */
+static void place(const struct conv_steps *s, const struct conv_data *data,
+                  const struct cuda_unroll *unroll, int64_t first, struct cuda_gemm *g)
 {
     const struct conv *c = s->conv;
-    int64_t rows = unroll->batch * s->positions, columns = c->out_channels;
-    int64_t first = first_of(s, data, unroll);
     char *output = data->output + (size_t)(first * s->output_count) * dtype_bytes(c->type);
     void *matrix = s->is_plain ? unroll->image : data->matrix;
-    struct cuda_gemm g = {.type = s->type, .batches = 1, .wide_result = s->is_wide};
-    if (c->direction == CONV_FORWARD) {
-        g.m = columns, g.n = rows, g.k = s->row;
-        g.a = data->filter, g.lda = columns;
-        g.b = matrix, g.ldb = s->row;
-        g.c = output, g.ldc = columns;
-    } else if (c->direction == CONV_IMAGE) {
-        g.m = s->row, g.n = rows, g.k = columns;
-        g.a = data->filter, g.lda = columns, g.transpose_a = true;
-        g.b = output, g.ldb = columns;
-        g.c = matrix, g.ldc = s->row;
-    } else {
-        g.m = columns, g.n = s->row, g.k = rows;
-        g.a = output, g.lda = columns;
-        g.b = matrix, g.ldb = s->row, g.transpose_b = true;
-        g.c = data->sums, g.ldc = columns, g.accumulate = first > 0;
-    }
-    if (c->local)
-        by_positions(s, unroll->batch, &g);
-    return g;
+    bool is_filter = c->direction == CONV_FILTER;
+    g->a = is_filter ? output : data->filter;
+    g->b = c->direction == CONV_IMAGE ? output : matrix;
+    g->c = is_filter ? data->sums : c->direction == CONV_IMAGE ? matrix : output;
+    g->accumulate = is_filter && first > 0;
+}
+
+static int multiply(struct kernel_call *call, const struct conv_steps *s,
+                    const struct conv_data *data, const struct cuda_unroll *unroll, int64_t first)
+{
+    struct cuda_gemm gemm = gemm_of(s, unroll->batch);
+    struct cuda_gemm_plan plan;
+    place(s, data, unroll, first, &gemm);
+    cuda_gemm_plan(cuda_device(call->device), &gemm, &plan);
+    return cuda_gemm_run(call, &gemm, &plan, data->work);
 }
 
 static int run_chunk(struct kernel_call *call, const struct conv_steps *s,
@@ -240,12 +277,11 @@ static int run_chunk(struct kernel_call *call, const struct conv_steps *s,
     int64_t left = s->conv->batch - first, n = left < s->chunk ? left : s->chunk;
     bool rolls = s->conv->direction == CONV_IMAGE;
     struct cuda_unroll unroll = unroll_of(s, data, first, n);
-    struct cuda_gemm gemm = gemm_of(s, data, &unroll);
     int code = KERNEL_ENQUEUED;
     if (!s->is_plain && !rolls)
         code = cuda_launched(call, cuda_unroll(&unroll, cuda_compute(call)));
     if (code == KERNEL_ENQUEUED)
-        code = cuda_blas_gemm(call, &gemm);
+        code = multiply(call, s, data, &unroll, first);
     if (code == KERNEL_ENQUEUED && !s->is_plain && rolls)
         code = cuda_launched(call, cuda_roll(&unroll, cuda_compute(call)));
     return code;
@@ -307,12 +343,15 @@ static int run_products(struct kernel_call *call, const struct conv *conv, void 
     const struct conv_cuda_state *state = call->state;
     struct conv_steps steps;
     plan_steps(&steps, conv);
+    plan_products(cuda_device(call->device), &steps);
     char *scratch = cuda_scratch(call, state->scratch, steps.bytes);
     if (steps.bytes && !scratch)
         return call->err->code;
     struct conv_data data = {.image = all[0], .filter = all[1], .output = all[2], .sums = all[1]};
-    if (scratch)
+    if (scratch) {
         data.matrix = scratch + steps.matrix;
+        data.work = scratch + steps.work;
+    }
     if (steps.is_wide && conv->direction == CONV_FILTER)
         data.sums = scratch + steps.filter;
     return conv->window.nchw ? run_nchw(call, &steps, &data, scratch)

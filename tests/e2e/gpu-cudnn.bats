@@ -40,8 +40,10 @@ kernels() { # [OPTION...]: of the plan, each once
     convolutions
     if [[ -z $(kernels) ]]; then skip "this build emulates no kernels"; fi
     [ "$(kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=1"' ]
-    [ "$(TF_CUDNN=0 kernels)" = ' 3 "kernel":"cuda_conv"' ]
-    [ "$(TF_TEST_DEVICE_LACKS=dnn kernels)" = ' 3 "kernel":"cuda_conv"' ]
+    own=' 3 "kernel":"cuda_conv cublaslt=130000 algorithm=20 place=0"'
+    [ "$(TF_CUDNN=0 kernels)" = "$own" ]
+    [ "$(TF_TEST_DEVICE_LACKS=dnn kernels)" = "$own" ]
+    [ "$(TF_CUDNN=0 TF_CUBLASLT=0 kernels)" = ' 3 "kernel":"cuda_conv"' ]
     [ "$(TF_TEST_DEVICE_LACKS=dnn run_conv)" = "$(TF_CUDNN=0 run_conv)" ]
     TF_CUDNN=1 TF_TEST_DEVICE_LACKS=dnn run --separate-stderr tf-exec -g "$work/gpu.tfg" --fetch y
     [ "$status" -eq 69 ]

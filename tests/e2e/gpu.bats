@@ -16,24 +16,6 @@ setup() {
     work=$BATS_TEST_TMPDIR
 }
 
-train() { # GRAPH NAME: checkpoint and losses
-    tf-exec -g "$1" --run train --feed "$work/feed.rec" --fetch loss --save "$work/$2.ckpt" |
-        tf-show --json > "$work/$2.losses"
-    tf-show --json "$work/$2.ckpt" | sort > "$work/$2"
-}
-
-same() { # NAME NAME
-    [[ $(wc -l < "$work/$1.losses") -gt 3 ]]
-    cmp "$work/$1.losses" "$work/$2.losses"
-    cmp "$work/$1" "$work/$2"
-}
-
-near() { # NAME NAME: their losses
-    [[ $(wc -l < "$work/$2.losses") -gt 3 ]]
-    paste -d' ' <(jq .loss "$work/$1.losses") <(jq .loss "$work/$2.losses") |
-        awk '{off = $1 - $2; if (off * off > 1e-10) {print; exit 1}}'
-}
-
 says() { # TEXT: what a run on a GPU ends with, in one line
     run --separate-stderr tf-exec -g "$work/gpu.tfg" --run init
     [ "$status" -eq 69 ]

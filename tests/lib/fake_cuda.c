@@ -141,6 +141,7 @@ static struct device *device_new(int index, const struct device_options *options
     f->context.compute_line = compute_line;
     f->context.failed = failed;
     cuda_device(device)->blas = &fake_cuda_blas;
+    cuda_device(device)->lt = &fake_cuda_lt;
     cuda_device(device)->solver = &fake_cuda_solver;
     cuda_device(device)->dnn = &fake_cuda_dnn;
     cuda_device(device)->nccl = &fake_cuda_nccl;

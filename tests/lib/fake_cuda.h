@@ -15,7 +15,7 @@
  * It is the module cuda.so beside test.so. The machine has FAKE_CARDS devices, which forget
  * everything when nobody has them open. Besides the settings of the TEST device:
  * TF_TEST_DEVICE_FAIL_CALL=N, it fails for good in the N-th call of the driver;
- * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|peers|access|blas|solver|dnn|dnn-ops|nccl, the
+ * TF_TEST_DEVICE_LACKS=driver|newer|device|pools|peers|access|blas|lt|solver|dnn|dnn-ops|nccl, the
  * machine has none (access: to peers, whatever it has said).
  */
 #ifndef TF_TESTS_LIB_FAKE_CUDA_H
@@ -23,6 +23,7 @@
 
 #include "lib/device_test_internal.h"
 #include "ops/device/blas_cuda.h"
+#include "ops/device/blas_lt_cuda.h"
 #include "ops/device/cuda.h"
 #include "ops/device/dnn_cuda.h"
 #include "ops/device/nccl_cuda.h"
@@ -45,6 +46,7 @@ struct cuda_stream {
 
 extern const struct cuda_driver fake_cuda_driver;
 extern const struct cuda_blas fake_cuda_blas;
+extern const struct cuda_lt fake_cuda_lt;
 extern const struct cuda_solver fake_cuda_solver;
 extern const struct cuda_dnn fake_cuda_dnn;
 extern const struct cuda_nccl fake_cuda_nccl;

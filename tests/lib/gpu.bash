@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2154  # root is of lib/tools
+# shellcheck shell=bash disable=SC2154  # root is of lib/tools, work of the test
 # Graphs on GPUs that are emulated.
 
 emulated() { # [cpu]: with the CPU's kernels
@@ -9,4 +9,23 @@ emulated() { # [cpu]: with the CPU's kernels
 # A placed graph, its nodes (or those of lines that match) on a GPU.
 on_gpu() { # [WHICH [INDEX]]
     tf-show --text | sed -E "${1-}s/device:CPU:0/device:GPU:${2:-0}/" | tf-graph --text
+}
+
+# What follows reads $work/feed.rec, and writes there.
+train() { # GRAPH NAME: checkpoint and losses
+    tf-exec -g "$1" --run train --feed "$work/feed.rec" --fetch loss --save "$work/$2.ckpt" |
+        tf-show --json > "$work/$2.losses"
+    tf-show --json "$work/$2.ckpt" | sort > "$work/$2"
+}
+
+same() { # NAME NAME
+    [[ $(wc -l < "$work/$1.losses") -gt 3 ]]
+    cmp "$work/$1.losses" "$work/$2.losses"
+    cmp "$work/$1" "$work/$2"
+}
+
+near() { # NAME NAME: their losses
+    [[ $(wc -l < "$work/$2.losses") -gt 3 ]]
+    paste -d' ' <(jq .loss "$work/$1.losses") <(jq .loss "$work/$2.losses") |
+        awk '{off = $1 - $2; if (off * off > 1e-10) {print; exit 1}}'
 }

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cuBLASLt, of the version that this was built with. Its heuristic says which algorithms there are;
+ * their parts' sums (struct cuda_lt) are its reduction schemes. Those in the place of the result
+ * (INPLACE) have counters in the workspace "to guarantee the sequentiality", as the manual says,
+ * and it says nothing of their order.
+ */
+#include "ops/device/blas_lt_cuda.h"
+
+#if __has_include(<cublasLt.h>) && __has_include(<cuda_runtime_api.h>)
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include "ops/device/library_real_cuda.h"
+
+#define ROUNDS 2 /* of a measurement, of which the fastest counts */
+#define PRODUCTS 5
+
+/* The functions, with the types of their declarations. */
+#define FUNCTIONS(X)                                                                               \
+    X(get_version, cublasLtGetVersion)                                                             \
+    X(create, cublasLtCreate)                                                                      \
+    X(destroy, cublasLtDestroy)                                                                    \
+    X(text, cublasLtGetStatusString)                                                               \
+    X(desc_new, cublasLtMatmulDescCreate)                                                          \
+    X(desc_set, cublasLtMatmulDescSetAttribute)                                                    \
+    X(desc_free, cublasLtMatmulDescDestroy)                                                        \
+    X(layout_new, cublasLtMatrixLayoutCreate)                                                      \
+    X(layout_set, cublasLtMatrixLayoutSetAttribute)                                                \
+    X(layout_free, cublasLtMatrixLayoutDestroy)                                                    \
+    X(preference_new, cublasLtMatmulPreferenceCreate)                                              \
+    X(preference_set, cublasLtMatmulPreferenceSetAttribute)                                        \
+    X(preference_free, cublasLtMatmulPreferenceDestroy)                                            \
+    X(heuristic, cublasLtMatmulAlgoGetHeuristic)                                                   \
+    X(config, cublasLtMatmulAlgoConfigGetAttribute)                                                \
+    X(matmul, cublasLtMatmul)
+
+static struct {
+#define X(field, symbol) __typeof__(&symbol) field;
+    FUNCTIONS(X)
+#undef X
+} lt;
+
+static const struct cuda_symbol symbols[] = {
+#define X(field, symbol) {#symbol, (void **)&lt.field},
+    FUNCTIONS(X)
+#undef X
+};
+
+static struct cuda_library library = {
+    .what = "chosen matrix products",
+    .file = CUDA_LIBRARY_FILE("cublasLt", CUBLAS_VER_MAJOR),
+    .symbols = symbols,
+    .n = sizeof symbols / sizeof *symbols,
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof((struct cuda_lt_algorithm){0}.code),
+               "an algorithm is kept as it is");
+
+static int load(struct error *err)
+{
+    return cuda_library_load(&library, err);
+}
+
+static int version(void)
+{
+    return (int)lt.get_version();
+}
+
+static int handle_new(void **handle)
+{
+    return (int)lt.create((cublasLtHandle_t *)handle);
+}
+
+static void handle_free(void *handle)
+{
+    lt.destroy(handle);
+}
+
+/* ---- descriptors ---- */
+
+struct described_product {
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t a, b, c; /* columns after each other, which is the default */
+};
+
+static cudaDataType_t data_type(enum cuda_type type)
+{
+    return type == CUDA_FLOAT64    ? CUDA_R_64F
+           : type == CUDA_FLOAT16  ? CUDA_R_16F
+           : type == CUDA_BFLOAT16 ? CUDA_R_16BF
+                                   : CUDA_R_32F;
+}
+
+static bool is_wide(const struct cuda_gemm *g)
+{
+    return g->wide_result && g->type != CUDA_FLOAT64;
+}
+
+static cudaDataType_t result_type(const struct cuda_gemm *g)
+{
+    return is_wide(g) ? CUDA_R_32F : data_type(g->type);
+}
+
+static cublasStatus_t layout(cublasLtMatrixLayout_t *made, const struct cuda_gemm *g,
+                             cudaDataType_t type, const int64_t sizes[2], int64_t ld, int64_t step)
+{
+    int32_t batches = (int32_t)g->batches;
+    cublasStatus_t status = lt.layout_new(made, type, (uint64_t)sizes[0], (uint64_t)sizes[1], ld);
+    if (!status)
+        status = lt.layout_set(*made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches, sizeof batches);
+    if (!status)
+        status =
+            lt.layout_set(*made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step);
+    return status;
+}
+
+/* Of a matrix that is transposed the sizes are those that lie in memory. */
+static cublasStatus_t layouts(struct described_product *s, const struct cuda_gemm *g)
+{
+    const int64_t a[2] = {g->transpose_a ? g->k : g->m, g->transpose_a ? g->m : g->k},
+                  b[2] = {g->transpose_b ? g->n : g->k, g->transpose_b ? g->k : g->n},
+                  c[2] = {g->m, g->n};
+    cublasStatus_t status = layout(&s->a, g, data_type(g->type), a, g->lda, g->step_a);
+    if (!status)
+        status = layout(&s->b, g, data_type(g->type), b, g->ldb, g->step_b);
+    return status ? status : layout(&s->c, g, result_type(g), c, g->ldc, g->step_c);
+}
+
+static cublasStatus_t describe(struct described_product *s, const struct cuda_gemm *g)
+{
+    bool is_double = g->type == CUDA_FLOAT64;
+    int32_t op_a = g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+            op_b = g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    *s = (struct described_product){0};
+    cublasStatus_t status = lt.desc_new(&s->product,
+                                        is_double ? CUBLAS_COMPUTE_64F
+                                        : g->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                  : CUBLAS_COMPUTE_32F,
+                                        is_double ? CUDA_R_64F : CUDA_R_32F);
+    if (!status)
+        status = lt.desc_set(s->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
+    if (!status)
+        status = lt.desc_set(s->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
+    return status ? status : layouts(s, g);
+}
+
+static void undescribe(struct described_product *s)
+{
+    if (s->product)
+        lt.desc_free(s->product);
+    if (s->a)
+        lt.layout_free(s->a);
+    if (s->b)
+        lt.layout_free(s->b);
+    if (s->c)
+        lt.layout_free(s->c);
+}
+
+/* ---- algorithms ---- */
+
+/* A sum that is not cut has no scheme, and is always among them. */
+static uint32_t schemes(const struct cuda_gemm *g, enum cuda_lt_sums sums)
+{
+    bool is_narrow = cuda_float_bytes(g->type) == 2 && !is_wide(g);
+    if (sums == CUDA_LT_IN_ORDER || is_narrow)
+        return CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    return CUBLASLT_REDUCTION_SCHEME_MASK;
+}
+
+static cublasStatus_t prefer(cublasLtMatmulPreference_t p, uint32_t scheme_mask, size_t limit)
+{
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    uint64_t bytes = limit;
+    uint32_t alignment = CUDA_LT_ALIGNMENT;
+    cublasStatus_t status =
+        lt.preference_set(p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
+    if (!status)
+        status = lt.preference_set(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme_mask,
+                                   sizeof scheme_mask);
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments && !status; i++)
+        status = lt.preference_set(p, alignments[i], &alignment, sizeof alignment);
+    return status;
+}
+
+/* False: the algorithm cannot be used, or is none of those that were asked for. */
+static bool take(const cublasLtMatmulHeuristicResult_t *result, uint32_t scheme_mask, size_t limit,
+                 struct cuda_lt_algorithm *taken)
+{
+    int32_t id = 0;
+    uint32_t scheme = 0;
+    size_t written;
+    if (result->state || result->workspaceSize > limit ||
+        lt.config(&result->algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, &written) ||
+        lt.config(&result->algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme,
+                  &written) ||
+        (scheme & ~scheme_mask))
+        return false;
+    *taken = (struct cuda_lt_algorithm){.id = id, .workspace_bytes = result->workspaceSize};
+    for (size_t i = 0; i < sizeof taken->code / sizeof *taken->code; i++)
+        taken->code[i] = result->algo.data[i];
+    return true;
+}
+
+static int find(void *handle, const struct cuda_gemm *g, enum cuda_lt_sums sums, size_t limit,
+                struct cuda_lt_algorithm *found, int *n)
+{
+    cublasLtMatmulHeuristicResult_t all[CUDA_LT_ALGORITHMS];
+    cublasLtMatmulPreference_t preference = NULL;
+    struct described_product s;
+    int there = 0;
+    *n = 0;
+    cublasStatus_t status = describe(&s, g);
+    if (!status)
+        status = lt.preference_new(&preference);
+    if (!status)
+        status = prefer(preference, schemes(g, sums), limit);
+    if (!status)
+        status = lt.heuristic(handle, s.product, s.a, s.b, s.c, s.c, preference, CUDA_LT_ALGORITHMS,
+                              all, &there);
+    for (int i = 0; i < there && !status; i++)
+        *n += take(&all[i], schemes(g, sums), limit, &found[*n]);
+    if (preference)
+        lt.preference_free(preference);
+    undescribe(&s);
+    return (int)status;
+}
+
+/* ---- products ---- */
+
+static cublasStatus_t run(void *handle, const struct cuda_gemm *g,
+                          const struct described_product *s,
+                          const struct cuda_lt_algorithm *algorithm,
+                          const struct cuda_lt_room *room)
+{
+    static const double one = 1, zero = 0;
+    static const float one_float = 1, zero_float = 0;
+    bool is_double = g->type == CUDA_FLOAT64;
+    const void *alpha = is_double ? (const void *)&one : &one_float;
+    const void *beta = g->accumulate ? alpha : is_double ? (const void *)&zero : &zero_float;
+    cublasLtMatmulAlgo_t algo;
+    for (size_t i = 0; i < sizeof algo.data / sizeof *algo.data; i++)
+        algo.data[i] = algorithm->code[i];
+    return lt.matmul(handle, s->product, alpha, g->a, s->a, g->b, s->b, beta, g->c, s->c, g->c,
+                     s->c, &algo, room->workspace, room->bytes, room->stream);
+}
+
+static int gemm(void *handle, const struct cuda_gemm *g, const struct cuda_lt_algorithm *algorithm,
+                const struct cuda_lt_room *room)
+{
+    struct described_product s;
+    cublasStatus_t status = describe(&s, g);
+    if (!status)
+        status = run(handle, g, &s, algorithm, room);
+    undescribe(&s);
+    return (int)status;
+}
+
+/* What a measurement is of. */
+struct timed {
+    void *handle;
+    const struct cuda_gemm *gemm;
+    struct described_product described;
+    const struct cuda_lt_algorithm *algorithm;
+    const struct cuda_lt_room *room;
+    cudaEvent_t first, last;
+};
+
+static cublasStatus_t run_timed(const struct timed *t)
+{
+    return run(t->handle, t->gemm, &t->described, t->algorithm, t->room);
+}
+
+/* Of so many products, one after the other: what one of them takes. */
+static cublasStatus_t time_products(const struct timed *t, float *milliseconds)
+{
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (cudaEventRecord(t->first, t->room->stream))
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    for (int i = 0; i < PRODUCTS && !status; i++)
+        status = run_timed(t);
+    if (!status && (cudaEventRecord(t->last, t->room->stream) || cudaEventSynchronize(t->last) ||
+                    cudaEventElapsedTime(milliseconds, t->first, t->last)))
+        status = CUBLAS_STATUS_EXECUTION_FAILED;
+    *milliseconds /= PRODUCTS;
+    return status;
+}
+
+/* A product goes before, with which code is loaded. */
+static cublasStatus_t time_rounds(const struct timed *t, float *milliseconds)
+{
+    float best = 0, time = 0;
+    cublasStatus_t status = run_timed(t);
+    for (int i = 0; i < ROUNDS && !status; i++) {
+        status = time_products(t, &time);
+        best = i && best < time ? best : time;
+    }
+    *milliseconds = best;
+    return status;
+}
+
+static int time_gemm(void *handle, const struct cuda_gemm *g,
+                     const struct cuda_lt_algorithm *algorithm, const struct cuda_lt_room *room,
+                     float *milliseconds)
+{
+    struct timed t = {.handle = handle, .gemm = g, .algorithm = algorithm, .room = room};
+    cublasStatus_t status = describe(&t.described, g);
+    if (!status && (cudaEventCreate(&t.first) || cudaEventCreate(&t.last)))
+        status = CUBLAS_STATUS_ALLOC_FAILED;
+    if (!status)
+        status = time_rounds(&t, milliseconds);
+    if (t.first)
+        cudaEventDestroy(t.first);
+    if (t.last)
+        cudaEventDestroy(t.last);
+    undescribe(&t.described);
+    return (int)status;
+}
+
+static const char *error_text(int status)
+{
+    return lt.text((cublasStatus_t)status);
+}
+
+const struct cuda_lt cuda_lt_real = {.load = load,
+                                     .version = version,
+                                     .handle_new = handle_new,
+                                     .handle_free = handle_free,
+                                     .find = find,
+                                     .time = time_gemm,
+                                     .gemm = gemm,
+                                     .error_text = error_text};
+#else
+static int load(struct error *err)
+{
+    return error_set(err, ERR_UNAVAILABLE,
+                     "this build has no chosen matrix products: cublasLt.h was not there");
+}
+
+const struct cuda_lt cuda_lt_real = {.load = load};
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A device has one handle of cuBLASLt, and remembers how each product that it has seen is computed.
+ */
+#include "ops/device/gemm_cuda.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/device/cuda.h"
+
+#define WORKSPACE_LIMIT                                                                            \
+    ((size_t)32 << 20) /* bytes; cuBLAS wants as much on compute capability 9                      \
+                        */
+
+struct known_gemm {
+    struct cuda_gemm of; /* its sizes */
+    struct cuda_gemm_plan plan;
+};
+
+struct cuda_gemms {
+    void *handle;
+    VEC(struct known_gemm) all;
+};
+
+static int check(const struct cuda_device *d, int status, const char *what, struct error *err)
+{
+    if (!status)
+        return 0;
+    return error_set(err, ERR_OS, "%s:%d: cuBLASLt: %s: %s (status %d)", d->device.type,
+                     d->device.index, what, d->lt->error_text(status), status);
+}
+
+/* ---- opening ---- */
+
+/* TF_CUBLASLT: '0', '1', or 0 where nobody has said anything. */
+static char wish(void)
+{
+    const char *text = getenv("TF_CUBLASLT");
+    return text ? *text : 0;
+}
+
+static int open_library(struct cuda_device *d, struct error *err)
+{
+    struct error missing = ERROR_INIT;
+    if (wish() == '0')
+        return 0;
+    if (d->lt->load(&missing))
+        return wish() == '1' ? error_set(err, missing.code, "%s:%d: %s", d->device.type,
+                                         d->device.index, missing.text)
+                             : 0;
+    void *handle = NULL;
+    if (cuda_enter(d, err) || cuda_choices_open(&d->choices, err) ||
+        check(d, d->lt->handle_new(&handle), "it is opened", err))
+        return err->code;
+    d->gemms = mem_alloc(sizeof *d->gemms);
+    *d->gemms = (struct cuda_gemms){.handle = handle};
+    return 0;
+}
+
+int cuda_gemm_open(struct cuda_device *d, struct error *err)
+{
+    if (cuda_blas_open(d, err))
+        return err->code;
+    pthread_mutex_lock(&d->gemms_lock);
+    int code = d->gemms_are_open ? 0 : open_library(d, err);
+    d->gemms_are_open = !code;
+    pthread_mutex_unlock(&d->gemms_lock);
+    return code;
+}
+
+void cuda_gemm_close(struct cuda_device *d)
+{
+    if (!d->gemms)
+        return;
+    d->lt->handle_free(d->gemms->handle);
+    vec_release(&d->gemms->all);
+    mem_free(d->gemms);
+}
+
+/* ---- the choice ---- */
+
+static bool is_int(int64_t n)
+{
+    return n > 0 && n <= INT32_MAX;
+}
+
+/* Sums of nothing, and sizes that are no ints, are cuBLAS's. */
+static bool is_taken(const struct cuda_gemm *g)
+{
+    return is_int(g->m) && is_int(g->n) && is_int(g->k) && is_int(g->batches) && is_int(g->lda) &&
+           is_int(g->ldb) && is_int(g->ldc);
+}
+
+/* What an algorithm is chosen by. */
+static struct cuda_gemm sizes_of(const struct cuda_device *d, const struct cuda_gemm *gemm)
+{
+    struct cuda_gemm sizes = *gemm;
+    sizes.tf32 = d->tf32 && gemm->type == CUDA_FLOAT32;
+    sizes.accumulate = false;
+    sizes.a = sizes.b = sizes.c = NULL;
+    if (sizes.batches == 1)
+        sizes.step_a = sizes.step_b = sizes.step_c = 0;
+    return sizes;
+}
+
+static bool is_same(const struct cuda_gemm *x, const struct cuda_gemm *y)
+{
+    return x->m == y->m && x->n == y->n && x->k == y->k && x->batches == y->batches &&
+           x->type == y->type && x->transpose_a == y->transpose_a &&
+           x->transpose_b == y->transpose_b && x->wide_result == y->wide_result &&
+           x->lda == y->lda && x->ldb == y->ldb && x->ldc == y->ldc && x->step_a == y->step_a &&
+           x->step_b == y->step_b && x->step_c == y->step_c;
+}
+
+/* All that a measurement depends on. */
+static void name_choice(const struct cuda_device *d, const struct cuda_gemm *g, char *name)
+{
+    static const char *const types[] = {"float32", "float64", "float16", "bfloat16"};
+    snprintf(name, CHOICE_NAME_BYTES,
+             "%s cublaslt=%d product %s%s %c%c sizes=%" PRId64 ",%" PRId64 ",%" PRId64
+             " ld=%" PRId64 ",%" PRId64 ",%" PRId64 " batches=%" PRId64 " steps=%" PRId64
+             ",%" PRId64 ",%" PRId64,
+             d->choice, d->lt->version(), types[g->type], g->wide_result ? "-float32" : "",
+             g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k, g->lda,
+             g->ldb, g->ldc, g->batches, g->step_a, g->step_b, g->step_c);
+}
+
+/* Memory of a matrix, to measure with: all of its batches, whose matrices are `columns` times `ld`
+ * elements. */
+static struct buffer *room(struct cuda_device *d, const struct cuda_gemm *g, int64_t columns,
+                           int64_t ld, int64_t step)
+{
+    int element = g->wide_result ? (int)sizeof(float) : cuda_float_bytes(g->type);
+    int64_t count = (g->batches - 1) * step + columns * ld;
+    return d->device.alloc(&d->device, (size_t)(count * element));
+}
+
+/* The fastest of them; -1: it cannot be measured. */
+static int measure_with(struct cuda_device *d, const struct cuda_gemm *g,
+                        const struct cuda_lt_algorithm *all, int n,
+                        const struct cuda_lt_room *workspace)
+{
+    float best = 0, time;
+    int place = -1;
+    for (int i = 0; i < n; i++)
+        if (!d->lt->time(d->gemms->handle, g, &all[i], workspace, &time) &&
+            (place < 0 || time < best)) {
+            best = time;
+            place = i;
+        }
+    return place;
+}
+
+static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
+                   const struct cuda_lt_algorithm *all, int n)
+{
+    struct cuda_gemm g = *sizes;
+    struct buffer *rooms[4] = {room(d, &g, g.transpose_a ? g.m : g.k, g.lda, g.step_a),
+                               room(d, &g, g.transpose_b ? g.k : g.n, g.ldb, g.step_b),
+                               room(d, &g, g.n, g.ldc, g.step_c),
+                               d->device.alloc(&d->device, WORKSPACE_LIMIT)};
+    int place = -1;
+    if (rooms[0] && rooms[1] && rooms[2] && rooms[3]) {
+        struct cuda_lt_room workspace = {.stream =
+                                             (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE),
+                                         .workspace = rooms[3]->data,
+                                         .bytes = WORKSPACE_LIMIT};
+        g.a = rooms[0]->data;
+        g.b = rooms[1]->data;
+        g.c = rooms[2]->data;
+        place = measure_with(d, &g, all, n, &workspace);
+    }
+    for (int i = 0; i < 4; i++)
+        if (rooms[i])
+            rooms[i]->free(rooms[i]);
+    return place;
+}
+
+/* The place of the algorithm among `n`, which are more than 0; others than the first one only by a
+ * measurement. */
+static int choose(struct cuda_device *d, const struct cuda_gemm *g,
+                  const struct cuda_lt_algorithm *all, int n)
+{
+    struct cuda_choice choice;
+    if (!cuda_choices_measured(&d->choices))
+        return 0;
+    name_choice(d, g, choice.name);
+    if (cuda_choices_find(&d->choices, &choice))
+        return choice.number < n ? (int)choice.number : -1;
+    int place = measure(d, g, all, n);
+    if (place < 0)
+        return 0;
+    choice.number = place;
+    choice.bytes = all[place].workspace_bytes;
+    cuda_choices_add(&d->choices, &choice);
+    return place;
+}
+
+static struct cuda_gemm_plan find(struct cuda_device *d, const struct cuda_gemm *g)
+{
+    struct error ignored = ERROR_INIT; /* without an algorithm it is computed otherwise */
+    struct cuda_lt_algorithm all[CUDA_LT_ALGORITHMS];
+    struct cuda_gemm_plan plan = {.place = -1};
+    enum cuda_lt_sums sums = d->fast ? CUDA_LT_IN_ANY_ORDER : CUDA_LT_IN_ORDER;
+    int n = 0;
+    if (cuda_enter(d, &ignored) ||
+        d->lt->find(d->gemms->handle, g, sums, WORKSPACE_LIMIT, all, &n) || n < 1)
+        return plan;
+    plan.place = choose(d, g, all, n);
+    if (plan.place < 0)
+        return plan;
+    plan.algorithm = all[plan.place];
+    if (plan.algorithm.workspace_bytes)
+        plan.bytes = plan.algorithm.workspace_bytes + CUDA_LT_WORKSPACE_ALIGNMENT - MEM_ALIGNMENT;
+    return plan;
+}
+
+/* With the lock held. */
+static struct cuda_gemm_plan plan_of(struct cuda_device *d, const struct cuda_gemm *sizes)
+{
+    for (size_t i = 0; i < d->gemms->all.n; i++)
+        if (is_same(&d->gemms->all.items[i].of, sizes))
+            return d->gemms->all.items[i].plan;
+    struct known_gemm known = {*sizes, find(d, sizes)};
+    vec_push(&d->gemms->all, known);
+    return known.plan;
+}
+
+void cuda_gemm_plan(struct cuda_device *d, const struct cuda_gemm *gemm,
+                    struct cuda_gemm_plan *plan)
+{
+    *plan = (struct cuda_gemm_plan){.place = -1};
+    if (!d->gemms || !is_taken(gemm))
+        return;
+    struct cuda_gemm sizes = sizes_of(d, gemm);
+    pthread_mutex_lock(&d->gemms_lock);
+    *plan = plan_of(d, &sizes);
+    pthread_mutex_unlock(&d->gemms_lock);
+}
+
+void cuda_gemm_name(const struct cuda_device *d, const struct cuda_gemm_plan *plan,
+                    const char *kernel, char name[CUDA_GEMM_NAME_BYTES])
+{
+    if (plan->place < 0)
+        snprintf(name, CUDA_GEMM_NAME_BYTES, "%s", kernel);
+    else
+        snprintf(name, CUDA_GEMM_NAME_BYTES, "%s cublaslt=%d algorithm=%d place=%d", kernel,
+                 d->lt->version(), plan->algorithm.id, plan->place);
+}
+
+/* ---- run ---- */
+
+static bool is_aligned(const void *at, size_t to)
+{
+    return (uintptr_t)at % to == 0;
+}
+
+/* An image within a batch may begin anywhere. */
+static bool may_run(const struct cuda_gemm *g, const struct cuda_gemm_plan *plan)
+{
+    return plan->place >= 0 && is_aligned(g->a, CUDA_LT_ALIGNMENT) &&
+           is_aligned(g->b, CUDA_LT_ALIGNMENT) && is_aligned(g->c, CUDA_LT_ALIGNMENT);
+}
+
+static void *workspace_in(char *scratch)
+{
+    size_t beyond = (uintptr_t)scratch % CUDA_LT_WORKSPACE_ALIGNMENT;
+    return beyond ? scratch + (CUDA_LT_WORKSPACE_ALIGNMENT - beyond) : scratch;
+}
+
+int cuda_gemm_run(struct kernel_call *call, const struct cuda_gemm *gemm,
+                  const struct cuda_gemm_plan *plan, void *scratch)
+{
+    struct cuda_device *d = cuda_device(call->device);
+    if (!may_run(gemm, plan))
+        return cuda_blas_gemm(call, gemm);
+    struct cuda_gemm product = *gemm;
+    product.tf32 = d->tf32 && gemm->type == CUDA_FLOAT32;
+    struct cuda_lt_room workspace = {.bytes = plan->algorithm.workspace_bytes};
+    workspace.workspace = workspace.bytes ? workspace_in(scratch) : NULL;
+    if (cuda_enter(d, call->err))
+        return call->err->code;
+    workspace.stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);
+    int status = d->lt->gemm(d->gemms->handle, &product, &plan->algorithm, &workspace);
+    return check(d, status, "a product", call->err) ? call->err->code : KERNEL_ENQUEUED;
+}

@@ -55,7 +55,8 @@ write_machine() {
         sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p') |"
     echo "| CUDA of nvcc | $([ -z "$nvcc" ] || "$nvcc" --version |
         sed -n 's/.*release \([0-9.]*\).*/\1/p') |"
-    for library in libcublas.so.13 libcudnn.so.9 libcusolver.so.12 libnccl.so.2; do
+    for library in libcublas.so.13 libcublasLt.so.13 libcudnn.so.9 libcusolver.so.12 \
+        libnccl.so.2; do
         echo "| $library | $(version_of $library) |"
     done
 }

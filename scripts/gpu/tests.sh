@@ -23,22 +23,43 @@ piece_cases() {
     done
 }
 
-# With algorithms that are measured, with those again, and without cuDNN.
-piece_convolutions() {
-    file=tests/data/golden/nn_conv.txt choices=$work/choices
-    cases=$build/tests/unit/ops/cases
-    [ -z "$emulated" ] || export TF_TEST_CASE=Conv2D/float32/NHWC-SAME
-    on_card program measured env TF_GPU_CHOICES="$choices" "$cases" "$file"
-    if [ ! -s "$choices" ]; then
-        skip "algorithms of cuDNN" "there is no libcudnn.so.9, or it takes no case"
+# Cases with algorithms that are measured, with those again, and without the library.
+chosen() { # LIBRARY FILE SETTING CASES...: its name, its file, what leaves it out with 0
+    library=$1 file=$2 setting=$3 choices=$work/choices cases=$build/tests/unit/ops/cases
+    shift 3
+    for name; do
+        on_card program "measured $name" env TF_GPU_CHOICES="$choices" "$cases" \
+            "tests/data/golden/$name.txt"
+    done
+    key=$(echo "$library" | tr '[:upper:]' '[:lower:]')
+    grep -s " $key=" "$choices" >"$work/chosen"
+    if [ ! -s "$work/chosen" ]; then
+        skip "algorithms of $library" "there is no $file, or it takes no case"
     else
-        refused=$(cut -f2 "$choices" | grep -cx -e -1)
-        figure "cuDNN: $(wc -l <"$choices") algorithms measured, $refused refused"
+        refused=$(cut -f2 "$work/chosen" | grep -cx -e -1)
+        figure "$library: $(wc -l <"$work/chosen") algorithms measured, $refused refused"
         cp "$choices" "$work/before"
-        on_card program kept env TF_GPU_CHOICES="$choices" "$cases" "$file"
+        for name; do
+            on_card program "kept $name" env TF_GPU_CHOICES="$choices" "$cases" \
+                "tests/data/golden/$name.txt"
+        done
         check "choices stay" cmp "$work/before" "$choices"
     fi
-    on_card program own env TF_CUDNN=0 "$cases" "$file"
+    for name; do
+        on_card program "own $name" env "$setting=0" "$cases" "tests/data/golden/$name.txt"
+    done
+}
+
+piece_convolutions() {
+    [ -z "$emulated" ] || export TF_TEST_CASE=Conv2D/float32/NHWC-SAME
+    chosen cuDNN libcudnn.so.9 TF_CUDNN nn_conv
+}
+
+# Those of matrices, and of unrolled windows.
+piece_products() {
+    [ -z "$emulated" ] || export TF_TEST_CASE=MatMul/float32
+    export TF_CUDNN=0
+    chosen cuBLASLt libcublasLt.so.13 TF_CUBLASLT matrix nn_local nn_conv
 }
 
 # Ops that have a kernel of our own, too: FILE:CASES, by whichever is faster, with those again, and

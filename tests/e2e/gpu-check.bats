@@ -37,14 +37,15 @@ setup() {
     "$check" cases executor sanitizer:memcheck bench:mlp
     "$check" accuracy losses bits split
     "$check" job
-    "$check" convolutions rivals
-    for piece in cases convolutions rivals executor accuracy losses bits split job; do
+    "$check" convolutions products rivals
+    for piece in cases convolutions products rivals executor accuracy losses bits split job; do
         finds -E "^    $piece +[1-9][0-9]* passed +0 failed " < "$GPU_REPORT/report.md"
     done
     finds -E "^    (sanitizer:memcheck|bench:mlp) +0 passed +0 failed +1 skipped" \
         < "$GPU_REPORT/report.md"
     finds -E '^    cuDNN: [1-9][0-9]* algorithms measured, 0 refused' < "$GPU_REPORT/report.md"
     finds -E '^    cuDNN: the faster one in [1-9][0-9]* of [1-9]' < "$GPU_REPORT/report.md"
+    finds -E '^    cuBLASLt: [1-9][0-9]* algorithms measured, 0 refused' < "$GPU_REPORT/report.md"
     finds 'skipped, 1: the device is emulated' < "$GPU_REPORT/report.md"
     finds '^    sanitizer:initcheck  *not run' < "$GPU_REPORT/report.md"
     finds -E '^    digits: test accuracy 0\.' < "$GPU_REPORT/report.md"

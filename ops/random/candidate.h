@@ -39,4 +39,7 @@ struct candidate_law {
 /* Checks the true classes, which are that input, draws, and sets the outputs. 0 or an error. */
 int candidate_sample(struct kernel_call *call, int input, const struct candidate_law *law);
 
+/* The same by counts, which are on the host, of true classes that are input 1. */
+int candidate_sample_counted(struct kernel_call *call, const struct tensor *counts);
+
 #endif

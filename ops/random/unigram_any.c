@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 
-#include "exec/state/variable.h"
 #include "ops/random/candidate.h"
 #include "ops/random/distribution.h"
 #include "ops/random/stream.h"
@@ -79,21 +78,7 @@ static int sum_counts(struct kernel_call *call, const int64_t *counts, int64_t *
     return 0;
 }
 
-static int learn(struct kernel_call *call)
-{
-    struct variable *variable = call->refs[0];
-    struct shape shape = variable->value.shape;
-    if (variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err))
-        return call->err->code;
-    const int64_t *classes = call->in[1]->data;
-    int64_t *counts = variable->value.data;
-    for (int64_t i = 0; i < tensor_count(call->in[1]); i++)
-        counts[classes[i]]++;
-    variable_written(variable);
-    return KERNEL_DONE;
-}
-
-static int sample_by(struct kernel_call *call, const struct tensor *counts)
+int candidate_sample_counted(struct kernel_call *call, const struct tensor *counts)
 {
     const struct candidate_sampler *sampler = call->state;
     if (counts->shape.rank != 1 || counts->shape.dims[0] != sampler->range_max)
@@ -109,12 +94,7 @@ static int sample_by(struct kernel_call *call, const struct tensor *counts)
 
 static int counted_run(struct kernel_call *call)
 {
-    return sample_by(call, call->in[0]) ? call->err->code : KERNEL_DONE;
-}
-
-static int learned_run(struct kernel_call *call)
-{
-    return sample_by(call, &call->refs[0]->value) ? call->err->code : learn(call);
+    return candidate_sample_counted(call, call->in[0]) ? call->err->code : KERNEL_DONE;
 }
 
 static int counted_prepare(struct kernel_setup *setup)
@@ -125,5 +105,3 @@ static int counted_prepare(struct kernel_setup *setup)
 
 const struct kernel_code kernel_counted_candidates = {.prepare = counted_prepare,
                                                       .run = counted_run};
-const struct kernel_code kernel_learned_unigram_candidates = {.prepare = counted_prepare,
-                                                              .run = learned_run};

@@ -91,6 +91,24 @@ END
     done
 }
 
+@test "on a GPU learned classes and their counts are the CPU's" {
+    graph -D by=learned | tf-place >cpu.tfg
+    tf-show --text cpu.tfg | sed 's/device:CPU:0/device:GPU:0/' | tf-graph --text >gpu.tfg
+    sampled=$(tf-show --text cpu.tfg | sed -nE 's/^([^ ]+).* = LearnedUnigram.*/\1/p')
+    sampled=${sampled%%,*}
+    [ -n "$sampled" ]
+    tf-exec -g cpu.tfg --run train --fetch "$sampled" --feed f.rec --save cpu.ckpt |
+        tf-show --json >cpu.classes
+    [ "$(wc -l <cpu.classes)" = 200 ]
+    export TF_DEVICE_PATH=$root/${BUILD:-build}/tests/lib
+    for kernels in cpu ''; do
+        TF_TEST_DEVICE_KERNELS=$kernels tf-exec -g gpu.tfg --run train --fetch "$sampled" \
+            --feed f.rec --save gpu.ckpt | tf-show --json | cmp cpu.classes
+        tf-show --json gpu.ckpt | grep '"counts"' |
+            cmp - <(tf-show --json cpu.ckpt | grep '"counts"')
+    done
+}
+
 # Two workers, each of which sums the rows that it has more than once before it pushes them.
 @test "replicated training ends with the same bits in slices and whole, and learns" {
     cluster 2

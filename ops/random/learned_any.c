@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * LearnedUnigramCandidateSampler: its counts are a variable, which the true classes are added to
+ * when classes have been drawn. On a device that has memory of its own the counts come to the host,
+ * which draws and adds when they are there, and go back.
+ */
+#include "base/container_of.h"
+#include "base/memory.h"
+#include "exec/device/queue.h"
+#include "exec/plan/plan.h"
+#include "exec/state/variable.h"
+#include "ops/random/candidate.h"
+
+static void learn(const struct kernel_call *call, int64_t *counts)
+{
+    const int64_t *classes = call->in[1]->data;
+    for (int64_t i = 0; i < tensor_count(call->in[1]); i++)
+        counts[classes[i]]++;
+}
+
+/* ---- counts on the host ---- */
+
+static int run_here(struct kernel_call *call)
+{
+    struct variable *variable = call->refs[0];
+    struct shape shape = variable->value.shape;
+    if (candidate_sample_counted(call, &variable->value) ||
+        variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err))
+        return call->err->code;
+    learn(call, variable->value.data);
+    variable_written(variable);
+    return KERNEL_DONE;
+}
+
+/* ---- counts in the memory of a device ---- */
+
+struct learned_draw {
+    struct event_waiter waiter;
+    struct kernel_call *call;
+    struct tensor counts; /* on the host */
+    struct fault fault;   /* that they may be garbage of */
+};
+
+static void drawing_free(struct learned_draw *drawing)
+{
+    tensor_release(&drawing->counts);
+    mem_free(drawing);
+}
+
+/* What kernels have left in the step block by now, which is copied first: those behind may leave
+ * something meanwhile. */
+static int fetch_counts(struct learned_draw *drawing)
+{
+    struct kernel_call *call = drawing->call;
+    struct device *device = call->device;
+    const struct tensor *counts = &call->refs[0]->value;
+    size_t bytes = sizeof drawing->fault;
+    if (tensor_alloc(&drawing->counts, counts->type, &counts->shape, call->err) ||
+        device->copy(device, call->scratch, &call->step_block->fault, bytes, call->err))
+        return call->err->code;
+    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
+    if (device->copy_out(device, &drawing->fault, call->scratch, bytes, call->err))
+        return call->err->code;
+    return device->copy_out(device, drawing->counts.data, counts->data, tensor_bytes(counts),
+                            call->err);
+}
+
+static int return_counts(struct kernel_call *call, const struct tensor *counts)
+{
+    struct variable *variable = call->refs[0];
+    struct device *device = call->device;
+    if (variable_prepare_write(variable, &counts->shape, VARIABLE_OVERWRITE, call->err))
+        return call->err->code;
+    queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
+    int code = device->copy_in(device, variable->value.data, counts->data, tensor_bytes(counts),
+                               call->err);
+    queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
+    queue_keep(device, QUEUE_IN, counts);
+    if (!code)
+        variable_written(variable);
+    return code;
+}
+
+static int draw(struct learned_draw *drawing, const struct error *failure)
+{
+    struct kernel_call *call = drawing->call;
+    if (failure) {
+        *call->err = *failure;
+        return failure->code;
+    }
+    if (drawing->fault.code)
+        return plan_explain_fault(&drawing->fault, call->err);
+    if (candidate_sample_counted(call, &drawing->counts))
+        return call->err->code;
+    learn(call, drawing->counts.data);
+    return return_counts(call, &drawing->counts);
+}
+
+static void fetched(struct event_waiter *waiter, const struct error *failure)
+{
+    struct learned_draw *drawing = CONTAINER_OF(waiter, struct learned_draw, waiter);
+    struct kernel_call *call = drawing->call;
+    int code = draw(drawing, failure);
+    drawing_free(drawing);
+    kernel_done(call, code);
+}
+
+static int run_there(struct kernel_call *call)
+{
+    struct learned_draw *drawing = mem_alloc(sizeof *drawing);
+    *drawing = (struct learned_draw){.waiter.done = fetched, .call = call, .counts = TENSOR_INIT};
+    int code = fetch_counts(drawing);
+    if (code) {
+        drawing_free(drawing);
+        return code;
+    }
+    queue_notify_end(call->device, QUEUE_OUT, &drawing->waiter);
+    return KERNEL_PENDING;
+}
+
+/* ---- the kernel ---- */
+
+static int prepare(struct kernel_setup *setup)
+{
+    candidate_prepare(setup, 0);
+    if (!setup->device->is_host)
+        setup->scratch_bytes = sizeof(struct fault);
+    return 0;
+}
+
+static int run(struct kernel_call *call)
+{
+    return call->device->is_host ? run_here(call) : run_there(call);
+}
+
+const struct kernel_code kernel_learned_unigram_candidates = {.prepare = prepare, .run = run};

@@ -25,7 +25,13 @@ struct totals {
     struct map index; /* by name */
 };
 
+struct device_memory {
+    const char *type; /* in the summary's arena */
+    int64_t bytes;    /* of the device that has least */
+};
+
 struct trace_summary {
+    VEC(struct device_memory) devices;
     VEC(double) steps; /* ns */
     struct totals ops, nodes;
     double kernel_ns;
@@ -44,6 +50,7 @@ void trace_summary_free(struct trace_summary *summary)
 {
     if (!summary)
         return;
+    vec_release(&summary->devices);
     vec_release(&summary->steps);
     map_release(&summary->threads);
     vec_release(&summary->ops);
@@ -55,15 +62,23 @@ void trace_summary_free(struct trace_summary *summary)
     mem_free(summary);
 }
 
+/* The text of a field in `scratch`; false: it has none. */
+static bool get_text(struct trace_summary *s, const msgpack_object *event, const char *field)
+{
+    const msgpack_object *text = record_field(event, field);
+    if (!text || text->type != MSGPACK_OBJECT_STR)
+        return false;
+    str_clear(&s->scratch);
+    str_append_bytes(&s->scratch, text->via.str.ptr, text->via.str.size);
+    return true;
+}
+
 /* Index of the total for a field of the event, a new one if need be; -1 without such a text. */
 static int64_t find(struct trace_summary *s, struct totals *totals, const msgpack_object *event,
                     const char *field)
 {
-    const msgpack_object *text = record_field(event, field);
-    if (!text || text->type != MSGPACK_OBJECT_STR)
+    if (!get_text(s, event, field))
         return -1;
-    str_clear(&s->scratch);
-    str_append_bytes(&s->scratch, text->via.str.ptr, text->via.str.size);
     int64_t index = (int64_t)totals->n;
     if (map_get(&totals->index, str_text(&s->scratch), &index))
         return index;
@@ -85,6 +100,29 @@ static void add_thread(struct trace_summary *s, int64_t thread)
         map_put(&s->threads, arena_strdup(&s->names, str_text(&s->scratch)), thread);
 }
 
+static struct device_memory *find_device(struct trace_summary *s, const char *type)
+{
+    for (size_t i = 0; i < s->devices.n; i++)
+        if (!strcmp(s->devices.items[i].type, type))
+            return &s->devices.items[i];
+    return NULL;
+}
+
+/* 0 bytes: its memory is not known. */
+static bool add_device(struct trace_summary *s, const msgpack_object *event)
+{
+    int64_t bytes;
+    if (!get_text(s, event, "device") || !record_get_int(event, "memory", &bytes) || bytes < 0)
+        return false;
+    struct device_memory *known = find_device(s, str_text(&s->scratch));
+    if (known && bytes < known->bytes)
+        known->bytes = bytes;
+    if (!known)
+        vec_push(&s->devices,
+                 ((struct device_memory){arena_strdup(&s->names, str_text(&s->scratch)), bytes}));
+    return true;
+}
+
 static bool add_event(struct trace_summary *s, const msgpack_object *event)
 {
     int64_t ns, thread = 0, step = 0;
@@ -92,6 +130,8 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
         return false;
     if (record_field(event, "peer")) /* for who counts bytes */
         return true;
+    if (record_field(event, "device"))
+        return add_device(s, event);
     if (!record_get_int(event, "ns", &ns) || ns < 0)
         return false;
     if (!record_field(event, "node")) {
@@ -238,8 +278,27 @@ static void print_costs(const struct totals *totals, const char *kind, struct st
     mem_free(sorted);
 }
 
+static int by_type(const void *a, const void *b)
+{
+    return strcmp(((const struct device_memory *)a)->type, ((const struct device_memory *)b)->type);
+}
+
+static void print_devices(const struct trace_summary *s, struct str *out)
+{
+    size_t n = s->devices.n;
+    struct device_memory *sorted = mem_array(n, sizeof *sorted);
+    if (n)
+        memcpy(sorted, s->devices.items, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_type);
+    for (size_t i = 0; i < n; i++)
+        if (sorted[i].bytes)
+            str_printf(out, "device %s memory=%" PRId64 "\n", sorted[i].type, sorted[i].bytes);
+    mem_free(sorted);
+}
+
 void trace_summary_print_costs(const struct trace_summary *summary, struct str *out)
 {
+    print_devices(summary, out);
     print_costs(&summary->nodes, "node", out);
     print_costs(&summary->ops, "op", out);
 }

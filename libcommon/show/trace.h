@@ -21,8 +21,9 @@ int trace_summary_add(struct trace_summary *summary, const struct record *record
  * the one with most time first. Nothing if nothing was added. */
 void trace_summary_print(const struct trace_summary *summary, struct str *out);
 
-/* The same for the placer (docs/costs.md): `node NAME NS` with the mean time in a step, then
- * `op NAME NS` with that of a call, sorted by name. */
+/* The same for the placer (docs/costs.md): `device TYPE memory=BYTES` of devices with memory of
+ * their own, what the smallest of a type has; then `node NAME NS` with the mean time in a step, and
+ * `op NAME NS` with that of a call; each sorted by name. */
 void trace_summary_print_costs(const struct trace_summary *summary, struct str *out);
 
 #endif

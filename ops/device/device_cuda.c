@@ -103,6 +103,7 @@ static int read_card(struct cuda_device *d, struct error *err)
                          "CUDA:%d: the device or its driver has no pools of memory", index);
     if (!d->limit || d->limit > card.memory)
         d->limit = card.memory;
+    d->device.memory_bytes = (int64_t)d->limit;
     snprintf(d->choice, sizeof d->choice, "sm=%d%d cuda=%d.%d%s%s", card.major, card.minor,
              runtime / 1000, runtime % 1000 / 10, d->tf32 ? " tf32" : "", d->fast ? " fast" : "");
     return 0;

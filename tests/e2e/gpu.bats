@@ -199,3 +199,23 @@ LINE
         [[ $stderr == *"CUDA:0 has failed: "*"a call has failed, as it was asked to"* ]]
     done
 }
+
+@test "a trace has a GPU's memory, and the placer keeps to it" {
+    emulated
+    ./feed --rows 1-64 --batch 64 > "$work/feed.rec"
+    tf-graph digits.lua | tf-opt > "$work/net.tfg"
+    tf-place "$work/net.tfg" | on_gpu > "$work/gpu.tfg"
+    tf-exec -g "$work/gpu.tfg" --run train --feed "$work/feed.rec" --gpu-memory 1M \
+        --trace "$work/trace" > "$work/out"
+    [ "$(tf-show --json "$work/trace" | jq -c 'select(.device)')" = \
+        '{"device":"CUDA","index":0,"memory":1048576}' ]
+    tf-show --costs "$work/trace" > "$work/costs"
+    [ "$(head -n 1 "$work/costs")" = 'device CUDA memory=1048576' ]
+    LC_ALL=C sort -c "$work/costs"
+    tf-place --devices GPU:0 --costs "$work/costs" "$work/net.tfg" > "$work/placed.tfg"
+    sed -i 's/memory=.*/memory=64k/' "$work/costs"
+    run --separate-stderr tf-place --devices GPU:0 --costs "$work/costs" -o "$work/placed.tfg" \
+        "$work/net.tfg"
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"the graph does not fit: it needs "*"device:CUDA:0, which has 65536" ]]
+}

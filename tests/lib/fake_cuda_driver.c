@@ -62,7 +62,7 @@ struct fake_card *fake_card_hold(int index)
         if (!n_used++)
             machine_start();
         const char *memory = getenv("TF_TEST_DEVICE_MEMORY");
-        card->memory = memory ? strtoul(memory, NULL, 10) : SIZE_MAX;
+        card->memory = memory ? strtoul(memory, NULL, 10) : (size_t)1 << 40;
         card->until_failure = number_from("TF_TEST_DEVICE_FAIL_CALL", -1);
     }
     pthread_mutex_unlock(&lock);

@@ -20,7 +20,7 @@
 #include "exec/device/kernel.h"
 #include "exec/device/step_block.h"
 
-#define DEVICE_ABI 11
+#define DEVICE_ABI 12
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
@@ -51,9 +51,10 @@ struct event_waiter {
 };
 
 struct device {
-    const char *type; /* "CPU" */
-    int index;        /* 0 of CPU:0 */
-    bool is_host;     /* memory is the host's: copies are not needed */
+    const char *type;     /* "CPU" */
+    int index;            /* 0 of CPU:0 */
+    bool is_host;         /* memory is the host's: copies are not needed */
+    int64_t memory_bytes; /* that it has, and that may be used; 0: the host's, or not known */
     int threads;
     bool deterministic;
     void *context;      /* the device's own */

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "exec/device/queue.h"
+#include "exec/step/trace.h"
 
 int device_step_open(struct device_step *on_device, struct device *device, struct error *err)
 {
@@ -50,11 +51,19 @@ static struct step_block *read_back(const struct device_step *on_device)
     return written(on_device) + 1;
 }
 
+static void tell_trace(const struct device *device, const struct step *step)
+{
+    struct trace_device told = {device->type, device->index, device->memory_bytes};
+    if (step->trace)
+        trace_device(step->trace, &told);
+}
+
 int device_step_begin(struct device_step *on_device, const struct step *step, struct error *err)
 {
     struct device *device = on_device->device;
     if (!on_device->memory)
         return 0;
+    tell_trace(device, step);
     forget_copies(on_device);
     *written(on_device) =
         (struct step_block){.number = step->number, .seed = step->seed, .replica = step->replica};

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/memory.h"
@@ -21,11 +22,18 @@ struct peer_event {
     struct trace_peer peer;
 };
 
+struct device_event {
+    struct trace_device device;
+    bool is_written;
+};
+
 struct trace {
     pthread_mutex_t lock;
     VEC(struct trace_event) events;
     VEC(struct peer_event) peers;
-    struct arena tasks; /* of the peers' names */
+    struct arena tasks;               /* of the peers' names */
+    VEC(struct device_event) devices; /* since the beginning */
+    struct arena types;               /* of their types' names */
 };
 
 struct trace *trace_new(void)
@@ -42,6 +50,8 @@ void trace_free(struct trace *trace)
     vec_release(&trace->events);
     vec_release(&trace->peers);
     arena_release(&trace->tasks);
+    vec_release(&trace->devices);
+    arena_release(&trace->types);
     pthread_mutex_destroy(&trace->lock);
     mem_free(trace);
 }
@@ -84,6 +94,27 @@ void trace_peer(struct trace *trace, int64_t step, const struct trace_peer *peer
     pthread_mutex_unlock(&trace->lock);
 }
 
+static bool is_known(const struct trace *trace, const struct trace_device *device)
+{
+    for (size_t i = 0; i < trace->devices.n; i++) {
+        const struct trace_device *known = &trace->devices.items[i].device;
+        if (known->index == device->index && !strcmp(known->type, device->type))
+            return true;
+    }
+    return false;
+}
+
+void trace_device(struct trace *trace, const struct trace_device *device)
+{
+    struct device_event event = {*device, false};
+    pthread_mutex_lock(&trace->lock);
+    if (!is_known(trace, device)) {
+        event.device.type = arena_strdup(&trace->types, device->type);
+        vec_push(&trace->devices, event);
+    }
+    pthread_mutex_unlock(&trace->lock);
+}
+
 /* One event is a map; a step has no node. */
 static void pack_event(msgpack_packer *packer, const struct trace_event *e)
 {
@@ -122,22 +153,57 @@ static void pack_peer(msgpack_packer *packer, const struct peer_event *e)
     msgpack_pack_uint64(packer, e->peer.got);
 }
 
+static void pack_device(msgpack_packer *packer, const struct trace_device *device)
+{
+    msgpack_pack_map(packer, 3);
+    pack_key(packer, "device");
+    pack_text(packer, device->type);
+    pack_key(packer, "index");
+    msgpack_pack_int(packer, device->index);
+    pack_key(packer, "memory");
+    msgpack_pack_int64(packer, device->memory);
+}
+
+/* With the lock held, as what follows. */
+static size_t count_new_devices(const struct trace *trace)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < trace->devices.n; i++)
+        n += !trace->devices.items[i].is_written;
+    return n;
+}
+
+static void pack_new_devices(msgpack_packer *packer, struct trace *trace)
+{
+    for (size_t i = 0; i < trace->devices.n; i++) {
+        struct device_event *event = &trace->devices.items[i];
+        if (!event->is_written)
+            pack_device(packer, &event->device);
+        event->is_written = true;
+    }
+}
+
+static int write_events(struct trace *trace, size_t n, struct stream_writer *writer,
+                        struct error *err)
+{
+    msgpack_packer *packer = stream_begin(writer, RECORD_TRACE, 1);
+    pack_key(packer, "events");
+    msgpack_pack_array(packer, n);
+    pack_new_devices(packer, trace);
+    for (size_t i = 0; i < trace->events.n; i++)
+        pack_event(packer, &trace->events.items[i]);
+    for (size_t i = 0; i < trace->peers.n; i++)
+        pack_peer(packer, &trace->peers.items[i]);
+    trace->events.n = trace->peers.n = 0;
+    arena_release(&trace->tasks);
+    return stream_write(writer, NULL, 0, err);
+}
+
 int trace_flush(struct trace *trace, struct stream_writer *writer, struct error *err)
 {
-    int code = 0;
     pthread_mutex_lock(&trace->lock);
-    if (trace->events.n + trace->peers.n) {
-        msgpack_packer *packer = stream_begin(writer, RECORD_TRACE, 1);
-        pack_key(packer, "events");
-        msgpack_pack_array(packer, trace->events.n + trace->peers.n);
-        for (size_t i = 0; i < trace->events.n; i++)
-            pack_event(packer, &trace->events.items[i]);
-        for (size_t i = 0; i < trace->peers.n; i++)
-            pack_peer(packer, &trace->peers.items[i]);
-        code = stream_write(writer, NULL, 0, err);
-        trace->events.n = trace->peers.n = 0;
-        arena_release(&trace->tasks);
-    }
+    size_t n = trace->events.n + trace->peers.n + count_new_devices(trace);
+    int code = n ? write_events(trace, n, writer, err) : 0;
     pthread_mutex_unlock(&trace->lock);
     return code;
 }

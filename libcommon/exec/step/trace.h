@@ -37,6 +37,14 @@ struct trace_peer {
 };
 void trace_peer(struct trace *trace, int64_t step, const struct trace_peer *peer);
 
+/* That a step ran on a device with memory of its own, which is said once of each. */
+struct trace_device {
+    const char *type; /* copied */
+    int index;
+    int64_t memory; /* bytes; 0: not known */
+};
+void trace_device(struct trace *trace, const struct trace_device *device);
+
 /* Writes what was collected as trace records and forgets it. */
 int trace_flush(struct trace *trace, struct stream_writer *writer, struct error *err);
 

@@ -83,7 +83,7 @@ const struct op_def op_AllReduce = {
         "sums and means of float32, float64, int32 and\nint64 among the GPUs of all workers, in an "
         "order of its own; nccl-auto does where all have it. With servers the shards add large "
         "sums, and "
-        "pass on rows; the\nbits are those of direct.",
+        "pass on rows; the bits are\nthose of direct.",
     .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
     .keeps = 1 << 0,
     .round = ROUND_REDUCE,

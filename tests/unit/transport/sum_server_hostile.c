@@ -240,8 +240,10 @@ static void what_a_server_sends_is_checked(void **state)
         for (int k = 0; k < 2; k++) {
             answer_wait(&answers[k]);
             assert_int_equal(answers[k].err.code, ERR_UNAVAILABLE);
-            assert_non_null(strstr(answers[k].err.text, "ps:0"));
-            told |= strstr(answers[k].err.text, cases[i].why) != NULL;
+            bool finds = strstr(answers[k].err.text, cases[i].why) != NULL;
+            if (!finds && !strstr(answers[k].err.text, "ps:0"))
+                fail_msg("case %zu: %s", i, answers[k].err.text);
+            told |= finds;
             answer_release(&answers[k]);
         }
         if (!told)

@@ -6,8 +6,10 @@
 # --explain predicts of it, its exchange besides the step alone (with delay=1 the longer of both);
 # and PyTorch's DistributedDataParallel over gloo, plain and with its hooks, where PYTHON has it.
 # What is predicted to take longer than LONGEST seconds is not measured.
-# usage: techniques.sh     from the environment: MODELS ("mlp:32", net of train.lua and batch),
-# WORKERS ("2 4"), RATES ("10 100 1000", Mbit/s), TECHNIQUES, PEERS ("plain fp16 powersgd1
+# A shard, for the techniques that have one, is on a host of its own; what auto takes is said behind
+# it.
+# usage: techniques.sh     from the environment: MODELS ("mlp:32 embedding:32", net of train.lua and
+# batch), WORKERS ("2 4"), RATES ("10 100 1000", Mbit/s), TECHNIQUES, PEERS ("plain fp16 powersgd1
 # powersgd4"), ROUNDS (3), STEPS (6), LONGEST (30), PYTHON
 set -euo pipefail
 python=$(type -P "${PYTHON:-python3}") && python=$(realpath -s "$python") || python=false
@@ -15,10 +17,11 @@ cd "$(dirname "$0")/../.."
 root=$PWD
 PATH=$root/${BUILD:-build}/bin:$PATH
 read -ra techniques <<<"${TECHNIQUES:-allreduce allreduce,factors=all allreduce,factors=auto \
-    allreduce,bits=1 allreduce,bits=1,delay=1 allreduce,factors=auto,bits=1}"
+    allreduce,bits=1 allreduce,bits=1,delay=1 allreduce,factors=auto,bits=1 sync,factors=auto auto}"
 read -ra peers <<<"${PEERS-plain fp16 powersgd1 powersgd4}"
 rounds=${ROUNDS:-3} steps=${STEPS:-6} longest=${LONGEST:-30}
 export OMP_NUM_THREADS=1
+shard=
 unset OPENBLAS_CORETYPE TF_JOB TF_CLUSTER
 work=$(mktemp -d)
 net=tft$$
@@ -38,7 +41,7 @@ limit() { # NAMESPACE ADAPTER MBIT
 }
 
 make_hosts() {
-    n=$1
+    n=$1 # the last one is the shard's
     ip netns add "$net-s"
     ip -n "$net-s" link add switch type bridge
     ip -n "$net-s" link set switch up
@@ -99,12 +102,36 @@ alone() {
     step_of trace.0
 }
 
-# Of what is chosen: milliseconds of the exchange.
+# Of what is chosen: milliseconds of the exchange. What takes turns with auto is told by auto.
 predicted() { # TECHNIQUE
+    local compared
+    if [[ $1 = auto* || $1 = sync,factors=auto ]]; then
+        compared=$(tf-replicate --mode "${1/#sync,factors=auto/auto}" -c c --explain net.tfg \
+            2>&1 >many.tfg)
+        awk -v mode="${1/#auto*/}" 'mode == $1 || mode == "" && $4 == "taken" { print $2 }' \
+            <<<"$compared"
+        return
+    fi
     tf-replicate --mode "$1" -c c --explain net.tfg 2>&1 >many.tfg |
         awk '$1 != "VARIABLE" && $1 != "schedule" {
             ms += $9 == "factors" ? $6 : $9 == "code" ? $8 : $4
         } END { print ms }'
+}
+
+# What auto has taken.
+taken() { # TECHNIQUE
+    [[ $1 != auto* ]] || tf-replicate --mode "$1" -c c --explain net.tfg 2>&1 >many.tfg |
+        awk '$4 == "taken" { print ": " $1 }'
+}
+
+serve() { # the shard
+    : >shard.log
+    ip netns exec "$net-$((n - 1))" tf-ps serve --job run --task ps:0 --threads 1 2>shard.log &
+    shard=$! # its own, as it is to be stopped
+    until grep -q 'ready on' shard.log; do
+        kill -0 "$shard" || { cat shard.log >&2 && return 1; }
+        sleep 0.05
+    done
 }
 
 together() { # TECHNIQUE
@@ -112,19 +139,25 @@ together() { # TECHNIQUE
     rm -rf run
     tf-ps init --job run -c c
     tf-replicate --mode "$1" -c c net.tfg | tf-place -c c | tf-part >parts.tfg
-    for ((k = 0; k < n; k++)); do
+    ! tf-show --text parts.tfg | grep -c '@/job:ps' >/dev/null || serve
+    for ((k = 0; k < workers; k++)); do
         at "$k" tf-exec --job run -g parts.tfg --task "worker:$k" --run train --steps "$steps" \
             --threads 1 --timeout 5m --trace "trace.$k" >/dev/null &
         each+=($!)
     done
     wait "${each[@]}"
+    if [[ -n $shard ]]; then
+        kill "$shard"
+        wait "$shard" || true
+        shard=
+    fi
     step_of trace.0
 }
 
 peer() { # HOOK
     local each=() k
-    for ((k = 0; k < n; k++)); do
-        GLOO_SOCKET_IFNAME=eth0 MASTER_ADDR=10.77.0.1 MASTER_PORT=2900 RANK=$k WORLD_SIZE=$n \
+    for ((k = 0; k < workers; k++)); do
+        GLOO_SOCKET_IFNAME=eth0 MASTER_ADDR=10.77.0.1 MASTER_PORT=2900 RANK=$k WORLD_SIZE=$workers \
             at "$k" "$python" "$root/tests/bench/peer_ddp.py" "$model" "$batch" "$steps" "$1" \
             >"peer.$k" 2>"peer.$k.log" &
         each+=($!)
@@ -132,7 +165,7 @@ peer() { # HOOK
     if wait "${each[@]}"; then
         cat peer.0
     else
-        echo "$1 of $model over $n workers failed: $(tail -n 1 peer.0.log)" >&2
+        echo "$1 of $model over $workers workers failed: $(tail -n 1 peer.0.log)" >&2
     fi
 }
 
@@ -143,11 +176,11 @@ median() {
 }
 
 line() {
-    printf '%-8s %5s %7s %9s  %-24s %9s %12s\n' "$@"
+    printf '%-8s %5s %7s %9s  %-27s %9s %12s\n' "$@"
 }
 
 row() { # TECHNIQUE MS PREDICTED
-    line "$model" "$batch" "$n" "$rate" "$@"
+    line "$model" "$batch" "$workers" "$rate" "$@"
 }
 
 measure() {
@@ -171,7 +204,8 @@ cell() {
     done
     bytes=$(probe)
     for ((i = 0; i < n; i++)); do
-        echo "task worker:$i 10.77.0.$((i + 1)):7000"
+        ((i < workers)) && echo "task worker:$i 10.77.0.$((i + 1)):7000" ||
+            echo "task ps:0 10.77.0.$((i + 1)):7000"
         echo "host 10.77.0.$((i + 1)) bandwidth=${bytes%.*}"
     done >c
     step=$(alone)
@@ -185,7 +219,7 @@ cell() {
     measure
     for technique in "${techniques[@]}"; do
         touch "of.$technique"
-        row "$technique" "$(median <"of.$technique")" \
+        row "$technique$(taken "$technique")" "$(median <"of.$technique")" \
             "$(awk '{ printf "%.1f", $1 }' "predicted.$technique")"
     done
     for technique in "${peers[@]}"; do
@@ -200,12 +234,12 @@ if ! "$python" -c 'import torch' 2>/dev/null; then
     peers=()
 fi
 line MODEL BATCH WORKERS MBIT/S TECHNIQUE STEP/ms PREDICTED/ms
-for entry in ${MODELS:-mlp:32}; do
+for entry in ${MODELS:-mlp:32 embedding:32}; do
     IFS=: read -r model batch <<<"$entry"
     tf-graph -D "model=$model" -D "batch=$batch" "$root/tests/bench/train.lua" | tf-opt |
         tf-place >net.tfg
-    for hosts in ${WORKERS:-2 4}; do
-        make_hosts "$hosts"
+    for workers in ${WORKERS:-2 4}; do
+        make_hosts $((workers + 1))
         for rate in ${RATES:-10 100 1000}; do cell; done
         remove_hosts
     done

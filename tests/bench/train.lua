@@ -1,5 +1,6 @@
--- Training steps of the benchmark nets, with SGD, on images that were generated once.
--- tf-graph -D model=mlp|lenet|alexnet -D batch=N train.lua
+-- Training steps of the benchmark nets, with SGD, on images that were generated once, or on other
+-- words in each step.
+-- tf-graph -D model=mlp|lenet|alexnet|embedding -D batch=N train.lua
 local batch = D.batch or 64
 
 local function image(shape)
@@ -38,6 +39,16 @@ function nets.alexnet()
   h = nn.dense(nn.flatten(h), 4096, {name = "fc6", activation = Relu})
   h = nn.dense(h, 4096, {name = "fc7", activation = Relu})
   return nn.dense(h, 1000, {name = "fc8"}), 1000
+end
+
+-- Sixteen words each, of 100,000: almost all of what is trained is a table, and few of its rows
+-- have a gradient.
+function nets.embedding()
+  local words, n, size = 100000, 16, 64
+  local ids = Cast(RandomUniform({batch * n}, {dtype = float32}) * words, {DstT = int64})
+  local rows = Reshape(nn.embedding(ids, words, size, {name = "words"}), {batch, n, size})
+  local h = nn.dense(Mean(rows, 1), 128, {name = "fc1", activation = Relu})
+  return nn.dense(h, 10, {name = "fc2"}), 10
 end
 
 local logits, classes = nets[D.model or "mlp"]()

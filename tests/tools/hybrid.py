@@ -3,8 +3,8 @@
 nets and clusters with slow adapters every choice of shards, all-reduce, or shards that only add,
 and in each of gradient or factors for each layer, is enumerated: a step takes as long as what the
 busiest adapter sends, or gets, one phase after the other, and 1.3 times as long where several flows
-meet. What goes by shards that only add comes back in the same phase. Where each host has
-a worker, and a shard, the bytes are compared with the formulas that are published of them (Zhang et
+come to it. What goes by shards that only add comes back in the same phase. Where each host has a
+worker, and a shard, the bytes are compared with the formulas that are published of them (Zhang et
 al., Poseidon, USENIX ATC 2017, Table 1).
 usage: hybrid.py SEED CASES (the tools are on PATH); exit 1 says what is not the cheapest"""
 import itertools
@@ -72,8 +72,8 @@ def busiest(flows):
         if a != b:
             sent.setdefault(a, []).append(floats)
             got.setdefault(b, []).append(floats)
-    return max(sum(f) * (MEETING_LOSS if len(f) > 1 else 1)
-               for f in (*sent.values(), *got.values()))
+    return max(*(sum(f) for f in sent.values()),
+               *(sum(f) * (MEETING_LOSS if len(f) > 1 else 1) for f in got.values()))
 
 
 def products(case, mode, way):

@@ -69,7 +69,7 @@ struct cost_way {
 struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
                          const struct cluster *cluster, const struct costs *costs);
 
-/* The time of flows of as many bytes each that cross an adapter of `bandwidth` bytes a second at
+/* The time of flows of as many bytes each that come to an adapter of `bandwidth` bytes a second at
  * once: of several it is more than the bytes', as some is lost where they meet. */
 double cost_adapter_ns(double flows, double bytes, double bandwidth);
 
@@ -79,8 +79,9 @@ double cost_adapter_ns(double flows, double bytes, double bandwidth);
 struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster);
 
 /* The way of pushes: each of the tasks 0 to n - 1 of the job `worker` sends all shards together
- * those bytes, evenly, all at once. It is also the way back, of what workers read. */
+ * those bytes, evenly, all at once. And the way back, of what each worker reads of all shards. */
 struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster);
+struct cost_way cost_reads(int n, int shards, const struct cluster *cluster);
 
 /* The same of what workers send shards that send each worker something back at once, `back` bytes
  * for each: sums, and rows of all others. As long as the busier direction takes, of links and of

@@ -13,8 +13,9 @@
 #define BUS_LATENCY 10e3
 #define BUS_BYTES 12e9 /* a second */
 
-/* How much longer flows take that meet at an adapter than one alone of as many bytes: what does not
- * fit in the queue before it is sent again. Measured by make bench-techniques (docs/costs.md). */
+/* How much longer flows take that come to an adapter from several hosts than one alone of as many
+ * bytes: what does not fit in the queue before it is sent again. Measured by make bench-techniques
+ * (docs/costs.md). */
 #define MEETING_LOSS 1.3
 
 static const struct cluster_task *task_of(const struct cluster *cluster,
@@ -92,68 +93,100 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
     return slowest;
 }
 
-/* ---- pushes ---- */
+/* ---- workers and shards ---- */
 
-/* Pairs of a worker and a shard on different hosts: those whose worker, and whose shard, is on the
- * host. */
-struct crossing_pairs {
-    double workers, shards;
+struct tasks {
+    const char *job;
+    int n;
 };
 
-static struct crossing_pairs crossing_pairs(int n, int shards, const struct cluster *cluster,
-                                            int host)
+/* Of pairs of one of these and one of the others, on different hosts, those whose first is on the
+ * host. */
+static double crossing_pairs(struct tasks these, struct tasks others, const struct cluster *cluster,
+                             int host)
 {
-    double workers_here = count_tasks("worker", n, cluster, host);
-    double shards_here = count_tasks(SHARD_JOB, shards, cluster, host);
-    return (struct crossing_pairs){
-        workers_here * (count_tasks(SHARD_JOB, shards, cluster, -1) - shards_here),
-        shards_here * (count_tasks("worker", n, cluster, -1) - workers_here)};
+    double away = count_tasks(others.job, others.n, cluster, -1) -
+                  count_tasks(others.job, others.n, cluster, host);
+    return count_tasks(these.job, these.n, cluster, host) * away;
 }
 
-/* Of the slowest link, in one direction. */
-static struct cost_way slowest_link(int n, int shards, const struct cluster *cluster)
+/* Of an adapter that sends so many bytes, and gets some by each of several flows. It does both at
+ * the same time, and its own flows, which wait for each other in its host, do not get lost in front
+ * of it. */
+static double both_ways_ns(double sent, double flows, double got, double bandwidth)
+{
+    if (bandwidth <= 0)
+        return 0;
+    double in = flows > 0 ? cost_adapter_ns(flows, got / flows, bandwidth) : 0;
+    return fmax(NS * sent / bandwidth, in);
+}
+
+/* Each sends a byte to each. */
+static double crossing_ns(struct tasks from, struct tasks to, const struct cluster *cluster,
+                          int host)
+{
+    double in = crossing_pairs(to, from, cluster, host);
+    return both_ways_ns(crossing_pairs(from, to, cluster, host), in, in,
+                        cluster->hosts.items[host].bandwidth);
+}
+
+/* In one direction. */
+static struct cost_way slowest_link(struct tasks from, struct tasks to,
+                                    const struct cluster *cluster)
 {
     struct cost_way slowest = {0};
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < shards; k++) {
-            const struct device_name from = {.job = "worker", .task = i, .type = "CPU"};
-            const struct device_name to = {.job = SHARD_JOB, .task = k, .type = "CPU"};
-            struct cost_way way = cost_way(&from, &to, cluster, NULL);
+    for (int i = 0; i < from.n; i++)
+        for (int k = 0; k < to.n; k++) {
+            struct device_name a = {.task = i, .type = "CPU"}, b = {.task = k, .type = "CPU"};
+            snprintf(a.job, sizeof a.job, "%s", from.job);
+            snprintf(b.job, sizeof b.job, "%s", to.job);
+            struct cost_way way = cost_way(&a, &b, cluster, NULL);
             slowest.latency = fmax(slowest.latency, way.latency);
             slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
         }
     return slowest;
 }
 
-/* An adapter sends and gets at the same time. */
-struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
+/* Of a byte that each of `from` has for all of `to`, or gets from all of them. */
+static struct cost_way each_to_each(struct tasks from, struct tasks to,
+                                    const struct cluster *cluster)
 {
-    struct cost_way slowest = slowest_link(n, shards, cluster);
-    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
-        double bandwidth = cluster->hosts.items[i].bandwidth;
-        struct crossing_pairs pairs = crossing_pairs(n, shards, cluster, i);
-        if (bandwidth > 0)
-            slowest.per_byte = fmax(
-                slowest.per_byte, cost_adapter_ns(fmax(pairs.workers, pairs.shards), 1, bandwidth));
-    }
-    slowest.per_byte /= shards;
+    struct cost_way slowest = slowest_link(from, to, cluster);
+    for (int i = 0; cluster && i < (int)cluster->hosts.n; i++)
+        slowest.per_byte = fmax(slowest.per_byte, crossing_ns(from, to, cluster, i));
     return slowest;
 }
 
-/* A host that has workers and shards sends what its workers do and what its shards answer. */
+struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
+{
+    struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
+    struct cost_way way = each_to_each(workers, all, cluster);
+    way.per_byte /= shards;
+    return way;
+}
+
+struct cost_way cost_reads(int n, int shards, const struct cluster *cluster)
+{
+    struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
+    struct cost_way way = each_to_each(all, workers, cluster);
+    way.per_byte /= shards;
+    return way;
+}
+
+/* A host that has workers and shards sends what its workers do and what its shards answer, and gets
+ * what is for both. */
 struct cost_way cost_served(int n, int shards, double back, const struct cluster *cluster)
 {
-    struct cost_way slowest = slowest_link(n, shards, cluster);
+    struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
+    struct cost_way slowest = slowest_link(workers, all, cluster);
     slowest.per_byte *= fmax(1, back);
     for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
-        double bandwidth = cluster->hosts.items[i].bandwidth;
-        struct crossing_pairs pairs = crossing_pairs(n, shards, cluster, i);
-        double flows = pairs.workers + pairs.shards;
-        double bytes =
-            fmax(pairs.workers + back * pairs.shards, pairs.shards + back * pairs.workers);
-        if (bandwidth > 0 && flows > 0)
-            slowest.per_byte =
-                fmax(slowest.per_byte, cost_adapter_ns(flows, bytes / flows, bandwidth));
+        double asks = crossing_pairs(workers, all, cluster, i);
+        double answers = crossing_pairs(all, workers, cluster, i);
+        slowest.per_byte =
+            fmax(slowest.per_byte,
+                 both_ways_ns(asks + back * answers, asks + answers, answers + back * asks,
+                              cluster->hosts.items[i].bandwidth));
     }
     slowest.per_byte /= shards;
     return slowest;

@@ -108,27 +108,30 @@ static void find_by_servers(struct replicator *r, int n)
     r->way->latency = fmax(r->way->latency, r->served_sums.latency);
 }
 
-/* By which all gradients cross, of n workers: found when the first does. */
-static struct cost_way way_of(struct replicator *r, int n)
+/* By which all gradients cross, of n workers, and what shards have: found when the first does. */
+static void find_ways(struct replicator *r, int n)
 {
     const struct cluster *cluster = r->options->cluster;
-    if (!r->way) {
-        r->way = arena_alloc(&r->arena, sizeof *r->way);
-        *r->way = replicate_pushes(r) ? cost_pushes(n, replicate_shards(r), cluster)
-                                      : cost_exchange("worker", n, cluster);
-        if (r->options->by_servers)
-            find_by_servers(r, n);
-    }
-    return *r->way;
+    if (r->way)
+        return;
+    r->way = arena_array(&r->arena, 2, sizeof *r->way);
+    r->read_way = r->way + 1;
+    *r->way = replicate_pushes(r) ? cost_pushes(n, replicate_shards(r), cluster)
+                                  : cost_exchange("worker", n, cluster);
+    if (replicate_pushes(r))
+        *r->read_way = cost_reads(n, replicate_shards(r), cluster);
+    if (r->options->by_servers)
+        find_by_servers(r, n);
 }
 
 static void estimate(struct replicator *r, struct replicate_choice *choice, struct edge edge,
                      const struct gradient_product *product)
 {
     int workers = replicate_workers(r->options), n = workers > 0 ? workers : 1;
-    struct cost_way way = way_of(r, n);
+    find_ways(r, n);
+    struct cost_way way = *r->way;
     choice->latency = way.latency;
-    choice->read = read_of(r, way, edge);
+    choice->read = read_of(r, *r->read_way, edge);
     choice->dense = whole(r, n, way, edge);
     if (!choice->no_code)
         choice->code = replicate_code_way(r, n, way, edge);

@@ -186,8 +186,9 @@ struct replicator {
     int computed; /* a node that comes after what the step computes of variables */
     VEC(struct row_sum) row_sums;
     enum schedule_kind schedule;              /* by which whole gradients are summed */
-    struct cost_way *way;                     /* by which gradients cross; NULL: not found yet */
-    struct cost_way served_sums, served_rows; /* the same of what goes by servers */
+    struct cost_way *way;                     /* by which gradients cross; NULL: not found yet; */
+    struct cost_way *read_way;                /* and what comes from shards */
+    struct cost_way served_sums, served_rows; /* of what goes by servers */
     struct edge rank;                         /* of the worker; EDGE_NONE: nobody wants it */
     VEC(int) exchanges;                       /* nodes that reduce what updates need */
     VEC(int) joined;                          /* nodes that the entry join runs besides */

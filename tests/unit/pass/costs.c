@@ -176,14 +176,15 @@ static void test_pushes(void **state)
     (void)state;
     static const struct {
         const char *cluster;
-        double latency, per_byte; /* ns */
+        double latency, pushes, reads; /* ns */
     } cases[] = {
-        {"", 50e3, 1.0 / 2},
-        {"link worker:0 ps:1 bandwidth=10000000 latency=2ms\n", 2e6, 100.0 / 2},
-        {"host a bandwidth=100000000\n", 50e3, 1.3 * 10 * 2}, /* two workers send all */
-        {"host b bandwidth=100000000\n", 50e3,
-         1.3 * 10}, /* a shard gets two halves; a half leaves */
-        {"host c bandwidth=100000000\n", 50e3, 1.3 * 10 * 3.0 / 2},
+        {"", 50e3, 1.0 / 2, 1.0 / 2},
+        {"link worker:0 ps:1 bandwidth=10000000 latency=2ms\n", 2e6, 100.0 / 2, 100.0 / 2},
+        /* two workers send all; what they get comes from two hosts */
+        {"host a bandwidth=100000000\n", 50e3, 10 * 2, 1.3 * 10 * 2},
+        /* a shard gets two halves, and sends them; a half leaves, and comes */
+        {"host b bandwidth=100000000\n", 50e3, 1.3 * 10, 10},
+        {"host c bandwidth=100000000\n", 50e3, 1.3 * 10 * 3.0 / 2, 10 * 3.0 / 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cluster cluster = {.arena = ARENA_INIT};
@@ -195,10 +196,13 @@ static void test_pushes(void **state)
                  cases[i].cluster);
         if (cluster_parse(&cluster, text, "c", &err))
             fail_msg("%s", err.text);
-        struct cost_way way = cost_pushes(3, 2, &cluster);
-        if (fabs(way.latency - cases[i].latency) > 1e-6 ||
-            fabs(way.per_byte - cases[i].per_byte) > 1e-9)
-            fail_msg("case %zu: %g ns and %g ns a byte", i, way.latency, way.per_byte);
+        struct cost_way pushes = cost_pushes(3, 2, &cluster), reads = cost_reads(3, 2, &cluster);
+        if (fabs(pushes.latency - cases[i].latency) > 1e-6 ||
+            fabs(reads.latency - cases[i].latency) > 1e-6 ||
+            fabs(pushes.per_byte - cases[i].pushes) > 1e-9 ||
+            fabs(reads.per_byte - cases[i].reads) > 1e-9)
+            fail_msg("case %zu: %g ns, %g and %g ns a byte", i, pushes.latency, pushes.per_byte,
+                     reads.per_byte);
         cluster_release(&cluster);
     }
     assert_true(fabs(cost_pushes(3, 4, NULL).per_byte - 1.0 / 4) < 1e-9);

@@ -89,7 +89,7 @@ values() { # CHECKPOINT: text to compare; how often a worker was started is the 
 
 @test "groups in the other modes" {
     local mode
-    for mode in async ssp,bound=1 sync,backup=1 downpour,fetch=2,push=2; do
+    for mode in async ssp,bound=1 sync,backup=1 downpour,fetch=2,push=2 downpour,push.h=2; do
         rm -rf job
         job $mode m.tfg "$mode/" --replica-tasks 2 2>err
         cat err

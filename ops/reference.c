@@ -285,13 +285,14 @@ static void markdown_op(struct str *out, const struct op *op)
     each_kernel(op, markdown_kernel, out);
 }
 
-/* Up to a blank outside of backquotes. */
-static size_t word_length(const char *text)
+#define QUOTED_MAX 80
+
+/* Up to a blank outside of backquotes; within, where a line has no room for more. */
+static size_t word_length(const char *text, bool *quoted)
 {
-    bool quoted = false;
     size_t n = 0;
-    for (; text[n] && (quoted || text[n] != ' '); n++)
-        quoted ^= text[n] == '`';
+    for (; text[n] && ((*quoted && n < QUOTED_MAX) || text[n] != ' '); n++)
+        *quoted ^= text[n] == '`';
     return n;
 }
 
@@ -299,8 +300,9 @@ static size_t word_length(const char *text)
 static void append_wrapped(struct str *out, const char *line)
 {
     size_t indent = str_starts(line, "- ") ? 2 : 0, column = 0;
+    bool quoted = false;
     while (*line) {
-        size_t n = word_length(line);
+        size_t n = word_length(line, &quoted);
         bool wraps = column > indent && column + 1 + n > 100;
         if (wraps)
             str_printf(out, "\n%*s", (int)indent, "");

@@ -95,8 +95,8 @@ END
         serve ps:1
         # what is for one other alone goes to it
         while read -r sent got what mode; do
-            sed "s/{8, /{$what, /g" m.lua >m$what.lua
-            tf-graph m$what.lua | tf-opt | tf-replicate --mode "sync,update=worker$mode" -c c |
+            sed "s/{8, /{$what, /g" m.lua >rows.lua
+            tf-graph rows.lua | tf-opt | tf-replicate --mode "sync,update=worker$mode" -c c |
                 tf-place -c c | tf-part >p.tfg
             train $n 6
             echo "$n workers$mode"

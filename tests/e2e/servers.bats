@@ -260,7 +260,8 @@ sync,update=worker,schedule=ring|top=SHARE, after=N, delay=1, not 'schedule=ring
 sync,update=worker,after=3|after=N is for a code
 sync,update=worker,bits=9|has codes bits=1 to 8
 MODES
-    run -64 --separate-stderr tf-replicate --mode sync,update=worker --compress bf16 m.tfg -o many.tfg
+    run -64 --separate-stderr tf-replicate --mode sync,update=worker --compress bf16 m.tfg \
+        -o many.tfg
     why="--compress is for what is pushed to shards; with --mode sync,update=worker nothing is"
     [[ $stderr == *"$why" ]]
     tf-replicate --mode sync,update=worker m.tfg | tf-place | tf-part >parts.tfg

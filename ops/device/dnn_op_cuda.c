@@ -144,9 +144,8 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
     struct cuda_choice choice = {.bytes = 0};
     bool is_forced = cuda_dnn_wish() == '1', result = false;
     name_choice(d, op, choice.name);
-    const struct cuda_choice *known = cuda_choices_find(&d->choices, choice.name);
-    if (known && !is_forced)
-        return known->number == CUDNN;
+    if (!is_forced && cuda_choices_find(&d->choices, &choice))
+        return choice.number == CUDNN;
     struct buffer *memory =
         cuda_dnn_use_queue(d, &ignored) ? NULL : new_memory(device, op, scratch, t);
     if (memory && is_forced)

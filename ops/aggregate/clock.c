@@ -85,8 +85,8 @@ const struct op_def op_ClockRound = {
     .doc = "Waits for the pushes that make up the next update, by the clock's policy.",
     .detail = "members and dropped are rows of worker, incarnation and step; members are ordered "
               "by worker.\nA step with a ClockRound that does not reach its ClockAdvance fails the "
-              "clock. entry is what to run, again\nand again, on the task that has the clock; \"\": "
-              "rounds are of the steps of the one worker.",
+              "clock. entry is what to run, again\nand again, on the task that has the clock; "
+              "where it is empty rounds are of the steps of the one worker.",
     .flags = CLOCK_FLAGS | OP_ASYNC | OP_SHAPED_BY_DATA,
     .round = ROUND_BEGIN,
     .cost = cost_elements,

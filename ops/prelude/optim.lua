@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Optimizers. Each is a function of its parameters to an optimizer: `update(w, g)` makes the op
 -- that changes w, `rows(w, g)` the same for a gradient of some rows (g.values, g.indices), where
--- that is exactly the dense update, `finish()` what comes after all updates. A function will do. One
--- whose rule takes all variables together has `update_all(ws, gs, each)` in place of `update`: it
--- returns their ops, and makes what is of a variable within each(f), a list of what f(i) returns.
+-- that is exactly the dense update, `finish()` what comes after all updates. A function will do.
+-- One whose rule takes all variables together has `update_all(ws, gs, each)` in place of `update`:
+-- it returns their ops, and makes what is of a variable within each(f), a list of what f(i)
+-- returns.
 local tf = ...
 
 optim = {}

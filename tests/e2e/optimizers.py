@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """L-BFGS by its definition, in NumPy: the inverse Hessian as a matrix, made of the pairs that are
 kept one after the other (Nocedal & Wright, equation 7.16), not by two loops.
-usage: optimizers.py RATE HISTORY STEPS: prints W and b of tests/e2e/optimizers.bats after each step."""
+usage: optimizers.py RATE HISTORY STEPS: prints W and b of tests/e2e/optimizers.bats after each
+step."""
 import sys
 
 import numpy as np

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Losses by sampled classes: an output layer that is cut over shards trains by a few of its rows.
+# shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 load ../lib/shards
 

@@ -22,7 +22,7 @@ struct peer_event {
     struct trace_peer peer;
 };
 
-struct device_event {
+struct traced_device {
     struct trace_device device;
     bool is_written;
 };
@@ -31,9 +31,9 @@ struct trace {
     pthread_mutex_t lock;
     VEC(struct trace_event) events;
     VEC(struct peer_event) peers;
-    struct arena tasks;               /* of the peers' names */
-    VEC(struct device_event) devices; /* since the beginning */
-    struct arena types;               /* of their types' names */
+    struct arena tasks;                /* of the peers' names */
+    VEC(struct traced_device) devices; /* since the beginning */
+    struct arena types;                /* of their types' names */
 };
 
 struct trace *trace_new(void)
@@ -106,7 +106,7 @@ static bool is_known(const struct trace *trace, const struct trace_device *devic
 
 void trace_device(struct trace *trace, const struct trace_device *device)
 {
-    struct device_event event = {*device, false};
+    struct traced_device event = {*device, false};
     pthread_mutex_lock(&trace->lock);
     if (!is_known(trace, device)) {
         event.device.type = arena_strdup(&trace->types, device->type);
@@ -176,7 +176,7 @@ static size_t count_new_devices(const struct trace *trace)
 static void pack_new_devices(msgpack_packer *packer, struct trace *trace)
 {
     for (size_t i = 0; i < trace->devices.n; i++) {
-        struct device_event *event = &trace->devices.items[i];
+        struct traced_device *event = &trace->devices.items[i];
         if (!event->is_written)
             pack_device(packer, &event->device);
         event->is_written = true;

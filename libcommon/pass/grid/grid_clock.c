@@ -15,7 +15,7 @@
 #define CLOCK_ATTRS_MAX 5
 
 /* A node per device, which comes after some there, or before: few edges go from task to task. */
-struct gathering {
+struct device_nodes {
     const char *device;
     VEC(int) nodes; /* those that it waits for, or that wait for it */
 };
@@ -27,7 +27,7 @@ struct clocked {
     size_t n_nodes;            /* without those that come now */
     bool *is_needed, *changes; /* by node: of the entry; one that writes, or comes after it */
     int *order;
-    VEC(struct gathering) computed, writers;
+    VEC(struct device_nodes) computed, writers;
     int join, version, round, push;
     struct arena arena;
     struct error *err;
@@ -83,13 +83,13 @@ static void meet(struct clocked *c, bool is_writer, const struct node *node)
 {
     const char *device = *node->device ? node->device : CLOCK_DEVICE;
     size_t n = is_writer ? c->writers.n : c->computed.n, i = 0;
-    struct gathering *list = is_writer ? c->writers.items : c->computed.items;
+    struct device_nodes *list = is_writer ? c->writers.items : c->computed.items;
     while (i < n && strcmp(list[i].device, device) != 0)
         i++;
     if (i == n && is_writer)
-        vec_push(&c->writers, ((struct gathering){.device = device}));
+        vec_push(&c->writers, ((struct device_nodes){.device = device}));
     else if (i == n)
-        vec_push(&c->computed, ((struct gathering){.device = device}));
+        vec_push(&c->computed, ((struct device_nodes){.device = device}));
     vec_push(&(is_writer ? c->writers.items : c->computed.items)[i].nodes, node->id);
 }
 
@@ -199,7 +199,7 @@ static int add_no_op(struct clocked *c, const char *device, const char *name, co
 }
 
 /* On each device a node that comes after those there. */
-static int *add_after(struct clocked *c, const struct gathering *meetings, size_t n,
+static int *add_after(struct clocked *c, const struct device_nodes *meetings, size_t n,
                       const char *name)
 {
     int *nodes = arena_array(&c->arena, n + 1, sizeof *nodes);
@@ -223,7 +223,7 @@ static void add_round(struct clocked *c)
 {
     c->round = add_clock(c, "ClockRound", "clock/round", (struct node_spec){0});
     for (size_t i = 0; i < c->writers.n && !c->err->code; i++) {
-        const struct gathering *there = &c->writers.items[i];
+        const struct device_nodes *there = &c->writers.items[i];
         int begun = add_no_op(c, there->device, "clock/begun", &c->round, 1);
         for (size_t k = 0; k < there->nodes.n && begun >= 0; k++)
             graph_add_control(c->graph, graph_node(c->graph, there->nodes.items[k]), begun);

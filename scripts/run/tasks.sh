@@ -178,6 +178,8 @@ write_options() {
 
 write_tasks() {
     threads=$(worker_threads) || exit
+    keeps=
+    [ -z "$keepers" ] || ! workers_keep || keeps=1
     printf '%s\n' 'name tf-run' "job $job" "guard $guard" "cleanup $cleanup" "lease $opt_lease" \
         "timeout $opt_timeout" "max-restarts $opt_max_restarts"
     [ -z "$opt_no_key" ] || echo no-key
@@ -191,12 +193,15 @@ write_tasks() {
     done
 }
 
+# Whether workers keep what the shards learn of for a checkpoint only: their clock knows.
+workers_keep() {
+    tf-show --text --elide "$job/parts.tfg" | grep -c ' = ClockJoin(.* keeps=true' >/dev/null
+}
+
 # Whether a worker that died can go on where it was: not if others wait for it, nor if it may have
-# been in the middle of an update (of tiles), nor where what its codes have lost was in it alone.
+# been in the middle of an update (of tiles), nor where what it kept was in it alone.
 goes_back_alone() {
-    [ -z "$opt_grid" ] || return 1
-    case $opt_mode in *bits=* | *threshold=* | *top=*) return 1 ;; esac
-    [ -n "$keepers" ]
+    [ -n "$keepers" ] && [ -z "$opt_grid" ] && [ -z "$keeps" ]
 }
 
 write_task() {

@@ -12,9 +12,7 @@
 #include "base/memory.h"
 #include "ops/device/cuda.h"
 
-#define WORKSPACE_LIMIT                                                                            \
-    ((size_t)32 << 20) /* bytes; cuBLAS wants as much on compute capability 9                      \
-                        */
+#define WORKSPACE_LIMIT ((size_t)32 << 20) /* bytes; as cuBLAS wants on compute capability 9 */
 
 struct known_gemm {
     struct cuda_gemm of; /* its sizes */

@@ -45,7 +45,8 @@ enum op_flag {
     OP_SOURCE = 1 << 5,        /* Placeholder: a value must be fed */
     OP_READS_REF = 1 << 6,     /* its ref inputs are only looked at; other ops write theirs */
     OP_SHAPE_ONLY = 1 << 7,    /* depends on the shapes of its inputs, not on values */
-    OP_ASYNC = 1 << 8, /* may wait for what no input brings: a value sent, a worker, a round */
+    /* May wait for what no input brings: a value sent, a worker, a round, a copy to the host. */
+    OP_ASYNC = 1 << 8,
     /* The shape of an output depends on elements of the inputs, on a file or on what arrives. What
      * an input is there to say (a shape, a size, axes) does not count: it is often a constant. */
     OP_SHAPED_BY_DATA = 1 << 9,

@@ -209,7 +209,7 @@ const struct op_def op_LearnedUnigramCandidateSampler = {
     .detail = "P is a class's share of all counts. The true classes count from the next call on. "
               "Let the\nvariable start with ones: a class whose count is 0 is not drawn. It is in "
               "checkpoints, so a\ntraining that goes on draws what it would have drawn." EXPECTED,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
+    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM | OP_ASYNC, /* for counts on a device */
     .half = HALF_DENIED,
     .cost = cost_elements,
     .shape = counted_shape,

@@ -19,6 +19,7 @@ struct device_nodes {
     const char *device;
     VEC(int) nodes; /* those that it waits for, or that wait for it */
 };
+typedef VEC(struct device_nodes) device_nodes_vec;
 
 struct clocked {
     struct graph *graph;
@@ -27,8 +28,8 @@ struct clocked {
     size_t n_nodes;            /* without those that come now */
     bool *is_needed, *changes; /* by node: of the entry; one that writes, or comes after it */
     int *order;
-    VEC(struct device_nodes) computed, writers;
-    int join, version, round, push;
+    device_nodes_vec computed, writers;
+    int join, version, round, push, advance;
     struct arena arena;
     struct error *err;
 };
@@ -79,18 +80,15 @@ static int find_entry(struct clocked *c, const char *wanted)
     return 0;
 }
 
-static void meet(struct clocked *c, bool is_writer, const struct node *node)
+static void meet(device_nodes_vec *list, const struct node *node)
 {
     const char *device = *node->device ? node->device : CLOCK_DEVICE;
-    size_t n = is_writer ? c->writers.n : c->computed.n, i = 0;
-    struct device_nodes *list = is_writer ? c->writers.items : c->computed.items;
-    while (i < n && strcmp(list[i].device, device) != 0)
+    size_t i = 0;
+    while (i < list->n && strcmp(list->items[i].device, device) != 0)
         i++;
-    if (i == n && is_writer)
-        vec_push(&c->writers, ((struct device_nodes){.device = device}));
-    else if (i == n)
-        vec_push(&c->computed, ((struct device_nodes){.device = device}));
-    vec_push(&(is_writer ? c->writers.items : c->computed.items)[i].nodes, node->id);
+    if (i == list->n)
+        vec_push(list, ((struct device_nodes){.device = device}));
+    vec_push(&list->items[i].nodes, node->id);
 }
 
 /* What a writer, or what comes after one, needs of the rest of the step: the round begins when all
@@ -107,7 +105,7 @@ static void find_computed(struct clocked *c)
             if (is_met[from] || c->changes[from] || !needed->n_inputs)
                 continue;
             is_met[from] = true;
-            meet(c, false, needed);
+            meet(&c->computed, needed);
         }
     }
 }
@@ -124,7 +122,7 @@ static void find_writers(struct clocked *c)
             comes_after |= c->changes[node->controls[k]];
         c->changes[node->id] = c->is_needed[node->id] && (is_writer || comes_after);
         if (is_writer)
-            meet(c, true, node);
+            meet(&c->writers, node);
     }
 }
 
@@ -199,20 +197,19 @@ static int add_no_op(struct clocked *c, const char *device, const char *name, co
 }
 
 /* On each device a node that comes after those there. */
-static int *add_after(struct clocked *c, const struct device_nodes *meetings, size_t n,
-                      const char *name)
+static int *add_after(struct clocked *c, const device_nodes_vec *list, const char *name)
 {
-    int *nodes = arena_array(&c->arena, n + 1, sizeof *nodes);
-    for (size_t i = 0; i < n; i++)
-        nodes[i] = add_no_op(c, meetings[i].device, name, meetings[i].nodes.items,
-                             (int)meetings[i].nodes.n);
+    int *nodes = arena_array(&c->arena, list->n + 1, sizeof *nodes);
+    for (size_t i = 0; i < list->n; i++)
+        nodes[i] = add_no_op(c, list->items[i].device, name, list->items[i].nodes.items,
+                             (int)list->items[i].nodes.n);
     return nodes;
 }
 
 /* The push says that the step is computed. It is answered when the round is over. */
 static void add_push(struct clocked *c)
 {
-    int *computed = add_after(c, c->computed.items, c->computed.n, "clock/computed");
+    int *computed = add_after(c, &c->computed, "clock/computed");
     struct edge version = {c->version, 0};
     struct node_spec spec = {
         .inputs = &version, .n_inputs = 1, .controls = computed, .n_controls = (int)c->computed.n};
@@ -228,9 +225,9 @@ static void add_round(struct clocked *c)
         for (size_t k = 0; k < there->nodes.n && begun >= 0; k++)
             graph_add_control(c->graph, graph_node(c->graph, there->nodes.items[k]), begun);
     }
-    int *updated = add_after(c, c->writers.items, c->writers.n, "clock/updated");
+    int *updated = add_after(c, &c->writers, "clock/updated");
     struct edge input = {c->round, 0};
-    add_clock(
+    c->advance = add_clock(
         c, "ClockAdvance", "clock/advance",
         (struct node_spec){
             .inputs = &input, .n_inputs = 1, .controls = updated, .n_controls = (int)c->writers.n});
@@ -238,7 +235,6 @@ static void add_round(struct clocked *c)
 
 static void add_entries(struct clocked *c)
 {
-    int advance = (int)c->graph->nodes.n - 1;
     int leave = add_clock(c, "ClockLeave", "clock/leave", (struct node_spec){0});
     int joined = set_version(c, "clock/join/version", c->join);
     int pushed = set_version(c, "clock/push/version", c->push);
@@ -248,7 +244,7 @@ static void add_entries(struct clocked *c)
     int n = c->entry->n_edges;
     struct edge *edges = arena_array(&c->arena, (size_t)n + 2, sizeof *edges);
     memcpy(edges, c->entry->edges, (size_t)n * sizeof *edges);
-    edges[n] = (struct edge){advance, CONTROL_SLOT};
+    edges[n] = (struct edge){c->advance, CONTROL_SLOT};
     edges[n + 1] = (struct edge){pushed, CONTROL_SLOT};
     graph_add_entry(c->graph, c->entry->name, edges, n + 2);
     graph_add_entry(c->graph, "join", join, 3);
@@ -269,14 +265,17 @@ static int add_all(struct clocked *c)
     return c->err->code ? c->err->code : graph_check(c->graph, c->err);
 }
 
+static void release_list(device_nodes_vec *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        vec_release(&list->items[i].nodes);
+    vec_release(list);
+}
+
 static void release(struct clocked *c)
 {
-    for (size_t i = 0; i < c->computed.n; i++)
-        vec_release(&c->computed.items[i].nodes);
-    for (size_t i = 0; i < c->writers.n; i++)
-        vec_release(&c->writers.items[i].nodes);
-    vec_release(&c->computed);
-    vec_release(&c->writers);
+    release_list(&c->computed);
+    release_list(&c->writers);
     arena_release(&c->arena);
 }
 

@@ -96,6 +96,17 @@ static void tell(struct shard *shard, int64_t step, const struct error *err)
         shard->options.tell(shard->options.context, line);
 }
 
+static int64_t next_due(const struct shard *shard, int64_t step)
+{
+    return (step / shard->options.save_every + 1) * shard->options.save_every;
+}
+
+static void set_due(struct shard *shard, struct clock *clock, int64_t due)
+{
+    shard->due = due;
+    clock_stop_at(clock, due);
+}
+
 /* Waits for the update after which a checkpoint is due, and makes it. The clock is told beforehand
  * where to stop, so that it does while others have their turn, or while the one before is still
  * being written: a disk that is too slow slows updates down, and no checkpoint is left out. One
@@ -103,7 +114,7 @@ static void tell(struct shard *shard, int64_t step, const struct error *err)
 static void save_when_due(struct shard *shard, struct clock *clock)
 {
     struct error err = ERROR_INIT;
-    int64_t every = shard->options.save_every, step;
+    int64_t step;
     struct shard_save_request wanted = {.folder = shard->options.save_folder,
                                         .keep = shard->options.keep,
                                         .seconds = SHARD_WAIT_SECONDS,
@@ -111,16 +122,14 @@ static void save_when_due(struct shard *shard, struct clock *clock)
                                         .clock = clock};
     if (!shard->due) {
         int64_t version = clock_version(clock), first = atomic_load(&shard->first_stop);
-        shard->due = first >= version && first > 0 ? first : (version / every + 1) * every;
-        clock_stop_at(clock, shard->due);
+        set_due(shard, clock, first >= version && first > 0 ? first : next_due(shard, version));
     }
     if (shard_pause(shard, shard->due, WAIT_SECONDS, &wanted.step, &err)) {
         if (err.code != ERR_RETRY) /* the rounds have failed: that may end */
             nanosleep(&look_again, NULL);
         return;
     }
-    shard->due = (wanted.step / every + 1) * every;
-    clock_stop_at(clock, shard->due);
+    set_due(shard, clock, next_due(shard, wanted.step));
     if (shard_save_all(shard, &wanted, &step, &err))
         tell(shard, step, &err);
 }
@@ -128,16 +137,13 @@ static void save_when_due(struct shard *shard, struct clock *clock)
 void shard_was_saved(struct shard *shard, const char *folder, int64_t step)
 {
     struct clock *clock = shard_clock(shard);
-    if (!clock || !shard->due || shard->due > step || !shard_is_own_folder(shard, folder))
-        return;
-    shard->due = (step / shard->options.save_every + 1) * shard->options.save_every;
-    clock_stop_at(clock, shard->due);
+    if (clock && shard->due && shard->due <= step && shard_is_own_folder(shard, folder))
+        set_due(shard, clock, next_due(shard, step));
 }
 
 void shard_stop_first(struct shard *shard, struct clock *clock)
 {
-    int64_t every = shard->options.save_every;
-    int64_t first = (clock_version(clock) / every + 1) * every;
+    int64_t first = next_due(shard, clock_version(clock));
     atomic_store(&shard->first_stop, first);
     clock_stop_at(clock, first);
 }

@@ -4,14 +4,12 @@
 -- its own, and only dot products, which are numbers, go from one to the other (Dean et al. 2012).
 local tf = ...
 
+local function total(x) return Sum(Reshape(x, {-1}), {0}) end
+
 -- Inner products over all variables: each where its variable is, their sum where the first one is.
 local function dot_of(each, ws)
   return function(a, b)
-    local parts = each(function(i)
-      local product, axes = a[i] * b[i], {}
-      for axis = 1, ws[i].rank do axes[axis] = axis - 1 end
-      return #axes > 0 and Sum(product, axes) or product
-    end)
+    local parts = each(function(i) return total(a[i] * b[i]) end)
     return colocate(ws[1], function() return AddN(parts) end)
   end
 end
@@ -112,7 +110,7 @@ function optim.lbfgs(o)
     }
     local new_scale = Select(take, product / square, Maximum(scale, 1))
     local to = direction(each, dot, new, new_scale, gs)
-    local size = AddN(each(function(i) return Sum(Reshape(Abs(gs[i]), {-1}), {0}) end))
+    local size = AddN(each(function(i) return total(Abs(gs[i])) end))
     local first = Minimum(Const(1, {dtype = dtype}), 1 / size)
     local factor = rate * Select(Equal(scale, 0), first, OnesLike(first))
     local step = each(function(i) return factor * to[i] end)

@@ -16,19 +16,12 @@ setup() {
     work=$BATS_TEST_TMPDIR
 }
 
-says() { # TEXT: what a run on a GPU ends with, in one line
-    run --separate-stderr tf-exec -g "$work/gpu.tfg" --run init
-    [ "$status" -eq 69 ]
-    [ "${#stderr_lines[@]}" -eq 1 ]
-    [[ $stderr == *"$1"* ]]
-}
-
 @test "a machine without a GPU says what is missing" {
     tf-graph digits.lua | tf-place | on_gpu > "$work/gpu.tfg"
     if [[ ! -f $root/${BUILD:-build}/lib/tf-tools/cuda.so ]]; then
-        says "no device of type 'CUDA' in this build: it has no cuda.so"
+        says "no device of type 'CUDA' in this build: it has no cuda.so" --run init
     elif [[ ! -e /dev/nvidiactl ]]; then
-        says "CUDA:0: "
+        says "CUDA:0: " --run init
         [[ $stderr == *"no driver for CUDA is on this machine"* ||
             $stderr == *"this machine has no device for CUDA"* ]]
     else
@@ -53,12 +46,15 @@ says() { # TEXT: what a run on a GPU ends with, in one line
 @test "driver, version, devices and pools that are missing are named" {
     emulated
     tf-graph digits.lua | tf-place | on_gpu > "$work/gpu.tfg"
-    TF_TEST_DEVICE_LACKS=driver says "CUDA:0: no driver for CUDA is on this machine (libcuda.so.1)"
-    TF_TEST_DEVICE_LACKS=newer says "CUDA:0: the driver is for CUDA 12.4, and CUDA 13 is needed"
-    TF_TEST_DEVICE_LACKS=device says "CUDA:0: this machine has no device for CUDA"
-    TF_TEST_DEVICE_LACKS=pools says "CUDA:0: the device or its driver has no pools of memory"
+    TF_TEST_DEVICE_LACKS=driver \
+        says "CUDA:0: no driver for CUDA is on this machine (libcuda.so.1)" --run init
+    TF_TEST_DEVICE_LACKS=newer \
+        says "CUDA:0: the driver is for CUDA 12.4, and CUDA 13 is needed" --run init
+    TF_TEST_DEVICE_LACKS=device says "CUDA:0: this machine has no device for CUDA" --run init
+    TF_TEST_DEVICE_LACKS=pools \
+        says "CUDA:0: the device or its driver has no pools of memory" --run init
     tf-graph digits.lua | tf-place | on_gpu '' 4 > "$work/gpu.tfg"
-    says "CUDA:4: there is no such device: this machine has 4"
+    says "CUDA:4: there is no such device: this machine has 4" --run init
 }
 
 @test "a library of products that is missing is named, where there are products" {

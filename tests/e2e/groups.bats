@@ -3,6 +3,7 @@
 # Workers that are groups of tasks: each counts as one, dies and comes back as one.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
 load ../lib/tools
+load ../lib/refused
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -96,14 +97,6 @@ values() { # CHECKPOINT: text to compare; how often a worker was started is the 
         [ "$(grep -cE '^worker:[02] .* done$' err)" = 2 ]
         [ "$(values "$mode/" | wc -l)" -ge 8 ]
     done
-}
-
-refused() { # CODE MESSAGE COMMAND...
-    run --separate-stderr bash -c "${*:3}"
-    printf '%s\n' "$status: $stderr"
-    [ "$status" -eq "$1" ]
-    # shellcheck disable=SC2053  # a pattern
-    [[ $stderr == $2 ]]
 }
 
 @test "what cannot be is refused in a line" {

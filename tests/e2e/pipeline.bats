@@ -4,6 +4,7 @@
 # NETS=200 tries so many random nets.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
 load ../lib/tools
+load ../lib/refused
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -175,14 +176,6 @@ PY
     done
     echo "1f1b $(cat 1f1b.kb) KiB, gpipe $(cat gpipe.kb) KiB"
     [ "$(cat 1f1b.kb)" -lt $(($(cat gpipe.kb) * 3 / 4)) ]
-}
-
-refused() { # CODE MESSAGE COMMAND...
-    run --separate-stderr bash -c "${*:3}"
-    printf '%s\n' "$status: $stderr"
-    [ "$status" -eq "$1" ]
-    # shellcheck disable=SC2053  # a pattern
-    [[ $stderr == $2 ]]
 }
 
 @test "what cannot be is refused in a line" {

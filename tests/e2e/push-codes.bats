@@ -9,12 +9,7 @@ load ../lib/push_codes
 bats_require_minimum_version 1.5.0
 
 @test "what counted and what was lost are all gradients, also when a worker dies" {
-    rows 60
-    while read -r name share victim mode; do
-        half "$name"
-        killed "$name" "$mode" "$victim" "${feed[@]}"
-        all_there "$name" "$share"
-    done <<'END'
+    nothing_is_lost <<'END'
 sync 2 worker-1 sync,bits=1
 async 1 worker-0 async,top=0.02
 END
@@ -36,12 +31,7 @@ END
     cmp <(tf-ckpt cat plain w | tf-show --json) <(tf-ckpt cat first w | tf-show --json)
     tf-ckpt cat first worker_value:w/gradient/residual/1 | tf-show --json |
         jq -e 'map(flatten | all(. == 0)) | all'
-    rows 60
-    while read -r name share victim mode; do
-        half "$name"
-        killed "$name" "$mode" "$victim" "${feed[@]}"
-        all_there "$name" "$share"
-    done <<'END'
+    nothing_is_lost <<'END'
 sync 2 worker-1 sync,bits=1,after=12
 async 1 worker-0 async,top=0.02,after=9
 downpour 1 worker-1 downpour,push=2,threshold=2,after=5

@@ -145,9 +145,8 @@ END
     done
 }
 
-@test "a server serves one job after the other, and outlives workers that are killed" {
-    cluster 3 1
-    serve ps:0
+endless() { # three workers, with servers, that have done a step and go on
+    local i
     parts sync,update=worker
     feeds 3 100000
     for i in 0 1 2; do
@@ -157,14 +156,22 @@ END
         track $!
     done
     for i in 0 1 2; do soon 20 test -s "w$i.rec"; done
+}
+
+loses() { # WORKER WHOM: it ends for that
+    local status=0
+    wait "${worker[$1]}" || status=$?
+    cat "w$1.err"
+    [ "$status" -eq 69 ]
+    grep -qE "^tf-exec: worker:$1: step [0-9]+: .*$2, incarn" "w$1.err"
+}
+
+@test "a server serves one job after the other, and outlives workers that are killed" {
+    cluster 3 1
+    serve ps:0
+    endless
     kill -9 "${worker[1]}"
-    for i in 0 2; do
-        status=0
-        wait "${worker[i]}" || status=$?
-        cat "w$i.err"
-        [ "$status" -eq 69 ]
-        grep -qE "^tf-exec: worker:$i: step [0-9]+: .*worker:1 at unix:w[0-9], incarn" "w$i.err"
-    done
+    for i in 0 2; do loses "$i" 'worker:1 at unix:w[0-9]'; done
     feeds 3 6
     trained after 3 sync,update=worker
     trained exchanged 3 allreduce
@@ -176,22 +183,10 @@ END
     cluster 3 2
     serve ps:0
     serve ps:1
-    parts sync,update=worker
-    feeds 3 100000
-    for i in 0 1 2; do
-        tf-exec --task "worker:$i" -g parts.tfg --run train --fetch loss --feed "f$i.rec" \
-            >"w$i.rec" 2>"w$i.err" 3>&- &
-        worker[i]=$!
-        track $!
-    done
-    for i in 0 1 2; do soon 20 test -s "w$i.rec"; done
+    endless
     kill -9 "${pids[1]}" # ps:1
     for i in 0 1 2; do
-        status=0
-        wait "${worker[i]}" || status=$?
-        cat "w$i.err"
-        [ "$status" -eq 69 ]
-        grep -qE "^tf-exec: worker:$i: step [0-9]+: .*ps:1 at unix:p1, incarn" "w$i.err"
+        loses "$i" 'ps:1 at unix:p1'
         [ "$(grep -c . "w$i.err")" = 1 ]
     done
 }

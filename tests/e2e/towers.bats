@@ -3,6 +3,7 @@
 # In-graph replication: towers share each batch, and training gives what it gives without them. The
 # last batch of an epoch of the digits has 29 rows, of which towers get 14 and 15.
 # shellcheck disable=SC2030,SC2031,SC2154  # variables of run
+load ../lib/refused
 bats_require_minimum_version 1.5.0
 
 setup() {
@@ -153,14 +154,6 @@ LUA
     # the first tower's are those of the script
     [ "$(jq -c '.noise[0]' two.json)" = "$(jq -c '.noise[0]' one.json)" ]
     jq -e '[.noise[0], .noise[1]] | transpose | map(select(.[0] == .[1])) | length < 5' two.json
-}
-
-refused() { # CODE MESSAGE COMMAND...
-    run --separate-stderr bash -c "${*:3}"
-    printf '%s\n' "$status: $stderr"
-    [ "$status" -eq "$1" ]
-    # shellcheck disable=SC2053  # a pattern
-    [[ $stderr == $2 ]]
 }
 
 @test "what cannot be is refused in a line" {

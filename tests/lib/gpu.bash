@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2154  # root is of lib/tools, work of the test
+# shellcheck shell=bash disable=SC2154  # root is of lib/tools, work of the test, stderr of run
 # Graphs on GPUs that are emulated.
 
 emulated() { # [cpu]: with the CPU's kernels
@@ -9,6 +9,13 @@ emulated() { # [cpu]: with the CPU's kernels
 # A placed graph, its nodes (or those of lines that match) on a GPU.
 on_gpu() { # [WHICH [INDEX]]
     tf-show --text | sed -E "${1-}s/device:CPU:0/device:GPU:${2:-0}/" | tf-graph --text
+}
+
+says() { # TEXT OPTION...: what a run on a GPU ends with for want of something, in one line
+    run --separate-stderr tf-exec -g "$work/gpu.tfg" "${@:2}"
+    [ "$status" -eq 69 ]
+    [ "${#stderr_lines[@]}" -eq 1 ]
+    [[ $stderr == *"$1"* ]]
 }
 
 # What follows reads $work/feed.rec, and writes there.

@@ -86,3 +86,14 @@ same() { # STORE STORE: variables, and what workers have lost
             <(tf-ckpt cat "$2" "worker_value:$v" | tf-show --json)
     done
 }
+
+# Of lines NAME SHARE VICTIM MODE: a job in whose second half the victim is killed loses nothing
+nothing_is_lost() {
+    local name share victim mode
+    rows 60
+    while read -r name share victim mode; do
+        half "$name"
+        killed "$name" "$mode" "$victim" "${feed[@]}"
+        all_there "$name" "$share"
+    done
+}

@@ -6,12 +6,7 @@ load ../lib/tools
 load ../lib/push_codes
 
 @test "what counted and what was lost are all gradients, in each policy, whoever dies" {
-    rows 60
-    while read -r name share victim mode; do
-        half "$name"
-        killed "$name" "$mode" "$victim" "${feed[@]}"
-        all_there "$name" "$share"
-    done <<'END'
+    nothing_is_lost <<'END'
 sync 2 ps-0 sync,bits=4
 async 1 ps-1 async,bits=1
 ssp 1 ps-1 ssp,bound=1,bits=2,threshold=4

@@ -3,6 +3,7 @@
 # tf-replicate --mode downpour,push.NAME=N: which layers have which interval, and who can have none.
 # shellcheck disable=SC2154  # stderr is of run
 load ../lib/tools
+load ../lib/refused
 
 bats_require_minimum_version 1.5.0
 
@@ -10,14 +11,6 @@ setup() {
     use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
-}
-
-refused() { # CODE MESSAGE COMMAND...
-    local code=$1 message=$2
-    shift 2
-    run --separate-stderr bash -c "$* >/dev/null"
-    [ "$status" -eq "$code" ]
-    [ "$stderr" = "$message" ]
 }
 
 @test "an interval that is nobody's, or cannot be, is refused in a line" {
@@ -29,7 +22,7 @@ LUA
     tf-graph i.lua >i.tfg
     local none="no variable that is trained has this name, or is in a scope of this name"
     for more in one a/on two/W/x '*z*' a/; do
-        refused 65 "tf-replicate: i.tfg: push.$more=3: $none" \
+        refused_with 65 "tf-replicate: i.tfg: push.$more=3: $none" \
             "tf-replicate --mode 'downpour,push.$more=3' i.tfg"
     done
     for more in a 'a/*' '*/W' a/one/W; do
@@ -41,14 +34,14 @@ LUA
     tf-replicate --mode downpour,push=2 i.tfg >s.tfg
     cmp <(tf-show --text r.tfg | grep -v ^made) <(tf-show --text s.tfg | grep -v ^made)
     why="'two/W' is pushed every 6 steps, which is no multiple of 4, the smallest interval"
-    refused 65 "tf-replicate: i.tfg: $why" \
+    refused_with 65 "tf-replicate: i.tfg: $why" \
         "tf-replicate --mode downpour,push=4,push.two/W=6 i.tfg"
     why="intervals of pushes are of downpour, whose rounds have one worker's push"
     for mode in sync,push.two=4 ssp,bound=3,push=2; do
-        refused 64 "tf-replicate: --mode '$mode': $why" "tf-replicate --mode $mode i.tfg"
+        refused_with 64 "tf-replicate: --mode '$mode': $why" "tf-replicate --mode $mode i.tfg"
     done
     why="--mode downpour takes push.NAME=N for 16 names at most"
-    refused 64 "tf-replicate: $why" \
+    refused_with 64 "tf-replicate: $why" \
         "tf-replicate --mode downpour\$(printf ',push.a=%d' \$(seq 17)) i.tfg"
     tf-graph -D clip=1 i.lua >i.tfg
     run -65 --separate-stderr tf-replicate --mode downpour,push.two=4 i.tfg

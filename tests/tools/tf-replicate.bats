@@ -4,6 +4,7 @@
 # shellcheck disable=SC2030,SC2031,SC2154  # status, output and stderr are of run
 load ../lib/tools
 load ../lib/explained
+load ../lib/refused
 
 bats_require_minimum_version 1.5.0
 
@@ -180,76 +181,70 @@ LUA
     cmp <(tf-show a.rec) <(tf-show b.rec)
 }
 
-refused() { # CODE MESSAGE COMMAND...
-    local code=$1 message=$2
-    shift 2
-    run --separate-stderr bash -c "$* >/dev/null"
-    [ "$status" -eq "$code" ]
-    [ "$stderr" = "$message" ]
-}
-
 @test "nonsense is refused in a line" {
     modes="none of sync; sync,backup=B; async; ssp,bound=S; downpour,fetch=N,push=M"
     modes+="; sync,update=worker; allreduce,factors=auto,bits=1; auto"
     local pushed='is for what is pushed to shards; with --mode allreduce there are none'
-    refused 64 "tf-replicate: m.tfg: --accumulate $pushed" \
+    refused_with 64 "tf-replicate: m.tfg: --accumulate $pushed" \
         "tf-replicate --mode allreduce --accumulate 2 m.tfg"
-    refused 64 "tf-replicate: m.tfg: --compress $pushed" \
+    refused_with 64 "tf-replicate: m.tfg: --compress $pushed" \
         "tf-replicate --mode allreduce --compress bf16 m.tfg"
-    refused 64 "tf-replicate: --mode 'sinc' is $modes" "tf-replicate --mode sinc m.tfg"
-    refused 64 "tf-replicate: --mode 'ssp' is $modes" "tf-replicate --mode ssp m.tfg"
+    refused_with 64 "tf-replicate: --mode 'sinc' is $modes" "tf-replicate --mode sinc m.tfg"
+    refused_with 64 "tf-replicate: --mode 'ssp' is $modes" "tf-replicate --mode ssp m.tfg"
     why="takes fetch=N, push=N, push.NAME=N, rate=X, factors=auto, factors=all, bits=N,"
     why+=" threshold=X, top=SHARE and after=N, not"
     for more in pull=3 push.=3 push.h=0 push.h push=; do
-        refused 64 "tf-replicate: --mode downpour $why '$more'" \
+        refused_with 64 "tf-replicate: --mode downpour $why '$more'" \
             "tf-replicate --mode downpour,$more m.tfg"
     done
-    refused 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
+    refused_with 64 "tf-replicate: --compress is bf16 or fp16, not 'int8'" \
         "tf-replicate --compress int8 m.tfg"
     why="takes factors=auto, factors=all, bits=N, threshold=X, top=SHARE, after=N, delay=1,"
     why+=" schedule=NAME, dense=a, b or c and update=pass, not 'factors=1'"
-    refused 64 "tf-replicate: --mode allreduce $why" "tf-replicate --mode allreduce,factors=1 m.tfg"
+    refused_with 64 "tf-replicate: --mode allreduce $why" \
+        "tf-replicate --mode allreduce,factors=1 m.tfg"
     why="has codes bits=1 to 8, bits=1 or 2 with threshold=X, and top=SHARE, a part of 1"
     for mode in allreduce sync,backup=1 downpour; do
-        refused 64 "tf-replicate: --mode $mode: after=N is for a code: bits=N, top=SHARE" \
+        refused_with 64 "tf-replicate: --mode $mode: after=N is for a code: bits=N, top=SHARE" \
             "tf-replicate --mode $mode,after=9 m.tfg"
     done
     code="a code that may be used, as all-reduce has them (bits=N, threshold=X, top=SHARE, after=N)"
     for more in delay=1 bits=9 factors=all nothing; do
-        refused 64 "tf-replicate: --mode auto takes $code, not '$more'" \
+        refused_with 64 "tf-replicate: --mode auto takes $code, not '$more'" \
             "tf-replicate --mode auto,$more m.tfg"
     done
-    refused 64 "tf-replicate: m.tfg: --mode auto depends on the cluster: give -c" \
+    refused_with 64 "tf-replicate: m.tfg: --mode auto depends on the cluster: give -c" \
         "TF_CLUSTER= tf-replicate --mode auto --workers 3 m.tfg"
-    refused 64 "tf-replicate: --mode allreduce has no delay but of one step" \
+    refused_with 64 "tf-replicate: --mode allreduce has no delay but of one step" \
         "tf-replicate --mode allreduce,delay=2 m.tfg"
     why="delay=1 keeps gradients, and factors=all has none to keep"
-    refused 64 "tf-replicate: --mode allreduce: $why" \
+    refused_with 64 "tf-replicate: --mode allreduce: $why" \
         "tf-replicate --mode allreduce,factors=all,delay=1 m.tfg"
     why="has codes bits=1 to 8, bits=1 or 2 with threshold=X, and top=SHARE, a part of 1"
     for code in bits=9 threshold=0 threshold=1,bits=3 top=0 top=1.5 top=0.1,bits=2; do
         for mode in allreduce sync,backup=1 downpour; do
-            refused 64 "tf-replicate: --mode $mode $why" "tf-replicate --mode $mode,$code m.tfg"
+            refused_with 64 "tf-replicate: --mode $mode $why" \
+                "tf-replicate --mode $mode,$code m.tfg"
         done
     done
-    refused 64 "tf-replicate: --mode 'sync,bits=1,after=0' is $modes" \
+    refused_with 64 "tf-replicate: --mode 'sync,bits=1,after=0' is $modes" \
         "tf-replicate --mode sync,bits=1,after=0 m.tfg"
     why="depends on the number of workers: give -c or --workers"
     for mode in allreduce sync downpour; do
-        refused 64 "tf-replicate: m.tfg: factors=auto $why" \
+        refused_with 64 "tf-replicate: m.tfg: factors=auto $why" \
             "TF_CLUSTER= tf-replicate --mode $mode,factors=auto m.tfg"
     done
-    refused 64 "tf-replicate: --mode 'sync,factors=most' is $modes" \
+    refused_with 64 "tf-replicate: --mode 'sync,factors=most' is $modes" \
         "tf-replicate --mode sync,factors=most m.tfg"
-    refused 64 "tf-replicate: --explain $why" \
+    refused_with 64 "tf-replicate: --explain $why" \
         "TF_CLUSTER= tf-replicate --mode allreduce --explain m.tfg"
     why="compares what workers can send, and --in-graph has none"
-    refused 64 "tf-replicate: --explain $why" "tf-replicate --in-graph 2 --explain m.tfg"
+    refused_with 64 "tf-replicate: --explain $why" "tf-replicate --in-graph 2 --explain m.tfg"
     why="no entry trains: there is no gradient that minimize() has handed over"
-    refused 65 "tf-replicate: stdin: $why" \
+    refused_with 65 "tf-replicate: stdin: $why" \
         "echo 'x = Placeholder{dtype = float32}; entry.run = x + 1' | tf-graph - | tf-replicate"
     why="node 'clock/leave': ClockLeave: the graph was replicated before"
-    refused 65 "tf-replicate: stdin: $why" \
+    refused_with 65 "tf-replicate: stdin: $why" \
         "tf-replicate m.tfg | tf-replicate"
 }
 

@@ -16,7 +16,6 @@
 #define ROUNDS 2 /* of a measurement, of which the fastest counts */
 #define PRODUCTS 5
 
-/* The functions, with the types of their declarations. */
 #define FUNCTIONS(X)                                                                               \
     X(get_version, cublasLtGetVersion)                                                             \
     X(create, cublasLtCreate)                                                                      \
@@ -35,33 +34,11 @@
     X(config, cublasLtMatmulAlgoConfigGetAttribute)                                                \
     X(matmul, cublasLtMatmul)
 
-static struct {
-#define X(field, symbol) __typeof__(&symbol) field;
-    FUNCTIONS(X)
-#undef X
-} lt;
-
-static const struct cuda_symbol symbols[] = {
-#define X(field, symbol) {#symbol, (void **)&lt.field},
-    FUNCTIONS(X)
-#undef X
-};
-
-static struct cuda_library library = {
-    .what = "chosen matrix products",
-    .file = CUDA_LIBRARY_FILE("cublasLt", CUBLAS_VER_MAJOR),
-    .symbols = symbols,
-    .n = sizeof symbols / sizeof *symbols,
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-};
+CUDA_LIBRARY(lt, FUNCTIONS, "chosen matrix products",
+             CUDA_LIBRARY_FILE("cublasLt", CUBLAS_VER_MAJOR))
 
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof((struct cuda_lt_algorithm){0}.code),
                "an algorithm is kept as it is");
-
-static int load(struct error *err)
-{
-    return cuda_library_load(&library, err);
-}
 
 static int version(void)
 {

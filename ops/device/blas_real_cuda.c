@@ -12,7 +12,6 @@
 
 #define WORKSPACE_BYTES ((size_t)32 << 20) /* what cuBLAS wants on compute capability 9 */
 
-/* The functions, with the types of their declarations. */
 #define FUNCTIONS(X)                                                                               \
     X(create, cublasCreate_v2)                                                                     \
     X(destroy, cublasDestroy_v2)                                                                   \
@@ -23,30 +22,7 @@
     X(trsm_double, cublasDtrsm_v2_64)                                                              \
     X(text, cublasGetStatusString)
 
-static struct {
-#define X(field, symbol) __typeof__(&symbol) field;
-    FUNCTIONS(X)
-#undef X
-} blas;
-
-static const struct cuda_symbol symbols[] = {
-#define X(field, symbol) {#symbol, (void **)&blas.field},
-    FUNCTIONS(X)
-#undef X
-};
-
-static struct cuda_library library = {
-    .what = "matrix products",
-    .file = CUDA_LIBRARY_FILE("cublas", CUBLAS_VER_MAJOR),
-    .symbols = symbols,
-    .n = sizeof symbols / sizeof *symbols,
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-};
-
-static int load(struct error *err)
-{
-    return cuda_library_load(&library, err);
-}
+CUDA_LIBRARY(blas, FUNCTIONS, "matrix products", CUDA_LIBRARY_FILE("cublas", CUBLAS_VER_MAJOR))
 
 static int handle_new(void **handle)
 {

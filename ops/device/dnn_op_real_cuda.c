@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "ops/device/library_real_cuda.h"
 
-/* The functions, with the types of their declarations. */
 #define FUNCTIONS(X)                                                                               \
     X(tensor_new, cudnnCreateTensorDescriptor)                                                     \
     X(tensor_set, cudnnSetTensor4dDescriptor)                                                      \
@@ -31,30 +30,7 @@
     X(norm_infer, cudnnBatchNormalizationForwardInference)                                         \
     X(norm_back, cudnnBatchNormalizationBackward)
 
-static struct {
-#define X(field, symbol) __typeof__(&symbol) field;
-    FUNCTIONS(X)
-#undef X
-} dnn;
-
-static const struct cuda_symbol symbols[] = {
-#define X(field, symbol) {#symbol, (void **)&dnn.field},
-    FUNCTIONS(X)
-#undef X
-};
-
-static struct cuda_library library = {
-    .what = "pooling and normalization",
-    .file = CUDA_LIBRARY_FILE("cudnn", CUDNN_MAJOR),
-    .symbols = symbols,
-    .n = sizeof symbols / sizeof *symbols,
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-};
-
-static int load(struct error *err)
-{
-    return cuda_library_load(&library, err);
-}
+CUDA_LIBRARY(dnn, FUNCTIONS, "pooling and normalization", CUDA_LIBRARY_FILE("cudnn", CUDNN_MAJOR))
 
 /* ---- descriptions ---- */
 

@@ -13,7 +13,6 @@
 
 #define ALGORITHMS 10 /* more than there are in any direction */
 
-/* The functions, with the types of their declarations. */
 #define FUNCTIONS(X)                                                                               \
     X(get_version, cudnnGetVersion)                                                                \
     X(create, cudnnCreate)                                                                         \
@@ -43,30 +42,7 @@
     X(filter_bytes, cudnnGetConvolutionBackwardFilterWorkspaceSize)                                \
     X(filter, cudnnConvolutionBackwardFilter)
 
-static struct {
-#define X(field, symbol) __typeof__(&symbol) field;
-    FUNCTIONS(X)
-#undef X
-} dnn;
-
-static const struct cuda_symbol symbols[] = {
-#define X(field, symbol) {#symbol, (void **)&dnn.field},
-    FUNCTIONS(X)
-#undef X
-};
-
-static struct cuda_library library = {
-    .what = "convolutions",
-    .file = CUDA_LIBRARY_FILE("cudnn", CUDNN_MAJOR),
-    .symbols = symbols,
-    .n = sizeof symbols / sizeof *symbols,
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-};
-
-static int load(struct error *err)
-{
-    return cuda_library_load(&library, err);
-}
+CUDA_LIBRARY(dnn, FUNCTIONS, "convolutions", CUDA_LIBRARY_FILE("cudnn", CUDNN_MAJOR))
 
 static int version(void)
 {

@@ -13,8 +13,9 @@ static void find(struct cuda_library *library)
     }
     for (size_t i = 0; i < library->n; i++) {
         const struct cuda_symbol *symbol = &library->symbols[i];
-        *symbol->to = dlsym(loaded, symbol->name);
-        if (!*symbol->to && !library->missing.code)
+        void **function = (void **)((char *)library->functions + symbol->at);
+        *function = dlsym(loaded, symbol->name);
+        if (!*function && !library->missing.code)
             error_set(&library->missing, ERR_UNAVAILABLE, "%s has no %s", library->file,
                       symbol->name);
     }

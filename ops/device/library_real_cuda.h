@@ -18,13 +18,14 @@
 
 struct cuda_symbol {
     const char *name;
-    void **to; /* where its address goes: a pointer to a function */
+    size_t at; /* of its address, a pointer to a function, in the table of functions */
 };
 
 struct cuda_library {
     const char *what, *file; /* "matrix products", "libcublas.so.13" */
     const struct cuda_symbol *symbols;
     size_t n;
+    void *functions;
     pthread_mutex_t lock; /* PTHREAD_MUTEX_INITIALIZER; the rest is zeroed */
     bool is_tried;
     struct error missing; /* what was found so */
@@ -33,5 +34,25 @@ struct cuda_library {
 /* Loads it, and finds all symbols, the first time that it is asked. ERR_UNAVAILABLE says what is
  * missing. Any thread. */
 int cuda_library_load(struct cuda_library *library, struct error *err);
+
+/* Defines, in a file that has one library, the table `table` of its functions, with the types of
+ * their declarations, and load(), which fills it. functions(X) is a list of X(field, symbol). */
+#define CUDA_FUNCTION_FIELD(field, symbol) __typeof__(&symbol) field;
+#define CUDA_FUNCTION_SYMBOL(field, symbol) {#symbol, offsetof(struct cuda_functions, field)},
+#define CUDA_LIBRARY(table, functions_of, what_for, name)                                          \
+    static struct cuda_functions {                                                                 \
+        functions_of(CUDA_FUNCTION_FIELD)                                                          \
+    } table;                                                                                       \
+    static const struct cuda_symbol symbols[] = {functions_of(CUDA_FUNCTION_SYMBOL)};              \
+    static struct cuda_library library = {.what = what_for,                                        \
+                                          .file = name,                                            \
+                                          .symbols = symbols,                                      \
+                                          .n = sizeof symbols / sizeof *symbols,                   \
+                                          .functions = &table,                                     \
+                                          .lock = PTHREAD_MUTEX_INITIALIZER};                      \
+    static int load(struct error *err)                                                             \
+    {                                                                                              \
+        return cuda_library_load(&library, err);                                                   \
+    }
 
 #endif

@@ -14,7 +14,6 @@
 _Static_assert((int)ncclInProgress == CUDA_NCCL_IN_PROGRESS, "the header has another number");
 _Static_assert(sizeof(ncclUniqueId) == COMMUNICATOR_ID_BYTES, "ids have another size");
 
-/* The functions, with the types of their declarations. */
 #define FUNCTIONS(X)                                                                               \
     X(version, ncclGetVersion)                                                                     \
     X(id, ncclGetUniqueId)                                                                         \
@@ -24,30 +23,7 @@ _Static_assert(sizeof(ncclUniqueId) == COMMUNICATOR_ID_BYTES, "ids have another 
     X(abort, ncclCommAbort)                                                                        \
     X(error_text, ncclGetErrorString)
 
-static struct {
-#define X(field, symbol) __typeof__(&symbol) field;
-    FUNCTIONS(X)
-#undef X
-} nccl;
-
-static const struct cuda_symbol symbols[] = {
-#define X(field, symbol) {#symbol, (void **)&nccl.field},
-    FUNCTIONS(X)
-#undef X
-};
-
-static struct cuda_library library = {
-    .what = "sums among GPUs",
-    .file = CUDA_LIBRARY_FILE("nccl", NCCL_MAJOR),
-    .symbols = symbols,
-    .n = sizeof symbols / sizeof *symbols,
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-};
-
-static int load(struct error *err)
-{
-    return cuda_library_load(&library, err);
-}
+CUDA_LIBRARY(nccl, FUNCTIONS, "sums among GPUs", CUDA_LIBRARY_FILE("nccl", NCCL_MAJOR))
 
 static int version(int *number)
 {

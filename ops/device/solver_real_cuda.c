@@ -10,7 +10,6 @@
 
 #include "ops/device/library_real_cuda.h"
 
-/* The functions, with the types of their declarations. */
 #define FUNCTIONS(X)                                                                               \
     X(create, cusolverDnCreate)                                                                    \
     X(destroy, cusolverDnDestroy)                                                                  \
@@ -26,30 +25,8 @@
     X(cholesky_float, cusolverDnSpotrf)                                                            \
     X(cholesky_double, cusolverDnDpotrf)
 
-static struct {
-#define X(field, symbol) __typeof__(&symbol) field;
-    FUNCTIONS(X)
-#undef X
-} solver;
-
-static const struct cuda_symbol symbols[] = {
-#define X(field, symbol) {#symbol, (void **)&solver.field},
-    FUNCTIONS(X)
-#undef X
-};
-
-static struct cuda_library library = {
-    .what = "factors of matrices",
-    .file = CUDA_LIBRARY_FILE("cusolver", CUSOLVER_VER_MAJOR),
-    .symbols = symbols,
-    .n = sizeof symbols / sizeof *symbols,
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-};
-
-static int load(struct error *err)
-{
-    return cuda_library_load(&library, err);
-}
+CUDA_LIBRARY(solver, FUNCTIONS, "factors of matrices",
+             CUDA_LIBRARY_FILE("cusolver", CUSOLVER_VER_MAJOR))
 
 static int handle_new(void **handle)
 {

@@ -32,12 +32,10 @@ extern "C" int cuda_check_numerics(const struct cuda_check_numerics *call,
 {
     if (!call->n)
         return 0;
-    return launch_by_number(call->type, [&](auto e) {
+    return launch_by_float(call->type, [&](auto e) {
         typedef typename decltype(e)::type T;
         constexpr int N = 16 / sizeof(T);
-        if constexpr (!is_floating<T>)
-            return CUDA_INVALID_VALUE;
-        else if (is_aligned(call->x, 16))
+        if (is_aligned(call->x, 16))
             return CUDA_LAUNCH((check_numerics<T, N>), cuda_blocks(call->n / N), CUDA_BLOCK, 0,
                                stream, *call);
         else

@@ -6,10 +6,10 @@
 #include "ops/device/dnn_cuda.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ops/device/cuda.h"
+#include "ops/device/optional_cuda.h"
 
 #define WORKSPACE_LIMIT ((size_t)256 << 20) /* bytes, of one convolution */
 
@@ -23,22 +23,12 @@ int cuda_dnn_check(const struct cuda_device *d, int status, const char *what, st
 
 /* ---- opening ---- */
 
-char cuda_dnn_wish(void)
-{
-    const char *text = getenv("TF_CUDNN");
-    return text ? *text : 0;
-}
-
 static int open_handle(struct cuda_device *d, struct error *err)
 {
-    struct error missing = ERROR_INIT;
-    if (cuda_dnn_wish() == '0')
-        return 0;
-    if (d->dnn->load(&missing))
-        return cuda_dnn_wish() == '1' ? error_set(err, missing.code, "%s:%d: %s", d->device.type,
-                                                  d->device.index, missing.text)
-                                      : 0;
     void *handle = NULL;
+    bool is_there;
+    if (cuda_load_optional(d, CUDA_DNN_VARIABLE, d->dnn->load, &is_there, err) || !is_there)
+        return err->code;
     if (cuda_enter(d, err) || cuda_choices_open(&d->choices, err) ||
         cuda_dnn_check(d, d->dnn->handle_new(&handle), "it is opened", err))
         return err->code;

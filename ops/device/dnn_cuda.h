@@ -67,8 +67,7 @@ struct cuda_dnn {
 
 extern const struct cuda_dnn cuda_dnn_real;
 
-/* TF_CUDNN: '0', '1', or 0 where nobody has said anything. */
-char cuda_dnn_wish(void);
+#define CUDA_DNN_VARIABLE "TF_CUDNN" /* optional_cuda.h */
 
 /* Whether convolutions are cuDNN's: *is_there. ERR_UNAVAILABLE: it was asked for, and is missing.
  * Of prepare; thread-safe. */

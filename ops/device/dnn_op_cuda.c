@@ -3,13 +3,13 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "ops/device/cuda.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/device/measure_cuda.h"
+#include "ops/device/optional_cuda.h"
 #include "ops/math/select_cuda.h"
 
 enum { OWN, CUDNN }; /* numbers of choices */
@@ -142,7 +142,7 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
     struct cuda_device *d = t->device;
     struct error ignored = ERROR_INIT;
     struct cuda_choice choice = {.bytes = 0};
-    bool is_forced = cuda_dnn_wish() == '1', result = false;
+    bool is_forced = cuda_wish(CUDA_DNN_VARIABLE) == '1', result = false;
     name_choice(d, op, choice.name);
     if (!is_forced && cuda_choices_find(&d->choices, &choice))
         return choice.number == CUDNN;
@@ -161,21 +161,17 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
 
 /* ---- for kernels ---- */
 
-/* Whether the library is to be looked for at all. */
-static bool is_wanted(void)
+/* Whether the library, with these functions, is there and may be chosen. */
+static int find_library(struct cuda_device *d, bool *is_there, struct error *err)
 {
-    const char *file = getenv("TF_GPU_CHOICES");
-    return cuda_dnn_wish() == '1' || (cuda_dnn_wish() != '0' && file && *file);
-}
-
-/* cuda_dnn_open has found the library, whose functions for convolutions are there. */
-static int load_ops(struct cuda_device *d, bool *is_there, struct error *err)
-{
-    struct error missing = ERROR_INIT;
-    *is_there = !d->dnn->ops->load(&missing);
-    if (*is_there || cuda_dnn_wish() != '1')
-        return 0;
-    return error_set(err, missing.code, "%s:%d: %s", d->device.type, d->device.index, missing.text);
+    char wish = cuda_wish(CUDA_DNN_VARIABLE);
+    *is_there = false;
+    if (wish == '0' || cuda_choices_open(&d->choices, err) ||
+        (wish != '1' && !cuda_choices_measured(&d->choices)))
+        return err->code;
+    if (cuda_dnn_open(d, is_there, err) || !*is_there)
+        return err->code;
+    return cuda_load_optional(d, CUDA_DNN_VARIABLE, d->dnn->ops->load, is_there, err);
 }
 
 int cuda_dnn_choose_op(struct kernel_setup *setup, const struct cuda_dnn_family *family,
@@ -183,13 +179,9 @@ int cuda_dnn_choose_op(struct kernel_setup *setup, const struct cuda_dnn_family 
                        struct cuda_dnn_step *step)
 {
     struct cuda_device *d = cuda_device(setup->device);
-    bool is_there = false;
-    if (!is_wanted())
-        return 0;
-    if (cuda_dnn_open(d, &is_there, setup->err) || (is_there && load_ops(d, &is_there, setup->err)))
+    bool is_there;
+    if (find_library(d, &is_there, setup->err) || !is_there)
         return setup->err->code;
-    if (!is_there)
-        return 0;
     struct trial t = {d, family, mem_alloc(family->launch_bytes), NULL,
                       (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE)};
     memcpy(t.launch, launch, family->launch_bytes);
@@ -227,8 +219,10 @@ int cuda_dnn_launch(struct kernel_call *call, const struct cuda_dnn_step *step,
     return code ? code : cuda_launched(call, result);
 }
 
-void cuda_dnn_step_release(struct cuda_dnn_step *step)
+void cuda_dnn_state_release(void *state)
 {
+    struct cuda_dnn_step *step = state;
     if (step->description)
         step->ops->free(step->description);
+    mem_free(state);
 }

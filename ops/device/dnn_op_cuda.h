@@ -85,7 +85,7 @@ struct cuda_dnn_family {
     void (*bind)(void *launch, const struct cuda_trial_memory *memory);
 };
 
-/* What a kernel's prepare has chosen, part of its state, all zeros at first. */
+/* What a kernel's prepare has chosen, the first member of its state, all zeros at first. */
 struct cuda_dnn_step {
     const struct cuda_dnn_ops *ops;
     void *description; /* NULL: our own is taken */
@@ -103,7 +103,8 @@ int cuda_dnn_choose_op(struct kernel_setup *setup, const struct cuda_dnn_family 
 int cuda_dnn_launch(struct kernel_call *call, const struct cuda_dnn_step *step,
                     const struct cuda_dnn_family *family, const void *launch);
 
-void cuda_dnn_step_release(struct cuda_dnn_step *step);
+/* Of a state that needs nothing else: a kernel's `release`. */
+void cuda_dnn_state_release(void *state);
 
 /* Sets the sizes of an op whose image is of rank 4, known, and in the op's order, without windows.
  * False: cuDNN does not take it; it is empty, or has more elements than an int counts. */

@@ -6,11 +6,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "ops/device/cuda.h"
+#include "ops/device/optional_cuda.h"
 
 #define WORKSPACE_LIMIT ((size_t)32 << 20) /* bytes; as cuBLAS wants on compute capability 9 */
 
@@ -34,23 +34,12 @@ static int check(const struct cuda_device *d, int status, const char *what, stru
 
 /* ---- opening ---- */
 
-/* TF_CUBLASLT: '0', '1', or 0 where nobody has said anything. */
-static char wish(void)
-{
-    const char *text = getenv("TF_CUBLASLT");
-    return text ? *text : 0;
-}
-
 static int open_library(struct cuda_device *d, struct error *err)
 {
-    struct error missing = ERROR_INIT;
-    if (wish() == '0')
-        return 0;
-    if (d->lt->load(&missing))
-        return wish() == '1' ? error_set(err, missing.code, "%s:%d: %s", d->device.type,
-                                         d->device.index, missing.text)
-                             : 0;
     void *handle = NULL;
+    bool is_there;
+    if (cuda_load_optional(d, "TF_CUBLASLT", d->lt->load, &is_there, err) || !is_there)
+        return err->code;
     if (cuda_enter(d, err) || cuda_choices_open(&d->choices, err) ||
         check(d, d->lt->handle_new(&handle), "it is opened", err))
         return err->code;

@@ -141,4 +141,15 @@ template <typename Launch> static inline int launch_by_number(cuda_type of, cons
     return CUDA_INVALID_VALUE;
 }
 
+/* Floating-point ones, those of 16 bits, too. */
+template <typename Launch> static inline int launch_by_float(cuda_type of, const Launch &launch)
+{
+    return launch_by_number(of, [&](auto like) {
+        if constexpr (is_floating<typename decltype(like)::type>)
+            return launch(like);
+        else
+            return CUDA_INVALID_VALUE;
+    });
+}
+
 #endif

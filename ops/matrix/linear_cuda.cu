@@ -7,7 +7,8 @@
 
 #include "ops/device/types_cuda.cuh"
 
-template <typename Launch> static int launch_by_float(cuda_type of, const Launch &launch)
+/* Of 32 or 64 bits. */
+template <typename Launch> static int launch_by_wide_float(cuda_type of, const Launch &launch)
 {
     if (of == CUDA_FLOAT32)
         return launch(element<float>());
@@ -46,7 +47,7 @@ template <int form> static int launch_square(const struct cuda_square *call, CUs
     int64_t count = call->n * call->n * call->matrices;
     if (!count)
         return 0;
-    return launch_by_float(call->type, [&](auto e) {
+    return launch_by_wide_float(call->type, [&](auto e) {
         return CUDA_LAUNCH((square<form, typename decltype(e)::type>), cuda_blocks(count),
                            CUDA_BLOCK, 0, stream, *call);
     });
@@ -99,7 +100,7 @@ extern "C" int cuda_determinant(const struct cuda_determinant *call, struct CUst
 {
     if (!call->matrices)
         return 0;
-    return launch_by_float(call->type, [&](auto e) {
+    return launch_by_wide_float(call->type, [&](auto e) {
         return CUDA_LAUNCH((determinant<typename decltype(e)::type>),
                            cuda_blocks(call->matrices * CUDA_WARP), CUDA_BLOCK, 0, stream, *call);
     });
@@ -127,7 +128,7 @@ extern "C" int cuda_check_diagonal(const struct cuda_diagonal *call, struct CUst
 {
     if (!call->matrices)
         return 0;
-    return launch_by_float(call->type, [&](auto e) {
+    return launch_by_wide_float(call->type, [&](auto e) {
         return CUDA_LAUNCH((check_diagonal<typename decltype(e)::type>),
                            cuda_blocks(call->matrices * CUDA_WARP), CUDA_BLOCK, 0, stream, *call);
     });

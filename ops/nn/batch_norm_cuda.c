@@ -11,9 +11,9 @@
 #include "ops/nn/batch_norm_shapes.h"
 
 struct cuda_norm_state {
+    struct cuda_dnn_step dnn; /* first */
     struct norm norm;
     size_t scratch; /* bytes that every run has */
-    struct cuda_dnn_step dnn;
 };
 
 /* The image, and how it is normalized. */
@@ -204,14 +204,7 @@ static int norm_grad_run(struct kernel_call *call)
     return launch_it(call, &launch);
 }
 
-static void release(void *state)
-{
-    struct cuda_norm_state *s = state;
-    cuda_dnn_step_release(&s->dnn);
-    mem_free(s);
-}
-
 const struct kernel_code kernel_cuda_batch_norm = {
-    .prepare = norm_prepare, .run = norm_run, .release = release};
+    .prepare = norm_prepare, .run = norm_run, .release = cuda_dnn_state_release};
 const struct kernel_code kernel_cuda_batch_norm_grad = {
-    .prepare = norm_grad_prepare, .run = norm_grad_run, .release = release};
+    .prepare = norm_grad_prepare, .run = norm_grad_run, .release = cuda_dnn_state_release};

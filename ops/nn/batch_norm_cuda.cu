@@ -218,12 +218,9 @@ extern "C" size_t cuda_batch_norm_scratch(int64_t outer, int64_t channels, int64
 
 extern "C" int cuda_batch_norm(const struct cuda_batch_norm *call, struct CUstream_st *stream)
 {
-    return launch_by_number(call->type, [&](auto like) {
+    return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        if constexpr (!is_floating<T>)
-            return CUDA_INVALID_VALUE;
-        else
-            return call->g ? launch<true, T>(call, stream) : launch<false, T>(call, stream);
+        return call->g ? launch<true, T>(call, stream) : launch<false, T>(call, stream);
     });
 }
 
@@ -267,13 +264,10 @@ extern "C" int cuda_batch_norm_before(const struct cuda_batch_norm *call,
 {
     if (!call->training)
         return 0;
-    return launch_by_number(call->type, [&](auto like) {
+    return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        if constexpr (!is_floating<T>)
-            return CUDA_INVALID_VALUE;
-        else
-            return CUDA_LAUNCH(before_dnn<T>, cuda_blocks(call->channels), CUDA_BLOCK, 0, stream,
-                               *call);
+        return CUDA_LAUNCH(before_dnn<T>, cuda_blocks(call->channels), CUDA_BLOCK, 0, stream,
+                           *call);
     });
 }
 
@@ -281,12 +275,8 @@ extern "C" int cuda_batch_norm_after(const struct cuda_batch_norm *call, struct 
 {
     if (call->g)
         return 0;
-    return launch_by_number(call->type, [&](auto like) {
+    return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        if constexpr (!is_floating<T>)
-            return CUDA_INVALID_VALUE;
-        else
-            return CUDA_LAUNCH(after_dnn<T>, cuda_blocks(call->channels), CUDA_BLOCK, 0, stream,
-                               *call);
+        return CUDA_LAUNCH(after_dnn<T>, cuda_blocks(call->channels), CUDA_BLOCK, 0, stream, *call);
     });
 }

@@ -71,13 +71,10 @@ static unsigned blocks_for(const struct cuda_unroll *call, int64_t channels)
 
 extern "C" int cuda_unroll(const struct cuda_unroll *call, struct CUstream_st *stream)
 {
-    return launch_by_number(call->type, [&](auto like) {
+    return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
         int64_t bytes = call->channels * static_cast<int64_t>(sizeof(T));
-        if constexpr (!is_floating<T>)
-            return CUDA_INVALID_VALUE;
-        else if (bytes % WORD == 0 && is_aligned(call->image, WORD) &&
-                 is_aligned(call->matrix, WORD))
+        if (bytes % WORD == 0 && is_aligned(call->image, WORD) && is_aligned(call->matrix, WORD))
             return CUDA_LAUNCH(unroll<word>, blocks_for(call, bytes / WORD), CUDA_BLOCK, 0, stream,
                                *call, bytes / WORD);
         else
@@ -89,11 +86,8 @@ extern "C" int cuda_unroll(const struct cuda_unroll *call, struct CUstream_st *s
 extern "C" int cuda_roll(const struct cuda_unroll *call, struct CUstream_st *stream)
 {
     unsigned blocks = cuda_blocks(call->batch * call->y.in * call->x.in * call->channels);
-    return launch_by_number(call->type, [&](auto like) {
+    return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        if constexpr (!is_floating<T>)
-            return CUDA_INVALID_VALUE;
-        else
-            return CUDA_LAUNCH(roll<T>, blocks, CUDA_BLOCK, 0, stream, *call);
+        return CUDA_LAUNCH(roll<T>, blocks, CUDA_BLOCK, 0, stream, *call);
     });
 }

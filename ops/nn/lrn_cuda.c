@@ -11,9 +11,9 @@
 #include "ops/nn/lrn.h"
 
 struct cuda_lrn_state {
+    struct cuda_dnn_step dnn; /* first */
     struct lrn lrn;
     size_t scratch; /* bytes that every run has */
-    struct cuda_dnn_step dnn;
 };
 
 /* Without addresses. */
@@ -146,12 +146,5 @@ static int lrn_run(struct kernel_call *call)
     return cuda_dnn_launch(call, &state->dnn, &families[backward], &launch);
 }
 
-static void lrn_release(void *state)
-{
-    struct cuda_lrn_state *s = state;
-    cuda_dnn_step_release(&s->dnn);
-    mem_free(s);
-}
-
 const struct kernel_code kernel_cuda_lrn = {
-    .prepare = lrn_prepare, .run = lrn_run, .release = lrn_release};
+    .prepare = lrn_prepare, .run = lrn_run, .release = cuda_dnn_state_release};

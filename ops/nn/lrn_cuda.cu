@@ -91,11 +91,9 @@ extern "C" size_t cuda_lrn_scratch(enum cuda_type type, int64_t elements)
 extern "C" int cuda_lrn(const struct cuda_lrn *call, struct CUstream_st *stream)
 {
     unsigned blocks = cuda_blocks(call->positions * call->channels);
-    return launch_by_number(call->type, [&](auto like) {
+    return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        if constexpr (!is_floating<T>)
-            return CUDA_INVALID_VALUE;
-        else if (!call->g)
+        if (!call->g)
             return CUDA_LAUNCH(normalize<T>, blocks, CUDA_BLOCK, 0, stream, *call);
         else {
             int result = CUDA_LAUNCH(give<T>, blocks, CUDA_BLOCK, 0, stream, *call);

@@ -11,10 +11,10 @@
 #include "ops/nn/window_dnn_cuda.h"
 
 struct cuda_pool_state {
+    struct cuda_dnn_step dnn; /* first */
     const struct pool_form *form;
     enum cuda_pool_form launch;
     struct window window;
-    struct cuda_dnn_step dnn;
 };
 
 static enum cuda_pool_form launch_of(const struct node *node)
@@ -145,12 +145,5 @@ static int pool_run(struct kernel_call *call)
     return cuda_dnn_launch(call, &state->dnn, &family, &launch);
 }
 
-static void pool_release(void *state)
-{
-    struct cuda_pool_state *s = state;
-    cuda_dnn_step_release(&s->dnn);
-    mem_free(s);
-}
-
 const struct kernel_code kernel_cuda_pool = {
-    .prepare = pool_prepare, .run = pool_run, .release = pool_release};
+    .prepare = pool_prepare, .run = pool_run, .release = cuda_dnn_state_release};

@@ -97,14 +97,8 @@ static int softmax_run(struct kernel_call *call)
     return cuda_dnn_launch(call, call->state, &family, &launch);
 }
 
-static void softmax_release(void *state)
-{
-    cuda_dnn_step_release(state);
-    mem_free(state);
-}
-
 const struct kernel_code kernel_cuda_softmax = {
-    .prepare = softmax_prepare, .run = softmax_run, .release = softmax_release};
+    .prepare = softmax_prepare, .run = softmax_run, .release = cuda_dnn_state_release};
 
 /* ---- cross entropies ---- */
 

@@ -114,13 +114,9 @@ static int launch_truncated(const struct cuda_random *call, struct CUstream_st *
 {
     if (!call->n)
         return 0;
-    return launch_by_number(call->type, [&](auto like) {
+    return launch_by_float(call->type, [&](auto like) {
         typedef typename decltype(like)::type T;
-        if constexpr (!is_floating<T>)
-            return CUDA_INVALID_VALUE;
-        else
-            return CUDA_LAUNCH(random_truncated<T>, cuda_blocks(call->n), CUDA_BLOCK, 0, stream,
-                               *call);
+        return CUDA_LAUNCH(random_truncated<T>, cuda_blocks(call->n), CUDA_BLOCK, 0, stream, *call);
     });
 }
 

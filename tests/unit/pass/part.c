@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs that were cut compute what they did before, bit for bit. PARTS is how many random graphs
- * (default 2000), PARTS_SEED the first one's seed.
+ * The form of a graph's parts, and what cannot be cut. That parts compute what the graph does:
+ * part_random.c.
  */
 #include "lib/session.h"
 
@@ -9,84 +9,6 @@
 #include <stdio.h>
 
 #include "lib/cut.h"
-#include "lib/random_graph.h"
-
-#define NODES_MAX 40
-
-/* ---- random graphs ---- */
-
-static int run(const struct graph *graph, struct device *const *devices, struct edge fetch,
-               struct tensor *value, struct error *err)
-{
-    struct session_options options = {.plan = {.kernels = ops_kernels(),
-                                               .device = cut_devices()[0],
-                                               .threads = 1,
-                                               .dynamic = true},
-                                      .devices = devices,
-                                      .n_devices = devices ? CUT_DEVICES : 0};
-    struct session *session = session_new(graph, &options);
-    struct step step = {.number = 1};
-    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
-    int code = session_run(session, &call, &step, value, err);
-    session_free(session);
-    return code;
-}
-
-static bool check_fetch(const struct graph *graph, const struct cut_graph *cut, struct edge edge,
-                        uint64_t seed)
-{
-    struct error err = ERROR_INIT, cut_err = ERROR_INIT;
-    struct tensor whole = TENSOR_INIT, parts = TENSOR_INIT;
-    int code = run(graph, NULL, edge, &whole, &err);
-    int cut_code = run(cut->joined, cut_devices(), cut_edge(cut, graph, edge), &parts, &cut_err);
-    const char *name = graph_node(graph, edge.node)->name;
-    if (code != cut_code)
-        fail_msg("PARTS_SEED=%llu: %s: %s / %s", (unsigned long long)seed, name, err.text,
-                 cut_err.text);
-    if (!code && !same_bits(&whole, &parts))
-        fail_msg("PARTS_SEED=%llu: %s: other values", (unsigned long long)seed, name);
-    tensor_release(&whole);
-    tensor_release(&parts);
-    return !code;
-}
-
-static int check_random(uint64_t seed)
-{
-    struct graph *graph =
-        random_graph(ops_registry(), seed, 2 + (int)(seed % NODES_MAX), OP_SOURCE, true);
-    struct cut_graph cut;
-    int n = 0, n_values = 0;
-    if (random_graph_may_wait(graph)) {
-        graph_free(graph);
-        return 0;
-    }
-    random_graph_add_controls(graph, seed);
-    cut_place(graph, seed, CUT_DEVICES);
-    cut_open(&cut, graph);
-    for (size_t i = 0; i < graph->nodes.n && n < 3; i++) {
-        const struct node *node = graph_node(graph, (int)(graph->nodes.n - 1 - i));
-        if (node->n_outputs && !node->outputs[0].is_ref && node->n_inputs) {
-            n_values += check_fetch(graph, &cut, (struct edge){node->id, 0}, seed);
-            n++;
-        }
-    }
-    cut_close(&cut);
-    graph_free(graph);
-    return n_values;
-}
-
-static void random_graphs_compute_the_same(void **state)
-{
-    const char *count = getenv("PARTS"), *first = getenv("PARTS_SEED");
-    uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
-    int n = 0;
-    (void)state;
-    for (int i = 0; i < (count ? atoi(count) : 2000); i++)
-        n += check_random(seed + (uint64_t)i);
-    assert_true(first || n > 500);
-}
-
-/* ---- the form of parts ---- */
 
 #define ON(n) " @/job:localhost/task:0/device:CPU:" #n "\n"
 
@@ -363,7 +285,6 @@ int main(void)
         cmocka_unit_test(a_value_is_received_as_late_as_its_link_allows),
         cmocka_unit_test(what_cannot_be_cut),
         cmocka_unit_test(a_part_does_not_run_alone),
-        cmocka_unit_test(random_graphs_compute_the_same),
     };
     return cmocka_run_group_tests_name("part", tests, NULL, NULL);
 }

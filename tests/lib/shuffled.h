@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For tests: a rendezvous in which values arrive in any order, by a seed. What was sent and asked
+ * for is kept until the test has one of them arrive; so a step runs on the thread of the test, but
+ * for what is left to helpers.
+ */
+#ifndef TF_TESTS_LIB_SHUFFLED_H
+#define TF_TESTS_LIB_SHUFFLED_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/time.h"
+#include "exec/step/rendezvous.h"
+#include "lib/random.h"
+
+#define SHUFFLED_SECONDS 30 /* after which a step in which nothing arrives hangs */
+
+struct shuffled_item {
+    struct rendezvous_key key;
+    bool was_sent;
+    struct rendezvous_value value; /* of no type: dead */
+    struct rendezvous_waiter *waiter;
+};
+
+struct shuffled {
+    struct rendezvous interface; /* first */
+    pthread_mutex_t lock;        /* guards all that follows */
+    uint64_t random;
+    VEC(struct shuffled_item) items;
+    struct error reason; /* of the abort; no code: there was none */
+};
+
+/* Found, or made. */
+static inline struct shuffled_item *shuffled_at(struct shuffled *s,
+                                                const struct rendezvous_key *key)
+{
+    for (size_t i = 0; i < s->items.n; i++)
+        if (s->items.items[i].key.iteration == key->iteration &&
+            !strcmp(s->items.items[i].key.tensor_name, key->tensor_name))
+            return &s->items.items[i];
+    vec_push(&s->items, (struct shuffled_item){.key = *key});
+    return &s->items.items[s->items.n - 1];
+}
+
+static inline int shuffled_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                                struct rendezvous_value *value, struct error *err)
+{
+    struct shuffled *s = (struct shuffled *)rendezvous;
+    int code = 0;
+    pthread_mutex_lock(&s->lock);
+    struct shuffled_item *item = s->reason.code ? NULL : shuffled_at(s, key);
+    if (!item) {
+        *err = s->reason;
+        code = err->code;
+    } else if (item->was_sent) {
+        code = error_set(err, ERR_INTERNAL, "'%s' is sent twice", key->tensor_name);
+    } else {
+        item->was_sent = true;
+        if (value) {
+            item->value = *value;
+            *value = (struct rendezvous_value){0};
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (value)
+        rendezvous_value_release(value);
+    return code;
+}
+
+static inline void shuffled_receive(struct rendezvous *rendezvous, const struct rendezvous_key *key,
+                                    struct rendezvous_waiter *waiter)
+{
+    struct shuffled *s = (struct shuffled *)rendezvous;
+    struct error failure = ERROR_INIT;
+    pthread_mutex_lock(&s->lock);
+    struct shuffled_item *item = s->reason.code ? NULL : shuffled_at(s, key);
+    if (!item)
+        failure = s->reason;
+    else if (item->waiter)
+        error_set(&failure, ERR_INTERNAL, "'%s' is received twice", key->tensor_name);
+    else
+        item->waiter = waiter;
+    pthread_mutex_unlock(&s->lock);
+    if (failure.code)
+        waiter->arrived(waiter, NULL, &failure);
+}
+
+static inline void shuffled_abort(struct rendezvous *rendezvous, const struct error *reason)
+{
+    struct shuffled *s = (struct shuffled *)rendezvous;
+    VEC(struct rendezvous_waiter *) waiting = VEC_INIT;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->items.n; i++) {
+        if (s->items.items[i].waiter)
+            vec_push(&waiting, s->items.items[i].waiter);
+        rendezvous_value_release(&s->items.items[i].value);
+    }
+    s->items.n = 0;
+    if (!s->reason.code)
+        s->reason = *reason;
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < waiting.n; i++)
+        waiting.items[i]->arrived(waiting.items[i], NULL, reason);
+    vec_release(&waiting);
+}
+
+static inline bool shuffled_aborted(struct rendezvous *rendezvous, struct error *reason)
+{
+    struct shuffled *s = (struct shuffled *)rendezvous;
+    pthread_mutex_lock(&s->lock);
+    bool aborted = s->reason.code != 0;
+    if (aborted)
+        *reason = s->reason;
+    pthread_mutex_unlock(&s->lock);
+    return aborted;
+}
+
+static inline void shuffled_free(struct rendezvous *rendezvous)
+{
+    struct shuffled *s = (struct shuffled *)rendezvous;
+    for (size_t i = 0; i < s->items.n; i++)
+        rendezvous_value_release(&s->items.items[i].value);
+    vec_release(&s->items);
+    pthread_mutex_destroy(&s->lock);
+    mem_free(s);
+}
+
+static inline struct rendezvous *shuffled_new(uint64_t seed)
+{
+    struct shuffled *s = mem_alloc(sizeof *s);
+    s->interface = (struct rendezvous){shuffled_send,    shuffled_receive, shuffled_abort,
+                                       shuffled_aborted, shuffled_free,    true};
+    s->random = seed;
+    pthread_mutex_init(&s->lock, NULL);
+    return &s->interface;
+}
+
+/* Has one arrive of all that can; false: none can. */
+static inline bool shuffled_arrive(struct shuffled *s)
+{
+    struct shuffled_item item = {0};
+    uint64_t n = 0;
+    size_t chosen = 0;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->items.n; i++) {
+        const struct shuffled_item *other = &s->items.items[i];
+        if (other->was_sent && other->waiter && unit_random(&s->random) % ++n == 0)
+            chosen = i;
+    }
+    if (n) {
+        item = s->items.items[chosen];
+        s->items.items[chosen] = vec_pop(&s->items);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!n)
+        return false;
+    bool is_dead = item.value.tensor.type == DTYPE_INVALID;
+    item.waiter->arrived(item.waiter, is_dead ? NULL : &item.value, NULL);
+    rendezvous_value_release(&item.value);
+    return true;
+}
+
+/* Has values arrive until the step is over; false: it hangs. */
+static inline bool shuffled_finish(struct rendezvous *rendezvous, const atomic_bool *is_over)
+{
+    double last = time_now();
+    while (!atomic_load(is_over)) {
+        if (shuffled_arrive((struct shuffled *)rendezvous))
+            last = time_now();
+        else if (time_now() - last > SHUFFLED_SECONDS)
+            return false;
+        else
+            sched_yield();
+    }
+    return true;
+}
+
+#endif

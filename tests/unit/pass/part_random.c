@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random graphs that were cut compute what they did before, bit for bit, in whatever order values
+ * arrive, and none hangs. PARTS is how many (default 2000), PARTS_SEED the first one's seed.
+ */
+#include "lib/session.h"
+
+#include "base/container_of.h"
+#include "lib/cut.h"
+#include "lib/random_graph.h"
+#include "lib/shuffled.h"
+
+#define NODES_MAX 40
+
+struct cut_step {
+    struct session_done done;
+    atomic_bool is_over;
+    int code;
+    struct error *err;
+};
+
+static void note_end(struct session_done *done, int code, const struct error *err)
+{
+    struct cut_step *step = CONTAINER_OF(done, struct cut_step, done);
+    step->code = code;
+    if (code)
+        *step->err = *err;
+    atomic_store(&step->is_over, true);
+}
+
+static struct session *open_session(const struct graph *graph, bool is_cut)
+{
+    struct session_options options = {.plan = {.kernels = ops_kernels(),
+                                               .device = cut_devices()[0],
+                                               .threads = 1,
+                                               .dynamic = true},
+                                      .devices = cut_devices(),
+                                      .n_devices = is_cut ? CUT_DEVICES : 0};
+    return session_new(graph, &options);
+}
+
+static int run_whole(const struct graph *graph, struct edge fetch, struct tensor *value,
+                     struct error *err)
+{
+    struct session *session = open_session(graph, false);
+    struct step step = {.number = 1};
+    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    int code = session_run(session, &call, &step, value, err);
+    session_free(session);
+    return code;
+}
+
+/* Values arrive in an order of the seed's. */
+static int run_cut(const struct graph *joined, struct edge fetch, uint64_t seed,
+                   struct tensor *value, struct error *err)
+{
+    struct session *session = open_session(joined, true);
+    struct step step = {.number = 1, .rendezvous = shuffled_new(seed)};
+    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct cut_step cut = {.done = {.over = note_end}, .err = err};
+    cut.done.done.computes = seed % 4 != 0;
+    session_start(session, &call, &step, value, &cut.done);
+    if (!shuffled_finish(step.rendezvous, &cut.is_over))
+        fail_msg("PARTS_SEED=%llu: hangs", (unsigned long long)seed);
+    step.rendezvous->free(step.rendezvous);
+    session_free(session);
+    return cut.code;
+}
+
+static bool check_fetch(const struct graph *graph, const struct cut_graph *cut, struct edge edge,
+                        uint64_t seed)
+{
+    struct error err = ERROR_INIT, cut_err = ERROR_INIT;
+    struct tensor whole = TENSOR_INIT, parts = TENSOR_INIT;
+    int code = run_whole(graph, edge, &whole, &err);
+    int cut_code = run_cut(cut->joined, cut_edge(cut, graph, edge), seed, &parts, &cut_err);
+    const char *name = graph_node(graph, edge.node)->name;
+    if (code != cut_code)
+        fail_msg("PARTS_SEED=%llu: %s: %s / %s", (unsigned long long)seed, name, err.text,
+                 cut_err.text);
+    if (!code && !same_bits(&whole, &parts))
+        fail_msg("PARTS_SEED=%llu: %s: other values", (unsigned long long)seed, name);
+    tensor_release(&whole);
+    tensor_release(&parts);
+    return !code;
+}
+
+static int check_random(uint64_t seed)
+{
+    struct graph *graph =
+        random_graph(ops_registry(), seed, 2 + (int)(seed % NODES_MAX), OP_SOURCE, true);
+    struct cut_graph cut;
+    int n = 0, n_values = 0;
+    if (random_graph_may_wait(graph)) {
+        graph_free(graph);
+        return 0;
+    }
+    random_graph_add_controls(graph, seed);
+    cut_place(graph, seed, 2 + (int)(seed % (CUT_DEVICES - 1)));
+    cut_open(&cut, graph);
+    for (size_t i = 0; i < graph->nodes.n && n < 3; i++) {
+        const struct node *node = graph_node(graph, (int)(graph->nodes.n - 1 - i));
+        if (node->n_outputs && !node->outputs[0].is_ref && node->n_inputs) {
+            n_values += check_fetch(graph, &cut, (struct edge){node->id, 0}, seed);
+            n++;
+        }
+    }
+    cut_close(&cut);
+    graph_free(graph);
+    return n_values;
+}
+
+static void random_graphs_compute_the_same(void **state)
+{
+    struct seed_range seeds = seeds_of("PARTS", 2000);
+    int n = 0;
+    (void)state;
+    for (int i = 0; i < seeds.n; i++)
+        n += check_random(seeds.first + (uint64_t)i);
+    assert_true(seeds.given || n > 500);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_graphs_compute_the_same)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

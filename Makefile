@@ -372,6 +372,7 @@ soak:
 	PREEMPTIONS=500 JOB_PREEMPTIONS=100 bats -f 'any moment' tests/e2e/preempt.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats
 	PARTS=10000 $(BUILD)/tests/unit/pass/part_random
+	OVERLAPS=5000 $(BUILD)/tests/unit/exec/regions_memory
 	GRIDS=5000 $(BUILD)/tests/unit/pass/grid
 	GRADIENT_TASKS=20000 $(BUILD)/tests/unit/pass/grad_tasks
 	SHARD_ELEMENTS=500000000 bats tests/e2e/stuck.bats

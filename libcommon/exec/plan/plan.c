@@ -70,16 +70,24 @@ static struct plan *plan_alloc(const struct graph *graph, const struct plan_opti
     return plan;
 }
 
+/* As it was in the beginning, but that it knows which loops have points. */
+static struct plan *plan_anew(struct plan *plan, const struct plan_options *options)
+{
+    struct plan *fresh = plan_alloc(plan->source, options);
+    fresh->kept = plan->kept;
+    memset(&plan->kept, 0, sizeof plan->kept);
+    plan_free(plan);
+    return fresh;
+}
+
 int plan_new(const struct graph *graph, const struct plan_options *options,
              const struct plan_request *request, struct plan **result, struct error *err)
 {
     struct plan *plan = plan_alloc(graph, options);
     int code = compile(plan, request, err);
-    if (code && plan->keeps_loops) {
+    while (code && plan->keeps_more) {
+        plan = plan_anew(plan, options);
         *err = (struct error)ERROR_INIT;
-        plan_free(plan);
-        plan = plan_alloc(graph, options);
-        plan->keeps_loops = true;
         code = compile(plan, request, err);
     }
     if (!code) {
@@ -122,6 +130,7 @@ void plan_free(struct plan *plan)
     pool_free(plan->pool);
     pool_free(plan->host_pool);
     vec_release(&plan->loops);
+    vec_release(&plan->kept);
     vec_release(&plan->locks);
     vec_release(&plan->reads);
     vec_release(&plan->items);

@@ -122,7 +122,8 @@ struct plan {
     struct graph *looped; /* the same with all its loops; NULL: none was taken out */
     graph_vec wholes;     /* those before ops were fused, from which it borrows */
     VEC(struct while_loop *) loops;
-    bool keeps_loops; /* none can be taken out */
+    VEC(uint64_t) kept; /* keys of loops that stay in the graph */
+    bool keeps_more;    /* the last of them was taken out: the plan is to be made anew */
     struct plan_options options;
     struct arena memory; /* of everything below that is not a VEC */
     VEC(struct item) items;

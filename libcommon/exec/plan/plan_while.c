@@ -31,9 +31,11 @@ int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error 
     int code = plan_new(plan->looped, &options, &condition, &loop->condition, err);
     if (!code)
         code = plan_new(plan->looped, &options, &body, &loop->body, err);
-    plan->keeps_loops = !code && !(loop->condition->is_static && loop->body->is_static);
-    if (plan->keeps_loops)
+    if (!code && !(loop->condition->is_static && loop->body->is_static)) {
+        vec_push(&plan->kept, loop->key);
+        plan->keeps_more = true;
         code = error_set(err, ERR_INTERNAL, "loop '%s' has points", loop->frame);
+    }
     if (code)
         while_free(loop);
     return code;
@@ -67,8 +69,8 @@ int plan_take_loops(struct plan *plan, struct edge *fetch_edges, struct error *e
     struct arena memory = ARENA_INIT;
     size_t n = plan->graph->nodes.n + 1;
     struct while_search s = {.plan = plan, .graph = plan->graph};
-    if (!options->device->is_host || options->dynamic || plan->keeps_loops ||
-        !has_loops(plan->graph) || frames_new(plan->graph, &s.frames, &unheard))
+    if (!options->device->is_host || options->dynamic || !has_loops(plan->graph) ||
+        frames_new(plan->graph, &s.frames, &unheard))
         return 0;
     s.order = arena_array(&memory, n, sizeof *s.order);
     s.top = arena_array(&memory, n, sizeof *s.top);

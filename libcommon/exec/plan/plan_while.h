@@ -33,7 +33,7 @@ enum { WHILE_GIVEN_INDEX = -1, WHILE_GIVEN_TRUE = -2 };
 int plan_take_loops(struct plan *plan, struct edge *fetch_edges, struct error *err);
 /* The loop that the node stands for; NULL: it is no such node. */
 struct while_loop *plan_while_of(const struct plan *plan, const struct node *node);
-/* ERR_INTERNAL, with plan->keeps_loops set: it has points nevertheless. */
+/* ERR_INTERNAL, with plan->keeps_more set: it has points nevertheless. */
 int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error *err);
 void while_free(struct while_loop *loop);
 /* What tells an iteration from all others of the step, by the same of the iteration around it. */

@@ -3,6 +3,8 @@
  * Which loops need no points: what enters an iteration is all there when it begins, nothing in it
  * waits, and all that it makes can be planned for.
  */
+#include <string.h>
+
 #include "base/memory.h"
 #include "exec/plan/plan_while_private.h"
 
@@ -170,6 +172,17 @@ static void check_nodes(struct while_search *s)
             s->refused[outermost(s->frames, (int)i)] = true;
 }
 
+/* What was taken out before, and had points nevertheless. */
+static void check_kept(struct while_search *s)
+{
+    for (size_t i = 1; i < s->frames->frames.n; i++) {
+        const char *name = s->frames->frames.items[i].name;
+        uint64_t key = hash_bytes(name, strlen(name), 0);
+        for (size_t k = 0; k < s->plan->kept.n; k++)
+            s->refused[i] |= s->plan->kept.items[k] == key;
+    }
+}
+
 /* What has an effect and does not wait for an iteration to go on would have it twice, or never. */
 static void check_effects(struct while_search *s)
 {
@@ -236,6 +249,7 @@ int while_find(struct while_search *s, const struct edge *fetches, struct error 
         return err->code;
     for (size_t i = 0; i < s->graph->nodes.n; i++)
         s->top[i] = outermost(s->frames, s->frames->frame[i]);
+    check_kept(s);
     check_nodes(s);
     check_conditions(s);
     check_effects(s);

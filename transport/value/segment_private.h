@@ -7,11 +7,17 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 #include "base/memory.h"
 #include "base/vec.h"
 #include "transport/value/extents.h"
 #include "transport/value/segment.h"
+
+#ifndef MADV_POPULATE_READ /* since Linux 5.14; headers of C libraries may be older */
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
 
 #define SEGMENT_PAGE ((size_t)4096)
 #define SEGMENTS_MAX 128 /* each takes a descriptor */

@@ -1,8 +1,37 @@
 -- Training of a recurrent net over T rows, as a loop in the graph or unrolled.
--- A padded net passes over the last quarter of its rows, by a branch in the loop.
--- tf-graph -D net=rnn|lstm|padded_rnn|padded_lstm -D kind=loop|unrolled loops.lua
+-- A padded net passes over the last quarter of its rows, by a branch in the loop. What is beside a
+-- loop is a net of dense layers, which has nothing to do with it: a short one, without points or
+-- with some, or none.
+-- tf-graph -D net=NET -D kind=loop|unrolled loops.lua: rnn, lstm, padded_rnn, padded_lstm, beside,
+-- beside_points
 local sizes = {rnn = {rows = 8, batch = 64, inputs = 8, units = 32},
                lstm = {rows = 20, batch = 32, inputs = 64, units = 128}}
+local function cross_entropy(h, batch)
+  local labels = {}
+  for i = 1, batch do labels[i] = (i * 7919) % 10 end
+  return nn.cross_entropy(nn.dense(h, 10, {name = "out"}), Cast(labels, {DstT = int32}))
+end
+
+if D.net:match("^beside") then
+  local batch, units = 64, 256
+  local h = variable{name = "rows", shape = {batch, units}, init = init.normal{stddev = 1},
+                     trainable = false}
+  for i = 1, 8 do h = nn.dense(h, units, {name = "fc" .. i, activation = Relu}) end
+  loss = cross_entropy(h, batch)
+  local train, counted = minimize(loss, optim.sgd{rate = 1e-3}), {}
+  if D.kind == "loop" then
+    local count = variable{name = "count", shape = {4}, trainable = false}
+    local _, c = while_loop(function(i) return Less(i, 3) end, function(i, c)
+      local found = D.net == "beside" and 1.0 or
+        Cast(Sum(Where(Less(c, 2)), {0, 1}), {DstT = float32})
+      return i + 1, Tanh(c + found)
+    end, {Const(0, {dtype = int32}), count})
+    counted = {Assign(count, c)}
+  end
+  entry.train = group{train, table.unpack(counted)}
+  return
+end
+
 local padded = D.net:match("^padded_(.*)")
 local net = padded or D.net
 local size, lstm = sizes[net], net == "lstm"
@@ -38,7 +67,5 @@ if D.kind == "loop" then
 else
   for t = 0, n_used - 1 do h, c = cell(row_at{t, 0, 0}, h, c) end
 end
-local labels = {}
-for i = 1, size.batch do labels[i] = (i * 7919) % 10 end
-loss = nn.cross_entropy(nn.dense(h, 10, {name = "out"}), Cast(labels, {DstT = int32}))
+loss = cross_entropy(h, size.batch)
 entry.train = minimize(loss, optim.sgd{rate = 1e-3})

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Training steps of nets with a loop beside the same nets unrolled, in turns, one thread: medians of
-# the rounds in microseconds of processor time. The target is 1.3 times the unrolled net.
-# NETS ("rnn lstm padded_rnn padded_lstm"), STEPS (2000), ROUNDS (5), BIN (build/bin; several to
-# compare builds).
+# the rounds in microseconds of processor time. The target is 1.3 times the unrolled net. Of a net
+# beside a loop, without points or with some, it is the net without the loop: nothing but what the
+# loop itself takes. NETS ("rnn lstm padded_rnn padded_lstm beside beside_points"), STEPS (2000),
+# ROUNDS (5), BIN (build/bin; several to compare builds).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -24,8 +25,8 @@ median() {
     sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
-printf '%-11s %-24s %9s %12s %6s\n' NET BUILD LOOP/us UNROLLED/us RATIO
-for net in ${NETS:-rnn lstm padded_rnn padded_lstm}; do
+printf '%-13s %-24s %9s %12s %6s\n' NET BUILD LOOP/us UNROLLED/us RATIO
+for net in ${NETS:-rnn lstm padded_rnn padded_lstm beside beside_points}; do
     rm -f of.*
     for kind in loop unrolled; do
         PATH=$root/build/bin:$PATH tf-graph -D "net=$net" -D "kind=$kind" \
@@ -42,7 +43,7 @@ for net in ${NETS:-rnn lstm padded_rnn padded_lstm}; do
     done
     for bin in ${BIN:-build/bin}; do
         paste <(median <"of.${bin//\//_}.loop") <(median <"of.${bin//\//_}.unrolled") |
-            awk -v what="$(printf '%-11s %-24s' "$net" "$bin")" \
+            awk -v what="$(printf '%-13s %-24s' "$net" "$bin")" \
                 '{ printf "%s %9.1f %12.1f %6.2f\n", what, $1, $2, $1 / $2 }'
     done
 done

@@ -1,6 +1,6 @@
 -- Training steps of the benchmark nets, with SGD, on images that were generated once, or on other
 -- words in each step.
--- tf-graph -D model=mlp|lenet|alexnet|embedding -D batch=N train.lua
+-- tf-graph -D model=mlp|lenet|alexnet|lstm|embedding -D batch=N train.lua
 local batch = D.batch or 64
 
 local function image(shape)
@@ -39,6 +39,23 @@ function nets.alexnet()
   h = nn.dense(nn.flatten(h), 4096, {name = "fc6", activation = Relu})
   h = nn.dense(h, 4096, {name = "fc7", activation = Relu})
   return nn.dense(h, 1000, {name = "fc8"}), 1000
+end
+
+-- Over 20 rows, in a loop.
+function nets.lstm()
+  local rows, inputs, units = 20, 64, 128
+  local x = image{rows, inputs}
+  local w = variable{name = "lstm/W", shape = {inputs + units, 4 * units},
+                     init = init.glorot_uniform()}
+  local b = variable{name = "lstm/b", shape = {4 * units}}
+  local zero = Fill(Const({batch, units}, {dtype = int32}), Const(0, {dtype = float32}))
+  local _, h = while_loop(function(t) return Less(t, rows) end, function(t, h, c)
+    local row = Reshape(Slice(x, Pack{0, t, 0}, {-1, 1, -1}), {batch, inputs})
+    local i, f, o, u = Split(1, BiasAdd(MatMul(Concat(1, {row, h}), w), b), {num_split = 4})
+    c = Sigmoid(f) * c + Sigmoid(i) * Tanh(u)
+    return t + 1, Sigmoid(o) * Tanh(c), c
+  end, {Const(0, {dtype = int32}), zero, zero})
+  return nn.dense(h, 10, {name = "out"}), 10
 end
 
 -- Sixteen words each, of 100,000: almost all of what is trained is a table, and few of its rows

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A worker's step against the same step alone: in turns two processes of one thread each, alone and
-# at once, and a job of two such workers. MODELS ("lenet:32:40 alexnet:16:6": net of train.lua,
-# batch, steps), MODES ("sync allreduce"), ROUNDS (3), BIN (build/bin; several to compare builds).
+# at once, and a job of two such workers. MODELS ("lenet:32:40 alexnet:16:6 lstm:32:40": net of
+# train.lua, batch, steps), MODES ("sync allreduce"), ROUNDS (3), BIN (build/bin; several to compare
+# builds).
 # Prints medians of the rounds: milliseconds a step, milliseconds of processor time a step (the ones
 # to trust on a busy machine), MB at the most of one process (RSS: memory that both workers map, as
 # gradients that one reads where the other has them, counts in each of them), and of one more run,
@@ -121,7 +122,7 @@ export TF_JOB=run
 printf '%-8s %5s %-9s %-20s %8s %9s %6s %8s %9s %6s %8s %9s %6s %8s %9s %6s\n' MODEL BATCH MODE \
     BUILD ALONE/ms WORKER/ms RATIO CPU/ms WORKER/ms RATIO ALONE/MB WORKER/MB RATIO \
     ALONE/PSS WORKER/PSS RATIO
-for entry in ${MODELS:-lenet:32:40 alexnet:16:6}; do
+for entry in ${MODELS:-lenet:32:40 alexnet:16:6 lstm:32:40}; do
     IFS=: read -r model batch steps <<<"$entry"
     for mode in ${MODES:-sync allreduce}; do
         rm -f ./*.of ./.*.of

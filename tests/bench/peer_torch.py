@@ -36,10 +36,22 @@ def alexnet():
                          nn.Linear(4096, 1000))
 
 
+def vgg():
+    layers, n = [], 3
+    for widths in (64,), (128,), (256, 256), (512, 512), (512, 512):
+        for width in widths:
+            layers.append(conv(n, width, 3, 1, 1))
+            n = width
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers, nn.Flatten(), dense(25088, 4096), dense(4096, 4096),
+                         nn.Linear(4096, 1000))
+
+
 NETS = {
     "mlp": (mlp, (784,), 10),
     "lenet": (lenet, (1, 28, 28), 10),
     "alexnet": (alexnet, (3, 227, 227), 1000),
+    "vgg": (vgg, (3, 224, 224), 1000),
 }
 
 

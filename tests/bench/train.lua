@@ -1,6 +1,6 @@
 -- Training steps of the benchmark nets, with SGD, on images that were generated once, or on other
 -- words in each step.
--- tf-graph -D model=mlp|lenet|alexnet|lstm|embedding -D batch=N train.lua
+-- tf-graph -D model=mlp|lenet|alexnet|vgg|lstm|embedding -D batch=N train.lua
 local batch = D.batch or 64
 
 local function image(shape)
@@ -36,6 +36,21 @@ function nets.alexnet()
   h = conv(h, 384, 3, {name = "conv3"})
   h = conv(h, 256, 3, {name = "conv4"})
   h = nn.max_pool(conv(h, 256, 3, {name = "conv5"}), 3, {stride = 2})
+  h = nn.dense(nn.flatten(h), 4096, {name = "fc6", activation = Relu})
+  h = nn.dense(h, 4096, {name = "fc7", activation = Relu})
+  return nn.dense(h, 1000, {name = "fc8"}), 1000
+end
+
+-- Configuration A of Simonyan and Zisserman, "Very Deep Convolutional Networks for Large-Scale
+-- Image Recognition", 2015.
+function nets.vgg()
+  local h = image{224, 224, 3}
+  for i, layers in ipairs{{64}, {128}, {256, 256}, {512, 512}, {512, 512}} do
+    for k, n in ipairs(layers) do
+      h = nn.conv2d(h, n, 3, {name = "conv" .. i .. "_" .. k, activation = Relu})
+    end
+    h = nn.max_pool(h, 2)
+  end
   h = nn.dense(nn.flatten(h), 4096, {name = "fc6", activation = Relu})
   h = nn.dense(h, 4096, {name = "fc7", activation = Relu})
   return nn.dense(h, 1000, {name = "fc8"}), 1000

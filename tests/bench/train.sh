@@ -4,7 +4,7 @@
 # and PyTorch in four ways (default or channels-last, allocator as it comes or tuned to keep large
 # pages); its best median counts. The ratio of each round is taken within the round.
 # PYTHON names a Python that has torch (python3). ROUNDS (5), THREADS (2),
-# MODELS ("mlp:128:300 lenet:64:30 alexnet:16:8").
+# MODELS ("mlp:1:2000 mlp:128:300 lenet:64:30 alexnet:16:8 vgg:8:2").
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=${ROUNDS:-5}
@@ -51,7 +51,7 @@ PYTHON=${PYTHON:-python3}
 "$PYTHON" -c 'import torch; print("torch", torch.__version__)' ||
     { echo "skipped: no torch (set PYTHON)"; exit 0; }
 printf '%-10s %5s %12s %12s %7s\n' MODEL BATCH OURS/ms TORCH/ms RATIO
-for entry in ${MODELS:-mlp:128:300 lenet:64:30 alexnet:16:8}; do
+for entry in ${MODELS:-mlp:1:2000 mlp:128:300 lenet:64:30 alexnet:16:8 vgg:8:2}; do
     IFS=: read -r model batch steps <<< "$entry"
     build/bin/tf-graph -D "model=$model" -D "batch=$batch" tests/bench/train.lua |
         build/bin/tf-opt | build/bin/tf-place > "$work/$model.tfg"

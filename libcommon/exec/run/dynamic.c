@@ -52,30 +52,23 @@ static void call_helpers(struct run *run, int wanted)
 /* What a loop or a branch brings lies where it was made. */
 static bool copies_to_send(const struct run *run, const struct activation *a)
 {
-    const struct plan *plan = run->plan;
-    const struct dynamic_item *di = &plan->dynamic->items[a->item];
-    const struct token *input = &a->iteration->inputs[di->first_input];
-    return di->role == ROLE_SEND && input->is_live && input->tensor.data &&
-           outgoing_copies(plan->options.outgoing, &input->tensor);
+    const struct token *input = &a->iteration->inputs[a->head->first_input];
+    return a->head->role == ROLE_SEND && input->is_live && input->tensor.data &&
+           outgoing_copies(run->plan->options.outgoing, &input->tensor);
 }
 
 static bool is_short(const struct run *run, const struct activation *a)
 {
-    const struct dynamic *d = run->plan->dynamic;
-    const struct dynamic_item *di = &d->items[a->item];
-    if (a->is_dead || run->failed)
-        return true;
-    if (di->region >= 0)
-        return d->regions.items[di->region].is_cheap;
-    return di->is_cheap && !copies_to_send(run, a);
+    return a->is_dead || run->failed || (a->is_cheap && !copies_to_send(run, a));
 }
 
 /* Others wait for what it takes away. */
 static bool gives(const struct run *run, const struct activation *a)
 {
-    const struct item *item = &run->plan->items.items[a->item];
-    enum item_role role = run->plan->dynamic->items[a->item].role;
-    return role == ROLE_SEND || (item->flags & KERNEL_ASYNC && role != ROLE_RECV);
+    enum item_role role = a->head->role;
+    if (a->region || role == ROLE_RECV)
+        return false;
+    return role == ROLE_SEND || run->plan->items.items[a->item].flags & KERNEL_ASYNC;
 }
 
 static void prepend(struct activation *a, struct activation **list)
@@ -116,7 +109,8 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
         kept->next = NULL;
         *mine = kept;
     }
-    call_helpers(run, queued);
+    if (queued)
+        call_helpers(run, queued);
     while (was_started(run) && run->helpers == 0 && run->queue)
         prepend(run_pop(run), mine);
 }
@@ -138,12 +132,12 @@ static void finish(struct run *run, struct launch *launch, int code, bool comput
                    struct activation **mine)
 {
     struct activation *a = launch->activation, *ready = NULL;
-    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
-    kernel_release_inputs(run, launch);
+    if (!a->region)
+        kernel_release_inputs(run, launch);
     pthread_mutex_lock(&run->lock);
     if (code && !run->failed)
         fail(run, &launch->err);
-    if (di->role == ROLE_RECV && !a->iteration->outputs[di->first_output].type)
+    if (a->head->role == ROLE_RECV && !a->iteration->outputs[a->head->first_output].type)
         a->is_dead = true;
     if (!run->failed)
         frame_propagate(run, a, &ready);
@@ -157,21 +151,17 @@ static void finish(struct run *run, struct launch *launch, int code, bool comput
 
 static int run_dead(struct launch *launch)
 {
-    const struct dynamic *d = launch->activation->run->plan->dynamic;
     const struct activation *a = launch->activation;
-    int region = d->items[a->item].region;
     const struct node *node = a->run->plan->items.items[a->item].node;
     if (collective_decline(a->run->step, node, a->iteration->tag, &launch->err))
         return launch->err.code;
-    if (region < 0 || !d->regions.items[region].fetches)
-        return 0;
-    return execution_fail_dead(&launch->err);
+    return a->region && a->region->fetches ? execution_fail_dead(&launch->err) : 0;
 }
 
 static int run_point(struct run *run, struct launch *launch)
 {
     struct activation *a = launch->activation;
-    if (!kernel_take_locks(a, &run->plan->dynamic->items[a->item]))
+    if (!kernel_take_locks(a, a->head))
         return KERNEL_PENDING;
     int code = kernel_run(run, launch);
     return code ? code : step_stopped(run->step, &launch->err);
@@ -234,13 +224,12 @@ static void relieve(void *context, struct run *run)
 static int run_one(struct run *run, struct launch *launch, struct activation **list)
 {
     struct activation *a = launch->activation;
-    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
     if (run->failed)
         return 0;
-    if (a->is_dead && di->role != ROLE_SEND)
+    if (a->is_dead && a->head->role != ROLE_SEND)
         return run_dead(launch);
     const struct region_calls calls = {tell, give, relieve, list};
-    return di->region < 0 ? run_point(run, launch) : region_run(run, launch, &calls);
+    return a->region ? region_run(run, launch, &calls) : run_point(run, launch);
 }
 
 void run_execute(struct run *run, struct activation *list, bool computes)

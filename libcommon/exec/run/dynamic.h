@@ -11,10 +11,10 @@
  * What is between points, where only running tells when or whether something comes, runs as
  * regions: items in a fixed order with planned memory, as in a static plan (region_find.c).
  *
- * dynamic_plan.c finds frames and edges once per plan; dynamic_frame.c says what becomes ready,
- * with memory from dynamic_memory.c; dynamic.c distributes it over threads, by the queue of
- * dynamic_queue.c; dynamic_kernel.c runs points, region_run.c regions. dynamic_step.c begins and
- * ends a step.
+ * dynamic_plan.c finds frames and edges once per plan, dynamic_locks.c locks; dynamic_frame.c says
+ * what becomes ready, with memory from dynamic_memory.c; dynamic.c distributes it over threads, by
+ * the queue of dynamic_queue.c; dynamic_kernel.c runs points, region_run.c regions. dynamic_step.c
+ * begins and ends a step.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -51,6 +51,10 @@ struct out_edge {
     int item;
     int input; /* of the consumer, or EDGE_CONTROL, EDGE_AFTER */
     bool is_ref;
+    /* So that who sends need not look at the consumer: */
+    bool is_to_merge;
+    int waits; /* `local` of the consumer's head */
+    int place; /* of the input among those of the iteration */
 };
 
 struct dynamic_item {
@@ -72,8 +76,11 @@ struct dynamic_item {
     int n_locks;
 };
 
+struct region_item;
+
 /* Items that run one after the other, by one thread: region_find.c. */
 struct region {
+    const struct region_item *items;
     int frame;
     int first, n; /* in the frame's order */
     int n_ready, level;
@@ -81,6 +88,7 @@ struct region {
     bool is_cheap; /* all its items are */
     bool fetches;  /* one of them does */
     bool frees;    /* one is given what has left and come back, whose memory is then free */
+    bool lets_go;  /* after it outputs are let go of that others have been given */
 };
 
 /* An item of a region, at its position. */
@@ -88,9 +96,16 @@ struct region_item {
     int item;
     bool gathers;            /* an input comes from elsewhere */
     bool leads;              /* others wait for it */
+    bool locks;              /* variables */
     bool makes_outgoing;     /* an output is large, and leaves the process */
     bool rest_is_cheap;      /* what comes after it in the region */
     int first_drop, n_drops; /* outputs of the region that are not needed here after it */
+};
+
+/* What an item, or a region's first, still waits for in an iteration. */
+struct counter {
+    int pending, dead;
+    bool has_live, fired;
 };
 
 struct dynamic_frame {
@@ -101,6 +116,9 @@ struct dynamic_frame {
     int n_enters;
     int parallel_iterations;
     VEC(int) items;
+    struct counter *waits; /* as an iteration begins: by local item */
+    VEC(int) roots;        /* of the outermost frame: items that wait for nothing */
+    int n_heads;           /* points, and first items of regions */
     VEC(int) exits;
     VEC(struct region_item) order; /* region after region */
     size_t arena_bytes[2];         /* of an iteration: in host memory, in the device's */
@@ -130,11 +148,6 @@ struct token {
 
 struct activation; /* an item to be executed in an iteration */
 
-struct counter {
-    int pending, dead;
-    bool has_live, fired;
-};
-
 /* An item of a region in an iteration. */
 struct region_call {
     struct call_host host; /* first: what call->executor points to */
@@ -146,6 +159,7 @@ struct iteration {
     int64_t number;
     uint64_t tag;    /* call->iteration */
     int outstanding; /* activations not yet over */
+    int n_fired;
     int n_children;
     struct frame *children;
     struct iteration *next;   /* newer one of the frame, or idle */
@@ -195,16 +209,20 @@ struct launch {
 };
 
 struct activation {
-    struct variable_waiter waiter;
-    struct deferred_work deferred;
-    struct run *run;
+    struct run *run; /* these are the same in every step: */
     struct iteration *iteration;
-    struct launch *launch; /* NULL until an asynchronous kernel first runs here */
-    int item;              /* of a region: its head */
+    const struct dynamic_item *head; /* the item, or the region's first */
+    const struct region *region;     /* NULL: a point */
+    int item;
+    bool is_cheap; /* it is, or all of its region */
+
     bool is_dead;
     int n_locked; /* locks taken so far */
     int at, told; /* of a region: the next item; those before `told` have told others */
     struct activation *next;
+    struct launch *launch; /* NULL until an asynchronous kernel first runs here */
+    struct variable_waiter waiter;
+    struct deferred_work deferred;
 };
 
 struct run {
@@ -238,6 +256,9 @@ void dynamic_add_item(struct plan *plan, int item);
 /* The innermost frame that both are in; the one below `outer` that `frame` is in. */
 int dynamic_common_frame(const struct dynamic *d, int a, int b);
 int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
+
+/* dynamic_locks.c: what each item locks while it runs, or all of the step. */
+void dynamic_find_locks(struct plan *plan);
 
 /* region_find.c: regions, their order and memory. */
 int region_find(struct plan *plan, struct error *err);

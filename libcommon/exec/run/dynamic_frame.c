@@ -8,24 +8,21 @@
 #include "base/memory.h"
 #include "exec/run/dynamic.h"
 
-static void deliver(struct run *run, struct iteration *iteration, const struct out_edge *edge,
-                    const struct token *value, struct activation **ready);
 static void check_iteration(struct run *run, struct iteration *iteration,
                             struct activation **ready);
 
 /* ---- readiness ---- */
 
-static void schedule(struct run *run, struct iteration *it, int item, bool is_dead,
+static void schedule(struct run *run, struct iteration *it, int local, bool is_dead,
                      struct activation **ready)
 {
-    struct activation *a = &it->activations[run->plan->dynamic->items[item].local];
-    a->run = run;
-    a->iteration = it;
-    a->item = item;
+    struct activation *a = &it->activations[local];
+    it->counters[local].fired = true;
     a->is_dead = is_dead;
     a->n_locked = a->at = a->told = 0;
     a->next = *ready;
     *ready = a;
+    it->n_fired++;
     it->outstanding++;
     run->active++;
 }
@@ -33,61 +30,63 @@ static void schedule(struct run *run, struct iteration *it, int item, bool is_de
 /* A Merge runs with its first live input; it is dead when all inputs that can come are. A back edge
  * brings nothing in iteration 0, and to its Merge nothing else comes later; a Merge without one, of
  * a conditional in the body, is the same in every iteration. */
-static void check_merge(struct run *run, struct iteration *it, int item, struct activation **ready)
+static void check_merge(struct run *run, struct iteration *it, int local, struct activation **ready)
 {
-    const struct dynamic_item *di = &run->plan->dynamic->items[item];
-    struct counter *c = &it->counters[di->local];
+    const struct dynamic_item *di = it->activations[local].head;
+    struct counter *c = &it->counters[local];
     int expected = it->number == 0 || !di->merge_next ? di->merge_first : di->merge_next;
     bool live = c->has_live || di->merge_ready;
-    if (c->fired || c->pending > 0 || (!live && c->dead < expected))
-        return;
-    c->fired = true;
-    schedule(run, it, item, !live, ready);
+    if (!c->fired && c->pending <= 0 && (live || c->dead >= expected))
+        schedule(run, it, local, !live, ready);
 }
 
-static void check_plain(struct run *run, struct iteration *it, int item, struct activation **ready)
+static void check_plain(struct run *run, struct iteration *it, int local, struct activation **ready)
 {
-    const struct dynamic_item *di = &run->plan->dynamic->items[item];
-    struct counter *c = &it->counters[di->local];
-    if (c->pending > 0 || c->fired)
-        return;
-    c->fired = true;
-    schedule(run, it, item, c->dead > 0 && di->role != ROLE_TRIGGER, ready);
+    const struct counter *c = &it->counters[local];
+    if (c->pending <= 0 && !c->fired)
+        schedule(run, it, local, c->dead > 0 && it->activations[local].head->role != ROLE_TRIGGER,
+                 ready);
 }
 
-static void keep_input(struct iteration *it, int index, const struct token *value)
+static void keep_input(struct token *input, const struct tensor *value)
 {
-    struct token *input = &it->inputs[index];
-    if (value->tensor.buffer)
-        tensor_share(&input->tensor, &value->tensor);
+    if (value->buffer)
+        tensor_share(&input->tensor, value);
     else
-        input->tensor = value->tensor;
+        input->tensor = *value;
     input->is_live = true;
 }
 
-static void deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
-                    const struct token *value, struct activation **ready)
+static void deliver_to_merge(struct run *run, struct iteration *it, const struct out_edge *edge,
+                             const struct tensor *value, bool is_live, struct activation **ready)
 {
-    const struct dynamic_item *di = &run->plan->dynamic->items[edge->item];
-    struct counter *c = &it->counters[run->plan->dynamic->items[di->head].local];
-    if (di->role == ROLE_MERGE) {
-        if (edge->input < 0) {
-            c->pending--;
-        } else if (!value->is_live) {
-            c->dead++;
-        } else if (!c->has_live && !c->fired) {
-            keep_input(it, di->first_input + edge->input, value);
-            c->has_live = true;
-        }
-        check_merge(run, it, edge->item, ready);
+    struct counter *c = &it->counters[edge->waits];
+    if (edge->input < 0) {
+        c->pending--;
+    } else if (!is_live) {
+        c->dead++;
+    } else if (!c->has_live && !c->fired) {
+        keep_input(&it->inputs[edge->place], value);
+        c->has_live = true;
+    }
+    check_merge(run, it, edge->waits, ready);
+}
+
+/* `value`: of an edge that carries one. */
+static void deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
+                    const struct tensor *value, bool is_live, struct activation **ready)
+{
+    struct counter *c = &it->counters[edge->waits];
+    if (edge->is_to_merge) {
+        deliver_to_merge(run, it, edge, value, is_live, ready);
         return;
     }
-    if (edge->input >= 0 && value->is_live)
-        keep_input(it, di->first_input + edge->input, value);
-    if (edge->input != EDGE_AFTER && !value->is_live)
+    if (edge->input >= 0 && is_live)
+        keep_input(&it->inputs[edge->place], value);
+    if (edge->input != EDGE_AFTER && !is_live)
         c->dead++;
     c->pending--;
-    check_plain(run, it, di->head, ready);
+    check_plain(run, it, edge->waits, ready);
 }
 
 /* Sends one value (output `slot` of `item`; -1: that the item is over) along its edges. */
@@ -98,7 +97,7 @@ static void send(struct run *run, struct iteration *to, int item, int slot,
     const struct dynamic_item *di = &d->items[item];
     for (int e = di->first_edge; e < di->first_edge + di->n_edges; e++)
         if (d->edges[e].slot == slot && d->edges[e].input != EDGE_AFTER)
-            deliver(run, to, &d->edges[e], value, ready);
+            deliver(run, to, &d->edges[e], &value->tensor, value->is_live, ready);
 }
 
 static void send_with_controls(struct run *run, struct iteration *to, int item,
@@ -227,7 +226,7 @@ static void end_frame(struct run *run, struct frame *frame, struct activation **
         if (!frame->exited[i])
             send_with_controls(run, parent, frame->def->exits.items[i], &dead, ready);
     for (size_t i = 0; i < frame->def->over.n; i++)
-        deliver(run, parent, &frame->def->over.items[i], &dead, ready);
+        deliver(run, parent, &frame->def->over.items[i], NULL, false, ready);
     struct frame **at = &parent->children;
     while (*at != frame)
         at = &(*at)->next;
@@ -269,7 +268,7 @@ static void check_iteration(struct run *run, struct iteration *it, struct activa
 static void move(struct run *run, struct activation *a, const struct token *value,
                  struct activation **ready)
 {
-    switch (run->plan->dynamic->items[a->item].role) {
+    switch (a->head->role) {
     case ROLE_ENTER:
         enter(run, a->iteration, a->item, value, ready);
         break;
@@ -281,35 +280,39 @@ static void move(struct run *run, struct activation *a, const struct token *valu
     }
 }
 
-static void propagate_item(struct run *run, struct iteration *it, int id, bool is_dead,
-                           struct activation **ready)
+static void propagate_item(struct run *run, struct iteration *it, const struct dynamic_item *di,
+                           bool is_dead, struct activation **ready)
 {
-    const struct dynamic *d = run->plan->dynamic;
-    const struct dynamic_item *di = &d->items[id];
+    const struct out_edge *edges = run->plan->dynamic->edges + di->first_edge;
     const struct tensor *outputs = &it->outputs[di->first_output];
-    struct token over = {.is_live = !is_dead};
-    bool moves = di->role == ROLE_ENTER || di->role == ROLE_NEXT || di->role == ROLE_EXIT;
-    for (int e = di->first_edge; e < di->first_edge + di->n_edges; e++) {
-        const struct out_edge *edge = &d->edges[e];
-        if (edge->slot < 0 && (!moves || edge->input == EDGE_AFTER)) {
-            deliver(run, it, edge, &over, ready);
-        } else if (!moves) {
-            struct token value = {outputs[edge->slot], !is_dead};
-            value.is_live = value.is_live && (edge->is_ref || value.tensor.type != DTYPE_INVALID);
-            deliver(run, it, edge, &value, ready);
-        }
+    for (int e = 0; e < di->n_edges; e++) {
+        const struct tensor *value = edges[e].slot < 0 ? NULL : &outputs[edges[e].slot];
+        bool is_there = !value || edges[e].is_ref || value->type != DTYPE_INVALID;
+        deliver(run, it, &edges[e], value, !is_dead && is_there, ready);
     }
+}
+
+/* Of an op that moves values between iterations: what goes to the one that it is in. */
+static void propagate_over(struct run *run, struct iteration *it, const struct dynamic_item *di,
+                           bool is_dead, struct activation **ready)
+{
+    const struct out_edge *edges = run->plan->dynamic->edges + di->first_edge;
+    for (int e = 0; e < di->n_edges; e++)
+        if (edges[e].input == EDGE_AFTER)
+            deliver(run, it, &edges[e], NULL, !is_dead, ready);
 }
 
 static void propagate_point(struct run *run, struct activation *a, struct activation **ready)
 {
-    const struct dynamic_item *di = &run->plan->dynamic->items[a->item];
+    const struct dynamic_item *di = a->head;
     const struct item *item = &run->plan->items.items[a->item];
     struct tensor *outputs = &a->iteration->outputs[di->first_output];
-    propagate_item(run, a->iteration, a->item, a->is_dead, ready);
     if (di->role == ROLE_ENTER || di->role == ROLE_NEXT || di->role == ROLE_EXIT) {
         struct token value = {outputs[0], !a->is_dead};
+        propagate_over(run, a->iteration, di, a->is_dead, ready);
         move(run, a, &value, ready);
+    } else {
+        propagate_item(run, a->iteration, di, a->is_dead, ready);
     }
     for (int i = 0; i < item->n_out; i++)
         tensor_release(&outputs[i]);
@@ -318,60 +321,57 @@ static void propagate_point(struct run *run, struct activation *a, struct activa
 void frame_propagate_items(struct run *run, struct activation *a, struct activation **ready)
 {
     const struct dynamic *d = run->plan->dynamic;
-    const struct region *region = &d->regions.items[d->items[a->item].region];
-    const struct region_item *first = d->frames.items[region->frame].order.items + region->first;
+    const struct region_item *first = a->region->items;
     for (; a->told < a->at; a->told++)
         if (first[a->told].leads)
-            propagate_item(run, a->iteration, first[a->told].item, a->is_dead, ready);
+            propagate_item(run, a->iteration, &d->items[first[a->told].item], a->is_dead, ready);
 }
 
 static void propagate_region(struct run *run, struct activation *a, struct activation **ready)
 {
-    const struct dynamic *d = run->plan->dynamic;
-    a->at = d->regions.items[d->items[a->item].region].n; /* a dead one has not run */
+    a->at = a->region->n; /* a dead one has not run */
     frame_propagate_items(run, a, ready);
-    region_release(run, a);
+    if (a->is_dead || a->region->lets_go)
+        region_release(run, a);
 }
 
 void frame_propagate(struct run *run, struct activation *a, struct activation **ready)
 {
     struct iteration *it = a->iteration;
-    if (run->plan->dynamic->items[a->item].region >= 0)
+    if (a->region)
         propagate_region(run, a, ready);
     else
         propagate_point(run, a, ready);
     it->outstanding--;
-    check_iteration(run, it, ready);
+    if (it->frame->parent)
+        check_iteration(run, it, ready);
 }
 
 const struct item *frame_find_waiting(const struct run *run)
 {
-    const struct plan *plan = run->plan;
+    const struct dynamic *d = run->plan->dynamic;
+    const struct iteration *it = run->root->oldest;
     const struct dynamic_frame *def = run->root->def;
+    if (it->n_fired == def->n_heads)
+        return NULL;
     for (size_t i = 0; i < def->items.n; i++) {
-        const struct dynamic_item *di = &plan->dynamic->items[def->items.items[i]];
-        const struct dynamic_item *head = &plan->dynamic->items[di->head];
-        if (!run->root->oldest->counters[head->local].fired)
-            return &plan->items.items[di->head];
+        int head = d->items[def->items.items[i]].head;
+        if (!it->counters[d->items[head].local].fired)
+            return &run->plan->items.items[head];
     }
     return NULL;
 }
 
-/* What waits for others begins when what others wait for has been sent, as far as that is cheap. */
 void frame_start_root(struct run *run, struct activation **ready)
 {
-    const struct dynamic *d = run->plan->dynamic;
     run->root = frame_new(run, 0, NULL, NULL);
     const struct dynamic_frame *def = run->root->def;
     struct iteration *it = iteration_new(run, run->root, 0);
-    for (size_t i = 0; i < 2 * def->items.n; i++) {
-        int item = def->items.items[i % def->items.n];
-        bool is_recv = d->items[item].role == ROLE_RECV;
-        if (d->items[item].head != item || is_recv != (i >= def->items.n))
-            continue;
-        if (d->items[item].role == ROLE_MERGE)
-            check_merge(run, it, item, ready);
+    for (size_t i = 0; i < def->roots.n; i++) {
+        int local = def->roots.items[i];
+        if (it->activations[local].head->role == ROLE_MERGE)
+            check_merge(run, it, local, ready);
         else
-            check_plain(run, it, item, ready);
+            check_plain(run, it, local, ready);
     }
 }

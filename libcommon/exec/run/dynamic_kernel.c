@@ -43,7 +43,7 @@ void kernel_give_locks(struct activation *a, const struct dynamic_item *di)
 struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own)
 {
     struct launch *launch = own;
-    if (run->plan->items.items[a->item].flags & KERNEL_ASYNC) {
+    if (!a->region && run->plan->items.items[a->item].flags & KERNEL_ASYNC) {
         if (!a->launch)
             a->launch = mem_alloc(sizeof *a->launch);
         launch = a->launch;

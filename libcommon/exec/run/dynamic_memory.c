@@ -8,6 +8,22 @@
 #include "base/memory.h"
 #include "exec/run/dynamic.h"
 
+static void make_activations(struct run *run, struct iteration *it, const struct dynamic_frame *def)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    it->activations = mem_array((size_t)def->n_items + 1, sizeof *it->activations);
+    for (size_t i = 0; i < def->items.n; i++) {
+        const struct dynamic_item *head = &d->items[def->items.items[i]];
+        struct activation *a = &it->activations[head->local];
+        a->run = run;
+        a->iteration = it;
+        a->head = head;
+        a->region = head->region < 0 ? NULL : &d->regions.items[head->region];
+        a->item = def->items.items[i];
+        a->is_cheap = a->region ? a->region->is_cheap : head->is_cheap;
+    }
+}
+
 static struct iteration *iteration_alloc(struct run *run, int index)
 {
     const struct dynamic_frame *def = &run->plan->dynamic->frames.items[index];
@@ -17,7 +33,7 @@ static struct iteration *iteration_alloc(struct run *run, int index)
     it->outputs = mem_array((size_t)def->n_outputs + 1, sizeof *it->outputs);
     it->pointers = mem_array((size_t)(def->n_inputs + def->n_outputs) + 1, sizeof *it->pointers);
     it->out_refs = mem_array((size_t)def->n_outputs + 1, sizeof *it->out_refs);
-    it->activations = mem_array((size_t)def->n_items + 1, sizeof *it->activations);
+    make_activations(run, it, def);
     return it;
 }
 
@@ -46,7 +62,6 @@ static uint64_t next_tag(const struct frame *frame, int64_t number)
 
 struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number)
 {
-    const struct dynamic *d = run->plan->dynamic;
     struct iteration *it = run->idle_iterations[frame->index];
     if (it)
         run->idle_iterations[frame->index] = it->next;
@@ -55,11 +70,10 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
     it->frame = frame;
     it->number = number;
     it->tag = next_tag(frame, number);
-    it->outstanding = it->n_children = 0;
+    it->outstanding = it->n_fired = it->n_children = 0;
     it->children = NULL;
     it->next = NULL;
-    for (size_t i = 0; i < frame->def->items.n; i++)
-        it->counters[i] = (struct counter){.pending = d->items[frame->def->items.items[i]].pending};
+    memcpy(it->counters, frame->def->waits, frame->def->items.n * sizeof *it->counters);
     if (frame->newest)
         frame->newest->next = it;
     else

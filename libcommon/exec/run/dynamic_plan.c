@@ -3,7 +3,6 @@
  * What the dynamic executor needs to know of a plan, found once: the frame of each item, what it
  * waits for, where its outputs go.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -141,6 +140,18 @@ int dynamic_frame_below(const struct dynamic *d, int outer, int frame)
 
 typedef VEC(struct out_edge) edge_vec;
 
+static struct out_edge edge_to(const struct dynamic *d, int slot, int item, int input, bool is_ref)
+{
+    const struct dynamic_item *di = &d->items[item];
+    return (struct out_edge){.slot = slot,
+                             .item = item,
+                             .input = input,
+                             .is_ref = is_ref,
+                             .is_to_merge = di->role == ROLE_MERGE,
+                             .waits = d->items[di->head].local,
+                             .place = di->first_input + (input < 0 ? 0 : input)};
+}
+
 static void count_arrival(struct dynamic *d, const struct plan *plan, int id, int input, int from)
 {
     struct dynamic_item *di = &d->items[d->items[id].head];
@@ -175,9 +186,9 @@ static void add_after(struct dynamic *d, const struct plan *plan, edge_vec *of, 
     for (size_t i = 0; i < plan->items.n; i++) {
         bool waits = to == common ? (int)i == id
                                   : d->items[i].role == ROLE_ENTER && d->items[i].child_frame == to;
-        struct out_edge edge = {-1, (int)i, EDGE_AFTER, false};
         if (!waits)
             continue;
+        struct out_edge edge = edge_to(d, -1, (int)i, EDGE_AFTER, false);
         if (from == common) {
             add_edge(d, plan, of, before, edge);
         } else {
@@ -194,15 +205,14 @@ static void collect_edges(struct dynamic *d, const struct plan *plan, int id, ed
         const struct value *value = &plan->values.items[item->in[k]];
         if (value->item >= 0) {
             int slot = item->in[k] - plan->items.items[value->item].out[0];
-            add_edge(d, plan, of, value->item, (struct out_edge){slot, id, k, value->is_ref});
+            add_edge(d, plan, of, value->item, edge_to(d, slot, id, k, value->is_ref));
         } else if (d->items[id].role == ROLE_MERGE) {
             d->items[id].merge_ready = true;
         }
     }
     for (int k = 0; k < item->n_controls; k++)
         if (!plan->items.items[item->controls[k]].removed)
-            add_edge(d, plan, of, item->controls[k],
-                     (struct out_edge){-1, id, EDGE_CONTROL, false});
+            add_edge(d, plan, of, item->controls[k], edge_to(d, -1, id, EDGE_CONTROL, false));
     for (size_t k = 0; k < item->after.n; k++)
         add_after(d, plan, of, item->after.items[k], id);
 }
@@ -220,6 +230,29 @@ static void flatten_edges(struct dynamic *d, struct plan *plan, edge_vec *of)
             memcpy(d->edges + at, of[i].items, of[i].n * sizeof *of[i].items);
         at += of[i].n;
         vec_release(&of[i]);
+    }
+}
+
+/* What an iteration of the frame begins with. */
+static void find_waits(struct dynamic *d, struct plan *plan, struct dynamic_frame *frame)
+{
+    frame->waits = arena_array(&plan->memory, frame->items.n + 1, sizeof *frame->waits);
+    for (size_t i = 0; i < frame->items.n; i++) {
+        const struct dynamic_item *di = &d->items[frame->items.items[i]];
+        frame->waits[di->local] = (struct counter){.pending = di->pending};
+        frame->n_heads += di->head == frame->items.items[i];
+    }
+}
+
+/* What waits for others begins when what others wait for has been sent, as far as that is cheap. */
+static void find_roots(const struct dynamic *d, struct dynamic_frame *root)
+{
+    for (size_t i = 0; i < 2 * root->items.n; i++) {
+        int id = root->items.items[i % root->items.n];
+        const struct dynamic_item *di = &d->items[id];
+        bool is_recv = di->role == ROLE_RECV, is_root = di->role == ROLE_MERGE || !di->pending;
+        if (di->head == id && is_root && is_recv == (i >= root->items.n))
+            vec_push(&root->roots, di->local);
     }
 }
 
@@ -244,76 +277,6 @@ static int analyse(struct dynamic *d, struct plan *plan, struct error *err)
     return 0;
 }
 
-/* ---- variables ---- */
-
-static int by_id(const void *a, const void *b)
-{
-    const struct variable_lock *x = a, *y = b;
-    return x->variable->id < y->variable->id ? -1 : x->variable->id > y->variable->id;
-}
-
-static void add_lock(struct dynamic_item *di, struct variable *variable, bool write)
-{
-    for (int i = 0; i < di->n_locks; i++) {
-        if (di->locks[i].variable == variable) {
-            di->locks[i].write = di->locks[i].write || write;
-            return;
-        }
-    }
-    di->locks[di->n_locks++] = (struct variable_lock){variable, write};
-}
-
-static bool writes(const struct item *item, int input)
-{
-    return item->refs && item->refs[input] && !node_has(item->node, OP_READS_REF);
-}
-
-/* What an item locks while it runs. */
-static void collect_locks(struct dynamic *d, struct plan *plan, int id)
-{
-    const struct item *item = &plan->items.items[id];
-    struct dynamic_item *di = &d->items[id];
-    for (int k = 0; k < item->n_in; k++) {
-        const struct value *value = &plan->values.items[item->in[k]];
-        if (value->kind != VALUE_VARIABLE)
-            continue;
-        if (!di->locks)
-            di->locks = arena_array(&plan->memory, (size_t)item->n_in, sizeof *di->locks);
-        add_lock(di, value->variable, writes(item, k));
-    }
-    if (di->n_locks > 1)
-        qsort(di->locks, (size_t)di->n_locks, sizeof *di->locks, by_id);
-}
-
-static bool only_reads(const struct dynamic *d, const struct plan *plan)
-{
-    for (size_t i = 0; i < plan->items.n; i++) {
-        if (plan->items.items[i].flags & KERNEL_ASYNC)
-            return false;
-        for (int k = 0; k < d->items[i].n_locks; k++)
-            if (d->items[i].locks[k].write)
-                return false;
-    }
-    return true;
-}
-
-/* The locks of all items become those of the step. */
-static void keep_locks(struct dynamic *d, struct plan *plan)
-{
-    VEC(struct variable_lock) all = VEC_INIT;
-    for (size_t i = 0; i < plan->items.n; i++) {
-        for (int k = 0; k < d->items[i].n_locks; k++)
-            vec_push(&all, d->items[i].locks[k]);
-        d->items[i].n_locks = 0;
-    }
-    if (all.n)
-        qsort(all.items, all.n, sizeof *all.items, by_id);
-    for (size_t i = 0; i < all.n; i++)
-        if (!i || all.items[i].variable != all.items[i - 1].variable)
-            vec_push(&d->kept, all.items[i].variable);
-    vec_release(&all);
-}
-
 int dynamic_connect(struct plan *plan, struct error *err)
 {
     struct dynamic *d = plan->dynamic;
@@ -321,17 +284,15 @@ int dynamic_connect(struct plan *plan, struct error *err)
     if (code)
         return code;
     edge_vec *of = mem_array(plan->items.n + 1, sizeof *of);
-    for (size_t i = 0; i < plan->items.n; i++) {
-        if (plan->items.items[i].removed)
-            continue;
-        collect_edges(d, plan, (int)i, of);
-        collect_locks(d, plan, (int)i);
-    }
+    for (size_t i = 0; i < plan->items.n; i++)
+        if (!plan->items.items[i].removed)
+            collect_edges(d, plan, (int)i, of);
     flatten_edges(d, plan, of);
     mem_free(of);
-    d->keeps_reads = only_reads(d, plan);
-    if (d->keeps_reads)
-        keep_locks(d, plan);
+    for (size_t i = 0; i < d->frames.n; i++)
+        find_waits(d, plan, &d->frames.items[i]);
+    find_roots(d, &d->frames.items[0]);
+    dynamic_find_locks(plan);
     region_prepare(plan);
     return 0;
 }

@@ -11,18 +11,16 @@ void run_push(struct run *run, struct activation *a)
     pthread_cond_signal(&run->changed);
 }
 
-static int rank_of(const struct run *run, const struct activation *a)
+static int rank_of(const struct activation *a)
 {
-    const struct dynamic *d = run->plan->dynamic;
-    int region = d->items[a->item].region;
-    return region < 0 ? -1 : d->regions.items[region].rank;
+    return a->region ? a->region->rank : -1;
 }
 
 struct activation *run_pop(struct run *run)
 {
     struct activation **best = &run->queue;
     for (struct activation **at = best; *at; at = &(*at)->next)
-        if (rank_of(run, *at) < rank_of(run, *best))
+        if (rank_of(*at) < rank_of(*best))
             best = at;
     struct activation *a = *best;
     if (a)
@@ -30,18 +28,16 @@ struct activation *run_pop(struct run *run)
     return a;
 }
 
-static bool frees(const struct run *run, const struct activation *a)
+static bool frees(const struct activation *a)
 {
-    const struct dynamic *d = run->plan->dynamic;
-    int region = d->items[a->item].region;
-    return region >= 0 && d->regions.items[region].frees;
+    return a->region && a->region->frees;
 }
 
 struct activation *run_pop_free(struct run *run)
 {
     pthread_mutex_lock(&run->lock);
     struct activation **at = &run->queue;
-    while (*at && !frees(run, *at))
+    while (*at && !frees(*at))
         at = &(*at)->next;
     struct activation *a = *at;
     if (a)

@@ -241,6 +241,7 @@ void dynamic_free(struct plan *plan)
     }
     for (size_t i = 0; i < d->frames.n; i++) {
         vec_release(&d->frames.items[i].items);
+        vec_release(&d->frames.items[i].roots);
         vec_release(&d->frames.items[i].exits);
         vec_release(&d->frames.items[i].over);
         vec_release(&d->frames.items[i].order);

@@ -34,6 +34,7 @@ static void describe(struct plan *plan, struct region_item *at)
     for (int i = 0; i < item->n_in; i++)
         at->gathers |= comes_from_elsewhere(plan, item, i, index) || (item->seen && item->seen[i]);
     at->leads = d->items[at->item].n_edges > 0;
+    at->locks = d->items[at->item].n_locks > 0;
     for (int i = 0; i < item->n_out; i++)
         at->makes_outgoing |= is_large_outgoing(&plan->values.items[item->out[i]]);
 }
@@ -122,6 +123,34 @@ static void mark_placed(struct plan *plan, struct dynamic_frame *frame)
     }
 }
 
+/* Whether outputs that others were given are counted. */
+static bool is_given_away(const struct plan *plan, const struct region *region,
+                          const struct region_item *at)
+{
+    const struct dynamic *d = plan->dynamic;
+    const bool *placed = d->frames.items[region->frame].is_placed + d->items[at->item].first_output;
+    bool any = false;
+    for (int i = 0; at->leads && i < plan->items.items[at->item].n_out; i++)
+        any |= !placed[i];
+    return any;
+}
+
+static void describe_region(struct plan *plan, struct region *region)
+{
+    struct dynamic *d = plan->dynamic;
+    struct region_item *first = d->frames.items[region->frame].order.items + region->first;
+    bool is_cheap = true;
+    region->items = first;
+    for (int k = region->n; k-- > 0;) {
+        describe(plan, &first[k]);
+        region->frees |= frees(plan, &first[k]);
+        region->fetches |= plan->items.items[first[k].item].code == &plan_fetch_code;
+        region->lets_go |= is_given_away(plan, region, &first[k]);
+        first[k].rest_is_cheap = is_cheap;
+        is_cheap = is_cheap && d->items[first[k].item].is_cheap;
+    }
+}
+
 void region_prepare(struct plan *plan)
 {
     struct dynamic *d = plan->dynamic;
@@ -131,17 +160,7 @@ void region_prepare(struct plan *plan)
         find_drops(plan, &d->frames.items[i], last, &n_drops);
         mark_placed(plan, &d->frames.items[i]);
     }
-    for (size_t i = 0; i < d->regions.n; i++) {
-        struct region *region = &d->regions.items[i];
-        struct region_item *first = d->frames.items[region->frame].order.items + region->first;
-        bool is_cheap = true;
-        for (int k = region->n; k-- > 0;) {
-            describe(plan, &first[k]);
-            region->frees |= frees(plan, &first[k]);
-            region->fetches |= plan->items.items[first[k].item].code == &plan_fetch_code;
-            first[k].rest_is_cheap = is_cheap;
-            is_cheap = is_cheap && d->items[first[k].item].is_cheap;
-        }
-    }
+    for (size_t i = 0; i < d->regions.n; i++)
+        describe_region(plan, &d->regions.items[i]);
     mem_free(last);
 }

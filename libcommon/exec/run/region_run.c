@@ -102,12 +102,12 @@ static int run_whole(struct run *run, struct launch *launch, const struct region
 {
     struct activation *a = launch->activation;
     const struct dynamic_item *di = &run->plan->dynamic->items[at->item];
-    if (di->n_locks && !kernel_take_locks(a, di))
+    if (at->locks && !kernel_take_locks(a, di))
         return KERNEL_PENDING;
     int code = run_item(run, launch, at, c);
     if (at->gathers)
         let_go_of_inputs(run->plan, at, a->iteration);
-    if (di->n_locks)
+    if (at->locks)
         kernel_give_locks(a, di);
     return code;
 }
@@ -127,9 +127,8 @@ static void tell_others(struct run *run, struct activation *a, const struct regi
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls)
 {
     struct activation *a = launch->activation;
-    const struct dynamic *d = run->plan->dynamic;
-    const struct region *region = &d->regions.items[d->items[a->item].region];
-    const struct region_item *first = d->frames.items[region->frame].order.items + region->first;
+    const struct region *region = a->region;
+    const struct region_item *first = region->items;
     struct iteration *it = a->iteration;
     if (!a->at && region_open(run, it, &launch->err))
         return launch->err.code;
@@ -149,7 +148,7 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
         if (code)
             return code;
         a->at++;
-        if (!is_plain)
+        if (at->leads || at->n_drops)
             tell_others(run, a, region, at, calls);
     }
     return 0;
@@ -159,7 +158,7 @@ void region_release(struct run *run, struct activation *a)
 {
     const struct plan *plan = run->plan;
     const struct dynamic *d = plan->dynamic;
-    const struct region *region = &d->regions.items[d->items[a->item].region];
+    const struct region *region = a->region;
     const struct dynamic_frame *frame = &d->frames.items[region->frame];
     for (int at = region->first; at < region->first + region->n; at++) {
         const struct region_item *step = &frame->order.items[at];

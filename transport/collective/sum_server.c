@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/container_of.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
 
@@ -213,6 +214,8 @@ static int add_up(const struct sum_server *server, const struct held_sum *sum,
                   const struct said *said, struct error *err)
 {
     struct tensor result;
+    if (FAILPOINT("sum_server.add"))
+        return error_set(err, ERR_UNAVAILABLE, "failpoint sum_server.add");
     if (recycle_alloc(server->memory, &result, said->block, tensor_bytes(said->block), err))
         return err->code;
     const void **data = mem_array((size_t)sum->n, sizeof *data);

@@ -86,6 +86,17 @@ END
     done
 }
 
+@test "one bit of columns of 2,048 elements: 31 times fewer bytes, 32 n / (n + 64)" {
+    local whole=$((128 * 2048 * 4)) code=$((128 * (2048 / 8 + 8)))
+    sed -i 's/{256, 1024}/{128, 2048}/; s/{8, 256}/{8, 128}/; s/{8, 1024}/{8, 2048}/' m.lua
+    ((whole * (2048 + 64) == code * 32 * 2048))
+    cluster 0 2
+    tf-graph m.lua | tf-opt | tf-replicate --mode allreduce,bits=1 --workers 2 | tf-place -c c |
+        tf-part >p.tfg
+    train 2 6
+    counted sent $((2 * code)) 256 t?.txt
+}
+
 @test "workers that update, by shards that add: each value crosses once each way" {
     local n mode sent got what whole=$((256 * 1024 * 4))
     local rows=$((128 * 256 * 4 + 128 * 1024 * 4)) code=$((256 * (8 + 1024)))

@@ -138,7 +138,16 @@ static void count_sent(struct members *all, uint64_t (*sent)[MEMBERS_MAX])
         }
 }
 
-/* Of what `from` sends `to` of a value, in parts of a whole: by the formula. */
+/* Halving, of six: 1 and 3 give theirs to 0 and 2, which part halves with 4 and 5, and quarters. */
+static const double by_halving[6][6] = {{0, 1, .5, 0, 1, 0}, {1, 0, 0, 0, 0, 0},
+                                        {.5, 0, 0, 1, 0, 1}, {0, 0, 1, 0, 0, 0},
+                                        {1, 0, 0, 0, 0, .5}, {0, 0, 1, 0, .5, 0}};
+/* Two levels, by `hosts`: 0, 1 and 3 are a ring, 2 is with 0, 4 and 5 are with 1. */
+static const double by_levels[6][6] = {{0, 4. / 3, 1, 0, 0, 0}, {0, 0, 0, 4. / 3, 1, 1},
+                                       {1, 0, 0, 0, 0, 0},      {4. / 3, 0, 0, 0, 0, 0},
+                                       {0, 1, 0, 0, 0, 0},      {0, 1, 0, 0, 0, 0}};
+
+/* Of what `from` sends `to` of a value, in parts of a whole: by the formula, for six members. */
 static double expected_share(enum schedule_kind kind, int n, int from, int to)
 {
     double ring = to == (from + 1) % n ? 2.0 * (n - 1) / n : 0;
@@ -151,6 +160,10 @@ static double expected_share(enum schedule_kind kind, int n, int from, int to)
         return neighbours;
     case SCHEDULE_RING:
         return ring;
+    case SCHEDULE_HALVING:
+        return by_halving[from][to];
+    case SCHEDULE_TWO_LEVEL:
+        return by_levels[from][to];
     default:
         return is_child || is_parent;
     }
@@ -159,8 +172,6 @@ static double expected_share(enum schedule_kind kind, int n, int from, int to)
 static void links_carry_what_the_formulas_say(void **state)
 {
     enum { N = 6, COUNT = 6 * 4 * 65536 }; /* 24 blocks, 4 of each owner */
-    static const enum schedule_kind which[] = {SCHEDULE_DIRECT, SCHEDULE_CHAIN, SCHEDULE_RING,
-                                               SCHEDULE_TREE};
     static const enum collective_kind sum = COLLECTIVE_SUM;
     struct members all;
     struct tensor values[MEMBERS_MAX][8];
@@ -169,16 +180,17 @@ static void links_carry_what_the_formulas_say(void **state)
     members_start_some_shared(&all, N, 0);
     for (int k = 0; k < N; k++)
         fill(&values[k][0], FLOAT32, &shape, k);
-    for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
+        enum schedule_kind which = (enum schedule_kind)kind;
         struct answer answers[MEMBERS_MAX];
         uint64_t before[MEMBERS_MAX][MEMBERS_MAX], after[MEMBERS_MAX][MEMBERS_MAX];
         count_sent(&all, before);
         for (int k = 0; k < N; k++) {
-            struct collective_call call = {.key = {"g", (int64_t)i, 0},
+            struct collective_call call = {.key = {"g", kind, 0},
                                            .values = values[k],
                                            .kinds = &sum,
                                            .n = 1,
-                                           .schedule = {which[i], NULL}};
+                                           .schedule = {which, hosts}};
             member_call(&all, k, &call, &answers[k]);
         }
         for (int k = 0; k < N; k++) {
@@ -190,10 +202,10 @@ static void links_carry_what_the_formulas_say(void **state)
         for (int from = 0; from < N; from++)
             for (int to = 0; to < N; to++) {
                 double bytes = (double)(after[from][to] - before[from][to]);
-                double whole = expected_share(which[i], N, from, to) * COUNT * 4;
+                double whole = expected_share(which, N, from, to) * COUNT * 4;
                 if (from != to && (bytes < whole || bytes > whole * 1.01 + 2000))
-                    fail_msg("%s: %d sends %d %.0f bytes, not %.0f", schedule_name(which[i]), from,
-                             to, bytes, whole);
+                    fail_msg("%s: %d sends %d %.0f bytes, not %.0f", schedule_name(which), from, to,
+                             bytes, whole);
             }
     }
     release_all(&all, values, 1);

@@ -123,6 +123,35 @@ END
     done
 }
 
+@test "dense layers cut over workers: rows at their ends cross, in passes as many; no matrix" {
+    cat >m.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {-1, 384}}
+y = Placeholder{dtype = int32, shape = {-1}}
+local h = x * variable{name = "v", shape = {384}, init = 0.1}
+for _, n in ipairs{320, 256} do h = nn.dense(h, n, {bias = false, activation = Tanh}) end
+loss = nn.cross_entropy(nn.dense(h, 64, {bias = false}), y)
+entry.train = minimize(loss, optim.sgd{rate = 0.1})
+LUA
+    awk 'BEGIN { for (r = 0; r < 144; r++) for (i = 0; i < 385; i++)
+        printf "%d%s", (r * i) % 7, i < 384 ? "," : "\n" }' >x.csv
+    tf-data csv x.csv x=1-384 y=385:int32 --batch 24 -o f.rec
+    local n mode
+    for n in 2 3; do
+        cluster 0 $n
+        for mode in a b c b,update=pass c,update=pass; do
+            tf-graph m.lua | tf-opt | tf-replicate --mode allreduce,dense=$mode -c c |
+                tf-place -c c | tf-part >p.tfg
+            train $n 6 --feed f.rec
+            echo "$n workers, $mode"
+            # there and back: of 24 rows what goes in, is between two layers, and comes out; the
+            # gradient of v. The smallest matrix has 64 KiB.
+            counted sent $((2 * n * (n - 1) * 24 * (384 + 256 + 64) * 4 + 2 * (n - 1) * 384 * 4)) \
+                $((n * n * 1024)) t?.txt
+        done
+        rm t?.txt
+    done
+}
+
 # crossed MODE LAYER...: bytes that two workers' links count of a step of layers, M,N each, on
 # 24 rows
 crossed() {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Images in tiles over four processes: training gives what it gives in one, and what crosses is the
 # halo, no more.
-# shellcheck disable=SC2154  # root is of use_tools
+# shellcheck disable=SC2030,SC2031,SC2154  # root is of use_tools, pids of each test
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -69,6 +69,11 @@ close() {
     train --feed f.rec >four.rec
     [ "$(tf-show --json four.rec | wc -l)" = 40 ]
     close one.rec four.rec
+    # forward all is the same to the last bit: what comes out of the tiles, the logits, the loss
+    alone --feed f.rec -n 1 --fetch loss,logits,Reshape >one.rec
+    train --feed f.rec -n 1 --fetch loss,logits,Reshape >four.rec
+    tf-show --json one.rec | jq -e '.Reshape | flatten | length == 4 * 8 * 7 * 4'
+    cmp <(tf-show --json one.rec) <(tf-show --json four.rec)
 }
 
 @test "what crosses is the formula's bytes, and no filter of one position" {
@@ -220,30 +225,36 @@ has_stepped() {
     cmp <(tf-show --json whole.rec | jq .loss) <(tf-show --json rest.rec | jq .loss)
 }
 
-@test "what one process has no memory for four train" {
-    cat >big.lua <<'EOF'
-x = Placeholder{dtype = float32, shape = {1, 256, 256, 4}}
+# big SIDE LAYERS CHANNELS: m.tfg, of images of so many rows and columns, and one of them
+big() {
+    cat >big.lua <<EOF
+x = Placeholder{dtype = float32, shape = {1, $1, $1, 4}}
 local c = x
-for i = 1, 6 do c = nn.conv2d(c, 32, 3, {name = "c" .. i, activation = Tanh}) end
+for i = 1, $2 do c = nn.conv2d(c, $3, 3, {name = "c" .. i, activation = Tanh}) end
 loss = Mean(Square(nn.conv2d(nn.avg_pool(c, 8), 1, 1, {name = "end"})), {0, 1, 2, 3})
 entry.train = minimize(loss, optim.sgd{rate = 0.01})
 EOF
     tf-graph big.lua | tf-opt >m.tfg
+    python3 - "$1" <<'EOF'
+import struct, sys
+side = int(sys.argv[1])
+head = str({"descr": "<f4", "fortran_order": False, "shape": (1, side, side, 4)})
+head += " " * (63 - (10 + len(head)) % 64) + "\n"
+n = side * side * 4
+with open("big.npy", "wb") as out:
+    out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+    out.write(struct.pack("<%df" % n, *[i * 7919 % 101 / 101 for i in range(n)]))
+EOF
+}
+
+@test "what one process has no memory for four train" {
+    big 256 6 32
     printf 'task worker:0 unix:w0 memory=60M\n' >c
     run tf-place -c c m.tfg
     [ "$status" != 0 ]
     [[ "$output" == *"does not fit"* ]]
     printf 'task worker:%d unix:w%d memory=60M\n' 0 0 1 1 2 2 3 3 >c
     tf-replicate --grid 2x2 m.tfg | tf-place -c c | tf-part >p.tfg
-    python3 - <<'EOF'
-import struct
-head = str({"descr": "<f4", "fortran_order": False, "shape": (1, 256, 256, 4)})
-head += " " * (63 - (10 + len(head)) % 64) + "\n"
-n = 256 * 256 * 4
-with open("big.npy", "wb") as out:
-    out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-    out.write(struct.pack("<%df" % n, *[i * 7919 % 101 / 101 for i in range(n)]))
-EOF
     # nor, were it placed, would it run
     sed 's/ memory=.*//' c | head -n 1 >any
     tf-place -c any m.tfg | tf-part >alone.tfg
@@ -255,4 +266,24 @@ EOF
     train --feed x=big.npy -n 3 >four.rec
     alone --feed x=big.npy -n 3 >one.rec
     close one.rec four.rec 1e-5 # seven layers: what rounding makes of gradients adds up
+}
+
+@test "nor where the system gives a process no more address space" {
+    export MALLOC_ARENA_MAX=1 # each arena of malloc's reserves 64 MB
+    local limit options=(--threads 1 --feed x=big.npy -n 2)
+    big 512 16 16
+    tf-replicate --grid 2x2 m.tfg | tf-place -c c | tf-part >p.tfg
+    alone "${options[@]}" >one.rec
+    serve
+    limit=$(awk '/^VmSize:/ { print $2 + 260000 }' "/proc/${pids[0]}/status") # KiB
+    kill_pids "${pids[@]}"
+    pids=()
+    ulimit -S -v "$limit"
+    run alone "${options[@]}"
+    [ "$status" = 71 ]
+    [[ "$output" == *"no memory"* ]]
+    serve
+    train "${options[@]}" >four.rec
+    ulimit -S -v unlimited
+    close one.rec four.rec 1e-5
 }

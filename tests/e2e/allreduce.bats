@@ -233,9 +233,11 @@ endless() {
 
 @test "workers that send factors: the same bits on all, gradients of sums to 1e-5" {
     cluster 3
-    for optimizer in sgd momentum adam; do
+    local how
+    for how in sgd "momentum -D clip=0.5" adam; do
         for mode in allreduce "allreduce,factors=all"; do
-            parts "$root/tests/e2e/perceptron.lua" -D "optimizer=$optimizer"
+            # shellcheck disable=SC2086  # options
+            parts "$root/tests/e2e/perceptron.lua" -D optimizer=$how
             for i in 0 1 2; do
                 # 7, 5 and 3 rows: a mean of means, whatever each has
                 feed --rows 1-1408 --batch $((7 - 2 * i)) --shard $i/3 --steps 40 >f$i.rec

@@ -1,5 +1,6 @@
 -- The perceptron of examples/digits.lua with initial weights that any program can compute:
--- w[i] = 0.1 sin(i + 1), row by row. tf-graph -D optimizer=sgd|momentum|adam perceptron.lua
+-- w[i] = 0.1 sin(i + 1), row by row.
+-- tf-graph -D optimizer=sgd|momentum|adam -D clip=1 perceptron.lua
 local function waves(shape)
   local n, w = 1, {}
   for _, d in ipairs(shape) do n = n * d end
@@ -18,4 +19,4 @@ y = Placeholder{dtype = int32, shape = {-1}}
 h = nn.dense(x / 16, 128, {name = "hidden", activation = Relu, init = waves})
 logits = nn.dense(h, 10, {name = "output", init = waves})
 loss = nn.cross_entropy(logits, y)
-entry.train = minimize(loss, optimizers[D.optimizer or "sgd"])
+entry.train = minimize(loss, optimizers[D.optimizer or "sgd"], {clip = D.clip})

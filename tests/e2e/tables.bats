@@ -64,6 +64,33 @@ graph() { # OPTION...
     done
 }
 
+@test "rows that are looked up, also twice, train as a product with ones does" {
+    cat >ones.lua <<'LUA'
+ids = Placeholder{dtype = int32, shape = {-1}}
+y = Placeholder{dtype = float32, shape = {-1}}
+local e
+if D.n then
+  e = nn.embedding(ids, 40, 8, {name = "table", init = init.ones, partitions = D.n})
+else
+  local w = variable{name = "table/W", shape = {40, 8}, init = init.ones}
+  e = MatMul(OneHot(ids, 40, 1.0, 0.0), w)
+end
+loss = nn.mse(Sum(e * Cast(Range(1, 9, 1), {DstT = float32}), {1}) * 0.1, y)
+entry.train = minimize(loss, optim.sgd{rate = 1})
+LUA
+    awk 'BEGIN { srand(5); for (i = 0; i < 400; i++) print int(40 * rand()) "," rand() }' >x.csv
+    tf-data csv x.csv ids=1:int32 y=2 --batch 20 -o o.rec
+    local how
+    for how in "" "-D n=4"; do
+        # shellcheck disable=SC2086  # options
+        tf-graph ones.lua $how | tf-opt | tf-place --devices CPU:0,CPU:1,CPU:2 | tf-part >o.tfg
+        tf-exec -g o.tfg --run train --fetch loss --feed o.rec --save "o$how.ckpt" |
+            tf-show --json | jq .loss >"o$how.txt"
+    done
+    paste o.txt "o-D n=4.txt" | awk '{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > 1e-6) bad = 1
+        if (NR == 1) first = $1; last = $1 } END { exit bad || NR != 20 || last > first / 2 }'
+}
+
 @test "a slice says what it is a slice of" {
     graph -D n=4 | tf-place --devices CPU:0,CPU:1 | tf-show --text |
         grep '^table/W/part_3 = Variable' >slice.txt

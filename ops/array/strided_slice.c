@@ -3,6 +3,7 @@
  * Slices as Python writes them: x[a:b:c, ..., newaxis, i].
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "graph/op_cost.h"
 #include "ops/array/build.h"
@@ -171,12 +172,19 @@ static int spec_length(struct infer *infer, int first, int *n)
     return 0;
 }
 
-static const int64_t *constant(const struct infer *infer, int input, int64_t *values)
+/* NULL: not known, or not wholly. */
+static const int64_t *known(const struct infer *infer, int input, int64_t *values)
 {
     const struct tensor *t = infer_value(infer, input);
+    struct shape computed;
     for (int64_t i = 0; t && i < tensor_count(t); i++)
         values[i] = tensor_get_int64(t, i);
-    return t ? values : NULL;
+    if (t)
+        return values;
+    if (!infer_value_shape(infer, input, &computed) || !shape_is_known(&computed))
+        return NULL;
+    memcpy(values, computed.dims, (size_t)computed.rank * sizeof *values);
+    return values;
 }
 
 static int strided_slice_shape(struct infer *infer)
@@ -186,8 +194,8 @@ static int strided_slice_shape(struct infer *infer)
     if (code || n < 0 || in->rank < 0)
         return code;
     int64_t begin[SPEC_MAX], end[SPEC_MAX], strides[SPEC_MAX];
-    struct slice_spec spec = {slice_masks_of(infer->node), n, constant(infer, 1, begin),
-                              constant(infer, 2, end), constant(infer, 3, strides)};
+    struct slice_spec spec = {slice_masks_of(infer->node), n, known(infer, 1, begin),
+                              known(infer, 2, end), known(infer, 3, strides)};
     struct strided_range range;
     code = slice_resolve_strided(in, &spec, &range, infer->err);
     if (!code)

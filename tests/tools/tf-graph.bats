@@ -245,6 +245,20 @@ differ: float32[?,128] x float32[1,1]" ]
     [ -z "$(compgen -G '.*.tmp')" ]
 }
 
+@test "the shape of a slice follows from bounds that follow from shapes" {
+    cat >slice.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {12, 3}}
+open = Placeholder{dtype = float32, shape = {-1, 3}}
+local function rows(of) return StridedSlice(Shape(of), {0}, {1}, {1}, {shrink_axis_mask = 1}) end
+local function part(of) return Pack{FloorDiv(rows(of), 4)}, Pack{rows(of) - 2}, {1} end
+y = StridedSlice(x, part(x))
+z = StridedSlice(x, part(open))
+LUA
+    tf-graph slice.lua | tf-show --text >text
+    grep -q '^y = StridedSlice.* : float32\[7,3\] ' text
+    grep -q '^z = StridedSlice.* : float32\[?,3\] ' text
+}
+
 @test "a convolution's window may have holes" {
     local script='x = Fill(Const{value = {1, 9, 8, 1}, dtype = int32}, 1.0)
         y = nn.conv2d(x, 2, 3, {dilation = {2, 3}, padding = "VALID"})

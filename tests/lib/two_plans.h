@@ -43,7 +43,12 @@ static inline void side_open(struct plan_pair *p, int i, const char *text, const
     struct plan_feed feed = {{x ? x->id : 0, 0}, FLOAT32, shape};
     struct plan_options options = {
         .kernels = ops_kernels(), .device = side->device, .variables = p->variables};
-    struct plan_request request = {&feed, x != NULL, &fetch, i, &fetch.node, !i};
+    struct plan_request request = {.feeds = &feed,
+                                   .n_feeds = x != NULL,
+                                   .fetches = &fetch,
+                                   .n_fetches = i,
+                                   .targets = &fetch.node,
+                                   .n_targets = !i};
     if (plan_new(side->graph, &options, &request, &side->plan, &p->err))
         fail_msg("%s", p->err.text);
 }

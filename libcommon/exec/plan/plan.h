@@ -50,6 +50,9 @@ struct plan_request {
     int n_fetches;
     const int *targets; /* node ids */
     int n_targets;
+    /* By node, of each Recv: the shape of what it gets with these feeds, as far as it is known.
+     * NULL: what the Recv says. */
+    const struct shape *received;
 };
 
 struct plan;

@@ -13,8 +13,9 @@
 struct prune {
     struct plan *plan;
     const struct graph *from;
-    char *needed; /* by node of `from` */
-    int *copy;    /* node of the copy, by node of `from`; -1 */
+    const struct shape *received; /* of the request */
+    char *needed;                 /* by node of `from` */
+    int *copy;                    /* node of the copy, by node of `from`; -1 */
     VEC(int) todo;
 };
 
@@ -89,9 +90,23 @@ static struct edge map_edge(struct prune *p, struct edge edge)
     return (struct edge){p->copy[edge.node], edge.slot};
 }
 
+static void set_received(struct prune *p, struct node *recv, const struct shape *shape)
+{
+    struct arena *arena = &p->plan->graph->arena;
+    size_t n = (size_t)recv->n_attrs;
+    struct attr *attrs = arena_copy(arena, recv->attrs, n * sizeof *attrs);
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(attrs[i].name, "shape"))
+            attrs[i].value = attr_shape(arena_copy(arena, shape, sizeof *shape));
+    recv->attrs = attrs;
+}
+
 static void copy_node(struct prune *p, const struct node *node)
 {
-    p->copy[node->id] = graph_add_copy(p->plan->graph, node)->id;
+    struct node *copy = graph_add_copy(p->plan->graph, node);
+    if (p->received && node_is(node, "Recv"))
+        set_received(p, copy, &p->received[node->id]);
+    p->copy[node->id] = copy->id;
 }
 
 static void connect(struct prune *p, const struct node *node)
@@ -170,7 +185,7 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
                     struct error *err)
 {
     size_t n = plan->source->nodes.n;
-    struct prune p = {.plan = plan, .from = plan->source};
+    struct prune p = {.plan = plan, .from = plan->source, .received = request->received};
     plan->n_feeds = request->n_feeds;
     plan->feeds =
         arena_copy(&plan->memory, request->feeds, (size_t)request->n_feeds * sizeof *plan->feeds);

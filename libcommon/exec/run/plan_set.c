@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "exec/device/device_set.h"
+#include "exec/run/received.h"
 #include "exec/step/deferred.h"
 #include "exec/step/rendezvous.h"
 #include "exec/step/step.h"
@@ -111,11 +112,17 @@ static int divide(struct split *s)
     return mark(s);
 }
 
-static int make_plan(const struct split *s, struct part *part, struct error *err)
+static int make_plan(const struct split *s, struct part *part, const struct shape *received,
+                     struct error *err)
 {
     struct plan_options options = s->options->plan;
-    struct plan_request request = {part->feeds.items,    (int)part->feeds.n,  part->fetches.items,
-                                   (int)part->fetches.n, part->targets.items, (int)part->targets.n};
+    struct plan_request request = {.feeds = part->feeds.items,
+                                   .n_feeds = (int)part->feeds.n,
+                                   .fetches = part->fetches.items,
+                                   .n_fetches = (int)part->fetches.n,
+                                   .targets = part->targets.items,
+                                   .n_targets = (int)part->targets.n,
+                                   .received = received};
     options.device = part->device;
     return plan_new(s->graph, &options, &request, &part->plan, err);
 }
@@ -131,7 +138,7 @@ static void part_release(struct part *part)
 }
 
 /* The parts that have something to do move to the front. */
-static int make_plans(struct split *s, struct plan_set *set)
+static void find_parts(const struct split *s, struct plan_set *set)
 {
     for (int i = 0; i < s->options->n_devices; i++) {
         struct part part = s->parts[i];
@@ -144,12 +151,15 @@ static int make_plans(struct split *s, struct plan_set *set)
         memset(&s->parts[i], 0, sizeof part);
         set->parts[set->n_parts++] = part;
     }
-    for (int i = 0; i < set->n_parts; i++) {
-        if (make_plan(s, &set->parts[i], s->err))
-            return s->err->code;
+}
+
+static void make_plans(const struct split *s, struct plan_set *set)
+{
+    bool shares = set->n_parts > 1 && s->request->n_feeds;
+    struct shape *received = shares ? received_shapes(s->graph, s->request, s->needed) : NULL;
+    for (int i = 0; i < set->n_parts && !make_plan(s, &set->parts[i], received, s->err); i++)
         set->plans[i] = set->parts[i].plan;
-    }
-    return 0;
+    mem_free(received);
 }
 
 static int plan_set_make(struct plan_set *set, const struct graph *graph,
@@ -160,11 +170,13 @@ static int plan_set_make(struct plan_set *set, const struct graph *graph,
     struct split s = {
         .graph = graph, .options = options, .request = request, .parts = set->parts, .err = &first};
     s.needed = mem_alloc(graph->nodes.n + 1);
-    if (divide(&s)) /* only then some of the parts are filled and none is counted */
+    if (divide(&s)) { /* only then some of the parts are filled and none is counted */
         for (int i = 0; i < options->n_devices; i++)
             part_release(&set->parts[i]);
-    else
+    } else {
+        find_parts(&s, set);
         make_plans(&s, set);
+    }
     vec_release(&s.todo);
     mem_free(s.needed);
     if (first.code)

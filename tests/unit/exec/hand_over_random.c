@@ -94,8 +94,12 @@ static void open_side(struct cut_run *run, int i)
                                    .device = run->device,
                                    .variables = session_variables(run->whole.session)};
     struct plan_feed feed = {x, FLOAT32, shape};
-    struct plan_request request = {&feed,       side->has_x,   &y,
-                                   side->has_y, targets.items, (int)targets.n};
+    struct plan_request request = {.feeds = &feed,
+                                   .n_feeds = side->has_x,
+                                   .fetches = &y,
+                                   .n_fetches = side->has_y,
+                                   .targets = targets.items,
+                                   .n_targets = (int)targets.n};
     if (plan_new(graph, &options, &request, &side->plan, &run->err))
         fail_msg("%s", run->err.text);
     vec_release(&targets);

@@ -218,7 +218,12 @@ static bool run_with(struct nest *n, const struct cut_graph *cut, int threads, b
                                                 .spread = threads > 1},
                                        .devices = cut_devices(),
                                        .n_devices = cut ? CUT_DEVICES : 0};
-    struct plan_request request = {feeds, NEST_SLOTS, results, NEST_SLOTS, &target, 1};
+    struct plan_request request = {.feeds = feeds,
+                                   .n_feeds = NEST_SLOTS,
+                                   .fetches = results,
+                                   .n_fetches = NEST_SLOTS,
+                                   .targets = &target,
+                                   .n_targets = 1};
     struct plan_set *set;
     bool equal = !plan_set_new(cut ? cut->joined : n->graph, &options, &request, &set, &n->err) &&
                  run_plan(n, set, store);

@@ -79,7 +79,8 @@ close() {
     # the second tower has computed: gradients of both are on the shards
     tf-show --text parts.tfg >parts.txt
     grep -q '^tower_1/hidden/MatMul = .*@/job:worker/task:1/device:CPU:0 ' parts.txt
-    grep -q '^hidden/W/gradient = AddN.*@/job:ps/task:[01]/device:CPU:0 ' parts.txt
+    grep -q '^towers/join/hidden/W/gradient/AddN = .*@/job:ps/task:[01]/device:CPU:0 ' parts.txt
+    grep -q '^hidden/W/gradient = Div.*@/job:ps/task:[01]/device:CPU:0 ' parts.txt
 }
 
 @test "workers with two towers each: replicated in the graph, then between graphs" {

@@ -12,13 +12,15 @@
 #include "graph/frames.h"
 #include "pass/replicate/replicate_private.h"
 
+/* What towers' means are weighed by: in one of two types, or shares for a type of 16 bits. */
+enum weights { WEIGHTS_FLOAT32, WEIGHTS_FLOAT64, WEIGHTS_SHARES, N_WEIGHTS };
+
 /* A feed that is parted. */
 struct parted {
-    struct edge parts;      /* of the result: output k is the rows of tower k */
-    struct edge *shares[2]; /* by type (float64: 1) and tower: which share of all rows that is; made
-                             * when asked for */
-    struct edge rows;       /* of the result: how many rows there are */
-    int check;              /* node of the result: each tower has some; -1: not yet */
+    struct edge *parts;              /* of the result, by tower: its rows */
+    struct edge *weights[N_WEIGHTS]; /* by tower, then of all; made when asked for */
+    struct edge rows;                /* of the result: how many rows there are */
+    int check;                       /* node of the result: each tower has some; -1: not yet */
 };
 
 struct pipeline; /* pass/replicate/replicate_pipeline.h */

@@ -4,7 +4,12 @@
  *
  * Rows that are fed are parted as evenly as it goes: row i of n is tower (i * towers / n)'s. So a
  * value that has a row for each of them is put together by Concat; what is a mean over rows is the
- * mean of the towers', each by its share of the rows; of all else the first tower's counts.
+ * mean of the towers', weighed by their rows; of all else the first tower's counts.
+ *
+ * A weight is what the tower has for each row of the first one, and the sum is divided by what all
+ * have for each of those: where all have as many that is the mean that workers take of as many
+ * pushes, to the bit. A sum of 16 bits may be too large where the mean is not: there the weights
+ * are shares of all rows.
  */
 #include <string.h>
 
@@ -36,6 +41,16 @@ static struct edge rows_of(struct build *b, struct edge value)
     return build_op(b, "StridedSlice", inputs, 4, &shrink, 1);
 }
 
+/* The first row i of n with floor(i N / n) = k, that is ceil(k n / N), as a vector. Like this the
+ * shapes of all parts are known when that of the feed is. */
+static struct edge begin_of(struct build *b, struct edge rows, int k, int n)
+{
+    struct edge scaled = build_binary(b, "Mul", rows, build_scalar(b, INT32, k));
+    struct edge up = build_binary(b, "Add", scaled, build_scalar(b, INT32, n - 1));
+    struct edge first = build_binary(b, "FloorDiv", up, build_scalar(b, INT32, n));
+    return build_op(b, "Pack", &first, 1, NULL, 0);
+}
+
 static struct parted *parted_feed(struct towers *t, int feed)
 {
     if (t->parted[feed])
@@ -45,16 +60,18 @@ static struct parted *parted_feed(struct towers *t, int feed)
     struct build b = builder(t, "part", graph_node(r->from, feed)->name, 0);
     struct edge value = {r->copy[feed], 0};
     parted->rows = rows_of(&b, value);
-    struct edge range[] = {build_scalar(&b, INT32, 0), parted->rows, build_scalar(&b, INT32, 1)};
-    struct edge row = build_op(&b, "Range", range, 3, NULL, 0);
-    struct edge scaled = build_binary(&b, "Mul", row, build_scalar(&b, INT32, t->n));
-    struct edge inputs[] = {value, build_binary(&b, "FloorDiv", scaled, parted->rows)};
-    struct attr count = {"num_partitions", attr_int(t->n)};
-    parted->parts = build_op(&b, "DynamicPartition", inputs, 2, &count, 1);
-    for (int wide = 0; wide < 2; wide++) {
-        parted->shares[wide] = arena_array(&r->arena, (size_t)t->n, sizeof *parted->shares[wide]);
-        for (int k = 0; k < t->n; k++)
-            parted->shares[wide][k] = EDGE_NONE;
+    parted->parts = arena_array(&r->arena, (size_t)t->n, sizeof *parted->parts);
+    struct edge begin = build_ints(&b, (int64_t[]){0}, 1);
+    for (int k = 0; k < t->n; k++) {
+        struct edge end = begin_of(&b, parted->rows, k + 1, t->n);
+        struct edge slice[] = {value, begin, end, build_ints(&b, (int64_t[]){1}, 1)};
+        parted->parts[k] = build_op(&b, "StridedSlice", slice, 4, NULL, 0);
+        begin = end;
+    }
+    for (int i = 0; i < N_WEIGHTS; i++) {
+        parted->weights[i] = arena_array(&r->arena, (size_t)t->n + 1, sizeof *parted->weights[i]);
+        for (int k = 0; k <= t->n; k++)
+            parted->weights[i][k] = EDGE_NONE;
     }
     parted->check = -1;
     return t->parted[feed] = parted;
@@ -62,7 +79,7 @@ static struct parted *parted_feed(struct towers *t, int feed)
 
 struct edge towers_part(struct towers *t, int feed, int k)
 {
-    return build_slot(parted_feed(t, feed)->parts, k);
+    return parted_feed(t, feed)->parts[k];
 }
 
 /* There is no mean of no rows. */
@@ -77,24 +94,30 @@ static int check_rows(struct towers *t, int feed)
     return parted->check;
 }
 
-/* In float64 for values of that type, else in float32. */
-static struct edge share(struct towers *t, int feed, int k, enum dtype of)
+static enum weights weights_for(enum dtype type)
+{
+    return type == FLOAT32 ? WEIGHTS_FLOAT32 : type == FLOAT64 ? WEIGHTS_FLOAT64 : WEIGHTS_SHARES;
+}
+
+/* Of tower k, or, n, of all together. */
+static struct edge weight(struct towers *t, int feed, int k, enum weights kind)
 {
     struct parted *parted = parted_feed(t, feed);
-    struct edge *made = &parted->shares[of == FLOAT64][k];
+    struct edge *made = &parted->weights[kind][k];
     if (edge_exists(*made))
         return *made;
     int check = check_rows(t, feed);
-    struct build b = builder(t, "share", graph_node(t->r->from, feed)->name, 0);
+    struct build b = builder(t, "weight", graph_node(t->r->from, feed)->name, 0);
     if (check < 0)
         return EDGE_NONE;
-    struct attr type = {"DstT", attr_type(of == FLOAT64 ? FLOAT64 : FLOAT32)};
-    struct edge part = rows_of(&b, build_slot(parted->parts, k));
-    part = build_op(&b, "Cast", &part, 1, &type, 1);
-    struct edge whole = build_op(&b, "Cast", &parted->rows, 1, &type, 1);
+    struct attr type = {"DstT", attr_type(kind == WEIGHTS_FLOAT64 ? FLOAT64 : FLOAT32)};
+    struct edge rows = k < t->n ? rows_of(&b, parted->parts[k]) : parted->rows;
+    struct edge of = kind == WEIGHTS_SHARES ? parted->rows : rows_of(&b, parted->parts[0]);
+    rows = build_op(&b, "Cast", &rows, 1, &type, 1);
+    of = build_op(&b, "Cast", &of, 1, &type, 1);
     b.controls = &check;
     b.n_controls = 1;
-    return *made = build_binary(&b, "Div", part, whole);
+    return *made = build_binary(&b, "Div", rows, of);
 }
 
 /* ---- results ---- */
@@ -119,21 +142,35 @@ static const char *own_device(struct towers *t, const struct node *node, int k)
     return t->pipeline ? towers_copy_device(t, node, k) : t->devices[k];
 }
 
-/* A tower's value times its share, where the tower is. */
+/* A tower's value times its weight, where the tower is. */
 static struct edge weighed(struct towers *t, const struct node *node, struct edge value, int k)
 {
     struct build b = builder(t, "weigh", node->name, k);
     b.device = own_device(t, node, k);
     enum dtype type = build_type(&b, value);
-    struct edge by = share(t, t->feed[node->id], k, type);
+    enum weights kind = weights_for(type);
+    struct edge by = weight(t, t->feed[node->id], k, kind);
     struct attr cast = {"DstT", attr_type(type)};
-    if (type != FLOAT32 && type != FLOAT64)
+    if (kind == WEIGHTS_SHARES)
         by = build_op(&b, "Cast", &by, edge_exists(by), &cast, 1);
     struct edge product = edge_exists(by) ? build_binary(&b, "Mul", value, by) : EDGE_NONE;
     if (edge_exists(product) && node_attr(node, "_gradient") &&
         replicate_narrow(t->r, product.node))
         return EDGE_NONE;
     return product;
+}
+
+/* The variable that the value is a gradient of; NULL: of none. */
+static const struct node *variable_of(struct towers *t, const struct node *node)
+{
+    const struct attr_value *mark = node_attr(node, "_gradient");
+    return mark ? graph_find(t->r->from, mark->s) : NULL;
+}
+
+static const char *joined_device(struct towers *t, const struct node *node)
+{
+    const struct node *variable = variable_of(t, node);
+    return variable ? towers_device(t, variable) : own_device(t, node, 0);
 }
 
 /* A gradient is handed over where its variable is, by a node that says so, as in the source. */
@@ -144,7 +181,7 @@ static struct edge add_joined(struct towers *t, const struct node *node, int slo
     struct attr attrs[3];
     const struct attr_value *mark = node_attr(node, "_gradient");
     const struct attr_value *role = node_attr(node, "_gradient_role");
-    const struct node *variable = mark ? graph_find(r->from, mark->s) : NULL;
+    const struct node *variable = variable_of(t, node);
     const char *group[] = {variable ? arena_printf(&r->to->arena, "loc:@%s", mark->s) : NULL};
     spec->attrs = attrs;
     if (mark)
@@ -156,7 +193,7 @@ static struct edge add_joined(struct towers *t, const struct node *node, int slo
             (struct attr){"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = group}};
     spec->name = slot ? arena_printf(&r->to->arena, "%ss/join/%s/%d", t->prefix, node->name, slot)
                       : node->name;
-    spec->device = variable ? towers_device(t, variable) : own_device(t, node, 0);
+    spec->device = joined_device(t, node);
     spec->file = node->file;
     spec->line = node->line;
     struct node *joined = graph_add(r->to, spec, r->err);
@@ -171,9 +208,9 @@ static int accumulate(struct towers *t, const struct node *node, struct edge *va
 {
     struct replicator *r = t->r;
     struct pipeline *p = t->pipeline;
-    const struct node *variable = graph_find(r->from, node_attr(node, "_gradient")->s);
+    const struct node *variable = variable_of(t, node);
     struct build b = builder(t, "add", node->name, 0);
-    b.device = variable ? towers_device(t, variable) : own_device(t, node, 0);
+    b.device = joined_device(t, node);
     bool is_here = variable && pipeline_stage(p, variable->id) == pipeline_stage(p, node->id);
     for (int k = 0; k + 1 < t->n && !r->err->code; k++) {
         if (k)
@@ -185,10 +222,22 @@ static int accumulate(struct towers *t, const struct node *node, struct edge *va
     return 2;
 }
 
+/* The sum of what was weighed, beside what is made of it. */
+static struct edge sum_of(struct towers *t, const struct node *node, struct node_spec *spec)
+{
+    struct build b = builder(t, "join", node->name, 0);
+    const struct node *variable = variable_of(t, node);
+    b.device = joined_device(t, node);
+    b.colocate = variable ? arena_printf(&t->r->to->arena, "loc:@%s", variable->name) : NULL;
+    return build_op(&b, spec->op, spec->inputs, spec->n_inputs, NULL, 0);
+}
+
 static struct edge joined(struct towers *t, const struct node *node, int slot)
 {
     struct replicator *r = t->r;
     enum join join = join_of(t, node, slot);
+    enum weights kind = weights_for(node->outputs[slot].type);
+    bool weigh = join == JOIN_MEAN || join == JOIN_MEAN_ROWS;
     int n = join == JOIN_FIRST ? 1 : t->n, n_values = 0;
     struct edge *values = arena_array(&r->arena, (size_t)n + 1, sizeof *values);
     struct build b = builder(t, "join", node->name, 0);
@@ -196,7 +245,6 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
         values[n_values++] = build_scalar(&b, INT32, 0);
     for (int k = 0; k < n && !r->err->code; k++) {
         struct edge value = {t->copies[k][node->id], slot};
-        bool weigh = join == JOIN_MEAN || join == JOIN_MEAN_ROWS;
         values[n_values++] = weigh ? weighed(t, node, value, k) : value;
     }
     if (join == JOIN_MEAN && t->pipeline && node_attr(node, "_gradient") && !r->err->code)
@@ -206,6 +254,12 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
                                                        : "Concat",
                              .inputs = values,
                              .n_inputs = n_values};
+    struct edge mean[2];
+    if (weigh && kind != WEIGHTS_SHARES && !r->err->code) {
+        mean[0] = sum_of(t, node, &spec);
+        mean[1] = weight(t, t->feed[node->id], t->n, kind);
+        spec = (struct node_spec){.op = "Div", .inputs = mean, .n_inputs = 2};
+    }
     return r->err->code ? EDGE_NONE : add_joined(t, node, slot, &spec);
 }
 

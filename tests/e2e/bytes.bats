@@ -4,6 +4,7 @@
 # loopback, where nothing is shared; the trace of each worker has bytes of values by peer.
 load ../lib/tools
 load ../lib/shards
+load ../lib/bytes
 
 setup() {
     use_tools
@@ -22,34 +23,6 @@ LUA
 
 teardown() {
     kill_pids "${pids[@]}"
-}
-
-serve() { # TASK: as of lib/shards, without a key
-    tf-ps serve -c c --task "$1" --no-key 2>"$1.err" 3>&- &
-    pids+=($!)
-    soon 10 grep -q "$1: ready on" "$1.err" || { cat "$1.err"; return 1; }
-}
-
-cluster() { # SHARDS WORKERS
-    local i port=$((20000 + RANDOM % 10000))
-    {
-        for ((i = 0; i < $1; i++)); do echo "task ps:$i 127.0.0.1:$((port + i))"; done
-        for ((i = 0; i < $2; i++)); do echo "task worker:$i 127.0.0.1:$((port + $1 + i))"; done
-    } >c
-}
-
-# train N STEPS OPTION...: tK.txt has what worker K's links counted
-train() {
-    local n=$1 steps=$2 i each=()
-    shift 2
-    for ((i = 0; i < n; i++)); do
-        work "$i" --no-key --run train --steps "$steps" --trace "t$i" "$@" 2>"w$i.err" 3>&- &
-        each+=($!)
-    done
-    for ((i = 0; i < n; i++)); do
-        wait "${each[i]}" || { cat "w$i.err"; return 1; }
-        tf-show --json "t$i" | jq -c 'select(.peer)' >"t$i.txt"
-    done
 }
 
 # counted FIELD BYTES SLACK TRACE...: so many of all in each step from the second on
@@ -152,44 +125,8 @@ LUA
     done
 }
 
-# crossed MODE LAYER...: bytes that two workers' links count of a step of layers, M,N each, on
-# 24 rows
-crossed() {
-    local mode=$1 layer
-    shift
-    {
-        echo "loss = Const(0.0)"
-        for layer; do
-            echo "loss = loss + layer(${layer/,/, })"
-        done
-        echo "entry.train = minimize(loss, optim.sgd{rate = 0.01})"
-    } | cat layer.lua - >m.lua
-    tf-graph m.lua | tf-opt | tf-replicate --mode "$mode" -c c | tf-place -c c | tf-part >p.tfg
-    rm -f t?.txt
-    train 2 6 >out
-    jq -s 'map(select(.step == 2 or .step == 5)) | group_by(.step) |
-        map(map(.sent) | add) | (.[1] - .[0]) / 3 | round' t?.txt
-}
-
 @test "factors=auto: of each layer cross the bytes of the cheaper way, as both were measured" {
-    local layer sum=0 auto way
-    local layers=("256,256" "300,40" "16,2000" "100,90" "7,1200")
-    cluster 0 2
-    echo 'link worker:0 worker:1 bandwidth=100k' >>c
-    cat >layer.lua <<'LUA'
-local function layer(m, n)
-  local x = RandomUniform({24, m}, {dtype = float32})
-  return Mean(Square(MatMul(x, variable{shape = {m, n}, init = 0.1})), {0, 1})
-end
-LUA
-    for layer in "${layers[@]}"; do
-        for way in "" ,factors=all; do crossed "allreduce$way" "$layer"; done | sort -n >ways
-        echo "$layer" "$(paste -s ways)"
-        ((sum += $(head -n 1 ways)))
-    done
-    auto=$(crossed allreduce,factors=auto "${layers[@]}")
-    echo "auto $auto, $sum"
-    ((auto > sum - 2000 && auto < sum + 2000))
+    cheaper 24 2 0 256,256 300,40 16,2000 100,90 7,1200
     [ "$(tf-show --text p.tfg | grep -c '^allreduce/.*= MatMul(')" = 3 ]
 }
 

@@ -27,11 +27,12 @@ parts() {
         tf-part >"parts$1.tfg"
 }
 
-feeds() { # N STEPS: fK.rec, each worker's own
-    local i
+feeds() { # N STEPS[,STEPS]...: fK.rec, each worker's own; as many of each, or of those as said
+    local i each
+    IFS=, read -ra each <<<"$2"
     for ((i = 0; i < $1; i++)); do
         (cd "$root/examples" && ./feed --rows 1-1408 --shuffle --seed "$i" --batch 16 \
-            --shard "$i/$1" --epochs 50 --steps "$2") >"f$i.rec" 2>/dev/null
+            --shard "$i/$1" --epochs 50 --steps "${each[i]:-${each[0]}}") >"f$i.rec" 2>/dev/null
     done
 }
 
@@ -70,6 +71,25 @@ train() {
 3 bits=2,threshold=0.003 threshold 2 0.003 1024 0.003 1280
 2 bits=1,threshold=0 threshold 1 0 1024 0 1280
 3 top=0.01 top 1 82 8192 13 1280
+END
+}
+
+@test "who has less data gives the others what its codes have lost, by the same formulas" {
+    local w=hidden/W o=output/W
+    fetch=$w/gradient,$w/gradient/mean,$o/gradient,$o/gradient/mean
+    while read -r steps mode kind bits of_hidden hidden of_output output; do
+        feeds 3 "$steps"
+        parts 3 ",$mode"
+        train 3 20
+        [ "$(cat w?.txt | wc -l)" = $((${steps//,/+})) ]
+        code=("$root/tests/e2e/codes.py" "$kind" "$bits")
+        /usr/bin/python3 "${code[@]}" "$of_hidden" "$hidden" $w w?.txt
+        /usr/bin/python3 "${code[@]}" "$of_output" "$output" $o w?.txt
+    done <<'END'
+20,9,20 bits=1 one_bit 1 0 1024 0 1280
+9,11,20 bits=3 uniform 3 0 1024 0 1280
+9,9,20 bits=1 one_bit 1 0 1024 0 1280
+20,20,9 top=0.01 top 1 82 8192 13 1280
 END
 }
 

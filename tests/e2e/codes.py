@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What workers that send their gradients in few bits are to get, by the formulas alone: for each
 step the mean of all workers' codes, and what they have lost so far, from the gradients that the
-workers had. Of some kinds the mean is coded, too, by who adds its part of it.
+workers had. Of some kinds the mean is coded, too, by who adds its part of it. What a worker with
+fewer steps has lost the first of the others gets, after the first step without it.
 usage: codes.py [once] KIND BITS ARGUMENT GROUP VARIABLE WORKER.txt... (lines of tf-show --json with
 VARIABLE/gradient and VARIABLE/gradient/mean); exit 1 names what differs; once: no mean is coded"""
 import json
@@ -42,40 +43,67 @@ def top(v, bits, argument):
     return values
 
 
+def parts(n_rows, members):
+    """The rows of a mean that each of the members adds and codes."""
+    return zip(members, np.array_split(np.arange(n_rows), len(members)))
+
+
+def leave(gone, there, residuals, of_means):
+    """The first of those who are there gets what the others had lost; of means each its part."""
+    residuals[there[0]] = sum(residuals[i] for i in sorted(gone + there[:1]))
+    whole = sum(of_means)
+    for i in gone:
+        residuals[i] = np.zeros_like(residuals[i])
+    for of_mean in of_means:
+        of_mean[:] = 0
+    for i, rows in parts(len(whole), there):
+        of_means[i][rows] = whole[rows]
+
+
 def main():
     once = sys.argv[1] == "once"
     kind, bits, argument, group, name = sys.argv[1 + once:6 + once]
-    code, bits, group = globals()[kind], int(bits), int(group)
+    bits, group = int(bits), int(group)
     workers = [[json.loads(line) for line in open(path)] for path in sys.argv[6 + once:]]
-    n, residuals, of_mean = len(workers), [0] * len(workers), 0
+    gradients = [[np.array(step[name + "/gradient"], F).reshape(-1, group) for step in worker]
+                 for worker in workers]
+    residuals, of_means = [[np.zeros_like(gradients[0][0]) for _ in workers] for _ in range(2)]
     shared_out = kind in ("one_bit", "uniform") and not once
-    total, sent = 0, 0
-    for k, step in enumerate(zip(*workers)):
+    total, sent, means, coded = 0, 0, 0, 0
+
+    def code(v):
+        return globals()[kind](v, bits, float(argument))
+
+    for k in range(max(map(len, workers))):
+        there = [i for i, steps in enumerate(workers) if len(steps) > k]
         mean = 0
-        for i, worker in enumerate(step):
-            gradient = np.array(worker[name + "/gradient"], F)
-            v = gradient.reshape(-1, group) + residuals[i]
-            value = code(v, bits, float(argument))
+        for i in there:
+            v = gradients[i][k] + residuals[i]
+            value = code(v)
             residuals[i] = v - value
             mean = mean + value
-            total = total + gradient.astype(np.float64).reshape(-1, group)
-        mean = mean / F(n)
-        if shared_out:
-            v = mean + of_mean
-            mean = code(v, bits, float(argument))
-            of_mean = v - mean
-        got = np.array(step[0][name + "/gradient/mean"], F).reshape(-1, group)
-        error = np.abs(got - mean).max() / np.abs(mean).max()
+            total = total + np.float64(gradients[i][k])
+        mean = mean / F(len(there))
+        sent, means = sent + len(there) * np.float64(mean), means + np.float64(mean)
+        for i, rows in parts(len(mean), there) if shared_out else ():
+            v = mean[rows] + of_means[i][rows]
+            mean[rows] = code(v)
+            of_means[i][rows] = v - mean[rows]
+        got = workers[there[0]][k][name + "/gradient/mean"]
+        coded = coded + np.array(got, np.float64).reshape(-1, group)
+        error = np.abs(np.array(got, F).reshape(-1, group) - mean).max() / np.abs(mean).max()
         if not error <= 1e-6:
             sys.exit(f"{name}, step {k + 1}: the mean is off by {error}")
-        for worker in step[1:]:
-            if worker[name + "/gradient/mean"] != step[0][name + "/gradient/mean"]:
-                sys.exit(f"{name}, step {k + 1}: the workers have other means")
-        sent = sent + got.astype(np.float64)
-    # nothing is lost: what counted, and what waits, are all gradients
-    rest = sum(r.astype(np.float64) for r in residuals) + n * np.float64(of_mean)
-    if np.abs(n * sent + rest - total).max() > 1e-4:
+        if any(workers[i][k][name + "/gradient/mean"] != got for i in there):
+            sys.exit(f"{name}, step {k + 1}: the workers have other means")
+        gone = [i for i, steps in enumerate(workers) if len(steps) == k]
+        if gone:
+            leave(gone, there, residuals, of_means)
+    # nothing is lost: what counted, and what waits, are all gradients, and all means of codes
+    if np.abs(sent + sum(map(np.float64, residuals)) - total).max() > 1e-4:
         sys.exit(f"{name}: gradients were lost")
+    if np.abs(coded + sum(map(np.float64, of_means)) - means).max() > 1e-4:
+        sys.exit(f"{name}: means were lost")
 
 
 main()

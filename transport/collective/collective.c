@@ -230,12 +230,23 @@ static bool cancel(struct collective *collective, struct collective_waiter *wait
            links_cancel(collective, waiter);
 }
 
-static void links_leave(struct collective *collective)
+/* `index` 1: it is about to. */
+static void say_leave(struct collective *collective, uint64_t index)
 {
-    const struct reduce leave = {.what = REDUCE_LEAVE};
+    const struct reduce leave = {.what = REDUCE_LEAVE, .index = index};
     for (int k = 0; k < collective->size; k++)
         if (k != collective->rank)
             reduce_send((struct process_group *)collective, k, &leave);
+}
+
+void collective_links_announce_leave(struct collective *collective)
+{
+    say_leave(collective, 1);
+}
+
+static void links_leave(struct collective *collective)
+{
+    say_leave(collective, 0);
 }
 
 static void links_free(struct collective *collective)
@@ -263,6 +274,7 @@ static void links_free(struct collective *collective)
     mem_free(group->tasks);
     mem_free(group->peers);
     mem_free(group->left);
+    mem_free(group->leaving);
     mem_free(group->offered);
     mem_free(group->shares);
     mem_free(group->has_said);
@@ -276,6 +288,7 @@ static void make_ends(struct process_group *group, const char *const *tasks)
     group->tasks = mem_array(n, sizeof *group->tasks);
     group->peers = mem_array(n, sizeof(struct peer *));
     group->left = mem_array(n, sizeof *group->left);
+    group->leaving = mem_array(n, sizeof *group->leaving);
     group->offered = mem_array(n, sizeof *group->offered);
     group->shares = mem_array(n, sizeof *group->shares);
     group->has_said = mem_array(n, sizeof *group->has_said);

@@ -42,6 +42,9 @@
  * Where devices of all members have a library that adds among them, sums of values in their memory
  * are added so if calls say by_device (collective_device.c); the links say what is added when.
  *
+ * A member that has less to do says that it leaves. It may say so before: then it has something to
+ * give to those who stay, in calls that are with_leaving, while all others go on without it.
+ *
  * A call of a group (collective_group) is its members' alone: only they are told of it and waited
  * for. Who has nothing to bring says so in place of what it brings.
  *
@@ -113,8 +116,13 @@ bool collective_links_last_step(struct collective *collective, int64_t *step);
 /* False: it may not be begun, since all end before it or that is not known. */
 bool collective_links_begin(struct collective *collective, int64_t step);
 
-/* The least rank among those that took part in the call before: the same for all of them. */
+/* The least rank among those that took part in the call before, but for calls with_leaving: the
+ * same for all of them. */
 int collective_links_first(struct collective *collective);
+
+/* Tells the others that this member leaves: their calls go on without it, but for those that are
+ * with_leaving, in which it takes part until it has left. It makes no others. */
+void collective_links_announce_leave(struct collective *collective);
 
 /* Leaves, and runs the loop until the others have all that was sent, at most so long. */
 void collective_links_end(struct collective *collective, double seconds);

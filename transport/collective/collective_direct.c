@@ -44,7 +44,8 @@ int direct_offer(struct process_group *group, struct collective_round *m, int ra
                  struct direct_offer **offers)
 {
     pthread_mutex_lock(&group->lock);
-    bool is_there = group->peers[rank] && !group->left[rank]; /* who is not gives nothing back */
+    /* Who is not gives nothing back. */
+    bool is_there = group->peers[rank] && !round_lacks(group, m, rank);
     pthread_mutex_unlock(&group->lock);
     int n = is_there && group->shares[rank] ? 2 * m->n_direct : 0;
     *offers = NULL;

@@ -54,7 +54,7 @@ static bool is_agreed(const struct process_group *group)
 {
     bool agreed = true;
     for (int k = 0; k < group->interface.size && agreed; k++)
-        agreed = group->has_said[k] || group->left[k];
+        agreed = group->has_said[k] || group->left[k] || group->leaving[k];
     return agreed;
 }
 

@@ -24,7 +24,7 @@ enum reduce_what {
     REDUCE_BRING,  /* a member has called; what is small */
     REDUCE_PART,   /* of a block, for its owner */
     REDUCE_SUM,    /* of a block, from its owner */
-    REDUCE_LEAVE,  /* the member takes no part in anything later */
+    REDUCE_LEAVE,  /* the member takes no part in anything later, or but for calls with_leaving */
     REDUCE_LAST,   /* the member is to end, and has begun that step last */
     REDUCE_OFFER,  /* its memory, for blocks */
     REDUCE_ANSWER, /* whether the other can read that */
@@ -101,6 +101,7 @@ struct collective_round {
     struct collective_group group; /* with whom it meets */
     bool has_root, wants;          /* as in the call, */
     bool by_servers;               /* and the group has some */
+    bool with_leaving;             /* as in the call */
     int64_t root;                  /* a rank */
     struct tensor *own, *results;
     uint64_t signature;
@@ -148,8 +149,8 @@ struct process_group {
 
     pthread_mutex_t lock; /* guards what follows, and rounds; held briefly, never while calling */
     struct peer **peers;  /* NULL: no link, or it is this member */
-    bool *left;
-    struct error failed; /* a member is lost; nothing can meet any more */
+    bool *left, *leaving; /* leaving: it has said that it is about to */
+    struct error failed;  /* a member is lost; nothing can meet any more */
     struct collective_round *rounds;
     size_t n_uncalled;
     int64_t begun;     /* the last step here */
@@ -183,6 +184,8 @@ void device_sums_free(struct device_sums *sums);
 struct collective_round *round_find(struct process_group *group, const struct collective_key *key);
 /* With the lock: as round_find, made if need be. Not held for the caller. */
 struct collective_round *round_get(struct process_group *group, const struct collective_key *key);
+/* With the lock: whether that member has left the call's members. */
+bool round_lacks(const struct process_group *group, const struct collective_round *round, int rank);
 /* Whether this member meets that rank in it. */
 bool round_meets(const struct process_group *group, const struct collective_round *round, int rank);
 void round_drop(struct process_group *group, struct collective_round *round);

@@ -36,10 +36,13 @@ static void begin_settled(struct process_group *group)
     }
 }
 
-static int take_leave(struct process_group *group, int rank)
+static int take_leave(struct process_group *group, const struct taken_record *taken)
 {
+    uint64_t is_about_to = 0;
+    record_get_uint(&taken->record->header, "number", &is_about_to);
+    bool *leave = is_about_to ? group->leaving : group->left;
     pthread_mutex_lock(&group->lock);
-    group->left[rank] = true;
+    leave[taken->rank] = true;
     pthread_mutex_unlock(&group->lock);
     begin_settled(group);
     return 0;
@@ -292,7 +295,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     if (served_is_server(group, taken.rank) && !is_of_server(header, what))
         return error_set(err, ERR_PROTOCOL, "a server's record that is no sum");
     if (what == REDUCE_LEAVE)
-        return take_leave(group, taken.rank);
+        return take_leave(group, &taken);
     if (what > REDUCE_LEAVE && what < REDUCE_READS)
         return take_number(group, what, &taken, err);
     taken.is_there = what == REDUCE_SUM && record_field(header, "there");

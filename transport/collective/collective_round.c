@@ -222,6 +222,11 @@ static int make_result(struct process_group *group, const struct collective_call
     return 0;
 }
 
+bool round_lacks(const struct process_group *group, const struct collective_round *m, int rank)
+{
+    return group->left[rank] || (group->leaving[rank] && !m->with_leaving);
+}
+
 bool round_meets(const struct process_group *group, const struct collective_round *m, int rank)
 {
     return collective_group_has(&m->group, group->interface.rank, rank);
@@ -247,6 +252,7 @@ int round_call(struct process_group *group, struct collective_round *m,
     m->priority = call->priority;
     m->group = call->group;
     m->schedule = call->schedule;
+    m->with_leaving = call->with_leaving;
     m->by_servers = call->by_servers && served_count(group) > 0;
     m->kinds = mem_array((size_t)call->n + 1, sizeof *m->kinds);
     m->own = mem_array((size_t)call->n + 1, sizeof *m->own);
@@ -287,7 +293,8 @@ bool round_settle(struct process_group *group, struct collective_round *m)
     if (!m->announced || m->settled || m->over)
         return false;
     for (int k = 0; k < size; k++)
-        if (k != rank && !m->brought[k].here && !group->left[k] && round_meets(group, m, k))
+        if (k != rank && !m->brought[k].here && !round_lacks(group, m, k) &&
+            round_meets(group, m, k))
             return false;
     m->members = mem_array((size_t)size, sizeof *m->members);
     for (int k = 0; k < size; k++)
@@ -304,7 +311,7 @@ bool round_settle(struct process_group *group, struct collective_round *m)
     for (size_t i = 0; i < m->n_blocks; i++)
         if (block_is_scheduled(m, &m->blocks[i]))
             m->blocks[i].owner = -1;
-    if (collective_group_size(&m->group, size) == size)
+    if (collective_group_size(&m->group, size) == size && !m->with_leaving)
         group->first = m->members[0];
     m->settled = true;
     return true;

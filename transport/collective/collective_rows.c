@@ -18,7 +18,7 @@ static void assume(struct process_group *group, struct collective_round *m)
 {
     m->assumed = mem_array((size_t)group->interface.size, sizeof *m->assumed);
     for (int k = 0; k < group->interface.size; k++) {
-        m->assumed[k] = !group->left[k] && round_meets(group, m, k);
+        m->assumed[k] = !round_lacks(group, m, k) && round_meets(group, m, k);
         m->n_assumed += m->assumed[k];
     }
 }

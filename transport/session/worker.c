@@ -387,6 +387,8 @@ int worker_leave(struct worker *worker, struct driver *driver, struct error *err
         return error_set(err, ERR_UNAVAILABLE, "failpoint worker.leave");
     int code = leaves ? driver_run_entry(driver, "leave", 0, NULL, 0, err) : 0;
     if (!code)
+        code = worker_give_state(worker, driver->step, err);
+    if (!code)
         worker_leave_collective(worker);
     return code;
 }

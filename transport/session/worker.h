@@ -31,6 +31,8 @@ struct worker {
     VEC(const struct node *) parts; /* and those of which each has a part */
     const struct node *asked;       /* whether it is to rest; NULL: it never is */
     bool has_joined, has_left;
+    bool gives;     /* others go on when it leaves, and are to get what it has */
+    int64_t n_left; /* how many of them have left before the last step */
 };
 
 /* worker_close in any case. Errors as of member_open and driver_session_open. */
@@ -72,7 +74,8 @@ bool worker_begins(struct worker *worker, const struct driver *driver, bool aske
  * long; it gives it in any case, so that they need not wait for that. */
 int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, struct error *err);
 
-/* After the last step: runs the entry leave, if it has joined. */
+/* After the last step: runs the entry leave, if it has joined. Where others go on, gives them what
+ * it has that counts for all. */
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err);
 
 /* Whether the variables are for this worker to write. Where each has all, that is the first of

@@ -98,7 +98,11 @@ int worker_gather(struct worker *worker, const struct worker_row *row, bool *met
     struct shape shape = shape_matrix(1, row->n);
     enum collective_kind kind = COLLECTIVE_ROWS;
     struct tensor mine = TENSOR_INIT;
-    const struct collective_call call = {.key = row->key, .values = &mine, .kinds = &kind, .n = 1};
+    const struct collective_call call = {.key = row->key,
+                                         .values = &mine,
+                                         .kinds = &kind,
+                                         .n = 1,
+                                         .with_leaving = row->with_leaving};
     if (tensor_alloc(&mine, INT64, &shape, err))
         return err->code;
     memcpy(mine.data, row->items, (size_t)row->n * sizeof *row->items);
@@ -112,7 +116,7 @@ int worker_gather(struct worker *worker, const struct worker_row *row, bool *met
 static int gather(struct worker *worker, const char *name, const int64_t *items, int64_t n,
                   struct tensor *all, struct error *err)
 {
-    const struct worker_row row = {{name, 0, 0}, items, n};
+    const struct worker_row row = {.key = {name, 0, 0}, .items = items, .n = n};
     int code = worker_gather(worker, &row, NULL, all, err);
     if (!code && all->shape.dims[0] != worker->collective->size)
         code = error_set(err, ERR_UNAVAILABLE, "a worker has left before the first step");

@@ -87,7 +87,8 @@ int worker_join_devices(struct worker *worker, struct error *err)
     if (by == BY_DEVICE_NEVER)
         return 0;
     describe(worker, device, &facts, &missing);
-    const struct worker_row row = {{"=devices", 0, 0}, &facts.kind, DEVICE_COLUMNS};
+    const struct worker_row row = {
+        .key = {"=devices", 0, 0}, .items = &facts.kind, .n = DEVICE_COLUMNS};
     int code = worker_gather(worker, &row, NULL, &all, err);
     bool alike = !code && !compare(worker, all.data, &missing, &unlike);
     if (alike)

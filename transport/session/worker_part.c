@@ -119,9 +119,7 @@ static int join(struct worker *worker, const struct node *node, const struct col
     enum collective_kind kind = COLLECTIVE_ROWS;
     struct saved_variable saved = {.node = node};
     struct tensor own, all = TENSOR_INIT;
-    int code = worker_take(worker, &saved, err);
-    if (!code && saved.value.type == DTYPE_INVALID)
-        code = error_set(err, ERR_DATA, "%s has no value", node_text(node));
+    int code = worker_take_value(worker, &saved, err);
     if (!code) {
         own = saved.value;
         own.shape = shape_vector(tensor_count(&saved.value));

@@ -13,6 +13,8 @@ int worker_task_of(const struct worker *worker, const struct node *node);
 
 /* The value of a variable, wherever it is, and giving it one. */
 int worker_take(struct worker *worker, struct saved_variable *saved, struct error *err);
+/* The same; ERR_DATA: it has none. */
+int worker_take_value(struct worker *worker, struct saved_variable *saved, struct error *err);
 int worker_put(struct worker *worker, struct saved_variable *saved, struct error *err);
 int worker_restore(struct worker *worker, struct stream_reader *reader, struct error *err);
 
@@ -34,6 +36,7 @@ struct worker_row {
     struct collective_key key;
     const int64_t *items;
     int64_t n;
+    bool with_leaving; /* as of a call */
 };
 int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
                   struct tensor *all, struct error *err);
@@ -54,6 +57,17 @@ void worker_find_state(struct worker *worker);
 /* After a restore, which the first worker alone may have done: their values become this worker's
  * part of what was saved, or zeros. All call it alike. */
 int worker_take_states(struct worker *worker, struct error *err);
+
+/* n values of the node's variable, one after the other. */
+struct shape worker_stack_shape(const struct node *node, int64_t n);
+
+/* ---- worker_leave.c ---- */
+
+/* After the last step, `step`, of one that gives: waits until the others have run the next one, and
+ * gives them what it has of its own. */
+int worker_give_state(struct worker *worker, int64_t step, struct error *err);
+/* After a step of so many members: if some have left before it, takes what they give. */
+int worker_take_given(struct worker *worker, int64_t step, int64_t n_members, struct error *err);
 
 /* ---- worker_part.c ---- */
 

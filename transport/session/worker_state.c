@@ -6,7 +6,8 @@
  * After each step all tell each other whether somebody is about to save. If so all give what they
  * have to the first, which keeps it beside its own (resource/worker_state.h): a checkpoint has the
  * values of one moment. When all end, they do so once more, unless somebody has more data and goes
- * on: then what is saved by who ends has its own values alone, and who goes on saves after it.
+ * on: then what is saved by who ends has its own values alone, who goes on saves after it, and is
+ * given them when the one leaves (worker_leave.c).
  *
  * Who restores gives the values to as many workers as there are then, as their attribute says.
  */
@@ -54,7 +55,7 @@ static struct worker_state *state_of(struct worker *worker, const struct node *n
 /* ---- giving ---- */
 
 /* n values of the node's variable, one after the other. */
-static struct shape stack_shape(const struct node *node, int64_t n)
+struct shape worker_stack_shape(const struct node *node, int64_t n)
 {
     struct shape shape = node->outputs[0].shape;
     for (int i = shape.rank; i > 0; i--)
@@ -67,7 +68,7 @@ static struct shape stack_shape(const struct node *node, int64_t n)
 static struct tensor stacked(const struct node *node, const struct tensor *value)
 {
     struct tensor stack = *value;
-    stack.shape = stack_shape(node, 1);
+    stack.shape = worker_stack_shape(node, 1);
     return stack;
 }
 
@@ -85,15 +86,21 @@ static void keep(struct worker *worker, const struct node *node, const struct te
         worker_state_clear(state_of(worker, node));
 }
 
+int worker_take_value(struct worker *worker, struct saved_variable *saved, struct error *err)
+{
+    int code = worker_take(worker, saved, err);
+    if (!code && saved->value.type == DTYPE_INVALID)
+        code = error_set(err, ERR_DATA, "%s has no value", node_text(saved->node));
+    return code;
+}
+
 static int give(struct worker *worker, const struct node *node, const struct collective_key *key,
                 const struct tensor *ranks, struct error *err)
 {
     enum collective_kind kind = COLLECTIVE_ROWS;
     struct saved_variable saved = {.node = node};
     struct tensor own, all = TENSOR_INIT;
-    int code = worker_take(worker, &saved, err);
-    if (!code && saved.value.type == DTYPE_INVALID)
-        code = error_set(err, ERR_DATA, "%s has no value", node_text(node));
+    int code = worker_take_value(worker, &saved, err);
     if (!code) {
         own = stacked(node, &saved.value);
         const struct collective_call call = {.key = *key,
@@ -151,7 +158,8 @@ static int meet(struct worker *worker, int64_t step, bool saves, bool last,
                 struct state_meeting *meeting, struct error *err)
 {
     const int64_t items[MEMBER_COLUMNS] = {worker->collective->rank, saves};
-    const struct worker_row row = {{last ? "=end" : "=saves", step, 0}, items, MEMBER_COLUMNS};
+    const struct worker_row row = {
+        .key = {last ? "=end" : "=saves", step, 0}, .items = items, .n = MEMBER_COLUMNS};
     struct tensor members = TENSOR_INIT;
     *meeting = (struct state_meeting){.met = true};
     int code = worker_gather(worker, &row, last ? &meeting->met : NULL, &members, err);
@@ -165,6 +173,8 @@ int worker_gather_state(struct worker *worker, int64_t step, bool saves, struct 
 {
     struct state_meeting meeting;
     int code = meet(worker, step, saves, false, &meeting, err);
+    if (!code)
+        code = worker_take_given(worker, step, tensor_count(&meeting.ranks), err);
     if (!code && meeting.any_saves)
         code = give_all(worker, step, &meeting.ranks, err);
     tensor_release(&meeting.ranks);
@@ -188,6 +198,7 @@ int worker_gather_last(struct worker *worker, int64_t step, struct error *err)
                          worker->member.task, node_text(worker->parts.items[0]));
     else
         forget_others(worker);
+    worker->gives = !code && !meeting.met;
     tensor_release(&meeting.ranks);
     return code;
 }
@@ -211,7 +222,7 @@ static const void *saved_value(const struct saved_state *state, int64_t k)
 static int check_saved(const struct saved_state *state, struct error *err)
 {
     const struct node *node = state->saved.node;
-    struct shape shape = stack_shape(node, state->others.shape.dims[0]);
+    struct shape shape = worker_stack_shape(node, state->others.shape.dims[0]);
     if (state->has_others &&
         (state->others.type != node->outputs[0].type || !shape_equal(&shape, &state->others.shape)))
         return error_set(err, ERR_DATA, "%s: other workers have %s, not %s", node_text(node),
@@ -267,7 +278,7 @@ static int stack_saved(struct worker *worker, const struct node *node, int64_t n
                        struct tensor *stack, int64_t *updates, struct error *err)
 {
     struct saved_state state = {.saved = {.node = node}};
-    struct shape shape = stack_shape(node, n);
+    struct shape shape = worker_stack_shape(node, n);
     int code = worker_take(worker, &state.saved, err);
     if (!code)
         code = tensor_alloc(stack, node->outputs[0].type, &shape, err);
@@ -304,7 +315,7 @@ static int take_state(struct worker *worker, const struct node *node, uint64_t w
 {
     struct collective *collective = worker->collective;
     enum collective_kind kind = COLLECTIVE_PART;
-    struct shape none = stack_shape(node, 0);
+    struct shape none = worker_stack_shape(node, 0);
     struct tensor own = TENSOR_INIT, all = TENSOR_INIT;
     int64_t updates = 0;
     if (!collective) {

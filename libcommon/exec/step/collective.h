@@ -95,9 +95,10 @@ struct collective_call {
     const int64_t *rows;
     struct collective_group group; /* that all name alike, and that comes out even */
     struct collective_schedule schedule;
-    bool by_servers; /* large sums and rows of all go by servers, where the collective has some */
-    bool by_device;  /* sums and means of all members, of types that communicators add (exec/device/
-                      * communicator.h), which may be added so, in an order of the library's */
+    bool by_servers;   /* large sums and rows of all go by servers, where the collective has some */
+    bool with_leaving; /* members take part, too, that have said that they leave */
+    bool by_device; /* sums and means of all members, of types that communicators add (exec/device/
+                     * communicator.h), which may be added so, in an order of the library's */
     int32_t priority; /* smaller ones go first, where they have to wait for each other */
     bool yields; /* the caller reads the values no more: results may take the memory of those that
                   * nobody else holds, also of a call that fails */

@@ -334,10 +334,11 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
         honest[0] = kinds[i] == COLLECTIVE_SUM ? 1 : 3;
         bool has_root = kinds[i] == COLLECTIVE_SUM || kinds[i] == COLLECTIVE_ROWS;
         char name[] = "rows", *tasks[] = {"worker:0", "worker:1", "worker:2"};
-        bool left[3] = {false};
+        bool left[3] = {false}, leaving[3] = {false};
         fill(&own, UINT8, &shape, 0);
         group.tasks = tasks;
         group.left = left;
+        group.leaving = leaving;
         group.memory = recycle_new(0);
         pthread_mutex_init(&group.lock, NULL);
         struct collective_call call = {.has_root = has_root, .root = 2};

@@ -57,6 +57,93 @@ static void test_a_member_leaves(void **state)
     members_stop(&all);
 }
 
+/* All of those ranks call; it is over. */
+static void call_all(struct members *all, const struct collective_call *calls, const int *ranks,
+                     int n, struct answer *answers)
+{
+    for (int i = 0; i < n; i++)
+        member_call(all, ranks[i], &calls[ranks[i]], &answers[ranks[i]]);
+    for (int i = 0; i < n; i++) {
+        struct answer *answer = &answers[ranks[i]];
+        answer_wait(answer);
+        must(answer->err.code, &answer->err);
+        assert_int_equal(answer->members, n);
+    }
+}
+
+static void release_answers(struct answer *answers, const int *ranks, int n)
+{
+    for (int i = 0; i < n; i++)
+        answer_release(&answers[ranks[i]]);
+}
+
+enum { LEAVING_ROWS = 5, LEAVING_ROW = 50000 };
+
+/* What it has: whole to the first of the others; or of the sum each of them a part. */
+static void give(struct members *all, struct tensor (*values)[8], enum collective_kind kind,
+                 struct answer *answers)
+{
+    static const int64_t wanted[3] = {0, 3, 2};
+    struct collective_call calls[3];
+    for (int k = 0; k < 3; k++)
+        calls[k] = (struct collective_call){.key = {"give", 2, kind},
+                                            .values = values[k],
+                                            .kinds = &kind,
+                                            .n = 1,
+                                            .has_root = kind == COLLECTIVE_ROWS,
+                                            .root = 1,
+                                            .rows = kind == COLLECTIVE_ROWS ? NULL : &wanted[k],
+                                            .with_leaving = true};
+    call_all(all, calls, (const int[]){0, 1, 2}, 3, answers);
+}
+
+/* One is about to leave: the others go on without it, and meet it where they say so. */
+static void test_a_member_is_about_to_leave(void **state)
+{
+    static const enum collective_kind sum = COLLECTIVE_SUM;
+    static const int stay[2] = {1, 2}, all_ranks[3] = {0, 1, 2};
+    struct members all;
+    struct answer answers[3];
+    struct collective_call calls[3];
+    struct tensor values[MEMBERS_MAX][8], expected[2] = {TENSOR_INIT, TENSOR_INIT};
+    struct error err = ERROR_INIT;
+    struct shape shape = shape_matrix(LEAVING_ROWS, LEAVING_ROW);
+    (void)state;
+    members_start(&all, 3);
+    for (int k = 0; k < 3; k++) {
+        fill(&values[k][0], FLOAT32, &shape, k);
+        calls[k] = (struct collective_call){{"g", 2, 0}, values[k], &sum, 1, .yields = false};
+    }
+    const struct tensor *each[3] = {&values[0][0], &values[1][0], &values[2][0]};
+    must(collective_combine(sum, each, 3, &expected[0], &err), &err);
+    must(collective_combine(COLLECTIVE_ROWS, each, 3, &expected[1], &err), &err);
+    collective_links_announce_leave(all.ends[0].collective);
+    call_all(&all, calls, stay, 2, answers);
+    release_answers(answers, stay, 2);
+    give(&all, values, COLLECTIVE_ROWS, answers);
+    assert_true(tensor_equal(&answers[1].results[0], &expected[1]));
+    assert_int_equal(answers[0].results[0].shape.dims[0], 0);
+    release_answers(answers, all_ranks, 3);
+    give(&all, values, COLLECTIVE_SUM_PART, answers);
+    for (int k = 1; k < 3; k++)
+        assert_memory_equal(answers[k].results[0].data,
+                            (float *)expected[0].data + (k - 1) * 3 * LEAVING_ROW,
+                            tensor_bytes(&answers[k].results[0]));
+    assert_int_equal(answers[2].results[0].shape.dims[0], 2);
+    release_answers(answers, all_ranks, 3);
+    for (int k = 1; k < 3; k++) /* as if it had not been there */
+        assert_int_equal(collective_links_first(all.ends[k].collective), 1);
+    all.ends[0].collective->leave(all.ends[0].collective);
+    for (int k = 1; k < 3; k++)
+        calls[k].with_leaving = true;
+    call_all(&all, calls, stay, 2, answers);
+    release_answers(answers, stay, 2);
+    tensor_release(&expected[0]);
+    tensor_release(&expected[1]);
+    release_all(&all, values, 1);
+    members_stop(&all);
+}
+
 static void expect_loss(struct answer *answer, const char *task, const char *name)
 {
     answer_wait(answer);
@@ -90,6 +177,25 @@ static void test_a_member_is_lost(void **state)
     member_call(&all, 0, &call, &later);
     expect_loss(&later, "worker:2", "'later'");
     release_all(&all, values, 1);
+    members_stop(&all);
+}
+
+/* It is to be waited for until it has left. */
+static void test_one_that_leaves_is_lost(void **state)
+{
+    static const enum collective_kind kind = COLLECTIVE_SUM;
+    struct members all;
+    struct answer answer;
+    struct tensor value;
+    (void)state;
+    members_start(&all, 2);
+    fill(&value, FLOAT32, &SHAPE_SCALAR, 0);
+    struct collective_call call = {{"give", 9, 0}, &value, &kind, 1, .with_leaving = true};
+    collective_links_announce_leave(all.ends[1].collective);
+    member_call(&all, 0, &call, &answer);
+    member_kill(&all.ends[1]);
+    expect_loss(&answer, "worker:1", "waiting for 'give'");
+    tensor_release(&value);
     members_stop(&all);
 }
 
@@ -190,6 +296,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_member_leaves),
+        cmocka_unit_test(test_a_member_is_about_to_leave),
+        cmocka_unit_test(test_one_that_leaves_is_lost),
         cmocka_unit_test(test_a_member_is_lost),
         cmocka_unit_test(test_nobody_joins_a_group_that_failed),
         cmocka_unit_test(test_a_member_fails),

@@ -30,6 +30,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         code = plan_prepare(plan, fetches, err);
     if (!code && !plan->is_static) {
         plan_resolve_views(plan);
+        plan_take_in_constants(plan);
         code = dynamic_new(plan, err);
     }
     if (!code)

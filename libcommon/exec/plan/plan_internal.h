@@ -277,6 +277,9 @@ void plan_find_captured(struct plan *plan);
  * order. */
 void plan_resolve_views(struct plan *plan);
 
+/* plan_constant.c: of a dynamic plan on the host, before its frames are found. */
+void plan_take_in_constants(struct plan *plan);
+
 /* plan_schedule.c: puts the items of a static plan in order; then says who locks variables. */
 int plan_schedule(struct plan *plan, struct error *err);
 void plan_add_locks(struct plan *plan);

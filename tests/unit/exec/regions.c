@@ -84,6 +84,40 @@ static void a_loop_slows_nothing_outside(void **state)
     str_release(&text);
 }
 
+static bool has_item(const struct plan *plan, const char *name)
+{
+    const struct plan_item *items;
+    int n = plan_items(plan, &items), found = 0;
+    for (int i = 0; i < n; i++)
+        found += !strcmp(items[i].name, name);
+    return found;
+}
+
+/* What kernels alone take needs no place of its own in each iteration, and parts no regions; what
+ * is merged arrives. */
+static void constants_are_of_their_regions(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct plan *plan = plan_of(&f,
+                                LOOP "p = Variable() {dtype=bool, shape=[]}\n"
+                                     "s = Switch(exit, p)\n"
+                                     "i = Identity(s:1)\n"
+                                     "two = Const(^i) {dtype=int32, value=2}\n"
+                                     "three = Const(^i) {dtype=int32, value=3}\n"
+                                     "t = Mul(s:1, two)\n"
+                                     "t2 = Add(t, two)\n"
+                                     "m = Merge(s, three)\n"
+                                     "y = Add(m, t2)\n",
+                                "y");
+    assert_false(has_item(plan, "ten") || has_item(plan, "one") || has_item(plan, "two"));
+    assert_true(has_item(plan, "three"));
+    assert_true(region_of(plan, "t") >= 0);
+    assert_int_equal(region_of(plan, "t"), region_of(plan, "t2"));
+    plan_free(plan);
+    fixture_close(&f);
+}
+
 /* Branches that exclude each other are two regions; neither is the one before. */
 static void a_branch_is_a_region(void **state)
 {
@@ -173,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loop_slows_nothing_outside),
+        cmocka_unit_test(constants_are_of_their_regions),
         cmocka_unit_test(a_branch_is_a_region),
         cmocka_unit_test(regions_change_no_bit),
     };

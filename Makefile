@@ -212,8 +212,9 @@ $(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(LIB)
 	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tf-tools'
 # What it exports is found before what the libraries of kernels bring.
 $(BUILD)/tests/unit/ops/team $(BUILD)/tests/unit/ops/products: private BASE_LDFLAGS += -rdynamic
-# Kernels on the host have the device's arithmetic: no sum is fused with a product.
-CUDA_HOST_FLAGS = -std=c++17 -O1 -g -fPIC -ffp-contract=off -fno-strict-aliasing -fno-exceptions -Wall -Wextra -Werror \
+# Kernels on the host have the device's arithmetic: no sum is fused with a product. What only they
+# and their emulator call is hidden, and so a direct call.
+CUDA_HOST_FLAGS = -std=c++17 -O1 $(if $(SANITIZE),-g1,-g) -fPIC -fvisibility=hidden -ffp-contract=off -fno-strict-aliasing -fno-exceptions -Wall -Wextra -Werror \
 	-Itests/lib/cuda -Itests -Ilibcommon -I. $(filter -fsanitize% -fno-sanitize% -fno-omit%,$(BASE_CFLAGS)) -MMD -MP
 $(BUILD)/obj/cuda-host/%.cu.o: %.cu
 	@mkdir -p $(@D)

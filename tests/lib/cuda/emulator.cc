@@ -75,7 +75,7 @@ void wake(int thread)
 static void become(int thread)
 {
     current = thread;
-    threadIdx = index_of(static_cast<unsigned>(thread), blockDim);
+    threadIdx = block.threads[thread].index;
 }
 
 /* Any that is runnable; -1: none is. */
@@ -217,10 +217,11 @@ static void run_block(std::vector<emulated_thread> &threads)
     block.n = static_cast<int>(threads.size());
     block.threads = threads.data();
     block.epoch = 0;
-    block.warp_epoch.assign(threads.size() / warp_size + 1, 0);
+    block.warps.assign(threads.size() / warp_size + 1, {});
     engine.n_runnable = engine.left = engine.arrived = 0;
     for (int i = 0; i < block.n; i++) {
         threads[static_cast<size_t>(i)] = {};
+        threads[static_cast<size_t>(i)].index = index_of(static_cast<unsigned>(i), blockDim);
         engine.runnable[engine.n_runnable++] = i;
     }
     shared_reset();

@@ -37,6 +37,7 @@ enum warp_call { WARP_SYNC, WARP_SHUFFLE, WARP_BALLOT };
 
 struct emulated_thread {
     thread_state state;
+    uint3 index;
     const char *where; /* what it waits at */
     int line;
     warp_call call; /* in a warp operation: which, with whom, and what it brings */
@@ -45,11 +46,20 @@ struct emulated_thread {
     uint64_t value, result;
 };
 
+struct emulated_warp {
+    uint32_t epoch;   /* __syncwarp of all lanes so far */
+    unsigned waiting; /* lanes that are in a warp operation */
+    bool alike;       /* they all are in this one: */
+    warp_call call;
+    unsigned mask;
+    int line;
+};
+
 struct emulated_block {
     int n; /* threads */
     emulated_thread *threads;
-    uint32_t epoch;                   /* barriers so far */
-    std::vector<uint32_t> warp_epoch; /* __syncwarp of all lanes so far, by warp */
+    uint32_t epoch; /* barriers so far */
+    std::vector<emulated_warp> warps;
 };
 
 extern emulated_block block;

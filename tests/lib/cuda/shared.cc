@@ -47,7 +47,7 @@ shared_block *shared_find(const void *key, const char *name, size_t n, size_t el
 
 static uint32_t warp_epoch()
 {
-    return block.warp_epoch[static_cast<size_t>(current / warp_size)];
+    return block.warps[static_cast<size_t>(current / warp_size)].epoch;
 }
 
 /* Whether an access of a thread came before what the current one does now. */

@@ -17,26 +17,53 @@ static unsigned lanes_there()
     return n >= warp_size ? 0xffffffffu : (1u << n) - 1;
 }
 
-/* Whether all lanes of the request are there; those that are must want the same. */
-static bool is_complete(const warp_request &request)
+static emulated_warp *warp_of_current()
 {
-    int first = first_of_warp(), self = current - first;
-    bool complete = !(request.mask & ~lanes_there());
-    for (int lane = 0; lane < warp_size && first + lane < block.n; lane++) {
+    return &block.warps[static_cast<size_t>(current / warp_size)];
+}
+
+/* Whether all lanes that wait are in the operation that is requested. */
+static bool all_want(const emulated_warp *warp, const warp_request &request)
+{
+    return warp->alike && warp->line == request.line && warp->mask == request.mask &&
+           warp->call == request.call;
+}
+
+static void join(emulated_warp *warp, const warp_request &request)
+{
+    if (!warp->waiting) {
+        warp->alike = true;
+        warp->call = request.call;
+        warp->mask = request.mask;
+        warp->line = request.line;
+    }
+    warp->alike = all_want(warp, request);
+    warp->waiting |= 1u << current % warp_size;
+}
+
+/* Those lanes of the request that are there must want the same. */
+static void check_others(const warp_request &request)
+{
+    int first = first_of_warp();
+    unsigned there = request.mask & warp_of_current()->waiting;
+    for (int lane = 0; lane < warp_size; lane++) {
+        if (!(there >> lane & 1))
+            continue;
         const emulated_thread *other = &block.threads[first + lane];
-        if (lane == self || !(request.mask >> lane & 1))
-            continue;
-        if (other->state != THREAD_IN_WARP) {
-            complete = false;
-            continue;
-        }
         if (other->line != request.line || other->mask != request.mask ||
             other->call != request.call)
             fail("calls %s of lanes %08x in line %d, thread %d %s of lanes %08x in line %d",
                  request.name, request.mask, request.line, first + lane, other->where, other->mask,
                  other->line);
     }
-    return complete;
+}
+
+static bool is_complete(const warp_request &request)
+{
+    const emulated_warp *warp = warp_of_current();
+    if (warp->waiting && !all_want(warp, request))
+        check_others(request);
+    return !(request.mask & ~(warp->waiting | 1u << current % warp_size));
 }
 
 static uint64_t ballot(unsigned mask)
@@ -51,9 +78,11 @@ static uint64_t ballot(unsigned mask)
 static void finish(const warp_request &request)
 {
     int first = first_of_warp();
+    emulated_warp *warp = warp_of_current();
     uint64_t votes = request.call == WARP_BALLOT ? ballot(request.mask) : 0;
     if (request.call == WARP_SYNC && request.mask == lanes_there())
-        block.warp_epoch[static_cast<size_t>(first / warp_size)]++;
+        warp->epoch++;
+    warp->waiting &= ~request.mask;
     for (int lane = 0; lane < warp_size; lane++) {
         if (!(request.mask >> lane & 1))
             continue;
@@ -86,6 +115,7 @@ uint64_t warp_operation(const warp_request &request)
         finish(request);
         wait_as(THREAD_RUNS);
     } else {
+        join(warp_of_current(), request);
         wait_as(THREAD_IN_WARP);
     }
     return self->result;

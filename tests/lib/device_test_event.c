@@ -114,11 +114,14 @@ static void tell(struct test_scheduler *s)
     pthread_mutex_lock(&s->lock);
 }
 
-/* It is in no hurry. */
-static void hesitate(struct test_scheduler *s)
+/* It is in no hurry. The more often it has hesitated since it had nothing to do, the rarer it does
+ * again: beside other programs each time takes as long as their turns, and a long loop is hundreds
+ * of thousands of pieces. */
+static void hesitate(struct test_scheduler *s, unsigned *n)
 {
-    if (test_random(s) % 4)
+    if (test_random(s) % (4 + *n))
         return;
+    ++*n;
     pthread_mutex_unlock(&s->lock);
     sched_yield();
     pthread_mutex_lock(&s->lock);
@@ -127,16 +130,19 @@ static void hesitate(struct test_scheduler *s)
 static void *watch(void *argument)
 {
     struct test_scheduler *s = argument;
+    unsigned hesitations = 0;
     pthread_mutex_lock(&s->lock);
     for (;;) {
-        if (s->told)
+        if (s->told) {
             tell(s);
-        else if (s->closing && !s->n_waiting)
+        } else if (s->closing && !s->n_waiting) {
             break;
-        else if (!s->n_waiting || !test_do_some(s))
+        } else if (!s->n_waiting || !test_do_some(s)) {
+            hesitations = 0;
             pthread_cond_wait(&s->changed, &s->lock);
-        else
-            hesitate(s);
+        } else {
+            hesitate(s, &hesitations);
+        }
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;

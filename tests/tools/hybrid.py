@@ -3,9 +3,12 @@
 nets and clusters with slow adapters every choice of shards, all-reduce, or shards that only add,
 and in each of gradient or factors for each layer, is enumerated: a step takes as long as what the
 busiest adapter sends, or gets, one phase after the other, and 1.3 times as long where several flows
-come to it. What goes by shards that only add comes back in the same phase. Where each host has a
-worker, and a shard, the bytes are compared with the formulas that are published of them (Zhang et
-al., Poseidon, USENIX ATC 2017, Table 1).
+come to it, but for pushes to a host without workers. What goes by shards that only add comes back
+in the same phase. Where such hosts are the busiest of both phases, workers push while others read:
+the first is done with its reads, which each worker has of a layer, in the middle between when it
+would be if it were served alone and when all are; as long as the last one reads, pushes of the
+others cost nothing. Where each host has a worker, and a shard, the bytes are compared with the
+formulas that are published of them (Zhang et al., Poseidon, USENIX ATC 2017, Table 1).
 usage: hybrid.py SEED CASES (the tools are on PATH); exit 1 says what is not the cheapest"""
 import itertools
 import random
@@ -65,15 +68,35 @@ def phases(case, mode, way, layer):
             between(workers, shards, pushed / len(shards))]
 
 
-def busiest(flows):
-    """Floats that would take the busiest adapter as long without loss."""
+def busiest(flows, lossless=()):
+    """Floats that would take the busiest adapter as long without loss, and whether some host whose
+    adapter loses nothing is as busy as any."""
     sent, got = {}, {}
     for (a,), (b,), floats in flows:
         if a != b:
             sent.setdefault(a, []).append(floats)
             got.setdefault(b, []).append(floats)
-    return max(*(sum(f) for f in sent.values()),
-               *(sum(f) * (MEETING_LOSS if len(f) > 1 else 1) for f in got.values()))
+    of = {h: max(sum(sent.get(h, [])),
+                 sum(got.get(h, [])) *
+                 (MEETING_LOSS if len(got.get(h, [])) > 1 and h not in lossless else 1))
+          for h in {*sent, *got}}
+    most = max(of.values())
+    return most, any(of[h] >= most * (1 - 1e-9) for h in lossless if h in of)
+
+
+def crossing(case, mode, way, layer):
+    """Floats, as of the busiest adapter, of all phases."""
+    if mode != "sync":
+        return sum(busiest(flows)[0] for flows in phases(case, mode, way, layer))
+    of_workers = {h for (h,) in case["workers"]}
+    apart = {h for (h,) in case["shards"]} - of_workers
+    (reads, from_shards), (pushes, to_shards) = (
+        busiest(flows, apart) for flows in phases(case, mode, way, layer))
+    if not (from_shards and to_shards):
+        return reads + pushes
+    n = len(case["workers"])
+    first = (reads / n + reads) / 2
+    return max(first + pushes, reads + pushes / n)
 
 
 def products(case, mode, way):
@@ -85,7 +108,7 @@ def products(case, mode, way):
 
 
 def seconds(case, mode, way, layer):
-    floats = sum(busiest(flows) for flows in phases(case, mode, way, layer))
+    floats = crossing(case, mode, way, layer)
     return floats * FLOAT / BANDWIDTH + products(case, mode, way) * case["product"]
 
 

@@ -121,12 +121,21 @@ static double both_ways_ns(double sent, double flows, double got, double bandwid
     return fmax(NS * sent / bandwidth, in);
 }
 
-/* Each sends a byte to each. */
+/* Of workers and shards, in either order. */
+static bool has_workers(struct tasks from, struct tasks to, const struct cluster *cluster, int host)
+{
+    struct tasks workers = strcmp(from.job, SHARD_JOB) ? from : to;
+    return count_tasks(workers.job, workers.n, cluster, host) > 0;
+}
+
+/* Each sends a byte to each. What workers push to a host of shards alone, and is lost in front of
+ * it, costs no time: meanwhile others keep the adapter busy. */
 static double crossing_ns(struct tasks from, struct tasks to, const struct cluster *cluster,
                           int host)
 {
     double in = crossing_pairs(to, from, cluster, host);
-    return both_ways_ns(crossing_pairs(from, to, cluster, host), in, in,
+    double flows = has_workers(from, to, cluster, host) ? in : fmin(in, 1);
+    return both_ways_ns(crossing_pairs(from, to, cluster, host), flows, in,
                         cluster->hosts.items[host].bandwidth);
 }
 
@@ -171,6 +180,27 @@ struct cost_way cost_reads(int n, int shards, const struct cluster *cluster)
     struct cost_way way = each_to_each(all, workers, cluster);
     way.per_byte /= shards;
     return way;
+}
+
+/* Whether hosts of shards alone are what this direction waits for. */
+static bool waits_for_shards(struct tasks from, struct tasks to, const struct cluster *cluster)
+{
+    double others = slowest_link(from, to, cluster).per_byte, shards = 0;
+    for (int i = 0; i < (int)cluster->hosts.n; i++) {
+        double *most = has_workers(from, to, cluster, i) ? &others : &shards;
+        *most = fmax(*most, crossing_ns(from, to, cluster, i));
+    }
+    return shards > 0 && shards >= others;
+}
+
+double cost_beside_reads(int n, int shards, const struct cluster *cluster, double pushes,
+                         double reads)
+{
+    struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
+    if (!cluster || !waits_for_shards(workers, all, cluster) ||
+        !waits_for_shards(all, workers, cluster))
+        return 0;
+    return fmin(pushes, reads / 2) * (n - 1) / n;
 }
 
 /* A host that has workers and shards sends what its workers do and what its shards answer, and gets

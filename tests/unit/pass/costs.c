@@ -184,7 +184,7 @@ static void test_pushes(void **state)
         {"host a bandwidth=100000000\n", 50e3, 10 * 2, 1.3 * 10 * 2},
         /* a shard gets two halves, and sends them; a half leaves, and comes */
         {"host b bandwidth=100000000\n", 50e3, 1.3 * 10, 10},
-        {"host c bandwidth=100000000\n", 50e3, 1.3 * 10 * 3.0 / 2, 10 * 3.0 / 2},
+        {"host c bandwidth=100000000\n", 50e3, 10 * 3.0 / 2, 10 * 3.0 / 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cluster cluster = {.arena = ARENA_INIT};
@@ -206,6 +206,39 @@ static void test_pushes(void **state)
         cluster_release(&cluster);
     }
     assert_true(fabs(cost_pushes(3, 4, NULL).per_byte - 1.0 / 4) < 1e-9);
+}
+
+/* Of four workers of one shard, whose reads take 8: the first has read when 6 are left, or with the
+ * others; in the middle it is 3. Of pushes all but the last worker's may be over by then. */
+static void test_pushes_beside_reads(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cluster;
+        double few, many;
+    } cases[] = {
+        {"task ps:0 s:1\n", 0, 0}, /* each has a link of its own */
+        {"task ps:0 s:1\nhost s bandwidth=1000000\n", 2.0 * 3 / 4, 8.0 / 2 * 3 / 4},
+        {"task ps:0 s:1\nhost s bandwidth=1000000\nhost w0 bandwidth=1000\n", 0, 0},
+        {"task ps:0 w0:2\nhost w0 bandwidth=1000000\n", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cluster cluster = {.arena = ARENA_INIT};
+        struct error err = ERROR_INIT;
+        char text[256];
+        snprintf(text, sizeof text,
+                 "task worker:0 w0:1\ntask worker:1 w1:1\ntask worker:2 w2:1\n"
+                 "task worker:3 w3:1\n%s",
+                 cases[i].cluster);
+        if (cluster_parse(&cluster, text, "c", &err))
+            fail_msg("%s", err.text);
+        double few = cost_beside_reads(4, 1, &cluster, 2, 8);
+        double many = cost_beside_reads(4, 1, &cluster, 6, 8);
+        if (fabs(few - cases[i].few) > 1e-9 || fabs(many - cases[i].many) > 1e-9)
+            fail_msg("case %zu: %g and %g", i, few, many);
+        cluster_release(&cluster);
+    }
+    assert_true(cost_beside_reads(4, 1, NULL, 2, 8) == 0);
 }
 
 static void costs_fail(const char *text, const char *message)
@@ -237,13 +270,10 @@ static void test_wrong_costs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pushes),
-        cmocka_unit_test(test_estimates),
-        cmocka_unit_test(test_costs_are_of_what_is_touched),
-        cmocka_unit_test(test_measured_costs),
-        cmocka_unit_test(test_costs_of_types),
-        cmocka_unit_test(test_exchanges),
-        cmocka_unit_test(test_wrong_costs),
+        cmocka_unit_test(test_pushes),         cmocka_unit_test(test_pushes_beside_reads),
+        cmocka_unit_test(test_estimates),      cmocka_unit_test(test_costs_are_of_what_is_touched),
+        cmocka_unit_test(test_measured_costs), cmocka_unit_test(test_costs_of_types),
+        cmocka_unit_test(test_exchanges),      cmocka_unit_test(test_wrong_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

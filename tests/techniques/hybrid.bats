@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Of which layers factors are sent, and of which gradients (Zhang et al., Poseidon, USENIX ATC 2017:
 # HybComm): for batches, workers and shards the choice is the cheaper of both, in bytes that links
-# count. Of more than 64 KiB each: what is smaller goes whole to each other worker.
+# count. What has at most 64 KiB goes whole to each other worker.
 # shellcheck disable=SC2034  # pids is of lib/shards
 load ../lib/tools
 load ../lib/shards
@@ -24,7 +24,7 @@ teardown() {
     local batch workers shards
     while read -r batch workers shards; do
         echo "batches of $batch, $workers workers, $shards shards"
-        cheaper "$batch" "$workers" "$shards" 256,256 300,80 16,2000
+        cheaper "$batch" "$workers" "$shards" 256,256 300,80 16,2000 300,40
     done <<'END'
 8 1 2
 24 2 1

@@ -61,6 +61,8 @@ def phases(case, mode, way, layer):
         return served(case, way, layer)
     if mode == "allreduce" and way == "factors":
         return [among(workers, k * (m + n))]
+    if mode != "sync" and m * n * FLOAT <= SMALL:
+        return [among(workers, m * n)]
     if mode != "sync":
         return [among(workers, m * n / len(workers))] * 2
     pushed = k * (m + n) if way == "factors" else m * n
@@ -129,8 +131,9 @@ def check_formulas(case):
     for layer in case["layers"]:
         m, n = layer
         published = {("sync", "gradient"): 2 * m * n * (p + s - 2) / s,
-                     ("allreduce", "gradient"): 2 * m * n * (p + p - 2) / p,
                      ("allreduce", "factors"): 2 * k * (p - 1) * (m + n)}
+        if m * n * FLOAT > SMALL:
+            published["allreduce", "gradient"] = 2 * m * n * (p + p - 2) / p
         if s == 1:
             published["sync", "factors"] = (p - 1) * (m * n + k * m + k * n)
         for (mode, way), floats in published.items():

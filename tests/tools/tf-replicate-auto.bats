@@ -78,14 +78,14 @@ near() {
     # one are left, and of all else, of which as much is read, that of two
     near "$got" \
         "$(formula '(3 * (2016 + 20000 * 2) + 2 * 2016 + 2400 * 2) / 102.4')" \
-        "$(formula '1.3 * (2 * 16 + 2 * 1600 + 2 * 2400 * 2 + 4 / 3 * 400) / 102.4')" \
-        "$(formula '1.3 * (2 * 16 + 2 * 1600 + 2 * 2400 * 2 + 4 / 3 * 400) / 102.4')" # small: alike
+        "$(formula '1.3 * (2 * 16 + 2 * 1600 + 2 * 2400 * 2 + 2 * 400) / 102.4')" \
+        "$(formula '1.3 * (2 * 16 + 2 * 1600 + 2 * 2400 * 2 + 2 * 400) / 102.4')" # small: alike
     taken allreduce,factors=auto
     # a code where it is less, if that is allowed
     got=$(compared auto,bits=1)
     near "$got" "$(formula '(3 * 42016 + 2 * 2016 + 660 * 2) / 102.4')" \
-        "$(formula '1.3 * (2 * 16 + 2 * 1600 + 880 * 2 + 4 / 3 * 400) / 102.4')" \
-        "$(formula '1.3 * (2 * 16 + 2 * 1600 + 2 * 660 * 2 + 4 / 3 * 400) / 102.4')"
+        "$(formula '1.3 * (2 * 16 + 2 * 1600 + 880 * 2 + 2 * 400) / 102.4')" \
+        "$(formula '1.3 * (2 * 16 + 2 * 1600 + 2 * 660 * 2 + 2 * 400) / 102.4')"
     taken allreduce,factors=auto,bits=1
     # after N updates they take as long
     [ "$(compared auto,bits=1,after=3 | awk '{ print $2 }')" = "$(awk '{ print $2 }' <<<"$got")" ]

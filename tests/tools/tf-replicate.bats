@@ -306,11 +306,11 @@ LUA
     for n in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo "task worker:$n h:$n"; done >fast
     { cat fast && echo 'link * * bandwidth=1M'; } >slow
     auto=(--mode "allreduce,factors=auto")
-    explained "${auto[@]}" -c fast | grep '^w 37500 36000 - gradient$'
-    explained "${auto[@]}" -c slow | grep '^w 37500 36000 - factors$'
+    explained "${auto[@]}" -c fast | grep '^w 300000 36000 - gradient$'
+    explained "${auto[@]}" -c slow | grep '^w 300000 36000 - factors$'
     echo 'op MatMul 1e9' >costs
-    explained "${auto[@]}" -c slow --costs costs | grep '^w 37500 36000 - gradient$'
-    explained "${auto[@]}" -c fast --workers 32 | grep '^w 38750 74400 - gradient$'
+    explained "${auto[@]}" -c slow --costs costs | grep '^w 300000 36000 - gradient$'
+    explained "${auto[@]}" -c fast --workers 32 | grep '^w 620000 74400 - gradient$'
 }
 
 @test "a code of few bits crosses n - 1 times, or 2 (n - 1) / n where its mean is coded, too" {
@@ -324,7 +324,7 @@ table 1600 - - gradient:
 v 400 832 - gradient
 w 20000 2400 660 code
 END
-    explained --mode allreduce,bits=3 --workers 3 | grep '^w 26667 4800 2544 code$'
+    explained --mode allreduce,bits=3 --workers 3 | grep '^w 40000 4800 2544 code$'
     explained --mode allreduce,threshold=0.5 --workers 2 | grep '^w 20000 2400 1252 code$'
     explained --mode allreduce,bits=1,threshold=0 --workers 2 | grep '^w 20000 2400 628 code$'
     explained --mode allreduce,top=0.01 --workers 2 | grep '^w 20000 2400 400 code$'

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How the workers' gradients cross: whole, in code, or as factors, where these take less time. With
- * all-reduce a worker sends 2 (n - 1) / n of one, and n - 1 times the rows that it has of a table;
- * to shards all of it, as often as it pushes, and shards share in what there is to do. Shards that
- * only add are sent a gradient, and rows, once, and send each worker the sum, or the others' rows,
- * at the same time.
+ * all-reduce a worker sends 2 (n - 1) / n of one, and n - 1 times what is small, and the rows that
+ * it has of a table; to shards all of it, as often as it pushes, and shards share in what there is
+ * to do. Shards that only add are sent a gradient, and rows, once, and send each worker the sum, or
+ * the others' rows, at the same time.
  */
 #include <math.h>
 
@@ -71,15 +71,14 @@ static struct replicate_way whole(const struct replicator *r, int n, struct cost
         bytes /= *replicate_role(node) ? 1 : replicate_steps_of(r, edge);
         return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};
     }
-    if (*replicate_role(node))
+    if (*replicate_role(node) || bytes <= (double)COLLECTIVE_SMALL_BYTES)
         return replicate_gather_way(r, n, way, bytes);
-    if (r->options->by_servers && n > 1 && bytes > (double)COLLECTIVE_SMALL_BYTES)
+    if (r->options->by_servers && n > 1)
         return (struct replicate_way){bytes, way.latency + r->served_sums.per_byte * bytes};
     const struct cost_sum_query query = {r->schedule, "worker", n, r->options->cluster};
     struct cost_sum sum;
     struct error ignored = ERROR_INIT; /* then it goes directly */
-    bool by_schedule = r->schedule != SCHEDULE_DIRECT && bytes > (double)COLLECTIVE_SMALL_BYTES;
-    if (by_schedule && !cost_schedule(&query, bytes, &sum, &ignored))
+    if (r->schedule != SCHEDULE_DIRECT && !cost_schedule(&query, bytes, &sum, &ignored))
         return (struct replicate_way){sum.bytes, sum.ns};
     bytes *= 2.0 * (n - 1) / n;
     return (struct replicate_way){bytes, way.latency + way.per_byte * bytes};

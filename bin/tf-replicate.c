@@ -283,7 +283,7 @@ static int read_model(struct model_files *files, struct replicate_options *optio
 
 /* A graph, and those that were made of it, which borrow from it. */
 struct graphs {
-    struct graph *read, *passes, *cut, *replicated;
+    struct graph *read, *passes, *cut, *parted, *replicated;
 };
 
 /* Schemes b and c have a pass for each worker. */
@@ -324,7 +324,11 @@ static int rewrite(struct graphs *graphs, const struct replicate_options *option
         return make_tiles(graphs, err);
     if (options->dense && cut_dense(graphs, options, err))
         return err->code;
-    return replicate_graph(graphs->cut ? graphs->cut : graphs->read, options, &graphs->replicated,
+    const struct graph *from = graphs->cut ? graphs->cut : graphs->read;
+    bool by_factors = options->factors != FACTORS_NONE || options->mode == REPLICATE_AUTO;
+    if (by_factors && replicate_part_terms(from, &graphs->parted, err))
+        return err->code;
+    return replicate_graph(graphs->parted ? graphs->parted : from, options, &graphs->replicated,
                            err);
 }
 
@@ -340,6 +344,7 @@ static int replicate(struct tool *tool, struct stream_reader *reader,
         code = graph_write(tool->writer, graphs.replicated, err);
     }
     graph_free(graphs.replicated);
+    graph_free(graphs.parted);
     graph_free(graphs.cut);
     graph_free(graphs.passes);
     graph_free(graphs.read);

@@ -66,6 +66,7 @@ static void append_traits(struct str *out, const struct op_def *def, const char 
     } traits[] = {{OP_COMMUTATIVE, "commutative"},
                   {OP_INVOLUTION, "undoes itself"},
                   {OP_IDEMPOTENT, "idempotent"},
+                  {OP_SUMS, "sums its inputs"},
                   {OP_VIEW, "the elements of its input"},
                   {OP_SHAPE_ONLY, "looks at shapes only"},
                   {OP_RANDOM, "random"},

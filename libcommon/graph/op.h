@@ -59,6 +59,7 @@ enum op_flag {
     OP_OVERWRITES = 1 << 16, /* the variable of input 0 becomes input 1; what it was is not read */
     OP_INVOLUTION = 1 << 17, /* f(f(x)) is x, bit for bit */
     OP_IDEMPOTENT = 1 << 18, /* f(f(x, a), b) is f(x, b), bit for bit; a and b only say how */
+    OP_SUMS = 1 << 19,       /* output 0 is the sum of all inputs */
 };
 
 /* What an op does with rows, the parts of a tensor along dimension 0. Who cuts tensors by rows can

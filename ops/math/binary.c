@@ -146,7 +146,7 @@ static int squared_difference_gradient(struct grad *g)
 const struct op_def op_Add = {
     .name = "Add",
     BINARY("real"),
-    .flags = OP_COMMUTATIVE,
+    .flags = OP_COMMUTATIVE | OP_SUMS,
     .doc = "x + y, with broadcasting.",
     .detail = NO_COMPLEX " Strings are not joined.",
     .rows = ROWS_ALIKE,

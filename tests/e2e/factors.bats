@@ -20,6 +20,9 @@ local y = Placeholder{dtype = int32, shape = {-1}, name = "y"}
 local h = nn.dense(x / 16, 48, {name = "h", activation = Tanh})
 local logits = nn.dense(h, 10, {name = "o"}) + nn.dense(h, 10, {name = "p", bias = false})
 loss = nn.cross_entropy(logits, y)
+for _, w in ipairs(D.decay and trainable() or {}) do
+  loss = loss + tonumber(D.decay) * Sum(Reshape(Square(w), {-1}), {0})
+end
 local n = global_step()
 local rates = {sgd = 0.05, momentum = 0.02, adam = 0.003, rmsprop = 0.001}
 local how = D.optim or "momentum"
@@ -54,24 +57,29 @@ near() {
 }
 
 @test "the shard makes of factors the gradient, to rounding, whatever the optimizer" {
-    for how in "sgd" "momentum -D clip=0.5" "adam"; do
+    for how in "sgd" "momentum -D clip=0.5" "adam" "momentum -D decay=0.002"; do
         # shellcheck disable=SC2086  # options
         tf-graph m.lua -D optim=$how | tf-opt >m.tfg
         rm -rf dense factors
         job dense sync
         job factors sync,factors=all
+        grep -c " factors$" <(tf-replicate --mode sync,factors=all --workers 2 --explain m.tfg \
+            2>&1 >/dev/null) | grep -qx 3
         near dense factors 1e-5
         tf-ckpt list --json factors | jq -e '.step == 30' # the last one of 24 and 14 rows
     done
 }
 
 @test "pushed to shards, or sent to all workers: factors make the same bits" {
-    tf-graph m.lua | tf-opt >m.tfg
-    job shards sync,factors=all
-    timeout 60 tf-run --workers 2 --mode allreduce,factors=all --fetch loss --save all/ \
-        --job job-all m.tfg -- "$root/examples/feed" --rows 1-1430 --shuffle --batch 24 \
-        --epochs 1 2>all.err 3>&-
-    near shards all 0
+    for how in "optim=momentum" "decay=0.002"; do
+        tf-graph m.lua -D $how | tf-opt >m.tfg
+        rm -rf shards all
+        job shards sync,factors=all
+        timeout 60 tf-run --workers 2 --mode allreduce,factors=all --fetch loss --save all/ \
+            --job job-all m.tfg -- "$root/examples/feed" --rows 1-1430 --shuffle --batch 24 \
+            --epochs 1 2>all.err 3>&-
+        near shards all 0
+    done
 }
 
 @test "a matrix in slices is updated by the product of factors, too" {

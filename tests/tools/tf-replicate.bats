@@ -301,6 +301,26 @@ LUA
     explained --mode allreduce --workers 2 | grep '^w 20000 2400 - gradient$'
 }
 
+@test "terms of a matrix' gradient that are alike in all workers are added behind its factors" {
+    wide
+    sed -i 's/^entry.train/loss = loss + 0.1 * Sum(Square(w), {0, 1}) + 0.2 * Sum(Abs(w), {0, 1})\
+loss = loss + Sum(t * x_of_all, {0, 1})\
+entry.train/; s/^v = /x_of_all = Placeholder{dtype = float32, shape = {100, 50}}\
+v = /' wide.lua
+    tf-graph wide.lua | tf-opt >wide.tfg
+    # what t is multiplied with may be another matrix in each
+    for mode in allreduce,factors=all sync,factors=all; do
+        explained --mode $mode --workers 2 >said
+        grep '^w 20000 2400 - factors$' said
+        grep '^t 20000 - - gradient:$' said
+    done
+    tf-show --text wide.out >wide.txt
+    grep -q '^w/gradient = AddN(.*, w/gradient/rows/product) .*@?/job:ps' wide.txt
+    # a whole gradient is handed over whole
+    tf-replicate --mode sync --workers 2 wide.tfg | tf-show --text >wide.txt
+    grep -q '^w/gradient = Identity(.*_gradient="w"' wide.txt
+}
+
 @test "what is less depends on workers and links, and on what multiplying takes" {
     wide
     for n in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo "task worker:$n h:$n"; done >fast

@@ -174,6 +174,11 @@ int replicate_parse_pipeline(struct replicate_options *options, const char *text
 /* How many workers there will be; 0: nobody knows. */
 int replicate_workers(const struct replicate_options *options);
 
+/* Before a graph is replicated by factors: where a gradient is the sum of a product of rows and of
+ * terms that are the same in all workers, as of weight decay in the loss, the product is handed
+ * over, and the sum comes after it. *to borrows from `from`; NULL: there is none such. */
+int replicate_part_terms(const struct graph *from, struct graph **to, struct error *err);
+
 /* The new graph, which borrows from `from`. ERR_USAGE: all-reduce with what is only for pushes, or
  * a choice without a number of workers; ERR_DATA when there is nothing that trains, or naming what
  * cannot be replicated. */

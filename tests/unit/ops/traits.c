@@ -136,6 +136,26 @@ static int check_swapped(const struct trial *trial)
     return 1;
 }
 
+/* Where it is a number, and no integer wraps around. */
+static int check_sum(const struct trial *trial)
+{
+    struct tensor in[] = {values(trial->type, false), values(trial->type, true)}, sum;
+    struct tensor expected = values(trial->type, false);
+    bool wraps = !dtype_is_floating(trial->type) && trial->type != INT32 && trial->type != INT64;
+    assert_true(run(trial, in, 2, &sum));
+    for (int i = 0; i < COUNT && !wraps; i++) {
+        double total = tensor_get_float64(&in[0], i) + tensor_get_float64(&in[1], i);
+        tensor_set_float64(&expected, i, total);
+        if (isfinite(total) && !same_element(&expected, i, &sum, i))
+            fail_msg("%s of %s is no sum", trial->op->def->name, dtype_name(trial->type));
+    }
+    tensor_release(&expected);
+    tensor_release(&sum);
+    tensor_release(&in[0]);
+    tensor_release(&in[1]);
+    return 1;
+}
+
 static int check_twice(const struct trial *trial)
 {
     bool undoes = trial->op->def->flags & OP_INVOLUTION;
@@ -252,6 +272,8 @@ static void test_operands(void **state)
             each_type(op, check_swapped);
         if (op->def->flags & (OP_INVOLUTION | OP_IDEMPOTENT) && op->n_inputs == 1)
             each_type(op, check_twice);
+        if (op->def->flags & OP_SUMS)
+            each_type(op, check_sum);
         if (op->def->by_reciprocal)
             each_type(op, check_reciprocal);
     }

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gradients that are a product of rows and something else: weight decay in the loss adds terms that
+ * are made of the variable alone. These are the same wherever they are computed, so the product is
+ * what is handed over, and they are added to what comes back of it.
+ */
+#include "graph/worker_attr.h"
+#include "pass/replicate/replicate.h"
+#include "pass/rewrite.h"
+
+struct term_search {
+    struct rewrite rewrite;
+    bool *varies; /* by node: it may not be the same in all workers */
+    int *n_uses;  /* by node */
+};
+
+/* Variables are the workers' own if their attributes say so. */
+static bool is_own(const struct node *node)
+{
+    const unsigned own = OP_STATEFUL | OP_FED | OP_SOURCE | OP_RANDOM | OP_CONTROL_FLOW | OP_ASYNC |
+                         OP_UNINITIALIZED;
+    if (node_is(node, "Variable"))
+        return node_attr(node, PER_WORKER) || node_attr(node, WORKER_PART_SHAPE);
+    return node_has(node, own) || node_makes_resource(node);
+}
+
+static void look_at(struct term_search *p, const struct node *node)
+{
+    bool varies = is_own(node);
+    for (int i = 0; i < node->n_inputs; i++) {
+        varies |= p->varies[node->inputs[i].node];
+        p->n_uses[node->inputs[i].node]++;
+    }
+    for (int i = 0; i < node->n_controls; i++) {
+        varies |= p->varies[node->controls[i]];
+        p->n_uses[node->controls[i]]++;
+    }
+    p->varies[node->id] = varies;
+}
+
+static bool sums_rows(const struct node *node)
+{
+    return node->op->def->sums_rows && node->op->def->sums_rows(node);
+}
+
+/* Which input of the sum that the gradient is has rows, the others being the same everywhere;
+ * -1: it is no such sum. */
+static int find_product(const struct term_search *p, const struct node *gradient)
+{
+    const struct graph *from = p->rewrite.from;
+    const struct node *sum = graph_node(from, gradient->inputs[0].node);
+    int product = -1, n_vary = 0;
+    for (int i = 0; i < sum->n_inputs; i++) {
+        if (!p->varies[sum->inputs[i].node])
+            continue;
+        n_vary++;
+        if (sums_rows(graph_node(from, sum->inputs[i].node)))
+            product = i;
+    }
+    return node_has(sum, OP_SUMS) && !sum->n_controls && sum->n_inputs > 1 && n_vary == 1 ? product
+                                                                                          : -1;
+}
+
+/* By gradient: which input of its sum is handed over. */
+static int parted_at(const struct term_search *p, const struct node *node)
+{
+    bool is_gradient = node_attr(node, "_gradient") && !node_attr(node, "_gradient_role");
+    return is_gradient ? find_product(p, node) : -1;
+}
+
+static const char *name_of_product(const struct rewrite *r, const struct node *gradient)
+{
+    struct arena *arena = &r->to->arena;
+    const char *name = arena_printf(arena, "%s/rows", gradient->name);
+    for (int i = 1; graph_find(r->from, name) || graph_find(r->to, name); i++)
+        name = arena_printf(arena, "%s/rows_%d", gradient->name, i);
+    return name;
+}
+
+static struct edge hand_over(struct rewrite *r, const struct node *gradient, struct edge product)
+{
+    const struct node view = rewrite_view(r, gradient);
+    struct node_spec spec = {.op = gradient->op->def->name,
+                             .name = name_of_product(r, gradient),
+                             .inputs = &product,
+                             .n_inputs = 1,
+                             .controls = view.controls,
+                             .n_controls = view.n_controls,
+                             .attrs = gradient->attrs,
+                             .n_attrs = gradient->n_attrs,
+                             .device = gradient->device,
+                             .assigned = gradient->assigned,
+                             .file = gradient->file,
+                             .line = gradient->line};
+    return (struct edge){graph_add_trusted(r->to, &spec, gradient->outputs, 1)->id, 0};
+}
+
+/* What had the gradient has the sum, which keeps its name. */
+static void part(struct rewrite *r, const struct node *gradient, int product)
+{
+    struct node sum = rewrite_view(r, graph_node(r->from, gradient->inputs[0].node));
+    sum.inputs[product] = hand_over(r, gradient, sum.inputs[product]);
+    rewrite_add(r, gradient, &sum);
+    rewrite_note(r, gradient->name, "parted");
+}
+
+/* A sum that only its gradient has is not needed as it was. */
+static void find_sums(struct term_search *p, bool *is_gone)
+{
+    const struct graph *from = p->rewrite.from;
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, (int)i);
+        if (parted_at(p, node) >= 0)
+            is_gone[node->inputs[0].node] = p->n_uses[node->inputs[0].node] == 1;
+    }
+    for (size_t i = 0; i < from->entries.n; i++)
+        for (int k = 0; k < from->entries.items[i].n_edges; k++)
+            is_gone[from->entries.items[i].edges[k].node] = false;
+    for (size_t i = 0; i < from->aliases.n; i++)
+        is_gone[from->aliases.items[i].edge.node] = false;
+}
+
+int replicate_part_terms(const struct graph *from, struct graph **to, struct error *err)
+{
+    static const struct pass_options options = {0};
+    struct term_search p;
+    size_t n = from->nodes.n + 1;
+    int n_changes;
+    *to = NULL;
+    if (rewrite_open(&p.rewrite, from, &options, err))
+        return err->code;
+    p.varies = arena_array(&p.rewrite.arena, n, sizeof *p.varies);
+    p.n_uses = arena_array(&p.rewrite.arena, n, sizeof *p.n_uses);
+    bool *is_gone = arena_array(&p.rewrite.arena, n, sizeof *is_gone);
+    for (size_t i = 0; i < from->nodes.n; i++)
+        look_at(&p, graph_node(from, p.rewrite.order[i]));
+    find_sums(&p, is_gone);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, p.rewrite.order[i]);
+        int product = parted_at(&p, node);
+        if (product >= 0)
+            part(&p.rewrite, node, product);
+        else if (!is_gone[node->id])
+            rewrite_copy(&p.rewrite, node);
+    }
+    return rewrite_close(&p.rewrite, 0, to, &n_changes);
+}

@@ -63,8 +63,8 @@ near() {
         rm -rf dense factors
         job dense sync
         job factors sync,factors=all
-        grep -c " factors$" <(tf-replicate --mode sync,factors=all --workers 2 --explain m.tfg \
-            2>&1 >/dev/null) | grep -qx 3
+        tf-replicate --mode sync,factors=all --workers 2 --explain m.tfg 2>said >/dev/null
+        [ "$(grep -c ' factors$' said)" = 3 ]
         near dense factors 1e-5
         tf-ckpt list --json factors | jq -e '.step == 30' # the last one of 24 and 14 rows
     done

@@ -83,13 +83,15 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
 struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster);
 struct cost_way cost_reads(int n, int shards, const struct cluster *cluster);
 
-/* How much of pushes is over by the time at which the last worker has read, of what both would take
- * by themselves. Where all workers wait for adapters of shards, these send and get at the same
- * time. If they send to one worker after the other, the first has read after an n-th of the time;
- * if to all at once, in the end. Which it is, the network's queues decide: in the middle (n - 1) /
- * 2 n of the time are left, in which n - 1 workers push. 0 where something else is slower. */
-double cost_beside_reads(int n, int shards, const struct cluster *cluster, double pushes,
-                         double reads);
+/* The share of the workers that may push while others read. Where all wait for adapters of shards,
+ * these send and get at the same time: all workers but the last, (n - 1) / n. 0 where something
+ * else is slower. */
+double cost_pushers_beside(int n, int shards, const struct cluster *cluster);
+/* With that share, how much of pushes is over by the time at which the last worker has read, of
+ * what both would take by themselves. If shards send to one worker after the other, the first has
+ * read after an n-th of the time; if to all at once, in the end. Which it is, the network's queues
+ * decide: in the middle (n - 1) / 2 n of the time are left. */
+double cost_beside_reads(double share, double pushes, double reads);
 
 /* The same of what workers send shards that send each worker something back at once, `back` bytes
  * for each: sums, and rows of all others. As long as the busier direction takes, of links and of

@@ -193,14 +193,17 @@ static bool waits_for_shards(struct tasks from, struct tasks to, const struct cl
     return shards > 0 && shards >= others;
 }
 
-double cost_beside_reads(int n, int shards, const struct cluster *cluster, double pushes,
-                         double reads)
+double cost_pushers_beside(int n, int shards, const struct cluster *cluster)
 {
     struct tasks workers = {"worker", n}, all = {SHARD_JOB, shards};
-    if (!cluster || !waits_for_shards(workers, all, cluster) ||
-        !waits_for_shards(all, workers, cluster))
-        return 0;
-    return fmin(pushes, reads / 2) * (n - 1) / n;
+    bool waits = cluster && waits_for_shards(workers, all, cluster) &&
+                 waits_for_shards(all, workers, cluster);
+    return waits ? (n - 1.0) / n : 0;
+}
+
+double cost_beside_reads(double share, double pushes, double reads)
+{
+    return share * fmin(pushes, reads / 2);
 }
 
 /* A host that has workers and shards sends what its workers do and what its shards answer, and gets

@@ -117,19 +117,19 @@ static void find_ways(struct replicator *r, int n)
     r->read_way = r->way + 1;
     *r->way = replicate_pushes(r) ? cost_pushes(n, replicate_shards(r), cluster)
                                   : cost_exchange("worker", n, cluster);
-    if (replicate_pushes(r))
+    if (replicate_pushes(r)) {
         *r->read_way = cost_reads(n, replicate_shards(r), cluster);
+        r->pushers_beside = cost_pushers_beside(n, replicate_shards(r), cluster);
+    }
     if (r->options->by_servers)
         find_by_servers(r, n);
 }
 
 /* What is pushed while others still read takes no time of its own. */
-static void push_beside_reads(const struct replicator *r, int n, double reads,
+static void push_beside_reads(const struct replicator *r, double reads,
                               struct replicate_way *pushed)
 {
-    if (replicate_pushes(r))
-        pushed->ns -= cost_beside_reads(n, replicate_shards(r), r->options->cluster,
-                                        r->way->per_byte * pushed->bytes, reads);
+    pushed->ns -= cost_beside_reads(r->pushers_beside, r->way->per_byte * pushed->bytes, reads);
 }
 
 static void estimate(struct replicator *r, struct replicate_choice *choice, struct edge edge,
@@ -143,12 +143,12 @@ static void estimate(struct replicator *r, struct replicate_choice *choice, stru
     choice->dense = whole(r, n, way, edge);
     if (!choice->no_code)
         choice->code = replicate_code_way(r, n, way, edge);
-    push_beside_reads(r, n, choice->read.ns, &choice->dense);
-    push_beside_reads(r, n, choice->read.ns, &choice->code);
+    push_beside_reads(r, choice->read.ns, &choice->dense);
+    push_beside_reads(r, choice->read.ns, &choice->code);
     if (choice->no_factors)
         return;
     choice->factors = replicate_factors_way(r, n, way, product);
-    push_beside_reads(r, n, choice->read.ns, &choice->factors);
+    push_beside_reads(r, choice->read.ns, &choice->factors);
     double ns = replicate_node_ns(r, product->node);
     choice->dense.ns += ns;
     choice->code.ns += ns;

@@ -188,6 +188,7 @@ struct replicator {
     enum schedule_kind schedule;              /* by which whole gradients are summed */
     struct cost_way *way;                     /* by which gradients cross; NULL: not found yet; */
     struct cost_way *read_way;                /* and what comes from shards */
+    double pushers_beside;                    /* the share that pushes while others read */
     struct cost_way served_sums, served_rows; /* of what goes by servers */
     struct edge rank;                         /* of the worker; EDGE_NONE: nobody wants it */
     VEC(int) exchanges;                       /* nodes that reduce what updates need */

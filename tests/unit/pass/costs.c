@@ -232,13 +232,13 @@ static void test_pushes_beside_reads(void **state)
                  cases[i].cluster);
         if (cluster_parse(&cluster, text, "c", &err))
             fail_msg("%s", err.text);
-        double few = cost_beside_reads(4, 1, &cluster, 2, 8);
-        double many = cost_beside_reads(4, 1, &cluster, 6, 8);
+        double few = cost_beside_reads(cost_pushers_beside(4, 1, &cluster), 2, 8);
+        double many = cost_beside_reads(cost_pushers_beside(4, 1, &cluster), 6, 8);
         if (fabs(few - cases[i].few) > 1e-9 || fabs(many - cases[i].many) > 1e-9)
             fail_msg("case %zu: %g and %g", i, few, many);
         cluster_release(&cluster);
     }
-    assert_true(cost_beside_reads(4, 1, NULL, 2, 8) == 0);
+    assert_true(cost_pushers_beside(4, 1, NULL) == 0);
 }
 
 static void costs_fail(const char *text, const char *message)

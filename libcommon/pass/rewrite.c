@@ -134,10 +134,11 @@ struct node rewrite_view(struct rewrite *r, const struct node *node)
     return view;
 }
 
-struct node *rewrite_add(struct rewrite *r, const struct node *node, const struct node *view)
+static struct node *add(struct rewrite *r, const struct node *node, const struct node *view,
+                        const char *name)
 {
     struct node_spec spec = {.op = view->op->def->name,
-                             .name = node->name,
+                             .name = name,
                              .inputs = view->inputs,
                              .n_inputs = view->n_inputs,
                              .controls = view->controls,
@@ -148,7 +149,12 @@ struct node *rewrite_add(struct rewrite *r, const struct node *node, const struc
                              .assigned = node->assigned,
                              .file = node->file,
                              .line = node->line};
-    struct node *copy = graph_add_trusted(r->to, &spec, view->outputs, view->n_outputs);
+    return graph_add_trusted(r->to, &spec, view->outputs, view->n_outputs);
+}
+
+struct node *rewrite_add(struct rewrite *r, const struct node *node, const struct node *view)
+{
+    struct node *copy = add(r, node, view, node->name);
     for (int i = 0; i < view->n_inputs; i++) {
         if (!edge_exists(view->inputs[i])) {
             vec_push(&r->open, node->id);
@@ -167,6 +173,24 @@ void rewrite_stand_in(struct rewrite *r, const struct node *node, int copy)
     r->after[node->id] = after;
     for (int i = 0; i < node->n_outputs; i++)
         r->edges[r->first[node->id] + i] = (struct edge){copy, i};
+}
+
+/* One that nothing has, in either graph. */
+static const char *free_name(const struct rewrite *r, const struct node *near, const char *suffix)
+{
+    struct arena *arena = &r->to->arena;
+    const char *name = arena_printf(arena, "%s/%s", near->name, suffix);
+    for (int i = 1; graph_find(r->from, name) || graph_find(r->to, name) ||
+                    map_get(&r->from->alias_names, name, NULL);
+         i++)
+        name = arena_printf(arena, "%s/%s_%d", near->name, suffix, i);
+    return name;
+}
+
+struct node *rewrite_add_beside(struct rewrite *r, const struct node *node, const struct node *view,
+                                const char *suffix)
+{
+    return add(r, node, view, free_name(r, node, suffix));
 }
 
 struct node *rewrite_copy(struct rewrite *r, const struct node *node)
@@ -235,17 +259,11 @@ struct attr *rewrite_constant_attrs(struct rewrite *r, const struct node *node,
 struct edge rewrite_constant(struct rewrite *r, const struct node *near, const char *suffix,
                              struct tensor *value)
 {
-    struct arena *arena = &r->to->arena;
     struct node_output output = {value->type, false, value->shape};
-    char *name = arena_printf(arena, "%s/%s", near->name, suffix);
-    for (int i = 1; graph_find(r->from, name) || graph_find(r->to, name) ||
-                    map_get(&r->from->alias_names, name, NULL);
-         i++)
-        name = arena_printf(arena, "%s/%s_%d", near->name, suffix, i);
     int n;
     const struct attr *attrs = rewrite_constant_attrs(r, near, value, &n);
     struct node_spec spec = {.op = "Const",
-                             .name = name,
+                             .name = free_name(r, near, suffix),
                              .attrs = attrs,
                              .n_attrs = n,
                              .device = near->device,

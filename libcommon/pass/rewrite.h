@@ -52,6 +52,10 @@ struct node rewrite_view(struct rewrite *r, const struct node *node);
  * attributes (in the arena of `to`). */
 struct node *rewrite_add(struct rewrite *r, const struct node *node, const struct node *view);
 
+/* Adds one that stands for nothing, under the node's name and a suffix. */
+struct node *rewrite_add_beside(struct rewrite *r, const struct node *node, const struct node *view,
+                                const char *suffix);
+
 /* The view as it is. */
 struct node *rewrite_copy(struct rewrite *r, const struct node *node);
 

@@ -68,38 +68,14 @@ static int parted_at(const struct term_search *p, const struct node *node)
     return is_gradient ? find_product(p, node) : -1;
 }
 
-static const char *name_of_product(const struct rewrite *r, const struct node *gradient)
-{
-    struct arena *arena = &r->to->arena;
-    const char *name = arena_printf(arena, "%s/rows", gradient->name);
-    for (int i = 1; graph_find(r->from, name) || graph_find(r->to, name); i++)
-        name = arena_printf(arena, "%s/rows_%d", gradient->name, i);
-    return name;
-}
-
-static struct edge hand_over(struct rewrite *r, const struct node *gradient, struct edge product)
-{
-    const struct node view = rewrite_view(r, gradient);
-    struct node_spec spec = {.op = gradient->op->def->name,
-                             .name = name_of_product(r, gradient),
-                             .inputs = &product,
-                             .n_inputs = 1,
-                             .controls = view.controls,
-                             .n_controls = view.n_controls,
-                             .attrs = gradient->attrs,
-                             .n_attrs = gradient->n_attrs,
-                             .device = gradient->device,
-                             .assigned = gradient->assigned,
-                             .file = gradient->file,
-                             .line = gradient->line};
-    return (struct edge){graph_add_trusted(r->to, &spec, gradient->outputs, 1)->id, 0};
-}
-
 /* What had the gradient has the sum, which keeps its name. */
 static void part(struct rewrite *r, const struct node *gradient, int product)
 {
     struct node sum = rewrite_view(r, graph_node(r->from, gradient->inputs[0].node));
-    sum.inputs[product] = hand_over(r, gradient, sum.inputs[product]);
+    struct node handed = rewrite_view(r, gradient);
+    handed.inputs[0] = sum.inputs[product];
+    sum.inputs[product].node = rewrite_add_beside(r, gradient, &handed, "rows")->id;
+    sum.inputs[product].slot = 0;
     rewrite_add(r, gradient, &sum);
     rewrite_note(r, gradient->name, "parted");
 }

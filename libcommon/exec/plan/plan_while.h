@@ -5,6 +5,8 @@
 #ifndef TF_EXEC_PLAN_WHILE_H
 #define TF_EXEC_PLAN_WHILE_H
 
+#include <string.h>
+
 #include "base/map.h"
 #include "exec/plan/plan.h"
 
@@ -12,7 +14,7 @@
  * it. What an iteration computes are plans of their own, of the graph that has the loop in it. */
 struct while_loop {
     const char *frame; /* its name */
-    uint64_t key;      /* the name's hash */
+    uint64_t key;      /* while_key */
     int node;          /* of plan->graph */
     int n_variables;   /* the first inputs; those behind are the same in all iterations */
     int n_inputs;
@@ -36,6 +38,13 @@ struct while_loop *plan_while_of(const struct plan *plan, const struct node *nod
 /* ERR_INTERNAL, with plan->keeps_more set: it has points nevertheless. */
 int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error *err);
 void while_free(struct while_loop *loop);
+/* What tells a loop from all others of its plan, and is the same in every plan that has a part of
+ * it. */
+static inline uint64_t while_key(const char *frame)
+{
+    return hash_bytes(frame, strlen(frame), 0);
+}
+
 /* What tells an iteration from all others of the step, by the same of the iteration around it. */
 static inline uint64_t while_iteration(uint64_t outer, uint64_t key, int64_t number)
 {

@@ -3,8 +3,6 @@
  * Which loops need no points: what enters an iteration is all there when it begins, nothing in it
  * waits, and all that it makes can be planned for.
  */
-#include <string.h>
-
 #include "base/memory.h"
 #include "exec/plan/plan_while_private.h"
 
@@ -176,8 +174,7 @@ static void check_nodes(struct while_search *s)
 static void check_kept(struct while_search *s)
 {
     for (size_t i = 1; i < s->frames->frames.n; i++) {
-        const char *name = s->frames->frames.items[i].name;
-        uint64_t key = hash_bytes(name, strlen(name), 0);
+        uint64_t key = while_key(s->frames->frames.items[i].name);
         for (size_t k = 0; k < s->plan->kept.n; k++)
             s->refused[i] |= s->plan->kept.items[k] == key;
     }

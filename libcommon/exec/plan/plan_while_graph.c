@@ -58,9 +58,8 @@ static struct while_loop *while_new(struct while_search *s, int frame)
     const struct graph_frame *f = &s->frames->frames.items[frame];
     size_t n = (size_t)f->n_enters;
     struct while_loop *loop = arena_alloc(memory, sizeof *loop);
-    *loop = (struct while_loop){.frame = arena_strdup(memory, f->name),
-                                .key = hash_bytes(f->name, strlen(f->name), 0),
-                                .n_inputs = f->n_enters};
+    *loop = (struct while_loop){
+        .frame = arena_strdup(memory, f->name), .key = while_key(f->name), .n_inputs = f->n_enters};
     loop->outputs = arena_array(memory, n + 1, sizeof *loop->outputs);
     loop->feeds = arena_array(memory, 4 * n + 1, sizeof *loop->feeds);
     loop->given = arena_array(memory, 4 * n + 1, sizeof *loop->given);

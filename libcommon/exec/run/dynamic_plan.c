@@ -34,8 +34,7 @@ static int child_frame(struct dynamic *d, int parent, const struct node *enter)
     for (size_t i = 1; i < d->frames.n; i++)
         if (d->frames.items[i].parent == parent && !strcmp(d->frames.items[i].name, name))
             return (int)i;
-    struct dynamic_frame frame = {
-        .name = name, .key = hash_bytes(name, strlen(name), 0), .parent = parent};
+    struct dynamic_frame frame = {.name = name, .key = while_key(name), .parent = parent};
     frame.parallel_iterations = (int)node_int(enter, "parallel_iterations");
     vec_push(&d->frames, frame);
     return (int)d->frames.n - 1;

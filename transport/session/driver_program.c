@@ -133,12 +133,7 @@ static struct program *make(struct driver_session *session, const struct session
     struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
     for (int i = 0; i < call->n_feeds; i++)
         feeds[i].edge = call->feeds[i];
-    struct plan_request request = {.feeds = feeds,
-                                   .n_feeds = call->n_feeds,
-                                   .fetches = call->fetches,
-                                   .n_fetches = call->n_fetches,
-                                   .targets = call->targets,
-                                   .n_targets = call->n_targets};
+    struct plan_request request = session_request(call, feeds);
     program->shares = mem_array(n + 1, sizeof *program->shares);
     program->handles = mem_array(session->tasks.n + 1, sizeof *program->handles);
     request_divide(session->options.graph, &request, session->table.of_node, program->shares);

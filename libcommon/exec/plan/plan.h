@@ -43,6 +43,15 @@ struct plan_feed {
     struct shape shape; /* unknown dimensions are allowed and make the plan dynamic */
 };
 
+/* Which of n feeds is that edge's; -1: none. */
+static inline int plan_find_feed(const struct plan_feed *feeds, int n, struct edge edge)
+{
+    for (int i = 0; i < n; i++)
+        if (edge_equal(feeds[i].edge, edge))
+            return i;
+    return -1;
+}
+
 struct plan_request {
     const struct plan_feed *feeds;
     int n_feeds;

@@ -14,7 +14,7 @@ static void look_at_inputs(const struct plan *plan, const struct item *item, boo
 {
     bool looks = item->is_point || item->code == &plan_fetch_code;
     for (int k = 0; k < item->n_in && !item->removed; k++) {
-        int from = item->in[k] < 0 ? -1 : plan->values.items[item->in[k]].item;
+        int from = plan_maker(plan, item, k);
         if (from < 0)
             continue;
         taken[from] = true;
@@ -49,7 +49,7 @@ static bool waits_for(const struct plan *plan, const struct item *item, int othe
 {
     bool waits = false;
     for (int i = 0; i < item->n_in; i++)
-        waits |= item->in[i] >= 0 && plan->values.items[item->in[i]].item == other;
+        waits |= plan_maker(plan, item, i) == other;
     for (int i = 0; i < item->n_controls; i++)
         waits |= item->controls[i] == other;
     return waits;
@@ -70,7 +70,7 @@ static void wait_instead(struct plan *plan, struct item *item, const struct item
 static void take_in(struct plan *plan, const bool *left_out, struct item *item)
 {
     for (int k = 0; k < item->n_in && !item->removed; k++) {
-        int from = item->in[k] < 0 ? -1 : plan->values.items[item->in[k]].item;
+        int from = plan_maker(plan, item, k);
         if (from >= 0 && left_out[from])
             wait_instead(plan, item, &plan->items.items[from]);
     }

@@ -21,10 +21,7 @@ struct prune {
 
 static int find_feed(const struct plan *plan, struct edge edge)
 {
-    for (int i = 0; i < plan->n_feeds; i++)
-        if (plan->feeds[i].edge.node == edge.node && plan->feeds[i].edge.slot == edge.slot)
-            return i;
-    return -1;
+    return plan_find_feed(plan->feeds, plan->n_feeds, edge);
 }
 
 static void need(struct prune *p, int node)

@@ -165,6 +165,12 @@ static inline bool plan_is_parallel(const struct plan *plan)
     return plan->options.alone || (!plan->is_static && plan->options.threads > 1);
 }
 
+/* Which item makes what an item takes; -1: none. */
+static inline int plan_maker(const struct plan *plan, const struct item *item, int input)
+{
+    return item->in[input] < 0 ? -1 : plan->values.items[item->in[input]].item;
+}
+
 /* Threads that a kernel may use. */
 static inline int plan_team(const struct plan *plan)
 {

@@ -75,7 +75,7 @@ void plan_collect_befores(const struct plan *plan, int id, before_vec *befores)
 {
     const struct item *item = &plan->items.items[id];
     for (int k = 0; k < item->n_in; k++) {
-        int from = item->in[k] < 0 ? -1 : plan->values.items[item->in[k]].item;
+        int from = plan_maker(plan, item, k);
         if (from >= 0 && !plan_is_back_edge(plan, from, id))
             vec_push(befores,
                      ((struct before){from, item->in[k] - plan->items.items[from].out[0], false}));

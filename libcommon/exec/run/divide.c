@@ -13,10 +13,7 @@ struct search {
 
 static bool is_fed(const struct plan_request *request, struct edge edge)
 {
-    for (int i = 0; i < request->n_feeds; i++)
-        if (request->feeds[i].edge.node == edge.node && request->feeds[i].edge.slot == edge.slot)
-            return true;
-    return false;
+    return plan_find_feed(request->feeds, request->n_feeds, edge) >= 0;
 }
 
 static void need(struct search *s, int node)

@@ -341,7 +341,6 @@ void frame_clear(struct run *run);
 void frame_free_idle(struct run *run);
 
 /* dynamic_frame.c; all with run->lock held. Ready activations go to *ready. */
-struct frame *frame_root(struct run *run);
 void frame_start_root(struct run *run, struct activation **ready);
 /* Of a region: those of the items that have run and were not sent yet. */
 void frame_propagate_items(struct run *run, struct activation *a, struct activation **ready);

@@ -20,14 +20,6 @@ struct uncut {
     int *feed; /* node of `to`, by feed; -1: not yet */
 };
 
-static int feed_of(const struct plan_request *request, struct edge edge)
-{
-    for (int i = 0; i < request->n_feeds; i++)
-        if (request->feeds[i].edge.node == edge.node && request->feeds[i].edge.slot == edge.slot)
-            return i;
-    return -1;
-}
-
 static int add_feed(struct uncut *u, int i)
 {
     const struct plan_feed *feed = &u->request->feeds[i];
@@ -47,7 +39,7 @@ static int add_feed(struct uncut *u, int i)
 static struct edge source_of(struct uncut *u, struct edge edge)
 {
     for (;;) {
-        int feed = feed_of(u->request, edge);
+        int feed = plan_find_feed(u->request->feeds, u->request->n_feeds, edge);
         if (feed >= 0 && u->feed[feed] < 0)
             u->feed[feed] = add_feed(u, feed);
         if (feed >= 0)

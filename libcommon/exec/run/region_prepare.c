@@ -44,7 +44,7 @@ static bool frees(const struct plan *plan, const struct region_item *at)
 {
     const struct item *item = &plan->items.items[at->item];
     for (int i = 0; i < item->n_in; i++) {
-        int from = item->in[i] < 0 ? -1 : plan->values.items[item->in[i]].item;
+        int from = plan_maker(plan, item, i);
         const struct node *node = from < 0 ? NULL : plan->items.items[from].node;
         if (node && node_round(node) == ROUND_REDUCE)
             return true;

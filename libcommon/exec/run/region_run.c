@@ -160,8 +160,8 @@ void region_release(struct run *run, struct activation *a)
     const struct dynamic *d = plan->dynamic;
     const struct region *region = a->region;
     const struct dynamic_frame *frame = &d->frames.items[region->frame];
-    for (int at = region->first; at < region->first + region->n; at++) {
-        const struct region_item *step = &frame->order.items[at];
+    for (int at = 0; at < region->n; at++) {
+        const struct region_item *step = &region->items[at];
         if (!step->leads && !(a->is_dead && step->gathers))
             continue;
         const struct item *item = &plan->items.items[step->item];

@@ -128,12 +128,7 @@ static int make(struct session *session, const struct session_call *call, bool g
     for (int i = 0; i < call->n_feeds; i++)
         feeds[i] = (struct plan_feed){call->feeds[i], call->feed_values[i].type,
                                       *feed_shape(session, call, i, general)};
-    struct plan_request request = {.feeds = feeds,
-                                   .n_feeds = call->n_feeds,
-                                   .fetches = call->fetches,
-                                   .n_fetches = call->n_fetches,
-                                   .targets = call->targets,
-                                   .n_targets = call->n_targets};
+    struct plan_request request = session_request(call, feeds);
     struct plan_set_options options = {session->options, session->devices, session->n_devices};
     int code = plan_set_new(session->graph, &options, &request, set, err);
     mem_free(feeds);

@@ -38,6 +38,18 @@ struct session_call {
     int n_targets;
 };
 
+/* What a plan for the call is asked for; `feeds` are the call's. */
+static inline struct plan_request session_request(const struct session_call *call,
+                                                  const struct plan_feed *feeds)
+{
+    return (struct plan_request){.feeds = feeds,
+                                 .n_feeds = call->n_feeds,
+                                 .fetches = call->fetches,
+                                 .n_fetches = call->n_fetches,
+                                 .targets = call->targets,
+                                 .n_targets = call->n_targets};
+}
+
 /* Finds or makes the plan, runs one step. Thread-safe. */
 int session_run(struct session *session, const struct session_call *call, struct step *step,
                 struct tensor *fetches, struct error *err);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,11 +31,28 @@ static double seconds_since(const struct timespec *then)
     return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
 }
 
+/* The figures under another name beside the file's, which they get when they are whole; what is no
+ * regular file is written to where it is. */
+static void replace_metrics(const char *path, const struct str *text)
+{
+    struct stat old;
+    struct str temporary = STR_INIT;
+    bool is_special = !stat(path, &old) && !S_ISREG(old.st_mode);
+    str_printf(&temporary, "%s.%ld.tmp", path, (long)getpid());
+    int fd = is_special ? open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
+                        : open(str_text(&temporary), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool written = fd >= 0 && write(fd, text->data, text->n) == (ssize_t)text->n;
+    written = fd >= 0 && !close(fd) && written;
+    if (fd >= 0 && !is_special && (!written || rename(str_text(&temporary), path)))
+        unlink(str_text(&temporary));
+    str_release(&temporary);
+}
+
 /* By no function that the thread which is stuck may be within. */
 static void write_metrics(void)
 {
     struct timespec now;
-    struct str text = STR_INIT, temporary = STR_INIT;
+    struct str text = STR_INIT;
     clock_gettime(CLOCK_REALTIME, &now);
     const struct text_metrics metrics = {.verb = watch.limit.verb,
                                          .store = watch.limit.store,
@@ -44,13 +62,8 @@ static void write_metrics(void)
                                          .newest = -1,
                                          .problems = -1};
     text_metrics(&text, &metrics);
-    str_printf(&temporary, "%s.%ld.tmp", watch.limit.metrics_path, (long)getpid());
-    int fd = open(temporary.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool written = fd >= 0 && write(fd, text.data, text.n) == (ssize_t)text.n;
-    if (fd >= 0 && (close(fd) || !written || rename(temporary.data, watch.limit.metrics_path)))
-        unlink(temporary.data);
+    replace_metrics(watch.limit.metrics_path, &text);
     str_release(&text);
-    str_release(&temporary);
 }
 
 /* A store is whole whenever its writer ends, and files have their names when they are complete. */

@@ -87,9 +87,10 @@ void tf_session_free(tf_session *session);
 /* Gives the variables their first values: runs the entry init of the graph, if it has one. */
 int tf_session_init(tf_session *session, struct tf_error *error);
 
-/* Writes the variables to a file, which appears whole or not at all, and reads them back, wholly or
- * not at all: what tf-exec --save and --restore write and read. While other threads run steps that
- * change variables, what is saved is of no single step. */
+/* Writes the variables to a file, which appears whole or not at all (but what is no regular file,
+ * as a pipe, is written to where it is), and reads them back, wholly or not at all: what tf-exec
+ * --save and --restore write and read. While other threads run steps that change variables, what is
+ * saved is of no single step. */
 int tf_session_save(tf_session *session, const char *file, struct tf_error *error);
 int tf_session_restore(tf_session *session, const char *file, struct tf_error *error);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -115,40 +116,71 @@ static int cannot(const char *file, struct error *err)
     return error_set_errno(err, file_error_code(), "%s", file);
 }
 
-static int write_variables(tf_session *session, int fd, const char *file, struct error *err)
+/* The file that variables are saved to: under another name beside it, which it gets when it is
+ * whole and on the disk. What is no regular file (a device, a pipe) is written to where it is. */
+struct new_file {
+    const char *given;
+    struct str path, temporary; /* path: links resolved */
+    bool is_special;
+    int fd;
+};
+
+static int open_new(struct new_file *new, struct error *err)
 {
-    struct stream_writer *writer = stream_writer_new(fd, file, "libtf-tools", -1);
+    struct stat old;
+    bool exists = !stat(new->given, &old);
+    char *real = exists ? realpath(new->given, NULL) : NULL;
+    str_append(&new->path, real ? real : new->given);
+    free(real);
+    str_printf(&new->temporary, "%s.%ld.tmp", str_text(&new->path), (long)getpid());
+    new->is_special = exists && !S_ISREG(old.st_mode);
+    if (new->is_special)
+        new->fd = open(str_text(&new->path), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    else
+        new->fd = open(str_text(&new->temporary), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (new->fd < 0)
+        return cannot(new->given, err);
+    if (exists && !new->is_special && fchmod(new->fd, old.st_mode & 07777))
+        errno = 0; /* where that is not allowed, the default will do */
+    return 0;
+}
+
+static int write_variables(tf_session *session, const struct new_file *new, struct error *err)
+{
+    struct stream_writer *writer = stream_writer_new(new->fd, new->given, "libtf-tools", -1);
     int code =
         variables_save(session_variables(session->session), api_session_step(session), writer, err);
     if (!code)
         code = stream_finish(writer, err);
     stream_writer_free(writer);
-    if (!code && fsync(fd))
-        code = cannot(file, err);
+    if (!code && !new->is_special && fsync(new->fd))
+        code = cannot(new->given, err);
     return code;
 }
 
-/* Under another name beside it, which it gets when it is whole and on the disk. */
+/* After code, of the writing. */
+static int close_new(struct new_file *new, int code, struct error *err)
+{
+    bool is_temporary = new->fd >= 0 && !new->is_special;
+    if (new->fd >= 0 && close(new->fd) && !code)
+        code = cannot(new->given, err);
+    if (is_temporary && !code && rename(str_text(&new->temporary), str_text(&new->path)))
+        code = cannot(new->given, err);
+    if (is_temporary && code)
+        unlink(str_text(&new->temporary));
+    str_release(&new->path);
+    str_release(&new->temporary);
+    return code;
+}
+
 int api_session_save(tf_session *session, const char *file, struct tf_error *error)
 {
     struct error err = ERROR_INIT;
-    struct str name = STR_INIT;
-    struct stat old;
-    bool exists = !stat(file, &old);
-    str_printf(&name, "%s.%ld.tmp", file, (long)getpid());
-    int fd = open(str_text(&name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    int code = fd < 0 ? cannot(str_text(&name), &err) : 0;
-    if (!code && exists && fchmod(fd, old.st_mode & 07777))
-        errno = 0; /* where that is not allowed, the default will do */
+    struct new_file new = {.given = file, .fd = -1, .path = STR_INIT, .temporary = STR_INIT};
+    int code = open_new(&new, &err);
     if (!code)
-        code = write_variables(session, fd, file, &err);
-    if (fd >= 0 && close(fd) && !code)
-        code = cannot(file, &err);
-    if (!code && rename(str_text(&name), file))
-        code = cannot(file, &err);
-    if (code && fd >= 0)
-        unlink(str_text(&name));
-    str_release(&name);
+        code = write_variables(session, &new, &err);
+    code = close_new(&new, code, &err);
     return code ? api_fail(&err, error) : 0;
 }
 

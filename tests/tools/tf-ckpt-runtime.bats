@@ -36,6 +36,18 @@ is_stopped() { # LINE COMMAND...
     exec 9>&-
 }
 
+@test "figures that go to a pipe leave it a pipe" {
+    mkfifo figures
+    exec 8<>figures 9>>s/writer.lock
+    flock 9
+    run -75 timeout 20 tf-ckpt prune s --lock-wait 60s --max-runtime 1s --metrics figures
+    [ -p figures ]
+    exec 9>&-
+    run -0 timeout 5 sed '/^tf_ckpt_exit_status/q' <&8
+    exec 8>&-
+    grep -q '^tf_ckpt_exit_status{.*} 75$' <<<"$output"
+}
+
 @test "while it waits for who reads or writes a file" {
     local form
     for form in npz safetensors ckpt; do

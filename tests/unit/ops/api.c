@@ -3,6 +3,7 @@
  * The functions behind the public library: what they give, what they refuse and how they say it,
  * and steps of several threads.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/core.h"
+#include "base/file.h"
 #include "graph/graph_io.h"
 #include "graph/text.h"
 #include "lib/unit.h"
@@ -315,6 +317,41 @@ static void test_variables_as_files(void **state)
     lab_close(&lab);
 }
 
+/* A link leads to what is replaced, and a pipe or a device is written to, not replaced. */
+static void test_variables_where_a_file_leads(void **state)
+{
+    char folder[] = "/tmp/tf-api.XXXXXX", file[100], link[100], pipe[100], bytes[4096], start[4096];
+    struct lab lab = lab_open(LINE);
+    struct stat status;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/w.ckpt", folder);
+    snprintf(link, sizeof link, "%s/link", folder);
+    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+    train(&lab, 3);
+    ok(tf_core.session_save(lab.session, file, &error));
+    assert_int_equal(symlink("w.ckpt", link), 0);
+    train(&lab, 1);
+    ok(tf_core.session_save(lab.session, link, &error));
+    assert_int_equal(lstat(link, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    size_t n = file_read_part(file, 0, start, sizeof start);
+    ok(tf_core.session_restore(lab.session, file, &error));
+    assert_int_equal(tf_core.session_step(lab.session), 4);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    int fd = open(pipe, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ok(tf_core.session_save(lab.session, pipe, &error));
+    assert_int_equal(lstat(pipe, &status), 0);
+    assert_true(S_ISFIFO(status.st_mode));
+    assert_true(n > 0 && n < sizeof start);
+    assert_int_equal(read(fd, bytes, sizeof bytes), n);
+    assert_memory_equal(bytes, start, n);
+    close(fd);
+    unlink(link), unlink(pipe), unlink(file);
+    assert_int_equal(rmdir(folder), 0);
+    lab_close(&lab);
+}
+
 static void test_graphs_and_sessions_that_cannot_be(void **state)
 {
     struct tf_session_options options = {.bytes = sizeof options + 8};
@@ -383,6 +420,7 @@ int main(void)
         cmocka_unit_test(test_feeds_that_do_not_fit),
         cmocka_unit_test(test_a_step_that_fails),
         cmocka_unit_test(test_variables_as_files),
+        cmocka_unit_test(test_variables_where_a_file_leads),
         cmocka_unit_test(test_graphs_and_sessions_that_cannot_be),
         cmocka_unit_test(test_threads_share_a_session),
         cmocka_unit_test(test_the_interface_stays_as_it_is),

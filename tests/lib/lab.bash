@@ -66,10 +66,11 @@ lab_run() { # COMMAND...: where the hosts have their names
 }
 
 lab_start() { # NUMBER: the node can be reached
-    [ -z "${lab_silent-}" ] || kill "$lab_silent"
-    lab_silent=
+    local i
+    lab_speak
     lab_run "$lab_sshd" -f "$PWD/lab/sshd_config.$1" -E "$PWD/lab/log" 3>&-
-    until [ -s "lab/sshd.$1" ]; do sleep 0.05; done
+    for ((i = 0; i < 400; i++)); do [ -s "lab/sshd.$1" ] && return; sleep 0.05; done
+    echo "node$1: sshd did not start" && cat lab/log && false
 }
 
 # The node's address takes no connection and refuses none, until lab_start.
@@ -90,9 +91,17 @@ PY
     lab_silent=$!
 }
 
+# Ends lab_silence. The address is free when the process is gone, not when it was told to go.
+lab_speak() {
+    [ -n "${lab_silent-}" ] || return 0
+    kill "$lab_silent" || true
+    wait "$lab_silent" || true
+    lab_silent=
+}
+
 lab_close() {
     local pid
-    [ -z "${lab_silent-}" ] || kill "$lab_silent"
+    lab_speak
     for pid in lab/sshd.?; do
         [ ! -s "$pid" ] || kill "$(cat "$pid")"
     done

@@ -3,123 +3,11 @@
  * The functions behind the public library: what they give, what they refuse and how they say it,
  * and steps of several threads.
  */
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "api/core.h"
-#include "base/file.h"
-#include "graph/graph_io.h"
-#include "graph/text.h"
-#include "lib/unit.h"
-#include "ops/ops.h"
-
-#define LINE                                                                                       \
-    "entry init = ^w/Assign\n"                                                                     \
-    "entry train = ^add, sum\n"                                                                    \
-    "x = Placeholder() {dtype=float32, shape=[?]}\n"                                               \
-    "axis = Const() {dtype=int32, value=0}\n"                                                      \
-    "sum = Sum(x, axis) {T=float32, Tidx=int32, keep_dims=false}\n"                                \
-    "zero = Const() {dtype=float32, value=0}\n"                                                    \
-    "w = Variable() {dtype=float32, shape=[]}\n"                                                   \
-    "w/Assign = Assign(w, zero) {T=float32}\n"                                                     \
-    "add = AssignAdd(w, sum) {T=float32}\n"
-
-static struct tf_error error;
-
-static void ok(int code)
-{
-    if (code)
-        fail_msg("%s", error.text);
-}
-
-/* A failure with that code, whose line is that. */
-static void failed(int code, int wanted, const char *line)
-{
-    assert_int_equal(code, wanted);
-    assert_int_equal(error.code, wanted);
-    assert_string_equal(error.text, line);
-}
-
-static tf_graph *graph_of(const char *text)
-{
-    struct error err = ERROR_INIT;
-    struct graph *graph;
-    size_t n;
-    if (graph_parse_text(text, strlen(text), "t", ops_registry(), &graph, &err))
-        fail_msg("%s", err.text);
-    struct stream_writer *writer = stream_writer_new_memory("test", 1);
-    assert_int_equal(graph_write(writer, graph, &err), 0);
-    assert_int_equal(stream_finish(writer, &err), 0);
-    const void *bytes = stream_writer_bytes(writer, &n);
-    tf_graph *made = tf_core.graph_read(bytes, n, &error);
-    if (!made)
-        fail_msg("%s", error.text);
-    stream_writer_free(writer);
-    graph_free(graph);
-    return made;
-}
-
-struct lab {
-    tf_graph *graph;
-    tf_session *session;
-};
-
-static struct lab lab_open(const char *text)
-{
-    struct tf_session_options options = {.bytes = sizeof options, .threads = 1};
-    struct lab lab = {.graph = graph_of(text)};
-    lab.session = tf_core.session_new(lab.graph, &options, &error);
-    if (!lab.session)
-        fail_msg("%s", error.text);
-    ok(tf_core.session_init(lab.session, &error));
-    return lab;
-}
-
-static void lab_close(struct lab *lab)
-{
-    tf_core.session_free(lab->session);
-    tf_core.graph_free(lab->graph);
-}
-
-static tf_call *prepare(struct lab *lab, const char *feeds, const char *fetches,
-                        const char *targets)
-{
-    tf_call *call = tf_core.call_prepare(lab->session, feeds, fetches, targets, &error);
-    if (!call)
-        fail_msg("%s", error.text);
-    return call;
-}
-
-static float number(tf_call *call, int i)
-{
-    struct tf_tensor value;
-    ok(tf_core.call_fetch(call, i, &value, &error));
-    assert_int_equal(value.type, TF_FLOAT32);
-    assert_int_equal(value.shape.rank, 0);
-    assert_int_equal(value.bytes, 4);
-    return *(const float *)value.data;
-}
-
-static const float three[] = {1, 2, 3};
-
-static struct tf_tensor points(int n)
-{
-    return (struct tf_tensor){TF_FLOAT32, {1, {n}}, three, (size_t)n * sizeof *three};
-}
-
-static float value_of(struct lab *lab)
-{
-    tf_call *call = prepare(lab, NULL, "w", NULL);
-    ok(tf_core.call_run(call, &error));
-    float w = number(call, 0);
-    tf_core.call_free(call);
-    return w;
-}
+#include "lib/api_lab.h"
 
 static void test_steps(void **state)
 {
@@ -277,81 +165,6 @@ static void test_a_step_that_fails(void **state)
     lab_close(&lab);
 }
 
-static void train(struct lab *lab, int steps)
-{
-    tf_call *call = prepare(lab, "x", NULL, "train");
-    struct tf_tensor x = points(1);
-    ok(tf_core.call_feed(call, 0, &x, &error));
-    for (int i = 0; i < steps; i++)
-        ok(tf_core.call_run(call, &error));
-    tf_core.call_free(call);
-}
-
-static void test_variables_as_files(void **state)
-{
-    char folder[] = "/tmp/tf-api.XXXXXX", file[100], none[100];
-    struct lab lab = lab_open(LINE);
-    (void)state;
-    assert_non_null(mkdtemp(folder));
-    snprintf(file, sizeof file, "%s/w.ckpt", folder);
-    snprintf(none, sizeof none, "%s/none/w.ckpt", folder);
-    train(&lab, 5);
-    ok(tf_core.session_save(lab.session, file, &error));
-    assert_int_equal(chmod(file, 0600), 0);
-    train(&lab, 2);
-    assert_true(value_of(&lab) == 7);
-    ok(tf_core.session_restore(lab.session, file, &error));
-    assert_int_equal(tf_core.session_step(lab.session), 5);
-    assert_true(value_of(&lab) == 5);
-    ok(tf_core.session_save(lab.session, file, &error)); /* in the place of another */
-    struct stat status;
-    assert_int_equal(stat(file, &status), 0);
-    assert_int_equal(status.st_mode & 0777, 0600);
-    assert_int_equal(tf_core.session_save(lab.session, none, &error), TF_NOINPUT);
-    assert_int_equal(tf_core.session_restore(lab.session, none, &error), TF_NOINPUT);
-    assert_int_equal(truncate(file, status.st_size / 2), 0);
-    assert_int_equal(tf_core.session_restore(lab.session, file, &error), TF_DATA);
-    assert_true(value_of(&lab) == 5);
-    assert_int_equal(unlink(file), 0);
-    assert_int_equal(rmdir(folder), 0); /* nothing else was left in it */
-    lab_close(&lab);
-}
-
-/* A link leads to what is replaced, and a pipe or a device is written to, not replaced. */
-static void test_variables_where_a_file_leads(void **state)
-{
-    char folder[] = "/tmp/tf-api.XXXXXX", file[100], link[100], pipe[100], bytes[4096], start[4096];
-    struct lab lab = lab_open(LINE);
-    struct stat status;
-    (void)state;
-    assert_non_null(mkdtemp(folder));
-    snprintf(file, sizeof file, "%s/w.ckpt", folder);
-    snprintf(link, sizeof link, "%s/link", folder);
-    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
-    train(&lab, 3);
-    ok(tf_core.session_save(lab.session, file, &error));
-    assert_int_equal(symlink("w.ckpt", link), 0);
-    train(&lab, 1);
-    ok(tf_core.session_save(lab.session, link, &error));
-    assert_int_equal(lstat(link, &status), 0);
-    assert_true(S_ISLNK(status.st_mode));
-    size_t n = file_read_part(file, 0, start, sizeof start);
-    ok(tf_core.session_restore(lab.session, file, &error));
-    assert_int_equal(tf_core.session_step(lab.session), 4);
-    assert_int_equal(mkfifo(pipe, 0600), 0);
-    int fd = open(pipe, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    ok(tf_core.session_save(lab.session, pipe, &error));
-    assert_int_equal(lstat(pipe, &status), 0);
-    assert_true(S_ISFIFO(status.st_mode));
-    assert_true(n > 0 && n < sizeof start);
-    assert_int_equal(read(fd, bytes, sizeof bytes), n);
-    assert_memory_equal(bytes, start, n);
-    close(fd);
-    unlink(link), unlink(pipe), unlink(file);
-    assert_int_equal(rmdir(folder), 0);
-    lab_close(&lab);
-}
-
 static void test_graphs_and_sessions_that_cannot_be(void **state)
 {
     struct tf_session_options options = {.bytes = sizeof options + 8};
@@ -419,8 +232,6 @@ int main(void)
         cmocka_unit_test(test_calls_that_cannot_be),
         cmocka_unit_test(test_feeds_that_do_not_fit),
         cmocka_unit_test(test_a_step_that_fails),
-        cmocka_unit_test(test_variables_as_files),
-        cmocka_unit_test(test_variables_where_a_file_leads),
         cmocka_unit_test(test_graphs_and_sessions_that_cannot_be),
         cmocka_unit_test(test_threads_share_a_session),
         cmocka_unit_test(test_the_interface_stays_as_it_is),

@@ -25,6 +25,7 @@ void explain_gradient(void *context, const struct replicate_choice *choice)
 {
     struct explained *explained = context;
     begin_mode(explained, choice);
+    replicate_total_add(&explained->total, choice);
     if (!explained->has_begun)
         fprintf(stderr, "%-24s %-14s %11s %9s %11s %9s %11s %9s  %s\n", "VARIABLE", "SHAPE",
                 "BYTES", "MS", "FACTORS", "MS", "CODE", "MS", "SENT");
@@ -37,6 +38,13 @@ void explain_gradient(void *context, const struct replicate_choice *choice)
     if (choice->no_factors && choice->no_code)
         fprintf(stderr, ": %s", choice->no_factors);
     fputc('\n', stderr);
+}
+
+void explain_total(const struct explained *explained, enum replicate_mode mode)
+{
+    if (explained->has_begun && !explained->total.has_parts)
+        fprintf(stderr, "exchange of a step: %.3f ms\n",
+                replicate_total_ns(&explained->total, mode) / 1e6);
 }
 
 void explain_mode(void *context, const struct replicate_mode_choice *choice)

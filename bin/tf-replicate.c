@@ -368,6 +368,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         code = replicate(tool, reader, &options, err);
         tool_close_reader(reader);
     }
+    if (!code && explain && options.mode != REPLICATE_AUTO)
+        explain_total(&explained, options.mode);
     costs_release(&files.costs);
     cluster_release(&files.cluster);
     return code;

@@ -102,20 +102,9 @@ alone() {
     step_of trace.0
 }
 
-# Of what is chosen: milliseconds of the exchange. What takes turns with auto is told by auto.
-predicted() { # TECHNIQUE
-    local compared
-    if [[ $1 = auto* || $1 = sync,factors=auto ]]; then
-        compared=$(tf-replicate --mode "${1/#sync,factors=auto/auto}" -c c --explain net.tfg \
-            2>&1 >many.tfg)
-        awk -v mode="${1/#auto*/}" 'mode == $1 || mode == "" && $4 == "taken" { print $2 }' \
-            <<<"$compared"
-        return
-    fi
+predicted() { # TECHNIQUE: milliseconds of the exchange
     tf-replicate --mode "$1" -c c --explain net.tfg 2>&1 >many.tfg |
-        awk '$1 != "VARIABLE" && $1 != "schedule" {
-            ms += $9 == "factors" ? $6 : $9 == "code" ? $8 : $4
-        } END { print ms }'
+        awk '$1 == "exchange" { print $5 } $4 == "taken" { print $2 }'
 }
 
 # What auto has taken.

@@ -20,7 +20,7 @@ END
 
 explained() { # OPTION...: VARIABLE, bytes of the gradient, of factors and in code, what is sent
     tf-replicate --explain --assume 4 "$@" wide.tfg 2>&1 >wide.out |
-        awk 'NR > 1 { print $1, $3, $5, $7, $9 }' | sort
+        awk 'NR > 1 && $1 != "exchange" { print $1, $3, $5, $7, $9 }' | sort
 }
 
 # factors_taken OPTION...: factors are sent of the two wide layers, of which they are less

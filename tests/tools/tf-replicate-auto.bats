@@ -108,6 +108,13 @@ near() {
     near "$got" "$(formula '2.3 * 160000 / 102.4')" "$(formula '1.3 * 1.5 * 160000 / 102.4')" \
         "$(formula '1.3 * 160000 / 102.4')"
     taken sync,update=worker,factors=auto
+    # of one mode the last line is as much
+    for mode in sync allreduce sync,update=worker; do
+        tf-replicate --mode $mode -c c --explain wide.tfg 2>&1 >one.tfg | tail -n 1
+    done >each
+    [ "$(cut -d: -f1 each | sort -u)" = "exchange of a step" ]
+    near "$(cut -d: -f2 each | sed 's/^/:/')" "$(formula '2.3 * 160000 / 102.4')" \
+        "$(formula '1.3 * 1.5 * 160000 / 102.4')" "$(formula '1.3 * 160000 / 102.4')"
     # on workers' hosts these have their adapters to send the sums of all, too
     sed -i '/ps:[23]/d; s/ s\([01]\):1/ w\1:2/; /^host s/d' c
     tf-replicate --mode auto -c c --explain wide.tfg 2>&1 >auto.tfg |

@@ -90,7 +90,14 @@ struct replicate_choice {
     double latency;                   /* that is in each of the three */
     const char *no_factors, *no_code; /* why it cannot be by these; NULL: it can */
     const char *sent;                 /* "gradient", "factors", "code"; "nothing" */
+    bool is_part;                     /* of a layer that is cut over the workers */
     const char *mode; /* of those that REPLICATE_AUTO compares; NULL: the only one */
+};
+
+/* What a step's exchange takes in all, zeroed before its first gradient. */
+struct replicate_total {
+    double ns, latency;
+    bool has_parts; /* some layers are cut: what crosses there is not in it */
 };
 
 /* One of the modes that REPLICATE_AUTO compares. */
@@ -173,6 +180,11 @@ int replicate_parse_pipeline(struct replicate_options *options, const char *text
 
 /* How many workers there will be; 0: nobody knows. */
 int replicate_workers(const struct replicate_options *options);
+
+/* Adds a gradient that `explain` is told of, and then says how long the exchange is in that mode:
+ * latencies count once, however many gradients cross. */
+void replicate_total_add(struct replicate_total *total, const struct replicate_choice *choice);
+double replicate_total_ns(const struct replicate_total *total, enum replicate_mode mode);
 
 /* Before a graph is replicated by factors: where a gradient is the sum of a product of rows and of
  * terms that are the same in all workers, as of weight decay in the loss, the product is handed

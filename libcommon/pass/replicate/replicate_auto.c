@@ -5,6 +5,7 @@
  * model of costs prefers. All are built, and how long a step's exchange takes is added up; updates
  * are left out of it.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,17 +23,30 @@ struct tally {
     const struct replicate_options *asked; /* who is told of each gradient */
     struct replicate_options options;      /* of the mode */
     char mode[MODE_MAX];
-    double ns, latency;
+    struct replicate_total total;
+    double ns;
     struct error why; /* it cannot be */
 };
+
+void replicate_total_add(struct replicate_total *total, const struct replicate_choice *choice)
+{
+    total->ns += choice->taken.ns - choice->latency + choice->read.ns;
+    total->latency = fmax(total->latency, choice->latency);
+    total->has_parts = total->has_parts || choice->is_part;
+}
+
+double replicate_total_ns(const struct replicate_total *total, enum replicate_mode mode)
+{
+    int latencies = mode == REPLICATE_POLICY ? SYNC_LATENCIES : ALLREDUCE_LATENCIES;
+    return total->ns + total->latency * latencies;
+}
 
 static void add_up(void *context, const struct replicate_choice *choice)
 {
     struct tally *tally = context;
     struct replicate_choice named = *choice;
     named.mode = tally->mode;
-    tally->ns += choice->taken.ns - choice->latency + choice->read.ns;
-    tally->latency = choice->latency;
+    replicate_total_add(&tally->total, choice);
     if (tally->asked->explain)
         tally->asked->explain(tally->asked->context, &named);
 }
@@ -40,14 +54,13 @@ static void add_up(void *context, const struct replicate_choice *choice)
 static int count(struct tally *tally, const struct graph *from)
 {
     const struct cluster *cluster = tally->options.cluster;
-    bool pushes = tally->options.mode == REPLICATE_POLICY;
     struct graph *tried = NULL;
-    if (pushes && !cluster_count(cluster, SHARD_JOB))
+    if (tally->options.mode == REPLICATE_POLICY && !cluster_count(cluster, SHARD_JOB))
         return error_set(&tally->why, ERR_USAGE, "the cluster has no task of the job %s",
                          SHARD_JOB);
     int code = replicate_graph(from, &tally->options, &tried, &tally->why);
     graph_free(tried);
-    tally->ns += tally->latency * (pushes ? SYNC_LATENCIES : ALLREDUCE_LATENCIES);
+    tally->ns = replicate_total_ns(&tally->total, tally->options.mode);
     return code;
 }
 
@@ -94,6 +107,7 @@ int replicate_auto(const struct graph *from, const struct replicate_options *opt
         return error_set(err, tallies[1].why.code, "%s", tallies[1].why.text);
     tell(tallies, best);
     best->options.explain = NULL;
+    best->options.explain_schedule = NULL;
     best->options.note = options->note;
     best->options.context = options->context;
     return replicate_graph(from, &best->options, to, err);

@@ -196,7 +196,8 @@ void replicate_explain_part(struct replicator *r, struct edge gradient)
                                             .shape = *node_attr(variable, WORKER_PART_SHAPE)->shape,
                                             .no_factors = why,
                                             .no_code = why,
-                                            .sent = "nothing"};
+                                            .sent = "nothing",
+                                            .is_part = true};
     if (r->options->explain)
         r->options->explain(r->options->context, &choice);
 }

@@ -40,7 +40,8 @@ WARN := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wp
 # What a sanitizer adds to each access is most of what is compiled then: -O1 takes 0.6 of the time of
 # -O2. Its reports name functions and lines, for which -g1 is enough. What fits into a buffer, and
 # what is set before it is used, GCC knows less well with them: that is for the plain build to tell.
-CFLAGS ?= $(if $(SANITIZE),-O1 -g1 $(if $(IS_CLANG),,-Wno-format-truncation -Wno-maybe-uninitialized),-O2 -g)
+SANITIZE_CFLAGS := -O1 -g1 $(if $(IS_CLANG),,-Wno-format-truncation -Wno-maybe-uninitialized)
+CFLAGS ?= $(if $(SANITIZE),$(SANITIZE_CFLAGS),-O2 -g)
 # No strict aliasing: tensor memory is viewed under many types. No contraction: a value must not
 # depend on whether the compiler found a fused multiply-add.
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fno-strict-aliasing -ffp-contract=off -fPIC -pthread \

@@ -2,6 +2,7 @@
 #   make [all]   programs, libraries, man pages        make demo    train the examples through pipes
 #   make check   the tests, twenty minutes             make lint    style, headers, shellcheck
 #   make check-sanitizers  unit tests under ASan, UBSan and TSan, and what fuzzing found
+#   make check-device      most of them again, on a device with memory of its own
 #   make check-portable    clang, arm64 in an emulator, musl: docs/portability.md
 #   make chaos   faults in every phase of a job, crowds, networks: half an hour
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
@@ -149,7 +150,7 @@ BENCH_bench := startup nullops loops train
 BENCH_bench-dist := link allreduce dist worker
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
-.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-sanitizers check-sanitizers-build check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
+.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-sanitizers-build check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -318,6 +319,10 @@ check:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all unit
 	@scripts/check
+check-device:
+	@scripts/setup build check
+	@$(MAKE) -s $(JOBS) all unit
+	@scripts/check device
 check-sanitizers: check-sanitizers-build
 	@scripts/check sanitizers
 check-sanitizers-build:

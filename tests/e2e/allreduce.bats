@@ -191,6 +191,7 @@ endless() {
 }
 
 @test "kill -9 of a worker whose gradients the others read where they are: as well" {
+    places_on_cpus "of the host's memory"
     endless 3 -D units=8192
     readlink /proc/"${worker[1]}"/fd/* | finds tf-tensor
     kill -9 "${worker[0]}"

@@ -310,6 +310,7 @@ endless() {
 }
 
 @test "a worker serves others" {
+    places_on_cpus "who serves has the devices that a cluster file names"
     cat >two.lua <<'LUA'
 device("/job:worker/task:1", function()
   x = Placeholder{dtype = float32, shape = {-1}}

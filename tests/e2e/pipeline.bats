@@ -95,6 +95,7 @@ np.save('x.npy', r.normal(size=(n, 8))); np.save('y.npy', r.integers(0, 10, n).a
 }
 
 @test "stages in three processes: one drives, the others serve; resumed from a checkpoint" {
+    places_on_cpus "who serves has the devices that a cluster file names"
     export TF_CLUSTER=c
     printf 'task worker:%s unix:w%s\n' 0 0 1 1 2 2 >c
     wide digits_cnn

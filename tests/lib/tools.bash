@@ -2,11 +2,23 @@
 # shellcheck shell=bash
 # What test files share; load ../lib/tools
 
-# Sets root, and puts the tools that were built on PATH.
+# Sets root, and puts the tools that were built on PATH. With TEST_PLACE, as TEST:0, what a test
+# places on a CPU is on that device.
 use_tools() {
+    local built
     root=$(realpath "$BATS_TEST_DIRNAME/../..")
-    PATH=$(realpath -m "$root/${BUILD:-build}/bin"):$PATH
+    built=$(realpath -m "$root/${BUILD:-build}")
+    PATH=$built/bin:$PATH
+    if [ -n "${TEST_PLACE-}" ]; then
+        PATH=$root/tests/lib/device:$PATH
+        export TF_DEVICE_PATH=$built/tests/lib
+    fi
     export root PATH
+}
+
+# places_on_cpus WHY: the test is skipped where TEST_PLACE says otherwise
+places_on_cpus() {
+    [ -z "${TEST_PLACE-}" ] || skip "$1"
 }
 
 # soon SECONDS COMMAND...: waits until it succeeds, and says so if it never does

@@ -103,6 +103,7 @@ static void find_bytes(const struct plan *plan, bytes_vec *all)
 {
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
+        bool has_scratch = plan->dynamic->items[i].region >= 0; /* others have it of the pool */
         struct bytes b = {
             .frame = plan->dynamic->items[i].frame, .item = (int)i, .users = VEC_INIT};
         for (int k = 0; k <= item->n_out && !item->removed; k++) {
@@ -110,7 +111,7 @@ static void find_bytes(const struct plan *plan, bytes_vec *all)
             b.value = value ? item->out[k] : -1;
             b.on_device = value ? value->on_device : !plan->options.device->is_host;
             b.offset = value ? value->offset : item->scratch_offset;
-            b.n = value ? (int64_t)value->bytes : (int64_t)item->scratch_bytes;
+            b.n = value ? (int64_t)value->bytes : has_scratch ? (int64_t)item->scratch_bytes : 0;
             if (b.n > 0 && b.offset >= 0 && (!value || value->alias_of < 0))
                 vec_push(all, b);
         }

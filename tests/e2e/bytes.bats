@@ -102,7 +102,8 @@ x = Placeholder{dtype = float32, shape = {-1, 384}}
 y = Placeholder{dtype = int32, shape = {-1}}
 local h = x * variable{name = "v", shape = {384}, init = 0.1}
 for _, n in ipairs{320, 256} do h = nn.dense(h, n, {bias = false, activation = Tanh}) end
-loss = nn.cross_entropy(nn.dense(h, 64, {bias = false}), y)
+local out = nn.dense(h, 64, {bias = false})
+loss = nn.cross_entropy(out, y) + 0.1 * Mean(Square(out), {0, 1})
 entry.train = minimize(loss, optim.sgd{rate = 0.1})
 LUA
     awk 'BEGIN { for (r = 0; r < 144; r++) for (i = 0; i < 385; i++)

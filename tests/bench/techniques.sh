@@ -97,8 +97,14 @@ steps = [e["ns"] * 1e-6 for e in map(json.loads, sys.stdin) if "node" not in e a
 print(statistics.median(steps[len(steps) // 5:]))'
 }
 
+# As many processes at once as there will be workers, who have the same cores.
 alone() {
-    tf-exec -g net.tfg --run train --steps "$steps" --threads 1 --trace trace.0 >/dev/null
+    local each=() k
+    for ((k = 0; k < workers; k++)); do
+        tf-exec -g net.tfg --run train --steps "$steps" --threads 1 --trace "trace.$k" >/dev/null &
+        each+=($!)
+    done
+    wait "${each[@]}"
     step_of trace.0
 }
 
@@ -147,7 +153,8 @@ peer() { # HOOK
     local each=() k
     for ((k = 0; k < workers; k++)); do
         GLOO_SOCKET_IFNAME=eth0 MASTER_ADDR=10.77.0.1 MASTER_PORT=2900 RANK=$k WORLD_SIZE=$workers \
-            at "$k" "$python" "$root/tests/bench/peer_ddp.py" "$model" "$batch" "$steps" "$1" \
+            at "$k" timeout -k 5 $(((steps + 4) * longest + 60)) \
+            "$python" "$root/tests/bench/peer_ddp.py" "$model" "$batch" "$steps" "$1" \
             >"peer.$k" 2>"peer.$k.log" &
         each+=($!)
     done

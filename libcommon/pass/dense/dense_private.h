@@ -115,7 +115,8 @@ struct dense_rule {
 
 /* dense_rule.c */
 int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rule *rule);
-/* Whether a value is the workers' together, between layers or between their gradients. */
+/* Whether a value is the workers' together, between layers or between their gradients. Once its
+ * inputs have layouts. */
 bool dense_is_inner(const struct dense_cutter *c, const struct node *node);
 /* Of what is whole: whether it has rows decides. */
 struct dense_layout dense_whole(const struct dense_cutter *c, struct edge edge);

@@ -13,11 +13,31 @@ struct dense_layout dense_whole(const struct dense_cutter *c, struct edge edge)
     return (struct dense_layout){rows ? DENSE_ALL : DENSE_SAME, 0};
 }
 
+/* Whether, of the workers' together, it is given rows of what is behind the last layer, which each
+ * worker has its own of for the loss: it is where errors come from, and these are of own rows. */
+static bool is_of_results(const struct dense_cutter *c, const struct node *node)
+{
+    bool is = false;
+    for (int i = 0; i < node->n_inputs; i++) {
+        struct edge edge = node->inputs[i];
+        if (!edge_exists(edge) || c->copy[edge.node] < 0)
+            return false;
+        enum dense_form form = dense_layout_of(c, edge).form;
+        if (form == DENSE_OWN || form == DENSE_SAME || !dense_is_rows(c, edge))
+            continue;
+        if (dense_has(c, edge.node, DENSE_GRADIENT | DENSE_BEFORE))
+            return false;
+        is = true;
+    }
+    return is;
+}
+
 bool dense_is_inner(const struct dense_cutter *c, const struct node *node)
 {
     bool between =
         dense_has(c, node->id, DENSE_BEFORE) && dense_has(c, node->id, DENSE_BEHIND | DENSE_LAYER);
-    bool back = dense_has(c, node->id, DENSE_GRADIENT) && dense_has(c, node->id, DENSE_BACK);
+    bool back = dense_has(c, node->id, DENSE_GRADIENT) && dense_has(c, node->id, DENSE_BACK) &&
+                !is_of_results(c, node);
     return between || back;
 }
 
@@ -41,25 +61,6 @@ static struct given find_given(const struct dense_cutter *c, const struct node *
         given.rows |= dense && dense_is_rows(c, node->inputs[i]);
     }
     return given;
-}
-
-/* Whether, of the workers' together, it is given rows of what is behind the last layer, which each
- * worker has its own of for the loss: it is where errors come from, and these are of own rows. */
-static bool is_of_results(const struct dense_cutter *c, const struct node *node)
-{
-    bool is = false;
-    for (int i = 0; i < node->n_inputs; i++) {
-        struct edge edge = node->inputs[i];
-        if (!edge_exists(edge) || c->copy[edge.node] < 0)
-            return false;
-        enum dense_form form = dense_layout_of(c, edge).form;
-        if (form == DENSE_OWN || form == DENSE_SAME || !dense_is_rows(c, edge))
-            continue;
-        if (dense_has(c, edge.node, DENSE_GRADIENT | DENSE_BEFORE))
-            return false;
-        is = true;
-    }
-    return is;
 }
 
 static void take_all_as(struct dense_rule *rule, int n, enum dense_form form)
@@ -139,7 +140,7 @@ static int rule_of_gradient(struct dense_cutter *c, const struct node *node, con
 static int rule_of_others(struct dense_cutter *c, const struct node *node, struct given given,
                           struct dense_rule *rule)
 {
-    bool inner = dense_is_inner(c, node) && !is_of_results(c, node);
+    bool inner = dense_is_inner(c, node);
     bool own = !inner && (given.own || given.rows);
     if (!own && node_has(node, OP_CONTROL_FLOW))
         return dense_refuse(c, node,
@@ -195,8 +196,6 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
         code = rule_of_writer(c, node, reference, rule);
     else if (!given.dense)
         code = rule_of_worker(c, node, given, rule);
-    else if (dense_has(c, node->id, DENSE_GRADIENT) && is_of_results(c, node))
-        code = rule_of_others(c, node, given, rule);
     else if (dense_rule_product(c, node, rule) || dense_rule_alike(c, node, rule) ||
              dense_rule_sums(c, node, rule) || dense_rule_shape(c, node, rule))
         code = 0;

@@ -150,7 +150,7 @@ BENCH_bench := startup nullops loops train
 BENCH_bench-dist := link allreduce dist worker
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
-.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-sanitizers-build check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
+.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -323,13 +323,12 @@ check-device:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all unit
 	@scripts/check device
-check-sanitizers: check-sanitizers-build
-	@scripts/check sanitizers
-check-sanitizers-build:
+check-sanitizers:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) SANITIZE=thread thread-tests
 	@$(MAKE) -s $(JOBS) SANITIZE=address,undefined unit
 	@$(MAKE) -s $(JOBS) CC=clang SANITIZE=fuzzer-no-link,address,undefined fuzzers
+	@scripts/check sanitizers
 # What waits for a card, and ends with 69 where there is none.
 check-gpu check-gpu-sanitizer:
 	@scripts/setup build check

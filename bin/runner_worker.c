@@ -115,7 +115,9 @@ static int start_worker(struct runner *r, const struct runner_origin *begin, str
     int code = saving_newest(saving, &origin.seen, err);
     if (!code)
         code = worker_start(worker_of(r), r->options.driver, &origin, &counted, err);
-    return code || !counted ? code : rejoin(r, counted, err);
+    if (!code && counted)
+        code = rejoin(r, counted, err);
+    return code ? code : worker_rest(worker_of(r), r->options.driver, false, err);
 }
 
 static bool begins(struct runner *r)

@@ -5,15 +5,26 @@
  */
 #include <inttypes.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/memory.h"
 #include "base/time.h"
 #include "resource/clock_private.h"
 
+/* Of clocks of one name, in processes that follow each other. */
+static int64_t new_incarnation(void)
+{
+    int64_t bits;
+    if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
+        bits = (int64_t)(time_now() * 1e9);
+    return bits;
+}
+
 static void *clock_create(const char *name)
 {
     struct clock *clock = mem_alloc(sizeof *clock);
     clock->name = name;
+    clock->incarnation = new_incarnation();
     pthread_mutex_init(&clock->lock, NULL);
     time_cond_init(&clock->changed);
     return clock;
@@ -125,7 +136,7 @@ static bool is_over(const struct clock *clock, const struct clock_waiter *waiter
     if (waiter->what == WAIT_JOIN)
         return member->state == PUSH_NONE && clock_may_go_on(clock, member);
     if (waiter->what == WAIT_REST)
-        return !clock->asks && clock_may_go_on(clock, member);
+        return !clock_asks_for(clock, member) && clock_may_go_on(clock, member);
     return waiter->what == WAIT_PUSH && member->last_seq >= waiter->id.seq &&
            (clock_may_go_on(clock, member) || clock_asks_for(clock, member));
 }
@@ -137,8 +148,11 @@ static void answer(const struct clock *clock, struct clock_waiter *waiter,
     waiter->result = (struct clock_result){
         .version = clock->version,
         .seq = member->last_seq,
-        .counted = member->last_seq > waiter->id.seq || member->last_counted,
+        .counted = (waiter->what == WAIT_PUSH && member->last_seq > waiter->id.seq) ||
+                   member->last_counted,
         .asked = clock_asks_for(clock, member),
+        .own = member->has_own,
+        .incarnation = clock->incarnation,
     };
     if (waiter->what == WAIT_PUSH)
         member->waited += time_now() - waiter->since;
@@ -267,6 +281,12 @@ static void fail_all(struct clock_waiter *waiters, const struct error *reason)
 
 void clock_join(struct clock *clock, const struct push_id *id, struct clock_waiter *waiter)
 {
+    clock_rejoin(clock, id, NULL, 0, waiter);
+}
+
+void clock_rejoin(struct clock *clock, const struct push_id *id, const struct journal_head *heads,
+                  int n, struct clock_waiter *waiter)
+{
     struct error reason = ERROR_INIT;
     pthread_mutex_lock(&clock->lock);
     struct clock_member *member = clock_member(clock, id->worker, true);
@@ -281,7 +301,7 @@ void clock_join(struct clock *clock, const struct push_id *id, struct clock_wait
     member->left = member->returns = false;
     member->seen = time_now();
     waiter->id = *id;
-    clock_finds_state(clock, member);
+    clock_find_state(clock, member, heads, n);
     clock_wait(clock, waiter, WAIT_JOIN);
     if (older)
         replaced(&older->id, id->incarnation, &reason);

@@ -16,7 +16,8 @@
  * one is made they are asked for it: a worker that is asked, with the answer to its push, gives its
  * state to the shards and rests until the checkpoint's moment is over. Rounds go on until all rest.
  * What a worker's state is as of is its last push that was decided; if that is on no shard when the
- * worker comes back, nothing can go on but from a checkpoint.
+ * worker comes back, nor in its own journal (resource/journal.h), nothing can go on but from a
+ * checkpoint.
  *
  * Thread-safe. Nothing here blocks a thread: what has to wait calls back.
  */
@@ -26,6 +27,7 @@
 #include <stdatomic.h>
 
 #include "exec/state/resource.h"
+#include "resource/journal.h"
 #include "resource/push.h"
 
 struct clock;
@@ -38,8 +40,10 @@ int clock_configure(struct clock *clock, const char *policy, int workers, struct
 struct clock_result {
     int64_t version; /* of the variables: rounds that were applied; of clock_round: the new one */
     int64_t seq;     /* join: the last of this worker that was decided; 0: none */
-    bool counted;    /* push: it is in the variables */
-    bool asked;      /* push: the worker is to give its state, and to rest */
+    bool counted;    /* it is in the variables */
+    bool own;        /* join: the worker's state is in its journal, and nowhere else */
+    int64_t incarnation;      /* join: of the clock, which a journal is written for */
+    bool asked;               /* push: the worker is to give its state, and to rest */
     struct push_list members; /* round: by rank; valid until it is applied */
     struct push_list dropped; /* pushes that never count, since the last round */
 };
@@ -63,6 +67,10 @@ struct clock_waiter {
  * on, what they pushed whole still counts. Answers when that is decided and no round is under way.
  */
 void clock_join(struct clock *clock, const struct push_id *id, struct clock_waiter *waiter);
+
+/* The same of one that has a journal with these copies. */
+void clock_rejoin(struct clock *clock, const struct push_id *id, const struct journal_head *heads,
+                  int n, struct clock_waiter *waiter);
 
 /* A worker's push, staged on all shards, of a step that was computed from `version`. Answers as the
  * policy says, with the version to go on with; at once if it was decided before. ERR_UNAVAILABLE

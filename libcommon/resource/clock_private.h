@@ -28,6 +28,7 @@ struct clock_member {
     int64_t last_seq; /* decided */
     int64_t kept_seq; /* that its state on the shards is as of */
     bool last_counted;
+    bool has_own; /* its journal has its state, as of its last push */
     enum push_state state;
     struct push_id push; /* unless PUSH_NONE */
     int64_t version;     /* that the push was computed from */
@@ -40,6 +41,7 @@ typedef VEC(struct push_id) push_vec;
 
 struct clock {
     const char *name;
+    int64_t incarnation;  /* of this object: a number that no other clock has */
     pthread_mutex_t lock; /* guards what follows */
     struct policy policy;
     int workers;                     /* expected */
@@ -52,7 +54,9 @@ struct clock {
     bool keeps;                       /* workers have states, */
     int askers;                       /* who ask for them; */
     bool asks;                        /* they are asked for now, */
-    int64_t ask_clock;                /* since nobody had a later clock than the one before this */
+    int64_t ask_clock;                /* since nobody had a later clock than the one before this, */
+    int64_t ask_version;              /* and of this version all who wait for it are told so; */
+    int64_t seen_version;             /* that of the last change */
     bool is_lost;                     /* a state, which the failure is about */
     _Atomic int64_t *counts;          /* of pushes that counted, by worker, for others; or NULL */
     int n_counts;
@@ -91,9 +95,10 @@ void clock_decide_late(struct clock *clock, struct clock_member *member);
 void clock_update_asks(struct clock *clock);
 bool clock_rests(const struct clock_member *member);
 bool clock_all_rest(const struct clock *clock);
-/* A worker comes back: false if what it has pushed since its state was kept is decided, or may be;
- * then the clock has failed. */
-bool clock_finds_state(struct clock *clock, const struct clock_member *member);
+/* A worker comes back, with a journal that has these copies: whether its state as of its last push
+ * that is decided, or will be, is there. If it is nowhere the clock has failed. */
+void clock_find_state(struct clock *clock, struct clock_member *member,
+                      const struct journal_head *heads, int n);
 
 /* clock_state.c */
 void clock_describe(void *object, struct str *text);

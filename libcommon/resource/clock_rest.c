@@ -34,9 +34,13 @@ void clock_update_asks(struct clock *clock)
 {
     bool stops = clock->stop_at && clock->version >= clock->stop_at;
     bool asks = clock->keeps && (clock->askers || stops);
-    if (asks && !clock->asks)
+    if (asks && !clock->asks) {
+        bool is_new = clock->version > clock->seen_version; /* nobody was told it yet */
         clock->ask_clock = latest_clock(clock) + 1;
+        clock->ask_version = clock->version + !is_new;
+    }
     clock->asks = asks;
+    clock->seen_version = clock->version;
 }
 
 /* Also if it has gone on since, and its next push waits: that is not decided. */
@@ -102,15 +106,28 @@ void clock_rest(struct clock *clock, const struct push_id *id, struct clock_wait
 
 /* ---- losing ---- */
 
-bool clock_finds_state(struct clock *clock, const struct clock_member *member)
+static bool has_copy(const struct clock *clock, int64_t step, const struct journal_head *heads,
+                     int n)
 {
-    if (!clock->keeps || (clock_rests(member) && member->state == PUSH_NONE))
-        return true;
+    for (int i = 0; i < n; i++)
+        if (heads[i].incarnation == clock->incarnation && heads[i].step == step)
+            return true;
+    return false;
+}
+
+/* A push that waits is decided before the worker is told anything. */
+void clock_find_state(struct clock *clock, struct clock_member *member,
+                      const struct journal_head *heads, int n)
+{
+    int64_t last = member->state == PUSH_NONE ? member->last_seq : member->push.seq;
+    bool is_on_shards = member->kept_seq == last;
+    member->has_own = clock->keeps && !is_on_shards && has_copy(clock, last, heads, n);
+    if (!clock->keeps || is_on_shards || member->has_own)
+        return;
     if (!clock->failure.code)
         error_set(&clock->failure, ERR_UNAVAILABLE,
                   "worker:%" PRId64 " was started again without what it had kept since its step "
                   "%" PRId64 ": all have to go back to a checkpoint",
                   member->worker, member->kept_seq);
     clock->is_lost = true;
-    return false;
 }

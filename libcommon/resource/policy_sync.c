@@ -38,6 +38,14 @@ static bool misses(const struct clock *clock, const struct clock_member *member)
     return member->state == PUSH_NONE;
 }
 
+/* All rest after the same round, the first whose members are told so: if one rested before, the
+ * others, who wait for its next push, would never come to. */
+static bool may_rest(const struct clock *clock, const struct clock_member *member)
+{
+    (void)member;
+    return clock->version >= clock->ask_version;
+}
+
 const struct policy_kind policy_sync = {
     .name = "sync",
     .option = "backup",
@@ -47,4 +55,5 @@ const struct policy_kind policy_sync = {
     .is_late = is_late,
     .may_go_on = may_go_on,
     .misses = misses,
+    .may_rest = may_rest,
 };

@@ -13,20 +13,34 @@
     "keeps: bool = false"
 #define CLOCK_FLAGS (OP_STATEFUL | OP_NO_GRADIENT)
 
+static int join_shape(struct infer *infer)
+{
+    if (infer->n_in > 1)
+        return infer_fail(infer, "a worker has one journal");
+    const struct shape rows = shape_matrix(-1, 2);
+    if (infer->n_in && !shape_compatible(&infer->in[0]->shape, &rows))
+        return infer_fail(infer, "the journal's heads are rows of two");
+    return infer_output_scalar(infer);
+}
+
 const struct op_def op_ClockJoin = {
     .name = "ClockJoin",
-    .outputs = "version: int64, seq: int64",
-    .attrs = CLOCK_ATTRS ", timeout: float = 0",
+    .inputs = "journal: N*int64",
+    .outputs = "version: int64, seq: int64, clock: int64, counted: bool, own: bool, asked: bool",
+    .attrs = CLOCK_ATTRS ", timeout: float = 0, N: int >= 0",
     .doc = "A worker begins: the version of the variables, and its last step that was decided.",
     .detail = "Waits until what the worker pushed in an earlier life is decided. 0: no step was. "
               "policy is sync;\nsync,backup=B; async; or ssp,bound=S. workers: how many are "
               "expected; 0: those who join. timeout: in\nseconds; 0: none. keeps: workers have "
               "states of their own (WorkerValueGive), and one "
-              "that lost\nits own cannot come back.",
+              "that lost\nits own cannot come back. journal: what JournalHeads says, if the worker "
+              "has one. clock is the\nclock's incarnation; counted whether the step seq is in the "
+              "variables; own whether the worker's state\nis in its journal and not on shards; "
+              "asked as of ClockPush.",
     .flags = CLOCK_FLAGS | OP_ASYNC,
     .round = ROUND_OTHER,
     .cost = cost_elements,
-    .shape = infer_output_scalar,
+    .shape = join_shape,
     .no_gradient = NO_GRADIENT,
 };
 

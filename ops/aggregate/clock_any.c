@@ -82,17 +82,37 @@ static int put_scalar(struct kernel_call *call, int i, int64_t value)
 
 static int join_answer(struct clock_call *w, const struct clock_result *result)
 {
-    int code = put_scalar(w->pending.call, 0, result->version);
-    return code ? code : put_scalar(w->pending.call, 1, result->seq);
+    const int64_t values[] = {result->version, result->seq, result->incarnation,
+                              result->counted, result->own, result->asked};
+    int code = 0;
+    for (int i = 0; i < 6 && !code; i++)
+        code = put_scalar(w->pending.call, i, values[i]);
+    return code;
+}
+
+/* What a worker has in its journal; returns how many copies. */
+static int heads_of(struct kernel_call *call, struct journal_head heads[JOURNAL_COPIES])
+{
+    const struct tensor *rows = call->n_in ? call->in[0] : NULL;
+    int64_t n = rows && rows->shape.rank == 2 ? rows->shape.dims[0] : 0;
+    if (n > JOURNAL_COPIES || (rows && (rows->shape.rank != 2 || rows->shape.dims[1] != 2)))
+        return -kernel_fail(call, "%s are no heads of a journal",
+                            shape_text_typed(rows->type, &rows->shape));
+    for (int64_t i = 0; i < n; i++)
+        heads[i] = (struct journal_head){((const int64_t *)rows->data)[2 * i],
+                                         ((const int64_t *)rows->data)[2 * i + 1]};
+    return (int)n;
 }
 
 static int join_run(struct kernel_call *call)
 {
     struct push_id id = id_of_step(call->step);
-    struct clock_call *w = begin(call, join_answer);
+    struct journal_head heads[JOURNAL_COPIES];
+    int n = heads_of(call, heads);
+    struct clock_call *w = n < 0 ? NULL : begin(call, join_answer);
     if (!w)
         return call->err->code;
-    clock_join(w->clock, &id, &w->waiter);
+    clock_rejoin(w->clock, &id, heads, n, &w->waiter);
     return pending_wait(&w->pending);
 }
 

@@ -193,9 +193,10 @@ write_tasks() {
     done
 }
 
-# Whether workers keep what the shards learn of for a checkpoint only: their clock knows.
+# Whether workers keep what the shards learn of for a checkpoint only, and do not find it in a
+# journal when they are killed: their clock knows.
 workers_keep() {
-    tf-show --text --elide "$job/parts.tfg" | grep -c ' = ClockJoin(.* keeps=true' >/dev/null
+    tf-show --text --elide "$job/parts.tfg" | grep -c ' = ClockJoin().* keeps=true' >/dev/null
 }
 
 # Whether a worker that died can go on where it was: not if others wait for it, nor if it may have

@@ -2,7 +2,7 @@
  *
  * For tests: a model replicated, placed over two shards and workers, cut, and run in one process.
  * Shards are CPU:0 and CPU:1, each worker is CPU:2 of a session of its own; they share one store,
- * in which a worker's own variables have its name.
+ * in which a worker's own variables have its name, as has its journal.
  */
 #ifndef TF_TESTS_LIB_REPLICAS_H
 #define TF_TESTS_LIB_REPLICAS_H
@@ -33,6 +33,7 @@ struct replica {
     struct graph *joined;
     struct session *session;
     struct collective *collective; /* NULL: none */
+    char name[32];                 /* of what is its own */
 };
 
 struct replicas {
@@ -111,13 +112,18 @@ static inline void worker_open(struct replica *w, struct replicas *job, uint32_t
     struct error err = ERROR_INIT;
     char own[64];
     *w = (struct replica){.job = job, .rank = rank, .incarnation = incarnation};
+    snprintf(w->name, sizeof w->name, "worker%u.%llx", rank, (unsigned long long)incarnation);
     for (size_t i = 0; i < job->parts.parts.n; i++)
         graphs[i] = job->parts.parts.items[i].graph;
     if (graph_join(graphs, (int)job->parts.parts.n, &w->joined, &err))
         fail_msg("%s", err.text);
     for (size_t i = 0; i < w->joined->nodes.n; i++) {
         struct node *node = graph_node(w->joined, (int)i);
-        snprintf(own, sizeof own, "worker%u.%llx/%zu", rank, (unsigned long long)incarnation, i);
+        snprintf(own, sizeof own, "%s/%zu", w->name, i);
+        struct attr container = {"container", attr_string(w->name)};
+        if (!strncmp(node->op->def->name, "Journal", 7) &&
+            graph_set_attr(w->joined, node, &container, &err))
+            fail_msg("%s", err.text);
         if (node_is(node, "Variable") && strstr(node->assigned, "worker") &&
             graph_set_attr(w->joined, node, &(struct attr){"shared_name", attr_string(own)}, &err))
             fail_msg("%s", err.text);

@@ -42,7 +42,7 @@ device() { # NODE: what a replicated graph asks for
     done
     [ "$(grep -c '= ApplyMomentum(' r.txt)" = 2 ]
     grep -q '^entry update = ^clock/advance$' r.txt
-    grep -q '^entry join = clock/join, clock/join:1, ^clock/join/version$' r.txt
+    grep -q '^entry join = clock/join, clock/join:1, ^clock/join/over$' r.txt
     # the optimizer's rate is the update's; who fetches it has a copy
     grep -q '^rate/update = ' r.txt || grep -q '^update/.*Mul(.*update' r.txt
     # names and seeds are as they were

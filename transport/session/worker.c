@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "graph/task.h"
+#include "resource/journal.h"
 #include "resource/kinds.h"
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
@@ -50,6 +51,16 @@ static int open_session(struct worker *worker, struct error *err)
     return driver_session_open(&session, &worker->session, err);
 }
 
+/* Who is killed finds in the job's directory what it kept for itself. */
+static void place_journal(struct worker *worker)
+{
+    if (!worker->member.job.folder)
+        return;
+    char *path = job_path(&worker->member.job, worker->member.task, ".journal");
+    journal_place(journal_of(driver_session_variables(worker->session), "default"), path);
+    mem_free(path);
+}
+
 int worker_open(struct worker *worker, const struct worker_options *options, struct error *err)
 {
     struct task_table table = {0};
@@ -70,8 +81,10 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
         code = member_wait_for(&worker->member, table.names.items, table.names.n, err);
     if (!code)
         code = open_session(worker, err);
-    if (!code)
+    if (!code) {
         worker_find_state(worker);
+        place_journal(worker);
+    }
     task_table_release(&table);
     return code ? error_prefix(err, "%s: ", *worker->member.task ? worker->member.task : "cluster")
                 : 0;
@@ -245,117 +258,7 @@ int worker_restore(struct worker *worker, struct stream_reader *reader, struct e
     return code;
 }
 
-/* ---- starting ---- */
-
-/* What the entry ready fetches: one truth value. */
-static int is_ready(struct driver *driver, bool *ready, struct error *err)
-{
-    struct tensor value = TENSOR_INIT;
-    *ready = false;
-    if (!graph_entry(driver->graph, "ready"))
-        return 0;
-    int code = driver_run_entry(driver, "ready", 0, &value, 1, err);
-    if (!code && (value.type != BOOL || shape_count(&value.shape) != 1))
-        code = error_set(err, ERR_DATA, "%s: entry 'ready' is no truth value", driver->name);
-    if (!code)
-        *ready = *(const bool *)value.data;
-    tensor_release(&value);
-    return code;
-}
-
-/* One variable that has no value, for messages. */
-static const struct node *first_without_value(struct worker *worker)
-{
-    const struct graph *graph = worker->options.graph;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        struct saved_variable saved = {.node = graph_node(graph, (int)i)};
-        struct error ignored = ERROR_INIT;
-        bool lacks = node_is(saved.node, "Variable") && !worker_take(worker, &saved, &ignored) &&
-                     saved.value.type == DTYPE_INVALID;
-        tensor_release(&saved.value);
-        if (lacks)
-            return saved.node;
-    }
-    return NULL;
-}
-
-static int not_ready(struct worker *worker, double seconds, struct error *err)
-{
-    const struct node *node = first_without_value(worker);
-    return error_set(err, ERR_UNAVAILABLE, "%s: '%s' was not initialized by %s:0 in %.0f s",
-                     worker->member.task, node ? node->name : "?", worker->member.job_name,
-                     seconds);
-}
-
-static int wait_until_ready(struct worker *worker, struct driver *driver, struct error *err)
-{
-    const struct member_options *options = &worker->member.options;
-    double seconds = options->timeout > 0 ? options->timeout : 30, start = time_now(), told = start;
-    bool ready = !graph_entry(driver->graph, "ready");
-    int code = 0;
-    while (!ready && !(code = is_ready(driver, &ready, err)) && !ready) {
-        double left = start + seconds - time_now();
-        if (options->given_up && options->given_up(options->context))
-            return error_set(err, ERR_CANCELLED, "%s: given up before the variables were there",
-                             worker->member.task);
-        if (left <= 0)
-            return not_ready(worker, seconds, err);
-        if (options->waiting && time_now() - told >= 1) {
-            char text[256];
-            snprintf(text, sizeof text, "waiting for %s:0 to initialize the variables, %.0f s left",
-                     worker->member.job_name, left);
-            options->waiting(options->context, text);
-            told = time_now();
-        }
-        nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
-    }
-    return code;
-}
-
-static int initialize(struct worker *worker, struct driver *driver,
-                      const struct worker_origin *origin, int64_t *counted, struct error *err)
-{
-    bool ready;
-    if (worker->collective)
-        return worker_start_collective(worker, driver, origin, counted, err);
-    if (worker->member.index)
-        return wait_until_ready(worker, driver, err);
-    *counted = origin->step;
-    if (origin->reader && worker_restore(worker, origin->reader, err))
-        return err->code;
-    if (origin->is_restored || origin->reader)
-        return worker_take_states(worker, err);
-    int code = is_ready(driver, &ready, err);
-    return code || ready ? code : driver_initialize(driver, err);
-}
-
-/* The second tensor that join fetches is how many pushes of this worker count. */
-static int join(struct worker *worker, struct driver *driver, int64_t *counted, struct error *err)
-{
-    struct tensor values[2] = {TENSOR_INIT, TENSOR_INIT};
-    if (!graph_entry(driver->graph, "join"))
-        return 0;
-    int code = driver_run_entry(driver, "join", 0, values, 2, err);
-    if (!code && (values[1].type != INT64 || shape_count(&values[1].shape) != 1))
-        code = error_set(err, ERR_DATA, "%s: entry 'join' does not fetch version and count",
-                         driver->name);
-    if (!code)
-        *counted = *(const int64_t *)values[1].data;
-    tensor_release(&values[0]);
-    tensor_release(&values[1]);
-    worker->has_joined = !code;
-    return code;
-}
-
-int worker_start(struct worker *worker, struct driver *driver, const struct worker_origin *origin,
-                 int64_t *counted, struct error *err)
-{
-    *counted = 0;
-    int code = initialize(worker, driver, origin, counted, err);
-    if (!code)
-        code = worker_ask_for_updates(worker, err);
-    return code ? code : join(worker, driver, counted, err);
-}
+/* ---- between steps, and after the last one ---- */
 
 struct variable_store *worker_variables(struct worker *worker)
 {
@@ -386,6 +289,8 @@ int worker_leave(struct worker *worker, struct driver *driver, struct error *err
     if (FAILPOINT("worker.leave"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint worker.leave");
     int code = leaves ? driver_run_entry(driver, "leave", 0, NULL, 0, err) : 0;
+    if (!code)
+        journal_remove(journal_of(driver_session_variables(worker->session), "default"));
     if (!code)
         code = worker_give_state(worker, driver->step, err);
     if (!code)

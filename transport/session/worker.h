@@ -69,9 +69,9 @@ bool worker_ends_wait(struct worker *worker, const struct driver *driver);
 /* Before a step: false when all end before it. One that is cancelled begins, to fail. */
 bool worker_begins(struct worker *worker, const struct driver *driver, bool asked);
 
-/* After a step: if shards ask for what the worker keeps for itself, runs the entry rest, which
- * gives it to them and waits until it is in a checkpoint. `is_idle`: there may be no next step for
- * long; it gives it in any case, so that they need not wait for that. */
+/* After a step, or when it has joined: if shards ask for what the worker keeps for itself, runs the
+ * entry rest, which gives it to them and waits until it is in a checkpoint. `is_idle`: there may be
+ * no next step for long; it gives it in any case, so that they need not wait for that. */
 int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, struct error *err);
 
 /* After the last step: runs the entry leave, if it has joined. Where others go on, gives them what

@@ -79,7 +79,7 @@ void resource_table_release(struct resource_table *table)
 static void mark_kinds(struct variable_store *store, bool first, struct resource_marks *marks)
 {
     for (struct resource *r = NULL; (r = resource_next(store, r));)
-        if (r->kind->marked_first == first)
+        if (r->kind->mark && r->kind->marked_first == first)
             vec_push(&marks->items, ((struct resource_mark){r, r->kind->mark(r->object)}));
 }
 

@@ -33,7 +33,8 @@ struct resource_kind {
     bool marked_first;
     void *(*create)(const char *name);
     void (*free)(void *object);
-    /* Its state at this moment: shares of counted tensors and copies of small things, as updates
+    /* NULL, with the next three: it is kept in no checkpoint, nor does it stand in kinds.h. Its
+     * state at this moment: shares of counted tensors and copies of small things, as updates
      * may stand still meanwhile. It does not change with the object. */
     void *(*mark)(void *object);
     void (*free_mark)(void *mark);

@@ -62,8 +62,10 @@ static int set_version(struct replicator *r, const char *name, struct edge value
 
 static int add_join(struct replicator *r)
 {
+    struct edge heads = replicate_journal_heads(r);
+    struct node_spec spec = {.inputs = &heads, .n_inputs = edge_exists(heads)};
     r->leave = add_clock(r, "ClockLeave", "clock/leave", NULL);
-    r->join = add_clock(r, "ClockJoin", "clock/join", NULL);
+    r->join = add_clock(r, "ClockJoin", "clock/join", &spec);
     if (r->leave < 0 || r->join < 0 || add_version(r) < 0)
         return r->err->code;
     int set = set_version(r, "clock/join/version", (struct edge){r->join, 0});
@@ -117,7 +119,7 @@ int replicate_add_pushes(struct replicator *r)
 {
     struct edge *inputs = arena_array(&r->arena, r->pushes.n + 1, sizeof *inputs);
     int n = 0;
-    if (add_join(r) || replicate_sum_rows(r) || replicate_list_pushed(r) || replicate_add_dues(r))
+    if (replicate_sum_rows(r) || replicate_list_pushed(r) || add_join(r) || replicate_add_dues(r))
         return r->err->code;
     inputs[n++] = (struct edge){r->version, 0};
     for (size_t i = 0; i < r->pushes.n; i++) {
@@ -133,7 +135,8 @@ int replicate_add_pushes(struct replicator *r)
         return r->err->code;
     vec_push(&r->ends, set);
     if (replicate_end_local(r) || replicate_end_intervals(r, push) ||
-        replicate_keep_lost_pushes(r, (struct edge){push, 1}) || replicate_keep_states(r, push))
+        replicate_keep_lost_pushes(r, (struct edge){push, 1}) || replicate_write_journal(r, push) ||
+        replicate_keep_states(r, push))
         return r->err->code;
     /* Steps that do not push are over, too: a NoOp would be dead. */
     struct node_spec done = {
@@ -266,6 +269,18 @@ static int wait_for_updates(struct replicator *r, int advance)
     return r->err->code;
 }
 
+/* What a worker begins with from its journal is dead in one that begins with what shards have. */
+static int end_join(struct replicator *r)
+{
+    struct node_spec spec = {
+        .op = "ControlTrigger", .controls = r->joined.items, .n_controls = (int)r->joined.n};
+    int over = replicate_add(r, WORKER_DEVICE, "clock/join/over", &spec);
+    const struct edge edges[] = {{r->join, 0}, {r->join, 1}, {over, CONTROL_SLOT}};
+    if (over >= 0)
+        graph_add_entry(r->to, "join", edges, 3);
+    return r->err->code;
+}
+
 int replicate_end_update(struct replicator *r)
 {
     struct edge round = {r->round, 0};
@@ -274,12 +289,5 @@ int replicate_end_update(struct replicator *r)
     if (advance < 0 || wait_for_updates(r, advance))
         return r->err->code;
     graph_add_entry(r->to, "update", &(struct edge){advance, CONTROL_SLOT}, 1);
-    VEC(struct edge) join = VEC_INIT;
-    vec_push(&join, ((struct edge){r->join, 0}));
-    vec_push(&join, ((struct edge){r->join, 1}));
-    for (size_t i = 0; i < r->joined.n; i++)
-        vec_push(&join, ((struct edge){r->joined.items[i], CONTROL_SLOT}));
-    graph_add_entry(r->to, "join", join.items, (int)join.n);
-    vec_release(&join);
-    return replicate_tell_clocks(r);
+    return end_join(r) ? r->err->code : replicate_tell_clocks(r);
 }

@@ -146,8 +146,8 @@ struct edge replicate_decode(struct replicator *r, const struct coded_gradient *
     return replicate_out(replicate_add(r, group ? SHARD_DEVICE : WORKER_DEVICE, name, &spec));
 }
 
-static struct edge add_quantize(struct replicator *r, const struct coded_gradient *coded,
-                                const char *name, const struct coding *coding)
+struct edge replicate_quantize(struct replicator *r, const struct coded_gradient *coded,
+                               const char *name, const struct coding *coding)
 {
     const struct edge inputs[] = {coding->value, coding->residual, coding->first};
     return add_coder(
@@ -199,7 +199,7 @@ struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gr
     set_attrs(r, &coded);
     coded.own.first = replicate_number(r, replicate_name_of(r, coded.gradient, "first"), INT64, 0);
     coded.own.code =
-        add_quantize(r, &coded, replicate_name_of(r, coded.gradient, "code"), &coded.own);
+        replicate_quantize(r, &coded, replicate_name_of(r, coded.gradient, "code"), &coded.own);
     vec_push(&r->coded, coded);
     return r->err->code ? NULL : &r->coded.items[r->coded.n - 1];
 }
@@ -220,7 +220,8 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
     mean->first =
         add_coder(r, "CollectivePart", replicate_name_of(r, coded->gradient, "part/first"),
                   (struct node_spec){.inputs = ranks, .n_inputs = 2, .attrs = &rows, .n_attrs = 1});
-    mean->code = add_quantize(r, coded, replicate_name_of(r, coded->gradient, "part/code"), mean);
+    mean->code =
+        replicate_quantize(r, coded, replicate_name_of(r, coded->gradient, "part/code"), mean);
 }
 
 /* The mean of what all workers' codes stand for; where it was shared out, of its parts' code. */

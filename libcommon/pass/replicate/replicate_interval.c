@@ -271,7 +271,7 @@ struct edge replicate_hold(struct replicator *r, const struct push *push, const 
     if (r->err->code)
         return EDGE_NONE;
     struct edge marked = {node->id, 0};
-    vec_push(&r->states, ((struct own_state){marked, sum.variable}));
+    vec_push(&r->states, ((struct own_state){marked, sum.variable, sum.rest}));
     int kept = replicate_op(r, "Assign", replicate_text(r, name, "Assign"), sum.variable, sum.rest);
     if (kept >= 0)
         vec_push(&r->held, kept);

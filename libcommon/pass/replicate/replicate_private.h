@@ -66,9 +66,9 @@ struct due {
 };
 
 /* A variable of a worker's own that is in checkpoints, of the result, with the gradient of the
- * source that it comes of. */
+ * source that it comes of, and what a push leaves in it, whether it counts or not, or EDGE_NONE. */
 struct own_state {
-    struct edge gradient, variable;
+    struct edge gradient, variable, next;
 };
 
 /* A worker's own copy of a variable. */

@@ -80,7 +80,7 @@ struct edge replicate_push_code(struct replicator *r, struct edge gradient, stru
     coded->pushed = coded->own.code;
     if (warms_up)
         push_either(r, coded, steered);
-    vec_push(&r->states, ((struct own_state){gradient, residual}));
+    vec_push(&r->states, ((struct own_state){gradient, residual, EDGE_NONE}));
     return r->err->code ? EDGE_NONE : coded->pushed;
 }
 

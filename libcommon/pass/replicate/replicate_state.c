@@ -3,7 +3,7 @@
  * What a worker keeps for itself and is nowhere else: what its codes have lost, and gradients that
  * it holds back. So the clock asks for it before a checkpoint is made, and the worker then runs the
  * entry `rest`, in which it gives it to the shards; when it leaves it gives it, too, and when it
- * joins, perhaps as another process, it begins with what it gave.
+ * joins, perhaps as another process, it begins with what it gave, or with what its journal has.
  */
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
@@ -29,7 +29,8 @@ static int add_beside(struct replicator *r, const struct own_state *state, const
                         : replicate_add(r, SHARD_DEVICE, replicate_text(r, name, suffix), &spec);
 }
 
-static void take_at_join(struct replicator *r, const struct own_state *state)
+static void take_at_join(struct replicator *r, const struct own_state *state,
+                         const struct recall *recall)
 {
     const struct node *variable = graph_node(r->to, state->variable.node);
     struct attr attrs[] = {{"dtype", attr_type(variable->outputs[0].type)},
@@ -38,13 +39,16 @@ static void take_at_join(struct replicator *r, const struct own_state *state)
     struct node_spec spec = {.op = "WorkerValueTake",
                              .attrs = attrs,
                              .n_attrs = 3,
-                             .controls = &r->join,
+                             .controls = recall->shards < 0 ? &r->join : &recall->shards,
                              .n_controls = 1};
-    int taken = add_beside(r, state, "taken", spec);
+    struct edge taken = replicate_out(add_beside(r, state, "taken", spec)), open;
+    struct edge value = replicate_recalled(r, recall, state, taken, &open);
     int set = replicate_op(r, "Assign", replicate_text(r, variable->name, "join"), state->variable,
-                           replicate_out(taken));
-    if (set >= 0)
-        vec_push(&r->joined, set);
+                           value);
+    if (set < 0)
+        return;
+    vec_push(&r->joined, set);
+    replicate_lose_again(r, state, set, open);
 }
 
 /* The token. */
@@ -54,13 +58,13 @@ static struct edge give(struct replicator *r, const struct own_state *state)
     return replicate_out(add_beside(r, state, "given", spec));
 }
 
-/* Whether the clock asks for it: `asked` after a push. */
+/* Whether the clock asks for it: `asked` after a push, or when it joins. */
 static struct edge add_asked(struct replicator *r, struct edge asked)
 {
     const struct attr mark = {WORKER_ASKED, attr_bool(true)};
     struct edge variable = replicate_variable(r, &mark, "clock/asked", BOOL, &SHAPE_SCALAR);
     struct edge no = replicate_number(r, "clock/asked/no", BOOL, 0);
-    int join = replicate_op(r, "Assign", "clock/asked/join", variable, no);
+    int join = replicate_op(r, "Assign", "clock/asked/join", variable, (struct edge){r->join, 5});
     int set = replicate_op(r, "Assign", "clock/asked/set", variable, asked);
     int rest = replicate_op(r, "Assign", "clock/asked/rest", variable, no);
     if (rest >= 0) {
@@ -73,8 +77,9 @@ static struct edge add_asked(struct replicator *r, struct edge asked)
 int replicate_keep_states(struct replicator *r, int push)
 {
     struct edge *tokens = arena_array(&r->arena, r->states.n + 1, sizeof *tokens);
+    const struct recall recall = replicate_recall(r);
     for (size_t i = 0; i < r->states.n && !r->err->code; i++) {
-        take_at_join(r, &r->states.items[i]);
+        take_at_join(r, &r->states.items[i], &recall);
         tokens[i] = give(r, &r->states.items[i]);
         if (!r->err->code)
             graph_add_control(r->to, graph_node(r->to, r->leave), tokens[i].node);

@@ -133,6 +133,45 @@ def worker_values(g):
             'a = WorkerValueGive(x) {of="r"}\n', [], ops="WorkerValueGive", error="int32")
 
 
+def journal(g):
+    """A worker without a job directory has no journal: nothing is kept, and nothing is read."""
+    write = """
+        x = Placeholder() {{dtype={t}, shape=[3]}}
+        heads = JournalHeads()
+        join = ClockJoin(heads) {{clock="c", keeps=true}}
+        begin = JournalBegin(join:2, join:1, join:4)
+        write = JournalWrite(x) {{of="r"}}
+        commit = JournalCommit(^write)
+        read = JournalRead() {{dtype={t}, shape=[3], of="r"}}
+        """
+    for t in ("float16", "bfloat16", "float32", "float64"):
+        x = typed(t, np.arange(3))
+        g.graph(f"journal/{t}", write.format(t=t), [
+            ("", {}, {"heads": np.zeros((0, 2), np.int64)}),
+            ("begin", {}, {"join:1": i64(0), "join:3": np.array(True), "join:4": np.array(False),
+                           "join:5": np.array(False)}),
+            ("commit", {"x": x}, {}),
+            ("read", {}, f"the worker's journal lacks 'r', {t}[3]")],
+            ops="JournalHeads JournalBegin JournalWrite JournalCommit JournalRead ClockJoin", tol=0)
+    g.graph("journal/add", """
+        x = Placeholder() {dtype=float32, shape=[3]}
+        write = JournalWrite(x) {of="r"}
+        add = JournalAdd(x, ^write) {of="r"}
+        """, [("add", {"x": np.zeros(3, np.float32)}, {})], ops="JournalAdd")
+    g.graph("journal/no_shape", 'a = JournalRead() {dtype=float32, shape=[?], of="r"}\n', [],
+            ops="JournalRead", error="the shape must be known")
+    g.graph("journal/two", "h = JournalHeads()\n"
+            'a = ClockJoin(h, h) {clock="c"}\n', [], ops="ClockJoin",
+            error="a worker has one journal")
+    g.graph("journal/other_rows", "x = Placeholder() {dtype=int64, shape=[2,3]}\n"
+            'a = ClockJoin(x) {clock="c"}\n', [], ops="ClockJoin",
+            error="the journal's heads are rows of two")
+    rows = "x = Placeholder() {dtype=int64, shape=[?,2]}\n" 'a = ClockJoin(x) {clock="c"}\n'
+    g.graph("journal/three_copies", rows,
+            [("a", {"x": np.zeros((3, 2), np.int64)}, "int64[3,2] are no heads of a journal")],
+            ops="ClockJoin")
+
+
 def all_reduce(g):
     """A step without a collective is that of one worker alone."""
     x, y = np.array([3, -5], np.float32), np.array([[1], [2]], np.int64)
@@ -203,3 +242,4 @@ with Golden("aggregate") as g:
     back(g)
     aggregate(g)
     worker_values(g)
+    journal(g)

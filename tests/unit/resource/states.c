@@ -3,20 +3,15 @@
  * States that workers have of their own, here what codes of their gradients have lost: what a
  * checkpoint would have at any moment, and what is left of a push that was dropped. Gradients do
  * not depend on what is read, so a log of rounds says what all have to be, bit for bit; codes are
- * made once more here, by their definitions. STATES is how many runs of each kind there are
+ * made once more, by their definitions. In some runs workers die, in the middle of a step,
+ * too, and come back with their journals. STATES is how many runs of each kind there are
  * (default 1), STATES_SEED the first one's seed.
  */
-#include "lib/replicas.h"
-
-#include <math.h>
-
-#include "resource/clock.h"
+#include "lib/gradient_codes.h"
+#include "lib/lives.h"
 #include "resource/worker_value.h"
 
-#define N 1024 /* elements, a group */
 #define W 4
-#define KEPT 11 /* of each group: the hundredth */
-#define THRESHOLD 1.5F
 #define CUTS_MAX 400
 #define STEPS 60
 
@@ -30,26 +25,6 @@ static void gradient_of(float *x, int worker, int64_t seq)
 {
     for (int i = 0; i < N; i++)
         x[i] = (float)sin((double)(seq * 31 + worker * 7 + i * 3)) * 1.234567F;
-}
-
-/* ---- codes, by their definitions ---- */
-
-static void top(const float *v, float *decoded)
-{
-    memset(decoded, 0, N * sizeof *decoded);
-    for (int k = 0; k < KEPT; k++) {
-        int largest = -1;
-        for (int i = 0; i < N; i++)
-            if (decoded[i] == 0 && (largest < 0 || fabsf(v[i]) > fabsf(v[largest])))
-                largest = i;
-        decoded[largest] = v[largest];
-    }
-}
-
-static void threshold(const float *v, float *decoded)
-{
-    for (int i = 0; i < N; i++)
-        decoded[i] = v[i] >= THRESHOLD ? THRESHOLD : v[i] <= -THRESHOLD ? -THRESHOLD : 0;
 }
 
 typedef void code_fn(const float *v, float *decoded);
@@ -66,7 +41,10 @@ struct trial {
     const char *mode;
     code_fn *code;
     bool is_exact; /* a version at which the clock is to stop is that of the cut */
+    bool kills;    /* workers die */
     uint64_t seed;
+    struct lifetime lives[W];
+    int deaths;
     struct cut *cuts;
     int n_cuts;
     atomic_int running;
@@ -90,37 +68,38 @@ static void pause_at_random(uint64_t *seed)
 
 struct worker_thread {
     struct trial *trial;
-    struct replica *worker;
+    struct lifetime *life;
     pthread_t thread;
-    struct error err;
 };
 
-static int one_step(struct worker_thread *own, int64_t number)
+static int one_step(struct lifetime *life, int64_t number)
 {
     float x[N];
     struct shape shape = shape_vector(N);
     struct feed feed = {"x", tensor_borrow(FLOAT32, &shape, x)};
-    struct step step = {.number = number}, rest = {.number = number};
     struct tensor asked;
-    gradient_of(x, (int)own->worker->rank, number);
-    if (worker_run_fetch(own->worker, &step, "train", "clock/push:2", &feed, 1, &asked, &own->err))
-        return own->err.code;
-    bool rests = *(const bool *)asked.data;
-    tensor_release(&asked);
-    return rests ? worker_run(own->worker, &rest, "rest", NULL, 0, NULL, &own->err) : 0;
+    gradient_of(x, (int)life->worker->rank, number);
+    int code = life_run(life, "train", number, "clock/push:2", &feed, &asked);
+    return code ? code : life_rest_if(life, number, &asked);
 }
 
 static void *train(void *argument)
 {
-    struct worker_thread *own = argument;
-    uint64_t seed = own->trial->seed + own->worker->rank;
-    worker_join(own->worker);
-    for (int64_t i = 1; i <= STEPS && !own->err.code; i++) {
+    const struct worker_thread *own = argument;
+    struct lifetime *life = own->life;
+    uint64_t seed = own->trial->seed + life->worker->rank;
+    int64_t seq = 0, code = life_join(life, &seq);
+    while (seq < STEPS || code) {
         pause_at_random(&seed);
-        one_step(own, i);
+        if (!code)
+            code = one_step(life, ++seq);
+        if (life_has_ended(life))
+            code = life_begin_again(life, &seq);
+        else if (code)
+            break;
     }
-    if (!own->err.code)
-        worker_leave(own->worker);
+    if (!code)
+        worker_leave(life->worker);
     atomic_fetch_sub(&own->trial->running, 1);
     return NULL;
 }
@@ -220,17 +199,23 @@ static void run_trial(struct trial *t)
     t->cuts = calloc(CUTS_MAX, sizeof *t->cuts);
     t->running = W;
     for (int i = 0; i < W; i++) {
-        threads[i] = (struct worker_thread){.trial = t, .worker = &t->job.workers[i]};
+        life_init(&t->lives[i], &t->job.workers[i], t->kills);
+        threads[i] = (struct worker_thread){.trial = t, .life = &t->lives[i]};
         assert_int_equal(pthread_create(&threads[i].thread, NULL, train, &threads[i]), 0);
     }
     while (atomic_load(&t->running) && t->n_cuts < CUTS_MAX - 1) {
         pause_at_random(&seed);
-        make_cut(t, unit_random(&seed) % 2);
+        if (t->kills && unit_random(&seed) % 2)
+            life_end(&t->lives[unit_random(&seed) % W]);
+        else
+            make_cut(t, unit_random(&seed) % 2);
     }
     for (int i = 0; i < W; i++) {
         pthread_join(threads[i].thread, NULL);
-        if (threads[i].err.code)
-            fail_msg("%s, worker %d: %s", t->mode, i, threads[i].err.text);
+        if (t->lives[i].err.code)
+            fail_msg("%s, worker %d: %s", t->mode, i, t->lives[i].err.text);
+        t->deaths += t->lives[i].deaths;
+        life_release(&t->lives[i]);
     }
     make_cut(t, true); /* all have left */
     replicas_stop(&t->job);
@@ -319,37 +304,55 @@ static void check_variable(struct trial *t)
     assert_int_equal(at, t->job.log.n);
 }
 
-static void check_trial(const char *mode, code_fn *code, uint64_t seed)
+/* Returns how often workers died. */
+static int check_trial(const char *mode, code_fn *code, uint64_t seed, bool kills)
 {
-    struct trial t = {
-        .mode = mode, .code = code, .is_exact = !strncmp(mode, "sync", 4), .seed = seed};
+    struct trial t = {.mode = mode,
+                      .code = code,
+                      .is_exact = !strncmp(mode, "sync", 4),
+                      .kills = kills,
+                      .seed = seed};
     run_trial(&t);
     t.decoded = calloc((size_t)(W * (STEPS + 1) * N), sizeof *t.decoded);
     read_log(&t);
     for (int p = 0; p < W; p++)
         follow_worker(&t, p);
     check_variable(&t);
-    assert_true(t.n_cuts > 3);
+    assert_true(t.n_cuts > 1 && t.n_cuts + t.deaths > 3);
     replicas_close(&t.job);
     free(t.decoded);
     free(t.cuts);
+    return t.deaths;
 }
 
-static void cuts_have_what_all_have_lost(void **state)
+static void check_trials(bool kills)
 {
     static const char *const policies[] = {"sync", "sync,backup=1", "async", "ssp,bound=0",
                                            "ssp,bound=2"};
     struct seed_range seeds = seeds_of("STATES", 1);
     size_t n = sizeof policies / sizeof *policies;
+    int deaths = 0;
     char mode[64];
-    (void)state;
     for (size_t i = 0; i < n * (size_t)seeds.n; i++) {
         uint64_t seed = seeds.first + i / n;
         snprintf(mode, sizeof mode, "%s,top=0.01", policies[i % n]);
-        check_trial(mode, top, seed);
+        deaths += check_trial(mode, top, seed, kills);
         snprintf(mode, sizeof mode, "%s,bits=2,threshold=%g", policies[i % n], (double)THRESHOLD);
-        check_trial(mode, threshold, seed);
+        deaths += check_trial(mode, threshold, seed, kills);
     }
+    assert_true(!kills || deaths > 6 * (int)n * seeds.n);
+}
+
+static void cuts_have_what_all_have_lost(void **state)
+{
+    (void)state;
+    check_trials(false);
+}
+
+static void so_they_have_when_workers_die(void **state)
+{
+    (void)state;
+    check_trials(true);
 }
 
 /* ---- what is not a number ---- */
@@ -357,7 +360,8 @@ static void cuts_have_what_all_have_lost(void **state)
 static void a_check_that_fails_changes_nothing(void **state)
 {
     struct trial t = {.mode = "sync,top=0.01"};
-    struct worker_thread own = {.trial = &t};
+    struct lifetime life;
+    struct error err = ERROR_INIT;
     float x[N] = {NAN};
     struct shape shape = shape_vector(N);
     struct feed feed = {"x", tensor_borrow(FLOAT32, &shape, x)};
@@ -366,20 +370,21 @@ static void a_check_that_fails_changes_nothing(void **state)
     (void)state;
     replicas_open(&t.job, scripts_build(model), NULL, t.mode, 1);
     replicas_start(&t.job);
-    own.worker = &t.job.workers[0];
-    worker_join(own.worker);
-    assert_int_equal(one_step(&own, 1), 0);
-    assert_int_equal(one_step(&own, 2), 0);
+    life_init(&life, &t.job.workers[0], false);
+    worker_join(life.worker);
+    assert_int_equal(one_step(&life, 1), 0);
+    assert_int_equal(one_step(&life, 2), 0);
     struct step rest = {.number = 2};
-    assert_int_equal(worker_run(own.worker, &rest, "rest", NULL, 0, NULL, &own.err), 0);
-    assert_int_equal(worker_value_take(values_of(&t), 0, 1, &before, &own.err), 0);
-    assert_int_equal(worker_run(own.worker, &step, "train", &feed, 1, NULL, &own.err), ERR_DATA);
-    own.err = ERROR_INIT;
-    worker_leave(own.worker); /* gives what it has */
-    assert_int_equal(worker_value_take(values_of(&t), 0, 1, &after, &own.err), 0);
+    assert_int_equal(worker_run(life.worker, &rest, "rest", NULL, 0, NULL, &err), 0);
+    assert_int_equal(worker_value_take(values_of(&t), 0, 1, &before, &err), 0);
+    assert_int_equal(worker_run(life.worker, &step, "train", &feed, 1, NULL, &err), ERR_DATA);
+    err = ERROR_INIT;
+    worker_leave(life.worker); /* gives what it has */
+    assert_int_equal(worker_value_take(values_of(&t), 0, 1, &after, &err), 0);
     assert_memory_equal(before.data, after.data, sizeof x);
     tensor_release(&before);
     tensor_release(&after);
+    life_release(&life);
     replicas_stop(&t.job);
     replicas_close(&t.job);
 }
@@ -388,6 +393,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_have_what_all_have_lost),
+        cmocka_unit_test(so_they_have_when_workers_die),
         cmocka_unit_test(a_check_that_fails_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

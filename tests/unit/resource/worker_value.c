@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workers with states that come back: with what they have given, or with nothing.
+ * Workers with states that come back: with what they have given, with a journal, or with nothing.
  */
 #include "resource/worker_value.h"
 
@@ -72,6 +72,90 @@ static void who_lost_its_state_takes_all_back(void **state)
     clock_rest(clock, &(struct push_id){0, 3, 2}, &rest.waiter);
     assert_int_equal(rest.failure.code, ERR_UNAVAILABLE); /* it was replaced */
     variable_store_free(store);
+}
+
+static struct answer rejoin(struct clock *clock, uint64_t incarnation, struct journal_head a,
+                            struct journal_head b)
+{
+    const struct journal_head heads[] = {a, b};
+    struct answer answer = {.waiter.done = answered};
+    clock_rejoin(clock, &(struct push_id){0, incarnation, 0}, heads, 2, &answer.waiter);
+    return answer;
+}
+
+/* Its last push has reached the clock, or has not; it is late, or counts. */
+static void who_has_a_journal_goes_on(void **state)
+{
+    struct variable_store *store = variable_store_new();
+    struct clock *clock = resource_get(store, &clock_kind, "default", "train");
+    struct error err = ERROR_INIT;
+    (void)state;
+    assert_int_equal(clock_configure(clock, "sync", 1, &err), 0);
+    clock_keep_states(clock);
+    int64_t own = join(clock, 1).result.incarnation;
+    push(clock, 1, 1);
+    push(clock, 1, 2);
+    struct answer back =
+        rejoin(clock, 2, (struct journal_head){own, 3}, (struct journal_head){own, 2});
+    assert_true(back.answers == 1 && back.result.seq == 2 && back.result.own &&
+                back.result.counted);
+    struct answer late = {.waiter.done = answered};
+    clock_push(clock, &(struct push_id){0, 2, 3}, 1, &late.waiter); /* of an old version */
+    assert_true(late.answers == 1 && !late.result.counted);
+    back = rejoin(clock, 3, (struct journal_head){own, 3}, (struct journal_head){own, 2});
+    assert_true(back.result.seq == 3 && back.result.own && !back.result.counted);
+    struct answer waits = {.waiter.done = answered}, round = waits;
+    clock_push(clock, &(struct push_id){0, 3, 4}, 2, &waits.waiter);
+    struct answer after = {.waiter.done = answered};
+    const struct journal_head fourth = {own, 4};
+    clock_rejoin(clock, &(struct push_id){0, 4, 0}, &fourth, 1, &after.waiter);
+    assert_true(!after.answers); /* until it is known what comes of it */
+    clock_round(clock, &round.waiter);
+    assert_int_equal(clock_advance(clock, round.result.version, &err), 0);
+    assert_true(after.answers == 1 && after.result.seq == 4 && after.result.own &&
+                after.result.counted);
+    assert_false(clock_has_failed(clock, &err));
+    back = rejoin(clock, 5, (struct journal_head){own + 1, 4}, (struct journal_head){own, 3});
+    unit_assert_error(back.failure.code, back.failure, ERR_UNAVAILABLE,
+                      "worker:0 was started again without what it had kept since its step 0: all "
+                      "have to go back to a checkpoint");
+    variable_store_free(store);
+}
+
+/* Two workers; the second comes back while a checkpoint is to be made, after the first has gone on,
+ * or before. */
+static void who_comes_back_rests_when_others_do(bool first_goes_on)
+{
+    struct variable_store *store = variable_store_new();
+    struct clock *clock = resource_get(store, &clock_kind, "default", "train");
+    struct answer joins[2] = {{.waiter.done = answered}, {.waiter.done = answered}};
+    struct answer pushes[2] = {joins[0], joins[0]}, again = joins[0], round = joins[0];
+    struct error err = ERROR_INIT;
+    assert_int_equal(clock_configure(clock, "sync", 2, &err), 0);
+    clock_keep_states(clock);
+    for (int64_t i = 0; i < 2; i++)
+        clock_join(clock, &(struct push_id){i, 1, 0}, &joins[i].waiter);
+    for (int64_t i = 0; i < 2; i++)
+        clock_push(clock, &(struct push_id){i, 1, 1}, 0, &pushes[i].waiter);
+    if (!first_goes_on)
+        clock_ask(clock);
+    clock_round(clock, &round.waiter);
+    assert_int_equal(clock_advance(clock, 1, &err), 0);
+    assert_true(pushes[0].answers == 1 && pushes[0].result.asked == !first_goes_on);
+    if (first_goes_on)
+        clock_ask(clock);
+    const struct journal_head head = {joins[1].result.incarnation, 1};
+    clock_rejoin(clock, &(struct push_id){1, 2, 0}, &head, 1, &again.waiter);
+    assert_true(again.answers == 1 && again.result.own);
+    assert_true(again.result.asked == !first_goes_on);
+    variable_store_free(store);
+}
+
+static void a_checkpoint_does_not_stop_who_comes_back(void **state)
+{
+    (void)state;
+    who_comes_back_rests_when_others_do(true);
+    who_comes_back_rests_when_others_do(false);
 }
 
 static void who_joins_while_others_rest_holds_nobody_back(void **state)
@@ -152,6 +236,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_lost_its_state_takes_all_back),
+        cmocka_unit_test(who_has_a_journal_goes_on),
+        cmocka_unit_test(a_checkpoint_does_not_stop_who_comes_back),
         cmocka_unit_test(who_joins_while_others_rest_holds_nobody_back),
         cmocka_unit_test(what_was_given_is_shared_out),
     };

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resource/journal_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+static int fails(const struct journal_file *file, const char *what, struct error *err)
+{
+    return error_set_errno(err, errno == EACCES || errno == EPERM ? ERR_DENIED : ERR_IO, "%s%s",
+                           file->path, what);
+}
+
+static void *map(const struct journal_file *file, uint64_t from, uint64_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, (off_t)from);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static uint64_t extent_bytes(const struct journal_value *value)
+{
+    return JOURNAL_PAGE + JOURNAL_COPIES * value->bytes;
+}
+
+/* Room for so many bytes more, which are zeros. */
+static int grow(struct journal_file *file, uint64_t bytes, struct error *err)
+{
+    do
+        errno = posix_fallocate(file->fd, (off_t)file->bytes, (off_t)bytes);
+    while (errno == EINTR);
+    if (errno)
+        return fails(file, ": no room for what the worker keeps", err);
+    file->bytes += bytes;
+    return 0;
+}
+
+static void unmap_values(struct journal_file *file)
+{
+    for (size_t i = 0; i < file->extents.n; i++)
+        munmap(file->extents.items[i].value, file->extents.items[i].mapped);
+    vec_release(&file->extents);
+}
+
+/* ---- opening ---- */
+
+static bool is_one(const struct journal_value *value, uint64_t left)
+{
+    struct shape shape = {.rank = (int)value->rank};
+    if (!value->bytes || value->bytes % JOURNAL_PAGE || value->bytes > left / JOURNAL_COPIES ||
+        extent_bytes(value) > left || value->rank > SHAPE_RANK_MAX ||
+        !memchr(value->name, 0, sizeof value->name))
+        return false;
+    memcpy(shape.dims, value->dims, sizeof shape.dims);
+    bool is_type = value->type < 32 && (DTYPES_FLOATING >> value->type & 1);
+    int64_t bytes = is_type ? shape_bytes(&shape, (enum dtype)value->type) : -1;
+    return bytes >= 0 && (uint64_t)bytes <= value->bytes;
+}
+
+/* The extent at a place of the file; 0 bytes: there is none. */
+static uint64_t map_value(struct journal_file *file, uint64_t at)
+{
+    struct journal_value *value = map(file, at, JOURNAL_PAGE);
+    uint64_t bytes = value && is_one(value, file->bytes - at) ? extent_bytes(value) : 0;
+    if (value)
+        munmap(value, JOURNAL_PAGE);
+    value = bytes ? map(file, at, bytes) : NULL;
+    if (value)
+        vec_push(&file->extents, ((struct journal_extent){value, bytes}));
+    return value ? bytes : 0;
+}
+
+static bool map_values(struct journal_file *file)
+{
+    uint64_t at = JOURNAL_PAGE, bytes = 1;
+    while (bytes && file->bytes > at && file->bytes - at >= JOURNAL_PAGE)
+        at += bytes = map_value(file, at);
+    return file->bytes == at;
+}
+
+int journal_file_clear(struct journal_file *file, struct error *err)
+{
+    unmap_values(file);
+    if (file->page)
+        munmap(file->page, JOURNAL_PAGE);
+    file->page = NULL;
+    file->bytes = 0;
+    if (ftruncate(file->fd, 0))
+        return fails(file, "", err);
+    if (grow(file, JOURNAL_PAGE, err))
+        return err->code;
+    file->page = map(file, 0, JOURNAL_PAGE);
+    if (!file->page)
+        return fails(file, "", err);
+    strcpy(file->page->magic, JOURNAL_MAGIC);
+    return 0;
+}
+
+/* Whether there is a journal, which is then mapped. */
+static bool map_all(struct journal_file *file)
+{
+    struct stat status;
+    if (fstat(file->fd, &status) || status.st_size < JOURNAL_PAGE)
+        return false;
+    file->bytes = (uint64_t)status.st_size;
+    file->page = map(file, 0, JOURNAL_PAGE);
+    return file->page && !memcmp(file->page->magic, JOURNAL_MAGIC, sizeof JOURNAL_MAGIC) &&
+           map_values(file);
+}
+
+int journal_file_open(struct journal_file *file, const char *path, struct error *err)
+{
+    *file = (struct journal_file){.path = mem_strdup(path)};
+    file->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int code = file->fd < 0 ? fails(file, "", err) : 0;
+    if (!code && !map_all(file))
+        code = journal_file_clear(file, err);
+    if (code)
+        journal_file_close(file);
+    return code;
+}
+
+void journal_file_close(struct journal_file *file)
+{
+    unmap_values(file);
+    if (file->page)
+        munmap(file->page, JOURNAL_PAGE);
+    if (file->path && file->fd >= 0)
+        close(file->fd);
+    mem_free(file->path);
+    *file = (struct journal_file){.fd = -1};
+}
+
+/* ---- values ---- */
+
+static bool is_like(const struct journal_value *value, const char *name, const struct tensor *like)
+{
+    return value->type == (uint32_t)like->type && value->rank == (uint32_t)like->shape.rank &&
+           !memcmp(value->dims, like->shape.dims, value->rank * sizeof value->dims[0]) &&
+           !strcmp(value->name, name);
+}
+
+struct journal_value *journal_file_find(const struct journal_file *file, const char *name,
+                                        const struct tensor *like)
+{
+    for (size_t i = 0; i < file->extents.n; i++)
+        if (is_like(file->extents.items[i].value, name, like))
+            return file->extents.items[i].value;
+    return NULL;
+}
+
+static uint64_t in_pages(size_t bytes)
+{
+    return bytes ? (bytes + JOURNAL_PAGE - 1) / JOURNAL_PAGE * JOURNAL_PAGE : JOURNAL_PAGE;
+}
+
+struct journal_value *journal_file_add(struct journal_file *file, const char *name,
+                                       const struct tensor *like, struct error *err)
+{
+    uint64_t bytes = in_pages(tensor_bytes(like)), at = file->bytes;
+    if (strlen(name) >= sizeof((struct journal_value *)0)->name) {
+        error_set(err, ERR_DATA, "%s: the name '%.40s...' is too long", file->path, name);
+        return NULL;
+    }
+    if (grow(file, JOURNAL_PAGE + JOURNAL_COPIES * bytes, err))
+        return NULL;
+    struct journal_value *value = map(file, at, file->bytes - at);
+    if (!value) {
+        fails(file, "", err);
+        return NULL;
+    }
+    value->type = (uint32_t)like->type;
+    value->rank = (uint32_t)like->shape.rank;
+    memcpy(value->dims, like->shape.dims, value->rank * sizeof value->dims[0]);
+    strcpy(value->name, name);
+    value->bytes = bytes; /* the last: with it the extent is there */
+    vec_push(&file->extents, ((struct journal_extent){value, file->bytes - at}));
+    return value;
+}

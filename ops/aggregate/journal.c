@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a worker writes before each push, so that it finds its own again when it is killed:
+ * resource/journal.h.
+ */
+#include "graph/infer.h"
+#include "graph/op_cost.h"
+
+#define NO_GRADIENT "it is about what a step leaves behind"
+#define CONTAINER "container: string = \"\""
+#define FLAGS (OP_STATEFUL | OP_NO_GRADIENT)
+
+static int heads_shape(struct infer *infer)
+{
+    infer->out[0] = shape_matrix(-1, 2);
+    return 0;
+}
+
+const struct op_def op_JournalHeads = {
+    .name = "JournalHeads",
+    .outputs = "heads: int64",
+    .attrs = CONTAINER,
+    .doc =
+        "The copies that the worker's journal has: rows of the clock's incarnation and the step.",
+    .detail = "There are two at most, that of the last push and of the one before. A worker "
+              "without a job directory\nhas no journal: no rows.",
+    .flags = FLAGS | OP_SHAPED_BY_DATA,
+    .round = ROUND_OTHER,
+    .cost = cost_elements,
+    .shape = heads_shape,
+    .no_gradient = NO_GRADIENT,
+};
+
+static int scalars_shape(struct infer *infer)
+{
+    for (int i = 0; i < infer->n_in; i++)
+        if (infer_scalar(infer, i))
+            return infer->err->code;
+    return 0;
+}
+
+const struct op_def op_JournalBegin = {
+    .name = "JournalBegin",
+    .inputs = "clock: int64, seq: int64, own: bool",
+    .attrs = CONTAINER,
+    .doc = "From now on the journal is for this incarnation of the clock.",
+    .detail = "The inputs are ClockJoin's. Of what it has the copy of the step seq stays, if it is "
+              "the worker's own\nthat counts; else nothing does.",
+    .flags = FLAGS,
+    .round = ROUND_OTHER,
+    .cost = cost_elements,
+    .shape = scalars_shape,
+    .no_gradient = NO_GRADIENT,
+};
+
+static int read_shape(struct infer *infer)
+{
+    infer->out[0] = *node_attr(infer->node, "shape")->shape;
+    infer->out[1] = SHAPE_SCALAR;
+    return shape_is_known(&infer->out[0]) ? 0 : infer_fail(infer, "the shape must be known");
+}
+
+const struct op_def op_JournalRead = {
+    .name = "JournalRead",
+    .outputs = "value: dtype, open: bool",
+    .attrs = "dtype: float16|bfloat16|float32|float64, shape: shape, of: string, " CONTAINER,
+    .doc = "What the copy that JournalBegin has kept has under the name `of`.",
+    .detail = "open: something was added to it (JournalAdd), so that what becomes of it depends on "
+              "whether the\npush counts.",
+    .flags = FLAGS,
+    .round = ROUND_OTHER,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = read_shape,
+    .no_gradient = NO_GRADIENT,
+};
+
+const struct op_def op_JournalWrite = {
+    .name = "JournalWrite",
+    .inputs = "value: T",
+    .attrs = "T: float16|bfloat16|float32|float64, of: string, " CONTAINER,
+    .doc = "Writes a value, under the name `of`, to the copy of this step.",
+    .detail = "The copy is in place of the older one, and there when it is committed.",
+    .flags = FLAGS,
+    .round = ROUND_OTHER,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
+};
+
+const struct op_def op_JournalAdd = {
+    .name = "JournalAdd",
+    .inputs = "value: float32",
+    .attrs = "of: string, " CONTAINER,
+    .doc = "Adds to what JournalWrite wrote in this step under the name `of`.",
+    .flags = FLAGS,
+    .round = ROUND_OTHER,
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
+};
+
+const struct op_def op_JournalCommit = {
+    .name = "JournalCommit",
+    .attrs = CONTAINER,
+    .doc = "All values of this step are written: the copy is there.",
+    .flags = FLAGS,
+    .round = ROUND_OTHER,
+    .cost = cost_elements,
+    .no_gradient = NO_GRADIENT,
+};

@@ -2,16 +2,13 @@
  *
  * Sessions of the public library: devices, a session on them, and the variables as files.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/new_file.h"
 #include "exec/state/saver.h"
 #include "ops/api/internal.h"
 #include "ops/ops.h"
@@ -111,77 +108,28 @@ int64_t api_session_step(const tf_session *session)
 
 /* ---- files ---- */
 
-static int cannot(const char *file, struct error *err)
+static int write_variables(tf_session *session, int fd, const char *name, struct error *err)
 {
-    return error_set_errno(err, file_error_code(), "%s", file);
-}
-
-/* The file that variables are saved to: under another name beside it, which it gets when it is
- * whole and on the disk. What is no regular file (a device, a pipe) is written to where it is. */
-struct new_file {
-    const char *given;
-    struct str path, temporary; /* path: links resolved */
-    bool is_special;
-    int fd;
-};
-
-static int open_new(struct new_file *new, struct error *err)
-{
-    struct stat old;
-    bool exists = !stat(new->given, &old);
-    char *real = exists ? realpath(new->given, NULL) : NULL;
-    str_append(&new->path, real ? real : new->given);
-    free(real);
-    str_printf(&new->temporary, "%s.%ld.tmp", str_text(&new->path), (long)getpid());
-    new->is_special = exists && !S_ISREG(old.st_mode);
-    if (new->is_special)
-        new->fd = open(str_text(&new->path), O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    else
-        new->fd = open(str_text(&new->temporary), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (new->fd < 0)
-        return cannot(new->given, err);
-    if (exists && !new->is_special && fchmod(new->fd, old.st_mode & 07777))
-        errno = 0; /* where that is not allowed, the default will do */
-    return 0;
-}
-
-static int write_variables(tf_session *session, const struct new_file *new, struct error *err)
-{
-    struct stream_writer *writer = stream_writer_new(new->fd, new->given, "libtf-tools", -1);
+    struct stream_writer *writer = stream_writer_new(fd, name, "libtf-tools", -1);
     int code =
         variables_save(session_variables(session->session), api_session_step(session), writer, err);
     if (!code)
         code = stream_finish(writer, err);
     stream_writer_free(writer);
-    if (!code && !new->is_special && fsync(new->fd))
-        code = cannot(new->given, err);
-    return code;
-}
-
-/* After code, of the writing. */
-static int close_new(struct new_file *new, int code, struct error *err)
-{
-    bool is_temporary = new->fd >= 0 && !new->is_special;
-    if (new->fd >= 0 && close(new->fd) && !code)
-        code = cannot(new->given, err);
-    if (is_temporary && !code && rename(str_text(&new->temporary), str_text(&new->path)))
-        code = cannot(new->given, err);
-    if (is_temporary && code)
-        unlink(str_text(&new->temporary));
-    str_release(&new->path);
-    str_release(&new->temporary);
     return code;
 }
 
 int api_session_save(tf_session *session, const char *file, struct tf_error *error)
 {
     struct error err = ERROR_INIT;
-    struct new_file new = {.given = file, .fd = -1, .path = STR_INIT, .temporary = STR_INIT};
-    int code = open_new(&new, &err);
-    if (!code)
-        code = write_variables(session, &new, &err);
-    code = close_new(&new, code, &err);
-    return code ? api_fail(&err, error) : 0;
+    struct new_file new;
+    if (new_file_open(&new, file, &err))
+        return api_fail(&err, error);
+    if (write_variables(session, new.fd, file, &err))
+        new_file_discard(&new);
+    else
+        new_file_commit(&new, &err);
+    return err.code ? api_fail(&err, error) : 0;
 }
 
 int api_session_restore(tf_session *session, const char *file, struct tf_error *error)
@@ -190,7 +138,7 @@ int api_session_restore(tf_session *session, const char *file, struct tf_error *
     int64_t step = 0;
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) {
-        cannot(file, &err);
+        error_set_errno(&err, file_error_code(), "%s", file);
         return api_fail(&err, error);
     }
     struct stream_reader *reader = stream_reader_new(fd, file);

@@ -31,7 +31,7 @@ static void test_variables_as_files(void **state)
     struct stat status;
     assert_int_equal(stat(file, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0600);
-    assert_int_equal(tf_core.session_save(lab.session, none, &error), TF_NOINPUT);
+    assert_int_equal(tf_core.session_save(lab.session, none, &error), TF_IO);
     assert_int_equal(tf_core.session_restore(lab.session, none, &error), TF_NOINPUT);
     assert_int_equal(truncate(file, status.st_size / 2), 0);
     assert_int_equal(tf_core.session_restore(lab.session, file, &error), TF_DATA);

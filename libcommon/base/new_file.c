@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/new_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int cannot_open(const char *path, struct error *err)
+{
+    int code = errno == EACCES || errno == EPERM || errno == EROFS ? ERR_DENIED : ERR_IO;
+    return error_set_errno(err, code, "%s", path);
+}
+
+static int resolve(struct new_file *file, const char *path, bool exists, struct error *err)
+{
+    char *real = exists ? realpath(path, NULL) : NULL;
+    const char *name = real ? real : path;
+    size_t n = strlen(name);
+    /* room for the temporary name, which is longer */
+    if (n + 32 >= PATH_MAX) {
+        free(real);
+        return error_set(err, ERR_IO, "%s: the name is too long", path);
+    }
+    memcpy(file->path, name, n + 1);
+    free(real);
+    const char *slash = strrchr(file->path, '/');
+    int head = slash ? (int)(slash + 1 - file->path) : 0;
+    snprintf(file->temporary, sizeof file->temporary, "%.*s.%.200s.%ld.tmp", head, file->path,
+             file->path + head, (long)getpid());
+    return 0;
+}
+
+/* The name can be guessed: what stands there already, be it a link that somebody laid in a shared
+ * folder or the leftover of a process that was killed, is removed and never written to. */
+static void open_temporary(struct new_file *file)
+{
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    unlink(file->temporary);
+    file->exists = 1; /* before it does, so that no signal finds it unmarked */
+    file->fd = open(file->temporary, flags, 0666);
+    if (file->fd < 0)
+        file->exists = 0;
+}
+
+int new_file_open(struct new_file *file, const char *path, struct error *err)
+{
+    struct stat old;
+    bool exists = !stat(path, &old);
+    file->fd = -1;
+    file->exists = 0;
+    if (exists && S_ISDIR(old.st_mode))
+        return error_set(err, ERR_DATA, "%s: is a directory", path);
+    file->direct = exists && !S_ISREG(old.st_mode);
+    if (resolve(file, path, exists, err))
+        return err->code;
+    if (file->direct)
+        file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    else
+        open_temporary(file);
+    if (file->fd < 0)
+        return cannot_open(path, err);
+    /* a file that is replaced keeps its mode; where that is not allowed, the default will do */
+    if (exists && !file->direct && fchmod(file->fd, old.st_mode & 07777))
+        errno = 0;
+    return 0;
+}
+
+static void sync_folder(const struct new_file *file)
+{
+    char copy[PATH_MAX];
+    memcpy(copy, file->path, sizeof copy);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    fsync(fd);
+    close(fd);
+}
+
+int new_file_commit(struct new_file *file, struct error *err)
+{
+    bool failed = !file->direct && fsync(file->fd);
+    int cause = errno;
+    failed = close(file->fd) || failed;
+    file->fd = -1;
+    if (!failed && !file->direct && rename(file->temporary, file->path)) {
+        failed = true;
+        cause = errno;
+    }
+    if (!failed) {
+        file->exists = 0;
+        if (!file->direct)
+            sync_folder(file);
+        return 0;
+    }
+    new_file_unlink(file);
+    errno = cause;
+    return error_set_errno(err, ERR_IO, "%s", file->path);
+}
+
+void new_file_discard(struct new_file *file)
+{
+    close(file->fd);
+    file->fd = -1;
+    new_file_unlink(file);
+}
+
+void new_file_unlink(struct new_file *file)
+{
+    if (file->exists)
+        unlink(file->temporary);
+    file->exists = 0;
+}

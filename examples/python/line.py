@@ -5,88 +5,60 @@
     tf-graph ../c/line.lua | tf-opt | tf-place > line.tfg
     python3 line.py line.tfg
 """
+import ctypes as c
 import sys
-from array import array
-from ctypes import CDLL, POINTER, Structure, byref, c_char, c_char_p, c_float, c_int, c_int32
-from ctypes import c_int64, c_size_t, c_void_p, cast
 
-FLOAT32 = 1
-
-
-class Error(Structure):
-    _fields_ = [("code", c_int32), ("text", c_char * 1024)]
+tf = c.CDLL("libtf-tools.so.1")
+for name in ("tf_graph_open", "tf_session_new", "tf_call_prepare"):
+    getattr(tf, name).restype = c.c_void_p  # handles; others return a code
+tf.tf_session_step.restype = c.c_int64
 
 
-class Shape(Structure):
-    _fields_ = [("rank", c_int32), ("dims", c_int64 * 8)]
+class Error(c.Structure):
+    _fields_ = [("code", c.c_int32), ("text", c.c_char * 1024)]
 
 
-class Tensor(Structure):
-    _fields_ = [("type", c_int32), ("shape", Shape), ("data", c_void_p), ("bytes", c_size_t)]
+class Shape(c.Structure):
+    _fields_ = [("rank", c.c_int32), ("dims", c.c_int64 * 8)]
 
 
-tf = CDLL("libtf-tools.so.1")
-error = Error()
+class Tensor(c.Structure):
+    _fields_ = [("type", c.c_int32), ("shape", Shape), ("data", c.c_void_p), ("bytes", c.c_size_t)]
 
 
-def declare(name, result, *arguments):
-    """Sets a function's types. One that can fail takes the error last, and ends the program."""
-    function = getattr(tf, name)
-    function.argtypes, function.restype = arguments, result
-
-    def call(*values):
-        made = function(*values, byref(error))
-        if not made if result is c_void_p else made:
-            print(f"line.py: {error.text.decode()}", file=sys.stderr)
-            sys.exit(error.code)
-        return made
-
-    return call if arguments[-1] == POINTER(Error) else function
+def call(name, *arguments):
+    """Calls a function that can fail, which takes the error last, and ends the program if it does."""
+    error, function = Error(), getattr(tf, "tf_" + name)
+    result = function(*arguments, c.byref(error))
+    if error.code:
+        print(f"line.py: {error.text.decode()}", file=sys.stderr)
+        sys.exit(error.code)
+    return c.c_void_p(result) if function.restype is c.c_void_p else result
 
 
-ERROR = POINTER(Error)
-graph_open = declare("tf_graph_open", c_void_p, c_char_p, ERROR)
-session_new = declare("tf_session_new", c_void_p, c_void_p, c_void_p, ERROR)
-session_init = declare("tf_session_init", c_int, c_void_p, ERROR)
-session_save = declare("tf_session_save", c_int, c_void_p, c_char_p, ERROR)
-session_restore = declare("tf_session_restore", c_int, c_void_p, c_char_p, ERROR)
-session_step = declare("tf_session_step", c_int64, c_void_p)
-call_prepare = declare("tf_call_prepare", c_void_p, c_void_p, c_char_p, c_char_p, c_char_p, ERROR)
-call_feed = declare("tf_call_feed", c_int, c_void_p, c_int, POINTER(Tensor), ERROR)
-call_run = declare("tf_call_run", c_int, c_void_p, ERROR)
-call_fetch = declare("tf_call_fetch", c_int, c_void_p, c_int, POINTER(Tensor), ERROR)
-free = [declare(f"tf_{what}_free", None, c_void_p) for what in ("call", "session", "graph")]
-
-
-def feed(call, i, values):
-    """The array keeps the memory that the call borrows."""
-    data, n = values.buffer_info()
-    shape = Shape(1, (c_int64 * 8)(n))
-    call_feed(call, i, byref(Tensor(FLOAT32, shape, data, n * values.itemsize)))
-
-
-def fetch(call, i):
+def fetch(steps, i):
     value = Tensor()
-    call_fetch(call, i, byref(value))
-    return cast(value.data, POINTER(c_float))[0]
+    call("call_fetch", steps, i, c.byref(value))
+    return c.cast(value.data, c.POINTER(c.c_float))[0]
 
 
-x, y = array("f", [0, 1, 2, 3]), array("f", [-1, 2, 5, 8])
-graph = graph_open((sys.argv[1] if len(sys.argv) > 1 else "line.tfg").encode())
-session = session_new(graph, None)
-train = call_prepare(session, b"x,y", b"loss", b"train")
-session_init(session)
-feed(train, 0, x)
-feed(train, 1, y)
+points = [(c.c_float * 4)(0, 1, 2, 3), (c.c_float * 4)(-1, 2, 5, 8)]  # borrowed, so they stay
+graph = call("graph_open", (sys.argv[1] if len(sys.argv) > 1 else "line.tfg").encode())
+session = call("session_new", graph, None)
+train = call("call_prepare", session, b"x,y", b"loss", b"train")
+call("session_init", session)
+for i, values in enumerate(points):
+    shape = Shape(1, (c.c_int64 * 8)(len(values)))
+    value = Tensor(1, shape, c.addressof(values), c.sizeof(values))  # 1: TF_FLOAT32
+    call("call_feed", train, i, c.byref(value))
 for _ in range(2000):
-    call_run(train)
-print(f"loss {fetch(train, 0):.6f} after step {session_step(session)}")
-session_save(session, b"line.ckpt")
-
-line = call_prepare(session, None, b"w,b", None)
-session_init(session)  # all that was learned is forgotten
-session_restore(session, b"line.ckpt")
-call_run(line)
+    call("call_run", train)
+print(f"loss {fetch(train, 0):.6f} after step {tf.tf_session_step(session)}")
+call("session_save", session, b"line.ckpt")
+line = call("call_prepare", session, None, b"w,b", None)
+call("session_init", session)  # all that was learned is forgotten
+call("session_restore", session, b"line.ckpt")
+call("call_run", line)
 print(f"y = {fetch(line, 0):.3f} x + {fetch(line, 1):.3f}")
-for handle, what in ((line, 0), (train, 0), (session, 1), (graph, 2)):
-    free[what](handle)
+for free, handle in (("call", line), ("call", train), ("session", session), ("graph", graph)):
+    getattr(tf, f"tf_{free}_free")(handle)

@@ -18,7 +18,9 @@
 #include "wire/encoder.h"
 
 struct tls {
-    void *context;
+    unsigned char key[TLS_KEY_BYTES];
+    char *name;
+    void *context; /* NULL: OpenSSL is not loaded yet */
 };
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
@@ -44,12 +46,16 @@ static int load_module(struct error *err)
     return err->code;
 }
 
-static int find_module(struct error *err)
+int tls_load(struct tls *tls, struct error *err)
 {
+    int code = 0;
     pthread_mutex_lock(&loading);
-    int status = module ? 0 : load_module(err);
+    if (!module)
+        code = load_module(err);
+    if (!code && !tls->context && !(tls->context = module->context_new(tls->key, tls->name, err)))
+        code = err->code;
     pthread_mutex_unlock(&loading);
-    return status;
+    return code;
 }
 
 static int hexadecimal(char c)
@@ -122,30 +128,29 @@ static int read_key(const char *path, unsigned char key[TLS_KEY_BYTES], struct e
 
 struct tls *tls_new(const char *key_file, struct error *err)
 {
-    unsigned char key[TLS_KEY_BYTES];
-    void *context = NULL;
-    error_clear(err);
-    if (!read_key(key_file, key, err) && !find_module(err))
-        context = module->context_new(key, key_file, err);
-    explicit_bzero(key, sizeof key);
-    if (!context)
-        return NULL;
     struct tls *tls = mem_alloc(sizeof *tls);
-    tls->context = context;
-    return tls;
+    error_clear(err);
+    tls->name = mem_strdup(key_file);
+    if (!read_key(key_file, tls->key, err))
+        return tls;
+    tls_free(tls);
+    return NULL;
 }
 
 void tls_free(struct tls *tls)
 {
     if (!tls)
         return;
-    module->context_free(tls->context);
+    if (tls->context)
+        module->context_free(tls->context);
+    explicit_bzero(tls->key, sizeof tls->key);
+    mem_free(tls->name);
     mem_free(tls);
 }
 
 struct channel *tls_channel_new(struct tls *tls, int fd, bool server, struct error *err)
 {
-    return module->channel_new(tls->context, fd, server, err);
+    return tls_load(tls, err) ? NULL : module->channel_new(tls->context, fd, server, err);
 }
 
 void tls_tell_plain(int fd)

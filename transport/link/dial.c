@@ -196,6 +196,8 @@ int peers_connect(struct peers *peers, const char *task, const char *text, doubl
         return error_prefix(err, "%s: ", task);
     if (!address_is_unix(&address) && !peers->options.key_file && !peers->options.no_key)
         return error_set(err, ERR_CONFIG, "%s at %s is TCP: --key-file FILE is needed", task, text);
+    if (!address_is_unix(&address) && peers->tls && tls_load(peers->tls, err))
+        return err->code;
     struct dial *dial = mem_alloc(sizeof *dial);
     *dial = (struct dial){.peers = peers,
                           .task = mem_strdup(task),

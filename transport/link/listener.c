@@ -65,8 +65,10 @@ static int bind_to(int fd, const struct address *address)
 static int check_allowed(const struct peers *peers, const struct address *address,
                          struct error *err)
 {
-    if (address_is_unix(address) || peers->options.key_file)
+    if (address_is_unix(address))
         return 0;
+    if (peers->tls)
+        return tls_load(peers->tls, err);
     if (!peers->options.no_key)
         return error_set(err, ERR_CONFIG,
                          "%s is TCP: --key-file FILE is needed; to make one: (umask 077; openssl "

@@ -3,6 +3,7 @@
  * Links between two ends: what is sent arrives, once, in order, whole, over every kind of link.
  */
 #include <fcntl.h>
+#include <link.h>
 
 #include "lib/links.h"
 
@@ -157,6 +158,19 @@ static void test_tcp(void **state)
     exchange("[::1]:0", (struct peers_options){.sums = true});
 }
 
+static int is_tls(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+    (void)bytes;
+    (void)context;
+    return strstr(info->dlpi_name, "/tls.so") != NULL;
+}
+
+static bool has_openssl(void)
+{
+    return dl_iterate_phdr(is_tls, NULL);
+}
+
+/* Links of one host do without OpenSSL, whether there is a key or not. */
 static void test_tls(void **state)
 {
     (void)state;
@@ -167,7 +181,10 @@ static void test_tls(void **state)
     assert_int_equal(
         write(fd, "00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff\n", 65), 65);
     close(fd);
+    exchange(NULL, (struct peers_options){.key_file = path});
+    assert_false(has_openssl());
     exchange("127.0.0.1:0", (struct peers_options){.key_file = path});
+    assert_true(has_openssl());
     exchange("127.0.0.1:0", (struct peers_options){.key_file = path, .sums = true});
     unlink(path);
     rmdir(folder);

@@ -32,10 +32,18 @@ static bool take_flag(atomic_uint *flag)
     return atomic_load(flag) && atomic_exchange(flag, 0);
 }
 
+/* Where the next byte lies. The origin that a reader sees belongs to the head that it has seen
+ * before: the writer sets it when all was read, and before it publishes more. */
+static size_t offset(const struct ring *ring)
+{
+    uint64_t origin = atomic_load_explicit(&ring->shared->origin, memory_order_relaxed);
+    return (size_t)((ring->position - origin) & (ring->size - 1));
+}
+
 /* Copies to or from the ring at `position`, in two parts where its end comes between. */
 static void copy_in(struct ring *ring, const char *bytes, size_t n)
 {
-    size_t at = (size_t)(ring->position & (ring->size - 1)), first = least(n, ring->size - at);
+    size_t at = offset(ring), first = least(n, ring->size - at);
     memcpy(ring->shared->data + at, bytes, first);
     memcpy(ring->shared->data, bytes + first, n - first);
     ring->position += n;
@@ -43,7 +51,7 @@ static void copy_in(struct ring *ring, const char *bytes, size_t n)
 
 static void copy_out(struct ring *ring, char *bytes, size_t n)
 {
-    size_t at = (size_t)(ring->position & (ring->size - 1)), first = least(n, ring->size - at);
+    size_t at = offset(ring), first = least(n, ring->size - at);
     memcpy(bytes, ring->shared->data + at, first);
     memcpy(bytes + first, ring->shared->data, n - first);
     ring->position += n;
@@ -67,6 +75,8 @@ ssize_t ring_write(struct ring *ring, const struct iovec *vectors, int n, bool *
             part = least(least(vectors[i].iov_len - done, ring->size - taken), PUBLISH_BYTES);
             if (!part)
                 goto full;
+            if (!taken)
+                atomic_store_explicit(&ring->shared->origin, ring->position, memory_order_relaxed);
             copy_in(ring, (const char *)vectors[i].iov_base + done, part);
             total += part;
             if ((since += part) >= PUBLISH_BYTES) {

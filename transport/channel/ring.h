@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One direction of bytes through memory that two processes share: one writes, one reads. What the
- * other side may write is never trusted: positions are checked, and bytes are copied out before
- * anybody looks at them.
+ * One direction of bytes through memory that two processes share: one writes, one reads. A writer
+ * that finds nothing left to be read begins at the first byte again, so that only as much of the
+ * memory is used, and stays in caches, as is on its way at once. What the other side may write is
+ * never trusted: positions are checked, and bytes are copied out before anybody looks at them.
  */
 #ifndef TF_TRANSPORT_RING_H
 #define TF_TRANSPORT_RING_H
@@ -15,6 +16,7 @@
 
 struct ring_shared {                         /* a cache line for each, as each has its writer */
     _Alignas(64) atomic_uint_least64_t head; /* bytes ever written */
+    atomic_uint_least64_t origin;            /* the position that lies first in data */
     _Alignas(64) atomic_uint_least64_t tail; /* bytes ever read */
     _Alignas(64) atomic_uint reader_sleeps;
     _Alignas(64) atomic_uint writer_waits;

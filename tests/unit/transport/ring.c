@@ -104,6 +104,48 @@ static void test_wakes(void **state)
     free(shared);
 }
 
+static void put(struct ring *ring, int byte, size_t n)
+{
+    uint8_t bytes[SIZE];
+    struct iovec vector = {memset(bytes, byte, sizeof bytes), n};
+    bool wake = false;
+    assert_int_equal(ring_write(ring, &vector, 1, &wake), n);
+}
+
+static void take(struct ring *ring, int byte, size_t n)
+{
+    uint8_t bytes[SIZE] = {0};
+    struct iovec vector = {bytes, n};
+    bool wake = false;
+    assert_int_equal(ring_read(ring, &vector, 1, &wake), n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(bytes[i], byte);
+}
+
+/* Only what is on its way takes memory, however much has come through. */
+static void test_begins_again(void **state)
+{
+    (void)state;
+    struct ring_shared *shared = make_shared();
+    struct ring in = {shared, SIZE, 0}, out = {shared, SIZE, 0};
+    for (int i = 1; i < 100; i++) {
+        put(&out, i, 60);
+        put(&out, i, 40);
+        take(&in, i, 100);
+    }
+    assert_int_equal(shared->data[99], 99);
+    assert_int_equal(shared->data[100], 0);
+    put(&out, 1, 100);
+    take(&in, 1, 50);
+    put(&out, 2, SIZE - 50); /* behind what is left, and round the end */
+    take(&in, 1, 50);
+    take(&in, 2, SIZE - 50);
+    put(&out, 3, SIZE);
+    shared->origin = UINT64_MAX / 3; /* nonsense is a place in the ring as well */
+    take(&in, 3, SIZE);
+    free(shared);
+}
+
 static void test_nonsense(void **state)
 {
     (void)state;
@@ -132,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_threads),
         cmocka_unit_test(test_wakes),
+        cmocka_unit_test(test_begins_again),
         cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* From this size on a block is worth the rounding to huge pages: page faults are a visible part of
- * a training step otherwise. */
+/* From this size on a block asks for huge pages: page faults are a visible part of a training step
+ * otherwise. What is behind the last whole one gets another if it fills half of it. */
 #define HUGE_PAGE ((size_t)2 << 20)
 
 #define SMALL_BYTES ((size_t)1032) /* the most that glibc's caches of threads hold */
@@ -219,7 +219,7 @@ void *mem_try(size_t bytes)
         mem_discharge(rounded);
     count(p, 1);
     if (p && bytes >= HUGE_PAGE)
-        madvise(p, rounded, MADV_HUGEPAGE);
+        madvise(p, (bytes + HUGE_PAGE / 2) & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
     return p;
 }
 

@@ -7,10 +7,14 @@
 
 #define N_CLASSES 4 * 48 /* four sizes per power of two */
 
+/* What is larger has as much as is asked for first, as most plans ask for the same in each step. */
+#define EXACT_BYTES ((size_t)1 << 20)
+
 struct pooled {
     struct buffer buffer;  /* what is handed out */
     struct buffer *memory; /* of the device */
     struct pooled *next;
+    size_t capacity;
     int size_class;
 };
 
@@ -116,32 +120,61 @@ static void give_back(struct buffer *buffer)
         destroy(pool);
 }
 
-struct buffer *pool_alloc(struct pool *pool, size_t bytes)
+static struct pooled *take_off(struct pooled **at)
 {
-    size_t rounded;
-    int class = size_class(bytes, &rounded);
-    if (class >= N_CLASSES)
-        return NULL;
-    pthread_mutex_lock(&pool->lock);
-    struct pooled *p = pool->idle[class];
+    struct pooled *p = *at;
     if (p)
-        pool->idle[class] = p->next;
+        *at = p->next;
+    return p;
+}
+
+/* One of the class that is large enough; NULL: there is none. *smaller: one that is not, which goes
+ * for one that holds whatever the class does. */
+static struct pooled *take_idle(struct pool *pool, int class, size_t bytes, struct pooled **smaller)
+{
+    struct pooled **at = &pool->idle[class];
+    pthread_mutex_lock(&pool->lock);
+    while (*at && (*at)->capacity < bytes)
+        at = &(*at)->next;
+    struct pooled *p = take_off(at);
+    *smaller = p ? NULL : take_off(&pool->idle[class]);
     pool->n_out++;
     pool->trimmed = false;
     pthread_mutex_unlock(&pool->lock);
-    if (!p) {
-        struct buffer *memory = pool->on_device ? device_alloc(pool->device, rounded)
-                                                : device_alloc_host(pool->device, rounded);
-        if (!memory) {
-            pthread_mutex_lock(&pool->lock);
-            pool->n_out--;
-            pthread_mutex_unlock(&pool->lock);
-            return NULL;
-        }
-        p = mem_alloc(sizeof *p);
-        p->memory = memory;
-        p->size_class = class;
+    return p;
+}
+
+/* NULL without memory. */
+static struct pooled *pooled_new(struct pool *pool, int class, size_t capacity)
+{
+    struct buffer *memory = pool->on_device ? device_alloc(pool->device, capacity)
+                                            : device_alloc_host(pool->device, capacity);
+    if (!memory) {
+        pthread_mutex_lock(&pool->lock);
+        pool->n_out--;
+        pthread_mutex_unlock(&pool->lock);
+        return NULL;
     }
+    struct pooled *p = mem_alloc(sizeof *p);
+    p->memory = memory;
+    p->capacity = capacity;
+    p->size_class = class;
+    return p;
+}
+
+struct buffer *pool_alloc(struct pool *pool, size_t bytes)
+{
+    size_t rounded;
+    struct pooled *smaller;
+    int class = size_class(bytes, &rounded);
+    if (class >= N_CLASSES)
+        return NULL;
+    struct pooled *p = take_idle(pool, class, bytes, &smaller);
+    bool is_exact = !smaller && bytes >= EXACT_BYTES;
+    if (smaller)
+        pooled_free(smaller);
+    if (!p && !(p = pooled_new(pool, class, is_exact ? bytes : rounded)))
+        return NULL;
     atomic_init(&p->buffer.holders, 1);
     p->buffer.bytes = bytes;
     p->buffer.data = p->memory->data;

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/map.h"
@@ -135,6 +137,32 @@ static void memory_is_zeroed_and_aligned(void **unused)
         memset(q, 1, n);
         mem_free(q);
     }
+}
+
+static bool every_page_may_be_huge(void)
+{
+    char text[64] = "";
+    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+    bool always = file && fgets(text, sizeof text, file) && strstr(text, "[always]");
+    if (file)
+        fclose(file);
+    return always;
+}
+
+/* A block of a little more than two huge pages does not take three. */
+static void memory_is_hardly_rounded(void **unused)
+{
+    const size_t bytes = (4 << 20) + (64 << 10), rest = (2 << 20) - (64 << 10);
+    unsigned char resident[512];
+    (void)unused;
+    if (every_page_may_be_huge())
+        skip();
+    char *q = mem_try(bytes);
+    memset(q, 1, bytes);
+    assert_int_equal(mincore(q + bytes, rest, resident), 0);
+    for (size_t i = 0; i < rest / (size_t)getpagesize(); i++)
+        assert_int_equal(resident[i] & 1, 0);
+    mem_free(q);
 }
 
 static void memory_that_is_not_there_is_refused(void **unused)
@@ -277,6 +305,7 @@ int main(void)
         cmocka_unit_test(error_has_a_reason_until_it_is_set_anew),
         cmocka_unit_test(error_tells_errno),
         cmocka_unit_test(error_stays_on_one_line_and_is_cut),
+        cmocka_unit_test(memory_is_hardly_rounded), /* first: what was freed may be resident */
         cmocka_unit_test(memory_is_zeroed_and_aligned),
         cmocka_unit_test(memory_that_is_not_there_is_refused),
         cmocka_unit_test(array_overflow_is_no_memory),

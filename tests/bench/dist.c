@@ -86,7 +86,7 @@ static double measure_ring(double seconds)
     char *buffer = mem_try(BIG_BYTES);
     if (memory == MAP_FAILED || !buffer)
         die("memory");
-    struct ring ring = {memory, RING_BYTES, 0};
+    struct ring ring = {.shared = memory, .size = RING_BYTES};
     memset(buffer, 1, BIG_BYTES);
     pid_t child = fork();
     while (!child)

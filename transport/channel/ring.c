@@ -3,8 +3,14 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/time.h"
 
 #define PUBLISH_BYTES ((size_t)128 << 10) /* the other side starts while this one copies on */
+#define KEPT_BYTES PUBLISH_BYTES          /* whose pages stay */
+#define RELEASE_SECONDS 1.0               /* pages are not given back more often */
 
 static size_t least(size_t a, size_t b)
 {
@@ -47,6 +53,29 @@ static void copy_in(struct ring *ring, const char *bytes, size_t n)
     memcpy(ring->shared->data + at, bytes, first);
     memcpy(ring->shared->data, bytes + first, n - first);
     ring->position += n;
+    ring->reached = least(ring->size, at + n > ring->reached ? at + n : ring->reached);
+}
+
+/* Whole pages, which only shared memory gives back. */
+static void release_pages(struct ring *ring)
+{
+    uintptr_t page = (uintptr_t)getpagesize(), data = (uintptr_t)ring->shared->data;
+    uintptr_t from = (data + KEPT_BYTES + page - 1) & ~(page - 1);
+    uintptr_t to = (data + ring->reached) & ~(page - 1);
+    if (to > from)
+        madvise((void *)from, to - from, MADV_REMOVE);
+    ring->reached = 0;
+}
+
+/* All was read. */
+static void begin_again(struct ring *ring)
+{
+    atomic_store_explicit(&ring->shared->origin, ring->position, memory_order_relaxed);
+    double now = ring->reached > KEPT_BYTES ? time_now() : 0;
+    if (now < ring->released + RELEASE_SECONDS)
+        return;
+    ring->released = now;
+    release_pages(ring);
 }
 
 static void copy_out(struct ring *ring, char *bytes, size_t n)
@@ -76,7 +105,7 @@ ssize_t ring_write(struct ring *ring, const struct iovec *vectors, int n, bool *
             if (!part)
                 goto full;
             if (!taken)
-                atomic_store_explicit(&ring->shared->origin, ring->position, memory_order_relaxed);
+                begin_again(ring);
             copy_in(ring, (const char *)vectors[i].iov_base + done, part);
             total += part;
             if ((since += part) >= PUBLISH_BYTES) {

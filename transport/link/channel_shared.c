@@ -174,8 +174,8 @@ static int map_rings(struct shared *shared, int fd, size_t bytes, bool accepted,
     if (memory == MAP_FAILED)
         return error_set_errno(err, ERR_OS, "%zu bytes of shared memory", shared->bytes);
     shared->memory = memory;
-    struct ring first = {memory, bytes, 0};
-    struct ring second = {(void *)((char *)memory + ring_bytes(bytes)), bytes, 0};
+    struct ring first = {.shared = memory, .size = bytes};
+    struct ring second = {.shared = (void *)((char *)memory + ring_bytes(bytes)), .size = bytes};
     shared->out = accepted ? first : second;
     shared->in = accepted ? second : first;
     return 0;

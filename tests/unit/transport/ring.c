@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "lib/unit.h"
@@ -29,7 +31,7 @@ static struct ring_shared *make_shared(void)
 
 static void *write_all(void *argument)
 {
-    struct ring ring = {argument, SIZE, 0};
+    struct ring ring = {.shared = argument, .size = SIZE};
     uint8_t bytes[700];
     uint64_t seed = 1;
     for (size_t at = 0; at < TOTAL;) {
@@ -52,7 +54,7 @@ static void test_two_threads(void **state)
 {
     (void)state;
     struct ring_shared *shared = make_shared();
-    struct ring ring = {shared, SIZE, 0};
+    struct ring ring = {.shared = shared, .size = SIZE};
     pthread_t writer;
     uint8_t bytes[900];
     uint64_t seed = 2;
@@ -79,7 +81,7 @@ static void test_wakes(void **state)
 {
     (void)state;
     struct ring_shared *shared = make_shared();
-    struct ring in = {shared, SIZE, 0}, out = {shared, SIZE, 0};
+    struct ring in = {.shared = shared, .size = SIZE}, out = in;
     uint8_t bytes[SIZE] = {0};
     struct iovec one = {bytes, 1}, all = {bytes, SIZE};
     bool wake = false;
@@ -104,18 +106,20 @@ static void test_wakes(void **state)
     free(shared);
 }
 
+#define LARGE ((size_t)1 << 20)
+
 static void put(struct ring *ring, int byte, size_t n)
 {
-    uint8_t bytes[SIZE];
-    struct iovec vector = {memset(bytes, byte, sizeof bytes), n};
+    static uint8_t bytes[LARGE];
+    struct iovec vector = {memset(bytes, byte, n), n};
     bool wake = false;
     assert_int_equal(ring_write(ring, &vector, 1, &wake), n);
 }
 
 static void take(struct ring *ring, int byte, size_t n)
 {
-    uint8_t bytes[SIZE] = {0};
-    struct iovec vector = {bytes, n};
+    static uint8_t bytes[LARGE];
+    struct iovec vector = {memset(bytes, 0, n), n};
     bool wake = false;
     assert_int_equal(ring_read(ring, &vector, 1, &wake), n);
     for (size_t i = 0; i < n; i++)
@@ -127,7 +131,7 @@ static void test_begins_again(void **state)
 {
     (void)state;
     struct ring_shared *shared = make_shared();
-    struct ring in = {shared, SIZE, 0}, out = {shared, SIZE, 0};
+    struct ring in = {.shared = shared, .size = SIZE}, out = in;
     for (int i = 1; i < 100; i++) {
         put(&out, i, 60);
         put(&out, i, 40);
@@ -146,11 +150,37 @@ static void test_begins_again(void **state)
     free(shared);
 }
 
+static size_t resident(const struct ring *ring)
+{
+    unsigned char pages[512];
+    size_t page = (size_t)getpagesize(), n = 0;
+    assert_int_equal(mincore(ring->shared, ring_bytes(ring->size), pages), 0);
+    for (size_t i = 0; i * page < ring_bytes(ring->size); i++)
+        n += pages[i] & 1;
+    return n * page;
+}
+
+/* What was much once leaves no pages. */
+static void test_gives_back(void **state)
+{
+    (void)state;
+    void *memory =
+        mmap(NULL, ring_bytes(LARGE), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct ring in = {.shared = memory, .size = LARGE}, out = in;
+    put(&out, 1, LARGE);
+    take(&in, 1, LARGE);
+    assert_true(resident(&out) >= LARGE);
+    put(&out, 2, 1);
+    take(&in, 2, 1);
+    assert_true(resident(&out) < LARGE / 4);
+    munmap(memory, ring_bytes(LARGE));
+}
+
 static void test_nonsense(void **state)
 {
     (void)state;
     struct ring_shared *shared = make_shared();
-    struct ring in = {shared, SIZE, 0}, out = {shared, SIZE, 0};
+    struct ring in = {.shared = shared, .size = SIZE}, out = in;
     uint8_t bytes[16] = {0};
     struct iovec vector = {bytes, sizeof bytes};
     bool wake = false;
@@ -172,9 +202,8 @@ static void test_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_threads),
-        cmocka_unit_test(test_wakes),
-        cmocka_unit_test(test_begins_again),
+        cmocka_unit_test(test_two_threads),  cmocka_unit_test(test_wakes),
+        cmocka_unit_test(test_begins_again), cmocka_unit_test(test_gives_back),
         cmocka_unit_test(test_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,6 +223,13 @@ void *mem_try(size_t bytes)
     return p;
 }
 
+void mem_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 void *mem_try_unaligned(size_t bytes)
 {
     return malloc(bytes ? bytes : 1);

@@ -29,6 +29,10 @@ void *mem_try(size_t bytes);
 /* As mem_try, but aligned only as any object is: what is small comes back faster. */
 void *mem_try_unaligned(size_t bytes);
 
+/* What is free in the heap goes back to the system, whole pages of it: for who has freed much that
+ * does not come back. */
+void mem_trim(void);
+
 /* ---- a limit ---- */
 
 /* From now on mem_try fails where blocks of 64 KiB and more would be more than `bytes` in all, and

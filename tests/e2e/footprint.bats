@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What a job takes of memory for a large variable: on a shard it is there once, for all who read it.
+# What a job takes of memory: a large variable is there once on a shard, for all who read it; and a
+# worker that adds its gradients with another's has hardly more than the same step alone.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -20,7 +21,8 @@ LUA
 }
 
 teardown() {
-    end_pids "$shard"
+    end_pids "$shard" "${measured[@]}"
+    wait || true # until then they write to the folder
 }
 
 of_shard() { # FIELD of its status: MiB
@@ -50,4 +52,46 @@ train() { # STEPS: two workers
     # the sum of two gradients, and no variable, copy of one, or arena of its initialization
     [ "$(of_shard RssAnon)" -lt $((before + 48)) ]
     [ "$(of_shard RssShmem)" -ge 32 ]
+}
+
+# KiB of a process but for files, which other processes of the machine map as well; of memory that
+# two of them share a half is each one's.
+kib_of() { # PID
+    awk '/^Pss_(Anon|Shmem):/ { n += $2 } END { print n }' "/proc/$1/smaps_rollup"
+}
+
+has_begun() { # PID: all that a step makes has been there
+    [ "$(kib_of "$1")" -gt 20000 ]
+}
+
+weigh() { # PID: KiB at the most, in ten looks during steps
+    local most=0 now
+    for _ in {1..10}; do
+        sleep 0.2
+        now=$(kib_of "$1")
+        most=$((now > most ? now : most))
+    done
+    echo "$most"
+}
+
+@test "a worker of two has at most 15% more memory than the step alone" {
+    local w alone together
+    printf 'task worker:0 unix:w0\ntask worker:1 unix:w1\n' >c
+    tf-graph -D model=lenet -D batch=32 "$root/tests/bench/train.lua" | tf-opt | tf-place >net.tfg
+    tf-replicate --mode allreduce net.tfg | tf-place -c c | tf-part >parts.tfg
+    tf-exec -g net.tfg --run train --steps 100000 --threads 1 --trace trace >out 2>err 3>&- &
+    measured=($!)
+    soon 30 has_begun "${measured[0]}"
+    alone=$(weigh "${measured[0]}")
+    end_pids "${measured[@]}"
+    measured=()
+    for w in 0 1; do
+        tf-exec -g parts.tfg --task "worker:$w" --run train --steps 100000 --threads 1 \
+            --trace "trace$w" >out 2>"w$w.err" 3>&- &
+        measured+=($!)
+    done
+    soon 30 has_begun "${measured[0]}"
+    together=$(weigh "${measured[0]}")
+    echo "alone $alone KiB, a worker $together KiB"
+    [ "$((together * 100))" -le "$((alone * 115))" ]
 }

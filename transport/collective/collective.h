@@ -105,6 +105,10 @@ int collective_links_meet(struct collective *collective, const struct collective
 /* Tells the others why this member fails, and ends the links to them. Any thread. */
 void collective_links_abort(struct collective *collective, const struct error *why);
 
+/* Memory that was kept for the next calls goes back, as is good behind calls with large values that
+ * do not come again. Any thread. */
+void collective_links_trim(struct collective *collective);
+
 /* When all end. A member that is asked to, or hears that another was, says once which step it has
  * begun last. All end after the latest of these, which each knows when it has heard of all; until
  * then it begins none. So all end after the same step, and none waits for data that does not come

@@ -49,6 +49,14 @@ int shared_take_answer(struct process_group *group, int rank, bool has_it, struc
 
 /* ---- blocks ---- */
 
+void collective_links_trim(struct collective *collective)
+{
+    struct process_group *group = (struct process_group *)collective;
+    if (group->shared)
+        shared_blocks_trim(group->shared);
+    recycle_trim(group->memory, 0);
+}
+
 /* What one member has is cut into blocks that hardly anybody waits for, and which would all be in
  * use at once. It comes once, while pages of blocks stay: what these few cannot take is sent. */
 #define FIRST_BLOCKS 8

@@ -36,10 +36,15 @@ static char *copy(const char *text)
     return mem_strdup(text ? text : "");
 }
 
+void peers_trim(struct peers *peers, double seconds)
+{
+    recycle_trim(peers->config.recycle, seconds);
+}
+
 static void trim(void *context)
 {
     struct peers *peers = context;
-    recycle_trim(peers->config.recycle, TRIM_SECONDS);
+    peers_trim(peers, TRIM_SECONDS);
     loop_timer_set(peers->timer, TRIM_SECONDS);
 }
 

@@ -77,6 +77,8 @@ struct link *peers_find(struct peers *peers, const char *task);
 /* Calls for every open link, tools' included. */
 void peers_each(struct peers *peers, void (*call)(void *context, struct link *link), void *context);
 
+/* Memory that was kept for the next tensors, and not used for so long, goes back. Any thread. */
+void peers_trim(struct peers *peers, double seconds);
 struct loop *peers_loop(const struct peers *peers);
 const struct link_hello *peers_self(const struct peers *peers);
 double peers_lease(const struct peers *peers);

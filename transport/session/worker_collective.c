@@ -329,6 +329,7 @@ int worker_start_collective(struct worker *worker, struct driver *driver,
     *counted = start.step;
     if (!code)
         collective_links_begin(worker->collective, start.step);
+    collective_links_trim(worker->collective);
     if (code)
         collective_links_abort(worker->collective, err);
     return code ? error_prefix(err, "%s: ", worker->member.task) : 0;

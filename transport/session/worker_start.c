@@ -115,5 +115,8 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
     int code = initialize(worker, driver, origin, counted, err);
     if (!code)
         code = worker_ask_for_updates(worker, err);
-    return code ? code : join(worker, driver, counted, err);
+    if (!code)
+        code = join(worker, driver, counted, err);
+    hub_trim(worker->member.hub); /* initial values came through more memory than steps use */
+    return code;
 }

@@ -273,6 +273,12 @@ static void tell(void *context, const char *text)
         hub->options.tell(hub->options.context, text);
 }
 
+void hub_trim(struct hub *hub)
+{
+    segments_trim(hub->segments, 0);
+    peers_trim(hub->peers, 0);
+}
+
 static void trim(void *hub)
 {
     segments_trim(((struct hub *)hub)->segments, TRIM_SECONDS);

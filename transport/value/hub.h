@@ -37,6 +37,9 @@ struct loop *hub_loop(struct hub *hub);
 struct peers *hub_peers(struct hub *hub);
 struct exchanges *hub_exchanges(struct hub *hub);
 struct segments *hub_segments(struct hub *hub);
+/* Memory that nobody uses goes back now, rather than after some seconds: for who has exchanged much
+ * that does not come again. Any thread. */
+void hub_trim(struct hub *hub);
 /* Memory from which peers of this host read what is sent to them. */
 struct outgoing *hub_outgoing(struct hub *hub);
 

@@ -21,9 +21,11 @@ struct shared_memory { /* the memory */
 _Static_assert(sizeof(struct shared_memory) <= DATA_OFFSET, "the counters fit before the blocks");
 
 struct shared_blocks {
+    struct mem_keeper keeper; /* first */
     struct shared_memory *memory;
     int fd;
     pthread_mutex_t lock; /* of those who look for a free block */
+    int n_used;           /* the blocks before this one may have pages */
 };
 
 struct shared_view {
@@ -64,6 +66,20 @@ bool shared_offer_read(const msgpack_object *header, struct shared_offer *offer)
 
 /* ---- sharing ---- */
 
+void shared_blocks_trim(struct shared_blocks *shared)
+{
+    pthread_mutex_lock(&shared->lock);
+    for (int i = 0; i < shared->n_used; i++)
+        if (atomic_load_explicit(&shared->memory->readers[i], memory_order_acquire) == 0)
+            madvise(block_at(shared->memory, (size_t)i), SHARED_BLOCK_BYTES, MADV_REMOVE);
+    pthread_mutex_unlock(&shared->lock);
+}
+
+static void relieve(struct mem_keeper *keeper)
+{
+    shared_blocks_trim((struct shared_blocks *)keeper);
+}
+
 struct shared_blocks *shared_blocks_new(void)
 {
     int fd = memfd_new("tf-share", MEMORY_BYTES);
@@ -77,9 +93,10 @@ struct shared_blocks *shared_blocks_new(void)
         return NULL;
     }
     struct shared_blocks *shared = mem_alloc(sizeof *shared);
-    *shared = (struct shared_blocks){.memory = memory, .fd = fd};
+    *shared = (struct shared_blocks){.keeper.give_back = relieve, .memory = memory, .fd = fd};
     pthread_mutex_init(&shared->lock, NULL);
     memory->number = number;
+    mem_keeper_add(&shared->keeper);
     return shared;
 }
 
@@ -87,6 +104,7 @@ void shared_blocks_free(struct shared_blocks *shared)
 {
     if (!shared)
         return;
+    mem_keeper_remove(&shared->keeper);
     munmap(shared->memory, MEMORY_BYTES);
     close(shared->fd);
     pthread_mutex_destroy(&shared->lock);
@@ -107,6 +125,7 @@ int shared_blocks_grant(struct shared_blocks *shared, int most, int readers, voi
             found = i;
     if (found >= 0) {
         atomic_store(&shared->memory->readers[found], readers);
+        shared->n_used = found >= shared->n_used ? found + 1 : shared->n_used;
         *data = block_at(shared->memory, (size_t)found);
     }
     pthread_mutex_unlock(&shared->lock);

@@ -5,7 +5,7 @@
  * which block; here are only the memory and a counter for each block.
  *
  * Pages of blocks that were never granted take no memory; those of others stay until the blocks are
- * freed. A reader that ends without giving a block back keeps it for good.
+ * freed, or trimmed. A reader that ends without giving a block back keeps it for good.
  */
 #ifndef TF_TRANSPORT_SHARED_BLOCKS_H
 #define TF_TRANSPORT_SHARED_BLOCKS_H
@@ -36,6 +36,8 @@ bool shared_offer_read(const msgpack_object *header, struct shared_offer *offer)
 /* NULL: the system gives none. */
 struct shared_blocks *shared_blocks_new(void);
 void shared_blocks_free(struct shared_blocks *shared); /* NULL is harmless */
+/* Pages of blocks that nobody reads go back; so they do when memory is short. Any thread. */
+void shared_blocks_trim(struct shared_blocks *shared);
 struct shared_offer shared_blocks_offer(const struct shared_blocks *shared);
 
 /* One of the first `most` blocks for so many readers, which each give it back once; -1: all of

@@ -216,6 +216,8 @@ static void trim_others(struct session *session)
     pthread_mutex_unlock(&session->lock);
     for (size_t i = 0; i < idle.n; i++)
         plan_set_trim(idle.items[i]->set);
+    if (idle.n)
+        mem_trim();
     vec_release(&idle);
 }
 

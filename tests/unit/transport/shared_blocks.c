@@ -6,9 +6,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "lib/unit.h"
 
 static void test_all_blocks_are_lent_once(void **state)
@@ -88,6 +90,42 @@ static void test_another_process_reads(void **state)
     shared_blocks_free(shared);
 }
 
+static size_t resident(void *data)
+{
+    unsigned char pages[SHARED_BLOCK_BYTES >> 12];
+    size_t n = 0;
+    assert_int_equal(mincore(data, SHARED_BLOCK_BYTES, pages), 0);
+    for (size_t i = 0; i < SHARED_BLOCK_BYTES / (size_t)getpagesize(); i++)
+        n += pages[i] & 1;
+    return n;
+}
+
+/* Of two blocks, one of which is read. */
+static void test_what_nobody_reads_goes_back(void **state)
+{
+    struct shared_blocks *shared = shared_blocks_new();
+    struct shared_offer offer = shared_blocks_offer(shared);
+    struct shared_view *view = shared_view_new(&offer);
+    void *data[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int block = shared_blocks_grant(shared, SHARED_BLOCKS, 1, &data[i]);
+        memset(data[i], 7, SHARED_BLOCK_BYTES);
+        if (i)
+            shared_view_return(view, (uint64_t)block);
+    }
+    shared_blocks_trim(shared);
+    assert_int_equal(((const char *)data[0])[SHARED_BLOCK_BYTES - 1], 7);
+    assert_int_equal(resident(data[1]), 0);
+    assert_true(resident(data[0]) > 0);
+    shared_view_return(view, 0);
+    mem_relieve();
+    assert_int_equal(resident(data[0]), 0);
+    shared_view_free(view);
+    shared_blocks_free(shared);
+    mem_relieve(); /* they are not asked any more */
+}
+
 /* What is at that place is not what was offered. */
 static void test_refused(void **state)
 {
@@ -117,6 +155,7 @@ int main(void)
         cmocka_unit_test(test_only_the_first_blocks),
         cmocka_unit_test(test_every_reader_gives_back),
         cmocka_unit_test(test_another_process_reads),
+        cmocka_unit_test(test_what_nobody_reads_goes_back),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,8 @@ static inline bool nest_in_loop(const struct nest_place *place)
     return place != NULL;
 }
 
-/* Reads and writes of variables run after the token, which then runs after them. */
+/* Reads and writes of variables run after the token, those of all variables but the first by way of
+ * a node that does nothing; the token then runs after them. */
 static inline void nest_effect(struct nest_lowering *l, struct nest_place *place,
                                const struct nest_statement *s)
 {
@@ -126,6 +127,8 @@ static inline void nest_effect(struct nest_lowering *l, struct nest_place *place
     struct edge token = build_unary(&l->build, "Identity", nest_slot(l, place, NEST_TOKEN));
     struct edge value = s->kind == NEST_READ ? EDGE_NONE : nest_slot(l, place, s->a);
     nest_run_after(l, &token.node);
+    int nothing = s->variable ? build_op(&l->build, "NoOp", NULL, 0, NULL, 0).node : token.node;
+    nest_run_after(l, &nothing);
     if (s->kind == NEST_READ)
         done = build_unary(&l->build, "Identity", variable);
     else

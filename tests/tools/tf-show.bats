@@ -245,3 +245,15 @@ LUA
     grep -Eq '^AssignAdd +.* 5 ' shown
     [ "$(tf-show --json t.trace | jq -s 'map(select(.op == "AssignAdd")) | length')" -eq 5 ]
 }
+
+@test "traces: what does nothing is told of, in a dynamic plan too" {
+    cat >c.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {4}}
+p = Placeholder{dtype = bool, shape = {}}
+y = cond(p, function() return Exp(x) end, function() return Reshape(x, {2, 2}) end)
+all = group(y)
+LUA
+    tf-graph c.lua >c.tfg
+    tf-exec -g c.tfg --run all --feed 'x=[1.0,2.0,3.0,4.0]' --feed p=true --steps 3 --trace c.trace
+    [ "$(tf-show --json c.trace | jq -s 'map(select(.node == "all")) | length')" -eq 3 ]
+}

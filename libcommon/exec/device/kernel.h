@@ -40,6 +40,7 @@ enum kernel_flag {
     KERNEL_UNCAPTURED = 1 << 4,
     /* A bias or an activation, of input 0. Ops that rows name as `with_epilogue` have its loop. */
     KERNEL_EPILOGUE = 1 << 5,
+    KERNEL_EMPTY = 1 << 6, /* does nothing: who waits for it goes on without its being called */
 };
 
 /* That a kernel exists. `types` restricts type attributes: "T=floating|int64 Tidx=int32", by types

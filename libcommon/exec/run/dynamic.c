@@ -140,7 +140,7 @@ static void finish(struct run *run, struct launch *launch, int code, bool comput
     if (a->head->role == ROLE_RECV && !a->iteration->outputs[a->head->first_output].type)
         a->is_dead = true;
     if (!run->failed)
-        frame_propagate(run, a, &ready);
+        ready_propagate(run, a, &ready);
     distribute(run, ready, computes ? TAKES_ONE : TAKES_SHORT, mine);
     run->active--;
     bool over = is_over(run);
@@ -194,7 +194,7 @@ static void tell(void *context, struct run *run, struct activation *a)
 {
     struct activation **list = context, *ready = NULL;
     pthread_mutex_lock(&run->lock);
-    frame_propagate_items(run, a, &ready);
+    ready_propagate_items(run, a, &ready);
     distribute(run, ready, TAKES_GIVES, list);
     pthread_mutex_unlock(&run->lock);
 }
@@ -253,7 +253,7 @@ void run_begin(struct run *run, bool computes)
     struct activation *mine = NULL, *ready = NULL;
     pthread_mutex_lock(&run->lock);
     run->active = 1; /* the step is not over while its roots are being found */
-    frame_start_root(run, &ready);
+    ready_start_root(run, &ready);
     distribute(run, ready, computes ? TAKES_ONE : TAKES_SHORT, &mine);
     run->active--;
     bool over = is_over(run);

@@ -11,10 +11,10 @@
  * What is between points, where only running tells when or whether something comes, runs as
  * regions: items in a fixed order with planned memory, as in a static plan (region_find.c).
  *
- * dynamic_plan.c finds frames and edges once per plan, dynamic_locks.c locks; dynamic_frame.c says
- * what becomes ready, with memory from dynamic_memory.c; dynamic.c distributes it over threads, by
- * the queue of dynamic_queue.c; dynamic_kernel.c runs points, region_run.c regions. dynamic_step.c
- * begins and ends a step.
+ * dynamic_plan.c finds frames and edges once per plan, dynamic_locks.c locks; dynamic_ready.c says
+ * what becomes ready, dynamic_frame.c in which iterations, with memory from dynamic_memory.c;
+ * dynamic.c distributes it over threads, by the queue of dynamic_queue.c; dynamic_kernel.c runs
+ * points, region_run.c regions. dynamic_step.c begins and ends a step.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -47,9 +47,9 @@ enum item_role {
 };
 
 struct out_edge {
-    int slot; /* of the producer; -1 for control and after */
-    int item;
+    int slot;  /* of the producer; -1 for control and after */
     int input; /* of the consumer, or EDGE_CONTROL, EDGE_AFTER */
+    int item;
     bool is_ref;
     /* So that who sends need not look at the consumer: */
     bool is_to_merge;
@@ -86,6 +86,7 @@ struct region {
     int n_ready, level;
     int rank;      /* who comes first */
     bool is_cheap; /* all its items are */
+    bool is_empty; /* none of them does anything */
     bool fetches;  /* one of them does */
     bool frees;    /* one is given what has left and come back, whose memory is then free */
     bool lets_go;  /* after it outputs are let go of that others have been given */
@@ -104,8 +105,8 @@ struct region_item {
 
 /* What an item, or a region's first, still waits for in an iteration. */
 struct counter {
-    int pending, dead;
-    bool has_live, fired;
+    int pending;
+    unsigned dead : 30, has_live : 1, fired : 1;
 };
 
 struct dynamic_frame {
@@ -208,18 +209,24 @@ struct launch {
     struct error err;
 };
 
+/* What one that does nothing takes comes first, to lie in one line of the cache. */
 struct activation {
-    struct run *run; /* these are the same in every step: */
-    struct iteration *iteration;
-    const struct dynamic_item *head; /* the item, or the region's first */
-    const struct region *region;     /* NULL: a point */
-    int item;
-    bool is_cheap; /* it is, or all of its region */
+    struct iteration *iteration;  /* these are the same in every step: */
+    const struct out_edge *edges; /* of the one item that there is; NULL: of several */
+    int n_edges, first_output;
+    bool is_cheap;    /* it is, or all of its region */
+    bool is_empty;    /* a region in which there is nothing to run */
+    bool passes_dead; /* or not if it is dead */
 
     bool is_dead;
     int n_locked; /* locks taken so far */
     int at, told; /* of a region: the next item; those before `told` have told others */
     struct activation *next;
+
+    struct run *run;                 /* the same in every step, as the next: */
+    const struct dynamic_item *head; /* the item, or the region's first */
+    const struct region *region;     /* NULL: a point */
+    int item;
     struct launch *launch; /* NULL until an asynchronous kernel first runs here */
     struct variable_waiter waiter;
     struct deferred_work deferred;
@@ -244,9 +251,10 @@ struct run {
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct activation *queue; /* ready and expensive, in no particular order */
-    int active;               /* activations queued, running, pending or put aside */
-    int helpers;              /* that take from the queue, or will; not a thread that waits */
+    struct activation *queue;   /* ready and expensive, in no particular order */
+    struct activation *passing; /* ready, with nothing to run: what waits for it is told next */
+    int active;                 /* activations queued, running, pending or put aside */
+    int helpers;                /* that take from the queue, or will; not a thread that waits */
     atomic_bool failed;
     struct error err;
 };
@@ -340,13 +348,26 @@ void frame_drop(struct run *run, struct frame *frame);
 void frame_clear(struct run *run);
 void frame_free_idle(struct run *run);
 
-/* dynamic_frame.c; all with run->lock held. Ready activations go to *ready. */
-void frame_start_root(struct run *run, struct activation **ready);
-/* Of a region: those of the items that have run and were not sent yet. */
-void frame_propagate_items(struct run *run, struct activation *a, struct activation **ready);
+/* dynamic_ready.c; all with run->lock held. Ready activations go to *ready. */
+void ready_start_root(struct run *run, struct activation **ready);
+/* Of a region: the outputs of those of the items that have run and were not sent yet. */
+void ready_propagate_items(struct run *run, struct activation *a, struct activation **ready);
 /* Sends the outputs of an activation that is over along its edges. */
-void frame_propagate(struct run *run, struct activation *a, struct activation **ready);
+void ready_propagate(struct run *run, struct activation *a, struct activation **ready);
 /* After a step without errors: an item outside of loops that never became ready; NULL: none. */
-const struct item *frame_find_waiting(const struct run *run);
+const struct item *ready_find_waiting(const struct run *run);
+/* For dynamic_frame.c, from within these: sends a value of an item, and that the item is over, into
+ * an iteration; `value` of an edge that carries one. */
+void ready_send(struct run *run, struct iteration *to, int item, const struct token *value,
+                struct activation **ready);
+void ready_deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
+                   const struct tensor *value, bool is_live, struct activation **ready);
+
+/* dynamic_frame.c, the same. Where the output of an op that moves values between iterations goes.
+ */
+void frame_move(struct run *run, struct activation *a, const struct token *value,
+                struct activation **ready);
+/* Ends the iteration, and those behind it, if nothing of it is left. */
+void frame_check_iteration(struct run *run, struct iteration *it, struct activation **ready);
 
 #endif

@@ -21,6 +21,11 @@ static void make_activations(struct run *run, struct iteration *it, const struct
         a->region = head->region < 0 ? NULL : &d->regions.items[head->region];
         a->item = def->items.items[i];
         a->is_cheap = a->region ? a->region->is_cheap : head->is_cheap;
+        a->is_empty = a->region && a->region->is_empty;
+        a->passes_dead = a->region && !a->region->fetches;
+        a->edges = a->region && a->region->n > 1 ? NULL : d->edges + head->first_edge;
+        a->n_edges = head->n_edges;
+        a->first_output = head->first_output;
     }
 }
 

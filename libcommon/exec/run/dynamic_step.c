@@ -63,7 +63,7 @@ static void let_go_of_reads(struct run *run)
 /* After a step without errors: something that waits for ever is an error. */
 static void check_waiting(struct run *run)
 {
-    const struct item *waiting = run->failed ? NULL : frame_find_waiting(run);
+    const struct item *waiting = run->failed ? NULL : ready_find_waiting(run);
     if (!waiting)
         return;
     run->failed = true;

@@ -141,9 +141,11 @@ static void describe_region(struct plan *plan, struct region *region)
     struct region_item *first = d->frames.items[region->frame].order.items + region->first;
     bool is_cheap = true;
     region->items = first;
+    region->is_empty = true;
     for (int k = region->n; k-- > 0;) {
         describe(plan, &first[k]);
         region->frees |= frees(plan, &first[k]);
+        region->is_empty &= (plan->items.items[first[k].item].flags & KERNEL_EMPTY) != 0;
         region->fetches |= plan->items.items[first[k].item].code == &plan_fetch_code;
         region->lets_go |= is_given_away(plan, region, &first[k]);
         first[k].rest_is_cheap = is_cheap;

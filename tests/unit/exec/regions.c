@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "exec/plan/fuse.h"
+#include "graph/build.h"
 #include "lib/cut.h"
 #include "lib/random_graph.h"
 
@@ -142,6 +143,62 @@ static void a_branch_is_a_region(void **state)
     fixture_close(&f);
 }
 
+/* ---- what does nothing ---- */
+
+#define NOTHINGS 50000
+
+/* Who waits for it goes on at once, in a list: however many there are, the stack does not grow. */
+static void a_chain_of_nothing_needs_no_stack(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct graph *graph = graph_new(ops_registry());
+    struct build build = {.graph = graph, .err = &err};
+    (void)state;
+    for (int i = 0, last = -1; i < NOTHINGS; i++) {
+        build.controls = &last;
+        build.n_controls = i > 0;
+        last = build_op(&build, "NoOp", NULL, 0, NULL, 0).node;
+    }
+    struct plan_options options = {
+        .kernels = ops_kernels(), .device = cut_devices()[0], .dynamic = true, .no_regions = true};
+    int target = (int)graph->nodes.n - 1;
+    struct plan_request request = {.targets = &target, .n_targets = 1};
+    struct step step = {.number = 1};
+    struct tensor none;
+    struct plan *plan;
+    options.variables = variable_store_new();
+    assert_int_equal(plan_new(graph, &options, &request, &plan, &err), 0);
+    assert_int_equal(plan_run(plan, &step, NULL, &none, &err), 0);
+    assert_int_equal(plan_run(plan, &step, NULL, &none, &err), 0);
+    plan_free(plan);
+    variable_store_free(options.variables);
+    graph_free(graph);
+}
+
+/* In a branch that is not taken it is dead, as is what waits for it. */
+static void nothing_is_dead_where_its_branch_is(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f,
+                 "x = Placeholder() {dtype=float32, shape=[]}\n"
+                 "zero = Const() {dtype=float32, value=0}\n"
+                 "p = Greater(x, zero)\n"
+                 "s = Switch(x, p)\n"
+                 "i = Identity(s)\n"
+                 "none = NoOp(^i)\n"
+                 "none2 = NoOp(^none)\n"
+                 "e = Neg(x, ^none2)\n"
+                 "m = Merge(e, s:1)\n"
+                 "y = Neg(m)\n",
+                 true);
+    for (int k = 0; k < 4; k++) {
+        float x = (float)(k % 2 ? k : -k) - 0.5f;
+        assert_true(fixture_get(&f, "y", x) == (x > 0 ? -x : x));
+    }
+    fixture_close(&f);
+}
+
 /* ---- bits ---- */
 
 static int run(const struct graph *graph, struct edge fetch, bool no_regions, struct tensor *value,
@@ -209,6 +266,8 @@ int main(void)
         cmocka_unit_test(a_loop_slows_nothing_outside),
         cmocka_unit_test(constants_are_of_their_regions),
         cmocka_unit_test(a_branch_is_a_region),
+        cmocka_unit_test(a_chain_of_nothing_needs_no_stack),
+        cmocka_unit_test(nothing_is_dead_where_its_branch_is),
         cmocka_unit_test(regions_change_no_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What has become ready: values and what else is waited for are told to who waits for them, and
+ * counted there. Everything here runs with run->lock held.
+ */
+#include "exec/run/dynamic.h"
+
+/* ---- readiness ---- */
+
+/* Whether nothing is to be run of it: it is over as soon as it is ready. */
+static bool passes(const struct run *run, const struct activation *a)
+{
+    return a->is_dead ? a->passes_dead : a->is_empty && !run->step->trace;
+}
+
+static void schedule(struct run *run, struct iteration *it, int local, bool is_dead,
+                     struct activation **ready)
+{
+    struct activation *a = &it->activations[local];
+    it->counters[local].fired = true;
+    a->is_dead = is_dead;
+    a->n_locked = a->at = a->told = 0;
+    if (passes(run, a))
+        ready = &run->passing;
+    a->next = *ready;
+    *ready = a;
+    it->n_fired++;
+    it->outstanding++;
+    run->active++;
+}
+
+/* A Merge runs with its first live input; it is dead when all inputs that can come are. A back edge
+ * brings nothing in iteration 0, and to its Merge nothing else comes later; a Merge without one, of
+ * a conditional in the body, is the same in every iteration. */
+static void check_merge(struct run *run, struct iteration *it, int local, struct activation **ready)
+{
+    const struct dynamic_item *di = it->activations[local].head;
+    struct counter *c = &it->counters[local];
+    int expected = it->number == 0 || !di->merge_next ? di->merge_first : di->merge_next;
+    bool live = c->has_live || di->merge_ready;
+    if (!c->fired && c->pending <= 0 && (live || c->dead >= expected))
+        schedule(run, it, local, !live, ready);
+}
+
+static inline void check_plain(struct run *run, struct iteration *it, int local,
+                               struct activation **ready)
+{
+    const struct counter *c = &it->counters[local];
+    if (c->pending <= 0 && !c->fired)
+        schedule(run, it, local, c->dead > 0 && it->activations[local].head->role != ROLE_TRIGGER,
+                 ready);
+}
+
+static void keep_input(struct token *input, const struct tensor *value)
+{
+    if (value->buffer)
+        tensor_share(&input->tensor, value);
+    else
+        input->tensor = *value;
+    input->is_live = true;
+}
+
+static void deliver_to_merge(struct run *run, struct iteration *it, const struct out_edge *edge,
+                             const struct tensor *value, bool is_live, struct activation **ready)
+{
+    struct counter *c = &it->counters[edge->waits];
+    if (edge->input < 0) {
+        c->pending--;
+    } else if (!is_live) {
+        c->dead++;
+    } else if (!c->has_live && !c->fired) {
+        keep_input(&it->inputs[edge->place], value);
+        c->has_live = true;
+    }
+    check_merge(run, it, edge->waits, ready);
+}
+
+static inline void deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
+                           const struct tensor *value, bool is_live, struct activation **ready)
+{
+    struct counter *c = &it->counters[edge->waits];
+    if (edge->is_to_merge) {
+        deliver_to_merge(run, it, edge, value, is_live, ready);
+        return;
+    }
+    if (edge->input >= 0 && is_live)
+        keep_input(&it->inputs[edge->place], value);
+    if (edge->input != EDGE_AFTER && !is_live)
+        c->dead++;
+    c->pending--;
+    check_plain(run, it, edge->waits, ready);
+}
+
+void ready_deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
+                   const struct tensor *value, bool is_live, struct activation **ready)
+{
+    deliver(run, it, edge, value, is_live, ready);
+}
+
+/* Sends one value (output `slot` of `item`; -1: that the item is over) along its edges. */
+static void send(struct run *run, struct iteration *to, int item, int slot,
+                 const struct token *value, struct activation **ready)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    const struct dynamic_item *di = &d->items[item];
+    for (int e = di->first_edge; e < di->first_edge + di->n_edges; e++)
+        if (d->edges[e].slot == slot && d->edges[e].input != EDGE_AFTER)
+            deliver(run, to, &d->edges[e], &value->tensor, value->is_live, ready);
+}
+
+void ready_send(struct run *run, struct iteration *to, int item, const struct token *value,
+                struct activation **ready)
+{
+    struct token over = {.is_live = value->is_live};
+    send(run, to, item, 0, value, ready);
+    send(run, to, item, -1, &over, ready);
+}
+
+/* ---- what is over ---- */
+
+static void propagate_edges(struct run *run, struct activation *a, const struct out_edge *edges,
+                            int n, int first_output, struct activation **ready)
+{
+    struct iteration *it = a->iteration;
+    const struct tensor *outputs = &it->outputs[first_output];
+    bool is_live = !a->is_dead;
+    for (int e = 0; e < n; e++) {
+        const struct tensor *value = edges[e].slot < 0 ? NULL : &outputs[edges[e].slot];
+        bool is_there = !value || edges[e].is_ref || value->type != DTYPE_INVALID;
+        deliver(run, it, &edges[e], value, is_live && is_there, ready);
+    }
+}
+
+static void propagate_item(struct run *run, struct activation *a, int item,
+                           struct activation **ready)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    const struct dynamic_item *di = &d->items[item];
+    propagate_edges(run, a, d->edges + di->first_edge, di->n_edges, di->first_output, ready);
+}
+
+/* Of a point, or a region of one item. */
+static void propagate_one(struct run *run, struct activation *a, struct activation **ready)
+{
+    propagate_edges(run, a, a->edges, a->n_edges, a->first_output, ready);
+}
+
+/* Of an op that moves values between iterations: what goes to the one that it is in. */
+static void propagate_over(struct run *run, struct iteration *it, const struct dynamic_item *di,
+                           bool is_dead, struct activation **ready)
+{
+    const struct out_edge *edges = run->plan->dynamic->edges + di->first_edge;
+    for (int e = 0; e < di->n_edges; e++)
+        if (edges[e].input == EDGE_AFTER)
+            deliver(run, it, &edges[e], NULL, !is_dead, ready);
+}
+
+static void propagate_point(struct run *run, struct activation *a, struct activation **ready)
+{
+    const struct dynamic_item *di = a->head;
+    const struct item *item = &run->plan->items.items[a->item];
+    struct tensor *outputs = &a->iteration->outputs[di->first_output];
+    if (di->role == ROLE_ENTER || di->role == ROLE_NEXT || di->role == ROLE_EXIT) {
+        struct token value = {outputs[0], !a->is_dead};
+        propagate_over(run, a->iteration, di, a->is_dead, ready);
+        frame_move(run, a, &value, ready);
+    } else {
+        propagate_one(run, a, ready);
+    }
+    for (int i = 0; i < item->n_out; i++)
+        tensor_release(&outputs[i]);
+}
+
+static void propagate_items(struct run *run, struct activation *a, struct activation **ready)
+{
+    const struct region_item *first = a->region->items;
+    for (; a->told < a->at; a->told++)
+        if (first[a->told].leads)
+            propagate_item(run, a, first[a->told].item, ready);
+}
+
+static void propagate_region(struct run *run, struct activation *a, struct activation **ready)
+{
+    a->at = a->region->n; /* a dead one has not run */
+    propagate_items(run, a, ready);
+    if (a->is_dead || a->region->lets_go)
+        region_release(run, a);
+}
+
+static void propagate(struct run *run, struct activation *a, struct activation **ready)
+{
+    struct iteration *it = a->iteration;
+    if (a->is_empty && a->edges)
+        propagate_one(run, a, ready);
+    else if (a->region)
+        propagate_region(run, a, ready);
+    else
+        propagate_point(run, a, ready);
+    it->outstanding--;
+    if (it->frame->parent)
+        frame_check_iteration(run, it, ready);
+}
+
+/* What became ready and has nothing to run is over, and so on. */
+static void pass_on(struct run *run, struct activation **ready)
+{
+    for (struct activation *a; (a = run->passing);) {
+        run->passing = a->next;
+        propagate(run, a, ready);
+        run->active--;
+    }
+}
+
+void ready_propagate_items(struct run *run, struct activation *a, struct activation **ready)
+{
+    propagate_items(run, a, ready);
+    pass_on(run, ready);
+}
+
+void ready_propagate(struct run *run, struct activation *a, struct activation **ready)
+{
+    propagate(run, a, ready);
+    pass_on(run, ready);
+}
+
+const struct item *ready_find_waiting(const struct run *run)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    const struct iteration *it = run->root->oldest;
+    const struct dynamic_frame *def = run->root->def;
+    if (it->n_fired == def->n_heads)
+        return NULL;
+    for (size_t i = 0; i < def->items.n; i++) {
+        int head = d->items[def->items.items[i]].head;
+        if (!it->counters[d->items[head].local].fired)
+            return &run->plan->items.items[head];
+    }
+    return NULL;
+}
+
+void ready_start_root(struct run *run, struct activation **ready)
+{
+    run->root = frame_new(run, 0, NULL, NULL);
+    const struct dynamic_frame *def = run->root->def;
+    struct iteration *it = iteration_new(run, run->root, 0);
+    for (size_t i = 0; i < def->roots.n; i++) {
+        int local = def->roots.items[i];
+        if (it->activations[local].head->role == ROLE_MERGE)
+            check_merge(run, it, local, ready);
+        else
+            check_plain(run, it, local, ready);
+    }
+    pass_on(run, ready);
+}

@@ -51,6 +51,7 @@ struct out_edge {
     int input; /* of the consumer, or EDGE_CONTROL, EDGE_AFTER */
     int item;
     bool is_ref;
+    bool gives; /* the value itself, which nobody takes who comes later */
     /* So that who sends need not look at the consumer: */
     bool is_to_merge;
     int waits; /* `local` of the consumer's head */
@@ -96,6 +97,7 @@ struct region {
 struct region_item {
     int item;
     bool gathers;            /* an input comes from elsewhere */
+    bool looks;              /* where an input is, or its shape, is not what was sent */
     bool leads;              /* others wait for it */
     bool locks;              /* variables */
     bool makes_outgoing;     /* an output is large, and leaves the process */

@@ -88,7 +88,8 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
     return it;
 }
 
-void iteration_drop(struct run *run, struct iteration *it)
+/* Lets go of what is left where not all was over. */
+static void drop_values(struct iteration *it)
 {
     const struct dynamic_frame *def = it->frame->def;
     for (int i = 0; i < def->n_inputs; i++) {
@@ -98,6 +99,12 @@ void iteration_drop(struct run *run, struct iteration *it)
     for (int i = 0; i < def->n_outputs; i++)
         if (!def->is_placed[i])
             tensor_release(&it->outputs[i]);
+}
+
+void iteration_drop(struct run *run, struct iteration *it)
+{
+    if (run->failed || it->n_fired < it->frame->def->n_heads)
+        drop_values(it);
     region_close(it);
     it->next = run->idle_iterations[it->frame->index];
     run->idle_iterations[it->frame->index] = it;
@@ -126,7 +133,7 @@ struct frame *frame_new(struct run *run, int index, struct frame *parent,
     return frame;
 }
 
-static void drop_values(struct frame *frame)
+static void drop_carried(struct frame *frame)
 {
     for (size_t i = 0; i < frame->deferred.n; i++)
         tensor_release(&frame->deferred.items[i].value.tensor);
@@ -138,7 +145,7 @@ static void drop_values(struct frame *frame)
 
 void frame_drop(struct run *run, struct frame *frame)
 {
-    drop_values(frame);
+    drop_carried(frame);
     while (frame->oldest) {
         struct iteration *it = frame->oldest;
         frame->oldest = it->next;

@@ -216,6 +216,29 @@ static void collect_edges(struct dynamic *d, const struct plan *plan, int id, ed
         add_after(d, plan, of, item->after.items[k], id);
 }
 
+/* Whether the item's outputs are let go of as soon as all that wait for them have been told. */
+static bool lets_go(const struct dynamic *d, int id)
+{
+    const struct dynamic_item *di = &d->items[id];
+    bool moves = di->role == ROLE_ENTER || di->role == ROLE_NEXT || di->role == ROLE_EXIT;
+    return di->region < 0 ? !moves : d->regions.items[di->region].n == 1;
+}
+
+/* Who is told last of a value has it alone, and no count of holders changes. */
+static void find_gifts(const struct dynamic *d, const struct plan *plan, int id)
+{
+    const struct item *item = &plan->items.items[id];
+    struct out_edge *edges = d->edges + d->items[id].first_edge;
+    for (int i = 0; lets_go(d, id) && i < item->n_out; i++) {
+        int last = d->items[id].n_edges - 1;
+        while (last >= 0 && edges[last].slot != i)
+            last--;
+        const struct value *value = &plan->values.items[item->out[i]];
+        if (last >= 0 && !edges[last].is_to_merge && value->offset < 0 && !value->is_ref)
+            edges[last].gives = true;
+    }
+}
+
 static void flatten_edges(struct dynamic *d, struct plan *plan, edge_vec *of)
 {
     size_t n = 0, at = 0;
@@ -288,6 +311,9 @@ int dynamic_connect(struct plan *plan, struct error *err)
             collect_edges(d, plan, (int)i, of);
     flatten_edges(d, plan, of);
     mem_free(of);
+    for (size_t i = 0; i < plan->items.n; i++)
+        if (!plan->items.items[i].removed)
+            find_gifts(d, plan, (int)i);
     for (size_t i = 0; i < d->frames.n; i++)
         find_waits(d, plan, &d->frames.items[i]);
     find_roots(d, &d->frames.items[0]);

@@ -51,9 +51,11 @@ static inline void check_plain(struct run *run, struct iteration *it, int local,
                  ready);
 }
 
-static void keep_input(struct token *input, const struct tensor *value)
+static void keep_input(struct iteration *it, const struct out_edge *edge,
+                       const struct tensor *value)
 {
-    if (value->buffer)
+    struct token *input = &it->inputs[edge->place];
+    if (value->buffer && !edge->gives)
         tensor_share(&input->tensor, value);
     else
         input->tensor = *value;
@@ -69,7 +71,7 @@ static void deliver_to_merge(struct run *run, struct iteration *it, const struct
     } else if (!is_live) {
         c->dead++;
     } else if (!c->has_live && !c->fired) {
-        keep_input(&it->inputs[edge->place], value);
+        keep_input(it, edge, value);
         c->has_live = true;
     }
     check_merge(run, it, edge->waits, ready);
@@ -84,7 +86,7 @@ static inline void deliver(struct run *run, struct iteration *it, const struct o
         return;
     }
     if (edge->input >= 0 && is_live)
-        keep_input(&it->inputs[edge->place], value);
+        keep_input(it, edge, value);
     if (edge->input != EDGE_AFTER && !is_live)
         c->dead++;
     c->pending--;
@@ -122,12 +124,14 @@ static void propagate_edges(struct run *run, struct activation *a, const struct 
                             int n, int first_output, struct activation **ready)
 {
     struct iteration *it = a->iteration;
-    const struct tensor *outputs = &it->outputs[first_output];
+    struct tensor *outputs = &it->outputs[first_output];
     bool is_live = !a->is_dead;
     for (int e = 0; e < n; e++) {
-        const struct tensor *value = edges[e].slot < 0 ? NULL : &outputs[edges[e].slot];
+        struct tensor *value = edges[e].slot < 0 ? NULL : &outputs[edges[e].slot];
         bool is_there = !value || edges[e].is_ref || value->type != DTYPE_INVALID;
         deliver(run, it, &edges[e], value, is_live && is_there, ready);
+        if (edges[e].gives)
+            value->buffer = NULL;
     }
 }
 

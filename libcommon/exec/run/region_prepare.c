@@ -20,6 +20,15 @@ static bool comes_from_elsewhere(const struct plan *plan, const struct item *ite
            !region_has_made(plan, item->in[i], region);
 }
 
+/* Whether the input is elsewhere than where values are sent to, or seen in another shape. */
+static bool is_looked_for(const struct plan *plan, const struct item *item, int i)
+{
+    const struct value *value = &plan->values.items[item->in[i]];
+    bool is_ref = item->refs && item->refs[i];
+    return value->kind == VALUE_FEED || (value->kind == VALUE_VARIABLE && !is_ref) ||
+           (item->seen && item->seen[i]);
+}
+
 static bool is_large_outgoing(const struct value *value)
 {
     return value->is_outgoing && value->alias_input < 0 && shape_is_known(&value->shape) &&
@@ -31,8 +40,10 @@ static void describe(struct plan *plan, struct region_item *at)
     const struct dynamic *d = plan->dynamic;
     const struct item *item = &plan->items.items[at->item];
     int index = d->items[at->item].region;
-    for (int i = 0; i < item->n_in; i++)
+    for (int i = 0; i < item->n_in; i++) {
         at->gathers |= comes_from_elsewhere(plan, item, i, index) || (item->seen && item->seen[i]);
+        at->looks |= is_looked_for(plan, item, i);
+    }
     at->leads = d->items[at->item].n_edges > 0;
     at->locks = d->items[at->item].n_locks > 0;
     for (int i = 0; i < item->n_out; i++)

@@ -62,7 +62,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
     struct iteration *it = launch->activation->iteration;
     if (item_begin(item, &run->on_device, &launch->err))
         return launch->err.code;
-    if (at->gathers && gather(run, launch, at, it))
+    if (at->looks && gather(run, launch, at, it))
         return launch->err.code;
     kernel_bind(run, launch, it, &c->host, &c->call);
     struct item_start start = item_start(&c->call, run->step);

@@ -20,13 +20,13 @@ slow_link_close() {
     close_hosts 2
 }
 
-# step STEPS: what a step of both workers takes of parts.tfg: seconds. Their traces are in t0 and
+# step STEPS [OPTION...]: what a step of both workers takes of parts.tfg: seconds. Their traces are in t0 and
 # t1. They come before what else the machine does, as hosts of their own would.
 step() {
     local i workers=()
     for i in 0 1; do
         inside $i nice -n -20 tf-exec -c c --task "worker:$i" -g parts.tfg --key-file key \
-            --run train -n "$1" --trace "t$i" >"w$i.rec" 2>"w$i.err" 3>&- &
+            --run train -n "$1" "${@:2}" --trace "t$i" >"w$i.rec" 2>"w$i.err" 3>&- &
         workers[i]=$!
         pids+=($!)
     done

@@ -7,6 +7,7 @@
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 load ../lib/slow_link
+load ../lib/pause
 
 bats_require_minimum_version 1.5.0
 
@@ -16,9 +17,8 @@ setup() {
     set -o pipefail
     pids=()
     slow_link 100
-    export OMP_NUM_THREADS=1 TF_OPS_PATH=$PWD/pause.so
-    "${CC:-cc}" -std=c11 -shared -fPIC -D_POSIX_C_SOURCE=200809L -I "$root/libcommon/api" \
-        "$root/tests/techniques/pause.c" -o pause.so
+    make_pause
+    export OMP_NUM_THREADS=1
 }
 
 teardown() {

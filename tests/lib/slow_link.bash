@@ -20,8 +20,8 @@ slow_link_close() {
     close_hosts 2
 }
 
-# step STEPS [OPTION...]: what a step of both workers takes of parts.tfg: seconds. Their traces are in t0 and
-# t1. They come before what else the machine does, as hosts of their own would.
+# step STEPS [OPTION...]: what a step of both workers takes of parts.tfg: seconds. Their traces are
+# in t0 and t1. They come before what else the machine does, as hosts of their own would.
 step() {
     local i workers=()
     for i in 0 1; do

@@ -6,40 +6,49 @@
  */
 #include "pass/replicate/replicate_private.h"
 
-/* The variable that a node has, or hands on without anything that a worker is fed; -1: none. */
-static int variable_of(const struct replicator *r, const int *handed, const struct node *node)
+/* What a node is computed of: `fed`, a batch, which comes from outside or is drawn; `variable`, the
+ * one that it has, or hands on with nothing of a batch; -1: none. */
+struct lineage {
+    bool fed;
+    int variable;
+};
+
+static struct lineage lineage_of(const struct replicator *r, const struct lineage *lineages,
+                                 const struct node *node)
 {
-    if (node_is(node, "Variable"))
-        return node->id;
-    int found = -1;
-    for (int k = 0; k < node->n_inputs && found < 0 && !has(r, node->id, FACT_OUTSIDE); k++)
-        found = handed[node->inputs[k].node];
+    struct lineage found = {.fed = has(r, node->id, FACT_OUTSIDE) || node_has(node, OP_RANDOM),
+                            .variable = node_is(node, "Variable") ? node->id : -1};
+    for (int k = 0; k < node->n_inputs; k++)
+        found.fed |= lineages[node->inputs[k].node].fed;
+    for (int k = 0; k < node->n_inputs && found.variable < 0 && !found.fed; k++)
+        found.variable = lineages[node->inputs[k].node].variable;
     return found;
 }
 
 static bool is_forward(const struct replicator *r, int node)
 {
-    return has(r, node, FACT_NEEDED) && has(r, node, FACT_OUTSIDE) &&
-           !has(r, node, FACT_DOWN | FACT_MARKED);
+    return has(r, node, FACT_NEEDED) && !has(r, node, FACT_DOWN | FACT_MARKED);
 }
 
 void replicate_find_priorities(struct replicator *r)
 {
     size_t n = r->from->nodes.n;
-    int *handed = arena_array(&r->arena, n + 1, sizeof *handed), next = 0;
+    struct lineage *lineages = arena_array(&r->arena, n + 1, sizeof *lineages);
+    int next = 0;
     r->priority = arena_array(&r->arena, n + 1, sizeof *r->priority);
     for (size_t i = 0; i < n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
-        handed[node->id] = variable_of(r, handed, node);
-        for (int k = 0; is_forward(r, node->id) && k < node->n_inputs; k++) {
-            int variable = handed[node->inputs[k].node];
+        struct lineage *lineage = &lineages[node->id];
+        *lineage = lineage_of(r, lineages, node);
+        for (int k = 0; lineage->fed && is_forward(r, node->id) && k < node->n_inputs; k++) {
+            int variable = lineages[node->inputs[k].node].variable;
             if (variable >= 0 && !r->priority[variable])
                 r->priority[variable] = ++next;
         }
     }
     for (size_t i = 0; i < n; i++)
-        if (handed[i] >= 0)
-            r->priority[i] = r->priority[handed[i]];
+        if (lineages[i].variable >= 0)
+            r->priority[i] = r->priority[lineages[i].variable];
 }
 
 int replicate_priority(const struct replicator *r, const char *variable)

@@ -88,17 +88,43 @@ close() {
 }
 
 # Tiles on shards, whose checkpoints are those of all of them.
-on_shards() { # OPTION...: p.tfg, and the shards
-    local k
-    printf 'task ps:%d unix:p%d\n' 0 0 1 1 2 2 3 3 >c
+on_shards() { # GRID OPTION...: p.tfg, and the shards
+    local k n=$((${1%x*} * ${1#*x}))
+    for ((k = 0; k < n; k++)); do echo "task ps:$k unix:p$k"; done >c
     echo 'task worker:0 unix:w0' >>c
-    tf-replicate --grid 2x2 --towers '/job:ps/task:*' m.tfg | tf-place -c c | tf-part >p.tfg
-    for k in 0 1 2 3; do
-        tf-ps serve -c c --task ps:$k "$@" 2>p$k.err 3>&- &
+    tf-replicate --grid "$1" --towers '/job:ps/task:*' m.tfg | tf-place -c c | tf-part >p.tfg
+    for ((k = 0; k < n; k++)); do
+        tf-ps serve -c c --task ps:$k "${@:2}" 2>p$k.err 3>&- &
         pids+=($!)
     done
-    for k in 0 1 2 3; do
+    for ((k = 0; k < n; k++)); do
         soon 10 grep -q "ready on" p$k.err || { cat p$k.err; return 1; }
+    done
+}
+
+# counted GRID STEPS: bytes of values that shards got from each other, and that the driver sent
+# them, with all that a run of so many steps begins with
+counted() {
+    local pid
+    on_shards "$1"
+    train --feed f.rec -n "$2" --trace t >/dev/null
+    tf-ps stats --by peer --json -c c >links
+    for pid in "${pids[@]}"; do kill "$pid" && wait "$pid"; done
+    pids=()
+    jq -s 'map(select(.peer | startswith("ps:")).got) | add' links
+    tf-show --json t | jq -s --argjson n "$2" 'map(select(.peer and .step == $n).sent) | add'
+}
+
+@test "links count the formula's bytes, and from the driver the images and labels" {
+    local grid
+    for grid in 1x2 2x2 3x2; do
+        counted $grid 10 >ten
+        counted $grid 30 >thirty
+        # of twenty steps; a step has a number, too
+        tf-show --text p.tfg | python3 "$root/tests/techniques/grid.py" ${grid%x*} ${grid#*x} |
+            awk '{ print 20 * $1; print 20 * (4 * 18 * 15 * 3 * 4 + 4 * 4 + 8) }' >want
+        paste ten thirty want
+        diff want <(paste ten thirty | awk '{ print $2 - $1 }')
     done
 }
 
@@ -107,7 +133,7 @@ on_shards() { # OPTION...: p.tfg, and the shards
     tf-data npy x=x.npy y=y.npy --batch 4 --epochs 4 --after 20 >g.rec
     alone --feed f.rec -n 20 --save one/ >/dev/null
     alone --feed g.rec --restore one/ >one.rec
-    on_shards
+    on_shards 2x2
     train --feed f.rec -n 20 >/dev/null
     TF_CLUSTER=c tf-ps save four/
     alone --feed g.rec --restore four/ >from-four.rec
@@ -205,7 +231,7 @@ has_stepped() {
 
 @test "a task that is killed ends the step with its name; started again, all go on alike" {
     local status=0 driver
-    on_shards
+    on_shards 2x2
     train --feed f.rec -n 20 >/dev/null
     TF_CLUSTER=c tf-ps save four/
     train --feed f.rec >whole.rec
@@ -219,7 +245,7 @@ has_stepped() {
     grep -q ps:2 err
     kill_pids "${pids[@]}"
     pids=()
-    on_shards --save four/ --resume
+    on_shards 2x2 --save four/ --resume
     train --feed f.rec >rest.rec
     [ "$(tf-show --json rest.rec | wc -l)" = 20 ]
     cmp <(tf-show --json whole.rec | jq .loss) <(tf-show --json rest.rec | jq .loss)

@@ -203,6 +203,18 @@ rows() {
     for k in 0 1 2; do [ "$(rows pass_$k/rows/Reshape_1/Slice)" = "2 2 2" ]; done
 }
 
+@test "what layers exchange in a pass is more urgent than rows of later ones, and errors the least" {
+    graph
+    scheme=b parts 3
+    # all but what has no priority, which is between layers or behind the last one
+    tf-show --text parts.tfg | grep -E '^dense/.*= (AllReduce|Collective)' |
+        sed -nE 's#^dense/(pass_[0-9])/(rows|gradients)/.* _priority=([0-9]+), .*#\1 \2 \3#p' |
+        sort >urgent
+    cat urgent
+    diff urgent <(printf '%s\n' 'pass_0 gradients 4' 'pass_0 rows 1' 'pass_1 gradients 4' \
+        'pass_1 rows 2' 'pass_2 gradients 4' 'pass_2 rows 3')
+}
+
 @test "no matrix of a dense layer crosses, nor its gradient; --explain says so" {
     graph
     parts 3

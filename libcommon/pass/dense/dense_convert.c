@@ -21,10 +21,12 @@ int dense_refuse(struct dense_cutter *c, const struct node *node, const char *wh
 static struct edge collective_add(struct dense_cutter *c, const char *op, const struct edge *inputs,
                                   int n_inputs, const struct attr *more)
 {
-    struct attr attrs[3] = {{ALL_WORKERS, attr_bool(true)}};
+    struct attr attrs[4] = {{ALL_WORKERS, attr_bool(true)}};
     int n = 1;
     for (; more && more[n - 1].name; n++)
         attrs[n] = more[n - 1];
+    if (c->priority)
+        attrs[n++] = (struct attr){"_priority", attr_int(c->priority)};
     return build_op(&c->b, op, inputs, n_inputs, attrs, n);
 }
 
@@ -181,6 +183,7 @@ static void begin(struct dense_cutter *c, struct edge edge)
     c->b.device = node->device;
     c->b.file = node->file;
     c->b.line = node->line;
+    c->priority = node_priority(node);
 }
 
 struct edge dense_convert(struct dense_cutter *c, const struct node *reader, struct edge edge,

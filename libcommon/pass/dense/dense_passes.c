@@ -12,6 +12,19 @@
 
 #include "pass/dense/dense_passes_private.h"
 
+/* How urgent it is what goes on beside a pass (graph/graph.h, node_priority): its own exchanges
+ * have 0, so that no layer waits for what a later pass needs, or for what is needed after all
+ * passes. */
+static int rows_priority(int pass)
+{
+    return 1 + pass;
+}
+
+static int errors_priority(const struct passes *p)
+{
+    return 1 + p->n;
+}
+
 /* ---- rows of a pass ---- */
 
 static struct edge known(const struct passes *p, struct edge edge, int pass)
@@ -77,9 +90,9 @@ static struct edge with_rest(struct passes *p, struct edge first, int rank, int6
     return build_op(p->b, "Concat", parts, 3, NULL, 0);
 }
 
-static void mark(struct passes *p, int id, int pass)
+static void mark(struct passes *p, int id, const char *name, int64_t value)
 {
-    const struct attr attr = {DENSE_PASS, attr_int(pass)};
+    const struct attr attr = {name, attr_int(value)};
     if (!p->c->err->code)
         graph_set_attr(p->c->to, graph_node(p->c->to, id), &attr, p->c->err);
 }
@@ -99,7 +112,8 @@ static struct edge part_of(struct passes *p, struct edge edge, int pass)
     if (p->b->failed)
         return EDGE_NONE;
     graph_node(p->c->to, part.node)->outputs[0].shape = *shape;
-    mark(p, part.node, pass);
+    mark(p, part.node, DENSE_PASS, pass);
+    mark(p, part.node, "_priority", rows_priority(pass));
     return note(p, edge, pass, part);
 }
 
@@ -246,7 +260,7 @@ static int visit_in(struct passes *p, const struct node *node)
         const char *name = arena_printf(&p->c->to->arena, "pass_%d/%s", k, node->name);
         struct node *copy = add_copy(p, node, name, inputs + k * node->n_inputs);
         add_controls(p, node, copy, k);
-        mark(p, copy->id, k);
+        mark(p, copy->id, DENSE_PASS, k);
         if (node_has(node, OP_RANDOM))
             draw_anew(p, copy, k);
     }
@@ -300,9 +314,18 @@ static void wait_for(struct passes *p, const struct pass_ends *ends, int id, int
         graph_add_control(p->c->to, graph_node(p->c->to, id), p->first[ends->nodes[i]] + pass);
 }
 
+/* Errors that go to who is in front of the layers. */
+static void put_off_errors(struct passes *p, const struct pass_ends *ends)
+{
+    for (int i = 0; i < ends->n; i++)
+        for (int k = 0; dense_is_rows(p->c, (struct edge){ends->nodes[i], 0}) && k < p->n; k++)
+            mark(p, p->first[ends->nodes[i]] + k, "_priority", errors_priority(p));
+}
+
 static void order_passes(struct passes *p)
 {
     const struct pass_ends ends = find_ends(p);
+    put_off_errors(p, &ends);
     for (size_t i = 0; i < p->c->from->nodes.n; i++)
         for (int k = 1; dense_has(p->c, (int)i, DENSE_LAYER) && k < p->n; k++)
             wait_for(p, &ends, p->first[i] + k, k - 1);

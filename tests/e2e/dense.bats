@@ -203,7 +203,7 @@ rows() {
     for k in 0 1 2; do [ "$(rows pass_$k/rows/Reshape_1/Slice)" = "2 2 2" ]; done
 }
 
-@test "what layers exchange in a pass is more urgent than rows of later ones, and errors the least" {
+@test "what layers exchange in a pass is more urgent than later rows, and errors the least" {
     graph
     scheme=b parts 3
     # all but what has no priority, which is between layers or behind the last one

@@ -141,7 +141,8 @@ LUA
     # all has been sent before
     busy a 128 >one_pass
     cat one_pass
-    awk '{ for (i = 1; i <= NF; i++) if ($i > 100000) bad = 1 } END { exit bad || NR != 1 }' one_pass
+    awk '{ for (i = 1; i <= NF; i++) if ($i > 100000) bad = 1 }
+        END { exit bad || NR != 1 }' one_pass
     # in the pass k worker k + 1 brings its rows to the others, who send next to nothing
     busy b 128 >by_worker
     cat by_worker

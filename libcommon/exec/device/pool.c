@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "base/guard.h"
 #include "base/memory.h"
 
 #define N_CLASSES 4 * 48 /* four sizes per power of two */
@@ -22,6 +23,7 @@ struct pool {
     struct mem_keeper keeper; /* first */
     struct device *device;
     bool on_device;
+    bool is_host;         /* its memory is the host's */
     pthread_mutex_t lock; /* guards what follows */
     struct pooled *idle[N_CLASSES];
     size_t n_out; /* buffers that somebody holds */
@@ -35,12 +37,25 @@ static void pooled_free(struct pooled *p)
     mem_free(p);
 }
 
+static void unguard(const struct pool *pool, const struct pooled *p)
+{
+    if (pool->is_host)
+        unguard_memory(p->memory->data, p->memory->bytes);
+}
+
+/* One that is idle. */
+static void free_one(const struct pool *pool, struct pooled *p)
+{
+    unguard(pool, p);
+    pooled_free(p);
+}
+
 static void free_idle(struct pool *pool)
 {
     for (int i = 0; i < N_CLASSES; i++) {
         for (struct pooled *p = pool->idle[i], *next; p; p = next) {
             next = p->next;
-            pooled_free(p);
+            free_one(pool, p);
         }
         pool->idle[i] = NULL;
     }
@@ -64,6 +79,7 @@ struct pool *pool_new(struct device *device, bool on_device)
     struct pool *pool = mem_alloc(sizeof *pool);
     pool->device = device;
     pool->on_device = on_device;
+    pool->is_host = device->is_host || !on_device;
     pthread_mutex_init(&pool->lock, NULL);
     pool->keeper.give_back = relieve;
     mem_keeper_add(&pool->keeper);
@@ -110,6 +126,8 @@ static void give_back(struct buffer *buffer)
     pthread_mutex_lock(&pool->lock);
     bool last = !--pool->n_out && pool->closed, keeps = !pool->closed && !pool->trimmed;
     if (keeps) {
+        if (pool->is_host)
+            guard_memory(p->memory->data, p->memory->bytes);
         p->next = pool->idle[p->size_class];
         pool->idle[p->size_class] = p;
     }
@@ -172,9 +190,10 @@ struct buffer *pool_alloc(struct pool *pool, size_t bytes)
     struct pooled *p = take_idle(pool, class, bytes, &smaller);
     bool is_exact = !smaller && bytes >= EXACT_BYTES;
     if (smaller)
-        pooled_free(smaller);
+        free_one(pool, smaller);
     if (!p && !(p = pooled_new(pool, class, is_exact ? bytes : rounded)))
         return NULL;
+    unguard(pool, p);
     atomic_init(&p->buffer.holders, 1);
     p->buffer.bytes = bytes;
     p->buffer.data = p->memory->data;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A pool of a device's memory, or of host memory for use with it: what a dynamic plan's values live
- * in. Memory goes back to the pool when
- * its last holder lets go, so that from the second step on nothing comes from the system.
- * Thread-safe.
+ * in. Memory goes back to the pool when its last holder lets go, so that from the second step on
+ * nothing comes from the system. Where it is the host's nobody may touch it from then on until it
+ * is handed out again (base/guard.h). Thread-safe.
  */
 #ifndef TF_EXEC_POOL_H
 #define TF_EXEC_POOL_H

@@ -1,11 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a pool takes of its device, in bytes.
+ * Pools: what came back is what is handed out next, and in between nobody may touch it; and what a
+ * pool takes of its device, in bytes.
  */
 #include "exec/device/pool.h"
 
-#include "lib/unit.h"
-#include "tensor/tensor.h"
+#include "base/guard.h"
+#include "lib/session.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define IS_GUARDED(data) __asan_address_is_poisoned(data)
+#else
+#define IS_GUARDED(data) false
+#endif
+
+#define BYTES 100
+
+static void what_came_back_is_handed_out(void **state)
+{
+    struct pool *pool = pool_new(fixture_device(), true);
+    (void)state;
+    struct buffer *first = pool_alloc(pool, BYTES), *second = pool_alloc(pool, BYTES);
+    void *data = first->data;
+    assert_ptr_not_equal(second->data, data);
+    first->free(first);
+    first = pool_alloc(pool, BYTES);
+    assert_ptr_equal(first->data, data);
+    first->free(first);
+    pool_free(pool);
+    second->free(second);
+}
+
+static bool guards(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return fixture_device()->is_host;
+#else
+    return false;
+#endif
+}
+
+/* In builds with AddressSanitizer who reads or writes what was let go of is found. */
+static void what_is_idle_is_guarded(void **state)
+{
+    (void)state;
+    if (!guards())
+        skip();
+    struct pool *pool = pool_new(fixture_device(), true);
+    struct buffer *buffer = pool_alloc(pool, BYTES);
+    char *data = buffer->data;
+    memset(data, 1, BYTES);
+    assert_false(IS_GUARDED(data));
+    buffer->free(buffer);
+    assert_true(IS_GUARDED(data) && IS_GUARDED(data + BYTES - 1));
+    buffer = pool_alloc(pool, BYTES);
+    assert_ptr_equal(buffer->data, data);
+    assert_false(IS_GUARDED(data) || IS_GUARDED(data + BYTES - 1));
+    memset(data, 2, BYTES);
+    buffer->free(buffer);
+    pool_free(pool);
+}
 
 #define MIB ((size_t)1 << 20)
 
@@ -20,7 +74,7 @@ static struct buffer *alloc(struct device *device, size_t bytes)
     return buffer_new(bytes);
 }
 
-static struct device device = {.is_host = true, .alloc = alloc};
+static struct device counts = {.is_host = true, .alloc = alloc};
 
 static void take(struct pool *pool, size_t bytes)
 {
@@ -32,7 +86,7 @@ static void take(struct pool *pool, size_t bytes)
 
 static void what_is_large_is_not_rounded(void **state)
 {
-    struct pool *pool = pool_new(&device, true);
+    struct pool *pool = pool_new(&counts, true);
     (void)state;
     n_given = 0;
     take(pool, 1000);
@@ -48,7 +102,7 @@ static void what_is_large_is_not_rounded(void **state)
 /* However many sizes there are, a class has no more blocks than are used at once. */
 static void a_second_size_takes_the_whole_class(void **state)
 {
-    struct pool *pool = pool_new(&device, true);
+    struct pool *pool = pool_new(&counts, true);
     (void)state;
     n_given = 0;
     take(pool, 8 * MIB + 1);
@@ -63,6 +117,8 @@ static void a_second_size_takes_the_whole_class(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_came_back_is_handed_out),
+        cmocka_unit_test(what_is_idle_is_guarded),
         cmocka_unit_test(what_is_large_is_not_rounded),
         cmocka_unit_test(a_second_size_takes_the_whole_class),
     };

@@ -169,7 +169,7 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
     const struct tensor *in = call->in[from];
     if (call->outputs)
         return call->outputs->alias(call, i, from, shape);
-    if (call->node && call->node->outputs[i].is_ref) {
+    if (call->refs && call->node && call->node->outputs[i].is_ref) {
         if (host->out_refs)
             host->out_refs[i] = call->refs[from];
         return out;
@@ -183,7 +183,8 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
             out->data = in->data;
         return out;
     }
-    bool leaves = host->plan->values.items[host->item->out[i]].is_outgoing;
+    bool leaves =
+        host->plan->options.outgoing && host->plan->values.items[host->item->out[i]].is_outgoing;
     if (in->buffer && !(leaves && copy_to_send(host, from, in, out)))
         tensor_share(out, in);
     else if (!in->buffer && !is_written_in_place(host, from))

@@ -66,13 +66,16 @@ static bool saves_together(const struct runner *r)
 
 static int step_together(struct runner *r, struct error *err)
 {
-    bool due = false;
-    if (r->kind->saves(r) && saving_is_due(r->options.saving, &due, err))
-        return err->code;
-    int code = r->kind->gather(r, due, err);
-    if (code || !due)
-        return code;
-    code = saving_step(r->options.saving, err);
+    bool due, again = true;
+    while (again) {
+        due = false;
+        if ((r->kind->saves(r) && saving_is_due(r->options.saving, &due, err)) ||
+            r->kind->gather(r, due, &again, err))
+            return err->code;
+    }
+    if (!due)
+        return 0;
+    int code = saving_step(r->options.saving, err);
     return code ? code : r->kind->saved(r, err);
 }
 
@@ -129,7 +132,7 @@ static int save(struct runner *r, struct error *err)
 int runner_end(struct runner *r, int code, struct error *err)
 {
     bool asked = code;
-    if (r->is_started && saves_together(r) && r->kind->gather_last(r, err))
+    if (r->is_started && saves_together(r) && r->kind->gather_last(r, has_to_save(r), err))
         return r->kind->leave(r, err->code, err);
     if (r->saves_first)
         return r->kind->leave(r, save(r, err), err);

@@ -55,10 +55,11 @@ struct runner_kind {
     /* After a step: whether it was asked to end, by a signal or by another worker. */
     bool (*is_over)(struct runner *runner);
     /* Whether processes that go on together save together: then each calls `gather` after a step,
-     * and says whether it is about to save, and `gather_last` before it ends. NULL: never. */
+     * and `gather_last` before it ends, and says whether it is about to save. NULL: never. `again`:
+     * one has left meanwhile, so that it may be another's to save: nothing was gathered. */
     bool (*saves_together)(const struct runner *runner);
-    int (*gather)(struct runner *runner, bool saves, struct error *err);
-    int (*gather_last)(struct runner *runner, struct error *err);
+    int (*gather)(struct runner *runner, bool saves, bool *again, struct error *err);
+    int (*gather_last)(struct runner *runner, bool saves, struct error *err);
     /* After what was gathered has been saved. */
     int (*saved)(struct runner *runner, struct error *err);
     /* Whether it is this process that saves. */

@@ -135,14 +135,14 @@ static bool shares_state(const struct runner *r)
     return worker_shares_state(worker_of(r));
 }
 
-static int gather(struct runner *r, bool saves, struct error *err)
+static int gather(struct runner *r, bool saves, bool *again, struct error *err)
 {
-    return worker_gather_state(worker_of(r), r->options.driver->step, saves, err);
+    return worker_gather_state(worker_of(r), r->options.driver->step, saves, again, err);
 }
 
-static int gather_last(struct runner *r, struct error *err)
+static int gather_last(struct runner *r, bool saves, struct error *err)
 {
-    return worker_gather_last(worker_of(r), r->options.driver->step, err);
+    return worker_gather_last(worker_of(r), r->options.driver->step, saves, err);
 }
 
 static int saved(struct runner *r, struct error *err)

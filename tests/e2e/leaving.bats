@@ -150,14 +150,39 @@ killed() {
 }
 
 @test "who leaves is killed, or who stays: all end, and go on from a checkpoint to the same bits" {
-    local victim
-    shares 9 9 5
-    many allreduce,bits=1 3
-    among 3 --run train --fetch loss --save whole/
-    for victim in 0 1 2; do
-        rm -rf ck
-        killed $victim
-        among 3 --run train --fetch loss --save ck/ --resume
-        tf-ckpt diff --all whole ck
+    local counts victim
+    for counts in 9,9,5 5,9,9; do # the first one saves before it leaves
+        # shellcheck disable=SC2086  # a list
+        shares ${counts//,/ }
+        many allreduce,bits=1 3
+        rm -rf whole
+        among 3 --run train --fetch loss --save whole/
+        for victim in 0 1 2; do
+            rm -rf ck
+            killed $victim
+            among 3 --run train --fetch loss --save ck/ --resume
+            tf-ckpt diff --all whole ck
+        done
+    done
+}
+
+@test "what the one that leaves first saves has all workers' values, and goes on to the same bits" {
+    local counts mode place
+    for counts in 5,9,9 5,5,9 5,6,9; do
+        # shellcheck disable=SC2086  # a list
+        shares ${counts//,/ }
+        for mode in bits=1 top=0.02,delay=1 bits=2,threshold=3; do
+            many "allreduce,$mode" 3
+            rm -rf ck half late
+            among 3 --run train --fetch loss --save ck/
+            tf-ckpt show --all ck@5 | finds 'gradient/.*/ranks *int64\[3\]'
+            tf-ckpt init half
+            tf-ckpt copy ck@5 half
+            among 3 --run train --fetch loss --save half/ --resume
+            tf-ckpt diff --all ck@9 half@9
+            # whenever the others hear of it
+            TF_FAILPOINTS=driver.step:1:delay=100 among 3 --run train --fetch loss --save late/
+            tf-ckpt diff --all ck@5 late@5
+        done
     done
 }

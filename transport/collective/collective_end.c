@@ -92,6 +92,12 @@ int collective_links_first(struct collective *collective)
     return first;
 }
 
+void collective_links_hear_of_leaving(struct collective *collective,
+                                      const struct collective_leaving *leaving)
+{
+    ((struct process_group *)collective)->leaving_heard = *leaving;
+}
+
 struct waited {
     struct process_group *group;
     bool closing; /* not only that all is written, but that the links have ended */

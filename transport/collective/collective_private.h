@@ -141,6 +141,7 @@ struct process_group {
     struct recycle *memory;   /* of results */
     struct device_sums *sums; /* NULL: no devices add; set before the first step */
     struct error dial;        /* of one that was given up; the loop's thread's own */
+    struct collective_leaving leaving_heard;
 
     /* Since members have met; before, the loop's thread's own. */
     struct shared_blocks *shared; /* NULL: there is none */

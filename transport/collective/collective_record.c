@@ -41,6 +41,8 @@ static int take_leave(struct process_group *group, const struct taken_record *ta
     uint64_t is_about_to = 0;
     record_get_uint(&taken->record->header, "number", &is_about_to);
     bool *leave = is_about_to ? group->leaving : group->left;
+    if (is_about_to && group->leaving_heard.hear)
+        group->leaving_heard.hear(group->leaving_heard.context);
     pthread_mutex_lock(&group->lock);
     leave[taken->rank] = true;
     pthread_mutex_unlock(&group->lock);

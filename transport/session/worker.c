@@ -92,6 +92,7 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
 
 void worker_close(struct worker *worker)
 {
+    worker_forget_parting(worker);
     driver_session_close(worker->session);
     worker_close_collective(worker);
     member_close(&worker->member);
@@ -112,7 +113,10 @@ static int run(void *context, const struct session_call *call, struct step *step
 {
     struct worker *worker = context;
     step->collective = worker->collective;
-    int code = driver_session_run(worker->session, call, step, fetches, err);
+    int code = worker_enter_step(worker, err);
+    if (!code)
+        code = driver_session_run(worker->session, call, step, fetches, err);
+    worker_leave_step(worker);
     if (code && worker->collective)
         collective_links_abort(worker->collective, err);
     if (!code && step->trace)
@@ -292,7 +296,7 @@ int worker_leave(struct worker *worker, struct driver *driver, struct error *err
     if (!code)
         journal_remove(journal_of(driver_session_variables(worker->session), "default"));
     if (!code)
-        code = worker_give_state(worker, driver->step, err);
+        code = worker_give_state(worker, err);
     if (!code)
         worker_leave_collective(worker);
     return code;

@@ -20,6 +20,15 @@ struct worker_options {
     struct device_options device;
 };
 
+/* Those of the workers that leave meet those who stay (worker_leave.c). */
+struct worker_parting {
+    int64_t step;       /* the first one without those who leave */
+    int64_t n, n_stay;  /* who meets, and how many of them stay: */
+    int64_t first, own; /* rank of the first of these; this one's place among them, -1: it leaves */
+    int64_t saver;      /* rank of one that leaves and saves the step before; -1: none does */
+    struct tensor ranks; /* of all who meet */
+};
+
 struct worker {
     struct worker_options options;
     int replica; /* its number among the workers: of the task, or of the group it is first of */
@@ -31,8 +40,12 @@ struct worker {
     VEC(const struct node *) parts; /* and those of which each has a part */
     const struct node *asked;       /* whether it is to rest; NULL: it never is */
     bool has_joined, has_left;
-    bool gives;     /* others go on when it leaves, and are to get what it has */
-    int64_t n_left; /* how many of them have left before the last step */
+    bool gives;                    /* others go on when it leaves, and are to get what it has */
+    int64_t n_left;                /* how many of them have left before the last step */
+    struct worker_parting parting; /* of one that gives */
+    /* What it had of its own before the step in which it hears that another leaves. */
+    saved_variables before;
+    bool in_step, keeps_before; /* keeps_before: it is to be kept when the next step begins */
 };
 
 /* worker_close in any case. Errors as of member_open and driver_session_open. */
@@ -79,18 +92,20 @@ int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, stru
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err);
 
 /* Whether the variables are for this worker to write. Where each has all, that is the first of
- * those who took part in the last step. */
+ * those who took part in the last step, and if others leave, once they have. */
 bool worker_writes(const struct worker *worker);
 
 /* Whether workers that go on together have variables of their own each, or parts: then all say
  * after each step whether they are about to save, `saves`, and give the first one what it needs for
- * that; */
+ * that. `again`: some have left meanwhile, and another may be the first; all say so once more; */
 bool worker_shares_state(const struct worker *worker);
-int worker_gather_state(struct worker *worker, int64_t step, bool saves, struct error *err);
+int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *again,
+                        struct error *err);
 /* of what was whole for that, or was restored, it keeps its part again; */
 int worker_cut_parts(struct worker *worker, struct error *err);
-/* and do so when they end, unless others go on. */
-int worker_gather_last(struct worker *worker, int64_t step, struct error *err);
+/* and do so when they end. If others go on, who ends and `saves` gets what they had after the
+ * step. */
+int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct error *err);
 
 /* Where this worker's own variables are, and the device that new ones go to. */
 struct variable_store *worker_variables(struct worker *worker);

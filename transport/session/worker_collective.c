@@ -40,7 +40,8 @@ void worker_leave_collective(struct worker *worker)
 bool worker_writes(const struct worker *worker)
 {
     struct collective *collective = worker->collective;
-    return !collective || collective_links_first(collective) == collective->rank;
+    return !collective ||
+           (collective_links_first(collective) == collective->rank && !worker->before.n);
 }
 
 struct last_step {

@@ -8,32 +8,85 @@
  * parted each of those who stay gets its new part. All of this is by rank, and in that step
  * whenever the news comes, so a run has the same bits each time. Whoever dies meanwhile is a worker
  * that is lost: all end.
+ *
+ * One of those who leave may save the step that was its last, which wants the others' values of
+ * that moment. They have begun the next step, but nothing changes what is a worker's own before all
+ * that the step exchanges has come, and without the news that somebody leaves it does not: so that
+ * is when each keeps its values, by counted memory, and gives them when they meet.
  */
 #include <string.h>
 
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "exec/state/variable.h"
 #include "exec/step/collective.h"
 #include "graph/worker_attr.h"
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
 
+/* ---- what a worker had ---- */
+
+static int keep_before(struct worker *worker, struct error *err)
+{
+    worker->keeps_before = false;
+    for (size_t i = worker->before.n; i < worker->own.n && !err->code; i++) {
+        struct saved_variable saved = {.node = worker->own.items[i]};
+        if (!worker_take_value(worker, &saved, err))
+            vec_push(&worker->before, saved);
+    }
+    return err->code;
+}
+
+static void heard_of_leaving(void *context)
+{
+    struct worker *worker = context;
+    struct error err = ERROR_INIT;
+    worker->keeps_before = !worker->in_step;
+    if (worker->in_step && keep_before(worker, &err))
+        collective_links_abort(worker->collective, &err);
+}
+
+void worker_watch_leaving(struct worker *worker)
+{
+    if (worker->collective && worker->own.n)
+        collective_links_hear_of_leaving(worker->collective,
+                                         &(struct collective_leaving){heard_of_leaving, worker});
+}
+
+void worker_forget_parting(struct worker *worker)
+{
+    saved_release(&worker->before);
+    tensor_release(&worker->parting.ranks);
+}
+
+int worker_enter_step(struct worker *worker, struct error *err)
+{
+    worker->in_step = true;
+    return worker->keeps_before ? keep_before(worker, err) : 0;
+}
+
+void worker_leave_step(struct worker *worker)
+{
+    worker->in_step = false;
+}
+
 /* ---- who leaves ---- */
 
-enum { MEMBER_RANK, MEMBER_LEAVES, MEMBER_COLUMNS };
+enum { MEMBER_RANK, MEMBER_LEAVES, MEMBER_SAVES, MEMBER_COLUMNS };
 
-struct parting {
-    int64_t step;       /* the first one without those who leave */
-    int64_t n, n_stay;  /* who meets, and how many of them stay: */
-    int64_t first, own; /* rank of the first of these; this one's place among them, -1: it leaves */
-};
-
-static void read_members(const struct tensor *members, int rank, struct parting *parting)
+static int read_members(const struct tensor *members, int rank, struct worker_parting *parting,
+                        struct error *err)
 {
     parting->n = members->shape.dims[0];
-    parting->first = parting->own = -1;
+    parting->first = parting->own = parting->saver = -1;
+    const struct shape shape = shape_vector(parting->n);
+    if (tensor_alloc(&parting->ranks, INT64, &shape, err))
+        return err->code;
     for (int64_t i = 0; i < parting->n; i++) {
         const int64_t *row = (const int64_t *)members->data + i * MEMBER_COLUMNS;
+        tensor_set_int64(&parting->ranks, i, row[MEMBER_RANK]);
+        if (row[MEMBER_SAVES])
+            parting->saver = row[MEMBER_RANK];
         if (row[MEMBER_LEAVES])
             continue;
         if (!parting->n_stay)
@@ -42,28 +95,30 @@ static void read_members(const struct tensor *members, int rank, struct parting 
             parting->own = parting->n_stay;
         parting->n_stay++;
     }
+    return 0;
 }
 
-static int meet(struct worker *worker, bool leaves, struct parting *parting, struct error *err)
+static int meet(struct worker *worker, bool leaves, bool saves, struct worker_parting *parting,
+                struct error *err)
 {
     const int rank = worker->collective->rank;
-    const int64_t items[MEMBER_COLUMNS] = {rank, leaves};
+    const int64_t items[MEMBER_COLUMNS] = {rank, leaves, saves};
     const struct worker_row row = {
         {"=leave", parting->step, 0}, items, MEMBER_COLUMNS, .with_leaving = true};
     struct tensor members = TENSOR_INIT;
     int code = worker_gather(worker, &row, NULL, &members, err);
     if (!code)
-        read_members(&members, rank, parting);
+        code = read_members(&members, rank, parting, err);
     tensor_release(&members);
     return code;
 }
 
 /* ---- giving and taking ---- */
 
-static int exchange(struct worker *worker, const struct parting *parting, uint64_t which,
+static int exchange(struct worker *worker, const struct collective_key *key,
                     struct collective_call *call, struct tensor *result, struct error *err)
 {
-    call->key = (struct collective_key){"=left", parting->step, which};
+    call->key = *key;
     call->n = 1;
     call->with_leaving = true;
     return collective_links_run(worker->collective, call, result, err);
@@ -91,16 +146,17 @@ static int put_sum(struct worker *worker, struct saved_variable *saved, const st
 }
 
 /* Those who leave bring a value, and so does the first who stays, who gets them all. */
-static int give_sum(struct worker *worker, const struct parting *parting,
+static int give_sum(struct worker *worker, const struct worker_parting *parting,
                     struct saved_variable *saved, uint64_t which, struct error *err)
 {
     static const enum collective_kind kind = COLLECTIVE_ROWS;
+    const struct collective_key key = {"=left", parting->step, which};
     bool takes = worker->collective->rank == parting->first;
     struct tensor own = saved->value, all = TENSOR_INIT;
     own.shape = worker_stack_shape(saved->node, takes || parting->own < 0);
     struct collective_call rows = {
         .values = &own, .kinds = &kind, .has_root = true, .root = (int)parting->first};
-    int code = exchange(worker, parting, which, &rows, &all, err);
+    int code = exchange(worker, &key, &rows, &all, err);
     if (!code && takes)
         code = put_sum(worker, saved, &all, err);
     tensor_release(&all);
@@ -124,23 +180,24 @@ static int put_part(struct worker *worker, const struct saved_variable *saved,
 }
 
 /* All bring what they have, and each of those who stay gets its part of the sum. */
-static int give_rows(struct worker *worker, const struct parting *parting,
+static int give_rows(struct worker *worker, const struct worker_parting *parting,
                      struct saved_variable *saved, uint64_t which, struct error *err)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM_PART;
+    const struct collective_key key = {"=left", parting->step, which};
     struct row_range part = {0, 0};
     struct tensor rows = TENSOR_INIT;
     if (parting->own >= 0)
         part = collective_part(saved->value.shape.dims[0], parting->n_stay, parting->own);
     struct collective_call sum = {.values = &saved->value, .kinds = &kind, .rows = &part.count};
-    int code = exchange(worker, parting, which, &sum, &rows, err);
+    int code = exchange(worker, &key, &sum, &rows, err);
     if (!code && parting->own >= 0)
         code = put_part(worker, saved, part, &rows, err);
     tensor_release(&rows);
     return code;
 }
 
-static int give(struct worker *worker, const struct parting *parting, uint64_t which,
+static int give(struct worker *worker, const struct worker_parting *parting, uint64_t which,
                 struct error *err)
 {
     struct saved_variable saved = {.node = worker->own.items[which]};
@@ -156,30 +213,99 @@ static int give(struct worker *worker, const struct parting *parting, uint64_t w
     return code;
 }
 
-static int part(struct worker *worker, int64_t step, bool leaves, struct error *err)
+/* What it had after the step that was the last of those who leave goes to the one that saves. */
+static int give_before(struct worker *worker, const struct worker_parting *parting, uint64_t which,
+                       struct error *err)
 {
-    struct parting parting = {.step = step};
-    int code = meet(worker, leaves, &parting, err);
-    bool gives = parting.n_stay && parting.n_stay < parting.n;
-    if (!code && gives && FAILPOINT("worker.part"))
-        code = error_set(err, ERR_UNAVAILABLE, "failpoint worker.part");
-    for (size_t i = 0; !code && gives && i < worker->own.n; i++)
-        code = give(worker, &parting, i, err);
+    static const enum collective_kind kind = COLLECTIVE_ROWS;
+    const struct collective_key key = {"=before", parting->step, which};
+    struct saved_variable saved = {.node = worker->own.items[which]};
+    struct tensor own, all = TENSOR_INIT;
+    if (parting->own >= 0)
+        tensor_share(&saved.value, &worker->before.items[which].value);
+    else if (worker_take_value(worker, &saved, err))
+        return err->code;
+    own = saved.value;
+    own.shape = worker_stack_shape(saved.node, 1);
+    struct collective_call rows = {
+        .values = &own, .kinds = &kind, .has_root = true, .root = (int)parting->saver};
+    int code = exchange(worker, &key, &rows, &all, err);
+    if (!code && worker->collective->rank == parting->saver)
+        worker_keep_others(worker, saved.node, &parting->ranks, &all);
+    tensor_release(&all);
+    tensor_release(&saved.value);
     return code;
 }
 
-int worker_give_state(struct worker *worker, int64_t step, struct error *err)
+static bool somebody_gives(const struct worker_parting *parting)
+{
+    return parting->n_stay && parting->n_stay < parting->n;
+}
+
+static int begin_parting(struct worker *worker, bool leaves, bool saves,
+                         struct worker_parting *parting, struct error *err)
+{
+    int code = meet(worker, leaves, saves, parting, err);
+    bool gives = !code && somebody_gives(parting);
+    if (gives && FAILPOINT("worker.part"))
+        code = error_set(err, ERR_UNAVAILABLE, "failpoint worker.part");
+    gives &= parting->saver >= 0;
+    for (size_t i = 0; !code && gives && i < worker->own.n; i++)
+        code = give_before(worker, parting, i, err);
+    saved_release(&worker->before);
+    return code;
+}
+
+/* What those who stay save is to be the newer. */
+static int wait_for_saver(struct worker *worker, const struct worker_parting *parting,
+                          struct error *err)
+{
+    const int64_t nothing = 0;
+    const struct worker_row row = {{"=saved", parting->step, 0}, &nothing, 1, .with_leaving = true};
+    struct tensor all = TENSOR_INIT;
+    int code = worker_gather(worker, &row, NULL, &all, err);
+    tensor_release(&all);
+    return code;
+}
+
+static int end_parting(struct worker *worker, const struct worker_parting *parting,
+                       struct error *err)
+{
+    bool gives = somebody_gives(parting);
+    int code = gives && parting->saver >= 0 ? wait_for_saver(worker, parting, err) : 0;
+    for (size_t i = 0; !code && gives && i < worker->own.n; i++)
+        code = give(worker, parting, i, err);
+    return code;
+}
+
+int worker_begin_parting(struct worker *worker, int64_t step, bool saves, struct error *err)
+{
+    worker->parting = (struct worker_parting){.step = step + 1};
+    collective_links_announce_leave(worker->collective);
+    int code = begin_parting(worker, true, saves, &worker->parting, err);
+    worker->gives = !code;
+    return code;
+}
+
+int worker_give_state(struct worker *worker, struct error *err)
 {
     if (!worker->gives)
         return 0;
-    collective_links_announce_leave(worker->collective);
-    return part(worker, step + 1, true, err) ? error_prefix(err, "%s: ", worker->member.task) : 0;
+    return end_parting(worker, &worker->parting, err)
+               ? error_prefix(err, "%s: ", worker->member.task)
+               : 0;
 }
 
-int worker_take_given(struct worker *worker, int64_t step, int64_t n_members, struct error *err)
+int worker_take_given(struct worker *worker, int64_t step, int64_t n_members, bool *left,
+                      struct error *err)
 {
+    struct worker_parting parting = {.step = step};
     int64_t n_left = worker->collective->size - n_members;
-    bool is_new = n_left > worker->n_left;
+    *left = n_left > worker->n_left;
     worker->n_left = n_left;
-    return is_new ? part(worker, step, false, err) : 0;
+    int code = *left ? begin_parting(worker, false, false, &parting, err) : 0;
+    if (!code)
+        code = end_parting(worker, &parting, err);
+    tensor_release(&parting.ranks);
+    return code;
 }

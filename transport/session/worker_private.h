@@ -61,13 +61,27 @@ int worker_take_states(struct worker *worker, struct error *err);
 /* n values of the node's variable, one after the other. */
 struct shape worker_stack_shape(const struct node *node, int64_t n);
 
+/* Who is about to save keeps what others have of the variable: values of all, of which its own is
+ * the first, and the ranks of all. */
+void worker_keep_others(struct worker *worker, const struct node *node, const struct tensor *ranks,
+                        const struct tensor *all);
+
 /* ---- worker_leave.c ---- */
 
-/* After the last step, `step`, of one that gives: waits until the others have run the next one, and
- * gives them what it has of its own. */
-int worker_give_state(struct worker *worker, int64_t step, struct error *err);
-/* After a step of so many members: if some have left before it, takes what they give. */
-int worker_take_given(struct worker *worker, int64_t step, int64_t n_members, struct error *err);
+/* Has what the worker has of its own kept when it hears that another leaves. */
+void worker_watch_leaving(struct worker *worker);
+void worker_forget_parting(struct worker *worker);
+/* Before a step, and after it. */
+int worker_enter_step(struct worker *worker, struct error *err);
+void worker_leave_step(struct worker *worker);
+/* After the last step, `step`, where others go on: tells them, and waits until they have run the
+ * next one. If it `saves`, what they had before that is kept beside its own. */
+int worker_begin_parting(struct worker *worker, int64_t step, bool saves, struct error *err);
+/* Then, once it has saved: gives them what it has of its own. */
+int worker_give_state(struct worker *worker, struct error *err);
+/* After a step of so many members: whether some have left before it, and takes what they give. */
+int worker_take_given(struct worker *worker, int64_t step, int64_t n_members, bool *left,
+                      struct error *err);
 
 /* ---- worker_part.c ---- */
 

@@ -5,9 +5,9 @@
  *
  * After each step all tell each other whether somebody is about to save. If so all give what they
  * have to the first, which keeps it beside its own (resource/worker_state.h): a checkpoint has the
- * values of one moment. When all end, they do so once more, unless somebody has more data and goes
- * on: then what is saved by who ends has its own values alone, who goes on saves after it, and is
- * given them when the one leaves (worker_leave.c).
+ * values of one moment. When all end, they do so once more. If somebody has more data and goes on,
+ * who ends and saves is given what the others had after its last step, and those who go on get its
+ * own when it leaves (worker_leave.c).
  *
  * Who restores gives the values to as many workers as there are then, as their attribute says.
  */
@@ -38,6 +38,7 @@ void worker_find_state(struct worker *worker)
         if (node_is(node, "Variable") && node_attr(node, WORKER_ASKED))
             worker->asked = node;
     }
+    worker_watch_leaving(worker);
 }
 
 bool worker_shares_state(const struct worker *worker)
@@ -72,9 +73,8 @@ static struct tensor stacked(const struct node *node, const struct tensor *value
     return stack;
 }
 
-/* The others' values and who they are; the first one's, which this is, come before them. */
-static void keep(struct worker *worker, const struct node *node, const struct tensor *ranks,
-                 const struct tensor *all)
+void worker_keep_others(struct worker *worker, const struct node *node, const struct tensor *ranks,
+                        const struct tensor *all)
 {
     struct tensor others = *all;
     int64_t n = all->shape.dims[0];
@@ -112,7 +112,7 @@ static int give(struct worker *worker, const struct node *node, const struct col
         code = collective_links_run(worker->collective, &call, &all, err);
     }
     if (!code && worker_writes(worker))
-        keep(worker, node, ranks, &all);
+        worker_keep_others(worker, node, ranks, &all);
     tensor_release(&all);
     tensor_release(&saved.value);
     return code;
@@ -158,8 +158,8 @@ static int meet(struct worker *worker, int64_t step, bool saves, bool last,
                 struct state_meeting *meeting, struct error *err)
 {
     const int64_t items[MEMBER_COLUMNS] = {worker->collective->rank, saves};
-    const struct worker_row row = {
-        .key = {last ? "=end" : "=saves", step, 0}, .items = items, .n = MEMBER_COLUMNS};
+    const struct collective_key key = {last ? "=end" : "=saves", step, (uint64_t)worker->n_left};
+    const struct worker_row row = {.key = key, .items = items, .n = MEMBER_COLUMNS};
     struct tensor members = TENSOR_INIT;
     *meeting = (struct state_meeting){.met = true};
     int code = worker_gather(worker, &row, last ? &meeting->met : NULL, &members, err);
@@ -169,13 +169,14 @@ static int meet(struct worker *worker, int64_t step, bool saves, bool last,
     return code;
 }
 
-int worker_gather_state(struct worker *worker, int64_t step, bool saves, struct error *err)
+int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *again,
+                        struct error *err)
 {
     struct state_meeting meeting;
     int code = meet(worker, step, saves, false, &meeting, err);
     if (!code)
-        code = worker_take_given(worker, step, tensor_count(&meeting.ranks), err);
-    if (!code && meeting.any_saves)
+        code = worker_take_given(worker, step, tensor_count(&meeting.ranks), again, err);
+    if (!code && !*again && meeting.any_saves)
         code = give_all(worker, step, &meeting.ranks, err);
     tensor_release(&meeting.ranks);
     return code;
@@ -187,7 +188,7 @@ static void forget_others(struct worker *worker)
         worker_state_clear(state_of(worker, worker->own.items[i]));
 }
 
-int worker_gather_last(struct worker *worker, int64_t step, struct error *err)
+int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct error *err)
 {
     struct state_meeting meeting;
     int code = meet(worker, step, true, true, &meeting, err);
@@ -198,7 +199,8 @@ int worker_gather_last(struct worker *worker, int64_t step, struct error *err)
                          worker->member.task, node_text(worker->parts.items[0]));
     else
         forget_others(worker);
-    worker->gives = !code && !meeting.met;
+    if (!code && !meeting.met)
+        code = worker_begin_parting(worker, step, saves, err);
     tensor_release(&meeting.ranks);
     return code;
 }

@@ -30,6 +30,12 @@ int cluster_count(const struct cluster *cluster, const char *job)
     return n;
 }
 
+int cluster_machine(const struct cluster *cluster, int host)
+{
+    int within = cluster->hosts.items[host].within;
+    return within >= 0 ? within : host;
+}
+
 static bool fits(const struct cluster_end *end, const struct cluster_task *task)
 {
     if (end->host >= 0)

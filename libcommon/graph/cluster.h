@@ -7,6 +7,7 @@
  *     task  ps:0      10.0.0.6:7000  device=CPU:0 memory=1G
  *     task  worker:0  10.0.0.7:7010  device=CPU:0,CPU:1 speed=1.5 host=fast
  *     host  fast      bandwidth=120M cores=8
+ *     host  10.0.0.6  bandwidth=60M within=fast
  *     device worker:0 GPU:0 memory=80G bus=24G
  *     link  *  *      bandwidth=2G latency=50us
  *
@@ -42,6 +43,7 @@ struct cluster_host {
     const char *name;
     double bandwidth; /* of the adapter, in each direction, bytes a second; 0: no limit */
     int cores;        /* for all its tasks; 0: not said */
+    int within;       /* a container or a virtual machine, on that host; -1: a machine itself */
 };
 
 /* Which tasks a link is between: those of a host; or a job's, or any ("*", ""): one of them, or
@@ -69,7 +71,7 @@ struct cluster_device {
 struct cluster {
     VEC(struct cluster_task) tasks;   /* in the file's order */
     VEC(struct device_name) devices;  /* full; those of a task are neighbours */
-    VEC(struct cluster_host) hosts;   /* each has a task */
+    VEC(struct cluster_host) hosts;   /* each has a task, or one within it */
     VEC(struct cluster_link) links;   /* in the file's order */
     VEC(struct cluster_device) facts; /* likewise */
     struct arena arena;
@@ -85,6 +87,9 @@ const struct cluster_task *cluster_find(const struct cluster *cluster, const cha
 
 /* The tasks of a job; 0: there is no such job. */
 int cluster_count(const struct cluster *cluster, const char *job);
+
+/* The host whose cores a host's tasks have: the one that it is within, or itself. */
+int cluster_machine(const struct cluster *cluster, int host);
 
 /* What the file says of a device, by its full name: of each key the last line that has it, and the
  * memory and the speed of its task where no line has them. */

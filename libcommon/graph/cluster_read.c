@@ -66,7 +66,8 @@ static int host_of(struct cluster *cluster, const char *name)
     for (size_t i = 0; i < cluster->hosts.n; i++)
         if (!strcmp(cluster->hosts.items[i].name, name))
             return (int)i;
-    vec_push(&cluster->hosts, ((struct cluster_host){.name = arena_strdup(&cluster->arena, name)}));
+    vec_push(&cluster->hosts,
+             ((struct cluster_host){.name = arena_strdup(&cluster->arena, name), .within = -1}));
     return (int)cluster->hosts.n - 1;
 }
 
@@ -82,9 +83,10 @@ static int host_of_address(struct cluster *cluster, const char *address)
     return host_of(cluster, here ? "localhost" : name);
 }
 
-static int set_host(struct cluster_host *host, const char *key, const char *value,
+static int set_host(struct cluster *cluster, int index, const char *key, const char *value,
                     struct error *err)
 {
+    struct cluster_host *host = &cluster->hosts.items[index];
     int64_t n;
     if (!strcmp(key, "bandwidth")) {
         if (!str_to_bytes(value, &n) || n <= 0)
@@ -98,22 +100,29 @@ static int set_host(struct cluster_host *host, const char *key, const char *valu
         host->cores = (int)n;
         return 0;
     }
-    return error_set(err, ERR_CONFIG, "a host has bandwidth and cores, not '%s'", key);
+    if (!strcmp(key, "within")) {
+        if (!*value || !strcmp(value, host->name))
+            return bad_value(key, value, "not another host", err);
+        int within = host_of(cluster, value); /* which may move them */
+        cluster->hosts.items[index].within = within;
+        return 0;
+    }
+    return error_set(err, ERR_CONFIG, "a host has bandwidth, cores and within, not '%s'", key);
 }
 
 static int read_host(struct cluster *cluster, struct words *words, struct error *err)
 {
     if (words->n < 3)
-        return error_set(err, ERR_CONFIG, "a host needs a name, and bandwidth or cores");
-    int index = host_of(cluster, words->word[1]); /* which may move them */
-    struct cluster_host *host = &cluster->hosts.items[index];
-    if (host->bandwidth > 0 || host->cores)
+        return error_set(err, ERR_CONFIG, "a host needs a name, and bandwidth, cores or within");
+    int index = host_of(cluster, words->word[1]);
+    const struct cluster_host *host = &cluster->hosts.items[index];
+    if (host->bandwidth > 0 || host->cores || host->within >= 0)
         return error_set(err, ERR_CONFIG, "host %s is given twice", words->word[1]);
     for (int i = 2; i < words->n; i++) {
         char *value = words_value(words->word[i]);
         if (!value)
             return bad_key(words->word[i], err);
-        if (set_host(host, words->word[i], value, err))
+        if (set_host(cluster, index, words->word[i], value, err))
             return err->code;
     }
     return 0;
@@ -311,15 +320,33 @@ static int check_whole(const struct cluster *cluster, const char *name, struct e
     return 0;
 }
 
+/* Whether a task is on the host, or on one within it. */
+static bool is_used(const struct cluster *cluster, int host)
+{
+    for (size_t i = 0; i < cluster->tasks.n; i++) {
+        int own = cluster->tasks.items[i].host;
+        if (own == host || cluster_machine(cluster, own) == host)
+            return true;
+    }
+    return false;
+}
+
 static int check_hosts(const struct cluster *cluster, const char *name, struct error *err)
 {
     for (size_t i = 0; i < cluster->hosts.n; i++) {
-        bool found = false;
-        for (size_t k = 0; !found && k < cluster->tasks.n; k++)
-            found = cluster->tasks.items[k].host == (int)i;
-        if (!found)
-            return error_set(err, ERR_CONFIG, "%s: no task is on host %s", name,
-                             cluster->hosts.items[i].name);
+        const struct cluster_host *host = &cluster->hosts.items[i];
+        if (!is_used(cluster, (int)i))
+            return error_set(err, ERR_CONFIG, "%s: no task is on host %s", name, host->name);
+        if (host->within < 0)
+            continue;
+        const struct cluster_host *machine = &cluster->hosts.items[host->within];
+        if (host->cores)
+            return error_set(err, ERR_CONFIG,
+                             "%s: host %s has the cores of %s, and none of its own", name,
+                             host->name, machine->name);
+        if (machine->within >= 0)
+            return error_set(err, ERR_CONFIG, "%s: host %s is within %s, which is within another",
+                             name, host->name, machine->name);
     }
     return 0;
 }

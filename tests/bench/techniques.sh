@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What techniques of communication make of a step where the wire binds: workers that are hosts of
 # their own (network namespaces, which need root), whose adapters tc limits to a rate that is probed
-# before. In turns, medians of the rounds in milliseconds: each technique; what tf-replicate
-# --explain predicts of it, its exchange besides the step alone (with delay=1 the longer of both);
-# and PyTorch's DistributedDataParallel over gloo, plain and with its hooks, where PYTHON has it.
+# before, and which share the cores of this machine. In turns, medians of the rounds in
+# milliseconds: each technique; what tf-replicate --explain predicts of it, its exchange besides the
+# step alone (with delay=1 the longer of both); and PyTorch's DistributedDataParallel over gloo,
+# plain and with its hooks, where PYTHON has it.
 # What is predicted to take longer than LONGEST seconds is not measured.
 # A shard, for the techniques that have one, is on a host of its own; what auto takes is said behind
 # it.
@@ -20,6 +21,7 @@ read -ra techniques <<<"${TECHNIQUES:-allreduce allreduce,factors=all allreduce,
     allreduce,bits=1 allreduce,bits=1,delay=1 allreduce,factors=auto,bits=1 sync,factors=auto auto}"
 read -ra peers <<<"${PEERS-plain fp16 powersgd1 powersgd4}"
 rounds=${ROUNDS:-3} steps=${STEPS:-6} longest=${LONGEST:-30}
+cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
 export OMP_NUM_THREADS=1
 shard=
 unset OPENBLAS_CORETYPE TF_JOB TF_CLUSTER
@@ -79,8 +81,8 @@ at() { # HOST COMMAND...
     ip netns exec "$net-$1" "${@:2}"
 }
 
-# Bytes a second from the first host to the second, for two seconds.
-probe() {
+# Bytes a second from the first host to the second, for a second.
+probe_once() {
     at 1 python3 -c '
 import socket, time
 listener = socket.create_server(("10.77.0.2", 9))
@@ -95,11 +97,16 @@ print(got / (time.monotonic() - begin))' &
     at 0 python3 -c '
 import socket, time
 to = socket.create_connection(("10.77.0.2", 9))
-end = time.monotonic() + 2
+end = time.monotonic() + 1
 while time.monotonic() < end:
     to.sendall(bytes(1 << 16))'
     wait $!
     rm listens
+}
+
+# What others take of the cores for a while is not the adapters'.
+probe() {
+    for _ in 1 2 3; do probe_once; done | sort -g | tail -n 1
 }
 
 # ---- steps ----
@@ -109,6 +116,12 @@ step_of() { # TRACE: milliseconds of the median step
 import json, statistics, sys
 steps = [e["ns"] * 1e-6 for e in map(json.loads, sys.stdin) if "node" not in e and "ns" in e]
 print(statistics.median(steps[len(steps) // 5:]))'
+}
+
+median() {
+    sort -g | awk '
+        { v[NR] = $1 }
+        END { if (NR) printf "%.1f", v[int((NR + 1) / 2)]; else print "-" }'
 }
 
 # As many processes at once as there will be workers, who have the same cores.
@@ -122,9 +135,11 @@ alone() {
     step_of trace.0
 }
 
-predicted() { # TECHNIQUE: milliseconds of the exchange
+predicted() { # TECHNIQUE: milliseconds of a step, by the median of steps alone
     tf-replicate --mode "$1" -c c --explain net.tfg 2>&1 >many.tfg |
-        awk '$1 == "exchange" { print $5 } $4 == "taken" { print $2 }'
+        awk '$1 == "exchange" { print $5 } $4 == "taken" { print $2 }' |
+        awk -v step="$(median <of.alone)" -v late="${1##*delay=1*}" '
+            { printf "%.1f", (late ? $1 + step : $1 > step ? $1 : step) }'
 }
 
 # What auto has taken.
@@ -179,12 +194,6 @@ peer() { # HOOK
     fi
 }
 
-median() {
-    sort -g | awk '
-        { v[NR] = $1 }
-        END { if (NR) printf "%.1f", v[int((NR + 1) / 2)]; else print "-" }'
-}
-
 line() {
     printf '%-8s %5s %7s %9s  %-27s %9s %12s\n' "$@"
 }
@@ -196,6 +205,7 @@ row() { # TECHNIQUE MS PREDICTED
 measure() {
     local round technique
     for ((round = 0; round < rounds; round++)); do
+        alone >>of.alone
         for technique in "${techniques[@]}"; do
             ! grep -qx "$technique" measured || together "$technique" >>"of.$technique"
         done
@@ -206,7 +216,7 @@ measure() {
 }
 
 cell() {
-    local step bytes technique i
+    local bytes technique i
     rm -f of.* measured
     for ((i = 0; i < n; i++)); do
         limit "$net-$i" eth0 "$rate"
@@ -216,21 +226,21 @@ cell() {
     for ((i = 0; i < n; i++)); do
         ((i < workers)) && echo "task worker:$i 10.77.0.$((i + 1)):7000" ||
             echo "task ps:0 10.77.0.$((i + 1)):7000"
-        echo "host 10.77.0.$((i + 1)) bandwidth=${bytes%.*}"
+        echo "host 10.77.0.$((i + 1)) bandwidth=${bytes%.*} within=machine"
     done >c
-    step=$(alone)
+    echo "host machine cores=$cores" >>c
+    alone >of.alone
     : >measured
     for technique in "${techniques[@]}"; do
-        predicted "$technique" | awk -v step="$step" -v late="${technique##*delay=1*}" '
-            { print (late ? $1 + step : $1 > step ? $1 : step) }' >"predicted.$technique"
-        ! awk -v most="$longest" '{ exit $1 > most * 1e3 }' "predicted.$technique" ||
+        ! predicted "$technique" | awk -v most="$longest" '{ exit $1 > most * 1e3 }' ||
             echo "$technique" >>measured
     done
     measure
+    row alone "$(median <of.alone)" -
     for technique in "${techniques[@]}"; do
         touch "of.$technique"
         row "$technique$(taken "$technique")" "$(median <"of.$technique")" \
-            "$(awk '{ printf "%.1f", $1 }' "predicted.$technique")"
+            "$(predicted "$technique")"
     done
     for technique in "${peers[@]}"; do
         touch "of.ddp-$technique"

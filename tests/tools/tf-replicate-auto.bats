@@ -51,7 +51,7 @@ taken() {
 }
 
 formula() {
-    awk "BEGIN { printf \"%.3f\", $1 }"
+    awk "BEGIN { printf \"%.3f\", ${1//$'\n'/ } }"
 }
 
 compared() { # MODE OPTION...: MODE's exchange of 4 rows, by mode; its graph is in auto.tfg
@@ -119,6 +119,41 @@ near() {
     sed -i '/ps:[23]/d; s/ s\([01]\):1/ w\1:2/; /^host s/d' c
     tf-replicate --mode auto -c c --explain wide.tfg 2>&1 >auto.tfg |
         grep '^allreduce,factors=auto .* ms  taken$'
+}
+
+# on_cores N COMPARED: how long the exchange of a table's rows takes by four workers on N cores. A
+# message of 50 us takes a core 40 at each of its ends, a byte 1.5 ns. Each worker sends and gets
+# three of each, twice; a shard gets four, or sends them, three times
+on_cores() {
+    local n=$1 links=1.073741824 rows=1616 among by_shards
+    among=$(formula "(2 * (50 + 40 * 24 / $n) +
+        $rows / 1e3 * sqrt((1.3 * 3 / $links) ^ 2 + (1.5 * 24 / $n) ^ 2)) / 1e3")
+    by_shards=$(formula "(3 * (50 + 40 * 8 / $n) +
+        1.625 * $rows / 1e3 * sqrt((4 / $links) ^ 2 + (1.5 * 8 / $n) ^ 2)) / 1e3")
+    near "$2" "$by_shards" "$among" "$among"
+}
+
+@test "where workers share cores auto takes what needs fewer messages" {
+    wide
+    sed -i 's/variable{name = "\([wtv]\)"/variable{name = "\1", trainable = false/' wide.lua
+    tf-graph wide.lua | tf-opt >wide.tfg
+    hosts 4 1
+    sed -i 's/bandwidth=100k/bandwidth=1G/' c
+    [[ $(compared auto) == *$'\n'"allreduce,factors=auto "*" ms  taken"$'\n'* ]]
+    sed -i '/^host/s/$/ within=m/' c
+    echo 'host m cores=1' >>c
+    on_cores 1 "$(compared auto)"
+    taken sync,factors=auto
+    sed -i 's/cores=1/cores=2/' c
+    on_cores 2 "$(compared auto)"
+    # all make products of factors at once: four of two layers, which two cores take twice as long
+    wide
+    echo 'op MatMul 1e6' >costs
+    within=$(compared auto --costs costs | awk '/^allreduce/ { print $2 }')
+    sed -i '/^host m/d; s/ within=m//' c
+    apart=$(compared auto --costs costs | awk '/^allreduce/ { print $2 }')
+    echo "$within ms on two cores, $apart ms on four"
+    awk -v a="$within" -v b="$apart" 'BEGIN { exit !(a > 1.9 * b) }'
 }
 
 @test "auto says why a mode cannot be, and takes the other" {

@@ -75,7 +75,8 @@ double cost_adapter_ns(double flows, double bytes, double bandwidth);
 
 /* The way of an exchange: each of the tasks 0 to n - 1 of a job sends every other one as many
  * bytes, all at once, over the links, and by the adapters of the hosts. The bytes are what one of
- * them sends to all others together. */
+ * them sends to all others together. In this and all that follow cores that tasks share, if the
+ * cluster says how many, are counted in (pass/place/cost_cores.h). */
 struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster);
 
 /* The way of pushes: each of the tasks 0 to n - 1 of the job `worker` sends all shards together

@@ -2,17 +2,20 @@
  *
  * The time of a sum by a schedule: of each round the longest of its flows, and of what goes by one
  * adapter; and the latency of as many rounds as one piece takes, since those behind it overlap.
+ * With what cores that are shared take for all of it.
  */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/memory.h"
 #include "pass/place/cost.h"
+#include "pass/place/cost_cores.h"
 
 #define PIECE_BYTES (64 << 10) /* that goes by itself */
 #define PIECES_MAX 96
 
 struct cost_summing {
+    const char *job;
     const struct cluster *cluster;
     int n;
     double piece_bytes;
@@ -20,17 +23,19 @@ struct cost_summing {
     int *hosts;            /* by task; -1: unknown */
     double *out, *in;      /* by host, in a round: flows to others, and from them */
     double *sent;          /* by task, of all */
+    double *passed;        /* what it sends and gets, */
+    double *messages;      /* and in how many messages one piece for each */
 };
 
-static void find_tasks(struct cost_summing *s, const char *job)
+static void find_tasks(struct cost_summing *s)
 {
     for (int i = 0; i < s->n; i++) {
-        const struct cluster_task *task = s->cluster ? cluster_find(s->cluster, job, i) : NULL;
+        const struct cluster_task *task = s->cluster ? cluster_find(s->cluster, s->job, i) : NULL;
         s->hosts[i] = task ? task->host : -1;
         for (int k = 0; k < s->n; k++) {
             struct device_name from = {.task = i, .type = "CPU"}, to = {.task = k, .type = "CPU"};
-            snprintf(from.job, sizeof from.job, "%s", job);
-            snprintf(to.job, sizeof to.job, "%s", job);
+            snprintf(from.job, sizeof from.job, "%s", s->job);
+            snprintf(to.job, sizeof to.job, "%s", s->job);
             s->ways[i * s->n + k] = cost_way(&from, &to, s->cluster, NULL);
         }
     }
@@ -41,6 +46,8 @@ static void count_flow(struct cost_summing *s, const struct schedule_flow *flow,
     int from = s->hosts[flow->from], to = s->hosts[flow->to];
     *ns = fmax(*ns, s->ways[flow->from * s->n + flow->to].per_byte * s->piece_bytes);
     s->sent[flow->from] += s->piece_bytes;
+    s->passed[flow->from] += s->piece_bytes;
+    s->passed[flow->to] += s->piece_bytes;
     if (from < 0 || to < 0 || from == to)
         return;
     s->out[from]++;
@@ -81,10 +88,24 @@ static double slowest_latency(const struct cost_summing *s)
     return latency;
 }
 
-static void sum_up(struct cost_summing *s, const struct sum_schedule *schedule, int base_rounds,
-                   struct cost_sum *cost)
+static void count_messages(struct cost_summing *s, const struct sum_schedule *least)
 {
-    cost->ns = rounds_ns(s, schedule) + slowest_latency(s) * base_rounds;
+    for (size_t i = 0; i < least->flows.n; i++) {
+        s->messages[least->flows.items[i].from]++;
+        s->messages[least->flows.items[i].to]++;
+    }
+}
+
+static void sum_up(struct cost_summing *s, const struct sum_schedule *schedule,
+                   const struct sum_schedule *least, struct cost_sum *cost)
+{
+    const struct cost_traffic bytes = {.job = s->job, .n = s->n, .by_task = s->passed};
+    const struct cost_traffic messages = {.job = s->job, .n = s->n, .by_task = s->messages};
+    struct cost_way all = {0, rounds_ns(s, schedule)};
+    struct cost_way waits = {slowest_latency(s) * least->n_rounds, 0};
+    count_messages(s, least);
+    cost->ns = cost_with_cores(all, &bytes, 1, s->cluster).per_byte +
+               cost_with_cores(waits, &messages, 1, s->cluster).latency;
     cost->bytes = 0;
     for (int k = 0; k < s->n; k++)
         cost->bytes = fmax(cost->bytes, s->sent[k]);
@@ -102,15 +123,17 @@ int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_
                   struct error *err)
 {
     size_t n = (size_t)query->n, n_hosts = query->cluster ? query->cluster->hosts.n : 0;
-    struct cost_summing s = {.cluster = query->cluster, .n = query->n};
+    struct cost_summing s = {.job = query->job, .cluster = query->cluster, .n = query->n};
     struct sum_schedule least = {0}, schedule = {0};
     struct schedule_request request = {.kind = query->kind, .n_members = query->n};
     s.ways = mem_array(n * n, sizeof *s.ways);
     s.hosts = mem_array(n, sizeof *s.hosts);
-    s.sent = mem_array(n, sizeof *s.sent);
+    s.sent = mem_array(3 * n, sizeof *s.sent);
+    s.passed = s.sent + n;
+    s.messages = s.passed + n;
     s.out = mem_array(2 * n_hosts + 1, sizeof *s.out);
     s.in = s.out + n_hosts;
-    find_tasks(&s, query->job);
+    find_tasks(&s);
     request.hosts = query->cluster ? s.hosts : NULL;
     int code = schedule_make(&request, &least, err);
     if (!code) {
@@ -119,7 +142,7 @@ int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_
         code = schedule_make(&request, &schedule, err);
     }
     if (!code)
-        sum_up(&s, &schedule, least.n_rounds, cost);
+        sum_up(&s, &schedule, &least, cost);
     schedule_release(&schedule);
     schedule_release(&least);
     mem_free(s.out);

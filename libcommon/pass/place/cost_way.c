@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pass/place/cost.h"
+#include "pass/place/cost_cores.h"
 
 #define NS 1e9
 
@@ -89,6 +90,8 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
             slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
         }
     }
+    const struct cost_traffic traffic = {.job = job, .n = n, .each = 2.0 * (n - 1)};
+    slowest = cost_with_cores(slowest, &traffic, 1, cluster);
     slowest.per_byte /= n > 1 ? n - 1 : 1;
     return slowest;
 }
@@ -156,6 +159,17 @@ static struct cost_way slowest_link(struct tasks from, struct tasks to,
     return slowest;
 }
 
+/* With cores that are shared, where each has a byte for each of the others, and gets so many back.
+ */
+static struct cost_way with_cores(struct cost_way way, struct tasks these, struct tasks others,
+                                  double back, const struct cluster *cluster)
+{
+    const struct cost_traffic traffic[] = {
+        {.job = these.job, .n = these.n, .each = others.n * (1 + back)},
+        {.job = others.job, .n = others.n, .each = these.n * (1 + back)}};
+    return cost_with_cores(way, traffic, 2, cluster);
+}
+
 /* Of a byte that each of `from` has for all of `to`, or gets from all of them. */
 static struct cost_way each_to_each(struct tasks from, struct tasks to,
                                     const struct cluster *cluster)
@@ -163,7 +177,7 @@ static struct cost_way each_to_each(struct tasks from, struct tasks to,
     struct cost_way slowest = slowest_link(from, to, cluster);
     for (int i = 0; cluster && i < (int)cluster->hosts.n; i++)
         slowest.per_byte = fmax(slowest.per_byte, crossing_ns(from, to, cluster, i));
-    return slowest;
+    return with_cores(slowest, from, to, 0, cluster);
 }
 
 struct cost_way cost_pushes(int n, int shards, const struct cluster *cluster)
@@ -221,6 +235,7 @@ struct cost_way cost_served(int n, int shards, double back, const struct cluster
                  both_ways_ns(asks + back * answers, asks + answers, answers + back * asks,
                               cluster->hosts.items[i].bandwidth));
     }
+    slowest = with_cores(slowest, workers, all, back, cluster);
     slowest.per_byte /= shards;
     return slowest;
 }

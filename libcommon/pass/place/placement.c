@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "pass/place/cost_cores.h"
 #include "pass/place/place.h"
 
 static int add(struct placement *placement, struct place_device *device, struct error *err)
@@ -133,24 +134,14 @@ static bool computes(const struct cluster *cluster, const struct cluster_task *t
            !strcmp(cluster->devices.items[task->first_device + device].type, "CPU");
 }
 
-/* What a CPU of a host has of it: its cores are shared by those that compute. Shards hardly do. */
-static double share_of(const struct cluster *cluster, int host)
-{
-    int n = 0, cores = cluster->hosts.items[host].cores;
-    for (size_t i = 0; i < cluster->tasks.n; i++)
-        for (int k = 0; k < cluster->tasks.items[i].n_devices; k++)
-            n += cluster->tasks.items[i].host == host &&
-                 computes(cluster, &cluster->tasks.items[i], k);
-    return !cores || n <= cores ? 1 : (double)cores / n;
-}
-
 int placement_add_cluster(struct placement *placement, const struct cluster *cluster,
                           struct error *err)
 {
     for (size_t i = 0; i < cluster->tasks.n; i++) {
         const struct cluster_task *task = &cluster->tasks.items[i];
         for (int k = 0; k < task->n_devices; k++) {
-            double share = computes(cluster, task, k) ? share_of(cluster, task->host) : 1;
+            double share =
+                computes(cluster, task, k) ? cost_core_share(cluster, task->host, false) : 1;
             struct place_device device = {.name = cluster->devices.items[task->first_device + k],
                                           .host = -1};
             struct device_facts facts = cluster_facts(cluster, &device.name);

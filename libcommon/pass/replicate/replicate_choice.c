@@ -10,6 +10,7 @@
 
 #include "exec/step/collective.h"
 #include "graph/worker_attr.h"
+#include "pass/replicate/replicate_cost.h"
 #include "pass/replicate/replicate_push.h"
 
 int replicate_workers(const struct replicate_options *options)
@@ -17,39 +18,6 @@ int replicate_workers(const struct replicate_options *options)
     return options->workers   ? options->workers
            : options->cluster ? cluster_count(options->cluster, "worker")
                               : 0;
-}
-
-double replicate_elements(const struct replicator *r, struct edge edge)
-{
-    const struct shape *shape = &graph_node(r->from, edge.node)->outputs[edge.slot].shape;
-    double n = 1;
-    for (int i = 0; i < shape->rank; i++)
-        n *= (double)(shape->dims[i] < 0 ? r->options->assume : shape->dims[i]);
-    return n;
-}
-
-double replicate_node_ns(const struct replicator *r, const struct node *node)
-{
-    const struct cost_query query = {node, r->from, r->options->assume};
-    const struct cost_rates rates = cost_rates_of("CPU", NULL);
-    double ns;
-    if (costs_find(r->options->measured, node, "CPU", &ns))
-        return ns;
-    return cost_estimate_ns(&query, &rates);
-}
-
-int replicate_shards(const struct replicator *r)
-{
-    int n = r->options->cluster ? cluster_count(r->options->cluster, SHARD_JOB) : 0;
-    return n > 0 ? n : 1;
-}
-
-double replicate_bytes(const struct replicator *r, struct edge edge)
-{
-    enum dtype type = graph_node(r->from, edge.node)->outputs[edge.slot].type;
-    if (type == FLOAT32 && r->options->wire != DTYPE_INVALID)
-        type = r->options->wire;
-    return replicate_elements(r, edge) * (double)dtype_bytes(type);
 }
 
 struct replicate_way replicate_gather_way(const struct replicator *r, int n, struct cost_way way,
@@ -149,7 +117,7 @@ static void estimate(struct replicator *r, struct replicate_choice *choice, stru
         return;
     choice->factors = replicate_factors_way(r, n, way, product);
     push_beside_reads(r, choice->read.ns, &choice->factors);
-    double ns = replicate_node_ns(r, product->node);
+    double ns = replicate_workers_ns(r, replicate_node_ns(r, product->node));
     choice->dense.ns += ns;
     choice->code.ns += ns;
 }

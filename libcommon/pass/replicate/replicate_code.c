@@ -9,11 +9,15 @@
 #include <string.h>
 
 #include "graph/worker_attr.h"
+#include "pass/replicate/replicate_cost.h"
 #include "pass/replicate/replicate_push.h"
 
 #define COUNT_MIN 1024      /* elements of a gradient that is worth it, and of a group */
 #define TOP_GROUP_MAX 65536 /* elements of which the largest are kept */
-#define CODE_PASSES 5 /* over memory: of a gradient that is coded, its residual and its update */
+
+/* What codes take, in passes over a gradient in memory; measured by make bench-techniques. */
+#define CODE_PASSES 9   /* the code, and what it loses */
+#define DECODE_PASSES 6 /* what a code stands for, added to others */
 
 /* ---- what can be ---- */
 
@@ -85,13 +89,19 @@ static bool is_shared_out(const struct replicator *r)
            (!strcmp(code, "one_bit") || !strcmp(code, "uniform"));
 }
 
+/* Once over the elements of a gradient. */
+static double pass_ns(double count)
+{
+    return 1e9 * count * sizeof(float) / cost_rates_of("CPU", NULL).bandwidth;
+}
+
 /* A code once, whenever gradients are pushed; shards share in decoding what all have pushed. */
 static struct replicate_way push_way(const struct replicator *r, int n, struct cost_way way,
                                      double count, double bytes, double every)
 {
-    const struct cost_rates rates = cost_rates_of("CPU", NULL);
-    double passes = CODE_PASSES + (double)n / replicate_shards(r);
-    double ns = 1e9 * passes * count * sizeof(float) / rates.bandwidth;
+    double pass = pass_ns(count);
+    double ns = replicate_workers_ns(r, CODE_PASSES * pass) +
+                replicate_shards_ns(r, n * DECODE_PASSES * pass);
     return (struct replicate_way){bytes / every, way.latency + (way.per_byte * bytes + ns) / every};
 }
 
@@ -99,7 +109,6 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
                                         struct edge edge)
 {
     const struct shape *shape = &output_of(r, edge)->shape;
-    const struct cost_rates rates = cost_rates_of("CPU", NULL);
     int64_t group = group_of(r, shape);
     bool shared = is_shared_out(r);
     double count = (double)shape_count(shape);
@@ -110,8 +119,9 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
     struct replicate_way crosses =
         shared ? (struct replicate_way){both, 2 * way.latency + way.per_byte * both}
                : replicate_gather_way(r, n, way, bytes);
-    double passes = shared ? CODE_PASSES + 2 + (double)CODE_PASSES / n : CODE_PASSES + n;
-    double ns = 1e9 * passes * count * sizeof(float) / rates.bandwidth;
+    double passes =
+        shared ? CODE_PASSES * (1 + 1.0 / n) + 2 * DECODE_PASSES : CODE_PASSES + n * DECODE_PASSES;
+    double ns = replicate_workers_ns(r, passes * pass_ns(count));
     return (struct replicate_way){crosses.bytes, crosses.ns + ns};
 }
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_cost.h"
 
 /* The rows of some steps are kept in one variable. */
 static bool can_keep(const struct replicator *r, struct edge factor)
@@ -43,13 +43,13 @@ struct replicate_way replicate_factors_way(const struct replicator *r, int n, st
     if (replicate_pushes(r)) {
         double bytes = replicate_bytes(r, product->left) + replicate_bytes(r, product->right);
         return (struct replicate_way){bytes, way.latency + way.per_byte * bytes +
-                                                 products / replicate_shards(r)};
+                                                 replicate_shards_ns(r, products)};
     }
     struct replicate_way left = replicate_gather_way(r, n, way, replicate_bytes(r, product->left));
     struct replicate_way right =
         replicate_gather_way(r, n, way, replicate_bytes(r, product->right));
-    return (struct replicate_way){left.bytes + right.bytes,
-                                  left.ns + right.ns - way.latency + products};
+    return (struct replicate_way){left.bytes + right.bytes, left.ns + right.ns - way.latency +
+                                                                replicate_workers_ns(r, products)};
 }
 
 /* Its attributes, in the group of another node. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_cost.h"
 
 /* By node: when its values are there at the earliest. */
 static double *find_times(struct replicator *r)

@@ -273,11 +273,6 @@ enum crossing replicate_choose(struct replicator *r, struct edge gradient,
                                struct gradient_product *product);
 /* Tells of a gradient that does not cross. */
 void replicate_explain_part(struct replicator *r, struct edge gradient);
-double replicate_elements(const struct replicator *r, struct edge edge);
-/* As it crosses; and how many shards there are. */
-double replicate_bytes(const struct replicator *r, struct edge edge);
-int replicate_shards(const struct replicator *r);
-double replicate_node_ns(const struct replicator *r, const struct node *node);
 
 /* Rows, or a code, of so many bytes, which each of n workers has for all others. */
 struct replicate_way replicate_gather_way(const struct replicator *r, int n, struct cost_way way,

@@ -4,7 +4,7 @@
  * for, or in which they together take the least time.
  */
 #include "exec/step/collective.h"
-#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_cost.h"
 
 /* Bytes of what goes by a schedule, of all gradients. */
 static double scheduled_bytes(const struct replicator *r)

@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "graph/device_name.h"
+#include "pass/replicate/replicate_cost.h"
 #include "pass/replicate/replicate_pipeline.h"
 
 /* A node, or a loop, in the line. */

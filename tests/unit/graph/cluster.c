@@ -67,7 +67,8 @@ static void test_hosts(void **state)
                       "task worker:3 127.0.0.1:1\n"
                       "task worker:4 [::1]:1\n"
                       "task worker:5 localhost:2\n"
-                      "host localhost bandwidth=20M\n"
+                      "host localhost bandwidth=20M within=rack\n"
+                      "host rack cores=6\n"
                       "link host=localhost host=10.0.0.1 bandwidth=5M latency=1ms\n"
                       "link worker:3 ps:0 bandwidth=6M\n",
                       "c", &err))
@@ -80,6 +81,12 @@ static void test_hosts(void **state)
     assert_int_equal(host_of(&c, "ps", 0)->cores, 0);
     for (int i = 2; i < 6; i++)
         assert_string_equal(host_of(&c, "worker", i)->name, "localhost");
+    const struct cluster_host *rack =
+        &c.hosts.items[cluster_machine(&c, cluster_find(&c, "worker", 2)->host)];
+    assert_string_equal(rack->name, "rack");
+    assert_int_equal(rack->cores, 6);
+    int own = cluster_find(&c, "worker", 1)->host;
+    assert_int_equal(cluster_machine(&c, own), own);
     const struct cluster_task *ps = cluster_find(&c, "ps", 0);
     const struct cluster_task *far = cluster_find(&c, "worker", 1);
     const struct cluster_task *here = cluster_find(&c, "worker", 2);
@@ -174,13 +181,20 @@ static void test_what_is_wrong(void **state)
     fails("task ps:0 h:1 fast\n", "c:1: 'fast' is not key=value");
     fails("task ps:0 h:1 fast=1\n", "c:1: a task has device, host, memory and speed, not 'fast'");
     fails("task ps:0 h:1 host=\n", "c:1: host=: no name");
-    fails(PS "host h\n", "c:2: a host needs a name, and bandwidth or cores");
+    fails(PS "host h\n", "c:2: a host needs a name, and bandwidth, cores or within");
     fails(PS "host h bandwidth\n", "c:2: 'bandwidth' is not key=value");
     fails(PS "host h bandwidth=0\n", "c:2: bandwidth=0: not bytes a second, as 100M is");
     fails(PS "host h cores=0\n", "c:2: cores=0: not a number of cores");
-    fails(PS "host h size=1\n", "c:2: a host has bandwidth and cores, not 'size'");
+    fails(PS "host h size=1\n", "c:2: a host has bandwidth, cores and within, not 'size'");
     fails(PS "host h cores=1\nhost h cores=2\n", "c:3: host h is given twice");
     fails(PS "host g cores=1\n", "c: no task is on host g");
+    fails(PS "host h within=\n", "c:2: within=: not another host");
+    fails(PS "host h within=h\n", "c:2: within=h: not another host");
+    fails(PS "host h within=g\nhost h cores=1\n", "c:3: host h is given twice");
+    fails(PS "host g within=h\n", "c: no task is on host g");
+    fails(PS "host h within=g cores=2\n", "c: host h has the cores of g, and none of its own");
+    fails(PS "host h within=g\nhost g within=f\n",
+          "c: host h is within g, which is within another");
     fails(PS "link host=g host=h latency=1ms\n", "c: no task is on host g");
     fails(PS "link * *\n", "c:2: a link needs two tasks or hosts, and bandwidth or latency");
     fails(PS "link * p bandwidth=1\n", "c:2: 'p' is not a task, as worker:0 is");

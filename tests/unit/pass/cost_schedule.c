@@ -66,6 +66,18 @@ static void adapters_bind(void **state)
     assert_true(fabs(ring.ns / (second * 10 / 6) - 1) < 0.01);
 }
 
+/* Rings of four on one core: each byte of 2 (n - 1) / n of the value is sent and got by each. */
+static void cores_are_shared(void **state)
+{
+    double m = 12 * MEBI, crosses = 2.0 * 3 / 4 * m, links = crosses, cores = 1.5 * 8 * crosses;
+    static const char one_core[] = "task worker:0 a:1\ntask worker:1 a:2\ntask worker:2 a:3\n"
+                                   "task worker:3 a:4\nhost a cores=1\n";
+    (void)state;
+    /* six rounds of four messages, with two ends of 40 us */
+    expect(cost(SCHEDULE_RING, 4, one_core, m), crosses,
+           sqrt(links * links + cores * cores) + 6 * LATENCY + 6 * 4 * 2 * 40e3);
+}
+
 static void what_has_no_schedule_is_refused(void **state)
 {
     const struct cost_sum_query many = {SCHEDULE_RING, "worker", 65, NULL};
@@ -85,6 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(links_of_which_nothing_is_said),
         cmocka_unit_test(adapters_bind),
+        cmocka_unit_test(cores_are_shared),
         cmocka_unit_test(what_has_no_schedule_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

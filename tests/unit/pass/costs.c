@@ -11,6 +11,7 @@
 
 #include "graph/text.h"
 #include "ops/ops.h"
+#include "pass/place/cost_cores.h"
 #include "pass/place/place.h"
 
 static struct graph *parse(const char *text)
@@ -208,6 +209,76 @@ static void test_pushes(void **state)
     assert_true(fabs(cost_pushes(3, 4, NULL).per_byte - 1.0 / 4) < 1e-9);
 }
 
+#define CORE_BYTE 1.5     /* ns of a core, for a byte at each end */
+#define CORE_MESSAGE 40e3 /* and for a message */
+
+static struct cluster cluster_of(const char *tasks, const char *hosts)
+{
+    struct cluster cluster = {.arena = ARENA_INIT};
+    struct error err = ERROR_INIT;
+    char text[512];
+    snprintf(text, sizeof text, "%s%s", tasks, hosts);
+    if (cluster_parse(&cluster, text, "c", &err))
+        fail_msg("%s", err.text);
+    return cluster;
+}
+
+/* With so many ends of messages for a core, where links take so many nanoseconds for a byte. */
+static void expect_cores(const char *what, struct cost_way way, double ends, double links,
+                         double parts)
+{
+    double latency = 50e3 + CORE_MESSAGE * ends;
+    double per_byte = sqrt(links * links + CORE_BYTE * ends * CORE_BYTE * ends) / parts;
+    if (fabs(way.latency - latency) > 1e-6 || fabs(way.per_byte - per_byte) > 1e-9)
+        fail_msg("%s: %g ns and %g ns a byte, not %g and %g", what, way.latency, way.per_byte,
+                 latency, per_byte);
+}
+
+/* Tasks on one machine share its cores, each byte has two ends; one task has one core at most. */
+static void test_cores_of_exchanges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *hosts;
+        double exchange, pushes, served; /* ends for a core */
+    } cases[] = {
+        /* four workers with 3 + 3 each; two that send a shard one, which gets two */
+        {"host m cores=2\nhost a within=m\nhost b within=m\nhost s within=m\n", 12, 4, 8},
+        {"host m cores=8\nhost a within=m\nhost b within=m\nhost s within=m\n", 6, 4, 8},
+        {"host a cores=1\n", 12, 2, 4},
+        {"host a cores=2\n", 6, 1, 2},
+        {"host s cores=1\n", 0, 4, 8},
+        {"host b cores=1\n", 12, 2, 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cluster cluster = cluster_of("task worker:0 a:1\ntask worker:1 a:2\n"
+                                            "task worker:2 b:3\ntask worker:3 b:4\n"
+                                            "task ps:0 s:5\n",
+                                            cases[i].hosts);
+        expect_cores("exchange", cost_exchange("worker", 4, &cluster), cases[i].exchange, 1, 3);
+        expect_cores("pushes", cost_pushes(4, 1, &cluster), cases[i].pushes, 1, 1);
+        expect_cores("reads", cost_reads(4, 1, &cluster), cases[i].pushes, 1, 1);
+        expect_cores("served", cost_served(4, 1, 1, &cluster), cases[i].served, 1, 1);
+        cluster_release(&cluster);
+    }
+}
+
+/* Shards and workers take turns at a machine's cores. */
+static void test_shares_of_cores(void **state)
+{
+    (void)state;
+    struct cluster cluster = cluster_of("task worker:0 a:1\ntask worker:1 b:2\n"
+                                        "task worker:2 c:3 device=CPU:0,CPU:1,GPU:0\n"
+                                        "task ps:0 a:4\ntask ps:1 m:5\ntask ps:2 m:6\n",
+                                        "host m cores=2\nhost a within=m\nhost b within=m\n"
+                                        "host c cores=1\n");
+    assert_true(cost_least_share("worker", 2, &cluster) == 1);
+    assert_true(cost_least_share("worker", 3, &cluster) == 0.5);
+    assert_true(cost_least_share("ps", 3, &cluster) == 2.0 / 3);
+    assert_true(cost_least_share("worker", 3, NULL) == 1);
+    cluster_release(&cluster);
+}
+
 /* Of four workers of one shard, whose reads take 8: the first has read when 6 are left, or with the
  * others; in the middle it is 3. Of pushes all but the last worker's may be over by then. */
 static void test_pushes_beside_reads(void **state)
@@ -270,10 +341,11 @@ static void test_wrong_costs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pushes),         cmocka_unit_test(test_pushes_beside_reads),
-        cmocka_unit_test(test_estimates),      cmocka_unit_test(test_costs_are_of_what_is_touched),
-        cmocka_unit_test(test_measured_costs), cmocka_unit_test(test_costs_of_types),
-        cmocka_unit_test(test_exchanges),      cmocka_unit_test(test_wrong_costs),
+        cmocka_unit_test(test_pushes),          cmocka_unit_test(test_cores_of_exchanges),
+        cmocka_unit_test(test_shares_of_cores), cmocka_unit_test(test_pushes_beside_reads),
+        cmocka_unit_test(test_estimates),       cmocka_unit_test(test_costs_are_of_what_is_touched),
+        cmocka_unit_test(test_measured_costs),  cmocka_unit_test(test_costs_of_types),
+        cmocka_unit_test(test_exchanges),       cmocka_unit_test(test_wrong_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

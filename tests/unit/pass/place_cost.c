@@ -110,14 +110,16 @@ static void test_all_workers_meet_at_the_shard(void **state)
     assert_true(fabs(time_of(cluster, text) - (3 * 10e3 + 1e3)) < 1);
 }
 
-/* Four that compute on two cores have half of one each; a shard beside them takes none. */
+/* Four that compute on two cores have half of one each; a shard beside them takes none. One of them
+ * is on a host of its own within the machine. */
 static void test_cores_are_shared(void **state)
 {
     (void)state;
     struct placed_graph p;
     open_cluster(&p,
-                 "task ps:0 h:9\ntask w:0 h:1 device=CPU:0,CPU:1\ntask w:1 h:2 speed=3\n"
-                 "task w:2 h:3 device=CPU:0,CUDA:0\ntask w:3 g:1\nhost h cores=2\n",
+                 "task ps:0 h:9\ntask w:0 h:1 device=CPU:0,CPU:1\ntask w:1 i:2 speed=3\n"
+                 "task w:2 h:3 device=CPU:0,CUDA:0\ntask w:3 g:1\nhost h cores=2\n"
+                 "host i within=h\n",
                  "");
     for (size_t i = 0; i < p.placement.devices.n; i++) {
         const struct place_device *d = &p.placement.devices.items[i];

@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 {
     static const char *const titles[] = {"NoOp chain", "NoOp random, 3 inputs", "Identity chain",
                                          "Neg chain"};
-    int n = argc > 1 ? atoi(argv[1]) : 50000;
+    int n = argc > 1 ? atoi(argv[1]) : 20000;
     for (int k = 0; k < 4; k++) {
         struct error err = ERROR_INIT;
         struct graph *graph = graph_new(ops_registry());

@@ -53,7 +53,7 @@ def rate(graph, target, n, feeds, executor):
 
 
 def main():
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 50000
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 20000
     random.seed(1)
     for name, make in (
         ("NoOp, a chain", lambda: (noops(n, 1), None)),

@@ -122,13 +122,13 @@ near() {
 }
 
 # on_cores N COMPARED: how long the exchange of a table's rows takes by four workers on N cores. A
-# message of 50 us takes a core 40 at each of its ends, a byte 1.5 ns. Each worker sends and gets
+# message of 50 us takes a core 60 at each of its ends, a byte 1.5 ns. Each worker sends and gets
 # three of each, twice; a shard gets four, or sends them, three times
 on_cores() {
     local n=$1 links=1.073741824 rows=1616 among by_shards
-    among=$(formula "(2 * (50 + 40 * 24 / $n) +
+    among=$(formula "(2 * (50 + 60 * 24 / $n) +
         $rows / 1e3 * sqrt((1.3 * 3 / $links) ^ 2 + (1.5 * 24 / $n) ^ 2)) / 1e3")
-    by_shards=$(formula "(3 * (50 + 40 * 8 / $n) +
+    by_shards=$(formula "(3 * (50 + 60 * 8 / $n) +
         1.625 * $rows / 1e3 * sqrt((4 / $links) ^ 2 + (1.5 * 8 / $n) ^ 2)) / 1e3")
     near "$2" "$by_shards" "$among" "$among"
 }

@@ -8,7 +8,7 @@
  * the system's copies, packets and wake-ups, checksums, and the adding of what came. Measured
  * (docs/costs.md). */
 #define BYTE_NS 1.5
-#define MESSAGE_NS 40e3
+#define MESSAGE_NS 60e3
 
 /* ---- what computes ---- */
 

@@ -73,9 +73,9 @@ static void cores_are_shared(void **state)
     static const char one_core[] = "task worker:0 a:1\ntask worker:1 a:2\ntask worker:2 a:3\n"
                                    "task worker:3 a:4\nhost a cores=1\n";
     (void)state;
-    /* six rounds of four messages, with two ends of 40 us */
+    /* six rounds of four messages, with two ends of 60 us */
     expect(cost(SCHEDULE_RING, 4, one_core, m), crosses,
-           sqrt(links * links + cores * cores) + 6 * LATENCY + 6 * 4 * 2 * 40e3);
+           sqrt(links * links + cores * cores) + 6 * LATENCY + 6 * 4 * 2 * 60e3);
 }
 
 static void what_has_no_schedule_is_refused(void **state)

@@ -210,7 +210,7 @@ static void test_pushes(void **state)
 }
 
 #define CORE_BYTE 1.5     /* ns of a core, for a byte at each end */
-#define CORE_MESSAGE 40e3 /* and for a message */
+#define CORE_MESSAGE 60e3 /* and for a message */
 
 static struct cluster cluster_of(const char *tasks, const char *hosts)
 {

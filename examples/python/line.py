@@ -27,7 +27,7 @@ class Tensor(c.Structure):
 
 
 def call(name, *arguments):
-    """Calls a function that can fail, which takes the error last, and ends the program if it does."""
+    """Calls a function that takes an error last, and ends the program if there is one."""
     error, function = Error(), getattr(tf, "tf_" + name)
     result = function(*arguments, c.byref(error))
     if error.code:

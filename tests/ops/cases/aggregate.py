@@ -158,6 +158,8 @@ def journal(g):
         write = JournalWrite(x) {of="r"}
         add = JournalAdd(x, ^write) {of="r"}
         """, [("add", {"x": np.zeros(3, np.float32)}, {})], ops="JournalAdd")
+    g.graph("journal/no_sums", "x = Const() {dtype=int32, value=1}\n"
+            'a = JournalAdd(x) {of="r"}\n', [], ops="JournalAdd", error="int32")
     g.graph("journal/no_shape", 'a = JournalRead() {dtype=float32, shape=[?], of="r"}\n', [],
             ops="JournalRead", error="the shape must be known")
     g.graph("journal/two", "h = JournalHeads()\n"

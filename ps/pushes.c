@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/str.h"
 
@@ -14,8 +15,7 @@
 
 static int fail(const char *path, struct error *err)
 {
-    int code = errno == EACCES || errno == EPERM || errno == EROFS ? ERR_DENIED : ERR_IO;
-    return error_set_errno(err, code, "%s", path);
+    return error_set_errno(err, file_write_error_code(), "%s", path);
 }
 
 /* The space is taken first: a page that the disk has no room for would end the process. */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "checkpoint/store/pages_private.h"
 
@@ -28,8 +29,7 @@ enum {
 
 static int fail(struct error *err, const char *what)
 {
-    bool denied = errno == EACCES || errno == EPERM || errno == EROFS;
-    return error_set_errno(err, denied ? ERR_DENIED : ERR_IO, COMMITTED_FILE ": %s", what);
+    return error_set_errno(err, file_write_error_code(), COMMITTED_FILE ": %s", what);
 }
 
 static int allocate(int fd, struct error *err)

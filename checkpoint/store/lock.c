@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -58,9 +59,7 @@ int lock_take(const struct lock_request *request, int *fd, struct error *err)
     double deadline = time_now() + request->seconds;
     *fd = open(request->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0)
-        return error_set_errno(
-            err, errno == EACCES || errno == EROFS || errno == EPERM ? ERR_DENIED : ERR_IO,
-            "cannot be written to");
+        return error_set_errno(err, file_write_error_code(), "cannot be written to");
     if (take(*fd, request, deadline, *fd, err)) {
         close(*fd);
         *fd = -1;

@@ -34,9 +34,12 @@ int file_read(const char *path, size_t most, struct str *text, struct error *err
 
 int file_error_code(void)
 {
-    bool denied = errno == EACCES || errno == EPERM || errno == EROFS;
-    bool absent = errno == ENOENT || errno == ENOTDIR;
-    return denied ? ERR_DENIED : absent ? ERR_NOINPUT : ERR_IO;
+    return errno == ENOENT || errno == ENOTDIR ? ERR_NOINPUT : file_write_error_code();
+}
+
+int file_write_error_code(void)
+{
+    return errno == EACCES || errno == EPERM || errno == EROFS ? ERR_DENIED : ERR_IO;
 }
 
 size_t file_read_part(const char *path, off_t at, void *bytes, size_t n)

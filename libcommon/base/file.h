@@ -15,6 +15,9 @@ int file_read(const char *path, size_t most, struct str *text, struct error *err
  * ERR_IO. */
 int file_error_code(void);
 
+/* The same of one that could not be made or written: ERR_DENIED or ERR_IO. */
+int file_write_error_code(void);
+
 /* Reads n bytes at most, from byte `at` on, or, < 0, from so many before its end or from its
  * beginning. How many they were; 0, too, if it cannot be read. */
 size_t file_read_part(const char *path, off_t at, void *bytes, size_t n);

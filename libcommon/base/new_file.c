@@ -10,11 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int cannot_open(const char *path, struct error *err)
-{
-    int code = errno == EACCES || errno == EPERM || errno == EROFS ? ERR_DENIED : ERR_IO;
-    return error_set_errno(err, code, "%s", path);
-}
+#include "base/file.h"
 
 static int resolve(struct new_file *file, const char *path, bool exists, struct error *err)
 {
@@ -63,7 +59,7 @@ int new_file_open(struct new_file *file, const char *path, struct error *err)
     else
         open_temporary(file);
     if (file->fd < 0)
-        return cannot_open(path, err);
+        return error_set_errno(err, file_write_error_code(), "%s", path);
     /* a file that is replaced keeps its mode; where that is not allowed, the default will do */
     if (exists && !file->direct && fchmod(file->fd, old.st_mode & 07777))
         errno = 0;

@@ -65,6 +65,14 @@ int infer_scalar(struct infer *infer, int input)
     return infer_rank(infer, input, 0);
 }
 
+int infer_scalars(struct infer *infer, int from, int to)
+{
+    int code = 0;
+    for (int i = from; i < to && !code; i++)
+        code = infer_scalar(infer, i);
+    return code;
+}
+
 int infer_vector(struct infer *infer, int input)
 {
     return infer_rank(infer, input, 1);
@@ -122,6 +130,13 @@ int infer_output_scalar(struct infer *infer)
     for (int i = 0; i < infer->n_out; i++)
         infer->out[i] = SHAPE_SCALAR;
     return 0;
+}
+
+int infer_output_attribute(struct infer *infer)
+{
+    infer_output_scalar(infer);
+    infer->out[0] = *node_attr(infer->node, "shape")->shape;
+    return shape_is_known(&infer->out[0]) ? 0 : infer_fail(infer, "the shape must be known");
 }
 
 bool infer_value_unchanged(const struct infer *infer, struct shape *value)

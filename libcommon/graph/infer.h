@@ -30,6 +30,7 @@ int infer_fail(struct infer *infer, const char *format, ...) __attribute__((form
 int infer_rank(struct infer *infer, int input, int rank); /* exactly */
 int infer_rank_at_least(struct infer *infer, int input, int rank);
 int infer_scalar(struct infer *infer, int input);
+int infer_scalars(struct infer *infer, int from, int to); /* inputs from..to-1 */
 int infer_vector(struct infer *infer, int input);
 int infer_merge(struct infer *infer, int a, int b, struct shape *merged); /* both must agree */
 
@@ -58,6 +59,8 @@ int infer_dims(struct infer *infer, int input, struct shape *shape);
 int infer_unchanged(struct infer *infer);     /* every output like input 0 */
 int infer_broadcast(struct infer *infer);     /* output 0: inputs 0 and 1 broadcast */
 int infer_output_scalar(struct infer *infer); /* every output a scalar */
+/* Output 0: the attribute `shape`, which must be known; all others scalars. */
+int infer_output_attribute(struct infer *infer);
 
 /* What is known of values (op_def.value), for many ops: that of input 0; those of the inputs from
  * `first` on, one after the other. */

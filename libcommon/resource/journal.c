@@ -174,7 +174,6 @@ int journal_write(struct journal *journal, int64_t step, const char *name,
     pthread_mutex_unlock(&journal->lock);
     if (!to)
         return is_open ? err->code : 0;
-    atomic_store(&to->copies[copy].step, 0);
     memcpy(journal_data(to, copy), value->data, tensor_bytes(value));
     if (FAILPOINT("journal.write"))
         return error_set(err, ERR_IO, "failpoint journal.write");
@@ -199,11 +198,9 @@ int journal_add(struct journal *journal, int64_t step, const char *name, const s
     float *sum = journal_data(to, copy);
     const float *terms = value->data;
     int64_t n = tensor_count(value);
-    atomic_store(&to->copies[copy].step, 0);
     for (int64_t i = 0; i < n; i++)
         sum[i] += terms[i];
     to->copies[copy].is_open = true;
-    atomic_store(&to->copies[copy].step, step);
     return 0;
 }
 

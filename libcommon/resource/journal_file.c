@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 static int fails(const struct journal_file *file, const char *what, struct error *err)
 {
-    return error_set_errno(err, errno == EACCES || errno == EPERM ? ERR_DENIED : ERR_IO, "%s%s",
-                           file->path, what);
+    return error_set_errno(err, file_write_error_code(), "%s%s", file->path, what);
 }
 
 static void *map(const struct journal_file *file, uint64_t from, uint64_t bytes)
@@ -39,11 +39,14 @@ static int grow(struct journal_file *file, uint64_t bytes, struct error *err)
     return 0;
 }
 
-static void unmap_values(struct journal_file *file)
+static void unmap_all(struct journal_file *file)
 {
     for (size_t i = 0; i < file->extents.n; i++)
         munmap(file->extents.items[i].value, file->extents.items[i].mapped);
     vec_release(&file->extents);
+    if (file->page)
+        munmap(file->page, JOURNAL_PAGE);
+    file->page = NULL;
 }
 
 /* ---- opening ---- */
@@ -84,10 +87,7 @@ static bool map_values(struct journal_file *file)
 
 int journal_file_clear(struct journal_file *file, struct error *err)
 {
-    unmap_values(file);
-    if (file->page)
-        munmap(file->page, JOURNAL_PAGE);
-    file->page = NULL;
+    unmap_all(file);
     file->bytes = 0;
     if (ftruncate(file->fd, 0))
         return fails(file, "", err);
@@ -126,9 +126,7 @@ int journal_file_open(struct journal_file *file, const char *path, struct error 
 
 void journal_file_close(struct journal_file *file)
 {
-    unmap_values(file);
-    if (file->page)
-        munmap(file->page, JOURNAL_PAGE);
+    unmap_all(file);
     if (file->path && file->fd >= 0)
         close(file->fd);
     mem_free(file->path);

@@ -33,7 +33,7 @@ struct journal_value {
     uint32_t type, rank;
     int64_t dims[SHAPE_RANK_MAX];
     struct {
-        _Atomic int64_t step; /* that it is of; 0: it is being written */
+        _Atomic int64_t step; /* that it is of; whether it is whole, the head of its copy says */
         uint64_t is_open;
     } copies[JOURNAL_COPIES];
     char name[2048];

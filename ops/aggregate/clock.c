@@ -46,10 +46,8 @@ const struct op_def op_ClockJoin = {
 
 static int clock_push_shape(struct infer *infer)
 {
-    for (int i = 0; i < infer->n_in; i++)
-        if (infer_scalar(infer, i))
-            return infer->err->code;
-    return infer_output_scalar(infer);
+    int code = infer_scalars(infer, 0, infer->n_in);
+    return code ? code : infer_output_scalar(infer);
 }
 
 const struct op_def op_ClockPush = {

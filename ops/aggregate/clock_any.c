@@ -93,9 +93,12 @@ static int join_answer(struct clock_call *w, const struct clock_result *result)
 /* What a worker has in its journal; returns how many copies. */
 static int heads_of(struct kernel_call *call, struct journal_head heads[JOURNAL_COPIES])
 {
-    const struct tensor *rows = call->n_in ? call->in[0] : NULL;
-    int64_t n = rows && rows->shape.rank == 2 ? rows->shape.dims[0] : 0;
-    if (n > JOURNAL_COPIES || (rows && (rows->shape.rank != 2 || rows->shape.dims[1] != 2)))
+    if (!call->n_in)
+        return 0;
+    const struct tensor *rows = call->in[0];
+    const struct shape *shape = &rows->shape;
+    int64_t n = shape->rank == 2 && shape->dims[1] == 2 ? shape->dims[0] : -1;
+    if (n < 0 || n > JOURNAL_COPIES)
         return -kernel_fail(call, "%s are no heads of a journal",
                             shape_text_typed(rows->type, &rows->shape));
     for (int64_t i = 0; i < n; i++)

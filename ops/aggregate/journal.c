@@ -31,12 +31,9 @@ const struct op_def op_JournalHeads = {
     .no_gradient = NO_GRADIENT,
 };
 
-static int scalars_shape(struct infer *infer)
+static int begin_shape(struct infer *infer)
 {
-    for (int i = 0; i < infer->n_in; i++)
-        if (infer_scalar(infer, i))
-            return infer->err->code;
-    return 0;
+    return infer_scalars(infer, 0, infer->n_in);
 }
 
 const struct op_def op_JournalBegin = {
@@ -49,16 +46,9 @@ const struct op_def op_JournalBegin = {
     .flags = FLAGS,
     .round = ROUND_OTHER,
     .cost = cost_elements,
-    .shape = scalars_shape,
+    .shape = begin_shape,
     .no_gradient = NO_GRADIENT,
 };
-
-static int read_shape(struct infer *infer)
-{
-    infer->out[0] = *node_attr(infer->node, "shape")->shape;
-    infer->out[1] = SHAPE_SCALAR;
-    return shape_is_known(&infer->out[0]) ? 0 : infer_fail(infer, "the shape must be known");
-}
 
 const struct op_def op_JournalRead = {
     .name = "JournalRead",
@@ -71,7 +61,7 @@ const struct op_def op_JournalRead = {
     .round = ROUND_OTHER,
     .half = HALF_KEPT,
     .cost = cost_elements,
-    .shape = read_shape,
+    .shape = infer_output_attribute,
     .no_gradient = NO_GRADIENT,
 };
 

@@ -30,12 +30,6 @@ const struct op_def op_WorkerValueGive = {
     .no_gradient = NO_GRADIENT,
 };
 
-static int take_shape(struct infer *infer)
-{
-    infer->out[0] = *node_attr(infer->node, "shape")->shape;
-    return shape_is_known(&infer->out[0]) ? 0 : infer_fail(infer, "the shape must be known");
-}
-
 const struct op_def op_WorkerValueTake = {
     .name = "WorkerValueTake",
     .outputs = "value: dtype",
@@ -49,6 +43,6 @@ const struct op_def op_WorkerValueTake = {
     .round = ROUND_OTHER,
     .half = HALF_KEPT,
     .cost = cost_elements,
-    .shape = take_shape,
+    .shape = infer_output_attribute,
     .no_gradient = NO_GRADIENT,
 };

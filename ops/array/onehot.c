@@ -10,11 +10,8 @@ static int onehot_shape(struct infer *infer)
     const struct shape *in = infer_shape(infer, 0);
     int64_t depth = SHAPE_UNKNOWN, axis = node_int(infer->node, "axis");
     int at;
-    for (int i = 1; i < 4; i++) {
-        int code = infer_scalar(infer, i);
-        if (code)
-            return code;
-    }
+    if (infer_scalars(infer, 1, 4))
+        return infer->err->code;
     if (infer_value_int(infer, 1, &depth) && depth < 0)
         return infer_fail(infer, "depth is negative: %" PRId64, depth);
     if (in->rank < 0)

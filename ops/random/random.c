@@ -83,11 +83,8 @@ const struct op_def op_TruncatedNormal = {
 static int uniform_int_shape(struct infer *infer)
 {
     int64_t low, high;
-    for (int i = 1; i < 3; i++) {
-        int code = infer_scalar(infer, i);
-        if (code)
-            return code;
-    }
+    if (infer_scalars(infer, 1, 3))
+        return infer->err->code;
     if (infer_value_int(infer, 1, &low) && infer_value_int(infer, 2, &high) && low >= high)
         return infer_fail(infer, "minval %" PRId64 " is not below maxval %" PRId64, low, high);
     return shaped(infer);

@@ -51,13 +51,18 @@ static int open_session(struct worker *worker, struct error *err)
     return driver_session_open(&session, &worker->session, err);
 }
 
+static struct journal *own_journal(const struct worker *worker)
+{
+    return journal_of(driver_session_variables(worker->session), "default");
+}
+
 /* Who is killed finds in the job's directory what it kept for itself. */
 static void place_journal(struct worker *worker)
 {
     if (!worker->member.job.folder)
         return;
     char *path = job_path(&worker->member.job, worker->member.task, ".journal");
-    journal_place(journal_of(driver_session_variables(worker->session), "default"), path);
+    journal_place(own_journal(worker), path);
     mem_free(path);
 }
 
@@ -294,7 +299,7 @@ int worker_leave(struct worker *worker, struct driver *driver, struct error *err
         return error_set(err, ERR_UNAVAILABLE, "failpoint worker.leave");
     int code = leaves ? driver_run_entry(driver, "leave", 0, NULL, 0, err) : 0;
     if (!code)
-        journal_remove(journal_of(driver_session_variables(worker->session), "default"));
+        journal_remove(own_journal(worker));
     if (!code)
         code = worker_give_state(worker, err);
     if (!code)

@@ -134,6 +134,8 @@ static void finish(struct run *run, struct launch *launch, int code, bool comput
     struct activation *a = launch->activation, *ready = NULL;
     if (!a->region)
         kernel_release_inputs(run, launch);
+    else if (a->n_locked) /* it waited for one, and the step had failed when it came */
+        region_give_locks(run, a);
     pthread_mutex_lock(&run->lock);
     if (code && !run->failed)
         fail(run, &launch->err);

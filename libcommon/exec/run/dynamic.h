@@ -287,6 +287,8 @@ struct region_calls {
 /* Runs items of the activation's region from where it stands. KERNEL_PENDING: it was put aside, and
  * the run may be over; 0: all have run; an error code. */
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls);
+/* Of one that was put aside and is not to go on. */
+void region_give_locks(const struct run *run, struct activation *a);
 /* After all: lets go of what the region has computed, as far as it is counted. */
 void region_release(struct run *run, struct activation *a);
 /* region_memory.c. Lets go of an iteration's arenas, or of all that it has for regions. */

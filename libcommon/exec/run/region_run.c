@@ -154,6 +154,12 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
     return 0;
 }
 
+void region_give_locks(const struct run *run, struct activation *a)
+{
+    int item = a->region->items[a->at].item;
+    kernel_give_locks(a, &run->plan->dynamic->items[item]);
+}
+
 void region_release(struct run *run, struct activation *a)
 {
     const struct plan *plan = run->plan;

@@ -41,6 +41,40 @@ static void steps_are_put_aside_until_a_variable_is_free(void **state)
     }
 }
 
+/* What fails does not run, but has got the lock for which it waited. */
+static void a_step_that_fails_while_it_waits_gives_its_lock_back(void **state)
+{
+    struct planned p;
+    struct started s;
+    struct error reason = ERROR_INIT;
+    struct variable_waiter nobody = {.resume = NULL};
+    (void)state;
+    planned_open(&p, COUNTERS "waits = NoOp(^x, ^both)\n");
+    planned_get(&p, "^init");
+    struct plan *plan = planned_new(&p, "^waits");
+    struct variable *v = variable_store_find(p.variables, "default", "v");
+    struct variable *w = variable_store_find(p.variables, "default", "w");
+    error_set(&reason, ERR_CANCELLED, "enough");
+    variable_lock_wait(v, true);
+    variable_lock_wait(w, true);
+    started_open(&s, 1);
+    plan_start(plan, &s.step, NULL, &s.value, &s.done);
+    step_cancel(&s.step, &reason); /* the Recv fails */
+    assert_int_equal(atomic_load(&s.n_ends), 0);
+    variable_unlock(v, true);
+    variable_unlock(w, true);
+    started_wait(&s);
+    assert_int_equal(s.code, ERR_CANCELLED);
+    assert_true(variable_lock(v, true, &nobody));
+    variable_unlock(v, true);
+    assert_true(variable_lock(w, true, &nobody));
+    variable_unlock(w, true);
+    assert_float_equal(planned_get(&p, "sum"), 0, 0);
+    started_close(&s);
+    plan_free(plan);
+    planned_close(&p);
+}
+
 #define N_STARTERS 4
 #define EACH 250
 
@@ -158,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_put_aside_until_a_variable_is_free),
+        cmocka_unit_test(a_step_that_fails_while_it_waits_gives_its_lock_back),
         cmocka_unit_test(steps_of_many_threads_contend_for_variables),
         cmocka_unit_test(an_asynchronous_kernel_runs_with_what_it_has_read),
     };

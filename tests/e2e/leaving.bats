@@ -186,3 +186,24 @@ killed() {
         done
     done
 }
+
+@test "what is saved after a worker has left is each worker's own, and goes on to the same bits" {
+    local counts step mode
+    while read -r counts step mode; do
+        # shellcheck disable=SC2086  # a list
+        shares ${counts//,/ }
+        many "allreduce,$mode" 3
+        rm -rf ck half
+        among 3 --run train --fetch loss --save ck/ --save-every "$step"
+        tf-ckpt init half
+        tf-ckpt copy "ck@$step" half
+        among 3 --run train --fetch loss --save half/ --resume
+        tf-ckpt diff --all ck@9 half@9
+    done <<'END'
+9,5,9 7 bits=1
+9,5,9 7 top=0.02,delay=1
+5,9,9 7 top=0.02,delay=1
+6,5,9 7 top=0.02
+9,5,7 8 bits=2,threshold=3
+END
+}

@@ -9,7 +9,9 @@
  * who ends and saves is given what the others had after its last step, and those who go on get its
  * own when it leaves (worker_leave.c).
  *
- * Who restores gives the values to as many workers as there are then, as their attribute says.
+ * Who restores gives the values to as many workers as there are then, as their attribute says: to
+ * each its own, by rank, where all are there. Rows that are parted are so anew, among all; a worker
+ * without data gives its part after the first step.
  */
 #include <string.h>
 
@@ -80,7 +82,7 @@ void worker_keep_others(struct worker *worker, const struct node *node, const st
     int64_t n = all->shape.dims[0];
     others.shape.dims[0] = n - 1;
     others.data = (char *)all->data + tensor_bytes(all) / (size_t)n;
-    if (n > 1)
+    if (n > 1 || tensor_get_int64(ranks, 0) > 0)
         worker_state_set(state_of(worker, node), ranks, &others);
     else
         worker_state_clear(state_of(worker, node));
@@ -214,11 +216,21 @@ struct saved_state {
     bool has_others;
 };
 
-/* Of the k-th that was saved, by rank; who saved has the least. */
-static const void *saved_value(const struct saved_state *state, int64_t k)
+static int64_t n_saved(const struct saved_state *state)
+{
+    return 1 + (state->has_others ? state->others.shape.dims[0] : 0);
+}
+
+/* Of the i-th that was saved; who saved has the least rank. */
+static const void *saved_value(const struct saved_state *state, int64_t i)
 {
     size_t bytes = tensor_bytes(&state->saved.value);
-    return k ? (const char *)state->others.data + (size_t)(k - 1) * bytes : state->saved.value.data;
+    return i ? (const char *)state->others.data + (size_t)(i - 1) * bytes : state->saved.value.data;
+}
+
+static int64_t saved_rank(const struct saved_state *state, int64_t i)
+{
+    return state->has_others ? tensor_get_int64(&state->ranks, i) : 0;
 }
 
 static int check_saved(const struct saved_state *state, struct error *err)
@@ -245,18 +257,24 @@ static struct element_range part_of(const struct tensor *value, int64_t k, int64
     return (struct element_range){part.first * row, part.count * row};
 }
 
-/* Into those elements of a value: the sum of the saved ones `first`, first + every, ... */
-static void add_saved(const struct saved_state *state, struct element_range range, int64_t first,
-                      int64_t every, void *to)
+/* Those that were saved of which one value is made, and its elements. */
+struct saved_part {
+    int64_t rank, of_n; /* of workers rank, rank + n, ... */
+    struct element_range range;
+};
+
+/* Their sum, in the order of their ranks. */
+static void add_saved(const struct saved_state *state, struct saved_part part, void *to)
 {
-    int64_t n_values = 0, n_saved = 1 + (state->has_others ? state->others.shape.dims[0] : 0);
-    size_t offset = (size_t)range.first * dtype_bytes(state->saved.value.type);
-    const void **values = mem_array((size_t)n_saved, sizeof *values);
-    for (int64_t i = first; i < n_saved; i += every)
-        values[n_values++] = (const char *)saved_value(state, i) + offset;
+    int64_t n_values = 0;
+    size_t offset = (size_t)part.range.first * dtype_bytes(state->saved.value.type);
+    const void **values = mem_array((size_t)n_saved(state), sizeof *values);
+    for (int64_t i = 0; i < n_saved(state); i++)
+        if (saved_rank(state, i) % part.of_n == part.rank)
+            values[n_values++] = (const char *)saved_value(state, i) + offset;
     const struct collective_terms terms = {state->saved.value.type, values, (int)n_values, 0};
     if (n_values)
-        collective_sum(&terms, (char *)to + offset, NULL, range.count);
+        collective_sum(&terms, (char *)to + offset, NULL, part.range.count);
     mem_free(values);
 }
 
@@ -268,11 +286,11 @@ static void give_saved(const struct saved_state *state, int64_t k, int64_t n, st
     const struct element_range all = {0, tensor_count(value)};
     void *to = (char *)stack->data + (size_t)k * tensor_bytes(value);
     if (!strcmp(how, PER_WORKER_SAME))
-        add_saved(state, all, 0, INT32_MAX, to);
+        memcpy(to, value->data, tensor_bytes(value));
     else if (!strcmp(how, PER_WORKER_ROWS))
-        add_saved(state, part_of(value, k, n), 0, 1, to);
+        add_saved(state, (struct saved_part){0, 1, part_of(value, k, n)}, to);
     else
-        add_saved(state, all, k, n, to);
+        add_saved(state, (struct saved_part){k, n, all}, to);
 }
 
 /* The values of n workers; zeros where nothing was saved. */

@@ -259,3 +259,13 @@ END
         [[ $stderr == *"node 'read' "*": Identity: variable 'v' is not initialized"* ]]
     done
 }
+
+@test "what slow steps fetch is written while they go on" {
+    tf-graph -o slow.tfg - <<'EOF'
+sum = Sum(RandomUniform({8000000}, {dtype = float32}), 0)
+EOF
+    tf-exec -g slow.tfg --fetch sum --steps 100000 >out.rec 3>&- &
+    has_steps() { tf-show out.rec | finds '^step 3  sum'; }
+    soon 10 has_steps
+    kill -KILL $!
+}

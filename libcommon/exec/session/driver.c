@@ -137,6 +137,17 @@ static bool is_written(const struct driver *driver)
     return driver->request.fetches.n && driver->writer && driver->step % every == 0;
 }
 
+#define FLUSH_SECONDS 0.2 /* who reads what is fetched waits no longer, if steps take long */
+
+static int flush_fetches(struct driver *driver, struct error *err)
+{
+    double now = time_now();
+    if (now - driver->flushed < FLUSH_SECONDS)
+        return 0;
+    driver->flushed = now;
+    return stream_flush(driver->writer, err);
+}
+
 static int write_fetches(struct driver *driver, struct tensor *values, struct error *err)
 {
     int n = (int)driver->request.fetches.n;
@@ -145,7 +156,7 @@ static int write_fetches(struct driver *driver, struct tensor *values, struct er
         named[i] = (struct named_tensor){driver->request.names.items[i], values[i]};
     int code = stream_write_feed(driver->writer, RECORD_FETCH, driver->step, NULL, named, n, err);
     mem_free(named);
-    return code;
+    return code ? code : flush_fetches(driver, err);
 }
 
 void driver_begin_staged(struct driver *driver)

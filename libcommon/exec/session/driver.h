@@ -49,6 +49,7 @@ struct driver {
     int64_t step;                /* the last that was run: what the variables are of */
     int64_t passed;              /* steps that count as run, and whose feeds were taken */
     bool is_passing;             /* it takes such feeds */
+    double flushed;              /* when the fetches were, for readers; 0: not yet */
     struct stage *stage;         /* NULL: no step was run yet */
     struct staged_batch *staged; /* of the step at hand */
     struct feed_ahead *ahead;    /* NULL: nothing is read ahead */

@@ -134,7 +134,7 @@ HOST_CUDA := $(if $(filter %gcc %clang cc,$(notdir $(CC))),$(if $(filter-out mus
 EMULATED_CUDA := $(patsubst %,$(BUILD)/obj/cuda-host/%.o,$(wildcard ops/*/*.cu tests/lib/cuda/*.cu tests/lib/cuda/*.cc))
 CUDA_TESTS := $(filter $(BUILD)/tests/unit/ops/cuda_%,$(UNIT_TESTS))
 # The unit tests that start threads, or run the parts of a graph in threads, for ThreadSanitizer.
-THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|driver_next_feeds|lib/(cut|links|reducers|reductions|shards|two_plans).h' tests/unit/*/*.c 2>/dev/null))
+THREAD_TESTS ?= $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(shell grep -lE 'pthread_create|digest_pool|driver_next_feeds|lib/(cut|nest_plan|links|reducers|reductions|shards|two_plans).h' tests/unit/*/*.c 2>/dev/null))
 # Kernels under ThreadSanitizer: by a team of threads that it sees, and the proof that it does.
 TEAM := $(if $(filter thread,$(SANITIZE)),$(BUILD)/obj/tests/lib/team.o)
 TEAM_TESTS := $(if $(TEAM),$(BUILD)/tests/unit/ops/cases $(BUILD)/tests/lib/race)
@@ -356,7 +356,7 @@ fuzz:
 # Hours: 10,000 flipped bits, 10,000 kills of a writer, 10,000 system calls of one and 6,000 of two
 # shards killed and some thousand made to fail, every bit of the meta pages of three stores, 500 ends of
 # resumed runs, 200 of resumed jobs, 1,000 saves under a policy, 1,000 nests and 20,000 graphs on the
-# TEST device, 20,000 graphs of branches and 5,000 of loops.
+# TEST device, 12,000 nests whose steps are cancelled, 20,000 graphs of branches and 5,000 of loops.
 soak:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all unit
@@ -369,6 +369,8 @@ soak:
 	BRANCHES=20000 $(BUILD)/tests/unit/exec/branches_random
 	WHILES=5000 $(BUILD)/tests/unit/exec/whiles
 	NESTS=1000 TF_TEST_DEVICE=TEST:0 $(BUILD)/tests/unit/exec/nests
+	CANCELS=10000 $(BUILD)/tests/unit/exec/nests_cancelled
+	CANCELS=2000 TF_TEST_DEVICE=TEST:0 $(BUILD)/tests/unit/exec/nests_cancelled
 	CAPTURES=20000 $(BUILD)/tests/unit/exec/captures_random
 	HAND_OVERS=20000 $(BUILD)/tests/unit/exec/hand_over_random
 	CONVOLUTIONS=20000 $(BUILD)/tests/unit/ops/conv_few

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * For tests: random programs of nested conditionals and loops over a few numbers and variables, and
- * what they compute, by plain recursion. How they become graphs is in unit/exec/nests.c.
+ * what they compute, by plain recursion. How they become graphs is in lib/nest_graph.h.
  */
 #ifndef TF_TESTS_LIB_NEST_H
 #define TF_TESTS_LIB_NEST_H

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "exec/step/rendezvous.h"
+#include "exec/step/step.h"
 #include "lib/random.h"
 
 #define SHUFFLED_SECONDS 30 /* after which a step in which nothing arrives hangs */
@@ -177,6 +178,23 @@ static inline bool shuffled_finish(struct rendezvous *rendezvous, const atomic_b
             sched_yield();
     }
     return true;
+}
+
+/* How a step ended that was started. */
+struct shuffled_ending {
+    struct step_done done; /* first */
+    atomic_bool is_over;
+    int code;
+    struct error *err;
+};
+
+static inline void shuffled_note_end(struct step_done *done, int code, const struct error *err)
+{
+    struct shuffled_ending *ending = (struct shuffled_ending *)done;
+    ending->code = code;
+    if (code)
+        *ending->err = *err;
+    atomic_store(&ending->is_over, true);
 }
 
 #endif

@@ -375,6 +375,7 @@ soak:
 	HAND_OVERS=20000 $(BUILD)/tests/unit/exec/hand_over_random
 	CONVOLUTIONS=20000 $(BUILD)/tests/unit/ops/conv_few
 	REDUCTIONS=20000 $(BUILD)/tests/unit/exec/reduce_random
+	STATES=50 $(BUILD)/tests/unit/resource/states
 	FAULTS=100000 $(BUILD)/tests/unit/exec/schedules
 	SCHEDULES=2000 $(BUILD)/tests/unit/transport/collective_schedules
 	ROUNDS=1000 $(BUILD)/tests/unit/transport/sum_server

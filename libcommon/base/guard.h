@@ -7,9 +7,13 @@
 #define TF_BASE_GUARD_H
 
 #include <stddef.h>
+#include <string.h>
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
+#define SPOILS_MEMORY 1
+#else
+#define SPOILS_MEMORY 0
 #endif
 
 static inline void guard_memory(void *data, size_t bytes)
@@ -31,6 +35,14 @@ static inline void unguard_memory(void *data, size_t bytes)
     (void)data;
     (void)bytes;
 #endif
+}
+
+/* What is to be written whole before it is read; its bytes are those of NaN. Where SPOILS_MEMORY.
+ */
+static inline void spoil_memory(void *data, size_t bytes)
+{
+    if (bytes)
+        memset(data, 0xff, bytes);
 }
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/memory.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
@@ -91,12 +92,10 @@ static bool take_over(struct kernel_call *call, int i, const struct shape *shape
     return true;
 }
 
-struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
+static struct tensor *alloc_output(struct kernel_call *call, int i, const struct shape *shape)
 {
     struct call_host *host = call->executor;
     struct tensor *out = call->out[i];
-    if (call->outputs)
-        return call->outputs->alloc(call, i, shape);
     if (host->planned && !is_counted_output(host, i))
         return shape_equal(&out->shape, shape) ? out : fail_shape(call, i, &out->shape, shape);
     int v = host->item->out[i];
@@ -116,6 +115,34 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
         return NULL;
     }
     *out = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+    return out;
+}
+
+static bool is_an_input(const struct kernel_call *call, const void *data)
+{
+    for (int k = 0; k < call->n_in; k++)
+        if (call->in[k] && call->in[k]->data == data)
+            return true;
+    return false;
+}
+
+/* In builds for tests nobody finds anything there that some other value has left: it is NaN. */
+static void spoil(const struct kernel_call *call, const struct tensor *out, bool on_device)
+{
+    const struct device *device = call->device;
+    size_t bytes = out->layout ? device->layout_bytes(out->layout) : tensor_bytes(out);
+    if ((!on_device || device->is_host) && out->type != STRING && !is_an_input(call, out->data))
+        spoil_memory(out->data, bytes);
+}
+
+struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
+{
+    const struct call_host *host = call->executor;
+    if (call->outputs)
+        return call->outputs->alloc(call, i, shape);
+    struct tensor *out = alloc_output(call, i, shape);
+    if (out && SPOILS_MEMORY)
+        spoil(call, out, host->plan->values.items[host->item->out[i]].on_device);
     return out;
 }
 

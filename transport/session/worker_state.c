@@ -258,23 +258,23 @@ static struct element_range part_of(const struct tensor *value, int64_t k, int64
 }
 
 /* Those that were saved of which one value is made, and its elements. */
-struct saved_part {
+struct saved_terms {
     int64_t rank, of_n; /* of workers rank, rank + n, ... */
     struct element_range range;
 };
 
 /* Their sum, in the order of their ranks. */
-static void add_saved(const struct saved_state *state, struct saved_part part, void *to)
+static void add_saved(const struct saved_state *state, struct saved_terms of, void *to)
 {
     int64_t n_values = 0;
-    size_t offset = (size_t)part.range.first * dtype_bytes(state->saved.value.type);
+    size_t offset = (size_t)of.range.first * dtype_bytes(state->saved.value.type);
     const void **values = mem_array((size_t)n_saved(state), sizeof *values);
     for (int64_t i = 0; i < n_saved(state); i++)
-        if (saved_rank(state, i) % part.of_n == part.rank)
+        if (saved_rank(state, i) % of.of_n == of.rank)
             values[n_values++] = (const char *)saved_value(state, i) + offset;
     const struct collective_terms terms = {state->saved.value.type, values, (int)n_values, 0};
     if (n_values)
-        collective_sum(&terms, (char *)to + offset, NULL, part.range.count);
+        collective_sum(&terms, (char *)to + offset, NULL, of.range.count);
     mem_free(values);
 }
 
@@ -288,9 +288,9 @@ static void give_saved(const struct saved_state *state, int64_t k, int64_t n, st
     if (!strcmp(how, PER_WORKER_SAME))
         memcpy(to, value->data, tensor_bytes(value));
     else if (!strcmp(how, PER_WORKER_ROWS))
-        add_saved(state, (struct saved_part){0, 1, part_of(value, k, n)}, to);
+        add_saved(state, (struct saved_terms){0, 1, part_of(value, k, n)}, to);
     else
-        add_saved(state, (struct saved_part){k, n, all}, to);
+        add_saved(state, (struct saved_terms){k, n, all}, to);
 }
 
 /* The values of n workers; zeros where nothing was saved. */

@@ -109,7 +109,9 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
     if (is_new)
         group->peers[k] = peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
-    if (is_new && !served_is_server(group, k))
+    if (is_new && served_is_server(group, k))
+        served_join(group, k);
+    else if (is_new)
         shared_offer_to(group, k);
     else if (failed.code)
         close_link(group, k, &failed);

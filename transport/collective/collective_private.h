@@ -30,6 +30,7 @@ enum reduce_what {
     REDUCE_ANSWER, /* whether the other can read that */
     REDUCE_READS,  /* it has heard of all: how much of what the other offered it reads */
     REDUCE_RELAY,  /* of a block, for a server, which passes it on to the other members */
+    REDUCE_JOIN,   /* for a server, which answers: it knows where to send what is the member's */
 };
 
 #define TO_ALL (-1)
@@ -145,7 +146,7 @@ struct process_group {
 
     /* Since members have met; before, the loop's thread's own. */
     struct shared_blocks *shared; /* NULL: there is none */
-    bool *offered, *shares;       /* what is not answered; who reads this member's blocks */
+    bool *offered, *shares;       /* who is to answer; who reads this member's blocks */
     struct shared_view **views;   /* NULL: its values come over the link */
 
     pthread_mutex_t lock; /* guards what follows, and rounds; held briefly, never while calling */
@@ -278,12 +279,12 @@ static inline bool block_is_scheduled(const struct collective_round *round,
 
 /* ---- what goes by servers (collective_served.c) ---- */
 
-/* Whether it is a server's end. */
 static inline bool served_is_server(const struct process_group *group, int end)
 {
     return end >= group->interface.size;
 }
 int served_count(const struct process_group *group);
+void served_join(struct process_group *group, int end); /* the link to a server has opened here */
 /* With the lock: the round is settled; owners of sums become servers. */
 void served_settle(const struct process_group *group, struct collective_round *round);
 /* Which server passes on the block of that number of those that are for all others; 0: none. */
@@ -294,8 +295,7 @@ void served_send(struct process_group *group, const struct collective_round *rou
                  const struct block *block, const struct tensor *piece);
 /* With the lock: whether the server may send what is in the block. */
 bool served_awaits(const struct collective_round *round, const struct block *block, int end);
-/* What is said of a block to a server, so many fields. */
-#define SERVED_FIELDS 3
+#define SERVED_FIELDS 3 /* of a block, which are said to a server */
 void served_pack(const struct process_group *group, msgpack_packer *packer,
                  const struct collective_round *round, const struct block *block);
 

@@ -281,7 +281,8 @@ static bool take_key(const msgpack_object *header, struct taken_record *taken)
 /* Servers have neither memory nor values of their own. */
 static bool is_of_server(const msgpack_object *header, int64_t what)
 {
-    return what == REDUCE_SUM && !record_field(header, "there") && !record_field(header, "shared");
+    return what == REDUCE_ANSWER || (what == REDUCE_SUM && !record_field(header, "there") &&
+                                     !record_field(header, "shared"));
 }
 
 int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)

@@ -14,6 +14,15 @@ int served_count(const struct process_group *group)
     return group->n_ends - group->interface.size;
 }
 
+/* The server's end of the link may open later than this one. Members that have met must not have
+ * blocks passed on by a server that does not know all of them. */
+void served_join(struct process_group *group, int end)
+{
+    const struct reduce join = {.what = REDUCE_JOIN};
+    group->offered[end] = true;
+    reduce_send(group, end, &join);
+}
+
 /* Blocks take turns, and rounds of few do not all begin with the same server. */
 static int server_of(const struct process_group *group, const struct collective_round *m,
                      uint64_t number)

@@ -134,6 +134,20 @@ static void send_block(const struct sender *to, const struct said *said, const s
     peer_end_value(to->peer, said->priority, &named, 1, &ignored);
 }
 
+static int answer_join(const struct sender *to)
+{
+    struct error ignored = ERROR_INIT;
+    msgpack_packer *packer = peer_begin(to->peer, RECORD_REDUCE, 2, &ignored);
+    if (!packer)
+        return 0;
+    pack_key(packer, "what");
+    msgpack_pack_int(packer, REDUCE_ANSWER);
+    pack_key(packer, "number");
+    msgpack_pack_uint64(packer, 0);
+    peer_end(to->peer, NULL, 0, &ignored);
+    return 0;
+}
+
 static int relay(const struct sum_server *server, const struct said *said)
 {
     for (int i = 0; i < said->n; i++) {
@@ -272,8 +286,10 @@ static int take_record(struct sum_server *server, struct peer *peer, const struc
     struct said said;
     int64_t what;
     if (!sender || !record_get_int(&record->header, "what", &what) ||
-        (what != REDUCE_PART && what != REDUCE_RELAY))
+        (what != REDUCE_PART && what != REDUCE_RELAY && what != REDUCE_JOIN))
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
+    if (what == REDUCE_JOIN)
+        return answer_join(sender);
     if (read_said(record, sender, &said, err))
         return err->code;
     return what == REDUCE_RELAY ? relay(server, &said) : take_part(server, sender, &said, err);

@@ -267,6 +267,28 @@ static void an_end_is_lost_at_any_time(void **state)
         check_loss(kinds[i % 3], i % 2 ? 2 : 4, i * 500);
 }
 
+/* ---- the beginning ---- */
+
+/* When members have met the servers' ends of their links are open, too: what one has passed on
+ * finds all others. */
+static void servers_know_who_has_met(void **state)
+{
+    const int counts[2] = {3, 2};
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        struct members all;
+        members_start_served(&all, counts, i % 4, NULL);
+        for (int server = 3; server < 5; server++) {
+            for (int k = 0; k < 3; k++) {
+                struct link *link = peers_find(hub_peers(all.ends[server].hub), all.tasks[k]);
+                assert_non_null(link);
+                link_release(link);
+            }
+        }
+        members_stop(&all);
+    }
+}
+
 /* ---- bytes ---- */
 
 static uint64_t bytes_to(struct members *all, int from, int first, int end)
@@ -332,6 +354,7 @@ int main(void)
         cmocka_unit_test(groups_do_not_mix),
         cmocka_unit_test(others_go_on_without_who_has_left),
         cmocka_unit_test(an_end_is_lost_at_any_time),
+        cmocka_unit_test(servers_know_who_has_met),
         cmocka_unit_test(values_cross_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,6 @@
 
 #include "lib/replicas.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include "resource/journal.h"
@@ -118,13 +117,6 @@ static inline int life_begin_again(struct lifetime *life, int64_t *seq)
     worker_close(w);
     worker_open(w, old.job, old.rank, old.incarnation + 1);
     return life_join(life, seq);
-}
-
-static inline void pause_at_random(uint64_t *seed)
-{
-    uint64_t r = unit_random(seed);
-    long us = r % 16 ? (long)(r >> 8) % 200 : 2000 + (long)(r >> 8) % 4000; /* a heavy tail */
-    nanosleep(&(struct timespec){0, us * 1000}, NULL);
 }
 
 #endif

@@ -123,12 +123,12 @@ static inline float nest_get_variable(struct variable_store *store, int i)
     return value;
 }
 
-/* What a step has fetched, and variables as it left them. */
 static inline bool nest_same(float a, float b)
 {
     return a == b || (a != a && b != b);
 }
 
+/* What a step has fetched, and variables as it left them. */
 static inline bool nest_agrees(const struct nest_state *wanted, const struct tensor *got,
                                struct variable_store *store)
 {

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
 static inline uint64_t unit_random(uint64_t *state)
@@ -17,6 +18,15 @@ static inline uint64_t unit_random(uint64_t *state)
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
+}
+
+/* Mostly less than a kernel takes, now and then as long as many of them. */
+static inline void pause_at_random(uint64_t *seed)
+{
+    uint64_t r = unit_random(seed);
+    long us = r % 16 ? (long)(r >> 8) % 200 : 2000 + (long)(r >> 8) % 4000; /* a heavy tail */
+    struct timespec pause = {0, us * 1000};
+    nanosleep(&pause, NULL);
 }
 
 /* The seeds of a test with random input: the environment's NAME says how many, NAME_SEED where they

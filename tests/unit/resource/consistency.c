@@ -31,13 +31,6 @@ struct run {
     pthread_t thread;
 };
 
-static void pause_at_random(uint64_t *seed)
-{
-    uint64_t r = unit_random(seed);
-    long us = r % 16 ? (long)(r >> 8) % 200 : 2000 + (long)(r >> 8) % 4000; /* a heavy tail */
-    nanosleep(&(struct timespec){0, us * 1000}, NULL);
-}
-
 static int run_step(struct run *run, struct step *step)
 {
     float x[W];

@@ -74,14 +74,6 @@ static int one_step(struct lifetime *life, int64_t number)
     return code ? code : life_rest_if(life, number, &asked);
 }
 
-/* The others would wait for it for ever. */
-static void give_up(const struct worker_thread *own)
-{
-    fprintf(stderr, "%s, worker %d: %s\n", own->trial->mode, (int)own->life->worker->rank,
-            own->life->err.text);
-    abort();
-}
-
 static void *train(void *argument)
 {
     const struct worker_thread *own = argument;
@@ -92,10 +84,13 @@ static void *train(void *argument)
         pause_at_random(&seed);
         if (!code)
             code = one_step(life, ++seq);
-        if (life_has_ended(life))
+        if (life_has_ended(life)) {
             code = life_begin_again(life, &seq);
-        else if (code)
-            give_up(own);
+        } else if (code) { /* the others would wait for it for ever */
+            fprintf(stderr, "%s, worker %d: %s\n", own->trial->mode, (int)life->worker->rank,
+                    life->err.text);
+            abort();
+        }
     }
     worker_leave(life->worker);
     atomic_fetch_sub(&own->trial->running, 1);
@@ -210,6 +205,8 @@ static void run_trial(struct trial *t)
     }
     for (int i = 0; i < W; i++) {
         pthread_join(threads[i].thread, NULL);
+        if (t->lives[i].err.code)
+            fail_msg("%s, worker %d: %s", t->mode, i, t->lives[i].err.text);
         t->deaths += t->lives[i].deaths;
         life_release(&t->lives[i]);
     }
@@ -299,12 +296,8 @@ static void check_variable(struct trial *t)
     assert_int_equal(at, t->job.log.n);
 }
 
-struct totals {
-    int cuts, deaths;
-};
-
-static void check_trial(const char *mode, code_fn *code, uint64_t seed, bool kills,
-                        struct totals *totals)
+/* Returns how often workers died; -1: the job was over before there were enough cuts. */
+static int check_trial(const char *mode, code_fn *code, uint64_t seed, bool kills)
 {
     struct trial t = {.mode = mode,
                       .code = code,
@@ -317,11 +310,20 @@ static void check_trial(const char *mode, code_fn *code, uint64_t seed, bool kil
     for (int p = 0; p < W; p++)
         follow_worker(&t, p);
     check_variable(&t);
-    totals->cuts += t.n_cuts;
-    totals->deaths += t.deaths;
     replicas_close(&t.job);
     free(t.decoded);
     free(t.cuts);
+    return t.n_cuts > 1 && t.n_cuts + t.deaths > 3 ? t.deaths : -1;
+}
+
+/* On a busy machine once more. */
+static int deaths_in(const char *mode, code_fn *code, uint64_t seed, bool kills)
+{
+    int deaths = -1;
+    for (int i = 0; i < 5 && deaths < 0; i++)
+        deaths = check_trial(mode, code, seed, kills);
+    assert_true(deaths >= 0);
+    return deaths;
 }
 
 static void check_trials(bool kills)
@@ -330,18 +332,16 @@ static void check_trials(bool kills)
                                            "ssp,bound=2"};
     struct seed_range seeds = seeds_of("STATES", 1);
     size_t n = sizeof policies / sizeof *policies;
-    struct totals totals = {0};
+    int deaths = 0;
     char mode[64];
     for (size_t i = 0; i < n * (size_t)seeds.n; i++) {
         uint64_t seed = seeds.first + i / n;
         snprintf(mode, sizeof mode, "%s,top=0.01", policies[i % n]);
-        check_trial(mode, top, seed, kills, &totals);
+        deaths += deaths_in(mode, top, seed, kills);
         snprintf(mode, sizeof mode, "%s,bits=2,threshold=%g", policies[i % n], (double)THRESHOLD);
-        check_trial(mode, threshold, seed, kills, &totals);
+        deaths += deaths_in(mode, threshold, seed, kills);
     }
-    int trials = 2 * (int)n * seeds.n;
-    assert_true(totals.cuts > 2 * trials);
-    assert_true(!kills || totals.deaths > 3 * trials);
+    assert_true(!kills || deaths > 6 * (int)n * seeds.n);
 }
 
 static void cuts_have_what_all_have_lost(void **state)

@@ -204,6 +204,8 @@ killed() {
 9,5,9 7 top=0.02,delay=1
 5,9,9 7 top=0.02,delay=1
 6,5,9 7 top=0.02
+5,5,9 7 top=0.02,delay=1
+5,6,9 7 bits=2,threshold=3
 9,5,7 8 bits=2,threshold=3
 END
 }

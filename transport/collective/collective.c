@@ -277,7 +277,7 @@ static void links_free(struct collective *collective)
     mem_free(group->peers);
     mem_free(group->left);
     mem_free(group->leaving);
-    mem_free(group->offered);
+    mem_free(group->asked);
     mem_free(group->shares);
     mem_free(group->has_said);
     mem_free(group->views);
@@ -291,7 +291,7 @@ static void make_ends(struct process_group *group, const char *const *tasks)
     group->peers = mem_array(n, sizeof(struct peer *));
     group->left = mem_array(n, sizeof *group->left);
     group->leaving = mem_array(n, sizeof *group->leaving);
-    group->offered = mem_array(n, sizeof *group->offered);
+    group->asked = mem_array(n, sizeof *group->asked);
     group->shares = mem_array(n, sizeof *group->shares);
     group->has_said = mem_array(n, sizeof *group->has_said);
     group->views = mem_array(n, sizeof(struct shared_view *));

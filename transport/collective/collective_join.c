@@ -16,8 +16,7 @@ static int find_missing(struct process_group *group)
     int missing = -1;
     pthread_mutex_lock(&group->lock);
     for (int k = 0; k < group->n_ends && missing < 0; k++)
-        if (k != group->interface.rank && !group->left[k] &&
-            (!group->peers[k] || group->offered[k]))
+        if (k != group->interface.rank && !group->left[k] && (!group->peers[k] || group->asked[k]))
             missing = k;
     pthread_mutex_unlock(&group->lock);
     return missing;

@@ -146,7 +146,7 @@ struct process_group {
 
     /* Since members have met; before, the loop's thread's own. */
     struct shared_blocks *shared; /* NULL: there is none */
-    bool *offered, *shares;       /* who is to answer; who reads this member's blocks */
+    bool *asked, *shares;         /* who is to answer; who reads this member's blocks */
     struct shared_view **views;   /* NULL: its values come over the link */
 
     pthread_mutex_t lock; /* guards what follows, and rounds; held briefly, never while calling */

@@ -19,7 +19,7 @@ int served_count(const struct process_group *group)
 void served_join(struct process_group *group, int end)
 {
     const struct reduce join = {.what = REDUCE_JOIN};
-    group->offered[end] = true;
+    group->asked[end] = true;
     reduce_send(group, end, &join);
 }
 

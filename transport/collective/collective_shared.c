@@ -22,7 +22,7 @@ void shared_offer_to(struct process_group *group, int rank)
     pack_key(packer, "what");
     msgpack_pack_int(packer, REDUCE_OFFER);
     shared_offer_pack(packer, &offer);
-    group->offered[rank] = true;
+    group->asked[rank] = true;
     peer_end(peer, NULL, 0, &ignored);
 }
 
@@ -40,9 +40,9 @@ int shared_take_offer(struct process_group *group, int rank, const msgpack_objec
 
 int shared_take_answer(struct process_group *group, int rank, bool has_it, struct error *err)
 {
-    if (!group->offered[rank])
+    if (!group->asked[rank])
         return error_set(err, ERR_PROTOCOL, "answers what was not offered");
-    group->offered[rank] = false;
+    group->asked[rank] = false;
     group->shares[rank] = has_it;
     return 0;
 }

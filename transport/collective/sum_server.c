@@ -134,18 +134,17 @@ static void send_block(const struct sender *to, const struct said *said, const s
     peer_end_value(to->peer, said->priority, &named, 1, &ignored);
 }
 
-static int answer_join(const struct sender *to)
+static void answer_join(const struct sender *to)
 {
     struct error ignored = ERROR_INIT;
     msgpack_packer *packer = peer_begin(to->peer, RECORD_REDUCE, 2, &ignored);
     if (!packer)
-        return 0;
+        return;
     pack_key(packer, "what");
     msgpack_pack_int(packer, REDUCE_ANSWER);
     pack_key(packer, "number");
     msgpack_pack_uint64(packer, 0);
     peer_end(to->peer, NULL, 0, &ignored);
-    return 0;
 }
 
 static int relay(const struct sum_server *server, const struct said *said)
@@ -288,8 +287,10 @@ static int take_record(struct sum_server *server, struct peer *peer, const struc
     if (!sender || !record_get_int(&record->header, "what", &what) ||
         (what != REDUCE_PART && what != REDUCE_RELAY && what != REDUCE_JOIN))
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
-    if (what == REDUCE_JOIN)
-        return answer_join(sender);
+    if (what == REDUCE_JOIN) {
+        answer_join(sender);
+        return 0;
+    }
     if (read_said(record, sender, &said, err))
         return err->code;
     return what == REDUCE_RELAY ? relay(server, &said) : take_part(server, sender, &said, err);

@@ -37,13 +37,13 @@ seconds() { # STEPS: of a job
     local began
     rm -rf run
     tf-ps init -c c
-    began=$(date +%s.%N)
+    began=$EPOCHREALTIME
     both worker "$1" >/dev/null
-    echo "$(date +%s.%N) - $began" | bc
+    awk "BEGIN { print $EPOCHREALTIME - $began }"
 }
 
 ours() { # STEPS: milliseconds a step: what as many steps more take
-    echo "500 * ($(seconds $((3 * $1))) - $(seconds "$1")) / $1" | bc -l
+    awk "BEGIN { print 500 * ($(seconds $((3 * $1))) - $(seconds "$1")) / $1 }"
 }
 
 peer_worker() {
@@ -58,7 +58,7 @@ cd "$work"
 "$PYTHON" -c 'import torch; print("torch", torch.__version__)' ||
     { echo "skipped: no torch (set PYTHON)"; exit 0; }
 printf 'task worker:0 unix:w0\ntask worker:1 unix:w1\n' >c
-printf '%-8s %5s %10s %10s %6s\n' MODEL BATCH OURS/ms DDP/ms RATIO
+printf '%-10s %5s %12s %12s %7s\n' MODEL BATCH OURS/ms DDP/ms RATIO
 for entry in ${MODELS:-lenet:32:40 alexnet:16:4}; do
     IFS=: read -r model batch steps <<<"$entry"
     tf-graph -D "model=$model" -D "batch=$batch" "$root/tests/bench/train.lua" | tf-opt |
@@ -66,13 +66,5 @@ for entry in ${MODELS:-lenet:32:40 alexnet:16:4}; do
     for ((round = 0; round < rounds; round++)); do
         echo "$(ours "$steps") $(peer "$model" "$batch" "$steps")"
     done >rounds
-    python3 - "$model" "$batch" rounds <<'END'
-import statistics
-import sys
-
-pairs = [tuple(map(float, line.split())) for line in open(sys.argv[3])]
-ours, ddp = (statistics.median(p[i] for p in pairs) for i in (0, 1))
-ratio = statistics.median(a / b for a, b in pairs)
-print(f"{sys.argv[1]:<8} {sys.argv[2]:>5} {ours:10.2f} {ddp:10.2f} {ratio:6.2f}", flush=True)
-END
+    python3 "$root/tests/bench/ratio.py" "$model" "$batch" rounds
 done

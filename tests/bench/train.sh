@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 large=4294967296
 tuned=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=$large:glibc.malloc.trim_threshold=$large
 
-ours() { # MODEL STEPS: seconds a step: what as many steps more take
+ours() { # MODEL STEPS: milliseconds a step: what as many steps more take
     python3 - build/bin/tf-exec -g "$work/$1.tfg" --run train --threads "$OMP_NUM_THREADS" \
         --steps "$2" <<'END'
 import subprocess
@@ -31,20 +31,18 @@ def seconds(steps):
 
 steps = int(sys.argv[-1])
 less = seconds(steps)
-print((seconds(3 * steps) - less) / (2 * steps))
+print(500 * (seconds(3 * steps) - less) / steps)
 END
 }
 
 peer() { # MODEL BATCH STEPS: the best of its four ways
-    local best=
     for layout in "" --channels-last; do
         for tunables in "" "$tuned"; do
             GLIBC_TUNABLES=$tunables "$PYTHON" tests/bench/peer_torch.py "$1" "$2" "$3" $layout
         done
         [[ $1 != mlp ]] || break
     done > "$work/peer"
-    best=$(sort -g "$work/peer" | head -1)
-    echo "$best"
+    sort -g "$work/peer" | awk 'NR == 1 { print 1e3 * $1 }'
 }
 
 PYTHON=${PYTHON:-python3}
@@ -58,13 +56,5 @@ for entry in ${MODELS:-mlp:1:2000 mlp:128:300 lenet:64:30 alexnet:16:8 vgg:8:2};
     for ((round = 0; round < rounds; round++)); do
         echo "$(ours "$model" "$steps") $(peer "$model" "$batch" "$steps")"
     done > "$work/rounds"
-    python3 - "$model" "$batch" "$work/rounds" <<'EOF'
-import statistics
-import sys
-
-pairs = [tuple(map(float, line.split())) for line in open(sys.argv[3])]
-ours, torch = (statistics.median(p[i] for p in pairs) for i in (0, 1))
-ratio = statistics.median(a / b for a, b in pairs)
-print(f"{sys.argv[1]:<10} {sys.argv[2]:>5} {ours * 1e3:12.3f} {torch * 1e3:12.3f} {ratio:7.2f}")
-EOF
+    python3 tests/bench/ratio.py "$model" "$batch" "$work/rounds"
 done

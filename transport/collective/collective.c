@@ -11,6 +11,7 @@
 #include "base/container_of.h"
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "transport/collective/collective_device.h"
 #include "transport/collective/collective_private.h"
 
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of results that is kept for the next ones */
@@ -148,7 +149,35 @@ static void dial_failed(struct hub_watcher *watcher, const char *task, const str
 
 /* ---- the interface ---- */
 
-/* The round, held, is this member's as well, unless *err says why not: tells the others. */
+/* With the lock: the round, held. */
+static struct collective_round *enter(struct process_group *group, const struct collective_key *key)
+{
+    struct collective_round *m = round_get(group, key);
+    m->holders++;
+    group->n_calls++;
+    return m;
+}
+
+static void leave(struct process_group *group, struct collective_round *m)
+{
+    round_drop(group, m);
+    pthread_mutex_lock(&group->lock);
+    if (!--group->n_calls)
+        pthread_cond_signal(&group->returned);
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* A step may be over, and the group of no use to anybody, before the call has returned that the
+ * step's end answers. */
+static void await_calls(struct process_group *group)
+{
+    pthread_mutex_lock(&group->lock);
+    while (group->n_calls)
+        pthread_cond_wait(&group->returned, &group->lock);
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* The round is this member's as well, unless *err says why not: tells the others. */
 static void announce(struct process_group *group, struct collective_round *m, struct error *err)
 {
     if (!err->code)
@@ -167,7 +196,7 @@ static void announce(struct process_group *group, struct collective_round *m, st
         reduce_fail(group, m, err);
     else if (settled)
         reduce_begin(group, m);
-    round_drop(group, m);
+    leave(group, m);
 }
 
 void links_reduce(struct collective *collective, const struct collective_call *call,
@@ -176,8 +205,7 @@ void links_reduce(struct collective *collective, const struct collective_call *c
     struct process_group *group = (struct process_group *)collective;
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *m = round_get(group, &call->key);
-    m->holders++;
+    struct collective_round *m = enter(group, &call->key);
     m->waiter = waiter;
     round_call(group, m, call, &err);
     pthread_mutex_unlock(&group->lock);
@@ -189,8 +217,7 @@ static int links_decline(struct collective *collective, const struct collective_
 {
     struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *m = round_get(group, key);
-    m->holders++;
+    struct collective_round *m = enter(group, key);
     round_decline(group, m, members);
     pthread_mutex_unlock(&group->lock);
     announce(group, m, err);
@@ -256,6 +283,7 @@ static void links_free(struct collective *collective)
     struct process_group *group = (struct process_group *)collective;
     struct collective_round *m;
     device_sums_free(group->sums);
+    await_calls(group);
     hub_unwatch(group->hub, &group->watcher);
     hub_reduce(group->hub, NULL);
     while ((m = group->rounds)) {
@@ -272,6 +300,7 @@ static void links_free(struct collective *collective)
     }
     shared_blocks_free(group->shared);
     recycle_free(group->memory);
+    pthread_cond_destroy(&group->returned);
     pthread_mutex_destroy(&group->lock);
     mem_free(group->tasks);
     mem_free(group->peers);
@@ -317,6 +346,7 @@ struct collective *collective_links_new(struct hub *hub, const struct collective
     group->shared = shared_blocks_new();
     group->memory = recycle_new(KEPT_BYTES);
     pthread_mutex_init(&group->lock, NULL);
+    pthread_cond_init(&group->returned, NULL);
     group->watcher = (struct hub_watcher){opened, lost, dial_failed, NULL};
     hub_watch(hub, &group->watcher);
     group->reducer = (struct hub_reducer){reduce_take, reduce_place, group};

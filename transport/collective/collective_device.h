@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of sums by devices share.
+ * Sums by devices: calls of them, and what their files share.
  */
 #ifndef TF_TRANSPORT_COLLECTIVE_DEVICE_H
 #define TF_TRANSPORT_COLLECTIVE_DEVICE_H
@@ -49,6 +49,17 @@ struct device_sums {
     int64_t given, next; /* numbers: the last that this member gave, the next to be enqueued */
     struct device_sum *first;
 };
+
+/* ---- calls, as in the interface (collective_device.c) ---- */
+
+void device_sums_reduce(struct device_sums *sums, const struct collective_call *call,
+                        struct collective_waiter *waiter);
+bool device_sums_cancel(struct device_sums *sums, struct collective_waiter *waiter);
+/* Nothing meets any more: the communicator is aborted, soon. */
+void device_sums_give_up(struct device_sums *sums, const struct error *why);
+void device_sums_free(struct device_sums *sums);
+
+/* ---- their course ---- */
 
 /* Takes it off the list and tells who waits; neither: nobody may wait any more. */
 void device_sum_finish(struct device_sum *s, const struct collective_results *results,

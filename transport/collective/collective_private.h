@@ -159,6 +159,9 @@ struct process_group {
     bool *has_said;    /* which step it has begun last; this one since it has told all */
     int64_t last_step; /* the latest that anybody has begun, of those that have said it */
     int first;         /* the least rank in the round that was settled last */
+
+    int n_calls; /* that have not returned: of those whose waiters were told, too */
+    pthread_cond_t returned;
 };
 
 /* Ends the links to all members; NULL: in an orderly way. Any thread. */
@@ -170,15 +173,6 @@ void collective_close_links(struct process_group *group, const struct error *why
 void links_reduce(struct collective *collective, const struct collective_call *call,
                   struct collective_waiter *waiter);
 bool links_cancel(struct collective *collective, struct collective_waiter *waiter);
-
-/* ---- calls by devices (collective_device.c) ---- */
-
-void device_sums_reduce(struct device_sums *sums, const struct collective_call *call,
-                        struct collective_waiter *waiter);
-bool device_sums_cancel(struct device_sums *sums, struct collective_waiter *waiter);
-/* Nothing meets any more: the communicator is aborted, soon. */
-void device_sums_give_up(struct device_sums *sums, const struct error *why);
-void device_sums_free(struct device_sums *sums);
 
 /* ---- rounds (collective_round.c) ---- */
 

@@ -18,6 +18,7 @@
 
 /* ---- the end ---- */
 
+/* Threads of devices may still be in calls of steps that are over. */
 void worker_close_collective(struct worker *worker)
 {
     struct error why = ERROR_INIT;
@@ -26,6 +27,7 @@ void worker_close_collective(struct worker *worker)
     error_set(&why, ERR_UNAVAILABLE, "it has given up");
     if (!worker->has_left)
         collective_links_abort(worker->collective, &why); /* nothing, if it is known why */
+    device_set_settle(&worker->devices);
     worker->collective->free(worker->collective);
     worker->collective = NULL;
 }

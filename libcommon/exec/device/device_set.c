@@ -80,10 +80,15 @@ int device_set_open_for(struct device_set *set, const struct graph *graph, bool 
     return 0;
 }
 
-void device_set_release(struct device_set *set)
+void device_set_settle(struct device_set *set)
 {
     for (size_t i = 0; i < set->devices.n; i++)
         device_settle(set->devices.items[i]);
+}
+
+void device_set_release(struct device_set *set)
+{
+    device_set_settle(set);
     for (size_t i = 0; i < set->devices.n; i++)
         device_free(set->devices.items[i]);
     vec_release(&set->devices);

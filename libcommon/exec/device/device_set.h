@@ -21,6 +21,8 @@ int device_set_open(struct device_set *set, const struct graph *graph,
  * all of its nodes are assigned to, or else the CPU. */
 int device_set_open_for(struct device_set *set, const struct graph *graph, bool is_cut,
                         const struct device_options *options, struct error *err);
+/* Waits as device_settle does, for all of them. */
+void device_set_settle(struct device_set *set);
 void device_set_release(struct device_set *set);
 
 /* Which of n devices a node is assigned to. ERR_CONFIG and -1 when it is none of them. */

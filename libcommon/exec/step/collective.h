@@ -140,6 +140,7 @@ struct collective {
     bool (*cancel)(struct collective *collective, struct collective_waiter *waiter);
     /* The member takes no part any more; the others go on without it. */
     void (*leave)(struct collective *collective);
+    /* Calls that have been answered may not have returned yet. */
     void (*free)(struct collective *collective);
     bool takes_devices;     /* values where they are; else those in host memory alone, */
     struct device *adds_on; /* and, for calls by_device, those of this device; NULL: of none */

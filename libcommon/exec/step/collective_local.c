@@ -11,7 +11,7 @@
 
 struct local_group {
     pthread_mutex_t lock; /* guards what follows */
-    int n, users;
+    int n, users;         /* members, and calls that have not returned */
     bool left[MEMBERS_MAX];
     VEC(struct local_round *) rounds;
 };
@@ -74,6 +74,21 @@ static struct local_round *take_complete(struct local_group *group)
     return NULL;
 }
 
+static void group_release(struct local_group *group)
+{
+    pthread_mutex_lock(&group->lock);
+    bool last = !--group->users;
+    pthread_mutex_unlock(&group->lock);
+    if (!last)
+        return;
+    for (size_t i = 0; i < group->rounds.n; i++)
+        local_round_free(group->rounds.items[i]);
+    vec_release(&group->rounds);
+    pthread_mutex_destroy(&group->lock);
+    mem_free(group);
+}
+
+/* The caller's part of the group is released. */
 static void conclude_all(struct local_group *group)
 {
     for (struct local_round *round = NULL;;) {
@@ -84,6 +99,7 @@ static void conclude_all(struct local_group *group)
             break;
         local_round_conclude(round);
     }
+    group_release(group);
 }
 
 /* ---- members ---- */
@@ -93,6 +109,7 @@ static void local_reduce(struct collective *collective, const struct collective_
 {
     struct local_group *group = ((struct local_member *)collective)->group;
     pthread_mutex_lock(&group->lock);
+    group->users++;
     struct local_round *round = find(group, call, collective->rank);
     struct local_part *part = &round->parts[collective->rank];
     BUG_ON(part->waiter);
@@ -120,6 +137,7 @@ static int local_decline(struct collective *collective, const struct collective_
     struct local_group *group = ((struct local_member *)collective)->group;
     const struct collective_call nothing = {.key = *key, .group = *members};
     pthread_mutex_lock(&group->lock);
+    group->users++;
     find(group, &nothing, collective->rank)->parts[collective->rank].declined = true;
     pthread_mutex_unlock(&group->lock);
     conclude_all(group);
@@ -159,6 +177,7 @@ static void local_leave(struct collective *collective)
 {
     struct local_group *group = ((struct local_member *)collective)->group;
     pthread_mutex_lock(&group->lock);
+    group->users++;
     group->left[collective->rank] = true;
     pthread_mutex_unlock(&group->lock);
     conclude_all(group);
@@ -167,17 +186,8 @@ static void local_leave(struct collective *collective)
 static void local_free(struct collective *collective)
 {
     struct local_group *group = ((struct local_member *)collective)->group;
-    pthread_mutex_lock(&group->lock);
-    bool last = !--group->users;
-    pthread_mutex_unlock(&group->lock);
     mem_free(collective);
-    if (!last)
-        return;
-    for (size_t i = 0; i < group->rounds.n; i++)
-        local_round_free(group->rounds.items[i]);
-    vec_release(&group->rounds);
-    pthread_mutex_destroy(&group->lock);
-    mem_free(group);
+    group_release(group);
 }
 
 void collective_local_new(int n, struct collective **members)

@@ -70,6 +70,83 @@ static void test_cancelled_by_all(void **state)
     }
 }
 
+/* A call in a thread of its own, which is slow once it has been answered. */
+struct slow_call {
+    struct collective_waiter waiter; /* first */
+    struct collective *collective;
+    struct tensor *value;
+    pthread_t thread;
+    pthread_barrier_t answered;
+    atomic_bool is_over;
+};
+
+static void be_slow(struct collective_waiter *waiter, const struct collective_results *results,
+                    const struct error *failure)
+{
+    struct slow_call *slow = (struct slow_call *)waiter;
+    (void)results;
+    (void)failure;
+    pthread_barrier_wait(&slow->answered);
+    nanosleep(&(struct timespec){.tv_nsec = 50 * 1000 * 1000}, NULL);
+    atomic_store(&slow->is_over, true);
+}
+
+static void *call_slowly(void *argument)
+{
+    static const enum collective_kind sum = COLLECTIVE_SUM;
+    struct slow_call *slow = argument;
+    struct collective_call call = {{"g", 1, 0}, slow->value, &sum, 1, .yields = false};
+    slow->collective->reduce(slow->collective, &call, &slow->waiter);
+    return NULL;
+}
+
+/* It has been answered, and has not returned. */
+static void slow_begin(struct slow_call *slow, struct collective *collective, struct tensor *value)
+{
+    *slow = (struct slow_call){.waiter.done = be_slow, .collective = collective, .value = value};
+    pthread_barrier_init(&slow->answered, NULL, 2);
+    assert_int_equal(pthread_create(&slow->thread, NULL, call_slowly, slow), 0);
+    pthread_barrier_wait(&slow->answered);
+}
+
+static void slow_end(struct slow_call *slow)
+{
+    pthread_join(slow->thread, NULL);
+    pthread_barrier_destroy(&slow->answered);
+}
+
+/* As when the last thing that a step waits for is answered, and another thread ends the program. */
+static void test_freed_while_a_call_returns(void **state)
+{
+    struct members all;
+    struct slow_call slow;
+    struct tensor value;
+    (void)state;
+    fill(&value, FLOAT32, &SHAPE_SCALAR, 0);
+    members_start(&all, 2);
+    member_kill(&all.ends[1]);
+    slow_begin(&slow, all.ends[0].collective, &value);
+    member_kill(&all.ends[0]);
+    assert_true(atomic_load(&slow.is_over));
+    slow_end(&slow);
+    members_stop(&all);
+    tensor_release(&value);
+}
+
+static void test_freed_while_a_call_returns_to_a_thread(void **state)
+{
+    struct collective *alone;
+    struct slow_call slow;
+    struct tensor value;
+    (void)state;
+    fill(&value, FLOAT32, &SHAPE_SCALAR, 0);
+    collective_local_new(1, &alone);
+    slow_begin(&slow, alone, &value);
+    alone->free(alone);
+    slow_end(&slow);
+    tensor_release(&value);
+}
+
 /* What all know in the end. */
 static void check_last(const struct members *all, int64_t expected)
 {
@@ -134,6 +211,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_cancelled_by_all),
+        cmocka_unit_test(test_freed_while_a_call_returns),
+        cmocka_unit_test(test_freed_while_a_call_returns_to_a_thread),
         cmocka_unit_test(test_end_between_steps),
         cmocka_unit_test(test_end_after_what_was_begun),
     };

@@ -12,12 +12,14 @@
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/pool_shapes.h"
 
-/* Channels that are worked on at a time. */
-#define SLICE 64
+/* Channels that are worked on at a time: with all of them compilers keep a window's in registers.
+ */
+#define LANES 16
 
 struct planes {
     struct window window;
     int64_t n, block; /* planes [height, width, block] */
+    bool tiled;       /* each cell of an image is in one window */
 };
 
 /* One plane: image, output, and gradients of them. */
@@ -26,7 +28,17 @@ struct plane {
     void *result;
 };
 
+/* Lanes of a window, as far as it is inside the image: rows x columns cells. */
+struct spot {
+    int64_t rows, columns;
+    int64_t first, line, cell; /* elements: where the first cell lies, and from one to the next */
+    int64_t output;            /* where the output lies */
+};
+
 typedef void plane_loop(const struct planes *p, const struct plane *plane);
+typedef void spot_loop(const struct plane *plane, const struct spot *spot, int64_t n);
+
+#define INLINED static inline __attribute__((always_inline))
 
 static int64_t first_inside(int64_t start)
 {
@@ -38,127 +50,170 @@ static int64_t end_inside(int64_t start, const struct window_axis *a)
     return start + a->size > a->in ? a->in - start : a->size;
 }
 
-/* Walks the windows of a plane: for each (oy, ox) the part of the window inside the image is
- * [ky0, ky1) x [kx0, kx1), and its first cell lies at (y0, x0). */
-#define EACH_WINDOW(p)                                                                             \
-    const struct window_axis *ay = &(p)->window.y, *ax = &(p)->window.x;                           \
-    const int64_t block = (p)->block;                                                              \
-    for (int64_t oy = 0, y0 = -ay->before; oy < ay->out; oy++, y0 += ay->stride)                   \
-        for (int64_t ox = 0, x0 = -ax->before, ky0 = first_inside(y0), ky1 = end_inside(y0, ay);   \
-             ox < ax->out; ox++, x0 += ax->stride)                                                 \
-            for (int64_t kx0 = first_inside(x0), kx1 = end_inside(x0, ax), from = 0; from < block; \
-                 from += SLICE)
-#define SLICE_END (block - from < SLICE ? block - from : SLICE)
-#define OUTPUT_AT ((oy * ax->out + ox) * block + from)
-#define EACH_CELL                                                                                  \
-    for (int64_t ky = ky0; ky < ky1; ky++)                                                         \
-        for (int64_t kx = kx0; kx < kx1; kx++)
-#define CELL_AT (((y0 + ky) * ax->in + x0 + kx) * block + from)
+/* The window (oy, ox) of the plane's windows. */
+INLINED void each_slice(const struct planes *p, const struct plane *plane, int64_t oy, int64_t ox,
+                        spot_loop *loop)
+{
+    const struct window_axis *ay = &p->window.y, *ax = &p->window.x;
+    int64_t y = oy * ay->stride - ay->before, x = ox * ax->stride - ax->before, from = 0;
+    int64_t y0 = first_inside(y), x0 = first_inside(x);
+    struct spot spot = {.rows = end_inside(y, ay) - y0,
+                        .columns = end_inside(x, ax) - x0,
+                        .first = ((y + y0) * ax->in + x + x0) * p->block,
+                        .line = ax->in * p->block,
+                        .cell = p->block,
+                        .output = (oy * ax->out + ox) * p->block};
+    for (; from + LANES <= p->block; from += LANES, spot.first += LANES, spot.output += LANES)
+        loop(plane, &spot, LANES);
+    if (from < p->block)
+        loop(plane, &spot, p->block - from);
+}
+
+INLINED void each_window(const struct planes *p, const struct plane *plane, spot_loop *loop)
+{
+    for (int64_t oy = 0; oy < p->window.y.out; oy++)
+        for (int64_t ox = 0; ox < p->window.x.out; ox++)
+            each_slice(p, plane, oy, ox, loop);
+}
+
+/* The same where results are of images: sums over the windows, or of one. */
+INLINED void each_window_back(const struct planes *p, const struct plane *plane, size_t bytes,
+                              spot_loop *add, spot_loop *set)
+{
+    if (p->tiled) {
+        each_window(p, plane, set);
+        return;
+    }
+    memset(plane->result, 0, (size_t)(p->window.y.in * p->window.x.in * p->block) * bytes);
+    each_window(p, plane, add);
+}
+
+#define EACH_CELL(spot)                                                                            \
+    for (int64_t row = 0; row < (spot)->rows; row++)                                               \
+        for (int64_t column = 0, at = (spot)->first + row * (spot)->line;                          \
+             column < (spot)->columns; column++, at += (spot)->cell)
 
 /* `sum` is what gradients are added in: integers wrap around. */
 #define MAX_LOOPS(type, low, sum)                                                                  \
+    INLINED void max_spot_##type(const struct plane *plane, const struct spot *spot, int64_t n)    \
+    {                                                                                              \
+        type *out = (type *)plane->result + spot->output, most[LANES];                             \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            most[i] = low;                                                                         \
+        EACH_CELL(spot)                                                                            \
+        {                                                                                          \
+            const type *x = (const type *)plane->image + at;                                       \
+            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) most[i] =                          \
+                x[i] > most[i] || x[i] != x[i] ? x[i] : most[i];                                   \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i] = most[i];                                                                      \
+    }                                                                                              \
     static void max_##type(const struct planes *p, const struct plane *plane)                      \
     {                                                                                              \
-        EACH_WINDOW(p)                                                                             \
+        each_window(p, plane, max_spot_##type);                                                    \
+    }                                                                                              \
+    INLINED void max_grad_spot_##type(const struct plane *plane, const struct spot *spot,          \
+                                      int64_t n, bool adds)                                        \
+    {                                                                                              \
+        const type *y = (const type *)plane->output + spot->output;                                \
+        const type *g = (const type *)plane->gradient + spot->output;                              \
+        type left[LANES]; /* what no cell has taken yet */                                         \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            left[i] = g[i];                                                                        \
+        EACH_CELL(spot)                                                                            \
         {                                                                                          \
-            type *out = (type *)plane->result + OUTPUT_AT;                                         \
-            int64_t n = SLICE_END;                                                                 \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                out[i] = low;                                                                      \
-            EACH_CELL                                                                              \
+            const type *x = (const type *)plane->image + at;                                       \
+            type *d = (type *)plane->result + at;                                                  \
+            _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                    \
             {                                                                                      \
-                const type *x = (const type *)plane->image + CELL_AT;                              \
-                _Pragma("omp simd") for (int64_t i = 0; i < n; i++) out[i] =                       \
-                    x[i] > out[i] || x[i] != x[i] ? x[i] : out[i];                                 \
+                bool found = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);                       \
+                type taken = found ? left[i] : 0;                                                  \
+                left[i] = found ? 0 : left[i];                                                     \
+                d[i] = (type)((adds ? (sum)d[i] : 0) + (sum)taken);                                \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
+    INLINED void max_grad_add_##type(const struct plane *plane, const struct spot *s, int64_t n)   \
+    {                                                                                              \
+        max_grad_spot_##type(plane, s, n, true);                                                   \
+    }                                                                                              \
+    INLINED void max_grad_set_##type(const struct plane *plane, const struct spot *s, int64_t n)   \
+    {                                                                                              \
+        max_grad_spot_##type(plane, s, n, false);                                                  \
+    }                                                                                              \
     static void max_grad_##type(const struct planes *p, const struct plane *plane)                 \
     {                                                                                              \
-        memset(plane->result, 0,                                                                   \
-               (size_t)(p->window.y.in * p->window.x.in * p->block) * sizeof(type));               \
-        EACH_WINDOW(p)                                                                             \
+        each_window_back(p, plane, sizeof(type), max_grad_add_##type, max_grad_set_##type);        \
+    }                                                                                              \
+    INLINED void max_grad_grad_spot_##type(const struct plane *plane, const struct spot *spot,     \
+                                           int64_t n)                                              \
+    {                                                                                              \
+        const type *y = (const type *)plane->output + spot->output;                                \
+        type *out = (type *)plane->result + spot->output;                                          \
+        bool found[LANES] = {false};                                                               \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i] = 0;                                                                            \
+        EACH_CELL(spot)                                                                            \
         {                                                                                          \
-            const type *y = (const type *)plane->output + OUTPUT_AT;                               \
-            const type *g = (const type *)plane->gradient + OUTPUT_AT;                             \
-            int64_t n = SLICE_END;                                                                 \
-            type left[SLICE]; /* what no cell has taken yet */                                     \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                left[i] = g[i];                                                                    \
-            EACH_CELL                                                                              \
+            const type *x = (const type *)plane->image + at;                                       \
+            const type *g = (const type *)plane->gradient + at;                                    \
+            _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                    \
             {                                                                                      \
-                const type *x = (const type *)plane->image + CELL_AT;                              \
-                type *d = (type *)plane->result + CELL_AT;                                         \
-                _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                \
-                {                                                                                  \
-                    bool found = x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]);                   \
-                    type taken = found ? left[i] : 0;                                              \
-                    left[i] = found ? 0 : left[i];                                                 \
-                    d[i] = (type)((sum)d[i] + (sum)taken);                                         \
-                }                                                                                  \
+                bool here = !found[i] && (x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]));         \
+                out[i] = here ? g[i] : out[i];                                                     \
+                found[i] |= here;                                                                  \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
     static void max_grad_grad_##type(const struct planes *p, const struct plane *plane)            \
     {                                                                                              \
-        EACH_WINDOW(p)                                                                             \
-        {                                                                                          \
-            const type *y = (const type *)plane->output + OUTPUT_AT;                               \
-            type *out = (type *)plane->result + OUTPUT_AT;                                         \
-            int64_t n = SLICE_END;                                                                 \
-            bool found[SLICE] = {false};                                                           \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                out[i] = 0;                                                                        \
-            EACH_CELL                                                                              \
-            {                                                                                      \
-                const type *x = (const type *)plane->image + CELL_AT;                              \
-                const type *g = (const type *)plane->gradient + CELL_AT;                           \
-                _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                \
-                {                                                                                  \
-                    bool here = !found[i] && (x[i] == y[i] || (x[i] != x[i] && y[i] != y[i]));     \
-                    out[i] = here ? g[i] : out[i];                                                 \
-                    found[i] |= here;                                                              \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
+        each_window(p, plane, max_grad_grad_spot_##type);                                          \
     }
 
 #define AVG_LOOPS(type)                                                                            \
+    INLINED void avg_spot_##type(const struct plane *plane, const struct spot *spot, int64_t n)    \
+    {                                                                                              \
+        type *out = (type *)plane->result + spot->output;                                          \
+        type count = (type)(spot->rows * spot->columns);                                           \
+        double total[LANES] = {0}; /* of the sums of the window's rows */                          \
+        for (int64_t row = 0; row < spot->rows; row++) {                                           \
+            const type *x = (const type *)plane->image + spot->first + row * spot->line;           \
+            type part[LANES] = {0};                                                                \
+            for (int64_t column = 0; column < spot->columns; column++, x += spot->cell)            \
+                _Pragma("omp simd") for (int64_t i = 0; i < n; i++) part[i] += x[i];               \
+            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) total[i] += part[i];               \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            out[i] = (type)total[i] / count;                                                       \
+    }                                                                                              \
     static void avg_##type(const struct planes *p, const struct plane *plane)                      \
     {                                                                                              \
-        EACH_WINDOW(p)                                                                             \
+        each_window(p, plane, avg_spot_##type);                                                    \
+    }                                                                                              \
+    INLINED void avg_grad_spot_##type(const struct plane *plane, const struct spot *spot,          \
+                                      int64_t n, bool adds)                                        \
+    {                                                                                              \
+        const type *g = (const type *)plane->gradient + spot->output;                              \
+        type count = (type)(spot->rows * spot->columns);                                           \
+        EACH_CELL(spot)                                                                            \
         {                                                                                          \
-            type *out = (type *)plane->result + OUTPUT_AT;                                         \
-            type count = (type)((ky1 - ky0) * (kx1 - kx0));                                        \
-            int64_t n = SLICE_END;                                                                 \
-            double sum[SLICE] = {0}; /* of the sums of the window's rows */                        \
-            for (int64_t ky = ky0; ky < ky1; ky++) {                                               \
-                type row[SLICE] = {0};                                                             \
-                for (int64_t kx = kx0; kx < kx1; kx++) {                                           \
-                    const type *x = (const type *)plane->image + CELL_AT;                          \
-                    _Pragma("omp simd") for (int64_t i = 0; i < n; i++) row[i] += x[i];            \
-                }                                                                                  \
-                _Pragma("omp simd") for (int64_t i = 0; i < n; i++) sum[i] += row[i];              \
-            }                                                                                      \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                out[i] = (type)sum[i] / count;                                                     \
+            type *d = (type *)plane->result + at;                                                  \
+            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) d[i] =                             \
+                (adds ? d[i] : 0) + g[i] / count;                                                  \
         }                                                                                          \
+    }                                                                                              \
+    INLINED void avg_grad_add_##type(const struct plane *plane, const struct spot *s, int64_t n)   \
+    {                                                                                              \
+        avg_grad_spot_##type(plane, s, n, true);                                                   \
+    }                                                                                              \
+    INLINED void avg_grad_set_##type(const struct plane *plane, const struct spot *s, int64_t n)   \
+    {                                                                                              \
+        avg_grad_spot_##type(plane, s, n, false);                                                  \
     }                                                                                              \
     static void avg_grad_##type(const struct planes *p, const struct plane *plane)                 \
     {                                                                                              \
-        memset(plane->result, 0,                                                                   \
-               (size_t)(p->window.y.in * p->window.x.in * p->block) * sizeof(type));               \
-        EACH_WINDOW(p)                                                                             \
-        {                                                                                          \
-            const type *g = (const type *)plane->gradient + OUTPUT_AT;                             \
-            type count = (type)((ky1 - ky0) * (kx1 - kx0));                                        \
-            int64_t n = SLICE_END;                                                                 \
-            EACH_CELL                                                                              \
-            {                                                                                      \
-                type *d = (type *)plane->result + CELL_AT;                                         \
-                _Pragma("omp simd") for (int64_t i = 0; i < n; i++) d[i] += g[i] / count;          \
-            }                                                                                      \
-        }                                                                                          \
+        each_window_back(p, plane, sizeof(type), avg_grad_add_##type, avg_grad_set_##type);        \
     }
 
 MAX_LOOPS(float, -INFINITY, float)
@@ -276,11 +331,17 @@ static int run_planes(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
+static bool is_tiled(const struct window_axis *a)
+{
+    return a->size == a->stride && a->out * a->stride == a->in && !a->before;
+}
+
 static void set_planes(struct pool_work *work, const struct shape *image, size_t size)
 {
     const struct pool_state *state = work->state;
     struct planes *p = &work->planes;
     int64_t channels = image->dims[p->window.channels];
+    p->tiled = is_tiled(&p->window.y) && is_tiled(&p->window.x);
     p->n = image->dims[0] * (p->window.nchw ? channels : 1);
     p->block = p->window.nchw ? 1 : channels;
     if (state->layout) {

@@ -39,23 +39,41 @@ DEFINE_ADD(32, uint32_t)
 DEFINE_ADD(64, uint64_t)
 #undef DEFINE_ADD
 
-#define DEFINE_DIVIDE(name, type)                                                                  \
-    static void divide_##name(type *to, type divisor, int64_t n)                                   \
+#define DEFINE_SCALE(name, type, operator)                                                         \
+    static void name(void *values, type by, int64_t n)                                             \
     {                                                                                              \
+        typedef type vector __attribute__((vector_size(VECTOR_BYTES)));                            \
+        type *to = values;                                                                         \
         const int64_t lanes = VECTOR_BYTES / sizeof(type);                                         \
-        vector_##name x;                                                                           \
+        vector x;                                                                                  \
         int64_t i = 0;                                                                             \
         for (; i + lanes <= n; i += lanes) {                                                       \
             memcpy(&x, to + i, sizeof x);                                                          \
-            x /= divisor;                                                                          \
+            x = x operator by;                                                                     \
             memcpy(to + i, &x, sizeof x);                                                          \
         }                                                                                          \
         for (; i < n; i++)                                                                         \
-            to[i] /= divisor;                                                                      \
+            to[i] = to[i] operator by;                                                             \
     }
-DEFINE_DIVIDE(float, float)
-DEFINE_DIVIDE(double, double)
-#undef DEFINE_DIVIDE
+DEFINE_SCALE(multiply_float, float, *)
+DEFINE_SCALE(divide_float, float, /)
+DEFINE_SCALE(multiply_double, double, *)
+DEFINE_SCALE(divide_double, double, /)
+#undef DEFINE_SCALE
+
+/* By a power of two: by its reciprocal, which is exact, and sooner done. */
+static void divide(enum dtype type, void *values, int divisor, int64_t n)
+{
+    bool inverts = !(divisor & (divisor - 1));
+    if (type == FLOAT64 && inverts)
+        multiply_double(values, 1.0 / divisor, n);
+    else if (type == FLOAT64)
+        divide_double(values, divisor, n);
+    else if (inverts)
+        multiply_float(values, 1.0f / (float)divisor, n);
+    else
+        divide_float(values, (float)divisor, n);
+}
 
 typedef void add_function(void *sum, const void *first, const void *second, int64_t n);
 
@@ -89,10 +107,8 @@ static void sum_block(const struct collective_terms *terms, void *sum, int64_t f
     for (int k = 1; k < terms->n; k++)
         add(k == terms->n - 1 ? (void *)to : total, k == 1 ? first : (const char *)total,
             (const char *)terms->values[k] + at, count);
-    if (terms->divisor && terms->type == FLOAT32)
-        divide_float((float *)sum + from, (float)terms->divisor, count);
-    else if (terms->divisor)
-        divide_double((double *)sum + from, terms->divisor, count);
+    if (terms->divisor)
+        divide(terms->type, to, terms->divisor, count);
 }
 
 /* 16-bit floats */
@@ -106,7 +122,7 @@ static void sum_narrow_block(const struct collective_terms *terms, void *sum, in
         add_float(total, total, value, count);
     }
     if (terms->divisor)
-        divide_float(total, (float)terms->divisor, count);
+        divide(FLOAT32, total, terms->divisor, count);
     narrow_floats(terms->type, total, (uint16_t *)sum + from, count);
 }
 

@@ -2,6 +2,7 @@
  *
  * Collectives between processes, with members in threads that have nothing in common but links.
  */
+#include "lib/random.h"
 #include "lib/reductions.h"
 
 #include <time.h>
@@ -92,6 +93,61 @@ static void test_no_mean_of_integers(void **state)
         release_all(&all, values, 1);
     }
     members_stop(&all);
+}
+
+/* Floats of any bits, so also tiny ones, which lose some when they are halved. */
+static void any_floats(struct tensor *t, enum dtype type, uint64_t *seed)
+{
+    struct error err = ERROR_INIT;
+    struct shape shape = shape_vector(1000);
+    must(tensor_alloc(t, type, &shape, &err), &err);
+    for (int64_t i = 0; i < 1000; i++) {
+        uint64_t bits = unit_random(seed);
+        if (i % 2) /* a sum of those is tiny, too */
+            bits &= type == FLOAT64 ? ~(UINT64_C(0x7ff) << 52) : ~(UINT64_C(0x7f8) << 20);
+        memcpy((char *)t->data + (size_t)i * dtype_bytes(type), &bits, dtype_bytes(type));
+    }
+}
+
+static bool is_quotient(const struct tensor *mean, const struct tensor *const *each, int n,
+                        int64_t i)
+{
+    if (mean->type == FLOAT64) {
+        double total = ((const double *)each[0]->data)[i];
+        for (int k = 1; k < n; k++)
+            total += ((const double *)each[k]->data)[i];
+        double got = ((const double *)mean->data)[i], expected = total / n;
+        return !memcmp(&got, &expected, sizeof got) || (isnan(got) && isnan(expected));
+    }
+    float total = ((const float *)each[0]->data)[i];
+    for (int k = 1; k < n; k++)
+        total += ((const float *)each[k]->data)[i];
+    float got = ((const float *)mean->data)[i], expected = total / (float)n;
+    return !memcmp(&got, &expected, sizeof got) || (isnan(got) && isnan(expected));
+}
+
+static void test_means_are_quotients(void **state)
+{
+    static const enum dtype types[] = {FLOAT32, FLOAT64};
+    uint64_t seed = 1;
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        struct tensor values[8], mean = TENSOR_INIT;
+        const struct tensor *each[8];
+        struct error err = ERROR_INIT;
+        for (int k = 0; k < 8; k++) {
+            any_floats(&values[k], types[t], &seed);
+            each[k] = &values[k];
+        }
+        for (int n = 1; n <= 8; n++) {
+            must(collective_combine(COLLECTIVE_MEAN, each, n, &mean, &err), &err);
+            for (int64_t i = 0; i < 1000; i++)
+                assert_true(is_quotient(&mean, each, n, i));
+            tensor_release(&mean);
+        }
+        for (int k = 0; k < 8; k++)
+            tensor_release(&values[k]);
+    }
 }
 
 /* Against arithmetic rather than our own function: 1 + 2 + 3 + 4, in bfloat16 256 + 1 + 1 + 1
@@ -257,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_sums_when_some_share_memory),
         cmocka_unit_test(test_all_types),
         cmocka_unit_test(test_no_mean_of_integers),
+        cmocka_unit_test(test_means_are_quotients),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_values_that_are_yielded),
         cmocka_unit_test(test_other_kinds),

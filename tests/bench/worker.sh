@@ -4,11 +4,14 @@
 # at once, and a job of two such workers. MODELS ("lenet:32:40 alexnet:16:6 lstm:32:40": net of
 # train.lua, batch, steps), MODES ("sync allreduce"), ROUNDS (3), BIN (build/bin; several to compare
 # builds).
-# Prints medians of the rounds: milliseconds a step, milliseconds of processor time a step (the ones
-# to trust on a busy machine), MB at the most of one process (RSS: memory that both workers map, as
-# gradients that one reads where the other has them, counts in each of them), and of one more run,
-# whose time does not count, PSS: MB of both processes at the most, halved, what n processes map
-# counted as 1/n in each. Steps are traced in both, so neither fuses anything.
+# Prints medians of the rounds: milliseconds a step; milliseconds of processor time a step that the
+# computing threads take (the ones to trust on a busy machine), and that all other threads of the
+# job take of each core, the shard's among them; how long a step may so take, but for the way of the
+# last gradient: 1.05 times the step alone and what these others take; MB at the most of one process
+# (RSS: memory that both workers map, as gradients that one reads where the other has them, counts
+# in each of them), and of one more run, whose time does not count, PSS: MB of both processes at the
+# most, halved, what n processes map counted as 1/n in each. Steps are traced in both, so neither
+# fuses anything.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD rounds=${ROUNDS:-3}
@@ -22,17 +25,8 @@ finish() {
 }
 trap finish EXIT
 
-measured() { # COMMAND...: its peak memory in MB and processor time, to the file `used`
-    python3 -c '
-import resource, subprocess, sys
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
-with open("processes", "a") as file:
-    print(process.pid, file=file)
-code = process.wait()
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-with open("used", "a") as file:
-    print(used.ru_maxrss / 1024, used.ru_utime + used.ru_stime, file=file)
-sys.exit(code)' "$@"
+measured() { # COMMAND...
+    "$root/tests/bench/sample.py" used "$@"
 }
 
 # Until one of the two processes that are measured ends: MB of one of them at the most, as PSS. To
@@ -84,7 +78,7 @@ alone() { # STEPS
 }
 
 together() { # MODE STEPS
-    local each=()
+    local each=() sampler
     rm -rf run processes
     printf 'task worker:0 unix:w0\ntask worker:1 unix:w1\n' >c
     [[ $1 = allreduce ]] || echo 'task ps:0 unix:p0' >>c
@@ -94,6 +88,8 @@ together() { # MODE STEPS
         tf-ps serve --task ps:0 --threads 1 2>ps.err &
         pids=($!)
         until grep -q "ready on" ps.err; do sleep 0.05; done
+        "$root/tests/bench/sample.py" used.ps -p "${pids[0]}" &
+        sampler=$!
     fi
     for i in 0 1; do
         measured tf-exec -g parts.tfg --task "worker:$i" --run train --steps "$2" --threads 1 \
@@ -103,7 +99,7 @@ together() { # MODE STEPS
     wait "${each[@]}"
     if ((${#pids[@]})); then
         kill "${pids[@]}"
-        wait "${pids[@]}" || true
+        wait "${pids[@]}" "$sampler" || true
         pids=()
     fi
     step_of trace.0
@@ -113,17 +109,28 @@ median() {
     sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
-keep_used() { # FILE STEPS: what the last runs took, at the most
+# Of what the last two processes took, by the time of their step: memory at the most, and processor
+# time. Alone the first thread computes; a worker's first thread serves its links.
+keep_used() { # FILE
+    local step
+    step=$(tail -1 "$1.of")
     sort -g used | tail -1 | cut -d' ' -f1 >>"$1_mb.of"
-    cut -d' ' -f2 used | sort -g | tail -1 | awk -v n="$2" '{ print $1 / n }' >>"$1_cpu.of"
-    rm used
+    if [[ $1 = *.alone ]]; then
+        awk -v step="$step" '{ sum += $2 + $3 } END { print step * sum / NR }' used >>"$1_cpu.of"
+    else
+        awk -v step="$step" '{ sum += $3 } END { print step * sum / NR }' used >>"$1_cpu.of"
+        [[ ! -f used.ps ]] || awk '{ print 0, $2 + $3, 0 }' used.ps >>used
+        awk -v step="$step" -v cores="$(nproc)" '{ sum += $2 } END { print step * sum / cores }' \
+            used >>"$1_others.of"
+    fi
+    rm -f used used.ps
 }
 
 cd "$work"
 export TF_JOB=run
-printf '%-8s %5s %-9s %-20s %8s %9s %6s %8s %9s %6s %8s %9s %6s %8s %9s %6s\n' MODEL BATCH MODE \
-    BUILD ALONE/ms WORKER/ms RATIO CPU/ms WORKER/ms RATIO ALONE/MB WORKER/MB RATIO \
-    ALONE/PSS WORKER/PSS RATIO
+printf '%-8s %5s %-9s %-20s %8s %9s %6s %9s %7s %8s %9s %6s %8s %9s %6s %9s %10s %6s\n' MODEL \
+    BATCH MODE BUILD ALONE/ms WORKER/ms RATIO OTHERS/ms MOST/ms CPU/ms WORKER/ms RATIO ALONE/MB \
+    WORKER/MB RATIO ALONE/PSS WORKER/PSS RATIO
 for entry in ${MODELS:-lenet:32:40 alexnet:16:6 lstm:32:40}; do
     IFS=: read -r model batch steps <<<"$entry"
     for mode in ${MODES:-sync allreduce}; do
@@ -135,16 +142,16 @@ for entry in ${MODELS:-lenet:32:40 alexnet:16:6 lstm:32:40}; do
                 [[ -f net.tfg ]] || tf-graph -D "model=$model" -D "batch=$batch" \
                     "$root/tests/bench/train.lua" | tf-opt | tf-place >net.tfg
                 alone "$steps" >>"$name.alone.of"
-                keep_used "$name.alone" "$steps"
+                keep_used "$name.alone"
                 together "$mode" "$steps" 2>>err >>"$name.worker.of" || { cat err >&2; exit 1; }
-                keep_used "$name.worker" "$steps"
+                keep_used "$name.worker"
             done
         done
         for bin in ${BIN:-build/bin}; do
             PATH=$(realpath "$root/$bin"):$PATH
             weighed "${bin//\//_}.alone_pss.of" alone "$steps"
             weighed "${bin//\//_}.worker_pss.of" together "$mode" "$steps" 2>>err
-            rm used
+            rm -f used used.ps
         done
         for bin in ${BIN:-build/bin}; do
             name=${bin//\//_}
@@ -152,10 +159,12 @@ for entry in ${MODELS:-lenet:32:40 alexnet:16:6 lstm:32:40}; do
                 median <"$name.alone$what.of"
                 median <"$name.worker$what.of"
             done | paste -sd' ' |
-                awk -v what="$(printf '%-8s %5s %-9s %-20s' "$model" "$batch" "$mode" "$bin")" '{
-                    ms = " %8.2f %9.2f %6.2f"; mb = " %8.0f %9.0f %6.2f"
-                    printf "%s" ms ms mb mb "\n", what, $1 * 1e3, $2 * 1e3, $2 / $1, $3 * 1e3,
-                        $4 * 1e3, $4 / $3, $5, $6, $6 / $5, $7, $8, $8 / $7 }'
+                awk -v what="$(printf '%-8s %5s %-9s %-20s' "$model" "$batch" "$mode" "$bin")" \
+                    -v others="$(median <"$name.worker_others.of")" '{
+                    printf "%s %8.2f %9.2f %6.2f %9.2f %7.2f %8.2f %9.2f %6.2f %8.0f %9.0f %6.2f" \
+                        " %9.0f %10.0f %6.2f\n", what, $1 * 1e3, $2 * 1e3, $2 / $1, others * 1e3,
+                        1.05e3 * $1 + 1e3 * others, $3 * 1e3, $4 * 1e3, $4 / $3, $5, $6, $6 / $5,
+                        $7, $8, $8 / $7 }'
         done
     done
     rm net.tfg

@@ -9,6 +9,7 @@
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
+#include "pass/place/cost_scale.h"
 #include "pass/place/place.h"
 #include "pass/slice/slice.h"
 
@@ -247,6 +248,8 @@ static int place(struct tool *tool, struct stream_reader *reader, struct world *
     if (!code)
         code = slice_variables(whole, &cuts, &sliced, err);
     struct graph *graph = sliced ? sliced : whole;
+    if (!code && costs_file)
+        cost_scale_cores(&world->cluster, graph, &world->costs, assume);
     if (!code)
         code = place_graph(graph, &options, err);
     if (code)

@@ -12,6 +12,7 @@
 #include "ops/ops.h"
 #include "pass/dense/dense.h"
 #include "pass/grid/grid.h"
+#include "pass/place/cost_scale.h"
 #include "pass/replicate/replicate.h"
 
 static const char *mode = "sync", *compress, *entry;
@@ -332,11 +333,13 @@ static int rewrite(struct graphs *graphs, const struct replicate_options *option
                            err);
 }
 
-static int replicate(struct tool *tool, struct stream_reader *reader,
+static int replicate(struct tool *tool, struct stream_reader *reader, struct model_files *files,
                      const struct replicate_options *options, struct error *err)
 {
     struct graphs graphs = {.read = NULL};
     int code = graph_read_whole(reader, ops_registry(), &graphs.read, err);
+    if (!code && options->measured)
+        cost_scale_cores(&files->cluster, graphs.read, options->measured, assume);
     if (!code && (code = rewrite(&graphs, options, err)))
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
@@ -365,7 +368,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (!code)
         code = tool_open_reader(tool, n ? operands[0] : NULL, &reader, err);
     if (!code) {
-        code = replicate(tool, reader, &options, err);
+        code = replicate(tool, reader, &files, &options, err);
         tool_close_reader(reader);
     }
     if (!code && explain && options.mode != REPLICATE_AUTO)

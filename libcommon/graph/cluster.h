@@ -74,6 +74,8 @@ struct cluster {
     VEC(struct cluster_host) hosts;   /* each has a task, or one within it */
     VEC(struct cluster_link) links;   /* in the file's order */
     VEC(struct cluster_device) facts; /* likewise */
+    double core_time; /* what exchanges take of cores, of what they take where that was measured
+                       * (pass/place/cost_scale.h); 0: as much */
     struct arena arena;
 };
 

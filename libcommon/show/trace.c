@@ -16,7 +16,9 @@ struct total {
     double ns;        /* all calls together */
     int64_t calls;
     int64_t steps; /* in which there were some */
-    int64_t last_step;
+    int64_t first_step, last_step;
+    double first_ns; /* in the first of these, with what is done once: memory, libraries' code */
+    int64_t first_calls;
 };
 
 struct totals {
@@ -123,6 +125,20 @@ static bool add_device(struct trace_summary *s, const msgpack_object *event)
     return true;
 }
 
+static void add_call(struct total *total, int64_t step, double ns)
+{
+    if (!total->calls)
+        total->first_step = step;
+    if (step == total->first_step) {
+        total->first_ns += ns;
+        total->first_calls++;
+    }
+    total->steps += !total->calls || total->last_step != step;
+    total->last_step = step;
+    total->ns += ns;
+    total->calls++;
+}
+
 static bool add_event(struct trace_summary *s, const msgpack_object *event)
 {
     int64_t ns, thread = 0, step = 0;
@@ -143,15 +159,10 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
         return false;
     if (record_get_int(event, "thread", &thread)) /* else it was a queue of a device's */
         add_thread(s, thread);
-    s->ops.items[op].ns += (double)ns;
-    s->ops.items[op].calls++;
-    s->nodes.items[node].ns += (double)ns;
-    s->nodes.items[node].calls++;
-    s->nodes.items[node].op = op;
     record_get_int(event, "step", &step);
-    if (!s->nodes.items[node].steps || s->nodes.items[node].last_step != step)
-        s->nodes.items[node].steps++;
-    s->nodes.items[node].last_step = step;
+    add_call(&s->ops.items[op], step, (double)ns);
+    add_call(&s->nodes.items[node], step, (double)ns);
+    s->nodes.items[node].op = op;
     s->kernel_ns += (double)ns;
     return true;
 }
@@ -265,16 +276,24 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct total *)a)->name, ((const struct total *)b)->name);
 }
 
-static void print_costs(const struct totals *totals, const char *kind, struct str *out)
+/* The mean of a step, or of a call: but for the first step, unless there is no other. */
+static double mean_ns(const struct total *total, bool of_step)
+{
+    bool has_others = total->calls > total->first_calls;
+    int64_t calls = total->calls - (has_others ? total->first_calls : 0);
+    int64_t steps = total->steps - has_others;
+    return (total->ns - (has_others ? total->first_ns : 0)) / (double)(of_step ? steps : calls);
+}
+
+static void print_costs(const struct totals *totals, const char *kind, bool of_step,
+                        struct str *out)
 {
     struct total *sorted = mem_array(totals->n, sizeof *sorted);
     if (totals->n)
         memcpy(sorted, totals->items, totals->n * sizeof *sorted);
     qsort(sorted, totals->n, sizeof *sorted, by_name);
-    for (size_t i = 0; i < totals->n; i++) {
-        int64_t n = sorted[i].steps ? sorted[i].steps : sorted[i].calls;
-        str_printf(out, "%s %s %.0f\n", kind, sorted[i].name, sorted[i].ns / (double)n);
-    }
+    for (size_t i = 0; i < totals->n; i++)
+        str_printf(out, "%s %s %.0f\n", kind, sorted[i].name, mean_ns(&sorted[i], of_step));
     mem_free(sorted);
 }
 
@@ -299,8 +318,8 @@ static void print_devices(const struct trace_summary *s, struct str *out)
 void trace_summary_print_costs(const struct trace_summary *summary, struct str *out)
 {
     print_devices(summary, out);
-    print_costs(&summary->nodes, "node", out);
-    print_costs(&summary->ops, "op", out);
+    print_costs(&summary->nodes, "node", true, out);
+    print_costs(&summary->ops, "op", false, out);
 }
 
 /* ---- as JSON ---- */

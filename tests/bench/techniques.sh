@@ -135,8 +135,14 @@ alone() {
     step_of trace.0
 }
 
+# What a node takes on a core of its own.
+measure_costs() {
+    tf-exec -g net.tfg --run train --steps "$steps" --threads 1 --trace trace >/dev/null
+    tf-show --costs trace >costs
+}
+
 predicted() { # TECHNIQUE: milliseconds of a step, by the median of steps alone
-    tf-replicate --mode "$1" -c c --explain net.tfg 2>&1 >many.tfg |
+    tf-replicate --mode "$1" -c c --costs costs --explain net.tfg 2>&1 >many.tfg |
         awk '$1 == "exchange" { print $5 } $4 == "taken" { print $2 }' |
         awk -v step="$(median <of.alone)" -v late="${1##*delay=1*}" '
             { printf "%.1f", (late ? $1 + step : $1 > step ? $1 : step) }'
@@ -144,7 +150,8 @@ predicted() { # TECHNIQUE: milliseconds of a step, by the median of steps alone
 
 # What auto has taken.
 taken() { # TECHNIQUE
-    [[ $1 != auto* ]] || tf-replicate --mode "$1" -c c --explain net.tfg 2>&1 >many.tfg |
+    [[ $1 != auto* ]] || tf-replicate --mode "$1" -c c --costs costs --explain net.tfg 2>&1 \
+        >many.tfg |
         awk '$4 == "taken" { print ": " $1 }'
 }
 
@@ -162,7 +169,7 @@ together() { # TECHNIQUE
     local each=() k
     rm -rf run
     tf-ps init --job run -c c
-    tf-replicate --mode "$1" -c c net.tfg | tf-place -c c | tf-part >parts.tfg
+    tf-replicate --mode "$1" -c c --costs costs net.tfg | tf-place -c c | tf-part >parts.tfg
     ! tf-show --text parts.tfg | grep -c '@/job:ps\|schedule="servers"' >/dev/null || serve
     for ((k = 0; k < workers; k++)); do
         at "$k" tf-exec --job run -g parts.tfg --task "worker:$k" --run train --steps "$steps" \
@@ -258,6 +265,7 @@ for entry in ${MODELS:-mlp:32 embedding:32}; do
     IFS=: read -r model batch <<<"$entry"
     tf-graph -D "model=$model" -D "batch=$batch" "$root/tests/bench/train.lua" | tf-opt |
         tf-place >net.tfg
+    measure_costs
     for workers in ${WORKERS:-2 4}; do
         make_hosts $((workers + 1))
         for rate in ${RATES:-10 100 1000}; do cell; done

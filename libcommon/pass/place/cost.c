@@ -100,7 +100,8 @@ static bool find(const struct map *map, const char *name, const char *type, int6
     return found;
 }
 
-bool costs_find_on(const struct costs *costs, const struct node *node, const char *type, double *ns)
+static bool find_on(const struct costs *costs, const struct node *node, const char *type,
+                    double *ns)
 {
     int64_t index;
     if (!costs || (!find(&costs->nodes, node->name, type, &index) &&
@@ -110,10 +111,21 @@ bool costs_find_on(const struct costs *costs, const struct node *node, const cha
     return true;
 }
 
+bool costs_find_node(const struct costs *costs, const struct node *node, const char *type,
+                     bool has_untyped, double *ns)
+{
+    int64_t index;
+    if (!costs || (!find(&costs->nodes, node->name, type, &index) &&
+                   (!has_untyped || !map_get(&costs->nodes, node->name, &index))))
+        return false;
+    *ns = costs->ns.items[index];
+    return true;
+}
+
 bool costs_find(const struct costs *costs, const struct node *node, const char *type, double *ns)
 {
     int64_t index;
-    if (costs_find_on(costs, node, type, ns))
+    if (find_on(costs, node, type, ns))
         return true;
     if (!costs || (!map_get(&costs->nodes, node->name, &index) &&
                    !map_get(&costs->ops, node->op->def->name, &index)))

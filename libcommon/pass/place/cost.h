@@ -33,9 +33,9 @@ void costs_release(struct costs *costs);
 /* The measured time of a node in a step, the mean of its op if it was not seen itself: on that type
  * of device, or else where no type was said. False: neither was. `costs` NULL: nothing was. */
 bool costs_find(const struct costs *costs, const struct node *node, const char *type, double *ns);
-/* The same of what was measured on that very type. */
-bool costs_find_on(const struct costs *costs, const struct node *node, const char *type,
-                   double *ns);
+/* The same of the node itself, on that very type, or where no type was said if those count. */
+bool costs_find_node(const struct costs *costs, const struct node *node, const char *type,
+                     bool has_untyped, double *ns);
 
 /* What is known of a device: as the cluster says, and where it says nothing as the costs do of its
  * type. Either may be NULL. */

@@ -88,5 +88,7 @@ struct cost_way cost_with_cores(struct cost_way way, const struct cost_traffic *
                                 int n_traffic, const struct cluster *cluster)
 {
     double each = traffic_of_core(traffic, n_traffic, cluster);
+    if (cluster && cluster->core_time > 0)
+        each *= cluster->core_time;
     return (struct cost_way){way.latency + MESSAGE_NS * each, hypot(way.per_byte, BYTE_NS * each)};
 }

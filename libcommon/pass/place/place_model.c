@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "graph/frames.h"
+#include "pass/place/cost_scale.h"
 #include "pass/place/place_private.h"
-
-#define LOOP_STEPS 10.0 /* iterations of a loop, when they were not measured */
 
 /* ---- nodes ---- */
 
@@ -56,47 +54,15 @@ static void measure_node(struct place_model *m, const struct node *node,
             !place_is_back_edge(m->placer->graph, node, node->inputs[i]);
 }
 
-static int find_weights(struct place_model *m)
-{
-    struct frames *frames;
-    int code = frames_new(m->placer->graph, &frames, m->placer->err);
-    for (int i = 0; !code && i < m->n; i++) {
-        m->weight[i] = 1;
-        for (int d = frames->frames.items[frames->frame[i]].depth; d > 0; d--)
-            m->weight[i] *= LOOP_STEPS;
-    }
-    if (!code)
-        frames_free(frames);
-    return code;
-}
-
-/* How much longer nodes take on a type of device than is estimated, by those that were measured
- * there, together. */
-static double find_scale(const struct place_model *m, const char *type,
-                         const struct cost_rates *rates)
-{
-    double measured = 0, estimated = 0, ns;
-    for (int i = 0; i < m->n; i++) {
-        const struct cost_query query = {graph_node(m->placer->graph, i), m->placer->graph,
-                                         m->assume};
-        if (!costs_find_on(m->measured, query.node, type, &ns))
-            continue;
-        measured += ns;
-        estimated += m->weight[i] * cost_estimate_ns(&query, rates);
-    }
-    return measured > 0 && estimated > 0 ? measured / estimated : 1;
-}
-
 /* What is not said of a device's rates is as what was measured on its type has it. */
 static struct cost_rates rates_of(const struct place_model *m, const char *type,
                                   const struct device_facts *facts)
 {
-    struct cost_rates rates = cost_rates_of(type, facts);
-    double scale = find_scale(m, type, &rates);
-    rates.operations /= facts->operations > 0 ? 1 : scale;
-    rates.bandwidth /= facts->bandwidth > 0 ? 1 : scale;
-    rates.overhead *= facts->operations > 0 || facts->bandwidth > 0 ? 1 : scale;
-    return rates;
+    const struct cost_sample sample = {.graph = m->placer->graph,
+                                       .measured = m->measured,
+                                       .weights = m->weight,
+                                       .assume = m->assume};
+    return cost_scaled_rates(&sample, type, facts);
 }
 
 static bool has_rates(const struct device_facts *a, const struct device_facts *b)
@@ -264,7 +230,7 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
     m->best_start = arena_array(&m->arena, n, sizeof *m->best_start);
     m->best_finish = arena_array(&m->arena, n, sizeof *m->best_finish);
     place_find_wires(m);
-    int code = find_weights(m);
+    int code = cost_weights(m->placer->graph, m->weight, m->placer->err);
     if (code)
         return code;
     m->initial = place_find_initial(p->graph, &m->arena);

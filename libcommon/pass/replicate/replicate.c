@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pass/replicate/replicate.h"
+#include "pass/replicate/replicate_cost.h"
 
 #include <string.h>
 
@@ -128,6 +129,8 @@ int replicate_graph(const struct graph *from, const struct replicate_options *op
     memset(r.updated, -1, n * sizeof *r.updated);
     r.to = graph_new(from->registry);
     int code = graph_order(from, r.order, err);
+    if (!code)
+        code = replicate_find_rates(&r);
     if (!code)
         code = build(&r);
     if (code)

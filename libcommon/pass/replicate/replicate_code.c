@@ -16,8 +16,8 @@
 #define TOP_GROUP_MAX 65536 /* elements of which the largest are kept */
 
 /* What codes take, in passes over a gradient in memory; measured by make bench-techniques. */
-#define CODE_PASSES 9   /* the code, and what it loses */
-#define DECODE_PASSES 6 /* what a code stands for, added to others */
+#define CODE_PASSES 12  /* the code, and what it loses */
+#define DECODE_PASSES 8 /* what a code stands for, added to others */
 
 /* ---- what can be ---- */
 
@@ -90,16 +90,16 @@ static bool is_shared_out(const struct replicator *r)
 }
 
 /* Once over the elements of a gradient. */
-static double pass_ns(double count)
+static double pass_ns(const struct replicator *r, double count)
 {
-    return 1e9 * count * sizeof(float) / cost_rates_of("CPU", NULL).bandwidth;
+    return 1e9 * count * sizeof(float) / r->rates.bandwidth;
 }
 
 /* A code once, whenever gradients are pushed; shards share in decoding what all have pushed. */
 static struct replicate_way push_way(const struct replicator *r, int n, struct cost_way way,
                                      double count, double bytes, double every)
 {
-    double pass = pass_ns(count);
+    double pass = pass_ns(r, count);
     double ns = replicate_workers_ns(r, CODE_PASSES * pass) +
                 replicate_shards_ns(r, n * DECODE_PASSES * pass);
     return (struct replicate_way){bytes / every, way.latency + (way.per_byte * bytes + ns) / every};
@@ -121,7 +121,7 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
                : replicate_gather_way(r, n, way, bytes);
     double passes =
         shared ? CODE_PASSES * (1 + 1.0 / n) + 2 * DECODE_PASSES : CODE_PASSES + n * DECODE_PASSES;
-    double ns = replicate_workers_ns(r, passes * pass_ns(count));
+    double ns = replicate_workers_ns(r, passes * pass_ns(r, count));
     return (struct replicate_way){crosses.bytes, crosses.ns + ns};
 }
 

@@ -2,6 +2,7 @@
 #include "pass/replicate/replicate_cost.h"
 
 #include "pass/place/cost_cores.h"
+#include "pass/place/cost_scale.h"
 
 double replicate_elements(const struct replicator *r, struct edge edge)
 {
@@ -12,14 +13,30 @@ double replicate_elements(const struct replicator *r, struct edge edge)
     return n;
 }
 
+int replicate_find_rates(struct replicator *r)
+{
+    const struct device_name worker = {.job = "worker", .type = "CPU"};
+    const struct device_facts facts =
+        cost_facts(&worker, r->options->cluster, r->options->measured);
+    double *weights = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *weights);
+    const struct cost_sample sample = {.graph = r->from,
+                                       .measured = r->options->measured,
+                                       .weights = weights,
+                                       .assume = r->options->assume,
+                                       .has_untyped = true};
+    int code = cost_weights(r->from, weights, r->err);
+    if (!code)
+        r->rates = cost_scaled_rates(&sample, "CPU", &facts);
+    return code;
+}
+
 double replicate_node_ns(const struct replicator *r, const struct node *node)
 {
     const struct cost_query query = {node, r->from, r->options->assume};
-    const struct cost_rates rates = cost_rates_of("CPU", NULL);
     double ns;
     if (costs_find(r->options->measured, node, "CPU", &ns))
         return ns;
-    return cost_estimate_ns(&query, &rates);
+    return cost_estimate_ns(&query, &r->rates);
 }
 
 int replicate_shards(const struct replicator *r)

@@ -13,6 +13,8 @@ double replicate_elements(const struct replicator *r, struct edge edge);
 double replicate_bytes(const struct replicator *r, struct edge edge);
 int replicate_shards(const struct replicator *r); /* how many there are */
 
+/* How fast a worker's CPU is, by what was measured of the graph. */
+int replicate_find_rates(struct replicator *r);
 /* On a core of its own. */
 double replicate_node_ns(const struct replicator *r, const struct node *node);
 /* How long it takes that all workers compute at once what takes each so long on a core of its own;

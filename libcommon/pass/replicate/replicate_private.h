@@ -186,6 +186,7 @@ struct replicator {
     int computed; /* a node that comes after what the step computes of variables */
     VEC(struct row_sum) row_sums;
     enum schedule_kind schedule;              /* by which whole gradients are summed */
+    struct cost_rates rates;                  /* of a worker's CPU */
     struct cost_way *way;                     /* by which gradients cross; NULL: not found yet; */
     struct cost_way *read_way;                /* and what comes from shards */
     double pushers_beside;                    /* the share that pushes while others read */

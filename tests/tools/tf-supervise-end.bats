@@ -73,7 +73,8 @@ task a
 command echo $$ >again.pid; exec sleep 60
 END
     rm log
-    timeout 20 tf-supervise tasks 3>&- &
+    # timeout sends its group the signal as well, which may meet a hook before it has said anything.
+    timeout --foreground 20 tf-supervise tasks 3>&- &
     soon 10 test -s again.pid
     kill -TERM $!
     wait $! || code=$?

@@ -100,17 +100,6 @@ static bool find(const struct map *map, const char *name, const char *type, int6
     return found;
 }
 
-static bool find_on(const struct costs *costs, const struct node *node, const char *type,
-                    double *ns)
-{
-    int64_t index;
-    if (!costs || (!find(&costs->nodes, node->name, type, &index) &&
-                   !find(&costs->ops, node->op->def->name, type, &index)))
-        return false;
-    *ns = costs->ns.items[index];
-    return true;
-}
-
 bool costs_find_node(const struct costs *costs, const struct node *node, const char *type,
                      bool has_untyped, double *ns)
 {
@@ -124,11 +113,11 @@ bool costs_find_node(const struct costs *costs, const struct node *node, const c
 
 bool costs_find(const struct costs *costs, const struct node *node, const char *type, double *ns)
 {
+    const char *op = node->op->def->name;
     int64_t index;
-    if (find_on(costs, node, type, ns))
-        return true;
-    if (!costs || (!map_get(&costs->nodes, node->name, &index) &&
-                   !map_get(&costs->ops, node->op->def->name, &index)))
+    if (!costs ||
+        (!find(&costs->nodes, node->name, type, &index) && !find(&costs->ops, op, type, &index) &&
+         !map_get(&costs->nodes, node->name, &index) && !map_get(&costs->ops, op, &index)))
         return false;
     *ns = costs->ns.items[index];
     return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pass/replicate/replicate.h"
-#include "pass/replicate/replicate_cost.h"
 
 #include <string.h>
 
+#include "pass/replicate/replicate_cost.h"
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_tower.h"
 

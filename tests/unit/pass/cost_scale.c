@@ -3,17 +3,13 @@
  * What measured times say of what was not measured, worked out by hand.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/unit.h"
 
 #include "graph/text.h"
 #include "ops/ops.h"
-#include "pass/place/cost_cores.h"
 #include "pass/place/cost_scale.h"
-
-/* Neg and Abs have 32 MB in and out: 8000.5 us of a CPU that has 8 GB/s. */
 
 struct world {
     struct graph *graph;
@@ -21,6 +17,7 @@ struct world {
     struct cluster cluster;
 };
 
+/* Neg and Abs have 32 MB in and out: 8000.5 us of a CPU that has 8 GB/s. */
 static void open_world(struct world *w, const char *costs, const char *cluster)
 {
     static const char text[] = "a = Placeholder() {dtype=float32, shape=[8000000]}\n"

@@ -13,9 +13,9 @@ template <typename T, int N> static __global__ void gather(const struct cuda_gat
         int64_t row = i / packs, column = (i - row * packs) * N,
                 index = index_at(call.indices, row);
         bool is_row = index >= 0 && index < call.rows;
-        if (is_row && call.columns)
+        if (call.columns) /* zeros for what is not there: all that is written is defined */
             store_pack(out + row * call.columns + column,
-                       load_pack<N>(table + index * call.columns + column));
+                       is_row ? load_pack<N>(table + index * call.columns + column) : pack<T, N>());
         if (!is_row && !column)
             leave_fault(call.fault, FAULT_INDEX, row, index, call.rows);
     }

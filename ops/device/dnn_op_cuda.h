@@ -11,10 +11,10 @@
 
 #include "ops/device/dnn_cuda.h"
 
-/* Those alone that have the same bits in each run, and mean what our ops mean. MaxPoolGrad is none:
- * nobody says which of equal cells the library gives a window's gradient to. */
+/* Those alone that have the same bits in each run, and mean what our ops mean. MaxPool is none: of
+ * nothing but -inf the library makes the least finite number. Nor are its gradients: nobody says
+ * which of equal cells the library gives a window's gradient to. */
 enum cuda_dnn_kind {
-    CUDA_DNN_MAX_POOL, /* NaNs stay */
     CUDA_DNN_AVG_POOL, /* of the cells that are inside the image */
     CUDA_DNN_AVG_POOL_GRAD,
     CUDA_DNN_LRN,

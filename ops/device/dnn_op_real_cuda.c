@@ -78,13 +78,11 @@ static bool is_lrn(enum cuda_dnn_kind kind)
 
 static cudnnStatus_t set_pool(struct description *s, const struct cuda_dnn_op *op)
 {
-    cudnnPoolingMode_t mode = op->kind == CUDA_DNN_MAX_POOL
-                                  ? CUDNN_POOLING_MAX_DETERMINISTIC
-                                  : CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
     cudnnStatus_t status = dnn.pool_new(&s->pool);
     return status ? status
-                  : dnn.pool_set(s->pool, mode, CUDNN_PROPAGATE_NAN, op->y.size, op->x.size,
-                                 op->y.pad, op->x.pad, op->y.stride, op->x.stride);
+                  : dnn.pool_set(s->pool, CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING,
+                                 CUDNN_PROPAGATE_NAN, op->y.size, op->x.size, op->y.pad, op->x.pad,
+                                 op->y.stride, op->x.stride);
 }
 
 static cudnnStatus_t set_lrn(struct description *s, const struct cuda_dnn_op *op)

@@ -60,14 +60,12 @@ static bool take_axis(const struct window_axis *a, struct cuda_dnn_axis *taken)
 static bool take_pool(enum cuda_pool_form form, enum dtype type, const struct window *w,
                       const struct shape *image, struct cuda_dnn_op *op)
 {
-    *op = (struct cuda_dnn_op){.kind = form == CUDA_MAX_POOL   ? CUDA_DNN_MAX_POOL
-                                       : form == CUDA_AVG_POOL ? CUDA_DNN_AVG_POOL
-                                                               : CUDA_DNN_AVG_POOL_GRAD,
+    *op = (struct cuda_dnn_op){.kind = form == CUDA_AVG_POOL ? CUDA_DNN_AVG_POOL
+                                                             : CUDA_DNN_AVG_POOL_GRAD,
                                .type = cuda_type_of(type),
                                .nchw = w->nchw};
-    return form != CUDA_MAX_POOL_GRAD && form != CUDA_MAX_POOL_GRAD_GRAD &&
-           dtype_is_floating(type) && cuda_dnn_take_image(op, image) && take_axis(&w->y, &op->y) &&
-           take_axis(&w->x, &op->x);
+    return (form == CUDA_AVG_POOL || form == CUDA_AVG_POOL_GRAD) && dtype_is_floating(type) &&
+           cuda_dnn_take_image(op, image) && take_axis(&w->y, &op->y) && take_axis(&w->x, &op->x);
 }
 
 static int own_pool(const void *launch, struct CUstream_st *stream)

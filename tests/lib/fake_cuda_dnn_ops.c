@@ -143,14 +143,11 @@ static struct cell_range range_of(const struct cuda_dnn_axis *a, int64_t out)
 static double pooled(const struct op_loops *l, struct image_cell o)
 {
     struct cell_range y = range_of(&l->op->y, o.y), x = range_of(&l->op->x, o.x);
-    double sum = 0, largest = -INFINITY, n = 0;
+    double sum = 0, n = 0;
     for (int64_t i = y.last; i >= y.first; i--)
-        for (int64_t k = x.last; k >= x.first; k--, n++) {
-            double value = get(&l->x, &l->in_steps, (struct image_cell){o.b, o.c, i, k});
-            sum += value;
-            largest = value > largest || isnan(value) ? value : largest;
-        }
-    return l->op->kind == CUDA_DNN_MAX_POOL ? largest : sum / n;
+        for (int64_t k = x.last; k >= x.first; k--, n++)
+            sum += get(&l->x, &l->in_steps, (struct image_cell){o.b, o.c, i, k});
+    return sum / n;
 }
 
 static void pool(struct op_loops *l)

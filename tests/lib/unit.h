@@ -11,11 +11,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
 #include "base/error.h"
 #include "lib/random.h"
+
+/* What is printed is there also if the program is killed. */
+__attribute__((constructor)) static void unit_print_by_line(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+}
 
 /* The code that came back, the one that was stored, and the whole message. */
 #define unit_assert_error(result, err, wanted, message)                                            \

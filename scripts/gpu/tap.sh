@@ -42,10 +42,12 @@ check() { # TEXT COMMAND...
 program() { # NAME COMMAND...
     name=$1
     shift
-    status=0
     echo "# $name"
-    CMOCKA_MESSAGE_OUTPUT=TAP "$@" >"$work/program.out" 2>&1 </dev/null || status=$?
-    sed -e '/^1\.\./d' "$work/program.out"
+    { # what it says is in the log even if the piece is ended
+        CMOCKA_MESSAGE_OUTPUT=TAP "$@" 2>&1 </dev/null
+        echo $? >"$work/program.status"
+    } | tee "$work/program.out" | sed -u '/^1\.\./d'
+    status=$(cat "$work/program.status")
     failures=$(grep '^not ok ' "$work/program.out" | grep -civ '# *skip')
     if [ "$status" -ne 0 ] && [ "$failures" -eq 0 ]; then
         not_ok "$name ends with $status"

@@ -137,6 +137,8 @@ bench() { # MODEL
             can tf-opt --half || continue
         fi
         build_net "$1" "$batch" "$type" "$work/net"
+        # as PyTorch does before it is timed; what fails says so in its round
+        tf-exec -q -g "$work/net" --run train --steps 1 "${options[@]}" >/dev/null 2>&1 || true
         for ((round = 0; round < rounds; round++)); do
             printf '%s' "$(ours "$work/net" "$steps" "${options[@]}")"
             for how in $hows; do
@@ -198,6 +200,7 @@ fi
 tf-graph -e 'y = Neg(Const(1.0), {device = "/device:GPU:0"})' |
     tf-place -q --devices GPU:0,CPU:0 | tf-part | tf-exec --fetch y >/dev/null || exit
 [[ ${models[0]} != card ]] || exit 0
+export TF_GPU_CHOICES=${TF_GPU_CHOICES-$work/choices} # algorithms are measured, as PyTorch's
 feed_batch=${FEED_BATCH:-4096} hows=${HOWS-eager compile graphs}
 "$PYTHON" -c 'import torch; print("torch", torch.__version__)' 2>/dev/null ||
     { echo "no torch (set PYTHON): our own figures"; hows=; }

@@ -173,14 +173,17 @@ static void give_outputs(struct kernel_call *call, struct plain *p)
             test_note(p, &call->refs[i]->value, false);
 }
 
-/* Moving a tensor is copying it when it is a variable's, or nobody counts its holders. */
+/* Moving a tensor is copying it when it is a variable's, or nobody counts its holders, as none of
+ * the plan's memory: what a stack is given there, and gives, is copied. */
 static bool reads_memory(const struct kernel_call *call)
 {
     const struct wrapped *w = call->state;
     const struct call_host *host = call->executor;
     if (!w->moves_only)
         return true;
-    for (int i = 0; !host->planned && i < call->n_in; i++)
+    if (host->planned)
+        return node_is(call->node, "StackPush") || node_is(call->node, "StackPop");
+    for (int i = 0; i < call->n_in; i++)
         if (call->in[i] && !w->host_in[i] && !call->in[i]->buffer)
             return true;
     return false;

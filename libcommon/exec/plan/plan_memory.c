@@ -46,6 +46,7 @@ struct place {
     int *position;       /* in the order, by item */
     int *storage_of;     /* by value; -1 */
     struct users *users; /* by root value; NULL where all is one region */
+    bool *is_copied;     /* by root value: until the step is over, see prolong_copied */
     VEC(struct storage) storages;
     struct space spaces[2]; /* the host's, the device's */
 };
@@ -114,8 +115,10 @@ static void prolong_copied(struct place *p)
     struct plan *plan = p->plan;
     for (int at = 0; !p->users && at < p->placing->n_order; at++) {
         const struct item *item = &plan->items.items[p->placing->order[at]];
-        if (plan_is_copied(plan, item))
-            plan->values.items[item->in[0]].live_to = p->placing->n_order - 1;
+        if (!plan_is_copied(plan, item))
+            continue;
+        plan->values.items[item->in[0]].live_to = p->placing->n_order - 1;
+        p->is_copied[plan_root_value(plan, item->in[0])] = true;
     }
 }
 
@@ -165,7 +168,7 @@ static bool can_take_over(const struct place *p, int id, int at, const struct va
             return false;
     const struct value *input = &p->plan->values.items[root];
     *storage = p->storage_of[root];
-    if (p->plan->merged && p->plan->merged[root].is_merged)
+    if (p->is_copied[root] || (p->plan->merged && p->plan->merged[root].is_merged))
         return false;
     return input->kind == VALUE_COMPUTED && *storage >= 0 && input->live_to == at &&
            input->on_device == output->on_device && p->storages.items[*storage].to == at &&
@@ -353,6 +356,7 @@ void plan_place_memory(struct plan *plan, const struct placing *placing, size_t 
     p.position = mem_array(plan->items.n + 1, sizeof *p.position);
     p.storage_of = mem_array(plan->values.n + 1, sizeof *p.storage_of);
     memset(p.storage_of, -1, plan->values.n * sizeof *p.storage_of);
+    p.is_copied = mem_array(plan->values.n + 1, sizeof *p.is_copied);
     if (placing->region)
         p.users = mem_array(plan->values.n + 1, sizeof *p.users);
     find_lifetimes(&p);
@@ -370,4 +374,5 @@ void plan_place_memory(struct plan *plan, const struct placing *placing, size_t 
     mem_free(p.position);
     mem_free(p.storage_of);
     mem_free(p.users);
+    mem_free(p.is_copied);
 }

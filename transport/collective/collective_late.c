@@ -19,6 +19,7 @@ struct late_blocks {
     struct collective_round *round;
     int value;
     uint64_t index;             /* of the value's first block */
+    bool is_to_all;             /* its flows are */
     uint64_t n_flows;           /* of all members, */
     int64_t longest;            /* and the rows of the longest */
     VEC(struct row_flow) flows; /* that begin or end here */
@@ -68,6 +69,7 @@ static void find_flows(struct late_blocks *late)
     bool adds = collective_adds(m->kinds[late->value]);
     bool to_all = !collective_parts(m->kinds[late->value]) && routed->routing.root < 0;
     int n = m->n_members, n_turns = adds || to_all ? 1 : n;
+    late->is_to_all = to_all;
     for (int turn = 0; turn < n_turns; turn++)
         for (int from = 0; from < n; from++) {
             int to = (from + turn) % n;
@@ -79,9 +81,18 @@ static void find_flows(struct late_blocks *late)
 
 /* ---- blocks ---- */
 
+/* What a server passes on is cut where it is not too small, so that the first blocks are on their
+ * way to the others while the last ones still come. Of flows that are all found, as all members
+ * have to cut alike. */
 static int64_t most_elements(const struct late_blocks *late)
 {
-    return BLOCK_BYTES / (int64_t)dtype_bytes(late->round->own[late->value].type);
+    const struct routed_value *routed = &late->round->routed[late->value];
+    int64_t bytes = (int64_t)dtype_bytes(late->round->own[late->value].type);
+    int64_t most = BLOCK_BYTES / bytes, least = RELAY_LEAST_BYTES / bytes;
+    if (!late->is_to_all || !served_relay(late->group, late->round, 0))
+        return most;
+    int64_t each = late->longest > most ? most : late->longest * routed->unit / BLOCKS_EACH;
+    return each > most ? most : each > least ? each : least;
 }
 
 static void add_block(struct late_blocks *late, struct row_flow *flow)

@@ -13,6 +13,7 @@
 
 #define BLOCK_BYTES ((int64_t)SHARED_BLOCK_BYTES)
 #define BLOCK_LEAST_BYTES ((int64_t)64 << 10) /* of one of several that an owner has */
+#define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of one of several that a server passes on */
 #define BLOCKS_EACH 4                      /* that an owner has of a value, if it can be cut so */
 #define WINDOW_BYTES ((int64_t)1 << 20)    /* of parts on their way, at least */
 #define WINDOW_BLOCKS 2                    /* and of such parts for each owner */

@@ -80,8 +80,8 @@ static bool is_due(const struct watched *task)
     return task->ready || (task->is_shard && task->process.listens);
 }
 
-/* Shards speak for workers. They are asked a few times in a lease, so it is over somewhat early.
- * When no shard answers, those are missed first. */
+/* Shards speak for workers, which otherwise speak for themselves. Shards are asked a few times in a
+ * lease, so it is over somewhat early. When none answers, those are missed first. */
 static bool is_overdue(const struct watched *task)
 {
     const struct watch *watch = task->watch;
@@ -140,6 +140,12 @@ static bool read_cluster(struct watch *watch)
     return !job_cluster(&watch->job, &watch->cluster, &ignored);
 }
 
+/* The others, who would miss it, may have left. */
+static bool speaks_for_itself(const struct watch *watch, const struct watched *task)
+{
+    return task->is_worker && !cluster_count(&watch->cluster, SHARD_JOB);
+}
+
 static void look_at_all(struct watch *watch)
 {
     for (size_t i = 0; i < watch->cluster.tasks.n; i++) {
@@ -148,10 +154,11 @@ static void look_at_all(struct watch *watch)
         see_process(watch, task);
         task->lacks = job_lacks(&watch->job, from);
         bool here = task->process.alive || is_elsewhere(task);
-        if (!task->is_shard || !here || task->lacks)
+        if (!here || task->lacks || !(task->is_shard || speaks_for_itself(watch, task)))
             continue;
         watch_link(watch, task, from->address);
-        watch_ask(watch, task);
+        if (task->is_shard)
+            watch_ask(watch, task);
     }
 }
 
@@ -227,8 +234,8 @@ static void say_step(struct watch *watch, double now)
               state->stale);
 }
 
-/* NULL: it is there, or has ended, which was said. Without shards nobody can tell of a worker more
- * than that it lives. */
+/* NULL: it is there, or has ended, which was said. A worker without shards may be reading its graph
+ * as long as it likes. */
 static const char *why_missing(const struct watch *watch, const struct watched *task)
 {
     bool lives = task->process.incarnation != 0;

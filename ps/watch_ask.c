@@ -40,6 +40,8 @@ static void hear_ping(void *context, struct link *link)
     struct watch *watch = context;
     struct watched *task = watch_find(watch, link_peer(link)->task);
     double heard = time_now() - link_silence(link);
+    if (task && task->is_worker && heard > task->heard)
+        task->heard = heard;
     if (!task || !task->is_shard)
         return;
     task->still = link_stillness(link);

@@ -17,7 +17,7 @@ struct watched {
     int index; /* of the tasks of its job */
     struct job_process process;
     bool ready, silent; /* as was said */
-    double heard;       /* when it last answered; of a worker: a shard */
+    double heard;       /* from it, or of a worker by a shard */
     const char *lacks;  /* why it cannot be reached; NULL: nothing is known */
 
     /* Of a shard. */
@@ -51,10 +51,11 @@ struct watch {
 void watch_say(const struct watch *watch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* watch_ask.c: links to shards and questions. */
+/* watch_ask.c: links to shards, or to workers where there are none, and questions. */
 void watch_link(struct watch *watch, struct watched *task, const char *address);
 void watch_ask(struct watch *watch, struct watched *task);
-/* A shard that stands still does not answer, but is not dead: it says so. */
+/* A shard that stands still does not answer, but is not dead: it says so. A worker's ping is all
+ * that is asked of it. */
 void watch_hear_pings(struct watch *watch);
 bool watch_is_linked(struct watch *watch, const struct watched *task);
 struct watched *watch_find(struct watch *watch, const char *name);

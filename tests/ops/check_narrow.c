@@ -16,7 +16,7 @@ static const enum dtype integer_types[] = {INT8, INT16, UINT8, UINT16, DTYPE_INV
 
 static double moved(double value, double by)
 {
-    return isinf(value) ? value : value + by * fmax(1, fabs(value));
+    return by == 0 || isinf(value) ? value : value + by * fmax(1, fabs(value)); /* -0 stays */
 }
 
 /* A copy in another type: floats moved by as much of themselves, or of 1, and rounded to nearest

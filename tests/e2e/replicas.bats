@@ -52,7 +52,10 @@ train() { # MODE KILLS
     for ((k = 0; k < $2; k++)); do
         before=$(pushes)
         work 1
-        for ((i = 0; i < 400 && $(pushes) <= before; i++)); do sleep 0.05; done
+        for ((i = 0; i < 400 && $(pushes) <= before; i++)); do
+            kill -0 "$worker" # it is not over yet
+            sleep 0.05
+        done
         pkill -9 -P "$worker" || true # timeout's child
         wait "$worker" || true
     done

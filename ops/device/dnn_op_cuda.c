@@ -112,9 +112,15 @@ static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op
 /* All that a measurement depends on. */
 static void name_choice(const struct cuda_device *d, const struct cuda_dnn_op *op, char *name)
 {
-    static const char *const kinds[] = {"max-pool", "avg-pool", "avg-pool-grad", "lrn",
-                                        "lrn-grad", "softmax",  "log-softmax",   "norm-training",
-                                        "norm",     "norm-grad"};
+    static const char *const kinds[] = {[CUDA_DNN_AVG_POOL] = "avg-pool",
+                                        [CUDA_DNN_AVG_POOL_GRAD] = "avg-pool-grad",
+                                        [CUDA_DNN_LRN] = "lrn",
+                                        [CUDA_DNN_LRN_GRAD] = "lrn-grad",
+                                        [CUDA_DNN_SOFTMAX] = "softmax",
+                                        [CUDA_DNN_LOG_SOFTMAX] = "log-softmax",
+                                        [CUDA_DNN_NORM_TRAINING] = "norm-training",
+                                        [CUDA_DNN_NORM_INFERENCE] = "norm",
+                                        [CUDA_DNN_NORM_GRAD] = "norm-grad"};
     const struct cuda_dnn_axis *y = &op->y, *x = &op->x;
     snprintf(name, CHOICE_NAME_BYTES,
              "%s cudnn=%d %s %s %s images=%d,%d,%d,%d window=%d,%d stride=%d,%d pad=%d,%d "

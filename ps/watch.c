@@ -126,7 +126,6 @@ static struct watched *watched_of(struct watch *watch, const struct cluster_task
                              .version = -1,
                              .watch = watch};
     memcpy(task->name, name, sizeof name);
-    watch->has_shards |= task->is_shard;
     vec_push(&watch->tasks, task);
     return task;
 }
@@ -140,21 +139,22 @@ static bool read_cluster(struct watch *watch)
     return !job_cluster(&watch->job, &watch->cluster, &ignored);
 }
 
-/* The others, who would miss it, may have left. */
-static bool speaks_for_itself(const struct watch *watch, const struct watched *task)
+/* A worker without shards, too: the others, who would miss it, may have left. */
+static bool speaks_for_itself(const struct watched *task)
 {
-    return task->is_worker && !cluster_count(&watch->cluster, SHARD_JOB);
+    return task->is_shard || (task->is_worker && !task->watch->has_shards);
 }
 
 static void look_at_all(struct watch *watch)
 {
+    watch->has_shards = cluster_count(&watch->cluster, SHARD_JOB) > 0;
     for (size_t i = 0; i < watch->cluster.tasks.n; i++) {
         const struct cluster_task *from = &watch->cluster.tasks.items[i];
         struct watched *task = watched_of(watch, from);
         see_process(watch, task);
         task->lacks = job_lacks(&watch->job, from);
         bool here = task->process.alive || is_elsewhere(task);
-        if (!here || task->lacks || !(task->is_shard || speaks_for_itself(watch, task)))
+        if (!here || task->lacks || !speaks_for_itself(task))
             continue;
         watch_link(watch, task, from->address);
         if (task->is_shard)

@@ -40,9 +40,11 @@ static void hear_ping(void *context, struct link *link)
     struct watch *watch = context;
     struct watched *task = watch_find(watch, link_peer(link)->task);
     double heard = time_now() - link_silence(link);
-    if (task && task->is_worker && heard > task->heard)
+    if (!task)
+        return;
+    if (task->is_worker && heard > task->heard)
         task->heard = heard;
-    if (!task || !task->is_shard)
+    if (!task->is_shard)
         return;
     task->still = link_stillness(link);
     if (task->still > 0 && task->still < STUCK_LEASES * watch->options.lease && heard > task->heard)

@@ -120,7 +120,7 @@ enum op_round {
 };
 
 /* Of an op that steps the variable of input 0 down a gradient; its slots are the other references.
- */
+ * The gradient may be of some rows of these (graph/update_rows.h). */
 struct op_descent {
     int gradient, rate; /* which inputs they are; 0: the op is no such */
     bool is_plain;      /* var -= rate * gradient */

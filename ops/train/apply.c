@@ -5,11 +5,29 @@
 #include "graph/infer.h"
 #include "graph/op.h"
 #include "graph/op_cost.h"
+#include "graph/update_rows.h"
 
 #define NO_INTEGERS                                                                                \
     "Not of integers, whose steps would be rounded to nothing, nor of complex numbers."
 
 #define NO_GRADIENT "it changes a variable"
+
+/* A gradient of some rows of what is updated. */
+static int check_rows(struct infer *infer, const struct shape *updated, int gradient)
+{
+    const struct shape *shape = infer_shape(infer, gradient);
+    int64_t first = update_first_row(infer->node);
+    struct shape rows = *updated, merged;
+    bool is_known = updated->rank > 0 && shape->rank > 0;
+    if (is_known)
+        rows.dims[0] = shape->dims[0];
+    if (updated->rank == 0 || !shape_merge(&rows, shape, &merged) ||
+        (is_known && updated->dims[0] >= 0 && shape->dims[0] > updated->dims[0] - first))
+        return infer_fail(infer, "%s must be rows of var from row %lld on, not %s of %s",
+                          infer->node->op->inputs[gradient].name, (long long)first,
+                          shape_text(shape), shape_text(updated));
+    return 0;
+}
 
 /* The references and the gradient have one shape; everything else is a scalar. */
 static int apply_shape(struct infer *infer)
@@ -20,6 +38,11 @@ static int apply_shape(struct infer *infer)
         const struct op_arg *arg = &op->inputs[i];
         if (!arg->is_ref && i != op->def->descent.gradient) {
             if (infer_scalar(infer, i))
+                return infer->err->code;
+            continue;
+        }
+        if (!arg->is_ref && update_first_row(infer->node) >= 0) {
+            if (check_rows(infer, &merged, i))
                 return infer->err->code;
             continue;
         }

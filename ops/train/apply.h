@@ -14,6 +14,7 @@
 struct apply_arguments {
     void *w, *slots[APPLY_SLOTS_MAX]; /* NULL: the rule has none there */
     const void *g;
+    int64_t n; /* elements of the gradient, by which as many of the others change */
     const void *scalars[APPLY_SCALARS_MAX]; /* in declared order; NULL: the rule has no more */
     bool nesterov;
 };
@@ -22,7 +23,8 @@ struct apply_arguments {
 int apply_check_arguments(struct kernel_setup *setup);
 
 /* Opens the references for writing, so that a snapshot keeps its values. Everything lies where the
- * kernel's arguments do, scalars too. */
+ * kernel's arguments do, scalars too; of a variable of which the gradient has some rows
+ * (graph/update_rows.h), and of its slots, these. */
 int apply_collect(struct kernel_call *call, struct apply_arguments *arguments);
 
 /* The references have their values, the first is the output. `result`: what run is to return. */
@@ -38,9 +40,9 @@ const char *apply_fused_rule(const struct node *node);
 /* Checks all shapes, then opens all references for writing: if it fails, nothing is changed. */
 int apply_fused_open(struct kernel_call *call);
 
-/* Those of variables `first` to first + n - 1, when all are open; n of each. */
+/* Those of variables `first` to first + n - 1, when all are open. */
 void apply_fused_collect(const struct kernel_call *call, int first, int n,
-                         struct apply_arguments *arguments, int64_t *elements);
+                         struct apply_arguments *arguments);
 
 /* As apply_finish; the op has no output. */
 int apply_fused_finish(struct kernel_call *call, int result);

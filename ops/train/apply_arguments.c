@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec/state/variable.h"
+#include "graph/update_rows.h"
 
 static bool is_gradient(const struct node *node, int input)
 {
@@ -40,6 +41,24 @@ static int same_shape(struct kernel_call *call, int i)
                        shape_text(&call->in[i]->shape));
 }
 
+/* The gradient is of all of the variable, or of some of its rows. */
+static int check_gradient(struct kernel_call *call, int i)
+{
+    const struct shape *updated = &call->in[0]->shape;
+    int64_t first = update_first_row(call->node);
+    struct shape rows = *updated;
+    if (first < 0)
+        return same_shape(call, i);
+    if (rows.rank > 0 && call->in[i]->shape.rank > 0)
+        rows.dims[0] = call->in[i]->shape.dims[0];
+    if (!rows.rank || !shape_equal(&rows, &call->in[i]->shape) ||
+        rows.dims[0] > updated->dims[0] - first)
+        return kernel_fail(call, "%s must be rows of var from row %lld on, not %s of %s",
+                           call->node->op->inputs[i].name, (long long)first,
+                           shape_text(&call->in[i]->shape), shape_text(updated));
+    return 0;
+}
+
 static int find_scalar(struct kernel_call *call, int i, const void **scalar)
 {
     const struct tensor *in = call->in[i];
@@ -48,6 +67,14 @@ static int find_scalar(struct kernel_call *call, int i, const void **scalar)
                            shape_text(&in->shape));
     *scalar = in->data;
     return 0;
+}
+
+/* Where the gradient's rows of it begin. */
+static int64_t bytes_before_rows(const struct kernel_call *call)
+{
+    const struct tensor *updated = call->in[0];
+    int64_t first = update_first_row(call->node), rows = first < 0 ? 0 : updated->shape.dims[0];
+    return rows ? first * ((int64_t)tensor_bytes(updated) / rows) : 0;
 }
 
 static int open_reference(struct kernel_call *call, int i, void **data)
@@ -70,14 +97,18 @@ int apply_collect(struct kernel_call *call, struct apply_arguments *arguments)
                 return call->err->code;
             continue;
         }
-        if (same_shape(call, i))
+        bool is_of_rows = is_gradient(call->node, i);
+        if (is_of_rows ? check_gradient(call, i) : same_shape(call, i))
             return call->err->code;
-        if (is_gradient(call->node, i)) {
+        if (is_of_rows) {
             arguments->g = call->in[i]->data;
+            arguments->n = tensor_count(call->in[i]);
             continue;
         }
-        if (open_reference(call, i, n_refs ? &arguments->slots[n_refs - 1] : &arguments->w))
+        void **data = n_refs ? &arguments->slots[n_refs - 1] : &arguments->w;
+        if (open_reference(call, i, data))
             return call->err->code;
+        *data = (char *)*data + bytes_before_rows(call);
         n_refs++;
     }
     return 0;
@@ -165,7 +196,7 @@ int apply_fused_open(struct kernel_call *call)
 }
 
 void apply_fused_collect(const struct kernel_call *call, int first, int n,
-                         struct apply_arguments *arguments, int64_t *elements)
+                         struct apply_arguments *arguments)
 {
     struct fused_inputs in = inputs_of(call->node);
     struct apply_arguments each = {.nesterov = node_bool(call->node, "use_nesterov")};
@@ -176,8 +207,8 @@ void apply_fused_collect(const struct kernel_call *call, int first, int n,
         for (int k = 0; k < in.n_slots; k++)
             each.slots[k] = call->refs[slot_input(&in, first + i, k)]->value.data;
         each.g = call->in[gradient_input(&in, first + i)]->data;
+        each.n = tensor_count(call->in[first + i]);
         arguments[i] = each;
-        elements[i] = tensor_count(call->in[first + i]);
     }
 }
 

@@ -136,7 +136,7 @@ static int run(struct kernel_call *call)
     if (apply_collect(call, &update))
         return call->err->code;
     struct apply_work part = {&update, state->loop, call->in[0]->type};
-    parallel_for(call->threads, tensor_count(call->in[0]), PARALLEL_GRAIN_MOVE,
+    parallel_for(call->threads, update.n, PARALLEL_GRAIN_MOVE,
                  dtype_bytes(part.type) == 2 ? run_half_part : run_part, &part);
     return apply_finish(call, KERNEL_DONE);
 }
@@ -154,7 +154,6 @@ static int prepare_fused(struct kernel_setup *setup)
 struct joined_work {
     struct apply_work part;
     const struct apply_arguments *updates;
-    const int64_t *elements;
     int n;
 };
 
@@ -163,7 +162,7 @@ static int run_fused_part(void *context, int64_t begin, int64_t end)
     const struct joined_work *work = context;
     struct apply_work part = work->part;
     for (int i = 0; i < work->n && end > 0; i++) {
-        int64_t n = work->elements[i];
+        int64_t n = work->updates[i].n;
         part.update = &work->updates[i];
         if (begin < n)
             (dtype_bytes(part.type) == 2 ? run_half_part : run_part)(&part, begin > 0 ? begin : 0,
@@ -178,19 +177,17 @@ static int run_fused(struct kernel_call *call)
 {
     const struct apply *state = call->state;
     struct apply_arguments updates[APPLY_BATCH];
-    int64_t elements[APPLY_BATCH];
     int n = (int)node_int(call->node, "N");
     if (apply_fused_open(call))
         return call->err->code;
     for (int first = 0; first < n; first += APPLY_BATCH) {
         struct joined_work work = {{NULL, state->loop, call->in[0]->type},
                                    updates,
-                                   elements,
                                    n - first < APPLY_BATCH ? n - first : APPLY_BATCH};
         int64_t all = 0;
-        apply_fused_collect(call, first, work.n, updates, elements);
+        apply_fused_collect(call, first, work.n, updates);
         for (int i = 0; i < work.n; i++)
-            all += elements[i];
+            all += updates[i].n;
         parallel_for(call->threads, all, PARALLEL_GRAIN_MOVE, run_fused_part, &work);
     }
     return apply_fused_finish(call, KERNEL_DONE);

@@ -10,9 +10,9 @@
 _Static_assert(CUDA_APPLY_SLOTS == APPLY_SLOTS_MAX, "slots of a rule");
 _Static_assert(CUDA_APPLY_SCALARS == APPLY_SCALARS_MAX, "scalars of a rule");
 
-static struct cuda_apply_part part_of(const struct apply_arguments *arguments, int64_t n)
+static struct cuda_apply_part part_of(const struct apply_arguments *arguments)
 {
-    struct cuda_apply_part part = {.w = arguments->w, .g = arguments->g, .n = n};
+    struct cuda_apply_part part = {.w = arguments->w, .g = arguments->g, .n = arguments->n};
     for (int i = 0; i < CUDA_APPLY_SLOTS; i++)
         part.slots[i] = arguments->slots[i];
     return part;
@@ -38,7 +38,7 @@ static int run(struct kernel_call *call)
     struct apply_arguments arguments;
     if (apply_collect(call, &arguments))
         return call->err->code;
-    struct cuda_apply_part part = part_of(&arguments, tensor_count(call->in[0]));
+    struct cuda_apply_part part = part_of(&arguments);
     int code = part.n ? launch(call, call->node->op->def->name, &arguments, &part, 1) : KERNEL_DONE;
     return code > 0 ? code : apply_finish(call, code);
 }
@@ -49,11 +49,11 @@ static int launch_batch(struct kernel_call *call, int first, int n)
 {
     struct apply_arguments arguments[APPLY_BATCH];
     struct cuda_apply_part parts[APPLY_BATCH];
-    int64_t elements[APPLY_BATCH], all = 0;
-    apply_fused_collect(call, first, n, arguments, elements);
+    int64_t all = 0;
+    apply_fused_collect(call, first, n, arguments);
     for (int i = 0; i < n; i++) {
-        parts[i] = part_of(&arguments[i], elements[i]);
-        all += elements[i];
+        parts[i] = part_of(&arguments[i]);
+        all += arguments[i].n;
     }
     return all ? launch(call, apply_fused_rule(call->node), arguments, parts, n) : KERNEL_DONE;
 }

@@ -251,7 +251,7 @@ ssp,bound=2,update=worker|update=worker is of sync
 downpour,fetch=2,update=worker|update=worker is of sync
 allreduce,update=worker|update=worker is of sync
 sync,backup=1,update=worker|with update=worker every worker counts in every step
-sync,update=worker,schedule=ring|top=SHARE, after=N, delay=1, not 'schedule=ring'
+sync,update=worker,schedule=ring|top=SHARE, after=N, delay=1, pieces=SIZE, not 'schedule=ring'
 sync,update=worker,after=3|after=N is for a code
 sync,update=worker,bits=9|has codes bits=1 to 8
 MODES

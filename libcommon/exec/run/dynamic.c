@@ -128,7 +128,7 @@ static void fail(struct run *run, const struct error *err)
 }
 
 /* An activation is over: what became ready by it is distributed. */
-static void finish(struct run *run, struct launch *launch, int code, bool computes,
+static void finish(struct run *run, struct launch *launch, int code, enum takes takes,
                    struct activation **mine)
 {
     struct activation *a = launch->activation, *ready = NULL;
@@ -143,7 +143,7 @@ static void finish(struct run *run, struct launch *launch, int code, bool comput
         a->is_dead = true;
     if (!run->failed)
         ready_propagate(run, a, &ready);
-    distribute(run, ready, computes ? TAKES_ONE : TAKES_SHORT, mine);
+    distribute(run, ready, takes, mine);
     run->active--;
     bool over = is_over(run);
     pthread_mutex_unlock(&run->lock);
@@ -185,7 +185,7 @@ static void run_gives(struct run *run, struct activation **list)
         struct launch *launch = kernel_launch(run, a, &own);
         int code = run_one(run, launch, list);
         if (code != KERNEL_PENDING) {
-            finish(run, launch, code, false, list);
+            finish(run, launch, code, TAKES_SHORT, list);
             at = list;
         }
     }
@@ -208,7 +208,7 @@ static void give(void *context, struct run *run)
 }
 
 /* What is ready and lets go of memory in which values have left comes before the next such value,
- * which takes it. */
+ * which takes it; and where that makes the next piece of a value, before what takes long. */
 static void relieve(void *context, struct run *run)
 {
     struct activation **list = context, *a;
@@ -217,7 +217,8 @@ static void relieve(void *context, struct run *run)
         struct launch *launch = kernel_launch(run, a, &own);
         int code = run_one(run, launch, list);
         if (code != KERNEL_PENDING)
-            finish(run, launch, code, false, list);
+            finish(run, launch, code, TAKES_GIVES, list);
+        give(context, run);
     }
     vec_release(&own.temporaries);
 }
@@ -245,7 +246,7 @@ void run_execute(struct run *run, struct activation *list, bool computes)
         struct launch *launch = kernel_launch(run, a, &own);
         int code = run_one(run, launch, &list);
         if (code != KERNEL_PENDING)
-            finish(run, launch, code, computes, &list);
+            finish(run, launch, code, computes ? TAKES_ONE : TAKES_SHORT, &list);
     }
     vec_release(&own.temporaries);
 }
@@ -327,7 +328,7 @@ static void async_over(struct deferred_work *deferred)
     int code = kernel_finish(run, launch, launch->result);
     if (!code)
         code = step_stopped(run->step, &launch->err);
-    finish(run, launch, code, false, &mine);
+    finish(run, launch, code, TAKES_SHORT, &mine);
     run_execute(run, mine, false);
 }
 

@@ -101,6 +101,7 @@ struct region_item {
     bool leads;              /* others wait for it */
     bool locks;              /* variables */
     bool makes_outgoing;     /* an output is large, and leaves the process */
+    bool is_relieved;        /* what frees comes before it */
     bool rest_is_cheap;      /* what comes after it in the region */
     int first_drop, n_drops; /* outputs of the region that are not needed here after it */
 };
@@ -277,7 +278,8 @@ int region_find(struct plan *plan, struct error *err);
 void region_prepare(struct plan *plan);
 /* region_run.c */
 /* When others may go on, they are told, and `give` runs those that take away what is made here;
- * before memory is taken for what leaves, `relieve` is called. */
+ * before memory is taken for what leaves, and before what takes long where values leave in pieces,
+ * `relieve` is called. */
 struct region_calls {
     void (*tell)(void *context, struct run *run, struct activation *a);
     void (*give)(void *context, struct run *run);

@@ -75,7 +75,7 @@ static struct plain_call plain_call_of(const struct plan *plan, const struct reg
                                        struct region_call *c)
 {
     const struct item *item = c->host.item;
-    bool is_plain = !at->gathers && !at->makes_outgoing && !at->n_drops && !at->locks &&
+    bool is_plain = !at->gathers && !at->is_relieved && !at->n_drops && !at->locks &&
                     !item->is_prepared && !plan->options.check_numerics;
     return (struct plain_call){is_plain ? item->code->run : NULL, &c->call};
 }

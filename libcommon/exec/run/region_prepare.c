@@ -164,6 +164,28 @@ static void describe_region(struct plan *plan, struct region *region)
     }
 }
 
+/* Whether what follows on a value that has come back leaves: the next piece of it. */
+static bool sends_next(const struct region *region)
+{
+    bool makes = false;
+    for (int k = 0; k < region->n; k++)
+        makes |= region->items[k].makes_outgoing;
+    return makes && region->frees;
+}
+
+/* The next piece waits for no other region, but for an item of it. */
+static void find_relieved(struct dynamic *d)
+{
+    bool any = false;
+    for (size_t i = 0; i < d->regions.n; i++)
+        any |= sends_next(&d->regions.items[i]);
+    for (size_t i = 0; i < d->frames.n; i++)
+        for (size_t at = 0; at < d->frames.items[i].order.n; at++) {
+            struct region_item *item = &d->frames.items[i].order.items[at];
+            item->is_relieved = item->makes_outgoing || (any && !d->items[item->item].is_cheap);
+        }
+}
+
 void region_prepare(struct plan *plan)
 {
     struct dynamic *d = plan->dynamic;
@@ -175,5 +197,6 @@ void region_prepare(struct plan *plan)
     }
     for (size_t i = 0; i < d->regions.n; i++)
         describe_region(plan, &d->regions.items[i]);
+    find_relieved(d);
     mem_free(last);
 }

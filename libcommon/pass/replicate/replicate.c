@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pass/replicate/replicate_cost.h"
+#include "pass/replicate/replicate_pieces.h"
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_tower.h"
 
@@ -103,6 +104,7 @@ static void release(struct replicator *r)
     vec_release(&r->coded);
     vec_release(&r->delayed);
     vec_release(&r->row_sums);
+    vec_release(&r->pieces);
     vec_release(&r->exchanges);
     vec_release(&r->ends);
     vec_release(&r->inits);

@@ -41,6 +41,7 @@
 #define REPLICATE_TOWERS_MAX 1024
 #define REPLICATE_POLICY_MAX 64
 #define REPLICATE_INTERVALS_MAX 16
+#define REPLICATE_WHOLE (-1)
 
 enum replicate_mode {
     REPLICATE_POLICY,    /* `policy` is a clock's */
@@ -134,11 +135,14 @@ struct replicate_options {
     bool schedules;              /* or what takes the least time, */
     enum by_device by_device;    /* or a library of the devices', */
     bool by_servers;             /* or shards, which add and pass on; workers update */
-    char dense;       /* dense layers are cut over workers, by that scheme: as of pass/dense */
-    bool update_each; /* and updated after each pass */
-    bool may_code;    /* gradients cross in code only where that takes less time */
-    bool delays;      /* updates are by what the step before has computed */
-    int after;        /* so many updates gradients are coded */
+    char dense;          /* dense layers are cut over workers, by that scheme: as of pass/dense */
+    bool update_each;    /* and updated after each pass */
+    bool may_code;       /* gradients cross in code only where that takes less time */
+    int64_t piece_bytes; /* of all-reduce: whole gradients of products that are twice as large are
+                          * made, summed and used in pieces of so many bytes; 0: 8 MiB;
+                          * REPLICATE_WHOLE: none are */
+    bool delays;         /* updates are by what the step before has computed */
+    int after;           /* so many updates gradients are coded */
     const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
     const struct costs *measured;  /* NULL: times are estimated */
     int64_t assume;                /* what an unknown dimension counts as */
@@ -166,9 +170,9 @@ struct replicate_options {
 
 /* "sync", "sync,backup=1", "async", "ssp,bound=3", "downpour,fetch=5,push=5,rate=0.01",
  * "downpour,push.conv*=8", "allreduce", "allreduce,factors=auto", "allreduce,bits=1",
- * "allreduce,schedule=ring", "allreduce,dense=a", b, c; "sync,factors=auto"; "sync,update=worker",
- * also with what else all-reduce takes; "auto", "auto,bits=1". ERR_USAGE with what there is. The
- * text is borrowed. */
+ * "allreduce,schedule=ring", "allreduce,pieces=8M", "allreduce,dense=a", b, c;
+ * "sync,factors=auto"; "sync,update=worker", also with what else all-reduce takes; "auto",
+ * "auto,bits=1". ERR_USAGE with what there is. The text is borrowed. */
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err);
 
 /* As users write it, without what it takes besides. */

@@ -2,13 +2,15 @@
  *
  * Replication without shards: every worker has all variables, and what would be pushed is reduced
  * over the workers instead. Values are reduced some at a time, in the order in which they become
- * known, so that the first are on their way while the others are computed. Of gradients that are to
- * be made of factors all workers' rows are gathered instead, and multiplied: the sum over all rows,
- * by rank. Initial values are those of the first worker.
+ * known, so that the first are on their way while the others are computed; large ones are in pieces
+ * (replicate_pieces.c). Of gradients that are to be made of factors all workers' rows are gathered
+ * instead, and multiplied: the sum over all rows, by rank. Initial values are those of the first
+ * worker.
  */
 #include <string.h>
 
 #include "graph/worker_attr.h"
+#include "pass/replicate/replicate_pieces.h"
 #include "pass/replicate/replicate_private.h"
 
 #define BUCKET_BYTES ((int64_t)4 << 20)
@@ -148,11 +150,16 @@ static void urge(struct bucket *bucket, int priority)
         bucket->priority = priority;
 }
 
+static int priority_of(const struct replicator *r, struct edge edge)
+{
+    const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
+    return mark ? replicate_priority(r, mark->s) : 0;
+}
+
 /* What is reduced together is as urgent as the most urgent of it. */
 static void urge_all(const struct replicator *r, struct pushed_values *exchange, struct edge edge)
 {
-    const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
-    int priority = mark ? replicate_priority(r, mark->s) : 0;
+    int priority = priority_of(r, edge);
     urge(&exchange->plain, priority);
     urge(&exchange->codes, priority);
     urge(&exchange->whole, priority);
@@ -170,6 +177,10 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
         put_factors(r, &exchange->plain, &product);
     else if (crossing == CROSSES_IN_CODE)
         put_code(r, exchange, edge);
+    else if (replicate_is_in_pieces(r, edge))
+        return flush(r, exchange) || replicate_reduce_pieces(r, edge, priority_of(r, edge))
+                   ? r->err->code
+                   : 0;
     else
         put_whole(r, &exchange->plain, edge);
     urge_all(r, exchange, edge);
@@ -306,7 +317,8 @@ int replicate_allreduce(struct replicator *r)
     if (replicate_sum_rows(r) || reduce_pushed(r) || reduce_initial(r))
         return r->err->code;
     for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, r->order[i], FACT_AFTER))
+        if (has(r, r->order[i], FACT_AFTER) &&
+            !replicate_copy_pieces(r, graph_node(r->from, r->order[i])))
             replicate_copy(r, graph_node(r->from, r->order[i]));
     replicate_close(r);
     return r->err->code;

@@ -46,20 +46,23 @@ const char *replicate_text(struct replicator *r, const char *name, const char *s
     return arena_printf(&r->to->arena, "%s/%s", name, suffix);
 }
 
+struct edge replicate_vector(struct replicator *r, const char *name, const int64_t *numbers, int n)
+{
+    struct tensor vector = {
+        .type = INT64,
+        .shape = shape_vector(n),
+        .data = arena_copy(&r->to->arena, numbers, (size_t)(n ? n : 1) * sizeof *numbers)};
+    struct attr attrs[] = {{"dtype", attr_type(INT64)}, {"value", attr_tensor(&vector)}};
+    struct node_spec spec = {.op = "Const", .attrs = attrs, .n_attrs = 2};
+    return replicate_out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
+}
+
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape)
 {
-    struct shape vector = shape_vector(shape->rank);
-    struct tensor dims = {.type = INT64,
-                          .shape = vector,
-                          .data = arena_copy(&r->to->arena, shape->dims,
-                                             (size_t)(shape->rank + 1) * sizeof(int64_t))};
-    struct attr attrs[] = {{"dtype", attr_type(INT64)}, {"value", attr_tensor(&dims)}};
-    struct node_spec spec = {.op = "Const", .attrs = attrs, .n_attrs = 2};
     struct edge zero = replicate_number(r, replicate_text(r, name, "zero"), type, 0);
-    struct edge size = replicate_out(
-        r->err->code ? -1
-                     : replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "shape"), &spec));
+    struct edge size =
+        replicate_vector(r, replicate_text(r, name, "shape"), shape->dims, shape->rank);
     return replicate_out(replicate_op(r, "Fill", replicate_text(r, name, "zeros"), size, zero));
 }
 

@@ -36,6 +36,22 @@ static bool read_number(const char *text, size_t n, const char *key, double *val
     return str_to_float64(digits, value) && *value >= 0;
 }
 
+/* A size, or "none". */
+static bool read_pieces(const char *text, size_t n, int64_t *bytes)
+{
+    char size[32];
+    size_t skip = strlen("pieces=");
+    if (n <= skip || n - skip >= sizeof size || strncmp(text, "pieces=", skip) != 0)
+        return false;
+    memcpy(size, text + skip, n - skip);
+    size[n - skip] = '\0';
+    if (!strcmp(size, "none"))
+        *bytes = REPLICATE_WHOLE;
+    else if (!str_to_bytes(size, bytes) || *bytes < 1)
+        return false;
+    return true;
+}
+
 static bool read_factors(const char *text, size_t n, enum replicate_factors *factors)
 {
     bool all = n == strlen("factors=all") && !strncmp(text, "factors=all", n);
@@ -197,11 +213,11 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
             (!read_factors(text, n, &options->factors) && !read_schedule(text, n, options, err) &&
              !read_code(text, n, &code) && !read_count(text, n, "after=", &options->after) &&
              !read_count(text, n, "delay=", &delay) && !read_dense(text, n, options) &&
-             !read_update(text, n, options)))
+             !read_update(text, n, options) && !read_pieces(text, n, &options->piece_bytes)))
             return error_set(
                 err, ERR_USAGE,
                 "--mode %s takes factors=auto, factors=all, bits=N, "
-                "threshold=X, top=SHARE, after=N, delay=1%s, not '%.*s'",
+                "threshold=X, top=SHARE, after=N, delay=1, pieces=SIZE%s, not '%.*s'",
                 replicate_mode_name(options),
                 options->by_servers ? "" : ", schedule=NAME, dense=a, b or c and update=pass",
                 (int)n, text);
@@ -298,7 +314,7 @@ static int parse_auto(struct replicate_options *options, const char *text, struc
 {
     struct replicate_options code = {.mode = REPLICATE_ALLREDUCE};
     if (strlen(text) >= sizeof options->policy || parse_allreduce(&code, text, err) ||
-        code.delays || code.factors != FACTORS_NONE)
+        code.delays || code.piece_bytes || code.factors != FACTORS_NONE)
         return error_set(err, ERR_USAGE,
                          "--mode auto takes a code that may be used, as all-reduce has them "
                          "(bits=N, threshold=X, top=SHARE, after=N), not '%s'",

@@ -86,7 +86,8 @@ enum reduced_for {
     FOR_MEANS,
     FOR_MEMBERS,
     FOR_WARM_UP,
-    FOR_DELAYED
+    FOR_DELAYED,
+    FOR_PIECES
 };
 
 struct reduced {
@@ -149,7 +150,8 @@ struct row_sum {
     struct edge sum;  /* of the result: the same with no row twice */
 };
 
-struct towers; /* pass/replicate/replicate_tower.h */
+struct gradient_piece; /* pass/replicate/replicate_pieces.h */
+struct towers;         /* pass/replicate/replicate_tower.h */
 struct replicator {
     const struct graph *from;
     const struct replicate_options *options;
@@ -185,6 +187,7 @@ struct replicator {
     VEC(struct delayed_gradient) delayed;
     int computed; /* a node that comes after what the step computes of variables */
     VEC(struct row_sum) row_sums;
+    VEC(struct gradient_piece) pieces;        /* by gradient, in the order of rows */
     enum schedule_kind schedule;              /* by which whole gradients are summed */
     struct cost_rates rates;                  /* of a worker's CPU */
     struct cost_way *way;                     /* by which gradients cross; NULL: not found yet; */
@@ -368,6 +371,7 @@ static inline struct edge replicate_out(int node)
     return (struct edge){node, 0};
 }
 struct edge replicate_number(struct replicator *r, const char *name, enum dtype type, double value);
+struct edge replicate_vector(struct replicator *r, const char *name, const int64_t *numbers, int n);
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape);
 /* A variable of each worker's own, with that attribute; one that the entry join sets. */
@@ -378,7 +382,6 @@ struct edge replicate_local(struct replicator *r, const char *name, enum dtype t
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
 /* The same of the name of an edge's node, of the source. */
 const char *replicate_name_of(struct replicator *r, struct edge edge, const char *suffix);
-
 int replicate_narrow(struct replicator *r, int id); /* a node of `to` */
 
 /* replicate_priority.c: fills r->priority, for the entry that was found. */

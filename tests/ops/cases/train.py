@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of ops/train: two updates each, by the formulas in float64 (ops/train/apply.c)."""
+"""Cases of ops/train: two updates each, by the formulas in float64 (ops/train/apply.c), of all of a
+variable or of some of its rows."""
 import numpy as np
 
 from golden import FLOATS, Golden
@@ -65,13 +66,13 @@ RULES = [
 
 
 def text(shape):
-    return "[" + ",".join(map(str, shape)) + "]"
+    return "[" + ",".join("?" if n < 0 else str(n) for n in shape) + "]"
 
 
-def graph_of(op, inputs, attrs, dtype, shape):
+def graph_of(op, inputs, attrs, dtype, shape, gradient_shape=None):
     lines = [f"w = Variable() {{dtype={dtype}, shape={text(shape)}}}",
              f"start = Placeholder() {{dtype={dtype}, shape={text(shape)}}}",
-             f"g = Placeholder() {{dtype={dtype}, shape={text(shape)}}}", "init_w = Assign(w, start)"]
+             f"g = Placeholder() {{dtype={dtype}, shape={text(gradient_shape or shape)}}}", "init_w = Assign(w, start)"]
     names, slots = ["w"], []
     for i, x in enumerate(inputs):
         if x == "g":
@@ -90,10 +91,16 @@ def graph_of(op, inputs, attrs, dtype, shape):
     return "\n".join(lines), slots
 
 
-def case(g, op, rule, inputs, attrs, dtype, shape):
-    graph, slots = graph_of(op, inputs, attrs, dtype, shape)
+def case(g, op, rule, inputs, attrs, dtype, shape, rows=None):
+    """rows: the first one that the gradient is of, and behind the last; None: all."""
+    gradient_shape = (rows[1] - rows[0],) + shape[1:] if rows else shape
+    of_rows = attrs
+    if rows:
+        of_rows = ", ".join(filter(None, [attrs, f"_first_row={rows[0]}"]))
+    graph, slots = graph_of(op, inputs, of_rows, dtype, shape, gradient_shape)
+    part = np.s_[rows[0]:rows[1]] if rows else np.s_[...]
     w = rng.standard_normal(shape).astype(dtype)
-    gradients = [rng.standard_normal(shape).astype(dtype) for _ in range(2)]
+    gradients = [rng.standard_normal(gradient_shape).astype(dtype) for _ in range(2)]
     state = {name: np.full(shape, start, dtype) for name, start in slots}
     feeds = {"start": w}
     feeds.update({"from" + name[4:]: value for name, value in state.items()})
@@ -102,15 +109,16 @@ def case(g, op, rule, inputs, attrs, dtype, shape):
     exact = {name: value.astype(np.float64) for name, value in state.items()}
     exact_w = w.astype(np.float64)
     for gradient in gradients:
-        args = [gradient.astype(np.float64) if x == "g" else exact[f"slot{i}"] if isinstance(x, str)
-                else np.float64(np.dtype(dtype).type(x)) for i, x in enumerate(inputs)]
+        args = [gradient.astype(np.float64) if x == "g"
+                else exact[f"slot{i}"][part] if isinstance(x, str) else np.float64(np.dtype(dtype).type(x)) for i, x in enumerate(inputs)]
         exact_w = np.array(exact_w)
-        rule(exact_w, *args)
+        rule(exact_w[part], *args)
         expected = {"update": exact_w.astype(dtype)}
         steps.append(("", {"g": gradient}, expected))
         steps.append(("", {}, {"w": exact_w.astype(dtype),
                                **{name: value.astype(dtype) for name, value in exact.items()}}))
     label = op + ("/nesterov" if "nesterov" in attrs else "")
+    label += f"/rows_{rows[0]}_{rows[1]}" if rows else ""
     g.graph(f"{label}/{dtype}/{'x'.join(map(str, shape))}", graph, steps, ops=op,
             tol=1e-5 if dtype == "float32" else 1e-12)
 
@@ -124,6 +132,27 @@ def errors(g, op, inputs, attrs):
     g.graph(f"{op}/shapes", bad, [], ops=op, error="must have the same shape")
 
 
+def row_errors(g):
+    op, inputs = "ApplyGradientDescent", [0.1, "g"]
+    for label, attrs, gradient_shape in (("behind", "_first_row=4", (2, 3)),
+                                         ("far", "_first_row=9223372036854775807", (1, 3)),
+                                         ("wide", "_first_row=1", (2, 4)),
+                                         ("rank", "_first_row=1", (3,)),
+                                         ("no_number", "_first_row=true", (2, 3))):
+        graph, _ = graph_of(op, inputs, attrs, "float32", (5, 3), gradient_shape)
+        g.graph(f"{op}/rows/{label}", graph, [], ops=op,
+                error="must be rows of var|must have the same shape")
+    graph, _ = graph_of(op, inputs, "_first_row=0", "float32", (), (1,))
+    g.graph(f"{op}/rows/scalar", graph, [], ops=op, error="must be rows of var")
+    # What is not known before it runs.
+    graph, _ = graph_of(op, inputs, "_first_row=4", "float32", (5, 3), (-1, 3))
+    start = np.ones((5, 3), np.float32)
+    g.graph(f"{op}/rows/unknown", graph,
+            [("init_w", {"start": start}, {}),
+             ("update", {"g": np.ones((2, 3), np.float32)}, "must be rows of var from row 4 on"),
+             ("", {}, {"w": start})], ops=op)
+
+
 def main():
     with Golden("train") as golden:
         for op, rule, inputs, attrs in RULES:
@@ -133,6 +162,11 @@ def main():
         for op, _, inputs, attrs in RULES:
             if not attrs:
                 errors(golden, op, inputs, attrs)
+        for op, rule, inputs, attrs in RULES:
+            for rows in ((0, 2), (1, 4), (4, 5), (2, 2)):
+                case(golden, op, rule, inputs, attrs, "float32", (5, 3), rows)
+            case(golden, op, rule, inputs, attrs, "float64", (5, 3), (1, 4))
+        row_errors(golden)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an update says of the rows that it has a gradient of.
+ */
+#ifndef TF_GRAPH_UPDATE_ROWS_H
+#define TF_GRAPH_UPDATE_ROWS_H
+
+#include "graph/graph.h"
+
+/* int, of an update by a gradient (op_def.descent): the gradient is of some rows of the variable
+ * and its slots, from that one on; the others stay as they are. */
+#define UPDATE_FIRST_ROW "_first_row"
+
+/* -1: the gradient is of all of the variable. */
+static inline int64_t update_first_row(const struct node *node)
+{
+    const struct attr_value *first = node_attr(node, UPDATE_FIRST_ROW);
+    return first && first->kind == ATTR_INT ? first->i : -1;
+}
+
+#endif

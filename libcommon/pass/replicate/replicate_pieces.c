@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Large gradients of products among workers without shards: each is made, summed and used some rows
+ * at a time. Two values of a piece are kept where a gradient and its sum would be, and the first
+ * rows are on their way while others are computed. A piece is made when one before it has been
+ * used, so that they never are all there; what does not depend on them goes on meanwhile.
+ */
+#include "pass/replicate/replicate_pieces.h"
+
+#include "graph/update_rows.h"
+
+#define PIECE_BYTES ((int64_t)8 << 20)
+#define PIECE_ROWS 64  /* a piece has a multiple of them: blocks of matrices stay whole */
+#define PIECES_AHEAD 2 /* that are made before the first one has been used */
+
+static int count_uses(const struct replicator *r, int id)
+{
+    int n = 0;
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            n += node->inputs[k].node == id;
+        for (int k = 0; k < node->n_controls; k++)
+            n += node->controls[k] == id;
+    }
+    return n;
+}
+
+/* The update that takes the gradient; NULL: none does, or something else. */
+static const struct node *update_by(const struct replicator *r, struct edge gradient)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        int input = node->op->def->descent.gradient;
+        if (input && edge_equal(node->inputs[input], gradient) && has(r, node->id, FACT_UPDATE))
+            return node;
+    }
+    return NULL;
+}
+
+/* Rows of a piece; 0: the gradient stays whole. */
+static int64_t rows_of_piece(const struct replicator *r, const struct node_output *gradient)
+{
+    int64_t each = r->options->piece_bytes ? r->options->piece_bytes : PIECE_BYTES;
+    int64_t bytes = shape_bytes(&gradient->shape, gradient->type);
+    if (each == REPLICATE_WHOLE || bytes / 2 < each)
+        return 0;
+    int64_t rows = each / (bytes / gradient->shape.dims[0]) / PIECE_ROWS * PIECE_ROWS;
+    rows = rows < PIECE_ROWS ? PIECE_ROWS : rows;
+    return rows < gradient->shape.dims[0] ? rows : 0;
+}
+
+static int64_t find_rows(const struct replicator *r, struct edge gradient,
+                         struct gradient_product *product)
+{
+    const struct node *node = graph_node(r->from, gradient.node);
+    int64_t rows = rows_of_piece(r, &node->outputs[gradient.slot]);
+    bool is_others = r->options->delays || r->options->by_device;
+    if (!rows || is_others || replicate_find_product(r, gradient, product) ||
+        !update_by(r, gradient) || count_uses(r, gradient.node) > 1 ||
+        count_uses(r, product->node->id) > 1)
+        return 0;
+    return rows;
+}
+
+/* The columns of a factor that some rows of the product are made of. */
+static struct edge columns(struct replicator *r, const char *name, struct edge factor,
+                           int64_t first, int64_t n)
+{
+    struct edge inputs[] = {
+        replicate_edge(r, factor),
+        replicate_vector(r, replicate_text(r, name, "begin"), (const int64_t[]){0, first}, 2),
+        replicate_vector(r, replicate_text(r, name, "size"), (const int64_t[]){-1, n}, 2)};
+    struct node_spec spec = {.op = "Slice", .inputs = inputs, .n_inputs = 3};
+    return replicate_out(
+        r->err->code ? -1
+                     : replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "columns"), &spec));
+}
+
+static struct edge multiply(struct replicator *r, const char *name,
+                            const struct gradient_product *product, int64_t first, int64_t n)
+{
+    struct edge factors[] = {columns(r, name, product->left, first, n),
+                             replicate_edge(r, product->right)};
+    struct node_spec spec = {.op = product->node->op->def->name,
+                             .inputs = factors,
+                             .n_inputs = 2,
+                             .attrs = product->node->attrs,
+                             .n_attrs = product->node->n_attrs};
+    const char *device = replicate_device(r, product->node, WORKER_DEVICE);
+    return replicate_out(
+        r->err->code ? -1 : replicate_add(r, device, replicate_text(r, name, "product"), &spec));
+}
+
+static void add_piece(struct replicator *r, const struct gradient_product *product, int64_t first,
+                      int64_t n, int priority)
+{
+    const struct node *node = graph_node(r->from, product->gradient.node);
+    const char *name =
+        arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s/rows_%lld", node->name, (long long)first);
+    const char *reduction = replicate_reduction(node, node->outputs[product->gradient.slot].type);
+    struct gradient_piece piece = {product->gradient, multiply(r, name, product, first, n), first,
+                                   EDGE_NONE};
+    struct bucket bucket = {.priority = priority};
+    if (r->err->code)
+        return;
+    replicate_put(r, &bucket,
+                  (struct bucket_value){product->gradient, piece.made, reduction, FOR_PIECES});
+    if (!replicate_reduce(r, name, &bucket)) {
+        piece.sum = r->reduced.items[r->reduced.n - 1].value;
+        vec_push(&r->pieces, piece);
+    }
+    vec_release(&bucket.values);
+}
+
+bool replicate_is_in_pieces(const struct replicator *r, struct edge gradient)
+{
+    struct gradient_product product;
+    return find_rows(r, gradient, &product) > 0;
+}
+
+int replicate_reduce_pieces(struct replicator *r, struct edge gradient, int priority)
+{
+    struct gradient_product product;
+    int64_t each = find_rows(r, gradient, &product);
+    int64_t rows = graph_node(r->from, gradient.node)->outputs[gradient.slot].shape.dims[0];
+    for (int64_t first = 0; first < rows && !r->err->code; first += each)
+        add_piece(r, &product, first, rows - first < each ? rows - first : each, priority);
+    return r->err->code;
+}
+
+/* ---- updates ---- */
+
+static bool reads(const struct replicator *r, struct edge edge, const struct node *variable)
+{
+    const struct node *node = graph_node(r->from, edge.node);
+    return node == variable || (node_is(node, "Identity") && node->inputs[0].node == variable->id);
+}
+
+/* What is propagated further back is made of the variable, too: the update comes behind it, as what
+ * changes while somebody has it is copied. With the gradient it is there in each step. */
+static void wait_for_readers(struct replicator *r, const struct node *update, struct node *copy)
+{
+    const struct node *variable = graph_node(r->from, update->inputs[0].node);
+    struct gradient_product product;
+    if (!find_rows(r, update->inputs[update->op->def->descent.gradient], &product))
+        return;
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        bool is_back = false, is_reader = false;
+        for (int k = 0; k < node->n_inputs; k++) {
+            is_back |= edge_equal(node->inputs[k], product.right);
+            is_reader |= reads(r, node->inputs[k], variable);
+        }
+        if (is_back && is_reader && !node->n_controls && has(r, node->id, FACT_NEEDED) &&
+            !has(r, node->id, FACT_AFTER))
+            graph_add_control(r->to, copy, r->copy[node->id]);
+    }
+}
+
+/* The last one has the update's name, and comes when the others are over. */
+static struct node *copy_update(struct replicator *r, const struct node *node,
+                                const struct gradient_piece *piece, bool is_last)
+{
+    const char *name =
+        arena_printf(&r->to->arena, "%s/rows_%lld", node->name, (long long)piece->first_row);
+    struct node_spec spec = {.name = is_last ? node->name : replicate_name(r, name),
+                             .attrs = node->attrs,
+                             .n_attrs = node->n_attrs,
+                             .device = replicate_device(r, node, WORKER_DEVICE)};
+    struct attr first = {UPDATE_FIRST_ROW, attr_int(piece->first_row)};
+    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs, sizeof *inputs);
+    for (int i = 0; i < node->n_inputs; i++)
+        inputs[i] = i == node->op->def->descent.gradient
+                        ? piece->sum
+                        : replicate_reduced(r, node, node->inputs[i]);
+    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
+    for (int i = 0; i < node->n_controls; i++)
+        graph_add_control(r->to, copy,
+                          replicate_edge(r, (struct edge){node->controls[i], CONTROL_SLOT}).node);
+    graph_set_attr(r->to, copy, &first, r->err);
+    return copy;
+}
+
+/* How many the gradient has; they follow each other from *first on. */
+static int find_pieces(const struct replicator *r, struct edge gradient,
+                       const struct gradient_piece **first)
+{
+    int n = 0;
+    for (size_t i = 0; i < r->pieces.n; i++) {
+        bool is_one = edge_equal(r->pieces.items[i].gradient, gradient);
+        if (is_one && !n)
+            *first = &r->pieces.items[i];
+        n += is_one;
+    }
+    return n;
+}
+
+bool replicate_copy_pieces(struct replicator *r, const struct node *node)
+{
+    const struct gradient_piece *pieces = NULL;
+    int input = node->op->def->descent.gradient;
+    int n = input ? find_pieces(r, node->inputs[input], &pieces) : 0;
+    for (int i = 0; i < n; i++) {
+        struct node *copy = copy_update(r, node, &pieces[i], i + 1 == n);
+        if (i)
+            graph_add_control(r->to, copy, r->copy[node->id]);
+        else
+            wait_for_readers(r, node, copy);
+        r->copy[node->id] = copy->id;
+        if (i + PIECES_AHEAD < n)
+            graph_add_control(r->to, graph_node(r->to, pieces[i + PIECES_AHEAD].made.node),
+                              copy->id);
+    }
+    return n > 0;
+}

@@ -70,6 +70,7 @@ static int open_worker(struct runner *r, struct error *err)
                                               .no_layouts = r->options.check,
                                               .without = r->options.without},
                                      .device = r->options.device};
+    mem_share_heap();
     int code = worker_open(worker, &options, err);
     r->saves_first = worker->collective;
     if (code)

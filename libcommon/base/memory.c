@@ -230,6 +230,13 @@ void mem_trim(void)
 #endif
 }
 
+void mem_share_heap(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 void *mem_try_unaligned(size_t bytes)
 {
     return malloc(bytes ? bytes : 1);

@@ -33,6 +33,10 @@ void *mem_try_unaligned(size_t bytes);
  * does not come back. */
 void mem_trim(void);
 
+/* Threads take memory from one heap, where what one has freed is for all: for a process one thread
+ * of which computes, and others mostly wait. Before there are threads. */
+void mem_share_heap(void);
+
 /* ---- a limit ---- */
 
 /* From now on mem_try fails where blocks of 64 KiB and more would be more than `bytes` in all, and

@@ -21,6 +21,10 @@ local units = D.units or 320
 local h = nn.dense(x / 16, units, {name = "a", activation = Relu})
 h = nn.dense(h, 200, {name = "b", activation = Relu})
 loss = nn.cross_entropy(nn.dense(h, 10, {name = "c"}), y)
+if D.cut then
+    local w = variable{name = "w", shape = {64, 640}, partitions = 2, init = 0}
+    loss = loss + Mean(Square(MatMul(x, w) - 1), {0, 1})
+end
 if D.decay then for _, w in ipairs(trainable()) do loss = loss + 1e-3 * L2Loss(w) end end
 entry.train = minimize(loss, optim.momentum{rate = 0.05, momentum = 0.9}, {clip = D.clip})
 LUA
@@ -66,6 +70,8 @@ SIZES
         text allreduce,pieces=1k -D $how >t
         [ "$(grep -c _first_row t)" = 0 ]
     done
+    text allreduce,pieces=1k -D cut=1 >t # tf-place does, with its update
+    [ "$(pieces w <t) $(pieces c/W <t)" = "0 4" ]
     for mode in delay=1 factors=all bits=1 schedule=nccl; do
         text "allreduce,pieces=1k,$mode" >t
         [ "$(grep -c _first_row t)" = 0 ]

@@ -207,13 +207,15 @@ static void give(void *context, struct run *run)
     deferred_before_long();
 }
 
+#define DEPTH_MAX 16 /* of regions that come between the items of others, on one stack */
+
 /* What is ready and lets go of memory in which values have left comes before the next such value,
  * which takes it; and where that makes the next piece of a value, before what takes long. */
-static void relieve(void *context, struct run *run)
+static void relieve(void *context, struct run *run, const struct launch *relieved)
 {
     struct activation **list = context, *a;
-    struct launch own = {.err = ERROR_INIT};
-    while ((a = run_pop_free(run))) {
+    struct launch own = {.err = ERROR_INIT, .depth = relieved->depth + 1};
+    while (own.depth <= DEPTH_MAX && (a = run_pop_free(run))) {
         struct launch *launch = kernel_launch(run, a, &own);
         int code = run_one(run, launch, list);
         if (code != KERNEL_PENDING)

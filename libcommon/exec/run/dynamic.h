@@ -209,6 +209,7 @@ struct launch {
     struct buffer *scratch;
     struct item_start start; /* for the trace */
     int result;              /* of an asynchronous kernel */
+    int depth;               /* regions of whose items one waits for the next, for this */
     struct error err;
 };
 
@@ -283,7 +284,7 @@ void region_prepare(struct plan *plan);
 struct region_calls {
     void (*tell)(void *context, struct run *run, struct activation *a);
     void (*give)(void *context, struct run *run);
-    void (*relieve)(void *context, struct run *run);
+    void (*relieve)(void *context, struct run *run, const struct launch *launch);
     void *context;
 };
 /* Runs items of the activation's region from where it stands. KERNEL_PENDING: it was put aside, and

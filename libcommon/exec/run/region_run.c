@@ -137,7 +137,7 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
         struct region_call *c = &it->calls[region->first + a->at];
         bool is_plain = it->plain[region->first + a->at].run && !run->step->trace;
         if (!is_plain && at->is_relieved)
-            calls->relieve(calls->context, run);
+            calls->relieve(calls->context, run, launch);
         int code = is_plain ? run_plain(run, launch, it, region->first + a->at)
                             : run_whole(run, launch, at, c);
         if (code == KERNEL_PENDING)

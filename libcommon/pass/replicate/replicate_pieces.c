@@ -8,6 +8,7 @@
 #include "pass/replicate/replicate_pieces.h"
 
 #include "graph/update_rows.h"
+#include "pass/slice/slice.h"
 
 #define PIECE_BYTES ((int64_t)8 << 20)
 #define PIECE_ROWS 64  /* a piece has a multiple of them: blocks of matrices stay whole */
@@ -26,13 +27,14 @@ static int count_uses(const struct replicator *r, int id)
     return n;
 }
 
-/* The update that takes the gradient; NULL: none does, or something else. */
+/* The update that takes the gradient; NULL: none does, or it is of a variable that is to be cut. */
 static const struct node *update_by(const struct replicator *r, struct edge gradient)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, (int)i);
         int input = node->op->def->descent.gradient;
-        if (input && edge_equal(node->inputs[input], gradient) && has(r, node->id, FACT_UPDATE))
+        if (input && edge_equal(node->inputs[input], gradient) && has(r, node->id, FACT_UPDATE) &&
+            !node_attr(graph_node(r->from, node->inputs[0].node), SLICE_WANTED))
             return node;
     }
     return NULL;

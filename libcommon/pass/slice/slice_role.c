@@ -5,13 +5,15 @@
  */
 #include <string.h>
 
+#include "graph/update_rows.h"
 #include "pass/part/part.h"
 #include "pass/slice/slice_private.h"
 
 bool slice_can_write(const struct node *node)
 {
     enum op_rows rows = node_rows(node);
-    return rows == ROWS_UPDATE || rows == ROWS_SCATTER || rows == ROWS_ASK;
+    bool is_of_all = update_first_row(node) < 0;
+    return (rows == ROWS_UPDATE && is_of_all) || rows == ROWS_SCATTER || rows == ROWS_ASK;
 }
 
 const struct node *slice_origin(const struct slicer *s, struct edge edge)

@@ -18,4 +18,18 @@ static inline int64_t update_first_row(const struct node *node)
     return first && first->kind == ATTR_INT ? first->i : -1;
 }
 
+/* Whether a gradient may be of the rows of what is updated from `first` on, as far as shapes are
+ * known. */
+static inline bool update_rows_fit(const struct shape *updated, const struct shape *gradient,
+                                   int64_t first)
+{
+    struct shape rows = *updated, merged;
+    bool is_known = updated->rank > 0 && gradient->rank > 0;
+    if (is_known)
+        rows.dims[0] = gradient->dims[0];
+    if (!updated->rank || !shape_merge(&rows, gradient, &merged))
+        return false;
+    return !is_known || updated->dims[0] < 0 || gradient->dims[0] <= updated->dims[0] - first;
+}
+
 #endif

@@ -17,16 +17,11 @@ static int check_rows(struct infer *infer, const struct shape *updated, int grad
 {
     const struct shape *shape = infer_shape(infer, gradient);
     int64_t first = update_first_row(infer->node);
-    struct shape rows = *updated, merged;
-    bool is_known = updated->rank > 0 && shape->rank > 0;
-    if (is_known)
-        rows.dims[0] = shape->dims[0];
-    if (updated->rank == 0 || !shape_merge(&rows, shape, &merged) ||
-        (is_known && updated->dims[0] >= 0 && shape->dims[0] > updated->dims[0] - first))
-        return infer_fail(infer, "%s must be rows of var from row %lld on, not %s of %s",
-                          infer->node->op->inputs[gradient].name, (long long)first,
-                          shape_text(shape), shape_text(updated));
-    return 0;
+    if (update_rows_fit(updated, shape, first))
+        return 0;
+    return infer_fail(infer, "%s must be rows of var from row %lld on, not %s of %s",
+                      infer->node->op->inputs[gradient].name, (long long)first, shape_text(shape),
+                      shape_text(updated));
 }
 
 /* The references and the gradient have one shape; everything else is a scalar. */

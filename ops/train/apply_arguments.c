@@ -44,19 +44,15 @@ static int same_shape(struct kernel_call *call, int i)
 /* The gradient is of all of the variable, or of some of its rows. */
 static int check_gradient(struct kernel_call *call, int i)
 {
-    const struct shape *updated = &call->in[0]->shape;
+    const struct shape *updated = &call->in[0]->shape, *shape = &call->in[i]->shape;
     int64_t first = update_first_row(call->node);
-    struct shape rows = *updated;
     if (first < 0)
         return same_shape(call, i);
-    if (rows.rank > 0 && call->in[i]->shape.rank > 0)
-        rows.dims[0] = call->in[i]->shape.dims[0];
-    if (!rows.rank || !shape_equal(&rows, &call->in[i]->shape) ||
-        rows.dims[0] > updated->dims[0] - first)
-        return kernel_fail(call, "%s must be rows of var from row %lld on, not %s of %s",
-                           call->node->op->inputs[i].name, (long long)first,
-                           shape_text(&call->in[i]->shape), shape_text(updated));
-    return 0;
+    if (update_rows_fit(updated, shape, first))
+        return 0;
+    return kernel_fail(call, "%s must be rows of var from row %lld on, not %s of %s",
+                       call->node->op->inputs[i].name, (long long)first, shape_text(shape),
+                       shape_text(updated));
 }
 
 static int find_scalar(struct kernel_call *call, int i, const void **scalar)

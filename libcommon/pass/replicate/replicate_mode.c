@@ -10,16 +10,23 @@
 
 #define UPDATE_WORKER "update=worker"
 
+/* What comes after the key. False: it is another one, or there is nothing, or no room for it. */
+static bool read_value(const char *text, size_t n, const char *key, char *value, size_t size)
+{
+    size_t skip = strlen(key);
+    if (n <= skip || n - skip >= size || strncmp(text, key, skip) != 0)
+        return false;
+    memcpy(value, text + skip, n - skip);
+    value[n - skip] = '\0';
+    return true;
+}
+
 static bool read_count(const char *text, size_t n, const char *key, int *value)
 {
     char digits[16];
     int64_t number;
-    size_t skip = strlen(key);
-    if (n <= skip || n - skip >= sizeof digits || strncmp(text, key, skip) != 0)
-        return false;
-    memcpy(digits, text + skip, n - skip);
-    digits[n - skip] = '\0';
-    if (!str_to_int64(digits, &number) || number < 1 || number > INT32_MAX)
+    if (!read_value(text, n, key, digits, sizeof digits) || !str_to_int64(digits, &number) ||
+        number < 1 || number > INT32_MAX)
         return false;
     *value = (int)number;
     return true;
@@ -28,23 +35,16 @@ static bool read_count(const char *text, size_t n, const char *key, int *value)
 static bool read_number(const char *text, size_t n, const char *key, double *value)
 {
     char digits[64];
-    size_t skip = strlen(key);
-    if (n <= skip || n - skip >= sizeof digits || strncmp(text, key, skip) != 0)
-        return false;
-    memcpy(digits, text + skip, n - skip);
-    digits[n - skip] = '\0';
-    return str_to_float64(digits, value) && *value >= 0;
+    return read_value(text, n, key, digits, sizeof digits) && str_to_float64(digits, value) &&
+           *value >= 0;
 }
 
 /* A size, or "none". */
 static bool read_pieces(const char *text, size_t n, int64_t *bytes)
 {
     char size[32];
-    size_t skip = strlen("pieces=");
-    if (n <= skip || n - skip >= sizeof size || strncmp(text, "pieces=", skip) != 0)
+    if (!read_value(text, n, "pieces=", size, sizeof size))
         return false;
-    memcpy(size, text + skip, n - skip);
-    size[n - skip] = '\0';
     if (!strcmp(size, "none"))
         *bytes = REPLICATE_WHOLE;
     else if (!str_to_bytes(size, bytes) || *bytes < 1)

@@ -164,6 +164,17 @@ static inline void members_stop(struct members *all)
     pthread_barrier_destroy(&all->there);
 }
 
+/* Bytes that have come to one end from another. They are counted before anything is made of them;
+ * a sender counts what it has written when the other end may have answered already. */
+static inline uint64_t member_received(struct members *all, int to, int from)
+{
+    struct link *link =
+        to == from ? NULL : peers_find(hub_peers(all->ends[to].hub), all->tasks[from]);
+    uint64_t bytes = link ? link_stats(link).bytes_in : 0;
+    link_release(link);
+    return bytes;
+}
+
 static inline void answer_came(struct collective_waiter *waiter,
                                const struct collective_results *results,
                                const struct error *failure)

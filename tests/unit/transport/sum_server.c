@@ -294,13 +294,8 @@ static void servers_know_who_has_met(void **state)
 static uint64_t bytes_to(struct members *all, int from, int first, int end)
 {
     uint64_t bytes = 0;
-    for (int k = first; k < end; k++) {
-        struct link *link =
-            k == from ? NULL : peers_find(hub_peers(all->ends[from].hub), all->tasks[k]);
-        if (link)
-            bytes += link_stats(link).bytes_out;
-        link_release(link);
-    }
+    for (int k = first; k < end; k++)
+        bytes += member_received(all, k, from);
     return bytes;
 }
 

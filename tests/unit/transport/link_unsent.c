@@ -5,12 +5,15 @@
  */
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <linux/sockios.h>
 #include <sys/ioctl.h>
 
 #include "base/time.h"
 #include "lib/links.h"
 #include "lib/unit.h"
+
+#ifndef SIOCOUTQNSD /* of Linux' own headers, which not every C library comes with */
+#define SIOCOUTQNSD 0x894B
+#endif
 
 #define VALUE_COUNT (4 << 20) /* elements: 16 MiB */
 #define N_VALUES 3            /* more than both ends' buffers hold */

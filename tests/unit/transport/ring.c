@@ -160,6 +160,13 @@ static size_t resident(const struct ring *ring)
     return n * page;
 }
 
+/* An emulator of another machine may know no MADV_REMOVE, and say that it has done it. */
+static bool system_takes_back(const struct ring *ring)
+{
+    memset(ring->shared, 1, ring_bytes(ring->size));
+    return !madvise(ring->shared, ring_bytes(ring->size), MADV_REMOVE) && !resident(ring);
+}
+
 /* What was much once leaves no pages. */
 static void test_gives_back(void **state)
 {
@@ -167,6 +174,8 @@ static void test_gives_back(void **state)
     void *memory =
         mmap(NULL, ring_bytes(LARGE), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct ring in = {.shared = memory, .size = LARGE}, out = in;
+    if (!system_takes_back(&in))
+        skip();
     put(&out, 1, LARGE);
     take(&in, 1, LARGE);
     assert_true(resident(&out) >= LARGE);

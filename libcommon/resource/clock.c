@@ -296,6 +296,8 @@ void clock_rejoin(struct clock *clock, const struct push_id *id, const struct jo
         int64_t least = clock_of_others(clock, member);
         member->clock = least > member->clock ? least : member->clock;
     }
+    if (clock->by_worker && member->state == PUSH_WAITS)
+        member->state = PUSH_NONE;
     member->incarnation = id->incarnation;
     member->joined = clock->was_joined = true;
     member->left = member->returns = false;

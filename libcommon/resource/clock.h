@@ -72,6 +72,10 @@ void clock_join(struct clock *clock, const struct push_id *id, struct clock_wait
 void clock_rejoin(struct clock *clock, const struct push_id *id, const struct journal_head *heads,
                   int n, struct clock_waiter *waiter);
 
+/* From now on the one worker's own steps drive the rounds, and nothing is staged: a push that waits
+ * has ended with its step, and the worker that joins again pushes it again. */
+void clock_drive_by_worker(struct clock *clock);
+
 /* A worker's push, staged on all shards, of a step that was computed from `version`. Answers as the
  * policy says, with the version to go on with; at once if it was decided before. ERR_UNAVAILABLE
  * for a worker that did not join, or was replaced. */

@@ -51,6 +51,7 @@ struct clock {
     bool under_way;                   /* a round was handed out */
     bool was_joined;                  /* by a worker, in this process */
     int pauses;                       /* while there are any, no round begins */
+    bool by_worker;                   /* its steps drive the rounds */
     bool keeps;                       /* workers have states, */
     int askers;                       /* who ask for them; */
     bool asks;                        /* they are asked for now, */

@@ -90,6 +90,13 @@ void clock_resume(struct clock *clock)
     clock_unlock(clock);
 }
 
+void clock_drive_by_worker(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    clock->by_worker = true;
+    pthread_mutex_unlock(&clock->lock);
+}
+
 void clock_count_in(struct clock *clock, _Atomic int64_t *counts, int n)
 {
     pthread_mutex_lock(&clock->lock);

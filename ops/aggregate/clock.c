@@ -27,16 +27,17 @@ const struct op_def op_ClockJoin = {
     .name = "ClockJoin",
     .inputs = "journal: N*int64",
     .outputs = "version: int64, seq: int64, clock: int64, counted: bool, own: bool, asked: bool",
-    .attrs = CLOCK_ATTRS ", timeout: float = 0, N: int >= 0",
+    .attrs = CLOCK_ATTRS ", timeout: float = 0, drives: bool = false, N: int >= 0",
     .doc = "A worker begins: the version of the variables, and its last step that was decided.",
-    .detail = "Waits until what the worker pushed in an earlier life is decided. 0: no step was. "
-              "policy is sync;\nsync,backup=B; async; or ssp,bound=S. workers: how many are "
-              "expected; 0: those who join. timeout: in\nseconds; 0: none. keeps: workers have "
-              "states of their own (WorkerValueGive), and one "
-              "that lost\nits own cannot come back. journal: what JournalHeads says, if the worker "
-              "has one. clock is the\nclock's incarnation; counted whether the step seq is in the "
-              "variables; own whether the worker's state\nis in its journal and not on shards; "
-              "asked as of ClockPush.",
+    .detail =
+        "Waits until what the worker pushed in an earlier life is decided. 0: no step was. policy "
+        "is sync;\nsync,backup=B; async; or ssp,bound=S. workers: how many are expected; 0: those "
+        "who join. timeout: in\nseconds; 0: none. keeps: workers have states of their own "
+        "(WorkerValueGive), and one that lost\nits own cannot come back. drives: rounds are of the "
+        "one worker's steps (ClockRound), and what waits\nfor its round when the worker joins "
+        "again is pushed again. journal: what JournalHeads says, if the\nworker has one. clock is "
+        "the clock's incarnation; counted whether the step seq is in the variables;\nown whether "
+        "the worker's state is in its journal and not on shards; asked as of ClockPush.",
     .flags = CLOCK_FLAGS | OP_ASYNC,
     .round = ROUND_OTHER,
     .cost = cost_elements,

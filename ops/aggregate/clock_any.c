@@ -33,6 +33,14 @@ static int prepare(struct kernel_setup *setup)
     return code;
 }
 
+static int join_prepare(struct kernel_setup *setup)
+{
+    int code = prepare(setup);
+    if (!code && node_attr(setup->node, "drives")->b)
+        clock_drive_by_worker(((const struct clock_use *)setup->state)->clock);
+    return code;
+}
+
 /* ---- a call that waits ---- */
 
 struct clock_call {
@@ -165,7 +173,7 @@ static int leave_run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_clock_join = {.prepare = prepare, .run = join_run};
+const struct kernel_code kernel_clock_join = {.prepare = join_prepare, .run = join_run};
 const struct kernel_code kernel_clock_push = {.prepare = prepare, .run = push_run};
 const struct kernel_code kernel_clock_rest = {.prepare = prepare, .run = rest_run};
 const struct kernel_code kernel_clock_leave = {.prepare = prepare, .run = leave_run};

@@ -3,7 +3,8 @@
  * Tiles on shards have a clock, whose one worker is the driver: each step is a round, so that
  * shards make checkpoints between two of them, and a driver that begins again is told how many of
  * its feed records count. Unlike a replicated graph's, the round is part of the driver's step: what
- * changes variables waits for it, and it ends when all that is over.
+ * changes variables waits for it, and it ends when all that is over. Nobody else would begin the
+ * round that a push of a driver waits for that has died: the next one pushes it again.
  */
 #include <string.h>
 
@@ -12,7 +13,7 @@
 
 #define CLOCK_DEVICE "/job:ps/task:0"
 #define DRIVER_DEVICE "/job:worker/task:*"
-#define CLOCK_ATTRS_MAX 5
+#define CLOCK_ATTRS_MAX 6
 
 /* A node per device, which comes after some there, or before: few edges go from task to task. */
 struct device_nodes {
@@ -167,6 +168,8 @@ static int add_clock(struct clocked *c, const char *op, const char *name, struct
         attrs[spec.n_attrs++] = (struct attr){"timeout", attr_float(c->timeout)};
     if (op_find_attr(declared, "entry") >= 0)
         attrs[spec.n_attrs++] = (struct attr){"entry", attr_string("")};
+    if (op_find_attr(declared, "drives") >= 0)
+        attrs[spec.n_attrs++] = (struct attr){"drives", attr_bool(true)};
     spec.op = op;
     spec.attrs = attrs;
     return add(c, CLOCK_DEVICE, name, &spec);

@@ -49,9 +49,11 @@ struct sleeper {
     pthread_t thread;
 };
 
+/* Multiples of what the generator adds for each number would all be places of one sequence. */
 static uint64_t seed_of(const struct race *race, int64_t worker)
 {
-    return (uint64_t)(1000 * (race->backup + 1) + worker) * 0x9e3779b97f4a7c15u;
+    uint64_t number = (uint64_t)(1000 * (race->backup + 1) + worker);
+    return unit_random(&number);
 }
 
 /* Pareto's law: the next of a worker's sleeps, in seconds. */

@@ -119,14 +119,14 @@ static void append_text(struct str *out, const char *text)
 {
     size_t column = 0;
     while (*text) {
-        size_t n = strcspn(text, " ");
+        size_t n = strcspn(text, " \n");
         if (!column || column + n > 86) {
             str_printf(out, "%s%12s", column ? "\n" : "", "");
             column = 0;
         }
         str_printf(out, "%s%.*s", column ? " " : "", (int)n, text);
         column += n + 1;
-        text += n + strspn(text + n, " ");
+        text += n + strspn(text + n, " \n");
     }
     str_append(out, "\n");
 }

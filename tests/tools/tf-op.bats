@@ -96,6 +96,10 @@ fails() { # STATUS TEXT OP...
     run -0 tf-op show MatMul
     [ "${lines[0]}" = "MatMul(a, b) -> product" ]
     [[ $output == *"transpose_b: bool = false"* ]]
+    for op in MatMul Conv2D ClockJoin; do # what is said of it is wrapped, and indented
+        tf-op show $op | sed -n '2,/^inputs/p' >text
+        run -1 grep -vE '^(inputs.*| {12}[^ ].{,86})$' text
+    done
     run -0 bash -c "tf-op show Sum --json | jq -r '.inputs[1].name, .attributes[0].name, .gradient'"
     [ "$output" = $'reduction_indices\nkeep_dims\ntrue' ]
     run -0 bash -c 'tf-op list --json | jq -r .name | diff - <(tf-op list | cut -d" " -f1)'

@@ -208,7 +208,9 @@ void graph_print_dot(struct str *out, const struct graph *graph, int depth)
     for (size_t i = 0; i + 1 < n; i++) /* a node that a scope is named after belongs into its box */
         if (d.drawn[i + 1].is_box && !strcmp(d.drawn[i].key, d.drawn[i + 1].key))
             d.drawn[i].is_box = true;
-    str_append(out, "digraph graph_ {\nnode [fontsize=10]\nedge [fontsize=8]\n");
+    // The older way to rank fails where edges go back and forth between clusters ("trouble in
+    // init_rank").
+    str_append(out, "digraph graph_ {\nnewrank=true\nnode [fontsize=10]\nedge [fontsize=8]\n");
     print_nodes(&d);
     print_edges(&d);
     str_append(out, "}\n");

@@ -70,3 +70,12 @@ setup() {
     tf-show --dot --depth 1 net.tfg | dot -Tplain > boxes.txt
     [ "$(grep -c ^node boxes.txt)" -eq 4 ]
 }
+
+@test "and so it does where edges go back and forth between boxes" {
+    tf-graph "$root/examples/digits.lua" | tf-opt >digits.tfg
+    for mode in sync async allreduce,bits=1 sync,bits=1 downpour,fetch=3,push=2; do
+        tf-replicate --mode "$mode" --workers 3 digits.tfg | tf-show --dot |
+            dot -Tplain >"$mode.txt"
+        grep -q ^stop "$mode.txt"
+    done
+}

@@ -1,4 +1,5 @@
 # tf-tools: one Makefile, no recursion. Programs are whatever bin/*.c holds; outputs go to $(BUILD).
+# `make help` prints these lines.
 #   make [all]   programs, libraries, man pages        make demo    train the examples through pipes
 #   make check   the tests, twenty minutes             make lint    style, headers, shellcheck
 #   make check-sanitizers  unit tests under ASan, UBSan and TSan, and what fuzzing found
@@ -12,8 +13,8 @@
 #   make check-techniques                              what these take long to show, or as root
 #   make check-gpu, check-gpu-sanitizer, bench-gpu     on a machine with a card: docs/gpu.md
 #   make soak    hours of damage and kills for the checkpoint store; many random graphs
-#   make install PREFIX=/usr/local DESTDIR=            make clean
-#     (install-files: the same of what is built already)
+#   make install PREFIX=/usr/local DESTDIR=            make uninstall, with the same two
+#     (install-files: the same of what is built already) make clean
 # SANITIZE=address,undefined or SANITIZE=thread builds into its own folder. CC=clang works as well.
 # CUDA=0: without the module for GPUs, which is built where nvcc is found; CUDA_ARCH="sm_80 sm_90".
 # FILTERS=1: the tools that rewrite graphs and data, alone; no kernels, links or checkpoints, and so
@@ -150,7 +151,7 @@ BENCH_bench := startup nullops loops train
 BENCH_bench-dist := link allreduce dist worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
-.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers clean
+.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -162,12 +163,21 @@ unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(FAKE_CUDA) $(P
 thread-tests: $(THREAD_TESTS) $(TEAM_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(FAKE_CUDA) $(PROXY)
 fuzzers: $(FUZZERS) $(CPU_MODULES)
 
+# Whoever types `make` first is told what to install, by one line.
+HEADERS := msgpack.h lua.h zlib.h xxhash.h jansson.h $(if $(FILTERS),,event2/event.h lmdb.h openssl/evp.h isa-l.h cblas.h dnnl.h)
+HEADERS_FOUND := $(BUILD)/gen/headers_found
+$(HEADERS_FOUND):
+	@mkdir -p $(@D)
+	@for header in $(HEADERS); do echo "#include <$$header>" | \
+		$(CC) $(BASE_CFLAGS) $(LUA_CFLAGS) $(CPU_CFLAGS) -fsyntax-only -xc - 2>/dev/null || { \
+		echo "make: <$$header> is missing: on Debian, scripts/setup build installs it" >&2; exit 1; }; done
+	@touch $@
 $(BUILD)/obj/tests/lib/%.o: BASE_CFLAGS += -Itests
-$(BUILD)/obj/%.o: %.c
+$(BUILD)/obj/%.o: %.c | $(HEADERS_FOUND)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
 # The prelude as C, compiled to bytecode: prelude_modules[] of ops/script/internal.h.
-$(BUILD)/gen/prelude_gen: ops/script/prelude_gen.c
+$(BUILD)/gen/prelude_gen: ops/script/prelude_gen.c | $(HEADERS_FOUND)
 	@mkdir -p $(@D)
 	$(HOST_CC) -std=c11 -D_GNU_SOURCE -O2 $(WARN) -Ilibcommon -I. $(HOST_LUA) $< -o $@ -llua5.4
 $(BUILD)/gen/prelude.c: $(PRELUDE) $(BUILD)/gen/prelude_gen
@@ -280,7 +290,7 @@ $(TEST_DEVICE) $(FAKE_CUDA):
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
 	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
 define CPU_RULES
-$(BUILD)/obj/cpu-$(1)/%.o: %.c
+$(BUILD)/obj/cpu-$(1)/%.o: %.c | $(HEADERS_FOUND)
 	@mkdir -p $$(@D)
 	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) $$(if $$(SANITIZE),,-O3) -fno-math-errno -fno-trapping-math $$(OPENMP) $(if $(filter thread,$(SANITIZE)),-DPARALLEL_TEAM) $$(CPU_CFLAGS) $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
 $(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LIB)
@@ -311,9 +321,12 @@ $(BUILD)/man/tf-run.1: $(RUN_OPTIONS)
 	$(EMULATOR) $< --man >$@
 # What a bare Debian lacks is installed first; then make starts anew, to find it.
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+# Says how far it is: a build takes minutes.
 demo:
 	@scripts/setup build
-	@$(MAKE) -s $(JOBS) all
+	@{ $(MAKE) $(JOBS) all; echo "ended $$?"; } | awk -v all="$$($(MAKE) -n all | grep -c ' -o ')" \
+		'/ -o / && ++n % 100 == 0 { print "make: " n " of " all " files built"; fflush() } \
+		/^ended / { exit $$2 }'
 	@scripts/demo
 check:
 	@scripts/setup build check
@@ -404,29 +417,48 @@ bench-gpu: all
 	@tests/bench/gpu.sh card
 	@scripts/bench gpu
 
-# Others see the public headers and library; the rest is for our own programs.
+# Others see the public headers and library; the rest is for our own programs. The prefix may have
+# spaces in it.
 install: all
 	@$(MAKE) -s install-files
+TO = $(DESTDIR)$(PREFIX)
+# $(call put,FOLDER,FILE...[,MODE]): copies files, of which there may be none, into a folder
+put = install -d "$(TO)/$(1)"$(if $(strip $(2)), && install -m $(or $(3),644) $(2) "$(TO)/$(1)")
 install-files: install-headers
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/share/man/man1
-	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools
-	install -m 644 $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE) $(LIB) $(DESTDIR)$(PREFIX)/lib/tf-tools
-	install -m 644 $(PUBLIC_LIB) $(DESTDIR)$(PREFIX)/lib
-	ln -sf $(notdir $(PUBLIC_LIB)) $(DESTDIR)$(PREFIX)/lib/libtf-tools.so
+	$(call put,lib/tf-tools,$(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE) $(LIB))
+	$(call put,lib,$(PUBLIC_LIB))
+	ln -sf $(notdir $(PUBLIC_LIB)) "$(TO)/lib/libtf-tools.so"
+	$(call put,lib/pkgconfig)
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include/tf-tools' '' \
 		'Name: tf-tools' 'Description: dataflow graphs: build, rewrite, place and execute' \
-		'Version: $(VERSION)' 'Cflags: -I$${includedir}' \
-		'Libs: -L$${libdir} -ltf-tools' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tf-tools.pc
-	$(if $(BINS),install $(BINS) $(DESTDIR)$(PREFIX)/bin)
-	install -d $(DESTDIR)$(PREFIX)/lib/tf-tools/run
-	$(if $(RUN_PARTS),install -m 644 $(RUN_PARTS) $(DESTDIR)$(PREFIX)/lib/tf-tools/run)
-	$(if $(RUN_OPTIONS),install $(RUN_OPTIONS) $(DESTDIR)$(PREFIX)/lib/tf-tools/run)
-	$(if $(MANS),install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1)
-	install -d $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
-	install -m 644 $(PRELUDE) $(DESTDIR)$(PREFIX)/share/tf-tools/prelude
+		'Version: $(VERSION)' 'Cflags: -I"$${includedir}"' \
+		'Libs: -L"$${libdir}" -Wl,-rpath,"$${libdir}" -ltf-tools' >"$(TO)/lib/pkgconfig/tf-tools.pc"
+	$(call put,bin,$(BINS),755)
+	$(call put,lib/tf-tools/run,$(RUN_PARTS))
+	$(call put,lib/tf-tools/run,$(RUN_OPTIONS),755)
+	$(call put,share/man/man1,$(MANS))
+	$(call put,share/tf-tools/prelude,$(PRELUDE))
+	$(call put,share/doc/tf-tools,README.md LICENSE)
+	$(call put,share/doc/tf-tools/docs,$(wildcard docs/*.md))
+	$(call put,share/doc/tf-tools/docs/pictures,$(wildcard docs/pictures/*))
+	$(call put,share/doc/tf-tools/scripts/cron,scripts/cron/crontab)
+	$(call put,share/doc/tf-tools/scripts/cron,scripts/cron/restore-drill,755)
+	$(call put,share/doc/tf-tools/scripts/systemd,$(wildcard scripts/systemd/*))
+	$(call put,share/doc/tf-tools/examples,$(wildcard examples/feed*),755)
+	$(call put,share/doc/tf-tools/examples,$(wildcard examples/*.md examples/*.lua examples/*.cluster))
+	$(foreach dir,c data op python,$(call put,share/doc/tf-tools/examples/$(dir),$(wildcard \
+		$(addprefix examples/$(dir)/*,.c .lua .py .gz .md))) &&) :
 install-headers:
-	install -d $(DESTDIR)$(PREFIX)/include/tf-tools
-	install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(PREFIX)/include/tf-tools
+	$(call put,include/tf-tools,$(PUBLIC_HEADERS))
+# What an installation would write is written elsewhere, and removed here by its names; so are the
+# folders that are empty then and are ours alone.
+uninstall: all
+	@stage=$$(mktemp -d) && $(MAKE) -s install-files DESTDIR="$$stage" && (cd "$$stage$(PREFIX)" && \
+		find . ! -type d -print0) | (cd "$(TO)" && xargs -0 rm -f) && \
+		find "$(TO)/lib/tf-tools" "$(TO)/include/tf-tools" "$(TO)/share/tf-tools" \
+			"$(TO)/share/doc/tf-tools" -depth -type d -empty -delete && rm -rf "$$stage"
+help:
+	@sed -n '/^#/!q; 2d; s/^# //p' Makefile
 
 docs: $(BUILD)/bin/tf-op all
 	{ $< list --markdown; $< list --types | scripts/ops-types; } >docs/ops.md

@@ -67,6 +67,37 @@ tf-tools
 LIBRARIES
 }
 
+@test "a prefix may have blanks in it, and what is uninstalled leaves nothing" {
+    make -s -C "$root" install-files CPU_ISAS="$(isas)" PREFIX="$PWD/a b"
+    diff <(ls) <(echo 'a b')
+    line_graph
+    eval "cc '$root/examples/c/line.c' \
+        $(PKG_CONFIG_PATH="$PWD/a b/lib/pkgconfig" pkg-config --cflags --libs tf-tools) -o line"
+    env -u LD_LIBRARY_PATH ./line line.tfg >out
+    is_line out
+    echo mine >"a b/share/doc/tf-tools/examples/mine"
+    make -s -C "$root" uninstall CPU_ISAS="$(isas)" PREFIX="$PWD/a b"
+    diff <(find 'a b' ! -type d) <(echo 'a b/share/doc/tf-tools/examples/mine')
+}
+
+@test "documents, examples and the files of cron and systemd are installed" {
+    cd "$prefix/share/doc/tf-tools"
+    for file in README.md docs/design.md docs/pictures/shards.svg examples/digits.lua \
+        examples/data/digits.csv.gz examples/two.cluster scripts/cron/crontab \
+        scripts/systemd/tf-ckpt-save@.timer; do
+        cmp "$file" "$root/$file"
+    done
+    [ -x examples/feed ] && [ -x scripts/cron/restore-drill ]
+}
+
+@test "who lacks a library is told by one line what installs it" {
+    run -2 --separate-stderr make -s -C "$root" BUILD="$PWD/b" HEADERS='stdio.h no_such.h' \
+        "$PWD/b/gen/headers_found"
+    # shellcheck disable=SC2154
+    local says="make: <no_such.h> is missing: on Debian, scripts/setup build installs it"
+    [ "${stderr_lines[0]}" = "$says" ]
+}
+
 @test "tf-run finds its parts beside itself" {
     line_graph
     env -i PATH=/usr/bin:/bin "$prefix/bin/tf-run" --dry-run --job job line.tfg -- true >commands

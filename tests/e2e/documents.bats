@@ -1,0 +1,135 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What README and docs/ tell people to type is typed here, literally. The commands of a page are its
+# blocks that begin with ```sh: one session of a shell, from the top of a checkout that is built, in
+# which every command has to succeed.
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    mkdir checkout home
+    cp -a "$root"/{README.md,LICENSE,Makefile,docs,examples,scripts} checkout
+    ln -s "$root"/{bin,build,checkpoint,libcommon,ops,ps,tests,transport} checkout
+    export HOME=$PWD/home
+}
+
+teardown() {
+    cd "$BATS_TEST_TMPDIR/checkout" || return 1
+    local pid
+    for pid in $(cat examples/*/*.pid ./*/*.pid 2>/dev/null); do kill_pids "$pid"; done
+}
+
+# The commands of a page.
+commands() {
+    awk '/^```/ { typed = $0 == "```sh"; next } typed' "$1"
+}
+
+# types PAGE: all of its commands. A writer whose reader has seen enough ends by SIGPIPE (141).
+types() {
+    commands "$root/$1" >commands
+    [ -s commands ]
+    {
+        echo 'set -o pipefail; trap "kill \$(jobs -p) 2>/dev/null || :" EXIT'
+        # shellcheck disable=SC2016
+        echo 'trap '\''status=$?; [ $status = 141 ] || {
+            echo "ended with $status: $BASH_COMMAND" >&2; exit $status; }'\'' ERR'
+        cat commands
+    } >session
+    unset MAKEFLAGS MFLAGS
+    (cd checkout && timeout 300 bash ../session) >out 2>err 3>&- || { cat out err && false; }
+}
+
+# pages: all that have something to be typed
+pages() {
+    (cd "$root" && grep -l '^```sh$' README.md examples/README.md docs/*.md)
+}
+
+@test "README.md" {
+    PATH=${PATH//"$root/build/bin:"/}
+    types README.md
+    grep -Eq '^step 1  accuracy 0\.9' out
+    grep -Eq 'worker:1 \(pid [0-9]+\) killed by signal 9' out
+    grep -Eq 'ps:0 \(pid [0-9]+\) killed by signal 9' out
+}
+
+@test "examples/README.md" {
+    types examples/README.md
+    grep -q '^step 1  accuracy 0.9' out
+}
+
+@test "docs/checkpoint.md" {
+    types docs/checkpoint.md
+    grep -q 'they differ: exit status 1' out
+}
+
+@test "docs/cluster.md" {
+    types docs/cluster.md
+    grep -q 'y is on /job:localhost/task:0/device:CPU:0: there is no' err
+}
+
+@test "docs/costs.md" {
+    types docs/costs.md
+}
+
+@test "docs/data.md" {
+    types docs/data.md
+}
+
+@test "docs/half.md" {
+    types docs/half.md
+}
+
+@test "docs/job.md" {
+    types docs/job.md
+}
+
+@test "docs/library.md" {
+    types docs/library.md
+    [ "$(grep -c '^y = 3.000 x + -1.000' out)" = 2 ]
+}
+
+@test "docs/own-ops.md" {
+    types docs/own-ops.md
+}
+
+@test "docs/replication.md" {
+    types docs/replication.md
+    grep -Eq 'worker:1 \(pid [0-9]+\) killed by signal 9' out
+}
+
+@test "docs/run.md" {
+    types docs/run.md
+}
+
+@test "docs/session.md" {
+    types docs/session.md
+}
+
+@test "docs/supervise.md" {
+    types docs/supervise.md
+}
+
+@test "docs/techniques.md" {
+    types docs/techniques.md
+}
+
+@test "every page with commands is typed" {
+    diff <(pages | sort) <(sed -n 's/^@test "\(.*\.md\)" {$/\1/p' "$BATS_TEST_FILENAME" | sort)
+}
+
+# Blocks of four blanks are of what is printed, of scripts and of files. Of commands they are only
+# where a reader of another machine types them: with a card, a compiler for other processors, or for
+# as long as all tests take.
+@test "commands that are not typed here are few, and not by accident" {
+    cd "$root" || return 1
+    awk '/^```/ { typed = $0 == "```sh" } !typed { print FILENAME ":" FNR ":" $0 }' \
+        README.md examples/README.md docs/*.md |
+        grep -E '^[^:]*:[0-9]*:    (\$ |(tf-[a-z]+|make|cd|kill|\./[a-z]+|cat|cc) [^:]*$)' \
+            >"$BATS_TEST_TMPDIR/found"
+    local elsewhere='^(README.md:[0-9]+:    make (demo|check) |docs/gpu.md:|docs/portability.md:)'
+    elsewhere+='|^docs/ops.md:'
+    diff <(grep -vE "$elsewhere" "$BATS_TEST_TMPDIR/found") /dev/null
+}

@@ -106,17 +106,48 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
+/* ---- its life ---- */
+
+enum life {
+    LIFE_READS,  /* its graph */
+    LIFE_OPENS,  /* devices; the tasks of its cluster are waited for */
+    LIFE_STARTS, /* variables get their values, feeds are passed over */
+    LIFE_FEEDS,  /* it saves, and waits for what the next step is fed */
+    LIFE_STEPS,
+    LIFE_ENDS /* it leaves, and saves */
+};
+
+/* What a signal does in each state. Everywhere the first one asks to end, at once where the process
+ * waits, and what goes on for longer than --grace is cancelled. */
+static const struct life_rule {
+    const char *doing; /* what is said not to have ended; NULL: the step */
+    bool leaves;       /* asked there, it tells others and saves what steps did. Else nobody counts
+                        * on it yet, or what it did is half done */
+    bool ends_late;    /* killed where it does not heed that it was cancelled: nothing is lost */
+} life_rules[] = {[LIFE_READS] = {"reading the graph", false, true},
+                  [LIFE_OPENS] = {"the start", false, true},
+                  [LIFE_STARTS] = {"init", true, true},
+                  [LIFE_FEEDS] = {NULL, true, false},
+                  [LIFE_STEPS] = {NULL, false, true},
+                  [LIFE_ENDS] = {NULL, true, false}};
+
 struct graph_execution {
     struct tool *tool;
+    enum life life;
     struct exec_request request;
     struct driver driver;
     struct record_file trace;
-    struct runner *runner; /* NULL: not yet */
+    struct runner *runner; /* from LIFE_OPENS on */
     struct saving saving;
     struct progress progress;
     int64_t limit; /* steps to run; -1: until the feeds end */
-    bool in_step;  /* a step began, and did not end well */
 };
+
+static void go_to(struct graph_execution *job, enum life life)
+{
+    job->life = life;
+    tool_end_late(life_rules[life].ends_late);
+}
 
 /* ---- setting up ---- */
 
@@ -171,6 +202,7 @@ static int open_runner(struct graph_execution *job, struct error *err)
 
 static int set_up(struct graph_execution *job, struct error *err)
 {
+    go_to(job, LIFE_READS);
     tool_catch_signals();
     int code = check_numbers(err);
     if (!code)
@@ -182,11 +214,13 @@ static int set_up(struct graph_execution *job, struct error *err)
     if (code || needs)
         return code ? code : exec_request_print_needs(&job->request, err);
     code = exec_request_open_feeds(&job->request, err);
-    if (!code)
-        code = open_runner(job, err);
-    if (!code)
-        code = open_trace(job, err);
-    return code || dump_plan ? code : runner_start(job->runner, err);
+    if (code)
+        return code;
+    go_to(job, LIFE_OPENS);
+    if (open_runner(job, err) || open_trace(job, err) || dump_plan)
+        return err->code;
+    go_to(job, LIFE_STARTS);
+    return runner_start(job->runner, err);
 }
 
 /* ---- running ---- */
@@ -226,17 +260,19 @@ static int run_steps(struct graph_execution *job, struct error *err)
 {
     struct driver *driver = &job->driver;
     struct runner *runner = job->runner;
+    go_to(job, LIFE_FEEDS);
     bool more = job->limit < 0 || driver->step < job->limit || dump_plan;
     int code = more ? driver_next_feeds(driver, &more, err) : 0;
     if (!code)
         code = open_writer(job, err);
     while (!code && more && !dump_plan && runner->kind->begins(runner)) {
-        job->in_step = true;
+        go_to(job, LIFE_STEPS);
         if (fetch_limit)
             code = tool_limit_output(job->tool, fetch_limit, err);
         if (!code)
             code = driver_run_step(driver, err);
-        job->in_step = code;
+        if (!code)
+            go_to(job, LIFE_FEEDS);
         progress_update(&job->progress, driver->step, "");
         if (!code)
             code = runner_step(runner, err);
@@ -256,15 +292,22 @@ static int run_steps(struct graph_execution *job, struct error *err)
     return code;
 }
 
+static const char *name_of(const struct graph_execution *job)
+{
+    return job->driver.name        ? job->driver.name
+           : request_options.graph ? request_options.graph
+                                   : "stdin";
+}
+
 /* Says what became of --save, and what the user can do about a NaN. */
 static void add_advice(const struct graph_execution *job, struct error *err)
 {
-    char step[32] = "init";
-    if (err->code == ERR_CANCELLED && job->driver.step)
-        snprintf(step, sizeof step, "step %" PRId64, job->driver.step);
+    char step[32];
+    const char *doing = life_rules[job->life].doing;
+    snprintf(step, sizeof step, "step %" PRId64, job->driver.step);
     if (err->code == ERR_CANCELLED)
         error_set(err, ERR_CANCELLED, "%s: %s did not end within %g s of signal %d: cancelled",
-                  job->driver.name, step, grace, tool_signal());
+                  name_of(job), doing ? doing : step, grace, tool_signal());
     error_append(err, "%s%s",
                  job->saving.autosave ? "; this step is not saved"
                  : save_options.path  ? "; nothing saved"
@@ -272,26 +315,26 @@ static void add_advice(const struct graph_execution *job, struct error *err)
                  !check && err->reason == ERROR_NOT_FINITE ? "; --check finds the origin" : "");
 }
 
-/* Who was asked to end before there was a runner has nothing to leave or to save. */
-static int end(struct graph_execution *job, int code, struct error *err)
-{
-    if (job->runner)
-        return runner_end(job->runner, code, err);
-    error_clear(err);
-    return 0;
-}
-
 /* The last line of who was asked to end by a signal, perhaps before it knew its graph. */
 static int interrupted(const struct graph_execution *job, struct error *err)
 {
-    const char *name = job->driver.name        ? job->driver.name
-                       : request_options.graph ? request_options.graph
-                                               : "stdin";
+    const char *name = name_of(job);
     if (job->runner && runner_has_run(job->runner))
         return error_set(err, ERR_CANCELLED, "%s: interrupted after step %" PRId64, name,
                          job->driver.step);
     return error_set(err, ERR_CANCELLED, "%s: interrupted before a step was run%s", name,
                      save_options.path ? "; nothing saved" : "");
+}
+
+/* What was asked to end where nobody counts on it has failed at nothing. */
+static int end(struct graph_execution *job, int code, struct error *err)
+{
+    bool leaves = life_rules[job->life].leaves;
+    go_to(job, LIFE_ENDS);
+    if (leaves)
+        return runner_end(job->runner, code, err);
+    error_clear(err);
+    return 0;
 }
 
 static int finish_trace(struct graph_execution *job, int code, struct error *err)
@@ -334,8 +377,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         code = run_steps(&job, err);
     }
     bool cancelled = code == ERR_CANCELLED && atomic_load(&job.driver.at_hand.cancelled);
-    bool asked =
-        code == ERR_CANCELLED && !cancelled && !job.in_step; /* while it waited for feeds */
+    bool asked = code == ERR_CANCELLED && !cancelled && job.life != LIFE_STEPS; /* as it waited */
     if (cancelled || (code && !asked && job.driver.step))
         add_advice(&job, err);
     if ((!code || asked) && !needs)

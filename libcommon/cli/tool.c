@@ -25,6 +25,11 @@ const char *tool_output;
 
 static const char *tool_name = "tf-tools"; /* for handlers, which get no context */
 
+const char *tool_own_name(void)
+{
+    return tool_name;
+}
+
 static int reported; /* the status that the error line stands for; 0: there was none */
 
 /* In one write, so that lines of several stages do not mix. */

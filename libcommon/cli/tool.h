@@ -96,14 +96,19 @@ void tool_say(const struct tool *tool, const char *format, ...)
 /* True when progress may be drawn: stderr is a terminal, stdout is not a pipe, and no -q. */
 bool tool_shows_progress(const struct tool *tool);
 
-/* SIGINT and SIGTERM set this to the signal's number once tool_catch_signals was called; the tool
- * then finishes its step and returns ERR_CANCELLED, which tool_main turns into 128 + signal. */
+/* SIGINT, SIGTERM and SIGHUP (not under nohup) set this to the signal's number once
+ * tool_catch_signals was called; the tool then finishes its step and returns ERR_CANCELLED, which
+ * tool_main turns into 128 + signal. A second one ends the process; of one sender, a second later,
+ * as timeout(1) sends each twice. */
 void tool_catch_signals(void);
 int tool_signal(void);
 
 /* After tool_catch_signals: *flag, which lives as long as the process, becomes true when more than
  * `seconds` (above 0) have passed since the first signal. */
 int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err);
+/* From now on: whether the process is ended where that has not helped after ten more seconds, as a
+ * second signal would. For states in which nothing can be lost by it. */
+void tool_end_late(bool ends);
 
 /* From now on a signal ends a wait for input only when that time has passed, or `ends`, which is
  * asked a few times a second, says so: for who may have to go on a little. After tool_cancel_after.

@@ -10,6 +10,9 @@
 /* What is left to do when run() has returned: the error line, the output. The exit status. */
 int tool_finish(struct tool *tool, int code, struct error *err);
 
+/* Of the program, for handlers of signals. */
+const char *tool_own_name(void);
+
 /* Set by tool_catch_signals: readable once a signal came. -1 before. */
 extern int tool_signal_fd;
 

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first SIGINT or SIGTERM asks, the second ends. A pipe carries the news to whoever waits in
- * poll(), so that a signal just before the wait is not missed. A timer that the first one starts
- * cancels what does not end by itself.
+ * The first SIGINT, SIGTERM or SIGHUP asks, the second ends. A pipe carries the news to whoever
+ * waits in poll(), so that a signal just before the wait is not missed. A timer that the first one
+ * starts cancels what does not end by itself and then, where nothing can be lost by it, ends it.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/tool_private.h"
 
+#define SAME_SENDER_SECONDS 1 /* timeout(1) sends to the process and to its group */
+#define LATE_SECONDS 10       /* after which what was cancelled is ended */
+
 int tool_signal_fd = -1;
 
 static int wake_fd;
-static volatile sig_atomic_t caught;
+static volatile sig_atomic_t caught, ends_late;
+static pid_t caught_from; /* 0: the terminal */
+static time_t caught_at;
 static timer_t grace_timer;
 static struct itimerspec grace;
 static atomic_bool *grace_flag;          /* NULL: nothing is cancelled */
@@ -25,15 +31,33 @@ static void *ends_wait_context;
 static int (*when_idle)(void *context, struct error *err);
 static void *when_idle_context;
 
-static void on_signal(int number)
+static void end_by(int number)
 {
+    output_unlink_all();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static time_t seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    pid_t from = info->si_code == SI_USER ? info->si_pid : 0;
+    (void)context;
+    if (caught && from && from == caught_from && seconds_now() <= caught_at + SAME_SENDER_SECONDS)
+        return;
     if (caught) {
-        output_unlink_all();
-        signal(number, SIG_DFL);
-        raise(number);
+        end_by(number);
         return;
     }
     caught = number;
+    caught_from = from;
+    caught_at = seconds_now();
     int kept = errno; /* of whatever was interrupted */
     if (grace_flag)
         timer_settime(grace_timer, 0, &grace, NULL);
@@ -49,16 +73,32 @@ void tool_catch_signals(void)
         return;
     tool_signal_fd = fds[0];
     wake_fd = fds[1];
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
-    sigemptyset(&action.sa_mask);
+    struct sigaction before, action = {.sa_sigaction = on_signal,
+                                       .sa_flags = SA_ONSTACK | SA_SIGINFO};
+    sigfillset(&action.sa_mask); /* one of another kind finds what this one has noted */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN) /* nohup(1) */
+        sigaction(SIGHUP, &action, NULL);
 }
 
+/* The first time it cancels, and then it looks whether that has helped. */
 static void on_alarm(int number)
 {
+    static const char line[] = ": was cancelled, and did not end: killed\n";
+    const char *name = tool_own_name();
     (void)number;
-    atomic_store(grace_flag, true);
+    if (!atomic_exchange(grace_flag, true) || !ends_late)
+        return;
+    ssize_t told = write(STDERR_FILENO, name, strlen(name));
+    if (told < 0 || write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        told = 0; /* there is nobody left to tell */
+    end_by(caught);
+}
+
+void tool_end_late(bool ends)
+{
+    ends_late = ends;
 }
 
 int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err)
@@ -68,6 +108,7 @@ int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err)
     sigemptyset(&action.sa_mask);
     grace.it_value.tv_sec = (time_t)seconds;
     grace.it_value.tv_nsec = (long)((seconds - (double)grace.it_value.tv_sec) * 1e9);
+    grace.it_interval.tv_sec = LATE_SECONDS;
     if (sigaction(SIGALRM, &action, NULL) || timer_create(CLOCK_MONOTONIC, &event, &grace_timer))
         return error_set_errno(err, ERR_OS, "cannot set a timer");
     grace_flag = flag;

@@ -87,6 +87,7 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
     if (!code)
         code = open_session(worker, err);
     if (!code) {
+        worker->state = WORKER_OPEN;
         worker_find_state(worker);
         place_journal(worker);
     }
@@ -282,7 +283,7 @@ struct device *worker_device(struct worker *worker)
 int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, struct error *err)
 {
     struct saved_variable asked = {.node = worker->asked};
-    if (!worker->asked || !worker->has_joined || worker_take(worker, &asked, err))
+    if (!worker->asked || worker->state != WORKER_JOINED || worker_take(worker, &asked, err))
         return err->code;
     bool rests = is_idle || (asked.value.type == BOOL && *(const bool *)asked.value.data);
     tensor_release(&asked.value);
@@ -291,18 +292,34 @@ int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, stru
     return rests ? driver_run_entry(driver, "rest", driver->step, NULL, 0, err) : 0;
 }
 
+/* Who has not joined has nothing that others wait for: its links end, and what a journal keeps of
+ * an earlier incarnation stays for the next one. */
+static const struct worker_leaving {
+    bool tells; /* the entry leave; then its journal is done with, and others need not wait for it */
+    bool gives;
+} leavings[] = {[WORKER_MEETS] = {false, false},
+                [WORKER_OPEN] = {false, false},
+                [WORKER_JOINED] = {true, false},
+                [WORKER_PARTS] = {true, true},
+                [WORKER_LEFT] = {false, false}};
+
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err)
 {
-    bool leaves = worker->has_joined && graph_entry(driver->graph, "leave");
-    worker->has_joined = false;
+    const struct worker_leaving *leaving = &leavings[worker->state];
     if (FAILPOINT("worker.leave"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint worker.leave");
-    int code = leaves ? driver_run_entry(driver, "leave", 0, NULL, 0, err) : 0;
+    if (!leaving->tells)
+        return 0;
+    int code = graph_entry(driver->graph, "leave")
+                   ? driver_run_entry(driver, "leave", 0, NULL, 0, err)
+                   : 0;
     if (!code)
         journal_remove(own_journal(worker));
-    if (!code)
+    if (!code && leaving->gives)
         code = worker_give_state(worker, err);
-    if (!code)
-        worker_leave_collective(worker);
-    return code;
+    if (code)
+        return code;
+    worker_leave_collective(worker);
+    worker->state = WORKER_LEFT;
+    return 0;
 }

@@ -29,8 +29,18 @@ struct worker_parting {
     struct tensor ranks; /* of all who meet */
 };
 
+/* The life of a worker. What leaving does in each state stands in one table (worker.c). */
+enum worker_life {
+    WORKER_MEETS,  /* others are waited for: there is no session, and nobody counts on it */
+    WORKER_OPEN,   /* there is one; variables get their values */
+    WORKER_JOINED, /* others count on it */
+    WORKER_PARTS,  /* they go on without it, and are to get what it has */
+    WORKER_LEFT
+};
+
 struct worker {
     struct worker_options options;
+    enum worker_life state;
     int replica; /* its number among the workers: of the task, or of the group it is first of */
     struct member member;
     struct device_set devices;
@@ -39,10 +49,8 @@ struct worker {
     VEC(const struct node *) own;   /* variables of which each worker has its own */
     VEC(const struct node *) parts; /* and those of which each has a part */
     const struct node *asked;       /* whether it is to rest; NULL: it never is */
-    bool has_joined, has_left;
-    bool gives;                    /* others go on when it leaves, and are to get what it has */
     int64_t n_left;                /* how many of them have left before the last step */
-    struct worker_parting parting; /* of one that gives */
+    struct worker_parting parting; /* in WORKER_PARTS */
     /* What it had of its own before the step in which it hears that another leaves. */
     saved_variables before;
     bool in_step, keeps_before; /* keeps_before: it is to be kept when the next step begins */
@@ -87,8 +95,8 @@ bool worker_begins(struct worker *worker, const struct driver *driver, bool aske
  * no next step for long; it gives it in any case, so that they need not wait for that. */
 int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, struct error *err);
 
-/* After the last step: runs the entry leave, if it has joined. Where others go on, gives them what
- * it has that counts for all. */
+/* At the end, whatever its state: runs the entry leave, if it has joined. Where others go on, gives
+ * them what it has that counts for all. */
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err);
 
 /* Whether the variables are for this worker to write. Where each has all, that is the first of

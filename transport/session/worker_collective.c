@@ -25,7 +25,7 @@ void worker_close_collective(struct worker *worker)
     if (!worker->collective)
         return;
     error_set(&why, ERR_UNAVAILABLE, "it has given up");
-    if (!worker->has_left)
+    if (worker->state != WORKER_LEFT)
         collective_links_abort(worker->collective, &why); /* nothing, if it is known why */
     device_set_settle(&worker->devices);
     worker->collective->free(worker->collective);
@@ -36,7 +36,6 @@ void worker_leave_collective(struct worker *worker)
 {
     if (worker->collective)
         collective_links_end(worker->collective, DEFAULT_SECONDS);
-    worker->has_left = true;
 }
 
 bool worker_writes(const struct worker *worker)

@@ -283,14 +283,13 @@ int worker_begin_parting(struct worker *worker, int64_t step, bool saves, struct
     worker->parting = (struct worker_parting){.step = step + 1};
     collective_links_announce_leave(worker->collective);
     int code = begin_parting(worker, true, saves, &worker->parting, err);
-    worker->gives = !code;
+    if (!code)
+        worker->state = WORKER_PARTS;
     return code;
 }
 
 int worker_give_state(struct worker *worker, struct error *err)
 {
-    if (!worker->gives)
-        return 0;
     return end_parting(worker, &worker->parting, err)
                ? error_prefix(err, "%s: ", worker->member.task)
                : 0;

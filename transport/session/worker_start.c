@@ -91,7 +91,7 @@ static int initialize(struct worker *worker, struct driver *driver,
 }
 
 /* The second tensor that join fetches is how many pushes of this worker count. */
-static int join(struct worker *worker, struct driver *driver, int64_t *counted, struct error *err)
+static int join(struct driver *driver, int64_t *counted, struct error *err)
 {
     struct tensor values[2] = {TENSOR_INIT, TENSOR_INIT};
     if (!graph_entry(driver->graph, "join"))
@@ -104,7 +104,6 @@ static int join(struct worker *worker, struct driver *driver, int64_t *counted, 
         *counted = *(const int64_t *)values[1].data;
     tensor_release(&values[0]);
     tensor_release(&values[1]);
-    worker->has_joined = !code;
     return code;
 }
 
@@ -116,7 +115,9 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
     if (!code)
         code = worker_ask_for_updates(worker, err);
     if (!code)
-        code = join(worker, driver, counted, err);
+        code = join(driver, counted, err);
+    if (!code)
+        worker->state = WORKER_JOINED;
     hub_trim(worker->member.hub); /* initial values came through more memory than steps use */
     return code;
 }

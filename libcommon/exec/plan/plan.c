@@ -16,12 +16,22 @@ static bool all_cheap(const struct plan *plan)
     return true;
 }
 
+/* A large graph may take long: between all that takes long with it. */
+int plan_goes_on(const struct plan *plan, struct error *err)
+{
+    return plan->options.cancelled && atomic_load(plan->options.cancelled)
+               ? error_set(err, ERR_CANCELLED, "cancelled while it was planned")
+               : 0;
+}
+
 static int compile(struct plan *plan, const struct plan_request *request, struct error *err)
 {
     plan->n_fetches = request->n_fetches;
     struct edge *fetches =
         arena_array(&plan->memory, (size_t)request->n_fetches + 1, sizeof *fetches);
     int code = plan_make_graph(plan, request, fetches, err);
+    if (!code)
+        code = plan_goes_on(plan, err);
     if (!code) {
         plan_fuse(plan, fetches);
         code = plan_take_loops(plan, fetches, err);
@@ -35,13 +45,13 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     }
     if (!code)
         code = plan_order_variables(plan, err);
-    if (code)
-        return code;
+    if (code || plan_goes_on(plan, err))
+        return err->code;
     plan_find_checks(plan);
     plan_find_copies(plan);
     if (!plan->is_static) {
         code = dynamic_connect(plan, err);
-    } else if (!(code = plan_schedule(plan, err))) {
+    } else if (!(code = plan_schedule(plan, err)) && !(code = plan_goes_on(plan, err))) {
         plan_find_counted(plan);
         plan_resolve_views(plan);
         plan_add_locks(plan);
@@ -91,6 +101,7 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
         *err = (struct error)ERROR_INIT;
         code = compile(plan, request, err);
     }
+    plan->options.cancelled = NULL;
     if (!code) {
         plan_number_items(plan);
     } else {

@@ -31,6 +31,8 @@ struct plan_options {
     bool no_layouts;     /* keep everything row-major (tests) */
     unsigned without;    /* device passes that are left out, 1 << number (exec/plan/fuse.h) */
     bool spread;         /* kernels with little to do go to other threads, too (tests) */
+    const atomic_bool *cancelled; /* looked at while the plan is made: it ends with ERR_CANCELLED.
+                                   * NULL: nobody ends it */
 
     /* The executor's own, of what a loop repeats: */
     bool alone;          /* beside other kernels: each has a team of one */

@@ -189,6 +189,9 @@ bool plan_can_place(const struct plan *plan, const struct node *node);
 void plan_find_static(struct plan *plan);
 /* The feed that the node's output is; -1: it is none. */
 int plan_find_fed(const struct plan *plan, int node);
+/* plan.c: ERR_CANCELLED where nobody wants it any more. */
+int plan_goes_on(const struct plan *plan, struct error *err);
+
 /* plan_prepare.c: values, items, prepared kernels, fetches. */
 int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err);
 int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape);

@@ -349,7 +349,8 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
     plan_find_static(plan);
     int code = graph_order(plan->graph, order, err);
     for (size_t i = 0; !code && i < n; i++)
-        code = add_node(plan, graph_node(plan->graph, order[i]), err);
+        if (!(code = plan_goes_on(plan, err)))
+            code = add_node(plan, graph_node(plan->graph, order[i]), err);
     mem_free(order);
     if (code)
         return code;

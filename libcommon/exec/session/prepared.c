@@ -52,11 +52,12 @@ static void let_go(struct session_handle *handle)
     handle->plans = NULL;
 }
 
-static int acquire_for(struct session_handle *handle, const struct tensor *feeds, struct error *err)
+static int acquire_for(struct session_handle *handle, const struct tensor *feeds,
+                       const struct step *step, struct error *err)
 {
     let_go(handle);
     handle->call.feed_values = feeds;
-    handle->plans = session_acquire(handle->session, &handle->call, err);
+    handle->plans = session_acquire(handle->session, &handle->call, step, err);
     for (int i = 0; i < handle->call.n_feeds; i++) {
         handle->types[i] = feeds[i].type;
         handle->shapes[i] = feeds[i].shape;
@@ -67,7 +68,7 @@ static int acquire_for(struct session_handle *handle, const struct tensor *feeds
 int session_run_prepared(struct session_handle *handle, const struct tensor *feeds,
                          struct step *step, struct tensor *fetches, struct error *err)
 {
-    if (!is_as_before(handle, feeds) && acquire_for(handle, feeds, err))
+    if (!is_as_before(handle, feeds) && acquire_for(handle, feeds, step, err))
         return err->code;
     return plan_set_run(handle->plans->set, step, feeds, fetches, err);
 }

@@ -121,27 +121,36 @@ static void drop_oldest(struct session *session)
     session->plans.items[oldest] = vec_pop(&session->plans);
 }
 
-static int make(struct session *session, const struct session_call *call, bool general,
-                struct plan_set **set, struct error *err)
+/* A plan that is to be made. */
+struct session_making {
+    const struct session_call *call;
+    bool general;                 /* it serves all shapes of feeds */
+    const atomic_bool *cancelled; /* nobody wants it any more; NULL: somebody always does */
+};
+
+static int make(struct session *session, const struct session_making *making, struct plan_set **set,
+                struct error *err)
 {
+    const struct session_call *call = making->call;
     struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
     for (int i = 0; i < call->n_feeds; i++)
         feeds[i] = (struct plan_feed){call->feeds[i], call->feed_values[i].type,
-                                      *feed_shape(session, call, i, general)};
+                                      *feed_shape(session, call, i, making->general)};
     struct plan_request request = session_request(call, feeds);
     struct plan_set_options options = {session->options, session->devices, session->n_devices};
+    options.plan.cancelled = making->cancelled;
     int code = plan_set_new(session->graph, &options, &request, set, err);
     mem_free(feeds);
     return code;
 }
 
 /* With `making` and without `lock`, which others take meanwhile to run what is there. */
-static struct cached *make_cached(struct session *session, const struct session_call *call,
-                                  bool general, struct error *err)
+static struct cached *make_cached(struct session *session, const struct session_making *making,
+                                  struct error *err)
 {
     struct cached *c = mem_alloc(sizeof *c);
-    make_key(&c->key, session, call, general);
-    if (make(session, call, general, &c->set, err)) {
+    make_key(&c->key, session, making->call, making->general);
+    if (make(session, making, &c->set, err)) {
         cached_free(c);
         return NULL;
     }
@@ -222,10 +231,10 @@ static void trim_others(struct session *session)
 }
 
 /* With `making`, under which nobody else adds one. */
-static struct cached *make_planned(struct session *session, const struct session_call *call,
-                                   bool general, struct error *err)
+static struct cached *make_planned(struct session *session, const struct session_making *making,
+                                   struct error *err)
 {
-    struct cached *c = make_cached(session, call, general, err);
+    struct cached *c = make_cached(session, making, err);
     if (!c)
         return NULL;
     trim_others(session);
@@ -236,8 +245,9 @@ static struct cached *make_planned(struct session *session, const struct session
 }
 
 struct cached *session_acquire(struct session *session, const struct session_call *call,
-                               struct error *err)
+                               const struct step *step, struct error *err)
 {
+    const atomic_bool *cancelled = step ? &step->cancelled : NULL;
     struct error ignored = ERROR_INIT;
     struct cached *c = acquire_planned(session, call, false);
     if (c)
@@ -245,9 +255,9 @@ struct cached *session_acquire(struct session *session, const struct session_cal
     pthread_mutex_lock(&session->making);
     c = acquire_planned(session, call, false); /* another thread may have made it just now */
     if (!c && is_for_all_shapes(session, call) && !(c = acquire_planned(session, call, true)))
-        c = make_planned(session, call, true, &ignored);
+        c = make_planned(session, &(struct session_making){call, true, cancelled}, &ignored);
     if (!c)
-        c = make_planned(session, call, false, err);
+        c = make_planned(session, &(struct session_making){call, false, cancelled}, err);
     pthread_mutex_unlock(&session->making);
     return c;
 }
@@ -255,7 +265,7 @@ struct cached *session_acquire(struct session *session, const struct session_cal
 int session_run(struct session *session, const struct session_call *call, struct step *step,
                 struct tensor *fetches, struct error *err)
 {
-    struct cached *c = session_acquire(session, call, err);
+    struct cached *c = session_acquire(session, call, step, err);
     if (!c)
         return err->code;
     int code = plan_set_run(c->set, step, call->feed_values, fetches, err);
@@ -282,7 +292,7 @@ void session_start(struct session *session, const struct session_call *call, str
                    struct tensor *fetches, struct session_done *done)
 {
     struct error err = ERROR_INIT;
-    struct cached *c = session_acquire(session, call, &err);
+    struct cached *c = session_acquire(session, call, step, &err);
     if (c)
         start(c, call, step, fetches, done);
     else
@@ -301,7 +311,7 @@ bool session_start_planned(struct session *session, const struct session_call *c
 int session_plans(struct session *session, const struct session_call *call,
                   struct plan *const **plans, int *n, struct error *err)
 {
-    struct cached *c = session_acquire(session, call, err);
+    struct cached *c = session_acquire(session, call, NULL, err);
     if (!c)
         return err->code;
     c->keep = true;

@@ -21,9 +21,10 @@ struct cached {
 };
 
 /* The plan for the call, with one more user. Beyond the limit of plans one serves all shapes. NULL
- * with the error set. */
+ * with the error set, ERR_CANCELLED if the step is while the plan is made. Step NULL: that of none.
+ */
 struct cached *session_acquire(struct session *session, const struct session_call *call,
-                               struct error *err);
+                               const struct step *step, struct error *err);
 void session_give_back(struct cached *c);
 
 #endif

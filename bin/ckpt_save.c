@@ -46,7 +46,8 @@ static int save_job(struct command *c, struct store *store, double seconds, stru
     const struct client_options options = {.job_folder = ckpt_job.folder,
                                            .key_file = ckpt_job.key_file,
                                            .producer = "tf-ckpt",
-                                           .timeout = seconds};
+                                           .timeout = seconds,
+                                           .cancelled = c->cancelled};
     const struct backup backup = {.client = &client,
                                   .store = store,
                                   .path = c->operands[0],

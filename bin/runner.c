@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bin/runner.h"
 
+#include <inttypes.h>
+
 #include "cli/record_file.h"
 
 int runner_open(struct runner *r, struct error *err)
@@ -118,7 +120,9 @@ static int save(struct runner *r, struct error *err)
     if (!has_to_save(r) || saving_open(saving, err))
         return err->code;
     if (saving->autosave)
-        return saving_finish(saving, r->options.driver->step, err);
+        return saving_finish(saving, r->options.driver->step, err)
+                   ? error_append(err, "; step %" PRId64 " is not saved", r->options.driver->step)
+                   : 0;
     int code = record_file_open(&file, r->options.tool, save_options.path, err);
     if (code)
         return code;

@@ -15,6 +15,9 @@
 #include "bin/ckpt_verbs.h"
 #include "cli/output.h"
 
+#define STOP_SECONDS 0.01 /* from a signal until waits end */
+
+static atomic_bool is_stopped;
 static bool json, dry_run, all, replace;
 static double lock_wait, max_runtime;
 static const char *metrics_path, *data_text, *by, *run_name;
@@ -228,6 +231,7 @@ static int fill_command(struct ckpt_work *job, const struct ckpt_verb *verb, cha
         .verbose = job->tool->verbose > 0,
         .lock_wait = max_runtime > 0 && !(lock_wait >= 0 && lock_wait < max_runtime) ? max_runtime
                                                                                      : lock_wait,
+        .cancelled = &is_stopped,
         .owner = owner,
         .producer = tool_provenance(job->tool),
         .by = by ? retain_metric(by, &job->arena, &policy.best_is_low) : NULL,
@@ -316,6 +320,10 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         check_numbers(err) || fill_command(&job, verb, operands, err))
         return err->code;
     tool_catch_signals();
+    if (tool_cancel_after(STOP_SECONDS, &is_stopped, err))
+        return err->code;
+    tool_end_late(true); /* a store is whole whenever its writer ends */
+    tool_wait_silently(tool);
     progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->unit, 0, -1);
     run_verb(&job, verb, err);
     progress_clear();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ps/asking.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -136,7 +137,15 @@ static bool is_cancelled(const struct asking *asking)
     return asking->request.cancelled && atomic_load(asking->request.cancelled);
 }
 
-/* Looks every now and then whether it was cancelled. */
+/* Both look every now and then whether it was cancelled. */
+static void run_loop(struct asking *asking, double seconds)
+{
+    double end = time_now() + seconds, left = seconds;
+    while (left > 0 && !is_cancelled(asking) &&
+           !loop_run_until(hub_loop(asking->hub), is_over, asking, fmin(left, LOOK_SECONDS)))
+        left = end - time_now();
+}
+
 static void wait_for_others(struct asking *asking, double seconds)
 {
     double end = time_now() + seconds;
@@ -156,7 +165,7 @@ static void blame(struct asking *asking, double seconds)
         if (asked->done)
             continue;
         if (is_cancelled(asking))
-            error_set(&asking->failure, ERR_UNAVAILABLE, "%s: no answer before this task ends",
+            error_set(&asking->failure, ERR_CANCELLED, "%s: interrupted before it has answered",
                       peer_text(asked->peer));
         else
             error_set(&asking->failure, ERR_UNAVAILABLE, "%s: no answer in %g s",
@@ -169,7 +178,7 @@ static void blame(struct asking *asking, double seconds)
 int asking_finish(struct asking *asking, bool pumps, double seconds, struct error *err)
 {
     if (pumps)
-        loop_run_until(hub_loop(asking->hub), is_over, asking, seconds);
+        run_loop(asking, seconds);
     else
         wait_for_others(asking, seconds);
     pthread_mutex_lock(&asking->lock);

@@ -30,7 +30,8 @@ struct asking *asking_start(struct hub *hub, const char *const *tasks, int n,
                             const struct task_request *request);
 
 /* Waits until all have answered. The first that failed is the error; one that says nothing within
- * `seconds` ERR_UNAVAILABLE: "ps:1 at ..., incarnation 2: no answer in 30 s, waiting for ...".
+ * `seconds` ERR_UNAVAILABLE: "ps:1 at ..., incarnation 2: no answer in 30 s, waiting for ..."; if
+ * it was cancelled ERR_CANCELLED.
  * Frees the asking: `answered` is not called after this has returned. Runs the loop if nobody does
  * (`pumps`), else must not be called by the loop's thread. */
 int asking_finish(struct asking *asking, bool pumps, double seconds, struct error *err);

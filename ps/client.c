@@ -48,6 +48,21 @@ static const struct cluster_task *find_unknown(const struct client *client, cons
     return NULL;
 }
 
+static const char *name_of(struct client *client, const struct cluster_task *task)
+{
+    return arena_printf(&client->cluster.arena, "%s:%d", task->job, task->index);
+}
+
+static bool is_cancelled(const struct client *client)
+{
+    return client->options.cancelled && atomic_load(client->options.cancelled);
+}
+
+static int give_up(const char *task, struct error *err)
+{
+    return error_set(err, ERR_CANCELLED, "interrupted while waiting for %s", task);
+}
+
 /* A job that starts: its tasks say in the cluster file which ports they got. */
 static int await_ports(struct client *client, struct error *err)
 {
@@ -66,17 +81,14 @@ static int await_ports(struct client *client, struct error *err)
             told = now;
         }
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        if (is_cancelled(client))
+            return give_up(name_of(client, task), err);
         cluster_release(&client->cluster);
         client->cluster = (struct cluster){0};
         if (job_cluster(&client->job, &client->cluster, err))
             return err->code;
     }
     return 0;
-}
-
-static const char *name_of(struct client *client, const struct cluster_task *task)
-{
-    return arena_printf(&client->cluster.arena, "%s:%d", task->job, task->index);
 }
 
 static int choose_tasks(struct client *client, struct error *err)
@@ -147,6 +159,8 @@ static void waits(void *context, const char *name, const char *text)
         if (!strcmp(name_of(client, task), name) && check_alive(client, task, name, &client->died))
             loop_stop(hub_loop(client->hub));
     }
+    if (is_cancelled(client) && give_up(name, &client->died))
+        loop_stop(hub_loop(client->hub));
     if (client->died.code)
         return;
     if (client->options.waiting)
@@ -195,7 +209,9 @@ int client_task_index(const struct client *client, const char *task)
 static int ask(struct client *client, const char *const *tasks, size_t n,
                const struct task_request *request, struct error *err)
 {
-    struct asking *asking = asking_start(client->hub, tasks, (int)n, request);
+    struct task_request own = *request;
+    own.cancelled = client->options.cancelled;
+    struct asking *asking = asking_start(client->hub, tasks, (int)n, &own);
     return asking_finish(asking, true, client->options.timeout, err);
 }
 

@@ -32,10 +32,18 @@ void shard_query_free(struct shard_query *query)
     mem_free(query);
 }
 
+void shard_answer_failure(struct shard_query *query, const struct error *err)
+{
+    struct error told = *err;
+    if (told.code == ERR_CANCELLED)
+        told.code = ERR_UNAVAILABLE;
+    answer_error(query->peer, query->id, &told);
+}
+
 void shard_query_end(struct shard_query *query, const struct error *err)
 {
     if (err->code)
-        answer_error(query->peer, query->id, err);
+        shard_answer_failure(query, err);
     else
         answer_done(query->peer, query->id);
     shard_query_free(query);
@@ -45,7 +53,7 @@ void shard_query_end_step(struct shard_query *query, int64_t step, const struct 
 {
     msgpack_packer *packer;
     if (err->code) {
-        answer_error(query->peer, query->id, err);
+        shard_answer_failure(query, err);
     } else if ((packer = answer_begin(query->peer, query->id, 1))) {
         pack_key(packer, "step");
         msgpack_pack_int64(packer, step);

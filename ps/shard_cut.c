@@ -171,6 +171,6 @@ void shard_part(struct shard_query *query)
         clear(cut);
     pthread_mutex_unlock(&shard->cuts_lock);
     if (err.code)
-        answer_error(query->peer, query->id, &err);
+        shard_answer_failure(query, &err);
     shard_query_free(query);
 }

@@ -16,7 +16,7 @@
 
 #define SHARD_WAIT_SECONDS 10.0 /* for locks, where a request does not say */
 #define SHARD_WAIT_MAX 3600.0
-#define SHARD_LOCK_SECONDS 600.0 /* a nightly job may be at work on the store */
+#define SHARD_LOCK_SECONDS 20.0 /* of checkpoints that it makes by itself: steps may wait meanwhile */
 #define SHARD_KEEP 5
 #define SHARD_NAME_BYTES 80
 #define SHARD_CUTS 2              /* one that is saved, one that is fetched */
@@ -88,6 +88,8 @@ struct shard_query {
 typedef void shard_work(struct shard_query *query);
 
 void shard_query_free(struct shard_query *query);
+/* Answers with the error. That this process was asked to end is no signal to who asked it. */
+void shard_answer_failure(struct shard_query *query, const struct error *err);
 /* Answers with the error, or that it is done, and frees. */
 void shard_query_end(struct shard_query *query, const struct error *err);
 /* Answers with the error, or the step of a checkpoint, and frees. */

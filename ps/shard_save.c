@@ -33,7 +33,11 @@ static int write_cut(struct shard *shard, const char *folder, const struct shard
 {
     char name[SHARD_NAME_BYTES];
     const struct store_options options = {
-        .write = true, .lock_wait = seconds, .owner = "tf-ps", .shard = name};
+        .write = true,
+        .lock_wait = seconds,
+        .cancelled = &shard->ends,
+        .owner = "tf-ps",
+        .shard = name};
     bool goes_on;
     const struct save_request request = {.step = cut->step,
                                          .run = shard_run(shard, &goes_on),
@@ -225,7 +229,10 @@ static int make_store(const char *path, struct error *err)
 static int write_all(struct leading_save *save, int keep, struct error *err)
 {
     const struct store_options options = {
-        .write = true, .lock_wait = save->seconds, .owner = "tf-ps"};
+        .write = true,
+        .lock_wait = save->seconds,
+        .cancelled = &save->shard->ends,
+        .owner = "tf-ps"};
     struct store *store;
     if (make_store(save->name, err) ||
         shard_open_store(save->shard, save->name, &options, &store, err))
@@ -369,7 +376,7 @@ void shard_hand_out(struct shard_query *query)
     bool goes_on;
     save.run = shard_run(query->shard, &goes_on);
     if (err.code)
-        answer_error(query->peer, query->id, &err);
+        shard_answer_failure(query, &err);
     else
         answer_cut(query, &save);
     shard_query_free(query);

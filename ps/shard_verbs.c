@@ -39,7 +39,7 @@ void shard_list(struct shard_query *query)
     struct error err = ERROR_INIT;
     if (containers_list(query->shard->options.variables, query->container, query->name,
                         query->seconds, &list, &err))
-        answer_error(query->peer, query->id, &err);
+        shard_answer_failure(query, &err);
     else
         answer_list(query, &list);
     container_list_release(&list);
@@ -67,7 +67,7 @@ void shard_get(struct shard_query *query)
         return;
     if (containers_get(query->shard->options.variables, query->container, query->name,
                        query->seconds, &found.tensor, &err)) {
-        answer_error(query->peer, query->id, &err);
+        shard_answer_failure(query, &err);
     } else {
         if (answer_begin(query->peer, query->id, 0))
             answer_end(query->peer, &found, 1);
@@ -100,7 +100,7 @@ void shard_reset(struct shard_query *query)
         containers_reset(query->shard->options.variables, query->container, query->seconds, &n,
                          &err);
     if (err.code) {
-        answer_error(query->peer, query->id, &err);
+        shard_answer_failure(query, &err);
     } else if ((packer = answer_begin(query->peer, query->id, 1))) {
         pack_key(packer, "variables");
         msgpack_pack_int(packer, n);

@@ -8,6 +8,8 @@
 #ifndef TF_CHECKPOINT_COMMAND_H
 #define TF_CHECKPOINT_COMMAND_H
 
+#include <stdatomic.h>
+
 #include "checkpoint/command/text.h"
 #include "checkpoint/policy/retain.h"
 
@@ -19,6 +21,7 @@ struct command {
     bool all;     /* show, diff: not only variables */
     bool replace; /* copy, import: a checkpoint of the same step */
     double lock_wait;
+    const atomic_bool *cancelled; /* waits end; NULL: nothing ends them */
     const char *owner, *producer; /* "tf-ckpt prune", and with version and arguments */
     struct retain_policy policy;
     const char *by;  /* metric of policy.best */

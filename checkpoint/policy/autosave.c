@@ -42,7 +42,7 @@ struct autosave {
     double best;              /* NaN: none yet */
     struct autosave_job *job; /* under way, with its thread */
     pthread_t thread;
-    atomic_bool done;
+    atomic_bool done, hurry; /* hurry: somebody waits for it */
     struct autosave_counts counts;
 };
 
@@ -173,6 +173,7 @@ static int write_job(struct autosave_job *job, struct error *err)
                                    .n_blobs = job->blobs.n,
                                    .bytes_per_second =
                                        job->in_background ? options->bytes_per_second : 0,
+                                   .hurry = &job->autosave->hurry,
                                    .threads = job->in_background ? 1 : 0};
     struct store *store;
     if (store_open(options->path, &opening, &store, err))
@@ -227,7 +228,9 @@ static int join(struct autosave *a, struct error *err)
 {
     if (!a->job)
         return 0;
+    atomic_store(&a->hurry, true);
     pthread_join(a->thread, NULL);
+    atomic_store(&a->hurry, false);
     *err = a->job->err;
     if (!err->code)
         a->saved = a->job->step;

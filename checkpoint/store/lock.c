@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/patience.h"
 #include "base/str.h"
-#include "base/time.h"
 
 #define PAUSE_SECONDS 0.02
 #define OWNER_BYTES 128
@@ -27,46 +27,68 @@ static void say_owner(int fd, const char *owner)
         errno = 0;
 }
 
-static int is_taken(int fd, double waited, struct error *err)
+/* Who has it: "process 4120, tf-ckpt prune". */
+static void read_owner(int fd, char text[OWNER_BYTES])
 {
-    char text[OWNER_BYTES] = "";
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
-    size_t length = n > 0 ? strcspn(text, "\n") : 0;
-    text[length] = '\0';
-    if (!length || !str_is_printable(text, length))
-        snprintf(text, sizeof text, "another process");
-    return error_set(err, ERR_RETRY, "locked by %s%s", text,
+    ssize_t n = pread(fd, text, OWNER_BYTES - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    if (!*text || !str_is_printable(text, strlen(text)))
+        snprintf(text, OWNER_BYTES, "another process");
+}
+
+static int is_taken(const char *owner, double waited, struct error *err)
+{
+    return error_set(err, ERR_RETRY, "locked by %s%s", owner,
                      waited > 0 ? "; waited until --lock-wait was over" : "; --lock-wait waits");
 }
 
-/* One of the two. */
-static int take(int fd, const struct lock_request *request, double deadline, int text_fd,
-                struct error *err)
+/* Who does not let the lock go for so long is named, and a signal ends the wait. */
+static int wait_a_little(struct patience *patience, const struct lock_request *request, int text_fd,
+                         struct error *err)
 {
     const struct timespec pause = {.tv_nsec = (long)(PAUSE_SECONDS * 1e9)};
+    char owner[OWNER_BYTES];
+    enum patience_news news = patience_look(patience);
+    if (news != PATIENCE_WAIT)
+        read_owner(text_fd, owner);
+    if (news == PATIENCE_OVER)
+        return is_taken(owner, request->seconds, err);
+    if (news == PATIENCE_ENDS)
+        return error_set(err, ERR_CANCELLED, "locked by %s; interrupted while waiting for it",
+                         owner);
+    if (news == PATIENCE_TELL)
+        patience_tell(patience, "waiting for the lock of %s, held by %s", request->name, owner);
+    nanosleep(&pause, NULL);
+    return 0;
+}
+
+/* One of the two. */
+static int take(int fd, const struct lock_request *request, struct patience *patience, int text_fd,
+                struct error *err)
+{
     while (flock(fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return error_set_errno(err, ERR_IO, "locking");
-        if (request->seconds >= 0 && time_now() >= deadline)
-            return is_taken(text_fd, request->seconds, err);
-        nanosleep(&pause, NULL);
+        if (wait_a_little(patience, request, text_fd, err))
+            return err->code;
     }
     return 0;
 }
 
 int lock_take(const struct lock_request *request, int *fd, struct error *err)
 {
-    double deadline = time_now() + request->seconds;
+    struct patience patience = patience_begin(request->seconds, request->cancelled);
     *fd = open(request->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0)
         return error_set_errno(err, file_write_error_code(), "cannot be written to");
-    if (take(*fd, request, deadline, *fd, err)) {
+    if (take(*fd, request, &patience, *fd, err)) {
         close(*fd);
         *fd = -1;
         return err->code;
     }
     /* what a process that was killed left there says nothing of who has the data */
-    if (ftruncate(*fd, 0) || take(request->data_fd, request, deadline, *fd, err)) {
+    if (ftruncate(*fd, 0) || take(request->data_fd, request, &patience, *fd, err)) {
         if (!err->code)
             error_set_errno(err, ERR_IO, "locking");
         lock_release(*fd);

@@ -27,6 +27,8 @@
 #define TREE_BYTES(n) ((n)*512 + ((uint64_t)1 << 18)) /* what n keys may take in the tree */
 #define ATTEMPTS 3
 
+static const struct timespec look_again = {.tv_nsec = 10000000}; /* whether a disk has its rest */
+
 struct store_save {
     struct store *store;
     const struct save_request *request;
@@ -130,13 +132,9 @@ static int report(struct store_save *s, size_t n, struct error *err)
     if (request->progress && !request->progress(request->context, s->done, s->manifest->bytes))
         return error_set(err, ERR_CANCELLED, "%s: stopped; step %" PRId64 " was not saved",
                          s->store->name, request->step);
-    if (request->bytes_per_second > 0) {
-        double ahead = s->started + (double)s->done / request->bytes_per_second - time_now();
-        struct timespec pause = {.tv_sec = (time_t)ahead,
-                                 .tv_nsec = (long)((ahead - (double)(time_t)ahead) * 1e9)};
-        if (ahead > 0)
-            nanosleep(&pause, NULL);
-    }
+    while (request->bytes_per_second > 0 && !(request->hurry && atomic_load(request->hurry)) &&
+           s->started + (double)s->done / request->bytes_per_second > time_now())
+        nanosleep(&look_again, NULL);
     return 0;
 }
 

@@ -40,7 +40,8 @@ struct save_request {
     size_t n_shards;
     bool is_part;            /* of a checkpoint of several shards: one of the same step stays until
                               * store_prune, as it may be what is listed */
-    double bytes_per_second; /* 0: as fast as it goes */
+    double bytes_per_second; /* 0: as fast as it goes, */
+    const atomic_bool *hurry; /* and from when this is true, as somebody waits; NULL: nobody does */
     int threads;             /* for digests; 0: as many as cores */
 
     /* Called between chunks, with the bytes that were seen to; returning false ends the call with

@@ -317,6 +317,8 @@ static int take_lock(struct store *store, const struct store_options *options, s
     str_printf(&file, "%s/writer.lock", store->folder);
     const struct lock_request request = {.path = file.data,
                                          .data_fd = store->fd,
+                                         .name = store->name,
+                                         .cancelled = options->cancelled,
                                          .owner = options->owner ? options->owner : "tf-tools",
                                          .seconds = options->lock_wait};
     if (lock_take(&request, &store->lock_fd, err))

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/patience.h"
 #include "base/str.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -128,6 +129,23 @@ static void print_log(enum log_level level, const char *text, void *context)
     fprintf(stderr, "%s\n", text);
 }
 
+static void say_waiting(void *context, const char *line)
+{
+    tool_say(context, "%s", line);
+}
+
+static bool is_asked(void *context)
+{
+    (void)context;
+    return tool_signal();
+}
+
+void tool_wait_silently(const struct tool *tool)
+{
+    if (!tool->verbose && !isatty(STDERR_FILENO))
+        patience_set_handler(&(struct patience_handler){NULL, is_asked, NULL});
+}
+
 static char **copy_arguments(int argc, char **argv)
 {
     char **copy = mem_array((size_t)argc + 1, sizeof *copy);
@@ -153,6 +171,7 @@ int tool_main(const struct option_table *table,
     int code = options_parse(table, argc, argv, &n_operands, &shown, &err);
     tool.verbose = tool_verbose;
     tool.quiet = tool_quiet;
+    patience_set_handler(&(struct patience_handler){say_waiting, is_asked, &tool});
     if (!code && !shown)
         code = run(&tool, n_operands, argv, &err);
     code = tool_finish(&tool, code, &err);

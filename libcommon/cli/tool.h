@@ -129,6 +129,10 @@ void tool_end_limit(void);
 /* A descriptor that can be read once a signal came, for event loops; -1: signals are not caught. */
 int tool_stop_fd(void);
 
+/* For tools that cron runs, where silence is success: of waits for other processes that the library
+ * tells of (base/patience.h) nothing is said but on a terminal, or with -v. */
+void tool_wait_silently(const struct tool *tool);
+
 /* For waits that say themselves what they wait for: a line now and then, once a second on a
  * terminal, else every five. */
 void tool_say_waiting(const struct tool *tool, const char *text);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/patience.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/time.h"
+
+#define LINE_BYTES 1024
+#define FIRST_SECONDS 1.0  /* until the first line */
+#define PAUSE_MAX 60.0     /* between two: each is twice as long as the one before */
+#define ASKED_SECONDS 10.0 /* of a wait that begins when the process is to end */
+
+static struct patience_handler handler;
+
+void patience_set_handler(const struct patience_handler *wanted)
+{
+    handler = *wanted;
+}
+
+static bool is_asked(void)
+{
+    return handler.asked && handler.asked(handler.context);
+}
+
+struct patience patience_begin(double seconds, const atomic_bool *cancelled)
+{
+    double now = time_now();
+    struct patience patience = {.until = seconds < 0 ? INFINITY : now + seconds,
+                                .tell_at = now + FIRST_SECONDS,
+                                .pause = FIRST_SECONDS,
+                                .was_asked = is_asked(),
+                                .cancelled = cancelled};
+    if (patience.was_asked)
+        patience.until = fmin(patience.until, now + ASKED_SECONDS);
+    return patience;
+}
+
+enum patience_news patience_look(struct patience *patience)
+{
+    double now = time_now();
+    if ((patience->cancelled && atomic_load(patience->cancelled)) ||
+        (!patience->was_asked && is_asked()))
+        return PATIENCE_ENDS;
+    if (now >= patience->until)
+        return PATIENCE_OVER;
+    return now >= patience->tell_at ? PATIENCE_TELL : PATIENCE_WAIT;
+}
+
+void patience_tell(struct patience *patience, const char *format, ...)
+{
+    char line[LINE_BYTES];
+    double now = time_now();
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n > 0 && n < LINE_BYTES && isfinite(patience->until))
+        snprintf(line + n, sizeof line - (size_t)n, ", %.0f s left", patience->until - now);
+    patience->pause = fmin(2 * patience->pause, PAUSE_MAX);
+    patience->tell_at = now + patience->pause;
+    if (handler.say)
+        handler.say(handler.context, line);
+}

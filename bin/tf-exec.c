@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "bin/cluster_options.h"
 #include "bin/exec_request.h"
 #include "bin/ops_option.h"
@@ -114,22 +115,25 @@ enum life {
     LIFE_STARTS, /* variables get their values, feeds are passed over */
     LIFE_FEEDS,  /* it saves, and waits for what the next step is fed */
     LIFE_STEPS,
-    LIFE_ENDS /* it leaves, and saves */
+    LIFE_ENDS, /* it leaves, and saves */
+    LIFE_GONE
 };
 
 /* What a signal does in each state. Everywhere the first one asks to end, at once where the process
  * waits, and what goes on for longer than --grace is cancelled. */
 static const struct life_rule {
+    const char *point; /* that is reached as it begins (base/failpoint.h) */
     const char *doing; /* what is said not to have ended; NULL: the step */
     bool leaves;       /* asked there, it tells others and saves what steps did. Else nobody counts
                         * on it yet, or what it did is half done */
     bool ends_late;    /* killed where it does not heed that it was cancelled: nothing is lost */
-} life_rules[] = {[LIFE_READS] = {"reading the graph", false, true},
-                  [LIFE_OPENS] = {"the start", false, true},
-                  [LIFE_STARTS] = {"init", true, true},
-                  [LIFE_FEEDS] = {NULL, true, false},
-                  [LIFE_STEPS] = {NULL, false, true},
-                  [LIFE_ENDS] = {NULL, true, false}};
+} life_rules[] = {[LIFE_READS] = {"exec.reads", "reading the graph", false, true},
+                  [LIFE_OPENS] = {"exec.opens", "the start", false, true},
+                  [LIFE_STARTS] = {"exec.starts", "init", true, true},
+                  [LIFE_FEEDS] = {"exec.feeds", NULL, true, false},
+                  [LIFE_STEPS] = {"exec.steps", NULL, false, true},
+                  [LIFE_ENDS] = {"exec.ends", NULL, true, false},
+                  [LIFE_GONE] = {"exec.gone", NULL, false, true}};
 
 struct graph_execution {
     struct tool *tool;
@@ -143,10 +147,13 @@ struct graph_execution {
     int64_t limit; /* steps to run; -1: until the feeds end */
 };
 
+/* Nothing fails there: a test has it killed, or stand still. */
 static void go_to(struct graph_execution *job, enum life life)
 {
     job->life = life;
     tool_end_late(life_rules[life].ends_late);
+    if (FAILPOINT(life_rules[life].point))
+        return;
 }
 
 /* ---- setting up ---- */
@@ -202,8 +209,8 @@ static int open_runner(struct graph_execution *job, struct error *err)
 
 static int set_up(struct graph_execution *job, struct error *err)
 {
-    go_to(job, LIFE_READS);
     tool_catch_signals();
+    go_to(job, LIFE_READS);
     int code = check_numbers(err);
     if (!code)
         code = without_option_read(&without, err);
@@ -388,6 +395,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     saving_close(&job.saving);
     driver_release(&job.driver);
     runner_close(job.runner);
+    go_to(&job, LIFE_GONE);
     joined_release(&job.request.joined);
     return code;
 }

@@ -221,30 +221,36 @@ static int connect_in(int folder, int fd)
 }
 
 /* An answer that is not whole is none. */
-static int hear(int fd, const char *request, struct str *answer)
+static int hear(int fd, const char *request, const struct control_patience *patience,
+                struct str *answer)
 {
     char bytes[4096];
     ssize_t n = -1;
     str_printf(answer, "%s\n", request);
     bool sent = send(fd, answer->data, answer->n, MSG_NOSIGNAL) == (ssize_t)answer->n;
     str_clear(answer);
-    while (sent && (n = recv(fd, bytes, sizeof bytes, 0)) > 0)
-        str_append_bytes(answer, bytes, (size_t)n);
+    do {
+        n = sent ? recv(fd, bytes, sizeof bytes, 0) : -1;
+        if (n > 0)
+            str_append_bytes(answer, bytes, (size_t)n);
+    } while (n > 0 || (sent && n < 0 && errno == EAGAIN && patience->goes_on &&
+                       patience->goes_on(patience->context)));
     return n < 0 || !answer->n ? ERR_UNAVAILABLE : 0;
 }
 
-int control_ask(const char *folder, const char *request, double patience, struct str *answer)
+int control_ask(const char *folder, const char *request, const struct control_patience *patience,
+                struct str *answer)
 {
-    const struct timeval limit = {.tv_sec = (time_t)patience};
+    const struct timeval limit = {.tv_sec = (time_t)patience->seconds};
     int at = open_folder(folder);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (patience > 0) {
+    if (patience->seconds > 0) {
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     }
     int code = connect_in(at, fd);
     if (!code)
-        code = hear(fd, request, answer);
+        code = hear(fd, request, patience, answer);
     close_if_open(fd);
     close_if_open(at);
     return code;

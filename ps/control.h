@@ -56,8 +56,17 @@ void control_close(struct control *control, const char *text);
 /* Removes the socket from the folder. */
 void control_remove(const char *folder);
 
-/* Asks, and waits `patience` seconds at most; < 0: as long as it takes. ERR_NOINPUT: nobody is
+/* How long who asks waits. */
+struct control_patience {
+    double seconds; /* < 0: as long as it takes */
+    /* When they are over: whether to wait as long again. NULL: no. */
+    bool (*goes_on)(void *context);
+    void *context;
+};
+
+/* Asks, and waits. ERR_NOINPUT: nobody is
  * there; ERR_UNAVAILABLE: no answer; ERR_DENIED: it is somebody else's. */
-int control_ask(const char *folder, const char *request, double patience, struct str *answer);
+int control_ask(const char *folder, const char *request, const struct control_patience *patience,
+                struct str *answer);
 
 #endif

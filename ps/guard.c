@@ -130,7 +130,7 @@ static void clean_up(const struct guard_options *guard)
         .words = guard->temporary ? rm : shell, .in = -1, .out = -1, .err = -1};
     pid_t pid;
     if ((guard->temporary || guard->cleanup) && !spawn_program(&spawn, &pid))
-        waitpid(pid, NULL, 0);
+        guard_await(pid, KILL_SECONDS);
 }
 
 /* ---- a process of its own ---- */

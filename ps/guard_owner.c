@@ -64,20 +64,35 @@ int guard_start(const struct guard_options *guard, const char *program, struct e
         error_set_errno(err, ERR_OS, "a guard");
         return -1;
     }
-    ssize_t n = read(said, text, sizeof text - 1);
+    struct pollfd wait = {.fd = said, .events = POLLIN};
+    ssize_t n = poll(&wait, 1, RELEASE_MILLISECONDS) > 0 ? read(said, text, sizeof text - 1) : 0;
     close(said);
-    waitpid(child, &status, 0);
+    status = guard_await(child, n > 0 ? RELEASE_MILLISECONDS / 1e3 : 0);
     if (n > 0)
         return pidfd_of((pid_t)atol(text));
     err->code = WIFEXITED(status) ? WEXITSTATUS(status) : ERR_OS;
     return -1;
 }
 
-void guard_release(int pidfd)
+bool guard_release(int pidfd)
 {
     struct pollfd wait = {.fd = pidfd, .events = POLLIN};
-    if (pidfd >= 0 && !pidfd_kill(pidfd, SIGUSR1))
-        poll(&wait, 1, RELEASE_MILLISECONDS);
+    if (pidfd < 0 || pidfd_kill(pidfd, SIGUSR1) || poll(&wait, 1, RELEASE_MILLISECONDS) > 0)
+        return true;
+    pidfd_kill(pidfd, SIGKILL);
+    poll(&wait, 1, RELEASE_MILLISECONDS);
+    return false;
+}
+
+int guard_await(pid_t child, double seconds)
+{
+    int status = 0, pidfd = pidfd_of(child);
+    struct pollfd wait = {.fd = pidfd, .events = POLLIN};
+    if (pidfd >= 0 && poll(&wait, 1, (int)(seconds * 1000)) <= 0)
+        pidfd_kill(pidfd, SIGKILL);
+    close_if_open(pidfd);
+    waitpid(child, &status, 0);
+    return status;
 }
 
 /* ---- who looks for it ---- */

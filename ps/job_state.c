@@ -12,12 +12,16 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/patience.h"
+#include "base/time.h"
 #include "ps/control.h"
 #include "ps/guard.h"
 #include "ps/pidfd.h"
 
 #define STATE_BYTES (64 << 20) /* at most */
 #define STATUS_SECONDS 2.0     /* in which who is not frozen answers */
+#define STOP_SECONDS 1.0       /* after which who waits for the end looks whether it does */
+#define FROZEN_SECONDS 30.0    /* in which it has not answered then */
 
 /* What of a state others act upon. */
 struct state_facts {
@@ -47,14 +51,6 @@ static bool read_state(const char *folder, struct str *state)
     return !code;
 }
 
-/* Of who does not listen: it begins, and is a shell yet, or is about to end. */
-static void stop_by_signal(int owner)
-{
-    struct pollfd wait = {.fd = owner, .events = POLLIN};
-    if (!pidfd_kill(owner, SIGTERM))
-        poll(&wait, 1, -1);
-}
-
 /* Of a state that nobody answered for: whether it is that of `owner`, who has the folder, or final.
  */
 static bool is_alive_or_over(const struct str *state, pid_t owner)
@@ -63,24 +59,81 @@ static bool is_alive_or_over(const struct str *state, pid_t owner)
     return facts.is_over || (owner && facts.pid == owner);
 }
 
+/* ---- waiting for the end ---- */
+
+struct stopping {
+    const char *folder;
+    struct patience patience; /* without end: that is by `answered` */
+    double answered;          /* when it last did */
+};
+
+static void tell(struct stopping *stopping)
+{
+    if (patience_look(&stopping->patience) == PATIENCE_TELL)
+        patience_tell(&stopping->patience, "waiting for the job in %s to end", stopping->folder);
+}
+
+/* It is busy with ending, or stands still. */
+static bool still_ends(void *context)
+{
+    struct stopping *stopping = context;
+    struct str state = STR_INIT;
+    const struct control_patience patience = {.seconds = STATUS_SECONDS};
+    if (!control_ask(stopping->folder, "status", &patience, &state))
+        stopping->answered = time_now();
+    str_release(&state);
+    tell(stopping);
+    return time_now() < stopping->answered + FROZEN_SECONDS;
+}
+
+static int stands_still(const struct stopping *stopping, pid_t pid, struct error *err)
+{
+    return error_set(err, ERR_UNAVAILABLE,
+                     "job directory %s: its tf-run (pid %ld) has not answered for %.0f s; "
+                     "kill -KILL %ld ends all of it",
+                     stopping->folder, (long)pid, time_now() - stopping->answered, (long)pid);
+}
+
+/* Of who does not listen: it begins, and is a shell yet, or is about to end. */
+static bool stop_by_signal(struct stopping *stopping, int owner)
+{
+    struct pollfd wait = {.fd = owner, .events = POLLIN};
+    stopping->answered = time_now();
+    if (pidfd_kill(owner, SIGTERM))
+        return true;
+    while (poll(&wait, 1, (int)(STOP_SECONDS * 1000)) <= 0) {
+        tell(stopping);
+        if (time_now() >= stopping->answered + FROZEN_SECONDS)
+            return false;
+    }
+    return true;
+}
+
 int job_state_ask(const char *folder, bool stop, struct str *state, struct error *err)
 {
     const char *request = stop ? "stop" : "status";
+    struct stopping stopping = {folder, patience_begin(-1, NULL), time_now()};
+    const struct control_patience patience = {.seconds = stop ? STOP_SECONDS : STATUS_SECONDS,
+                                              .goes_on = stop ? still_ends : NULL,
+                                              .context = &stopping};
     int code, owner = -1;
+    bool is_over = true;
     pid_t pid = 0;
     do { /* who was put off asks again */
         close_if_open(owner);
-        code = control_ask(folder, request, stop ? -1 : STATUS_SECONDS, state);
+        code = control_ask(folder, request, &patience, state);
         owner = code ? guard_owner(folder, &pid) : -1;
-    } while (stop && code == ERR_UNAVAILABLE && owner >= 0);
+    } while (stop && code == ERR_UNAVAILABLE && owner >= 0 && still_ends(&stopping));
     if (stop && code == ERR_DENIED)
         error_set(err, ERR_DENIED, "job directory %s: it is another user's", folder);
     else if (stop && owner >= 0)
-        stop_by_signal(owner);
+        is_over = code != ERR_UNAVAILABLE && stop_by_signal(&stopping, owner);
     else if (code && !read_state(folder, state))
         error_set(err, ERR_NOINPUT, "job directory %s: no tf-run was ever there", folder);
     else if (code && code != ERR_DENIED && !is_alive_or_over(state, pid))
         error_set(err, ERR_UNAVAILABLE, "job directory %s: its tf-run has died", folder);
+    if (!is_over)
+        stands_still(&stopping, pid, err);
     close_if_open(owner);
     return err->code;
 }

@@ -179,6 +179,7 @@ static void advance(struct supervisor *s)
         enter(s, s->why ? rules[s->phase].asked : rules[s->phase].next);
     for (struct task *task = s->tasks; task; task = task->next)
         task_tick(s, task);
+    late_tick(s);
 }
 
 /* ---- the end ---- */
@@ -299,9 +300,11 @@ static void run(struct supervisor *s)
         wait_for_news(s);
     watch_end(s);
     pthread_mutex_unlock(&s->lock);
-    s->guard_at = 0; /* a lost one is replaced at once: there is work for it */
-    look_at_guard(s, &ignored);
-    guard_release(s->guard);
+    for (bool done = false; !done && !ignored.code;) { /* one that stands still is replaced, too */
+        s->guard_at = 0; /* at once: there is work for it */
+        look_at_guard(s, &ignored);
+        done = guard_release(s->guard);
+    }
     control_close(&s->control, str_text(&s->state));
 }
 

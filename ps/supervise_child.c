@@ -26,6 +26,7 @@ int start_shell(struct supervisor *s, struct process *process, const char *line,
         environment[i + 1] = how.environment[i];
     process->serial = ++s->serial;
     process->since = time_now();
+    process->late = (struct lateness){0};
     snprintf(mark, sizeof mark, MARK_NAME "=%ld.%d", (long)getpid(), process->serial);
     how.words = words;
     how.environment = environment;

@@ -55,6 +55,7 @@ static const struct setting_row of_job[] = {
     {"max-restarts", set_budget, offsetof(struct supervisor, budget)},
     {"lease", setting_seconds, offsetof(struct supervisor, lease)},
     {"timeout", setting_seconds, offsetof(struct supervisor, timeout)},
+    {"grace", setting_seconds, offsetof(struct supervisor, grace)},
     {"no-key", setting_flag, offsetof(struct supervisor, no_key)},
     {"quiet", setting_flag, offsetof(struct supervisor, quiet)},
     {"restart", setting_text, offsetof(struct supervisor, hooks[HOOK_RESTART])},

@@ -10,8 +10,6 @@
 
 #include "ps/supervise_private.h"
 
-#define HOOK_TRIES 3 /* of a hook that is killed, not by us */
-
 /* A line for each task, to be read. */
 static int open_table(const struct supervisor *s)
 {
@@ -51,6 +49,8 @@ bool run_hook(struct supervisor *s, enum hook kind, struct task *about)
         close_if_open(s->hook_out);
     else
         s->about = about;
+    s->hook_kind = kind;
+    late_begin(&s->hook);
     close_if_open(how.in);
     arena_release(&arena);
     return s->hook.pid;

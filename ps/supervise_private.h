@@ -38,6 +38,15 @@ struct budget { /* of restarts */
 
 /* ---- processes ---- */
 
+/* Of a process that is to end. */
+struct lateness {
+    double since;        /* 0: it may go on */
+    double news, looked; /* how long it then takes until the user hears of it; the last look */
+    double stopped_at;   /* since when one of its session stands still; 0: none does */
+    pid_t stopped;
+    double kill_at; /* 0: not yet */
+};
+
 /* A child, in a session of its own. */
 struct process {
     pid_t pid;      /* 0: none runs */
@@ -45,6 +54,7 @@ struct process {
     bool has_ended; /* which is to be told */
     int status;     /* as a shell has it */
     double since;
+    struct lateness late;
     struct task *task; /* NULL: of none */
     struct process *next;
     void (*ended)(struct supervisor *s, struct process *process, int status);
@@ -99,6 +109,7 @@ struct supervisor {
     const char *name, *folder, *cleanup, *hooks[HOOK_COUNT];
     struct budget budget;
     double lease, timeout; /* lease 0: nobody is watched */
+    double grace;          /* of tasks that are to end, and of hooks; 0: as the timeout has it */
     bool no_key, quiet;
     int guard_pid; /* of one that runs already; 0: none */
 
@@ -118,6 +129,7 @@ struct supervisor {
     pid_t stopped_by;
 
     struct process hook;
+    enum hook hook_kind;
     int hook_out;
     int hook_status; /* of the last one; -1: there was none */
     double hook_ended_at;
@@ -158,6 +170,10 @@ void feeder_ended(struct supervisor *s, struct process *process, int status);
 void task_tick(struct supervisor *s, struct task *task);
 bool task_is_busy(const struct task *task);
 
+/* supervise_late.c: who is to end, and does not. */
+void late_begin(struct process *process);
+void late_tick(struct supervisor *s);
+
 /* supervise_words.c: what a task has said. */
 void task_cause(const struct task *task, char text[TEXT_BYTES]);
 void task_last_words(const struct task *task, char text[TEXT_BYTES]);
@@ -181,6 +197,7 @@ void enter(struct supervisor *s, enum phase phase);
 void stop_with(struct supervisor *s, const char *why, int result);
 
 /* supervise_hooks.c */
+#define HOOK_TRIES 3 /* of a hook that is killed, but for its length */
 bool run_hook(struct supervisor *s, enum hook kind, struct task *about);
 void hook_ended(struct supervisor *s, struct process *hook, int status);
 bool hook_begins_again(struct supervisor *s, enum hook kind);

@@ -99,6 +99,7 @@ void task_tell_to_end(struct task *task)
     if (!task->main.pid || task->life.told_to_end)
         return;
     task->life.told_to_end = true;
+    late_begin(&task->main);
     if (task->hold) {
         end_feeder(task);
         close_input(task);

@@ -264,6 +264,7 @@ static void tell_of_tasks(const struct watch *watch)
         struct watch_task seen = {.name = task->name,
                                   .ready = task->ready,
                                   .silent = task->silent,
+                                  .left = task->process.incarnation && !task->process.pid,
                                   .heard = task->heard,
                                   .missing = why_missing(watch, task)};
         watch->options.task(watch->options.context, &seen);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who is to end, and does not: a task that was told to, or has left the job, and a hook, which is
+ * to end from its beginning on. The user hears who it is, and nobody is waited for without end.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ps/supervise_private.h"
+
+#define NEWS_SECONDS 5.0   /* until the user hears of it; then twice as long each time */
+#define LOOK_SECONDS 1.0   /* between two looks whether it stands still */
+#define KILL_SECONDS 2.0   /* from TERM, which it may have had before, to KILL */
+#define GRACE_TIMEOUTS 10  /* the time of `grace`, where the file does not say, in those of `timeout` */
+#define STAT_BYTES 1024
+
+/* ---- who stands still ---- */
+
+/* proc_pid_stat(5): the third field and the sixth. */
+static bool is_stopped_in(const char *pid, long session)
+{
+    char path[64], text[STAT_BYTES], state;
+    long of;
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    size_t n = file_read_part(path, 0, text, sizeof text - 1);
+    text[n] = '\0';
+    const char *at = strrchr(text, ')');
+    return at && sscanf(at, ") %c %*d %*d %ld", &state, &of) == 2 && of == session && state == 'T';
+}
+
+/* One of its session; 0: none. */
+static pid_t find_stopped(const struct process *process)
+{
+    struct dirent *entry;
+    pid_t found = 0;
+    DIR *all = opendir("/proc");
+    while (all && !found && (entry = readdir(all)))
+        if (*entry->d_name >= '1' && *entry->d_name <= '9' &&
+            is_stopped_in(entry->d_name, process->pid))
+            found = (pid_t)atol(entry->d_name);
+    if (all)
+        closedir(all);
+    return found;
+}
+
+static void look_whether_stopped(struct process *process, double now)
+{
+    struct lateness *late = &process->late;
+    if (now < late->looked + LOOK_SECONDS)
+        return;
+    late->looked = now;
+    late->stopped = find_stopped(process);
+    if (!late->stopped)
+        late->stopped_at = 0;
+    else if (!late->stopped_at)
+        late->stopped_at = now;
+}
+
+/* ---- what is done about it ---- */
+
+/* What the hook has not done is done again; a task has it done already, or does it when it goes on.
+ */
+static void end_stop(struct supervisor *s, struct process *process, const char *name)
+{
+    struct lateness *late = &process->late;
+    bool again = process == &s->hook;
+    say(s, "%s (pid %ld) stands still, stopped by a signal: %s", name, (long)late->stopped,
+        again ? "killed" : "continued");
+    late->stopped_at = 0;
+    process_signal(process, again ? SIGKILL : SIGCONT);
+}
+
+static void end_process(struct supervisor *s, struct process *process, const char *name)
+{
+    struct lateness *late = &process->late;
+    say(s, "%s (pid %ld) has not ended in %.0f s: killed", name, (long)process->pid,
+        time_now() - late->since);
+    if (process == &s->hook)
+        s->hook_tries = HOOK_TRIES; /* it would be no quicker */
+    process_signal(process, SIGTERM);
+    process_signal(process, SIGCONT);
+    late->kill_at = time_now() + KILL_SECONDS;
+}
+
+static void tell(struct supervisor *s, const struct process *process, const char *name, double left)
+{
+    if (process->late.stopped_at)
+        say(s, "waiting for %s (pid %ld) to end, which is stopped, %.0f s left", name,
+            (long)process->late.stopped, left);
+    else
+        say(s, "waiting for %s (pid %ld) to end, %.0f s left", name, (long)process->pid, left);
+}
+
+static void look_at(struct supervisor *s, struct process *process, const char *name,
+                    double patience)
+{
+    struct lateness *late = &process->late;
+    double now = time_now();
+    if (!process->pid || !late->since || now < late->since + LOOK_SECONDS)
+        return;
+    look_whether_stopped(process, now);
+    double end = late->since + patience;
+    double stop_ends = late->stopped_at ? late->stopped_at + s->timeout : INFINITY;
+    if (late->kill_at && now >= late->kill_at)
+        process_signal(process, SIGKILL);
+    else if (!late->kill_at && now >= end)
+        end_process(s, process, name);
+    else if (now >= stop_ends)
+        end_stop(s, process, name);
+    else if (!late->kill_at && now >= late->since + late->news) {
+        tell(s, process, name, fmin(end, stop_ends) - now);
+        late->news *= 2;
+    }
+}
+
+void late_begin(struct process *process)
+{
+    if (!process->late.since)
+        process->late = (struct lateness){.since = time_now(), .news = NEWS_SECONDS};
+}
+
+void late_tick(struct supervisor *s)
+{
+    static const char *const hooks[HOOK_COUNT] = {"", "the hook 'restart'", "the hook 'stop'",
+                                                  "the hook 'end'", "the hook 'over'"};
+    double grace = s->grace > 0 ? s->grace : GRACE_TIMEOUTS * s->timeout;
+    look_at(s, &s->hook, hooks[s->hook_kind], grace);
+    for (struct task *task = s->tasks; task; task = task->next)
+        look_at(s, &task->main, task->name,
+                task->service || !task->life.told_to_end ? s->timeout : grace);
+}

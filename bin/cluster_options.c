@@ -5,6 +5,7 @@
 #include "ops/ops.h"
 
 #define LIFELINE_GRACE 10 /* seconds to end in */
+#define START_GRACE 1     /* the same of one that begins to serve, which nobody counts on yet */
 
 struct cluster_options cluster_options = {.lifeline = -1};
 
@@ -43,9 +44,23 @@ struct member_options cluster_member(struct tool *tool)
                                    .context = tool};
 }
 
+void cluster_ready(const struct tool *tool, const char *task, const char *address)
+{
+    tool_end_late(false);
+    tool_say(tool, "%s: ready on %s", task, address);
+}
+
 static void cluster_say_ready(void *context, const char *task, const char *address)
 {
-    tool_say(context, "%s: ready on %s", task, address);
+    cluster_ready(context, task, address);
+}
+
+int cluster_catch_signals(struct error *err)
+{
+    static atomic_bool cancelled;
+    tool_catch_signals();
+    tool_end_late(true);
+    return tool_cancel_after(START_GRACE, &cancelled, err);
 }
 
 struct serve_options cluster_serving(struct tool *tool, int threads, bool deterministic)

@@ -18,8 +18,12 @@ extern struct cluster_options {
 
 struct member_options cluster_member(struct tool *tool);
 
-/* For a program that serves, after tool_catch_signals. */
+/* For a program that serves. Until it is ready a signal ends it soon, also where it reads what it
+ * is to go on from; from then on it ends in good order. */
+int cluster_catch_signals(struct error *err);
 struct serve_options cluster_serving(struct tool *tool, int threads, bool deterministic);
+/* Says so: what serve_options.ready is to do at least. */
+void cluster_ready(const struct tool *tool, const char *task, const char *address);
 
 /* Where --lifeline was given. */
 int cluster_hold_lifeline(struct error *err);

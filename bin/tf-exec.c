@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
 #include "bin/cluster_options.h"
+#include "bin/exec_life.h"
 #include "bin/exec_request.h"
 #include "bin/ops_option.h"
 #include "bin/runner.h"
@@ -107,37 +107,9 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
-/* ---- its life ---- */
-
-enum life {
-    LIFE_READS,  /* its graph */
-    LIFE_OPENS,  /* devices; the tasks of its cluster are waited for */
-    LIFE_STARTS, /* variables get their values, feeds are passed over */
-    LIFE_FEEDS,  /* it saves, and waits for what the next step is fed */
-    LIFE_STEPS,
-    LIFE_ENDS, /* it leaves, and saves */
-    LIFE_GONE
-};
-
-/* What a signal does in each state. Everywhere the first one asks to end, at once where the process
- * waits, and what goes on for longer than --grace is cancelled. */
-static const struct life_rule {
-    const char *point; /* that is reached as it begins (base/failpoint.h) */
-    const char *doing; /* what is said not to have ended; NULL: the step */
-    bool leaves;       /* asked there, it tells others and saves what steps did. Else nobody counts
-                        * on it yet, or what it did is half done */
-    bool ends_late;    /* killed where it does not heed that it was cancelled: nothing is lost */
-} life_rules[] = {[LIFE_READS] = {"exec.reads", "reading the graph", false, true},
-                  [LIFE_OPENS] = {"exec.opens", "the start", false, true},
-                  [LIFE_STARTS] = {"exec.starts", "init", true, true},
-                  [LIFE_FEEDS] = {"exec.feeds", NULL, true, false},
-                  [LIFE_STEPS] = {"exec.steps", NULL, false, true},
-                  [LIFE_ENDS] = {"exec.ends", NULL, true, false},
-                  [LIFE_GONE] = {"exec.gone", NULL, false, true}};
-
 struct graph_execution {
     struct tool *tool;
-    enum life life;
+    enum exec_life life;
     struct exec_request request;
     struct driver driver;
     struct record_file trace;
@@ -146,15 +118,6 @@ struct graph_execution {
     struct progress progress;
     int64_t limit; /* steps to run; -1: until the feeds end */
 };
-
-/* Nothing fails there: a test has it killed, or stand still. */
-static void go_to(struct graph_execution *job, enum life life)
-{
-    job->life = life;
-    tool_end_late(life_rules[life].ends_late);
-    if (FAILPOINT(life_rules[life].point))
-        return;
-}
 
 /* ---- setting up ---- */
 
@@ -210,7 +173,7 @@ static int open_runner(struct graph_execution *job, struct error *err)
 static int set_up(struct graph_execution *job, struct error *err)
 {
     tool_catch_signals();
-    go_to(job, LIFE_READS);
+    exec_life_go(&job->life, LIFE_READS);
     int code = check_numbers(err);
     if (!code)
         code = without_option_read(&without, err);
@@ -223,10 +186,10 @@ static int set_up(struct graph_execution *job, struct error *err)
     code = exec_request_open_feeds(&job->request, err);
     if (code)
         return code;
-    go_to(job, LIFE_OPENS);
+    exec_life_go(&job->life, LIFE_OPENS);
     if (open_runner(job, err) || open_trace(job, err) || dump_plan)
         return err->code;
-    go_to(job, LIFE_STARTS);
+    exec_life_go(&job->life, LIFE_STARTS);
     return runner_start(job->runner, err);
 }
 
@@ -267,19 +230,19 @@ static int run_steps(struct graph_execution *job, struct error *err)
 {
     struct driver *driver = &job->driver;
     struct runner *runner = job->runner;
-    go_to(job, LIFE_FEEDS);
+    exec_life_go(&job->life, LIFE_FEEDS);
     bool more = job->limit < 0 || driver->step < job->limit || dump_plan;
     int code = more ? driver_next_feeds(driver, &more, err) : 0;
     if (!code)
         code = open_writer(job, err);
     while (!code && more && !dump_plan && runner->kind->begins(runner)) {
-        go_to(job, LIFE_STEPS);
+        exec_life_go(&job->life, LIFE_STEPS);
         if (fetch_limit)
             code = tool_limit_output(job->tool, fetch_limit, err);
         if (!code)
             code = driver_run_step(driver, err);
         if (!code)
-            go_to(job, LIFE_FEEDS);
+            exec_life_go(&job->life, LIFE_FEEDS);
         progress_update(&job->progress, driver->step, "");
         if (!code)
             code = runner_step(runner, err);
@@ -310,7 +273,7 @@ static const char *name_of(const struct graph_execution *job)
 static void add_advice(const struct graph_execution *job, struct error *err)
 {
     char step[32];
-    const char *doing = life_rules[job->life].doing;
+    const char *doing = exec_life_rules[job->life].doing;
     snprintf(step, sizeof step, "step %" PRId64, job->driver.step);
     if (err->code == ERR_CANCELLED)
         error_set(err, ERR_CANCELLED, "%s: %s did not end within %g s of signal %d: cancelled",
@@ -336,8 +299,8 @@ static int interrupted(const struct graph_execution *job, struct error *err)
 /* What was asked to end where nobody counts on it has failed at nothing. */
 static int end(struct graph_execution *job, int code, struct error *err)
 {
-    bool leaves = life_rules[job->life].leaves;
-    go_to(job, LIFE_ENDS);
+    bool leaves = exec_life_rules[job->life].leaves;
+    exec_life_go(&job->life, LIFE_ENDS);
     if (leaves)
         return runner_end(job->runner, code, err);
     error_clear(err);
@@ -356,7 +319,8 @@ static int finish_trace(struct graph_execution *job, int code, struct error *err
 
 static int serve_drivers(struct tool *tool, struct error *err)
 {
-    tool_catch_signals();
+    if (cluster_catch_signals(err))
+        return err->code;
     struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
     options.device_memory = (size_t)gpu_memory;
     options.tf32 = tf32;
@@ -395,7 +359,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     saving_close(&job.saving);
     driver_release(&job.driver);
     runner_close(job.runner);
-    go_to(&job, LIFE_GONE);
+    exec_life_go(&job.life, LIFE_GONE);
     joined_release(&job.request.joined);
     return code;
 }

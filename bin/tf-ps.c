@@ -142,7 +142,7 @@ static void closing(void *context)
 static void ready(void *context, const char *task, const char *address)
 {
     const struct shard_serving *serving = context;
-    tool_say(serving->tool, "%s: ready on %s", task, address);
+    cluster_ready(serving->tool, task, address);
 }
 
 static int check_serve_options(struct error *err)
@@ -163,7 +163,8 @@ static int run_serve(struct tool *tool, char **operands, struct error *err)
     if (check_serve_options(err) || ops_option_load(err) || run_make(&run_of_job, run_name, err))
         return err->code;
     struct str fetches = STR_INIT;
-    tool_catch_signals();
+    if (cluster_catch_signals(err))
+        return err->code;
     struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
     if (cluster_options.job) {
         str_printf(&fetches, "%s/worker-0.rec", cluster_options.job);

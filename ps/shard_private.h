@@ -16,7 +16,8 @@
 
 #define SHARD_WAIT_SECONDS 10.0 /* for locks, where a request does not say */
 #define SHARD_WAIT_MAX 3600.0
-#define SHARD_LOCK_SECONDS 20.0 /* of checkpoints that it makes by itself: steps may wait meanwhile */
+#define SHARD_LOCK_SECONDS                                                                         \
+    20.0 /* of checkpoints that it makes by itself: steps may wait meanwhile */
 #define SHARD_KEEP 5
 #define SHARD_NAME_BYTES 80
 #define SHARD_CUTS 2              /* one that is saved, one that is fetched */

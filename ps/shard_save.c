@@ -32,12 +32,11 @@ static int write_cut(struct shard *shard, const char *folder, const struct shard
                      double seconds, struct error *err)
 {
     char name[SHARD_NAME_BYTES];
-    const struct store_options options = {
-        .write = true,
-        .lock_wait = seconds,
-        .cancelled = &shard->ends,
-        .owner = "tf-ps",
-        .shard = name};
+    const struct store_options options = {.write = true,
+                                          .lock_wait = seconds,
+                                          .cancelled = &shard->ends,
+                                          .owner = "tf-ps",
+                                          .shard = name};
     bool goes_on;
     const struct save_request request = {.step = cut->step,
                                          .run = shard_run(shard, &goes_on),
@@ -228,11 +227,10 @@ static int make_store(const char *path, struct error *err)
 
 static int write_all(struct leading_save *save, int keep, struct error *err)
 {
-    const struct store_options options = {
-        .write = true,
-        .lock_wait = save->seconds,
-        .cancelled = &save->shard->ends,
-        .owner = "tf-ps"};
+    const struct store_options options = {.write = true,
+                                          .lock_wait = save->seconds,
+                                          .cancelled = &save->shard->ends,
+                                          .owner = "tf-ps"};
     struct store *store;
     if (make_store(save->name, err) ||
         shard_open_store(save->shard, save->name, &options, &store, err))

@@ -301,7 +301,7 @@ static void run(struct supervisor *s)
     watch_end(s);
     pthread_mutex_unlock(&s->lock);
     for (bool done = false; !done && !ignored.code;) { /* one that stands still is replaced, too */
-        s->guard_at = 0; /* at once: there is work for it */
+        s->guard_at = 0;                               /* at once: there is work for it */
         look_at_guard(s, &ignored);
         done = guard_release(s->guard);
     }

@@ -14,10 +14,11 @@
 
 #include "ps/supervise_private.h"
 
-#define NEWS_SECONDS 5.0   /* until the user hears of it; then twice as long each time */
-#define LOOK_SECONDS 1.0   /* between two looks whether it stands still */
-#define KILL_SECONDS 2.0   /* from TERM, which it may have had before, to KILL */
-#define GRACE_TIMEOUTS 10  /* the time of `grace`, where the file does not say, in those of `timeout` */
+#define NEWS_SECONDS 5.0 /* until the user hears of it; then twice as long each time */
+#define LOOK_SECONDS 1.0 /* between two looks whether it stands still */
+#define KILL_SECONDS 2.0 /* from TERM, which it may have had before, to KILL */
+#define GRACE_TIMEOUTS                                                                             \
+    10 /* the time of `grace`, where the file does not say, in those of `timeout` */
 #define STAT_BYTES 1024
 
 /* ---- who stands still ---- */

@@ -58,7 +58,18 @@ void task_cause(const struct task *task, char text[TEXT_BYTES])
         snprintf(text, TEXT_BYTES, "ended with exit %d (%.900s)", life->code, words);
 }
 
-/* Whole lines that have been written since, and hold the text of `repeats`. */
+/* From the first of the texts of `repeats`, a line each, that it holds; NULL: it holds none. */
+static const char *find_repeated(const struct task *task, const char *line)
+{
+    const char *found = NULL;
+    for (const char *text = task->repeats; text && !found; text = strchr(text, '\n')) {
+        text += *text == '\n';
+        found = memmem(line, strlen(line), text, strcspn(text, "\n"));
+    }
+    return found;
+}
+
+/* Whole lines that have been written since, and hold a text of `repeats`. */
 void task_repeat(struct supervisor *s, struct task *task)
 {
     char bytes[TAIL_BYTES + 1], *line = bytes, *end;
@@ -68,8 +79,9 @@ void task_repeat(struct supervisor *s, struct task *task)
     size_t n = read_errors(task, task->repeated, bytes);
     for (; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
-        if (strstr(line, task->repeats))
-            say(s, "%s: %s", task->name, strstr(line, task->repeats));
+        const char *repeated = find_repeated(task, line);
+        if (repeated)
+            say(s, "%s: %s", task->name, repeated);
     }
     task->repeated += n == TAIL_BYTES && line == bytes ? (off_t)n : line - bytes;
 }

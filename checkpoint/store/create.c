@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/patience.h"
 #include "checkpoint/store/committed.h"
 #include "checkpoint/store/store_private.h"
 
@@ -124,10 +125,10 @@ static bool is_still_there(const struct creation *c)
            held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
-static bool lock_folder(struct creation *c)
+static bool lock_folder(struct creation *c, struct error *err)
 {
     c->lock = open(c->temporary.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (c->lock >= 0 && !flock(c->lock, LOCK_EX) && is_still_there(c))
+    if (c->lock >= 0 && !patience_lock(c->lock, c->temporary.data, err) && is_still_there(c))
         return true;
     if (c->lock >= 0)
         close(c->lock);
@@ -144,8 +145,8 @@ static int make_temporary(struct creation *c, struct error *err)
                    atomic_fetch_add(&made, 1));
         if (mkdir(c->temporary.data, 0777) && errno != EEXIST)
             return error_set_errno(err, store_denied_or_io(errno), "%s", c->folder);
-    } while (!lock_folder(c));
-    return 0;
+    } while (!lock_folder(c, err) && !err->code);
+    return err->code;
 }
 
 /* ---- what is in it ---- */
@@ -216,9 +217,9 @@ static int move_folder(const struct creation *c, struct error *err)
 static int move_files(const struct creation *c, struct error *err)
 {
     int place = open(c->place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (place < 0 || flock(place, LOCK_EX))
+    if (place < 0)
         error_set_errno(err, store_denied_or_io(errno), "%s", c->folder);
-    else if (store_exists(c->folder))
+    else if (!patience_lock(place, c->folder, err) && store_exists(c->folder))
         error_set(err, ERR_USAGE, "%s: is a store already", c->folder);
     for (size_t i = 0; i < sizeof files / sizeof *files && !err->code; i++) {
         struct str from = STR_INIT, to = STR_INIT;

@@ -38,11 +38,11 @@ struct save_request {
     const char *const *shards; /* names: what coordinates them has no tensors. Each has saved this
                                 * step already. */
     size_t n_shards;
-    bool is_part;            /* of a checkpoint of several shards: one of the same step stays until
-                              * store_prune, as it may be what is listed */
-    double bytes_per_second; /* 0: as fast as it goes, */
+    bool is_part;             /* of a checkpoint of several shards: one of the same step stays until
+                               * store_prune, as it may be what is listed */
+    double bytes_per_second;  /* 0: as fast as it goes, */
     const atomic_bool *hurry; /* and from when this is true, as somebody waits; NULL: nobody does */
-    int threads;             /* for digests; 0: as many as cores */
+    int threads;              /* for digests; 0: as many as cores */
 
     /* Called between chunks, with the bytes that were seen to; returning false ends the call with
      * ERR_CANCELLED, and without a trace. NULL: nobody wants to know. */

@@ -17,10 +17,10 @@
  * signal. The space of a transaction is allocated before it, so that a full disk is one, too.
  *
  * Errors start with the store's name: ERR_NOINPUT when there is no store, ERR_DATA when it is
- * damaged, ERR_RETRY when another process writes, ERR_CANCELLED when this one was asked to end while
- * it waited for that (base/patience.h), ERR_DENIED, ERR_IO, ERR_OS, ERR_PROTOCOL (made by
- * a newer program). Thread-safe, if the functions that change a store are called by one thread at
- * a time. Not to be used on network file systems, which LMDB does not support.
+ * damaged, ERR_RETRY when another process writes, ERR_CANCELLED when this one was asked to end
+ * while it waited for that (base/patience.h), ERR_DENIED, ERR_IO, ERR_OS, ERR_PROTOCOL (made by a
+ * newer program). Thread-safe, if the functions that change a store are called by one thread at a
+ * time. Not to be used on network file systems, which LMDB does not support.
  */
 #ifndef TF_CHECKPOINT_STORE_H
 #define TF_CHECKPOINT_STORE_H
@@ -34,9 +34,9 @@ struct store;
 
 struct store_options {
     bool write;
-    double lock_wait;  /* seconds to wait for another writer; negative: without end */
+    double lock_wait;             /* seconds to wait for another writer; negative: without end */
     const atomic_bool *cancelled; /* ends that wait, too; NULL: nobody does */
-    const char *owner; /* who writes: "tf-ckpt prune" */
+    const char *owner;            /* who writes: "tf-ckpt prune" */
     const char *shard; /* its environment of a sharded store, made if it is missing; NULL: the one
                         * that coordinates, or all there is */
 

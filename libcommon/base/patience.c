@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/patience.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/file.h>
 
 #include "base/time.h"
 
@@ -11,6 +13,7 @@
 #define FIRST_SECONDS 1.0  /* until the first line */
 #define PAUSE_MAX 60.0     /* between two: each is twice as long as the one before */
 #define ASKED_SECONDS 10.0 /* of a wait that begins when the process is to end */
+#define LOCK_SECONDS 30.0  /* for what takes a moment */
 
 static struct patience_handler handler;
 
@@ -62,4 +65,25 @@ void patience_tell(struct patience *patience, const char *format, ...)
     patience->tell_at = now + patience->pause;
     if (handler.say)
         handler.say(handler.context, line);
+}
+
+int patience_lock(int fd, const char *what, struct error *err)
+{
+    const struct timespec look_again = {.tv_nsec = 10000000};
+    struct patience patience = patience_begin(LOCK_SECONDS, NULL);
+    while (flock(fd, LOCK_EX | LOCK_NB)) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return error_set_errno(err, ERR_OS, "%s", what);
+        enum patience_news news = patience_look(&patience);
+        if (news == PATIENCE_OVER)
+            return error_set(err, ERR_RETRY, "%s: another process has held its lock for %.0f s",
+                             what, LOCK_SECONDS);
+        if (news == PATIENCE_ENDS)
+            return error_set(err, ERR_CANCELLED, "%s: interrupted while waiting for its lock",
+                             what);
+        if (news == PATIENCE_TELL)
+            patience_tell(&patience, "waiting for the lock of %s, held by another process", what);
+        nanosleep(&look_again, NULL);
+    }
+    return 0;
 }

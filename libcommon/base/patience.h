@@ -20,6 +20,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/error.h"
+
 struct patience_handler {
     void (*say)(void *context, const char *line); /* any thread; NULL: nobody is told */
     bool (*asked)(void *context);                 /* whether the process is to end */
@@ -52,5 +54,9 @@ enum patience_news patience_look(struct patience *patience);
 /* "..., 58 s left": what is waited for, and who has it. */
 void patience_tell(struct patience *patience, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The lock of flock(2), which whoever has it, and does not stand still, gives back in a moment:
+ * ERR_RETRY if it does not. `what` is locked: "job directory run". ERR_CANCELLED; ERR_OS. */
+int patience_lock(int fd, const char *what, struct error *err);
 
 #endif

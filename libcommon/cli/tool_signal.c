@@ -73,8 +73,8 @@ void tool_catch_signals(void)
         return;
     tool_signal_fd = fds[0];
     wake_fd = fds[1];
-    struct sigaction before, action = {.sa_sigaction = on_signal,
-                                       .sa_flags = SA_ONSTACK | SA_SIGINFO};
+    struct sigaction before,
+        action = {.sa_sigaction = on_signal, .sa_flags = SA_ONSTACK | SA_SIGINFO};
     sigfillset(&action.sa_mask); /* one of another kind finds what this one has noted */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

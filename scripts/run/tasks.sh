@@ -205,14 +205,23 @@ goes_back_alone() {
     [ -n "$keepers" ] && [ -z "$opt_grid" ] && [ -z "$keeps" ]
 }
 
+# What the user is to hear of a task at once: a text of it, and what is waited for.
+repeat() {
+    entry repeats "$1
+waiting for the lock of "
+}
+
 write_task() {
     file=$job/${1%:*}-${1#*:}
     printf '%s\n' '' "task $1" "errors $file.err" 'ends 64 65 66 70 77 78'
     case $1 in
-    ps:*) printf '%s\n' service 'restart all' 'repeats no checkpoint: ' ;;
+    ps:*)
+        printf '%s\n' service 'restart all'
+        repeat 'no checkpoint: '
+        ;;
     *)
         ! serves "$1" || echo service
-        echo 'repeats not saved: '
+        repeat 'not saved: '
         goes_back_alone && echo 'restart alone' || echo 'restart all'
         ;;
     esac

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/patience.h"
 #include "base/str.h"
 #include "base/words.h"
 #include "transport/job/job_private.h"
@@ -224,9 +225,8 @@ static void edit_line(struct edit *edit, const char *line, size_t n)
 int job_publish(struct job *job, const char *task, const char *address, struct error *err)
 {
     struct edit edit = {.task = task, .address = address};
-    while (flock(job->fd, LOCK_EX)) /* tasks publish at once */
-        if (errno != EINTR)
-            return error_set_errno(err, ERR_OS, "job directory %s", job->folder);
+    if (patience_lock(job->fd, job->folder, err)) /* tasks publish at once */
+        return error_prefix(err, "job directory ");
     char *text = job_read(job, "cluster", err);
     for (const char *line = text, *end; line; line = end ? end + 1 : NULL) {
         end = strchr(line, '\n');

@@ -295,7 +295,8 @@ int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, stru
 /* Who has not joined has nothing that others wait for: its links end, and what a journal keeps of
  * an earlier incarnation stays for the next one. */
 static const struct worker_leaving {
-    bool tells; /* the entry leave; then its journal is done with, and others need not wait for it */
+    bool
+        tells; /* the entry leave; then its journal is done with, and others need not wait for it */
     bool gives;
 } leavings[] = {[WORKER_MEETS] = {false, false},
                 [WORKER_OPEN] = {false, false},

@@ -49,8 +49,8 @@ struct worker {
     VEC(const struct node *) own;   /* variables of which each worker has its own */
     VEC(const struct node *) parts; /* and those of which each has a part */
     const struct node *asked;       /* whether it is to rest; NULL: it never is */
-    int64_t n_left;                /* how many of them have left before the last step */
-    struct worker_parting parting; /* in WORKER_PARTS */
+    int64_t n_left;                 /* how many of them have left before the last step */
+    struct worker_parting parting;  /* in WORKER_PARTS */
     /* What it had of its own before the step in which it hears that another leaves. */
     saved_variables before;
     bool in_step, keeps_before; /* keeps_before: it is to be kept when the next step begins */

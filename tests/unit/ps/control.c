@@ -84,8 +84,8 @@ struct asking {
 static void *ask(void *argument)
 {
     struct asking *asking = argument;
-    asking->code = control_ask(asking->folder, asking->request, &(struct control_patience){.seconds = -1},
-                               &asking->answer);
+    asking->code = control_ask(asking->folder, asking->request,
+                               &(struct control_patience){.seconds = -1}, &asking->answer);
     atomic_store(&asking->done, true);
     return NULL;
 }
@@ -152,7 +152,9 @@ static void test_requests_are_answered(void **state)
     assert_string_equal(lab.asked, "status status nonsense ");
     close_lab(&lab);
     struct str none = STR_INIT;
-    assert_int_equal(control_ask("/nowhere", "status", &(struct control_patience){.seconds = 1}, &none), ERR_NOINPUT);
+    assert_int_equal(
+        control_ask("/nowhere", "status", &(struct control_patience){.seconds = 1}, &none),
+        ERR_NOINPUT);
     str_release(&none);
 }
 
@@ -289,7 +291,9 @@ static void test_what_another_one_left_is_replaced_a_file_is_not(void **state)
     assert_int_equal(there.st_mode & 0777, 0600);
     control_close(&lab.control, "");
     assert_int_equal(stat(path, &there), 0);
-    assert_int_equal(control_ask(lab.folder, "status", &(struct control_patience){.seconds = 1}, &none), ERR_NOINPUT);
+    assert_int_equal(
+        control_ask(lab.folder, "status", &(struct control_patience){.seconds = 1}, &none),
+        ERR_NOINPUT);
     assert_int_equal(control_open(&lab.control, lab.folder, &err), 0);
     expect(&lab, "status", 0, "fine\n");
     assert_int_equal(unlink(path), 0);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bin/exec_life.h"
+
+#include "base/failpoint.h"
+#include "cli/tool.h"
+
+const struct exec_life_rule exec_life_rules[LIFE_STATES] = {
+    [LIFE_READS] = {"exec.reads", "reading the graph", false, true},
+    [LIFE_OPENS] = {"exec.opens", "the start", false, true},
+    [LIFE_STARTS] = {"exec.starts", "init", true, true},
+    [LIFE_FEEDS] = {"exec.feeds", NULL, true, false},
+    [LIFE_STEPS] = {"exec.steps", NULL, false, true},
+    [LIFE_ENDS] = {"exec.ends", NULL, true, false},
+    [LIFE_GONE] = {"exec.gone", NULL, false, true}};
+
+/* Nothing fails there: a test has the process stand still, or killed. */
+void exec_life_go(enum exec_life *life, enum exec_life next)
+{
+    *life = next;
+    tool_end_late(exec_life_rules[next].ends_late);
+    if (FAILPOINT(exec_life_rules[next].point))
+        return;
+}

@@ -1,0 +1,265 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Every program in every state of its life is sent every signal that asks to end: a table of roles
+# and states. Where a program makes a state by itself for a moment only, a failpoint has it stand
+# still there, so that the signal meets it in no other.
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    use_tools
+    export OMP_NUM_THREADS=1
+    cd "$BATS_FILE_TMPDIR" || return 1
+    cat >m.txt <<'TEXT'
+entry init = ^set
+entry step = ^move
+x = Placeholder() {dtype=float32, shape=[1]}
+v = Variable() {dtype=float32, shape=[1]}
+zero = Const() {dtype=float32, value=[0]}
+set = Assign(v, zero)
+move = AssignAdd(v, x)
+TEXT
+    tf-graph --text m.txt >m.tfg
+    printf '1\n2\n3\n' | tf-data csv - x=1 --batch 1 >f.rec
+    cat >net.lua <<'LUA'
+local x = Placeholder{dtype=float32, shape={-1}, name="x"}
+local w = variable{name="w", shape={}, init=0.5}
+loss = Mean(Square(x * w - 1), 0)
+entry.train = minimize(loss, optim.sgd{rate=0.01})
+LUA
+    tf-graph net.lua >net.tfg
+    parts sync 'ps:0 worker:0'
+    parts allreduce 'worker:0 worker:1'
+}
+
+# parts MODE TASKS: of the net, as MODE.tfg, and their cluster, MODE.cluster
+parts() {
+    local task
+    for task in $2; do echo "task $task unix:${task/:/-}"; done >"$1.cluster"
+    tf-replicate -q -c "$1.cluster" --mode "$1" net.tfg | tf-place -q -c "$1.cluster" |
+        tf-part -q -c "$1.cluster" >"$1.tfg"
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    ln -s "$BATS_FILE_TMPDIR"/* .
+    pids=()
+}
+
+teardown() {
+    kill_pids "${pids[@]}"
+    kill_job job
+}
+
+# begin COMMAND...: in the background, as a shell with jobs does it; its pid is in pid
+begin() {
+    env --default-signal=INT,HUP "$@" <&0 >out 2>err 3>&- &
+    pid=$!
+    pids+=("$pid")
+}
+
+is_in() { # STATE PID...: as ps has them
+    local state=$1 one
+    shift
+    for one in "$@"; do [ "$(awk '{print $3}' "/proc/$one/stat")" = "$state" ] || return; done
+}
+
+# begin_at POINT COMMAND...: until it stands still there. POINT is NAME or NAME:NTH
+begin_at() {
+    local point=$1
+    case $point in *:*) ;; *) point=$point:1 ;; esac
+    begin env TF_FAILPOINTS="$point:stop" "${@:2}"
+    soon 20 is_in T "$pid" || { cat err && return 1; }
+}
+
+# hit SIGNAL: it is sent that, goes on, and ends: its code is in code
+hit() {
+    kill "-$1" "$pid" || { cat err && return 1; }
+    kill -CONT "$pid" 2>/dev/null || true # it may be gone
+    code=0
+    wait "$pid" || code=$?
+}
+
+# ends_by SIGNAL
+ends_by() {
+    hit "$1"
+    [ "$code" -eq $((128 + $(kill -l "$1"))) ] || { echo "$1: $code: $(cat err)" && return 1; }
+    [ -z "$(find . -name '*.tmp*')" ]
+}
+
+signals='TERM INT HUP'
+
+steps_of() { # STORE
+    [ ! -e "$1/data.mdb" ] || tf-ckpt list --json "$1" | jq -r .step | xargs
+}
+
+@test "a run of one process, in each of its states" {
+    local point steps said signal
+    while read -r point steps said; do
+        for signal in $signals; do
+            rm -rf ck
+            begin_at "$point" tf-exec -g m.tfg --run step --feed f.rec --fetch move --save ck/
+            ends_by "$signal"
+            [ "$(steps_of ck)" = "${steps#-}" ]
+            [ "$(tail -n 1 err)" = "tf-exec: ${said:+m.tfg: }$said" ] ||
+                [ "$(tail -n 1 err)" = "tf-exec: m.tfg: $said" ]
+        done
+    done <<'TABLE'
+exec.reads   - interrupted before a step was run; nothing saved
+exec.opens   - interrupted before a step was run; nothing saved
+exec.starts  - interrupted before a step was run; nothing saved
+exec.feeds   - interrupted before a step was run; nothing saved
+exec.feeds:2 1 interrupted after step 1
+exec.steps   1 interrupted after step 1
+exec.steps:2 2 interrupted after step 2
+exec.ends    3 interrupted after step 3
+TABLE
+    for signal in $signals; do # all is done
+        begin_at exec.gone tf-exec -g m.tfg --run step --feed f.rec --save ck/ --resume
+        hit "$signal"
+        [ "$code" -eq 0 ]
+    done
+}
+
+# serves TASK MODE: a shard, or a task that serves
+serves() {
+    local command=(tf-ps serve)
+    case $1 in worker:*) command=(tf-exec serve) ;; esac
+    rm -f served
+    "${command[@]}" --job job --task "$1" >/dev/null 2>served 3>&- &
+    server=$!
+    pids+=("$server")
+    soon 20 grep -q 'ready on' served
+}
+
+# work: the command of worker:0
+work() {
+    words=(tf-exec -g sync.tfg --job job --task worker:0 --run train --feed fed.rec)
+    [ -e fed.rec ] || printf '1\n2\n3\n' | tf-data csv - x=1 --batch 1 >fed.rec
+}
+
+is_left() { # TASK: its files went with it
+    [ ! -e "job/${1/:/-}.pid" ] && [ ! -e "job/${1/:/-}.sock" ]
+}
+
+@test "a worker with a shard, in each of its states" {
+    local point signal words server
+    tf-ps init --job job -c sync.cluster
+    work
+    for signal in $signals; do # nobody is there
+        begin "${words[@]}"
+        soon 20 grep -q 'waiting for ps:0' err
+        ends_by "$signal"
+        is_left worker:0
+    done
+    for point in exec.reads exec.opens exec.starts exec.feeds exec.feeds:2 exec.steps exec.ends; do
+        for signal in $signals; do
+            serves ps:0
+            begin_at $point "${words[@]}"
+            ends_by "$signal"
+            is_left worker:0
+            kill "$server"
+            wait "$server"
+            is_left ps:0
+        done
+    done
+}
+
+@test "a worker that waits for another one" {
+    local signal words
+    tf-ps init --job job -c allreduce.cluster
+    work
+    for signal in $signals; do
+        begin "${words[@]/sync/allreduce}" --save ck/
+        soon 20 grep -q 'waiting for worker:1' err
+        ends_by "$signal"
+        is_left worker:0
+        [ -z "$(steps_of ck)" ]
+    done
+}
+
+@test "a shard and a task that serves, in each of their states" {
+    local signal point command
+    tf-ps init --job job -c sync.cluster
+    for command in 'tf-ps serve --job job --task ps:0' 'tf-exec serve --job job --task worker:0'; do
+        for signal in $signals; do
+            # shellcheck disable=SC2086  # words
+            begin_at member.open $command
+            hit "$signal"
+            # shellcheck disable=SC2086
+            begin $command
+            soon 20 grep -q 'ready on' err
+            hit "$signal"
+            [ "$code" -eq 0 ] # it was told to end, and has
+            is_left ps:0
+            is_left worker:0
+        done
+    done
+}
+
+@test "a checkpoint over links, whatever it waits for" {
+    local signal server
+    tf-ps init --job job -c sync.cluster
+    tf-ckpt init bk
+    for signal in $signals; do # nobody is there
+        begin tf-ckpt save bk --job job
+        sleep 0.2
+        ends_by "$signal"
+    done
+    serves ps:0
+    kill -STOP "$server"
+    for signal in INT TERM; do # who is there stands still
+        begin tf-ckpt save bk --job job
+        sleep 0.2
+        ends_by "$signal"
+    done
+    kill -CONT "$server"
+    exec 9>bk/writer.lock
+    flock 9
+    echo 'process 77, of a test' >bk/writer.lock
+    for signal in $signals; do # another one writes
+        begin tf-ckpt save bk --job job --lock-wait 60s -v 9>&-
+        soon 20 grep -q 'waiting for the lock of bk, held by process 77, of a test, 5. s left' err
+        ends_by "$signal"
+        grep -q 'bk: locked by process 77, of a test; interrupted while waiting for it' err
+    done
+    exec 9>&-
+    [ -z "$(steps_of bk)" ]
+}
+
+@test "a run that waits for the lock of its store at its end" {
+    local signal
+    for signal in $signals; do
+        rm -rf ck
+        tf-ckpt init ck
+        exec 9>ck/writer.lock
+        flock 9
+        echo 'process 77, of a test' >ck/writer.lock
+        begin tf-exec -g m.tfg --run step --feed f.rec --save ck/ 9>&-
+        soon 20 grep -q 'waiting for the lock of ck, held by process 77, of a test, ' err
+        ends_by "$signal"
+        [ "$(tail -n 1 err)" = "tf-exec: ck: locked by process 77, of a test; \
+interrupted while waiting for it; step 3 is not saved" ]
+        exec 9>&-
+        [ -z "$(steps_of ck)" ]
+    done
+}
+
+@test "filters that wait for their input" {
+    local signal command
+    mkfifo input
+    exec 7<>input
+    for command in 'tf-graph' 'tf-graph --text' 'tf-opt' 'tf-grad --of loss --wrt x' 'tf-place' 'tf-part' \
+        'tf-replicate -c sync.cluster' 'tf-data csv - x=1 --batch 1' 'tf-op Tanh -' \
+        'tf-show --json'; do
+        for signal in $signals; do
+            # shellcheck disable=SC2086  # words
+            begin $command -o made.out <input
+            sleep 0.05
+            ends_by "$signal"
+            [ ! -e made.out ]
+        done
+    done
+    exec 7>&-
+}

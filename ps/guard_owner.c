@@ -65,9 +65,10 @@ int guard_start(const struct guard_options *guard, const char *program, struct e
         return -1;
     }
     struct pollfd wait = {.fd = said, .events = POLLIN};
-    ssize_t n = poll(&wait, 1, RELEASE_MILLISECONDS) > 0 ? read(said, text, sizeof text - 1) : 0;
+    bool has_said = poll(&wait, 1, RELEASE_MILLISECONDS) > 0;
+    ssize_t n = has_said ? read(said, text, sizeof text - 1) : 0;
     close(said);
-    status = guard_await(child, n > 0 ? RELEASE_MILLISECONDS / 1e3 : 0);
+    status = guard_await(child, has_said ? RELEASE_MILLISECONDS / 1e3 : 0);
     if (n > 0)
         return pidfd_of((pid_t)atol(text));
     err->code = WIFEXITED(status) ? WEXITSTATUS(status) : ERR_OS;

@@ -250,8 +250,8 @@ interrupted while waiting for it; step 3 is not saved" ]
     local signal command
     mkfifo input
     exec 7<>input
-    for command in 'tf-graph' 'tf-graph --text' 'tf-opt' 'tf-grad --of loss --wrt x' 'tf-place' 'tf-part' \
-        'tf-replicate -c sync.cluster' 'tf-data csv - x=1 --batch 1' 'tf-op Tanh -' \
+    for command in 'tf-graph' 'tf-graph --text' 'tf-opt' 'tf-grad --of loss --wrt x' 'tf-place' \
+        'tf-part' 'tf-replicate -c sync.cluster' 'tf-data csv - x=1 --batch 1' 'tf-op Tanh -' \
         'tf-show --json'; do
         for signal in $signals; do
             # shellcheck disable=SC2086  # words

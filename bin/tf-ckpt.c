@@ -27,10 +27,10 @@ static int64_t step = INT64_MIN; /* not given */
 static const struct option_row rows[] = {
     {0, "json", OPTION_FLAG, &json, NULL, "an object a line"},
     {0, "all", OPTION_FLAG, &all, NULL,
-     "show, diff: also what a job keeps beside its variables, clocks and aggregators"},
+     "also what a job keeps beside its variables, clocks and aggregators"},
     {0, "data", OPTION_OPTIONAL, &data_text, "SHARE",
-     "verify: read the data, too; --data=5% another twentieth of it each time"},
-    {0, "keep-last", OPTION_INT, &policy.last, "N", "forget: keep the last N"},
+     "read the data, too; --data=5% another twentieth of it each time"},
+    {0, "keep-last", OPTION_INT, &policy.last, "N", "keep the last N"},
     {0, "keep-hourly", OPTION_INT, &policy.hourly, "N",
      "the last of each of N hours that have any"},
     {0, "keep-daily", OPTION_INT, &policy.daily, "N", "of N days"},
@@ -41,16 +41,15 @@ static const struct option_row rows[] = {
      "for --keep-best: a scalar of list; METRIC:min and METRIC:max say which\n"
      "is better (min if its name has loss, error, cost or perplexity in it)"},
     {0, "keep-every", OPTION_INT, &policy.every, "STEPS", "steps that are multiples of it"},
-    {'n', "dry-run", OPTION_FLAG, &dry_run, NULL, "forget, prune: say what would be done"},
+    {'n', "dry-run", OPTION_FLAG, &dry_run, NULL, "say what would be done"},
     {0, "step", OPTION_INT, &step, "N",
-     "import: the step that it is of (what the file says: of .ckpt its step, else global_step or\n"
+     "the step that it is of (what the file says: of .ckpt its step, else global_step or\n"
      "the number behind TensorFlow's name; or 0)"},
-    {0, "run-name", OPTION_TEXT, &run_name, "NAME", "import: of the run that it is to be of"},
+    {0, "run-name", OPTION_TEXT, &run_name, "NAME", "of the run that it is to be of"},
     {0, "replace", OPTION_FLAG, &replace, NULL,
-     "copy, import: what is there of the same step, of another run or with other values"},
-    {0, "job", OPTION_TEXT, &ckpt_job.folder, "DIR", "save: the directory of the running job"},
-    {0, "key-file", OPTION_TEXT, &ckpt_job.key_file, "FILE",
-     "save: the key of its links (the job's)"},
+     "what is there of the same step, of another run or with other values"},
+    {0, "job", OPTION_TEXT, &ckpt_job.folder, "DIR", "the directory of the running job"},
+    {0, "key-file", OPTION_TEXT, &ckpt_job.key_file, "FILE", "the key of its links (the job's)"},
     {0, "lock-wait", OPTION_SECONDS, &lock_wait, "TIME",
      "wait for another writer, 60s (else exit 75 at once)"},
     {0, "max-runtime", OPTION_SECONDS, &max_runtime, "TIME",
@@ -60,30 +59,54 @@ static const struct option_row rows[] = {
     TOOL_COMMON_ROWS,
     {0}};
 
+/* In the order of `works` below. */
+static const struct option_verb verbs[] = {
+    {"init", "STORE",
+     "make an empty store; other verbs never do: a missing one is an\n"
+     "error, as an unmounted disk looks the same",
+     NULL},
+    {"save", "STORE",
+     "--job DIR: a checkpoint of what the shards of a running job\n"
+     "keep, between two rounds, over its links",
+     "job key-file lock-wait"},
+    {"list", "STORE", "what is there", "json output"},
+    {"show", "NAME", "the variables of a checkpoint", "json all output"},
+    {"diff", "A B", "per variable the largest difference; exit 1 if there is any",
+     "json all output"},
+    {"verify", "STORE",
+     "whether all is there, with --data also whether it is what was\n"
+     "saved; exit 1 names what is damaged",
+     "json data output"},
+    {"forget", "STORE[@STEP]",
+     "all but what the --keep rules name, and the newest; or that one,\n"
+     "also if it is damaged",
+     "json keep-last keep-hourly keep-daily keep-weekly keep-monthly keep-best by keep-every "
+     "dry-run lock-wait output"},
+    {"prune", "STORE", "give back the space of what was forgotten",
+     "json dry-run lock-wait output"},
+    {"repair", "STORE", "where a damaged meta page hides the last commit, bring it back",
+     "lock-wait output"},
+    {"copy", "NAME STORE", "that checkpoint, or of a store all that the other one lacks",
+     "replace lock-wait"},
+    {"cat", "NAME TENSOR", "as a record, or with -o FILE.npy", "output"},
+    {"export", "NAME FILE", ".npz, .safetensors, .index (of TensorFlow, beside its data), .ckpt",
+     NULL},
+    {"import", "FILE STORE", "of such a file", "step run-name replace lock-wait"},
+    {"salvage", "NAME FILE", "of a damaged store what is intact", "output"},
+    {NULL, NULL, NULL, NULL}};
+
+static const struct option_need needs[] = {{"by", "keep-best"}, {"key-file", "job"}, {NULL, NULL}};
+
 static const struct option_table table = {
     .tool = "tf-ckpt",
     .summary = "keep checkpoints",
     .operands = "VERB NAME...",
     .description =
         "A NAME is a store (its newest complete checkpoint), STORE@STEP, or a file x.ckpt.\n"
-        "init STORE makes an empty store; other verbs never do: a missing one is an error, as an "
-        "unmounted disk looks the same.\n"
-        "save STORE --job DIR: a checkpoint of what the shards of a running job keep, between two "
-        "rounds, over its links.\n"
-        "list STORE, show NAME: what is there. diff A B: per variable the largest absolute and "
-        "relative difference; exit 1 if there is any.\n"
-        "verify STORE: whether all is there, with --data also whether it is what was saved; exit 1 "
-        "names what is damaged.\n"
-        "forget STORE keeps what the --keep rules name, and the newest; forget STORE@STEP removes "
-        "that one, also if it is damaged; prune STORE gives back the "
-        "space of what was forgotten.\n"
-        "repair STORE: where a damaged meta page hides the last commit, brings that back.\n"
-        "copy NAME STORE: that checkpoint, or of a store all that the other one lacks. Neither "
-        "copy nor import replaces a checkpoint of another run, or with other values, without "
-        "--replace.\n"
-        "cat NAME TENSOR: as a record, or with -o FILE.npy. export NAME FILE, import FILE STORE: "
-        ".npz, .safetensors, .index (of TensorFlow, beside its data), .ckpt. salvage NAME FILE: of "
-        "a damaged store what is intact.\n"
+        "\n"
+        "Neither copy nor import replaces a checkpoint of another run, or with other values, "
+        "without --replace.\n"
+        "\n"
         "A job may save while these run; of those that write, one works at a time (exit 75: "
         "locked).",
     .examples = "tf-ckpt list ckpt\n"
@@ -94,6 +117,8 @@ static const struct option_table table = {
                 "tf-ckpt verify ckpt --data=5% --metrics ckpt.prom\n"
                 "tf-ckpt export ckpt@460 digits.safetensors",
     .rows = rows,
+    .verbs = verbs,
+    .needs = needs,
     .operands_max = -1,
 };
 
@@ -118,65 +143,34 @@ static void say(void *context, const char *line)
 /* ---- the table ---- */
 
 static const struct ckpt_verb {
-    const char *name;
-    int operands;
-    int store; /* which of them is a whole store; 0: none */
-    const char *usage;
-    const char *unit;                                           /* that progress counts in */
+    int store;        /* which operand is a whole store; 0: none */
+    const char *unit; /* that progress counts in */
     int (*command)(struct command *command, struct error *err); /* one of the two */
     int (*run)(struct ckpt_work *job, struct error *err);
-} verbs[] = {
-    {"init", 1, 0, "STORE", "byte", command_init, NULL},
-    {"save", 1, 1, "STORE --job DIR", "byte", NULL, ckpt_save},
-    {"list", 1, 1, "STORE", "byte", command_list, NULL},
-    {"show", 1, 0, "NAME", "byte", command_show, NULL},
-    {"diff", 2, 0, "A B", "byte", command_diff, NULL},
-    {"verify", 1, 1, "STORE", "chunk", command_verify, NULL},
-    {"forget", 1, 0, "STORE[@STEP]", "chunk", command_forget, NULL},
-    {"prune", 1, 1, "STORE", "chunk", command_prune, NULL},
-    {"repair", 1, 1, "STORE", "byte", command_repair, NULL},
-    {"copy", 2, 2, "NAME STORE", "byte", command_copy, NULL},
-    {"cat", 2, 0, "NAME TENSOR", "byte", NULL, ckpt_cat},
-    {"export", 2, 0, "NAME FILE", "byte", NULL, ckpt_export},
-    {"import", 2, 2, "FILE STORE", "byte", command_import, NULL},
-    {"salvage", 2, 0, "NAME FILE", "byte", NULL, ckpt_salvage},
+} works[] = {
+    {0, "byte", command_init, NULL},    {1, "byte", NULL, ckpt_save},
+    {1, "byte", command_list, NULL},    {0, "byte", command_show, NULL},
+    {0, "byte", command_diff, NULL},    {1, "chunk", command_verify, NULL},
+    {0, "chunk", command_forget, NULL}, {1, "chunk", command_prune, NULL},
+    {1, "byte", command_repair, NULL},  {2, "byte", command_copy, NULL},
+    {0, "byte", NULL, ckpt_cat},        {0, "byte", NULL, ckpt_export},
+    {2, "byte", command_import, NULL},  {0, "byte", NULL, ckpt_salvage},
 };
 
-enum { VERBS = sizeof verbs / sizeof *verbs };
-
-static int find_verb(int n, char **operands, const struct ckpt_verb **verb, struct error *err)
-{
-    const char *names[VERBS + 1] = {0};
-    if (!n)
-        return error_set(err, ERR_USAGE, "which verb? see tf-ckpt --help");
-    for (int i = 0; i < VERBS; i++) {
-        names[i] = verbs[i].name;
-        if (!strcmp(operands[0], names[i])) {
-            *verb = &verbs[i];
-            return n == 1 + verbs[i].operands ? 0
-                                              : error_set(err, ERR_USAGE, "usage: tf-ckpt %s %s",
-                                                          names[i], verbs[i].usage);
-        }
-    }
-    const char *meant = str_nearest(operands[0], names);
-    return error_set(err, ERR_USAGE, "there is no verb '%s'; %s%s%s", operands[0],
-                     meant ? "did you mean " : "see tf-ckpt --help", meant ? meant : "",
-                     meant ? "?" : "");
-}
-
 /* What is done to a store is not done to one of its checkpoints. */
-static int check_operands(const struct ckpt_verb *verb, char **operands, struct error *err)
+static int check_operands(const struct ckpt_verb *verb, int n, char **operands, struct error *err)
 {
     struct arena arena = ARENA_INIT;
     const char *path = "", *name = verb->store ? operands[verb->store] : "";
     int64_t at = CHECKPOINT_NEWEST;
-    for (int i = 1; i <= verb->operands && !err->code; i++)
+    for (int i = 1; i < n && !err->code; i++)
         if (!*operands[i])
-            error_set(err, ERR_USAGE, "usage: tf-ckpt %s %s", verb->name, verb->usage);
+            error_set(err, ERR_USAGE, "usage: tf-ckpt %s %s", operands[0],
+                      verbs[verb - works].operands);
     source_split(name, &arena, &path, &at);
     if (!err->code && at != CHECKPOINT_NEWEST && store_exists(path))
         error_set(err, ERR_USAGE, "%s: %s takes a store, %s, not one of its checkpoints", name,
-                  verb->name, path);
+                  operands[0], path);
     arena_release(&arena);
     return err->code;
 }
@@ -214,15 +208,14 @@ static int take_share(double *fraction, struct error *err)
     return 0;
 }
 
-static int fill_command(struct ckpt_work *job, const struct ckpt_verb *verb, char **operands,
-                        struct error *err)
+static int fill_command(struct ckpt_work *job, int n, char **operands, struct error *err)
 {
     static char owner[64];
     struct command *c = &job->command;
-    snprintf(owner, sizeof owner, "tf-ckpt %s", verb->name);
+    snprintf(owner, sizeof owner, "tf-ckpt %s", operands[0]);
     *c = (struct command){
         .operands = operands + 1,
-        .n_operands = verb->operands,
+        .n_operands = n - 1,
         .json = json,
         .dry_run = dry_run,
         .all = all,
@@ -239,8 +232,7 @@ static int fill_command(struct ckpt_work *job, const struct ckpt_verb *verb, cha
         .watch = {watch, job},
         .say = say,
         .context = job,
-        .metrics = {
-            .verb = verb->name, .store = operands[verb->operands], .newest = -1, .problems = -1}};
+        .metrics = {.verb = operands[0], .store = operands[n - 1], .newest = -1, .problems = -1}};
     c->policy = policy;
     return take_share(&c->fraction, err);
 }
@@ -299,8 +291,8 @@ static int finish(struct ckpt_work *job, struct error *err)
 static int run_verb(struct ckpt_work *job, const struct ckpt_verb *verb, struct error *err)
 {
     const struct ckpt_limit limit = {.seconds = max_runtime,
-                                     .verb = verb->name,
-                                     .store = job->command.operands[verb->operands - 1],
+                                     .verb = job->command.metrics.verb,
+                                     .store = job->command.metrics.store,
                                      .metrics_path = metrics_path};
     if (max_runtime > 0 && verb->run != ckpt_save && ckpt_limit_start(&limit, err))
         return err->code;
@@ -315,9 +307,12 @@ static int run_verb(struct ckpt_work *job, const struct ckpt_verb *verb, struct 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct ckpt_work job = {.tool = tool, .began = time_now(), .max_runtime = max_runtime};
-    const struct ckpt_verb *verb = NULL;
-    if (find_verb(n, operands, &verb, err) || check_operands(verb, operands, err) ||
-        check_numbers(err) || fill_command(&job, verb, operands, err))
+    int which = options_verb(&table, n, operands, err);
+    if (which < 0)
+        return err->code;
+    const struct ckpt_verb *verb = &works[which];
+    if (check_operands(verb, n, operands, err) || check_numbers(err) ||
+        fill_command(&job, n, operands, err))
         return err->code;
     tool_catch_signals();
     if (tool_cancel_after(STOP_SECONDS, &is_stopped, err))

@@ -28,6 +28,8 @@ static const struct option_row rows[] = {
     {0},
 };
 
+static const struct option_need needs[] = {{"optimizer", "minimize"}, {"wrt", "of"}, {NULL, NULL}};
+
 static const struct option_table table = {
     .tool = "tf-grad",
     .summary = "add gradients and training to a graph",
@@ -44,6 +46,7 @@ static const struct option_table table = {
     .examples = "tf-grad --minimize loss --optimizer adam,rate=0.001 fwd.tfg > train.tfg\n"
                 "tf-grad --of loss --wrt hidden/W,x fwd.tfg | tf-exec --fetch grad/x",
     .rows = rows,
+    .needs = needs,
     .operands_max = 1,
     .writes_stream = true,
 };
@@ -73,8 +76,6 @@ static int check_options(struct error *err)
         return error_set(err, ERR_USAGE, "either --minimize LOSS or --of Y --wrt X is needed");
     if (of && !wrt.n)
         return error_set(err, ERR_USAGE, "--of '%s' needs --wrt X,...", of);
-    if (loss && wrt.n)
-        return error_set(err, ERR_USAGE, "--wrt goes with --of; --minimize finds its variables");
     return 0;
 }
 

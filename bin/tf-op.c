@@ -16,15 +16,21 @@ static bool json, markdown, types;
 static int64_t threads;
 
 static const struct option_row rows[] = {
-    {0, "json", OPTION_FLAG, &json, NULL, "list and show: an object a line"},
-    {0, "markdown", OPTION_FLAG, &markdown, NULL, "list: the reference of all ops, docs/ops.md"},
+    {0, "json", OPTION_FLAG, &json, NULL, "an object a line"},
+    {0, "markdown", OPTION_FLAG, &markdown, NULL, "the reference of all ops, docs/ops.md"},
     {0, "types", OPTION_FLAG, &types, NULL,
-     "list: the types that each op computes in, a line an attribute"},
+     "the types that each op computes in, a line an attribute"},
     {0, "threads", OPTION_INT, &threads, "N", "size of the compute team (as many as cores)"},
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
+
+static const struct option_verb verbs[] = {
+    {"", "OP [INPUT]... [NAME=VALUE]...", "run the op", "threads"},
+    {"list", "", "all ops", "json markdown types"},
+    {"show", "OP", "what an op is: inputs, outputs, attributes, gradient", "json"},
+    {NULL, NULL, NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-op",
@@ -42,6 +48,7 @@ static const struct option_table table = {
         "tf-op MatMul a.npy a.npy transpose_b=true | tf-op Softmax | tf-op Sum - 1 | tf-show\n"
         "tf-op show MatMul",
     .rows = rows,
+    .verbs = verbs,
     .operands_max = -1,
     .writes_stream = true,
 };

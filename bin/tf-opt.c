@@ -39,6 +39,8 @@ static const struct option_row rows[] = {
     {0},
 };
 
+static const struct option_need needs[] = {{"loss-scale", "half"}, {NULL, NULL}};
+
 static const struct option_table table = {
     .tool = "tf-opt",
     .summary = "simplify a graph",
@@ -95,6 +97,7 @@ static const struct option_table table = {
                 "tf-opt --for CPU digits.tfg | tf-show --text\n"
                 "tf-graph digits.lua | tf-opt --half fp16 | tf-exec ...",
     .rows = rows,
+    .needs = needs,
     .operands_max = 1,
     .writes_stream = true,
 };
@@ -137,7 +140,7 @@ static int check_half(struct error *err)
 {
     struct half_options ignored;
     if (!half)
-        return loss_scale ? error_set(err, ERR_USAGE, "--loss-scale is only for --half") : 0;
+        return 0;
     return half_parse(&ignored, half, loss_scale, err);
 }
 

@@ -23,49 +23,65 @@ static struct ckpt_run run_of_job;
 
 static const struct option_row rows[] = {
 #include "bin/cluster_rows.def"
-    {0, "json", OPTION_FLAG, &json, NULL, "list, stats, status: an object a line"},
-    {0, "by", OPTION_TEXT, &by, "WHAT", "stats: of shard, worker, key, peer or resource (shard)"},
+    {0, "json", OPTION_FLAG, &json, NULL, "an object a line"},
+    {0, "by", OPTION_TEXT, &by, "WHAT", "of shard, worker, key, peer or resource (shard)"},
     {0, "container", OPTION_TEXT, &container, "NAME", "of variables (reset: default; others: any)"},
     {0, "save", OPTION_TEXT, &save_folder, "DIR/",
-     "serve: a store for checkpoints of the job, see tf-ckpt"},
-    {0, "save-every", OPTION_INT, &save_every, "N", "serve: one after every N updates"},
-    {0, "run-name", OPTION_TEXT, &run_name, "NAME", "serve: of the run, by which stores know it"},
-    {0, "resume", OPTION_FLAG, &resume, NULL, "serve: go on from the newest in --save, if any"},
-    {0, "keep", OPTION_INT, &keep, "N", "serve: checkpoints that stay in the store (5)"},
-    {0, "last", OPTION_FLAG, &last, NULL, "save: from then on shards make none by themselves"},
-    {0, "threads", OPTION_INT, &threads, "N", "serve: threads to compute with (as many as cores)"},
+     "a store for checkpoints of the job, see tf-ckpt"},
+    {0, "save-every", OPTION_INT, &save_every, "N", "one after every N updates"},
+    {0, "run-name", OPTION_TEXT, &run_name, "NAME", "of the run, by which stores know it"},
+    {0, "resume", OPTION_FLAG, &resume, NULL, "go on from the newest in --save, if any"},
+    {0, "keep", OPTION_INT, &keep, "N", "checkpoints that stay in the store (5)"},
+    {0, "last", OPTION_FLAG, &last, NULL, "from then on shards make none by themselves"},
+    {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
-     "serve: the same bits whatever the number of threads"},
+     "the same bits whatever the number of threads"},
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
 
+/* In the order of `works` below. */
+static const struct option_verb verbs[] = {
+    {"serve", "",
+     "wait for drivers (tf-exec), keep the variables that they place on this task, and\n"
+     "run their updates; SIGTERM ends it",
+     "task lifeline lease save save-every run-name resume keep threads deterministic ops"},
+    {"list", "", "the variables of all shards", "task json container output"},
+    {"get", "NAME", "the value of one, as a record, or with -o FILE.npy in NumPy's format",
+     "task container output"},
+    {"put", "NAME FILE",
+     "give it the value in a .npy file or of a stream: of its only\n"
+     "tensor, or of that of the same name",
+     "task container"},
+    {"reset", "", "all variables of a container have no value any more", "task container"},
+    {"stats", "", "what happened", "task json by container output"},
+    {"status", "", "a line for each", "task json output"},
+    {"save", "DIR", "a checkpoint of all in the store DIR", "last"},
+    {"restore", "DIR[@STEP]", "take all back to one", NULL},
+    {"stop", "", "end them", "task"},
+    {"init", "", "make the directory --job DIR, with a key, for the tasks of --cluster FILE", NULL},
+    {"end", "", "remove from it what only a running job has", NULL},
+    {"watch", "", "a line for all that happens in it", "lease"},
+    {NULL, NULL, NULL, NULL}};
+
+static const struct option_need needs[] = {{"save-every resume keep", "save"}, {NULL, NULL}};
+
 static const struct option_table table = {
     .tool = "tf-ps",
     .summary = "a parameter shard, and questions to the shards of a running job",
-    .operands = "serve | list | get NAME | put NAME FILE | reset | stats | status | save DIR | "
-                "restore DIR[@STEP] | stop | init | end | watch",
+    .operands = "VERB [NAME]...",
     .description =
-        "serve: waits for drivers (tf-exec), keeps the variables that they place on this task, and "
-        "runs their updates. SIGTERM ends it.\n"
-        "\n"
-        "The others ask all shards of the cluster of -c or the job of --job, or the one of --task. "
-        "list: their variables. get: the value of one, as a record, or with -o FILE.npy in NumPy's "
-        "format. put: gives it the value in a "
-        ".npy file or of a stream: of its only tensor, or of that of the same name. reset: all "
-        "variables of a container have no value any more. "
-        "stats: what happened. status: a line for each. save: a checkpoint of all in the store "
-        "DIR. restore: takes all back to one. stop: ends them.\n"
-        "\n"
-        "init: makes the directory --job DIR, with a key, for the tasks of --cluster FILE. end: "
-        "removes from it what only a running job has. watch: a line for all that happens in it.",
+        "All but serve ask the shards of the cluster of -c or of the job of --job, or the "
+        "one of --task.",
     .examples = "tf-ps serve -c my.cluster --task ps:0\n"
                 "tf-ps list --job run\n"
                 "tf-ps get output/W --job run | tf-show\n"
                 "watch -n 1 tf-ps stats --by worker --job run",
     .rows = rows,
-    .operands_max = 3,
+    .verbs = verbs,
+    .needs = needs,
+    .operands_max = -1,
 };
 
 /* ---- serve ---- */
@@ -151,8 +167,6 @@ static int check_serve_options(struct error *err)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
     if (save_every < 0 || keep < 0 || keep > INT_MAX)
         return error_set(err, ERR_USAGE, "--save-every and --keep are at least 1");
-    if ((save_every || resume || keep) && !save_folder)
-        return error_set(err, ERR_USAGE, "--save-every, --resume and --keep need --save DIR");
     return 0;
 }
 
@@ -327,53 +341,26 @@ static int stop(struct tool *tool, struct client *client, char **operands, struc
 
 /* ---- the verbs ---- */
 
-struct ps_verb {
-    const char *name, *operands;
-    int n;
-    int (*run)(struct tool *tool, char **operands, struct error *err);
+static const struct ps_verb {
+    int (*run)(struct tool *tool, char **operands, struct error *err); /* one of the two */
     int (*ask)(struct tool *tool, struct client *client, char **operands, struct error *err);
+} works[] = {
+    {run_serve, NULL}, {run_list, NULL},   {NULL, get},      {NULL, put},     {NULL, reset},
+    {run_stats, NULL}, {run_status, NULL}, {NULL, save},     {NULL, restore}, {NULL, stop},
+    {ps_init, NULL},   {ps_end, NULL},     {ps_watch, NULL},
 };
-
-static const struct ps_verb verbs[] = {
-    {"serve", "", 0, run_serve, NULL},     {"list", "", 0, run_list, NULL},
-    {"get", " NAME", 1, NULL, get},        {"put", " NAME FILE", 2, NULL, put},
-    {"reset", "", 0, NULL, reset},         {"stats", "", 0, run_stats, NULL},
-    {"status", "", 0, run_status, NULL},   {"save", " DIR", 1, NULL, save},
-    {"restore", " DIR", 1, NULL, restore}, {"stop", "", 0, NULL, stop},
-    {"init", "", 0, ps_init, NULL},        {"end", "", 0, ps_end, NULL},
-    {"watch", "", 0, ps_watch, NULL},
-};
-#define N_VERBS (sizeof verbs / sizeof *verbs)
-
-static int unknown(const char *name, struct error *err)
-{
-    const char *names[N_VERBS + 1] = {0};
-    for (size_t i = 0; i < N_VERBS; i++)
-        names[i] = verbs[i].name;
-    const char *nearest = str_nearest(name, names);
-    if (nearest)
-        return error_set(err, ERR_USAGE, "'%s' is none of its verbs; did you mean '%s'?", name,
-                         nearest);
-    return error_set(err, ERR_USAGE, "'%s' is none of its verbs; --help names them", name);
-}
 
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
     struct client client;
-    const struct ps_verb *verb = verbs;
-    if (!n_operands)
-        return error_set(err, ERR_USAGE, "what to do? tf-ps serve, or list; --help names all");
-    while (verb < verbs + N_VERBS && strcmp(verb->name, operands[0]))
-        verb++;
-    if (verb == verbs + N_VERBS)
-        return unknown(operands[0], err);
-    if (n_operands != 1 + verb->n)
-        return error_set(err, ERR_USAGE, "expected: tf-ps %s%s", verb->name, verb->operands);
-    if (verb->run)
-        return verb->run(tool, operands + 1, err);
+    int verb = options_verb(&table, n_operands, operands, err);
+    if (verb < 0)
+        return err->code;
+    if (works[verb].run)
+        return works[verb].run(tool, operands + 1, err);
     int code = open_client(&client, tool, err);
     if (!code)
-        code = verb->ask(tool, &client, operands + 1, err);
+        code = works[verb].ask(tool, &client, operands + 1, err);
     client_close(&client);
     return code;
 }

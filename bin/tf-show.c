@@ -35,6 +35,8 @@ static const struct option_row rows[] = {
     TOOL_COMMON_ROWS,
     {0}};
 
+static const struct option_need needs[] = {{"depth", "dot"}, {NULL, NULL}};
+
 static const struct option_table table = {
     .tool = "tf-show",
     .summary = "look into any stream",
@@ -49,6 +51,7 @@ static const struct option_table table = {
                 "tf-show --costs trace.rec > digits.costs\n"
                 "tf-exec -g m.tfg --run train --feed train.rec --fetch loss | tf-show --follow",
     .rows = rows,
+    .needs = needs,
     .operands_max = -1,
 };
 
@@ -232,8 +235,6 @@ static int check_options(struct error *err)
             return error_set(err, ERR_USAGE, "%s and %s do not go together", first, forms[i].name);
         first = *forms[i].given ? forms[i].name : first;
     }
-    if (show.depth && !show.dot)
-        return error_set(err, ERR_USAGE, "--depth goes with --dot");
     if (npy && show.n_names > 1)
         return error_set(err, ERR_USAGE, "--npy writes one tensor");
     return 0;

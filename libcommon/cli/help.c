@@ -23,32 +23,84 @@ static bool is_hidden(const struct option_row *row)
     return !strcmp(row->name, "man");
 }
 
-static int widest(const struct option_row *rows, int width)
+/* Which rows of a table are shown: those that a verb takes (NULL: all). */
+struct help_view {
+    const struct option_table *table;
+    const struct option_verb *verb;
+};
+
+static bool is_shown(const struct help_view *view, const struct option_row *row)
+{
+    return !is_hidden(row) && option_is_for(view->table, view->verb, row->name);
+}
+
+static int widest(const struct help_view *view, const struct option_row *rows, int width)
 {
     for (; rows->name; rows++) {
         char text[128];
         option_synopsis(rows, text, sizeof text);
         int n = (int)strlen(text);
-        if (!is_hidden(rows) && n > width && n <= HELP_COLUMN_MOST)
+        if (is_shown(view, rows) && n > width && n <= HELP_COLUMN_MOST)
             width = n;
     }
     return width;
 }
 
-static void print_row(const struct option_row *row, int width, FILE *out)
+/* Two columns: lines of the second are aligned. */
+static void print_columns(const char *text, const char *help, int width, FILE *out)
 {
-    char text[128];
-    option_synopsis(row, text, sizeof text);
     fprintf(out, "  %-*s", width, text);
     if ((int)strlen(text) > width)
         fprintf(out, "\n  %*s", width, "");
-    for (const char *line = row->help; line;) {
+    for (const char *line = help; line;) {
         const char *end = strchrnul(line, '\n');
         fprintf(out, "  %.*s\n", (int)(end - line), line);
         line = *end ? end + 1 : NULL;
         if (line)
             fprintf(out, "  %*s", width, "");
     }
+}
+
+static void print_rows(const struct help_view *view, const struct option_row *rows, int width,
+                       FILE *out)
+{
+    for (; rows->name; rows++) {
+        struct str help = STR_INIT;
+        char text[128];
+        option_synopsis(rows, text, sizeof text);
+        if (view->verb)
+            str_append(&help, rows->help);
+        else
+            option_describe(view->table, rows, &help);
+        if (is_shown(view, rows))
+            print_columns(text, str_text(&help), width, out);
+        str_release(&help);
+    }
+}
+
+/* ---- verbs ---- */
+
+static void verb_synopsis(const struct option_verb *verb, char *text, size_t n)
+{
+    snprintf(text, n, "%s%s%s", verb->name, *verb->name && *verb->operands ? " " : "",
+             verb->operands);
+}
+
+static void print_verbs(const struct option_table *table, FILE *out)
+{
+    int width = 0;
+    char text[128];
+    for (const struct option_verb *verb = table->verbs; verb->name; verb++) {
+        verb_synopsis(verb, text, sizeof text);
+        int n = (int)strlen(text);
+        if (n > width && n <= HELP_COLUMN_MOST)
+            width = n;
+    }
+    for (const struct option_verb *verb = table->verbs; verb->name; verb++) {
+        verb_synopsis(verb, text, sizeof text);
+        print_columns(text, verb->help, width, out);
+    }
+    fputc('\n', out);
 }
 
 static void print_examples(const char *examples, FILE *out)
@@ -60,17 +112,82 @@ static void print_examples(const char *examples, FILE *out)
     }
 }
 
-void options_help(const struct option_table *table, FILE *out)
+static void print_head(const struct option_table *table, FILE *out)
 {
+    const char *operands = table->operands ? table->operands : "";
     fprintf(out, "%s: %s\n\n", table->tool, table->summary);
     print_examples(table->examples, out);
-    const char *operands = table->operands ? table->operands : "";
     fprintf(out, "%susage: %s [OPTION]...%s%s\n\n", table->examples ? "\n" : "", table->tool,
             *operands ? " " : "", operands);
-    int width = widest(options_builtin, widest(table->rows, 0));
-    for (const struct option_row *row = table->rows; row->name; row++)
-        print_row(row, width, out);
-    for (const struct option_row *row = options_builtin; row->name; row++)
-        if (!is_hidden(row))
-            print_row(row, width, out);
+    if (table->verbs)
+        print_verbs(table, out);
+}
+
+static void print_verb_head(const struct option_table *table, const struct option_verb *verb,
+                            FILE *out)
+{
+    char text[128];
+    verb_synopsis(verb, text, sizeof text);
+    fprintf(out, "%s %s: %s\n\nusage: %s %s [OPTION]...\n\n", table->tool, verb->name, verb->help,
+            table->tool, text);
+}
+
+void options_help(const struct option_table *table, const char *name, FILE *out)
+{
+    const struct option_verb *verb = table->verbs && *name ? option_verb_find(table, name) : NULL;
+    if (verb && !*verb->name)
+        verb = NULL;
+    const struct help_view view = {table, verb};
+    if (verb)
+        print_verb_head(table, verb, out);
+    else
+        print_head(table, out);
+    int width = widest(&view, options_builtin, widest(&view, table->rows, 0));
+    print_rows(&view, table->rows, width, out);
+    print_rows(&view, options_builtin, width, out);
+}
+
+/* ---- for programs ---- */
+
+static void print_words(const char *key, const char *words, FILE *out)
+{
+    fprintf(out, ",\"%s\":[", key);
+    for (const char *at = words; at && *at;) {
+        size_t n = strcspn(at, " ");
+        fprintf(out, "%s\"%.*s\"", at == words ? "" : ",", (int)n, at);
+        at += n + strspn(at + n, " ");
+    }
+    fputc(']', out);
+}
+
+static void print_verbs_of(const struct option_table *table, const char *option, FILE *out)
+{
+    const char *comma = "";
+    fputs(",\"verbs\":[", out);
+    for (const struct option_verb *verb = table->verbs; verb && verb->name; verb++)
+        if (option_is_for(table, verb, option)) {
+            fprintf(out, "%s\"%s\"", comma, verb->name);
+            comma = ",";
+        }
+    fputc(']', out);
+}
+
+void options_json(const struct option_table *table, FILE *out)
+{
+    fprintf(out, "{\"tool\":\"%s\",\"verbs\":[", table->tool);
+    for (const struct option_verb *verb = table->verbs; verb && verb->name; verb++)
+        fprintf(out, "%s{\"name\":\"%s\",\"operands\":\"%s\"}", verb == table->verbs ? "" : ",",
+                verb->name, verb->operands);
+    fputs("],\"options\":[", out);
+    for (const struct option_row *row = table->rows; row->name; row++) {
+        fprintf(out, "%s{\"name\":\"%s\",\"argument\":\"%s\"", row == table->rows ? "" : ",",
+                row->name, row->argument ? row->argument : "");
+        print_verbs_of(table, row->name, out);
+        const struct option_need *need = table->needs;
+        while (need && need->options && !option_lists(need->options, row->name))
+            need++;
+        print_words("needs", need && need->options ? need->one_of : NULL, out);
+        fputc('}', out);
+    }
+    fputs("]}\n", out);
 }

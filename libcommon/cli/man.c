@@ -44,19 +44,35 @@ static void print_paragraphs(const char *text, FILE *out)
     }
 }
 
-static void print_option(const struct option_row *row, FILE *out)
+/* What `text` means: lines. */
+static void print_entry(const char *text, const char *help, FILE *out)
 {
-    char text[128];
-    option_synopsis(row, text, sizeof text);
     fputs(".TP\n.B ", out);
     print_text(text + strspn(text, " "), out);
     fputc('\n', out);
-    for (const char *line = row->help; line;) {
+    for (const char *line = help; line;) {
         const char *end = strchrnul(line, '\n');
         print_escaped(line, (size_t)(end - line), out);
         fputs(*end ? "\n.br\n" : "\n", out);
         line = *end ? end + 1 : NULL;
     }
+}
+
+static void print_option(const struct option_table *table, const struct option_row *row, FILE *out)
+{
+    struct str help = STR_INIT;
+    char text[128];
+    option_synopsis(row, text, sizeof text);
+    option_describe(table, row, &help);
+    print_entry(text, str_text(&help), out);
+    str_release(&help);
+}
+
+static void print_verb(const struct option_verb *verb, FILE *out)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s%s%s", verb->name, *verb->name ? " " : "", verb->operands);
+    print_entry(text, verb->help, out);
 }
 
 static void print_name(const struct option_table *table, FILE *out)
@@ -110,11 +126,15 @@ void options_man(const struct option_table *table, FILE *out)
     print_name(table, out);
     fputs(".SH DESCRIPTION\n", out);
     print_paragraphs(table->description ? table->description : table->summary, out);
+    if (table->verbs)
+        fputs(".SH VERBS\n", out);
+    for (const struct option_verb *verb = table->verbs; verb && verb->name; verb++)
+        print_verb(verb, out);
     fputs(".SH OPTIONS\n", out);
     for (const struct option_row *row = table->rows; row->name; row++)
-        print_option(row, out);
+        print_option(table, row, out);
     for (const struct option_row *row = options_builtin; row->name; row++)
-        print_option(row, out);
+        print_option(table, row, out);
     if (table->examples) {
         fputs(".SH EXAMPLES\n.nf\n", out);
         print_text(table->examples, out);

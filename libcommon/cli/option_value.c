@@ -105,7 +105,8 @@ static int set_from_variable(const struct option_row *row, const char *variable,
     return option_set(row, variable, value, true, err);
 }
 
-int options_from_environment(const struct option_table *table, const bool *given, struct error *err)
+int options_from_environment(const struct option_table *table, enum option_source *given,
+                             struct error *err)
 {
     for (int i = 0; table->rows[i].name; i++) {
         if (given[i])
@@ -116,7 +117,10 @@ int options_from_environment(const struct option_table *table, const bool *given
             variable[n++] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
         variable[n] = '\0';
         const char *value = getenv(variable);
-        if (value && *value && set_from_variable(&table->rows[i], variable, value, err))
+        if (!value || !*value)
+            continue;
+        given[i] = OPTION_ENVIRONMENT;
+        if (set_from_variable(&table->rows[i], variable, value, err))
             return err->code;
     }
     return 0;

@@ -22,7 +22,7 @@ struct option_parser {
     const struct option_table *table;
     int argc, next; /* next: the argument after the one in work */
     char **argv;
-    bool *given; /* per row of the table */
+    enum option_source *given; /* per row of the table */
     struct error *err;
 };
 
@@ -116,7 +116,7 @@ static int take(struct option_parser *parse, const struct option_row *row, const
     }
     for (int i = 0; parse->table->rows[i].name; i++)
         if (&parse->table->rows[i] == row)
-            parse->given[i] = true;
+            parse->given[i] = OPTION_COMMAND_LINE;
     return option_set(row, shown, value, on, parse->err);
 }
 
@@ -172,25 +172,28 @@ static int add_operand(struct option_parser *parse, char *text, int *n_operands)
     return 0;
 }
 
-static void show_version(const struct option_table *table, int argc, char **argv)
+static bool wants_json(int argc, char **argv)
 {
     bool json = false;
     for (int i = 1; i < argc; i++)
         json = json || !strcmp(argv[i], "--json");
-    if (json)
-        printf("{\"tool\":\"%s\",\"version\":\"%s\"}\n", table->tool, TOOL_VERSION);
-    else
-        printf("%s %s\n", table->tool, TOOL_VERSION);
+    return json;
 }
 
 /* Answers --help and its like as soon as it is met: it must work beside whatever else is wrong. */
-static bool answer(const struct option_table *table, int argc, char **argv)
+static bool answer(const struct option_parser *parse, const char *verb)
 {
+    const struct option_table *table = parse->table;
     bool wanted = want_help || want_version || want_man;
-    if (want_help)
-        options_help(table, stdout);
+    bool json = wanted && wants_json(parse->argc, parse->argv);
+    if (want_help && json)
+        options_json(table, stdout);
+    else if (want_help)
+        options_help(table, verb, stdout);
+    else if (want_version && json)
+        printf("{\"tool\":\"%s\",\"version\":\"%s\"}\n", table->tool, TOOL_VERSION);
     else if (want_version)
-        show_version(table, argc, argv);
+        printf("%s %s\n", table->tool, TOOL_VERSION);
     else if (want_man)
         options_man(table, stdout);
     want_help = want_version = want_man = false;
@@ -218,11 +221,14 @@ static int parse_all(struct option_parser *parse, int *n_operands, bool *shown)
         }
         if (code)
             return code;
-        *shown = answer(parse->table, parse->argc, parse->argv);
+        *shown = answer(parse, *n_operands ? parse->argv[0] : "");
         if (*shown)
             return 0;
     }
-    return options_from_environment(parse->table, parse->given, parse->err);
+    if (options_from_environment(parse->table, parse->given, parse->err))
+        return parse->err->code;
+    return options_check_use(parse->table, parse->given, *n_operands ? parse->argv[0] : "",
+                             parse->err);
 }
 
 int options_parse(const struct option_table *table, int argc, char **argv, int *n_operands,
@@ -235,7 +241,7 @@ int options_parse(const struct option_table *table, int argc, char **argv, int *
                                   .argc = argc,
                                   .next = 1,
                                   .argv = argv,
-                                  .given = mem_array(n_rows + 1, sizeof(bool)),
+                                  .given = mem_array(n_rows + 1, sizeof(enum option_source)),
                                   .err = err};
     *n_operands = 0;
     *shown = false;

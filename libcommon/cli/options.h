@@ -12,8 +12,12 @@
  * (-vvo FILE, -oFILE). `-` alone and what looks like a number (-1, -.5) are operands. Each long
  * option may come from the environment as TF_NAME ("--save-every" as TF_SAVE_EVERY); an empty
  * variable counts as absent, flags take 1, true, yes, on and 0, false, no, off, and the command
- * line wins. -h, --help,
- * --version (with --json beside it: one JSON object) and --man are known to every table.
+ * line wins. -h, --help, --version (with --json beside either: one JSON object) and --man are
+ * known to every table.
+ *
+ * An option on the command line that a tool would not read is an error: one of another verb, or one
+ * that says something of another option, which was not given. A variable of the environment is not,
+ * as it is there for all tools.
  *
  * The parser writes through the targets of a table and keeps nothing else: use a table once a
  * process. Not thread-safe.
@@ -54,6 +58,21 @@ struct option_row {
     const char *help;     /* lower case start, no full stop; further lines after \n are aligned */
 };
 
+/* What the first operand may be, where a tool does several things. */
+struct option_verb {
+    const char *name;     /* "forget"; "": what the tool does without a verb */
+    const char *operands; /* "STORE[@STEP]", after the verb; as in usage */
+    const char *help;     /* lower case start, no full stop; further lines after \n are aligned */
+    const char *options;  /* "keep-last dry-run": of those that some verbs take and others do not,
+                           * these. An option that is in none of these lists is for all */
+};
+
+/* Options that say nothing unless one of others is there. */
+struct option_need {
+    const char *options; /* "save-every keep" */
+    const char *one_of;  /* "save" */
+};
+
 struct option_table {
     const char *tool;        /* "tf-opt" */
     const char *summary;     /* one line: "simplify a graph" */
@@ -61,7 +80,9 @@ struct option_table {
     const char *description; /* paragraphs for the man page */
     const char *examples;    /* shown by --help first, and in the man page; one command a line */
     const struct option_row *rows;
-    int operands_max; /* more is a usage error; -1: any number */
+    const struct option_verb *verbs; /* the last has no name (NULL); NULL: there are none */
+    const struct option_need *needs; /* the last has no options (NULL); NULL: there are none */
+    int operands_max;                /* more is a usage error; -1: any number */
     /* Where a command may follow "--": gets the index of its first word in argv, or argc. Its words
      * are no operands. NULL: what follows "--" are operands. */
     int *command;
@@ -74,7 +95,17 @@ struct option_table {
 int options_parse(const struct option_table *table, int argc, char **argv, int *n_operands,
                   bool *shown, struct error *err);
 
-void options_help(const struct option_table *table, FILE *out);
+/* The index in table->verbs of what the operands begin with; each verb has a name. -1 and ERR_USAGE
+ * where that is none of them, with a "did you mean", or where too few or too many operands follow:
+ * as many as its usage has words, of which those in brackets may be missing, and "..." any number.
+ */
+int options_verb(const struct option_table *table, int n_operands, char **operands,
+                 struct error *err);
+
+/* Of the tool, or of one of its verbs (not "") with the options that it takes. */
+void options_help(const struct option_table *table, const char *verb, FILE *out);
+/* Names of verbs and options, and which go together, as an object. */
+void options_json(const struct option_table *table, FILE *out);
 void options_man(const struct option_table *table, FILE *out); /* roff, for tf-x.1 */
 
 #endif

@@ -5,6 +5,7 @@
 #ifndef TF_CLI_OPTIONS_PRIVATE_H
 #define TF_CLI_OPTIONS_PRIVATE_H
 
+#include "base/str.h"
 #include "cli/options.h"
 
 /* The rows that every table has without naming them: help, version, man. Ended by a NULL name. */
@@ -18,9 +19,28 @@ bool option_needs_value(const struct option_row *row);
 int option_set(const struct option_row *row, const char *name, const char *value, bool on,
                struct error *err);
 
+enum option_source { OPTION_ABSENT, OPTION_ENVIRONMENT, OPTION_COMMAND_LINE };
+
 /* Sets the rows that were not given on the command line from TF_NAME. ERR_USAGE. */
-int options_from_environment(const struct option_table *table, const bool *given,
+int options_from_environment(const struct option_table *table, enum option_source *given,
                              struct error *err);
+
+/* That each option of the command line is read: by the verb, and beside what it needs. ERR_USAGE.
+ */
+int options_check_use(const struct option_table *table, const enum option_source *given,
+                      const char *verb, struct error *err);
+
+/* Whether a list of words, "save keep", has a word. */
+bool option_lists(const char *list, const char *word);
+
+/* The verb of that name, else what the tool does without one; NULL. */
+const struct option_verb *option_verb_find(const struct option_table *table, const char *name);
+/* What is said of an option where those of all verbs are listed: "forget, prune: say what ...". */
+void option_describe(const struct option_table *table, const struct option_row *row,
+                     struct str *out);
+/* Whether a verb takes an option; NULL does. */
+bool option_is_for(const struct option_table *table, const struct option_verb *verb,
+                   const char *option);
 
 /* "-o, --output FILE" in `text`, which is cut when too small. */
 void option_synopsis(const struct option_row *row, char *text, size_t n);

@@ -3,6 +3,7 @@
 # What README and docs/ tell people to type is typed here, literally. The commands of a page are its
 # blocks that begin with ```sh: one session of a shell, from the top of a checkout that is built, in
 # which every command has to succeed.
+# shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -18,8 +19,8 @@ setup() {
 
 teardown() {
     cd "$BATS_TEST_TMPDIR/checkout" || return 1
-    local pid
-    for pid in $(cat examples/*/*.pid ./*/*.pid 2>/dev/null); do kill_pids "$pid"; done
+    local folder
+    for folder in examples/*/ ./*/; do kill_job "$folder"; done
 }
 
 # The commands of a page.
@@ -29,14 +30,14 @@ commands() {
 
 # types PAGE: all of its commands. A writer whose reader has seen enough ends by SIGPIPE (141).
 types() {
-    commands "$root/$1" >commands
-    [ -s commands ]
+    commands "$root/$1" >typed
+    [ -s typed ]
     {
         echo 'set -o pipefail; trap "kill \$(jobs -p) 2>/dev/null || :" EXIT'
         # shellcheck disable=SC2016
         echo 'trap '\''status=$?; [ $status = 141 ] || {
             echo "ended with $status: $BASH_COMMAND" >&2; exit $status; }'\'' ERR'
-        cat commands
+        cat typed
     } >session
     unset MAKEFLAGS MFLAGS
     (cd checkout && timeout 300 bash ../session) >out 2>err 3>&- || { cat out err && false; }

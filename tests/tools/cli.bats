@@ -112,6 +112,45 @@ refuses_unknown_option() {
     each refuses_unknown_option
 }
 
+# Each option with each verb that does not read it, and without what it says something of: as the
+# tool's own table has them.
+# shellcheck disable=SC2086  # without a verb there is no word
+refuses_what_it_would_not_read() {
+    local verb option argument
+    "$1" --help --json >table.json || return 1
+    while IFS=$'\t' read -r verb option argument; do
+        run --separate-stderr "$1" ${verb#-} --"$option" ${argument:+1}
+        [[ $status -eq 64 && $stderr == "$1: --$option is "*"for "* ]] || return 1
+    done < <(jq -r '(.verbs | map(.name)) as $all | .options[] | . as $option |
+        ($all - .verbs)[] | [if . == "" then "-" else . end, $option.name, $option.argument] |
+        @tsv' table.json)
+    while IFS=$'\t' read -r verb option argument; do
+        run --separate-stderr "$1" ${verb#-} --"$option" ${argument:+1}
+        [[ $status -eq 64 && $stderr == "$1: --$option is for --"*", which is not given" ]] ||
+            return 1
+    done < <(jq -r '.options[] | select(.needs != []) | [.verbs[0] as $verb |
+        if ($verb // "") == "" then "-" else $verb end, .name, .argument] | @tsv' table.json)
+}
+
+@test "an option that would not be read is refused" {
+    each refuses_what_it_would_not_read
+    [ "$(tf-ckpt --help --json | jq '[.options[] | select(.verbs | length < 14)] | length')" \
+        -gt 15 ]
+}
+
+verb_help_is_right() {
+    local verb
+    for verb in $("$1" --help --json | jq -r '.verbs[].name | select(. != "")'); do
+        run --separate-stderr "$1" "$verb" --help
+        [[ $status -eq 0 && ${lines[0]} == "$1 $verb: "* && $output == *"usage: $1 $verb"* ]] ||
+            return 1
+    done
+}
+
+@test "each verb has its own help" {
+    each verb_help_is_right
+}
+
 refuses_bad_environment() {
     TF_QUIET=perhaps fails_with 64 "$1" </dev/null && [[ $stderr == *TF_QUIET* ]]
 }

@@ -316,7 +316,7 @@ types() {
     [[ $stderr == *"the loss scale must be dynamic, none or a number above 0, not '0'" ]]
     run --separate-stderr tf-opt --loss-scale 8 half.tfg
     [ "$status" -eq 64 ]
-    [ "$stderr" = "tf-opt: --loss-scale is only for --half" ]
+    [ "$stderr" = "tf-opt: --loss-scale is for --half, which is not given" ]
     tf-show --text half.tfg | sed 's/_loss="[^"]*", //' >o.txt
     tf-graph --text o.txt >o.tfg
     run --separate-stderr bash -c 'tf-opt --half fp16 o.tfg >p.tfg'

@@ -110,7 +110,7 @@ float32[1,2]: these are no rows of one array" ]
     run -64 tf-show --json --npy t.rec x
     [ "$output" = "tf-show: --npy and --json do not go together" ]
     run -64 tf-show --depth 1 t.rec
-    [ "$output" = "tf-show: --depth goes with --dot" ]
+    [ "$output" = "tf-show: --depth is for --dot, which is not given" ]
     run --separate-stderr -65 tf-show --costs t.rec
     [ "$stderr" = "tf-show: t.rec: no trace, as tf-exec --trace writes, for --costs" ]
     run --separate-stderr -65 tf-show --text t.rec

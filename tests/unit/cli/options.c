@@ -263,10 +263,15 @@ static const char *printed(void (*print)(const struct option_table *, FILE *))
     return text;
 }
 
+static void help_of_tool(const struct option_table *of, FILE *out)
+{
+    options_help(of, "", out);
+}
+
 static void help_has_examples_first_and_every_option(void **unused)
 {
     (void)unused;
-    const char *help = printed(options_help);
+    const char *help = printed(help_of_tool);
     assert_non_null(strstr(help, "tf-test: try the options\n\n  tf-test a | tf-show\n"));
     assert_true(strstr(help, "tf-test b") < strstr(help, "usage: tf-test [OPTION]... [FILE]..."));
     assert_non_null(strstr(help, "\n  -s, --save FILE          where to\n"));

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/options_private.h"
+
+#define TAKERS_MOST 3 /* an option of more verbs is no special one */
+
+bool option_lists(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; at && (at = strstr(at, word)); at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+            return true;
+    return false;
+}
+
+/* ---- which verb ---- */
+
+static int count_verbs(const struct option_table *table)
+{
+    int n = 0;
+    while (table->verbs && table->verbs[n].name)
+        n++;
+    return n;
+}
+
+const struct option_verb *option_verb_find(const struct option_table *table, const char *name)
+{
+    const struct option_verb *without = NULL;
+    for (int i = 0; i < count_verbs(table); i++)
+        if (!strcmp(table->verbs[i].name, name))
+            return &table->verbs[i];
+        else if (!*table->verbs[i].name)
+            without = &table->verbs[i];
+    return without;
+}
+
+/* Whether a verb takes n operands: as many as its usage has words. */
+static bool takes(const char *usage, int n)
+{
+    int least = 0, most = 0;
+    for (const char *word = usage; *word; word += strspn(word, " ")) {
+        size_t length = strcspn(word, " ");
+        bool any = length >= 3 && !strncmp(word + length - 3, "...", 3);
+        least += *word != '[';
+        most = any ? n : most + 1;
+        word += length;
+    }
+    return n >= least && n <= most;
+}
+
+int options_verb(const struct option_table *table, int n_operands, char **operands,
+                 struct error *err)
+{
+    int n = count_verbs(table);
+    const char *names[32] = {0};
+    if (!n_operands) {
+        error_set(err, ERR_USAGE, "which verb? %s --help lists them", table->tool);
+        return -1;
+    }
+    for (int i = 0; i < n; i++) {
+        const struct option_verb *verb = &table->verbs[i];
+        if (i < 31)
+            names[i] = verb->name;
+        if (strcmp(operands[0], verb->name))
+            continue;
+        if (takes(verb->operands, n_operands - 1))
+            return i;
+        error_set(err, ERR_USAGE, "usage: %s %s%s%s", table->tool, verb->name,
+                  *verb->operands ? " " : "", verb->operands);
+        return -1;
+    }
+    const char *nearest = str_nearest(operands[0], names);
+    if (nearest)
+        error_set(err, ERR_USAGE, "there is no verb '%s'; did you mean %s?", operands[0], nearest);
+    else
+        error_set(err, ERR_USAGE, "there is no verb '%s'; %s --help lists them", operands[0],
+                  table->tool);
+    return -1;
+}
+
+/* ---- what it reads ---- */
+
+/* "list, show and diff": the verbs that are asked for an option; empty: all take it, or what takes
+ * it has no name. Their number. */
+static int list_takers(struct str *out, const struct option_table *table, const char *option,
+                       const char *and)
+{
+    const char *last = NULL;
+    int n = 0;
+    for (int i = 0; i < count_verbs(table); i++) {
+        const struct option_verb *verb = &table->verbs[i];
+        if (!*verb->name || !option_lists(verb->options, option))
+            continue;
+        if (n++)
+            str_printf(out, "%s%s", n > 2 ? ", " : "", last);
+        last = verb->name;
+    }
+    if (last)
+        str_printf(out, "%s%s", n > 1 ? and : "", last);
+    return n;
+}
+
+void option_describe(const struct option_table *table, const struct option_row *row,
+                     struct str *out)
+{
+    struct str takers = STR_INIT;
+    int n = list_takers(&takers, table, row->name, ", ");
+    if (n && n <= TAKERS_MOST)
+        str_printf(out, "%s: ", str_text(&takers));
+    str_append(out, row->help);
+    str_release(&takers);
+}
+
+/* Whether every verb takes it. */
+static bool is_for_all(const struct option_table *table, const char *option)
+{
+    for (int i = 0; i < count_verbs(table); i++)
+        if (option_lists(table->verbs[i].options, option))
+            return false;
+    return true;
+}
+
+bool option_is_for(const struct option_table *table, const struct option_verb *verb,
+                   const char *option)
+{
+    return !verb || option_lists(verb->options, option) || is_for_all(table, option);
+}
+
+static int check_verb(const struct option_table *table, const struct option_verb *verb,
+                      const char *option, struct error *err)
+{
+    struct str takers = STR_INIT;
+    if (option_is_for(table, verb, option))
+        return 0;
+    list_takers(&takers, table, option, " and ");
+    if (takers.n && *verb->name)
+        error_set(err, ERR_USAGE, "--%s is for %s, not for %s", option, str_text(&takers),
+                  verb->name);
+    else if (takers.n)
+        error_set(err, ERR_USAGE, "--%s is for %s", option, str_text(&takers));
+    else
+        error_set(err, ERR_USAGE, "--%s is not for %s", option, verb->name);
+    str_release(&takers);
+    return err->code;
+}
+
+/* Whether one of a list of options was given. */
+static bool is_given(const struct option_table *table, const enum option_source *given,
+                     const char *list)
+{
+    for (int i = 0; table->rows[i].name; i++)
+        if (given[i] && option_lists(list, table->rows[i].name))
+            return true;
+    return false;
+}
+
+/* "--a, --b or --c" of "a b c". */
+static void list_options(struct str *out, const char *list)
+{
+    while (*list) {
+        size_t n = strcspn(list, " ");
+        const char *next = list + n + strspn(list + n, " ");
+        str_printf(out, "%s--%.*s", !out->n ? "" : *next ? ", " : " or ", (int)n, list);
+        list = next;
+    }
+}
+
+static int check_needs(const struct option_table *table, const enum option_source *given,
+                       const char *option, struct error *err)
+{
+    for (const struct option_need *need = table->needs; need && need->options; need++) {
+        struct str wanted = STR_INIT;
+        if (!option_lists(need->options, option) || is_given(table, given, need->one_of))
+            continue;
+        list_options(&wanted, need->one_of);
+        error_set(err, ERR_USAGE, "--%s is for %s, which is not given", option, str_text(&wanted));
+        str_release(&wanted);
+        return ERR_USAGE;
+    }
+    return 0;
+}
+
+int options_check_use(const struct option_table *table, const enum option_source *given,
+                      const char *verb, struct error *err)
+{
+    for (int i = 0; table->rows[i].name; i++)
+        if (given[i] == OPTION_COMMAND_LINE &&
+            (check_verb(table, option_verb_find(table, verb), table->rows[i].name, err) ||
+             check_needs(table, given, table->rows[i].name, err)))
+            return err->code;
+    return 0;
+}

@@ -69,6 +69,21 @@ static const struct option_row rows[] = {
     TOOL_COMMON_ROWS,
     {0}};
 
+static const struct option_verb verbs[] = {
+    {"", "", "run steps",
+     "graph run fetch fetch-every fetch-limit feed steps save save-every save-best keep save-rate "
+     "run-name resume restore restore-partial restore-as seed fast grace check without needs "
+     "dump-plan trace output"},
+    {"serve", "", "wait for other drivers, and run what is on the devices of this task", NULL},
+    {NULL, NULL, NULL, NULL}};
+
+static const struct option_need conditions[] = {
+    {"save-every save-best keep save-rate run-name resume", "save"},
+    {"restore-partial", "restore"},
+    {"restore-as", "restore resume"},
+    {"fetch-every fetch-limit", "fetch"},
+    {NULL, NULL}};
+
 static const struct option_table table = {
     .tool = "tf-exec",
     .summary = "run steps of a graph",
@@ -92,9 +107,7 @@ static const struct option_table table = {
         "the other tasks, which serve. The first worker gives the variables their values, the "
         "others wait for them. --save gathers, --restore spreads. Workers of a graph that "
         "tf-replicate --mode allreduce made meet and go on together only; the first one restores "
-        "for all, also with --resume, and saves; when its data has ended, the next one does.\n"
-        "\n"
-        "serve: waits for other drivers, and runs what is on the devices of this task.",
+        "for all, also with --resume, and saves; when its data has ended, the next one does.",
     .examples =
         "tf-exec -g m.tfg --run train --feed train.rec --fetch loss --save m.ckpt | tf-show\n"
         "tf-exec -g m.tfg --run eval --feed test.rec --restore m.ckpt | tf-show\n"
@@ -103,6 +116,8 @@ static const struct option_table table = {
         "tf-exec -g parts.tfg -c my.cluster --task worker:0 --run train --feed train.rec\n"
         "tf-exec serve -c my.cluster --task worker:1",
     .rows = rows,
+    .verbs = verbs,
+    .needs = conditions,
     .operands_max = 1,
     .writes_stream = true,
 };

@@ -166,7 +166,7 @@ has_steps() { # STORE N
     [ "$(tf-ckpt list --json a | jq 'select(.run_name == "mine").step' | sort -n | tail -n 1)" = 6 ]
     # what nobody refers to any more is gone as well
     [[ $(tf-ckpt prune --dry-run a) == "0 B to be removed, "* ]]
-    refuses 64 "tf-exec: --keep needs --save DIR/" \
+    refuses 64 "tf-exec: --keep is for --save, which is not given" \
         tf-exec -g m.tfg --run step --feed "x=[1,1]" --keep 2
     refuses 64 "tf-exec: --keep -1 makes no sense" train c 1 -n 1 --keep -1
 }

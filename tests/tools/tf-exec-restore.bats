@@ -66,7 +66,7 @@ tf-exec: $name: not restored: 'c' is not in the graph" ]
     [ "$status" -eq 65 ]
     run --separate-stderr tf-exec -g new.tfg --fetch a --restore-partial
     [ "$status" -eq 64 ]
-    [ "$stderr" = "tf-exec: --restore-partial is for --restore, and without --task" ]
+    [ "$stderr" = "tf-exec: --restore-partial is for --restore, which is not given" ]
     sed 's/\[2\]/[5]/; s/\[3\]/[5]/; s/\[1\]/[5]/; s/value=.*}/value=[5,5,5,5,5]}/' old.txt |
         tf-graph --text - >other.tfg
     run --separate-stderr tf-exec -g other.tfg --fetch a --restore old --restore-partial

@@ -36,7 +36,7 @@ int cluster_machine(const struct cluster *cluster, int host)
     return within >= 0 ? within : host;
 }
 
-static bool fits(const struct cluster_end *end, const struct cluster_task *task)
+bool cluster_end_fits(const struct cluster_end *end, const struct cluster_task *task)
 {
     if (end->host >= 0)
         return end->host == task->host;
@@ -63,7 +63,8 @@ struct cluster_link cluster_link(const struct cluster *cluster, const struct clu
 {
     for (size_t i = cluster->links.n; i > 0; i--) {
         const struct cluster_link *link = &cluster->links.items[i - 1];
-        if ((fits(&link->a, a) && fits(&link->b, b)) || (fits(&link->a, b) && fits(&link->b, a)))
+        if ((cluster_end_fits(&link->a, a) && cluster_end_fits(&link->b, b)) ||
+            (cluster_end_fits(&link->a, b) && cluster_end_fits(&link->b, a)))
             return *link;
     }
     return (struct cluster_link){.bandwidth = bandwidth_between(cluster, a, b),
@@ -78,7 +79,7 @@ struct device_facts cluster_facts(const struct cluster *cluster, const struct de
         return facts;
     for (size_t i = cluster->facts.n; i > 0; i--) {
         const struct cluster_device *line = &cluster->facts.items[i - 1];
-        if (fits(&line->tasks, task) && !strcmp(line->type, device->type) &&
+        if (cluster_end_fits(&line->tasks, task) && !strcmp(line->type, device->type) &&
             (line->index == DEVICE_OPEN || line->index == device->index))
             device_facts_fill(&facts, &line->facts);
     }

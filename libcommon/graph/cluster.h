@@ -54,6 +54,9 @@ struct cluster_end {
     int host; /* -1: the others say */
 };
 
+/* Whether a task is one of those. */
+bool cluster_end_fits(const struct cluster_end *end, const struct cluster_task *task);
+
 struct cluster_link {
     struct cluster_end a, b; /* both directions */
     double bandwidth;        /* bytes a second */

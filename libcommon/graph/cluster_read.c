@@ -351,10 +351,36 @@ static int check_hosts(const struct cluster *cluster, const char *name, struct e
     return 0;
 }
 
+/* What a line speaks of is there. */
+static int check_end(const struct cluster *cluster, const struct cluster_end *end, const char *line,
+                     const char *name, struct error *err)
+{
+    for (size_t i = 0; i < cluster->tasks.n; i++)
+        if (cluster_end_fits(end, &cluster->tasks.items[i]))
+            return 0;
+    if (end->index < 0)
+        return error_set(err, ERR_CONFIG, "%s: a %s of %s:*, of which there is no task", name, line,
+                         end->job);
+    return error_set(err, ERR_CONFIG, "%s: a %s of %s:%d, which is no task", name, line, end->job,
+                     end->index);
+}
+
+static int check_ends(const struct cluster *cluster, const char *name, struct error *err)
+{
+    for (size_t i = 0; i < cluster->links.n; i++)
+        if (check_end(cluster, &cluster->links.items[i].a, "link", name, err) ||
+            check_end(cluster, &cluster->links.items[i].b, "link", name, err))
+            return err->code;
+    for (size_t i = 0; i < cluster->facts.n; i++)
+        if (check_end(cluster, &cluster->facts.items[i].tasks, "device", name, err))
+            return err->code;
+    return 0;
+}
+
 static int finish(struct cluster *cluster, const char *name, int code, struct error *err)
 {
-    if (!code)
-        return check_whole(cluster, name, err) ? err->code : check_hosts(cluster, name, err);
+    if (!code && !check_whole(cluster, name, err) && !check_hosts(cluster, name, err))
+        return check_ends(cluster, name, err);
     if (code == ERR_DATA)
         err->code = ERR_CONFIG;
     return err->code;

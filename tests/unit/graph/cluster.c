@@ -196,6 +196,10 @@ static void test_what_is_wrong(void **state)
     fails(PS "host h within=g\nhost g within=f\n",
           "c: host h is within g, which is within another");
     fails(PS "link host=g host=h latency=1ms\n", "c: no task is on host g");
+    fails(PS "link ps:0 wroker:0 latency=1ms\n", "c: a link of wroker:0, which is no task");
+    fails(PS "link ps:7 ps:0 latency=1ms\n", "c: a link of ps:7, which is no task");
+    fails(PS "link worker:* * latency=1ms\n", "c: a link of worker:*, of which there is no task");
+    fails(PS "device ps:1 GPU bus=1G\n", "c: a device of ps:1, which is no task");
     fails(PS "link * *\n", "c:2: a link needs two tasks or hosts, and bandwidth or latency");
     fails(PS "link * p bandwidth=1\n", "c:2: 'p' is not a task, as worker:0 is");
     fails(PS "link * * bandwidth=0\n", "c:2: bandwidth=0: not bytes a second, as 2G is");

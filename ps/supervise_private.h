@@ -68,6 +68,7 @@ struct life {
     double kill_feeder_at;   /* 0: its feed command was not told to end */
     char why[64];            /* it was killed */
     char ended[ENDED_BYTES]; /* how it did, in words */
+    char fed[ENDED_BYTES];   /* how its feed command did, by itself; empty: well, or not yet */
 };
 
 struct task {

@@ -129,14 +129,18 @@ static void describe(char text[ENDED_BYTES], int status)
 void feeder_ended(struct supervisor *s, struct process *process, int status)
 {
     struct task *task = process->task;
+    struct life *life = &task->life;
     char ended[ENDED_BYTES];
-    bool killed = was_killed(status) && status != 128 + SIGPIPE;
-    bool lost = task->main.pid && !task->life.kill_feeder_at && (killed || (task->hold && status));
+    bool by_itself = status && !life->kill_feeder_at;
+    bool failed = by_itself && status != 128 + SIGPIPE;
+    bool lost = task->main.pid && by_itself && (task->hold || (failed && was_killed(status)));
+    describe(ended, status);
+    if (failed)
+        snprintf(life->fed, sizeof life->fed, "%s", ended);
     if (lost && !s->why && s->phase == PHASE_RUN) {
-        describe(ended, status);
-        snprintf(task->life.why, sizeof task->life.why, "lost its feed command (%s)", ended);
+        snprintf(life->why, sizeof life->why, "lost its feed command (%s)", ended);
         process_signal(&task->main, SIGKILL);
-    } else if (!task->hold || !task->main.pid || task->life.kill_feeder_at) {
+    } else if (!task->hold || !task->main.pid || life->kill_feeder_at) {
         close_input(task);
     }
 }

@@ -55,7 +55,8 @@ void task_cause(const struct task *task, char text[TEXT_BYTES])
     if (*life->why || was_killed(life->code))
         snprintf(text, TEXT_BYTES, "%s", *life->why ? life->why : life->ended);
     else
-        snprintf(text, TEXT_BYTES, "ended with exit %d (%.900s)", life->code, words);
+        snprintf(text, TEXT_BYTES, "ended with exit %d (%.900s)%s%s", life->code, words,
+                 *life->fed ? ", fed by a command that ended with " : "", life->fed);
 }
 
 /* From the first of the texts of `repeats`, a line each, that it holds; NULL: it holds none. */

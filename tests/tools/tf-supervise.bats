@@ -320,13 +320,25 @@ END
     [ "$(paste -sd' ' a.rec)" = "1 2" ]
     [ "$(cat a.1.rec)" = 1 ]
     [[ $stderr == *"lost its feed command (killed by signal 9) at step 0; killed, started aga"* ]]
-    # one that fails by itself is the task's to judge
+}
+
+@test "a feed command that fails by itself is the task's to judge, and named where that fails" {
     tasks <<'END'
 task a
 feed echo 1; exit 3
 command [ "$(cat)" = 1 ]
 END
     timeout 10 tf-supervise tasks 3>&-
+    tasks <<'END'
+task a
+ends 65
+feed exit 3
+command cat; echo "tf-exec: stdin: empty" >&2; exit 65
+errors a.err
+END
+    run --separate-stderr -65 timeout 10 tf-supervise tasks 3>&-
+    [[ $stderr == *"a ended with exit 65 (tf-exec: stdin: empty), fed by a command that ended with \
+exit 3; the job ends"* ]]
 }
 
 @test "the state is asked for, and the end, from another shell" {

@@ -28,7 +28,7 @@ static struct {
     const char *key_file, *ops, *max_restarts;
     struct option_list fetch;
     double lease, timeout;
-    bool resume, no_key, deterministic, dry_run, json;
+    bool resume, no_key, deterministic, exact, dry_run, json;
 } options = {.shards = UNSET,
              .workers = 1,
              .replica_tasks = UNSET,
@@ -90,6 +90,7 @@ static const struct option_row rows[] = {
      "threads of each worker (cores over workers)"},
     {0, "deterministic", OPTION_FLAG, &options.deterministic, NULL,
      "the same bits whatever the number of threads"},
+    {0, "exact", OPTION_FLAG, &options.exact, NULL, "no Winograd, no FFT, see tf-exec"},
     {0, "max-restarts", OPTION_TEXT, &options.max_restarts, "N[/TIME]",
      "how often what died is started again, or how often in a time (5)"},
     {0, "lease", OPTION_SECONDS, &options.lease, "TIME", "how long a task may be silent (3s)"},

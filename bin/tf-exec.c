@@ -26,7 +26,7 @@ static const char *trace_path;
 static int64_t steps = INT64_MIN; /* as many as there are feed records */
 static int64_t seed, threads, fetch_every = 1, fetch_limit, gpu_memory;
 static double grace = 5;
-static bool dump_plan, check, deterministic, needs, tf32, fast;
+static bool dump_plan, check, deterministic, exact, needs, tf32, fast;
 static unsigned without;
 
 static const struct option_row rows[] = {
@@ -47,6 +47,8 @@ static const struct option_row rows[] = {
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
      "the same bits whatever the number of threads"},
+    {0, "exact", OPTION_FLAG, &exact, NULL,
+     "no Winograd, no FFT: what is computed depends on what it sees alone"},
     {0, "gpu-memory", OPTION_BYTES, &gpu_memory, "BYTES",
      "memory of each GPU that may be used, as 8G (all that it has)"},
     {0, "tf32", OPTION_FLAG, &tf32, NULL,
@@ -55,7 +57,8 @@ static const struct option_row rows[] = {
      "let GPUs add in any order: bits of convolutions may differ from run to run"},
     {0, "grace", OPTION_SECONDS, &grace, "TIME",
      "how long a step may go on after SIGINT or SIGTERM before it is cancelled (5s)"},
-    {0, "check", OPTION_FLAG, &check, NULL, "stop at the first value that is NaN or infinite"},
+    {0, "check", OPTION_FLAG, &check, NULL,
+     "stop at the first value that is NaN or infinite; as --exact"},
     WITHOUT_OPTION_ROW,
     {0, "needs", OPTION_FLAG, &needs, NULL,
      "print the names of what a step is to be fed; run nothing"},
@@ -173,6 +176,7 @@ static int open_runner(struct graph_execution *job, struct error *err)
                                      .saving = &job->saving,
                                      .device = {.threads = (int)threads,
                                                 .deterministic = deterministic,
+                                                .exact = exact,
                                                 .memory = (size_t)gpu_memory,
                                                 .tf32 = tf32,
                                                 .fast = fast},
@@ -337,6 +341,7 @@ static int serve_drivers(struct tool *tool, struct error *err)
     if (cluster_catch_signals(err))
         return err->code;
     struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
+    options.exact = exact;
     options.device_memory = (size_t)gpu_memory;
     options.tf32 = tf32;
     options.fast = fast;

@@ -240,7 +240,7 @@ static int show(struct tool *tool, const char *name, struct error *err)
 static int execute(struct tool *tool, const char *op, const struct arguments *args,
                    struct error *err)
 {
-    struct device_options options = {.threads = (int)threads};
+    struct device_options options = {.threads = (int)threads, .exact = true};
     struct device *device = device_open("CPU", 0, &options, err);
     struct eager_result result = {0};
     if (!device)

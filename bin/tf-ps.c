@@ -17,7 +17,7 @@
 #include "show/shards.h"
 
 static int64_t threads, save_every, keep;
-static bool deterministic, json, last, resume;
+static bool deterministic, exact, json, last, resume;
 static const char *by, *container, *save_folder, *run_name;
 static struct ckpt_run run_of_job;
 
@@ -36,6 +36,7 @@ static const struct option_row rows[] = {
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
      "the same bits whatever the number of threads"},
+    {0, "exact", OPTION_FLAG, &exact, NULL, "no Winograd, no FFT, see tf-exec"},
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
@@ -46,7 +47,7 @@ static const struct option_verb verbs[] = {
     {"serve", "",
      "wait for drivers (tf-exec), keep the variables that they place on this task, and\n"
      "run their updates; SIGTERM ends it",
-     "task lifeline lease save save-every run-name resume keep threads deterministic ops"},
+     "task lifeline lease save save-every run-name resume keep threads deterministic exact ops"},
     {"list", "", "the variables of all shards", "task json container output"},
     {"get", "NAME", "the value of one, as a record, or with -o FILE.npy in NumPy's format",
      "task container output"},
@@ -180,6 +181,7 @@ static int run_serve(struct tool *tool, char **operands, struct error *err)
     if (cluster_catch_signals(err))
         return err->code;
     struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
+    options.exact = exact;
     if (cluster_options.job) {
         str_printf(&fetches, "%s/worker-0.rec", cluster_options.job);
         tail_init(&serving.fetches, fetches.data);

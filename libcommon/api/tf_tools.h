@@ -77,6 +77,7 @@ struct tf_session_options {
     int32_t threads;       /* to compute with; 0: as many as cores */
     int32_t deterministic; /* not 0: the same bits whatever the number of threads */
     uint64_t seed;         /* of the random ops */
+    int32_t exact;         /* not 0: no element depends on what it does not see, as with Winograd */
 };
 
 /* Options NULL: all are 0. */

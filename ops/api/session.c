@@ -34,7 +34,8 @@ static int open_session(tf_session *session, const struct tf_session_options *op
 {
     const struct joined *joined = &session->graph->joined;
     struct device_options device = {.threads = options->threads,
-                                    .deterministic = options->deterministic != 0};
+                                    .deterministic = options->deterministic != 0,
+                                    .exact = options->exact != 0};
     if (device_set_open_for(&session->devices, joined->graph, joined->is_cut, &device, err))
         return err->code;
     struct session_options own = {

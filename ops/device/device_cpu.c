@@ -171,11 +171,10 @@ static struct device *device_new(int index, const struct device_options *options
     device->is_host = true;
     device->threads = options->threads > 0 ? options->threads : cores_usable();
     device->deterministic = options->deterministic;
+    device->exact = options->exact;
     device->context = context;
-    const char *conv = getenv("TF_CPU_CONV");
-    snprintf(context->choice, sizeof context->choice, "isa=%s blas=%s libm=%04x threads=%d%s%.16s",
-             ISA, openblas_get_corename(), cpu_libm(), device->threads, conv ? " conv=" : "",
-             conv ? conv : "");
+    snprintf(context->choice, sizeof context->choice, "isa=%s blas=%s libm=%04x threads=%d%s", ISA,
+             openblas_get_corename(), cpu_libm(), device->threads, device->exact ? " exact" : "");
     device->choice = context->choice;
     set_functions(device);
     return device;

@@ -104,8 +104,9 @@ static int read_card(struct cuda_device *d, struct error *err)
     if (!d->limit || d->limit > card.memory)
         d->limit = card.memory;
     d->device.memory_bytes = (int64_t)d->limit;
-    snprintf(d->choice, sizeof d->choice, "sm=%d%d cuda=%d.%d%s%s", card.major, card.minor,
-             runtime / 1000, runtime % 1000 / 10, d->tf32 ? " tf32" : "", d->fast ? " fast" : "");
+    snprintf(d->choice, sizeof d->choice, "sm=%d%d cuda=%d.%d%s%s%s", card.major, card.minor,
+             runtime / 1000, runtime % 1000 / 10, d->tf32 ? " tf32" : "", d->fast ? " fast" : "",
+             d->device.exact ? " exact" : "");
     return 0;
 }
 
@@ -156,6 +157,7 @@ struct device *cuda_open(const struct cuda_driver *driver, int index,
                               .index = index,
                               .threads = 1,
                               .deterministic = options->deterministic,
+                              .exact = options->exact,
                               .context = d,
                               .choice = d->choice,
                               .communicators = &cuda_communicators,

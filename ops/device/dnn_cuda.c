@@ -74,11 +74,12 @@ static void name_choice(const struct cuda_device *d, const struct cuda_dnn_conv 
     static const char *const directions[] = {"forward", "image", "filter"};
     const struct cuda_dnn_axis *y = &c->y, *x = &c->x;
     snprintf(name, CHOICE_NAME_BYTES,
-             "%s cudnn=%d conv %s %s %s images=%d,%d,%d,%d filters=%d,%d,%d stride=%d,%d "
+             "%s cudnn=%d%s conv %s %s %s images=%d,%d,%d,%d filters=%d,%d,%d stride=%d,%d "
              "dilation=%d,%d pad=%d,%d",
-             d->choice, d->dnn->version(), directions[c->direction], cuda_dnn_type_name(c->type),
-             c->nchw ? "NCHW" : "NHWC", c->batch, c->in_channels, y->in, x->in, c->out_channels,
-             y->size, x->size, y->stride, x->stride, y->dilation, x->dilation, y->pad, x->pad);
+             d->choice, d->dnn->version(), c->exact && !d->device.exact ? " exact" : "",
+             directions[c->direction], cuda_dnn_type_name(c->type), c->nchw ? "NCHW" : "NHWC",
+             c->batch, c->in_channels, y->in, x->in, c->out_channels, y->size, x->size, y->stride,
+             x->stride, y->dilation, x->dilation, y->pad, x->pad);
 }
 
 static struct buffer *room(struct cuda_device *d, const struct cuda_dnn_conv *c, int64_t channels,

@@ -31,6 +31,7 @@ struct cuda_dnn_conv {
     /* Of the device, set by cuda_dnn_choose and cuda_dnn_conv: float32 may be rounded to TF32; bits
      * may differ from run to run. */
     bool tf32, fast;
+    bool exact; /* neither Winograd nor FFT (struct device_options) */
     int batch, in_channels, out_channels;
     struct cuda_dnn_axis y, x;
 };
@@ -54,13 +55,16 @@ struct cuda_dnn {
     void (*handle_free)(void *handle);
     int (*use)(void *handle, struct CUstream_st *stream); /* from now on in that stream */
     /* The best algorithm, of those that need no more memory and have the same bits in each run (or
-     * not, if the convolution is fast): by what the library knows of shapes or, with `data`, by a
-     * measurement with that memory, which waits for the device, and overwrites what the direction
-     * writes. */
+     * not, if the convolution is fast) and are exact, if the convolution is: by what the library
+     * knows of shapes or, with `data`, by a measurement with that memory, which waits for the
+     * device, and overwrites what the direction writes. */
     int (*find)(void *handle, const struct cuda_dnn_conv *conv, const struct cuda_dnn_data *data,
                 size_t limit, struct cuda_dnn_algorithm *found);
     int (*conv)(void *handle, const struct cuda_dnn_conv *conv, const struct cuda_dnn_data *data,
                 int algorithm);
+    /* "winograd", "fft": of an algorithm whose outputs depend on what they do not see; else NULL.
+     */
+    const char *(*spreads)(enum cuda_dnn_direction direction, int algorithm);
     const char *(*error_text)(int status);
     const struct cuda_dnn_ops *ops; /* dnn_op_cuda.h */
 };

@@ -134,12 +134,39 @@ static cudnnStatus_t describe(struct described *s, const struct cuda_dnn_conv *c
 
 /* ---- algorithms ---- */
 
+static const char *spreads(enum cuda_dnn_direction direction, int algorithm)
+{
+    static const struct {
+        enum cuda_dnn_direction direction;
+        int algorithm;
+        const char *name;
+    } all[] = {
+        {CUDA_DNN_FORWARD, CUDNN_CONVOLUTION_FWD_ALGO_FFT, "fft"},
+        {CUDA_DNN_FORWARD, CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING, "fft"},
+        {CUDA_DNN_FORWARD, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, "winograd"},
+        {CUDA_DNN_FORWARD, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, "winograd"},
+        {CUDA_DNN_IMAGE, CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, "fft"},
+        {CUDA_DNN_IMAGE, CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING, "fft"},
+        {CUDA_DNN_IMAGE, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD, "winograd"},
+        {CUDA_DNN_IMAGE, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, "winograd"},
+        {CUDA_DNN_FILTER, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, "fft"},
+        {CUDA_DNN_FILTER, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING, "fft"},
+        {CUDA_DNN_FILTER, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD, "winograd"},
+        {CUDA_DNN_FILTER, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, "winograd"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].direction == direction && all[i].algorithm == algorithm)
+            return all[i].name;
+    return NULL;
+}
+
 /* See struct cuda_dnn. */
-static bool may_be(const struct cuda_dnn_conv *c, const struct described *s, cudnnMathType_t math,
-                   cudnnDeterminism_t determinism)
+static bool may_be(const struct cuda_dnn_conv *c, const struct described *s, int algorithm,
+                   cudnnMathType_t math, cudnnDeterminism_t determinism)
 {
     return (math == s->math || c->type != CUDA_FLOAT32) &&
-           (c->fast || determinism == CUDNN_DETERMINISTIC);
+           (c->fast || determinism == CUDNN_DETERMINISTIC) &&
+           !(c->exact && spreads(c->direction, algorithm));
 }
 
 /* Of a direction, which makes `result` of a and b: the first algorithm, which is the best, that may
@@ -159,7 +186,8 @@ static bool may_be(const struct cuda_dnn_conv *c, const struct described *s, cud
         *found = (struct cuda_dnn_algorithm){.number = -1};                                        \
         for (int i = 0; !status && found->number < 0 && i < n; i++) {                              \
             size_t needed = 0;                                                                     \
-            if (all[i].status || !may_be(c, s, all[i].mathType, all[i].determinism) ||             \
+            if (all[i].status ||                                                                   \
+                !may_be(c, s, (int)all[i].algo, all[i].mathType, all[i].determinism) ||            \
                 dnn.way##_bytes(handle, s->a, s->b, s->conv, s->result, all[i].algo, &needed) ||   \
                 needed > limit)                                                                    \
                 continue;                                                                          \
@@ -230,6 +258,7 @@ const struct cuda_dnn cuda_dnn_real = {.load = load,
                                        .use = use,
                                        .find = find,
                                        .conv = conv,
+                                       .spreads = spreads,
                                        .error_text = error_text,
                                        .ops = &cuda_dnn_ops_real};
 #else

@@ -25,6 +25,7 @@
 struct conv_cuda_state {
     enum conv_direction direction;
     bool has_dnn;        /* cuDNN is there and, where the shapes are known, computes it */
+    bool exact;          /* as of struct kernel_setup */
     bool is_planned;     /* the shapes are known */
     struct conv_dnn dnn; /* if has_dnn and is_planned */
     char name[CUDA_GEMM_NAME_BYTES]; /* for plans */
@@ -148,8 +149,9 @@ static void name_algorithm(struct kernel_setup *setup, const struct conv_dnn *dn
 {
     struct conv_cuda_state *state = setup->state;
     struct cuda_device *d = cuda_device(setup->device);
-    snprintf(state->name, sizeof state->name, "cuda_conv cudnn=%d algorithm=%d", d->dnn->version(),
-             dnn->algorithm.number);
+    const char *spreads = d->dnn->spreads(dnn->conv.direction, dnn->algorithm.number);
+    snprintf(state->name, sizeof state->name, "cuda_conv cudnn=%d algorithm=%d%s%s",
+             d->dnn->version(), dnn->algorithm.number, spreads ? " " : "", spreads ? spreads : "");
     setup->name = state->name;
 }
 
@@ -159,7 +161,7 @@ static void plan_conv(struct kernel_setup *setup, const struct conv *conv)
     struct conv_cuda_state *state = setup->state;
     struct cuda_device *d = cuda_device(setup->device);
     state->is_planned = true;
-    state->has_dnn = state->has_dnn && conv_dnn_plan(d, conv, &state->dnn);
+    state->has_dnn = state->has_dnn && conv_dnn_plan(d, conv, state->exact, &state->dnn);
     if (state->has_dnn) {
         name_algorithm(setup, &state->dnn);
         setup->scratch_bytes = state->scratch = state->dnn.bytes;
@@ -179,7 +181,8 @@ static int prepare(struct kernel_setup *setup)
     const struct shape *image = &setup->in_types[0].shape, *filter = &setup->in_types[1].shape;
     struct conv conv;
     setup->state = state;
-    *state = (struct conv_cuda_state){.direction = conv_direction_of(setup->node)};
+    *state = (struct conv_cuda_state){.direction = conv_direction_of(setup->node),
+                                      .exact = setup->exact};
     struct cuda_device *d = cuda_device(setup->device);
     if (cuda_gemm_open(d, setup->err) || cuda_dnn_open(d, &state->has_dnn, setup->err))
         return setup->err->code;
@@ -365,7 +368,7 @@ static const struct conv_dnn *dnn_of(struct kernel_call *call, const struct conv
     const struct conv_cuda_state *state = call->state;
     if (!state->has_dnn || state->is_planned)
         return state->has_dnn ? &state->dnn : NULL;
-    return conv_dnn_plan(cuda_device(call->device), conv, own) ? own : NULL;
+    return conv_dnn_plan(cuda_device(call->device), conv, state->exact, own) ? own : NULL;
 }
 
 static int run(struct kernel_call *call)

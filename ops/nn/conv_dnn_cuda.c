@@ -31,10 +31,11 @@ static bool take_conv(const struct conv *c, struct cuda_dnn_conv *taken)
            window_dnn_axis(&c->window.x, &taken->x);
 }
 
-bool conv_dnn_plan(struct cuda_device *d, const struct conv *c, struct conv_dnn *plan)
+bool conv_dnn_plan(struct cuda_device *d, const struct conv *c, bool exact, struct conv_dnn *plan)
 {
     if (!take_conv(c, &plan->conv))
         return false;
+    plan->conv.exact = exact;
     cuda_dnn_choose(d, &plan->conv, &plan->algorithm);
     plan->workspace = ALIGN_UP((size_t)shape_bytes(&c->filter, c->type));
     plan->bytes = plan->workspace + plan->algorithm.workspace_bytes;

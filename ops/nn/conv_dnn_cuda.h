@@ -17,8 +17,9 @@ struct conv_dnn {
     size_t workspace, bytes; /* its offset; of all scratch memory */
 };
 
-/* False: the convolution, which is not empty, is not cuDNN's. Thread-safe. */
-bool conv_dnn_plan(struct cuda_device *d, const struct conv *c, struct conv_dnn *plan);
+/* False: the convolution, which is not empty, is not cuDNN's. `exact` as of struct kernel_setup.
+ * Thread-safe. */
+bool conv_dnn_plan(struct cuda_device *d, const struct conv *c, bool exact, struct conv_dnn *plan);
 
 /* The image, the filter and the output, one of which is written; `scratch` has plan->bytes.
  * KERNEL_ENQUEUED, or an error. */

@@ -3,7 +3,6 @@
  * Convolution by oneDNN: operands are brought into the layouts that the primitive likes best, and
  * the result is left in such a layout where the plan allows it.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "ops/nn/conv_cpu.h"
@@ -110,18 +109,14 @@ static bool winograd_is_right(const struct conv *c)
     return c->direction != CONV_IMAGE || (w->y.before == w->y.after && w->x.before == w->x.after);
 }
 
-/* Times nothing. TF_CPU_CONV=direct turns Winograd off, =winograd uses it wherever it is possible.
- */
-static bool winograd_pays(const struct conv *c, bool deterministic)
+/* Times nothing. */
+static bool winograd_pays(const struct conv *c, const struct kernel_setup *setup)
 {
     const struct window *w = &c->window;
-    const char *wanted = getenv("TF_CPU_CONV");
-    if (deterministic || (wanted && !strcmp(wanted, "direct")) || w->y.size != 3 ||
-        w->x.size != 3 || w->y.stride != 1 || w->x.stride != 1 || w->y.dilation != 1 ||
-        w->x.dilation != 1 || !winograd_is_right(c))
+    if (setup->deterministic || setup->exact || w->y.size != 3 || w->x.size != 3 ||
+        w->y.stride != 1 || w->x.stride != 1 || w->y.dilation != 1 || w->x.dilation != 1 ||
+        !winograd_is_right(c))
         return false;
-    if (wanted && !strcmp(wanted, "winograd"))
-        return true;
     return c->in_channels >= WINOGRAD_CHANNELS && c->out_channels >= WINOGRAD_CHANNELS &&
            w->y.out * w->x.out >= WINOGRAD_CELLS;
 }
@@ -138,7 +133,7 @@ static dnnl_primitive_desc_t choose(struct chain *chain, const struct conv *c,
 {
     struct descs d = describe(c);
     dnnl_primitive_desc_t desc = NULL;
-    if (winograd_pays(c, setup->deterministic))
+    if (winograd_pays(c, setup))
         desc = make_desc(chain, c, &d, dnnl_convolution_winograd);
     if (desc && scratch_bytes(desc) <= WINOGRAD_SCRATCH_MAX) {
         setup->name = "conv.winograd";

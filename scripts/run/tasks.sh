@@ -16,6 +16,7 @@ common_words() {
     quote --job "$1" --task "$2" --lease "$opt_lease" --timeout "$opt_timeout"
     [ -z "$opt_no_key" ] || quote --no-key
     [ -z "$opt_deterministic" ] || quote --deterministic
+    [ -z "$opt_exact" ] || quote --exact
     [ -z "$opt_ops" ] || quote --ops "$opt_ops"
 }
 

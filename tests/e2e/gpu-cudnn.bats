@@ -54,7 +54,7 @@ kernels() { # [OPTION...]: of the plan, each once
     convolutions
     if [[ -z $(kernels) ]]; then skip "this build emulates no kernels"; fi
     export TF_GPU_CHOICES=$work/choices
-    [ "$(kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=2"' ]
+    [ "$(kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=2 winograd"' ]
     [ "$(wc -l < "$work/choices")" -eq 3 ]
     [[ $(cut -f1 "$work/choices") == *"conv filter float32 NHWC images=2,3,5,5 filters=4,3,3"* ]]
     sed -i 's/\t2\t/\t1\t/' "$work/choices"
@@ -67,6 +67,20 @@ kernels() { # [OPTION...]: of the plan, each once
     run --separate-stderr tf-exec -g "$work/gpu.tfg" --fetch y
     [ "$status" -eq 65 ]
     [[ $stderr == *"choices: line 4 is no choice" ]]
+}
+
+@test "what is exact, or looks for NaN, has choices of its own, and none of Winograd's" {
+    emulated
+    convolutions
+    if [[ -z $(kernels) ]]; then skip "this build emulates no kernels"; fi
+    export TF_GPU_CHOICES=$work/choices
+    [ "$(kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=2 winograd"' ]
+    for option in --exact --check; do
+        [ "$(kernels $option)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=1"' ]
+    done
+    [ "$(wc -l < "$work/choices")" -eq 9 ]
+    [ "$(TF_EXACT=1 kernels)" = ' 3 "kernel":"cuda_conv cudnn=90000 algorithm=1"' ]
+    [ "$(wc -l < "$work/choices")" -eq 9 ]
 }
 
 @test "--fast takes algorithms that have other bits each time" {

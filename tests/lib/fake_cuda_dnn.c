@@ -3,8 +3,8 @@
  * cuDNN in the tests: loops over images and filters as its manual lays them out, which refuse what
  * it does: no stream, sizes of the output that are not those of its formula, less workspace than
  * an algorithm needs. Sums are in float64. Algorithm 0 is fast and needs no workspace, but adds in
- * another order each time; 1 is the best by shapes, 2 by measurement. TF_TEST_DEVICE_LACKS=dnn:
- * there is no such library.
+ * another order each time; 1 is the best by shapes, 2 by measurement, which is called Winograd's
+ * and is taken for nothing exact. TF_TEST_DEVICE_LACKS=dnn: there is no such library.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static int find(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
     if (!is_valid(c) || (data && (!data->image || !data->filter || !data->output ||
                                   !data->workspace || data->workspace_bytes < limit)))
         return DNN_BAD_PARAM;
-    int best = c->fast ? FAST : data ? BY_TIME : BY_SHAPES;
+    int best = c->fast ? FAST : data && !c->exact ? BY_TIME : BY_SHAPES;
     *found = (struct cuda_dnn_algorithm){best, workspace_of(c, best)};
     if (found->workspace_bytes > limit)
         found->number = -1;
@@ -260,6 +260,12 @@ static int conv(void *handle, const struct cuda_dnn_conv *c, const struct cuda_d
     return 0;
 }
 
+static const char *spreads(enum cuda_dnn_direction direction, int algorithm)
+{
+    (void)direction;
+    return algorithm == BY_TIME ? "winograd" : NULL;
+}
+
 static const char *error_text(int status)
 {
     return status == DNN_NO_STREAM   ? "no stream is set"
@@ -274,5 +280,6 @@ const struct cuda_dnn fake_cuda_dnn = {.load = load,
                                        .use = use,
                                        .find = find,
                                        .conv = conv,
+                                       .spreads = spreads,
                                        .error_text = error_text,
                                        .ops = &fake_cuda_dnn_ops};

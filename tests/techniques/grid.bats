@@ -11,7 +11,7 @@ setup() {
     use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
-    export OMP_NUM_THREADS=1 TF_CPU_CONV=direct
+    export OMP_NUM_THREADS=1 TF_EXACT=1
     pids=()
     printf 'task worker:%d unix:w%d\n' 0 0 1 1 2 2 3 3 >c
     tf-graph "$root/tests/techniques/grid.lua" | tf-opt >m.tfg

@@ -29,6 +29,7 @@ static int open_devices(struct serving *s, struct error *err)
     const struct cluster_task *self = cluster_find(cluster, s->member.job_name, s->member.index);
     struct device_options options = {.threads = s->options->threads,
                                      .deterministic = s->options->deterministic,
+                                     .exact = s->options->exact,
                                      .memory = s->options->device_memory,
                                      .tf32 = s->options->tf32,
                                      .fast = s->options->fast};

@@ -17,10 +17,10 @@ struct serve_options {
     int threads;   /* to compute with; 0: cores */
     bool parallel; /* what is ready at once runs side by side, with a thread each: for many small
                     * steps of many workers. Else one after the other, with all threads */
-    bool deterministic;
-    size_t device_memory; /* as of struct device_options */
-    bool tf32, fast;      /* the same */
-    int stop_fd;          /* readable: end (a signal); -1: none */
+    bool deterministic, exact; /* as of struct device_options, as these: */
+    size_t device_memory;
+    bool tf32, fast;
+    int stop_fd; /* readable: end (a signal); -1: none */
 
     /* The server listens. */
     void (*ready)(void *context, const char *task, const char *address);

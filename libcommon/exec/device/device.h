@@ -20,7 +20,7 @@
 #include "exec/device/kernel.h"
 #include "exec/device/step_block.h"
 
-#define DEVICE_ABI 12
+#define DEVICE_ABI 13
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
@@ -29,6 +29,8 @@ struct device_options {
     bool tf32;     /* products of float32 may round what they multiply to 11 bits, where that is
                       faster: NVIDIA's TensorFloat-32 */
     bool fast;     /* bits may differ from run to run, where that is faster: a GPU's convolutions */
+    bool exact;    /* what an element is computed of is what it depends on, nothing beside it: no
+                      Winograd and no FFT, whose tiles share what is in them */
 };
 
 enum queue_kind {
@@ -56,7 +58,7 @@ struct device {
     bool is_host;         /* memory is the host's: copies are not needed */
     int64_t memory_bytes; /* that it has, and that may be used; 0: the host's, or not known */
     int threads;
-    bool deterministic;
+    bool deterministic, exact;
     void *context;      /* the device's own */
     void *module;       /* of dlopen */
     const char *choice; /* what was chosen for this machine, for plans: "isa=v4 blas=SkylakeX" */

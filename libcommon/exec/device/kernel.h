@@ -122,6 +122,7 @@ struct kernel_setup {
     int threads;        /* size of the team that run may use */
     bool layouts;       /* outputs may have one */
     bool deterministic; /* bits must not depend on `threads` */
+    bool exact;         /* as of struct device_options */
 
     void *state;          /* given to run and release; released if prepare fails, too */
     size_t scratch_bytes; /* the device's memory, aligned to MEM_ALIGNMENT, given to each run */

@@ -104,6 +104,9 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
                                  .shapes_known = known,
                                  .threads = plan_team(plan),
                                  .deterministic = plan->options.device->deterministic,
+                                 /* what is not finite is looked for where it arises */
+                                 .exact =
+                                     plan->options.device->exact || plan->options.check_numerics,
                                  .layouts = (item->flags & KERNEL_LAYOUT) != 0,
                                  .out = a.out,
                                  .name = item->kernel,

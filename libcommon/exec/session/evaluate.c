@@ -7,7 +7,7 @@ int evaluator_run(void *evaluator, const struct graph *graph, const struct edge 
                   struct tensor *values, struct error *err)
 {
     struct evaluator *e = evaluator;
-    struct device_options device = {.threads = 0};
+    struct device_options device = {.exact = true};
     if (!e->device && !(e->device = device_open("CPU", 0, &device, err)))
         return err->code;
     struct session_options options = {.plan = {.kernels = e->kernels, .device = e->device}};

@@ -221,6 +221,7 @@ static void test_the_interface_stays_as_it_is(void **state)
     assert_int_equal(offsetof(struct tf_tensor, data), 80);
     assert_int_equal(sizeof(struct tf_tensor), 96);
     assert_int_equal(offsetof(struct tf_session_options, seed), 16);
+    assert_int_equal(offsetof(struct tf_session_options, exact), 24);
 }
 
 int main(void)

@@ -42,19 +42,10 @@ static void gradients_are_adjoint(void **state)
         check(i % 3, i / 3 % 3, i / 9 % 3, i / 27);
 }
 
-static void so_are_those_of_winograd(void **state)
-{
-    (void)state;
-    setenv("TF_CPU_CONV", "winograd", 1);
-    gradients_are_adjoint(state);
-    unsetenv("TF_CPU_CONV");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_adjoint),
-        cmocka_unit_test(so_are_those_of_winograd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,13 +43,12 @@ static void test_choice(void **state)
 #endif
     assert_non_null(strstr(device->choice, "isa="));
     assert_non_null(strstr(device->choice, " threads=1"));
-    assert_null(strstr(device->choice, "conv="));
+    assert_null(strstr(device->choice, "exact"));
     device_free(device);
-    setenv("TF_CPU_CONV", "direct", 1);
-    device = open_cpu(2);
-    assert_non_null(strstr(device->choice, " threads=2 conv=direct"));
+    struct error err = ERROR_INIT;
+    device = device_open("CPU", 0, &(struct device_options){.threads = 2, .exact = true}, &err);
+    assert_non_null(strstr(device->choice, " threads=2 exact"));
     device_free(device);
-    unsetenv("TF_CPU_CONV");
 }
 
 static void test_environment_is_kept(void **state)

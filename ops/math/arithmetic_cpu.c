@@ -19,27 +19,61 @@
         }                                                                                          \
         return x == minimum && y == -1 ? x : x / y;                                                \
     }                                                                                              \
-    static inline T remainder_##name(T x, T y, int *flags)                                         \
+    static inline T floor_mod_##name(T x, T y, int *flags)                                         \
     {                                                                                              \
         if (y == 0) {                                                                              \
             *flags |= LOOP_DIVIDED_BY_ZERO;                                                        \
             return 0;                                                                              \
         }                                                                                          \
-        return y == -1 ? 0 : x % y;                                                                \
+        T rest = y == -1 ? 0 : x % y;                                                              \
+        return rest && (rest < 0) != (y < 0) ? rest + y : rest;                                    \
     }                                                                                              \
     static inline T floor_divide_##name(T x, T y, int *flags)                                      \
     {                                                                                              \
         T quotient = divide_##name(x, y, flags);                                                   \
-        return y && remainder_##name(x, y, flags) && (x < 0) != (y < 0) ? quotient - 1 : quotient; \
+        return y && floor_mod_##name(x, y, flags) && (x < 0) != (y < 0) ? quotient - 1 : quotient; \
     }
 INTEGER_DIVISION(int32_t, int32, INT32_MIN)
 INTEGER_DIVISION(int64_t, int64, INT64_MIN)
+
+/* As NumPy has them. The rest is exact, and the quotient made of it: x / y rounds to a whole number
+ * where it lies just below one. */
+#define FLOAT_DIVISION(T, name)                                                                    \
+    static inline T floor_mod_##name(T x, T y)                                                     \
+    {                                                                                              \
+        T rest = fmod(x, y);                                                                       \
+        if (y == 0)                                                                                \
+            return rest;                                                                           \
+        if (rest == 0)                                                                             \
+            return copysign(rest, y);                                                              \
+        return (rest < 0) != (y < 0) ? rest + y : rest;                                            \
+    }                                                                                              \
+    static inline T floor_divide_##name(T x, T y)                                                  \
+    {                                                                                              \
+        T rest = fmod(x, y), quotient = (x - rest) / y;                                            \
+        if (y == 0)                                                                                \
+            return x / y;                                                                          \
+        if (rest != 0 && (rest < 0) != (y < 0))                                                    \
+            quotient -= 1;                                                                         \
+        if (quotient == 0)                                                                         \
+            return copysign(quotient, x / y);                                                      \
+        T whole = floor(quotient);                                                                 \
+        return quotient - whole > (T)0.5 ? whole + 1 : whole;                                      \
+    }
+FLOAT_DIVISION(float, float32)
+FLOAT_DIVISION(double, float64)
 
 /* What uint64 has of its own: all else has the bits that int64 has. */
 static inline uint64_t divide_uint64(uint64_t x, uint64_t y, int *flags)
 {
     *flags |= y ? 0 : LOOP_DIVIDED_BY_ZERO;
     return y ? x / y : 0;
+}
+
+static inline uint64_t remainder_uint64(uint64_t x, uint64_t y, int *flags)
+{
+    *flags |= y ? 0 : LOOP_DIVIDED_BY_ZERO;
+    return y ? x % y : 0;
 }
 
 #define INTEGER_POWER(T, U, name)                                                                  \
@@ -64,6 +98,7 @@ static float (*volatile power_float32)(float, float) = powf;
 static double (*volatile power_float64)(double, double) = pow;
 
 #define BY_TYPE(function) _Generic(x, int32_t : function##_int32, int64_t : function##_int64)
+#define BY_FLOAT(function) _Generic(x, float : function##_float32, double : function##_float64)
 #define POWER _Generic(x, float : power_float32, double : power_float64)
 
 /* clang-format off */
@@ -72,8 +107,9 @@ static double (*volatile power_float64)(double, double) = pow;
     X(Sub, sub, MOVE, x - y, (T)((U)x - (U)y))                                                     \
     X(Mul, mul, MOVE, x * y, (T)((U)x * (U)y))                                                     \
     X(Div, div, MOVE, x / y, BY_TYPE(divide)(x, y, &flags))                                        \
-    X(FloorDiv, floor_div, MOVE, floor(x / y), BY_TYPE(floor_divide)(x, y, &flags))                \
-    X(Mod, mod, COMPUTE, fmod(x, y), BY_TYPE(remainder)(x, y, &flags))                             \
+    X(FloorDiv, floor_div, COMPUTE, BY_FLOAT(floor_divide)(x, y),                                  \
+      BY_TYPE(floor_divide)(x, y, &flags))                                                         \
+    X(Mod, mod, COMPUTE, BY_FLOAT(floor_mod)(x, y), BY_TYPE(floor_mod)(x, y, &flags))              \
     /* A NaN on either side comes through: x if it is one, else y, since y is then not less. */    \
     X(Maximum, maximum, MOVE, x > y || x != x ? x : y, x > y ? x : y)                              \
     X(Minimum, minimum, MOVE, x < y || x != x ? x : y, x < y ? x : y)                              \
@@ -84,6 +120,7 @@ static double (*volatile power_float64)(double, double) = pow;
 
 REAL_OPS(BINARY_REAL_LOOPS)
 BINARY_LOOP(div_uint64, uint64_t, uint64_t, divide_uint64(x, y, &flags))
+BINARY_LOOP(mod_uint64, uint64_t, uint64_t, remainder_uint64(x, y, &flags))
 BINARY_LOOP(maximum_uint64, uint64_t, uint64_t, x > y ? x : y)
 BINARY_LOOP(minimum_uint64, uint64_t, uint64_t, x < y ? x : y)
 
@@ -95,6 +132,7 @@ const struct binary_row binary_arithmetic[] = {
     ELEMENT_ROW(Mul, UINT64, mul_int64, MOVE)
     ELEMENT_ROW(Div, UINT64, div_uint64, MOVE)
     ELEMENT_ROW(FloorDiv, UINT64, div_uint64, MOVE)
+    ELEMENT_ROW(Mod, UINT64, mod_uint64, COMPUTE)
     ELEMENT_ROW(Maximum, UINT64, maximum_uint64, MOVE)
     ELEMENT_ROW(Minimum, UINT64, minimum_uint64, MOVE)
     {0},

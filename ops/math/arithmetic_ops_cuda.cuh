@@ -26,22 +26,50 @@ template <typename T> DEVICE_INLINE T divide(T x, T y, uint16_t &code)
     return x / y;
 }
 
-template <typename T> DEVICE_INLINE T remainder_of(T x, T y, uint16_t &code)
+template <typename T> DEVICE_INLINE T floor_mod(T x, T y, uint16_t &code)
 {
     if (y == 0) {
         code = FAULT_DIVISION;
         return 0;
     }
-    return y == -1 ? 0 : x % y;
+    if constexpr (std::is_signed<T>::value) {
+        T rest = y == -1 ? 0 : x % y;
+        return rest && (rest < 0) != (y < 0) ? rest + y : rest;
+    } else
+        return x % y;
 }
 
 template <typename T> DEVICE_INLINE T floor_divide(T x, T y, uint16_t &code)
 {
     T quotient = divide(x, y, code);
     if constexpr (std::is_signed<T>::value)
-        if (y && remainder_of(x, y, code) && (x < 0) != (y < 0))
+        if (y && floor_mod(x, y, code) && (x < 0) != (y < 0))
             return quotient - 1;
     return quotient;
+}
+
+/* As the CPU's (ops/math/arithmetic_cpu.c). */
+template <typename T> DEVICE_INLINE T floor_mod(T x, T y)
+{
+    T rest = fmod(x, y);
+    if (y == 0)
+        return rest;
+    if (rest == 0)
+        return copysign(rest, y);
+    return (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+template <typename T> DEVICE_INLINE T floor_divide(T x, T y)
+{
+    T rest = fmod(x, y), quotient = (x - rest) / y;
+    if (y == 0)
+        return x / y;
+    if (rest != 0 && (rest < 0) != (y < 0))
+        quotient -= 1;
+    if (quotient == 0)
+        return copysign(quotient, x / y);
+    T whole = floor(quotient);
+    return quotient - whole > static_cast<T>(0.5) ? whole + 1 : whole;
 }
 
 template <typename T> DEVICE_INLINE T power(T x, T y, uint16_t &code)
@@ -73,14 +101,13 @@ DEVICE_INLINE double through_softplus(double gradient, double x)
     X(Sub, x - y, U(x) - U(y))                                                                     \
     X(Mul, x *y, U(x) * U(y))                                                                      \
     X(Div, x / y, divide(x, y, code))                                                              \
-    X(FloorDiv, floor(x / y), floor_divide(x, y, code))                                            \
+    X(FloorDiv, floor_divide(x, y), floor_divide(x, y, code))                                      \
+    X(Mod, floor_mod(x, y), floor_mod(x, y, code))                                                 \
     /* A NaN on either side comes through: x if it is one, else y, since y is then not less. */    \
     X(Maximum, x > y || x != x ? x : y, x > y ? x : y)                                             \
     X(Minimum, x < y || x != x ? x : y, x < y ? x : y)
 #define BINARY_SIGNED_OPS(X) X(Pow, pow(x, y), power(x, y, code))
-#define BINARY_WORD_OPS(X)                                                                         \
-    X(Mod, fmod(x, y), remainder_of(x, y, code))                                                   \
-    X(SquaredDifference, (x - y) * (x - y), (U(x) - U(y)) * (U(x) - U(y)))
+#define BINARY_WORD_OPS(X) X(SquaredDifference, (x - y) * (x - y), (U(x) - U(y)) * (U(x) - U(y)))
 /* x is an op's result, y what flows back. */
 #define BINARY_GRADIENTS(X)                                                                        \
     X(TanhGrad, y *(1 - x * x), 0)                                                                 \

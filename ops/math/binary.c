@@ -2,6 +2,8 @@
  *
  * Arithmetic of two tensors, element by element with broadcasting.
  */
+#include <float.h>
+
 #include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "ops/math/gradients.h"
@@ -96,11 +98,12 @@ static int mul_gradient(struct grad *g)
     return set_both(g, grad_mul(g, dz, grad_input(g, 1)), grad_mul(g, grad_input(g, 0), dz));
 }
 
+/* dx = dz / y; dy = -dz z / y, of which dz z is formed first: where z is 0 dz / y may overflow. */
 static int div_gradient(struct grad *g)
 {
-    struct edge y = grad_input(g, 1);
-    struct edge dx = grad_div(g, g->out[0], y);
-    return set_both(g, dx, grad_neg(g, grad_mul(g, dx, grad_output(g, 0))));
+    struct edge y = grad_input(g, 1), dz = g->out[0];
+    struct edge product = grad_mul(g, dz, grad_output(g, 0));
+    return set_both(g, grad_div(g, dz, y), grad_neg(g, grad_div(g, product, y)));
 }
 
 /* To the larger (of Maximum), or smaller, operand; ties to x. */
@@ -122,18 +125,47 @@ static int minimum_gradient(struct grad *g)
     return extremum_gradient(g, "LessEqual");
 }
 
+static bool has_zero(const struct tensor *t)
+{
+    for (int64_t i = 0; i < tensor_count(t); i++)
+        if (tensor_get_float64(t, i) == 0)
+            return true;
+    return false;
+}
+
+/* The base of x^(y-1), for which y x^(y-1) is 0 where y is: x, but 1 where 1 / x is infinite. */
+static struct edge base_of_slope(struct grad *g, struct edge one, struct edge zero)
+{
+    struct build *b = &g->b;
+    struct edge x = grad_input(g, 0), y = grad_input(g, 1);
+    const struct tensor *exponent = b->failed ? NULL : graph_constant(b->graph, y);
+    if (b->failed || (exponent && !has_zero(exponent)))
+        return x;
+    double least = build_type(b, x) == FLOAT64   ? DBL_MIN
+                   : build_type(b, x) == FLOAT16 ? 0x1p-14
+                                                 : FLT_MIN;
+    struct edge size = build_unary(b, "Abs", x);
+    struct edge is_near = build_binary(b, "Less", size, build_scalar_like(b, x, least));
+    struct edge is_flat = build_binary(b, "Equal", y, zero);
+    return grad_select(g, build_binary(b, "LogicalAnd", is_near, is_flat), one, x);
+}
+
 /* dx = dz y x^(y-1); dy = dz z ln x where x > 0, else 0. The logarithm never sees another x, so
  * that no NaN arises, in the second derivative neither. */
 static int pow_gradient(struct grad *g)
 {
     struct build *b = &g->b;
-    struct edge x = grad_input(g, 0), y = grad_input(g, 1), dz = g->out[0];
+    struct edge x = grad_input(g, 0), y = grad_input(g, 1), dz = g->out[0], z = grad_output(g, 0);
     struct edge one = build_scalar_like(b, x, 1), zero = build_scalar_like(b, x, 0);
-    struct edge power = build_binary(b, "Pow", x, build_binary(b, "Sub", y, one));
-    struct edge positive = build_binary(b, "Greater", x, zero);
-    struct edge log = build_unary(b, "Log", grad_select(g, positive, x, one));
+    struct edge power =
+        build_binary(b, "Pow", base_of_slope(g, one, zero), build_binary(b, "Sub", y, one));
+    struct edge log =
+        build_unary(b, "Log", grad_select(g, build_binary(b, "Greater", x, zero), x, one));
+    /* of z's shape: a vector would choose rows */
+    struct edge wide = build_binary(b, "Add", x, build_unary(b, "ZerosLike", z));
+    struct edge known = grad_select(g, build_binary(b, "Greater", wide, zero), z, zero);
     return set_both(g, grad_mul(g, grad_mul(g, dz, y), power),
-                    grad_mul(g, grad_mul(g, dz, grad_output(g, 0)), log));
+                    grad_mul(g, grad_mul(g, dz, known), log));
 }
 
 static int squared_difference_gradient(struct grad *g)
@@ -204,8 +236,10 @@ const struct op_def op_FloorDiv = {
     BINARY("real"),
     .flags = OP_NO_GRADIENT,
     .doc = "The largest whole number that is not above x / y, with broadcasting.",
-    .detail = "An integer divided by zero is an error."
-              "\n" NO_COMPLEX,
+    .detail =
+        "An integer divided by zero is an error. Of floats it is NumPy's floor_divide: that of "
+        "the exact quotient, which goes with Mod, and NaN where x is infinite."
+        "\n" NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .identity = {SAME_OPERAND, 1.0, DTYPES_INTEGER, "divides by 1"},
     .value = div_value,
@@ -216,9 +250,12 @@ const struct op_def op_FloorDiv = {
 
 const struct op_def op_Mod = {
     .name = "Mod",
-    BINARY("floating|int32|int64"),
-    .doc = "The remainder of x / y cut toward zero, with the sign of x; with broadcasting.",
-    .detail = "An integer divided by zero is an error; of floats the result is NaN there.",
+    BINARY("real"),
+    .doc = "x - FloorDiv(x, y) * y, the remainder that has the sign of y; with broadcasting.",
+    .detail =
+        "As Lua's and Python's %: TensorFlow's FloorMod, not its Mod, which has the sign of x. "
+        "An integer divided by zero is an error; of floats the result is NaN there."
+        "\n" NO_COMPLEX,
     .rows = ROWS_ALIKE,
     .half = HALF_DENIED,
     .cost = cost_elements,

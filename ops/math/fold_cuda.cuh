@@ -9,12 +9,17 @@
 
 #define FOLD_WARPS (CUDA_BLOCK / CUDA_WARP)
 
-/* The value of the lane `step` further on. Narrow types travel as an int. */
+/* The value of the lane `step` further on. Narrow types travel as an int, 128 bits in two parts. */
 template <typename T> DEVICE_INLINE T shuffle_down(T value, unsigned step)
 {
     if constexpr (sizeof(T) < sizeof(int))
         return static_cast<T>(__shfl_down_sync(CUDA_ALL_LANES, static_cast<int>(value), step));
-    else
+    else if constexpr (sizeof(T) > sizeof(uint64_t)) {
+        uint64_t low = static_cast<uint64_t>(value), high = static_cast<uint64_t>(value >> 64);
+        low = __shfl_down_sync(CUDA_ALL_LANES, low, step);
+        high = __shfl_down_sync(CUDA_ALL_LANES, high, step);
+        return static_cast<T>(static_cast<unsigned __int128>(high) << 64 | low);
+    } else
         return __shfl_down_sync(CUDA_ALL_LANES, value, step);
 }
 

@@ -23,6 +23,29 @@ static inline struct edge grad_div(struct grad *g, struct edge x, struct edge y)
     return build_binary(&g->b, "Div", x, y);
 }
 
+/* x as `type`; x itself if it is. */
+static inline struct edge grad_cast(struct grad *g, struct edge x, enum dtype type)
+{
+    struct attr to = {"DstT", attr_type(type)};
+    return g->b.failed || build_type(&g->b, x) == type ? x : build_op(&g->b, "Cast", &x, 1, &to, 1);
+}
+
+/* What counts are kept in beside values of x's type: 16 bits would not hold them. */
+static inline enum dtype grad_count_type(struct grad *g, struct edge x)
+{
+    enum dtype type = g->b.failed ? FLOAT32 : build_type(&g->b, x);
+    return dtype_bytes(type) < 4 ? FLOAT32 : type;
+}
+
+/* Op(x, count), "Mul" or "Div", in the type of counts; of x's type. */
+static inline struct edge grad_by_count(struct grad *g, const char *op, struct edge x,
+                                        struct edge count)
+{
+    enum dtype type = grad_count_type(g, x);
+    struct edge wide = build_binary(&g->b, op, grad_cast(g, x, type), grad_cast(g, count, type));
+    return g->b.failed ? EDGE_NONE : grad_cast(g, wide, build_type(&g->b, x));
+}
+
 /* factor * x */
 static inline struct edge grad_scale(struct grad *g, double factor, struct edge x)
 {

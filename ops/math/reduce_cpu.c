@@ -196,7 +196,7 @@ static void reduce_task(const struct reduce_work *work, int64_t task)
     int64_t n = r->columns - column < REDUCER_COLUMNS ? r->columns - column : REDUCER_COLUMNS;
     int64_t result = row * r->columns + column;
     const char *x = work->x + (walk_offset(&r->kept, row) + column) * work->element_bytes;
-    _Alignas(MEM_ALIGNMENT) char acc[REDUCER_COLUMNS * sizeof(double)];
+    _Alignas(MEM_ALIGNMENT) char acc[REDUCER_COLUMNS * REDUCER_ACC_BYTES];
     fold(work, x, n, units * block / r->blocks, units * (block + 1) / r->blocks, acc);
     if (!work->partial) {
         work->reducer->finish(n, acc, r->count, work->out + result * work->element_bytes);

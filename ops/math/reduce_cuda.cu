@@ -13,6 +13,7 @@
 #include "ops/math/fold_cuda.cuh"
 
 #define PIECES_WANTED 256       /* blocks that fill a device */
+#define ACCUMULATOR_BYTES 16    /* at most */
 #define PIECE_ELEMENTS_MIN 4096 /* less is not worth a block */
 
 /* ---- ops: of each the accumulator of a wide type W, and how it is used ---- */
@@ -59,19 +60,28 @@ template <typename T> struct L2Loss : plus<double, false> {
     }
 };
 
-/* int32 may overflow before it is divided. */
-template <typename W>
-using averaged = std::conditional_t<std::is_same<W, int32_t>::value, int64_t, summed<W>>;
+/* Sums of integers that no count of them makes overflow. */
+template <typename W> struct averaging {
+    typedef double type;
+};
+template <> struct averaging<int32_t> {
+    typedef int64_t type;
+};
+template <> struct averaging<int64_t> {
+    typedef __int128 type;
+};
+template <> struct averaging<uint64_t> {
+    typedef unsigned __int128 type;
+};
+template <typename W> using averaged = typename averaging<W>::type;
 template <typename T> struct Mean : plus<averaged<wide<T>>, false> {
     typedef averaged<wide<T>> A;
     static __device__ __forceinline__ A finish(A a, int64_t count)
     {
         if constexpr (std::is_floating_point<A>::value)
             return a / static_cast<double>(count);
-        else if constexpr (std::is_same<wide<T>, uint64_t>::value)
-            return a / static_cast<uint64_t>(count);
         else
-            return static_cast<A>(static_cast<int64_t>(a) / count);
+            return a / static_cast<A>(count);
     }
 };
 
@@ -295,7 +305,8 @@ static int launch(const struct cuda_reduce *call, struct CUstream_st *stream)
 extern "C" size_t cuda_reduce_scratch(const struct cuda_reduce *call)
 {
     reduce_plan plan = plan_of(call);
-    return plan.pieces > 1 ? sizeof(double) * static_cast<size_t>(plan.pieces * plan.results) : 0;
+    return plan.pieces > 1 ? ACCUMULATOR_BYTES * static_cast<size_t>(plan.pieces * plan.results)
+                           : 0;
 }
 
 template <template <typename> class Op>

@@ -44,10 +44,7 @@ static struct edge axis_mask(struct grad *g)
     }
     struct edge rank = build_unary(b, "Rank", grad_input(g, 0));
     struct edge indices = grad_input(g, 1);
-    if (build_type(b, indices) != INT32) {
-        struct attr to = {"DstT", attr_type(INT32)};
-        indices = build_op(b, "Cast", &indices, 1, &to, 1);
-    }
+    indices = grad_cast(g, indices, INT32);
     struct edge flat = build_binary(b, "Reshape", indices, build_ints(b, (int64_t[]){-1}, 1));
     struct edge positive = build_binary(b, "Mod", build_binary(b, "Add", flat, rank), rank);
     struct edge one_hot[] = {positive, rank, int_scalar(b, 1), int_scalar(b, 0)};
@@ -95,26 +92,24 @@ int reduce_sum_gradient(struct grad *g)
     return grad_finish(g);
 }
 
-/* Elements that went into each result, of the gradient's type. */
+/* Elements that went into each result. */
 static struct edge elements_each(struct grad *g)
 {
     struct build *b = &g->b;
     int64_t in = shape_count(build_shape(b, grad_input(g, 0)));
     int64_t out = shape_count(build_shape(b, grad_output(g, 0)));
     if (in > 0 && out > 0)
-        return build_scalar_like(b, g->out[0], (double)(in / out));
+        return build_scalar(b, grad_count_type(g, g->out[0]), (double)(in / out));
     struct edge one = int_scalar(b, 1);
     struct edge results =
         build_binary(b, "Maximum", build_unary(b, "Size", grad_output(g, 0)), one);
-    struct edge each = grad_div(g, build_unary(b, "Size", grad_input(g, 0)), results);
-    struct attr to = {"DstT", attr_type(build_type(b, g->out[0]))};
-    return build_op(b, "Cast", &each, 1, &to, 1);
+    return grad_div(g, build_unary(b, "Size", grad_input(g, 0)), results);
 }
 
 int reduce_mean_gradient(struct grad *g)
 {
     struct reduction_shapes reduction = reduction_of(g);
-    g->in[0] = spread(g, grad_div(g, g->out[0], elements_each(g)), &reduction);
+    g->in[0] = spread(g, grad_by_count(g, "Div", g->out[0], elements_each(g)), &reduction);
     return grad_finish(g);
 }
 
@@ -125,12 +120,12 @@ int reduce_extremum_gradient(struct grad *g)
     struct reduction_shapes reduction = reduction_of(g);
     struct edge result = build_binary(b, "Reshape", grad_output(g, 0), reduction.kept);
     struct edge equal = build_binary(b, "Equal", result, x);
-    struct attr to = {"DstT", attr_type(build_type(b, x))};
-    struct edge chosen = build_op(b, "Cast", &equal, 1, &to, 1);
+    struct edge chosen = grad_cast(g, equal, grad_count_type(g, x));
     struct edge sum = build_binary(b, "Sum", chosen, grad_input(g, 1));
     struct edge number = build_binary(b, "Reshape", sum, reduction.kept);
     struct edge kept = build_binary(b, "Reshape", g->out[0], reduction.kept);
-    g->in[0] = grad_mul(g, chosen, grad_div(g, kept, number));
+    struct edge share = grad_by_count(g, "Div", kept, number);
+    g->in[0] = grad_mul(g, grad_cast(g, chosen, build_type(b, x)), share);
     return grad_finish(g);
 }
 

@@ -97,10 +97,15 @@ PLAIN(min_uint64, uint64_t, uint64_t, uint64_t, UINT64_MAX, SMALLER_INT)
 PLAIN(all, uint8_t, uint8_t, uint8_t, 1, AND)
 PLAIN(any, uint8_t, uint8_t, uint8_t, 0, OR)
 
+/* Sums of integers that no count of them makes overflow. */
+typedef __int128 int128_t;
+typedef unsigned __int128 uint128_t;
 REDUCER(mean_int32, int32_t, int64_t, int64_t, 0, PLUS)
+REDUCER(mean_int64, int64_t, int128_t, int128_t, 0, PLUS)
+REDUCER(mean_uint64, uint64_t, uint128_t, uint128_t, 0, PLUS)
 FINISH(mean_int32, int32_t, int64_t, (int32_t)(acc[i] / count))
-FINISH(mean_int64, int64_t, uint64_t, (int64_t)acc[i] / count)
-FINISH(mean_uint64, uint64_t, uint64_t, acc[i] / (uint64_t)count)
+FINISH(mean_int64, int64_t, int128_t, (int64_t)(acc[i] / count))
+FINISH(mean_uint64, uint64_t, uint128_t, (uint64_t)(acc[i] / (uint128_t)count))
 FINISH(mean_float32, float, double, (float)(acc[i] / (double)count))
 FINISH(mean_float64, double, double, acc[i] / (double)count)
 
@@ -123,12 +128,12 @@ static const struct reducer reducers[] = {
     ROW(Mean, FLOAT32, mean_float32, sum_float32, double, false),
     ROW(Mean, FLOAT64, mean_float64, sum_float64, double, false),
     ROW(Mean, INT32, mean_int32, mean_int32, int64_t, true),
-    ROW(Mean, INT64, mean_int64, sum_int64, uint64_t, true),
+    ROW(Mean, INT64, mean_int64, mean_int64, int128_t, true),
     ROW(Sum, UINT64, sum_int64, sum_int64, uint64_t, false), /* the same bits */
     ROW(Prod, UINT64, prod_int64, prod_int64, uint64_t, false),
     ROW(Max, UINT64, max_uint64, max_uint64, uint64_t, false),
     ROW(Min, UINT64, min_uint64, min_uint64, uint64_t, false),
-    ROW(Mean, UINT64, mean_uint64, sum_int64, uint64_t, true),
+    ROW(Mean, UINT64, mean_uint64, mean_uint64, uint128_t, true),
     ROW(All, BOOL, all, all, uint8_t, false),
     ROW(Any, BOOL, any, any, uint8_t, false),
 };

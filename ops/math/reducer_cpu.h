@@ -16,6 +16,7 @@
 #define REDUCER_ROWS 32  /* the same for rows */
 #define REDUCER_COLUMNS 1024
 #define REDUCER_LANES 32
+#define REDUCER_ACC_BYTES 16 /* of an accumulator, at most */
 
 struct reducer {
     const char *op;

@@ -35,11 +35,34 @@ static int cumsum_gradient(struct grad *g)
     return grad_finish(g);
 }
 
-/* Undefined where an element is 0, as a quotient by it is. */
+static struct edge scan_along(struct grad *g, const char *op, struct edge x, bool exclusive)
+{
+    struct attr attrs[] = {{"exclusive", attr_bool(exclusive)},
+                           {"reverse", attr_bool(node_bool(g->node, "reverse"))}};
+    struct edge inputs[] = {x, grad_input(g, 1)};
+    return build_op(&g->b, op, inputs, 2, attrs, 2);
+}
+
+/* Before the first zero of a line the sum of products that have the element, over the element. At
+ * it the sum of those where it is left out, as if it were 1; behind it nothing, as each product has
+ * the zero. */
 static int cumprod_gradient(struct grad *g)
 {
-    struct edge product = grad_mul(g, grad_output(g, 0), g->out[0]);
-    g->in[0] = grad_div(g, opposite_sum(g, product), grad_input(g, 0));
+    struct build *b = &g->b;
+    struct edge x = grad_input(g, 0), dy = g->out[0];
+    struct edge none = build_scalar(b, INT32, 0), zero = build_scalar_like(b, x, 0);
+    struct edge one = build_scalar_like(b, x, 1);
+    struct edge is_zero = build_binary(b, "Equal", x, zero);
+    struct edge zeros = scan_along(g, "Cumsum", grad_cast(g, is_zero, INT32), false);
+    struct edge before = build_binary(b, "Equal", zeros, none);
+    struct edge first = build_binary(b, "LogicalAnd", is_zero,
+                                     build_binary(b, "Equal", zeros, build_scalar(b, INT32, 1)));
+    struct edge others =
+        scan_along(g, "Cumprod", grad_select(g, first, one, x), node_bool(g->node, "exclusive"));
+    struct edge with = opposite_sum(g, grad_mul(g, grad_output(g, 0), dy));
+    struct edge without = opposite_sum(g, grad_mul(g, others, dy));
+    g->in[0] = grad_select(g, before, grad_div(g, with, grad_select(g, is_zero, one, x)),
+                           grad_select(g, first, without, zero));
     return grad_finish(g);
 }
 
@@ -65,7 +88,8 @@ const struct op_def op_Cumprod = {
     SCAN,
     .doc = "The products of the elements up to each along an axis.",
     .detail = "With exclusive each element itself is left out; with reverse products run from the "
-              "end. The gradient is NaN where an element is 0."
+              "end. The gradient is right where an element is 0, too, but not that of the "
+              "gradient."
               "\n" NO_COMPLEX,
     .half = HALF_DENIED,
     .cost = cost_elements,

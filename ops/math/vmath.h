@@ -106,7 +106,8 @@ VMATH_FUNCTION float vmath_log1p(float x)
     float u = 1.0f + x;
     float lost = x - (u - 1.0f);
     float y = vmath_log(u);
-    return u > 0.0f && u < INFINITY ? y + lost / u : y;
+    y = u > 0.0f && u < INFINITY ? y + lost / u : y;
+    return x == 0.0f ? x : y; /* -0, too */
 }
 
 VMATH_FUNCTION float vmath_sigmoid(float x)
@@ -125,7 +126,7 @@ VMATH_FUNCTION float vmath_tanh(float x)
     p = p * z - 3.33333284e-1f;
     float small = x + x * z * p;
     float large = 1.0f - 2.0f / (vmath_exp(2.0f * size) + 1.0f);
-    return size < 0.625f ? small : copysignf(large, x);
+    return copysignf(size < 0.625f ? small : large, x); /* of -0 `small` is 0 */
 }
 
 /* Near zero x times a polynomial of x^2; beyond, 1 - e^(ln erfc) with ln erfc as a polynomial. */
@@ -168,7 +169,7 @@ VMATH_FUNCTION float vmath_sin_quadrant(float x, uint64_t quadrants)
     s = s * z - 1.9841266879251957e-04;
     s = s * z + 8.333333331041805e-03;
     s = s * z - 1.666666666666383e-01;
-    s = r + r * z * s;
+    s = copysign(r + r * z * s, r); /* of -0 the sum is 0 */
     double c = 2.069999571626635e-09;
     c = c * z - 2.755636363118937e-07;
     c = c * z + 2.4801585192962402e-05;

@@ -36,14 +36,14 @@ static void moments_gradient(struct grad *g)
     if (edge_exists(variance)) {
         struct edge less = build_binary(b, "Sub", n, build_scalar_like(b, n, 1));
         less = build_binary(b, "Maximum", less, build_scalar_like(b, n, 1));
-        variance = grad_mul(g, variance, grad_div(g, n, less));
+        variance = grad_by_count(g, "Mul", variance, grad_div(g, n, less));
     }
     variance = sum_of(b, variance, g->out[4]);
     if (edge_exists(mean))
-        total = sum_of(b, total, norm_spread(g, grad_div(g, mean, n), x));
+        total = sum_of(b, total, norm_spread(g, grad_by_count(g, "Div", mean, n), x));
     if (edge_exists(variance)) {
         struct edge centred = build_binary(b, "Sub", x, norm_wide(g, grad_output(g, 3)));
-        struct edge slope = norm_wide(g, grad_scale(g, 2, grad_div(g, variance, n)));
+        struct edge slope = norm_wide(g, grad_scale(g, 2, grad_by_count(g, "Div", variance, n)));
         total = sum_of(b, total, grad_mul(g, centred, slope));
     }
     g->in[0] = total;

@@ -23,7 +23,7 @@ struct edge norm_wide(struct grad *g, struct edge vector);
 struct edge norm_spread(struct grad *g, struct edge vector, struct edge image);
 /* Sums or means ("Sum", "Mean") of an image per channel. */
 struct edge norm_reduce(struct grad *g, const char *op, struct edge image);
-/* Positions per channel, a scalar of the image's type. */
+/* Positions per channel, a scalar of the type of counts (grad_count_type). */
 struct edge norm_count(struct grad *g, struct edge image, struct edge vector);
 
 #endif

@@ -62,14 +62,17 @@ struct edge norm_reduce(struct grad *g, const char *op, struct edge image)
 
 static struct edge size_of(struct grad *g, struct edge x)
 {
-    const struct attr to = {"DstT", attr_type(build_type(&g->b, x))};
-    struct edge size = build_unary(&g->b, "Size", x);
-    return build_op(&g->b, "Cast", &size, 1, &to, 1);
+    return grad_cast(g, build_unary(&g->b, "Size", x), grad_count_type(g, x));
 }
 
 struct edge norm_count(struct grad *g, struct edge image, struct edge vector)
 {
     return grad_div(g, size_of(g, image), size_of(g, vector));
+}
+
+static struct edge by_count(struct grad *g, struct edge x, struct edge n)
+{
+    return grad_by_count(g, "Mul", x, n);
 }
 
 /* ---- the gradient of the gradient ---- */
@@ -144,7 +147,8 @@ static struct edge to_dy(struct grad *g, const struct second *s)
 static struct edge curvature(struct grad *g, const struct second *s)
 {
     struct edge square = build_unary(&g->b, "Square", s->r);
-    return grad_mul(g, grad_mul(g, s->n, square), grad_mul(g, s->mean_ac, s->mean_dyc));
+    struct edge product = grad_mul(g, s->mean_ac, s->mean_dyc);
+    return by_count(g, grad_mul(g, square, product), s->n);
 }
 
 /* sum(A dy) - N mean(A) mean(dy), which times scale r is sum(A dx) but for the curvature. */
@@ -152,7 +156,7 @@ static struct edge covariance(struct grad *g, const struct second *s)
 {
     if (!s->training)
         return s->sum_a_dy;
-    return subtract(g, s->sum_a_dy, grad_mul(g, s->n, grad_mul(g, s->mean_a, s->mean_dy)));
+    return subtract(g, s->sum_a_dy, by_count(g, grad_mul(g, s->mean_a, s->mean_dy), s->n));
 }
 
 /* B r dy - scale r^3 (A mean(dy c) + dy mean(A c)) */
@@ -173,7 +177,7 @@ static struct edge to_variance(struct grad *g, const struct second *s)
     if (s->training)
         sum = subtract(g, sum, grad_scale(g, 3, curvature(g, s)));
     struct edge to_r =
-        add(g, grad_mul(g, s->scale, sum), grad_mul(g, s->b, grad_mul(g, s->n, s->mean_dyc)));
+        add(g, grad_mul(g, s->scale, sum), grad_mul(g, s->b, by_count(g, s->mean_dyc, s->n)));
     struct edge cube = grad_mul(g, s->r, build_unary(&g->b, "Square", s->r));
     return grad_scale(g, -0.5, grad_mul(g, cube, to_r));
 }

@@ -187,6 +187,14 @@ function tf.cast(x, dtype)
   return x.dtype == dtype and x or Cast(x, {DstT = dtype})
 end
 
+-- What counts, and sums over many, are kept in beside values of a type: 16 bits would not hold
+-- them.
+function tf.count_type(dtype)
+  return (dtype == float16 or dtype == bfloat16) and float32 or dtype
+end
+
+function tf.wide(x) return tf.cast(x, tf.count_type(x.dtype)) end
+
 -- {0, 1, ..., n - 1}
 function tf.axes(first, last)
   local list = {}

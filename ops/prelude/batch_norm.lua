@@ -42,8 +42,8 @@ local function composed(x, v, training, o)
   local y = (x - mean) * (Rsqrt(variance + (o.epsilon or 0.001)) * v.scale) + v.offset
   if not training then return y end
   -- The average is of the unbiased variance, as that of the fused op is.
-  local n = tf.cast(Size(x), x.dtype) / tf.dim("nn.batch_norm", x, x.rank)
-  return y, mean, variance * (n / Maximum(n - 1, 1))
+  local n = tf.cast(Size(x), tf.count_type(x.dtype)) / tf.dim("nn.batch_norm", x, x.rank)
+  return y, mean, variance * tf.cast(n / Maximum(n - 1, 1), x.dtype)
 end
 
 function nn.batch_norm(x, o)

@@ -8,30 +8,47 @@ function clip.by_value(x, min, max)
   return Minimum(Maximum(x, min), max)
 end
 
-local function norm(x) return Sqrt(2 * L2Loss(x)) end
+local function half_square(x) return L2Loss(tf.wide(x)) end
 
--- x c min(1/|x|, 1/c): unchanged up to a norm of c
+-- The root of twice that. What flows back where it is 0 is 0, though the root's slope is infinite.
+local function norm_of(half)
+  local square = 2 * half
+  local positive = Greater(square, 0)
+  return Select(positive, Sqrt(Select(positive, square, OnesLike(square))), square)
+end
+
+-- c / max(norm, c), which is 1 up to a norm of c
+local function factor_of(norm, c)
+  if tf.is_tensor(c) then c = tf.cast(c, norm.dtype) end
+  return c / Maximum(norm, c)
+end
+
+local function scaled(x, factor) return x * tf.cast(factor, x.dtype) end
+
 function clip.by_norm(x, c)
   tf.positive("clip.by_norm: the bound", c)
-  return scope("clip_by_norm", function() return x * (c * Minimum(1 / norm(x), 1 / c)) end)
+  return scope("clip_by_norm", function()
+    return scaled(x, factor_of(norm_of(half_square(x)), c))
+  end)
 end
 
 -- By the mean instead of the sum: |x| / count.
 function clip.by_average_norm(x, c)
   tf.positive("clip.by_average_norm: the bound", c)
   return scope("clip_by_average_norm", function()
-    local mean = norm(x) / Cast(Size(x), {DstT = x.dtype})
-    return x * (c * Minimum(1 / mean, 1 / c))
+    local norm = norm_of(half_square(x))
+    return scaled(x, factor_of(norm / Cast(Size(x), {DstT = norm.dtype}), c))
   end)
 end
 
--- The norm of all tensors taken as one vector; false in the list is passed over.
+-- The norm of all tensors taken as one vector, of those of 16 bits in float32; false in the list is
+-- passed over.
 function clip.global_norm(list)
   return scope("global_norm", function()
     local squares = {}
-    for _, x in ipairs(list) do if x then squares[#squares + 1] = L2Loss(x) end end
+    for _, x in ipairs(list) do if x then squares[#squares + 1] = half_square(x) end end
     if #squares == 0 then tf.fail("clip.global_norm: the list has no tensor") end
-    return Sqrt(2 * AddN(squares))
+    return norm_of(AddN(squares))
   end)
 end
 
@@ -41,9 +58,9 @@ function clip.by_global_norm(list, c)
   tf.positive("clip.by_global_norm: the bound", c)
   return scope("clip_by_global_norm", function()
     local total = clip.global_norm(list)
-    local factor = c * Minimum(1 / total, 1 / c) + (total - total)
+    local factor = factor_of(total, c) + (total - total)
     local out = {}
-    for i, x in ipairs(list) do out[i] = x and x * factor end
+    for i, x in ipairs(list) do out[i] = x and scaled(x, factor) end
     return out, total
   end)
 end

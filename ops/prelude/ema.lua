@@ -21,8 +21,8 @@ function ema(decay, o)
     shadows[w.id] = s
     local d = decay
     if o.steps then
-      local n = tf.cast(o.steps, w.dtype)
-      d = Minimum((1 + n) / (10 + n), decay)
+      local n = tf.cast(o.steps, tf.count_type(w.dtype))
+      d = tf.cast(Minimum((1 + n) / (10 + n), decay), w.dtype)
     end
     return AssignSub(s, (s - w) * (1 - d))
   end

@@ -12,12 +12,15 @@ local function along_rows(weights, each)
   return Reshape(weights, shape)
 end
 
--- Mean, or with weights [n] the weighted mean.
+-- Mean, or with weights [n] the weighted mean, which is 0 where the weights add up to 0.
 local function average(each, weights)
   if not weights then return tf.reduce(Mean, each) end
   weights = tf.cast(tf.tensor("weights", weights, each.dtype), each.dtype)
   weights = along_rows(weights, each) * OnesLike(each)
-  return tf.reduce(Sum, each * weights) / tf.reduce(Sum, weights)
+  local sum, total = tf.reduce(Sum, tf.wide(each * weights)), tf.reduce(Sum, tf.wide(weights))
+  local nothing = Equal(total, 0)
+  local mean = sum / Select(nothing, OnesLike(total), total)
+  return tf.cast(Select(nothing, ZerosLike(mean), mean), each.dtype)
 end
 
 -- [n] against [n, 1] would be broadcast to [n, n] and give a number that means nothing.
@@ -141,6 +144,7 @@ function nn.r2(prediction, target, o)
   check_ranks("nn.r2", prediction, target)
   return scope(o.name or "r2", function()
     local spread = SquaredDifference(target, tf.reduce(Mean, target))
-    return 1 - tf.reduce(Sum, SquaredDifference(prediction, target)) / tf.reduce(Sum, spread)
+    local error = tf.reduce(Sum, tf.wide(SquaredDifference(prediction, target)))
+    return tf.cast(1 - error / tf.reduce(Sum, tf.wide(spread)), prediction.dtype)
   end)
 end

@@ -136,7 +136,8 @@ function nn.flatten(x, o)
   return Reshape(x, {-1, size}, {name = o.name})
 end
 
--- Keeps each element with probability `keep` and scales it by 1/keep. training = false: x itself;
+-- Keeps each element with probability `keep` and scales it by 1/keep; of others, which may be
+-- infinite, 0 remains. training = false: x itself;
 -- a bool tensor decides at run time.
 function nn.dropout(x, keep, o)
   o = tf.options("nn.dropout", o, "name training seed")
@@ -149,7 +150,7 @@ function nn.dropout(x, keep, o)
   end
   local function drop()
     local noise = RandomUniform(Shape(x), {dtype = x.dtype, seed = o.seed})
-    return x / keep * Floor(noise + keep)
+    return Select(GreaterEqual(noise + keep, 1), x / keep, ZerosLike(x))
   end
   return scope(o.name or "dropout", function()
     if tf.is_tensor(o.training) then

@@ -71,8 +71,9 @@ function optim.adagrad(o)
       local a = accumulator(w)
       g = tf.unique_rows(g)
       local sum = Gather(a, g.indices) + Square(g.values)
+      local per_root = Select(Greater(sum, 0), Rsqrt(sum), ZerosLike(sum))
       return group{ScatterUpdate(a, g.indices, sum),
-                   ScatterSub(w, g.indices, p.rate(w.dtype) * g.values * Rsqrt(sum))}
+                   ScatterSub(w, g.indices, p.rate(w.dtype) * g.values * per_root)}
     end,
   }
 end

@@ -77,12 +77,17 @@ local function rows(x, from, n)
   return Slice(x, {from, 0}, {n, -1})
 end
 
+-- What a cast to 16 bits would make infinite.
+local least = {[float16] = -65504, [bfloat16] = -3.3895313892515355e38}
+
 -- The least finite number for each sample that is a true class of its row, else 0.
 local function masks(logits, labels, sampled, num_true)
   local row, place, weight = ComputeAccidentalHits(labels, sampled, {num_true = num_true})
   local n = tf.dim("sampled classes", sampled, 1)
   local mask = UnsortedSegmentSum(weight, Cast(row, {DstT = int64}) * n + place, Size(logits))
-  return tf.cast(Reshape(mask, Shape(logits)), logits.dtype)
+  mask = Reshape(mask, Shape(logits))
+  local bound = least[logits.dtype]
+  return tf.cast(bound and Maximum(mask, bound) or mask, logits.dtype)
 end
 
 -- Logits of the true classes [n, num_true] and of the sampled ones [n, num_sampled]. One lookup

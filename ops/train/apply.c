@@ -51,6 +51,7 @@ static int apply_shape(struct infer *infer)
 }
 
 #define TYPE "T: floating"
+#define OF_ZERO " A quotient by 0 is 0."
 #define LOCKING "use_locking: bool = false, " TYPE
 
 const struct op_def op_ApplyGradientDescent = {
@@ -93,8 +94,7 @@ const struct op_def op_ApplyAdagrad = {
     .outputs = "out: Ref(T)",
     .attrs = LOCKING,
     .doc = "Adagrad: steps shrink with the sum of squares of past gradients.",
-    .detail = "accum += grad^2; var -= lr * grad / sqrt(accum)."
-              "\n" NO_INTEGERS,
+    .detail = "accum += grad^2; var -= lr * grad / sqrt(accum)." OF_ZERO "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
     .descent = {.gradient = 3, .rate = 2},
@@ -113,7 +113,7 @@ const struct op_def op_ApplyAdadelta = {
     .doc = "Adadelta: steps in the ratio of past steps to past gradients.",
     .detail = "accum = rho * accum + (1 - rho) * grad^2;\n"
               "d = sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad;\n"
-              "accum_update = rho * accum_update + (1 - rho) * d^2; var -= lr * d."
+              "accum_update = rho * accum_update + (1 - rho) * d^2; var -= lr * d." OF_ZERO
               "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
@@ -132,7 +132,7 @@ const struct op_def op_ApplyRMSProp = {
     .attrs = LOCKING,
     .doc = "RMSProp: steps divided by a running root mean square of the gradient.",
     .detail = "ms += (1 - rho) * (grad^2 - ms);\n"
-              "mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom."
+              "mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom." OF_ZERO
               "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
@@ -153,7 +153,7 @@ const struct op_def op_ApplyAdam = {
         "Adam: momentum and a running square of the gradient, corrected for their start at zero.",
     .detail =
         "a = lr * sqrt(1 - beta2_power) / (1 - beta1_power); m += (1 - beta1) * (grad - m);\n"
-        "v += (1 - beta2) * (grad^2 - v); var -= a * m / (sqrt(v) + epsilon).\n"
+        "v += (1 - beta2) * (grad^2 - v); var -= a * m / (sqrt(v) + epsilon)." OF_ZERO "\n"
         "Scalars are of T, too: a beta2 of 0.999 is 1 in bfloat16, an epsilon of 1e-8 is 0 in "
         "float16."
         "\n" NO_INTEGERS,
@@ -176,8 +176,7 @@ const struct op_def op_ApplyFtrl = {
     .detail =
         "n = accum + grad^2; linear += grad - (n^-lr_power - accum^-lr_power) / lr * var;\n"
         "var = |linear| > l1 ? (sign(linear) * l1 - linear) / (n^-lr_power / lr + 2 * l2) : 0;\n"
-        "accum = n. lr_power is not positive; -0.5 is usual."
-        "\n" NO_INTEGERS,
+        "accum = n. lr_power is not positive; -0.5 is usual." OF_ZERO "\n" NO_INTEGERS,
     .flags = OP_STATEFUL,
     .rows = ROWS_UPDATE,
     .descent = {.gradient = 3, .rate = 4},

@@ -2,8 +2,12 @@
  *
  * The loops of the update rules for one type (REAL, with SQRT, POW and FABS for it): included once
  * per type, by each device. w is the variable, a and b its slots, g the gradient, S(i) scalar i in
- * declared order.
+ * declared order. A quotient by 0 is 0: what has had no gradient yet, or none that its square could
+ * tell from 0, stays as it is.
  */
+#undef PER
+#define PER(x, y) ((y) == 0 ? 0 : (x) / (y))
+
 LOOP(NAME(descent), REAL, {
     REAL lr = S(0);
     EACH w[i] -= lr * g[i];
@@ -30,7 +34,7 @@ LOOP(NAME(adagrad), REAL, {
     EACH
     {
         a[i] += g[i] * g[i];
-        w[i] -= lr * g[i] / SQRT(a[i]);
+        w[i] -= PER(lr * g[i], SQRT(a[i]));
     }
 })
 
@@ -39,7 +43,7 @@ LOOP(NAME(adadelta), REAL, {
     EACH
     {
         a[i] = rho * a[i] + (1 - rho) * g[i] * g[i];
-        REAL d = SQRT(b[i] + epsilon) / SQRT(a[i] + epsilon) * g[i];
+        REAL d = PER(SQRT(b[i] + epsilon), SQRT(a[i] + epsilon)) * g[i];
         b[i] = rho * b[i] + (1 - rho) * d * d;
         w[i] -= lr * d;
     }
@@ -50,7 +54,7 @@ LOOP(NAME(rmsprop), REAL, {
     EACH
     {
         a[i] += (1 - rho) * (g[i] * g[i] - a[i]);
-        b[i] = mu * b[i] + lr * g[i] / SQRT(a[i] + epsilon);
+        b[i] = mu * b[i] + PER(lr * g[i], SQRT(a[i] + epsilon));
         w[i] -= b[i];
     }
 })
@@ -62,7 +66,7 @@ LOOP(NAME(adam), REAL, {
     {
         a[i] += (1 - beta1) * (g[i] - a[i]);
         b[i] += (1 - beta2) * (g[i] * g[i] - b[i]);
-        w[i] -= rate * a[i] / (SQRT(b[i]) + epsilon);
+        w[i] -= PER(rate * a[i], SQRT(b[i]) + epsilon);
     }
 })
 
@@ -75,7 +79,7 @@ LOOP(NAME(ftrl), REAL, {
         REAL now = root ? SQRT(n) : POW(n, power), before = root ? SQRT(a[i]) : POW(a[i], power);
         b[i] += g[i] - (now - before) / lr * w[i];
         REAL z = b[i], sign = z < 0 ? -1 : 1;
-        w[i] = FABS(z) > l1 ? (sign * l1 - z) / (now / lr + 2 * l2) : 0;
+        w[i] = FABS(z) > l1 ? PER(sign * l1 - z, now / lr + 2 * l2) : 0;
         a[i] = n;
     }
 })

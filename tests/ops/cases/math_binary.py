@@ -56,8 +56,8 @@ OPS = {
     "Sub": (np.subtract, "any", "any"),
     "Mul": (np.multiply, "any", "any"),
     "Div": (int_or(truncate, np.divide), "any", "divisor"),
-    "FloorDiv": (int_or(np.floor_divide, lambda x, y: np.floor(x / y)), "any", "divisor"),
-    "Mod": (np.fmod, "any", "divisor"),
+    "FloorDiv": (np.floor_divide, "any", "divisor"),
+    "Mod": (np.mod, "any", "divisor"),
     "Maximum": (np.maximum, "any", "any"),
     "Minimum": (np.minimum, "any", "any"),
     "Pow": (np.power, "positive", "power"),
@@ -119,7 +119,7 @@ with Golden("math_binary") as g, np.errstate(all="ignore"):
              [np.array([low, low // 2, -(high // 2), -3, -3, 2], dtype)])
         g.op(f"FloorDiv/{dtype}/limits", "FloorDiv", [a, b],
              [np.array([low, low // 2, high // -2, -4, -4, 2], dtype)])
-        g.op(f"Mod/{dtype}/limits", "Mod", [a, b], [np.array([0, 0, 1, -1, 1, 0], dtype)])
+        g.op(f"Mod/{dtype}/limits", "Mod", [a, b], [np.array([0, 0, -1, 1, -1, 0], dtype)])
         for op in ("Div", "FloorDiv", "Mod"):
             g.error(f"{op}/{dtype}/zero", op, [np.array([1, 2], dtype), np.array([1, 0], dtype)],
                     "division by zero")
@@ -129,6 +129,13 @@ with Golden("math_binary") as g, np.errstate(all="ignore"):
             x = np.array({"Add": high, "Sub": low, "Mul": high}[op], dtype)
             y = np.array({"Add": 1, "Sub": 1, "Mul": 2}[op], dtype)
             g.op(f"{op}/{dtype}/wraps", op, [x, y], [np.array(result, dtype)])
+
+    # quotients of decimals, which round to whole numbers that they do not reach
+    for dtype in FLOATS:
+        x, y = np.meshgrid(np.arange(-40, 41), [-0.7, -0.2, -0.1, 0.1, 0.3, 0.6, 1.1])
+        x, y = (x / 10).astype(dtype), y.astype(dtype)
+        g.op(f"FloorDiv/{dtype}/decimals", "FloorDiv", [x, y], [np.floor_divide(x, y)])
+        g.op(f"Mod/{dtype}/decimals", "Mod", [x, y], [np.mod(x, y)], tol=0)
 
     # as many bytes in as out, but not as many elements: nothing may be overwritten early
     y = np.array([[1.0], [2], [3]])

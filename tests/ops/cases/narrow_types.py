@@ -132,7 +132,10 @@ def binary(g):
         g.op(f"Div/{t}", "Div", [wrap(t, x), wrap(t, divisor)], [wrap(t, each(div, x, divisor))])
         g.op(f"FloorDiv/{t}", "FloorDiv", [wrap(t, x), wrap(t, divisor)],
              [wrap(t, each(lambda x, y: x // y, x, divisor))])
-        for op in ("Div", "FloorDiv"):
+        if t in WHOLE:
+            g.op(f"Mod/{t}", "Mod", [wrap(t, x), wrap(t, divisor)],
+                 [wrap(t, each(lambda x, y: x % y, x, divisor))])
+        for op in ("Div", "FloorDiv", "Mod"):
             if t in WHOLE:
                 g.error(f"{op}/{t}/zero", op, [wrap(t, x), wrap(t, x[0] * 0)],
                         "integer division by zero")
@@ -153,7 +156,7 @@ def binary(g):
             g.error(f"Pow/{t}/negative", "Pow", [wrap(t, x), wrap(t, x)], "negative power")
     for t in HALVES:
         x, y = quarters((40,)), np.where(quarters((40,)) > 0, 1.5, -0.75)
-        g.op(f"Mod/{t}", "Mod", [wrap(t, x), wrap(t, y)], [wrap(t, np.fmod(x, y))])
+        g.op(f"Mod/{t}", "Mod", [wrap(t, x), wrap(t, y)], [wrap(t, np.mod(x, y))])
         g.op(f"SquaredDifference/{t}", "SquaredDifference", [wrap(t, x), wrap(t, y)],
              [wrap(t, (x - y) ** 2)])
     z = np.array([1 + 2j, 1 + 2j, 0j, 3 + 1j], np.complex64)

@@ -29,6 +29,12 @@ def mean_int(x, axis, keepdims):
     return np.sign(total) * (np.abs(total) // n)
 
 
+def ends(dtype):
+    """Whose sum does not fit, as rows of two."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return np.array([[high, high], [low, low], [low, high], [high - 1, high]], dtype)
+
+
 def reduce(op, x, axes, keep):
     axes = tuple(sorted({a % x.ndim for a in axes})) if x.ndim else ()
     f = {"Sum": np.sum, "Prod": np.prod, "All": np.all, "Any": np.any, "Mean": np.mean}.get(op)
@@ -126,6 +132,15 @@ with Golden("reduce") as g, np.errstate(all="ignore"):
     g.op("Mean/float32/accurate", "Mean", [x, np.array([0], np.int32)],
          [x.array.astype(np.float64).mean(0).astype(np.float32)], tol=1.2e-7)
 
+    # sums that no integer holds
+    for dtype in INTS:
+        x = ends(dtype)
+        g.op(f"Mean/{dtype}/ends", "Mean", [x, np.array([1], np.int32)],
+             [np.array([x[0, 0], x[1, 0], 0, x[0, 0] - 1], dtype)])
+        x = np.full((70, 3), x[0, 0])
+        g.op(f"Mean/{dtype}/columns", "Mean", [x, np.array([0], np.int32)], [x[0]])
+        g.op(f"Mean/{dtype}/run", "Mean", [x, np.array([0, 1], np.int32)], [x[0, 0]])
+
     # positions
     for op, f in (("ArgMax", np.argmax), ("ArgMin", np.argmin)):
         for dtype in NUMBERS:
@@ -177,3 +192,9 @@ with Golden("reduce") as g, np.errstate(all="ignore"):
             x = np.array([1, INF, 2, NAN, 3], dtype)
             g.op(f"{op}/{dtype}/special", op, [x, np.int32(0)], [f(x)])
         g.error(f"{op}/vector", op, [np.ones(2), np.array([0], np.int32)], "scalar|rank 0")
+    # the gradient at zeros, of which a line has none, one or more
+    x = np.array([[0.0, 2, 3, 1.5], [1, 0, 2, 0], [2, 3, -1.5, 0], [0, 0, 1, 2], [1, 2, 3, 4]])
+    for exclusive, reverse in itertools.product((False, True), (False, True)):
+        g.op(f"Cumprod/float64/zeros-{int(exclusive)}{int(reverse)}", "Cumprod", [x, np.int32(1)],
+             [scan(np.cumprod, x, 1, exclusive, reverse, 1)],
+             attrs={"exclusive": str(exclusive).lower(), "reverse": str(reverse).lower()}, grad=[0])

@@ -32,10 +32,21 @@ static int mismatch(const struct shape *in, const struct shape *wanted, struct e
                      shape_count(in), shape_text(in), shape_text(wanted));
 }
 
+static bool has_zero(const struct shape *shape)
+{
+    for (int i = 0; i < shape->rank; i++)
+        if (!shape->dims[i])
+            return true;
+    return false;
+}
+
+/* Dimensions of 0 of both are not counted, if the wanted shape has any: so what is open follows
+ * from the others. */
 int reshape_resolve(const struct shape *in, const struct shape *wanted, struct shape *out,
                     struct error *err)
 {
     int64_t count = shape_count(in), product = 1;
+    bool is_empty = has_zero(wanted);
     int open = -1;
     for (int i = 0; i < wanted->rank; i++) {
         if (wanted->dims[i] < 0 && open >= 0)
@@ -43,15 +54,22 @@ int reshape_resolve(const struct shape *in, const struct shape *wanted, struct s
                              "only one dimension of the shape may be -1: %d and %d are", open, i);
         if (wanted->dims[i] < 0)
             open = i;
-        else if (__builtin_mul_overflow(product, wanted->dims[i], &product))
+        else if (wanted->dims[i] && __builtin_mul_overflow(product, wanted->dims[i], &product))
             return mismatch(in, wanted, err);
     }
     *out = *wanted;
-    if (open < 0)
-        return product == count ? 0 : mismatch(in, wanted, err);
-    if (product == 0 ? count != 0 : count % product != 0)
+    if (is_empty ? count != 0 : open < 0 && product != count)
         return mismatch(in, wanted, err);
-    out->dims[open] = product == 0 ? 0 : count / product;
+    if (open < 0)
+        return 0;
+    if (is_empty)
+        count = 1;
+    for (int i = 0; is_empty && i < in->rank; i++)
+        if (in->dims[i] && __builtin_mul_overflow(count, in->dims[i], &count))
+            return mismatch(in, wanted, err);
+    if (count % product != 0)
+        return mismatch(in, wanted, err);
+    out->dims[open] = count / product;
     return 0;
 }
 
@@ -148,7 +166,9 @@ const struct op_def op_Reshape = {
     .outputs = "output: T",
     .attrs = "T: any, Tshape: int32|int64 = int32",
     .doc = "The elements of a tensor in another shape, in the same order.",
-    .detail = "One dimension of the shape may be -1: it becomes what is left.",
+    .detail =
+        "One dimension of the shape may be -1: it becomes what is left. Beside a 0 it is what is\n"
+        "left of the dimensions that are not 0: [0,4,3] as [0,-1] is [0,12].",
     .flags = OP_VIEW | OP_IDEMPOTENT,
     .half = HALF_CLEAR,
     .cost = cost_view,

@@ -8,8 +8,9 @@
 
 #include "graph/attr.h"
 
-/* `wanted` may have one dimension of -1, which becomes what is left of the input's elements. The
- * input's shape is known. */
+/* `wanted` may have one dimension of -1, which becomes what is left of the input's elements or,
+ * beside a 0, of the product of the input's dimensions but those of 0: [0,4,3] as [0,-1] is [0,12].
+ * The input's shape is known. */
 int reshape_resolve(const struct shape *in, const struct shape *wanted, struct shape *out,
                     struct error *err);
 

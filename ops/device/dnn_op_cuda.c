@@ -115,7 +115,6 @@ static void name_choice(const struct cuda_device *d, const struct cuda_dnn_op *o
     static const char *const kinds[] = {[CUDA_DNN_AVG_POOL] = "avg-pool",
                                         [CUDA_DNN_AVG_POOL_GRAD] = "avg-pool-grad",
                                         [CUDA_DNN_LRN] = "lrn",
-                                        [CUDA_DNN_LRN_GRAD] = "lrn-grad",
                                         [CUDA_DNN_SOFTMAX] = "softmax",
                                         [CUDA_DNN_LOG_SOFTMAX] = "log-softmax",
                                         [CUDA_DNN_NORM_TRAINING] = "norm-training",

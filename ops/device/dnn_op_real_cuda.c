@@ -24,7 +24,6 @@
     X(lrn_set, cudnnSetLRNDescriptor)                                                              \
     X(lrn_free, cudnnDestroyLRNDescriptor)                                                         \
     X(lrn, cudnnLRNCrossChannelForward)                                                            \
-    X(lrn_back, cudnnLRNCrossChannelBackward)                                                      \
     X(softmax, cudnnSoftmaxForward)                                                                \
     X(norm_train, cudnnBatchNormalizationForwardTraining)                                          \
     X(norm_infer, cudnnBatchNormalizationForwardInference)                                         \
@@ -69,11 +68,6 @@ static void set_factors(struct description *s, enum cuda_type type)
 static bool is_pool(enum cuda_dnn_kind kind)
 {
     return kind <= CUDA_DNN_AVG_POOL_GRAD;
-}
-
-static bool is_lrn(enum cuda_dnn_kind kind)
-{
-    return kind == CUDA_DNN_LRN || kind == CUDA_DNN_LRN_GRAD;
 }
 
 static cudnnStatus_t set_pool(struct description *s, const struct cuda_dnn_op *op)
@@ -134,7 +128,7 @@ static int describe(const struct cuda_dnn_op *op, void **description)
     cudnnStatus_t status = set_tensors(s, op);
     if (!status && is_pool(op->kind))
         status = set_pool(s, op);
-    if (!status && is_lrn(op->kind))
+    if (!status && op->kind == CUDA_DNN_LRN)
         status = set_lrn(s, op);
     if (status)
         undescribe(s);
@@ -158,11 +152,8 @@ static cudnnStatus_t run_pool(cudnnHandle_t handle, const struct description *s,
 static cudnnStatus_t run_lrn(cudnnHandle_t handle, const struct description *s,
                              const struct cuda_dnn_operands *o)
 {
-    if (s->kind == CUDA_DNN_LRN)
-        return dnn.lrn(handle, s->lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, s->one, s->image, o->x,
-                       s->zero, s->image, o->out);
-    return dnn.lrn_back(handle, s->lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, s->one, s->image, o->y,
-                        s->image, o->g, s->image, o->x, s->zero, s->image, o->out);
+    return dnn.lrn(handle, s->lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, s->one, s->image, o->x, s->zero,
+                   s->image, o->out);
 }
 
 static cudnnStatus_t run_softmax(cudnnHandle_t handle, const struct description *s,

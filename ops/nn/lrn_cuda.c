@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA kernels of LRN and its gradient, whose inputs are what flows back, x and y: our own, or
- * cuDNN's (ops/device/dnn_op_cuda.h).
+ * The CUDA kernels of LRN, our own or cuDNN's (ops/device/dnn_op_cuda.h), and of its gradient,
+ * whose inputs are what flows back, x and y.
  */
 #include "ops/nn/lrn_cuda.h"
 
@@ -38,13 +38,12 @@ static struct cuda_lrn describe(const struct lrn *lrn, enum dtype type, const st
 #define DNN_BETA 0.01
 
 /* Whether cuDNN computes it, of an image that is not empty. */
-static bool take_lrn(const struct cuda_lrn *l, bool backward, const struct shape *image,
-                     struct cuda_dnn_op *op)
+static bool take_lrn(const struct cuda_lrn *l, const struct shape *image, struct cuda_dnn_op *op)
 {
     if (l->radius < 0 || l->radius > (DNN_NEIGHBOURS - 1) / 2)
         return false;
     int neighbours = 2 * (int)l->radius + 1;
-    *op = (struct cuda_dnn_op){.kind = backward ? CUDA_DNN_LRN_GRAD : CUDA_DNN_LRN,
+    *op = (struct cuda_dnn_op){.kind = CUDA_DNN_LRN,
                                .type = l->type,
                                .neighbours = neighbours,
                                .alpha = l->alpha * neighbours,
@@ -63,8 +62,6 @@ static void lrn_operands(const void *launch, struct cuda_dnn_operands *operands)
 {
     const struct cuda_lrn *l = launch;
     operands->x = l->x;
-    operands->y = l->y;
-    operands->g = l->g;
     operands->out = l->out;
 }
 
@@ -73,29 +70,13 @@ static void bind_lrn(void *launch, const struct cuda_trial_memory *memory)
     struct cuda_lrn *l = launch;
     l->x = memory->images[0];
     l->out = memory->images[1];
-    l->scratch = memory->scratch;
 }
 
-static void bind_lrn_grad(void *launch, const struct cuda_trial_memory *memory)
-{
-    struct cuda_lrn *l = launch;
-    bind_lrn(launch, memory);
-    l->y = memory->images[2];
-    l->g = memory->images[3];
-}
-
-static const struct cuda_dnn_family families[] = {
-    {.launch_bytes = sizeof(struct cuda_lrn),
-     .images = 2,
-     .own = own_lrn,
-     .operands = lrn_operands,
-     .bind = bind_lrn},
-    {.launch_bytes = sizeof(struct cuda_lrn),
-     .images = 4,
-     .own = own_lrn,
-     .operands = lrn_operands,
-     .bind = bind_lrn_grad},
-};
+static const struct cuda_dnn_family family = {.launch_bytes = sizeof(struct cuda_lrn),
+                                              .images = 2,
+                                              .own = own_lrn,
+                                              .operands = lrn_operands,
+                                              .bind = bind_lrn};
 
 /* ---- the kernel ---- */
 
@@ -111,13 +92,12 @@ static int lrn_prepare(struct kernel_setup *setup)
     if (backward && shape_is_known(&in->shape))
         state->scratch = cuda_lrn_scratch(cuda_type_of(in->type), shape_count(&in->shape));
     setup->scratch_bytes = state->scratch;
-    if (!setup->shapes_known || in->shape.rank != 4 || !shape_count(&in->shape))
+    if (backward || !setup->shapes_known || in->shape.rank != 4 || !shape_count(&in->shape))
         return 0;
     struct cuda_lrn launch = describe(&state->lrn, in->type, &in->shape);
-    if (!take_lrn(&launch, backward, &in->shape, &op))
+    if (!take_lrn(&launch, &in->shape, &op))
         return 0;
-    return cuda_dnn_choose_op(setup, &families[backward], &op, &launch, state->scratch,
-                              &state->dnn);
+    return cuda_dnn_choose_op(setup, &family, &op, &launch, 0, &state->dnn);
 }
 
 static int lrn_run(struct kernel_call *call)
@@ -143,7 +123,7 @@ static int lrn_run(struct kernel_call *call)
         if (!launch.scratch)
             return call->err->code;
     }
-    return cuda_dnn_launch(call, &state->dnn, &families[backward], &launch);
+    return cuda_dnn_launch(call, &state->dnn, &family, &launch);
 }
 
 const struct kernel_code kernel_cuda_lrn = {

@@ -133,7 +133,9 @@ function nn.flatten(x, o)
   for axis = 2, x.rank or tf.fail("nn.flatten: the rank of %s must be known", tostring(x)) do
     size = size * tf.dim("nn.flatten", x, axis)
   end
-  return Reshape(x, {-1, size}, {name = o.name})
+  -- What is open beside a 0 would not be the number of rows.
+  local rows = size == 0 and Slice(Shape(x), {0}, {1})
+  return Reshape(x, rows and Concat(0, {rows, {0}}) or {-1, size}, {name = o.name})
 end
 
 -- Keeps each element with probability `keep` and scales it by 1/keep; of others, which may be

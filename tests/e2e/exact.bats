@@ -4,6 +4,8 @@
 # that Winograd's algorithm would compute, and in its gradient for the image.
 load ../lib/tools
 
+bats_require_minimum_version 1.5.0
+
 setup() {
     use_tools
     set -o pipefail
@@ -94,12 +96,13 @@ EOF
     tf-graph -q -D nan=1 m.lua -o m.tfg
     for k in before hurt; do tf-exec -q -g m.tfg --fetch $k | tf-show --npy >$k.npy; done
     tf-exec -q -g m.tfg --fetch filter --feed x=before.npy | tf-show --npy >f.npy
-    tf-op -q Conv2D hurt.npy f.npy strides=[1,1,1,1] padding=SAME | tf-op -q IsNan |
+    tf-op -q Conv2D hurt.npy f.npy 'strides=[1,1,1,1]' padding=SAME | tf-op -q IsNan |
         tf-op -q Cast DstT=int32 | tf-op -q Sum - '[0,1,2,3]' | tf-show --json >n
     [ "$(grep -oE '[0-9]+' n | tail -1)" -eq $((2 * 9 * 32)) ]
     printf 'w = variable{name="w", shape={}}; entry.train = minimize(w * w, optim.sgd())' >t.lua
     tf-graph -q t.lua -o t.tfg
     tf-run --dry-run --exact --ps 1 --workers 2 t.tfg >dry
     [ "$(grep -c -- "--exact" dry)" -ge 3 ]
-    ! tf-run --dry-run --ps 1 --workers 2 t.tfg | grep -q -- "--exact"
+    tf-run --dry-run --ps 1 --workers 2 t.tfg >dry
+    run ! grep -q -- "--exact" dry
 }

@@ -30,11 +30,6 @@ static bool is_pool(const struct cuda_dnn_op *op)
     return op->kind <= CUDA_DNN_AVG_POOL_GRAD;
 }
 
-static bool is_lrn(const struct cuda_dnn_op *op)
-{
-    return op->kind == CUDA_DNN_LRN || op->kind == CUDA_DNN_LRN_GRAD;
-}
-
 static bool is_norm(const struct cuda_dnn_op *op)
 {
     return op->kind >= CUDA_DNN_NORM_TRAINING;
@@ -51,7 +46,7 @@ static bool is_valid(const struct cuda_dnn_op *op)
 {
     if (op->batch <= 0 || op->channels <= 0 || !is_axis(op, &op->y) || !is_axis(op, &op->x))
         return false;
-    if (is_lrn(op))
+    if (op->kind == CUDA_DNN_LRN)
         return op->neighbours >= 1 && op->neighbours <= 16 && op->bias >= 1e-5 && op->beta >= 0.01;
     return !is_norm(op) || op->epsilon >= 0;
 }
@@ -75,11 +70,10 @@ static void undescribe(void *description)
 
 static bool has_operands(const struct cuda_dnn_op *op, const struct cuda_dnn_operands *o)
 {
-    bool is_mean_grad = op->kind == CUDA_DNN_AVG_POOL_GRAD,
-         is_lrn_grad = op->kind == CUDA_DNN_LRN_GRAD;
-    bool is_grad = is_mean_grad || is_lrn_grad || op->kind == CUDA_DNN_NORM_GRAD;
-    if (!o->out || o->out == o->x || o->out == o->g || o->out == o->y || (!is_mean_grad && !o->x) ||
-        (is_grad && !o->g) || (is_lrn_grad && !o->y))
+    bool is_mean_grad = op->kind == CUDA_DNN_AVG_POOL_GRAD;
+    bool is_grad = is_mean_grad || op->kind == CUDA_DNN_NORM_GRAD;
+    if (!o->out || o->out == o->x || o->out == o->g || (!is_mean_grad && !o->x) ||
+        (is_grad && !o->g))
         return false;
     if (!is_norm(op))
         return true;
@@ -93,7 +87,7 @@ static bool has_operands(const struct cuda_dnn_op *op, const struct cuda_dnn_ope
 
 struct op_loops {
     const struct cuda_dnn_op *op;
-    struct tensor x, y, g, out;
+    struct tensor x, g, out;
     struct fake_steps in_steps, out_steps; /* of images as the op's, and as pooling makes them */
 };
 
@@ -203,29 +197,11 @@ static double norm_at(const struct op_loops *l, struct image_cell i)
     return typed(l, l->op->bias) + typed(l, l->op->alpha) / l->op->neighbours * sum;
 }
 
-static double lrn_grad(const struct op_loops *l, struct image_cell i)
-{
-    double beta = typed(l, l->op->beta), sum = 0;
-    for (int64_t c = l->op->channels - 1; c >= 0; c--) {
-        struct image_cell other = {i.b, c, i.y, i.x};
-        struct cell_range all = neighbours(l, c);
-        if (i.c >= all.first && i.c <= all.last)
-            sum += get(&l->g, &l->in_steps, other) * get(&l->y, &l->in_steps, other) /
-                   norm_at(l, other);
-    }
-    double factor = 2 * typed(l, l->op->alpha) / l->op->neighbours * beta;
-    return get(&l->g, &l->in_steps, i) * pow(norm_at(l, i), -beta) -
-           factor * get(&l->x, &l->in_steps, i) * sum;
-}
-
 static void lrn(struct op_loops *l)
 {
     struct image_cell i = {0};
     do {
-        double value =
-            l->op->kind == CUDA_DNN_LRN_GRAD
-                ? lrn_grad(l, i)
-                : get(&l->x, &l->in_steps, i) * pow(norm_at(l, i), -typed(l, l->op->beta));
+        double value = get(&l->x, &l->in_steps, i) * pow(norm_at(l, i), -typed(l, l->op->beta));
         tensor_set_float64(&l->out, at(&l->in_steps, i), value);
     } while (next_cell(l->op, l->op->y.in, l->op->x.in, &i));
 }
@@ -374,14 +350,13 @@ static int run(void *handle, void *description, const struct cuda_dnn_operands *
     take_time(stream);
     struct op_loops l = {.op = op,
                          .x = fake_dnn_array(op->type, o->x),
-                         .y = fake_dnn_array(op->type, o->y),
                          .g = fake_dnn_array(op->type, o->g),
                          .out = fake_dnn_array(op->type, o->out),
                          .in_steps = fake_dnn_steps(op->nchw, op->channels, op->y.in, op->x.in),
                          .out_steps = fake_dnn_steps(op->nchw, op->channels, op->y.out, op->x.out)};
     if (is_norm(op))
         norm(&l, o);
-    else if (is_lrn(op))
+    else if (op->kind == CUDA_DNN_LRN)
         lrn(&l);
     else if (!is_pool(op))
         softmax(&l);

@@ -103,20 +103,32 @@ def shapes(g):
         g.op(f"{op.lower()}/string", op, [np.array(["a", "b"])], [y])
 
 
+def of_nothing(shape, to):
+    """What is open beside a 0 follows from the dimensions that are not 0, as in TensorFlow."""
+    count = int(np.prod([d for d in shape if d or 0 not in to]))
+    product = int(np.prod([d for d in to if d > 0]))
+    return [d if d >= 0 else count // product for d in to]
+
+
 def reshapes(g):
     every_type(g, "Reshape", lambda x: x.reshape(3, 2), [i32(3, 2)])
     g.op("reshape/string", "Reshape", [np.array(["a", "b"]), i32(2, 1)], [np.array([["a"], ["b"]])])
     for shape, to in (((), []), ((), [1, 1]), ((6,), [2, 3]), ((6,), [-1, 2]), ((2, 3), [-1]),
                       ((1,), []), ((0, 3), [0]), ((0, 3), [3, 0]), ((0, 3), [5, -1]),
+                      ((0, 4, 3), [0, -1]), ((0, 4, 3), [-1, 12]), ((5, 0, 4), [2, 0, -1]),
+                      ((0,), [0, -1]),
                       ((2,) * 8, [16, 16]), ((256,), [2] * 8), ((2, 3), [1, -1, 1])):
         x = smooth(shape)
         for t in ("int32", "int64"):
-            y = x.reshape(to) if x.size else np.zeros([max(d, 0) for d in to])
+            y = x.reshape(to) if x.size else np.zeros(of_nothing(shape, to))
             g.op(f"reshape/{t}", "Reshape", [x, np.array(to, t)], [y])
     x = counting((2, 3))
     g.error("reshape/count", "Reshape", [x, i32(4)],
             "6 elements of shape [2,3] do not fit shape [4]")
     g.error("reshape/indivisible", "Reshape", [x, i32(4, -1)], "do not fit")
+    g.error("reshape/not-empty", "Reshape", [x, i32(0, -1)], "do not fit")
+    g.error("reshape/empty-indivisible", "Reshape", [np.zeros((0, 4, 3)), i32(0, 5, -1)],
+            "do not fit")
     g.error("reshape/two-open", "Reshape", [x, i32(-1, -1)], "only one dimension")
     g.error("reshape/negative", "Reshape", [x, i32(-2, 3)], "dimension 0 of the shape is -2")
     g.error("reshape/rank", "Reshape", [counting((1,)), i32(*[1] * 9)], "at most 8")

@@ -2,9 +2,11 @@
  *
  * Elementary functions against double precision: dense over the interesting range of each.
  */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -107,11 +109,46 @@ static void test_all_magnitudes(void **state)
     assert_true(worst_bits(vmath_erf, erf) <= 2.5);
 }
 
+/* As <math.h>'s, the sign of a zero and of an infinity too. */
+static void test_singular_points(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        float (*f)(float);
+        double (*exact)(double);
+    } rows[] = {{"exp", vmath_exp, exp},
+                {"log", vmath_log, log},
+                {"log1p", vmath_log1p, log1p},
+                {"sigmoid", vmath_sigmoid, sigmoid},
+                {"tanh", vmath_tanh, tanh},
+                {"erf", vmath_erf, erf},
+                {"sin", sine, sin},
+                {"cos", cosine, cos}};
+    const float points[] = {0, 1.4e-45f, 1e-40f, 1.17549435e-38f, 1e-30f,  1, 0.5f, 1.625f,
+                            3, 100,      3e5f,   FLT_MAX,         INFINITY};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t k = 0; k < 2 * sizeof points / sizeof *points; k++) {
+            float x = k % 2 ? -points[k / 2] : points[k / 2], got = rows[i].f(x);
+            double exact = rows[i].exact((double)x);
+            bool is_angle = rows[i].f == sine || rows[i].f == cosine;
+            if (is_angle && fabsf(x) >= VMATH_ANGLE_MAX)
+                continue;
+            if (ulps(got, exact) > 2.5 || (!isnan(exact) && !signbit(got) != !signbit(exact))) {
+                print_error("%s(%g): %g, not %g\n", rows[i].name, (double)x, (double)got, exact);
+                failed++;
+            }
+        }
+    assert_int_equal(failed, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usual_range),
         cmocka_unit_test(test_all_magnitudes),
+        cmocka_unit_test(test_singular_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,9 +84,9 @@ const struct op_def op_TopKV2 = {
 
 const struct op_def op_InTopK = {
     .name = "InTopK",
-    .inputs = "predictions: float32, targets: T",
+    .inputs = "predictions: P, targets: T",
     .outputs = "precision: bool",
-    .attrs = "k: int, T: int32|int64 = int32",
+    .attrs = "k: int, P: floating = float32, T: int32|int64 = int32",
     .doc = "Whether each row's target class is among the k with the largest predictions.",
     .detail = "Classes that tie with the k-th all count. False where the target is no class, or a\n"
               "prediction of the row is not finite.",

@@ -113,18 +113,22 @@ static int top_k_run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-static bool in_top_k(const float *row, int64_t n, int64_t target, int64_t k)
-{
-    if (target < 0 || target >= n || !isfinite(row[target]))
-        return false;
-    int64_t better = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!isfinite(row[i]))
-            return false;
-        better += row[i] > row[target];
+#define IN_TOP_K(type)                                                                             \
+    static bool in_top_k_##type(const type *row, int64_t n, int64_t target, int64_t k)             \
+    {                                                                                              \
+        if (target < 0 || target >= n || !isfinite(row[target]))                                   \
+            return false;                                                                          \
+        int64_t better = 0;                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            if (!isfinite(row[i]))                                                                 \
+                return false;                                                                      \
+            better += row[i] > row[target];                                                        \
+        }                                                                                          \
+        return better < k;                                                                         \
     }
-    return better < k;
-}
+
+IN_TOP_K(float)
+IN_TOP_K(double)
 
 static int in_top_k_run(struct kernel_call *call)
 {
@@ -135,9 +139,13 @@ static int in_top_k_run(struct kernel_call *call)
     if (!out)
         return call->err->code;
     int64_t n = predictions->shape.dims[1], k = node_int(call->node, "k");
-    for (int64_t i = 0; i < targets->shape.dims[0]; i++)
+    for (int64_t i = 0; i < targets->shape.dims[0]; i++) {
+        int64_t target = tensor_get_int64(targets, i);
         ((bool *)out->data)[i] =
-            in_top_k((const float *)predictions->data + i * n, n, tensor_get_int64(targets, i), k);
+            predictions->type == FLOAT64
+                ? in_top_k_double((const double *)predictions->data + i * n, n, target, k)
+                : in_top_k_float((const float *)predictions->data + i * n, n, target, k);
+    }
     return KERNEL_DONE;
 }
 

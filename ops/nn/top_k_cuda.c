@@ -32,7 +32,8 @@ static int in_top_k_run(struct kernel_call *call)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    struct cuda_in_top_k launch = {.rows = predictions->shape.dims[0],
+    struct cuda_in_top_k launch = {.type = cuda_type_of(predictions->type),
+                                   .rows = predictions->shape.dims[0],
                                    .n = predictions->shape.dims[1],
                                    .k = node_int(call->node, "k"),
                                    .predictions = predictions->data,

@@ -83,18 +83,20 @@ DEVICE_INLINE int64_t target_of(const struct cuda_in_top_k &call, int64_t row)
 }
 
 /* A warp for each row. */
-static __global__ void in_top_k(const struct cuda_in_top_k call)
+template <typename T> static __global__ void in_top_k(const struct cuda_in_top_k call)
 {
     int lane = threadIdx.x % CUDA_WARP;
     for (int64_t row = thread_index() / CUDA_WARP; row < call.rows;
          row += thread_count() / CUDA_WARP) {
-        const float *x = call.predictions + row * call.n;
+        const T *x = static_cast<const T *>(call.predictions) + row * call.n;
         int64_t target = target_of(call, row);
-        bool is_known = target >= 0 && target < call.n, finite = is_known && isfinite(x[target]);
+        bool is_known = target >= 0 && target < call.n, finite = is_known;
+        wide<T> own = finite ? widen(x[target]) : 0;
         unsigned long long better = 0;
         for (int64_t i = lane; i < call.n && finite; i += CUDA_WARP) {
-            finite = isfinite(x[i]);
-            better += x[i] > x[target];
+            wide<T> other = widen(x[i]);
+            finite = isfinite(other);
+            better += other > own;
         }
         finite = __all_sync(CUDA_ALL_LANES, finite);
         for (unsigned step = CUDA_WARP / 2; step; step /= 2)
@@ -106,5 +108,9 @@ static __global__ void in_top_k(const struct cuda_in_top_k call)
 
 extern "C" int cuda_in_top_k(const struct cuda_in_top_k *call, struct CUstream_st *stream)
 {
-    return CUDA_LAUNCH(in_top_k, cuda_blocks(call->rows * CUDA_WARP), CUDA_BLOCK, 0, stream, *call);
+    return launch_by_float(call->type, [&](auto like) {
+        typedef typename decltype(like)::type T;
+        return CUDA_LAUNCH(in_top_k<T>, cuda_blocks(call->rows * CUDA_WARP), CUDA_BLOCK, 0, stream,
+                           *call);
+    });
 }

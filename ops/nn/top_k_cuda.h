@@ -20,9 +20,9 @@ struct cuda_top_k {
 /* Whether fewer than k elements of a row are larger than that of its target; not where the target
  * is none of them, or an element is not finite. */
 struct cuda_in_top_k {
+    enum cuda_type type; /* of the predictions: a float */
     int64_t rows, n, k;
-    const float *predictions;
-    const void *targets;
+    const void *predictions, *targets;
     bool wide_targets; /* of int64; else of int32 */
     bool *out;
 };

@@ -117,16 +117,19 @@ static struct edge part_of(struct passes *p, struct edge edge, int pass)
     return note(p, edge, pass, part);
 }
 
-/* The share of the worker's rows that a pass has. */
+/* The share of the worker's rows that a pass has. Rows are counted in 32 bits or more. */
 static struct edge share_of(struct passes *p, enum dtype type, int pass)
 {
     struct edge range[2], whole = {p->c->copy[p->reference.node], p->reference.slot};
-    const struct attr to = {"DstT", attr_type(type)};
+    const struct attr back = {"DstT", attr_type(type)};
+    const struct attr to = {"DstT", attr_type(dtype_bytes(type) < 4 ? FLOAT32 : type)};
     begin(p, p->reference, "share", pass);
     struct edge rows = dense_row_count(p->b, whole);
     find_range(p, rows, pass, range);
     struct edge share = build_binary(p->b, "Div", build_op(p->b, "Cast", &range[1], 1, &to, 1),
                                      build_op(p->b, "Cast", &rows, 1, &to, 1));
+    if (dtype_bytes(type) < 4)
+        share = build_op(p->b, "Cast", &share, 1, &back, 1);
     return build_binary(p->b, "Reshape", share, build_ints(p->b, NULL, 0));
 }
 

@@ -174,6 +174,8 @@ def others(g):
         t = np.array([2, 0, 2, 1, 2, 3, -1], kind)
         g.op("InTopK", "InTopK", [p, t], [np.array([1, 1, 1, 0, 0, 0, 0], bool)], {"k": 2})
         g.op("InTopK", "InTopK", [p, t], [np.array([0, 0, 1, 0, 0, 0, 0], bool)], {"k": 1})
+        near = np.array([[1, 1 + 1e-12], [1 + 1e-12, 1]])  # equal in float32
+        g.op("InTopK/float64", "InTopK", [near, t[1:3] * 0], [np.array([False, True])], {"k": 1})
         g.op("InTopK/empty", "InTopK", [p[:0], t[:0]], [np.zeros(0, bool)], {"k": 1})
     g.error("InTopK/rows", "InTopK", [np.ones((2, 3), np.float32), np.zeros(3, np.int32)], "rows", {"k": 1})
     g.error("InTopK/rank", "InTopK", [np.ones(3, np.float32), np.zeros(3, np.int32)], "matrix", {"k": 1})

@@ -205,11 +205,12 @@ static void the_largest_are_the_cpus(void **state)
 
 static void check_in_top_k(bool wide)
 {
+    enum dtype type = below(2) ? FLOAT64 : FLOAT32;
     struct shape shape = shape_matrix(1 + below(9), 1 + below(90));
     struct shape vector = shape_vector(shape.dims[0]);
     char k[8];
     struct eager_attr attr = {"k", k};
-    struct tensor in[2] = {new_tensor(FLOAT32, &shape), new_tensor(wide ? INT64 : INT32, &vector)};
+    struct tensor in[2] = {new_tensor(type, &shape), new_tensor(wide ? INT64 : INT32, &vector)};
     struct eager_result expected = {0};
     struct error err = ERROR_INIT;
     snprintf(k, sizeof k, "%d", (int)below(8));
@@ -221,8 +222,14 @@ static void check_in_top_k(bool wide)
         fail_msg("%s", err.text);
     struct guarded x = beside_place(&in[0], true), targets = beside_place(&in[1], true);
     struct guarded out = guarded_new((size_t)shape.dims[0], true);
-    struct cuda_in_top_k call = {shape.dims[0], shape.dims[1], atoi(k), x.data,
-                                 targets.data,  wide,          out.data};
+    struct cuda_in_top_k call = {.type = type == FLOAT64 ? CUDA_FLOAT64 : CUDA_FLOAT32,
+                                 .rows = shape.dims[0],
+                                 .n = shape.dims[1],
+                                 .k = atoi(k),
+                                 .predictions = x.data,
+                                 .targets = targets.data,
+                                 .wide_targets = wide,
+                                 .out = out.data};
     cuda_emulator_seed((uint64_t)shape.dims[1]);
     beside_launched("InTopK", cuda_in_top_k(&call, NULL));
     beside_compare("InTopK", &expected.outputs[0], out.data);

@@ -193,6 +193,9 @@ def unary(g):
             g.op(f"{op}/{t}", op, [wrap(t, x)], [wrap(t, f(x))])
         x[3:6] = np.inf, np.nan, -np.inf
         g.op(f"IsNan/{t}", "IsNan", [wrap(t, x)], [np.isnan(x)])
+        g.op(f"InTopK/{t}", "InTopK", [wrap(t, [[1, 2, 1.5], [1, 2, np.inf]]),
+                                       np.array([2, 1], np.int32)], [np.array([True, False])],
+             attrs={"k": 2})
         for op, f in (("Relu", lambda x: np.where(x < 0, 0, x)), ("Square", np.square)):
             g.op(f"{op}/{t}/special", op, [wrap(t, x)], [wrap(t, f(x))])
     g.op("Cast/bfloat16", "Cast", [typed("bfloat16", [1.5, -2, 300, np.nan])],

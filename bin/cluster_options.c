@@ -55,9 +55,15 @@ static void cluster_say_ready(void *context, const char *task, const char *addre
     cluster_ready(context, task, address);
 }
 
+static atomic_bool cancelled;
+
+const atomic_bool *cluster_cancelled(void)
+{
+    return &cancelled;
+}
+
 int cluster_catch_signals(struct error *err)
 {
-    static atomic_bool cancelled;
     tool_catch_signals();
     tool_end_late(true);
     return tool_cancel_after(START_GRACE, &cancelled, err);

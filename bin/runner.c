@@ -52,8 +52,8 @@ static int begin(struct runner *r, struct error *err)
 int runner_start(struct runner *r, struct error *err)
 {
     int code = begin(r, err);
-    if (!code && r->kind->saves(r))
-        code = saving_open(r->options.saving, err);
+    if (!code)
+        code = (r->kind->saves(r) ? saving_open : saving_await_turn)(r->options.saving, err);
     r->is_started = !code;
     r->first = r->options.driver->step;
     return code;

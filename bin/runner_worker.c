@@ -58,6 +58,13 @@ static int waits_for_feeds(void *context, struct error *err)
     return worker_rest(worker_of(r), r->options.driver, true, err);
 }
 
+static void take_claims(struct saving *saving, const struct member *member)
+{
+    char *claims = member_claims(member);
+    saving->claims = claims ? arena_strdup(&saving->arena, claims) : NULL;
+    mem_free(claims);
+}
+
 static int open_worker(struct runner *r, struct error *err)
 {
     struct worker *worker = worker_of(r);
@@ -79,6 +86,7 @@ static int open_worker(struct runner *r, struct error *err)
     r->options.driver->seed = r->options.seed;
     r->options.saving->variables = worker_variables(worker);
     r->options.saving->device = worker_device(worker);
+    take_claims(r->options.saving, &worker->member);
     if (worker->collective)
         tool_read_on(ends_wait, r); /* the others may wait for the step that is fed */
     if (worker->asked)

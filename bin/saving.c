@@ -8,9 +8,12 @@
 #include "bin/cluster_options.h"
 #include "checkpoint/formats/source.h"
 #include "checkpoint/policy/retain.h"
+#include "checkpoint/store/save.h"
 #include "checkpoint/variables/files.h"
 #include "checkpoint/variables/restore.h"
 #include "cli/record_file.h"
+
+#define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
 
 struct save_options save_options;
 
@@ -103,22 +106,48 @@ static int go_on_with(struct saving *s, const struct ckpt_run *run, struct error
     return run_set_name(&s->run, save_options.run_name, err);
 }
 
-/* Of the newest checkpoint that this job has made, by who saved before this process does. */
-static int take_over(struct saving *s, struct error *err)
+/* What --resume would go on from. */
+struct resumable {
+    int64_t step; /* -1: there is none */
+    struct ckpt_run run;
+};
+
+static int find_newest(struct saving *s, struct resumable *found, struct error *err)
 {
     struct checkpoint *newest;
     struct store *store;
-    if (!store_exists(saving_name(s)))
-        return 0;
-    if (store_open(saving_name(s), NULL, &store, err))
-        return err->code;
-    if (!checkpoint_open(store, CHECKPOINT_NEWEST, &newest, NULL, err)) {
-        go_on_with(s, &newest->manifest.run, err);
-        checkpoint_close(newest);
-    } else if (err->code == ERR_NOINPUT) {
-        error_clear(err); /* it has not saved */
+    *found = (struct resumable){.step = -1};
+    if (!store_open(saving_name(s), NULL, &store, err)) {
+        if (!checkpoint_open(store, CHECKPOINT_NEWEST, &newest, NULL, err)) {
+            *found = (struct resumable){newest->manifest.step, newest->manifest.run};
+            checkpoint_close(newest);
+        }
+        store_close(store);
     }
-    store_close(store);
+    if (err->code == ERR_NOINPUT)
+        error_clear(err); /* nothing was saved yet */
+    return err->code;
+}
+
+/* Of the newest checkpoint that this job has made, by who saved before this process does. */
+static int take_over(struct saving *s, struct error *err)
+{
+    struct resumable newest;
+    return find_newest(s, &newest, err) || newest.step < 0 ? err->code
+                                                           : go_on_with(s, &newest.run, err);
+}
+
+int saving_await_turn(struct saving *s, struct error *err)
+{
+    struct store *store;
+    if (!saving_to_store())
+        return 0;
+    if (!store_open(saving_name(s), NULL, &store, err)) {
+        store_generation(store, &s->generation, err);
+        store_close(store);
+    } else if (err->code == ERR_NOINPUT) {
+        error_clear(err); /* it is of another host, or nobody has made it yet */
+    }
     return err->code;
 }
 
@@ -189,21 +218,29 @@ const char *saving_producer(struct saving *s)
     return arena_strdup(&s->arena, tool_provenance(s->tool));
 }
 
+/* The store is taken over first: what another process has saved by then is found. */
+static int resume(struct saving *s, struct restored *restored, struct error *err)
+{
+    const struct store_options options = {
+        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = s->tool->table->tool};
+    return store_take_over(saving_name(s), &options, s->claims, &s->generation, err)
+               ? err->code
+               : saving_read_store(s, saving_name(s), CHECKPOINT_NEWEST, restored, err);
+}
+
 int saving_restore(struct saving *s, bool *done, struct error *err)
 {
     struct restored restored;
     const char *path;
     int64_t step;
     *done = true;
-    if (save_options.resume && store_exists(saving_name(s))) {
-        int code = saving_read_store(s, saving_name(s), CHECKPOINT_NEWEST, &restored, err);
-        s->resumed = code ? 0 : restored.step;
-        if (!code)
-            return go_on_with(s, &restored.run, err);
-        if (code != ERR_NOINPUT)
-            return code;
-        error_clear(err); /* nothing was saved yet */
+    if (save_options.resume && !resume(s, &restored, err)) {
+        s->resumed = restored.step;
+        return go_on_with(s, &restored.run, err);
     }
+    if (err->code && err->code != ERR_NOINPUT)
+        return err->code;
+    error_clear(err); /* nothing was saved yet */
     if (s->has_all && !save_options.partial && restoring_from_store(s, &path, &step))
         return saving_read_store(s, path, step, &restored, err);
     *done = false;
@@ -230,21 +267,10 @@ int saving_restore_partial(struct saving *s, struct error *err)
 
 int saving_newest(struct saving *s, int64_t *step, struct error *err)
 {
-    struct error damaged = ERROR_INIT;
-    struct checkpoint *newest;
-    struct store *store;
-    *step = -1;
-    if (!save_options.resume || !store_exists(saving_name(s)))
-        return 0;
-    if (store_open(saving_name(s), NULL, &store, err))
-        return err->code;
-    if (!checkpoint_open(store, CHECKPOINT_NEWEST, &newest, &damaged, err)) {
-        *step = newest->manifest.step;
-        checkpoint_close(newest);
-    } else if (err->code == ERR_NOINPUT) {
-        error_clear(err);
-    }
-    store_close(store);
+    struct resumable newest = {.step = -1};
+    if (save_options.resume)
+        find_newest(s, &newest, err);
+    *step = newest.step;
     return err->code;
 }
 
@@ -292,6 +318,7 @@ int saving_open(struct saving *s, struct error *err)
         return err->code;
     options.goes_on = s->goes_on;
     options.run = s->run;
+    options.generation = s->generation;
     options.variables = s->variables;
     options.path = saving_name(s);
     options.producer = saving_producer(s);
@@ -319,7 +346,7 @@ int saving_step(struct saving *s, struct error *err)
         return err->code;
     saving_take_place(s);
     autosave_step(s->autosave, s->driver->step);
-    return 0;
+    return autosave_check(s->autosave, err);
 }
 
 static void saving_tell(struct saving *s)

@@ -27,6 +27,8 @@ struct saving {
     int64_t resumed;                  /* the step; 0: none */
     struct ckpt_run run;              /* that the process saves as */
     bool goes_on;                     /* with it: the store has checkpoints of it */
+    const char *claims;               /* of the job, for store_take_over; NULL: there is no job */
+    int64_t generation;               /* of the store, that it saves as; 0: not known yet */
     bool takes_over;                  /* saving, from another process of the job */
     struct autosave *autosave;        /* of a store, since there was something to save there */
     struct arena arena;
@@ -43,6 +45,9 @@ const char *saving_producer(struct saving *saving);
 /* *done tells whether the variables have their values now. Where they are those of --resume,
  * saving->resumed is their step. */
 int saving_restore(struct saving *saving, bool *done, struct error *err);
+
+/* Of who may save later, in the place of another process of its job, when that has restored. */
+int saving_await_turn(struct saving *saving, struct error *err);
 
 /* With --restore-partial, after the graph's init: over what it has set. */
 int saving_restore_partial(struct saving *saving, struct error *err);

@@ -4,39 +4,38 @@
  * user asks the shards of a running job.
  */
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 
 #include "bin/cluster_options.h"
 #include "bin/ops_option.h"
 #include "bin/ps_job.h"
+#include "bin/ps_serve.h"
 #include "bin/ps_value.h"
 #include "ops/ops.h"
-#include "ps/shard.h"
 #include "ps/verbs.h"
 #include "show/shards.h"
 
-static int64_t threads, save_every, keep;
-static bool deterministic, exact, json, last, resume;
-static const char *by, *container, *save_folder, *run_name;
-static struct ckpt_run run_of_job;
+static bool json, last;
+static const char *by, *container;
 
 static const struct option_row rows[] = {
 #include "bin/cluster_rows.def"
     {0, "json", OPTION_FLAG, &json, NULL, "an object a line"},
     {0, "by", OPTION_TEXT, &by, "WHAT", "of shard, worker, key, peer or resource (shard)"},
     {0, "container", OPTION_TEXT, &container, "NAME", "of variables (reset: default; others: any)"},
-    {0, "save", OPTION_TEXT, &save_folder, "DIR/",
+    {0, "save", OPTION_TEXT, &ps_serving.save, "DIR/",
      "a store for checkpoints of the job, see tf-ckpt"},
-    {0, "save-every", OPTION_INT, &save_every, "N", "one after every N updates"},
-    {0, "run-name", OPTION_TEXT, &run_name, "NAME", "of the run, by which stores know it"},
-    {0, "resume", OPTION_FLAG, &resume, NULL, "go on from the newest in --save, if any"},
-    {0, "keep", OPTION_INT, &keep, "N", "checkpoints that stay in the store (5)"},
+    {0, "save-every", OPTION_INT, &ps_serving.save_every, "N", "one after every N updates"},
+    {0, "run-name", OPTION_TEXT, &ps_serving.run_name, "NAME",
+     "of the run, by which stores know it"},
+    {0, "resume", OPTION_FLAG, &ps_serving.resume, NULL, "go on from the newest in --save, if any"},
+    {0, "keep", OPTION_INT, &ps_serving.keep, "N", "checkpoints that stay in the store (5)"},
     {0, "last", OPTION_FLAG, &last, NULL, "from then on shards make none by themselves"},
-    {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
-    {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
+    {0, "threads", OPTION_INT, &ps_serving.threads, "N",
+     "threads to compute with (as many as cores)"},
+    {0, "deterministic", OPTION_FLAG, &ps_serving.deterministic, NULL,
      "the same bits whatever the number of threads"},
-    {0, "exact", OPTION_FLAG, &exact, NULL, "no Winograd, no FFT, see tf-exec"},
+    {0, "exact", OPTION_FLAG, &ps_serving.exact, NULL, "no Winograd, no FFT, see tf-exec"},
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
@@ -84,117 +83,6 @@ static const struct option_table table = {
     .needs = needs,
     .operands_max = -1,
 };
-
-/* ---- serve ---- */
-
-struct shard_serving {
-    struct tool *tool;
-    struct shard *shard;
-    struct tail fetches; /* of the first worker; no path: there is no job's directory */
-};
-
-static void say(void *context, const char *line)
-{
-    const struct shard_serving *serving = context;
-    tool_say(serving->tool, "%s: %s", cluster_options.task, line);
-}
-
-static int find_cluster(void *context, struct cluster *cluster, struct error *err)
-{
-    struct job job;
-    (void)context;
-    if (cluster_options.path)
-        return cluster_read(cluster, cluster_options.path, err);
-    int code = job_open(&job, cluster_options.job, err);
-    if (!code) {
-        code = job_cluster(&job, cluster, err);
-        job_close(&job);
-    }
-    return code;
-}
-
-/* What the first worker has fetched so far. */
-static void fetched(void *context, struct arena *arena, scalar_vec *scalars)
-{
-    struct shard_serving *serving = context;
-    if (!serving->fetches.path)
-        return;
-    tail_read(&serving->fetches);
-    tail_scalars(&serving->fetches, arena, scalars);
-}
-
-static int opening(void *context, struct hub *hub, struct variable_store *variables,
-                   struct error *err)
-{
-    struct shard_serving *serving = context;
-    struct shard_options options = {.hub = hub,
-                                    .task = cluster_options.task,
-                                    .variables = variables,
-                                    .context = serving,
-                                    .find_cluster = find_cluster,
-                                    .tell = say,
-                                    .save_folder = save_folder,
-                                    .save_every = save_every,
-                                    .keep = (int)keep,
-                                    .producer = tool_provenance(serving->tool),
-                                    .run = run_of_job,
-                                    .fetched = fetched};
-    int64_t step;
-    serving->shard = shard_new(&options);
-    if ((resume && shard_resume(serving->shard, save_folder, -1, &step, err)) ||
-        shard_check_store(serving->shard, err))
-        return err->code;
-    shard_start_saves(serving->shard);
-    return 0;
-}
-
-static void closing(void *context)
-{
-    struct shard_serving *serving = context;
-    shard_free(serving->shard);
-    if (serving->fetches.path)
-        tail_release(&serving->fetches);
-}
-
-static void ready(void *context, const char *task, const char *address)
-{
-    const struct shard_serving *serving = context;
-    cluster_ready(serving->tool, task, address);
-}
-
-static int check_serve_options(struct error *err)
-{
-    if (threads < 0 || threads > 4096)
-        return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
-    if (save_every < 0 || keep < 0 || keep > INT_MAX)
-        return error_set(err, ERR_USAGE, "--save-every and --keep are at least 1");
-    return 0;
-}
-
-static int run_serve(struct tool *tool, char **operands, struct error *err)
-{
-    struct shard_serving serving = {.tool = tool};
-    (void)operands;
-    if (check_serve_options(err) || ops_option_load(err) || run_make(&run_of_job, run_name, err))
-        return err->code;
-    struct str fetches = STR_INIT;
-    if (cluster_catch_signals(err))
-        return err->code;
-    struct serve_options options = cluster_serving(tool, (int)threads, deterministic);
-    options.exact = exact;
-    if (cluster_options.job) {
-        str_printf(&fetches, "%s/worker-0.rec", cluster_options.job);
-        tail_init(&serving.fetches, fetches.data);
-        str_release(&fetches);
-    }
-    options.context = &serving;
-    options.parallel = true;
-    options.ready = ready;
-    options.opening = opening;
-    options.closing = closing;
-    int code = cluster_hold_lifeline(err);
-    return code ? code : serve(&options, err);
-}
 
 /* ---- asking ---- */
 
@@ -347,7 +235,7 @@ static const struct ps_verb {
     int (*run)(struct tool *tool, char **operands, struct error *err); /* one of the two */
     int (*ask)(struct tool *tool, struct client *client, char **operands, struct error *err);
 } works[] = {
-    {run_serve, NULL}, {run_list, NULL},   {NULL, get},      {NULL, put},     {NULL, reset},
+    {ps_serve, NULL},  {run_list, NULL},   {NULL, get},      {NULL, put},     {NULL, reset},
     {run_stats, NULL}, {run_status, NULL}, {NULL, save},     {NULL, restore}, {NULL, stop},
     {ps_init, NULL},   {ps_end, NULL},     {ps_watch, NULL},
 };

@@ -202,10 +202,10 @@ int backup_save(const struct backup *backup, int64_t *step, struct error *err)
     error_clear(err);
     snprintf(f.name, sizeof f.name, SHARD_CUT_REMOTE "%ld-%lld", (long)getpid(),
              (long long)time(NULL));
-    f.step = store_next_step(backup->store);
     const char **names = arena_array(&f.arena, backup->client->tasks.n, sizeof *names);
-    if (!cut(&f, err) && !store_may_save(backup->store, f.step, &f.run, err) &&
-        !save_shards(&f, names, err) && !commit(&f, names, err))
+    if (!store_next_step(backup->store, &f.step, err) && !cut(&f, err) &&
+        !store_may_save(backup->store, f.step, &f.run, err) && !save_shards(&f, names, err) &&
+        !commit(&f, names, err))
         *step = f.step;
     vec_release(&f.tensors);
     vec_release(&f.names);

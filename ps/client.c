@@ -111,6 +111,8 @@ static int check_alive(const struct client *client, const struct cluster_task *t
                        const char *name, struct error *err)
 {
     struct job_process process;
+    if (client->options.awaits_start)
+        return 0;
     int code = client->job.folder ? job_look(&client->job, name, &process, err) : 0;
     if (!code && client->job.folder && process.pid && !process.alive)
         code = error_set(err, ERR_UNAVAILABLE, "%s at %s: its process (pid %ld) has died", name,

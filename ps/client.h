@@ -17,6 +17,7 @@ struct client_options {
     const char *task;             /* which one; NULL: all tasks of the job "ps" */
     const char *producer;         /* "tf-ps 1.0" */
     double timeout;               /* seconds, of linking and of each request; 0: 30 */
+    bool awaits_start;            /* one that has died is waited for: it is started again */
     const atomic_bool *cancelled; /* ends all waits with ERR_CANCELLED; NULL: nothing does */
 
     /* "waiting for ps:1 at 127.0.0.1:7001: connection refused, 27 s left"; may be NULL. */

@@ -14,11 +14,17 @@ struct verb_row {
 };
 
 static const struct verb_row verbs[] = {
-    {"list", QUICK, shard_list},         {"get", QUICK, shard_get},
-    {"put", QUICK, shard_put},           {"reset", QUICK, shard_reset},
-    {"snapshot", QUICK, shard_snapshot}, {"keep", WRITER, shard_write},
-    {"save", SLOW, shard_save},          {"restore", SLOW, shard_restore},
-    {"cut", SLOW, shard_hand_out},       {"part", QUICK, shard_part},
+    {"list", QUICK, shard_list},
+    {"get", QUICK, shard_get},
+    {"put", QUICK, shard_put},
+    {"reset", QUICK, shard_reset},
+    {"snapshot", QUICK, shard_snapshot},
+    {"keep", WRITER, shard_write},
+    {"save", SLOW, shard_save},
+    {"restore", SLOW, shard_restore},
+    {"cut", SLOW, shard_hand_out},
+    {"part", QUICK, shard_part},
+    {"origin", QUICK, shard_tell_origin},
 };
 #define N_VERBS (sizeof verbs / sizeof *verbs)
 
@@ -81,7 +87,9 @@ static struct shard_query *query_new(struct shard *shard, const struct query *fr
     record_get_bool(header, "last", &query->last);
     if (!(query->seconds >= 0 && query->seconds <= SHARD_WAIT_MAX))
         query->seconds = SHARD_WAIT_SECONDS;
+    record_get_uint(header, "decision", &query->decision);
     shard_take_run(header, &query->run);
+    origin_take(header, &query->origin);
     query->has_value = from->record->n_tensors == 1;
     if (query->has_value)
         tensor_share(&query->value, &from->record->tensors[0].tensor);
@@ -246,6 +254,7 @@ void shard_free(struct shard *shard)
     if (shard_clock(shard))
         clock_count_in(shard_clock(shard), NULL, 0);
     pushes_close(&shard->pushes);
+    shard_origin_end(shard);
     pthread_mutex_destroy(&shard->lock);
     pthread_mutex_destroy(&shard->cuts_lock);
     pthread_mutex_destroy(&shard->claims_lock);

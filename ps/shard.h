@@ -22,6 +22,7 @@
 #include "checkpoint/store/run.h"
 #include "exec/device/device.h"
 #include "graph/cluster.h"
+#include "ps/origin.h"
 #include "ps/tail.h"
 #include "transport/value/hub.h"
 
@@ -34,6 +35,9 @@ struct shard_options {
     void *context;
     /* A request to stop was answered. In the loop's thread; NULL: the loop is stopped. */
     void (*stop)(void *context);
+    /* It cannot go on, as another job has taken over the store that it saves to. Any thread; NULL:
+     * nothing happens. */
+    void (*fail)(void *context, const struct error *why);
     /* Where the tasks are now: whom a save asks. Any thread; NULL: there is this shard alone. */
     int (*find_cluster)(void *context, struct cluster *cluster, struct error *err);
     /* A line for the log: a save that went wrong. Any thread; may be NULL. */
@@ -41,6 +45,7 @@ struct shard_options {
 
     /* Checkpoints by itself, where the clock is. */
     const char *save_folder; /* a store, made if there is none; NULL: none */
+    const char *claims;      /* of the job, for store_take_over; NULL: there is no job */
     int64_t save_every;      /* updates, none left out; 0: only when asked to */
     int keep;                /* checkpoints in the folder; 0: 5 */
     const char *producer;    /* tool, version and arguments, for manifests */
@@ -57,11 +62,13 @@ struct shard *shard_new(const struct shard_options *options);
 /* When the loop does not run any more. */
 void shard_free(struct shard *shard);
 
-/* Before the loop runs: restores the shard's part of the newest intact checkpoint of a folder, or
- * the one of a step (>= 0). *restored is its step; -1: the folder has none, and nothing was done.
- * options.tell gets a line for each checkpoint that is passed over, and what came of it. */
-int shard_resume(struct shard *shard, const char *folder, int64_t step, int64_t *restored,
-                 struct error *err);
+/* Before the loop runs: restores the shard's part of a checkpoint of the folder. `wanted` NULL: the
+ * shard decides for all, takes the newest that is intact, and takes the store over; else that one,
+ * which the first shard has decided on (origin_ask). *restored is its step; -1: the folder has
+ * none, and nothing was done. options.tell gets a line for each checkpoint that is passed over, and
+ * what came of it. ERR_RETRY: there is another one in the place of the one that is wanted. */
+int shard_resume(struct shard *shard, const char *folder, const struct shard_origin *wanted,
+                 int64_t *restored, struct error *err);
 
 /* After shard_resume, if there was one: ERR_CONFIG when there are checkpoints of another run in
  * options.save_folder. Whether the folder is in order is seen when something is saved. */

@@ -130,7 +130,7 @@ static void save_when_due(struct shard *shard, struct clock *clock)
         return;
     }
     set_due(shard, clock, next_due(shard, wanted.step));
-    if (shard_save_all(shard, &wanted, &step, &err))
+    if (shard_save_all(shard, &wanted, &step, &err) && atomic_load(&shard->saves_itself))
         tell(shard, step, &err);
 }
 

@@ -119,7 +119,7 @@ void shard_snapshot(struct shard_query *query)
     struct error err = ERROR_INIT;
     if (!query->folder || query->step < 0)
         error_set(&err, ERR_PROTOCOL, "a request for a snapshot needs a folder and a step");
-    else
+    else if (!shard_check_decision(query->shard, query->decision, &err))
         shard_cut_take(query->shard, query->folder, query->step, query->seconds, &err);
     shard_query_end(query, &err);
 }

@@ -9,6 +9,7 @@
 
 #include "base/serial_queue.h"
 #include "checkpoint/variables/cut.h"
+#include "ps/origin.h"
 #include "ps/pushes.h"
 #include "ps/shard.h"
 #include "resource/clock.h"
@@ -59,15 +60,19 @@ struct shard {
     atomic_bool awaits_workers;  /* what was restored comes with a graph, and is all there when a
                                   * worker has joined its clock */
 
-    pthread_mutex_t lock;  /* guards what follows */
-    int64_t saved_step;    /* of the last checkpoint; -1: none */
-    struct ckpt_run run;   /* that checkpoints are of */
-    bool goes_on;          /* with it: the folder to save to has checkpoints of it */
-    char save_text[256];   /* how the last save went wrong; "": it did not */
-    int64_t saves;         /* checkpoints that were made */
-    int64_t saves_failed;  /* of those that it makes by itself */
-    int64_t failed_step;   /* of the last of these; -1: none */
-    char failed_text[256]; /* why */
+    pthread_mutex_t lock; /* guards what follows */
+    int64_t saved_step;   /* of the last checkpoint; -1: none */
+    struct ckpt_run run;  /* that checkpoints are of */
+    bool goes_on;         /* with it: the folder to save to has checkpoints of it */
+    struct shard_origin origin;
+    uint64_t origin_updates; /* of all variables, when that was restored */
+    bool origin_is_told;     /* all others know of it, */
+    VEC(char *) askers;      /* or these do */
+    char save_text[256];     /* how the last save went wrong; "": it did not */
+    int64_t saves;           /* checkpoints that were made */
+    int64_t saves_failed;    /* of those that it makes by itself */
+    int64_t failed_step;     /* of the last of these; -1: none */
+    char failed_text[256];   /* why */
 };
 
 /* A request that is worked on: its fields, and whom to answer. */
@@ -81,7 +86,9 @@ struct shard_query {
     double seconds;
     struct tensor value; /* a counted tensor, or none */
     bool has_value;
-    bool last; /* of checkpoints: the shard makes none by itself any more */
+    bool last;                  /* of checkpoints: the shard makes none by itself any more */
+    struct shard_origin origin; /* decision 0: not given */
+    uint64_t decision;          /* 0: not given */
     struct arena arena;
 };
 
@@ -147,6 +154,28 @@ bool shard_is_own_folder(const struct shard *shard, const char *folder);
  * that is not the job's others have checkpoints, too. */
 int shard_check_others(struct shard *shard, const char *folder, struct store *store, int64_t step,
                        struct error *err);
+
+/* shard_origin.c */
+shard_work shard_tell_origin;
+struct shard_origin shard_origin(struct shard *shard);
+/* When the values are there. is_told: the other shards go on from the same, and none asks any more
+ * unless it was started again. */
+void shard_set_origin(struct shard *shard, const struct shard_origin *origin, bool is_told);
+void shard_origin_end(struct shard *shard);
+/* Before the job's own store, which is open to write, is written to: ERR_DENIED when another job
+ * has taken it over. */
+int shard_check_generation(struct shard *shard, struct store *store, struct error *err);
+/* Whether who asks for a part of a checkpoint goes on from the same. ERR_CONFIG. */
+int shard_check_decision(struct shard *shard, uint64_t decision, struct error *err);
+
+/* shard_undone.c */
+void shard_say(struct shard *shard, const char *line);
+void shard_read_counts(const struct shard *shard, int64_t counts[PUSHES_WORKERS]);
+/* Those of the clock that was restored, into the file; all zero if there is none. */
+void shard_write_counts(struct shard *shard);
+/* "restored from ckpt@300" of "a/ckpt/", and what had counted before. */
+void shard_say_restored(struct shard *shard, const char *folder, int64_t step,
+                        const int64_t before[PUSHES_WORKERS]);
 
 /* shard_restore.c */
 shard_work shard_restore;

@@ -2,14 +2,13 @@
  *
  * A shard goes back to a checkpoint: when it starts, or at a request.
  */
-#include <inttypes.h>
-#include <libgen.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "checkpoint/store/save.h"
 #include "checkpoint/variables/restore.h"
 #include "ps/claims.h"
 #include "ps/containers.h"
@@ -20,78 +19,11 @@ struct teller {
     struct shard *shard;
 };
 
-static void say(struct shard *shard, const char *line)
-{
-    if (shard->options.tell)
-        shard->options.tell(shard->options.context, line);
-}
-
 static void say_skipped(struct checkpoint_skipped *skipped, const char *why)
 {
     char line[ERROR_TEXT_BYTES + 32];
     snprintf(line, sizeof line, "passed over: %s", why);
-    say(((struct teller *)skipped)->shard, line);
-}
-
-/* ---- what is undone ---- */
-
-static void read_counts(const struct shard *shard, int64_t counts[PUSHES_WORKERS])
-{
-    for (int i = 0; i < PUSHES_WORKERS; i++)
-        counts[i] = shard->pushes.counts ? atomic_load(&shard->pushes.counts[i]) : 0;
-}
-
-/* Those of the clock that was restored, into the file; all zero if there is none. */
-static void write_counts(struct shard *shard)
-{
-    struct clock_worker workers[SHARD_WORKERS_MAX];
-    struct clock *clock = shard_clock(shard);
-    int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0;
-    if (!shard->pushes.counts)
-        return;
-    for (int i = 0; i < PUSHES_WORKERS; i++)
-        atomic_store(&shard->pushes.counts[i], 0);
-    for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
-        if (workers[i].worker >= 0 && workers[i].worker < PUSHES_WORKERS)
-            atomic_store(&shard->pushes.counts[workers[i].worker], workers[i].counted);
-}
-
-/* "; 3 pushes that had counted are undone (worker:0 2, worker:1 1)" */
-static void print_undone(struct shard *shard, const int64_t before[PUSHES_WORKERS],
-                         struct str *line)
-{
-    int64_t after[PUSHES_WORKERS], all = 0;
-    struct str each = STR_INIT;
-    read_counts(shard, after);
-    for (int i = 0; i < PUSHES_WORKERS; i++) {
-        int64_t undone = before[i] - after[i];
-        if (undone <= 0)
-            continue;
-        str_printf(&each, "%sworker:%d %" PRId64, all ? ", " : "", i, undone);
-        all += undone;
-    }
-    if (all)
-        str_printf(line, "; %" PRId64 " push%s that had counted %s undone (%s)", all,
-                   all == 1 ? "" : "es", all == 1 ? "is" : "are", str_text(&each));
-    str_release(&each);
-}
-
-/* "restored from ckpt@300" of "a/ckpt/" */
-static void say_restored(struct shard *shard, const char *folder, int64_t step,
-                         const int64_t before[PUSHES_WORKERS])
-{
-    struct str line = STR_INIT;
-    char *copy = mem_strdup(folder);
-    if (step >= 0)
-        str_printf(&line, "restored from %s@%" PRId64, basename(copy), step);
-    else
-        str_printf(&line, "%s: no checkpoint there", basename(copy));
-    size_t n = line.n;
-    print_undone(shard, before, &line);
-    if (step >= 0 || line.n > n)
-        say(shard, str_text(&line));
-    str_release(&line);
-    mem_free(copy);
+    shard_say(((struct teller *)skipped)->shard, line);
 }
 
 /* ---- variables whose shard is known when a graph comes ---- */
@@ -131,7 +63,7 @@ void shard_claims_resource(struct shard *shard, const struct resource *resource)
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&shard->claims_lock);
     if (shard->claims && claims_resource(shard->claims, resource, &err))
-        say(shard, err.text);
+        shard_say(shard, err.text);
     unlock_claims(shard);
 }
 
@@ -197,6 +129,7 @@ void shard_close_store(struct shard *shard, struct store *store)
 
 struct restoring {
     struct shard *shard;
+    bool is_wanted; /* the checkpoint was decided on by another shard */
     struct checkpoint *checkpoint;
     char name[SHARD_NAME_BYTES];
     bool is_own; /* the shards that have saved are those of today */
@@ -313,69 +246,118 @@ static int restore_open(struct restoring *r, double seconds, struct error *err)
     return restore_variables(r, seconds, err) ? err->code : restore_resources(r, err);
 }
 
-struct origin { /* what was restored */
-    int64_t step;
-    struct ckpt_run run;
-};
-
-static int restore(struct shard *shard, const char *folder, int64_t step, double seconds,
-                   struct origin *origin, struct error *err)
+/* What is to be restored. Of the newest every byte is read, for all shards; what was decided on
+ * that way is only found, and each shard reads its own. */
+static int open_origin(struct restoring *r, struct store *store, int64_t step,
+                       struct shard_origin *origin, struct error *err)
 {
-    struct teller teller = {{say_skipped}, shard};
-    struct restoring r = {.shard = shard};
+    struct teller teller = {{say_skipped}, r->shard};
+    if (!r->is_wanted)
+        return checkpoint_open_intact(store, step, &teller.skipped, &r->checkpoint, err);
+    if (!checkpoint_open(store, origin->step, &r->checkpoint, NULL, err) &&
+        origin_check(origin, r->checkpoint, err))
+        checkpoint_close(r->checkpoint);
+    return err->code;
+}
+
+/* `origin` is what is wanted, or gets what was found. */
+static int restore(struct restoring *r, const char *folder, int64_t step, double seconds,
+                   struct shard_origin *origin, struct error *err)
+{
+    struct shard *shard = r->shard;
     struct store *store;
     int64_t before[PUSHES_WORKERS];
-    read_counts(shard, before);
+    shard_read_counts(shard, before);
     shard_claims_end(shard);
     if (store_open(folder, NULL, &store, err))
         return err->code;
-    if (checkpoint_open_intact(store, step, &teller.skipped, &r.checkpoint, err)) {
+    if (open_origin(r, store, step, origin, err)) {
         store_close(store);
         return err->code;
     }
-    if (!restore_open(&r, seconds, err)) {
-        *origin = (struct origin){r.checkpoint->manifest.step, r.checkpoint->manifest.run};
-        write_counts(shard);
-        say_restored(shard, folder, origin->step, before);
+    if (!restore_open(r, seconds, err)) {
+        origin_set(origin, &r->checkpoint->manifest);
+        shard_write_counts(shard);
+        shard_say_restored(shard, folder, origin->step, before);
     }
-    struct claims *claims = claims_new(store, r.checkpoint);
-    if (r.is_own || err->code)
+    struct claims *claims = claims_new(store, r->checkpoint);
+    if (r->is_own || err->code)
         claims_free(claims);
     else
         set_claims(shard, claims);
     return err->code;
 }
 
-int shard_resume(struct shard *shard, const char *folder, int64_t step, int64_t *restored,
-                 struct error *err)
+/* Of a store that is not there nothing is taken over. */
+static int decide(struct shard *shard, struct shard_origin *origin, const char *folder,
+                  struct error *err)
 {
+    const struct store_options options = {
+        .write = true, .lock_wait = SHARD_LOCK_SECONDS, .owner = "tf-ps"};
+    if (!origin_decide(origin, err) && store_take_over(folder, &options, shard->options.claims,
+                                                       &origin->generation, err) == ERR_NOINPUT)
+        error_clear(err);
+    return err->code;
+}
+
+int shard_resume(struct shard *shard, const char *folder, const struct shard_origin *wanted,
+                 int64_t *restored, struct error *err)
+{
+    struct restoring r = {.shard = shard, .is_wanted = wanted};
     int64_t before[PUSHES_WORKERS];
-    struct origin origin;
+    struct shard_origin origin;
     *restored = -1;
-    read_counts(shard, before);
-    int code = restore(shard, folder, step, SHARD_WAIT_SECONDS, &origin, err);
-    if (!code) {
-        *restored = origin.step;
-        shard_go_on_with(shard, &origin.run);
-    }
-    if (code != ERR_NOINPUT || step >= 0)
+    shard_read_counts(shard, before);
+    if (wanted)
+        origin = *wanted;
+    else if (decide(shard, &origin, folder, err))
+        return err->code;
+    bool is_there = !wanted || wanted->step >= 0;
+    int code = is_there ? restore(&r, folder, -1, SHARD_WAIT_SECONDS, &origin, err) : 0;
+    if (code && (wanted || code != ERR_NOINPUT))
         return code;
     error_clear(err);
-    write_counts(shard);
-    say_restored(shard, folder, -1, before);
+    if (origin.step >= 0) {
+        shard_go_on_with(shard, &origin.run);
+    } else {
+        shard_write_counts(shard);
+        shard_say_restored(shard, folder, -1, before);
+    }
+    *restored = origin.step;
+    shard_set_origin(shard, &origin, false);
     return 0;
 }
 
+static void answer_restored(struct shard_query *query, const struct shard_origin *origin)
+{
+    msgpack_packer *packer = answer_begin(query->peer, query->id, ORIGIN_FIELDS);
+    if (!packer)
+        return;
+    origin_pack(packer, origin);
+    answer_end(query->peer, NULL, 0);
+}
+
+/* The values of another run may go on as this one. The first that is asked decides, the others are
+ * told. */
 void shard_restore(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
-    struct origin origin = {.step = -1}; /* the values of another run may go on as this one */
-    const char *folder = query->folder ? query->folder : query->shard->options.save_folder;
+    struct shard *shard = query->shard;
+    struct restoring r = {.shard = shard, .is_wanted = query->origin.decision};
+    struct shard_origin origin = query->origin;
+    const char *folder = query->folder ? query->folder : shard->options.save_folder;
     if (!folder)
         error_set(&err, ERR_USAGE, "no folder to restore from");
+    else if ((r.is_wanted || !origin_decide(&origin, &err)) &&
+             !restore(&r, folder, query->step, query->seconds, &origin, &err)) {
+        origin.generation = shard_origin(shard).generation;
+        shard_set_origin(shard, &origin, true);
+    }
+    atomic_store(&shard->first_stop, 0);
+    shard->due = 0; /* what is due next is counted from where the clock is now */
+    if (err.code)
+        answer_error(query->peer, query->id, &err);
     else
-        restore(query->shard, folder, query->step, query->seconds, &origin, &err);
-    atomic_store(&query->shard->first_stop, 0);
-    query->shard->due = 0; /* what is due next is counted from where the clock is now */
-    shard_query_end_step(query, origin.step, &err);
+        answer_restored(query, &origin);
+    shard_query_free(query);
 }

@@ -4,6 +4,7 @@
  * save, or that of the checkpoint that they were resumed from.
  */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "checkpoint/store/save.h"
 #include "ps/shard_private.h"
@@ -62,15 +63,20 @@ int shard_check_store(struct shard *shard, struct error *err)
         error_clear(err);
         return 0;
     }
-    if (store_check_alone(store, &run, err) != ERR_CONFIG)
+    if (!shard_check_generation(shard, store, err) &&
+        store_check_alone(store, &run, err) != ERR_CONFIG)
         error_clear(err);
     store_close(store);
     return err->code;
 }
 
+/* Who asks may name it another way. */
 bool shard_is_own_folder(const struct shard *shard, const char *folder)
 {
-    return shard->options.save_folder && !strcmp(shard->options.save_folder, folder);
+    const char *own = shard->options.save_folder;
+    struct stat a, b;
+    return own && (!strcmp(own, folder) || (!stat(own, &a) && !stat(folder, &b) &&
+                                            a.st_dev == b.st_dev && a.st_ino == b.st_ino));
 }
 
 int shard_check_others(struct shard *shard, const char *folder, struct store *store, int64_t step,

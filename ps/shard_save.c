@@ -86,6 +86,7 @@ struct leading_save {
     double seconds;
     struct str pushes; /* of each worker, that count */
     struct ckpt_run run;
+    bool finds_successor; /* another job has taken the store over */
 };
 
 void shard_pack_cut(msgpack_packer *packer, const char *name, int64_t step, double seconds)
@@ -102,6 +103,8 @@ static void pack_snapshot(void *context, msgpack_packer *packer)
 {
     const struct leading_save *save = context;
     shard_pack_cut(packer, save->name, save->step, save->seconds);
+    pack_key(packer, "decision");
+    msgpack_pack_uint64(packer, shard_origin(save->shard).decision);
 }
 
 static int ask(struct leading_save *save, const struct task_request *request, double seconds,
@@ -126,7 +129,7 @@ static void count_pushes(struct leading_save *save, struct clock *clock)
 static int cut_all(struct leading_save *save, struct clock *clock, struct error *err)
 {
     struct task_request request = {.verb = "snapshot",
-                                   .n_fields = SHARD_CUT_FIELDS,
+                                   .n_fields = SHARD_CUT_FIELDS + 1,
                                    .pack = pack_snapshot,
                                    .cancelled = &save->shard->ends,
                                    .about = "a copy of what it keeps",
@@ -235,7 +238,9 @@ static int write_all(struct leading_save *save, int keep, struct error *err)
     if (make_store(save->name, err) ||
         shard_open_store(save->shard, save->name, &options, &store, err))
         return err->code;
-    if (!shard_check_others(save->shard, save->name, store, save->step, err) &&
+    save->finds_successor = shard_is_own_folder(save->shard, save->name) &&
+                            shard_check_generation(save->shard, store, err) == ERR_DENIED;
+    if (!err->code && !shard_check_others(save->shard, save->name, store, save->step, err) &&
         !write_parts(save, err) && !commit(save, store, err)) {
         if (shard_is_own_folder(save->shard, save->name))
             shard_go_on_with(save->shard, &save->run);
@@ -248,15 +253,18 @@ static int write_all(struct leading_save *save, int keep, struct error *err)
 /* ---- requests ---- */
 
 /* The newest there plus one, where no clock counts. */
-static int64_t next_step(const char *folder)
+static int next_step(const char *folder, int64_t *step, struct error *err)
 {
     struct store *store;
-    struct error none = ERROR_INIT;
-    if (store_open(folder, NULL, &store, &none))
-        return 1;
-    int64_t step = store_next_step(store);
+    *step = 1;
+    if (store_open(folder, NULL, &store, err)) {
+        if (err->code == ERR_NOINPUT)
+            error_clear(err);
+        return err->code;
+    }
+    store_next_step(store, step, err);
     store_close(store);
-    return step;
+    return err->code;
 }
 
 /* How it went, for status. */
@@ -302,19 +310,22 @@ static void save_release(struct leading_save *save)
 int shard_save_all(struct shard *shard, const struct shard_save_request *wanted, int64_t *step,
                    struct error *err)
 {
-    struct leading_save save = {.shard = shard,
-                                .name = wanted->folder,
-                                .step =
-                                    wanted->step >= 0 ? wanted->step : next_step(wanted->folder),
-                                .seconds = wanted->seconds};
+    struct leading_save save = {
+        .shard = shard, .name = wanted->folder, .step = wanted->step, .seconds = wanted->seconds};
     bool goes_on;
     save.run = shard_run(shard, &goes_on);
-    if (!cut_for(&save, wanted, err)) {
+    if ((wanted->step >= 0 || !next_step(wanted->folder, &save.step, err)) &&
+        !cut_for(&save, wanted, err)) {
         save.seconds = wanted->lock_wait;
         write_all(&save, wanted->keep, err);
     }
     *step = save.step;
     note(shard, *step, err);
+    if (save.finds_successor) {
+        atomic_store(&shard->saves_itself, false);
+        if (shard->options.fail)
+            shard->options.fail(shard->options.context, err);
+    }
     save_release(&save);
     return err->code;
 }

@@ -272,18 +272,52 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
     return code;
 }
 
+struct restore_order {
+    const char *folder;
+    double seconds;
+    struct shard_origin origin; /* decision 0: the shard that is asked decides */
+};
+
+static void pack_order(void *context, msgpack_packer *packer)
+{
+    const struct restore_order *order = context;
+    pack_field(packer, "folder", order->folder);
+    pack_key(packer, "seconds");
+    msgpack_pack_double(packer, order->seconds);
+    origin_pack(packer, &order->origin);
+}
+
+static void take_decision(void *context, const char *task, const struct record *reply)
+{
+    (void)task;
+    origin_take(&reply->header, &((struct restore_order *)context)->origin);
+}
+
+/* The leader decides which one it is, and the others take that. */
 int verbs_restore(struct client *client, const char *where, int64_t *step, struct error *err)
 {
-    int64_t wanted = -1;
+    int leader;
     char *path = absolute(where), *at = strrchr(path, '@');
-    if (at && str_to_int64(at + 1, &wanted) && wanted >= 0)
+    struct restore_order order = {
+        .folder = path, .seconds = client->options.timeout / 2, .origin = {.step = -1}};
+    struct task_request request = {.verb = "restore",
+                                   .n_fields = 2 + ORIGIN_FIELDS,
+                                   .pack = pack_order,
+                                   .answered = take_decision,
+                                   .about = "a checkpoint",
+                                   .context = &order};
+    if (at && str_to_int64(at + 1, &order.origin.step) && order.origin.step >= 0)
         *at = 0;
-    struct verb_request asked = {
-        .fields = {.folder = path, .step = wanted, .seconds = client->options.timeout / 2},
-        .answered = take_step,
-        .context = step};
-    struct task_request request = request_of("restore", &asked);
-    int code = client_ask(client, &request, err);
+    else
+        order.origin.step = -1;
+    int code = verbs_leader(client, &leader, err);
+    if (!code)
+        code = client_ask_one(client, leader, &request, err);
+    request.answered = NULL;
+    for (size_t i = 0; !code && i < client->tasks.n; i++)
+        if ((int)i != leader)
+            code = client_ask_one(client, (int)i, &request, err);
+    *step = order.origin.step;
     mem_free(path);
     return code;
 }

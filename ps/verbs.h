@@ -6,7 +6,7 @@
 #ifndef TF_PS_VERBS_H
 #define TF_PS_VERBS_H
 
-#include "ps/client.h"
+#include "ps/origin.h"
 
 /* Which variables: container NULL is any. */
 struct variable_place {

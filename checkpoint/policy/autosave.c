@@ -43,6 +43,7 @@ struct autosave {
     struct autosave_job *job; /* under way, with its thread */
     pthread_t thread;
     atomic_bool done, hurry; /* hurry: somebody waits for it */
+    struct error succeeded; /* by another job, which has the store; the thread's, if there is one */
     struct autosave_counts counts;
 };
 
@@ -178,12 +179,15 @@ static int write_job(struct autosave_job *job, struct error *err)
     struct store *store;
     if (store_open(options->path, &opening, &store, err))
         return err->code;
+    if (store_check_generation(store, options->generation, err) == ERR_DENIED)
+        job->autosave->succeeded = *err;
     /* another job may have begun in the same moment, and have saved first */
-    if (job->autosave->is_alone || !store_check_alone(store, &options->run, err))
-        store_save(store, &request, NULL, err);
-    job->autosave->is_alone |= !err->code;
-    if (!err->code)
+    if (!err->code && !job->autosave->is_alone)
+        store_check_alone(store, &options->run, err);
+    if (!err->code && !store_save(store, &request, NULL, err)) {
+        job->autosave->is_alone = true;
         keep_newest(job, store);
+    }
     store_close(store);
     return err->code;
 }
@@ -257,8 +261,7 @@ static void start(struct autosave *a, int64_t step)
     a->last_time = time_now();
     a->counts.begun++;
     atomic_store(&a->done, false);
-    int failed = thread_start(&a->thread, work, a->job);
-    if (!failed)
+    if (!thread_start(&a->thread, work, a->job))
         return;
     job_free(a->job); /* there will be a thread another time */
     a->job = NULL;
@@ -298,6 +301,12 @@ void autosave_step(struct autosave *a, int64_t step)
     start(a, step);
 }
 
+int autosave_check(const struct autosave *a, struct error *err)
+{
+    *err = a->job ? ERROR_INIT : a->succeeded;
+    return err->code;
+}
+
 bool autosave_is_saving(const struct autosave *a)
 {
     return a->job && !atomic_load(&a->done);
@@ -319,6 +328,8 @@ static int look_at_store(struct autosave *a, struct error *err)
     if (store_open(a->options.path, NULL, &store, err))
         return err->code;
     *err = *store_rolled_back(store); /* now, and not when there is something to save */
+    if (!err->code && !a->options.generation)
+        store_generation(store, &a->options.generation, err);
     if (!err->code && (a->is_alone || !store_check_alone(store, &a->options.run, err)) &&
         !store_manifests(store, &all, &damaged, err)) {
         for (size_t i = 0; i < all.n; i++) {

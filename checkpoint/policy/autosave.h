@@ -20,6 +20,7 @@ struct autosave_options {
     int64_t step;         /* the last that was run, if it was restored from the store; or 0 */
     bool goes_on;         /* with what the store has, which is of `run` */
     struct ckpt_run run;  /* otherwise the store may have checkpoints of no other run */
+    int64_t generation;   /* that the store is of, if it was taken over; 0: as it is now */
     int64_t every_steps;  /* 0: not by steps */
     double every_seconds; /* 0: not by time */
     const char *best;     /* the metric; NULL: none */
@@ -51,6 +52,9 @@ void autosave_set_blob(struct autosave *autosave, const char *name, const void *
 bool autosave_is_due(struct autosave *autosave, int64_t step);
 /* After each step: starts a save if one is due and none is under way. */
 void autosave_step(struct autosave *autosave, int64_t step);
+/* ERR_DENIED when a save has found that another job has taken the store over, so that there is
+ * nothing to go on for. */
+int autosave_check(const struct autosave *autosave, struct error *err);
 
 /* Waits for what is under way; then saves `step`, unless that is what was saved last. */
 int autosave_finish(struct autosave *autosave, int64_t step, struct error *err);

@@ -76,6 +76,12 @@ static int find_manifest(struct checkpoint_part *part, int64_t step, const struc
     return err->code;
 }
 
+/* One that cannot be read now may be all there. */
+static int blame_shard(const struct checkpoint *c, struct error *err)
+{
+    return error_prefix(err, "%s: %s", c->name, checkpoint_is_damaged(err) ? "not complete: " : "");
+}
+
 static int open_shard(struct checkpoint *c, struct store *root, const struct manifest_shard *shard,
                       struct error *err)
 {
@@ -87,12 +93,11 @@ static int open_shard(struct checkpoint *c, struct store *root, const struct man
     if (err->code == ERR_NOINPUT)
         err->code = ERR_DATA; /* it is listed */
     if (err->code)
-        return error_prefix(err, "%s: not complete: ", c->name);
+        return blame_shard(c, err);
     struct checkpoint_part *part = add_part(c, store, true);
-    if (store_begin(store, false, &part->txn, err))
-        return err->code;
-    if (find_manifest(part, c->manifest.step, &shard->manifest, err))
-        return error_prefix(err, "%s: not complete: ", c->name);
+    if (store_begin(store, false, &part->txn, err) ||
+        find_manifest(part, c->manifest.step, &shard->manifest, err))
+        return blame_shard(c, err);
     add_entries(c, part, &part->manifest, shard->name);
     return 0;
 }
@@ -151,46 +156,96 @@ static int open_step(struct store *store, int64_t step, struct checkpoint **resu
     return err->code;
 }
 
-/* The newest of a list that can be opened. *gone: some were forgotten since it was made. */
-static bool open_newest_of(struct store *store, const manifest_vec *all,
-                           struct checkpoint **checkpoint, bool *gone, struct error *first)
+/* ---- the newest ---- */
+
+bool checkpoint_is_damaged(const struct error *err)
 {
-    bool found = false;
-    *gone = false;
-    for (size_t i = all->n; i-- > 0 && !found;) {
-        struct error failed = ERROR_INIT;
-        found = !open_step(store, all->items[i].step, checkpoint, &failed);
-        *gone |= failed.code == ERR_NOINPUT;
-        if (!found && failed.code != ERR_NOINPUT && !first->code)
-            *first = failed;
+    return err->code == ERR_DATA;
+}
+
+/* A look for the newest checkpoint that can be opened, as `open` does it. */
+struct checkpoint_search {
+    struct store *store;
+    int (*open)(struct store *store, int64_t step, struct checkpoint **checkpoint,
+                struct error *err);
+    struct checkpoint_skipped *skipped;
+    struct checkpoint *found; /* NULL: none */
+    bool has_damage;          /* that was passed over */
+    bool has_gone;            /* some were forgotten since the list was made */
+};
+
+static void pass_over(struct checkpoint_search *search, const struct error *why)
+{
+    search->has_damage = true;
+    if (search->skipped)
+        search->skipped->tell(search->skipped, why->text);
+}
+
+/* What is damaged, or not there any more, is passed over. Any other error says nothing of the
+ * checkpoint, and an older one in its place would be a guess. */
+static int search_list(struct checkpoint_search *search, const manifest_vec *all, struct error *err)
+{
+    for (size_t i = all->n; i-- > 0;) {
+        error_clear(err);
+        if (!search->open(search->store, all->items[i].step, &search->found, err))
+            return 0;
+        if (checkpoint_is_damaged(err))
+            pass_over(search, err);
+        else if (err->code != ERR_NOINPUT)
+            return err->code;
+        search->has_gone |= err->code == ERR_NOINPUT;
     }
-    return found;
+    error_clear(err);
+    return 0;
+}
+
+static int search_newest(struct checkpoint_search *search, struct error *err)
+{
+    do {
+        manifest_vec all;
+        struct error damaged = ERROR_INIT;
+        search->has_damage = search->has_gone = false;
+        if (store_manifests(search->store, &all, &damaged, err))
+            return err->code;
+        if (damaged.code)
+            pass_over(search, &damaged);
+        search_list(search, &all, err);
+        manifests_release(&all);
+    } while (!err->code && !search->found && search->has_gone);
+    if (!err->code && !search->found && !search->has_damage)
+        error_set(err, ERR_NOINPUT, "%s: there is no checkpoint in it", search->store->name);
+    return err->code;
+}
+
+struct first_skipped {
+    struct checkpoint_skipped skipped; /* first */
+    struct error *why;
+};
+
+static void keep_first(struct checkpoint_skipped *skipped, const char *why)
+{
+    struct error *first = ((struct first_skipped *)skipped)->why;
+    if (!first->code)
+        error_set(first, ERR_DATA, "%s", why);
 }
 
 int checkpoint_open(struct store *store, int64_t step, struct checkpoint **checkpoint,
                     struct error *passed_over, struct error *err)
 {
-    manifest_vec all;
     struct error first = ERROR_INIT;
+    struct first_skipped skipped = {{keep_first}, &first};
+    struct checkpoint_search search = {
+        .store = store, .open = open_step, .skipped = &skipped.skipped};
     error_clear(err);
     if (step != CHECKPOINT_NEWEST)
         return open_step(store, step, checkpoint, err);
-    bool found, gone;
-    do {
-        error_clear(&first);
-        if (store_manifests(store, &all, &first, err))
-            return err->code;
-        found = open_newest_of(store, &all, checkpoint, &gone, &first);
-        manifests_release(&all);
-    } while (!found && gone);
+    if (search_newest(&search, err))
+        return err->code;
     if (passed_over)
         *passed_over = first;
-    if (found)
-        return 0;
-    if (first.code)
+    *checkpoint = search.found;
+    if (!search.found)
         *err = first;
-    else
-        error_set(err, ERR_NOINPUT, "%s: there is no checkpoint in it", store->name);
     return err->code;
 }
 
@@ -259,7 +314,7 @@ int checkpoint_check_chunk(struct checkpoint *c, int i, uint64_t k, void *scratc
     return checkpoint_check_digest(c, i, k, &found, err);
 }
 
-/* ---- the newest that is intact ---- */
+/* ---- one that is intact ---- */
 
 static int open_checked(struct store *store, int64_t step, struct checkpoint **checkpoint,
                         struct error *err)
@@ -270,52 +325,15 @@ static int open_checked(struct store *store, int64_t step, struct checkpoint **c
     return err->code;
 }
 
-/* As open_newest_of, of those that are intact. */
-static bool open_intact_of(struct store *store, const manifest_vec *all,
-                           struct checkpoint_skipped *skipped, struct checkpoint **checkpoint,
-                           bool *gone, struct error *err)
-{
-    bool found = false;
-    *gone = false;
-    for (size_t i = all->n; i-- > 0 && !found;) {
-        found = !open_checked(store, all->items[i].step, checkpoint, err);
-        *gone |= err->code == ERR_NOINPUT;
-        if (!found && err->code != ERR_NOINPUT && skipped)
-            skipped->tell(skipped, err->text);
-    }
-    return found;
-}
-
-/* *again: none was opened, and some are not there any more. */
-static int open_newest_intact(struct store *store, struct checkpoint_skipped *skipped,
-                              struct checkpoint **checkpoint, bool *again, struct error *err)
-{
-    manifest_vec all;
-    struct error damaged = ERROR_INIT;
-    error_clear(err);
-    *again = false;
-    if (store_manifests(store, &all, &damaged, err))
-        return err->code;
-    if (damaged.code && skipped)
-        skipped->tell(skipped, damaged.text);
-    if (!all.n && !damaged.code)
-        error_set(err, ERR_NOINPUT, "%s: there is no checkpoint in it", store->name);
-    bool found = open_intact_of(store, &all, skipped, checkpoint, again, err);
-    manifests_release(&all);
-    *again &= !found;
-    if (!found && (err->code == ERR_DATA || damaged.code))
-        error_set(err, ERR_DATA, "%s: no checkpoint is intact", store->name);
-    return err->code;
-}
-
 int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_skipped *skipped,
                            struct checkpoint **checkpoint, struct error *err)
 {
+    struct checkpoint_search search = {.store = store, .open = open_checked, .skipped = skipped};
     if (step != CHECKPOINT_NEWEST)
         return open_checked(store, step, checkpoint, err);
-    bool again;
-    do
-        open_newest_intact(store, skipped, checkpoint, &again, err);
-    while (again);
-    return err->code;
+    error_clear(err);
+    if (search_newest(&search, err))
+        return err->code;
+    *checkpoint = search.found;
+    return search.found ? 0 : error_set(err, ERR_DATA, "%s: no checkpoint is intact", store->name);
 }

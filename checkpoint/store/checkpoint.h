@@ -27,6 +27,11 @@ struct checkpoint {
     struct arena arena;
 };
 
+/* Whether the error is damage: for that alone an older checkpoint is taken in place of a newer one.
+ * Any other (a disk that does not read, no descriptor, no memory) says nothing of it, and is handed
+ * on. */
+bool checkpoint_is_damaged(const struct error *err);
+
 /* Opens `step`, or the newest complete one. Its data cannot be pruned away until it is closed. When
  * a newer one is not complete or its manifest is damaged, `passed_over` (NULL: not wanted) gets the
  * reason. ERR_NOINPUT: there is none. The store must outlive the checkpoint. */

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/str.h"
 #include "checkpoint/store/pages_private.h"
+#include "checkpoint/store/store_private.h"
 
 #define MAGIC "TFCOMMIT"
 #define SLOT_BYTES 4096 /* what a disk writes at once, or more */
@@ -29,7 +29,7 @@ enum {
 
 static int fail(struct error *err, const char *what)
 {
-    return error_set_errno(err, file_write_error_code(), COMMITTED_FILE ": %s", what);
+    return error_set_errno(err, store_errno_code(errno), COMMITTED_FILE ": %s", what);
 }
 
 static int allocate(int fd, struct error *err)
@@ -59,35 +59,43 @@ int committed_open(const char *folder, bool write, int *fd, struct error *err)
     return err->code;
 }
 
-bool committed_read_slot(int fd, int slot, struct committed *c)
+int committed_read_slot(int fd, int slot, struct committed *c, bool *is_there, struct error *err)
 {
     uint8_t bytes[RECORD_BYTES];
-    struct error ignored = ERROR_INIT;
-    if (pages_read(fd, bytes, sizeof bytes, (uint64_t)slot * SLOT_BYTES, &ignored) ||
-        memcmp(bytes, MAGIC, AT_TXN) != 0)
-        return false;
+    struct error failed = ERROR_INIT;
+    *is_there = false;
+    if (pages_read(fd, bytes, sizeof bytes, (uint64_t)slot * SLOT_BYTES, &failed) == ERR_IO) {
+        *err = failed;
+        return error_prefix(err, COMMITTED_FILE ": ");
+    }
+    if (failed.code || memcmp(bytes, MAGIC, AT_TXN) != 0)
+        return 0;
     struct digest found = digest_of(bytes, AT_DIGEST);
     if (memcmp(&found, bytes + AT_DIGEST, sizeof found) != 0)
-        return false;
+        return 0;
+    *is_there = true;
     c->txn = page_u64(bytes + AT_TXN);
     c->sequence = (int64_t)page_u64(bytes + AT_SEQUENCE);
     c->step = (int64_t)page_u64(bytes + AT_STEP);
     memcpy(&c->manifest, bytes + AT_MANIFEST, DIGEST_BYTES);
     memcpy(c->meta, bytes + AT_META, PAGES_META_BYTES);
-    return true;
+    return 0;
 }
 
-bool committed_read(int fd, struct committed *newest)
+int committed_read(int fd, struct committed *newest, bool *is_there, struct error *err)
 {
     struct committed c;
-    bool found = false;
+    bool found;
+    *is_there = false;
     for (int slot = 0; fd >= 0 && slot < COMMITTED_SLOTS; slot++) {
-        if (!committed_read_slot(fd, slot, &c) || (found && newest->txn > c.txn))
+        if (committed_read_slot(fd, slot, &c, &found, err))
+            return err->code;
+        if (!found || (*is_there && newest->txn > c.txn))
             continue;
         *newest = c;
-        found = true;
+        *is_there = true;
     }
-    return found;
+    return 0;
 }
 
 static int write_at(int fd, const uint8_t *bytes, size_t n, off_t offset, struct error *err)

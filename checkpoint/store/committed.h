@@ -34,10 +34,11 @@ struct committed {
  * where there is none to read. ERR_IO, ERR_DENIED. */
 int committed_open(const char *folder, bool write, int *fd, struct error *err);
 
-/* A slot; false: it holds nothing, or was damaged. */
-bool committed_read_slot(int fd, int slot, struct committed *committed);
-/* The newer of both; false: none is intact. fd -1: false. */
-bool committed_read(int fd, struct committed *committed);
+/* A slot. *is_there false: it holds nothing, or was damaged. ERR_IO. */
+int committed_read_slot(int fd, int slot, struct committed *committed, bool *is_there,
+                        struct error *err);
+/* The newer of both. *is_there false: none is intact; fd is -1. ERR_IO. */
+int committed_read(int fd, struct committed *committed, bool *is_there, struct error *err);
 
 /* Into the slot of its number, and onto the disk. ERR_IO. */
 int committed_write(int fd, const struct committed *committed, struct error *err);

@@ -46,7 +46,7 @@ static int make_folders(const char *path, struct error *err)
     for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(copy, 0777) && errno != EEXIST) {
-            error_set_errno(err, store_denied_or_io(errno), "%s", copy);
+            error_set_errno(err, store_errno_code(errno), "%s", copy);
             break;
         }
         *slash = '/';
@@ -144,7 +144,7 @@ static int make_temporary(struct creation *c, struct error *err)
         str_printf(&c->temporary, "%s/%s.%ld-%d.tmp", c->place, c->prefix, (long)getpid(),
                    atomic_fetch_add(&made, 1));
         if (mkdir(c->temporary.data, 0777) && errno != EEXIST)
-            return error_set_errno(err, store_denied_or_io(errno), "%s", c->folder);
+            return error_set_errno(err, store_errno_code(errno), "%s", c->folder);
     } while (!lock_folder(c, err) && !err->code);
     return err->code;
 }
@@ -207,7 +207,7 @@ static int move_folder(const struct creation *c, struct error *err)
     if (rename(c->temporary.data, c->folder)) {
         if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
             return error_set(err, ERR_USAGE, "%s: is there already, and no store", c->folder);
-        return error_set_errno(err, store_denied_or_io(errno), "%s", c->folder);
+        return error_set_errno(err, store_errno_code(errno), "%s", c->folder);
     }
     sync_folder(c->place);
     return 0;
@@ -218,7 +218,7 @@ static int move_files(const struct creation *c, struct error *err)
 {
     int place = open(c->place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (place < 0)
-        error_set_errno(err, store_denied_or_io(errno), "%s", c->folder);
+        error_set_errno(err, store_errno_code(errno), "%s", c->folder);
     else if (!patience_lock(place, c->folder, err) && store_exists(c->folder))
         error_set(err, ERR_USAGE, "%s: is a store already", c->folder);
     for (size_t i = 0; i < sizeof files / sizeof *files && !err->code; i++) {
@@ -226,7 +226,7 @@ static int move_files(const struct creation *c, struct error *err)
         str_printf(&from, "%s/%s", c->temporary.data, files[i]);
         str_printf(&to, "%s/%s", c->folder, files[i]);
         if (rename(from.data, to.data))
-            error_set_errno(err, store_denied_or_io(errno), "%s", c->folder);
+            error_set_errno(err, store_errno_code(errno), "%s", c->folder);
         else
             sync_folder(c->place);
         str_release(&from);

@@ -157,21 +157,21 @@ int store_manifests(struct store *store, manifest_vec *manifests, struct error *
     return 0;
 }
 
-int64_t store_next_step(struct store *store)
+int store_next_step(struct store *store, int64_t *step, struct error *err)
 {
     manifest_vec all;
     damage_vec damages;
-    struct error failed = ERROR_INIT;
-    int64_t step = 0;
-    if (store_read_all(store, &all, &damages, &failed))
-        return 1;
+    int64_t last = 0;
+    if (store_read_all(store, &all, &damages, err))
+        return err->code;
     for (size_t i = 0; i < all.n; i++)
-        step = all.items[i].step > step ? all.items[i].step : step;
+        last = all.items[i].step > last ? all.items[i].step : last;
     for (size_t i = 0; i < damages.n; i++)
-        step = damages.items[i].step > step ? damages.items[i].step : step;
+        last = damages.items[i].step > last ? damages.items[i].step : last;
     manifests_release(&all);
     vec_release(&damages);
-    return step + 1;
+    *step = last + 1;
+    return 0;
 }
 
 int store_manifest_in(struct store *store, MDB_txn *txn, int64_t step,

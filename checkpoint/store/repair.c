@@ -29,18 +29,21 @@ static int write_meta(struct store *store, const uint8_t *meta, struct error *er
 }
 
 /* The commit before: its own page or, where that is not known, the same trees once more. */
-static void make_older(const struct store *store, const struct committed *last,
-                       uint8_t meta[PAGES_META_BYTES])
+static int make_older(const struct store *store, const struct committed *last,
+                      uint8_t meta[PAGES_META_BYTES], struct error *err)
 {
     struct committed before;
+    bool is_there;
     uint64_t page = (last->txn - 1) % 2;
-    if (committed_read_slot(store->committed_fd, (int)page, &before) &&
-        before.txn + 1 == last->txn) {
+    if (committed_read_slot(store->committed_fd, (int)page, &before, &is_there, err))
+        return error_prefix(err, "%s: ", store->name);
+    if (is_there && before.txn + 1 == last->txn) {
         memcpy(meta, before.meta, PAGES_META_BYTES);
-        return;
+        return 0;
     }
     memcpy(meta, last->meta, PAGES_META_BYTES);
     pages_renumber_meta(meta, page, last->txn - 1);
+    return 0;
 }
 
 int store_mend(struct store *store, struct error *err)
@@ -49,13 +52,17 @@ int store_mend(struct store *store, struct error *err)
     struct pages_meta meta;
     struct pages_count count;
     uint8_t older[PAGES_META_BYTES];
-    if (!committed_read(store->committed_fd, &last))
+    bool is_known;
+    if (committed_read(store->committed_fd, &last, &is_known, err))
+        return error_prefix(err, "%s: ", store->name);
+    if (!is_known)
         return error_set(err, ERR_DATA, "%s: nothing is known of its last commit", store->name);
     if (pages_parse_meta(last.meta, (int)(last.txn % 2), &meta, err) ||
         pages_check(store->fd, &meta, &count, err))
         return error_prefix(err, "%s: the last commit is lost: ", store->name);
-    make_older(store, &last, older);
-    return write_meta(store, last.meta, err) ? err->code : write_meta(store, older, err);
+    if (make_older(store, &last, older, err) || write_meta(store, last.meta, err))
+        return err->code;
+    return write_meta(store, older, err);
 }
 
 /* ---- a store ---- */

@@ -66,6 +66,24 @@ int store_may_save(struct store *store, int64_t step, const struct ckpt_run *run
  * checkpoints. */
 int store_check_alone(struct store *store, const struct ckpt_run *run, struct error *err);
 
+/* ---- which job saves ----
+ *
+ * Two jobs may go on with one run: one that was thought dead, and one that has resumed from what it
+ * had saved. Whoever resumes takes the store over first: from then on it is of another generation,
+ * and who is of an older one saves nothing more. */
+
+/* Opens the store to write, and begins a new generation. Before what is there is looked for: what
+ * is acknowledged by then is what is found. A job that starts its processes again has a file of
+ * what it claimed before (`claims`, made if it is missing; NULL: none): what another one has taken
+ * over since it does not get back, ERR_DENIED. Other errors as of store_open. */
+int store_take_over(const char *path, const struct store_options *options, const char *claims,
+                    int64_t *generation, struct error *err);
+/* That the store is of now. */
+int store_generation(struct store *store, int64_t *generation, struct error *err);
+/* Before something is saved, with the store open to write: ERR_DENIED naming who has taken it over
+ * since. */
+int store_check_generation(struct store *store, int64_t generation, struct error *err);
+
 /* As store_save, with a store that is opened for this, as `options` say. */
 int store_save_at(const char *path, const struct store_options *options,
                   const struct save_request *request, struct error *err);

@@ -14,7 +14,7 @@ int save_find_there(struct store *store, int64_t step, bool *is_there, struct ck
 {
     int code = store_manifest(store, step, there, err);
     *is_there = !code;
-    if (code != ERR_NOINPUT && code != ERR_DATA && code != ERR_IO)
+    if (code != ERR_NOINPUT && code != ERR_DATA)
         return code;
     error_clear(err);
     return 0;

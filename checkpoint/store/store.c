@@ -45,11 +45,6 @@ bool store_exists(const char *path)
     return exists;
 }
 
-int store_denied_or_io(int number)
-{
-    return number == EACCES || number == EPERM || number == EROFS ? ERR_DENIED : ERR_IO;
-}
-
 /* ---- opening ---- */
 
 char *store_folder_of(const char *path, const char *shard)
@@ -76,7 +71,7 @@ static int open_file(struct store *store, struct error *err)
                          store->name);
     if (store->fd < 0 || fstat(store->fd, &status)) {
         errno = cause;
-        return error_set_errno(err, store_denied_or_io(cause), "%s", store->name);
+        return error_set_errno(err, store_errno_code(cause), "%s", store->name);
     }
     store->device = status.st_dev;
     store->inode = status.st_ino;
@@ -140,7 +135,7 @@ int store_reserve_readers(struct store *store, struct error *err)
     if (!failed)
         return 0;
     errno = failed;
-    return error_set_errno(err, store_denied_or_io(failed), "%s: " STORE_READERS_FILE, store->name);
+    return error_set_errno(err, store_errno_code(failed), "%s: " STORE_READERS_FILE, store->name);
 }
 
 /* A disk that cannot be read is no damage. */
@@ -280,7 +275,9 @@ static int open_checked(struct store *store, struct error *err)
     struct committed last;
     if (store->repairs == STORE_MENDS && store_mend(store, err))
         return err->code;
-    bool has_last = committed_read(store->committed_fd, &last);
+    bool has_last;
+    if (committed_read(store->committed_fd, &last, &has_last, err))
+        return error_prefix(err, "%s: ", store->name);
     if (pages_read_meta(store->fd, &meta, err))
         return blame_file(store, err);
     if (meta.page_bytes != store->page_bytes)

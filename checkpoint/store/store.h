@@ -7,6 +7,7 @@
  *   f              the format's number
  *   h              the head: the last sequence number, and which manifest is the newest
  *   n              the number of the commit
+ *   g              the generation: how often a job has resumed from it (save.h)
  *   m STEP         a manifest (manifest.h); STEP is 8 bytes, the highest first
  *   o DIGEST       of a shard: a manifest whose step was saved once more
  *   c DIGEST       a chunk (digest.h)
@@ -103,7 +104,7 @@ int store_manifests(struct store *store, manifest_vec *manifests, struct error *
 void manifests_release(manifest_vec *manifests);
 
 /* One more than the highest that is there: for who does not count steps. */
-int64_t store_next_step(struct store *store);
+int store_next_step(struct store *store, int64_t *step, struct error *err);
 
 /* ERR_NOINPUT when there is none of that step. */
 int store_manifest(struct store *store, int64_t step, struct ckpt_manifest *manifest,

@@ -50,8 +50,8 @@ struct store_head {
 /* "STORE" or "STORE/shards/NAME", without a slash at the end; the caller frees it. */
 char *store_folder_of(const char *path, const char *shard);
 
-/* ERR_DENIED or ERR_IO, for an errno. */
-int store_denied_or_io(int number);
+/* ERR_DENIED, ERR_OS or ERR_IO, for an errno. */
+int store_errno_code(int number);
 
 /* An error of LMDB as one of ours, with the store's name in front. */
 int store_failed(const struct store *store, int status, const char *what, struct error *err);

@@ -15,11 +15,9 @@
 
 /* ---- errors ---- */
 
-static int code_of(int status)
+int store_errno_code(int number)
 {
-    switch (status) {
-    case MDB_READERS_FULL:
-        return ERR_RETRY;
+    switch (number) {
     case ENOMEM:
     case EMFILE:
     case ENFILE:
@@ -29,10 +27,20 @@ static int code_of(int status)
     case EPERM:
     case EROFS:
         return ERR_DENIED;
+    default:
+        return ERR_IO;
+    }
+}
+
+static int code_of(int status)
+{
+    switch (status) {
+    case MDB_READERS_FULL:
+        return ERR_RETRY;
     case MDB_VERSION_MISMATCH:
         return ERR_PROTOCOL;
     default:
-        return status > 0 ? ERR_IO : ERR_DATA;
+        return status > 0 ? store_errno_code(status) : ERR_DATA;
     }
 }
 

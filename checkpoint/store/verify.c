@@ -68,11 +68,6 @@ static void list_tasks(struct verify *v)
     }
 }
 
-static bool is_damage(const struct error *err)
-{
-    return err->code == ERR_DATA || err->code == ERR_IO;
-}
-
 /* What the digest says in the end; until then, whether it could be read. */
 static void take_result(struct chunk_task *task, const struct error *failed)
 {
@@ -89,7 +84,7 @@ static int fetch(struct verify *v, struct chunk_task *task, struct digest_item *
     else
         checkpoint_find_chunk(v->checkpoint, task->entry, task->chunk, &failed);
     take_result(task, &failed);
-    if (!failed.code || is_damage(&failed))
+    if (!failed.code || checkpoint_is_damaged(&failed))
         return 0;
     *err = failed;
     return err->code;
@@ -191,7 +186,7 @@ static int verify_step(struct verify *v, int64_t step, struct error *err)
     if (checkpoint_open(v->store, step, &v->checkpoint, NULL, &failed)) {
         if (failed.code == ERR_NOINPUT) /* it was forgotten meanwhile */
             v->report->checkpoints--;
-        else if (is_damage(&failed))
+        else if (checkpoint_is_damaged(&failed))
             add_problem(v, step, failed.text);
         else
             *err = failed;

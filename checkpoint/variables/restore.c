@@ -178,12 +178,14 @@ static int restore_older(struct store *store, const struct restore_request *requ
     for (size_t i = all.n; i-- > 0 && !found;) {
         error_clear(&other);
         found = !restore_step(store, all.items[i].step, request, restored, &other);
+        if (!found && !checkpoint_is_damaged(&other) && other.code != ERR_NOINPUT)
+            break;
     }
     manifests_release(&all);
     if (found)
         error_clear(err);
     else
-        *err = first;
+        *err = checkpoint_is_damaged(&other) || other.code == ERR_NOINPUT ? first : other;
     return err->code;
 }
 
@@ -193,7 +195,7 @@ int store_restore(struct store *store, int64_t step, const struct restore_reques
     *restored = (struct restored){0};
     error_clear(err);
     int code = restore_step(store, step, request, restored, err);
-    if (step != CHECKPOINT_NEWEST || !restored->fits || (code != ERR_DATA && code != ERR_IO))
+    if (step != CHECKPOINT_NEWEST || !restored->fits || !checkpoint_is_damaged(err))
         return code; /* a graph that does not fit is no damage */
     return restore_older(store, request, restored, err);
 }

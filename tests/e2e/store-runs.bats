@@ -51,3 +51,80 @@ train() {
     wait $! || true
     [ "$(tf-ckpt list --json "$store" | jq -r .run_name | sort -u)" = mine ]
 }
+
+# What cannot be told from a job that has died: its feed stands still until there is a file GO.
+stall() { # GO
+    cat >"$BATS_TEST_TMPDIR/stall" <<END
+#!/bin/sh
+./feed --rows 1-640 --batch 64 --epochs $((2 * workers))
+until [ -e "$1" ]; do sleep 0.05; done
+./feed --rows 1-640 --batch 64 --epochs $((2 * workers))
+END
+    chmod +x "$BATS_TEST_TMPDIR/stall"
+}
+
+# All that the store has, byte for byte.
+contents() {
+    tf-ckpt list --json "$store" | jq -c '[.step, .run, .time, .sequence]'
+    for step in $(tf-ckpt list --json "$store" | jq .step); do
+        tf-ckpt export "$store@$step" "$BATS_TEST_TMPDIR/at.ckpt"
+        tf-show --json "$BATS_TEST_TMPDIR/at.ckpt" | sha256sum
+        rm "$BATS_TEST_TMPDIR/at.ckpt"
+    done
+}
+
+# superseded STATUS COMMAND...: it waits at step 20, as another one resumes, saves and ends; then
+# it ends with the status at its next checkpoint, or at its last, and loses nothing
+superseded() {
+    local code go=$BATS_TEST_TMPDIR/go wanted=$1
+    shift
+    rm -f "$go"
+    stall "$go"
+    "$@" "$BATS_TEST_TMPDIR/stall" 2>"$BATS_TEST_TMPDIR/first.err" 3>&- &
+    local first=$!
+    soon 60 has_reached "$store" 20 || { kill_pids $first; return 1; }
+    "$@" ./feed --rows 1-640 --batch 64 --epochs $((3 * workers))
+    has_reached "$store" 30
+    contents >"$BATS_TEST_TMPDIR/before"
+    touch "$go"
+    wait $first && code=0 || code=$?
+    cat "$BATS_TEST_TMPDIR/first.err"
+    [ "$code" -eq "$wanted" ]
+    [[ $(<"$BATS_TEST_TMPDIR/first.err") == *"has resumed from it since; this job saves no more"* ]]
+    contents | diff "$BATS_TEST_TMPDIR/before" -
+}
+
+resume_alone() { # FEED...
+    "$@" | timeout -k 5 120 tf-exec -g "$BATS_TEST_TMPDIR/placed.tfg" --run train \
+        --save "$store/" --save-every "$every" --resume
+}
+
+@test "of two that resume at once the earlier ends, and what the later saved stays" {
+    workers=1
+    tf-place digits.tfg >"$BATS_TEST_TMPDIR/placed.tfg"
+    ./feed --rows 1-640 --batch 64 --epochs 1 | tf-exec -g "$BATS_TEST_TMPDIR/placed.tfg" \
+        --run train --save "$store/"
+    every=10 superseded 77 resume_alone
+    rm -r "$store"
+    ./feed --rows 1-640 --batch 64 --epochs 1 | tf-exec -g "$BATS_TEST_TMPDIR/placed.tfg" \
+        --run train --save "$store/"
+    every=20 superseded 77 resume_alone # the last checkpoint
+}
+
+resume_job() { # FEED...
+    timeout -k 5 120 tf-run "${shape[@]}" --save "$store/" --save-every 10 --resume digits.tfg \
+        -- "$@"
+}
+
+@test "of two jobs that resume at once the earlier ends, with shards and without" {
+    train
+    workers=1
+    shape=(--ps 2 --workers 1)
+    superseded 77 resume_job
+    rm -r "$store"
+    workers=2
+    shape=(--workers 2 --mode allreduce)
+    timeout -k 5 120 tf-run "${shape[@]}" --save "$store/" digits.tfg 3>&- -- \
+        ./feed --rows 1-640 --batch 64 --epochs 2
+    superseded 77 resume_job
+}

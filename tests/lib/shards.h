@@ -29,8 +29,9 @@ struct test_server {
     struct variable_store *store;
     struct shard *shard;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards told */
+    pthread_mutex_t lock; /* guards what follows */
     char told[512];
+    struct error failure; /* why it cannot go on */
 };
 
 static struct test_server servers[SHARDS];
@@ -58,13 +59,21 @@ static inline void *run(void *argument)
     return NULL;
 }
 
-static inline void start(struct test_server *server, int i, int64_t save_every)
+static inline void cannot_go_on(void *context, const struct error *why)
+{
+    struct test_server *server = context;
+    pthread_mutex_lock(&server->lock);
+    server->failure = *why;
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* Has its verbs, and answers nobody before start_answering. */
+static inline void start_silent(struct test_server *server, int i, int64_t save_every)
 {
     struct error err = ERROR_INIT;
-    char address[32];
     pthread_mutex_init(&server->lock, NULL);
     snprintf(server->task, sizeof server->task, "ps:%d", i);
-    snprintf(address, sizeof address, "unix:ps-%d", i);
+    server->failure = ERROR_INIT;
     struct hub_options hub = {.peers = {.task = server->task, .producer = "test"}};
     server->hub = hub_new(&hub, &err);
     assert_non_null(server->hub);
@@ -76,11 +85,25 @@ static inline void start(struct test_server *server, int i, int64_t save_every)
                                     .context = server,
                                     .find_cluster = find_cluster,
                                     .tell = tell,
+                                    .fail = cannot_go_on,
                                     .save_folder = "ckpt",
                                     .save_every = save_every};
     server->shard = shard_new(&options);
+}
+
+static inline void start_answering(struct test_server *server, int i)
+{
+    struct error err = ERROR_INIT;
+    char address[32];
+    snprintf(address, sizeof address, "unix:ps-%d", i);
     assert_int_equal(peers_listen(hub_peers(server->hub), address, NULL, &err), 0);
     assert_int_equal(pthread_create(&server->thread, NULL, run, server), 0);
+}
+
+static inline void start(struct test_server *server, int i, int64_t save_every)
+{
+    start_silent(server, i, save_every);
+    start_answering(server, i);
 }
 
 static inline void end(struct test_server *server)

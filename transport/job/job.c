@@ -62,7 +62,8 @@ int job_open(struct job *job, const char *folder, struct error *err)
 
 /* ---- what is left of others ---- */
 
-static const char *const temporary_endings[] = {".pid", ".sock", ".starts", ".journal", NULL};
+static const char *const temporary_endings[] = {".pid",     ".sock",   ".starts",
+                                                ".journal", ".claims", NULL};
 
 static bool is_of_running(const char *name)
 {

@@ -7,6 +7,7 @@
  *     key              64 hexadecimal digits, 0600
  *     ps-0.pid         of each long-lived process: its pid, locked as long as it lives
  *     ps-0.starts      how often the task was started: the incarnation of the one that lives
+ *     ps-0.claims      what it has claimed of the store that it saves to, since its first start
  *     ps-0.sock        its control socket
  *     ps-0.err         its stderr
  *     worker-0.rec     what a worker fetches

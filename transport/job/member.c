@@ -130,6 +130,11 @@ static int listen_in_job(struct member *member, struct error *err)
     return peers_listen(hub_peers(member->hub), address, NULL, err);
 }
 
+char *member_claims(const struct member *member)
+{
+    return member->has_slot ? job_path(&member->job, member->task, ".claims") : NULL;
+}
+
 int member_listen(struct member *member, struct address *bound, struct error *err)
 {
     const struct cluster_task *self =

@@ -47,6 +47,10 @@ struct member {
 int member_open(struct member *member, const struct member_options *options, struct error *err);
 void member_close(struct member *member);
 
+/* The file of what the task claims, in the job's directory; NULL without one. The caller frees it.
+ */
+char *member_claims(const struct member *member);
+
 /* Listens at the task's address, and publishes the real one in the job's directory. */
 int member_listen(struct member *member, struct address *bound, struct error *err);
 

@@ -17,6 +17,7 @@ struct remote_task {
     int task;          /* in the table */
     struct peer *peer; /* held; NULL: not linked yet */
     bool is_open;      /* the session, there */
+    uint64_t origin;   /* of its variables (hub_origin) */
 };
 
 /* A request that was divided and registered. */

@@ -187,8 +187,9 @@ static int write_graph(const struct driver_session *session, int task,
 
 static void task_is_open(void *context, const struct record *record)
 {
-    (void)record;
-    ((struct remote_task *)context)->is_open = true;
+    struct remote_task *task = context;
+    task->is_open = true;
+    record_get_uint(&record->header, "origin", &task->origin);
 }
 
 static int open_task(struct driver_session *session, struct task_calls *all,
@@ -224,6 +225,30 @@ static int open_tasks(struct driver_session *session, struct error *err)
     if (own.code)
         *err = own;
     return own.code ? own.code : code;
+}
+
+/* Of one job. */
+static bool are_peers(const char *a, const char *b)
+{
+    size_t n = strcspn(a, ":");
+    return n == strcspn(b, ":") && !strncmp(a, b, n);
+}
+
+/* What is trained over tasks that were restored apart would be a mixture. */
+static int check_origins(const struct driver_session *session, struct error *err)
+{
+    const struct remote_task *tasks = session->tasks.items;
+    for (size_t i = 0; i < session->tasks.n; i++) {
+        size_t first = 0;
+        while (!are_peers(tasks[first].name, tasks[i].name))
+            first++;
+        if (tasks[first].origin != tasks[i].origin)
+            return error_set(err, ERR_UNAVAILABLE,
+                             "%s and %s were not restored together: all of them are to be started "
+                             "again",
+                             tasks[first].name, tasks[i].name);
+    }
+    return 0;
 }
 
 static int make(struct driver_session *session, struct error *err)
@@ -271,6 +296,8 @@ int driver_session_open(const struct driver_session_options *options,
         code = driver_dial(session, err);
     if (!code)
         code = open_tasks(session, err);
+    if (!code)
+        code = check_origins(session, err);
     if (code) {
         driver_session_close(session);
         session = NULL;

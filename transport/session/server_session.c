@@ -91,7 +91,12 @@ static void try_answer(struct served *served)
     served->is_opening = false;
     loop_timer_free(served->deadline);
     served->deadline = NULL;
-    answer_done(served->owner, served->open_query);
+    msgpack_packer *packer = answer_begin(served->owner, served->open_query, 1);
+    if (!packer)
+        return;
+    pack_key(packer, "origin");
+    msgpack_pack_uint64(packer, *hub_origin(served->server->options.hub));
+    answer_end(served->owner, NULL, 0);
 }
 
 static void too_late(void *context)

@@ -325,7 +325,7 @@ void update_loops_free(struct update_loops *updates)
 {
     struct error why = ERROR_INIT;
     updates->ends = true;
-    error_set(&why, ERR_CANCELLED, "%s ends", updates->options.task);
+    error_set(&why, ERR_UNAVAILABLE, "%s ends", updates->options.task);
     for (struct update_loop *update = updates->first; update; update = update->next) {
         atomic_store(&update->stop, true);
         pthread_mutex_lock(&update->lock);

@@ -29,11 +29,17 @@ struct hub {
     struct hub_watcher *watchers;
     const struct hub_reducer *reducer;
     atomic_uint_fast64_t last_call;
+    _Atomic uint64_t origin;
 
     pthread_mutex_t lock; /* guards what follows */
     VEC(struct peer *) open;
     struct call *calls;
 };
+
+_Atomic uint64_t *hub_origin(struct hub *hub)
+{
+    return &hub->origin;
+}
 
 /* ---- calls ---- */
 

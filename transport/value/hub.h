@@ -64,6 +64,10 @@ struct hub_watcher {
 void hub_watch(struct hub *hub, struct hub_watcher *watcher);
 void hub_unwatch(struct hub *hub, struct hub_watcher *watcher);
 
+/* What the variables of the process come from: tasks of a job that say different things were
+ * restored apart, and no session runs over them. 0: nothing was restored. Any thread. */
+_Atomic uint64_t *hub_origin(struct hub *hub);
+
 /* ---- asking ---- */
 
 /* A request that is on its way; lives with its owner until `replied` is called, exactly once, in

@@ -284,8 +284,8 @@ static void read_note(struct committed *note)
 {
     struct error err = ERROR_INIT;
     int fd;
-    assert_int_equal(committed_open(path, false, &fd, &err), 0);
-    assert_true(committed_read(fd, note));
+    bool is_there = !committed_open(path, false, &fd, &err);
+    assert_true(is_there && !committed_read(fd, note, &is_there, &err) && is_there);
     close(fd);
 }
 

@@ -7,6 +7,7 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "lib/shards.h"
+#include "ps/verbs.h"
 #include "resource/clock.h"
 #include "resource/clock_private.h"
 
@@ -85,24 +86,15 @@ static void await_stop_at(struct clock *clock, int64_t version)
     assert_int_equal(stop_at(clock), version);
 }
 
-static void pack_step_10(void *context, msgpack_packer *packer)
-{
-    pack_key(packer, "folder");
-    pack_text(packer, context);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, 10);
-}
-
 static void take_back_to_10(void)
 {
     struct error err = ERROR_INIT;
     struct client client;
-    static char store[] = "ckpt";
-    struct task_request restore = {
-        .verb = "restore", .n_fields = 2, .pack = pack_step_10, .context = store};
+    int64_t step;
     open_client(&client, NULL);
-    if (client_ask(&client, &restore, &err))
+    if (verbs_restore(&client, "ckpt@10", &step, &err))
         fail_msg("%s", err.text);
+    assert_int_equal(step, 10);
     client_close(&client);
 }
 

@@ -7,6 +7,7 @@
 #include "checkpoint/store/checkpoint.h"
 #include "checkpoint/store/save.h"
 #include "lib/shards.h"
+#include "ps/verbs.h"
 #include "resource/clock.h"
 #include "resource/clock_private.h"
 
@@ -18,6 +19,14 @@ static void pack_folder(void *context, msgpack_packer *packer)
     msgpack_pack_double(packer, 0.5);
 }
 
+static void must_restore(struct client *client, const char *where)
+{
+    struct error err = ERROR_INIT;
+    int64_t step;
+    if (verbs_restore(client, where, &step, &err))
+        fail_msg("%s", err.text);
+}
+
 static void all_shards_are_saved_and_taken_back(void **unused)
 {
     (void)unused;
@@ -26,8 +35,6 @@ static void all_shards_are_saved_and_taken_back(void **unused)
     static char here[] = "saved";
     struct task_request save = {
         .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
-    struct task_request restore = save;
-    restore.verb = "restore";
     shards_start(0);
     open_client(&client, NULL);
     for (int i = 0; i < 2; i++)
@@ -37,8 +44,7 @@ static void all_shards_are_saved_and_taken_back(void **unused)
     put(&servers[0], "default", "v", 100);
     put(&servers[1], "default", "w", 100);
     put(&servers[1], "default", "new", 100);
-    if (client_ask(&client, &restore, &err))
-        fail_msg("%s", err.text);
+    must_restore(&client, here);
     assert_int_equal(get(&servers[0], "v"), 1);
     assert_int_equal(get(&servers[1], "w"), 3);
     assert_false(has_value(&servers[1], "default", "new"));
@@ -125,13 +131,10 @@ static void a_save_succeeds_while_variables_claim_their_values(void **unused)
     static char here[] = "saved";
     struct task_request save = {
         .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
-    struct task_request restore = save;
-    restore.verb = "restore";
     shards_start(0);
     save_as_one_process(here, 7, false);
     open_client(&client, NULL);
-    if (client_ask(&client, &restore, &err))
-        fail_msg("%s", err.text);
+    must_restore(&client, here);
     put(&servers[0], "default", "v", 1); /* or there would be nothing to save */
     assert_int_equal(pthread_create(&thread, NULL, make_variables, &maker), 0);
     for (int i = 0; i < 4; i++) /* fewer than are kept */
@@ -158,13 +161,10 @@ static void nothing_is_saved_before_all_is_there_again(void **unused)
     static char here[] = "saved", other[] = "other";
     struct task_request save = {
         .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
-    struct task_request restore = save;
-    restore.verb = "restore";
     shards_start(0);
     save_as_one_process(here, 7, true);
     open_client(&client, NULL);
-    if (client_ask(&client, &restore, &err))
-        fail_msg("%s", err.text);
+    must_restore(&client, here);
     put(&servers[0], "default", "v", 1);
     for (int i = 0; i < 2; i++) {
         save.context = i ? other : here;

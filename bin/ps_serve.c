@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bin/ps_serve.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "bin/cluster_options.h"
+#include "bin/ops_option.h"
+#include "graph/task.h"
+#include "ps/shard.h"
+
+struct ps_serving ps_serving;
+
+struct served_shard {
+    struct tool *tool;
+    struct shard *shard;
+    struct tail fetches; /* of the first worker; no path: there is no job's directory */
+    char *claims;        /* of the job's directory; NULL: there is none */
+    pthread_mutex_t lock;
+    struct error failure; /* why it cannot go on; guarded by the lock */
+    struct loop *loop;
+    struct ckpt_run run; /* of what is saved, until it resumes */
+};
+
+static void say(void *context, const char *line)
+{
+    const struct served_shard *serving = context;
+    tool_say(serving->tool, "%s: %s", cluster_options.task, line);
+}
+
+static int find_cluster(void *context, struct cluster *cluster, struct error *err)
+{
+    struct job job;
+    (void)context;
+    if (cluster_options.path)
+        return cluster_read(cluster, cluster_options.path, err);
+    int code = job_open(&job, cluster_options.job, err);
+    if (!code) {
+        code = job_cluster(&job, cluster, err);
+        job_close(&job);
+    }
+    return code;
+}
+
+/* What the first worker has fetched so far. */
+static void fetched(void *context, struct arena *arena, scalar_vec *scalars)
+{
+    struct served_shard *serving = context;
+    if (!serving->fetches.path)
+        return;
+    tail_read(&serving->fetches);
+    tail_scalars(&serving->fetches, arena, scalars);
+}
+
+static void say_waiting(void *context, const char *text)
+{
+    tool_say_waiting(context, text);
+}
+
+static void fail(void *context, const struct error *why)
+{
+    struct served_shard *serving = context;
+    pthread_mutex_lock(&serving->lock);
+    serving->failure = *why;
+    pthread_mutex_unlock(&serving->lock);
+    loop_stop(serving->loop);
+}
+
+/* Which checkpoint: the first shard has decided, and the others ask it. */
+static int ask_first(struct served_shard *serving, struct shard_origin *origin, struct error *err)
+{
+    struct client client;
+    const char *task = cluster_options.task;
+    char first[TASK_TEXT_BYTES];
+    snprintf(first, sizeof first, "%.*s:0", (int)strcspn(task, ":"), task);
+    const struct client_options options = {.cluster_path = cluster_options.path,
+                                           .job_folder = cluster_options.job,
+                                           .key_file = cluster_options.key_file,
+                                           .no_key = cluster_options.no_key,
+                                           .task = first,
+                                           .producer = serving->tool->table->tool,
+                                           .timeout = cluster_options.timeout,
+                                           .awaits_start = true,
+                                           .waiting = say_waiting,
+                                           .cancelled = cluster_cancelled(),
+                                           .context = serving->tool};
+    if (!client_open(&client, &options, err))
+        origin_ask(&client, task, origin, err);
+    client_close(&client);
+    return err->code ? error_prefix(err, "%s: resuming: ", task) : 0;
+}
+
+static int resume_shard(struct served_shard *serving, struct error *err)
+{
+    struct shard_origin origin;
+    int64_t step;
+    bool is_first = str_ends(cluster_options.task, ":0");
+    if (!is_first && ask_first(serving, &origin, err))
+        return err->code;
+    return shard_resume(serving->shard, ps_serving.save, is_first ? NULL : &origin, &step, err);
+}
+
+static int opening(void *context, struct hub *hub, struct variable_store *variables,
+                   struct error *err)
+{
+    struct served_shard *serving = context;
+    struct shard_options options = {.hub = hub,
+                                    .task = cluster_options.task,
+                                    .variables = variables,
+                                    .context = serving,
+                                    .find_cluster = find_cluster,
+                                    .tell = say,
+                                    .fail = fail,
+                                    .save_folder = ps_serving.save,
+                                    .claims = serving->claims,
+                                    .save_every = ps_serving.save_every,
+                                    .keep = (int)ps_serving.keep,
+                                    .producer = tool_provenance(serving->tool),
+                                    .run = serving->run,
+                                    .fetched = fetched};
+    serving->loop = hub_loop(hub);
+    serving->shard = shard_new(&options);
+    if ((ps_serving.resume && resume_shard(serving, err)) || shard_check_store(serving->shard, err))
+        return err->code;
+    shard_start_saves(serving->shard);
+    return 0;
+}
+
+static void closing(void *context)
+{
+    struct served_shard *serving = context;
+    shard_free(serving->shard);
+    if (serving->fetches.path)
+        tail_release(&serving->fetches);
+}
+
+static void ready(void *context, const char *task, const char *address)
+{
+    const struct served_shard *serving = context;
+    cluster_ready(serving->tool, task, address);
+}
+
+static int check_serve_options(struct error *err)
+{
+    if (ps_serving.threads < 0 || ps_serving.threads > 4096)
+        return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense",
+                         ps_serving.threads);
+    if (ps_serving.save_every < 0 || ps_serving.keep < 0 || ps_serving.keep > INT_MAX)
+        return error_set(err, ERR_USAGE, "--save-every and --keep are at least 1");
+    return 0;
+}
+
+int ps_serve(struct tool *tool, char **operands, struct error *err)
+{
+    struct served_shard serving = {
+        .tool = tool, .lock = PTHREAD_MUTEX_INITIALIZER, .failure = ERROR_INIT};
+    (void)operands;
+    if (check_serve_options(err) || ops_option_load(err) ||
+        run_make(&serving.run, ps_serving.run_name, err) || cluster_catch_signals(err))
+        return err->code;
+    struct str fetches = STR_INIT;
+    struct serve_options options =
+        cluster_serving(tool, (int)ps_serving.threads, ps_serving.deterministic);
+    options.exact = ps_serving.exact;
+    if (cluster_options.job) {
+        str_printf(&fetches, "%s/worker-0.rec", cluster_options.job);
+        tail_init(&serving.fetches, fetches.data);
+        str_release(&fetches);
+        const struct job job = {.folder = (char *)(uintptr_t)cluster_options.job};
+        serving.claims = job_path(&job, cluster_options.task, ".claims");
+    }
+    options.context = &serving;
+    options.parallel = true;
+    options.ready = ready;
+    options.opening = opening;
+    options.closing = closing;
+    if (!cluster_hold_lifeline(err) && !serve(&options, err))
+        *err = serving.failure;
+    mem_free(serving.claims);
+    return err->code;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The verb of tf-ps that is a shard: serve.
+ */
+#ifndef TF_BIN_PS_SERVE_H
+#define TF_BIN_PS_SERVE_H
+
+#include "cli/tool.h"
+
+/* Its options. */
+extern struct ps_serving {
+    int64_t threads, save_every, keep;
+    bool deterministic, exact, resume;
+    const char *save, *run_name;
+} ps_serving;
+
+int ps_serve(struct tool *tool, char **operands, struct error *err);
+
+#endif

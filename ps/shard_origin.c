@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the values of the shards of a job come from (ps/origin.h): the first shard has decided, the
+ * others ask it.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "checkpoint/store/save.h"
+#include "ps/containers.h"
+#include "ps/shard_private.h"
+
+struct shard_origin shard_origin(struct shard *shard)
+{
+    pthread_mutex_lock(&shard->lock);
+    struct shard_origin origin = shard->origin;
+    pthread_mutex_unlock(&shard->lock);
+    return origin;
+}
+
+/* Writes to all variables that there are. */
+static int count_updates(struct shard *shard, double seconds, uint64_t *n, struct error *err)
+{
+    variable_vec locked = VEC_INIT;
+    *n = 0;
+    if (!containers_lock(shard->options.variables, NULL, false, seconds, &locked, err))
+        for (size_t i = 0; i < locked.n; i++)
+            *n += locked.items[i]->updates;
+    containers_unlock(&locked, false);
+    return err->code;
+}
+
+static void forget_askers(struct shard *shard)
+{
+    for (size_t i = 0; i < shard->askers.n; i++)
+        mem_free(shard->askers.items[i]);
+    vec_release(&shard->askers);
+}
+
+void shard_set_origin(struct shard *shard, const struct shard_origin *origin, bool is_told)
+{
+    struct error ignored = ERROR_INIT;
+    uint64_t updates;
+    count_updates(shard, SHARD_WAIT_SECONDS, &updates, &ignored);
+    pthread_mutex_lock(&shard->lock);
+    shard->origin = *origin;
+    shard->origin_updates = updates;
+    shard->origin_is_told = is_told;
+    forget_askers(shard);
+    pthread_mutex_unlock(&shard->lock);
+    *hub_origin(shard->options.hub) = origin->decision;
+}
+
+void shard_origin_end(struct shard *shard)
+{
+    forget_askers(shard);
+}
+
+/* ---- saving ---- */
+
+int shard_check_generation(struct shard *shard, struct store *store, struct error *err)
+{
+    struct shard_origin origin = shard_origin(shard);
+    error_clear(err);
+    if (origin.generation)
+        return store_check_generation(store, origin.generation, err);
+    int code = store_generation(store, &origin.generation, err);
+    pthread_mutex_lock(&shard->lock);
+    shard->origin.generation = origin.generation;
+    pthread_mutex_unlock(&shard->lock);
+    return code;
+}
+
+int shard_check_decision(struct shard *shard, uint64_t decision, struct error *err)
+{
+    if (shard_origin(shard).decision == decision)
+        return 0;
+    return error_set(err, ERR_CONFIG,
+                     "goes on from another checkpoint than the shard that asks for a save: they "
+                     "were restored apart");
+}
+
+/* ---- the first shard is asked ---- */
+
+/* A shard asks once. One that asks again was started again alone: what it had since is lost, and
+ * what the others have of that is not. */
+static bool asks_again(struct shard *shard, const char *task)
+{
+    pthread_mutex_lock(&shard->lock);
+    bool again = shard->origin_is_told;
+    for (size_t i = 0; i < shard->askers.n; i++)
+        again = again || !strcmp(shard->askers.items[i], task);
+    if (!again)
+        vec_push(&shard->askers, mem_strdup(task));
+    pthread_mutex_unlock(&shard->lock);
+    return again;
+}
+
+static int check_rest(struct shard *shard, double seconds, struct error *err)
+{
+    struct clock *clock = shard_clock(shard);
+    uint64_t updates;
+    if (count_updates(shard, seconds, &updates, err))
+        return err->code;
+    pthread_mutex_lock(&shard->lock);
+    bool rests = updates == shard->origin_updates && !(clock && clock_was_joined(clock));
+    pthread_mutex_unlock(&shard->lock);
+    return rests ? 0
+                 : error_set(err, ERR_RETRY,
+                             "training has gone on since a checkpoint was restored: all shards "
+                             "are started again, with --resume");
+}
+
+void shard_tell_origin(struct shard_query *query)
+{
+    struct error err = ERROR_INIT;
+    struct shard_origin origin = shard_origin(query->shard);
+    msgpack_packer *packer;
+    if (!query->name)
+        error_set(&err, ERR_PROTOCOL, "a request for the origin needs a name");
+    else if (!origin.decision)
+        error_set(&err, ERR_RETRY,
+                  "it began anew, without --resume: so are the others to, or all with it");
+    else if (asks_again(query->shard, query->name))
+        check_rest(query->shard, query->seconds, &err);
+    if (err.code) {
+        answer_error(query->peer, query->id, &err);
+    } else if ((packer = answer_begin(query->peer, query->id, ORIGIN_FIELDS))) {
+        origin_pack(packer, &origin);
+        answer_end(query->peer, NULL, 0);
+    }
+    shard_query_free(query);
+}

@@ -3,8 +3,10 @@
 #
 # What tf-run and its hooks ask a store of checkpoints.
 
-# newest_step DIR/: of the newest checkpoint there; nothing where there is none
+# newest_step DIR/: of the newest checkpoint there; nothing where there is none. Fails where that
+# cannot be known: to begin anew then would be a guess.
 newest_step() {
-    [ -n "$1" ] || return
-    tf-ckpt list "$1" 2>/dev/null | awk 'NR > 1 { step = $1 } END { print step }'
+    [ -n "$1" ] && [ -e "$1/data.mdb" ] || return 0
+    list=$(tf-ckpt list "$1") || return
+    printf '%s\n' "$list" | awk 'NR > 1 { step = $1 } END { print step }'
 }

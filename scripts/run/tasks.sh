@@ -22,9 +22,11 @@ common_words() {
 
 # It is worker 0 that gives all variables their first values, unless there are better ones.
 first_worker_words() {
-    [ -z "$opt_restore" ] || [ "$1" = again ] || [ "$1" = resumed ] ||
-        { [ -n "$opt_resume" ] && [ -n "$(newest_step "$opt_save")" ]; } ||
-        quote --restore "$opt_restore"
+    [ -n "$opt_restore" ] || return 0
+    case $1 in again | resumed) return ;; esac
+    newest=
+    [ -z "$opt_resume" ] || newest=$(newest_step "$opt_save") || exit
+    [ -n "$newest" ] || quote --restore "$opt_restore"
 }
 
 saving_words() {
@@ -92,7 +94,9 @@ by_start() {
     fi
     after=$("$3" "$anew")
     [ "$anew" = "$resumed" ] ||
-        after="if tf-ckpt list $(quote "$opt_save") 2>/dev/null | grep -q .; then $("$3" "$resumed")
+        after="list= store=$(quote "$opt_save")
+[ ! -e \"\$store/data.mdb\" ] || list=\$(tf-ckpt list \"\$store\") || exit
+if [ -n \"\$list\" ]; then $("$3" "$resumed")
 else $after
 fi"
     printf 'case $JOB_HOW in\nfirst) %s ;;\nagain) %s ;;\n*) %s ;;\nesac' \

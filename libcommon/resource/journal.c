@@ -13,6 +13,8 @@
 struct journal {
     pthread_mutex_t lock; /* guards what follows, but not the bytes of values */
     char *path;           /* NULL: it has no place */
+    uint64_t owner;       /* whose it is there */
+    struct error damage;  /* of what was found there; code 0: none */
     struct journal_file file;
     int64_t incarnation; /* of the clock; 0: not begun */
     int64_t writes;      /* the step that is being written; 0: none */
@@ -60,12 +62,22 @@ struct journal *journal_of(struct variable_store *store, const char *container)
 
 /* ---- the file ---- */
 
-void journal_place(struct journal *journal, const char *path)
+void journal_place(struct journal *journal, const char *path, uint64_t owner)
 {
     pthread_mutex_lock(&journal->lock);
     mem_free(journal->path);
     journal->path = mem_strdup(path);
+    journal->owner = owner;
     pthread_mutex_unlock(&journal->lock);
+}
+
+bool journal_take_damage(struct journal *journal, struct error *damage)
+{
+    pthread_mutex_lock(&journal->lock);
+    *damage = journal->damage;
+    error_clear(&journal->damage);
+    pthread_mutex_unlock(&journal->lock);
+    return damage->code != 0;
 }
 
 void journal_remove(struct journal *journal)
@@ -91,7 +103,8 @@ int journal_heads(struct journal *journal, struct journal_head heads[JOURNAL_COP
     *n = 0;
     pthread_mutex_lock(&journal->lock);
     if (journal->path && !journal->file.page)
-        code = journal_file_open(&journal->file, journal->path, err);
+        code =
+            journal_file_open(&journal->file, journal->path, journal->owner, &journal->damage, err);
     for (int copy = 0; !code && journal->file.page && copy < JOURNAL_COPIES; copy++)
         if (step_of(journal, copy) > 0)
             heads[(*n)++] = (struct journal_head){journal->file.page->heads[copy].incarnation,
@@ -175,6 +188,7 @@ int journal_write(struct journal *journal, int64_t step, const char *name,
     if (!to)
         return is_open ? err->code : 0;
     memcpy(journal_data(to, copy), value->data, tensor_bytes(value));
+    journal_value_seal(to, copy);
     if (FAILPOINT("journal.write"))
         return error_set(err, ERR_IO, "failpoint journal.write");
     to->copies[copy].is_open = false;
@@ -200,8 +214,18 @@ int journal_add(struct journal *journal, int64_t step, const char *name, const s
     int64_t n = tensor_count(value);
     for (int64_t i = 0; i < n; i++)
         sum[i] += terms[i];
+    journal_value_seal(to, copy);
     to->copies[copy].is_open = true;
     return 0;
+}
+
+/* The sum is of the step that the head will have: whoever is killed before has no head. */
+static void commit(struct journal *journal, int64_t step)
+{
+    struct journal_page *page = journal->file.page;
+    page->heads[journal->copy].incarnation = journal->incarnation;
+    page->heads[journal->copy].sum = journal_file_sum(&journal->file, journal->copy, step);
+    atomic_store(&page->heads[journal->copy].step, step);
 }
 
 int journal_commit(struct journal *journal, int64_t step, struct error *err)
@@ -212,8 +236,7 @@ int journal_commit(struct journal *journal, int64_t step, struct error *err)
         code = error_set(err, ERR_DATA, "%s: nothing was written of step %" PRId64,
                          journal->file.path, step);
     } else if (journal->file.page) {
-        journal->file.page->heads[journal->copy].incarnation = journal->incarnation;
-        atomic_store(&journal->file.page->heads[journal->copy].step, step);
+        commit(journal, step);
     }
     pthread_mutex_unlock(&journal->lock);
     if (!code && FAILPOINT("journal.commit"))

@@ -13,6 +13,9 @@
  *
  * A value may be *open*: what becomes of it depends on whether the push counts.
  *
+ * What is read back is checked: whose file it is, and each copy by sums of all that is in it, which
+ * are made when it is committed. What does not pass is not there, as if the file were lost.
+ *
  * A journal that has no place has nothing, and what is written to it goes nowhere.
  *
  * Thread-safe; the values of a copy may be written at once, each by one thread.
@@ -30,8 +33,11 @@ extern const struct resource_kind journal_kind;
 /* That of the worker whose variables these are: finds or makes. */
 struct journal *journal_of(struct variable_store *store, const char *container);
 
-/* Where it is to be. Nothing is made or opened before somebody asks for its heads. */
-void journal_place(struct journal *journal, const char *path);
+/* Where it is to be, and whose it is: a number that no other worker, graph or job has. Nothing is
+ * made or opened before somebody asks for its heads. */
+void journal_place(struct journal *journal, const char *path, uint64_t owner);
+/* Whether something of what was found there is lost, as it was damaged or another's; said once. */
+bool journal_take_damage(struct journal *journal, struct error *damage);
 
 /* The worker does not come back: the file is removed, if it was opened. */
 void journal_remove(struct journal *journal);

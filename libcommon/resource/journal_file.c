@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/map.h"
 #include "base/memory.h"
 
 static int fails(const struct journal_file *file, const char *what, struct error *err)
@@ -97,28 +99,112 @@ int journal_file_clear(struct journal_file *file, struct error *err)
     if (!file->page)
         return fails(file, "", err);
     strcpy(file->page->magic, JOURNAL_MAGIC);
+    file->page->owner = file->owner;
     return 0;
 }
 
-/* Whether there is a journal, which is then mapped. */
-static bool map_all(struct journal_file *file)
+/* ---- sums ---- */
+
+static uint64_t sum_with(uint64_t sum, const void *bytes, size_t n)
 {
-    struct stat status;
-    if (fstat(file->fd, &status) || status.st_size < JOURNAL_PAGE)
-        return false;
-    file->bytes = (uint64_t)status.st_size;
-    file->page = map(file, 0, JOURNAL_PAGE);
-    return file->page && !memcmp(file->page->magic, JOURNAL_MAGIC, sizeof JOURNAL_MAGIC) &&
-           map_values(file);
+    return hash_bytes(bytes, n, sum);
 }
 
-int journal_file_open(struct journal_file *file, const char *path, struct error *err)
+/* Without what fills the last page. */
+static uint64_t sum_data(struct journal_value *value, int copy)
 {
-    *file = (struct journal_file){.path = mem_strdup(path)};
+    struct shape shape = {.rank = (int)value->rank};
+    memcpy(shape.dims, value->dims, sizeof shape.dims);
+    return sum_with(0, journal_data(value, copy),
+                    (size_t)shape_bytes(&shape, (enum dtype)value->type));
+}
+
+void journal_value_seal(struct journal_value *value, int copy)
+{
+    value->copies[copy].sum = sum_data(value, copy);
+}
+
+/* What a value says of itself. */
+static uint64_t sum_value(uint64_t sum, const struct journal_value *value, int copy)
+{
+    const uint64_t fields[] = {value->bytes, value->type, value->rank, value->copies[copy].is_open,
+                               value->copies[copy].sum};
+    sum = sum_with(sum, fields, sizeof fields);
+    sum = sum_with(sum, value->dims, value->rank * sizeof value->dims[0]);
+    return sum_with(sum, value->name, strlen(value->name));
+}
+
+uint64_t journal_file_sum(const struct journal_file *file, int copy, int64_t step)
+{
+    const int64_t head[] = {file->page->heads[copy].incarnation, step, copy};
+    uint64_t sum = sum_with(file->owner, head, sizeof head);
+    for (size_t i = 0; i < file->extents.n; i++) {
+        const struct journal_value *value = file->extents.items[i].value;
+        if (atomic_load(&value->copies[copy].step) == step)
+            sum = sum_value(sum, value, copy);
+    }
+    return sum;
+}
+
+static bool is_whole(const struct journal_file *file, int copy)
+{
+    int64_t step = atomic_load(&file->page->heads[copy].step);
+    for (size_t i = 0; i < file->extents.n; i++) {
+        struct journal_value *value = file->extents.items[i].value;
+        if (atomic_load(&value->copies[copy].step) == step &&
+            value->copies[copy].sum != sum_data(value, copy))
+            return false;
+    }
+    return journal_file_sum(file, copy, step) == file->page->heads[copy].sum;
+}
+
+static void check_copies(struct journal_file *file, struct error *damage)
+{
+    for (int copy = 0; copy < JOURNAL_COPIES; copy++) {
+        int64_t step = atomic_load(&file->page->heads[copy].step);
+        if (!step || (step > 0 && is_whole(file, copy)))
+            continue;
+        error_set(damage, ERR_DATA, "%s: what was kept of step %" PRId64 " is damaged", file->path,
+                  step);
+        atomic_store(&file->page->heads[copy].step, 0);
+    }
+}
+
+/* What is wrong with the file as a whole; NULL: nothing. It is mapped then. */
+static const char *find_defect(struct journal_file *file)
+{
+    file->page = map(file, 0, JOURNAL_PAGE);
+    if (!file->page || memcmp(file->page->magic, JOURNAL_MAGIC, sizeof JOURNAL_MAGIC) != 0)
+        return "is no journal of this version";
+    if (file->page->owner != file->owner)
+        return "is of another worker, graph or job";
+    return map_values(file) ? NULL : "is damaged";
+}
+
+static int open_mapped(struct journal_file *file, struct error *damage, struct error *err)
+{
+    struct stat status;
+    if (fstat(file->fd, &status))
+        return fails(file, "", err);
+    file->bytes = (uint64_t)status.st_size;
+    const char *defect = file->bytes >= JOURNAL_PAGE ? find_defect(file)
+                         : file->bytes               ? "is damaged"
+                                                     : "";
+    if (!defect) {
+        check_copies(file, damage);
+        return 0;
+    }
+    if (*defect)
+        error_set(damage, ERR_DATA, "%s: %s", file->path, defect);
+    return journal_file_clear(file, err);
+}
+
+int journal_file_open(struct journal_file *file, const char *path, uint64_t owner,
+                      struct error *damage, struct error *err)
+{
+    *file = (struct journal_file){.path = mem_strdup(path), .owner = owner};
     file->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int code = file->fd < 0 ? fails(file, "", err) : 0;
-    if (!code && !map_all(file))
-        code = journal_file_clear(file, err);
+    int code = file->fd < 0 ? fails(file, "", err) : open_mapped(file, damage, err);
     if (code)
         journal_file_close(file);
     return code;

@@ -16,14 +16,17 @@
 #include "resource/journal.h"
 
 #define JOURNAL_PAGE 65536 /* a multiple of what any machine's is */
-#define JOURNAL_MAGIC "tf-journal 1"
+#define JOURNAL_MAGIC "tf-journal 2"
 
-/* The file's first page. A step of 0: the copy is not there. */
+/* The file's first page. A step of 0: the copy is not there. Its sum is of the head, and of what
+ * each value that it has says of itself and of its bytes. */
 struct journal_page {
     char magic[16];
+    uint64_t owner; /* whose it is */
     struct {
         int64_t incarnation;
         _Atomic int64_t step;
+        uint64_t sum;
     } heads[JOURNAL_COPIES];
 };
 
@@ -35,6 +38,7 @@ struct journal_value {
     struct {
         _Atomic int64_t step; /* that it is of; whether it is whole, the head of its copy says */
         uint64_t is_open;
+        uint64_t sum; /* of the bytes */
     } copies[JOURNAL_COPIES];
     char name[2048];
 };
@@ -42,6 +46,7 @@ struct journal_value {
 struct journal_file {
     int fd;
     char *path;
+    uint64_t owner;
     uint64_t bytes;            /* of the file */
     struct journal_page *page; /* mapped; NULL: it is not open */
     VEC(struct journal_extent {
@@ -51,11 +56,18 @@ struct journal_file {
     extents;
 };
 
-/* Opens, or makes. What is no journal, or is damaged, is begun anew. */
-int journal_file_open(struct journal_file *file, const char *path, struct error *err);
+/* Opens, or makes. What is no journal, another owner's, or damaged, is begun anew, and a copy that
+ * is not what was committed is not there: `damage` then says so, once. */
+int journal_file_open(struct journal_file *file, const char *path, uint64_t owner,
+                      struct error *damage, struct error *err);
 void journal_file_close(struct journal_file *file);
 /* Without any values, and without heads. */
 int journal_file_clear(struct journal_file *file, struct error *err);
+
+/* The sum of a copy of that step as it stands: of its head and values. */
+uint64_t journal_file_sum(const struct journal_file *file, int copy, int64_t step);
+/* When the bytes of a value's copy are written. */
+void journal_value_seal(struct journal_value *value, int copy);
 
 /* The extent of that name, type and shape; NULL: there is none. */
 struct journal_value *journal_file_find(const struct journal_file *file, const char *name,

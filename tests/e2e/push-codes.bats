@@ -23,6 +23,36 @@ END
     same whole one
 }
 
+# spoiled NAME WHY COMMAND...: half way worker 1 dies, and what it had kept is not what it was; it
+# says WHY, and all go back to the newest checkpoint
+spoiled() {
+    local name=$1 why=$2 pid
+    shift 2
+    job "$name" sync,bits=1 --save-every 4 --lease 20s m.tfg -- \
+        "$root/tests/lib/halfway" "$PWD/$name.go" "${feed[@]}" &
+    pid=$!
+    soon 60 has_reached "$name" 4
+    kill -STOP "$(cat "job-$name/worker-1.pid")"
+    (cd "job-$name" && "$@")
+    kill -9 "$(cat "job-$name/worker-1.pid")"
+    touch "$name.go"
+    wait $pid
+    cat "$name.err" "job-$name/worker-1.err"
+    finds 'restored from' "$name.err"
+    finds "worker-1.journal: $why\$" "job-$name/worker-1.err"
+}
+
+@test "what a worker had kept and is another's, or was changed, is refused: all go back" {
+    digits
+    export workers=3
+    job whole sync,bits=1 --save-every 4 m.tfg -- "${feed[@]}"
+    spoiled other 'is of another worker, graph or job' cp worker-0.journal worker-1.journal
+    same whole other
+    spoiled zeros 'is damaged' dd if=/dev/zero of=worker-1.journal bs=64k seek=3 count=1000 \
+        conv=notrunc status=none
+    same whole zeros
+}
+
 @test "after=N: the first N updates are those of whole gradients, then nothing is lost either" {
     rows 16
     local plain=(tf-data csv x.csv x=1-1024 --batch 1)

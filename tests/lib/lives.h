@@ -90,7 +90,7 @@ static inline int life_join(struct lifetime *life, int64_t *seq)
     struct replica *w = life->worker;
     struct tensor values[3];
     if (*life->path) /* another process would find the same file */
-        journal_place(journal_of(w->job->store, w->name), life->path);
+        journal_place(journal_of(w->job->store, w->name), life->path, 1);
     if (life_run(life, "join", 0, "clock/join:5", NULL, values))
         return life->err.code;
     *seq = tensor_get_int64(&values[1], 0);

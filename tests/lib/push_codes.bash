@@ -87,8 +87,10 @@ same() { # STORE STORE: variables, and what workers have lost
     local v
     tf-ckpt diff "$1" "$2"
     for v in {hidden,output}/W/gradient/residual/{0,1,2}; do
-        cmp <(tf-ckpt cat "$1" "worker_value:$v" | tf-show --json) \
-            <(tf-ckpt cat "$2" "worker_value:$v" | tf-show --json)
+        tf-ckpt cat "$1" "worker_value:$v" -o left.rec
+        tf-ckpt cat "$2" "worker_value:$v" -o right.rec
+        cmp <(tf-show --json left.rec) <(tf-show --json right.rec)
+        tf-show --json left.rec | jq -se '[.. | numbers] | any(. != 0)' >left
     done
 }
 

@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "base/failpoint.h"
+#include "base/file.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "base/time.h"
 #include "graph/task.h"
@@ -13,6 +15,8 @@
 #include "resource/kinds.h"
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
+
+#define KEY_BYTES_MAX 4096
 
 /* ---- opening ---- */
 
@@ -56,14 +60,43 @@ static struct journal *own_journal(const struct worker *worker)
     return journal_of(driver_session_variables(worker->session), "default");
 }
 
-/* Who is killed finds in the job's directory what it kept for itself. */
+static uint64_t hash_graph(const struct graph *graph, uint64_t seed)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        seed = hash_bytes(node->name, strlen(node->name), seed);
+        seed = hash_bytes(node->op->def->name, strlen(node->op->def->name), seed);
+    }
+    return seed;
+}
+
+/* Who is killed finds in the job's directory what it kept for itself. By the key a job is told from
+ * the one before it there. */
 static void place_journal(struct worker *worker)
 {
-    if (!worker->member.job.folder)
+    const struct member *member = &worker->member;
+    struct str key = STR_INIT;
+    struct error ignored = ERROR_INIT;
+    if (!member->job.folder)
         return;
-    char *path = job_path(&worker->member.job, worker->member.task, ".journal");
-    journal_place(own_journal(worker), path);
+    char *path = job_path(&member->job, member->task, ".journal");
+    char *key_path = job_path(&member->job, "", "key");
+    file_read(key_path, KEY_BYTES_MAX, &key, &ignored);
+    uint64_t owner = hash_bytes(str_text(&key), key.n, 0);
+    owner = hash_bytes(member->task, strlen(member->task), owner);
+    journal_place(own_journal(worker), path, hash_graph(worker->options.graph, owner));
+    explicit_bzero(key.data, key.n);
+    str_release(&key);
+    mem_free(key_path);
     mem_free(path);
+}
+
+void worker_tell_journal(const struct worker *worker)
+{
+    const struct member_options *options = &worker->options.member;
+    struct error damage;
+    if (journal_take_damage(own_journal(worker), &damage) && options->tell)
+        options->tell(options->context, damage.text);
 }
 
 int worker_open(struct worker *worker, const struct worker_options *options, struct error *err)

@@ -71,6 +71,9 @@ void worker_keep_others(struct worker *worker, const struct node *node, const st
 /* Has what the worker has of its own kept when it hears that another leaves. */
 void worker_watch_leaving(struct worker *worker);
 void worker_forget_parting(struct worker *worker);
+
+/* worker.c: when it has joined, what of its journal was damaged or another's. */
+void worker_tell_journal(const struct worker *worker);
 /* Before a step, and after it. */
 int worker_enter_step(struct worker *worker, struct error *err);
 void worker_leave_step(struct worker *worker);

@@ -21,6 +21,7 @@
 #include "resource/journal_file.h"
 
 #define N 5000
+#define OWNER 17 /* whose the journal is */
 
 struct book {
     struct variable_store *store;
@@ -51,7 +52,7 @@ static struct book open_book(void)
     struct error err = ERROR_INIT;
     struct book book = {.store = variable_store_new()};
     book.journal = journal_of(book.store, "default");
-    journal_place(book.journal, path);
+    journal_place(book.journal, path, OWNER);
     if (journal_heads(book.journal, book.heads, &book.n, &err))
         fail_msg("%s", err.text);
     return book;
@@ -285,6 +286,91 @@ static void damage_is_no_crash(void **state)
     free(bytes);
 }
 
+/* ---- what was changed ---- */
+
+/* A journal of steps 6 and 7, as bytes; the caller frees them. */
+static char *write_whole(size_t *size)
+{
+    struct error err = ERROR_INIT;
+    struct stat status;
+    unlink(path);
+    struct book book = open_book();
+    begin(&book, 50, 0);
+    for (int64_t step = 6; step <= 7; step++)
+        assert_int_equal(write_step(book.journal, step, &err), 0);
+    assert_false(journal_take_damage(book.journal, &err));
+    close_book(&book);
+    assert_int_equal(stat(path, &status), 0);
+    *size = (size_t)status.st_size;
+    char *whole = malloc(*size);
+    int fd = open(path, O_RDONLY);
+    assert_int_equal(read(fd, whole, *size), status.st_size);
+    close(fd);
+    return whole;
+}
+
+/* Of what is changed each copy that is found is right, and what is not there is told. */
+static void is_right_or_told(const char *bytes, size_t size)
+{
+    struct error damage;
+    write_bytes(bytes, size);
+    struct book book = open_book();
+    bool told = journal_take_damage(book.journal, &damage);
+    assert_true(told || book.n == JOURNAL_COPIES);
+    assert_true(!told || !strncmp(damage.text, path, strlen(path)));
+    assert_false(journal_take_damage(book.journal, &damage)); /* once */
+    for (int i = 0; i < book.n; i++) {
+        assert_int_equal(book.heads[i].incarnation, 50);
+        assert_true(book.heads[i].step == 6 || book.heads[i].step == 7);
+        struct book other = open_book();
+        has_step(&other, 50, book.heads[i].step);
+        close_book(&other);
+        write_bytes(bytes, size);
+    }
+    close_book(&book);
+}
+
+static void what_was_changed_is_refused(void **state)
+{
+    struct seed_range flips = seeds_of("FLIPS", 300);
+    size_t size;
+    char *whole = write_whole(&size), *bytes = malloc(size);
+    (void)state;
+    for (int i = 0; i < flips.n; i++) {
+        uint64_t seed = flips.first + (uint64_t)i;
+        size_t page = unit_random(&seed) % (size / JOURNAL_PAGE), at = page * JOURNAL_PAGE;
+        size_t room = unit_random(&seed) % 2 ? 200 : JOURNAL_PAGE;
+        memcpy(bytes, whole, size);
+        if (i % 4)
+            bytes[at + unit_random(&seed) % room] ^= (char)(1 << unit_random(&seed) % 8);
+        else
+            memset(bytes + at + 4096 * (unit_random(&seed) % (JOURNAL_PAGE / 4096)), 0, 4096);
+        is_right_or_told(bytes, size);
+    }
+    free(whole);
+    free(bytes);
+}
+
+static void anothers_is_refused(void **state)
+{
+    struct journal_head heads[JOURNAL_COPIES];
+    struct error err = ERROR_INIT;
+    size_t size;
+    char *whole = write_whole(&size), text[256];
+    int n;
+    (void)state;
+    struct variable_store *store = variable_store_new();
+    struct journal *journal = journal_of(store, "default");
+    journal_place(journal, path, OWNER + 1);
+    assert_int_equal(journal_heads(journal, heads, &n, &err), 0);
+    assert_int_equal(n, 0);
+    assert_true(journal_take_damage(journal, &err));
+    snprintf(text, sizeof text, "%s: is of another worker, graph or job", path);
+    assert_string_equal(err.text, text);
+    variable_store_free(store);
+    free(whole);
+}
+
 static void a_full_disk_is_an_error(void **state)
 {
     struct rlimit before, few = {0};
@@ -318,7 +404,7 @@ static void who_may_not_write_is_told(void **state)
     (void)state;
     unlink(path);
     assert_int_equal(symlink("/dev/null", path), 0);
-    journal_place(journal, path);
+    journal_place(journal, path, OWNER);
     snprintf(text, sizeof text, "%s: Too many levels of symbolic links", path);
     unit_assert_error(journal_heads(journal, heads, &n, &err), err, ERR_IO, text);
     variable_store_free(store);
@@ -332,6 +418,8 @@ int main(void)
         cmocka_unit_test(one_without_a_place_has_nothing),
         cmocka_unit_test(what_is_found_is_whole),
         cmocka_unit_test(damage_is_no_crash),
+        cmocka_unit_test(what_was_changed_is_refused),
+        cmocka_unit_test(anothers_is_refused),
         cmocka_unit_test(a_full_disk_is_an_error),
         cmocka_unit_test(who_may_not_write_is_told),
     };

@@ -72,3 +72,39 @@ PY
     soon 20 tf-ps status -c cluster # those who say nothing are closed in time
     [ "$(grep -c refuses ps.err)" -le 2 ]
 }
+
+@test "strangers take no descriptor that a checkpoint wants, and no place from who has the key" {
+    parts 100
+    (ulimit -n 64 && exec tf-ps serve -c cluster --task ps:0 --save ck/) 2>ps.err 3>&- &
+    pids+=($!)
+    soon 10 grep -q ready ps.err
+    /usr/bin/python3 - 3>&- <<'PY' &
+import select, socket
+sockets = []
+while True:
+    while len(sockets) < 190:
+        s = socket.socket(socket.AF_UNIX)
+        s.setblocking(False)
+        try:
+            s.connect('p0')
+        except OSError:
+            break
+        sockets.append(s)
+    open('strangers', 'w').close()
+    ended = select.select(sockets, [], [], 0.05)[0]
+    for s in ended:
+        try:
+            over = not s.recv(4096)
+        except OSError:
+            over = True
+        if over:
+            s.close()
+            sockets.remove(s)
+PY
+    pids+=($!)
+    soon 10 test -e strangers
+    tf-exec -g parts.tfg -c cluster --task worker:0 --run train --steps 3
+    for i in 1 2 3; do tf-ps save ck -c cluster; done
+    [ "$(tf-ckpt list --json ck | wc -l)" -eq 3 ]
+    tf-ckpt verify ck --data
+}

@@ -72,6 +72,7 @@ struct link {
     char *address, *name, *expected; /* the task that was dialed, or NULL */
     void *user;
     enum link_refusal refusal;
+    double came;               /* when it was accepted */
     struct error unwanted;     /* with a code: why it is refused when its hello is there */
     struct loop_poller poller; /* of a socket that is open */
     struct loop_timer *timer;  /* of the handshake, then of the lease */

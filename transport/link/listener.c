@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sockets that others connect to. What connects is no link before its hello; of such there are only
- * so many at a time. One descriptor is kept back for who comes when there is no other: it is told
- * why it cannot have a link.
+ * Sockets that others connect to. What connects is no link before its hello, and may be anybody: of
+ * such there are only so many at a time, as the process may have descriptors, and the last ones are
+ * kept for its own files. Who has waited longest is let go when another one comes, after a while.
+ * Where links alone take all descriptors, one is kept back for who comes: it is told why it cannot
+ * have a link.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,9 +20,11 @@
 
 #define BACKLOG 512
 #define WAITING_MAX 256
+#define RESERVED_MAX 32   /* descriptors: a store and its shards are open while they are saved */
 #define PAUSE_SECONDS 0.1 /* when there are no descriptors left */
 #define TELL_SECONDS 10.0 /* between two lines that say so */
 #define HEAR_SECONDS 1.0  /* that who is turned away has for its hello */
+#define GRACE_SHARE 0.1   /* of the time for a handshake: that others have before they make room */
 
 struct listener {
     struct peers *peers;
@@ -86,22 +91,62 @@ static void count_too_many(struct peers *peers)
     pthread_mutex_unlock(&peers->lock);
 }
 
+/* How many descriptors the process may have, and of these how many who is no link yet. */
+struct room {
+    int descriptors, waiting;
+};
+
+static struct room find_room(void)
+{
+    struct rlimit limit;
+    int all = getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX ? INT_MAX
+                                                                           : (int)limit.rlim_cur;
+    int reserved = all / 4 < RESERVED_MAX ? all / 4 : RESERVED_MAX;
+    int half = (all - reserved) / 2;
+    return (struct room){all - reserved, half < WAITING_MAX ? half : WAITING_MAX};
+}
+
+/* Who has waited longest to become a link: links are in the order in which they came. NULL: nobody.
+ */
+static struct link *find_oldest(const struct peers *peers)
+{
+    for (size_t i = 0; i < peers->links.n; i++)
+        if (!peers->links.items[i]->dialed && !peers->links.items[i]->was_open)
+            return peers->links.items[i];
+    return NULL;
+}
+
+static void let_go(struct peers *peers, struct link *link)
+{
+    struct error why = ERROR_INIT;
+    count_too_many(peers);
+    error_set(&why, ERR_RETRY, "too many connect at once");
+    link_refuse(link, &why);
+}
+
+/* The number that the next one gets is the lowest that is free: by it one knows how many there are.
+ * -1: there is none. */
+static int next_descriptor(const struct listener *listener)
+{
+    int next = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
+    if (next >= 0)
+        close(next);
+    return next;
+}
+
 /* NULL: it was closed. */
 static struct link *take(struct listener *listener, int fd)
 {
     struct peers *peers = listener->peers;
     struct address from;
     struct error ignored = ERROR_INIT; /* no memory for TLS: the peer will try again */
-    if (peers->n_waiting >= WAITING_MAX) {
-        count_too_many(peers);
-        close(fd);
-        return NULL;
-    }
     socket_tune(fd, &listener->address);
     address_of_socket(&from, fd, true);
     bool local = address_is_unix(&listener->address); /* the peer's end has no name */
     struct link *link =
         peers_add(peers, fd, &from, local ? listener->address.text : from.text, NULL, &ignored);
+    if (link)
+        link->came = time_now();
     peers->n_waiting += link != NULL;
     return link;
 }
@@ -136,12 +181,18 @@ static void tell(struct listener *listener, const struct error *why)
     str_release(&text);
 }
 
-/* Its link is refused when its hello is there. */
-static void turn_away(struct listener *listener, int number)
+static struct error tell_full(struct listener *listener, int number)
 {
     struct error why = ERROR_INIT;
     say_full(number, &why);
     tell(listener, &why);
+    return why;
+}
+
+/* Its link is refused when its hello is there. */
+static void turn_away(struct listener *listener, int number)
+{
+    struct error why = tell_full(listener, number);
     if (listener->spare < 0)
         return;
     close(listener->spare);
@@ -155,27 +206,61 @@ static void turn_away(struct listener *listener, int number)
     loop_timer_set(link->timer, HEAR_SECONDS);
 }
 
+static void pause_accepting(struct listener *listener)
+{
+    event_del(listener->event);
+    loop_timer_set(listener->timer, PAUSE_SECONDS);
+}
+
+static bool has_room(const struct listener *listener, const struct room *room)
+{
+    int next = next_descriptor(listener);
+    return next >= 0 && next < room->descriptors && listener->peers->n_waiting < room->waiting;
+}
+
+/* For one that has come. Who has had its time to say who it is makes room; where nobody has, the
+ * next ones wait in the backlog. */
+static bool make_room(struct listener *listener, const struct room *room)
+{
+    struct link *oldest = find_oldest(listener->peers);
+    bool is_full = listener->peers->n_waiting < room->waiting;
+    if (oldest && time_now() - oldest->came >= GRACE_SHARE * oldest->config->handshake) {
+        if (is_full)
+            tell_full(listener, EMFILE);
+        let_go(listener->peers, oldest);
+        return has_room(listener, room);
+    }
+    if (!oldest)
+        turn_away(listener, EMFILE); /* all are links */
+    return false;
+}
+
 static void accept_all(evutil_socket_t fd, short what, void *context)
 {
     struct listener *listener = context;
+    struct room room = find_room();
     (void)what;
     loop_worked(listener->peers->loop);
-    for (;;) {
+    if (!has_room(listener, &room) && !make_room(listener, &room)) {
+        pause_accepting(listener);
+        return;
+    }
+    do {
         int peer = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (peer >= 0) {
             take(listener, peer);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             if (errno == EMFILE || errno == ENFILE)
                 turn_away(listener, errno);
-            event_del(listener->event);
-            loop_timer_set(listener->timer, PAUSE_SECONDS);
+            pause_accepting(listener);
             return;
         } else if (errno == EAGAIN) {
             return;
         } /* else: a connection that was given up before it was taken */
-    }
+    } while (has_room(listener, &room));
 }
 
+/* Who was turned away is told one at a time: it has the descriptor that is kept back. */
 static void resume(void *context)
 {
     struct listener *listener = context;

@@ -167,14 +167,14 @@ static void opened(void *context, struct link *link)
         peers->handler.link.opened(peers->handler.link.context, link);
 }
 
+/* The others stay in the order in which they came. */
 static void forget(struct peers *peers, const struct link *link)
 {
-    for (size_t i = 0; i < peers->links.n; i++) {
-        if (peers->links.items[i] == link) {
-            peers->links.items[i] = vec_pop(&peers->links);
-            break;
-        }
-    }
+    size_t n = 0;
+    for (size_t i = 0; i < peers->links.n; i++)
+        if (peers->links.items[i] != link)
+            peers->links.items[n++] = peers->links.items[i];
+    peers->links.n = n;
     if (link->was_open && *link->peer.task && linked(peers, link->peer.task) == link) {
         pthread_mutex_lock(&peers->lock);
         map_remove(&peers->by_task, link->peer.task);

@@ -12,16 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/memory.h"
 #include "lib/unit.h"
 #include "resource/journal_file.h"
 
 #define N 5000
-#define OWNER 17 /* whose the journal is */
 
 struct book {
     struct variable_store *store;
@@ -30,6 +30,7 @@ struct book {
     int n;
 };
 
+static uint64_t owner = 17; /* whose the journal is */
 static char folder[] = "/tmp/journal.XXXXXX", path[64];
 
 static int make_folder(void **state)
@@ -52,7 +53,7 @@ static struct book open_book(void)
     struct error err = ERROR_INIT;
     struct book book = {.store = variable_store_new()};
     book.journal = journal_of(book.store, "default");
-    journal_place(book.journal, path, OWNER);
+    journal_place(book.journal, path, owner);
     if (journal_heads(book.journal, book.heads, &book.n, &err))
         fail_msg("%s", err.text);
     return book;
@@ -249,24 +250,28 @@ static void write_bytes(const void *bytes, size_t n)
     close(fd);
 }
 
+/* A journal of steps 6 and 7, as bytes; the caller frees them. */
+static char *write_whole(size_t *size)
+{
+    struct error err = ERROR_INIT;
+    struct str whole = STR_INIT;
+    struct book book = open_book();
+    begin(&book, 50, 0);
+    assert_int_equal(write_step(book.journal, 6, &err) | write_step(book.journal, 7, &err), 0);
+    close_book(&book);
+    assert_int_equal(file_read(path, 1 << 24, &whole, &err), 0);
+    *size = whole.n;
+    return whole.data;
+}
+
 /* A sound journal of which bytes are changed, or the end is missing, is used or begun anew. */
 static void damage_is_no_crash(void **state)
 {
     struct error err = ERROR_INIT;
     uint64_t seed = 4;
-    struct stat status;
-    struct book book = open_book();
+    size_t size;
+    char *whole = write_whole(&size), *bytes = malloc(size);
     (void)state;
-    begin(&book, 8, 0);
-    for (int64_t step = 1; step <= 2; step++)
-        assert_int_equal(write_step(book.journal, step, &err), 0);
-    close_book(&book);
-    assert_int_equal(stat(path, &status), 0);
-    size_t size = (size_t)status.st_size;
-    char *whole = malloc(size), *bytes = malloc(size);
-    int fd = open(path, O_RDONLY);
-    assert_int_equal(read(fd, whole, size), status.st_size);
-    close(fd);
     for (int i = 0; i < 300; i++) {
         size_t n = i % 3 ? size : unit_random(&seed) % size;
         memcpy(bytes, whole, size);
@@ -275,38 +280,14 @@ static void damage_is_no_crash(void **state)
             bytes[page * JOURNAL_PAGE + unit_random(&seed) % 160] ^= (char)unit_random(&seed);
         }
         write_bytes(bytes, n);
-        book = open_book();
-        err = ERROR_INIT;
+        struct book book = open_book();
         begin(&book, 9, 0);
         assert_int_equal(write_step(book.journal, 3, &err), 0);
         has_step(&book, 9, 3);
         close_book(&book);
     }
-    free(whole);
+    mem_free(whole);
     free(bytes);
-}
-
-/* ---- what was changed ---- */
-
-/* A journal of steps 6 and 7, as bytes; the caller frees them. */
-static char *write_whole(size_t *size)
-{
-    struct error err = ERROR_INIT;
-    struct stat status;
-    unlink(path);
-    struct book book = open_book();
-    begin(&book, 50, 0);
-    for (int64_t step = 6; step <= 7; step++)
-        assert_int_equal(write_step(book.journal, step, &err), 0);
-    assert_false(journal_take_damage(book.journal, &err));
-    close_book(&book);
-    assert_int_equal(stat(path, &status), 0);
-    *size = (size_t)status.st_size;
-    char *whole = malloc(*size);
-    int fd = open(path, O_RDONLY);
-    assert_int_equal(read(fd, whole, *size), status.st_size);
-    close(fd);
-    return whole;
 }
 
 /* Of what is changed each copy that is found is right, and what is not there is told. */
@@ -316,12 +297,8 @@ static void is_right_or_told(const char *bytes, size_t size)
     write_bytes(bytes, size);
     struct book book = open_book();
     bool told = journal_take_damage(book.journal, &damage);
-    assert_true(told || book.n == JOURNAL_COPIES);
-    assert_true(!told || !strncmp(damage.text, path, strlen(path)));
-    assert_false(journal_take_damage(book.journal, &damage)); /* once */
+    assert_true(told ? strstr(damage.text, path) != NULL : book.n == JOURNAL_COPIES);
     for (int i = 0; i < book.n; i++) {
-        assert_int_equal(book.heads[i].incarnation, 50);
-        assert_true(book.heads[i].step == 6 || book.heads[i].step == 7);
         struct book other = open_book();
         has_step(&other, 50, book.heads[i].step);
         close_book(&other);
@@ -338,7 +315,7 @@ static void what_was_changed_is_refused(void **state)
     (void)state;
     for (int i = 0; i < flips.n; i++) {
         uint64_t seed = flips.first + (uint64_t)i;
-        size_t page = unit_random(&seed) % (size / JOURNAL_PAGE), at = page * JOURNAL_PAGE;
+        size_t at = unit_random(&seed) % (size / JOURNAL_PAGE) * JOURNAL_PAGE;
         size_t room = unit_random(&seed) % 2 ? 200 : JOURNAL_PAGE;
         memcpy(bytes, whole, size);
         if (i % 4)
@@ -347,28 +324,24 @@ static void what_was_changed_is_refused(void **state)
             memset(bytes + at + 4096 * (unit_random(&seed) % (JOURNAL_PAGE / 4096)), 0, 4096);
         is_right_or_told(bytes, size);
     }
-    free(whole);
+    mem_free(whole);
     free(bytes);
 }
 
 static void anothers_is_refused(void **state)
 {
-    struct journal_head heads[JOURNAL_COPIES];
-    struct error err = ERROR_INIT;
+    struct error damage;
     size_t size;
-    char *whole = write_whole(&size), text[256];
-    int n;
+    char text[256];
     (void)state;
-    struct variable_store *store = variable_store_new();
-    struct journal *journal = journal_of(store, "default");
-    journal_place(journal, path, OWNER + 1);
-    assert_int_equal(journal_heads(journal, heads, &n, &err), 0);
-    assert_int_equal(n, 0);
-    assert_true(journal_take_damage(journal, &err));
+    mem_free(write_whole(&size));
+    owner++;
+    struct book book = open_book();
+    assert_int_equal(book.n, 0);
+    assert_true(journal_take_damage(book.journal, &damage));
     snprintf(text, sizeof text, "%s: is of another worker, graph or job", path);
-    assert_string_equal(err.text, text);
-    variable_store_free(store);
-    free(whole);
+    assert_string_equal(damage.text, text);
+    close_book(&book);
 }
 
 static void a_full_disk_is_an_error(void **state)
@@ -404,7 +377,7 @@ static void who_may_not_write_is_told(void **state)
     (void)state;
     unlink(path);
     assert_int_equal(symlink("/dev/null", path), 0);
-    journal_place(journal, path, OWNER);
+    journal_place(journal, path, owner);
     snprintf(text, sizeof text, "%s: Too many levels of symbolic links", path);
     unit_assert_error(journal_heads(journal, heads, &n, &err), err, ERR_IO, text);
     variable_store_free(store);

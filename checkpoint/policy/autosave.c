@@ -325,6 +325,7 @@ static int look_at_store(struct autosave *a, struct error *err)
     manifest_vec all;
     struct store *store;
     struct error damaged = ERROR_INIT;
+    double value;
     if (store_open(a->options.path, NULL, &store, err))
         return err->code;
     *err = *store_rolled_back(store); /* now, and not when there is something to save */
@@ -332,13 +333,11 @@ static int look_at_store(struct autosave *a, struct error *err)
         store_generation(store, &a->options.generation, err);
     if (!err->code && (a->is_alone || !store_check_alone(store, &a->options.run, err)) &&
         !store_manifests(store, &all, &damaged, err)) {
-        for (size_t i = 0; i < all.n; i++) {
-            double value;
+        for (size_t i = 0; i < all.n; i++)
             if (a->options.best && run_equal(&all.items[i].run, &a->options.run) &&
                 ckpt_manifest_find_scalar(&all.items[i], a->options.best, &value) &&
                 is_better(a, value))
                 a->best = value;
-        }
         manifests_release(&all);
     }
     store_close(store);
@@ -352,7 +351,6 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
     if (!store_exists(options->path) && store_create(options->path, err) &&
         !store_exists(options->path)) /* nobody else was quicker */
         return err->code;
-    error_clear(err);
     struct autosave *a = mem_alloc(sizeof *a);
     a->options = *options;
     a->saved = options->step > 0 ? options->step : -1;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # What a task may have: memory, descriptors. Beyond it there is one clear line, and it goes on.
-# shellcheck disable=SC2154  # stderr is of run
+# shellcheck disable=SC2030,SC2031,SC2154  # pids is each test's own, stderr of run
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -104,7 +104,7 @@ PY
     pids+=($!)
     soon 10 test -e strangers
     tf-exec -g parts.tfg -c cluster --task worker:0 --run train --steps 3
-    for i in 1 2 3; do tf-ps save ck -c cluster; done
+    for _ in 1 2 3; do tf-ps save ck -c cluster; done
     [ "$(tf-ckpt list --json ck | wc -l)" -eq 3 ]
     tf-ckpt verify ck --data
 }

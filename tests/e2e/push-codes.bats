@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Workers that push their gradients to shards in few bits: what they lose is nowhere else, and yet
 # nothing of it is lost, whoever dies.
-# shellcheck disable=SC2154  # stderr is of run, feed of lib/push_codes
+# shellcheck disable=SC2030,SC2031,SC2154  # workers is each test's, stderr of run, feed of lib
 load ../lib/tools
 load ../lib/push_codes
 

@@ -398,6 +398,7 @@ soak:
 	STORE_MERGES=10000 $(BUILD)/tests/unit/checkpoint/store_runs
 	SLICES=20000 $(BUILD)/tests/unit/checkpoint/record_slices
 	READER_ROUNDS=1000 $(BUILD)/tests/unit/checkpoint/store_beside
+	SCOPES=2000 bats tests/tools/tf-graph-scopes.bats
 	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
 	PREEMPTIONS=500 JOB_PREEMPTIONS=100 bats -f 'any moment' tests/e2e/preempt.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats

@@ -100,7 +100,7 @@ static int unknown_op(const struct graph *graph, const struct node_spec *spec, s
 static const char *intern(struct graph *graph, const char *text, const char *(*of)(struct node *))
 {
     if (!text || !*text)
-        return text;
+        return text ? "" : NULL;
     if (graph->nodes.n) {
         const char *last = of(graph->nodes.items[graph->nodes.n - 1]);
         if (last && !strcmp(last, text))

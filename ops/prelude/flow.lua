@@ -147,7 +147,7 @@ function while_loop(condition, body, vars, o)
       local enter = tf.gate(context, "Enter", {v}, {frame_name = frame, is_constant = false,
                                                     parallel_iterations = parallel})
       if i == 1 then tf.pivot(context, enter, enter) end
-      merges[i] = tf.gate(context, "Merge", {enter, false})
+      merges[i] = tf.within(context, tf.gate, context, "Merge", {enter, false})
     end
     tf.pivot(context, merges[1])
     tf.within(context, function()

@@ -16,8 +16,8 @@ end
 
 -- The gradient of the loss itself, marked: what scales losses (tf-opt --half fp16) does it there.
 local function start(loss)
-  return tf.outside(false, function()
-    return Const(1, {dtype = loss.dtype, name = "/" .. tf.unique("/gradients/Const"),
+  return tf.outside(true, function()
+    return Const(1, {dtype = loss.dtype, name = "/" .. tf.unique("gradients/Const"),
                      _loss = loss.name})
   end)
 end
@@ -172,5 +172,5 @@ function minimize(loss, optimizer, o)
   if o.global_step then
     control(updates, function() last[#last + 1] = AssignAdd(o.global_step, 1) end)
   end
-  return NoOp{name = "/" .. tf.unique("/" .. (o.name or "train")), control = last}
+  return NoOp{name = "/" .. tf.unique(o.name or "train"), control = last}
 end

@@ -32,7 +32,7 @@ local function parameters(kind, o, defaults, more)
   local known = more or ""
   for _, d in ipairs(defaults) do known = known .. " " .. d[1] end
   o = tf.options("optim." .. kind, o, (known:gsub("^ ", "")))
-  local where, p = tf.scope_unique("/" .. kind), {}
+  local where, p = tf.scope_unique(kind), {}
   for _, d in ipairs(defaults) do
     local value = o[d[1]]
     if value == nil then value = d[2] end

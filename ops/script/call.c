@@ -100,7 +100,7 @@ static void read_field(struct op_call *c)
     else if (!strcmp(key, "name"))
         c->given = text_field(c, key);
     else if (!strcmp(key, "device"))
-        c->device = text_field(c, key);
+        c->device = scope_merge_device(c->L, text_field(c, key));
     else if (!strcmp(key, "control"))
         collect_controls(c);
     else if (key[0] == '_')

@@ -103,6 +103,19 @@ bool context_route_ref(lua_State *L, int context, struct edge edge)
     return context != made_in;
 }
 
+/* All its variables wait, as the condition may depend on any of them; their Enters and Merges were
+ * made one after the other. */
+static void wait_before_loop(struct script *s, int enter, int node)
+{
+    for (size_t i = (size_t)enter; enter >= 0 && i < s->graph->nodes.n; i++) {
+        struct node *of = graph_node(s->graph, (int)i);
+        if (!node_is(of, "Enter") && !node_is(of, "Merge"))
+            return;
+        if (node_is(of, "Enter"))
+            graph_add_control(s->graph, of, node);
+    }
+}
+
 bool context_route_control(lua_State *L, int context, int node)
 {
     struct script *s = script_of(L);
@@ -114,9 +127,7 @@ bool context_route_control(lua_State *L, int context, int node)
             loop = c;
     if (loop < 0)
         return true;
-    int enter = s->contexts.items[loop].enter;
-    if (enter >= 0)
-        graph_add_control(s->graph, graph_node(s->graph, enter), node);
+    wait_before_loop(s, s->contexts.items[loop].enter, node);
     return false;
 }
 
@@ -187,9 +198,13 @@ static int within(lua_State *L)
     int previous = s->context;
     size_t n_controls = s->controls.n;
     int *controls = arena_copy(&s->arena, s->controls.items, n_controls * sizeof *controls);
-    bool keeps_controls = s->contexts.items[context].kind == CONTEXT_COND;
+    struct context *c = &s->contexts.items[context];
+    if (c->kind == CONTEXT_LOOP && previous != context) {
+        c->controls = controls;
+        c->n_controls = s->shares_reads ? 0 : (int)n_controls;
+    }
     s->context = context;
-    if (!keeps_controls)
+    if (c->kind != CONTEXT_COND)
         s->controls.n = 0;
     int status = sandbox_protected(L, lua_gettop(L) - 2);
     s->context = previous;

@@ -29,6 +29,7 @@ struct gradient_call {
     int n;
     struct gradients_options options;
     struct gradient *result; /* by x */
+    size_t n_done;           /* nodes of the graph that follow what was in force */
 };
 
 /* ---- variables that are read more than once ---- */
@@ -64,9 +65,12 @@ static struct edge *with_own_reads(lua_State *L, const struct gradient_call *w, 
     *n_all = n_xs;
     for (size_t k = 0; k < s->own_reads.n; k++) {
         const struct own_read *read = &s->own_reads.items[k];
-        const struct edge first = handle_first_value(L, (struct edge){read->variable, 0});
+        if (!used[read->edge.node])
+            continue;
+        struct edge first = handle_first_value(L, (struct edge){read->variable, 0});
+        first = context_route(L, s->context, first); /* as the x's are */
         for (int i = 0; i < n_xs; i++) {
-            if (xs[i].node != first.node || !used[read->edge.node])
+            if (xs[i].node != first.node)
                 continue;
             if (read->context != s->context)
                 place_error(L,
@@ -102,6 +106,7 @@ static int add_all(lua_State *L, struct build *b, struct gradient_call *w)
     struct gradient *each = arena_array(&s->scratch, (size_t)n + 1, sizeof *each);
     if (gradients_add(s->graph, w->ys, w->grad_ys, w->n_ys, all, n, &options, each, b->err))
         return b->err->code;
+    w->n_done = s->graph->nodes.n;
     for (int k = w->n; k < n; k++)
         add_to(b, &each[of[k - w->n]], &each[k], w->xs[of[k - w->n]]);
     bool missing = false;
@@ -153,6 +158,35 @@ static void guard_new_nodes(struct script *s, size_t first)
     }
 }
 
+/* What makes gradients of several reads one, and rows dense. */
+static void control_last_nodes(struct script *s, const struct gradient_call *w)
+{
+    for (size_t i = w->n_done; i < s->graph->nodes.n; i++) {
+        struct node *node = graph_node(s->graph, (int)i);
+        for (int k = 0; k < w->options.n_controls && !node_is(node, "Const"); k++)
+            graph_add_control(s->graph, node, w->options.controls[k]);
+    }
+}
+
+/* Device, colocation and control of the nodes made are what is in force, as for an op. */
+static void take_options(lua_State *L, struct gradients_options *options)
+{
+    struct script *s = script_of(L);
+    *options = (struct gradients_options){.colocate = flag(L, "colocate"),
+                                          .allow_missing = flag(L, "allow_missing"),
+                                          .scope = node_full_name(s, "gradients"),
+                                          .device = s->device};
+    if (s->leader >= 0)
+        options->group =
+            arena_printf(&s->scratch, "loc:@%s", graph_node(s->graph, s->leader)->name);
+    int *controls = arena_array(&s->scratch, s->controls.n + 1, sizeof *controls);
+    for (size_t i = 0; i < s->controls.n; i++)
+        if (context_route_control(L, s->context, s->controls.items[i]))
+            controls[options->n_controls++] = s->controls.items[i];
+    options->controls = controls;
+    place_find(L, &options->file, &options->line);
+}
+
 /* Engine-made nodes name their forward op's group; names may still change, so groups are kept as
  * node ids until the end. */
 static void adopt_groups(struct script *s, size_t first)
@@ -185,21 +219,18 @@ static int gradients(lua_State *L)
     struct edge *grad_ys = values_of(L, 3, "gradients: grad_ys", &n_grads);
     if (n_grads && n_grads != n_ys)
         place_error(L, "gradients: %d grad_ys for %d ys", n_grads, n_ys);
-    struct gradients_options options = {.colocate = flag(L, "colocate"),
-                                        .allow_missing = flag(L, "allow_missing")};
     bool rows = flag(L, "rows");
+    struct gradient_call wanted = {
+        .ys = ys, .grad_ys = n_grads ? grad_ys : NULL, .n_ys = n_ys, .xs = xs, .n = n_xs};
+    take_options(L, &wanted.options);
     struct error err = ERROR_INIT;
-    struct build b = {.graph = s->graph, .scope = "gradients", .device = "", .err = &err};
-    if (place_find(L, &options.file, &options.line)) {
-        b.file = options.file;
-        b.line = options.line;
-    }
-    struct gradient_call wanted = {.ys = ys,
-                                   .grad_ys = n_grads ? grad_ys : NULL,
-                                   .n_ys = n_ys,
-                                   .xs = xs,
-                                   .n = n_xs,
-                                   .options = options};
+    struct build b = {.graph = s->graph,
+                      .scope = wanted.options.scope,
+                      .device = wanted.options.device,
+                      .colocate = wanted.options.group,
+                      .file = wanted.options.file,
+                      .line = wanted.options.line,
+                      .err = &err};
     wanted.result = arena_array(&s->scratch, (size_t)n_xs + 1, sizeof *wanted.result);
     size_t first = s->graph->nodes.n;
     context_hide_open(s);
@@ -212,6 +243,7 @@ static int gradients(lua_State *L)
         push_gradient(L, &b, &wanted.result[i], xs[i], rows);
         lua_rawseti(L, 5, i + 1);
     }
+    control_last_nodes(s, &wanted);
     guard_new_nodes(s, first);
     adopt_groups(s, first);
     return 1;

@@ -65,10 +65,26 @@ struct edge handle_first_value(lua_State *L, struct edge edge)
 
 struct edge handle_value(lua_State *L, struct edge edge)
 {
-    const struct script *s = script_of(L);
+    struct script *s = script_of(L);
     struct edge first = handle_first_value(L, edge);
-    bool is_read = first.node != edge.node && s->controls.n && !s->shares_reads;
-    return is_read ? variable_own_read(L, edge) : first;
+    if (first.node == edge.node)
+        return first;
+    if (s->controls.n)
+        return s->shares_reads ? first : variable_own_read(L, edge);
+    int around = s->context; /* the loop that is within control(), if any is */
+    while (around && !s->contexts.items[around].n_controls)
+        around = s->contexts.items[around].parent;
+    if (!around)
+        return first;
+    const struct context c = s->contexts.items[around];
+    int context = s->context;
+    for (int i = 0; i < c.n_controls; i++)
+        vec_push(&s->controls, c.controls[i]);
+    s->context = c.parent;
+    edge = variable_own_read(L, edge);
+    s->context = context;
+    s->controls.n = 0;
+    return edge;
 }
 
 static void collect(lua_State *L, int index, const char *what, int depth)

@@ -54,9 +54,11 @@ struct context {
     struct edge pred; /* of a cond */
     int branch;       /* 1: the branch taken when pred is true */
     int pivot;        /* node that is live where the context runs */
-    int enter;        /* of a loop: an Enter of a loop variable, or -1 */
+    int enter;        /* of a loop: the Enter of its first variable, or -1 */
     const char *frame;
     int64_t parallel_iterations;
+    const int *controls; /* of a loop: what is in force around it */
+    int n_controls;
     const char *scope;
     struct map captured; /* "node:slot" of an outside tensor -> index into captures */
 };
@@ -247,7 +249,7 @@ struct edge context_route(lua_State *L, int context, struct edge edge);
 /* For a reference, which cannot be switched: whether the pivot must guard its user instead. */
 bool context_route_ref(lua_State *L, int context, struct edge edge);
 /* Whether a control edge from `node` may lead into the context as it is; if not, it was moved to
- * the Enter of the loop. */
+ * the loop's Enters. */
 bool context_route_control(lua_State *L, int context, int node);
 const char *context_text(const struct script *s, int context); /* "a loop" */
 /* A node that lacks an input, as the loop it belongs to failed; -1: there is none. Loops around the
@@ -262,6 +264,8 @@ void context_show_open(struct script *s);
 
 void scope_open(lua_State *L);
 const char *scope_unique(struct script *s, const char *name);
+/* What the name leaves open is that of the device in force; "/" leaves all open. */
+const char *scope_merge_device(lua_State *L, const char *name);
 
 void globals_open(lua_State *L);
 void globals_finish(lua_State *L); /* entries and aliases */

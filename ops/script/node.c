@@ -64,11 +64,15 @@ static struct edge *route_inputs(lua_State *L, const struct new_node *what, cons
     return inputs;
 }
 
+/* A context's own Enter waits outside of the loop. */
 static void add_control(lua_State *L, const struct new_node *what, int *controls, int *n, int node)
 {
-    if (what->context < 0 && !context_route_control(L, script_of(L)->context, node))
-        return;
-    controls[(*n)++] = node;
+    const struct script *s = script_of(L);
+    int context = what->context < 0 ? s->context : what->context;
+    if (what->context >= 0 && !strcmp(what->op, "Enter"))
+        context = s->contexts.items[context].parent;
+    if (context_route_control(L, context, node))
+        controls[(*n)++] = node;
 }
 
 static int *gather_controls(lua_State *L, const struct new_node *what, bool guarded, int *n)

@@ -91,8 +91,7 @@ static int with_scope(lua_State *L)
     return call_and_restore(L, &saved);
 }
 
-/* What the inner name leaves open is the outer one's. */
-static const char *merge_device(lua_State *L, const char *text)
+const char *scope_merge_device(lua_State *L, const char *text)
 {
     struct script *s = script_of(L);
     struct device_name inner, outer;
@@ -120,7 +119,7 @@ static int with_device(lua_State *L)
     const char *name = check_text(L, "device");
     check_function(L, "device");
     struct saved_scope saved = save(s);
-    s->device = merge_device(L, name);
+    s->device = scope_merge_device(L, name);
     return call_and_restore(L, &saved);
 }
 
@@ -159,6 +158,7 @@ static int with_after(lua_State *L)
     return call_after(L, true);
 }
 
+/* They ask for the device that the tensor asks for, whatever is in force around. */
 static int with_colocate(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -166,6 +166,7 @@ static int with_colocate(lua_State *L)
     check_function(L, "colocate");
     struct saved_scope saved = save(s);
     s->leader = leader;
+    s->device = graph_node(s->graph, leader)->device;
     return call_and_restore(L, &saved);
 }
 

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "graph/device_name.h"
 #include "ops/script/internal.h"
 
 const struct variable_note *variable_of(struct script *s, int node)
@@ -34,16 +35,17 @@ struct edge variable_own_read(lua_State *L, struct edge variable)
         if (is_in_force(s, &s->own_reads.items[i], variable.node))
             return s->own_reads.items[i].edge;
     size_t n = s->controls.n;
-    const char *name = graph_node(s->graph, variable.node)->name;
+    const struct node *node = graph_node(s->graph, variable.node);
     struct own_read read = {.variable = variable.node,
                             .context = s->context,
                             .controls = arena_copy(&s->arena, s->controls.items, n * sizeof(int)),
                             .n_controls = (int)n};
     struct new_node what = {
         .op = "Identity",
-        .name = graph_unique_name(s->graph, arena_printf(&s->scratch, "%s/read", name)),
+        .name = graph_unique_name(s->graph, arena_printf(&s->scratch, "%s/read", node->name)),
         .inputs = &variable,
         .n_inputs = 1,
+        .device = node->device,
         .context = -1,
         .is_read = true};
     int leader = s->leader;
@@ -234,13 +236,31 @@ static void set_entry(struct script *s, const char *name)
     vec_push(&s->entries, entry);
 }
 
+/* Where all answers come together: in each of the tasks, if variables are in each of some; the
+ * device is open, as a kernel may have none there. */
+static const char *place_of_ready(struct script *s)
+{
+    for (size_t i = 0; i < s->variables.n; i++) {
+        struct device_name device;
+        struct error err = ERROR_INIT;
+        const char *text = graph_node(s->graph, s->variables.items[i].node)->device;
+        if (device_name_parse(&device, text, &err) || !device_task_is_many(device.task))
+            continue;
+        device.type[0] = '\0';
+        device.index = DEVICE_OPEN;
+        return device_name_text(&s->arena, &device);
+    }
+    return "";
+}
+
 static struct edge make(lua_State *L, const char *op, const char *name, const struct edge *inputs,
                         int n, int leader)
 {
     struct script *s = script_of(L);
     struct new_node what = {.op = op, .inputs = inputs, .n_inputs = n};
     what.name = name ? graph_unique_name(s->graph, name) : NULL;
-    s->scope = "ready";
+    if (leader >= 0)
+        what.device = graph_node(s->graph, leader)->device;
     s->leader = leader;
     return (struct edge){node_make(L, &what)->id, 0};
 }
@@ -250,6 +270,8 @@ static void make_ready(lua_State *L)
 {
     struct script *s = script_of(L);
     start_entry(s, "ready");
+    s->scope = "ready";
+    s->device = place_of_ready(s);
     size_t n_before = s->edges.n;
     for (size_t i = 0; i < s->variables.n; i++) {
         const struct variable_note *v = &s->variables.items[i];

@@ -83,6 +83,45 @@ mean_part 1,1,1
 OPS
 }
 
+# Device and colocation that are in force are those of the gradients and of the optimizer, too.
+@test "every collective trains in a loop as in the same iterations written out" {
+    cat >m.lua <<'END'
+local function apply(x)
+  local reductions = {mean_reduce = "mean", rows = "rows", mean_rows = "mean_rows",
+                      part = "part", sum_part = "sum_part", mean_part = "mean_part"}
+  if D.op == "mean_scatter" then return collective.reduce_scatter(x, "mean") end
+  if reductions[D.op] then return collective.all_reduce(x, reductions[D.op]) end
+  return collective[D.op](x)
+end
+local function step(s, w, v) return s * 0.5 + Sum(apply(w * s + v), {0}) end
+device("/job:worker/task:*", function()
+  w = variable{name = "w", shape = {6}, init = 0.25}
+  v = variable{name = "v", shape = {6}, init = 0.125}
+  local s = Placeholder{dtype = float32, shape = {}, name = "k"}
+  if D.unrolled then
+    for _ = 1, 3 do s = step(s, w, v) end
+  else
+    local _
+    _, s = while_loop(function(i) return Less(i, 3) end,
+                      function(i, s) return i + 1, step(s, w, v) end, {0, s})
+  end
+  loss = Square(s - 3)
+  entry.train = minimize(loss, optim.momentum{rate = 0.001}, {clip = 1})
+end)
+END
+    for ((i = 0; i < 3; i++)); do export "FEED$i=--feed k=0.$i"; done
+    for op in broadcast gather scatter reduce_scatter mean_scatter all_gather all_to_all \
+        all_reduce mean_reduce rows mean_rows part sum_part mean_part; do
+        for how in "" "-D unrolled=true"; do
+            # shellcheck disable=SC2086  # an option, or none
+            tf-graph -D "op=$op" $how m.lua | tf-opt | tf-place -c c | tf-part >parts.tfg
+            among 3 --run train --fetch loss,w,v --steps 3
+            cat w?.txt >"got$how"
+        done
+        cmp got "got-D unrolled=true" || { echo "$op"; false; }
+    done
+}
+
 @test "as well of large values, in blocks" {
     alike broadcast 7,7,7 9001
     alike gather 5,33,0 9001

@@ -18,11 +18,23 @@ struct build grad_build(struct grad_engine *e, const char *suffix, const struct 
     struct build b = {.graph = e->graph,
                       .scope =
                           suffix ? arena_printf(&e->arena, "%s/%s", e->scope, suffix) : e->scope,
+                      .device = e->options->device,
+                      .colocate = e->options->group,
                       .file = e->options->file,
                       .line = e->options->line,
                       .err = e->err};
-    if (e->options->colocate && forward)
+    if (e->options->colocate && forward) {
         b.colocate = arena_printf(&e->arena, "loc:@%s", forward->name);
+        b.device = forward->device;
+    }
+    return b;
+}
+
+struct build grad_build_beside(struct grad_engine *e, const char *suffix, const struct node *node)
+{
+    struct build b = grad_build(e, suffix, NULL);
+    b.colocate = NULL;
+    b.device = node->device;
     return b;
 }
 
@@ -235,6 +247,42 @@ static int collect(struct grad_engine *e, const struct gradient_request *r, stru
     return 0;
 }
 
+/* Whether it runs after the controls because what it takes does; a Merge takes one of its inputs,
+ * of which those that come later go round a loop. */
+static bool waits_already(const struct grad_engine *e, const struct node *node, const bool *waits)
+{
+    bool any = false, all = true;
+    for (int i = 0; i < node->n_inputs; i++) {
+        int from = node->inputs[i].node;
+        bool waiting = from >= e->n_forward && waits[from - e->n_forward];
+        any = any || waiting;
+        all = all && (waiting || from >= node->id);
+    }
+    bool found = node_is(node, "Merge") ? all : any;
+    for (int i = 0; i < node->n_controls && !found; i++)
+        found = node->controls[i] >= e->n_forward && waits[node->controls[i] - e->n_forward];
+    return found;
+}
+
+/* Not what was added to the forward graph, which the controls may wait for. */
+static void add_controls(struct grad_engine *e)
+{
+    const struct gradients_options *options = e->options;
+    bool *waits = mem_array(e->graph->nodes.n, sizeof *waits);
+    for (size_t i = 0; i < e->made.n && options->n_controls; i++) {
+        struct node *node = graph_node(e->graph, e->n_forward + (int)i);
+        if (e->made.items[i].forward_frame >= 0)
+            continue;
+        waits[i] = waits_already(e, node, waits);
+        if (waits[i] || node_is(node, "Const"))
+            continue;
+        for (int k = 0; k < options->n_controls; k++)
+            graph_add_control(e->graph, node, options->controls[k]);
+        waits[i] = true;
+    }
+    mem_free(waits);
+}
+
 static int run(struct grad_engine *e, const struct gradient_request *r, struct gradient *result)
 {
     if (check_types(e, r->ys, r->n_ys, "what is differentiated") ||
@@ -246,7 +294,10 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
     find_between(e, r);
     if (seed(e, r) || grad_process_frame(e, NULL, e->base))
         return e->err->code;
-    return collect(e, r, result);
+    int code = collect(e, r, result);
+    if (!code)
+        add_controls(e);
+    return code;
 }
 
 static void release(struct grad_engine *e)

@@ -52,10 +52,14 @@ struct edge grad_unbroadcast(struct grad *g, struct edge gradient, int i, int ot
 void grad_set_rows(struct grad *g, int i, struct edge values, struct edge indices);
 
 struct gradients_options {
-    bool colocate;      /* each gradient op with its forward op */
-    bool allow_missing; /* no path from y to an x gives EDGE_NONE instead of an error */
-    const char *scope;  /* NULL: "gradients" */
-    const char *file;   /* script place of the nodes made */
+    bool colocate;       /* each gradient op with its forward op */
+    bool allow_missing;  /* no path from y to an x gives EDGE_NONE instead of an error */
+    const char *scope;   /* NULL: "gradients" */
+    const char *device;  /* NULL, or of what has no forward op to be with */
+    const char *group;   /* NULL, or likewise, as "loc:@w" */
+    const int *controls; /* nodes after which all that is made runs, but for constants */
+    int n_controls;
+    const char *file; /* script place of the nodes made */
     int line;
 };
 

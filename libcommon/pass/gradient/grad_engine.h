@@ -73,6 +73,10 @@ static inline bool grad_differentiable(enum dtype type)
 /* A builder of backward nodes under "SCOPE/suffix" (NULL: SCOPE). */
 struct build grad_build(struct grad_engine *e, const char *suffix, const struct node *forward);
 
+/* One of nodes that belong to the forward graph: they are where `node` is, whose value they keep or
+ * whose loop they count. */
+struct build grad_build_beside(struct grad_engine *e, const char *suffix, const struct node *node);
+
 /* Takes the nodes from id `mark` on into a space. */
 int grad_adopt(struct grad_engine *e, struct grad_space *space, int mark);
 

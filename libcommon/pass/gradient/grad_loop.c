@@ -29,10 +29,14 @@ static struct edge open_merge(struct build *b, struct edge entered)
     struct edge inputs[] = {entered, EDGE_NONE};
     char base[1024];
     snprintf(base, sizeof base, "%s/Merge", b->scope);
+    struct attr group = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &b->colocate}};
     struct node_spec spec = {.op = "Merge",
                              .name = graph_unique_name(b->graph, base),
                              .inputs = inputs,
                              .n_inputs = 2,
+                             .attrs = &group,
+                             .n_attrs = b->colocate != NULL,
+                             .device = b->device,
                              .file = b->file,
                              .line = b->line};
     struct node *node = graph_add(b->graph, &spec, b->err);
@@ -163,7 +167,8 @@ struct grad_space *grad_space_of(struct grad_engine *e, struct grad_space *paren
         return NULL;
     }
     struct grad_space *space = arena_alloc(&e->arena, sizeof *space);
-    struct build forward = grad_build(e, loop_scope(e, frame, "count"), NULL);
+    struct build forward =
+        grad_build_beside(e, loop_scope(e, frame, "count"), graph_node(e->graph, f->loop_cond));
     struct build backward = grad_build(e, loop_scope(e, frame, "grad"), NULL);
     space->frame = frame;
     space->parent = parent;
@@ -232,9 +237,11 @@ static struct edge start_of(struct grad_engine *e, struct build *b, struct grad_
     }
     if (v->exit >= 0)
         return zeros_like(e, b, parent, (struct edge){v->exit, 0});
-    struct edge exit = build_unary(b, "Exit", (struct edge){v->switch_, 0});
+    const struct node *last = graph_node(e->graph, v->switch_);
+    struct build forward = grad_build_beside(e, loop_scope(e, v->frame, "grad"), last);
+    struct edge exit = build_unary(&forward, "Exit", (struct edge){v->switch_, 0});
     grad_note_beside(e, v->frame);
-    return b->failed ? EDGE_NONE : zeros_like(e, b, parent, exit);
+    return forward.failed ? EDGE_NONE : zeros_like(e, b, parent, exit);
 }
 
 static int finish_variable(struct grad_engine *e, struct build *b, struct grad_space *space,

@@ -138,7 +138,7 @@ static struct edge guard(struct grad_engine *e, struct build *b, struct grad_spa
 static struct edge pop(struct grad_engine *e, struct grad_space *space, struct edge value)
 {
     const struct node *node = graph_node(e->graph, value.node);
-    struct build b = grad_build(e, node->name, NULL);
+    struct build b = grad_build_beside(e, node->name, node);
     int condition = value.node < e->n_forward ? frames_edge_condition(e->frames, e->graph, value)
                                               : e->made.items[value.node - e->n_forward].condition;
     struct edge handle = add_stack(e, &b, space, value);

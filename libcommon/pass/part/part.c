@@ -232,7 +232,7 @@ static bool is_end(const struct node *node)
 
 static struct edge add_crossing(struct cutter *c, struct part_crossing *crossing)
 {
-    if (cross(c, crossing) < 0)
+    if (part_check_tasks(c, crossing) || cross(c, crossing) < 0)
         return EDGE_NONE;
     crossing->next = c->head[crossing->edge.node]; /* by now others may have crossed */
     c->head[crossing->edge.node] = (int)c->parts->crossings.n;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What crosses less: constants that every part has for itself, and control edges.
+ * What crosses less, or not at all: constants that every part has for itself, control edges, and
+ * what is of many tasks.
  */
+#include <string.h>
+
 #include "base/memory.h"
+#include "graph/device_name.h"
 #include "pass/part/part_private.h"
 
 /* ---- constants ---- */
@@ -110,4 +114,19 @@ int part_connect_controls(struct cutter *c, const struct node *node)
         if (from != part && connect_from(c, node, from))
             return c->err->code;
     return 0;
+}
+
+int part_check_tasks(const struct cutter *c, const struct part_crossing *crossing)
+{
+    const char *from = c->parts->parts.items[crossing->from].device;
+    const char *to = c->parts->parts.items[crossing->to].device;
+    struct device_name a, b;
+    if (device_name_parse(&a, from, c->err) || device_name_parse(&b, to, c->err))
+        return c->err->code;
+    if (strcmp(a.job, b.job) != 0 || device_task_is_many(a.task) == device_task_is_many(b.task))
+        return 0;
+    return error_set(c->err, ERR_DATA,
+                     "%s: is on %s, but what takes it on %s: both must ask for one in each task, "
+                     "or for the same task",
+                     node_text(graph_node(c->from, crossing->edge.node)), from, to);
 }

@@ -63,6 +63,10 @@ struct edge part_receive_over(struct cutter *c, const struct part_crossing *over
 struct edge part_constant(struct cutter *c, const struct node *node, int part);
 int part_connect_controls(struct cutter *c, const struct node *node);
 
+/* ERR_DATA if one end is in each task of a job and the other in a single one of them: a worker that
+ * drives its own steps has no part in another's. */
+int part_check_tasks(const struct cutter *c, const struct part_crossing *crossing);
+
 /* part_loop.c: finds loops that are on several devices; makes the control loops. */
 int part_find_loops(struct cutter *c);
 int part_make_loops(struct cutter *c);

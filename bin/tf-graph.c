@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "bin/ops_option.h"
+#include "bin/text_gradients.h"
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "graph/text.h"
@@ -58,7 +59,8 @@ static const struct option_table table = {
         "tf-graph digits.lua | tf-show\n"
         "tf-graph -D units=256 digits.lua -o digits.tfg\n"
         "tf-graph -e 'y = Sqrt(Placeholder{dtype = float32, name = \"x\"})' | tf-show --text\n"
-        "tf-show --text a.tfg | sed s/Relu/Tanh/ | tf-graph --text > b.tfg",
+        "tf-show --text fwd.tfg | sed 's/ = Relu(/ = Tanh(/' | tf-graph --text |\n"
+        "    tf-grad --minimize loss --optimizer adam > tanh.tfg",
     .rows = rows,
     .operands_max = 1,
     .writes_stream = true,
@@ -142,6 +144,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         return err->code;
     struct graph *graph = NULL;
     int code = is_text ? read_text(path, &graph, err) : build(tool, path, &graph, err);
+    if (!code && is_text)
+        text_gradients_check(tool, graph, n ? operands[0] : "stdin");
     if (!code && !graph->nodes.n)
         tool_say(tool, "%s: makes no node: an empty graph", program ? "-e" : n ? path : "stdin");
     if (!code)

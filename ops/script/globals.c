@@ -43,6 +43,7 @@ static void take_name(lua_State *L, const char *name)
                     name, node_text(holder));
     note->named = NAMED_GENERATED;
     node_rename(L, holder, graph_unique_name(s->graph, name));
+    gradient_rename(L, name, holder->name);
 }
 
 static void name_tensor(lua_State *L, const char *name, struct edge edge)

@@ -233,6 +233,8 @@ static int gradients(lua_State *L)
                       .err = &err};
     wanted.result = arena_array(&s->scratch, (size_t)n_xs + 1, sizeof *wanted.result);
     size_t first = s->graph->nodes.n;
+    if (!s->first_gradient)
+        s->first_gradient = first;
     context_hide_open(s);
     int code = add_all(L, &b, &wanted);
     context_show_open(s);
@@ -247,6 +249,24 @@ static int gradients(lua_State *L)
     guard_new_nodes(s, first);
     adopt_groups(s, first);
     return 1;
+}
+
+void gradient_rename(lua_State *L, const char *old, const char *name)
+{
+    struct script *s = script_of(L);
+    const char *middle = arena_printf(&s->scratch, "gradients/%s_grad/", old);
+    struct error err = ERROR_INIT;
+    for (size_t i = s->first_gradient; s->first_gradient && i < s->graph->nodes.n; i++) {
+        struct node *node = graph_node(s->graph, (int)i);
+        const char *at = strstr(node->name, middle);
+        if (!at || (at != node->name && at[-1] != '/'))
+            continue;
+        const char *full =
+            arena_printf(&s->scratch, "%.*sgradients/%s_grad/%s", (int)(at - node->name),
+                         node->name, name, at + strlen(middle));
+        if (graph_rename(s->graph, node, graph_unique_name(s->graph, full), &err))
+            place_error(L, "%s", err.text);
+    }
 }
 
 void gradient_open(lua_State *L)

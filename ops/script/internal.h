@@ -104,8 +104,9 @@ struct script {
     const char *container;
     int leader; /* node to colocate with, or -1 */
     VEC(int) controls;
-    bool shares_reads; /* nothing that is in `controls` changes a variable */
-    struct map scopes; /* names of scopes in use */
+    size_t first_gradient; /* node; 0: there is none */
+    bool shares_reads;     /* nothing that is in `controls` changes a variable */
+    struct map scopes;     /* names of scopes in use */
 
     VEC(struct named_edges) entries;
     VEC(struct named_edges) aliases;
@@ -278,6 +279,8 @@ const struct variable_note *variable_of(struct script *s, int node); /* or NULL 
 struct edge variable_own_read(lua_State *L, struct edge variable);
 
 void gradient_open(lua_State *L);
+/* A node has another name, as its old one is somebody else's now: so has its gradient. */
+void gradient_rename(lua_State *L, const char *old, const char *name);
 
 /* A C function as a field of the table on top of the stack. */
 static inline void set_function(lua_State *L, const char *name, lua_CFunction function)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/marks.h"
+
 static int fail(struct bind *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static int fail(struct bind *b, const char *format, ...)
@@ -61,13 +63,56 @@ static int unknown_attr(struct bind *b, const char *name)
     return fail(b, "there is no attribute '%s'", name);
 }
 
+/* ---- attributes against their constraints ---- */
+
+static int type_error(struct bind *b, const struct op_attr *attr, enum dtype type)
+{
+    struct str names = STR_INIT;
+    for (int t = 1; t < 32; t++)
+        if (attr->types & DTYPE_BIT(t) && strcmp(dtype_name((enum dtype)t), "invalid"))
+            str_printf(&names, "%s%s", names.n ? ", " : "", dtype_name((enum dtype)t));
+    int code =
+        fail(b, "%s is %s, but must be one of %s", attr->name, dtype_name(type), str_text(&names));
+    str_release(&names);
+    return code;
+}
+
+static int check_value(struct bind *b, const struct op_attr *attr, const struct attr_value *v)
+{
+    if (attr->kind == ATTR_TYPE && !(attr->types & DTYPE_BIT(v->type)))
+        return type_error(b, attr, v->type);
+    if (attr->kind == ATTR_LIST_TYPE)
+        for (int i = 0; i < v->n; i++)
+            if (!(attr->types & DTYPE_BIT(v->types[i])))
+                return type_error(b, attr, v->types[i]);
+    if (attr->strings) {
+        const char *const *s = attr->strings;
+        while (*s && strcmp(*s, v->s))
+            s++;
+        if (!*s)
+            return fail(b, "attribute '%s' cannot be \"%s\"", attr->name, v->s);
+    }
+    int64_t size = attr->kind == ATTR_INT ? v->i : v->n;
+    if (attr->has_minimum && size < attr->minimum)
+        return fail(b, "attribute '%s' must be at least %" PRId64 ", not %" PRId64, attr->name,
+                    attr->minimum, size);
+    return 0;
+}
+
 /* '_' and then what a name is made of, so that the text form can have it. */
-static int check_free(struct bind *b, const char *name)
+static int check_free(struct bind *b, const char *name, struct attr_value value)
 {
     size_t n = 1;
     while (isalnum((unsigned char)name[n]) || name[n] == '_')
         n++;
-    return name[n] ? fail(b, "attribute '%.100s': not a valid name", name) : 0;
+    if (name[n])
+        return fail(b, "attribute '%.100s': not a valid name", name);
+    const struct op_attr *mark = mark_find(name);
+    enum attr_kind kind = value.kind;
+    if (mark && !convert(&value, mark->kind, &b->graph->arena))
+        return fail(b, "attribute '%s' must be %s, not %s", name, attr_kind_name(mark->kind),
+                    attr_kind_name(kind));
+    return mark ? check_value(b, mark, &value) : 0;
 }
 
 static int take_given(struct bind *b)
@@ -75,7 +120,7 @@ static int take_given(struct bind *b)
     for (int i = 0; i < b->spec->n_attrs; i++) {
         const struct attr *given = &b->spec->attrs[i];
         if (given->name[0] == '_') {
-            if (check_free(b, given->name))
+            if (check_free(b, given->name, given->value))
                 return b->err->code;
             continue;
         }
@@ -221,42 +266,6 @@ static int bind_inputs(struct bind *b)
     return code ? code : at == b->spec->n_inputs ? 0 : count_error(b, at);
 }
 
-/* ---- attributes against their constraints ---- */
-
-static int type_error(struct bind *b, const struct op_attr *attr, enum dtype type)
-{
-    struct str names = STR_INIT;
-    for (int t = 1; t < 32; t++)
-        if (attr->types & DTYPE_BIT(t) && strcmp(dtype_name((enum dtype)t), "invalid"))
-            str_printf(&names, "%s%s", names.n ? ", " : "", dtype_name((enum dtype)t));
-    int code =
-        fail(b, "%s is %s, but must be one of %s", attr->name, dtype_name(type), str_text(&names));
-    str_release(&names);
-    return code;
-}
-
-static int check_value(struct bind *b, const struct op_attr *attr, const struct attr_value *v)
-{
-    if (attr->kind == ATTR_TYPE && !(attr->types & DTYPE_BIT(v->type)))
-        return type_error(b, attr, v->type);
-    if (attr->kind == ATTR_LIST_TYPE)
-        for (int i = 0; i < v->n; i++)
-            if (!(attr->types & DTYPE_BIT(v->types[i])))
-                return type_error(b, attr, v->types[i]);
-    if (attr->strings) {
-        const char *const *s = attr->strings;
-        while (*s && strcmp(*s, v->s))
-            s++;
-        if (!*s)
-            return fail(b, "attribute '%s' cannot be \"%s\"", attr->name, v->s);
-    }
-    int64_t size = attr->kind == ATTR_INT ? v->i : v->n;
-    if (attr->has_minimum && size < attr->minimum)
-        return fail(b, "attribute '%s' must be at least %" PRId64 ", not %" PRId64, attr->name,
-                    attr->minimum, size);
-    return 0;
-}
-
 static int complete_attrs(struct bind *b)
 {
     for (int i = 0; i < b->op->n_attrs; i++) {
@@ -289,7 +298,7 @@ int bind_node(struct bind *b)
 int bind_attr(struct bind *b, const char *name, struct attr_value *value)
 {
     if (*name == '_')
-        return check_free(b, name);
+        return check_free(b, name, *value);
     int k = op_find_attr(b->op, name);
     if (k < 0)
         return unknown_attr(b, name);

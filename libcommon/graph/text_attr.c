@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/marks.h"
 
 static const char *fail(struct error *err, const char *what, const char *at)
 {
@@ -168,8 +169,9 @@ static const char *find_kind(const char *text, const struct op *op, const char *
     text++;
     if (announced)
         return text;
+    const struct op_attr *mark = mark_find(name);
     if (*name == '_') {
-        *kind = guess_kind(text);
+        *kind = mark ? mark->kind : guess_kind(text);
         return text;
     }
     int index = op_find_attr(op, name);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "graph/marks.h"
 #include "ops/script/internal.h"
 
 struct op_call {
@@ -91,6 +92,16 @@ static void declared_attr(struct op_call *c, int index, const char *key)
     c->has_container |= !strcmp(key, "container");
 }
 
+/* A mark has a kind, others that of their value. */
+static void free_attr(struct op_call *c, const char *key)
+{
+    const struct op_attr *mark = mark_find(key);
+    struct attr attr = {.name = arena_strdup(&c->s->scratch, key)};
+    attr.value = mark ? value_attr(c->L, -1, mark, DTYPE_INVALID, c->op->def->name)
+                      : value_free_attr(c->L, -1, key);
+    vec_push(&c->s->attrs, attr);
+}
+
 static void read_field(struct op_call *c)
 {
     const char *key = lua_tostring(c->L, -2);
@@ -104,8 +115,7 @@ static void read_field(struct op_call *c)
     else if (!strcmp(key, "control"))
         collect_controls(c);
     else if (key[0] == '_')
-        vec_push(&c->s->attrs, ((struct attr){arena_strdup(&c->s->scratch, key),
-                                              value_free_attr(c->L, -1, key)}));
+        free_attr(c, key);
     else
         refuse_attr(c, key);
 }

@@ -71,7 +71,8 @@ quiet() { # COMMAND...
             sed "/^$node = /s/ = $from(/ = $to(/" g.txt >h.txt
             run --separate-stderr -0 tf-graph --text h.txt
             [[ $stderr == "tf-graph: h.txt: '$node' is $to, but its gradient has "*": it was made \
-for another op; change ops before gradients are added (tf-grad)" ]] || { echo "$pair: $stderr"; false; }
+for another op; change ops before gradients are added (tf-grad)" ]] ||
+                { echo "$pair: $stderr"; false; }
         done
     done
 }

@@ -14,25 +14,28 @@
 #include "pass/grid/grid.h"
 #include "pass/place/cost_scale.h"
 #include "pass/replicate/replicate.h"
+#include "resource/policy.h"
 
-static const char *mode = "sync", *compress, *entry;
+static const char *mode = "sync", *compress, *entry, *cluster_file, *costs_file;
 static const char *towers, *pipeline, *grid;
-static struct grid_options tiles; /* with --grid */
-static const char *cluster_file, *costs_file;
-static int64_t accumulate = 1, workers, in_graph, stages, replica_tasks = 1, assume = 32;
+static struct grid_options tiles;                                        /* with --grid */
+static int64_t accumulate = 1, workers = -1, in_graph = -1, stages = -1; /* -1: not given */
+static int64_t replica_tasks = 1, assume = 32;
 static double timeout = 300;
 static bool report, explain;
 
 static const struct option_row rows[] = {
-    {0, "mode", OPTION_TEXT, &mode, "MODE", "how workers' steps become updates (sync); see below"},
+    {0, "mode", OPTION_TEXT, &mode, "MODE",
+     "how workers' steps become updates (sync): sync; sync,backup=B; async;\n"
+     "ssp,bound=S; downpour,fetch=N,push=M; sync,update=worker; allreduce; auto; all: --man"},
     {0, "accumulate", OPTION_INT, &accumulate, "K",
      "push the mean gradient of K steps, every K steps"},
     {0, "compress", OPTION_TEXT, &compress, "TYPE",
      "bf16 or fp16: variables and gradients cross in 16 bits"},
     {0, "in-graph", OPTION_INT, &in_graph, "N",
-     "no workers: one graph with N towers that share what is fed; see below"},
+     "no workers: one graph with N towers that share what is fed"},
     {0, "grid", OPTION_TEXT, &grid, "ROWSxCOLUMNS",
-     "no workers: one graph whose images are cut into so many tiles; see below"},
+     "no workers: one graph whose images are cut into so many tiles"},
     {0, "towers", OPTION_TEXT, &towers, "DEVICE",
      "of the towers or tiles, with a * for the number (/job:worker/task:*)"},
     {0, "pipeline", OPTION_TEXT, &pipeline, "ORDER",
@@ -106,8 +109,7 @@ static const struct option_table table = {
         "the rows of one worker; dense=c: in each a part of every worker's. That takes an n-th of "
         "the memory between layers. update=pass: these layers change after each pass\n"
         "    allreduce,pieces=SIZE    gradients of large matrices are made, summed and used some "
-        "rows "
-        "at a time, in pieces of 8 MiB, or of SIZE (64k, 1.5M); none: they are whole\n"
+        "rows at a time, in pieces of 8 MiB, or of SIZE (64k, 1.5M); none: they are whole\n"
         "    auto             sync, sync,update=worker or allreduce, each with factors=auto: what "
         "takes the least time in the cluster (-c), which --explain shows; auto,bits=1: that code "
         "may be used where it is "
@@ -207,9 +209,8 @@ static int read_pipeline(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--towers is, with --pipeline, for what --stages makes; without it the "
                          "script says where its stages are");
-    if (stages < 0 || stages > REPLICATE_TOWERS_MAX)
-        return error_set(err, ERR_USAGE, "--stages is a number of stages, 1 to %d",
-                         REPLICATE_TOWERS_MAX);
+    if (stages > REPLICATE_TOWERS_MAX)
+        return error_set(err, ERR_USAGE, "--stages is at most %d", REPLICATE_TOWERS_MAX);
     options->stages = (int)stages;
     return replicate_parse_pipeline(options, pipeline, err);
 }
@@ -229,14 +230,24 @@ static int read_replica(struct replicate_options *options, struct error *err)
     return 0;
 }
 
+/* 0 is no such number: from here on it is one that was not given. */
+static int read_number(const char *name, const char *what, int64_t *number, struct error *err)
+{
+    if (*number != -1 && (*number < 1 || *number > INT32_MAX))
+        return error_set(err, ERR_USAGE, "--%s is a number of %s, at least 1, not %lld", name, what,
+                         (long long)*number);
+    *number = *number == -1 ? 0 : *number;
+    return 0;
+}
+
 static int read_options(struct replicate_options *options, struct error *err)
 {
-    if (replicate_parse(options, mode, err))
+    if (replicate_parse(options, mode, err) ||
+        read_number("accumulate", "steps", &accumulate, err) ||
+        read_number("workers", "workers", &workers, err) ||
+        read_number("in-graph", "towers", &in_graph, err) ||
+        read_number("stages", "stages", &stages, err))
         return err->code;
-    if (accumulate < 1 || accumulate > INT32_MAX)
-        return error_set(err, ERR_USAGE, "--accumulate is a number of steps");
-    if (workers < 0 || workers > INT32_MAX)
-        return error_set(err, ERR_USAGE, "--workers is a number of tasks");
     if (compress && strcmp(compress, "bf16") != 0 && strcmp(compress, "fp16") != 0)
         return error_set(err, ERR_USAGE, "--compress is bf16 or fp16, not '%s'", compress);
     if (accumulate > 1 && options->mode == REPLICATE_DOWNPOUR)
@@ -279,6 +290,9 @@ static int read_model(struct model_files *files, struct replicate_options *optio
         return err->code;
     options->cluster = cluster_file ? &files->cluster : NULL;
     options->measured = costs_file ? &files->costs : NULL;
+    if (*options->policy && replicate_workers(options) > 0 &&
+        policy_check_workers(options->policy, replicate_workers(options), err))
+        return err->code = ERR_USAGE;
     if (explain && !workers && !(cluster_file && cluster_count(&files->cluster, "worker")))
         return error_set(err, ERR_USAGE,
                          "--explain depends on the number of workers: give -c or --workers");
@@ -311,8 +325,7 @@ static int cut_dense(struct graphs *graphs, const struct replicate_options *opti
 /* Tiles on shards, which make checkpoints of what they have. */
 static bool is_on_shards(void)
 {
-    static const char shards[] = "/job:ps/";
-    return towers && !strncmp(towers, shards, strlen(shards));
+    return towers && str_starts(towers, "/job:ps/");
 }
 
 static int make_tiles(struct graphs *graphs, struct error *err)

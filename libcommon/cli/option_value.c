@@ -38,6 +38,12 @@ static int wrong(const char *name, const char *value, const char *wanted, struct
     return error_set(err, ERR_USAGE, "%s: '%s' is not %s", name, value, wanted);
 }
 
+static bool is_digits(const char *text)
+{
+    text += *text == '-' || *text == '+';
+    return *text && !text[strspn(text, "0123456789")];
+}
+
 int option_set(const struct option_row *row, const char *name, const char *value, bool on,
                struct error *err)
 {
@@ -51,7 +57,9 @@ int option_set(const struct option_row *row, const char *name, const char *value
         return 0;
     case OPTION_INT:
         ok = str_to_int64(value, row->target);
-        return ok ? 0 : wrong(name, value, "a whole number", err);
+        return ok                 ? 0
+               : is_digits(value) ? error_set(err, ERR_USAGE, "%s: %s is too large", name, value)
+                                  : wrong(name, value, "a whole number", err);
     case OPTION_FLOAT:
         ok = str_to_float64(value, row->target);
         return ok ? 0 : wrong(name, value, "a number", err);

@@ -47,6 +47,18 @@ int policy_parse(struct policy *policy, const char *text, struct error *err)
     return err->code;
 }
 
+int policy_check_workers(const char *text, int64_t workers, struct error *err)
+{
+    struct policy policy;
+    if (policy_parse(&policy, text, err))
+        return err->code;
+    if (!policy.kind->leaves_out || policy.number < workers)
+        return 0;
+    return error_set(err, ERR_DATA,
+                     "%s: of %" PRId64 " worker%s none would count: %s is at most %" PRId64, text,
+                     workers, workers == 1 ? "" : "s", policy.kind->option, workers - 1);
+}
+
 void policy_print(struct str *out, const struct policy *policy)
 {
     str_append(out, policy->kind ? policy->kind->name : "none");

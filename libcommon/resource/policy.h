@@ -21,6 +21,7 @@ struct policy_kind {
     const char *name;   /* "ssp" */
     const char *option; /* its number, as in "ssp,bound=3"; NULL: it has none */
     bool needs_option;  /* false: 0 if it is not said */
+    bool leaves_out;    /* the number is of workers that do not count in a round */
     const char *usage;  /* "ssp,bound=S"; several are separated by "; " */
     const char *doc;    /* a line, for --help */
 
@@ -50,6 +51,8 @@ extern const struct policy_kind *const policy_kinds[];
 
 /* "sync", "sync,backup=2", "async" or "ssp,bound=3". ERR_DATA for anything else, naming all. */
 int policy_parse(struct policy *policy, const char *text, struct error *err);
+/* ERR_DATA for one by which none of so many workers would count. */
+int policy_check_workers(const char *text, int64_t workers, struct error *err);
 void policy_print(struct str *out, const struct policy *policy); /* the same text; "none" */
 bool policy_equal(const struct policy *a, const struct policy *b);
 

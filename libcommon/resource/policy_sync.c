@@ -49,6 +49,7 @@ static bool may_rest(const struct clock *clock, const struct clock_member *membe
 const struct policy_kind policy_sync = {
     .name = "sync",
     .option = "backup",
+    .leaves_out = true,
     .usage = "sync; sync,backup=B",
     .doc = "all count in every step (same seed, same bits), or all but the last B",
     .choose = choose,

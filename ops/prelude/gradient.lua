@@ -83,6 +83,11 @@ end
 -- function) or `update_all` (of all variables together), and maybe `rows` (for row-wise gradients)
 -- and `finish` (after all updates).
 local function check_optimizer(o)
+  for name in pairs(optim) do
+    if o == rawget(optim, name) then
+      tf.fail("minimize: optim.%s makes an optimizer when it is called: optim.%s{}", name, name)
+    end
+  end
   if type(o) == "function" then return {update = o} end
   if type(o) == "table" and type(o.update or o.update_all) == "function" then
     for key, value in pairs(o) do check_field(key, value) end

@@ -5,6 +5,12 @@ local tf = ...
 -- While a shared function runs: its variables, in the order in which it makes them.
 local sharing
 
+-- A number, or a list of them: float32 unless the script says something else.
+local function is_numbers(x)
+  if type(x) == "table" then return is_numbers(x[1]) end
+  return type(x) == "number"
+end
+
 local function initial_value(o, where)
   local init = o.init == nil and 0 or o.init
   if type(init) == "function" then
@@ -14,7 +20,7 @@ local function initial_value(o, where)
   if type(init) == "number" and o.shape and #o.shape > 0 then
     return Fill(Const(o.shape, {dtype = int32}), Const(init, {dtype = o.dtype or float32}))
   end
-  return tf.tensor(where, init, o.dtype or (type(init) == "number" and float32 or nil))
+  return tf.tensor(where, init, o.dtype or (is_numbers(init) and float32 or nil))
 end
 
 local function make(o)

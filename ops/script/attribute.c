@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "graph/marks.h"
 #include "ops/script/internal.h"
 
 struct wanted_attr {
@@ -159,10 +160,13 @@ struct attr_value value_attr(lua_State *L, int index, const struct op_attr *attr
     }
 }
 
-struct attr_value value_free_attr(lua_State *L, int index, const char *name)
+struct attr_value value_free_attr(lua_State *L, int index, const char *name, const char *op)
 {
-    struct wanted_attr w = {"free attribute", name};
+    struct wanted_attr w = {op, name};
+    const struct op_attr *mark = mark_find(name);
     index = lua_absindex(L, index);
+    if (mark)
+        return value_attr(L, index, mark, DTYPE_INVALID, op);
     switch (lua_type(L, index)) {
     case LUA_TBOOLEAN:
         return attr_bool(lua_toboolean(L, index));

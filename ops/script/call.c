@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "graph/marks.h"
 #include "ops/script/internal.h"
 
 struct op_call {
@@ -92,16 +91,6 @@ static void declared_attr(struct op_call *c, int index, const char *key)
     c->has_container |= !strcmp(key, "container");
 }
 
-/* A mark has a kind, others that of their value. */
-static void free_attr(struct op_call *c, const char *key)
-{
-    const struct op_attr *mark = mark_find(key);
-    struct attr attr = {.name = arena_strdup(&c->s->scratch, key)};
-    attr.value = mark ? value_attr(c->L, -1, mark, DTYPE_INVALID, c->op->def->name)
-                      : value_free_attr(c->L, -1, key);
-    vec_push(&c->s->attrs, attr);
-}
-
 static void read_field(struct op_call *c)
 {
     const char *key = lua_tostring(c->L, -2);
@@ -115,7 +104,8 @@ static void read_field(struct op_call *c)
     else if (!strcmp(key, "control"))
         collect_controls(c);
     else if (key[0] == '_')
-        free_attr(c, key);
+        vec_push(&c->s->attrs, ((struct attr){arena_strdup(&c->s->scratch, key),
+                                              value_free_attr(c->L, -1, key, c->op->def->name)}));
     else
         refuse_attr(c, key);
 }
@@ -209,13 +199,30 @@ static struct edge one_input(struct op_call *c, int index, enum dtype type,
     return value_edge(c->L, index, type, graph_unique_name(c->s->graph, base), what);
 }
 
+static bool is_list(const struct op_arg *arg)
+{
+    return arg->number_attr >= 0 || arg->type_list_attr >= 0;
+}
+
+/* Before anything is made of the others: two that change places are told by the one that is a list.
+ */
+static void check_lists(const struct op_call *c)
+{
+    for (int i = 0; i < c->op->n_inputs; i++) {
+        if (!is_list(&c->op->inputs[i]))
+            continue;
+        const char *what = what_input(c, i);
+        if (lua_type(c->L, i + 1) != LUA_TTABLE)
+            place_error(c->L, "%s must be a list of tensors, not a %s", what,
+                        luaL_typename(c->L, i + 1));
+        value_check_list(c->L, i + 1, what);
+    }
+}
+
 static void add_list(struct op_call *c, int i, enum dtype type)
 {
     const struct op_arg *arg = &c->op->inputs[i];
     const char *what = what_input(c, i);
-    if (lua_type(c->L, i + 1) != LUA_TTABLE)
-        place_error(c->L, "%s must be a list of tensors, not a %s", what,
-                    luaL_typename(c->L, i + 1));
     size_t n = lua_rawlen(c->L, i + 1);
     for (size_t k = 0; k < n; k++) {
         lua_rawgeti(c->L, i + 1, (lua_Integer)k + 1);
@@ -232,7 +239,7 @@ static void add_inputs(struct op_call *c)
     for (int i = 0; i < c->op->n_inputs; i++) {
         const struct op_arg *arg = &c->op->inputs[i];
         enum dtype type = arg->type_attr >= 0 ? c->types[arg->type_attr] : arg->type;
-        if (arg->number_attr >= 0 || arg->type_list_attr >= 0) {
+        if (is_list(arg)) {
             add_list(c, i, type);
             continue;
         }
@@ -290,6 +297,7 @@ static int call_op(lua_State *L)
     count_arguments(&c, lua_gettop(L));
     read_attrs(&c, op->n_inputs + 1);
     lua_settop(L, op->n_inputs);
+    check_lists(&c);
     find_types(&c);
     guess_types(&c);
     add_inputs(&c);

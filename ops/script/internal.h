@@ -233,7 +233,8 @@ struct edge value_edge(lua_State *L, int index, enum dtype type, const char *nam
                        const char *what);
 struct attr_value value_attr(lua_State *L, int index, const struct op_attr *attr, enum dtype type,
                              const char *op);
-struct attr_value value_free_attr(lua_State *L, int index, const char *name);
+/* Of one that begins with '_': a mark has a kind, another that of its value. */
+struct attr_value value_free_attr(lua_State *L, int index, const char *name, const char *op);
 
 /* A table is a list: no named fields, and no gaps. */
 void value_check_list(lua_State *L, int index, const char *what);

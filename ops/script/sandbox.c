@@ -256,6 +256,11 @@ int sandbox_message(lua_State *L)
         message = luaL_tolstring(L, 1, NULL);
     else
         message = lua_pushfstring(L, "%s:%d: error: a %s", file, line, luaL_typename(L, 1));
+    if (has_place && strstr(message, "C stack overflow"))
+        message = lua_pushfstring(L,
+                                  "%s:%d: functions that scope, cond, pcall and the like call are "
+                                  "nested too deeply: some 60 of them, one in the other",
+                                  file, line);
     /* those of C functions have no place of their own */
     if (has_place && (str_starts(message, "[prelude] ") || str_starts(message, "attempt to ")))
         message = lua_pushfstring(L, "%s:%d: %s", file, line, message);

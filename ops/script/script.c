@@ -133,12 +133,10 @@ int script_define(struct script *s, const char *assignment, struct error *err)
                          assignment);
     struct parameter p = {.value = arena_strdup(&s->arena, equals + 1)};
     p.name = arena_strndup(&s->arena, assignment, (size_t)(equals - assignment));
-    for (size_t i = 0; i < s->parameters.n; i++) {
-        if (!strcmp(s->parameters.items[i].name, p.name)) {
-            s->parameters.items[i] = p;
-            return 0;
-        }
-    }
+    for (size_t i = 0; i < s->parameters.n; i++)
+        if (!strcmp(s->parameters.items[i].name, p.name))
+            return error_set(err, ERR_USAGE, "-D %s is given twice: %s and %s", p.name,
+                             s->parameters.items[i].value, p.value);
     vec_push(&s->parameters, p);
     return 0;
 }

@@ -313,7 +313,7 @@ types() {
     [ "$stderr" = "tf-opt: 16 bits are bf16 or fp16, not 'fp8'" ]
     run --separate-stderr tf-opt --half fp16 --loss-scale 0 half.tfg
     [ "$status" -eq 64 ]
-    [[ $stderr == *"the loss scale must be dynamic, none or a number above 0, not '0'" ]]
+    [[ $stderr == *"the loss scale must be dynamic, none or a number from 1 to 16777216, not '0'" ]]
     run --separate-stderr tf-opt --loss-scale 8 half.tfg
     [ "$status" -eq 64 ]
     [ "$stderr" = "tf-opt: --loss-scale is for --half, which is not given" ]

@@ -23,10 +23,11 @@ static int parse_scale(struct half_options *options, const char *scale, struct e
         return 0;
     options->scaling = HALF_STATIC;
     options->factor = strtod(scale, &end);
-    if (*end || end == scale || !isfinite(options->factor) || options->factor <= 0)
+    if (*end || end == scale || !(options->factor >= 1 && options->factor <= HALF_SCALE_LAST))
         return error_set(err, ERR_USAGE,
-                         "the loss scale must be dynamic, none or a number above 0, not '%s'",
-                         scale);
+                         "the loss scale must be dynamic, none or a number from 1 to %.0f, not "
+                         "'%s'",
+                         HALF_SCALE_LAST, scale);
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "graph/group.h"
 #include "pass/place/place_private.h"
+#include "resource/policy.h"
 
 static int find_types(struct placer *p)
 {
@@ -279,8 +280,12 @@ static int tell_clocks(struct placer *p, struct graph *graph)
     for (size_t i = 0; workers > 0 && i < graph->nodes.n; i++) {
         struct node *node = graph_node(graph, (int)i);
         const struct attr_value *known = node_attr(node, "workers");
-        if (known && known->kind == ATTR_INT && !known->i && node_round(node) &&
-            graph_set_attr(graph, node, &(struct attr){"workers", attr_int(workers)}, p->err))
+        if (!known || known->kind != ATTR_INT || known->i || !node_round(node))
+            continue;
+        const struct attr_value *policy = node_attr(node, "policy");
+        if (policy && policy_check_workers(policy->s, workers, p->err))
+            return node_fail(node, p->err);
+        if (graph_set_attr(graph, node, &(struct attr){"workers", attr_int(workers)}, p->err))
             return p->err->code;
     }
     return 0;

@@ -191,10 +191,9 @@ static void shared_functions_use_their_variables_again(void **state)
 static void parameters_have_the_type_of_their_form(void **state)
 {
     (void)state;
-    const char *const parameters[] = {"units=256", "rate=0.5", "flag=true",
-                                      "name=abc",  "units=7",  NULL};
+    const char *const parameters[] = {"units=256", "rate=0.5", "flag=true", "name=abc", NULL};
     struct error err = ERROR_INIT;
-    struct graph *g = scripts_try("assert(D.units == 7 and math.type(D.units) == 'integer')\n"
+    struct graph *g = scripts_try("assert(D.units == 256 and math.type(D.units) == 'integer')\n"
                                   "assert(D.rate == 0.5 and D.flag == true and D.name == 'abc')\n"
                                   "assert(D.other == nil)",
                                   parameters, NULL, &err);
@@ -203,9 +202,11 @@ static void parameters_have_the_type_of_their_form(void **state)
     assert_null(scripts_try("local a = D.unit", parameters, NULL, &err));
     unit_assert_error(err.code, err, ERR_USAGE,
                       "-D units: the script does not look at D.units; did you mean 'unit'");
-    const char *const wrong[] = {"=3", NULL};
+    const char *const wrong[] = {"=3", NULL}, *const twice[] = {"u=1", "u=2", NULL};
     assert_null(scripts_try("", wrong, NULL, &err));
     assert_int_equal(err.code, ERR_USAGE);
+    assert_null(scripts_try("local a = D.u", twice, NULL, &err));
+    unit_assert_error(err.code, err, ERR_USAGE, "-D u is given twice: 1 and 2");
 }
 
 static void errors_name_the_line_and_the_op(void **state)

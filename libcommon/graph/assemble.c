@@ -309,7 +309,8 @@ static int close_back_edges(struct assembly *a)
     for (size_t i = 0; i < a->raw->nodes.n; i++)
         if (!strcmp(a->raw->nodes.items[i].op, "Merge") && close_node(a, i))
             return a->err->code;
-    return graph_infer(a->graph, a->err);
+    int code = graph_check_rounds(a->graph, a->err);
+    return code ? code : graph_infer(a->graph, a->err);
 }
 
 /* ---- entries, aliases, provenance ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/assemble.h"
 #include "graph/device_name.h"
 #include "graph/frames.h"
 #include "graph/group.h"
@@ -64,6 +65,27 @@ static int check_edges(const struct graph *graph, const char *what, const char *
         if (!edge_exists(edges[i]) || (size_t)edges[i].node >= graph->nodes.n ||
             edges[i].slot >= graph_node(graph, edges[i].node)->n_outputs)
             return error_set(err, ERR_DATA, "%s '%s' names what does not exist", what, name);
+    return 0;
+}
+
+int graph_check_rounds(const struct graph *graph, struct error *err)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i), *next, *enter;
+        if (!node_is(node, "Merge") || node->n_inputs != 2 || !edge_exists(node->inputs[1]))
+            continue;
+        enter = graph_node(graph, node->inputs[0].node);
+        next = graph_node(graph, node->inputs[1].node);
+        if (!node_is(next, "NextIteration") ||
+            shape_compatible(&enter->outputs[node->inputs[0].slot].shape, &next->outputs[0].shape))
+            continue;
+        error_set(err, ERR_DATA,
+                  "starts as %s, and the loop makes it %s; what stays of the shape is said by a "
+                  "PlaceholderWithDefault before the loop",
+                  shape_text(&enter->outputs[node->inputs[0].slot].shape),
+                  shape_text(&next->outputs[0].shape));
+        return node_fail(node, err);
+    }
     return 0;
 }
 

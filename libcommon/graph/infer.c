@@ -262,11 +262,12 @@ int graph_infer(struct graph *graph, struct error *err)
     int *order = mem_array(graph->nodes.n, sizeof *order);
     char *visited = mem_alloc(graph->nodes.n);
     int code = graph_order(graph, order, err);
-    bool changed = true, again = has_loop(graph);
+    bool changed = has_loop(graph); /* the first pass does not know what comes round */
+    if (!code)
+        code = infer_pass(graph, order, visited, &(bool){false}, err);
     while (!code && changed) {
         changed = false;
         code = infer_pass(graph, order, visited, &changed, err);
-        changed = changed && again;
     }
     mem_free(visited);
     mem_free(order);

@@ -29,6 +29,12 @@ static int take_record(const struct driver *driver, const struct step_feeding *f
         record->kind != RECORD_TENSOR)
         return error_set(err, ERR_DATA, "%s: a %s record where feeds are expected", from,
                          record_kind_name(record->kind));
+    const char *again = feeds_started(feeding->feeds) ? feeds_repeated(feeding->feeds, record) : 0;
+    if (again) { /* the next step's, as it seems: what this one lacks is what is wrong */
+        feeding_lacks(driver, feeding->feeds, err);
+        return error_prefix(err, "%s: step %" PRId64 ": '%s' comes again: ", from, feeding->step,
+                            again);
+    }
     if (feeds_add_record(feeding->feeds, record, err))
         return error_prefix(err, "%s: step %" PRId64 ": ", from, feeding->step);
     return 0;
@@ -43,7 +49,12 @@ int feeding_read(const struct driver *driver, const struct step_feeding *feeding
             return code;
         if (!*more) {
             bool enough = !feeds_started(feeding->feeds) && (feeding->may_end || !driver->needs.n);
-            return enough ? 0 : feeding_lacks(driver, feeding->feeds, err);
+            if (enough)
+                return 0;
+            feeding_lacks(driver, feeding->feeds, err);
+            return error_prefix(err, "%s: %s: ", stream_reader_name(driver->feed_reader),
+                                feeds_started(feeding->feeds) ? "ends in a step"
+                                                              : "no record is left");
         }
         if ((code = take_record(driver, feeding, err)))
             return code;

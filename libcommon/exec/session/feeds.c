@@ -103,6 +103,17 @@ int feeds_add_record(struct feeds *feeds, const struct record *record, struct er
     return 0;
 }
 
+const char *feeds_repeated(const struct feeds *feeds, const struct record *record)
+{
+    struct error err = ERROR_INIT;
+    struct edge edge;
+    for (int i = 0; i < record->n_tensors; i++)
+        if (!graph_parse_edge(feeds->graph, record->tensors[i].name, &edge, &err) &&
+            find(feeds, edge) >= 0)
+            return record->tensors[i].name;
+    return NULL;
+}
+
 bool feeds_has(const struct feeds *feeds, int node)
 {
     return find(feeds, (struct edge){node, 0}) >= 0;

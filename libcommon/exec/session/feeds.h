@@ -27,6 +27,9 @@ void feeds_share_constants(struct feeds *feeds, const struct feeds *from);
  * one that the step was already given. */
 int feeds_add_record(struct feeds *feeds, const struct record *record, struct error *err);
 
+/* The name of a tensor of the record that was fed already, or NULL. */
+const char *feeds_repeated(const struct feeds *feeds, const struct record *record);
+
 /* Whether output 0 of a node is fed. */
 bool feeds_has(const struct feeds *feeds, int node);
 /* True when every node of `needs` is fed. */

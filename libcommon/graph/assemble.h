@@ -18,6 +18,7 @@ struct raw_node {
     const char *device, *assigned, *file; /* NULL: none */
     int line;                             /* of the script `file` */
     int text_line;                        /* of the text that was read; 0: not from a text */
+    const char *types;                    /* what the text says of the outputs, or NULL */
 };
 
 struct raw_name { /* an entry point or, with one edge, an alias */

@@ -5,10 +5,12 @@
 #include "graph/text_attr.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "graph/marks.h"
+#include "graph/text.h"
 
 static const char *fail(struct error *err, const char *what, const char *at)
 {
@@ -203,4 +205,46 @@ const char *text_parse_attr(struct arena *arena, const char *text, const struct 
     if (!text)
         error_prefix(err, "attribute '%s': ", attr->name);
     return text;
+}
+
+/* ---- types ---- */
+
+/* The text has types of the first outputs, with commas between them. */
+static int check_types(const struct raw_node *raw, const struct node *node, struct error *err)
+{
+    struct str is = STR_INIT;
+    const char *at = raw->types;
+    bool right = true;
+    for (int k = 0; right && *at && k < node->n_outputs; k++) {
+        char text[256];
+        enum dtype type;
+        struct shape shape;
+        size_t n = strcspn(at, ",["), n_shape = at[n] == '[' ? strcspn(at + n, "]") + 1 : 0;
+        snprintf(text, sizeof text, "%.*s", (int)(n + n_shape), at);
+        text[strcspn(text, " ")] = '\0';
+        right = shape_parse_typed(text, &type, &shape) && type == node->outputs[k].type &&
+                shape_compatible(&shape, &node->outputs[k].shape);
+        at += n + n_shape;
+        at += strspn(at, " ,");
+    }
+    if (!right || *at) {
+        graph_print_types(&is, node);
+        error_set(err, ERR_DATA, "node '%s': is said to be %s, but is %s", raw->name, raw->types,
+                  str_text(&is));
+    }
+    str_release(&is);
+    return err->code;
+}
+
+int text_check_types(const struct raw_graph *raw, const struct graph *graph, int *line,
+                     struct error *err)
+{
+    for (size_t i = 0; i < raw->nodes.n; i++) {
+        const struct raw_node *said = &raw->nodes.items[i];
+        *line = said->text_line;
+        if (said->types && check_types(said, graph_find(graph, said->name), err))
+            return err->code;
+    }
+    *line = 0;
+    return 0;
 }

@@ -200,9 +200,10 @@ static int take_devices(struct parser *p, struct raw_node *node)
     return 0;
 }
 
-/* Types are only stepped over: they are inferred again. */
-static int skip_types(struct parser *p)
+/* They are inferred again, and then compared. */
+static int take_types(struct parser *p, struct raw_node *node)
 {
+    const char *start = p->at;
     do {
         size_t word = strspn(p->at, "abcdefghijklmnopqrstuvwxyz0123456789");
         if (!word)
@@ -216,6 +217,10 @@ static int skip_types(struct parser *p)
         }
         skip_space(p);
     } while (take(p, ","));
+    size_t n = (size_t)(p->at - start);
+    while (start[n - 1] == ' ')
+        n--;
+    node->types = arena_strndup(&p->raw.arena, start, n);
     return 0;
 }
 
@@ -257,7 +262,7 @@ static int parse_node(struct parser *p, const char *name)
         return p->err->code;
     if (take_devices(p, &node))
         return p->err->code;
-    if (take(p, ":") && skip_types(p))
+    if (take(p, ":") && take_types(p, &node))
         return p->err->code;
     if (take(p, "at ") && take_place(p, &node))
         return p->err->code;
@@ -375,7 +380,9 @@ int graph_parse_text(const char *text, size_t n, const char *name, const struct 
         code = graph_assemble(registry, &p.raw, &made, err);
         p.line = p.raw.failed_line;
     }
-    if (!code && (code = graph_check(made, err)))
+    if (!code && (code = text_check_types(&p.raw, made, &p.line, err)) == 0)
+        code = graph_check(made, err);
+    if (code)
         graph_free(made);
     if (!code)
         *graph = made;

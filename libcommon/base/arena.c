@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/memory.h"
 
 /* Often it is all: a record's name or two, for instance. With what is in front of it, it comes from
@@ -33,7 +34,7 @@ static size_t block_bytes(size_t total)
 
 static void add_block(struct arena *arena, size_t bytes)
 {
-    size_t size = block_bytes(arena->total);
+    size_t size = SPOILS_MEMORY ? bytes : block_bytes(arena->total);
     if (size < bytes)
         size = bytes;
     struct arena_block *block = mem_alloc(sizeof *block + size);
@@ -42,14 +43,18 @@ static void add_block(struct arena *arena, size_t bytes)
     arena->blocks = block;
     arena->used = 0;
     arena->total += size;
+    guard_memory(&block->bytes, sizeof block->bytes);
 }
 
+/* An arena has no gaps, so that AddressSanitizer would find nothing that is written past the end of
+ * one piece into the next: in builds with it each piece is a block of its own. */
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
     if (bytes > PTRDIFF_MAX - sizeof(struct arena_block) - 15)
         mem_exhausted(bytes);
-    bytes = (bytes + 15) & ~(size_t)15;
-    if (!arena->blocks || bytes > arena->blocks->bytes - arena->used)
+    if (!SPOILS_MEMORY)
+        bytes = (bytes + 15) & ~(size_t)15;
+    if (SPOILS_MEMORY || !arena->blocks || bytes > arena->blocks->bytes - arena->used)
         add_block(arena, bytes);
     void *p = arena->blocks->data + arena->used;
     arena->used += bytes;

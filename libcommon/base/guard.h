@@ -9,16 +9,21 @@
 #include <stddef.h>
 #include <string.h>
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
+#if defined(__has_feature) /* clang, which has no macro of gcc's name */
+#define SPOILS_MEMORY __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
 #define SPOILS_MEMORY 1
 #else
 #define SPOILS_MEMORY 0
 #endif
 
+#if SPOILS_MEMORY
+#include <sanitizer/asan_interface.h>
+#endif
+
 static inline void guard_memory(void *data, size_t bytes)
 {
-#ifdef __SANITIZE_ADDRESS__
+#if SPOILS_MEMORY
     __asan_poison_memory_region(data, bytes);
 #else
     (void)data;
@@ -29,7 +34,7 @@ static inline void guard_memory(void *data, size_t bytes)
 /* Before it is used again, or given back. */
 static inline void unguard_memory(void *data, size_t bytes)
 {
-#ifdef __SANITIZE_ADDRESS__
+#if SPOILS_MEMORY
     __asan_unpoison_memory_region(data, bytes);
 #else
     (void)data;

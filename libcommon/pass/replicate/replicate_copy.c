@@ -49,7 +49,7 @@ const char *replicate_device(struct replicator *r, const struct node *node, cons
 static const struct attr *attrs_of_update(struct replicator *r, const struct node *node)
 {
     struct attr *attrs =
-        arena_copy(&r->to->arena, node->attrs, (size_t)(node->n_attrs + 1) * sizeof *attrs);
+        arena_copy(&r->to->arena, node->attrs, (size_t)node->n_attrs * sizeof *attrs);
     for (int i = 0; i < node->n_attrs; i++) {
         struct attr_value *value = &attrs[i].value;
         if (strcmp(attrs[i].name, "_class") != 0 || value->kind != ATTR_LIST_STRING)
@@ -113,12 +113,9 @@ struct edge replicate_edge(struct replicator *r, struct edge edge)
 /* A factor is taken for its product alone, a code for what it stands for. */
 static struct edge taken(const struct replicator *r, struct edge edge)
 {
-    for (size_t i = 0; i < r->pushes.n; i++)
-        for (size_t k = 0; k < r->pushes.items[i].values.n; k++) {
-            const struct pushed_value *value = &r->pushes.items[i].values.items[k];
-            if (edge_equal(value->edge, edge) && value->as == PUSHED_WHOLE)
-                return (struct edge){r->pushes.items[i].take, (int)k};
-        }
+    int push = replicate_at(r, BY_WHOLE, edge);
+    if (push >= 0)
+        return (struct edge){r->pushes.items[push].take, replicate_at(r, BY_SLOT, edge)};
     return replicate_find_reduced(r, edge, FOR_UPDATES, "mean");
 }
 

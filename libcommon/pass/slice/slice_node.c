@@ -79,7 +79,8 @@ static struct attr *map_attrs(struct slicer *s, const struct slice_copy *what, i
 struct edge slice_add_copy(struct slicer *s, const struct slice_copy *what)
 {
     const struct node *node = what->node;
-    if (s->err->code || slice_await(s, node))
+    bool waits = !node_is(node, "Variable"); /* which is no value yet */
+    if (s->err->code || (waits && slice_await(s, node)))
         return EDGE_NONE;
     struct node view = rewrite_view(&s->r, node);
     struct node_spec spec = {.op = node->op->def->name,
@@ -87,7 +88,7 @@ struct edge slice_add_copy(struct slicer *s, const struct slice_copy *what)
                              .inputs = what->inputs,
                              .n_inputs = what->n_inputs,
                              .controls = view.controls,
-                             .n_controls = view.n_controls,
+                             .n_controls = waits ? view.n_controls : 0,
                              .device = node->device,
                              .assigned = node->assigned,
                              .file = node->file,
@@ -102,7 +103,7 @@ int slice_copy_whole(struct slicer *s, const struct node *node)
 {
     struct node view = rewrite_view(&s->r, node);
     view.attrs =
-        arena_copy(&s->r.to->arena, node->attrs, (size_t)(node->n_attrs + 1) * sizeof *view.attrs);
+        arena_copy(&s->r.to->arena, node->attrs, (size_t)node->n_attrs * sizeof *view.attrs);
     for (int i = 0; i < node->n_attrs; i++)
         if (!strcmp(view.attrs[i].name, "_class") && view.attrs[i].value.kind == ATTR_LIST_STRING)
             view.attrs[i].value = map_groups(s, &view.attrs[i].value, -1);

@@ -6,7 +6,8 @@
  */
 #include "graph/infer.h"
 
-/* Nodes looked at for one value, repeats counted: v + v of v + v of ... has 2^n paths. */
+/* Nodes looked at for one value, repeats counted: v + v of v + v of ... has 2^n paths. And those
+ * that only pass it on, one behind the other. */
 #define VISITS_MAX 1000
 #define INPUTS_MAX 16 /* of a node whose value is known: a vector as short as a shape */
 
@@ -20,7 +21,8 @@ static bool known_vector(const struct constant_search *search, struct edge edge,
 static const struct node *passed_through(const struct graph *graph, struct edge *edge)
 {
     const struct node *node = graph_node(graph, edge->node);
-    while (node_has(node, OP_PASSES) && edge_exists(node->inputs[0])) {
+    for (int i = 0; i < VISITS_MAX && node_has(node, OP_PASSES) && edge_exists(node->inputs[0]);
+         i++) {
         *edge = node->inputs[0];
         node = graph_node(graph, edge->node);
     }

@@ -342,6 +342,27 @@ static int analyse(struct analysis *a)
     return a->f->has_control_flow ? check_back_edges(a) : 0;
 }
 
+/* Puts the variables of a frame one after the other, as they were found. */
+static void sort_variables(struct frames *f, size_t n_nodes)
+{
+    size_t n = f->variables.n;
+    struct loop_variable *found =
+        arena_copy(&f->arena, f->variables.items, n * sizeof *f->variables.items);
+    int *place = arena_array(&f->arena, n, sizeof *place);
+    for (size_t i = 1; i < f->frames.n; i++)
+        f->frames.items[i].first_variable =
+            f->frames.items[i - 1].first_variable + f->frames.items[i - 1].n_enters;
+    for (size_t i = 0; i < n; i++) {
+        struct graph_frame *frame = &f->frames.items[found[i].frame];
+        place[i] = frame->first_variable++;
+        f->variables.items[place[i]] = found[i];
+    }
+    for (size_t i = 0; i < f->frames.n; i++)
+        f->frames.items[i].first_variable -= f->frames.items[i].n_enters;
+    for (size_t i = 0; i < n_nodes; i++)
+        f->variable[i] = f->variable[i] < 0 ? -1 : place[f->variable[i]];
+}
+
 int frames_new(const struct graph *graph, struct frames **frames, struct error *err)
 {
     size_t n = graph->nodes.n;
@@ -354,10 +375,12 @@ int frames_new(const struct graph *graph, struct frames **frames, struct error *
     vec_push(&f->frames, ((struct graph_frame){.name = "", .parent = -1, .loop_cond = -1}));
     int code = analyse(&a);
     map_release(&a.names);
-    if (code)
+    if (code) {
         frames_free(f);
-    else
+    } else {
+        sort_variables(f, n);
         *frames = f;
+    }
     return code;
 }
 

@@ -31,7 +31,8 @@ struct graph_frame {
     int depth;        /* 0 for the root */
     int loop_cond;    /* node id; -1: none */
     int parallel_iterations;
-    int n_enters; /* into this frame, constant ones included */
+    int first_variable; /* its n_enters variables lie one after the other */
+    int n_enters;       /* into this frame, constant ones included */
 };
 
 struct condition {
@@ -42,10 +43,10 @@ struct condition {
 };
 
 struct frames {
-    VEC(struct graph_frame) frames;   /* parents come before children */
-    VEC(struct condition) conditions; /* likewise */
-    VEC(struct loop_variable) variables;
-    int *frame;     /* by node id: the frame it runs in */
+    VEC(struct graph_frame) frames;      /* parents come before children */
+    VEC(struct condition) conditions;    /* likewise */
+    VEC(struct loop_variable) variables; /* by frame */
+    int *frame;                          /* by node id: the frame it runs in */
     int *condition; /* by node id: it runs only if this holds; of a Merge: of its result */
     int *variable;  /* by node id of an Enter, Merge, NextIteration, Switch, Exit: or -1 */
     bool has_control_flow;

@@ -27,6 +27,7 @@ void graph_free(struct graph *graph)
     map_release(&graph->names);
     map_release(&graph->alias_names);
     map_release(&graph->entry_names);
+    map_release(&graph->removed_names);
     map_release(&graph->taken);
     arena_release(&graph->arena);
     mem_free(graph);
@@ -153,25 +154,27 @@ int graph_add_removed(struct graph *graph, const char *name, struct error *err)
 {
     if (!graph_name_valid(name))
         return error_set(err, ERR_DATA, "removed '%.100s': not a valid name", name);
-    if (!graph_find(graph, name))
-        vec_push(&graph->removed, arena_strdup(&graph->arena, name));
+    if (graph_find(graph, name) || graph_was_removed(graph, name))
+        return 0;
+    const char *own = arena_strdup(&graph->arena, name);
+    map_put(&graph->removed_names, own, (int64_t)graph->removed.n);
+    vec_push(&graph->removed, own);
     return 0;
 }
 
 bool graph_was_removed(const struct graph *graph, const char *name)
 {
-    for (size_t i = 0; i < graph->removed.n; i++)
-        if (!strcmp(graph->removed.items[i], name))
-            return true;
-    return false;
+    return map_get(&graph->removed_names, name, NULL);
 }
 
 void graph_add_history(struct graph *to, const struct graph *from)
 {
     for (size_t i = 0; i < from->made.n; i++)
         graph_add_made(to, from->made.items[i]);
+    struct error none = ERROR_INIT;
     for (size_t i = 0; i < from->removed.n; i++)
-        vec_push(&to->removed, arena_strdup(&to->arena, from->removed.items[i]));
+        if (!map_get(&to->alias_names, from->removed.items[i], NULL))
+            BUG_ON(graph_add_removed(to, from->removed.items[i], &none)); /* it was good there */
 }
 
 /* ---- edges as text ---- */

@@ -81,10 +81,11 @@ struct graph {
     VEC(struct entry) entries;
     VEC(struct alias) aliases;
     VEC(const char *) made;    /* provenance: "tf-graph 1.0 digits.lua", oldest first */
-    VEC(const char *) removed; /* names of nodes that tf-opt has removed */
+    VEC(const char *) removed; /* names of nodes that tf-opt has removed; by graph_add_removed */
     struct map names;          /* node name -> id */
     struct map alias_names;    /* -> index */
     struct map entry_names;    /* -> index */
+    struct map removed_names;  /* -> index */
     struct map taken;          /* base name -> last suffix tried, for graph_unique_name */
 };
 
@@ -154,7 +155,8 @@ void graph_add_made(struct graph *graph, const char *provenance);
 /* Nothing happens if there is such a node again. ERR_DATA for what cannot be a name. */
 int graph_add_removed(struct graph *graph, const char *name, struct error *err);
 bool graph_was_removed(const struct graph *graph, const char *name);
-/* What was done to `from` was done to `to` as well: provenance and removed names are added. */
+/* What was done to `from` was done to `to` as well: provenance and removed names are added, but for
+ * those of aliases that `to` has again. */
 void graph_add_history(struct graph *to, const struct graph *from);
 
 /* "n", "n:1", "^n", or an alias. ERR_DATA when there is none, saying that it was removed, or what

@@ -34,15 +34,14 @@ static int check_keep(const struct graph *graph, const struct pass_options *opti
 
 static void note_gone(struct graph *graph, const char *name)
 {
-    if (!graph_find(graph, name) && !map_get(&graph->alias_names, name, NULL) &&
-        !graph_was_removed(graph, name))
-        vec_push(&graph->removed, arena_strdup(&graph->arena, name));
+    struct error none = ERROR_INIT;
+    if (!map_get(&graph->alias_names, name, NULL))
+        BUG_ON(graph_add_removed(graph, name, &none)); /* it was the name of a node */
 }
 
 /* Names that a user may ask for: the constants that stand for numbers in a script are none. */
 static void note_removed(const struct graph *source, struct graph *result)
 {
-    result->removed.n = 0; /* those of the source, which may be nodes again */
     for (size_t i = 0; i < source->removed.n; i++)
         note_gone(result, source->removed.items[i]);
     for (size_t i = 0; i < source->nodes.n; i++) {

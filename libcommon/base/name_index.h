@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lists of numbers by name. Names are borrowed: they must outlive the index. Not thread-safe for
+ * writing.
+ */
+#ifndef TF_BASE_NAME_INDEX_H
+#define TF_BASE_NAME_INDEX_H
+
+#include "base/map.h"
+#include "base/vec.h"
+
+struct name_link {
+    int value;
+    int next; /* a link, and one; 0: that was all */
+};
+
+struct name_index {
+    struct map first; /* name -> a link, and one */
+    VEC(struct name_link) links;
+};
+
+/* In front of all that the name has. */
+void name_index_add(struct name_index *index, const char *name, int value);
+/* for (const struct name_link *l = name_index_first(index, name); l; l = name_index_next(index, l))
+ */
+const struct name_link *name_index_first(const struct name_index *index, const char *name);
+void name_index_release(struct name_index *index);
+
+static inline const struct name_link *name_index_next(const struct name_index *index,
+                                                      const struct name_link *link)
+{
+    return link->next ? &index->links.items[link->next - 1] : NULL;
+}
+
+#endif

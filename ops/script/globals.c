@@ -9,30 +9,21 @@
 
 #include "ops/script/internal.h"
 
-static struct named_edges *find_named(struct named_edges *items, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(items[i].name, name))
-            return &items[i];
-    return NULL;
-}
-
 static void set_alias(struct script *s, const char *name, struct edge edge)
 {
-    struct named_edges *alias = find_named(s->aliases.items, s->aliases.n, name);
-    if (!alias) {
-        vec_push(&s->aliases, ((struct named_edges){.name = arena_strdup(&s->arena, name)}));
-        alias = &s->aliases.items[s->aliases.n - 1];
+    int64_t at = (int64_t)s->aliases.n;
+    if (!map_get(&s->alias_at, name, &at)) {
+        vec_push(&s->aliases, ((struct alias){.name = arena_strdup(&s->arena, name)}));
+        map_put(&s->alias_at, s->aliases.items[at].name, at);
     }
-    alias->n = edge_exists(edge); /* 0: the alias is gone */
-    alias->edges = arena_copy(&s->arena, &edge, sizeof edge);
+    s->aliases.items[at].edge = edge;
 }
 
 /* Makes the name free; a placeholder is fed and an explicit name was asked for, so both stay. */
 static void take_name(lua_State *L, const char *name)
 {
     struct script *s = script_of(L);
-    if (find_named(s->aliases.items, s->aliases.n, name))
+    if (map_get(&s->alias_at, name, NULL))
         set_alias(s, name, EDGE_NONE);
     struct node *holder = graph_find(s->graph, name);
     if (!holder)
@@ -87,7 +78,7 @@ static int assign_entry(lua_State *L)
     s->edges.n = 0;
     handle_collect(L, 3, arena_printf(&s->scratch, "entry.%s", name));
     int n = (int)s->edges.n;
-    struct edge *edges = arena_array(&s->arena, (size_t)n + 1, sizeof *edges);
+    struct edge *edges = arena_array(&s->scratch, (size_t)n + 1, sizeof *edges);
     for (int i = 0; i < n; i++) {
         edges[i] = s->edges.items[i];
         if (edges[i].slot == CONTROL_SLOT)
@@ -95,13 +86,7 @@ static int assign_entry(lua_State *L)
         else
             edges[i] = context_route(L, 0, handle_value(L, edges[i]));
     }
-    struct named_edges *entry = find_named(s->entries.items, s->entries.n, name);
-    if (entry) {
-        entry->edges = edges;
-        entry->n = n;
-    } else {
-        vec_push(&s->entries, ((struct named_edges){arena_strdup(&s->arena, name), edges, n}));
-    }
+    graph_add_entry(s->graph, name, edges, n);
     lua_settop(L, 3); /* so that a script can read it again */
     lua_rawset(L, 1);
     return 0;
@@ -109,10 +94,10 @@ static int assign_entry(lua_State *L)
 
 static void note_asked(struct script *s, const char *name)
 {
-    for (size_t i = 0; i < s->asked.n; i++)
-        if (!strcmp(s->asked.items[i], name))
-            return;
+    if (map_get(&s->asked_at, name, NULL))
+        return;
     vec_push(&s->asked, arena_strdup(&s->arena, name));
+    map_put(&s->asked_at, s->asked.items[s->asked.n - 1], 0);
 }
 
 /* D.name: a parameter; nil when it was not given. */
@@ -121,11 +106,10 @@ static int get_parameter(lua_State *L)
     struct script *s = script_of(L);
     const char *name = luaL_checkstring(L, 2), *text = NULL;
     note_asked(s, name);
-    for (size_t i = 0; i < s->parameters.n; i++) {
-        if (strcmp(s->parameters.items[i].name, name))
-            continue;
-        s->parameters.items[i].used = true;
-        text = s->parameters.items[i].value;
+    int64_t at;
+    if (map_get(&s->parameter_at, name, &at)) {
+        s->parameters.items[at].used = true;
+        text = s->parameters.items[at].value;
     }
     if (!text)
         lua_pushnil(L);
@@ -258,11 +242,8 @@ void globals_finish(lua_State *L)
 {
     struct script *s = script_of(L);
     struct error err = ERROR_INIT;
-    for (size_t i = 0; i < s->entries.n; i++)
-        graph_add_entry(s->graph, s->entries.items[i].name, s->entries.items[i].edges,
-                        s->entries.items[i].n);
     for (size_t i = 0; i < s->aliases.n; i++)
-        if (s->aliases.items[i].n &&
-            graph_add_alias(s->graph, s->aliases.items[i].name, s->aliases.items[i].edges[0], &err))
+        if (edge_exists(s->aliases.items[i].edge) &&
+            graph_add_alias(s->graph, s->aliases.items[i].name, s->aliases.items[i].edge, &err))
             luaL_error(L, "%s", err.text);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/group.h"
+#include "graph/walk.h"
 #include "ops/script/internal.h"
 #include "pass/gradient/grad.h"
 
@@ -35,53 +36,71 @@ struct gradient_call {
 /* ---- variables that are read more than once ---- */
 
 /* By node: whether the y's depend on it. */
-static char *find_used(struct script *s, const struct gradient_call *w)
+static const bool *find_used(struct script *s, const struct gradient_call *w)
 {
-    size_t n = s->graph->nodes.n;
-    char *used = arena_alloc(&s->scratch, n + 1);
-    int *todo = arena_array(&s->scratch, n + 1, sizeof *todo), left = 0;
+    struct graph_walk walk = graph_walk_new(&s->scratch, s->graph);
+    const struct node *node;
     for (int i = 0; i < w->n_ys; i++)
-        if (!used[w->ys[i].node]++)
-            todo[left++] = w->ys[i].node;
-    while (left) {
-        const struct node *node = graph_node(s->graph, todo[--left]);
-        for (int i = 0; i < node->n_inputs; i++)
-            if (edge_exists(node->inputs[i]) && !used[node->inputs[i].node]++)
-                todo[left++] = node->inputs[i].node;
-    }
-    return used;
+        graph_walk_to(&walk, w->ys[i].node);
+    while ((node = graph_walk_next(&walk, s->graph)))
+        graph_walk_inputs(&walk, node);
+    return walk.seen;
 }
 
-/* The x's, and behind them the reads of their own that control() gave variables among them; of[k]
- * is the x that read n_xs + k belongs to. */
-static struct edge *with_own_reads(lua_State *L, const struct gradient_call *w, int *of, int *n_all)
+/* The x's, and behind them the reads of their own that control() gave variables among them. */
+struct own_xs {
+    const bool *used;
+    int *first, *next; /* x's and one: by node the last, by x the one before it of the same node */
+    struct edge *all;  /* NULL while they are counted */
+    int *of, n;        /* which x a read behind the x's belongs to */
+    int n_nodes;       /* before ways to the variables are made */
+};
+
+static void add_read(lua_State *L, const struct own_read *read, struct own_xs *own, int n_xs)
 {
     struct script *s = script_of(L);
-    const struct edge *xs = w->xs;
-    int n_xs = w->n;
-    const char *used = s->own_reads.n ? find_used(s, w) : NULL;
-    struct edge *all = arena_array(&s->scratch, (size_t)n_xs + s->own_reads.n + 1, sizeof *all);
-    memcpy(all, xs, (size_t)n_xs * sizeof *all);
-    *n_all = n_xs;
-    for (size_t k = 0; k < s->own_reads.n; k++) {
-        const struct own_read *read = &s->own_reads.items[k];
-        if (!used[read->edge.node])
-            continue;
-        struct edge first = handle_first_value(L, (struct edge){read->variable, 0});
-        first = context_route(L, s->context, first); /* as the x's are */
-        for (int i = 0; i < n_xs; i++) {
-            if (xs[i].node != first.node)
-                continue;
-            if (read->context != s->context)
-                place_error(L,
-                            "gradients: %s is read again within control() in a branch or a loop; "
-                            "read it outside",
-                            node_text(graph_node(s->graph, read->variable)));
-            of[*n_all - n_xs] = i;
-            all[(*n_all)++] = read->edge;
+    struct edge first = handle_first_value(L, (struct edge){read->variable, 0});
+    if (!own->used[read->edge.node])
+        return;
+    first = context_route(L, s->context, first); /* as the x's are; a way that is new is of none */
+    for (int i = first.node < own->n_nodes ? own->first[first.node] : 0; i; i = own->next[i]) {
+        if (read->context != s->context)
+            place_error(L,
+                        "gradients: %s is read again within control() in a branch or a loop; "
+                        "read it outside",
+                        node_text(graph_node(s->graph, read->variable)));
+        if (own->all) {
+            own->all[n_xs + own->n] = read->edge;
+            own->of[own->n] = i - 1;
         }
+        own->n++;
     }
-    return all;
+}
+
+/* An x may be there more than once: its reads are counted first. */
+static struct own_xs with_own_reads(lua_State *L, const struct gradient_call *w)
+{
+    struct script *s = script_of(L);
+    struct own_xs own = {.used = s->own_reads.n ? find_used(s, w) : NULL,
+                         .n_nodes = (int)s->graph->nodes.n};
+    own.first = arena_array(&s->scratch, s->graph->nodes.n + 1, sizeof *own.first);
+    own.next = arena_array(&s->scratch, (size_t)w->n + 1, sizeof *own.next);
+    for (int i = w->n; i > 0; i--) {
+        own.next[i] = own.first[w->xs[i - 1].node];
+        own.first[w->xs[i - 1].node] = i;
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        int n = own.n;
+        own.n = 0;
+        if (pass) {
+            own.all = arena_array(&s->scratch, (size_t)(w->n + n) + 1, sizeof *own.all);
+            own.of = arena_array(&s->scratch, (size_t)n + 1, sizeof *own.of);
+            memcpy(own.all, w->xs, (size_t)w->n * sizeof *own.all);
+        }
+        for (size_t k = 0; k < s->own_reads.n; k++)
+            add_read(L, &s->own_reads.items[k], &own, w->n);
+    }
+    return own;
 }
 
 static void add_to(struct build *b, struct gradient *sum, const struct gradient *more,
@@ -99,16 +118,16 @@ static void add_to(struct build *b, struct gradient *sum, const struct gradient 
 static int add_all(lua_State *L, struct build *b, struct gradient_call *w)
 {
     struct script *s = script_of(L);
-    int *of = arena_array(&s->scratch, s->own_reads.n * (size_t)w->n + 1, sizeof *of), n;
-    struct edge *all = with_own_reads(L, w, of, &n);
+    const struct own_xs own = with_own_reads(L, w);
+    int n = w->n + own.n;
     struct gradients_options options = w->options;
     options.allow_missing |= n > w->n;
     struct gradient *each = arena_array(&s->scratch, (size_t)n + 1, sizeof *each);
-    if (gradients_add(s->graph, w->ys, w->grad_ys, w->n_ys, all, n, &options, each, b->err))
+    if (gradients_add(s->graph, w->ys, w->grad_ys, w->n_ys, own.all, n, &options, each, b->err))
         return b->err->code;
     w->n_done = s->graph->nodes.n;
-    for (int k = w->n; k < n; k++)
-        add_to(b, &each[of[k - w->n]], &each[k], w->xs[of[k - w->n]]);
+    for (int k = 0; k < own.n; k++)
+        add_to(b, &each[own.of[k]], &each[w->n + k], w->xs[own.of[k]]);
     bool missing = false;
     for (int i = 0; i < w->n; i++)
         missing |= !edge_exists(each[i].values);

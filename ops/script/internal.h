@@ -68,12 +68,6 @@ struct parameter {
     bool used;
 };
 
-struct named_edges {
-    const char *name;
-    struct edge *edges;
-    int n;
-};
-
 struct script {
     lua_State *L;
     struct graph *graph;
@@ -91,6 +85,7 @@ struct script {
     VEC(struct note) notes; /* by node id */
     VEC(struct variable_note) variables;
     VEC(struct own_read) own_reads;
+    struct map own_read_at; /* by variable, context and controls (variable.c) -> the last such */
     VEC(struct context) contexts;
     VEC(struct edge) captures;
     VEC(int) open; /* nodes whose missing input is hidden */
@@ -108,10 +103,12 @@ struct script {
     bool shares_reads;     /* nothing that is in `controls` changes a variable */
     struct map scopes;     /* names of scopes in use */
 
-    VEC(struct named_edges) entries;
-    VEC(struct named_edges) aliases;
+    VEC(struct alias) aliases; /* EDGE_NONE: gone */
+    struct map alias_at;       /* by name -> index */
     VEC(struct parameter) parameters;
+    struct map parameter_at; /* by name -> index, the last that was given */
     VEC(const char *) asked; /* names of parameters that the script looked at */
+    struct map asked_at;
 
     /* Of the op call in progress. There is never more than one: tables are read raw and finalizers
      * are refused (sandbox.c), so no code of the script runs inside of a call. */
@@ -270,7 +267,7 @@ const char *scope_unique(struct script *s, const char *name);
 const char *scope_merge_device(lua_State *L, const char *name);
 
 void globals_open(lua_State *L);
-void globals_finish(lua_State *L); /* entries and aliases */
+void globals_finish(lua_State *L); /* aliases */
 
 void variable_open(lua_State *L);
 void variable_adopt(struct script *s); /* those of a graph that was read */

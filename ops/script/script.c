@@ -113,13 +113,16 @@ void script_free(struct script *s)
     vec_release(&s->open);
     vec_release(&s->controls);
     vec_release(&s->own_reads);
-    vec_release(&s->entries);
     vec_release(&s->aliases);
     vec_release(&s->parameters);
     vec_release(&s->asked);
     vec_release(&s->edges);
     vec_release(&s->attrs);
     map_release(&s->scopes);
+    map_release(&s->own_read_at);
+    map_release(&s->alias_at);
+    map_release(&s->parameter_at);
+    map_release(&s->asked_at);
     arena_release(&s->scratch);
     arena_release(&s->arena);
     mem_free(s);
@@ -133,10 +136,11 @@ int script_define(struct script *s, const char *assignment, struct error *err)
                          assignment);
     struct parameter p = {.value = arena_strdup(&s->arena, equals + 1)};
     p.name = arena_strndup(&s->arena, assignment, (size_t)(equals - assignment));
-    for (size_t i = 0; i < s->parameters.n; i++)
-        if (!strcmp(s->parameters.items[i].name, p.name))
-            return error_set(err, ERR_USAGE, "-D %s is given twice: %s and %s", p.name,
-                             s->parameters.items[i].value, p.value);
+    int64_t at;
+    if (map_get(&s->parameter_at, p.name, &at))
+        return error_set(err, ERR_USAGE, "-D %s is given twice: %s and %s", p.name,
+                         s->parameters.items[at].value, p.value);
+    map_put(&s->parameter_at, p.name, (int64_t)s->parameters.n);
     vec_push(&s->parameters, p);
     return 0;
 }

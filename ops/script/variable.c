@@ -3,9 +3,11 @@
  * Variables: what belongs to one (its read, its initial value), and the entries that come of them.
  * The nodes are made by variable() in the prelude (variable.lua).
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "graph/device_name.h"
+#include "graph/walk.h"
 #include "ops/script/internal.h"
 
 const struct variable_note *variable_of(struct script *s, int node)
@@ -31,10 +33,13 @@ static bool is_in_force(const struct script *s, const struct own_read *read, int
 struct edge variable_own_read(lua_State *L, struct edge variable)
 {
     struct script *s = script_of(L);
-    for (size_t i = s->own_reads.n; i-- > 0;)
-        if (is_in_force(s, &s->own_reads.items[i], variable.node))
-            return s->own_reads.items[i].edge;
     size_t n = s->controls.n;
+    const char *key = arena_printf(&s->scratch, "%d %d %" PRIx64, variable.node, s->context,
+                                   hash_bytes(s->controls.items, n * sizeof(int), n));
+    int64_t at;
+    if (map_get(&s->own_read_at, key, &at) &&
+        is_in_force(s, &s->own_reads.items[at], variable.node))
+        return s->own_reads.items[at].edge;
     const struct node *node = graph_node(s->graph, variable.node);
     struct own_read read = {.variable = variable.node,
                             .context = s->context,
@@ -52,6 +57,7 @@ struct edge variable_own_read(lua_State *L, struct edge variable)
     s->leader = variable.node;
     read.edge = (struct edge){node_make(L, &what)->id, 0};
     s->leader = leader;
+    map_put(&s->own_read_at, arena_strdup(&s->arena, key), (int64_t)s->own_reads.n);
     vec_push(&s->own_reads, read);
     return read.edge;
 }
@@ -184,25 +190,18 @@ void variable_open(lua_State *L)
 /* ---- the entries init and ready ---- */
 
 /* An initial value that reads another variable would read it before it has one. */
-static void check_initial(lua_State *L, const struct variable_note *v, bool *seen)
+static void check_initial(lua_State *L, const struct variable_note *v, struct graph_walk *walk)
 {
     struct script *s = script_of(L);
-    int *stack = arena_array(&s->scratch, s->graph->nodes.n + 1, sizeof *stack);
-    int n = 0;
-    stack[n++] = v->initial.node;
-    while (n > 0) {
-        const struct node *node = graph_node(s->graph, stack[--n]);
-        if (seen[node->id])
-            continue;
-        seen[node->id] = true;
+    const struct node *node;
+    graph_walk_to(walk, v->initial.node);
+    while ((node = graph_walk_next(walk, s->graph))) {
         if (variable_of(s, node->id))
             luaL_error(L,
                        "%s: its initial value reads the variable '%s', which may not have one "
                        "yet; use the field initial of '%s'",
                        node_text(graph_node(s->graph, v->node)), node->name, node->name);
-        for (int i = 0; i < node->n_inputs; i++)
-            if (edge_exists(node->inputs[i]) && !seen[node->inputs[i].node])
-                stack[n++] = node->inputs[i].node;
+        graph_walk_inputs(walk, node);
     }
 }
 
@@ -210,30 +209,9 @@ static void check_initial(lua_State *L, const struct variable_note *v, bool *see
 static void start_entry(struct script *s, const char *name)
 {
     s->edges.n = 0;
-    for (size_t i = 0; i < s->entries.n; i++) {
-        const struct named_edges *own = &s->entries.items[i];
-        if (strcmp(own->name, name))
-            continue;
-        for (int k = 0; k < own->n; k++)
-            vec_push(&s->edges, own->edges[k]);
-        return;
-    }
     const struct entry *entry = graph_entry(s->graph, name);
     for (int k = 0; entry && k < entry->n_edges; k++)
         vec_push(&s->edges, entry->edges[k]);
-}
-
-static void set_entry(struct script *s, const char *name)
-{
-    struct named_edges entry = {name, NULL, (int)s->edges.n};
-    entry.edges = arena_copy(&s->arena, s->edges.items, s->edges.n * sizeof *s->edges.items);
-    for (size_t i = 0; i < s->entries.n; i++) {
-        if (!strcmp(s->entries.items[i].name, name)) {
-            s->entries.items[i] = entry;
-            return;
-        }
-    }
-    vec_push(&s->entries, entry);
 }
 
 /* Where all answers come together: in each of the tasks, if variables are in each of some; the
@@ -294,23 +272,23 @@ static void make_ready(lua_State *L)
     }
     s->edges.n = 0;
     vec_push(&s->edges, all);
-    set_entry(s, "ready");
+    graph_add_entry(s->graph, "ready", s->edges.items, (int)s->edges.n);
 }
 
 void variable_finish(lua_State *L)
 {
     struct script *s = script_of(L);
-    bool *seen = arena_array(&s->scratch, s->graph->nodes.n + 1, sizeof *seen);
+    struct graph_walk walk = graph_walk_new(&s->scratch, s->graph);
     start_entry(s, "init");
     size_t n_before = s->edges.n;
     for (size_t i = 0; i < s->variables.n; i++) {
         const struct variable_note *v = &s->variables.items[i];
         if (v->assign < 0)
             continue;
-        check_initial(L, v, seen);
+        check_initial(L, v, &walk);
         vec_push(&s->edges, ((struct edge){v->assign, CONTROL_SLOT}));
     }
     if (s->edges.n > n_before)
-        set_entry(s, "init");
+        graph_add_entry(s->graph, "init", s->edges.items, (int)s->edges.n);
     make_ready(L);
 }

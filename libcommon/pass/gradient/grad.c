@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/walk.h"
 #include "pass/gradient/grad_engine.h"
 
 struct gradient_request {
@@ -153,6 +154,8 @@ static int analyse_frames(struct grad_engine *e, const struct gradient_request *
         return e->err->code;
     e->base = frames_output(e->frames, graph_node(e->graph, r->ys[0].node));
     e->spaces = arena_array(&e->arena, e->frames->frames.n, sizeof *e->spaces);
+    for (size_t i = 0; i < e->frames->frames.n; i++)
+        map_put(&e->loop_names, e->frames->frames.items[i].name, 0);
     if (check_frames(e, r->ys, r->n_ys) || check_frames(e, r->xs, r->n_xs))
         return e->err->code;
     if (e->base == FRAME_ROOT)
@@ -201,23 +204,13 @@ static int seed(struct grad_engine *e, const struct gradient_request *r)
 /* Whether `id` depends on x, along nodes between. */
 static bool depends_on(struct grad_engine *e, int id, int x)
 {
-    VEC(int) stack = VEC_INIT;
-    char *seen = mem_alloc((size_t)e->n_forward);
-    bool found = false;
-    vec_push(&stack, id);
-    while (stack.n && !found) {
-        id = vec_pop(&stack);
-        found = id == x;
-        if (seen[id] || !(e->marks[id] & MARK_BETWEEN))
-            continue;
-        seen[id] = 1;
-        const struct node *node = graph_node(e->graph, id);
-        for (int i = 0; i < node->n_inputs; i++)
-            vec_push(&stack, node->inputs[i].node);
-    }
-    vec_release(&stack);
-    mem_free(seen);
-    return found;
+    struct graph_walk walk = graph_walk_new(&e->arena, e->graph);
+    const struct node *node;
+    graph_walk_to(&walk, id);
+    while ((node = graph_walk_next(&walk, e->graph)))
+        if (e->marks[node->id] & MARK_BETWEEN)
+            graph_walk_inputs(&walk, node);
+    return walk.seen[x];
 }
 
 static int no_path(struct grad_engine *e, const struct gradient_request *r, struct edge x)
@@ -292,6 +285,7 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
     if (analyse_frames(e, r))
         return e->err->code;
     find_between(e, r);
+    grad_sort_ancestors(e);
     if (seed(e, r) || grad_process_frame(e, NULL, e->base))
         return e->err->code;
     int code = collect(e, r, result);
@@ -307,6 +301,7 @@ static void release(struct grad_engine *e)
             if (e->spaces && e->spaces[i])
                 map_release(&e->spaces[i]->values);
     frames_free(e->frames);
+    map_release(&e->loop_names);
     mem_free(e->marks);
     mem_free(e->contributions);
     vec_release(&e->made);

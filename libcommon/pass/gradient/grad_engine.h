@@ -23,6 +23,10 @@ struct contribution {
     struct contribution *next;
 };
 
+struct contributions {
+    struct contribution *first, *last;
+};
+
 /* The backward loop of a forward loop, with the counters of both. */
 struct grad_space {
     int frame;                 /* of the forward loop */
@@ -50,19 +54,30 @@ struct grad_engine {
     int n_forward;                        /* nodes with smaller ids were there before */
     int base;                             /* the frame of ys and xs */
     unsigned char *marks;                 /* by forward id: enum grad_mark */
-    struct contribution ***contributions; /* by forward id, by output */
+    struct contributions **contributions; /* by forward id, by output */
     struct frames *frames;                /* NULL: no control flow between */
     struct grad_space **spaces;           /* by frame */
+    struct map loop_names;                /* of forward loops */
     VEC(struct grad_made) made;           /* by id - n_forward */
     VEC(int) ancestors;                   /* of ys, and these themselves */
     VEC(int) cuts;                        /* nodes at which a gradient ended */
     struct arena arena;
+    /* grad_frame.c: the ancestors again, those of a frame and of the loops in it one after the
+     * other, from begin[frame] on to end[frame]. */
+    int *by_frame, *begin, *end;
+    int *pending; /* by unit: edges from units that are still to be processed */
 };
 
 /* The frame that a node runs in; the root without control flow. */
 static inline int grad_frame(const struct grad_engine *e, int id)
 {
     return e->frames ? e->frames->frame[id] : FRAME_ROOT;
+}
+
+static inline const struct loop_variable *grad_variable(const struct grad_engine *e, int frame,
+                                                        int i)
+{
+    return &e->frames->variables.items[e->frames->frames.items[frame].first_variable + i];
 }
 
 static inline bool grad_differentiable(enum dtype type)
@@ -110,7 +125,10 @@ struct gradient grad_total(struct grad_engine *e, struct grad_space *space, stru
 struct edge grad_total_dense(struct grad_engine *e, struct grad_space *space, struct edge edge);
 void grad_forget(struct grad_engine *e, struct edge edge);
 
-/* Goes backward through all nodes between that run in a frame. */
+/* Puts the ancestors in order by frame, before any of these is processed. */
+void grad_sort_ancestors(struct grad_engine *e);
+
+/* Goes backward through all nodes between that run in a frame. Once for each frame. */
 int grad_process_frame(struct grad_engine *e, struct grad_space *space, int frame);
 
 /* The same for a loop, from the gradients of its Exits to those of its Enters. */

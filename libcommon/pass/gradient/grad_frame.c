@@ -11,7 +11,9 @@ struct frame_walk {
     struct grad_engine *e;
     struct grad_space *space;
     int frame;
-    int *pending; /* by unit: edges from units that are still to be processed */
+    const int *nodes; /* that run in the frame, or in a loop within it */
+    int n_nodes;
+    int *pending; /* of the engine: a unit is of one frame */
     int *queue, first, last;
 };
 
@@ -32,11 +34,39 @@ static int unit_of(const struct frame_walk *w, int id)
     return frame < 0 ? -1 : e->n_forward + frame;
 }
 
+void grad_sort_ancestors(struct grad_engine *e)
+{
+    size_t n_frames = e->frames ? e->frames->frames.n : 1, n = e->ancestors.n;
+    int *at = arena_array(&e->arena, n_frames, sizeof *at);
+    e->by_frame = arena_array(&e->arena, n + 1, sizeof *e->by_frame);
+    e->begin = arena_array(&e->arena, n_frames, sizeof *e->begin);
+    e->end = arena_array(&e->arena, n_frames, sizeof *e->end);
+    e->pending = arena_array(&e->arena, (size_t)e->n_forward + n_frames, sizeof *e->pending);
+    for (size_t i = 0; i < n; i++)
+        at[grad_frame(e, e->ancestors.items[i])]++; /* nodes of its own */
+    for (size_t f = n_frames; f-- > 0;) {           /* those of loops within it as well */
+        e->end[f] += at[f];
+        if (f)
+            e->end[e->frames->frames.items[f].parent] += e->end[f];
+    }
+    for (size_t f = 0; f < n_frames; f++) { /* at: where the next loop within it begins */
+        int *parent = f ? &at[e->frames->frames.items[f].parent] : NULL;
+        e->begin[f] = parent ? *parent : 0;
+        if (parent)
+            *parent += e->end[f];
+        at[f] += e->begin[f];
+        e->end[f] += e->begin[f];
+    }
+    int *own = arena_copy(&e->arena, e->begin, n_frames * sizeof *own);
+    for (size_t i = 0; i < n; i++)
+        e->by_frame[own[grad_frame(e, e->ancestors.items[i])]++] = e->ancestors.items[i];
+}
+
 static void count_pending(struct frame_walk *w)
 {
     const struct grad_engine *e = w->e;
-    for (size_t i = 0; i < e->ancestors.n; i++) {
-        int id = e->ancestors.items[i], unit = unit_of(w, id);
+    for (int i = 0; i < w->n_nodes; i++) {
+        int id = w->nodes[i], unit = unit_of(w, id);
         const struct node *node = graph_node(e->graph, id);
         for (int k = 0; k < node->n_inputs && unit >= 0; k++) {
             int from = unit_of(w, node->inputs[k].node);
@@ -63,9 +93,9 @@ static void finish_unit(struct frame_walk *w, int unit)
         finish_node(w, unit, unit);
         return;
     }
-    for (size_t i = 0; i < e->ancestors.n; i++)
-        if (unit_of(w, e->ancestors.items[i]) == unit)
-            finish_node(w, unit, e->ancestors.items[i]);
+    for (int i = e->begin[unit - e->n_forward]; i < e->end[unit - e->n_forward]; i++)
+        if (unit_of(w, e->by_frame[i]) == unit)
+            finish_node(w, unit, e->by_frame[i]);
 }
 
 /* ---- one node ---- */
@@ -168,13 +198,16 @@ static int process_node(struct frame_walk *w, const struct node *node)
 
 int grad_process_frame(struct grad_engine *e, struct grad_space *space, int frame)
 {
-    size_t n_units = (size_t)e->n_forward + (e->frames ? e->frames->frames.n : 1);
-    struct frame_walk w = {.e = e, .space = space, .frame = frame};
-    w.pending = mem_array(n_units, sizeof *w.pending);
-    w.queue = mem_array(n_units, sizeof *w.queue);
+    struct frame_walk w = {.e = e,
+                           .space = space,
+                           .frame = frame,
+                           .nodes = e->by_frame + e->begin[frame],
+                           .n_nodes = e->end[frame] - e->begin[frame],
+                           .pending = e->pending};
+    w.queue = mem_array((size_t)w.n_nodes + 1, sizeof *w.queue); /* a unit has a node at least */
     count_pending(&w);
-    for (size_t i = 0; i < e->ancestors.n; i++) {
-        int unit = unit_of(&w, e->ancestors.items[i]);
+    for (int i = 0; i < w.n_nodes; i++) {
+        int unit = unit_of(&w, w.nodes[i]);
         if (unit < 0 || w.pending[unit])
             continue;
         w.pending[unit] = -1; /* queued: a loop's unit is met once for each of its nodes */
@@ -188,7 +221,6 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
             grad_process_loop(e, space, unit - e->n_forward);
         finish_unit(&w, unit);
     }
-    mem_free(w.pending);
     mem_free(w.queue);
     return e->err->code;
 }

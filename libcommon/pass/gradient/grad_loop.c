@@ -148,13 +148,9 @@ static const char *loop_scope(struct grad_engine *e, int frame, const char *suff
 static const char *unique_frame_name(struct grad_engine *e, const char *scope)
 {
     const char *name = scope;
-    for (int k = 0;; name = arena_printf(&e->arena, "%s_%d", scope, ++k)) {
-        size_t i = 0;
-        while (i < e->frames->frames.n && strcmp(e->frames->frames.items[i].name, name) != 0)
-            i++;
-        if (i == e->frames->frames.n)
-            return name;
-    }
+    for (int k = 1; map_get(&e->loop_names, name, NULL); k++)
+        name = arena_printf(&e->arena, "%s_%d", scope, k);
+    return name;
 }
 
 struct grad_space *grad_space_of(struct grad_engine *e, struct grad_space *parent, int frame)
@@ -218,10 +214,9 @@ static struct edge zeros_like(struct grad_engine *e, struct build *b, struct gra
     return zeros;
 }
 
-static bool is_wanted(const struct grad_engine *e, const struct loop_variable *v, int frame)
+static bool is_wanted(const struct grad_engine *e, const struct loop_variable *v)
 {
-    return v->frame == frame && v->merge >= 0 && v->switch_ >= 0 &&
-           (e->marks[v->merge] & MARK_BETWEEN) &&
+    return v->merge >= 0 && v->switch_ >= 0 && (e->marks[v->merge] & MARK_BETWEEN) &&
            grad_differentiable(graph_node(e->graph, v->merge)->outputs[0].type);
 }
 
@@ -279,11 +274,11 @@ static int finish_constant(struct grad_engine *e, struct build *b, struct grad_s
 
 static int finish_constants(struct grad_engine *e, struct build *b, struct grad_space *space)
 {
-    for (size_t i = 0; i < e->frames->variables.n; i++) {
-        const struct loop_variable *v = &e->frames->variables.items[i];
+    for (int i = 0; i < e->frames->frames.items[space->frame].n_enters; i++) {
+        const struct loop_variable *v = grad_variable(e, space->frame, i);
         const struct node *node = graph_node(e->graph, v->enter);
-        if (v->frame == space->frame && node_bool(node, "is_constant") &&
-            (e->marks[v->enter] & MARK_BETWEEN) && finish_constant(e, b, space, node))
+        if (node_bool(node, "is_constant") && (e->marks[v->enter] & MARK_BETWEEN) &&
+            finish_constant(e, b, space, node))
             return e->err->code;
     }
     return 0;
@@ -292,10 +287,10 @@ static int finish_constants(struct grad_engine *e, struct build *b, struct grad_
 /* Whether anything flows back into the loop at all. */
 static bool has_gradient(const struct grad_engine *e, int frame)
 {
-    for (size_t i = 0; i < e->frames->variables.n; i++) {
-        const struct loop_variable *v = &e->frames->variables.items[i];
-        if (is_wanted(e, v, frame) && v->exit >= 0 && e->contributions[v->exit] &&
-            e->contributions[v->exit][0])
+    for (int i = 0; i < e->frames->frames.items[frame].n_enters; i++) {
+        const struct loop_variable *v = grad_variable(e, frame, i);
+        if (is_wanted(e, v) && v->exit >= 0 && e->contributions[v->exit] &&
+            e->contributions[v->exit][0].first)
             return true;
     }
     return false;
@@ -304,9 +299,9 @@ static bool has_gradient(const struct grad_engine *e, int frame)
 static int open_variables(struct grad_engine *e, struct build *b, struct grad_space *space,
                           struct cycle *cycles)
 {
-    for (size_t i = 0; i < e->frames->variables.n; i++) {
-        const struct loop_variable *v = &e->frames->variables.items[i];
-        if (!is_wanted(e, v, space->frame))
+    for (int i = 0; i < e->frames->frames.items[space->frame].n_enters; i++) {
+        const struct loop_variable *v = grad_variable(e, space->frame, i);
+        if (!is_wanted(e, v))
             continue;
         struct edge start = start_of(e, b, space->parent, v);
         if (e->err->code)
@@ -322,20 +317,20 @@ static int open_variables(struct grad_engine *e, struct build *b, struct grad_sp
 
 int grad_process_loop(struct grad_engine *e, struct grad_space *parent, int frame)
 {
-    size_t n = e->frames->variables.n;
+    int n = e->frames->frames.items[frame].n_enters;
     if (!has_gradient(e, frame))
         return 0;
     struct grad_space *space = grad_space_of(e, parent, frame);
     if (!space)
         return e->err->code;
     struct build b = grad_build(e, loop_scope(e, frame, "grad"), NULL);
-    struct cycle *cycles = mem_array(n, sizeof *cycles);
+    struct cycle *cycles = mem_array((size_t)n, sizeof *cycles);
     int code = open_variables(e, &b, space, cycles);
     if (!code)
         code = grad_process_frame(e, space, frame);
-    for (size_t i = 0; i < n && !code; i++)
-        if (is_wanted(e, &e->frames->variables.items[i], frame))
-            code = finish_variable(e, &b, space, &e->frames->variables.items[i], &cycles[i]);
+    for (int i = 0; i < n && !code; i++)
+        if (is_wanted(e, grad_variable(e, frame, i)))
+            code = finish_variable(e, &b, space, grad_variable(e, frame, i), &cycles[i]);
     if (!code)
         code = finish_constants(e, &b, space);
     mem_free(cycles);

@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "pass/gradient/grad_engine.h"
 
-static struct contribution **list_of(struct grad_engine *e, struct edge edge)
+static struct contributions *list_of(struct grad_engine *e, struct edge edge)
 {
-    struct contribution ***lists = &e->contributions[edge.node];
+    struct contributions **lists = &e->contributions[edge.node];
     if (!*lists)
         *lists = arena_array(&e->arena, (size_t)graph_node(e->graph, edge.node)->n_outputs,
                              sizeof **lists);
@@ -17,16 +17,19 @@ static struct contribution **list_of(struct grad_engine *e, struct edge edge)
 
 void grad_contribute(struct grad_engine *e, struct edge edge, struct gradient gradient)
 {
-    struct contribution **at = list_of(e, edge), *made = arena_alloc(&e->arena, sizeof *made);
-    while (*at)
-        at = &(*at)->next;
+    struct contributions *list = list_of(e, edge);
+    struct contribution *made = arena_alloc(&e->arena, sizeof *made);
     made->gradient = gradient;
-    *at = made;
+    if (list->first)
+        list->last->next = made;
+    else
+        list->first = made;
+    list->last = made;
 }
 
 void grad_forget(struct grad_engine *e, struct edge edge)
 {
-    *list_of(e, edge) = NULL;
+    *list_of(e, edge) = (struct contributions){0};
 }
 
 struct edge gradient_dense(struct build *b, const struct gradient *gradient, struct edge x)
@@ -88,7 +91,8 @@ static bool stay_rows(const struct build *b, const struct contribution *list)
 
 struct gradient grad_total(struct grad_engine *e, struct grad_space *space, struct edge edge)
 {
-    struct contribution **list = list_of(e, edge), *first = *list;
+    struct contributions *list = list_of(e, edge);
+    struct contribution *first = list->first;
     struct gradient none = {EDGE_NONE, EDGE_NONE};
     int n = 0, mark = (int)e->graph->nodes.n;
     for (const struct contribution *c = first; c; c = c->next)
@@ -99,6 +103,7 @@ struct gradient grad_total(struct grad_engine *e, struct grad_space *space, stru
     first->gradient =
         stay_rows(&b, first) ? concat_rows(&b, first, n) : add_dense(&b, first, n, edge);
     first->next = NULL;
+    list->last = first;
     if (b.failed || grad_adopt(e, space, mark))
         return none;
     return first->gradient;

@@ -25,12 +25,10 @@ void grad_note(struct grad_engine *e, struct grad_space *space, int forward_fram
 
 struct grad_made grad_made_beside(const struct grad_engine *e, int loop)
 {
-    struct grad_made made = {NULL, e->frames->frames.items[loop].parent, CONDITION_NONE};
-    for (size_t i = 0; i < e->frames->variables.n; i++) {
-        const struct loop_variable *v = &e->frames->variables.items[i];
-        if (v->frame == loop && made.condition == CONDITION_NONE)
-            made.condition = e->frames->condition[v->enter];
-    }
+    const struct graph_frame *frame = &e->frames->frames.items[loop];
+    struct grad_made made = {NULL, frame->parent, CONDITION_NONE};
+    for (int i = 0; i < frame->n_enters && made.condition == CONDITION_NONE; i++)
+        made.condition = e->frames->condition[grad_variable(e, loop, i)->enter];
     return made;
 }
 
@@ -80,10 +78,7 @@ int grad_anchor(const struct grad_engine *e, int frame)
 {
     if (e->frames->frames.items[frame].parent == FRAME_ROOT)
         return -1;
-    for (size_t i = 0; i < e->frames->variables.n; i++)
-        if (e->frames->variables.items[i].frame == frame)
-            return graph_node(e->graph, e->frames->variables.items[i].enter)->inputs[0].node;
-    return -1;
+    return graph_node(e->graph, grad_variable(e, frame, 0)->enter)->inputs[0].node;
 }
 
 /* A new stack in the frame around the loop. */

@@ -46,9 +46,10 @@ static void name_tables(struct slicer *s)
 
 static int build(struct slicer *s, struct graph **to)
 {
+    slice_find_origins(s);
     int n_changes = 0, code = slice_find(s);
     size_t n = s->slicings.n ? s->from->nodes.n : 0;
-    if (!code) {
+    if (!code && n) {
         slice_find_updates(s);
         s->scope = free_scope(s);
         name_tables(s);
@@ -56,7 +57,7 @@ static int build(struct slicer *s, struct graph **to)
     }
     for (size_t i = 0; !code && i < n; i++)
         code = slice_visit(s, graph_node(s->from, s->r.order[i]));
-    if (!code)
+    if (!code && n)
         code = slice_end(s);
     code = rewrite_close(&s->r, code, to, &n_changes);
     if (!code && *to && (code = graph_check(*to, s->err))) {
@@ -78,6 +79,7 @@ int slice_variables(const struct graph *from, const struct slice_options *option
     *to = NULL;
     s.slicing = arena_array(&s.arena, n, sizeof *s.slicing);
     s.role = arena_alloc(&s.arena, n);
+    s.origin = arena_array(&s.arena, n, sizeof *s.origin);
     s.on_demand = arena_alloc(&s.arena, n);
     s.updates = arena_alloc(&s.arena, n);
     s.names = arena_array(&s.arena, n, sizeof *s.names);

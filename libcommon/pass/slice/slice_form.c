@@ -192,7 +192,9 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
     const struct node *node = graph_node(s->from, form->edge.node);
     const struct shape *shape = &slice_output(s, form->edge)->shape;
     struct slicing cut = slicing_at(s, form->slicing);
-    bool fits = slice_fits(cut, shape) && s->depth < SLICE_DEPTH_MAX;
+    int table;
+    bool fits = slice_fits(cut, shape) &&
+                (s->depth < SLICE_DEPTH_MAX || slice_is_table(s, form->edge, &table));
     bool *row_inputs = arena_alloc(&s->arena, (size_t)node->n_inputs + 1);
     if (fits && slice_is_row_by_row(node) && find_row_inputs(s, node, cut.axis, row_inputs))
         return slice_copy_rows(s, form, row_inputs);

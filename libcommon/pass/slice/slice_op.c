@@ -239,6 +239,18 @@ static int visit_writer(struct slicer *s, const struct node *node)
 
 /* ---- the rest ---- */
 
+/* A read of a read, or after one: such chains may be long, so that each is made in its turn. Other
+ * nodes that are made on demand are few behind each other (slice_demand.c). */
+static bool is_chained(const struct slicer *s, const struct node *node)
+{
+    int slicing;
+    bool chained = node->n_inputs && graph_node(s->from, node->inputs[0].node)->n_inputs;
+    for (int i = 0; i < node->n_controls && !chained; i++)
+        chained = graph_node(s->from, node->controls[i])->n_outputs &&
+                  slice_is_table(s, (struct edge){node->controls[i], 0}, &slicing);
+    return chained;
+}
+
 int slice_visit(struct slicer *s, const struct node *node)
 {
     switch ((enum slice_role)s->role[node->id]) {
@@ -256,10 +268,14 @@ int slice_visit(struct slicer *s, const struct node *node)
     if (node_round(node) == ROUND_COMMIT)
         return slice_visit_clock(s, node);
     int slicing;
+    struct edge output = {node->id, 0};
+    bool is_table = node->n_outputs && slice_is_table(s, output, &slicing);
+    if (!s->r.after[node->id] && is_table && s->on_demand[node->id] && is_chained(s, node))
+        return slice_rows_of(s, slicing, output) ? 0 : s->err->code;
     if (s->on_demand[node->id] || s->r.after[node->id])
         return 0;
-    if (node->n_outputs && slice_is_table(s, (struct edge){node->id, 0}, &slicing)) {
-        struct edge whole = slice_whole(s, node, (struct edge){node->id, 0});
+    if (is_table) {
+        struct edge whole = slice_whole(s, node, output);
         if (!s->err->code)
             slice_stand_for(s, node, &whole, 1);
         return s->err->code;

@@ -62,8 +62,9 @@ struct slicer {
     struct rewrite r;
     struct frames *frames;
     VEC(struct slicing) slicings;
-    int *slicing;        /* by node with a role: index into slicings */
-    char *role;          /* by node: enum slice_role */
+    int *slicing; /* by node with a role: index into slicings */
+    char *role;   /* by node: enum slice_role */
+    const struct node **origin;
     char *on_demand;     /* by node: only what is made in slices needs it */
     char *updates;       /* by node: it has to do with what was taken, as that runs on shards */
     int *take;           /* by push: its take */
@@ -125,7 +126,8 @@ void slice_find_on_demand(struct slicer *s);
 int slice_find_roles(struct slicer *s);
 /* Whether a node that has a variable itself could have a slice instead. */
 bool slice_can_write(const struct node *node);
-/* What an edge is, but for nodes that hand it on. */
+/* What an edge is, but for nodes that hand it on; of all at once. */
+void slice_find_origins(struct slicer *s);
 const struct node *slice_origin(const struct slicer *s, struct edge edge);
 enum taken slice_taken(const struct slicer *s, const struct node *take, int slot);
 int slice_partner(const struct node *take, int slot); /* the other slot */

@@ -16,12 +16,19 @@ bool slice_can_write(const struct node *node)
     return (rows == ROWS_UPDATE && is_of_all) || rows == ROWS_SCATTER || rows == ROWS_ASK;
 }
 
+void slice_find_origins(struct slicer *s)
+{
+    for (size_t i = 0; i < s->from->nodes.n; i++) {
+        const struct node *node = graph_node(s->from, s->r.order[i]);
+        bool hands_on =
+            node_is(node, "Identity") || (node_is(node, "Enter") && node_bool(node, "is_constant"));
+        s->origin[node->id] = hands_on ? s->origin[node->inputs[0].node] : node;
+    }
+}
+
 const struct node *slice_origin(const struct slicer *s, struct edge edge)
 {
-    const struct node *node = graph_node(s->from, edge.node);
-    while (node_is(node, "Identity") || (node_is(node, "Enter") && node_bool(node, "is_constant")))
-        node = graph_node(s->from, node->inputs[0].node);
-    return node;
+    return s->origin[edge.node];
 }
 
 static int find_writer(struct slicer *s, const struct node *node)

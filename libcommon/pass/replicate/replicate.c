@@ -92,6 +92,9 @@ static void release(struct replicator *r)
         vec_release(&r->pushes.items[i].values);
     }
     vec_release(&r->pushes);
+    map_release(&r->push_at);
+    for (int i = 0; i < N_BY_EDGE; i++)
+        edge_map_release(&r->by_edge[i]);
     vec_release(&r->todo);
     vec_release(&r->open);
     vec_release(&r->reduced);
@@ -103,7 +106,6 @@ static void release(struct replicator *r)
     vec_release(&r->joined);
     vec_release(&r->coded);
     vec_release(&r->delayed);
-    vec_release(&r->row_sums);
     vec_release(&r->pieces);
     vec_release(&r->exchanges);
     vec_release(&r->ends);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "graph/worker_attr.h"
+#include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_pieces.h"
 #include "pass/replicate/replicate_private.h"
 
@@ -46,15 +47,12 @@ static void put_edge(struct replicator *r, struct bucket *bucket, struct edge ed
 static void put_factors(struct replicator *r, struct bucket *bucket,
                         const struct gradient_product *product)
 {
-    bool has_left = false, has_right = false;
-    for (size_t i = 0; i < r->products.n; i++) {
-        has_left |= edge_equal(r->products.items[i].left, product->left);
-        has_right |= edge_equal(r->products.items[i].right, product->right);
-    }
-    if (!has_left)
+    if (replicate_at(r, BY_LEFT, product->left) < 0)
         put_edge(r, bucket, product->left, "rows", FOR_PRODUCTS);
-    if (!has_right)
+    if (replicate_at(r, BY_RIGHT, product->right) < 0)
         put_edge(r, bucket, product->right, "mean_rows", FOR_PRODUCTS);
+    edge_map_add(&r->by_edge[BY_LEFT], product->left, 0);
+    edge_map_add(&r->by_edge[BY_RIGHT], product->right, 0);
     vec_push(&r->products, *product);
 }
 
@@ -189,13 +187,34 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
 
 /* ---- products ---- */
 
+static int next_reduced(const struct replicator *r, int i)
+{
+    return r->reduced.items[i].next ? r->reduced.items[i].next : -1;
+}
+
+/* The first of an edge for one use and reduction stays. */
+void replicate_note_reduced(struct replicator *r, struct reduced reduced)
+{
+    int at = (int)r->reduced.n, last = -1;
+    vec_push(&r->reduced, reduced);
+    if (!edge_exists(reduced.edge) ||
+        edge_exists(replicate_find_reduced(r, reduced.edge, reduced.use, reduced.reduction)))
+        return;
+    for (int i = replicate_at(r, BY_REDUCED, reduced.edge); i >= 0; i = next_reduced(r, i))
+        last = i;
+    if (last >= 0)
+        r->reduced.items[last].next = at;
+    else
+        edge_map_add(&r->by_edge[BY_REDUCED], reduced.edge, at);
+}
+
 struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
                                    enum reduced_for use, const char *reduction)
 {
-    for (size_t i = 0; i < r->reduced.n; i++) {
+    int i = edge_exists(edge) ? replicate_at(r, BY_REDUCED, edge) : -1;
+    for (; i >= 0; i = next_reduced(r, i)) {
         const struct reduced *reduced = &r->reduced.items[i];
-        if (reduced->use == use && edge_equal(reduced->edge, edge) &&
-            !strcmp(reduced->reduction, reduction))
+        if (reduced->use == use && !strcmp(reduced->reduction, reduction))
             return reduced->value;
     }
     return EDGE_NONE;
@@ -210,7 +229,8 @@ static void add_products(struct replicator *r)
             replicate_find_reduced(r, product->left, FOR_PRODUCTS, "rows"),
             replicate_find_reduced(r, product->right, FOR_PRODUCTS, "mean_rows")};
         struct edge made = replicate_add_product(r, product, factors, NULL);
-        vec_push(&r->reduced, ((struct reduced){product->gradient, made, FOR_UPDATES, "mean"}));
+        replicate_note_reduced(r,
+                               (struct reduced){product->gradient, made, FOR_UPDATES, "mean", 0});
     }
 }
 
@@ -239,13 +259,7 @@ static int reduce_pushed(struct replicator *r)
 /* Also what takes a worker's part of an initial value. */
 static bool is_initializer(const struct replicator *r, const struct node *node)
 {
-    if (node_attr(node, WORKER_PART_INITIAL))
-        return true;
-    const struct entry *init = graph_entry(r->from, "init");
-    for (int i = 0; init && i < init->n_edges; i++)
-        if (init->edges[i].node == node->id)
-            return node_has(node, OP_OVERWRITES);
-    return false;
+    return node_attr(node, WORKER_PART_INITIAL) || has(r, node->id, FACT_FIRST);
 }
 
 /* What is to be the first worker's; EDGE_NONE: a constant, which is the same everywhere, and what
@@ -278,8 +292,9 @@ struct edge replicate_reduced(struct replicator *r, const struct node *reader, s
 {
     enum reduced_for use = is_initializer(r, reader) ? FOR_INITIAL : FOR_UPDATES;
     bool wants = use == FOR_INITIAL || has(r, reader->id, FACT_UPDATE);
-    for (size_t i = 0; wants && i < r->reduced.n; i++)
-        if (r->reduced.items[i].use == use && edge_equal(r->reduced.items[i].edge, edge))
+    int i = wants && edge_exists(edge) ? replicate_at(r, BY_REDUCED, edge) : -1;
+    for (; i >= 0; i = next_reduced(r, i))
+        if (r->reduced.items[i].use == use)
             return r->reduced.items[i].value;
     return (struct edge){edge_exists(edge) ? r->copy[edge.node] : -1, edge.slot};
 }

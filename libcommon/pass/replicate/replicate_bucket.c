@@ -49,8 +49,8 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
     int node = n && !r->err->code ? replicate_add(r, WORKER_DEVICE, name, &spec) : -1;
     for (size_t i = 0; node >= 0 && i < n; i++) {
         const struct bucket_value *value = &bucket->values.items[i];
-        vec_push(&r->reduced,
-                 ((struct reduced){value->edge, {node, (int)i}, value->use, value->reduction}));
+        replicate_note_reduced(
+            r, (struct reduced){value->edge, {node, (int)i}, value->use, value->reduction, 0});
     }
     if (node >= 0 && waits_for_checks(r, bucket))
         add_controls(r, graph_node(r->to, node));

@@ -10,6 +10,7 @@
 
 #include "exec/step/collective.h"
 #include "graph/worker_attr.h"
+#include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_cost.h"
 #include "pass/replicate/replicate_push.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "graph/worker_attr.h"
+#include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_cost.h"
 #include "pass/replicate/replicate_push.h"
 
@@ -210,6 +211,7 @@ struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gr
     coded.own.first = replicate_number(r, replicate_name_of(r, coded.gradient, "first"), INT64, 0);
     coded.own.code =
         replicate_quantize(r, &coded, replicate_name_of(r, coded.gradient, "code"), &coded.own);
+    edge_map_add(&r->by_edge[BY_CODED], gradient, (int)r->coded.n);
     vec_push(&r->coded, coded);
     return r->err->code ? NULL : &r->coded.items[r->coded.n - 1];
 }
@@ -245,7 +247,7 @@ static void take_code(struct replicator *r, const struct coded_gradient *coded, 
     struct edge merged = replicate_merge(r, coded->gradient, mean);
     if (replicate_is_delayed(r, coded->gradient))
         merged = replicate_settled(r, merged);
-    vec_push(&r->reduced, ((struct reduced){coded->gradient, merged, FOR_UPDATES, "mean"}));
+    replicate_note_reduced(r, (struct reduced){coded->gradient, merged, FOR_UPDATES, "mean", 0});
 }
 
 void replicate_take_codes(struct replicator *r, struct edge members)

@@ -34,24 +34,36 @@ static void mark_needed(struct replicator *r, const struct entry *entry, unsigne
     }
 }
 
-static void forget(struct replicator *r, unsigned fact)
+/* Again, where a loop leads back. */
+static void find_training(struct replicator *r)
 {
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        r->facts[i] &= ~fact;
+    bool found = true;
+    while (found) {
+        found = false;
+        for (size_t i = 0; i < r->from->nodes.n; i++) {
+            const struct node *node = graph_node(r->from, r->order[i]);
+            bool trains = has(r, node->id, FACT_MARKED);
+            for (int k = 0; k < node->n_inputs; k++)
+                trains |= has(r, node->inputs[k].node, FACT_TRAINS);
+            for (int k = 0; k < node->n_controls; k++)
+                trains |= has(r, node->controls[k], FACT_TRAINS);
+            found |= trains && !has(r, node->id, FACT_TRAINS);
+            r->facts[node->id] |= trains ? FACT_TRAINS : 0;
+        }
+    }
 }
 
-static bool trains(struct replicator *r, const struct entry *entry)
+static bool trains(const struct replicator *r, const struct entry *entry)
 {
-    bool found = false;
-    forget(r, FACT_NEEDED);
-    mark_needed(r, entry, FACT_NEEDED);
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        found |= has(r, (int)i, FACT_NEEDED) && has(r, (int)i, FACT_MARKED);
-    return found;
+    for (int i = 0; i < entry->n_edges; i++)
+        if (has(r, entry->edges[i].node, FACT_TRAINS))
+            return true;
+    return false;
 }
 
 static int find_entry(struct replicator *r)
 {
+    find_training(r);
     for (size_t i = 0; i < r->from->entries.n; i++) {
         const struct entry *entry = &r->from->entries.items[i];
         bool wanted = !r->options->entry || !strcmp(r->options->entry, entry->name);
@@ -69,7 +81,8 @@ static int find_entry(struct replicator *r)
                          r->options->entry ? "the entry '" : "no entry",
                          r->options->entry ? r->options->entry : "",
                          r->options->entry ? "' does not exist or nothing of it" : "");
-    return trains(r, r->entry) ? 0 : error_set(r->err, ERR_INTERNAL, "the entry is gone");
+    mark_needed(r, r->entry, FACT_NEEDED);
+    return 0;
 }
 
 /* ---- what depends on what ---- */
@@ -113,20 +126,17 @@ static bool is_stateless_writer(const struct replicator *r, const struct node *n
 
 static struct push *push_of(struct replicator *r, const char *variable)
 {
-    for (size_t i = 0; i < r->pushes.n; i++)
-        if (!strcmp(r->pushes.items[i].variable, variable))
-            return &r->pushes.items[i];
-    vec_push(&r->pushes, ((struct push){.variable = variable, .take = -1}));
-    return &r->pushes.items[r->pushes.n - 1];
+    int64_t at = (int64_t)r->pushes.n;
+    if (!map_get(&r->push_at, variable, &at)) {
+        vec_push(&r->pushes, ((struct push){.variable = variable, .take = -1}));
+        map_put(&r->push_at, variable, at);
+    }
+    return &r->pushes.items[at];
 }
 
 bool replicate_is_pushed(const struct replicator *r, struct edge edge)
 {
-    for (size_t i = 0; i < r->pushes.n; i++)
-        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++)
-            if (edge_equal(r->pushes.items[i].edges.items[k], edge))
-                return true;
-    return false;
+    return replicate_at(r, BY_PUSHED, edge) >= 0;
 }
 
 bool replicate_is_of_part(const struct replicator *r, struct edge edge)
@@ -143,6 +153,7 @@ static void add_pushed(struct replicator *r, struct edge edge, const char *varia
     const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
     struct push *push = push_of(r, mark ? mark->s : variable);
     vec_push(&push->edges, edge);
+    edge_map_add(&r->by_edge[BY_PUSHED], edge, (int)(push - r->pushes.items));
 }
 
 static bool comes_from_worker(const struct replicator *r, int node)
@@ -314,6 +325,9 @@ static void find_initial(struct replicator *r)
     const struct entry *entry = graph_entry(r->from, "init");
     if (entry)
         mark_needed(r, entry, FACT_INITIAL);
+    for (int i = 0; entry && i < entry->n_edges; i++)
+        if (node_has(graph_node(r->from, entry->edges[i].node), OP_OVERWRITES))
+            r->facts[entry->edges[i].node] |= FACT_FIRST;
     for (size_t i = r->from->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(r->from, r->order[i]);
         if (has(r, node->id, FACT_INITIAL) && !has(r, node->id, FACT_OUTSIDE))

@@ -128,10 +128,8 @@ static void move_others(struct replicator *r)
 
 static const struct push *push_of_variable(const struct replicator *r, const char *variable)
 {
-    for (size_t i = 0; i < r->pushes.n; i++)
-        if (!strcmp(r->pushes.items[i].variable, variable))
-            return &r->pushes.items[i];
-    return NULL;
+    int64_t at;
+    return map_get(&r->push_at, variable, &at) ? &r->pushes.items[at] : NULL;
 }
 
 int replicate_steps_of(const struct replicator *r, struct edge gradient)

@@ -6,6 +6,7 @@
  * of a code is not: the residual if the push counts, else the whole. So the journal has the sum
  * that the code was made of, and whoever begins with it makes the code again.
  */
+#include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_push.h"
 
 typedef VEC(int) node_vec;

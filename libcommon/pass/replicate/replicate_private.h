@@ -9,6 +9,7 @@
 #define TF_PASS_REPLICATE_PRIVATE_H
 
 #include "base/vec.h"
+#include "graph/edge_map.h"
 #include "pass/replicate/replicate.h"
 
 #define SHARD_DEVICE "/job:ps"
@@ -28,7 +29,9 @@ enum node_fact {
     FACT_AFTER = 1 << 8,     /* comes after an update of the same step */
     FACT_INITIAL = 1 << 9,   /* only initial values need it */
     FACT_CONTROLS = 1 << 10, /* pushes wait for it */
-    FACT_WRITTEN = 1 << 11   /* changes a variable in training, or comes after that */
+    FACT_WRITTEN = 1 << 11,  /* changes a variable in training, or comes after that */
+    FACT_TRAINS = 1 << 12,   /* needs what hands over a gradient, or does so */
+    FACT_FIRST = 1 << 13     /* gives a variable its initial value, by the entry init */
 };
 
 /* A value that crosses: a pushed edge, its code, or one of the factors of it; or whether the push
@@ -53,9 +56,10 @@ struct push {
     const char *variable;
     VEC(struct edge) edges; /* of the source */
     VEC(struct pushed_value) values;
-    int steps;         /* from one push to the next */
-    struct edge token; /* of the result */
-    int take;          /* node of the result */
+    size_t first_product, n_products; /* of the replicator's */
+    int steps;                        /* from one push to the next */
+    struct edge token;                /* of the result */
+    int take;                         /* node of the result */
 };
 
 /* Pushes that have gradients of an interval. */
@@ -95,6 +99,7 @@ struct reduced {
     struct edge value; /* of the result */
     enum reduced_for use;
     const char *reduction;
+    int next; /* of the same edge; 0: there is none */
 };
 
 /* A gradient that each worker makes of all workers' factors. */
@@ -144,10 +149,17 @@ struct delayed_gradient {
     struct edge kept;     /* of the result */
 };
 
-/* What crosses in place of a gradient of some rows. */
-struct row_sum {
-    struct edge edge; /* of the source: the rows' numbers, or the rows */
-    struct edge sum;  /* of the result: the same with no row twice */
+/* What is found by an edge of the source. */
+enum by_edge {
+    BY_PUSHED, /* the push that it goes with; if it crosses as it is */
+    BY_WHOLE,
+    BY_SLOT, /* that, and which of its values it is */
+    BY_LEFT,
+    BY_RIGHT, /* whether it is exchanged as a factor */
+    BY_CODED,
+    BY_REDUCED, /* places in those lists */
+    BY_ROWS,    /* node of the result: rows, or their numbers, with none twice */
+    N_BY_EDGE
 };
 
 struct gradient_piece; /* pass/replicate/replicate_pieces.h */
@@ -166,6 +178,8 @@ struct replicator {
                     * uses first, and so on; 0: of others, and of what no step uses */
     const char **update_names;
     VEC(struct push) pushes;
+    struct map push_at; /* by variable */
+    struct edge_map by_edge[N_BY_EDGE];
     VEC(int) todo;
     VEC(int) open; /* nodes of the source whose copies have inputs to be closed */
     int join, leave, round, version, done; /* nodes of `to` */
@@ -186,7 +200,6 @@ struct replicator {
     int merged;          /* a node that comes after this */
     VEC(struct delayed_gradient) delayed;
     int computed; /* a node that comes after what the step computes of variables */
-    VEC(struct row_sum) row_sums;
     VEC(struct gradient_piece) pieces;        /* by gradient, in the order of rows */
     enum schedule_kind schedule;              /* by which whole gradients are summed */
     struct cost_rates rates;                  /* of a worker's CPU */
@@ -203,6 +216,11 @@ struct replicator {
     struct arena arena;
     struct error *err;
 };
+
+static inline int replicate_at(const struct replicator *r, enum by_edge by, struct edge edge)
+{
+    return edge_map_get(&r->by_edge[by], edge);
+}
 
 static inline bool has(const struct replicator *r, int node, unsigned facts)
 {
@@ -267,6 +285,7 @@ struct edge replicate_crossing(struct replicator *r, struct edge edge);
 /* replicate_allreduce.c: the whole of it, and what a node then gets of an edge. */
 int replicate_allreduce(struct replicator *r);
 struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
+void replicate_note_reduced(struct replicator *r, struct reduced reduced);
 /* For that use, what came of all workers'; or EDGE_NONE. */
 struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
                                    enum reduced_for use, const char *reduction);
@@ -304,30 +323,6 @@ int replicate_list_known(struct replicator *r, struct known **list);
 /* replicate_auto.c: of REPLICATE_AUTO. */
 int replicate_auto(const struct graph *from, const struct replicate_options *options,
                    struct graph **to, struct error *err);
-
-/* replicate_code.c: NULL, or why it cannot be in code; what that costs; the same for a gradient
- * that is, its code, which is put into a reduction, as is *whole, if that is, and what came of all
- * that it has reduced, with the ranks of its members. */
-const char *replicate_find_code(const struct replicator *r, struct edge edge);
-struct replicate_way replicate_code_way(const struct replicator *r, int n, struct cost_way way,
-                                        struct edge edge);
-const struct coded_gradient *replicate_add_code(struct replicator *r, struct edge edge,
-                                                struct edge *whole);
-/* The code of a value that comes of the gradient, with what it loses in `residual`. */
-struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gradient,
-                                            struct edge value, struct edge residual);
-/* The mean of the codes of some members, who are inputs[1], on a worker; or, where `group` is one,
- * beside what that is of. */
-struct edge replicate_decode(struct replicator *r, const struct coded_gradient *coded,
-                             const char *name, const struct edge inputs[2],
-                             const struct shape *shape, const char *group);
-/* What of a value has been lost is kept: after the node. */
-struct edge replicate_keep(struct replicator *r, const struct coded_gradient *coded,
-                           const struct coding *coding, const char *suffix);
-/* The same for this worker's part of the mean, where that is shared out. */
-void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, struct edge members);
-void replicate_take_codes(struct replicator *r, struct edge members);
-void replicate_keep_lost(struct replicator *r); /* when all reductions are there */
 
 /* replicate_schedule.c: sets r->schedule; and the attributes of what goes by it, up to two: how
  * many these are. */

@@ -37,6 +37,8 @@ static void list_value(struct replicator *r, struct push *push, struct edge edge
         list_code(r, push, edge);
         break;
     case CROSSES_WHOLE:
+        edge_map_add(&r->by_edge[BY_WHOLE], edge, (int)(push - r->pushes.items));
+        edge_map_add(&r->by_edge[BY_SLOT], edge, (int)push->values.n);
         vec_push(&push->values, ((struct pushed_value){edge, reduction, PUSHED_WHOLE}));
     }
 }
@@ -48,8 +50,10 @@ int replicate_list_pushed(struct replicator *r)
                          "factors=auto depends on the number of workers: give -c or --workers");
     for (size_t i = 0; i < r->pushes.n; i++) {
         struct push *push = &r->pushes.items[i];
+        push->first_product = r->products.n;
         for (size_t k = 0; k < push->edges.n; k++)
             list_value(r, push, push->edges.items[k]);
+        push->n_products = r->products.n - push->first_product;
     }
     return r->err->code;
 }
@@ -68,25 +72,16 @@ int replicate_op_beside(struct replicator *r, const char *op, const char *name, 
     return r->err->code ? -1 : replicate_add(r, SHARD_DEVICE, name, &spec);
 }
 
-static bool is_pushed_with(const struct push *push, struct edge edge)
-{
-    for (size_t k = 0; k < push->edges.n; k++)
-        if (edge_equal(push->edges.items[k], edge))
-            return true;
-    return false;
-}
-
 int replicate_add_products(struct replicator *r, const struct push *push)
 {
     const char *group = arena_printf(&r->to->arena, "loc:@%s", push->variable);
-    for (size_t i = 0; i < r->products.n; i++) {
-        const struct gradient_product *product = &r->products.items[i];
+    for (size_t i = 0; i < push->n_products; i++) {
+        const struct gradient_product *product = &r->products.items[push->first_product + i];
         const struct edge factors[] = {{push->take, product->first},
                                        {push->take, product->first + 1}};
-        if (!is_pushed_with(push, product->gradient))
-            continue;
         struct edge made = replicate_add_product(r, product, factors, group);
-        vec_push(&r->reduced, ((struct reduced){product->gradient, made, FOR_UPDATES, "mean"}));
+        replicate_note_reduced(r,
+                               (struct reduced){product->gradient, made, FOR_UPDATES, "mean", 0});
     }
     return r->err->code;
 }

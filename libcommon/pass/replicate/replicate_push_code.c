@@ -5,14 +5,12 @@
  * codes of a round's members stand for. Once a push is decided the worker keeps what its code has
  * lost; of one that is dropped, as late, the whole.
  */
+#include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_push.h"
 
 const struct coded_gradient *replicate_find_coded(const struct replicator *r, struct edge gradient)
 {
-    size_t i = 0;
-    while (!edge_equal(r->coded.items[i].gradient, gradient))
-        i++;
-    return &r->coded.items[i];
+    return &r->coded.items[replicate_at(r, BY_CODED, gradient)];
 }
 
 /* ---- pushing ---- */
@@ -113,7 +111,7 @@ int replicate_add_decoded(struct replicator *r, const struct push *push)
             mean = replicate_out(replicate_op_beside(
                 r, "Merge", replicate_name_of(r, gradient, "mean/Merge"),
                 take_either(r, push, (int)i, "uncoded/taken", 1, 0), mean, push->variable));
-        vec_push(&r->reduced, ((struct reduced){gradient, mean, FOR_UPDATES, "mean"}));
+        replicate_note_reduced(r, (struct reduced){gradient, mean, FOR_UPDATES, "mean", 0});
     }
     return r->err->code;
 }

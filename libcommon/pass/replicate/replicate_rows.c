@@ -42,8 +42,8 @@ static void sum(struct replicator *r, struct edge numbers, struct edge values)
     if (r->err->code)
         return;
     int sums = replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "sum"), &spec);
-    vec_push(&r->row_sums, ((struct row_sum){numbers, {distinct, 0}}));
-    vec_push(&r->row_sums, ((struct row_sum){values, {sums, 0}}));
+    edge_map_add(&r->by_edge[BY_ROWS], numbers, distinct);
+    edge_map_add(&r->by_edge[BY_ROWS], values, sums);
 }
 
 int replicate_sum_rows(struct replicator *r)
@@ -62,8 +62,6 @@ int replicate_sum_rows(struct replicator *r)
 
 struct edge replicate_crossing(struct replicator *r, struct edge edge)
 {
-    for (size_t i = 0; i < r->row_sums.n; i++)
-        if (edge_equal(r->row_sums.items[i].edge, edge))
-            return r->row_sums.items[i].sum;
-    return replicate_edge(r, edge);
+    int sum = replicate_at(r, BY_ROWS, edge);
+    return sum < 0 ? replicate_edge(r, edge) : (struct edge){sum, 0};
 }

@@ -36,6 +36,9 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         plan_fuse(plan, fetches);
         code = plan_take_loops(plan, fetches, err);
     }
+    for (int i = 0; i < plan->n_feeds && !code; i++)
+        if (plan->feed_nodes[i] >= 0)
+            edge_map_add(&plan->fed, (struct edge){plan->feed_nodes[i], 0}, i);
     if (!code)
         code = plan_prepare(plan, fetches, err);
     if (!code && !plan->is_static) {
@@ -85,6 +88,13 @@ static struct plan *plan_alloc(const struct graph *graph, const struct plan_opti
 static struct plan *plan_anew(struct plan *plan, const struct plan_options *options)
 {
     struct plan *fresh = plan_alloc(plan->source, options);
+    for (size_t i = 0; i < plan->loops.n; i++) { /* one has points: do others, too? */
+        struct error unheard = ERROR_INIT;
+        if (plan->loops.items[i]->condition)
+            continue;
+        plan_compile_while(plan, plan->loops.items[i], &unheard);
+        while_free(plan->loops.items[i]);
+    }
     fresh->kept = plan->kept;
     memset(&plan->kept, 0, sizeof plan->kept);
     plan_free(plan);
@@ -141,6 +151,8 @@ void plan_free(struct plan *plan)
             tensor_release(&plan->values.items[i].constant);
     pool_free(plan->pool);
     pool_free(plan->host_pool);
+    for (size_t i = 0; i < plan->loops.n; i++)
+        graph_free(plan->loops.items[i]->graph);
     vec_release(&plan->loops);
     vec_release(&plan->kept);
     vec_release(&plan->locks);
@@ -148,7 +160,7 @@ void plan_free(struct plan *plan)
     vec_release(&plan->items);
     vec_release(&plan->values);
     graph_free(plan->graph);
-    graph_free(plan->looped);
+    edge_map_release(&plan->fed);
     for (size_t i = 0; i < plan->wholes.n; i++)
         graph_free(plan->wholes.items[i]);
     vec_release(&plan->wholes);

@@ -15,7 +15,7 @@
 #include "exec/device/device.h"
 #include "exec/state/variable.h"
 #include "exec/step/outgoing.h"
-#include "graph/graph.h"
+#include "graph/edge_map.h"
 
 struct plan_options {
     const struct kernel_table *kernels;
@@ -45,15 +45,6 @@ struct plan_feed {
     struct shape shape; /* unknown dimensions are allowed and make the plan dynamic */
 };
 
-/* Which of n feeds is that edge's; -1: none. */
-static inline int plan_find_feed(const struct plan_feed *feeds, int n, struct edge edge)
-{
-    for (int i = 0; i < n; i++)
-        if (edge_equal(feeds[i].edge, edge))
-            return i;
-    return -1;
-}
-
 struct plan_request {
     const struct plan_feed *feeds;
     int n_feeds;
@@ -65,6 +56,15 @@ struct plan_request {
      * NULL: what the Recv says. */
     const struct shape *received;
 };
+
+/* Which feed is an edge's. */
+static inline struct edge_map plan_index_feeds(const struct plan_request *request)
+{
+    struct edge_map index = {0};
+    for (int i = 0; i < request->n_feeds; i++)
+        edge_map_add(&index, request->feeds[i].edge, i);
+    return index;
+}
 
 struct plan;
 

@@ -9,52 +9,40 @@
 
 #include "base/memory.h"
 #include "exec/plan/plan_internal.h"
+#include "graph/walk.h"
 
 struct prune {
     struct plan *plan;
     const struct graph *from;
     const struct shape *received; /* of the request */
-    char *needed;                 /* by node of `from` */
+    struct graph_walk walk;       /* to the nodes of `from` that are needed */
     int *copy;                    /* node of the copy, by node of `from`; -1 */
-    VEC(int) todo;
+    struct edge_map fed;          /* which feed is an edge's */
 };
-
-static int find_feed(const struct plan *plan, struct edge edge)
-{
-    return plan_find_feed(plan->feeds, plan->n_feeds, edge);
-}
-
-static void need(struct prune *p, int node)
-{
-    if (!p->needed[node]) {
-        p->needed[node] = 1;
-        vec_push(&p->todo, node);
-    }
-}
 
 static void need_edge(struct prune *p, struct edge edge)
 {
-    if (find_feed(p->plan, edge) < 0)
-        need(p, edge.node);
+    if (edge_map_get(&p->fed, edge) < 0)
+        graph_walk_to(&p->walk, edge.node);
 }
 
-static bool is_fed(const struct plan *plan, const struct node *node)
+static bool is_fed(const struct prune *p, const struct node *node)
 {
     for (int i = 0; i < node->n_outputs; i++)
-        if (find_feed(plan, (struct edge){node->id, i}) < 0)
+        if (edge_map_get(&p->fed, (struct edge){node->id, i}) < 0)
             return false;
     return node->n_outputs > 0;
 }
 
 static void mark(struct prune *p)
 {
-    while (p->todo.n) {
-        const struct node *node = graph_node(p->from, vec_pop(&p->todo));
+    const struct node *node;
+    while ((node = graph_walk_next(&p->walk, p->from))) {
         for (int i = 0; i < node->n_inputs; i++)
             need_edge(p, node->inputs[i]);
         for (int i = 0; i < node->n_controls; i++)
-            if (!is_fed(p->plan, graph_node(p->from, node->controls[i])))
-                need(p, node->controls[i]);
+            if (!is_fed(p, graph_node(p->from, node->controls[i])))
+                graph_walk_to(&p->walk, node->controls[i]);
     }
 }
 
@@ -78,7 +66,7 @@ static struct node *add_feed(struct plan *plan, int feed)
 
 static struct edge map_edge(struct prune *p, struct edge edge)
 {
-    int feed = find_feed(p->plan, edge);
+    int feed = edge_map_get(&p->fed, edge);
     if (feed >= 0) {
         if (p->plan->feed_nodes[feed] < 0)
             p->plan->feed_nodes[feed] = add_feed(p->plan, feed)->id;
@@ -112,7 +100,7 @@ static void connect(struct prune *p, const struct node *node)
     for (int i = 0; i < node->n_inputs; i++)
         copy->inputs[i] = map_edge(p, node->inputs[i]);
     for (int i = 0; i < node->n_controls; i++)
-        if (!is_fed(p->plan, graph_node(p->from, node->controls[i])))
+        if (!is_fed(p, graph_node(p->from, node->controls[i])))
             graph_add_control(p->plan->graph, copy, p->copy[node->controls[i]]);
 }
 
@@ -138,7 +126,7 @@ static int check_sources(const struct prune *p, struct error *err)
 {
     for (size_t i = 0; i < p->from->nodes.n; i++) {
         const struct node *node = graph_node(p->from, (int)i);
-        if (p->needed[i] && node_has(node, OP_SOURCE))
+        if (p->walk.seen[i] && node_has(node, OP_SOURCE))
             return error_set(err, ERR_NOINPUT, "%s: not fed", node_text(node));
     }
     return 0;
@@ -153,7 +141,7 @@ static int request_nodes(struct prune *p, const struct plan_request *request, st
         need_edge(p, request->fetches[i]);
     }
     for (int i = 0; i < request->n_targets; i++)
-        need(p, request->targets[i]);
+        graph_walk_to(&p->walk, request->targets[i]);
     return 0;
 }
 
@@ -167,10 +155,10 @@ static int build(struct prune *p, const struct plan_request *request, struct edg
     if ((code = check_sources(p, err)))
         return code;
     for (size_t i = 0; i < p->from->nodes.n; i++)
-        if (p->needed[i])
+        if (p->walk.seen[i])
             copy_node(p, graph_node(p->from, (int)i));
     for (size_t i = 0; i < p->from->nodes.n; i++)
-        if (p->needed[i])
+        if (p->walk.seen[i])
             connect(p, graph_node(p->from, (int)i));
     for (int i = 0; i < request->n_fetches; i++)
         fetch_edges[i] = map_edge(p, request->fetches[i]);
@@ -192,13 +180,15 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
     int code = check_feeds(plan, err);
     if (code)
         return code;
-    p.needed = mem_alloc(n + 1);
+    p.fed = plan_index_feeds(request);
+    struct arena memory = ARENA_INIT;
+    p.walk = graph_walk_new(&memory, p.from);
     p.copy = mem_array(n + 1, sizeof *p.copy);
     memset(p.copy, -1, n * sizeof *p.copy);
     plan->graph = graph_new(plan->source->registry);
     code = build(&p, request, fetch_edges, err);
-    vec_release(&p.todo);
-    mem_free(p.needed);
+    edge_map_release(&p.fed);
+    arena_release(&memory);
     mem_free(p.copy);
     return code;
 }

@@ -118,9 +118,8 @@ struct pool;
 
 struct plan {
     const struct graph *source;
-    struct graph *graph;  /* pruned copy; its nodes are what items point to */
-    struct graph *looped; /* the same with all its loops; NULL: none was taken out */
-    graph_vec wholes;     /* those before ops were fused, from which it borrows */
+    struct graph *graph; /* pruned copy; its nodes are what items point to */
+    graph_vec wholes;    /* those before ops were fused or loops taken out, from which it borrows */
     VEC(struct while_loop *) loops;
     VEC(uint64_t) kept; /* keys of loops that stay in the graph */
     bool keeps_more;    /* the last of them was taken out: the plan is to be made anew */
@@ -135,6 +134,7 @@ struct plan {
     int n_feeds, n_fetches;
     struct plan_feed *feeds; /* as requested */
     int *feed_nodes;         /* of `graph`; -1: not needed */
+    struct edge_map fed;     /* outputs of these nodes -> feed, once the graph is as it stays */
     int *fetch_values;
     bool is_static;
     bool has_branches;       /* static: some items may not run (plan_branch.c) */
@@ -187,8 +187,6 @@ int plan_infer_stacks(struct graph *graph, struct error *err);
 bool plan_can_place(const struct plan *plan, const struct node *node);
 /* Says of plan->graph whether a fixed order with planned memory will do. */
 void plan_find_static(struct plan *plan);
-/* The feed that the node's output is; -1: it is none. */
-int plan_find_fed(const struct plan *plan, int node);
 /* plan.c: ERR_CANCELLED where nobody wants it any more. */
 int plan_goes_on(const struct plan *plan, struct error *err);
 

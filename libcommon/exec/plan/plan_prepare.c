@@ -269,7 +269,7 @@ static int add_loop(struct plan *plan, struct while_loop *loop, struct error *er
 
 static int add_node(struct plan *plan, const struct node *node, struct error *err)
 {
-    int feed = plan_find_fed(plan, node->id);
+    int feed = edge_map_get(&plan->fed, (struct edge){node->id, 0});
     struct while_loop *loop = plan_while_of(plan, node);
     if (loop)
         return add_loop(plan, loop, err);

@@ -4,19 +4,11 @@
  */
 #include "exec/plan/plan_internal.h"
 
-int plan_find_fed(const struct plan *plan, int node)
-{
-    for (int i = 0; i < plan->n_feeds; i++)
-        if (plan->feed_nodes[i] == node)
-            return i;
-    return -1;
-}
-
 /* Where the output is: constants and what is fed, on the host. */
 static bool is_made_on_device(const struct plan *plan, struct edge edge)
 {
     const struct node *node = graph_node(plan->graph, edge.node);
-    if (node_is(node, "Const") || plan_find_fed(plan, edge.node) >= 0)
+    if (node_is(node, "Const") || edge_map_get(&plan->fed, edge) >= 0)
         return false;
     const struct kernel_row *row =
         kernel_find(plan->options.kernels, node, plan->options.device->type);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Loops that need no points are taken out of the plan's graph, and a node stands for each. Its
- * condition and its body are plans of the graph that still has it, fed where an iteration begins:
+ * condition and its body are plans of a graph that has nothing else, fed where an iteration begins:
  * so they have a fixed order, planned memory, constants of their own, and loops in them are treated
  * alike.
  */
@@ -28,9 +28,9 @@ int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error 
                                 .n_fetches = loop->n_variables,
                                 .targets = loop->targets,
                                 .n_targets = loop->n_targets};
-    int code = plan_new(plan->looped, &options, &condition, &loop->condition, err);
+    int code = plan_new(loop->graph, &options, &condition, &loop->condition, err);
     if (!code)
-        code = plan_new(plan->looped, &options, &body, &loop->body, err);
+        code = plan_new(loop->graph, &options, &body, &loop->body, err);
     if (!code && !(loop->condition->is_static && loop->body->is_static)) {
         vec_push(&plan->kept, loop->key);
         plan->keeps_more = true;

@@ -11,15 +11,16 @@
 #include "exec/plan/plan.h"
 
 /* A loop that runs as one item, whose inputs are what enters it and whose outputs are what leaves
- * it. What an iteration computes are plans of their own, of the graph that has the loop in it. */
+ * it. What an iteration computes are plans of their own. */
 struct while_loop {
-    const char *frame; /* its name */
-    uint64_t key;      /* while_key */
-    int node;          /* of plan->graph */
-    int n_variables;   /* the first inputs; those behind are the same in all iterations */
+    const char *frame;   /* its name */
+    uint64_t key;        /* while_key */
+    int node;            /* of plan->graph; those of a plan's loops come one after the other */
+    struct graph *graph; /* what is in the loop, and enters it */
+    int n_variables;     /* the first inputs; those behind are the same in all iterations */
     int n_inputs;
     int *outputs;            /* by variable: which output its last value is; -1: none */
-    struct plan_feed *feeds; /* of both plans */
+    struct plan_feed *feeds; /* of both plans, which are of `graph` */
     int *given;              /* by feed: which input's value; WHILE_GIVEN_... */
     int n_feeds;
     struct edge goes_on;     /* what LoopCond is given */

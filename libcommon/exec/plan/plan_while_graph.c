@@ -13,99 +13,109 @@ static const struct op while_op = {.def = &while_def};
 
 struct while_loop *plan_while_of(const struct plan *plan, const struct node *node)
 {
-    for (size_t i = 0; node->op == &while_op && i < plan->loops.n; i++)
-        if (plan->loops.items[i]->node == node->id)
-            return plan->loops.items[i];
-    return NULL;
+    return node->op == &while_op ? plan->loops.items[node->id - plan->loops.items[0]->node] : NULL;
 }
 
-/* ---- the loop ---- */
+struct while_rewrite {
+    struct while_search *s;
+    struct graph *to;
+    int *copy;                /* by node of the source: of `to`, or of its loop's graph */
+    struct while_loop **loop; /* by frame: of those that are taken out */
+    int *output_of;           /* by Exit: which output of its loop's node */
+};
 
-static void add_given(struct while_loop *loop, const struct graph *graph, struct edge edge,
+static const struct loop_variable *variable_at(const struct while_search *s, int frame, int i)
+{
+    return &s->frames->variables.items[s->frames->frames.items[frame].first_variable + i];
+}
+
+/* ---- the loops ---- */
+
+/* The loop that is to be taken out which a node is in, or at the entrance of. */
+static struct while_loop *loop_of(const struct while_rewrite *w, const struct node *node)
+{
+    struct while_loop *loop = w->loop[w->s->top[node->id]];
+    return loop ? loop : w->loop[while_entered(w->s, node)];
+}
+
+static struct edge copy_of(const struct while_rewrite *w, struct edge edge)
+{
+    return (struct edge){w->copy[edge.node], edge.slot};
+}
+
+static void add_given(const struct while_rewrite *w, struct while_loop *loop, struct edge edge,
                       int given)
 {
-    const struct node_output *output = &graph_node(graph, edge.node)->outputs[edge.slot];
+    const struct node_output *output = &graph_node(w->s->graph, edge.node)->outputs[edge.slot];
     loop->given[loop->n_feeds] = given;
-    loop->feeds[loop->n_feeds++] = (struct plan_feed){edge, output->type, output->shape};
+    loop->feeds[loop->n_feeds++] =
+        (struct plan_feed){copy_of(w, edge), output->type, output->shape};
 }
 
-static void add_variable(struct while_loop *loop, const struct graph *graph,
+static void add_variable(const struct while_rewrite *w, struct while_loop *loop,
                          const struct loop_variable *v, int at)
 {
-    add_given(loop, graph, (struct edge){v->merge, 0}, at);
-    add_given(loop, graph, (struct edge){v->merge, 1}, WHILE_GIVEN_INDEX);
-    add_given(loop, graph, (struct edge){v->switch_, 0}, at);
-    add_given(loop, graph, (struct edge){v->switch_, 1}, at);
-    const struct node *next = graph_node(graph, v->next);
-    loop->next[at] = next->inputs[0];
+    add_given(w, loop, (struct edge){v->merge, 0}, at);
+    add_given(w, loop, (struct edge){v->merge, 1}, WHILE_GIVEN_INDEX);
+    add_given(w, loop, (struct edge){v->switch_, 0}, at);
+    add_given(w, loop, (struct edge){v->switch_, 1}, at);
+    const struct node *next = graph_node(w->s->graph, v->next);
+    loop->next[at] = copy_of(w, next->inputs[0]);
     for (int i = 0; i < next->n_controls; i++)
-        loop->targets[loop->n_targets++] = next->controls[i];
+        loop->targets[loop->n_targets++] = w->copy[next->controls[i]];
 }
 
 static int count_targets(const struct while_search *s, int frame)
 {
     int n = 0;
-    for (size_t i = 0; i < s->frames->variables.n; i++)
-        if (s->frames->variables.items[i].frame == frame && s->frames->variables.items[i].next >= 0)
-            n += graph_node(s->graph, s->frames->variables.items[i].next)->n_controls;
+    for (int i = 0; i < s->frames->frames.items[frame].n_enters; i++)
+        if (variable_at(s, frame, i)->next >= 0)
+            n += graph_node(s->graph, variable_at(s, frame, i)->next)->n_controls;
     return n;
 }
 
-/* Variables come first, then what is the same in all iterations. */
-static struct while_loop *while_new(struct while_search *s, int frame)
+static struct while_loop *while_new(const struct while_search *s, int frame)
 {
     struct arena *memory = &s->plan->memory;
     const struct graph_frame *f = &s->frames->frames.items[frame];
     size_t n = (size_t)f->n_enters;
     struct while_loop *loop = arena_alloc(memory, sizeof *loop);
-    *loop = (struct while_loop){
-        .frame = arena_strdup(memory, f->name), .key = while_key(f->name), .n_inputs = f->n_enters};
+    *loop = (struct while_loop){.frame = arena_strdup(memory, f->name),
+                                .key = while_key(f->name),
+                                .graph = graph_new(s->graph->registry),
+                                .n_inputs = f->n_enters};
     loop->outputs = arena_array(memory, n + 1, sizeof *loop->outputs);
     loop->feeds = arena_array(memory, 4 * n + 1, sizeof *loop->feeds);
     loop->given = arena_array(memory, 4 * n + 1, sizeof *loop->given);
     loop->next = arena_array(memory, n + 1, sizeof *loop->next);
     loop->targets = arena_array(memory, (size_t)count_targets(s, frame) + 1, sizeof *loop->targets);
-    loop->goes_on = graph_node(s->graph, f->loop_cond)->inputs[0];
-    for (int constants = 0; constants < 2; constants++) {
-        int at = loop->n_variables;
-        for (size_t i = 0; i < s->frames->variables.n; i++) {
-            const struct loop_variable *v = &s->frames->variables.items[i];
-            if (v->frame != frame || (v->merge < 0) != constants)
-                continue;
-            if (constants)
-                add_given(loop, s->graph, (struct edge){v->enter, 0}, at);
-            else
-                add_variable(loop, s->graph, v, at);
-            at++;
-        }
-        loop->n_variables = constants ? loop->n_variables : at;
-    }
-    add_given(loop, s->graph, (struct edge){f->loop_cond, 0}, WHILE_GIVEN_TRUE);
     return loop;
 }
 
-/* ---- the graph without them ---- */
+/* Once its nodes are copied. Variables come first, then what is the same in all iterations. */
+static void fill_loop(const struct while_rewrite *w, int frame)
+{
+    const struct while_search *s = w->s;
+    const struct graph_frame *f = &s->frames->frames.items[frame];
+    struct while_loop *loop = w->loop[frame];
+    loop->goes_on = copy_of(w, graph_node(s->graph, f->loop_cond)->inputs[0]);
+    for (int i = 0; i < f->n_enters; i++)
+        if (variable_at(s, frame, i)->merge >= 0)
+            add_variable(w, loop, variable_at(s, frame, i), loop->n_variables++);
+    for (int i = 0, at = loop->n_variables; i < f->n_enters; i++)
+        if (variable_at(s, frame, i)->merge < 0)
+            add_given(w, loop, (struct edge){variable_at(s, frame, i)->enter, 0}, at++);
+    add_given(w, loop, (struct edge){f->loop_cond, 0}, WHILE_GIVEN_TRUE);
+}
 
-struct while_rewrite {
-    struct while_search *s;
-    struct graph *to;
-    int *copy;                /* by node of the source; -1 */
-    struct while_loop **loop; /* by frame: of those that are taken out */
-    int *output_of;           /* by Exit: which output of its loop's node */
-};
+/* ---- the graph without them ---- */
 
 static struct edge map_edge(const struct while_rewrite *w, struct edge edge)
 {
     const struct while_loop *loop = w->loop[w->s->top[edge.node]];
     if (loop)
         return (struct edge){loop->node, w->output_of[edge.node]};
-    return (struct edge){w->copy[edge.node], edge.slot};
-}
-
-/* What becomes of the node: is it a loop's, in it or at its entrance? */
-static bool is_taken(const struct while_rewrite *w, const struct node *node)
-{
-    return w->loop[w->s->top[node->id]] || w->loop[while_entered(w->s, node)];
+    return copy_of(w, edge);
 }
 
 static void add_loop_node(struct while_rewrite *w, int frame)
@@ -117,9 +127,9 @@ static void add_loop_node(struct while_rewrite *w, int frame)
         arena_array(&w->to->arena, (size_t)loop->n_variables + 1, sizeof *outputs);
     struct edge *inputs = arena_array(&w->to->arena, (size_t)loop->n_inputs + 1, sizeof *inputs);
     int n = 0, at = 0;
-    for (size_t i = 0; i < s->frames->variables.n; i++) {
-        const struct loop_variable *v = &s->frames->variables.items[i];
-        if (v->frame != frame || v->merge < 0)
+    for (int i = 0; i < loop->n_inputs; i++) {
+        const struct loop_variable *v = variable_at(s, frame, i);
+        if (v->merge < 0)
             continue;
         loop->outputs[at++] = v->exit < 0 ? -1 : n;
         if (v->exit < 0)
@@ -144,10 +154,8 @@ static void connect_loop(struct while_rewrite *w, int frame)
     const struct while_loop *loop = w->loop[frame];
     struct node *node = graph_node(w->to, loop->node);
     int variables = 0, constants = loop->n_variables;
-    for (size_t i = 0; i < s->frames->variables.n; i++) {
-        const struct loop_variable *v = &s->frames->variables.items[i];
-        if (v->frame != frame)
-            continue;
+    for (int i = 0; i < loop->n_inputs; i++) {
+        const struct loop_variable *v = variable_at(s, frame, i);
         const struct node *enter = graph_node(s->graph, v->enter);
         node->inputs[v->merge < 0 ? constants++ : variables++] = map_edge(w, enter->inputs[0]);
         for (int k = 0; k < enter->n_controls; k++)
@@ -155,31 +163,40 @@ static void connect_loop(struct while_rewrite *w, int frame)
     }
 }
 
+/* What a loop takes comes to it through its Enters, whose inputs stay open in its graph. */
 static void connect(struct while_rewrite *w, const struct node *node)
 {
-    struct node *copy = graph_node(w->to, w->copy[node->id]);
+    const struct while_loop *loop = loop_of(w, node);
+    struct node *copy = graph_node(loop ? loop->graph : w->to, w->copy[node->id]);
+    bool enters = loop && while_entered(w->s, node) != FRAME_ROOT;
     for (int i = 0; i < node->n_inputs; i++)
-        copy->inputs[i] = map_edge(w, node->inputs[i]);
-    for (int i = 0; i < node->n_controls; i++)
-        graph_add_control(w->to, copy, w->copy[node->controls[i]]);
+        copy->inputs[i] = enters ? EDGE_NONE
+                          : loop ? copy_of(w, node->inputs[i])
+                                 : map_edge(w, node->inputs[i]);
+    for (int i = 0; i < node->n_controls && !enters; i++)
+        graph_add_control(loop ? loop->graph : w->to, copy, w->copy[node->controls[i]]);
 }
 
 static void rewrite(struct while_rewrite *w)
 {
     const struct while_search *s = w->s;
-    size_t n_frames = s->frames->frames.n;
+    int n_frames = (int)s->frames->frames.n;
+    for (size_t i = 0; i < s->graph->nodes.n; i++) {
+        const struct node *node = graph_node(s->graph, (int)i);
+        const struct while_loop *loop = loop_of(w, node);
+        w->copy[i] = graph_add_copy(loop ? loop->graph : w->to, node)->id;
+    }
+    for (int i = 0; i < n_frames; i++) {
+        if (!w->loop[i])
+            continue;
+        fill_loop(w, i);
+        add_loop_node(w, i);
+    }
     for (size_t i = 0; i < s->graph->nodes.n; i++)
-        if (!is_taken(w, graph_node(s->graph, (int)i)))
-            w->copy[i] = graph_add_copy(w->to, graph_node(s->graph, (int)i))->id;
-    for (size_t i = 0; i < n_frames; i++)
+        connect(w, graph_node(s->graph, (int)i));
+    for (int i = 0; i < n_frames; i++)
         if (w->loop[i])
-            add_loop_node(w, (int)i);
-    for (size_t i = 0; i < s->graph->nodes.n; i++)
-        if (w->copy[i] >= 0)
-            connect(w, graph_node(s->graph, (int)i));
-    for (size_t i = 0; i < n_frames; i++)
-        if (w->loop[i])
-            connect_loop(w, (int)i);
+            connect_loop(w, i);
 }
 
 void while_take_out(struct while_search *s, struct edge *fetches)
@@ -191,7 +208,6 @@ void while_take_out(struct while_search *s, struct edge *fetches)
                               .copy = mem_array(n, sizeof *w.copy),
                               .loop = mem_array(s->frames->frames.n + 1, sizeof *w.loop),
                               .output_of = mem_array(n, sizeof *w.output_of)};
-    memset(w.copy, -1, n * sizeof *w.copy);
     for (size_t i = 0; i < s->frames->frames.n; i++) {
         if (!while_can_go(s, (int)i))
             continue;
@@ -204,7 +220,7 @@ void while_take_out(struct while_search *s, struct edge *fetches)
     for (int i = 0; i < plan->n_feeds; i++)
         if (plan->feed_nodes[i] >= 0)
             plan->feed_nodes[i] = w.copy[plan->feed_nodes[i]];
-    plan->looped = plan->graph;
+    vec_push(&plan->wholes, plan->graph);
     plan->graph = w.to;
     mem_free(w.copy);
     mem_free(w.loop);

@@ -1,42 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/run/divide.h"
 
-#include "base/memory.h"
 #include "graph/join.h"
+#include "graph/walk.h"
 
 struct search {
     const struct graph *graph;
-    const struct plan_request *request;
-    char *needed; /* by node */
-    VEC(int) todo;
+    struct edge_map fed;
+    struct graph_walk walk;
 };
-
-static bool is_fed(const struct plan_request *request, struct edge edge)
-{
-    return plan_find_feed(request->feeds, request->n_feeds, edge) >= 0;
-}
-
-static void need(struct search *s, int node)
-{
-    if (!s->needed[node]) {
-        s->needed[node] = 1;
-        vec_push(&s->todo, node);
-    }
-}
 
 static void mark(struct search *s, const int *place, struct share *shares)
 {
-    while (s->todo.n) {
-        const struct node *node = graph_node(s->graph, vec_pop(&s->todo));
+    const struct node *node;
+    while ((node = graph_walk_next(&s->walk, s->graph))) {
         for (int i = 0; i < node->n_inputs; i++)
-            if (!is_fed(s->request, node->inputs[i]))
-                need(s, node->inputs[i].node);
+            if (edge_map_get(&s->fed, node->inputs[i]) < 0)
+                graph_walk_to(&s->walk, node->inputs[i].node);
         for (int i = 0; i < node->n_controls; i++)
-            need(s, node->controls[i]);
+            graph_walk_to(&s->walk, node->controls[i]);
         const struct node *send = join_send_of(s->graph, node);
-        if (send && !s->needed[send->id]) {
+        if (send && !s->walk.seen[send->id]) {
             vec_push(&shares[place[send->id]].targets, send->id);
-            need(s, send->id);
+            graph_walk_to(&s->walk, send->id);
         }
     }
 }
@@ -44,22 +30,23 @@ static void mark(struct search *s, const int *place, struct share *shares)
 void request_divide(const struct graph *graph, const struct plan_request *request, const int *place,
                     struct share *shares)
 {
-    struct search s = {.graph = graph, .request = request};
-    s.needed = mem_alloc(graph->nodes.n + 1);
+    struct arena memory = ARENA_INIT;
+    struct search s = {
+        .graph = graph, .fed = plan_index_feeds(request), .walk = graph_walk_new(&memory, graph)};
     for (int i = 0; i < request->n_targets; i++) {
         vec_push(&shares[place[request->targets[i]]].targets, request->targets[i]);
-        need(&s, request->targets[i]);
+        graph_walk_to(&s.walk, request->targets[i]);
     }
     for (int i = 0; i < request->n_fetches; i++) {
         vec_push(&shares[place[request->fetches[i].node]].fetches, i);
-        if (!is_fed(request, request->fetches[i]))
-            need(&s, request->fetches[i].node);
+        if (edge_map_get(&s.fed, request->fetches[i]) < 0)
+            graph_walk_to(&s.walk, request->fetches[i].node);
     }
     for (int i = 0; i < request->n_feeds; i++)
         vec_push(&shares[place[request->feeds[i].edge.node]].feeds, i);
     mark(&s, place, shares);
-    vec_release(&s.todo);
-    mem_free(s.needed);
+    edge_map_release(&s.fed);
+    arena_release(&memory);
 }
 
 bool share_is_idle(const struct share *share)

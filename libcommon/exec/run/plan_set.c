@@ -11,6 +11,7 @@
 #include "exec/step/rendezvous.h"
 #include "exec/step/step.h"
 #include "graph/join.h"
+#include "graph/walk.h"
 
 struct part {
     struct plan *plan;
@@ -32,9 +33,9 @@ struct split {
     const struct graph *graph;
     const struct plan_set_options *options;
     const struct plan_request *request;
-    struct part *parts; /* by device */
-    char *needed;       /* by node */
-    VEC(int) todo;
+    struct part *parts;     /* by device */
+    struct graph_walk walk; /* to what is needed */
+    struct edge_map fed;
     struct error *err;
 };
 
@@ -47,36 +48,23 @@ static struct part *part_of(struct split *s, int id)
     return i < 0 ? NULL : &s->parts[i];
 }
 
-static bool is_fed(const struct plan_request *request, struct edge edge)
-{
-    return plan_find_feed(request->feeds, request->n_feeds, edge) >= 0;
-}
-
-static void need(struct split *s, int node)
-{
-    if (!s->needed[node]) {
-        s->needed[node] = 1;
-        vec_push(&s->todo, node);
-    }
-}
-
 /* A Recv that is needed makes its Send a target of the part that has it. */
 static int mark(struct split *s)
 {
-    while (s->todo.n) {
-        const struct node *node = graph_node(s->graph, vec_pop(&s->todo));
+    const struct node *node;
+    while ((node = graph_walk_next(&s->walk, s->graph))) {
         const struct node *send = join_send_of(s->graph, node);
-        struct part *part = send && !s->needed[send->id] ? part_of(s, send->id) : NULL;
+        struct part *part = send && !s->walk.seen[send->id] ? part_of(s, send->id) : NULL;
         for (int i = 0; i < node->n_inputs; i++)
-            if (!is_fed(s->request, node->inputs[i]))
-                need(s, node->inputs[i].node);
+            if (edge_map_get(&s->fed, node->inputs[i]) < 0)
+                graph_walk_to(&s->walk, node->inputs[i].node);
         for (int i = 0; i < node->n_controls; i++)
-            need(s, node->controls[i]);
+            graph_walk_to(&s->walk, node->controls[i]);
         if (s->err->code)
             return s->err->code;
         if (part) {
             vec_push(&part->targets, send->id);
-            need(s, send->id);
+            graph_walk_to(&s->walk, send->id);
         }
     }
     return 0;
@@ -90,15 +78,15 @@ static int divide(struct split *s)
         if (!(part = part_of(s, request->targets[i])))
             return s->err->code;
         vec_push(&part->targets, request->targets[i]);
-        need(s, request->targets[i]);
+        graph_walk_to(&s->walk, request->targets[i]);
     }
     for (int i = 0; i < request->n_fetches; i++) {
         if (!(part = part_of(s, request->fetches[i].node)))
             return s->err->code;
         vec_push(&part->fetches, request->fetches[i]);
         vec_push(&part->fetch_of, i);
-        if (!is_fed(request, request->fetches[i]))
-            need(s, request->fetches[i].node);
+        if (edge_map_get(&s->fed, request->fetches[i]) < 0)
+            graph_walk_to(&s->walk, request->fetches[i].node);
     }
     for (int i = 0; i < request->n_feeds; i++) {
         if (!(part = part_of(s, request->feeds[i].edge.node)))
@@ -153,7 +141,7 @@ static void find_parts(const struct split *s, struct plan_set *set)
 static void make_plans(const struct split *s, struct plan_set *set)
 {
     bool shares = set->n_parts > 1 && s->request->n_feeds;
-    struct shape *received = shares ? received_shapes(s->graph, s->request, s->needed) : NULL;
+    struct shape *received = shares ? received_shapes(s->graph, s->request, s->walk.seen) : NULL;
     for (int i = 0; i < set->n_parts && !make_plan(s, &set->parts[i], received, s->err); i++)
         set->plans[i] = set->parts[i].plan;
     mem_free(received);
@@ -164,9 +152,11 @@ static int plan_set_make(struct plan_set *set, const struct graph *graph,
                          struct error *err)
 {
     struct error first = ERROR_INIT;
+    struct arena memory = ARENA_INIT;
     struct split s = {
         .graph = graph, .options = options, .request = request, .parts = set->parts, .err = &first};
-    s.needed = mem_alloc(graph->nodes.n + 1);
+    s.walk = graph_walk_new(&memory, graph);
+    s.fed = plan_index_feeds(request);
     if (divide(&s)) { /* only then some of the parts are filled and none is counted */
         for (int i = 0; i < options->n_devices; i++)
             part_release(&set->parts[i]);
@@ -174,8 +164,8 @@ static int plan_set_make(struct plan_set *set, const struct graph *graph,
         find_parts(&s, set);
         make_plans(&s, set);
     }
-    vec_release(&s.todo);
-    mem_free(s.needed);
+    edge_map_release(&s.fed);
+    arena_release(&memory);
     if (first.code)
         *err = first;
     return first.code;

@@ -14,7 +14,8 @@
 struct uncut {
     const struct graph *from;
     const struct plan_request *request;
-    const char *needed; /* by node of `from` */
+    const bool *needed; /* by node of `from` */
+    struct edge_map fed;
     struct graph *to;
     int *copy; /* node of `to`, by node of `from`; -1 */
     int *feed; /* node of `to`, by feed; -1: not yet */
@@ -39,7 +40,7 @@ static int add_feed(struct uncut *u, int i)
 static struct edge source_of(struct uncut *u, struct edge edge)
 {
     for (;;) {
-        int feed = plan_find_feed(u->request->feeds, u->request->n_feeds, edge);
+        int feed = edge_map_get(&u->fed, edge);
         if (feed >= 0 && u->feed[feed] < 0)
             u->feed[feed] = add_feed(u, feed);
         if (feed >= 0)
@@ -84,10 +85,11 @@ static struct shape *find_shapes(struct uncut *u)
 }
 
 struct shape *received_shapes(const struct graph *graph, const struct plan_request *request,
-                              const char *needed)
+                              const bool *needed)
 {
     size_t n = graph->nodes.n + 1;
-    struct uncut u = {.from = graph, .request = request, .needed = needed};
+    struct uncut u = {
+        .from = graph, .request = request, .needed = needed, .fed = plan_index_feeds(request)};
     u.copy = mem_array(n, sizeof *u.copy);
     u.feed = mem_array((size_t)request->n_feeds + 1, sizeof *u.feed);
     memset(u.copy, -1, n * sizeof *u.copy);
@@ -95,6 +97,7 @@ struct shape *received_shapes(const struct graph *graph, const struct plan_reque
     u.to = graph_new(graph->registry);
     struct shape *shapes = find_shapes(&u);
     graph_free(u.to);
+    edge_map_release(&u.fed);
     mem_free(u.copy);
     mem_free(u.feed);
     return shapes;

@@ -13,6 +13,6 @@
  * other parts, too) the shape of what it gets. NULL: nothing can be said but what the Recvs say;
  * why is for the plans to find. */
 struct shape *received_shapes(const struct graph *graph, const struct plan_request *request,
-                              const char *needed);
+                              const bool *needed);
 
 #endif

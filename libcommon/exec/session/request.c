@@ -3,24 +3,27 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "graph/join.h"
+#include "graph/walk.h"
 
 void request_release(struct request *request)
 {
     vec_release(&request->fetches);
     vec_release(&request->names);
     vec_release(&request->targets);
+    map_release(&request->known);
+    edge_map_release(&request->alias_of);
 }
 
 /* An alias, if the user gave the tensor one; else its canonical name. */
-static const char *edge_name(const struct graph *graph, struct edge edge)
+static const char *edge_name(struct request *request, struct edge edge)
 {
-    for (size_t i = 0; i < graph->aliases.n; i++) {
-        const struct alias *alias = &graph->aliases.items[i];
-        if (alias->edge.node == edge.node && alias->edge.slot == edge.slot)
-            return alias->name;
-    }
+    const struct graph *graph = request->graph;
+    for (size_t i = 0; !request->alias_of.n && i < graph->aliases.n; i++)
+        edge_map_add(&request->alias_of, graph->aliases.items[i].edge, (int)i);
+    int alias = edge_map_get(&request->alias_of, edge);
+    if (alias >= 0)
+        return graph->aliases.items[alias].name;
     const char *name = graph_node(graph, edge.node)->name;
     struct graph *owner = (struct graph *)(uintptr_t)graph; /* its arena outlives the request */
     return edge.slot ? arena_printf(&owner->arena, "%s:%d", name, edge.slot) : name;
@@ -28,10 +31,9 @@ static const char *edge_name(const struct graph *graph, struct edge edge)
 
 static void add_fetch(struct request *request, struct edge edge, const char *name)
 {
-    for (size_t i = 0; i < request->fetches.n; i++)
-        if (request->fetches.items[i].node == edge.node &&
-            request->fetches.items[i].slot == edge.slot && !strcmp(request->names.items[i], name))
-            return;
+    if (map_get(&request->known, name, NULL))
+        return;
+    map_put(&request->known, name, 0);
     vec_push(&request->fetches, edge);
     vec_push(&request->names, name);
 }
@@ -77,70 +79,57 @@ int request_run(struct request *request, const char *name, struct error *err)
         if (entry->edges[i].slot == CONTROL_SLOT)
             vec_push(&request->targets, entry->edges[i].node);
         else
-            add_fetch(request, entry->edges[i], edge_name(request->graph, entry->edges[i]));
+            add_fetch(request, entry->edges[i], edge_name(request, entry->edges[i]));
     }
     return 0;
 }
 
 /* ---- what must be fed ---- */
 
-struct feed_search {
-    const struct graph *graph;
-    const struct edge *fed;
-    int n_fed;
-    char *seen;
-    struct node_list todo;
-};
-
-static void visit(struct feed_search *s, struct edge edge)
+/* A mark for each node that a step runs, in the arena. */
+static const bool *find_used(const struct request *request, const struct edge *fed, int n_fed,
+                             struct arena *memory)
 {
-    for (int i = 0; i < s->n_fed; i++)
-        if (s->fed[i].node == edge.node && s->fed[i].slot == edge.slot)
-            return;
-    if (!s->seen[edge.node]) {
-        s->seen[edge.node] = 1;
-        vec_push(&s->todo, edge.node);
-    }
-}
-
-/* A mark for each node that a step runs; the caller frees it. */
-static char *find_used(const struct request *request, const struct edge *fed, int n_fed)
-{
-    struct feed_search s = {.graph = request->graph, .fed = fed, .n_fed = n_fed};
-    s.seen = mem_alloc(request->graph->nodes.n + 1);
+    struct edge_map is_fed = {0};
+    struct graph_walk walk = graph_walk_new(memory, request->graph);
+    const struct node *node;
+    for (int i = 0; i < n_fed; i++)
+        edge_map_add(&is_fed, fed[i], i);
     for (size_t i = 0; i < request->fetches.n; i++)
-        visit(&s, request->fetches.items[i]);
+        if (edge_map_get(&is_fed, request->fetches.items[i]) < 0)
+            graph_walk_to(&walk, request->fetches.items[i].node);
     for (size_t i = 0; i < request->targets.n; i++)
-        visit(&s, (struct edge){request->targets.items[i], CONTROL_SLOT});
-    while (s.todo.n) {
-        const struct node *node = graph_node(s.graph, vec_pop(&s.todo));
+        graph_walk_to(&walk, request->targets.items[i]);
+    while ((node = graph_walk_next(&walk, request->graph))) {
         for (int i = 0; i < node->n_inputs; i++)
-            visit(&s, node->inputs[i]);
+            if (edge_map_get(&is_fed, node->inputs[i]) < 0)
+                graph_walk_to(&walk, node->inputs[i].node);
         for (int i = 0; i < node->n_controls; i++)
-            visit(&s, (struct edge){node->controls[i], CONTROL_SLOT});
-        const struct node *send = join_send_of(s.graph, node);
-        if (send)
-            visit(&s, (struct edge){send->id, CONTROL_SLOT});
+            graph_walk_to(&walk, node->controls[i]);
+        const struct node *send = join_send_of(request->graph, node);
+        graph_walk_to(&walk, send ? send->id : -1);
     }
-    vec_release(&s.todo);
-    return s.seen;
+    edge_map_release(&is_fed);
+    return walk.seen;
 }
 
 void request_needs(const struct request *request, const struct edge *fed, int n_fed,
                    struct node_list *needs)
 {
-    char *used = find_used(request, fed, n_fed);
+    struct arena memory = ARENA_INIT;
+    const bool *used = find_used(request, fed, n_fed, &memory);
     for (size_t i = 0; i < request->graph->nodes.n; i++)
         if (used[i] && node_has(graph_node(request->graph, (int)i), OP_SOURCE))
             vec_push(needs, (int)i);
-    mem_free(used);
+    arena_release(&memory);
 }
 
 bool request_uses(const struct request *request, int node)
 {
-    char *used = find_used(request, NULL, 0);
+    struct arena memory = ARENA_INIT;
+    const bool *used = find_used(request, NULL, 0, &memory);
     bool uses = used[node];
-    mem_free(used);
+    arena_release(&memory);
     return uses;
 }
 
@@ -153,7 +142,8 @@ static bool is_trained(const struct node *node)
 
 int request_only_reads(const struct request *request, const struct edge *fed, int n_fed)
 {
-    char *used = find_used(request, fed, n_fed);
+    struct arena memory = ARENA_INIT;
+    const bool *used = find_used(request, fed, n_fed, &memory);
     int first = -1;
     bool writes = false;
     for (size_t i = 0; i < request->graph->nodes.n; i++) {
@@ -166,7 +156,7 @@ int request_only_reads(const struct request *request, const struct edge *fed, in
                 first = from->id;
         }
     }
-    mem_free(used);
+    arena_release(&memory);
     return writes ? -1 : first;
 }
 

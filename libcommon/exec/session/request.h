@@ -6,13 +6,15 @@
 #define TF_EXEC_REQUEST_H
 
 #include "base/vec.h"
-#include "graph/graph.h"
+#include "graph/edge_map.h"
 
 struct request {
     const struct graph *graph;
     VEC(struct edge) fetches;
-    VEC(const char *) names; /* of the fetches, as the user knows them; borrowed or in the graph */
-    VEC(int) targets;        /* node ids */
+    VEC(const char *) names;  /* of the fetches, as the user knows them; borrowed or in the graph */
+    VEC(int) targets;         /* node ids */
+    struct map known;         /* the same names */
+    struct edge_map alias_of; /* by edge: index of its first alias; once an entry was asked for */
 };
 
 /* The request starts zeroed but for `graph`. Names an entry, or else a node to run. ERR_DATA

@@ -6,6 +6,16 @@
 /* Of more slices of a variable is not asked one by one whether any overlap. */
 #define COMPARED_MAX 1024
 
+void saved_parts_index(const struct saved_parts *parts, struct name_index *index)
+{
+    for (size_t i = parts->n; i-- > 0;) {
+        struct saved_part part = parts->at(parts, i);
+        name_index_add(index, part.name, (int)i);
+        if (part.slice->of && strcmp(part.slice->of, part.name) != 0)
+            name_index_add(index, part.slice->of, (int)i);
+    }
+}
+
 static struct whole_part part_of(const char *name, const struct shape *shape,
                                  const struct variable_slice *slice)
 {
@@ -27,13 +37,14 @@ static int64_t count_common(const struct box *a, const struct box *b)
 static int find_same(const struct part_search *s, struct saved_part *same)
 {
     const struct variable *like = s->like;
-    for (size_t i = 0; i < s->parts->n; i++) {
-        *same = s->parts->at(s->parts, i);
+    for (const struct name_link *l = name_index_first(s->index, like->name); l;
+         l = name_index_next(s->index, l)) {
+        *same = s->parts->at(s->parts, (size_t)l->value);
         if (strcmp(same->name, like->name) != 0 || strcmp(same->container, like->container) != 0)
             continue;
         bool is_cut_so = !same->slice->of || (variable_slice_equal(same->slice, &like->slice) &&
                                               shape_equal(same->shape, &like->shape));
-        return is_cut_so ? (int)i : -1;
+        return is_cut_so ? l->value : -1;
     }
     return -1;
 }
@@ -128,7 +139,9 @@ static bool may_overlap(const struct part_search *s)
 
 static int take_parts(struct part_search *s, struct error *err)
 {
-    for (size_t i = 0; i < s->parts->n; i++) {
+    for (const struct name_link *l = name_index_first(s->index, s->wanted.of); l;
+         l = name_index_next(s->index, l)) {
+        size_t i = (size_t)l->value;
         struct saved_part saved = s->parts->at(s->parts, i);
         if (is_of_whole(s, &saved) && take_part(s, i, &saved, err))
             return err->code;
@@ -200,7 +213,7 @@ static int check_gaps(const struct part_search *s, struct error *err)
 
 /* ---- both ---- */
 
-int saved_parts_search(struct part_search *s, int *same, struct error *err)
+static int search(struct part_search *s, int *same, struct error *err)
 {
     const struct variable *like = s->like;
     struct saved_part saved;
@@ -219,6 +232,17 @@ int saved_parts_search(struct part_search *s, int *same, struct error *err)
         return error_set(err, ERR_NOINPUT, "%s: variable '%s' is not in it", s->parts->from,
                          like->name);
     return check_gaps(s, err);
+}
+
+int saved_parts_search(struct part_search *s, int *same, struct error *err)
+{
+    struct name_index own = {0};
+    if (!s->parts->index)
+        saved_parts_index(s->parts, &own);
+    s->index = s->parts->index ? s->parts->index : &own;
+    search(s, same, err);
+    name_index_release(&own);
+    return err->code;
 }
 
 int saved_parts_have(const struct saved_parts *parts, const struct variable *like,

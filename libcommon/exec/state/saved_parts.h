@@ -6,6 +6,7 @@
 #ifndef TF_EXEC_SAVED_PARTS_H
 #define TF_EXEC_SAVED_PARTS_H
 
+#include "base/name_index.h"
 #include "exec/state/variable.h"
 
 struct saved_part { /* a variable, or a slice of one; all of it is whoever's it is taken from */
@@ -23,7 +24,11 @@ struct saved_parts {
     struct saved_part (*at)(const struct saved_parts *parts, size_t i);
     /* The value of part i, which the caller releases. Its errors name where it was. */
     int (*read)(const struct saved_parts *parts, size_t i, struct tensor *value, struct error *err);
+    const struct name_index *index; /* NULL: each question goes through all parts */
 };
+
+/* Of the parts, by their names and those of their wholes. */
+void saved_parts_index(const struct saved_parts *parts, struct name_index *index);
 
 /* Whether they have all elements of such a variable, under its name or in slices of the same whole.
  * Dimensions that `like` leaves open are as they were saved. ERR_DATA naming the variable when what

@@ -24,6 +24,7 @@ struct found_part {
 struct part_search {
     const struct saved_parts *parts;
     const struct variable *like;
+    const struct name_index *index; /* while it is searched */
     struct whole_part wanted;
     VEC(struct found_part) found;
     bool is_known; /* of its whole anything was saved: */

@@ -100,6 +100,7 @@ int variables_save(struct variable_store *store, int64_t step, struct stream_wri
 
 struct saved_stream { /* all that a stream has */
     struct saved_parts parts;
+    struct name_index index;
     VEC(struct variable_record) records;
     struct arena arena;
 };
@@ -160,7 +161,9 @@ static int read_all(struct stream_reader *reader, struct saved_stream *all, stru
     }
     record_release(&record);
     all->parts =
-        (struct saved_parts){stream_reader_name(reader), all->records.n, part_at, read_part};
+        (struct saved_parts){stream_reader_name(reader), all->records.n, part_at, read_part, NULL};
+    saved_parts_index(&all->parts, &all->index);
+    all->parts.index = &all->index;
     return code;
 }
 
@@ -212,6 +215,7 @@ int variables_load(const struct variables_wanted *wanted, struct stream_reader *
         *step = all.records.items[all.records.n - 1].step;
     for (size_t i = 0; i < all.records.n; i++)
         tensor_release(&all.records.items[i].value);
+    name_index_release(&all.index);
     vec_release(&all.records);
     arena_release(&all.arena);
     return code;

@@ -42,7 +42,8 @@ struct variable {
     uint64_t updates; /* writes so far */
     struct device *device;
     struct variable_store *store; /* that has it; NULL: none */
-    struct variable *next;        /* in the store, which guards it */
+    struct variable *next;        /* in the store, which guards it, */
+    struct variable *same_name;   /* and the next of this name, of another container */
     atomic_bool is_sent;          /* to other processes: set by who plans with it */
 
     /* The writer's: */

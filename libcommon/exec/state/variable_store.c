@@ -14,6 +14,7 @@ struct variable_store {
     _Atomic(struct outgoing *) outgoing;
     pthread_mutex_t lock; /* guards what follows, and the variables' `next` */
     struct variable *first, *last;
+    struct map names; /* -> the newest variable of the name */
     struct variable_watcher *watcher;
 };
 
@@ -45,6 +46,7 @@ void variable_store_free(struct variable_store *store)
         next = v->next;
         variable_free(v);
     }
+    map_release(&store->names);
     resource_table_release(&store->resources);
     pthread_mutex_destroy(&store->lock);
     mem_free(store);
@@ -57,10 +59,12 @@ struct resource_table *variable_store_resources(struct variable_store *store)
 
 static struct variable *find(struct variable_store *store, const char *container, const char *name)
 {
-    for (struct variable *v = store->first; v; v = v->next)
-        if (!strcmp(v->name, name) && !strcmp(v->container, container))
-            return v;
-    return NULL;
+    int64_t newest = 0;
+    map_get(&store->names, name, &newest);
+    struct variable *v = (struct variable *)(intptr_t)newest;
+    while (v && strcmp(v->container, container) != 0)
+        v = v->same_name;
+    return v;
 }
 
 /* Also of one that was made when nobody knew of it, and which others may be saving or restoring. */
@@ -108,6 +112,10 @@ static int add(struct variable_store *store, const struct variable *like, struct
     else
         store->first = v;
     store->last = *added = v;
+    int64_t newest = 0;
+    map_get(&store->names, v->name, &newest);
+    v->same_name = (struct variable *)(intptr_t)newest;
+    map_put(&store->names, v->name, (int64_t)(intptr_t)v);
     return 0;
 }
 

@@ -70,7 +70,7 @@ static int read_slice(const struct saved_parts *parts, size_t i, struct tensor *
 static struct slice_parts slices_as_parts(struct source *s, const struct source_tensor *slices,
                                           size_t n)
 {
-    return (struct slice_parts){{s->name, n, slice_at, read_slice}, s, slices};
+    return (struct slice_parts){{s->name, n, slice_at, read_slice, NULL}, s, slices};
 }
 
 static struct variable variable_of(const struct source_tensor *whole)

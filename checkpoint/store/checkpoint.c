@@ -50,6 +50,8 @@ void checkpoint_close(struct checkpoint *c)
         pthread_mutex_destroy(&part->lock);
         mem_free(part);
     }
+    name_index_release(&c->index);
+    pthread_mutex_destroy(&c->index_lock);
     vec_release(&c->parts);
     vec_release(&c->entries);
     ckpt_manifest_release(&c->manifest);
@@ -134,6 +136,7 @@ static int open_once(struct store *store, int64_t step, struct checkpoint **resu
                      struct error *err)
 {
     struct checkpoint *c = mem_alloc(sizeof *c);
+    pthread_mutex_init(&c->index_lock, NULL);
     c->manifest.step = step;
     c->name = arena_printf(&c->arena, "%s@%" PRId64, store->name, step);
     *gone = false;

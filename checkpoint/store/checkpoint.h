@@ -7,6 +7,9 @@
 #ifndef TF_CHECKPOINT_CHECKPOINT_H
 #define TF_CHECKPOINT_CHECKPOINT_H
 
+#include <pthread.h>
+
+#include "base/name_index.h"
 #include "checkpoint/store/store.h"
 
 #define CHECKPOINT_NEWEST (-1)
@@ -24,6 +27,8 @@ struct checkpoint {
     struct ckpt_manifest manifest; /* of the store's own environment */
     VEC(struct checkpoint_entry) entries;
     VEC(struct checkpoint_part *) parts;
+    struct name_index index; /* of the entries, once somebody has asked for a variable */
+    pthread_mutex_t index_lock;
     struct arena arena;
 };
 

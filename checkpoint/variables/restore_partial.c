@@ -12,8 +12,9 @@ struct partial {
     const struct restore_request *request;
     struct source source;
     struct saved_parts parts;
+    struct name_index index;
     saved_variables saved;
-    VEC(struct variable) wanted; /* by the names that they have in the source */
+    struct map wanted; /* "CONTAINER NAME" of variables and their wholes, as in the source */
     struct arena arena;
 };
 
@@ -43,12 +44,19 @@ static int read_tensor(const struct saved_parts *parts, size_t i, struct tensor 
 
 /* ---- taking ---- */
 
+static const char *key(struct partial *p, const char *container, const char *name)
+{
+    return arena_printf(&p->arena, "%s %s", container, name);
+}
+
 static int take(struct partial *p, const struct node *node, struct error *err)
 {
     const struct variable like = restore_variable(node, &p->request->names, &p->arena);
     struct saved_variable one = {.node = node};
     uint64_t updates;
-    vec_push(&p->wanted, like);
+    map_put(&p->wanted, key(p, like.container, like.name), 0);
+    if (like.slice.of)
+        map_put(&p->wanted, key(p, like.container, like.slice.of), 0);
     if (saved_parts_have(&p->parts, &like, err)) {
         bool fits_not = err->code == ERR_DATA || err->code == ERR_NOINPUT;
         if (fits_not) {
@@ -64,16 +72,10 @@ static int take(struct partial *p, const struct node *node, struct error *err)
     return 0;
 }
 
-static bool is_wanted(const struct partial *p, const struct source_tensor *t)
+static bool is_wanted(struct partial *p, const struct source_tensor *t)
 {
-    bool found = false;
-    for (size_t i = 0; i < p->wanted.n && !found; i++) {
-        const struct variable *v = &p->wanted.items[i];
-        found = !strcmp(v->container, t->container) &&
-                (!strcmp(v->name, t->name) || (v->slice.of && !strcmp(v->slice.of, t->name)) ||
-                 (t->slice.of && !strcmp(v->slice.of ? v->slice.of : v->name, t->slice.of)));
-    }
-    return found;
+    return map_get(&p->wanted, key(p, t->container, t->name), NULL) ||
+           (t->slice.of && map_get(&p->wanted, key(p, t->container, t->slice.of), NULL));
 }
 
 /* What the graph has no variable for: tables by their own names. */
@@ -91,7 +93,9 @@ static int take_all(struct partial *p, struct error *err)
 {
     const struct graph *graph = p->request->graph;
     p->parts = (struct saved_parts){arena_printf(&p->arena, "%.400s: not restored", p->source.name),
-                                    p->source.tensors.n, tensor_at, read_tensor};
+                                    p->source.tensors.n, tensor_at, read_tensor, NULL};
+    saved_parts_index(&p->parts, &p->index);
+    p->parts.index = &p->index;
     for (size_t i = 0; i < graph->nodes.n && !err->code; i++)
         if (node_is(graph_node(graph, (int)i), "Variable"))
             take(p, graph_node(graph, (int)i), err);
@@ -114,7 +118,8 @@ int restore_partial(const char *name, const struct restore_request *request, str
     for (size_t i = 0; i < p.saved.n && !err->code; i++)
         variable_put(request->variables, &p.saved.items[i], request->device, err);
     saved_release(&p.saved);
-    vec_release(&p.wanted);
+    map_release(&p.wanted);
+    name_index_release(&p.index);
     source_close(&p.source);
     arena_release(&p.arena);
     return err->code;

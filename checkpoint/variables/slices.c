@@ -31,9 +31,15 @@ static int read_entry(const struct saved_parts *parts, size_t i, struct tensor *
     return checkpoint_read(checkpoint_of(parts), (int)i, value, err);
 }
 
+/* Several threads may ask for the first variables. */
 static struct entries entries_of(struct checkpoint *c)
 {
-    return (struct entries){{c->name, c->entries.n, entry_at, read_entry}, c};
+    struct entries all = {{c->name, c->entries.n, entry_at, read_entry, &c->index}, c};
+    pthread_mutex_lock(&c->index_lock);
+    if (!c->index.links.n)
+        saved_parts_index(&all.parts, &c->index);
+    pthread_mutex_unlock(&c->index_lock);
+    return all;
 }
 
 int checkpoint_has_variable(struct checkpoint *c, const struct variable *like, struct error *err)

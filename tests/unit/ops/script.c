@@ -172,6 +172,35 @@ static void variables_have_read_assign_and_entries(void **state)
     graph_free(scripts_build("a = variable{init = {1.0}}\nb = variable{init = a.initial * 2}"));
 }
 
+/* More edges than nodes: what goes through a graph has a place for each node, and no more. */
+static void many_edges_between_few_nodes_are_gone_through(void **state)
+{
+    (void)state;
+    struct graph *g = scripts_build("local one, list = Const(1.0), {}\n"
+                                    "for i = 1, 200000 do list[i] = one end\n"
+                                    "w = variable{shape = {}, init = AddN(list)}\n"
+                                    "y = w + 1");
+    assert_int_equal(find(g, "w/Assign")->n_inputs, 2);
+    graph_free(g);
+}
+
+/* Each x is a variable that is read again by itself: x's times reads. */
+static void gradients_take_a_variable_many_times(void **state)
+{
+    (void)state;
+    struct graph *g = scripts_build(
+        "w = variable{shape = {}, init = 1.0}\n"
+        "local reads, xs, ys = {}, {}, {}\n"
+        "for i = 1, 150 do reads[i] = control({NoOp()}, function() return w + 0 end) end\n"
+        "for i = 1, 150 do xs[i] = w end\n"
+        "local sum = AddN(reads)\n"
+        "for i = 1, 1000 do ys[i] = sum end\n"
+        "local gs = gradients(ys, xs)\n"
+        "entry.all = gs");
+    assert_int_equal(graph_entry(g, "all")->n_edges, 150);
+    graph_free(g);
+}
+
 static void shared_functions_use_their_variables_again(void **state)
 {
     (void)state;
@@ -287,6 +316,8 @@ int main(void)
         cmocka_unit_test(errors_name_the_line_and_the_op),
         cmocka_unit_test(errors_in_the_prelude_name_the_users_line),
         cmocka_unit_test(seeds_follow_the_final_names),
+        cmocka_unit_test(many_edges_between_few_nodes_are_gone_through),
+        cmocka_unit_test(gradients_take_a_variable_many_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether what a tool does grows as its input does: graphs of growth.lua, through the tools.
+
+    growth.py count            the pairs below, by instructions (valgrind counts them)
+    growth.py time [KIND...]   each kind and tool at 10,000 and 100,000, by CPU time and memory
+
+Seconds tell little of small inputs on a machine that others use, so the short test counts
+instructions, of which there are as many in each run: what an element costs from 2 n to 4 n, for
+what it costs from n to 2 n. That is 1 of a line, a little more of n log n, 2 of n^2. The long test
+measures.
+"""
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCRIPT = os.path.join(HERE, "growth.lua")
+KINDS = re.findall(r"^function kinds\.(\w+)", open(SCRIPT, encoding="utf-8").read(), re.M)
+TRAIN = ("train", "adam", "layers", "dense", "readers", "gradloops", "rows")
+PLACE = ["tf-place", "-q", "--devices", "CPU:0,CPU:1"]
+
+# Each tool with what it is given: graph, placed, or text.
+TOOLS = {
+    "graph": (["tf-graph"], None),
+    "opt": (["tf-opt", "-q"], "graph"),
+    "show": (["tf-show"], "graph"),
+    "print": (["tf-show", "--text"], "graph"),
+    "read": (["tf-graph", "--text"], "print"),
+    "sync": (["tf-replicate", "-q", "--mode", "sync", "--workers", "2"], "graph"),
+    "allreduce": (["tf-replicate", "-q", "--mode", "allreduce", "--workers", "2"], "graph"),
+    "place": (PLACE, "graph"),
+    "part": (["tf-part", "-q"], "place"),
+    "plan": (["tf-exec", "-q", "--run", "go", "--dump-plan", "-g", "-"], "graph"),
+    "run": (["tf-exec", "-q", "--run", "go", "-g", "-"], "graph"),
+}
+
+PAIRS = [("graph", k, 2000) for k in ("entries", "aliases", "reads", "readers")]
+PAIRS += [("graph", "gradloops", 200), ("graph", "starts", 400), ("opt", "train", 400),
+          ("place", "assigns", 400), ("sync", "dense", 100), ("allreduce", "dense", 100),
+          ("plan", "loops", 100), ("plan", "loopvars", 400), ("plan", "fetches", 1000),
+          ("run", "vars", 400)]
+LIMIT = 1.3
+SIZES, EXPONENT, LEAST_S, LEAST_KB = (10000, 100000), 1.2, 0.3, 30000
+
+
+def command(tool, kind, n):
+    argv, given = TOOLS[tool]
+    if tool == "graph":
+        return argv + ["-D", f"k={kind}", "-D", f"n={n}", SCRIPT], None
+    return argv, given
+
+
+class Work:
+    """Files of one kind and size, each made when it is first asked for."""
+
+    def __init__(self, folder, kind, n):
+        self.folder, self.kind, self.n = folder, kind, n
+
+    def path(self, tool):
+        path = os.path.join(self.folder, f"{self.kind}.{self.n}.{tool}")
+        if not os.path.exists(path):
+            self.run(tool, path)
+        return path
+
+    def run(self, tool, out, before=()):
+        """Its CPU seconds, its largest memory in kB, what it said."""
+        argv, given = command(tool, self.kind, self.n)
+        source = self.path(given) if given else os.devnull
+        said = out + ".said"
+        with open(source, "rb") as i, open(out, "wb") as o, open(said, "wb") as e:
+            process = subprocess.Popen([*before, *argv], stdin=i, stdout=o, stderr=e)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        with open(said, encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        os.remove(said)
+        if process.returncode:
+            sys.exit(f"{tool} of {self.kind}, n = {self.n}: ended with {process.returncode}: {text}")
+        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss, text
+
+
+def count(folder):
+    valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    failed = 0
+    for tool, kind, n in PAIRS:
+        f = []
+        for size in (n, 2 * n, 4 * n):
+            said = Work(folder, kind, size).run(tool, os.path.join(folder, "out"), valgrind)[2]
+            f.append(int(re.search(r"Collected : (\d+)", said).group(1)))
+        each = (f[1] - f[0]) / n
+        ratio = (f[2] - f[1]) / (2 * n) / each
+        failed += ratio > LIMIT
+        print(f"{tool:10} {kind:12} {each:10.0f} an element, then {ratio:.2f} times as much"
+              + ("  TOO MUCH" if ratio > LIMIT else ""), flush=True)
+    return failed
+
+
+def exponent(large, small, least):
+    return math.log(large / max(small, least / 10), 10) if large > least else 0.0
+
+
+def measure(folder, tool, kind):
+    """Exponents of time and memory, of what there is beyond a run with n = 1."""
+    out = os.path.join(folder, "out")
+    none, small, large = (Work(folder, kind, n).run(tool, out) for n in (1, *SIZES))
+    return (exponent(large[0] - none[0], small[0] - none[0], LEAST_S),
+            exponent(large[1] - none[1], small[1] - none[1], LEAST_KB), large)
+
+
+def time(folder, kinds):
+    failed = 0
+    for kind in kinds:
+        for tool in TOOLS:
+            if tool in ("sync", "allreduce") and kind not in TRAIN:
+                continue
+            seconds, memory, large = measure(folder, tool, kind)
+            for _ in range(2):  # others use the machine, too
+                if max(seconds, memory) > EXPONENT:
+                    again = measure(folder, tool, kind)
+                    seconds, memory = min(seconds, again[0]), min(memory, again[1])
+            bad = max(seconds, memory) > EXPONENT
+            failed += bad
+            print(f"{kind:12} {tool:10} {large[0]:7.2f} s, n^{seconds:.2f}  {large[1] / 1024:7.0f}"
+                  f" MiB, n^{memory:.2f}" + ("  TOO MUCH" if bad else ""), flush=True)
+        for name in os.listdir(folder):
+            os.remove(os.path.join(folder, name))
+    return failed
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in ("count", "time"):
+        sys.exit("usage: growth.py count | time [KIND...]")
+    with tempfile.TemporaryDirectory() as folder:
+        failed = count(folder) if sys.argv[1] == "count" else time(folder, sys.argv[2:] or KINDS)
+    sys.exit(f"{failed} grow faster than what they are given" if failed else 0)
+
+
+main()

@@ -46,7 +46,9 @@ function kinds.unpack()
   local parts = {Unpack(number(n, 4), {num = n})}
   return AddN(each(function(i) return Tanh(parts[i]) end))
 end
-function kinds.branch() return repeated(number(4), function(t) return Tanh(t) * Sigmoid(t) + t end) end
+function kinds.branch()
+  return repeated(number(4), function(t) return Tanh(t) * Sigmoid(t) + t end)
+end
 function kinds.runsum()
   local x = number(4)
   return repeated(x, function(s) return s + Tanh(x) end)
@@ -214,7 +216,8 @@ function kinds.train()
   return train(AddN(each(function(i) return Sum(Square(weight(i)), 0) end)))
 end
 function kinds.adam()
-  return train(AddN(each(function(i) return Sum(Square(weight(i)), 0) end)), optim.adam{rate = 0.01})
+  local sum = AddN(each(function(i) return Sum(Square(weight(i)), 0) end))
+  return train(sum, optim.adam{rate = 0.01})
 end
 function kinds.layers()
   local h = repeated(number(8, 4), function(t) return nn.dense(t, 4, {activation = Tanh}) end)

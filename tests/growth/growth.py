@@ -79,7 +79,7 @@ class Work:
             text = f.read()
         os.remove(said)
         if process.returncode:
-            sys.exit(f"{tool} of {self.kind}, n = {self.n}: ended with {process.returncode}: {text}")
+            sys.exit(f"{tool} of {self.kind}, n = {self.n}: {process.returncode}: {text}")
         return usage.ru_utime + usage.ru_stime, usage.ru_maxrss, text
 
 

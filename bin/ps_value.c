@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "bin/show_arrays.h"
 #include "wire/npy.h"
 
 int ps_write_value(struct tool *tool, const char *name, const struct tensor *value,
@@ -42,12 +43,13 @@ int ps_read_value(struct tool *tool, const char *path, const char *name, struct 
     struct stream_reader *reader;
     struct record record = {0};
     struct choice choice = {TENSOR_INIT, 0, 0};
+    struct arrays arrays = {0};
     bool more = true;
-    if (str_ends(path, ".npy") || str_ends(path, ".npy.gz"))
-        return npy_read(path, value, err);
     if (tool_open_reader(tool, path, &reader, err))
         return err->code;
-    while (!stream_read(reader, &record, &more, err) && more)
+    if (!arrays_read(&arrays, reader, &record, err) && arrays.are_there)
+        choose(&choice, &record, name);
+    while (!err->code && !arrays.are_there && !stream_read(reader, &record, &more, err) && more)
         choose(&choice, &record, name);
     record_release(&record);
     tool_close_reader(reader);

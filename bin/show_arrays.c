@@ -35,38 +35,63 @@ static int read_npy(const struct str *bytes, const char *name, struct record *re
     return 0;
 }
 
-static int read_npz(const struct str *bytes, const char *name, struct record *record,
-                    struct error *err)
+static int add_array(struct npz *npz, int i, struct record *record, struct error *err)
 {
-    struct npz npz = {0};
-    if (npz_read_memory(bytes->data, bytes->n, name, &npz, err))
+    struct tensor t = TENSOR_INIT;
+    if (npz_read(npz, i, &t, err))
         return err->code;
-    record->tensors = mem_array((size_t)npz.n + 1, sizeof *record->tensors);
-    record->tensors_capacity = npz.n + 1;
-    for (int i = 0; i < npz.n; i++)
-        add_tensor(record, npz.arrays[i].name, &npz.arrays[i].tensor);
-    npz_release(&npz);
+    add_tensor(record, npz_name(npz, i), &t);
+    tensor_release(&t);
     return 0;
 }
 
-int arrays_read(struct stream_reader *reader, struct record *record, bool *is_array,
+static int read_npz(struct arrays *arrays, const struct str *bytes, const char *name,
+                    struct record *record, struct error *err)
+{
+    struct npz npz = {0};
+    if (npz_open_memory(bytes->data, bytes->n, name, &npz, err))
+        return err->code;
+    if (npz.n == 0)
+        error_set(err, ERR_DATA, "%s: no arrays", name);
+    int n = arrays->n_wanted ? arrays->n_wanted : npz.n;
+    record->tensors = mem_array((size_t)n + 1, sizeof *record->tensors);
+    record->tensors_capacity = n + 1;
+    for (int i = 0; i < n && !err->code; i++) {
+        struct error own = ERROR_INIT;
+        int place = i;
+        if (arrays->n_wanted && npz_find(&npz, arrays->wanted[i], &place, err))
+            break;
+        if (!add_array(&npz, place, record, &own))
+            continue;
+        if (arrays->n_wanted)
+            *err = own;
+        else if (!arrays->unread.code)
+            arrays->unread = own;
+    }
+    npz_close(&npz);
+    return err->code;
+}
+
+int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct record *record,
                 struct error *err)
 {
     char start[8];
     size_t n;
     const char *name = stream_reader_name(reader);
+    arrays->unread = ERROR_INIT;
     if (stream_reader_peek(reader, start, sizeof start, &n, err))
         return err->code;
-    bool is_npz = begins(start, n, "PK\x03\x04");
-    *is_array = is_npz || begins(start, n, "\x93NUMPY") ||
-                (begins(start, n, "\x1f\x8b") && str_ends(name, ".npy.gz"));
-    if (!*is_array)
+    bool is_npz = begins(start, n, "PK\x03\x04") || begins(start, n, "PK\x05\x06");
+    arrays->are_there = is_npz || begins(start, n, "\x93NUMPY") ||
+                        (begins(start, n, "\x1f\x8b") && str_ends(name, ".npy.gz"));
+    if (!arrays->are_there)
         return 0;
     struct str bytes = STR_INIT;
     record->kind = RECORD_TENSOR;
     int code = stream_reader_take_rest(reader, &bytes, err);
     if (!code)
-        code = is_npz ? read_npz(&bytes, name, record, err) : read_npy(&bytes, name, record, err);
+        code = is_npz ? read_npz(arrays, &bytes, name, record, err)
+                      : read_npy(&bytes, name, record, err);
     str_release(&bytes);
     return code;
 }

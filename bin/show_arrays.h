@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors as NumPy has them, for tf-show: its files as records, and tensors of records as a file.
+ * Tensors as NumPy has them: its files as records, wherever a stream may stand, and tensors of
+ * records as a file.
  */
 #ifndef TF_BIN_SHOW_ARRAYS_H
 #define TF_BIN_SHOW_ARRAYS_H
@@ -11,9 +12,16 @@
 #include "base/vec.h"
 #include "wire/record.h"
 
-/* If the input is a .npy or .npz file, *is_array is true, and `record` gets its tensors as those of
- * a tensor record: that of a .npy file without a name. Otherwise nothing was read. */
-int arrays_read(struct stream_reader *reader, struct record *record, bool *is_array,
+struct arrays {
+    const char *const *wanted; /* of an archive only these; n_wanted is 0: all */
+    int n_wanted;
+    bool are_there;      /* the input is a .npy or .npz file, from a pipe or not */
+    struct error unread; /* of all: the first that is no tensor or is damaged, which is left out */
+};
+
+/* If arrays are there, `record` gets them as the tensors of a tensor record: that of a .npy file
+ * without a name. Otherwise nothing was read. */
+int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct record *record,
                 struct error *err);
 
 /* Tensors of one name, over all records that have it. */

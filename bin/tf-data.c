@@ -35,11 +35,12 @@ static const struct option_row rows[] = {
     {0, "separator", OPTION_TEXT, &separator_text, "CHAR",
      "csv: or comma, semicolon, tab, blanks; without it the first line tells"},
     {0, "header", OPTION_TEXT, &header_text, "auto|yes|no",
-     "csv: whether the first row names the columns; auto: if a column is\n"
-     "asked for by name, or if nothing in the row is a number"},
+     "csv: whether the first row names the columns; auto: if a column is asked for by name,\n"
+     "or if nothing in the row is a number, true or false, which a line on stderr says then"},
     {0, "comment", OPTION_TEXT, &comment_text, "CHAR", "csv: begins lines to pass over (#)"},
     {0, "missing", OPTION_TEXT, &request.csv.missing, "VALUE",
-     "csv: put in place of empty fields, NA, N/A and ?"},
+     "csv: put in place of empty fields, NA, N/A and ?; they have no part in what standardize\n"
+     "finds. mean: of a column that is standardized, so that they become 0"},
     {0, "fit", OPTION_TEXT, &fit_path, "FILE",
      "write what standardize finds: mean and deviation of the rows selected"},
     {0, "prep", OPTION_TEXT, &prep_path, "FILE", "standardize by what --fit wrote"},
@@ -236,6 +237,11 @@ static int flush_writer(void *context, struct error *err)
     return tool->writer ? stream_flush(tool->writer, err) : 0;
 }
 
+static void say(void *context, const char *line)
+{
+    tool_say(context, "%s", line);
+}
+
 static int feed(struct tool *tool, struct batches *batches, struct error *err)
 {
     bool more = true;
@@ -258,6 +264,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     struct batches *batches = NULL;
     request.wait = flush_writer;
     request.wait_context = tool;
+    request.csv.say = say;
+    request.csv.say_context = tool;
     int code = parse_request(n, operands, &arena, err);
     if (!code)
         code = data_open(&request, &batches, err);

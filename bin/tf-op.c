@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/vec.h"
 #include "bin/ops_option.h"
+#include "bin/show_arrays.h"
 #include "cli/tool.h"
 #include "ops/eager.h"
 #include "ops/ops.h"
@@ -37,9 +38,10 @@ static const struct option_table table = {
     .summary = "run one op",
     .operands = "OP [INPUT]... [NAME=VALUE]... | list | show OP",
     .description =
-        "An INPUT is a .npy file, a file of records (all its tensors), a number or a list like "
-        "'[[1,2],[3,4]]', or - for the next tensor on stdin; if no input is named, all of stdin is "
-        "taken. Numbers take the type of the other inputs. NAME=VALUE sets an attribute of the op. "
+        "An INPUT is a .npy or .npz file, a file of records (all its tensors), a number or a list "
+        "like '[[1,2],[3,4]]', or - for the next tensor on stdin, which is such a file, too; if no "
+        "input is named, all of stdin is taken. Numbers take the type of the other inputs. "
+        "NAME=VALUE sets an attribute of the op. "
         "An operand that begins with a minus comes after --.\n"
         "-o FILE.npy writes NumPy's format.",
     .examples =
@@ -57,6 +59,7 @@ struct arguments {
     VEC(struct eager_input) inputs;
     VEC(struct eager_attr) attrs;
     struct stream_reader *in; /* stdin, once it was asked for */
+    bool are_arrays;          /* it is a .npy or .npz file */
     struct record record;     /* of stdin, and how far it is used up */
     int next;
 };
@@ -70,9 +73,21 @@ static void push_tensor(struct arguments *args, const struct tensor *t)
     vec_push(&args->inputs, input);
 }
 
+/* A stream, or a file of NumPy's, of which all arrays are in `record` then. */
+static int open_input(struct tool *tool, const char *path, struct stream_reader **reader,
+                      struct record *record, bool *are_arrays, struct error *err)
+{
+    struct arrays arrays = {0};
+    if (tool_open_reader(tool, path, reader, err) || arrays_read(&arrays, *reader, record, err))
+        return err->code;
+    *are_arrays = arrays.are_there;
+    *err = arrays.unread;
+    return err->code;
+}
+
 static int open_stdin(struct tool *tool, struct arguments *args, struct error *err)
 {
-    return args->in ? 0 : tool_open_reader(tool, "-", &args->in, err);
+    return args->in ? 0 : open_input(tool, "-", &args->in, &args->record, &args->are_arrays, err);
 }
 
 /* The next tensor of stdin; *more is false at its end. */
@@ -80,6 +95,9 @@ static int next_of_stdin(struct arguments *args, bool *more, struct error *err)
 {
     *more = true;
     while (args->next >= args->record.n_tensors) {
+        *more = !args->are_arrays;
+        if (!*more)
+            return 0;
         args->next = 0;
         if (stream_read(args->in, &args->record, more, err))
             return err->code;
@@ -109,33 +127,29 @@ static int take_all(struct tool *tool, struct arguments *args, struct error *err
     return 0;
 }
 
-static int take_records(struct tool *tool, const char *path, struct arguments *args,
-                        struct error *err)
+static void push_record(struct arguments *args, const struct record *record)
 {
-    struct stream_reader *reader;
+    for (int i = 0; i < record->n_tensors; i++)
+        push_tensor(args, &record->tensors[i].tensor);
+}
+
+static int take_file(struct tool *tool, const char *path, struct arguments *args, struct error *err)
+{
+    struct stream_reader *reader = NULL;
     struct record record = {0};
-    bool more = true;
+    bool more = true, are_arrays = false;
     size_t before = args->inputs.n;
-    int code = tool_open_reader(tool, path, &reader, err);
-    if (code)
-        return code;
-    while (!(code = stream_read(reader, &record, &more, err)) && more)
-        for (int i = 0; i < record.n_tensors; i++)
-            push_tensor(args, &record.tensors[i].tensor);
+    int code = open_input(tool, path, &reader, &record, &are_arrays, err);
+    if (!code && are_arrays)
+        push_record(args, &record);
+    while (!code && !are_arrays && !(code = stream_read(reader, &record, &more, err)) && more)
+        push_record(args, &record);
     record_release(&record);
-    tool_close_reader(reader);
+    if (reader)
+        tool_close_reader(reader);
     if (!code && args->inputs.n == before)
         return error_set(err, ERR_DATA, "%s: no tensor", path);
     return code;
-}
-
-static int take_npy(const char *path, struct arguments *args, struct error *err)
-{
-    struct eager_input input = {{0}, NULL};
-    if (npy_read(path, &input.tensor, err))
-        return err->code;
-    vec_push(&args->inputs, input);
-    return 0;
 }
 
 /* ---- operands ---- */
@@ -164,14 +178,12 @@ static int take_operand(struct tool *tool, char *text, struct arguments *args, s
         push_attr(args, text);
         return 0;
     }
-    if (str_ends(text, ".npy") || str_ends(text, ".npy.gz"))
-        return take_npy(text, args, err);
     if (access(text, F_OK) && eager_is_literal(text)) {
         struct eager_input input = {{0}, text};
         vec_push(&args->inputs, input);
         return 0;
     }
-    return take_records(tool, text, args, err);
+    return take_file(tool, text, args, err);
 }
 
 /* ---- output ---- */

@@ -60,13 +60,14 @@ static const struct option_table table = {
 /* What comes first: a record of the stream, or the arrays of a .npy or .npz file. */
 struct shown_source {
     struct stream_reader *reader;
-    bool is_array, array_read;
+    struct arrays arrays;
+    bool array_read;
 };
 
 static int next_record(struct shown_source *from, struct record *record, bool *more,
                        struct error *err)
 {
-    if (!from->is_array)
+    if (!from->arrays.are_there)
         return stream_read(from->reader, record, more, err);
     *more = !from->array_read;
     from->array_read = true;
@@ -246,7 +247,9 @@ static int open_source(struct tool *tool, const char *path, struct shown_source 
     if (follow && path && strcmp(path, "-"))
         tool_catch_signals();
     int code = tool_open_reader(tool, path, &from->reader, err);
-    return code || follow ? code : arrays_read(from->reader, record, &from->is_array, err);
+    from->arrays.wanted = show.names;
+    from->arrays.n_wanted = show.n_names;
+    return code || follow ? code : arrays_read(&from->arrays, from->reader, record, err);
 }
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
@@ -269,6 +272,10 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     code = open_source(tool, n ? operands[0] : NULL, &from, &record, err);
     if (!code)
         code = show_source(&from, &record, err);
+    if (!code && from.arrays.unread.code) {
+        *err = from.arrays.unread;
+        code = err->code;
+    }
     record_release(&record);
     if (from.reader)
         tool_close_reader(from.reader);

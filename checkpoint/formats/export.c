@@ -113,15 +113,15 @@ int source_export_npy(struct source *s, const char *name, FILE *file, struct err
 static int read_npz(const char *path, struct archive *archive, struct error *err)
 {
     struct npz npz;
-    if (npz_read(path, &npz, err))
+    if (npz_open(path, &npz, err))
         return err->code;
-    for (int i = 0; i < npz.n; i++) {
-        struct named_tensor t = {.name = arena_strdup(&archive->arena, npz.arrays[i].name)};
-        tensor_share(&t.tensor, &npz.arrays[i].tensor);
-        vec_push(&archive->tensors, t);
+    for (int i = 0; i < npz.n && !err->code; i++) {
+        struct named_tensor t = {.name = arena_strdup(&archive->arena, npz_name(&npz, i))};
+        if (!npz_read(&npz, i, &t.tensor, err))
+            vec_push(&archive->tensors, t);
     }
-    npz_release(&npz);
-    return 0;
+    npz_close(&npz);
+    return err->code;
 }
 
 int archive_read(const char *path, struct archive *archive, struct error *err)

@@ -11,50 +11,71 @@
 
 #define BLOCK 1024
 
-/* Two passes, so that a large mean does not eat the deviation. */
-static void add_row(struct fitted *f, double *row, int64_t r, bool is_second)
+/* Whether element `at` is missing. Asked of all elements in their order. */
+static bool take_gap(const struct data_gaps *gaps, size_t *next, int64_t at)
 {
-    for (int64_t i = 0; i < f->width; i++) {
-        double from_mean = row[i] - f->mean[i];
-        if (is_second)
-            f->deviation[i] += from_mean * from_mean / (double)f->rows;
-        else
-            row[i] = f->mean[i] + from_mean / (double)(r + 1);
-    }
-    if (!is_second)
-        memcpy(f->mean, row, (size_t)f->width * sizeof *row);
+    bool is_gap = gaps && *next < gaps->at.n && gaps->at.items[*next] == at;
+    *next += is_gap;
+    return is_gap;
 }
 
-static int check_row(const struct fitted *f, const double *row, int64_t r, struct error *err)
+static int add_value(struct fitted *f, int64_t i, double value, int64_t *counts, struct error *err)
 {
-    for (int64_t i = 0; i < f->width; i++)
-        if (!isfinite(row[i]))
-            return error_set(err, ERR_DATA,
-                             "row %" PRId64 " of the rows selected is %g, which has no mean", r + 1,
-                             row[i]);
+    if (!isfinite(value))
+        return error_set(err, ERR_DATA, "is %g, which has no mean", value);
+    f->mean[i] += (value - f->mean[i]) / (double)++counts[i];
+    return 0;
+}
+
+/* Rows as they were read, and which of their elements were not. */
+struct read_rows {
+    const struct tensor *raw;
+    const struct data_gaps *gaps;
+};
+
+/* Two passes, so that a large mean does not eat the deviation. `counts` has how many values there
+ * are of each element then; `row` is room for one. */
+static int add_rows(struct fitted *f, const struct read_rows *read, bool is_second, double *row,
+                    int64_t *counts, struct error *err)
+{
+    size_t next = 0;
+    for (int64_t r = 0; r < f->rows; r++) {
+        convert_load(read->raw, r * f->width, f->width, row);
+        for (int64_t i = 0; i < f->width; i++) {
+            double from_mean = row[i] - f->mean[i];
+            if (take_gap(read->gaps, &next, r * f->width + i))
+                continue;
+            if (is_second)
+                f->deviation[i] += from_mean * from_mean / (double)counts[i];
+            else if (add_value(f, i, row[i], counts, err))
+                return error_prefix(err, "row %" PRId64 " of the rows selected ", r + 1);
+        }
+    }
     return 0;
 }
 
 /* Mean and deviation of each element of a row; the memory is the arena's. A constant column keeps
  * deviation 1: it becomes 0. */
-static int fit(struct fitted *f, const struct tensor *raw, struct arena *arena, struct error *err)
+static int fit(struct fitted *f, const struct read_rows *read, struct arena *arena,
+               struct error *err)
 {
+    const struct tensor *raw = read->raw;
     f->rows = raw->shape.dims[0];
     f->width = tensor_count(raw) / f->rows;
     size_t n = (size_t)f->width;
     double *row = arena_array(arena, n, sizeof *row);
+    int64_t *counts = arena_array(arena, n, sizeof *counts);
     f->mean = arena_array(arena, n, sizeof *f->mean);
     f->deviation = arena_array(arena, n, sizeof *f->deviation);
-    for (int pass = 0; pass < 2; pass++) {
-        for (int64_t r = 0; r < f->rows; r++) {
-            convert_load(raw, r * f->width, f->width, row);
-            if (!pass && check_row(f, row, r, err))
-                return err->code;
-            add_row(f, row, r, pass);
-        }
-    }
-    for (int64_t i = 0; i < f->width; i++)
+    for (int pass = 0; pass < 2; pass++)
+        if (add_rows(f, read, pass, row, counts, err))
+            return err->code;
+    for (int64_t i = 0; i < f->width; i++) {
+        if (!counts[i])
+            return error_set(err, ERR_DATA, "none of the rows selected has a value%s",
+                             f->width > 1 ? " in one of the columns" : "");
         f->deviation[i] = f->deviation[i] > 0 ? sqrt(f->deviation[i]) : 1;
+    }
     return 0;
 }
 
@@ -70,10 +91,11 @@ static int check_width(const struct fitted *f, const struct tensor *raw, struct 
 
 /* By what the column is standardized: what was fitted before, or is fitted now. *f is NULL if it is
  * not. */
-static int find_moments(const struct data_column *column, const struct tensor *raw,
+static int find_moments(const struct data_column *column, const struct read_rows *read,
                         struct fitted *own, struct arena *arena, const struct fitted **f,
                         struct error *err)
 {
+    const struct tensor *raw = read->raw;
     *f = NULL;
     if (!column->standardize || !raw->shape.dims[0])
         return 0;
@@ -83,13 +105,15 @@ static int find_moments(const struct data_column *column, const struct tensor *r
     }
     struct fitted *to = column->fit ? column->fit : own;
     *f = to;
-    return fit(to, raw, column->fit ? &to->prep->arena : arena, err);
+    return fit(to, read, column->fit ? &to->prep->arena : arena, err);
 }
 
 static int convert_all(const struct data_column *column, const struct tensor *raw,
-                       const struct fitted *f, struct tensor *fed, struct error *err)
+                       const struct fitted *f, const struct data_gaps *gaps, struct tensor *fed,
+                       struct error *err)
 {
     double values[BLOCK];
+    size_t next = 0;
     int64_t count = tensor_count(raw),
             row_width = count / (raw->shape.dims[0] ? raw->shape.dims[0] : 1);
     for (int64_t first = 0; first < count; first += BLOCK) {
@@ -97,7 +121,8 @@ static int convert_all(const struct data_column *column, const struct tensor *ra
         convert_load(raw, first, n, values);
         for (int64_t i = 0; f && i < n; i++) {
             int64_t k = (first + i) % f->width;
-            values[i] = (values[i] - f->mean[k]) / f->deviation[k];
+            bool is_mean = take_gap(gaps, &next, first + i) && gaps->are_means;
+            values[i] = is_mean ? 0 : (values[i] - f->mean[k]) / f->deviation[k];
         }
         if (column->scale != 1 || column->offset != 0)
             for (int64_t i = 0; i < n; i++)
@@ -109,8 +134,8 @@ static int convert_all(const struct data_column *column, const struct tensor *ra
     return 0;
 }
 
-static int cast(const struct data_column *column, struct tensor *raw, enum dtype type,
-                struct tensor *fed, struct error *err)
+static int cast(const struct data_column *column, struct tensor *raw, const struct data_gaps *gaps,
+                enum dtype type, struct tensor *fed, struct error *err)
 {
     if (raw->type == type && !data_column_computes(column)) {
         *fed = *raw;
@@ -126,9 +151,10 @@ static int cast(const struct data_column *column, struct tensor *raw, enum dtype
     struct arena arena = ARENA_INIT;
     struct fitted own = {0};
     const struct fitted *f;
-    code = find_moments(column, raw, &own, &arena, &f, err);
+    const struct read_rows read = {raw, gaps};
+    code = find_moments(column, &read, &own, &arena, &f, err);
     if (!code)
-        code = convert_all(column, raw, f, fed, err);
+        code = convert_all(column, raw, f, gaps, fed, err);
     arena_release(&arena);
     return code;
 }
@@ -178,15 +204,15 @@ static int reshape(const struct data_column *column, struct tensor *fed, struct 
     return 0;
 }
 
-int data_column_apply(const struct data_column *column, struct tensor *raw, struct tensor *fed,
-                      struct error *err)
+int data_column_apply(const struct data_column *column, struct tensor *raw,
+                      const struct data_gaps *gaps, struct tensor *fed, struct error *err)
 {
     enum dtype type = column->type;
     if (type == DTYPE_INVALID)
         type = data_column_computes(column) && !dtype_is_floating(raw->type) ? FLOAT32 : raw->type;
     *fed = (struct tensor)TENSOR_INIT;
-    int code =
-        column->onehot ? one_hot(column, raw, type, fed, err) : cast(column, raw, type, fed, err);
+    int code = column->onehot ? one_hot(column, raw, type, fed, err)
+                              : cast(column, raw, gaps, type, fed, err);
     if (!code)
         code = reshape(column, fed, err);
     tensor_release(raw);

@@ -40,6 +40,23 @@ static int fill(struct batch *batch, const struct table *table, const int64_t *i
     return code;
 }
 
+static int too_few(const char *source, int64_t rows, const struct feeding *f, struct error *err)
+{
+    return error_set(err, ERR_DATA, "%s: %" PRId64 " rows%s make no batch of %" PRId64, source,
+                     rows, f->n_shards > 1 ? " of this shard" : "", f->batch);
+}
+
+/* Behind the last of all batches there is nothing, which is no error; further on, nobody knows what
+ * was meant. */
+static int check_after(const char *source, int64_t total, const struct feeding *f,
+                       struct error *err)
+{
+    if (f->after <= total)
+        return 0;
+    return error_set(err, ERR_DATA, "%s: --after %" PRId64 ": there are only %" PRId64 " records",
+                     source, f->after, total);
+}
+
 static int permute(int64_t **order, int64_t rows, uint64_t seed, int64_t epoch, struct error *err)
 {
     mem_free(*order);
@@ -113,16 +130,18 @@ int batches_of_table(const struct table *table, const struct feeding *f, struct 
 {
     int64_t rows = f->shard >= table->rows ? 0 : (table->rows - f->shard - 1) / f->n_shards + 1;
     int64_t per_epoch = rows / f->batch + (!f->drop_remainder && rows % f->batch != 0);
+    int64_t total = batches_total(per_epoch, f);
     if (per_epoch == 0)
-        return error_set(err, ERR_DATA, "%s: %" PRId64 " rows%s make no batch of %" PRId64,
-                         table->source, rows, f->n_shards > 1 ? " of this shard" : "", f->batch);
+        return too_few(table->source, rows, f, err);
+    if (total >= 0 && check_after(table->source, total, f, err))
+        return err->code;
     struct table_batches *b = mem_alloc(sizeof *b);
     b->batches = (struct batches){.next = table_next, .free = table_free, .expected = -1};
     b->table = table;
     b->feeding = *f;
     b->rows = rows;
     b->per_epoch = per_epoch;
-    b->total = batches_total(per_epoch, f);
+    b->total = total;
     b->step = f->after;
     if (b->total >= 0)
         b->batches.expected = b->total > f->after ? b->total - f->after : 0;
@@ -178,6 +197,17 @@ static int next_window(struct row_batches *b, struct error *err)
     return code;
 }
 
+/* The rows have ended, or as many batches as were asked for. */
+static int end_of_rows(const struct row_batches *b, struct error *err)
+{
+    const char *source = gzfile_name(csv_columns_file(b->source));
+    if (b->step == 0 && b->offset + b->table.rows == 0 && b->feeding.n_shards == 1)
+        return error_set(err, ERR_DATA, "%s: no rows", source);
+    if (b->step == 0)
+        return too_few(source, b->table.rows, &b->feeding, err);
+    return check_after(source, b->step, &b->feeding, err);
+}
+
 static int row_next(struct batches *batches, struct batch *batch, bool *more, struct error *err)
 {
     struct row_batches *b = (struct row_batches *)batches;
@@ -186,12 +216,12 @@ static int row_next(struct batches *batches, struct batch *batch, bool *more, st
     *more = false;
     do {
         if (f->steps && b->step >= f->steps)
-            return 0;
+            return end_of_rows(b, err);
         if (b->done == b->table.rows && !b->ended && (code = next_window(b, err)))
             return code;
         int64_t n = b->table.rows - b->done < f->batch ? b->table.rows - b->done : f->batch;
         if (n == 0 || (n < f->batch && f->drop_remainder))
-            return 0;
+            return end_of_rows(b, err);
         if (++b->step > f->after) {
             code = fill(batch, &b->table, b->order ? b->order + b->done : NULL, b->done, n, err);
             *more = !code;

@@ -10,6 +10,53 @@
 
 #define SHOWN 40 /* characters of a bad field in a message */
 
+/* ---- what a field says ---- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+void cell_trim(const char **text, size_t *n)
+{
+    for (; *n && is_blank(**text); --*n)
+        ++*text;
+    while (*n && is_blank((*text)[*n - 1]))
+        --*n;
+}
+
+static bool is_word(const char *text, size_t n, const char *word)
+{
+    return n == strlen(word) && strncasecmp(text, word, n) == 0;
+}
+
+static bool parse_bool(const char *text, size_t n, int64_t *value)
+{
+    *value = is_word(text, n, "true");
+    return *value || is_word(text, n, "false");
+}
+
+bool cell_is_missing(const char *text, size_t n)
+{
+    cell_trim(&text, &n);
+    return n == 0 || (n == 1 && *text == '?') || (n == 2 && !memcmp(text, "NA", 2)) ||
+           (n == 3 && !memcmp(text, "N/A", 3));
+}
+
+enum cell_kind cell_kind(const char *text, size_t n)
+{
+    double number;
+    int64_t truth;
+    cell_trim(&text, &n);
+    if (cell_is_missing(text, n))
+        return CELL_MISSING;
+    if (number_float64(text, n, &number) != NUMBER_INVALID)
+        return CELL_NUMBER;
+    return parse_bool(text, n, &truth) ? CELL_BOOL : CELL_TEXT;
+}
+
+/* ---- elements ---- */
+
 void cells_release(struct cells *cells)
 {
     mem_free(cells->data);
@@ -70,16 +117,6 @@ static enum number_status parse_whole(const char *text, size_t n, int64_t *value
     return NUMBER_OK;
 }
 
-static enum number_status parse_bool(const char *text, size_t n, int64_t *value)
-{
-    if (n == 4 && strncasecmp(text, "true", 4) == 0)
-        return *value = 1, NUMBER_OK;
-    if (n == 5 && strncasecmp(text, "false", 5) == 0)
-        return *value = 0, NUMBER_OK;
-    enum number_status status = parse_whole(text, n, value);
-    return !status && *value != 0 && *value != 1 ? NUMBER_INVALID : status;
-}
-
 static bool fits(enum dtype type, int64_t value)
 {
     int bits = 8 * (int)dtype_bytes(type);
@@ -94,8 +131,11 @@ static int add_whole(struct cells *cells, const char *text, size_t n, struct err
 {
     int64_t value;
     uint64_t large;
-    enum number_status status =
-        cells->type == BOOL ? parse_bool(text, n, &value) : parse_whole(text, n, &value);
+    enum number_status status = parse_whole(text, n, &value);
+    if (status == NUMBER_INVALID && parse_bool(text, n, &value))
+        status = NUMBER_OK;
+    else if (!status && cells->type == BOOL && value != 0 && value != 1)
+        status = NUMBER_INVALID;
     if (status == NUMBER_RANGE && cells->type == UINT64 && !number_uint64(text, n, &large)) {
         value = (int64_t)large;
         status = NUMBER_OK;
@@ -112,8 +152,14 @@ static int add_float(struct cells *cells, const char *text, size_t n, struct err
     double wide;
     float narrow;
     uint16_t half;
+    int64_t truth;
     enum number_status status =
         cells->type == FLOAT64 ? number_float64(text, n, &wide) : number_float32(text, n, &narrow);
+    if (status == NUMBER_INVALID && parse_bool(text, n, &truth)) {
+        wide = (double)truth;
+        narrow = (float)truth;
+        status = NUMBER_OK;
+    }
     if (status)
         return complain(cells, status, text, n, err);
     switch (cells->type) {
@@ -137,10 +183,7 @@ int cells_add(struct cells *cells, const char *text, size_t n, struct error *err
         vec_push(&cells->ends, cells->bytes);
         return code;
     }
-    for (; n && (*text == ' ' || *text == '\t'); n--)
-        text++;
-    while (n && (text[n - 1] == ' ' || text[n - 1] == '\t'))
-        n--;
+    cell_trim(&text, &n);
     if (dtype_is_floating(cells->type))
         return add_float(cells, text, n, err);
     return add_whole(cells, text, n, err);

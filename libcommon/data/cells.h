@@ -1,13 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Elements that come one by one as text, of one type, in memory that grows.
+ * Elements that come one by one as text, of one type, in memory that grows; and what a field of a
+ * table says at all.
  */
 #ifndef TF_DATA_CELLS_H
 #define TF_DATA_CELLS_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "base/vec.h"
 #include "tensor/tensor.h"
+
+/* Blanks and tabs around the text never count. true and false, in any case, are 1 and 0 of every
+ * type but STRING. */
+enum cell_kind {
+    CELL_MISSING, /* nothing, NA, N/A or ? */
+    CELL_NUMBER,  /* as number.h has it, in the range of a type or not */
+    CELL_BOOL,
+    CELL_TEXT,
+};
+
+void cell_trim(const char **text, size_t *n);
+enum cell_kind cell_kind(const char *text, size_t n);
+bool cell_is_missing(const char *text, size_t n); /* quicker */
 
 struct cells {
     enum dtype type;
@@ -18,8 +34,7 @@ struct cells {
 
 void cells_release(struct cells *cells);
 
-/* Parses a text, blanks around it not counted. The error's text is the cause alone: "'abc' is not a
- * number". */
+/* Parses a text. The error's text is the cause alone: "'abc' is not a number". */
 int cells_add(struct cells *cells, const char *text, size_t n, struct error *err);
 
 /* All of them as a tensor; the cells are empty afterwards. */

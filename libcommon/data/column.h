@@ -49,9 +49,17 @@ bool data_column_computes(const struct data_column *column);
 int data_columns_bind(struct data_column *columns, int n, struct prep *prep, struct prep *fit,
                       struct error *err);
 
-/* Turns rows as they were read, [rows, ...], into what is fed. `raw` is released, also on failure.
- * ERR_DATA: a value that the type or the one-hot does not have, a shape that does not fit. */
-int data_column_apply(const struct data_column *column, struct tensor *raw, struct tensor *fed,
-                      struct error *err);
+/* Elements of a column that is standardized, in ascending order, that were missing: they have no
+ * part in mean and deviation. */
+struct data_gaps {
+    VEC(int64_t) at;
+    bool are_means; /* what was read in their places is not: they are the mean */
+};
+
+/* Turns rows as they were read, [rows, ...], into what is fed. `raw` is released, also on failure;
+ * `gaps` may be NULL. ERR_DATA: a value that the type or the one-hot does not have, a shape that
+ * does not fit. */
+int data_column_apply(const struct data_column *column, struct tensor *raw,
+                      const struct data_gaps *gaps, struct tensor *fed, struct error *err);
 
 #endif

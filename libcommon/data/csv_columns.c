@@ -8,12 +8,16 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "data/cells.h"
+#include "data/csv_header.h"
+
+#define SAID_BYTES 200 /* of a header, about */
 
 struct field_column {
     struct data_column column;
     VEC(int64_t) fields; /* indices from 0 */
     bool is_list;        /* more than one field was meant: a row is a vector */
     struct cells cells;
+    struct data_gaps gaps;
 };
 
 struct csv_columns {
@@ -28,8 +32,8 @@ struct csv_columns {
     int64_t row;      /* rows seen, selected or not */
     int64_t selected; /* of them */
     int64_t collected;
-    struct arena arena; /* the header's names */
-    const char **names;
+    struct csv_header header;
+    VEC(size_t) texts; /* fields of the first row that are words, if it was taken for data */
 };
 
 int csv_columns_open(const char *path, const struct data_column *columns, int n_columns,
@@ -64,11 +68,13 @@ void csv_columns_free(struct csv_columns *columns)
     for (int i = 0; i < columns->n; i++) {
         vec_release(&columns->columns[i].fields);
         cells_release(&columns->columns[i].cells);
+        vec_release(&columns->columns[i].gaps.at);
     }
     mem_free(columns->columns);
     csv_reader_free(columns->reader);
     gzfile_close(columns->file);
-    arena_release(&columns->arena);
+    csv_header_release(&columns->header);
+    vec_release(&columns->texts);
     mem_free(columns);
 }
 
@@ -89,30 +95,6 @@ int64_t csv_columns_last(const struct csv_columns *columns)
 
 /* ---- the first row ---- */
 
-static bool is_missing(const char *text, size_t n)
-{
-    static const char *const words[] = {"", "NA", "N/A", "?"};
-    for (; n && (*text == ' ' || *text == '\t'); n--)
-        text++;
-    while (n && (text[n - 1] == ' ' || text[n - 1] == '\t'))
-        n--;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (n == strlen(words[i]) && !memcmp(text, words[i], n))
-            return true;
-    return false;
-}
-
-static bool looks_like_header(const struct csv_row *row)
-{
-    double number;
-    for (size_t i = 0; i < row->n_fields; i++) {
-        const struct csv_field *field = &row->fields[i];
-        if (is_missing(field->text, field->n) || !number_float64(field->text, field->n, &number))
-            return false;
-    }
-    return true;
-}
-
 static bool asks_by_name(const struct csv_columns *columns)
 {
     for (int i = 0; i < columns->n; i++)
@@ -126,29 +108,14 @@ static bool asks_by_name(const struct csv_columns *columns)
     return false;
 }
 
-static void keep_names(struct csv_columns *columns, const struct csv_row *row)
-{
-    columns->names = arena_array(&columns->arena, row->n_fields + 1, sizeof *columns->names);
-    for (size_t i = 0; i < row->n_fields; i++)
-        columns->names[i] = arena_strndup(&columns->arena, row->fields[i].text, row->fields[i].n);
-}
-
 static int bind_name(struct csv_columns *columns, struct field_column *to, const char *text,
                      size_t n, struct error *err)
 {
-    const char *name = arena_strndup(&columns->arena, text, n);
-    for (size_t i = 0; columns->names && i < columns->n_fields; i++)
-        if (strcmp(columns->names[i], name) == 0) {
-            vec_push(&to->fields, (int64_t)i);
-            return 0;
-        }
-    const char *file = gzfile_name(columns->file);
-    if (!columns->names)
-        return error_set(err, ERR_DATA, "%s: no column named '%s': there is no header", file, name);
-    const char *nearest = str_nearest(name, columns->names);
-    return error_set(err, ERR_DATA, "%s: no column named '%s'%s%s%s", file, name,
-                     nearest ? " (did you mean '" : "", nearest ? nearest : "",
-                     nearest ? "'?)" : "");
+    int64_t place;
+    if (csv_header_find(&columns->header, text, n, &place, err))
+        return error_prefix(err, "%s: ", gzfile_name(columns->file));
+    vec_push(&to->fields, place);
+    return 0;
 }
 
 static int bind_range(struct csv_columns *columns, struct field_column *to,
@@ -184,22 +151,14 @@ static int bind_column(struct csv_columns *columns, struct field_column *to, str
     return 0;
 }
 
-static bool names_column(const struct csv_row *row, const char *name, size_t n)
-{
-    for (size_t i = 0; i < row->n_fields; i++)
-        if (row->fields[i].n == n && !memcmp(row->fields[i].text, name, n))
-            return true;
-    return false;
-}
-
-/* Whether all columns that are asked for by name are in the row. */
-static bool has_names(const struct csv_columns *columns, const struct csv_row *row)
+/* Whether all columns that are asked for by name are in the header. */
+static bool has_names(const struct csv_columns *columns)
 {
     for (int i = 0; i < columns->n; i++)
         for (const char *at = columns->columns[i].column.where; *at; at += *at == ',') {
             size_t n = strcspn(at, ",");
             struct range range;
-            if (!range_parse(at, n, &range) && !names_column(row, at, n))
+            if (!range_parse(at, n, &range) && !csv_header_has(&columns->header, at, n))
                 return false;
             at += n;
         }
@@ -216,26 +175,81 @@ static int take_names(struct csv_columns *columns, const struct csv_row *row, st
         return error_set(err, ERR_DATA, "%s:%" PRIu64 ": %zu columns, but %s was fitted to %zu",
                          gzfile_name(columns->file), row->line, row->n_fields, prep->path,
                          prep->n_header);
-    columns->names = prep->header;
+    csv_header_share(&columns->header, prep->header, prep->n_header);
     return 0;
 }
 
-static bool is_header(const struct csv_columns *columns, const struct csv_row *row)
+static void say(const struct csv_columns *columns, const char *text)
+{
+    if (columns->format.say)
+        columns->format.say(columns->format.say_context, text);
+}
+
+static void say_names(const struct csv_columns *columns, const struct csv_row *row)
+{
+    struct str line = STR_INIT;
+    str_printf(&line,
+               "%s:%" PRIu64 ": taken as the names of the columns (--header yes or no says "
+               "what it is): ",
+               gzfile_name(columns->file), row->line);
+    size_t i = 0;
+    for (; i < columns->header.n && line.n < SAID_BYTES; i++)
+        str_printf(&line, "%s%s", i ? "," : "", columns->header.names[i]);
+    str_append(&line, i < columns->header.n ? ",..." : "");
+    say(columns, line.data);
+    str_release(&line);
+}
+
+/* Of a row by whose look it is decided; its names have been taken. */
+static bool looks_like_header(struct csv_columns *columns, const struct csv_row *row)
+{
+    if (csv_row_is_header(row)) {
+        say_names(columns, row);
+        return true;
+    }
+    for (size_t i = 0; i < row->n_fields; i++)
+        if (cell_kind(row->fields[i].text, row->fields[i].n) == CELL_TEXT)
+            vec_push(&columns->texts, i);
+    return false;
+}
+
+/* A word in the first row where the second has a number is a name, more often than not. */
+static void check_second(struct csv_columns *columns, const struct csv_row *row)
+{
+    for (size_t i = 0; i < columns->texts.n; i++) {
+        size_t at = columns->texts.items[i];
+        enum cell_kind kind = cell_kind(row->fields[at].text, row->fields[at].n);
+        if (kind != CELL_NUMBER && kind != CELL_BOOL)
+            continue;
+        struct str line = STR_INIT;
+        str_printf(&line,
+                   "%s:%" PRIu64 ": taken as data, though column %zu is a word there and a number "
+                   "in line %" PRIu64 "; if it names the columns, say --header yes",
+                   gzfile_name(columns->file), columns->first_line, at + 1, row->line);
+        say(columns, line.data);
+        str_release(&line);
+        break;
+    }
+    columns->texts.n = 0;
+}
+
+/* The names of the row have been taken. */
+static bool is_header(struct csv_columns *columns, const struct csv_row *row)
 {
     const struct prep *prep = columns->format.prep;
     if (columns->format.header != CSV_HEADER_AUTO)
         return columns->format.header == CSV_HEADER_YES;
     if (!asks_by_name(columns))
-        return looks_like_header(row);
-    return !prep || !prep->header || has_names(columns, row);
+        return looks_like_header(columns, row);
+    return !prep || !prep->header || has_names(columns);
 }
 
 /* ---- the columns that were fitted to ---- */
 
 static const char *label(const struct csv_columns *columns, int64_t index, struct arena *arena)
 {
-    if (columns->names)
-        return columns->names[index];
+    if (columns->header.names)
+        return columns->header.names[index];
     return arena_printf(arena, "%" PRId64, index + 1);
 }
 
@@ -251,17 +265,19 @@ static void keep_labels(struct csv_columns *columns, struct field_column *of)
 
 static const char *join(const char *const *texts, size_t n, struct arena *arena)
 {
-    const char *all = "";
+    struct str all = STR_INIT;
     for (size_t i = 0; i < n; i++)
-        all = arena_printf(arena, "%s%s%s", all, i ? "," : "", texts[i]);
-    return all;
+        str_printf(&all, "%s%s", i ? "," : "", texts[i]);
+    const char *joined = arena_strdup(arena, str_text(&all));
+    str_release(&all);
+    return joined;
 }
 
 static int check_labels(struct csv_columns *columns, const struct field_column *of,
                         struct error *err)
 {
     const struct fitted *prep = of->column.prep;
-    struct arena *arena = &columns->arena;
+    struct arena *arena = &columns->header.arena;
     const char **labels = arena_array(arena, of->fields.n, sizeof *labels);
     bool same = !prep->columns || prep->n_columns == of->fields.n;
     for (size_t i = 0; i < of->fields.n; i++) {
@@ -280,12 +296,12 @@ static int check_labels(struct csv_columns *columns, const struct field_column *
 static void keep_header(struct csv_columns *columns)
 {
     struct prep *fit = columns->format.fit;
-    if (!fit || !columns->names)
+    if (!fit || !columns->header.names)
         return;
     fit->n_header = columns->n_fields;
     fit->header = arena_array(&fit->arena, fit->n_header, sizeof *fit->header);
     for (size_t i = 0; i < fit->n_header; i++)
-        fit->header[i] = arena_strdup(&fit->arena, columns->names[i]);
+        fit->header[i] = arena_strdup(&fit->arena, columns->header.names[i]);
 }
 
 static int bind_fitted(struct csv_columns *columns, struct field_column *of, struct error *err)
@@ -300,14 +316,15 @@ static int start(struct csv_columns *columns, const struct csv_row *row, bool *h
                  struct error *err)
 {
     int code = 0;
-    *header = is_header(columns, row);
     columns->started = true;
     columns->n_fields = row->n_fields;
     columns->first_line = row->line;
-    if (*header)
-        keep_names(columns, row);
-    else
+    csv_header_take(&columns->header, row);
+    *header = is_header(columns, row);
+    if (!*header) {
+        csv_header_share(&columns->header, NULL, 0);
         code = take_names(columns, row, err);
+    }
     keep_header(columns);
     for (int i = 0; i < columns->n && !code; i++) {
         code = bind_column(columns, &columns->columns[i], err);
@@ -319,15 +336,31 @@ static int start(struct csv_columns *columns, const struct csv_row *row, bool *h
 
 /* ---- the others ---- */
 
-static int add_field(const struct csv_columns *columns, struct cells *cells,
-                     const struct csv_field *field, struct error *err)
+static int add_missing(const struct csv_columns *columns, struct field_column *to,
+                       struct error *err)
 {
     const char *missing = columns->format.missing;
-    if (cells->type == STRING || !is_missing(field->text, field->n))
-        return cells_add(cells, field->text, field->n, err);
-    if (missing)
-        return cells_add(cells, missing, strlen(missing), err);
-    return error_set(err, ERR_DATA, "missing; --missing VALUE puts a value there");
+    if (!missing)
+        return error_set(err, ERR_DATA, "missing; --missing VALUE puts a value there");
+    if (to->column.standardize)
+        vec_push(&to->gaps.at, (int64_t)(to->cells.bytes / dtype_bytes(to->cells.type)));
+    if (strcmp(missing, CSV_MISSING_MEAN) != 0)
+        return cells_add(&to->cells, missing, strlen(missing), err)
+                   ? error_prefix(err, "missing; --missing: ")
+                   : 0;
+    to->gaps.are_means = true;
+    return to->column.standardize
+               ? cells_add(&to->cells, "0", 1, err)
+               : error_set(err, ERR_DATA,
+                           "missing; only what is standardized has a mean to put there");
+}
+
+static int add_field(const struct csv_columns *columns, struct field_column *to,
+                     const struct csv_field *field, struct error *err)
+{
+    if (to->cells.type == STRING || !cell_is_missing(field->text, field->n))
+        return cells_add(&to->cells, field->text, field->n, err);
+    return add_missing(columns, to, err);
 }
 
 static int add_row(struct csv_columns *columns, const struct csv_row *row, struct error *err)
@@ -336,7 +369,7 @@ static int add_row(struct csv_columns *columns, const struct csv_row *row, struc
         struct field_column *to = &columns->columns[i];
         for (size_t k = 0; k < to->fields.n; k++) {
             int64_t index = to->fields.items[k];
-            if (add_field(columns, &to->cells, &row->fields[index], err))
+            if (add_field(columns, to, &row->fields[index], err))
                 return error_prefix(err, "%s:%" PRIu64 ": column %" PRId64 ": ",
                                     gzfile_name(columns->file), row->line, index + 1);
         }
@@ -367,6 +400,8 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
         code = columns->started ? (header = false, check_width(columns, row, err))
                                 : start(columns, row, &header, err);
     } while (!code && header);
+    if (!code && columns->texts.n && columns->first_line != row->line)
+        check_second(columns, row);
     return code;
 }
 
@@ -399,8 +434,9 @@ int csv_columns_take(struct csv_columns *columns, struct named_tensor *tensors, 
         struct tensor raw = TENSOR_INIT;
         tensors[i].name = from->column.name;
         code = cells_take(&from->cells, &shape, &raw, err);
-        if (!code && data_column_apply(&from->column, &raw, &tensors[i].tensor, err))
+        if (!code && data_column_apply(&from->column, &raw, &from->gaps, &tensors[i].tensor, err))
             code = error_prefix(err, "%s: ", gzfile_name(columns->file));
+        from->gaps.at.n = 0;
     }
     columns->collected = 0;
     return code;

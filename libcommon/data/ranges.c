@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "data/ranges.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -25,6 +26,26 @@ bool range_parse(const char *text, size_t n, struct range *range)
            (!after || parse_position(dash + 1, after, &range->last)) && range->first <= range->last;
 }
 
+static int by_first(const void *a, const void *b)
+{
+    const struct range *one = a, *other = b;
+    return (one->first > other->first) - (one->first < other->first);
+}
+
+static void normalize(struct ranges *ranges)
+{
+    size_t n = 0;
+    qsort(ranges->items, ranges->n, sizeof *ranges->items, by_first);
+    for (size_t i = 1; i < ranges->n; i++) {
+        struct range *last = &ranges->items[n], next = ranges->items[i];
+        if (next.first > last->last)
+            ranges->items[++n] = next;
+        else if (next.last > last->last)
+            last->last = next.last;
+    }
+    ranges->n = n + 1;
+}
+
 int ranges_parse(const char *text, struct ranges *ranges, struct error *err)
 {
     for (const char *at = text;; at++) {
@@ -35,8 +56,10 @@ int ranges_parse(const char *text, struct ranges *ranges, struct error *err)
         vec_push(ranges, range);
         at += n;
         if (!*at)
-            return 0;
+            break;
     }
+    normalize(ranges);
+    return 0;
 }
 
 void ranges_release(struct ranges *ranges)
@@ -46,17 +69,19 @@ void ranges_release(struct ranges *ranges)
 
 bool ranges_contain(const struct ranges *ranges, int64_t position)
 {
-    for (size_t i = 0; i < ranges->n; i++)
-        if (position >= ranges->items[i].first && position <= ranges->items[i].last)
-            return true;
-    return ranges->n == 0;
+    size_t first = 0, end = ranges->n; /* the last range that begins at the position or before */
+    while (end - first > 1) {
+        size_t middle = first + (end - first) / 2;
+        if (ranges->items[middle].first <= position)
+            first = middle;
+        else
+            end = middle;
+    }
+    return ranges->n == 0 ||
+           (position >= ranges->items[first].first && position <= ranges->items[first].last);
 }
 
 int64_t ranges_last(const struct ranges *ranges)
 {
-    int64_t last = ranges->n ? 0 : RANGE_OPEN;
-    for (size_t i = 0; i < ranges->n; i++)
-        if (ranges->items[i].last > last)
-            last = ranges->items[i].last;
-    return last;
+    return ranges->n ? ranges->items[ranges->n - 1].last : RANGE_OPEN;
 }

@@ -25,7 +25,7 @@ struct ranges {
 /* One item, "7", "3-5", "3-" or "-5"; false if the text is something else. */
 bool range_parse(const char *text, size_t n, struct range *range);
 
-/* A whole list. ERR_USAGE. Release it also after a failure. */
+/* A whole list, then sorted, and without overlaps. ERR_USAGE. Release it also after a failure. */
 int ranges_parse(const char *text, struct ranges *ranges, struct error *err);
 void ranges_release(struct ranges *ranges);
 

@@ -84,7 +84,7 @@ static int set_column(struct table *table, int i, const struct data_column *colu
         tensor_release(raw);
         return code;
     }
-    code = data_column_apply(column, raw, &table->columns[i].tensor, err);
+    code = data_column_apply(column, raw, NULL, &table->columns[i].tensor, err);
     if (code)
         return code;
     int64_t n = table->columns[i].tensor.shape.dims[0];
@@ -131,34 +131,24 @@ int table_from_files(enum table_format format, const struct data_column *columns
     return code;
 }
 
-static int find_array(const struct npz *npz, const char *name, int *index, struct error *err)
-{
-    for (*index = 0; *index < npz->n; ++*index)
-        if (strcmp(npz->arrays[*index].name, name) == 0)
-            return 0;
-    return error_set(err, ERR_DATA, "no array named '%s'", name);
-}
-
 /* Array `where` of the file as column i. */
-static int set_array(struct table *table, int i, const struct data_column *column,
-                     const struct npz *npz, const struct ranges *rows, struct error *err)
+static int set_array(struct table *table, int i, const struct data_column *column, struct npz *npz,
+                     const struct ranges *rows, struct error *err)
 {
-    int index;
-    int code = find_array(npz, column->where, &index, err);
-    if (code)
-        return code;
     struct tensor raw = TENSOR_INIT;
-    tensor_share(&raw, &npz->arrays[index].tensor);
-    return set_column(table, i, column, &raw, rows, err);
+    int index;
+    if (npz_find(npz, column->where, &index, err) || npz_read(npz, index, &raw, err))
+        return err->code;
+    return set_column(table, i, column, &raw, rows, err) ? error_prefix(err, "%s: ", npz->name) : 0;
 }
 
 /* All arrays as they are. */
-static int set_all(struct table *table, const struct npz *npz, const struct ranges *rows,
+static int set_all(struct table *table, struct npz *npz, const struct ranges *rows,
                    struct error *err)
 {
     int code = 0;
     for (int i = 0; i < npz->n && !code; i++) {
-        const char *name = arena_strdup(&table->arena, npz->arrays[i].name);
+        const char *name = arena_strdup(&table->arena, npz_name(npz, i));
         struct data_column column = {.name = name, .where = name, .scale = 1, .shape = SHAPE_ANY};
         code = set_array(table, i, &column, npz, rows, err);
     }
@@ -168,8 +158,8 @@ static int set_all(struct table *table, const struct npz *npz, const struct rang
 int table_from_npz(const char *path, const struct data_column *columns, int n_columns,
                    const struct ranges *rows, struct table *table, struct error *err)
 {
-    struct npz npz = {0};
-    int code = npz_read(path, &npz, err);
+    struct npz npz;
+    int code = npz_open(path, &npz, err);
     if (code)
         return code;
     table_init(table, n_columns ? n_columns : npz.n, path);
@@ -178,11 +168,9 @@ int table_from_npz(const char *path, const struct data_column *columns, int n_co
     for (int i = 0; i < n_columns && !code; i++)
         code = set_array(table, i, &columns[i], &npz, rows, err);
     if (!code && table->n == 0)
-        code = error_set(err, ERR_DATA, "no arrays");
-    npz_release(&npz);
-    if (code) {
-        error_prefix(err, "%s: ", path);
+        code = error_set(err, ERR_DATA, "%s: no arrays", npz.name);
+    npz_close(&npz);
+    if (code)
         table_release(table);
-    }
     return code;
 }

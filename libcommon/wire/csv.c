@@ -16,6 +16,10 @@
 
 enum csv_state { FIELD_START, BARE, QUOTED, QUOTE_IN_QUOTED };
 
+/* The characters that end a row or hide its end. */
+enum mark { MARK_LF, MARK_CR, MARK_QUOTE, N_MARKS };
+static const char mark_characters[N_MARKS] = {'\n', '\r', '"'};
+
 struct csv_reader {
     struct gzfile *file;
     char separator, comment;
@@ -26,7 +30,9 @@ struct csv_reader {
     enum csv_state state; /* at `seen` */
     bool ended;           /* the file is */
     bool started;
-    uint64_t line; /* of `row` */
+    bool behind_cr;        /* an LF at `row` belongs to the CR before it */
+    size_t marks[N_MARKS]; /* the first of each behind the last row, or how far there is none */
+    uint64_t line;         /* of `row` */
     VEC(struct csv_field) fields;
 };
 
@@ -59,6 +65,8 @@ static int make_room(struct csv_reader *reader, struct error *err)
                          reader->state == QUOTED ? "; is a quote left open?" : "");
     if (reader->row) {
         memmove(reader->buffer, reader->buffer + reader->row, kept);
+        for (int i = 0; i < N_MARKS; i++)
+            reader->marks[i] -= reader->marks[i] < reader->row ? reader->marks[i] : reader->row;
         reader->seen -= reader->row;
         reader->n = kept;
         reader->row = 0;
@@ -109,20 +117,41 @@ static bool at_comment(const struct csv_reader *reader)
            reader->buffer[reader->row] == reader->comment;
 }
 
+/* The first of the mark's characters at or behind the row, reader->n if there is none yet. It stays
+ * known until the row is behind it: a file without quotes is searched for them once. */
+static size_t next_mark(struct csv_reader *reader, enum mark mark)
+{
+    size_t *at = &reader->marks[mark];
+    if (*at < reader->row)
+        *at = reader->row;
+    if (*at < reader->n && reader->buffer[*at] != mark_characters[mark]) {
+        const char *from = reader->buffer + *at;
+        const char *found = memchr(from, mark_characters[mark], reader->n - *at);
+        *at = found ? (size_t)(found - reader->buffer) : reader->n;
+    }
+    return *at;
+}
+
+static size_t next_line_end(struct csv_reader *reader)
+{
+    size_t lf = next_mark(reader, MARK_LF), cr = next_mark(reader, MARK_CR);
+    return lf < cr ? lf : cr;
+}
+
 /* Advances `seen` to the line end that ends the row; false if it is not there yet. */
 static bool find_end(struct csv_reader *reader)
 {
-    const char *at = reader->buffer + reader->seen, *end = reader->buffer + reader->n;
     bool comment = at_comment(reader);
-    if (reader->seen == reader->row && at < end) { /* most rows have no quotes */
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        if (line_end && (comment || !memchr(at, '"', (size_t)(line_end - at)))) {
-            reader->seen = (size_t)(line_end - reader->buffer);
+    if (reader->seen == reader->row) { /* most rows have no quotes */
+        size_t line_end = next_line_end(reader);
+        if (line_end < reader->n && (comment || next_mark(reader, MARK_QUOTE) > line_end)) {
+            reader->seen = line_end;
             return true;
         }
     }
+    const char *at = reader->buffer + reader->seen, *end = reader->buffer + reader->n;
     enum csv_state state = reader->state;
-    for (; at < end && (*at != '\n' || state == QUOTED); at++)
+    for (; at < end && ((*at != '\n' && *at != '\r') || state == QUOTED); at++)
         state = comment ? BARE : next_state(reader, state, *at);
     reader->state = state;
     reader->seen = (size_t)(at - reader->buffer);
@@ -166,7 +195,7 @@ static int start(struct csv_reader *reader, struct error *err)
 /* Whether [at, end) holds nothing. */
 static bool is_blank(const struct csv_reader *reader, const char *at, const char *end)
 {
-    while (at < end && (*at == ' ' || *at == '\r' || (*at == '\t' && reader->separator != '\t')))
+    while (at < end && (*at == ' ' || (*at == '\t' && reader->separator != '\t')))
         at++;
     return at == end;
 }
@@ -174,31 +203,39 @@ static bool is_blank(const struct csv_reader *reader, const char *at, const char
 /* Looks at the line at `row`, if it says anything, for the separator. */
 static int find_separator(struct csv_reader *reader, struct error *err)
 {
-    const char *line_end = NULL;
-    size_t searched = 0, length = 0;
-    while (!line_end) {
-        length = reader->n - reader->row;
-        const char *line = reader->buffer + reader->row;
-        line_end = length > searched ? memchr(line + searched, '\n', length - searched) : NULL;
-        if (line_end)
-            length = (size_t)(line_end - line);
-        searched = length;
-        if (line_end || reader->ended)
-            break;
+    size_t line_end;
+    while ((line_end = next_line_end(reader)) == reader->n && !reader->ended) {
         int code = fill(reader, err);
         if (code)
             return code;
     }
+    size_t length = line_end - reader->row;
     const char *line = reader->buffer + reader->row;
     if (!at_comment(reader) && length && !is_blank(reader, line, line + length))
         reader->separator = detect_separator(line, length);
     return 0;
 }
 
+/* The row before this one ended with a CR, which may be the first half of a CRLF. */
+static int pass_over_lf(struct csv_reader *reader, struct error *err)
+{
+    while (reader->row == reader->n && !reader->ended) {
+        int code = fill(reader, err);
+        if (code)
+            return code;
+    }
+    if (reader->row < reader->n && reader->buffer[reader->row] == '\n')
+        reader->seen = ++reader->row;
+    reader->behind_cr = false;
+    return 0;
+}
+
 /* Waits for the whole row at `row`, its end at `seen`. */
 static int find_row(struct csv_reader *reader, struct error *err)
 {
-    int code = reader->separator == CSV_DETECT ? find_separator(reader, err) : 0;
+    int code = reader->behind_cr ? pass_over_lf(reader, err) : 0;
+    if (!code && reader->separator == CSV_DETECT)
+        code = find_separator(reader, err);
     reader->state = FIELD_START;
     while (!code && !find_end(reader)) {
         if (reader->ended)
@@ -223,6 +260,8 @@ static char *cut_quoted(const struct csv_reader *reader, char *at, const char *e
             break;
         *to++ = *at;
     }
+    while (at < end && (*at == ' ' || *at == '\t') && !is_separator(reader, *at))
+        *to++ = *at++;
     field->n = (size_t)(to - field->text);
     return at < end && !is_separator(reader, *at) ? NULL : at;
 }
@@ -273,11 +312,12 @@ static int cut(struct csv_reader *reader, char *at, const char *end, struct erro
     }
 }
 
+/* Line ends within quotes. */
 static uint64_t count_lines(const char *at, const char *end)
 {
     uint64_t n = 0;
-    for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
-        n++;
+    for (; at < end; at++)
+        n += *at == '\n' || (*at == '\r' && (at + 1 == end || at[1] != '\n'));
     return n;
 }
 
@@ -290,10 +330,10 @@ int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct 
             return 0;
         char *at = reader->buffer + reader->row, *end = reader->buffer + reader->seen;
         size_t next = reader->seen + (reader->seen < reader->n);
+        reader->behind_cr = reader->seen < reader->n && *end == '\r';
         /* Counted before the quotes are taken out, which moves the line ends inside a field. */
-        uint64_t n_lines = count_lines(at, reader->buffer + next);
-        if (end > at && end[-1] == '\r')
-            end--;
+        bool has_lines = next_line_end(reader) < reader->seen;
+        uint64_t n_lines = 1 + (has_lines ? count_lines(at, end) : 0);
         bool passed = at_comment(reader) || is_blank(reader, at, end);
         code = passed ? 0 : cut(reader, at, end, err);
         *row = (struct csv_row){reader->fields.items, reader->fields.n, reader->line};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows of a table in text, as RFC 4180 has them and as they are found: fields between separators,
- * quoted with "..." where they hold separators, line ends or quotes ("" is a quote), lines ended by
- * LF or CRLF, a byte order mark at the start, comment lines. Blank lines are passed over.
+ * quoted with "..." where they hold separators, line ends or quotes ("" is a quote; blanks behind
+ * the closing one belong to the field), lines ended by LF, CRLF or CR, each as it comes, a byte
+ * order mark at the start, comment lines. Blank lines are passed over.
  *
  * A row is handed out as soon as its line end was read. Not thread-safe.
  */

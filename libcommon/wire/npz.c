@@ -4,7 +4,6 @@
  */
 #include "wire/npz.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -23,21 +22,21 @@ enum {
 
 #define DEFLATE_RATIO_MAX 1032 /* no deflated byte stands for more */
 
-struct npz_archive {
-    const uint8_t *data;
-    size_t n;
-    const char *name; /* for messages */
-    uint64_t directory, n_entries;
-    uint64_t end;      /* of the directory */
-    uint64_t unpacked; /* bytes so far, against archives that name the same data many times */
+struct directory {
+    uint64_t at, end, n_entries;
 };
 
-struct npz_member {
+struct zip_member { /* an entry of the directory */
     const char *name;
     size_t name_n;
     unsigned flags, method;
     uint32_t crc;
     uint64_t packed, bytes, offset;
+};
+
+struct npz_array {
+    const char *name;
+    struct zip_member member;
 };
 
 static uint64_t get(const uint8_t *p, int n)
@@ -49,46 +48,44 @@ static uint64_t get(const uint8_t *p, int n)
 }
 
 /* The n bytes at offset, if they are there and begin with the signature. */
-static const uint8_t *at(const struct npz_archive *a, uint64_t offset, uint64_t n,
-                         uint32_t signature)
+static const uint8_t *at(const struct npz *a, uint64_t offset, uint64_t n, uint32_t signature)
 {
-    if (offset > a->n || n > a->n - offset || get(a->data + offset, 4) != signature)
+    if (offset > a->n_data || n > a->n_data - offset || get(a->data + offset, 4) != signature)
         return NULL;
     return a->data + offset;
 }
 
-static int malformed(const struct npz_archive *a, const char *what, struct error *err)
+static int malformed(const struct npz *a, const char *what, struct error *err)
 {
     return error_set(err, ERR_DATA, "%s: malformed zip archive: %s", a->name, what);
 }
 
-static int find_directory(struct npz_archive *a, struct error *err)
+static int find_directory(const struct npz *a, struct directory *d, struct error *err)
 {
     const uint8_t *end = NULL;
-    size_t first = a->n > END_BYTES + COMMENT_BYTES ? a->n - END_BYTES - COMMENT_BYTES : 0, i;
-    for (i = a->n; i-- > first && !end;)
+    size_t n = a->n_data, i;
+    size_t first = n > END_BYTES + COMMENT_BYTES ? n - END_BYTES - COMMENT_BYTES : 0;
+    for (i = n; i-- > first && !end;)
         end = at(a, i, END_BYTES, 0x06054b50);
     if (!end)
         return error_set(err, ERR_DATA, "%s: not a .npz file, or truncated", a->name);
     i = (size_t)(end - a->data);
-    a->end = i;
-    a->n_entries = get(end + 10, 2);
-    a->directory = get(end + 16, 4);
-    bool is_short = a->n_entries != 0xffff && a->directory != 0xffffffff;
+    *d = (struct directory){.at = get(end + 16, 4), .end = i, .n_entries = get(end + 10, 2)};
+    bool is_short = d->n_entries != 0xffff && d->at != 0xffffffff;
     if (i < LOCATOR64_BYTES || !(end = at(a, i - LOCATOR64_BYTES, LOCATOR64_BYTES, 0x07064b50)))
         return 0; /* 65,535 members are possible without ZIP64 */
-    end = at(a, a->end = get(end + 8, 8), END64_BYTES, 0x06064b50);
+    end = at(a, d->end = get(end + 8, 8), END64_BYTES, 0x06064b50);
     if (!end)
         return malformed(a, "no end of the directory", err);
     if (is_short) /* it is told twice */
         return 0;
-    a->n_entries = get(end + 32, 8);
-    a->directory = get(end + 48, 8);
+    d->n_entries = get(end + 32, 8);
+    d->at = get(end + 48, 8);
     return 0;
 }
 
 /* [4.5.3]: holds, in this order, those of the fields that are all ones in the entry. */
-static bool read_zip64(const uint8_t *extra, size_t n, struct npz_member *m)
+static bool read_zip64(const uint8_t *extra, size_t n, struct zip_member *m)
 {
     uint64_t *const fields[] = {&m->bytes, &m->packed, &m->offset};
     while (n >= 4) {
@@ -112,14 +109,15 @@ static bool read_zip64(const uint8_t *extra, size_t n, struct npz_member *m)
     return true;
 }
 
-/* Takes the directory's entry at a->directory and steps over it. */
-static int read_entry(struct npz_archive *a, struct npz_member *m, struct error *err)
+/* Takes the entry at d->at and steps over it. */
+static int read_entry(const struct npz *a, struct directory *d, struct zip_member *m,
+                      struct error *err)
 {
-    const uint8_t *p = at(a, a->directory, CENTRAL_BYTES, 0x02014b50);
+    const uint8_t *p = at(a, d->at, CENTRAL_BYTES, 0x02014b50);
     if (!p)
         return malformed(a, "no entry where the directory says", err);
     size_t extra_n = get(p + 30, 2), total;
-    *m = (struct npz_member){
+    *m = (struct zip_member){
         .name = (const char *)p + CENTRAL_BYTES,
         .name_n = get(p + 28, 2),
         .flags = (unsigned)get(p + 8, 2),
@@ -130,22 +128,20 @@ static int read_entry(struct npz_archive *a, struct npz_member *m, struct error 
         .offset = get(p + 42, 4),
     };
     total = CENTRAL_BYTES + m->name_n + extra_n + get(p + 32, 2);
-    if (!at(a, a->directory, total, 0x02014b50) ||
-        !read_zip64(p + CENTRAL_BYTES + m->name_n, extra_n, m))
+    if (!at(a, d->at, total, 0x02014b50) || !read_zip64(p + CENTRAL_BYTES + m->name_n, extra_n, m))
         return malformed(a, "an entry is cut", err);
     if (memchr(m->name, 0, m->name_n))
         return malformed(a, "a name with a NUL", err);
-    a->directory += total;
+    d->at += total;
     return 0;
 }
 
 /* The member's packed bytes, or NULL with the error set. */
-static const uint8_t *find_data(struct npz_archive *a, const struct npz_member *m,
-                                struct error *err)
+static const uint8_t *find_data(struct npz *a, const struct zip_member *m, struct error *err)
 {
     const uint8_t *p = at(a, m->offset, LOCAL_BYTES, 0x04034b50);
     uint64_t start = p ? m->offset + LOCAL_BYTES + get(p + 26, 2) + get(p + 28, 2) : 0;
-    if (!p || start > a->n || m->packed > a->n - start) {
+    if (!p || start > a->n_data || m->packed > a->n_data - start) {
         malformed(a, "a member lies outside", err);
         return NULL;
     }
@@ -155,7 +151,7 @@ static const uint8_t *find_data(struct npz_archive *a, const struct npz_member *
         return NULL;
     }
     a->unpacked += m->bytes < UINT64_MAX / 2 - a->unpacked ? m->bytes : UINT64_MAX / 2;
-    bool bomb = a->unpacked / DEFLATE_RATIO_MAX > a->n;
+    bool bomb = a->unpacked / DEFLATE_RATIO_MAX > a->n_data;
     if (bomb || (!m->method && m->packed != m->bytes)) {
         malformed(a, "a member's size is wrong", err);
         return NULL;
@@ -183,7 +179,7 @@ static bool inflate_all(z_stream *z, const uint8_t *in, uint64_t n, uint8_t *out
     return status == Z_STREAM_END && !n && !room;
 }
 
-static uint8_t *unpack(const struct npz_archive *a, const struct npz_member *m, const uint8_t *data,
+static uint8_t *unpack(const struct npz *a, const struct zip_member *m, const uint8_t *data,
                        struct error *err)
 {
     z_stream z = {0};
@@ -203,7 +199,7 @@ static uint8_t *unpack(const struct npz_archive *a, const struct npz_member *m, 
     return NULL;
 }
 
-static int read_array(struct npz_archive *a, const struct npz_member *m, struct tensor *t,
+static int read_array(struct npz *a, const struct zip_member *m, struct tensor *t,
                       struct error *err)
 {
     uint8_t *unpacked = NULL;
@@ -225,76 +221,70 @@ static int read_array(struct npz_archive *a, const struct npz_member *m, struct 
     return err->code;
 }
 
-static bool ends_in(const struct npz_member *m, const char *ending)
+int npz_read(struct npz *npz, int i, struct tensor *t, struct error *err)
 {
-    size_t n = strlen(ending);
-    return m->name_n >= n && !memcmp(m->name + m->name_n - n, ending, n);
+    const struct npz_array *array = &npz->arrays[i];
+    const char *file = npz->name;
+    npz->name = arena_printf(&npz->arena, "%s: array '%s'", file, array->name);
+    int code = read_array(npz, &array->member, t, err);
+    npz->name = file;
+    return code;
 }
 
-/* Takes what the member holds; a folder, which holds nothing, is none. */
-static int read_member(struct npz_archive *a, const struct npz_member *m, struct npz *npz,
-                       struct error *err)
+/* ---- the list of arrays ---- */
+
+static int add_array(struct npz *npz, const struct zip_member *m, struct error *err)
 {
-    struct named_tensor *array = &npz->arrays[npz->n];
-    const char *name = a->name;
-    if (ends_in(m, "/") && !m->bytes)
+    struct npz_array *array = &npz->arrays[npz->n];
+    int64_t other;
+    size_t n = m->name_n, ending = strlen(".npy");
+    if (n <= ending || memcmp(m->name + n - ending, ".npy", ending) != 0)
         return 0;
-    if (m->name_n == strlen(".npy") || !ends_in(m, ".npy")) {
-        const char *other = arena_strndup(&npz->arena, m->name, m->name_n);
-        return error_set(err, ERR_DATA, "%s: member '%s' is no .npy file", name,
-                         str_is_printable(other, m->name_n) ? other : "?");
-    }
-    array->name = arena_strndup(&npz->arena, m->name, m->name_n - strlen(".npy"));
-    a->name = arena_printf(&npz->arena, "%s: array '%s'", name, array->name);
-    if (read_array(a, m, &array->tensor, err))
-        return err->code;
-    a->name = name;
-    npz->n++;
+    *array = (struct npz_array){arena_strndup(&npz->arena, m->name, n - ending), *m};
+    if (map_get(&npz->places, array->name, &other))
+        return error_set(err, ERR_DATA, "%s: array '%s' is in it twice", npz->name, array->name);
+    map_put(&npz->places, array->name, npz->n++);
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int read_directory(struct npz *npz, struct error *err)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static int check_names(const struct npz_archive *a, struct npz *npz, struct error *err)
-{
-    const char **names = arena_array(&npz->arena, (size_t)npz->n + 1, sizeof *names);
-    for (int i = 0; i < npz->n; i++)
-        names[i] = npz->arrays[i].name;
-    qsort(names, (size_t)npz->n, sizeof *names, by_name);
-    for (int i = 1; i < npz->n; i++)
-        if (!strcmp(names[i - 1], names[i]))
-            return error_set(err, ERR_DATA, "%s: array '%s' is in it twice", a->name, names[i]);
-    return 0;
-}
-
-static int read_members(struct npz_archive *a, struct npz *npz, struct error *err)
-{
-    struct npz_member m;
-    if (find_directory(a, err))
+    struct directory d = {0};
+    struct zip_member m;
+    if (find_directory(npz, &d, err))
         return err->code;
-    if (a->n_entries > a->n / CENTRAL_BYTES)
-        return malformed(a, "more members than bytes for them", err);
-    npz->arrays = arena_array(&npz->arena, a->n_entries + 1, sizeof *npz->arrays);
-    for (uint64_t i = 0; i < a->n_entries; i++)
-        if (read_entry(a, &m, err) || read_member(a, &m, npz, err))
+    if (d.n_entries > npz->n_data / CENTRAL_BYTES)
+        return malformed(npz, "more members than bytes for them", err);
+    npz->arrays = arena_array(&npz->arena, d.n_entries + 1, sizeof *npz->arrays);
+    for (uint64_t i = 0; i < d.n_entries; i++)
+        if (read_entry(npz, &d, &m, err) || add_array(npz, &m, err))
             return err->code;
-    if (a->directory != a->end)
-        return malformed(a, "the number of its members is wrong", err);
-    return check_names(a, npz, err);
+    return d.at == d.end ? 0 : malformed(npz, "the number of its members is wrong", err);
 }
 
-int npz_read_memory(const void *data, size_t n, const char *name, struct npz *npz,
+int npz_open_memory(const void *data, size_t n, const char *name, struct npz *npz,
                     struct error *err)
 {
-    struct npz_archive a = {.data = data, .n = n, .name = name};
-    memset(npz, 0, sizeof *npz);
+    *npz = (struct npz){.data = data, .n_data = n};
+    npz->name = arena_strdup(&npz->arena, name);
     error_clear(err);
-    if (read_members(&a, npz, err))
-        npz_release(npz);
+    if (read_directory(npz, err))
+        npz_close(npz);
     return err->code;
+}
+
+const char *npz_name(const struct npz *npz, int i)
+{
+    return npz->arrays[i].name;
+}
+
+int npz_find(const struct npz *npz, const char *name, int *i, struct error *err)
+{
+    int64_t place;
+    if (!map_get(&npz->places, name, &place))
+        return error_set(err, ERR_DATA, "%s: no array named '%s'", npz->name, name);
+    *i = (int)place;
+    return 0;
 }
 
 /* Everything that the file holds. */
@@ -319,26 +309,29 @@ static int load(struct gzfile *file, uint8_t **data, size_t *n, struct error *er
     return 0;
 }
 
-int npz_read(const char *path, struct npz *npz, struct error *err)
+int npz_open(const char *path, struct npz *npz, struct error *err)
 {
     struct gzfile *file;
     uint8_t *data;
     size_t n;
-    memset(npz, 0, sizeof *npz);
+    *npz = (struct npz){0};
     if (gzfile_open(path, &file, err))
         return err->code;
-    int status = load(file, &data, &n, err);
-    if (!status)
-        status = npz_read_memory(data, n, gzfile_name(file), npz, err);
-    mem_free(data);
+    int code = load(file, &data, &n, err);
+    if (!code)
+        code = npz_open_memory(data, n, gzfile_name(file), npz, err);
+    if (code)
+        mem_free(data);
+    else
+        npz->loaded = data;
     gzfile_close(file);
-    return status;
+    return code;
 }
 
-void npz_release(struct npz *npz)
+void npz_close(struct npz *npz)
 {
-    for (int i = 0; i < npz->n; i++)
-        tensor_release(&npz->arrays[i].tensor);
+    mem_free(npz->loaded);
+    map_release(&npz->places);
     arena_release(&npz->arena);
-    memset(npz, 0, sizeof *npz);
+    *npz = (struct npz){0};
 }

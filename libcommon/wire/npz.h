@@ -1,28 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NumPy's .npz files: ZIP archives of .npy arrays, stored or deflated, with ZIP64 sizes.
+ * NumPy's .npz files: ZIP archives of .npy arrays, stored or deflated, with ZIP64 sizes. An array
+ * is looked at when it is asked for: others may be of types that tensors have not, or damaged.
  */
 #ifndef TF_WIRE_NPZ_H
 #define TF_WIRE_NPZ_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "wire/record.h"
+#include "base/map.h"
+#include "tensor/tensor.h"
+
+struct npz_array;
 
 struct npz {
-    struct named_tensor *arrays; /* in the order of the archive, names without ".npy" */
+    const char *name;         /* of the file, for messages */
+    struct npz_array *arrays; /* in the order of the archive */
     int n;
-    struct arena arena; /* the list and the names */
+    struct map places; /* by name */
+    const uint8_t *data;
+    size_t n_data;
+    uint8_t *loaded; /* owned; NULL: the data is borrowed */
+    uint64_t unpacked;
+    struct arena arena;
 };
 
-/* Reads all arrays; "-" is stdin. Messages start with the name. ERR_NOINPUT, ERR_DATA (damage, also
- * of names and of their number; a name that is there twice, a member that is no .npy file nor a
- * folder; encryption, unknown compression), ERR_IO, ERR_OS. */
-int npz_read(const char *path, struct npz *npz, struct error *err);
-int npz_read_memory(const void *data, size_t n, const char *name, struct npz *npz,
+/* Reads the directory; "-" is stdin. Members that are no .npy files are no arrays. Messages start
+ * with the name. ERR_NOINPUT, ERR_DATA (damage, a name that is there twice), ERR_IO, ERR_OS. */
+int npz_open(const char *path, struct npz *npz, struct error *err);
+/* The data is borrowed. */
+int npz_open_memory(const void *data, size_t n, const char *name, struct npz *npz,
                     struct error *err);
-void npz_release(struct npz *npz);
+void npz_close(struct npz *npz);
+
+const char *npz_name(const struct npz *npz, int i); /* without ".npy" */
+
+/* ERR_DATA if there is none. */
+int npz_find(const struct npz *npz, const char *name, int *i, struct error *err);
+
+/* ERR_DATA: damage, also of its name; encryption, unknown compression; a type that tensors have
+ * not. ERR_OS. */
+int npz_read(struct npz *npz, int i, struct tensor *t, struct error *err);
 
 #endif

@@ -11,11 +11,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct error err = ERROR_INIT;
     struct npz npz;
     struct str text = STR_INIT;
-    if (npz_read_memory(data, size, "fuzz", &npz, &err))
+    if (npz_open_memory(data, size, "fuzz", &npz, &err))
         return 0;
-    for (int i = 0; i < npz.n; i++)
-        tensor_print(&text, &npz.arrays[i].tensor, 1000);
+    for (int i = 0; i < npz.n; i++) {
+        struct tensor t = TENSOR_INIT;
+        if (!npz_read(&npz, i, &t, &err))
+            tensor_print(&text, &t, 1000);
+        tensor_release(&t);
+    }
     str_release(&text);
-    npz_release(&npz);
+    npz_close(&npz);
     return 0;
 }

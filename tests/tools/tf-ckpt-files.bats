@@ -22,7 +22,7 @@ refuses() { # STATUS LINE COMMAND...
 }
 
 @test "an .npz that contradicts itself, or holds something else, is refused" {
-    refuses 65 "tf-ckpt: $data/npy/mixed.npz: member 'readme.txt' is no .npy file" \
+    refuses 65 "tf-ckpt: $data/npy/mixed.npz: has no tensors: nothing to import" \
         tf-ckpt import "$data/npy/mixed.npz" s
     refuses 65 "tf-ckpt: $data/npy/twice.npz: array 'a' is in it twice" \
         tf-ckpt import "$data/npy/twice.npz" s

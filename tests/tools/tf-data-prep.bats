@@ -118,6 +118,26 @@ scaled alike, --fit FILE keeps mean and deviation and --prep FILE uses them" ]
     done
 }
 
+@test "missing cells have no part in mean and deviation" {
+    printf 'a,b\n1,1\nNA,2\n3,?\n,3\n' > gaps.csv
+    [ "$(x csv gaps.csv x=a:standardize -b 4 --missing 2)" = '[-1,0,1,0]' ]
+    [ "$(x csv gaps.csv x=a:standardize -b 4 --missing 0)" = '[-1,-2,1,-2]' ]
+    [ "$(x csv gaps.csv x=a:standardize -b 4 --missing nan)" = '[-1,"NaN",1,"NaN"]' ]
+    [ "$(x csv gaps.csv x=a:standardize:offset=5 -b 4 --missing mean)" = '[4,5,6,5]' ]
+    x csv gaps.csv x=a,b:float64:standardize -b 4 --missing 7 --fit prep.json > /dev/null
+    jq -e '.standardize.x.mean == [2, 2] and .standardize.x.rows == 4' prep.json
+    # also of rows that come later
+    [ "$(printf 'NA,2\n5,NA\n' | x csv - x=1,2:standardize --prep prep.json --missing mean -b 1 |
+        tail -1)" = '[[3,0]]' ]
+    fails 65 "gaps.csv:3: column 1: missing; only what is standardized has a mean to put there" \
+        csv gaps.csv x=a --missing mean
+    fails 65 "gaps.csv:3: column 1: missing; --missing: 'no' is not a number" \
+        csv gaps.csv x=a --missing no
+    printf 'NA\n?\n' > none.csv
+    fails 65 "none.csv: 'x': none of the rows selected has a value" \
+        csv none.csv x=1:standardize --missing 0
+}
+
 @test "a run that fails leaves no statistics behind" {
     printf 'a\n1\nx\n' > bad.csv
     run -65 tf-data csv bad.csv x=a:standardize --fit p -o /dev/null

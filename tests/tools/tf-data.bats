@@ -63,6 +63,65 @@ fails() { # STATUS LINE ARGUMENT...
     fails 65 "named.csv:1: column 1: 'a' is not a number" csv named.csv x=1 --header no
 }
 
+@test "which first rows are headers, and what is said of them" {
+    says() { # VALUES SAID TEXT ARGUMENT...: SAID is a pattern
+        local values=$1 said=$2 text=$3
+        shift 3
+        printf '%b' "$text" > t.csv
+        run --separate-stderr -0 tf-data csv t.csv "$@" --batch 9 -o t.rec
+        # shellcheck disable=SC2053
+        [[ $stderr == $said && $(tf-show --json t.rec | jq -c .x) == "$values" ]] ||
+            { echo "$text: $stderr $(tf-show --json t.rec)" >&2 && false; }
+    }
+    # data, whatever blanks and quotes there are around it
+    says '[[0.5,1],[1.5,2]]' "" '   0.500,   1.000\n   1.500,   2.000\n' x=1,2
+    says '[[1,10],[2,20]]' "" '1 ,10 \n2 ,20 \n' x=1,2
+    says '[[1,2],[3,4]]' "" '"1" ,2\n"3" ,4\n' x=1,2
+    says '[[true,false],[false,true]]' "" 'True,False\nfalse,TRUE\n' x=1,2:bool
+    says '[[1,0],[0,1]]' "" 'True,False\nfalse,TRUE\n' x=1,2
+    says '[[7,7],[3,4]]' "" '?,NA\n3,4\n' x=1,2 --missing 7
+    says '["b","c"]' "" '1e400,b\n3,c\n' x=2:string
+    says '[5.1,3.5]' "" '5.1,setosa\n3.5,virginica\n' x=1
+    # names, though some say nothing
+    local taken="tf-data: t.csv:1: taken as the names of the columns (--header yes or no says what \
+it is): "
+    says '[0.5,1.5]' "$taken,a,b" ',a,b\n0,0.5,1\n1,1.5,2\n' x=2
+    says '[[0,0.5]]' "${taken}NA,a,\\?" 'NA,a,?\n0,0.5,1\n' x=1,2
+    says '[[0.5,1],[1.5,2]]' "$taken,0,1" ',0,1\n0,0.5,1\n1,1.5,2\n' x=2,3
+    says '[[0,0.5]]' "" ',a,b\n0,0.5,1\n' x=1,2 --header yes
+    says '[0.5]' "" ',a,b\n0,0.5,1\n' x=a
+    says '[2]' "" 'a, b\n1,2\n' x=b
+    # in doubt, data, and a word in time
+    says '[2019,0.5,0.25]' "tf-data: t.csv:1: taken as data, though column 1 is a word there and a \
+number in line 2; if it names the columns, say --header yes" 'id,2019\n7,0.5\n8,0.25\n' x=2
+    says '[2019,0.5,0.25]' "" 'id,2019\n7,0.5\n8,0.25\n' x=2 --header no
+    printf 'a,b,a\n1,2,3\n' > t.csv
+    [ "$(x csv t.csv x=b)" = '[2]' ]
+    fails 65 "t.csv: more than one column is named 'a': ask for one by its position" csv t.csv x=a
+}
+
+@test "lines that end with CR, CRLF and LF" {
+    printf '1,2\r3,4\r\n5,6\n7,8\r' > t.csv
+    [ "$(x csv t.csv x=1 -b 9)" = '[1,3,5,7]' ]
+    printf '1,2\r3\r' > t.csv
+    fails 65 "t.csv:2: 1 columns, but line 1 has 2" csv t.csv x=1
+    # a row is answered when its CR has come, whatever comes next
+    mkfifo cr
+    tf-data csv - x=1 < cr | tf-show > shown &
+    exec 7> cr
+    printf '1,2\r' >&7
+    soon 10 grep -q '^feed 1' shown
+    printf '\n3,4\r' >&7
+    soon 10 grep -q '^feed 2' shown
+    exec 7>&-
+    wait
+    [ "$(wc -l < shown)" -eq 2 ]
+}
+
+@test "random tables are what pandas and Python read in them" {
+    /usr/bin/python3 "$BATS_TEST_DIRNAME/../data/csv/check.py"
+}
+
 @test "a byte order mark, CRLF, quotes, comments, blanks, tabs, gzip" {
     printf '\xef\xbb\xbf"a";"b"\r\n"1";2\r\n# no\r\n3;"4"\r\n' > t.csv
     [ "$(x csv t.csv x=a,b -b 2)" = '[[1,2],[3,4]]' ]
@@ -146,6 +205,27 @@ PYTHON
     [ "$(seq 1000000 | x csv - x=1 -b 2 --rows 3-4)" = '[3,4]' ]
 }
 
+@test "no rows, and nothing left of them" {
+    empty() { # LINE INPUT ARGUMENT...
+        local line=$1 input=$2
+        shift 2
+        run --separate-stderr -65 bash -c 'printf "$1" | tf-data "${@:2}"' _ "$input" "$@"
+        [ "$stderr" = "tf-data: $line" ] || { echo "$stderr" >&2 && false; }
+    }
+    empty "stdin: no rows" '' csv - x=1
+    empty "stdin: no rows" 'a,b\n' csv - x=a
+    empty "stdin: no rows" '1\n' csv - x=1 --rows 2-
+    empty "stdin: no rows" '' csv - x=1 --prefetch 2
+    empty "stdin: 2 rows make no batch of 3" '1\n2\n' csv - x=1 -b 3 --drop-remainder
+    empty "stdin: 0 rows of this shard make no batch of 1" '1\n' csv - x=1 --shard 1/2
+    empty "stdin: --after 3: there are only 2 records" '1\n2\n' csv - x=1 --after 3
+    seq 4 > t.csv
+    fails 65 "t.csv: --after 3: there are only 2 records" csv t.csv x=1 -b 2 --after 3
+    fails 65 "t.csv: --after 3: there are only 2 records" csv t.csv x=1 -b 1 --steps 2 --after 3
+    [ -z "$(x csv t.csv x=1 -b 2 --after 2)" ] # all was done before
+    [ -z "$(seq 4 | x csv - x=1 -b 2 --after 2)" ]
+}
+
 @test "IDX, .npy and .npz" {
     printf '\0\0\x08\x03\0\0\0\2\0\0\0\2\0\0\0\2\1\2\3\4\5\6\7\xff' > i.idx
     printf '\0\0\x08\x01\0\0\0\2\7\x9' | gzip > l.gz
@@ -161,6 +241,26 @@ savez("a.npz", x=arange(6).reshape(3, 2), y=ones(3))' || skip "no numpy"
     [ "$(x npz a.npz -b 2 | tail -1)" = '[[4,5]]' ]
     [ "$(x npz a.npz x=y:int8 -b 3)" = '[1,1,1]' ]
     fails 65 "a.npz: no array named 'z'" npz a.npz x=z
+}
+
+@test "arrays of an archive beside others that cannot be fed" {
+    /usr/bin/python3 - << 'PYTHON' || skip "no numpy"
+import zipfile
+import numpy as np
+np.savez("o.npz", classes=np.array(["cat", "dog"]), day=np.array(["2024-01-01"], "M8[D]"),
+         x=np.array([1, 2], "f4"), any=np.array([None, 1], dtype=object))
+zipfile.ZipFile("o.npz", "a").writestr("README.txt", "hi")
+np.savez("many.npz", **{f"a{i}": np.float32([i]) for i in range(20000)})
+PYTHON
+    [ "$(x npz o.npz x=x -b 2)" = '[1,2]' ]
+    fails 65 "o.npz: array 'classes': arrays of type '<U3' (text) are not supported" npz o.npz
+    run --separate-stderr -65 tf-show o.npz
+    [[ $output == "x  float32[2]  1 2" ]]
+    [[ $stderr == "tf-show: o.npz: array 'classes': "* ]]
+    run --separate-stderr -0 tf-show o.npz x
+    [ -z "$stderr" ]
+    # 20,000 members: time enough for a walk over them, not for one for each
+    timeout 20 tf-data npz many.npz | tf-show --json | finds '"a19999":\[19999\]'
 }
 
 @test "values that are no numbers, rows of another length, missing fields" {

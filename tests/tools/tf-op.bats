@@ -62,6 +62,20 @@ fails() { # STATUS TEXT OP...
     [ "$stderr" = "tf-op: stdin: no further tensor" ]
 }
 
+@test "NumPy's files come from a pipe, too, and are told by what is in them" {
+    tf-op Identity '[1.0,2,3]' -o a.npy
+    tf-op Softmax a.npy -o wanted.npy
+    tf-op Softmax - -o got.npy < a.npy
+    cmp got.npy wanted.npy
+    # shellcheck disable=SC2002  # a pipe, which cannot be read twice
+    cat a.npy | tf-op Softmax -o got.npy
+    cmp got.npy wanted.npy
+    tf-op Softmax <(cat a.npy) -o got.npy
+    cmp got.npy wanted.npy
+    run -66 --separate-stderr bash -c 'tf-op Sub - - < a.npy > out.rec'
+    [ "$stderr" = "tf-op: stdin: no further tensor" ]
+}
+
 @test "an .npy file goes in and out unchanged" {
     tf-op Cast '[[1,2],[3,4]]' DstT=float64 -o a.npy
     tf-op Identity a.npy -o b.npy

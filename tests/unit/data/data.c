@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "data/batches.h"
+#include "data/cells.h"
 #include "data/column.h"
 #include "data/ranges.h"
 #include "data/rows.h"
@@ -29,6 +30,11 @@ static void lists_of_positions(void **unused)
     assert_int_equal(ranges_last(&ranges), 7);
     assert_int_equal(ranges_parse("100-", &ranges, &err), 0);
     assert_true(ranges_contain(&ranges, 100) && ranges_last(&ranges) == RANGE_OPEN);
+    ranges_release(&ranges);
+    assert_int_equal(ranges_parse("9,1-3,2-5,4,9,7", &ranges, &err), 0);
+    for (int64_t i = 1; i < 12; i++)
+        assert_true(ranges_contain(&ranges, i) == (i <= 5 || i == 7 || i == 9));
+    assert_int_equal(ranges.n, 3);
     ranges_release(&ranges);
     static const char *const wrong[] = {"", "0", "1,", "-", "3-2", "a", "1-2-3", "+1", "1 ", "-0"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -89,7 +95,7 @@ static const char *apply(const char *words, const char *literal, enum dtype type
     struct tensor raw = make(literal, type), fed;
     assert_int_equal(parse(words, &column), 0);
     str_clear(&out);
-    if (data_column_apply(&column, &raw, &fed, &err)) {
+    if (data_column_apply(&column, &raw, NULL, &fed, &err)) {
         str_append(&out, err.text);
     } else {
         shape_print_typed(&out, fed.type, &fed.shape);
@@ -137,7 +143,7 @@ static void standardized_columns(void **unused)
         make("[[1000000001,5],[1000000002,5],[1000000003,5],[1000000006,5]]", FLOAT64);
     struct tensor fed;
     assert_int_equal(parse("x=1:standardize", &column), 0);
-    assert_int_equal(data_column_apply(&column, &raw, &fed, &err), 0);
+    assert_int_equal(data_column_apply(&column, &raw, NULL, &fed, &err), 0);
     const double *values = fed.data, deviation = sqrt((4 + 1 + 0 + 9) / 4.0);
     static const double from_mean[] = {-2, -1, 0, 3};
     for (int i = 0; i < 4; i++) {
@@ -145,6 +151,48 @@ static void standardized_columns(void **unused)
         assert_true(values[2 * i + 1] == 0);
     }
     tensor_release(&fed);
+}
+
+/* What was missing has no part in mean and deviation, whatever stands there. */
+static void standardized_with_gaps(void **unused)
+{
+    (void)unused;
+    struct data_column column;
+    struct error err = ERROR_INIT;
+    struct data_gaps gaps = {VEC_INIT, false};
+    assert_int_equal(parse("x=1:float64:standardize", &column), 0);
+    for (int are_means = 0; are_means < 2; are_means++) {
+        struct tensor raw = make("[[1,0],[99,2],[3,4]]", FLOAT64), fed;
+        gaps.at.n = 0;
+        gaps.are_means = are_means;
+        vec_push(&gaps.at, 2);
+        assert_int_equal(data_column_apply(&column, &raw, &gaps, &fed, &err), 0);
+        const double *values = fed.data, deviation = sqrt((4 + 4) / 3.0);
+        assert_true(values[0] == -1 && values[4] == 1 && values[2] == (are_means ? 0 : 97));
+        assert_true(values[1] == -2 / deviation && values[3] == 0 && values[5] == 2 / deviation);
+        tensor_release(&fed);
+    }
+    struct tensor raw = make("[[1,2]]", FLOAT64), fed;
+    gaps.at.items[0] = 1;
+    assert_int_equal(data_column_apply(&column, &raw, &gaps, &fed, &err), ERR_DATA);
+    assert_string_equal(err.text,
+                        "'x': none of the rows selected has a value in one of the columns");
+    vec_release(&gaps.at);
+}
+
+static void kinds_of_cells(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        enum cell_kind kind;
+    } cells[] = {{"", CELL_MISSING},     {" \t", CELL_MISSING},  {" NA", CELL_MISSING},
+                 {"?", CELL_MISSING},    {"N/A ", CELL_MISSING}, {"na", CELL_TEXT},
+                 {" 1.5 ", CELL_NUMBER}, {"1e400", CELL_NUMBER}, {"-inf", CELL_NUMBER},
+                 {"NaN", CELL_NUMBER},   {"True", CELL_BOOL},    {" FALSE\t", CELL_BOOL},
+                 {"truth", CELL_TEXT},   {"1,5", CELL_TEXT},     {"1 2", CELL_TEXT}};
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+        assert_int_equal(cell_kind(cells[i].text, strlen(cells[i].text)), cells[i].kind);
 }
 
 static void permutations(void **unused)
@@ -229,6 +277,7 @@ int main(void)
         cmocka_unit_test(lists_of_positions),      cmocka_unit_test(words_of_a_column),
         cmocka_unit_test(casts_and_arithmetic),    cmocka_unit_test(one_hot),
         cmocka_unit_test(standardized_columns),    cmocka_unit_test(permutations),
+        cmocka_unit_test(standardized_with_gaps),  cmocka_unit_test(kinds_of_cells),
         cmocka_unit_test(every_row_once_an_epoch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
+#include "lib/random.h"
 #include "wire/csv.h"
 
 /* Every row as "LINE:field|field;" and the error, if any, at the end. */
@@ -46,6 +47,10 @@ static void lines_of_all_kinds(void **unused)
     assert_string_equal(rows("1,2\n3,4\n"), "1:1|2;2:3|4;");
     assert_string_equal(rows("1,2\r\n3,4\r\n"), "1:1|2;2:3|4;");
     assert_string_equal(rows("1,2\n3,4"), "1:1|2;2:3|4;");
+    assert_string_equal(rows("1,2\r3,4\r5,6"), "1:1|2;2:3|4;3:5|6;");
+    assert_string_equal(rows("1,2\r3,4\n5,6\r\n7,8\r"), "1:1|2;2:3|4;3:5|6;4:7|8;");
+    assert_string_equal(rows("1\r\r\n2\n\r3"), "1:1;3:2;5:3;");
+    assert_string_equal(rows("#a\r1\r#b \"\r2\r"), "2:1;4:2;");
     assert_string_equal(rows("\xef\xbb\xbf"
                              "1,2\n\n  \n# no, \"row\n3,\n"),
                         "1:1|2;5:3|;");
@@ -64,6 +69,7 @@ static void quotes_as_in_rfc_4180(void **unused)
     assert_string_equal(rows("\"two\r\nlines\",2\n3,4\n"), "1:two\r\nlines|2;3:3|4;");
     assert_string_equal(rows("\"\"\"\n\",1\n2,3"), "1:\"\n|1;3:2|3;");
     assert_string_equal(rows("5\" disk,1\n6,\"7\"\n"), "1:5\" disk|1;2:6|7;");
+    assert_string_equal(rows("\"1\" ,\"2\"\t \r\"a\rb\" \r3"), "1:1 |2\t ;2:a\rb ;4:3;");
     assert_string_equal(rows("1,\"2\n3\n"), " 65 t.csv:1: a quote is never closed");
     assert_string_equal(rows("1,2\n1,\"2\"3\n"),
                         "1:1|2; 65 t.csv:2: column 2: text after a closing quote");
@@ -77,6 +83,35 @@ static void separators(void **unused)
     assert_string_equal(rows("  1  2\t3 \n 4 5 6\n"), "1:1|2|3;2:4|5|6;");
     assert_string_equal(rows("1, 2\n"), "1:1| 2;");
     assert_string_equal(read_all("1 2|3", 5, '|'), "1:1 2|3;");
+}
+
+/* Fields and line ends at random, and what must be read in them. */
+static void random_tables(void **unused)
+{
+    (void)unused;
+    static const char *const ends[] = {"\n", "\r\n", "\r"};
+    static const char *const fields[][2] = {
+        {"1.5", "1.5"},   {"", ""},         {"\"a\"\"b\"", "a\"b"}, {"\"x\ny\rz\"", "x\ny\rz"},
+        {"\"q\" ", "q "}, {"b\"c", "b\"c"}, {" 7\t", " 7\t"},       {"\"\"", ""}};
+    uint64_t state = 1;
+    for (int round = 0; round < 2000; round++) {
+        struct str text = STR_INIT, expected = STR_INIT;
+        int line = 1, kind = (int)(unit_random(&state) % 4);
+        for (int r = 0, n = (int)(unit_random(&state) % 6); r < n; r++) {
+            str_printf(&expected, "%d:", line++);
+            for (int c = 0; c < 3; c++) {
+                const char *const *field = fields[unit_random(&state) % 8];
+                str_printf(&text, "%s%s", c ? "," : "", field[0]);
+                str_printf(&expected, "%s%s", c ? "|" : "", field[1]);
+                line += strchr(field[0], '\n') ? 2 : 0;
+            }
+            str_append(&text, ends[kind < 3 ? (size_t)kind : unit_random(&state) % 3]);
+            str_append_char(&expected, ';');
+        }
+        assert_string_equal(read_all(str_text(&text), text.n, ','), str_text(&expected));
+        str_release(&text);
+        str_release(&expected);
+    }
 }
 
 /* A row must come whole however the bytes are cut into reads. */
@@ -173,6 +208,7 @@ int main(void)
         cmocka_unit_test(lines_of_all_kinds),
         cmocka_unit_test(quotes_as_in_rfc_4180),
         cmocka_unit_test(separators),
+        cmocka_unit_test(random_tables),
         cmocka_unit_test(a_pipe_in_small_pieces),
         cmocka_unit_test(gzip_is_seen_by_its_content),
         cmocka_unit_test(rows_larger_than_a_read),

@@ -58,6 +58,11 @@ static int close_file(const char *path, FILE *file, struct error *err)
     return err->code;
 }
 
+static void say_left_out(void *context, const char *line)
+{
+    tool_say(context, "%s", line);
+}
+
 /* The data of a bundle gets its name before the index that refers to it. */
 static int write_file(struct ckpt_work *job, struct source *source, const char *path,
                       struct error *err)
@@ -69,6 +74,8 @@ static int write_file(struct ckpt_work *job, struct source *source, const char *
     if (form == EXPORT_NONE)
         return error_set(err, ERR_USAGE,
                          "%s: its name ends in none of .npz, .safetensors, .index and .ckpt", path);
+    if (form == EXPORT_NPZ || form == EXPORT_SAFETENSORS)
+        source_drop_texts(source, say_left_out, job->tool);
     const char *data_path = form == EXPORT_BUNDLE ? bundle_data_path(path, 0, 1, &arena) : NULL;
     if (!open_file(path, &output, &files.file, err) &&
         !(data_path && open_file(data_path, &data_output, &files.data, err)))

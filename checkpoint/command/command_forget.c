@@ -51,7 +51,7 @@ static void forget_by(struct command *c, struct store *store, const manifest_vec
         if (!items[i].kept_by)
             vec_push(&steps, items[i].step);
         if (c->json || c->dry_run || c->verbose)
-            text_retain(&c->out, items[i].step, items[i].kept_by, c->json);
+            text_retain(&c->out, items[i].step, items[i].kept_by, c->dry_run, c->json);
     }
     if (!c->dry_run)
         store_forget(store, steps.items, steps.n, err);
@@ -83,7 +83,7 @@ static int forget_step(struct command *c, struct store *store, int64_t step, str
         return err->code;
     error_clear(err);
     if (c->json || c->dry_run || c->verbose)
-        text_retain(&c->out, step, NULL, c->json);
+        text_retain(&c->out, step, NULL, c->dry_run, c->json);
     return c->dry_run ? 0 : store_forget(store, &step, 1, err);
 }
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/map.h"
+
 static double larger(double a, double b)
 {
     return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
@@ -94,23 +96,44 @@ static int compare(struct source *a, size_t i, struct source *b, size_t k, diffe
     return err->code;
 }
 
+/* Tensors of a source by the names that they have outside. */
+struct names {
+    const char **items;
+    struct map places;
+};
+
+static struct names names_of(struct source *s)
+{
+    struct names names = {.items = arena_array(&s->arena, s->tensors.n + 1, sizeof *names.items)};
+    int64_t other;
+    for (size_t i = 0; i < s->tensors.n; i++) {
+        names.items[i] = source_outer_name(s, i);
+        if (!map_get(&names.places, names.items[i], &other)) /* files may have one twice */
+            map_put(&names.places, names.items[i], (int64_t)i);
+    }
+    return names;
+}
+
 int source_diff(struct source *a, struct source *b, difference_vec *all, struct error *err)
 {
+    struct names of_a = names_of(a), of_b = names_of(b);
+    int64_t k;
     error_clear(err);
     for (size_t i = 0; i < a->tensors.n && !err->code; i++) {
         struct difference d = {
-            .kind = DIFFERENCE_ONLY_A, .a = &a->tensors.items[i], .name = source_outer_name(a, i)};
-        int k = source_find(b, d.name);
-        if (k < 0)
-            vec_push(all, d);
-        else
+            .kind = DIFFERENCE_ONLY_A, .a = &a->tensors.items[i], .name = of_a.items[i]};
+        if (map_get(&of_b.places, d.name, &k))
             compare(a, i, b, (size_t)k, all, err);
-    }
-    for (size_t k = 0; k < b->tensors.n && !err->code; k++) {
-        struct difference d = {
-            .kind = DIFFERENCE_ONLY_B, .b = &b->tensors.items[k], .name = source_outer_name(b, k)};
-        if (source_find(a, d.name) < 0)
+        else
             vec_push(all, d);
     }
+    for (size_t i = 0; i < b->tensors.n && !err->code; i++) {
+        struct difference d = {
+            .kind = DIFFERENCE_ONLY_B, .b = &b->tensors.items[i], .name = of_b.items[i]};
+        if (!map_get(&of_a.places, d.name, &k))
+            vec_push(all, d);
+    }
+    map_release(&of_a.places);
+    map_release(&of_b.places);
     return err->code;
 }

@@ -279,7 +279,7 @@ void text_diff(struct str *out, const difference_vec *differences, bool json)
         columns_print(&columns, out);
 }
 
-void text_retain(struct str *out, int64_t step, const char *kept_by, bool json)
+void text_retain(struct str *out, int64_t step, const char *kept_by, bool dry_run, bool json)
 {
     if (json)
         str_printf(out, "{\"step\":%" PRId64 ",\"kept\":%s%s%s}\n", step, kept_by ? "\"" : "",
@@ -287,7 +287,7 @@ void text_retain(struct str *out, int64_t step, const char *kept_by, bool json)
     else if (kept_by)
         str_printf(out, "step %" PRId64 "  kept (%s)\n", step, kept_by);
     else
-        str_printf(out, "step %" PRId64 "  forgotten\n", step);
+        str_printf(out, "step %" PRId64 "  %sforgotten\n", step, dry_run ? "to be " : "");
 }
 
 void text_verify(struct str *out, const struct verify_report *report, bool json)

@@ -19,8 +19,8 @@ void text_show(struct str *out, struct source *source, bool json);
 /* "hidden/W  0.0317  0.204" */
 void text_diff(struct str *out, const difference_vec *differences, bool json);
 
-/* "step 400  forgotten" or "step 460  kept (daily)". */
-void text_retain(struct str *out, int64_t step, const char *kept_by, bool json);
+/* "step 400  forgotten", "step 400  to be forgotten" or "step 460  kept (daily)". */
+void text_retain(struct str *out, int64_t step, const char *kept_by, bool dry_run, bool json);
 
 /* With `json` an object for each problem, and one with the counts; else the counts only. */
 void text_verify(struct str *out, const struct verify_report *report, bool json);

@@ -2,10 +2,11 @@
  *
  * What reading and writing bundles share: checksums, variable-length numbers, the table's numbers.
  *
- * The table is LevelDB's: blocks, each followed by a type (0: not compressed) and the masked
- * CRC-32C of both; an index block of the last key of each block and where it lies; a footer of two
- * such handles, padded to 40 bytes, and a magic number. In a block a key is told by how much of the
- * one before it shares; offsets of keys that are told whole follow the entries, and their number.
+ * The table is LevelDB's: blocks, each followed by a type (0: not compressed, 1: by Snappy) and the
+ * masked CRC-32C of both; an index block of the last key of each block and where it lies; a footer
+ * of two such handles, padded to 40 bytes, and a magic number. In a block a key is told by how much
+ * of the one before it shares; offsets of keys that are told whole follow the entries, and their
+ * number.
  */
 #ifndef TF_CHECKPOINT_BUNDLE_PRIVATE_H
 #define TF_CHECKPOINT_BUNDLE_PRIVATE_H
@@ -73,6 +74,16 @@ uint64_t wire_field(struct wire_bytes *in, uint64_t *number, struct wire_bytes *
 
 /* False when it is none. */
 bool bundle_parse_entry(struct wire_bytes in, struct bundle_entry *entry);
+
+/* ---- compressed blocks (bundle_snappy.c) ---- */
+
+#define BLOCK_SNAPPY 1      /* a block's type */
+#define SNAPPY_RATIO_MAX 64 /* no byte of a packed block stands for more */
+
+/* How long the block is unpacked; false if no block of so few bytes can be. */
+bool snappy_length(struct wire_bytes packed, uint64_t *n);
+/* Unpacks into exactly n bytes; false if the block is damaged. */
+bool snappy_unpack(struct wire_bytes packed, uint8_t *bytes, uint64_t n);
 
 /* ---- slices (bundle_slices.c) ----
  *

@@ -28,6 +28,8 @@ struct bundle {
     uint64_t shard;
     struct bundle_slices slices;
     VEC(struct whole) wholes; /* tensors that have slices, which are read when all are known */
+    struct arena blocks;      /* that were compressed: entries of slices point into them */
+    uint64_t unpacked;        /* bytes of these */
 };
 
 static int damaged(const struct bundle *b, const char *what, struct error *err)
@@ -222,6 +224,18 @@ static int take_item(struct bundle *b, const struct str *key, struct wire_bytes 
     return read_tensor(b, name, &entry, err) ? error_prefix(err, "%s: '%s': ", b->path, name) : 0;
 }
 
+static int unpack_block(struct bundle *b, struct wire_bytes *block, struct error *err)
+{
+    uint64_t n;
+    if (!snappy_length(*block, &n) || (b->unpacked += n) / SNAPPY_RATIO_MAX > b->index_bytes)
+        return damaged(b, "a compressed block", err);
+    uint8_t *bytes = arena_alloc(&b->blocks, n + 1);
+    if (!snappy_unpack(*block, bytes, n))
+        return damaged(b, "a compressed block", err);
+    *block = (struct wire_bytes){bytes, bytes + n, false};
+    return 0;
+}
+
 /* A block's contents, if its sum is right. */
 static int find_block(struct bundle *b, struct wire_bytes *handle, struct wire_bytes *block,
                       struct error *err)
@@ -233,12 +247,16 @@ static int find_block(struct bundle *b, struct wire_bytes *handle, struct wire_b
     const uint8_t *p = b->index + offset;
     if (bundle_crc_mask(bundle_crc(0, p, n + 1)) != page_u32(p + n + 1))
         return damaged(b, "a block's checksum differs", err);
-    if (p[n])
-        return error_set(err, ERR_DATA, "%s: its table is compressed", b->path);
-    uint32_t restarts = n >= 4 ? page_u32(p + n - 4) : UINT32_MAX;
+    *block = (struct wire_bytes){p, p + n, false};
+    if (p[n] > BLOCK_SNAPPY)
+        return error_set(err, ERR_DATA, "%s: its table is compressed in way %d", b->path, p[n]);
+    if (p[n] == BLOCK_SNAPPY && unpack_block(b, block, err))
+        return err->code;
+    n = (uint64_t)(block->end - block->p);
+    uint32_t restarts = n >= 4 ? page_u32(block->end - 4) : UINT32_MAX;
     if (n < 4 || restarts > (n - 4) / 4)
         return damaged(b, "a block without its list", err);
-    *block = (struct wire_bytes){p, p + n - 4 - 4 * (uint64_t)restarts, false};
+    block->end -= 4 + 4 * (uint64_t)restarts;
     return 0;
 }
 
@@ -320,6 +338,7 @@ int bundle_read(const char *path, struct archive *archive, struct error *err)
     mem_free(b.index);
     bundle_slices_release(&b.slices);
     vec_release(&b.wholes);
+    arena_release(&b.blocks);
     if (err->code)
         archive_release(archive);
     return err->code;

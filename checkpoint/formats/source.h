@@ -68,6 +68,11 @@ int source_join_slices(struct source *source, struct error *err);
 /* Takes out what is no variable: parts of clocks and aggregators. */
 void source_drop_resources(struct source *source);
 
+/* Takes out texts, which formats of numbers do not have, as TensorFlow 2 keeps one beside its
+ * variables. `left_out` is called for each with a line that names it. */
+void source_drop_texts(struct source *source, void (*left_out)(void *context, const char *line),
+                       void *context);
+
 /* As source_find; slices are joined if nothing else has the name. -1: ERR_NOINPUT; ERR_DATA when it
  * is there in slices that cannot be joined. */
 int source_find_whole(struct source *source, const char *name, struct error *err);

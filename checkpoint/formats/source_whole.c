@@ -3,9 +3,11 @@
  * A source as a user knows the model: tables whole that were cut into slices of rows, and without
  * what a job keeps beside its variables.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/container_of.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "checkpoint/formats/source.h"
 #include "exec/state/resource.h"
@@ -15,32 +17,21 @@ static const char *whole_name(const struct source_tensor *t)
     return t->slice.of ? t->slice.of : t->name;
 }
 
-static bool is_of_same(const struct source_tensor *a, const struct source_tensor *b)
-{
-    return !strcmp(whole_name(a), whole_name(b)) && !strcmp(a->container, b->container);
-}
-
 static struct box box_of(const struct source_tensor *t, struct shape *whole)
 {
     return variable_slice_box(&t->slice, &t->shape, whole);
 }
 
-/* In the order of their first elements. */
-static void insert(struct source_tensor *slices, size_t n, const struct source_tensor *t)
+/* In the order of their first elements; parts that begin at the same one stay in their order. */
+static int by_box(const void *a, const void *b)
 {
+    const struct source_tensor *const *x = a, *const *y = b;
     struct shape whole;
-    struct box box = box_of(t, &whole);
-    size_t at = n;
-    for (; at > 0; at--) {
-        struct box before = box_of(&slices[at - 1], &whole);
-        int i = 0;
-        while (i < box.rank && i < before.rank && before.first[i] == box.first[i])
-            i++;
-        if (i == box.rank || i == before.rank || before.first[i] < box.first[i])
-            break;
-        slices[at] = slices[at - 1];
-    }
-    slices[at] = *t;
+    struct box one = box_of(*x, &whole), other = box_of(*y, &whole);
+    for (int i = 0; i < one.rank && i < other.rank; i++)
+        if (one.first[i] != other.first[i])
+            return one.first[i] < other.first[i] ? -1 : 1;
+    return (*x > *y) - (*x < *y);
 }
 
 /* What slices that were joined are read by. */
@@ -97,61 +88,122 @@ static struct source_tensor whole_of(const struct source_tensor *slices, size_t 
     return whole;
 }
 
-/* What is of the whole of tensor i, as one in the place of the first. Errors as of
- * saved_parts_have: all stays as it is. */
-static int join(struct source *s, size_t i, struct error *err)
+/* Tensors of one name, in one container: what may make a whole. */
+struct group {
+    size_t first, n; /* of its tensors */
+    bool is_cut;     /* one of them says that it is a slice */
+    bool is_joined;  /* into `whole` */
+    struct source_tensor whole;
+};
+
+struct groups {
+    VEC(struct group) items;
+    size_t *of;   /* the group of each tensor */
+    size_t *next; /* the next tensor of the same group; 0: none */
+    struct map places;
+    struct arena keys;
+};
+
+static struct groups groups_of(const struct source *s)
 {
-    const struct source_tensor one = s->tensors.items[i];
-    size_t n = 0, end = 0;
-    for (size_t k = 0; k < s->tensors.n; k++)
-        n += is_of_same(&s->tensors.items[k], &one);
-    struct source_tensor *slices = arena_array(&s->arena, n, sizeof *slices);
-    n = 0;
-    for (size_t k = 0; k < s->tensors.n; k++)
-        if (is_of_same(&s->tensors.items[k], &one))
-            insert(slices, n++, &s->tensors.items[k]);
-    const struct source_tensor whole = whole_of(slices, n);
+    struct groups g = {.of = mem_array(s->tensors.n + 1, sizeof *g.of),
+                       .next = mem_array(s->tensors.n + 1, sizeof *g.next)};
+    size_t *last = mem_array(s->tensors.n + 1, sizeof *last); /* of each group */
+    for (size_t i = 0; i < s->tensors.n; i++) {
+        const struct source_tensor *t = &s->tensors.items[i];
+        const char *key = arena_printf(&g.keys, "%s\n%s", t->container, whole_name(t));
+        int64_t at;
+        if (map_get(&g.places, key, &at)) {
+            g.next[last[at]] = i;
+        } else {
+            const struct group group = {.first = i};
+            at = (int64_t)g.items.n;
+            vec_push(&g.items, group);
+            map_put(&g.places, key, at);
+        }
+        last[at] = i;
+        g.of[i] = (size_t)at;
+        g.items.items[at].n++;
+        g.items.items[at].is_cut |= t->slice.of != NULL;
+    }
+    mem_free(last);
+    return g;
+}
+
+static void groups_release(struct groups *g)
+{
+    vec_release(&g->items);
+    map_release(&g->places);
+    arena_release(&g->keys);
+    mem_free(g->of);
+    mem_free(g->next);
+}
+
+/* Errors as of saved_parts_have: all stays as it is. */
+static int join(struct source *s, const struct groups *g, struct group *group, struct error *err)
+{
+    size_t n = 0;
+    const struct source_tensor **sorted = mem_array(group->n, sizeof *sorted);
+    struct source_tensor *slices = arena_array(&s->arena, group->n, sizeof *slices);
+    for (size_t i = group->first; n < group->n; i = g->next[i])
+        sorted[n++] = &s->tensors.items[i];
+    qsort(sorted, n, sizeof *sorted, by_box);
+    for (size_t i = 0; i < n; i++)
+        slices[i] = *sorted[i];
+    mem_free(sorted);
+    group->whole = whole_of(slices, n);
     const struct slice_parts joined = slices_as_parts(s, slices, n);
-    const struct variable like = variable_of(&whole);
+    const struct variable like = variable_of(&group->whole);
     if (saved_parts_have(&joined.parts, &like, err))
         return err->code;
-    bool is_placed = false;
-    for (size_t k = 0; k < s->tensors.n; k++) {
-        const struct source_tensor t = s->tensors.items[k];
-        if (!is_of_same(&t, &one)) {
-            s->tensors.items[end++] = t;
-        } else if (!is_placed) {
-            s->tensors.items[end++] = whole;
-            is_placed = true;
-        }
-    }
-    s->tensors.n = end;
+    group->is_joined = true;
     return 0;
 }
 
-/* Whether tensor i is the first of what makes one whole. Files may have a variable twice. */
-static bool is_first_part(const struct source *s, size_t i)
+/* Files may have a variable twice. */
+static bool wants_join(const struct source *s, const struct group *group)
 {
-    const struct source_tensor *t = &s->tensors.items[i];
-    bool is_part = t->slice.of != NULL, is_first = is_part || !s->checkpoint;
+    const struct source_tensor *t = &s->tensors.items[group->first];
     if ((t->type == STRING && !t->slice.of) || resource_is_part(t->name))
         return false;
-    for (size_t k = 0; k < i && is_first; k++)
-        is_first = !is_of_same(&s->tensors.items[k], t);
-    for (size_t k = i + 1; k < s->tensors.n && is_first && !is_part; k++)
-        is_part = is_of_same(&s->tensors.items[k], t);
-    return is_first && is_part;
+    return group->is_cut || (!s->checkpoint && group->n > 1);
+}
+
+/* Wholes in the places of their first parts. */
+static void put_wholes(struct source *s, const struct groups *g)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < s->tensors.n; i++) {
+        const struct group *group = &g->items.items[g->of[i]];
+        if (!group->is_joined)
+            s->tensors.items[end++] = s->tensors.items[i];
+        else if (group->first == i)
+            s->tensors.items[end++] = group->whole;
+    }
+    s->tensors.n = end;
+}
+
+/* `name` NULL: all that can be. The first error. */
+static int join_all(struct source *s, const char *name, struct error *err)
+{
+    struct groups g = groups_of(s);
+    error_clear(err);
+    for (size_t i = 0; i < g.items.n; i++) {
+        struct error failed = ERROR_INIT;
+        struct group *group = &g.items.items[i];
+        const struct source_tensor *t = &s->tensors.items[group->first];
+        if (wants_join(s, group) && (!name || source_is_named(t->container, whole_name(t), name)) &&
+            join(s, &g, group, &failed) && !err->code)
+            *err = failed;
+    }
+    put_wholes(s, &g);
+    groups_release(&g);
+    return err->code;
 }
 
 int source_join_slices(struct source *s, struct error *err)
 {
-    struct error first = ERROR_INIT;
-    error_clear(err);
-    for (size_t i = 0; i < s->tensors.n; i++)
-        if (is_first_part(s, i) && join(s, i, err) && !first.code)
-            first = *err;
-    *err = first;
-    return err->code;
+    return join_all(s, NULL, err);
 }
 
 void source_drop_resources(struct source *s)
@@ -167,21 +219,33 @@ void source_drop_resources(struct source *s)
     s->tensors.n = n;
 }
 
+void source_drop_texts(struct source *s, void (*left_out)(void *context, const char *line),
+                       void *context)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->tensors.n; i++) {
+        struct source_tensor *t = &s->tensors.items[i];
+        if (t->type != STRING) {
+            s->tensors.items[n++] = *t;
+            continue;
+        }
+        struct str line = STR_INIT;
+        str_printf(&line, "%s: '%s' is text, and left out", s->name, source_outer_name(s, i));
+        left_out(context, line.data);
+        str_release(&line);
+        tensor_release(&t->value);
+    }
+    s->tensors.n = n;
+}
+
 int source_find_whole(struct source *s, const char *name, struct error *err)
 {
     int found = source_find(s, name);
     error_clear(err);
     if (found >= 0)
         return found;
-    source_join_slices(s, err);
-    error_clear(err); /* of any variable */
-    if ((found = source_find(s, name)) >= 0)
+    if (!join_all(s, name, err) && (found = source_find(s, name)) >= 0)
         return found;
-    for (size_t i = 0; i < s->tensors.n && !err->code; i++) {
-        const struct source_tensor *t = &s->tensors.items[i];
-        if (t->slice.of && source_is_named(t->container, t->slice.of, name))
-            join(s, i, err);
-    }
     if (!err->code)
         error_set(err, ERR_NOINPUT, "%s: there is no tensor '%s' in it", s->name, name);
     return -1;

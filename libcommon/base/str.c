@@ -251,16 +251,48 @@ size_t str_utf8(const char *text, size_t n)
     return overlong || surrogate || beyond ? 0 : length;
 }
 
+/* Bytes of the character at the start if it can be printed, else 0. */
+static size_t printable(const char *text, size_t n)
+{
+    unsigned char c = (unsigned char)*text;
+    size_t length = str_utf8(text, n);
+    bool control = c < ' ' || c == 0x7f || (c == 0xc2 && length && (unsigned char)text[1] < 0xa0);
+    return control ? 0 : length;
+}
+
 bool str_is_printable(const char *text, size_t n)
 {
-    for (size_t i = 0, length; i < n; i += length) {
-        unsigned char c = (unsigned char)text[i];
-        length = str_utf8(text + i, n - i);
-        bool control = c < ' ' || c == 0x7f || (c == 0xc2 && (unsigned char)text[i + 1] < 0xa0);
-        if (!length || control)
+    for (size_t i = 0, length; i < n; i += length)
+        if (!(length = printable(text + i, n - i)))
             return false;
-    }
     return true;
+}
+
+size_t str_escape(char *to, size_t room, const char *text, size_t n)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t done = 0;
+    for (size_t i = 0; i < n;) {
+        size_t length = printable(text + i, n - i);
+        unsigned char c = (unsigned char)text[i];
+        const char escape[] = {'\\', 'x', digits[c >> 4], digits[c & 15]};
+        const char *from = length ? text + i : escape;
+        size_t bytes = length ? length : sizeof escape;
+        if (done + bytes >= room)
+            break;
+        memcpy(to + done, from, bytes);
+        done += bytes;
+        i += length ? length : 1;
+    }
+    to[done] = '\0';
+    return done;
+}
+
+void str_append_escaped(struct str *s, const char *text)
+{
+    size_t n = strlen(text), before = s->n;
+    str_extend(s, 4 * n + 1);
+    s->n = before + str_escape(s->data + before, 4 * n + 1, text, n);
 }
 
 bool str_starts(const char *text, const char *prefix)

@@ -125,8 +125,11 @@ int tool_finish(struct tool *tool, int code, struct error *err)
 static void print_log(enum log_level level, const char *text, void *context)
 {
     (void)level, (void)context;
-    progress_clear();
-    fprintf(stderr, "%s\n", text);
+    struct str line = STR_INIT;
+    str_append_escaped(&line, text);
+    str_append_char(&line, '\n');
+    write_line(line.data, line.n);
+    str_release(&line);
 }
 
 static void say_waiting(void *context, const char *line)
@@ -209,7 +212,7 @@ void tool_say(const struct tool *tool, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    str_append(&line, text);
+    str_append_escaped(&line, text);
     str_append_char(&line, '\n');
     write_line(line.data, line.n);
     str_release(&line);

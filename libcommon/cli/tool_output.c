@@ -28,6 +28,14 @@ static int refuse_terminal(const struct tool *tool, struct error *err)
                      tool->table->tool, arguments ? arguments : "");
 }
 
+/* Lines for people go where stdout goes. Of pipes nobody knows who reads them. */
+static bool stdout_is_log(void)
+{
+    struct stat out, err;
+    return !fstat(STDOUT_FILENO, &out) && !fstat(STDERR_FILENO, &err) && S_ISREG(out.st_mode) &&
+           out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
 int tool_check_stream_path(const char *path, struct error *err)
 {
     if (!str_ends(path, ".npy") && !str_ends(path, ".npz"))
@@ -47,6 +55,10 @@ int tool_open_writer(struct tool *tool, int64_t expected, struct error *err)
             return err->code;
     } else if (isatty(STDOUT_FILENO)) {
         return refuse_terminal(tool, err);
+    } else if (stdout_is_log()) {
+        return error_set(err, ERR_USAGE,
+                         "will not write a binary stream among the lines of a log: stdout is the "
+                         "file that stderr is; -o FILE writes to another, | tf-show lines");
     }
     tool->writer =
         stream_writer_new(fd, to_file() ? tool_output : "stdout", tool_provenance(tool), expected);

@@ -17,6 +17,14 @@ static void write_line(const struct show *show, struct str *line)
     str_release(line);
 }
 
+/* A name may be of a file of others. */
+static void append_name(struct str *line, const char *before, const char *name, const char *behind)
+{
+    str_append(line, before);
+    str_append_escaped(line, name);
+    str_append(line, behind);
+}
+
 static int64_t step_of(const struct record *record)
 {
     int64_t step = 0;
@@ -80,7 +88,7 @@ int show_feed(const struct show *show, const struct record *record, struct error
         const struct named_tensor *named = &record->tensors[i];
         if (!show_wants(show, named->name))
             continue;
-        str_printf(&line, "  %s ", named->name);
+        append_name(&line, "  ", named->name, " ");
         shape_print_typed(&line, named->tensor.type, &named->tensor.shape);
         str_append_char(&line, ' ');
         append_content(show, &line, &named->tensor, 1);
@@ -104,7 +112,7 @@ int show_fetch(const struct show *show, const struct record *record, struct erro
         const struct named_tensor *named = &record->tensors[i];
         if (!show_wants(show, named->name))
             continue;
-        str_printf(&line, "  %s ", named->name);
+        append_name(&line, "  ", named->name, " ");
         if (tensor_count(&named->tensor) > ELEMENTS_SHOWN) {
             shape_print_typed(&line, named->tensor.type, &named->tensor.shape);
             str_append_char(&line, ' ');
@@ -130,7 +138,7 @@ int show_tensor(const struct show *show, const struct record *record, struct err
             continue;
         struct str line = STR_INIT;
         if (*named->name)
-            str_printf(&line, "%s  ", named->name);
+            append_name(&line, "", named->name, "  ");
         shape_print_typed(&line, named->tensor.type, &named->tensor.shape);
         str_append(&line, "  ");
         append_content(show, &line, &named->tensor,
@@ -146,7 +154,7 @@ void show_scalars(const struct show *show, struct str *line, const struct record
         const struct named_tensor *named = &record->tensors[i];
         if (tensor_count(&named->tensor) != 1 || !show_wants(show, named->name))
             continue;
-        str_printf(line, "%s%s ", line->n ? "  " : "", named->name);
+        append_name(line, line->n ? "  " : "", named->name, " ");
         show_elements(line, &named->tensor, 1);
     }
 }

@@ -307,3 +307,15 @@ passes_the_blame_on() {
     [[ $output == *"tf-graph: will not write a binary stream to a terminal; try: tf-graph "* ]]
     [[ $output == *"sample.txt | tf-show"* ]]
 }
+
+@test "a binary stream does not go among the lines of a log" {
+    sample_graph
+    run -64 bash -c 'tf-graph --text sample.txt >>log 2>&1'
+    [ "$(cat log)" = "tf-graph: will not write a binary stream among the lines of a log: stdout is \
+the file that stderr is; -o FILE writes to another, | tf-show lines" ]
+    tf-graph --text sample.txt -o g.tfg >>log 2>&1
+    tf-graph --text sample.txt >/dev/null 2>&1
+    tf-graph --text sample.txt 2>err >g2.tfg
+    tf-show g.tfg >>log 2>&1
+    tf-graph --text sample.txt 2>&1 | tf-show > shown
+}

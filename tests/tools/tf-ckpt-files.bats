@@ -49,3 +49,52 @@ refuses() { # STATUS LINE COMMAND...
     cp "$data/checkpoint/grid-tf.index" "$data"/checkpoint/grid-tf.data-00000* .
     refuses 66 "tf-ckpt: grid-tf.index: '" tf-ckpt import grid-tf.index s
 }
+
+@test "tables that are compressed, and texts beside the variables of TensorFlow 2" {
+    tf-ckpt import "$data/checkpoint/small-snappy.index" s
+    tf-ckpt init plain
+    tf-ckpt import "$data/checkpoint/small-tf.index" plain
+    tf-ckpt diff s plain
+    run --separate-stderr -0 tf-ckpt export s x.safetensors
+    [ "$stderr" = "tf-ckpt: s@0: 'words' is text, and left out" ]
+    tf-ckpt init back
+    tf-ckpt import x.safetensors back
+    [ "$(tf-ckpt show back | grep -c float)" -eq 4 ]
+    run --separate-stderr -0 tf-ckpt -q export s y.safetensors
+    [ -z "$stderr" ]
+    run --separate-stderr -0 tf-ckpt export s x.index # which has texts
+    [ -z "$stderr" ]
+}
+
+@test "40,000 tensors are compared, salvaged and joined in a walk over them" {
+    /usr/bin/python3 - << 'PYTHON' || skip "no numpy"
+import numpy as np
+for name, by in (("one.npz", 1), ("two.npz", 2)):
+    np.savez(name, **{f"layer{i}/W": np.float32([i * by]) for i in range(40000)})
+PYTHON
+    for name in one two; do
+        tf-ckpt init "$name"
+        tf-ckpt import "$name.npz" "$name"
+    done
+    # of the processor's time, as others may be using it: 24 s where each looked for each
+    run -1 bash -c 'ulimit -t 10; tf-ckpt diff one two'
+    [ "${#lines[@]}" -eq 39999 ]
+    (ulimit -t 10 && tf-ckpt salvage one x.ckpt)
+    run -0 bash -c 'ulimit -t 10; tf-ckpt diff one x.ckpt'
+    [ -z "$output" ]
+}
+
+@test "a dry run is one, or is refused" {
+    tf-ckpt import "$data/checkpoint/small.npz" s --step 1
+    tf-ckpt import "$data/checkpoint/small.npz" s --step 2 --replace
+    [ "$(tf-ckpt forget -n s --keep-last 1)" = "step 1  to be forgotten
+step 2  kept (last)" ]
+    tf-ckpt init other
+    for verb in "init new" "copy s other" "import $data/checkpoint/small.npz other" "list s" \
+        "show s" "diff s s" "verify s" "repair s" "cat s b" "export s e.npz" "salvage s e.npz"; do
+        # shellcheck disable=SC2086  # words
+        run --separate-stderr -64 tf-ckpt $verb --dry-run
+        [ "$stderr" = "tf-ckpt: --dry-run: forget and prune have one, ${verb%% *} has none" ]
+    done
+    [ ! -e new ] && [ ! -e e.npz ] && [ "$(tf-ckpt list --json other | wc -l)" -eq 0 ]
+}

@@ -222,7 +222,7 @@ PY
     [ "$status" -eq 64 ]
     run --separate-stderr tf-ckpt forget store@77
     [ "$status" -eq 66 ]
-    [ "$(tf-ckpt forget store@2 -n)" = "step 2  forgotten" ]
+    [ "$(tf-ckpt forget store@2 -n)" = "step 2  to be forgotten" ]
     tf-ckpt forget store@2
     tf-ckpt verify store --data
     [ "$(tf-ckpt prune store -v)" = "8 B removed, 8 B kept" ]

@@ -120,7 +120,7 @@ print(z['v'].tolist(), z['v'].dtype, z['scratch:n'])")" = "[2.0, 5.0] float32 2"
 @test "policies: what is forgotten is told, and its space given back" {
     fill store
     run tf-ckpt forget store --dry-run --keep-every 2
-    [ "$output" = "step 1  forgotten
+    [ "$output" = "step 1  to be forgotten
 step 2  kept (every)
 step 3  kept (last)" ]
     [ "$(tf-ckpt list store | wc -l)" -eq 4 ]

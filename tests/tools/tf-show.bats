@@ -257,3 +257,22 @@ LUA
     tf-exec -g c.tfg --run all --feed 'x=[1.0,2.0,3.0,4.0]' --feed p=true --steps 3 --trace c.trace
     [ "$(tf-show --json c.trace | jq -s 'map(select(.node == "all")) | length')" -eq 3 ]
 }
+
+@test "names of others are printed, not obeyed" {
+    /usr/bin/python3 - << 'PYTHON' || skip "no numpy"
+import numpy as np
+np.savez("e.npz", **{"a\x1b[31m\n": np.float32([1, 2])})
+np.savez("t.npz", **{"b\x1b[2J": np.array(["text"])})
+PYTHON
+    [ "$(tf-show e.npz)" = 'a\x1b[31m\x0a  float32[2]  1 2' ]
+    tf-show --json e.npz | jq -e '.["a\u001b[31m\n"] == [1, 2]'
+    run -65 tf-show t.npz
+    [[ $output == *"array 'b [2J'"* && $output != *$'\x1b'* ]]
+    run -65 tf-data npz e.npz -o e.rec
+    [[ $output != *$'\x1b'* ]]
+    printf 'a\x1b[31m,b\n1,2\n' > e.csv
+    run -0 tf-data csv e.csv x=1 -o e.rec
+    [[ $output == *'a\x1b[31m,b' ]]
+    run -65 tf-data csv e.csv x=c -o e.rec
+    [[ $output != *$'\x1b'* ]]
+}

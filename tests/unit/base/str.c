@@ -205,9 +205,37 @@ static void text_helpers(void **unused)
     str_nearest(longer, names);
 }
 
+static void escapes_what_a_terminal_might_obey(void **unused)
+{
+    (void)unused;
+    static const char *const rows[][2] = {{"W/b é", "W/b é"},
+                                          {"a\x1b[31m", "a\\x1b[31m"},
+                                          {"a\nb\t", "a\\x0ab\\x09"},
+                                          {"\xc2\x9b"
+                                           "1",
+                                           "\\xc2\\x9b1"},
+                                          {"\xff\x7f", "\\xff\\x7f"},
+                                          {"", ""}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct str s = STR_INIT;
+        str_append(&s, "x");
+        str_append_escaped(&s, rows[i][0]);
+        assert_string_equal(str_text(&s) + 1, rows[i][1]);
+        str_release(&s);
+    }
+    char small[6];
+    assert_int_equal(str_escape(small, sizeof small,
+                                "ab\x1b"
+                                "c",
+                                4),
+                     2); /* nothing by halves */
+    assert_string_equal(small, "ab");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(escapes_what_a_terminal_might_obey),
         cmocka_unit_test(str_appends),
         cmocka_unit_test(floats_round_trip_and_are_short),
         cmocka_unit_test(floats_look_as_agreed),

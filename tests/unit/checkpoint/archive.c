@@ -7,6 +7,7 @@
 
 #include "checkpoint/formats/bundle.h"
 #include "checkpoint/formats/bundle_private.h"
+#include "lib/random.h"
 #include "lib/stores.h"
 
 #define DATA "tests/data/checkpoint/"
@@ -101,7 +102,9 @@ static void every_bit_of_a_bundle_counts(void **state)
 {
     static const char *const files[][2] = {
         {DATA "small-tf.index", DATA "small-tf.data-00000-of-00001"},
-        {DATA "parts-tf.index", DATA "parts-tf.data-00000-of-00001"}};
+        {DATA "parts-tf.index", DATA "parts-tf.data-00000-of-00001"},
+        {DATA "small-snappy.index", DATA "small-snappy.data-00000-of-00001"},
+        {DATA "parts-snappy.index", DATA "parts-snappy.data-00000-of-00001"}};
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         flip_every_bit(files[i]);
@@ -146,6 +149,119 @@ static void slices_of_partitioned_variables_are_joined(void **state)
     assert_counts(&archive, "long", UINT8, shape_vector(8200), 0, 1);
     assert_counts(&archive, "second", INT32, shape_vector(2), 1, 1);
     archive_release(&archive);
+}
+
+/* The same tables, packed by Snappy's own library. */
+static void compressed_tables_are_read(void **state)
+{
+    static const char *const names[] = {"small", "parts"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct archive plain, packed;
+        struct error err = ERROR_INIT;
+        char path[100];
+        snprintf(path, sizeof path, DATA "%s-tf.index", names[i]);
+        assert_int_equal(bundle_read(path, &plain, &err), 0);
+        snprintf(path, sizeof path, DATA "%s-snappy.index", names[i]);
+        if (bundle_read(path, &packed, &err))
+            fail_msg("%s", err.text);
+        assert_same(&plain, &packed);
+        archive_release(&plain);
+        archive_release(&packed);
+    }
+}
+
+static bool unpack(const void *data, size_t n, uint8_t *bytes, uint64_t *n_bytes)
+{
+    uint8_t *exact = malloc(n); /* what lies behind it, a sanitizer sees */
+    memcpy(exact, data, n);
+    const struct wire_bytes packed = {exact, exact + n, false};
+    bool good = snappy_length(packed, n_bytes) && *n_bytes <= 4096 &&
+                snappy_unpack(packed, bytes, *n_bytes);
+    free(exact);
+    return good;
+}
+
+/* Each kind of element, with each way to say how long it is, and what may not be. */
+static const struct {
+    const char *data;
+    size_t n;
+    const char *unpacked; /* NULL: damaged */
+} elements[] = {
+#define ROW(data, unpacked)                                                                        \
+    {                                                                                              \
+        data, sizeof data - 1, unpacked                                                            \
+    }
+    ROW("\0", ""),
+    ROW("\3\x08"
+        "abc",
+        "abc"),
+    ROW("\3\xf0\2"
+        "abc",
+        "abc"),
+    ROW("\3\xf4\2\0"
+        "abc",
+        "abc"),
+    ROW("\3\xf8\2\0\0"
+        "abc",
+        "abc"),
+    ROW("\3\xfc\2\0\0\0"
+        "abc",
+        "abc"),
+    ROW("\7\x08"
+        "abc\1\3",
+        "abcabca"),
+    ROW("\7\0a\x09\1", "aaaaaaa"),
+    ROW("\7\x08"
+        "abc\x0e\3\0",
+        "abcabca"),
+    ROW("\7\x08"
+        "abc\x0f\3\0\0\0",
+        "abcabca"),
+    ROW("\4\x08"
+        "abc",
+        NULL), /* too short */
+    ROW("\2\x08"
+        "abc",
+        NULL), /* too long */
+    ROW("\7\x08"
+        "abc\1\4",
+        NULL), /* from before the beginning */
+    ROW("\7\x08"
+        "abc\1\0",
+        NULL), /* from itself */
+    ROW("\7\x08"
+        "abc\1",
+        NULL),               /* cut */
+    ROW("\3\xf8\2\0", NULL), /* cut within a length */
+    ROW("\3\xfc\xff\xff\xff\xff", NULL),
+    ROW("\xff\xff\xff\xff\x0f\0a", NULL), /* more than its bytes can stand for */
+    ROW("\x80", NULL),
+#undef ROW
+};
+
+static void elements_of_snappy(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
+        uint8_t bytes[4096];
+        uint64_t n = 0;
+        bool good = unpack(elements[i].data, elements[i].n, bytes, &n);
+        if (good != (elements[i].unpacked != NULL))
+            fail_msg("element %zu", i);
+        if (good) {
+            assert_int_equal(n, strlen(elements[i].unpacked));
+            assert_memory_equal(bytes, elements[i].unpacked, n);
+        }
+    }
+    uint64_t seed = 1, n;
+    for (int i = 0; i < 20000; i++) { /* of random bytes nothing is read or written outside */
+        uint8_t data[40], bytes[4096];
+        for (size_t k = 0; k < sizeof data; k++)
+            data[k] = (uint8_t)unit_random(&seed);
+        data[0] &= 127;
+        unpack(data, 1 + unit_random(&seed) % (sizeof data - 1), bytes, &n);
+    }
 }
 
 /* Nothing in safetensors tells damage of the data; what it says of it must hold. */
@@ -240,6 +356,8 @@ int main(void)
         cmocka_unit_test(sums_are_those_of_the_standard),
         cmocka_unit_test(every_bit_of_a_bundle_counts),
         cmocka_unit_test(slices_of_partitioned_variables_are_joined),
+        cmocka_unit_test(compressed_tables_are_read),
+        cmocka_unit_test(elements_of_snappy),
         cmocka_unit_test(types_that_tensors_lack_are_named),
         cmocka_unit_test(complex_numbers_go_there_and_back),
         cmocka_unit_test(safetensors_headers_are_not_trusted),

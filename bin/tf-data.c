@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "bin/data_cut.h"
 #include "bin/prep_file.h"
 #include "cli/output.h"
 #include "cli/tool.h"
@@ -52,7 +53,7 @@ static const struct option_table table = {
     .tool = "tf-data",
     .summary = "turn data into feed records",
     .operands = "csv FILE NAME=COLUMNS[:PART]... | idx|npy NAME=FILE[:PART]... | "
-                "npz FILE [NAME=ARRAY[:PART]]...",
+                "npz FILE [NAME=ARRAY[:PART]]... | cut STEPS [FILE]",
     .description =
         "Each NAME is fed as a tensor, a batch a record. COLUMNS are positions as in cut(1) or "
         "names from the header: x=1-64, x=1,3-5, y=age. One column gives a vector, several give a "
@@ -65,6 +66,8 @@ static const struct option_table table = {
         "after by them, also a single row, or rows without the header.\n"
         "FILE may be gzip; - is stdin. CSV from stdin is fed as it arrives, unless --shuffle, "
         "--epochs or standardize without --prep need all of it first.\n"
+        "cut passes on the records of some steps of a stream, as 7 or 5-7,9: what tf-exec "
+        "--first-step wants to run them again.\n"
         "An order follows from seed and epoch alone; the shards of one order never overlap.",
     .examples =
         "tf-data csv digits.csv.gz x=1-64 y=65:int32 --shuffle --batch 64 --epochs 20 > train.rec\n"
@@ -72,7 +75,8 @@ static const struct option_table table = {
         "train.rec\n"
         "tail -1 d.csv | tf-data csv - x=age,bmi:standardize --prep prep.json\n"
         "tf-data idx x=images.gz:float32:scale=0.0039215686 y=labels.gz:int32 --batch 128\n"
-        "tail -f new.csv | tf-data csv - x=1-64 --batch 1",
+        "tail -f new.csv | tf-data csv - x=1-64 --batch 1\n"
+        "tf-data cut 7 train.rec | tf-exec -g m.tfg --run train --restore ck@6 --first-step 7",
     .rows = rows,
     .operands_max = -1,
     .writes_stream = true,
@@ -262,6 +266,9 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct arena arena = ARENA_INIT;
     struct batches *batches = NULL;
+    if (n && !strcmp(operands[0], "cut"))
+        return n == 2 || n == 3 ? data_cut(tool, operands[1], n == 3 ? operands[2] : NULL, err)
+                                : error_set(err, ERR_USAGE, "usage: tf-data cut STEPS [FILE]");
     request.wait = flush_writer;
     request.wait_context = tool;
     request.csv.say = say;

@@ -24,7 +24,7 @@
 
 static const char *trace_path;
 static int64_t steps = INT64_MIN; /* as many as there are feed records */
-static int64_t seed, threads, fetch_every = 1, fetch_limit, gpu_memory;
+static int64_t first_step, seed, threads, fetch_every = 1, fetch_limit, gpu_memory;
 static double grace = 5;
 static bool dump_plan, check, deterministic, exact, needs, tf32, fast;
 static unsigned without;
@@ -42,6 +42,10 @@ static const struct option_row rows[] = {
      "feed records, a step each (-: stdin); or one tensor for all steps, a .npy or a literal"},
     {'n', "steps", OPTION_INT, &steps, "N",
      "steps to run (as many as there are feed records, or 1)"},
+    {0, "first-step", OPTION_INT, &first_step, "N",
+     "what the first of them counts as (1), by which random numbers go: with --restore DIR@N-1 "
+     "and\n"
+     "tf-data cut N a step is run again as it was"},
 #include "bin/save_rows.def"
     {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
@@ -139,6 +143,16 @@ struct graph_execution {
 
 /* ---- setting up ---- */
 
+static int check_first_step(struct error *err)
+{
+    if (first_step < 0)
+        return error_set(err, ERR_USAGE, "--first-step %" PRId64 " makes no sense", first_step);
+    if (first_step && (save_options.resume || cluster_options.task))
+        return error_set(err, ERR_USAGE, "--first-step: %s says which step is the first",
+                         save_options.resume ? "--resume" : "the job");
+    return 0;
+}
+
 static int check_numbers(struct error *err)
 {
     if (threads < 0 || threads > 4096)
@@ -195,6 +209,8 @@ static int set_up(struct graph_execution *job, struct error *err)
     exec_life_go(&job->life, LIFE_READS);
     int code = check_numbers(err);
     if (!code)
+        code = check_first_step(err);
+    if (!code)
         code = without_option_read(&without, err);
     if (!code)
         code = tool_cancel_after(grace, &job->driver.at_hand.cancelled, err);
@@ -208,6 +224,7 @@ static int set_up(struct graph_execution *job, struct error *err)
     exec_life_go(&job->life, LIFE_OPENS);
     if (open_runner(job, err) || open_trace(job, err) || dump_plan)
         return err->code;
+    job->driver.step = first_step ? first_step - 1 : 0;
     exec_life_go(&job->life, LIFE_STARTS);
     return runner_start(job->runner, err);
 }
@@ -223,11 +240,13 @@ static int await_feeds(void *context, int fd, struct error *err)
 static int open_writer(struct graph_execution *job, struct error *err)
 {
     const struct driver *driver = &job->driver;
-    int64_t expected = job->limit;
+    int64_t before = first_step ? first_step - 1 : 0, expected = job->limit;
     if (expected < 0 && driver->feed_reader)
         expected = stream_reader_expected(driver->feed_reader);
+    else if (expected >= before)
+        expected -= before;
     progress_start(&job->progress, tool_shows_progress(job->tool), stderr, "step", driver->step,
-                   expected);
+                   expected < 0 ? -1 : before + expected);
     /* With nothing to fetch there is nothing to write; only a next stage wants to hear that. */
     struct stat out;
     bool piped = !fstat(STDOUT_FILENO, &out) && (S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode));
@@ -362,6 +381,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     code = set_up(&job, err);
     if (!code && !needs) {
         job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;
+        job.limit += first_step && job.limit > 0 ? first_step - 1 : 0;
         job.driver.steps_fed = job.limit;
         job.driver.await_feeds = await_feeds;
         job.driver.await_context = tool;

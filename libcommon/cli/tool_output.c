@@ -56,9 +56,8 @@ int tool_open_writer(struct tool *tool, int64_t expected, struct error *err)
     } else if (isatty(STDOUT_FILENO)) {
         return refuse_terminal(tool, err);
     } else if (stdout_is_log()) {
-        return error_set(err, ERR_USAGE,
-                         "will not write a binary stream among the lines of a log: stdout is the "
-                         "file that stderr is; -o FILE writes to another, | tf-show lines");
+        tool_say(tool, "stdout is the file that stderr is: what follows in it is a binary stream; "
+                       "try: | tf-show");
     }
     tool->writer =
         stream_writer_new(fd, to_file() ? tool_output : "stdout", tool_provenance(tool), expected);

@@ -308,14 +308,18 @@ passes_the_blame_on() {
     [[ $output == *"sample.txt | tf-show"* ]]
 }
 
-@test "a binary stream does not go among the lines of a log" {
+@test "a binary stream that goes among the lines of a log is announced there" {
     sample_graph
-    run -64 bash -c 'tf-graph --text sample.txt >>log 2>&1'
-    [ "$(cat log)" = "tf-graph: will not write a binary stream among the lines of a log: stdout is \
-the file that stderr is; -o FILE writes to another, | tf-show lines" ]
-    tf-graph --text sample.txt -o g.tfg >>log 2>&1
-    tf-graph --text sample.txt >/dev/null 2>&1
+    bash -c 'tf-graph --text sample.txt >>log 2>&1'
+    [ "$(head -n 1 log)" = "tf-graph: stdout is the file that stderr is: what follows in it is a \
+binary stream; try: | tf-show" ]
+    : > log
+    tf-graph -q --text sample.txt >>log 2>&1
+    tf-graph --text sample.txt -o g.tfg >>log2 2>&1
+    tf-show g.tfg >>log3 2>&1
     tf-graph --text sample.txt 2>err >g2.tfg
-    tf-show g.tfg >>log 2>&1
     tf-graph --text sample.txt 2>&1 | tf-show > shown
+    for file in log log2 log3 err; do
+        run -1 grep -a 'binary stream' "$file"
+    done
 }

@@ -8,8 +8,8 @@
 #include "cli/tool.h"
 
 /* `list` is as of ranges.h, `path` NULL or "-" is stdin. Steps count as tf-exec counts them: by the
- * numbers of the records, and on where one stream stands behind another. ERR_DATA if no record is of
- * such a step. */
+ * numbers of the records, and on where one stream stands behind another. ERR_DATA if no record is
+ * of such a step. */
 int data_cut(struct tool *tool, const char *list, const char *path, struct error *err);
 
 #endif

@@ -69,7 +69,8 @@ static const struct option_row rows[] = {
     {0, "dump-plan", OPTION_FLAG, &dump_plan, NULL,
      "write the plan of the first step; run nothing"},
     {0, "trace", OPTION_TEXT, &trace_path, "FILE",
-     "write what ran when; a directory: a file of this process in it"},
+     "write what ran when, each op by itself: nothing is fused, so that a step takes longer; a\n"
+     "directory: a file of this process in it"},
 #include "bin/cluster_rows.def"
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,

@@ -122,7 +122,7 @@ static int build(struct tool *tool, const char *path, struct graph **graph, stru
 static int read_text(const char *path, struct graph **graph, struct error *err)
 {
     size_t n;
-    char *text = load_file(path, &n, err);
+    char *text = load_file(path, LOAD_TEXT_BYTES, &n, err);
     if (!text)
         return err->code;
     int code =

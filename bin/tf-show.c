@@ -23,6 +23,9 @@ static const struct option_row rows[] = {
      "for a FILE that is still being written, and goes on when it is begun anew"},
     {0, "json", OPTION_FLAG, &show.json, NULL, "an object a line, numbers exact"},
     {0, "text", OPTION_FLAG, &show.text, NULL, "a graph, a node a line; tf-graph --text reads it"},
+    {0, "no-places", OPTION_FLAG, &show.no_places, NULL,
+     "with --text: not where in the script a node comes from, so that diff(1) finds what\n"
+     "has changed in a graph, not in the lines of its script"},
     {0, "dot", OPTION_FLAG, &show.dot, NULL, "a graph for dot(1)"},
     {0, "depth", OPTION_INT, &show.depth, "N", "with --dot: scopes N deep are one box"},
     {0, "elide", OPTION_FLAG, &show.elide, NULL, "cut long constants of a graph"},
@@ -35,7 +38,7 @@ static const struct option_row rows[] = {
     TOOL_COMMON_ROWS,
     {0}};
 
-static const struct option_need needs[] = {{"depth", "dot"}, {NULL, NULL}};
+static const struct option_need needs[] = {{"depth", "dot"}, {"no-places", "text"}, {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-show",
@@ -43,9 +46,12 @@ static const struct option_table table = {
     .operands = "[FILE [NAME]...]",
     .description =
         "Without an option each record is a line or a few: types, ranges, values where there are "
-        "few. NAMEs select tensors. -v shows all elements. FILE may also be a .npy or a .npz.",
+        "few. NAMEs select tensors. -v shows all elements. FILE may also be a .npy or a .npz. Of a "
+        "trace, times of an op are without its first step, which does once what it needs, unless "
+        "there is no other.",
     .examples = "tf-show train.rec\n"
                 "tf-show --text digits.tfg | grep MatMul\n"
+                "diff <(tf-show --text --no-places a.tfg) <(tf-show --text --no-places b.tfg)\n"
                 "tf-show --dot --depth 1 digits.tfg | dot -Tsvg > digits.svg\n"
                 "tf-show --npy train.rec x > x.npy\n"
                 "tf-show --costs trace.rec > digits.costs\n"

@@ -13,9 +13,16 @@
 
 #define TEXT_VERSION 1
 
-/* Appends the whole graph. Constants are cut to `elide` elements (< 0: not), after which the text
- * is to be looked at but cannot be read back. ERR_DATA if the graph has a cycle. */
-int graph_print_text(struct str *out, const struct graph *graph, int64_t elide, struct error *err);
+struct text_form {
+    int64_t elide; /* constants are cut to so many elements, after which the text is to be looked at
+                    * but cannot be read back; below 0: they are not */
+    bool no_places; /* nothing of where in a script nodes come from: texts of two scripts, or of two
+                     * versions of one, differ where the graphs do */
+};
+
+/* Appends the whole graph; `form` NULL: all of it. ERR_DATA if the graph has a cycle. */
+int graph_print_text(struct str *out, const struct graph *graph, const struct text_form *form,
+                     struct error *err);
 
 /* Appends an attribute's value as the text form has it: as attr_print, but for tensors, whose type
  * and shape are added where the literal alone does not tell them. */

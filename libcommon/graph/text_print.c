@@ -131,7 +131,7 @@ static void print_controls(struct str *out, const struct graph *graph, const str
 }
 
 static void print_node(struct str *out, const struct graph *graph, const struct node *node,
-                       const int *order, const int *position, int64_t elide)
+                       const int *order, const int *position, const struct text_form *form)
 {
     str_append(out, node->name);
     str_append(out, " = ");
@@ -146,7 +146,7 @@ static void print_node(struct str *out, const struct graph *graph, const struct 
     if (node->n_controls)
         print_controls(out, graph, node, order, position);
     str_append_char(out, ')');
-    print_attrs(out, node, elide);
+    print_attrs(out, node, form->elide);
     if (*node->device)
         str_printf(out, " @?%s", node->device);
     if (*node->assigned)
@@ -154,7 +154,7 @@ static void print_node(struct str *out, const struct graph *graph, const struct 
     if (node->n_outputs)
         str_append(out, " : ");
     graph_print_types(out, node);
-    if (node->file) {
+    if (node->file && !form->no_places) {
         str_append(out, " at ");
         print_rest(out, node->file);
         str_printf(out, ":%d", node->line);
@@ -188,8 +188,10 @@ static void print_head(struct str *out, const struct graph *graph)
     }
 }
 
-int graph_print_text(struct str *out, const struct graph *graph, int64_t elide, struct error *err)
+int graph_print_text(struct str *out, const struct graph *graph, const struct text_form *form,
+                     struct error *err)
 {
+    static const struct text_form all = {.elide = -1};
     size_t n = graph->nodes.n;
     int *order = mem_array(2 * n + 1, sizeof *order), *position = order + n;
     int code = graph_order(graph, order, err);
@@ -198,7 +200,8 @@ int graph_print_text(struct str *out, const struct graph *graph, int64_t elide, 
             position[order[i]] = (int)i;
         print_head(out, graph);
         for (size_t i = 0; i < n; i++)
-            print_node(out, graph, graph_node(graph, order[i]), order, position, elide);
+            print_node(out, graph, graph_node(graph, order[i]), order, position,
+                       form ? form : &all);
     }
     mem_free(order);
     return code;

@@ -182,7 +182,7 @@ int show_graph(const struct show *show, const struct record *record, struct erro
         return code;
     int64_t elide = show->elide ? SHOW_ELIDE : -1;
     if (show->text)
-        code = graph_print_text(&out, graph, elide, err);
+        code = graph_print_text(&out, graph, &(struct text_form){elide, show->no_places}, err);
     else if (show->dot)
         graph_print_dot(&out, graph, (int)show->depth);
     else if (show->json)

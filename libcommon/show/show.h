@@ -28,6 +28,7 @@ struct show {
     bool text, dot;                  /* graphs: all of it, as text or for Graphviz */
     bool costs;                      /* traces: times for the placer */
     bool elide;                      /* graphs: cut long constants */
+    bool no_places;                  /* graphs, with text: nothing of the script's lines */
     int64_t depth;                   /* graphs, with dot: scopes this deep are one box; 0: none */
     const struct registry *registry; /* the ops that graphs are made of */
     struct trace_summary *trace;     /* trace records add up here until show_end */

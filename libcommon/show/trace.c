@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/vec.h"
+#include "show/busy.h"
 
 struct total {
     const char *name; /* in the summary's arena */
@@ -34,9 +35,8 @@ struct device_memory {
 
 struct trace_summary {
     VEC(struct device_memory) devices;
-    VEC(double) steps; /* ns */
+    busy_span_vec steps, kernels;
     struct totals ops, nodes;
-    double kernel_ns;
     struct map threads; /* by their numbers' text */
     int64_t last_thread;
     struct arena names;
@@ -54,6 +54,7 @@ void trace_summary_free(struct trace_summary *summary)
         return;
     vec_release(&summary->devices);
     vec_release(&summary->steps);
+    vec_release(&summary->kernels);
     map_release(&summary->threads);
     vec_release(&summary->ops);
     vec_release(&summary->nodes);
@@ -125,8 +126,12 @@ static bool add_device(struct trace_summary *s, const msgpack_object *event)
     return true;
 }
 
+/* What an entry did before the first step, as init does, is of no step: it counts only for who runs
+ * in none. */
 static void add_call(struct total *total, int64_t step, double ns)
 {
+    if (total->calls && !total->first_step && step)
+        *total = (struct total){.name = total->name, .op = total->op};
     if (!total->calls)
         total->first_step = step;
     if (step == total->first_step) {
@@ -141,7 +146,7 @@ static void add_call(struct total *total, int64_t step, double ns)
 
 static bool add_event(struct trace_summary *s, const msgpack_object *event)
 {
-    int64_t ns, thread = 0, step = 0;
+    int64_t ns, start = 0, thread = 0, step = 0;
     if (event->type != MSGPACK_OBJECT_MAP)
         return false;
     if (record_field(event, "peer")) /* for who counts bytes */
@@ -150,8 +155,10 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
         return add_device(s, event);
     if (!record_get_int(event, "ns", &ns) || ns < 0)
         return false;
+    record_get_int(event, "start", &start);
+    const struct busy_span span = {start, start + (ns < INT64_MAX / 2 ? ns : INT64_MAX / 2)};
     if (!record_field(event, "node")) {
-        vec_push(&s->steps, (double)ns);
+        vec_push(&s->steps, span);
         return true;
     }
     int64_t op = find(s, &s->ops, event, "op"), node = find(s, &s->nodes, event, "node");
@@ -163,7 +170,7 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
     add_call(&s->ops.items[op], step, (double)ns);
     add_call(&s->nodes.items[node], step, (double)ns);
     s->nodes.items[node].op = op;
-    s->kernel_ns += (double)ns;
+    vec_push(&s->kernels, span);
     return true;
 }
 
@@ -178,6 +185,30 @@ int trace_summary_add(struct trace_summary *summary, const struct record *record
     return 0;
 }
 
+/* ---- what there is without the first calls ---- */
+
+/* The first step of an op, or a node, also makes memory and loads code: it counts only where there
+ * is no other. */
+static bool has_others(const struct total *total)
+{
+    return total->calls > total->first_calls;
+}
+
+/* The mean of a step, or of a call. */
+static double mean_ns(const struct total *total, bool of_step)
+{
+    bool others = has_others(total);
+    int64_t calls = total->calls - (others ? total->first_calls : 0);
+    int64_t steps = total->steps - others;
+    return (total->ns - (others ? total->first_ns : 0)) / (double)(of_step ? steps : calls);
+}
+
+/* As if the first had been like the others. */
+static double steady_ns(const struct total *total)
+{
+    return mean_ns(total, false) * (double)total->calls;
+}
+
 /* ---- printing ---- */
 
 static int by_value(const void *a, const void *b)
@@ -188,8 +219,8 @@ static int by_value(const void *a, const void *b)
 
 static int by_time(const void *a, const void *b)
 {
-    const struct total *x = a, *y = b;
-    return (y->ns > x->ns) - (y->ns < x->ns);
+    double x = steady_ns(a), y = steady_ns(b);
+    return (y > x) - (y < x);
 }
 
 /* "27 us", "0.31 ms", "61 ms", "1.2 s" */
@@ -211,15 +242,14 @@ static void print_steps(const struct trace_summary *s, struct str *out)
 {
     size_t n = s->steps.n;
     char median[32], p90[32];
-    double total = 0, *sorted = mem_array(n, sizeof *sorted);
-    memcpy(sorted, s->steps.items, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_value);
+    double *sorted = mem_array(n, sizeof *sorted), share = busy_share(&s->steps, &s->kernels);
     for (size_t i = 0; i < n; i++)
-        total += sorted[i];
+        sorted[i] = (double)(s->steps.items[i].end - s->steps.items[i].start);
+    qsort(sorted, n, sizeof *sorted, by_value);
     str_printf(out, "trace   %zu steps  median %s  p90 %s", n, time_text(sorted[n / 2], median),
                time_text(sorted[n * 9 / 10], p90));
-    if (total > 0)
-        str_printf(out, "  in kernels %.0f%%", 100 * s->kernel_ns / total);
+    if (share >= 0)
+        str_printf(out, "  in kernels %.0f%%", 100 * share);
     str_printf(out, "  %zu thread%s\n", s->threads.n, s->threads.n == 1 ? "" : "s");
     mem_free(sorted);
 }
@@ -230,7 +260,9 @@ static const struct total **slowest_nodes(const struct trace_summary *s)
     const struct total **slowest = mem_array(s->ops.n, sizeof(struct total *));
     for (size_t i = 0; i < s->nodes.n; i++) {
         const struct total *node = &s->nodes.items[i];
-        if (!slowest[node->op] || node->ns > slowest[node->op]->ns)
+        if (!node->first_step && s->ops.items[node->op].first_step)
+            continue; /* it ran in no step */
+        if (!slowest[node->op] || steady_ns(node) > steady_ns(slowest[node->op]))
             slowest[node->op] = node;
     }
     return slowest;
@@ -243,6 +275,9 @@ static void print_ops(const struct trace_summary *s, struct str *out)
     memcpy(sorted, s->ops.items, s->ops.n * sizeof *sorted);
     qsort(sorted, s->ops.n, sizeof *sorted, by_time);
     const struct total **slowest = slowest_nodes(s);
+    double all = 0;
+    for (size_t i = 0; i < s->ops.n; i++)
+        all += steady_ns(&sorted[i]);
     struct columns columns = {.n = 6};
     for (int i = 0; i < columns.n; i++)
         columns_add(&columns, "%s", titles[i]);
@@ -250,10 +285,11 @@ static void print_ops(const struct trace_summary *s, struct str *out)
         const struct total *op = &sorted[i];
         char time[32], each[32];
         columns_add(&columns, "%s", op->name);
-        columns_add(&columns, "%s", time_text(op->ns, time));
-        columns_add(&columns, "%.0f%%", s->kernel_ns > 0 ? 100 * op->ns / s->kernel_ns : 0);
+        double ns = steady_ns(op);
+        columns_add(&columns, "%s", time_text(ns, time));
+        columns_add(&columns, "%.0f%%", all > 0 ? 100 * ns / all : 0);
         columns_add(&columns, "%" PRId64, op->calls);
-        columns_add(&columns, "%s", time_text(op->ns / (double)op->calls, each));
+        columns_add(&columns, "%s", time_text(mean_ns(op, false), each));
         columns_add(&columns, "%s", slowest[op->op] ? slowest[op->op]->name : "-");
     }
     columns_print(&columns, out);
@@ -274,15 +310,6 @@ void trace_summary_print(const struct trace_summary *summary, struct str *out)
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct total *)a)->name, ((const struct total *)b)->name);
-}
-
-/* The mean of a step, or of a call: but for the first step, unless there is no other. */
-static double mean_ns(const struct total *total, bool of_step)
-{
-    bool has_others = total->calls > total->first_calls;
-    int64_t calls = total->calls - (has_others ? total->first_calls : 0);
-    int64_t steps = total->steps - has_others;
-    return (total->ns - (has_others ? total->first_ns : 0)) / (double)(of_step ? steps : calls);
 }
 
 static void print_costs(const struct totals *totals, const char *kind, bool of_step,

@@ -8,20 +8,20 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-static char *read_all(FILE *in, const char *name, size_t *n, struct error *err)
+static char *read_all(FILE *in, const char *name, size_t most, size_t *n, struct error *err)
 {
     size_t capacity = 1 << 16, got;
     char *text = mem_alloc(capacity);
     *n = 0;
     while ((got = fread(text + *n, 1, capacity - *n, in)) > 0) {
         *n += got;
-        if (*n > LOAD_BYTES_MAX)
+        if (*n > most)
             break;
         if (*n == capacity)
             text = mem_realloc(text, capacity *= 2);
     }
-    if (*n > LOAD_BYTES_MAX)
-        error_set(err, ERR_DATA, "%s: more than %zu bytes of script", name, LOAD_BYTES_MAX);
+    if (*n > most)
+        error_set(err, ERR_DATA, "%s: more than %zu MiB", name, most >> 20);
     else if (ferror(in))
         error_set_errno(err, errno == EISDIR ? ERR_DATA : ERR_IO, "%s", name);
     else
@@ -30,16 +30,16 @@ static char *read_all(FILE *in, const char *name, size_t *n, struct error *err)
     return NULL;
 }
 
-char *load_file(const char *path, size_t *n, struct error *err)
+char *load_file(const char *path, size_t most, size_t *n, struct error *err)
 {
     if (!strcmp(path, "-"))
-        return read_all(stdin, "stdin", n, err);
+        return read_all(stdin, "stdin", most, n, err);
     FILE *in = fopen(path, "rbe");
     if (!in) {
         error_set_errno(err, file_error_code(), "%s", path);
         return NULL;
     }
-    char *text = read_all(in, path, n, err);
+    char *text = read_all(in, path, most, n, err);
     fclose(in);
     return text;
 }

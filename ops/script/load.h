@@ -10,9 +10,10 @@
 #include "base/error.h"
 
 /* The bytes of `path` ("-": stdin), which the caller frees with mem_free; NULL with the error set:
- * ERR_NOINPUT when missing, ERR_DATA for a directory or beyond LOAD_BYTES_MAX, ERR_IO. */
-char *load_file(const char *path, size_t *n, struct error *err);
+ * ERR_NOINPUT when missing, ERR_DATA for a directory or beyond `most` bytes, ERR_IO. */
+char *load_file(const char *path, size_t most, size_t *n, struct error *err);
 
-#define LOAD_BYTES_MAX ((size_t)64 << 20)
+#define LOAD_SCRIPT_BYTES ((size_t)64 << 20)
+#define LOAD_TEXT_BYTES ((size_t)64 << 30) /* a graph's constants are in its text */
 
 #endif

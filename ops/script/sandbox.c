@@ -125,7 +125,7 @@ static void run_module(lua_State *L, const char *name)
             *c = '/';
     struct error err = ERROR_INIT;
     size_t n;
-    char *text = load_file(path, &n, &err);
+    char *text = load_file(path, LOAD_SCRIPT_BYTES, &n, &err);
     if (!text)
         place_error(L, "require '%s': %s", name, err.text);
     const char *chunk = lua_pushfstring(L, "@%s", path);

@@ -175,7 +175,7 @@ int script_run(struct script *s, const char *text, size_t n, const char *name, c
 int script_run_file(struct script *s, const char *path, struct error *err)
 {
     size_t n;
-    char *text = load_file(path, &n, err);
+    char *text = load_file(path, LOAD_SCRIPT_BYTES, &n, err);
     if (!text)
         return err->code;
     const char *slash = strrchr(path, '/');

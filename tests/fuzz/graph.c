@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void print(struct str *out, const struct graph *graph)
 {
     struct error err = ERROR_INIT;
-    if (graph_print_text(out, graph, -1, &err))
+    if (graph_print_text(out, graph, NULL, &err))
         error_bug(__FILE__, __LINE__, err.text);
 }
 

@@ -18,10 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str first = STR_INIT, second = STR_INIT;
     if (graph_parse_text((const char *)data, size, "fuzz", ops_registry(), &graph, &err))
         return 0;
-    if (graph_print_text(&first, graph, -1, &err) ||
+    if (graph_print_text(&first, graph, NULL, &err) ||
         graph_parse_text(str_text(&first), first.n, "fuzz", ops_registry(), &again, &err))
         error_bug(__FILE__, __LINE__, err.text);
-    if (graph_print_text(&second, again, -1, &err) ||
+    if (graph_print_text(&second, again, NULL, &err) ||
         strcmp(str_text(&first), str_text(&second)) != 0)
         error_bug(__FILE__, __LINE__, "the texts differ");
     str_release(&first);

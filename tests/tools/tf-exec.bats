@@ -279,33 +279,36 @@ noise = RandomStandardNormal({3}, {dtype = float32, name = "noise"})
 entry.train = minimize(loss, optim.adam{rate = 0.1})
 LUA
     tf-graph net.lua > net.tfg
+    train() {
+        tf-exec -g net.tfg --run train --fetch loss,noise "$@"
+    }
     awk 'BEGIN { srand(3); for (i = 0; i < 30; i++) print rand(), rand(), rand(), rand() }' |
         tf-data csv - x=1-4 --batch 3 > train.rec
-    tf-exec -g net.tfg --run train --fetch loss,noise --feed train.rec --save ck/ --save-every 1 --save-rate 1G > all
+    train --feed train.rec --save ck/ --save-every 1 --save-rate 1G > all
     steps=$(tf-ckpt list ck --json | jq .step | xargs)
     for first in 1 4 7; do # whatever was saved in the background, and the feeds behind it
         [[ " $steps " == *" $first "* ]] || continue
         rm -f again.ckpt
-        tf-data cut "$((first + 1))-" train.rec | tf-exec -g net.tfg --run train --fetch loss,noise \
+        tf-data cut "$((first + 1))-" train.rec | train \
             --restore "ck@$first" --first-step $((first + 1)) --save again.ckpt > rest
         tf-ckpt diff ck@10 again.ckpt
         [ "$(tf-show --json rest)" = "$(tf-show --json all | tail -n $((10 - first)))" ]
     done
     # the last step, alone; a run that was saved at 9 is one of 9 steps
-    tf-data cut 1-9 train.rec | tf-exec -g net.tfg --run train --fetch loss,noise --save nine.ckpt > /dev/null
+    tf-data cut 1-9 train.rec | train --save nine.ckpt > /dev/null
     tf-data cut 10 < train.rec > ten.rec
     [ "$(tf-show --json ten.rec)" = "$(tf-show --json train.rec | tail -1)" ]
-    tf-exec -g net.tfg --run train --fetch loss,noise --feed ten.rec --restore nine.ckpt --first-step 10 -n 1 \
+    train --feed ten.rec --restore nine.ckpt --first-step 10 -n 1 \
         --save ten.ckpt > ten
     tf-ckpt diff ten.ckpt ck@10
     [ "$(tf-show --json ten)" = "$(tf-show --json all | tail -1)" ]
     [ "$(tf-ckpt show ten.ckpt | sed -n 2p | xargs)" = "step 10" ]
     # as step 1, which it is without, another half of the units drops out
-    tf-exec -g net.tfg --run train --fetch loss,noise --feed ten.rec --restore nine.ckpt --save one.ckpt > /dev/null
+    train --feed ten.rec --restore nine.ckpt --save one.ckpt > /dev/null
     run -1 tf-ckpt diff one.ckpt ck@10
     # without feeds it is one step, too
-    tf-exec -g net.tfg --fetch noise --first-step 10 | tf-show --json | jq -c .noise > noise
-    [ "$(cat noise)" = "$(tf-show --json all | tail -1 | jq -c .noise)" ]
+    tf-exec -g net.tfg --fetch noise --first-step 10 | tf-show --json | jq -c .noise > random
+    [ "$(cat random)" = "$(tf-show --json all | tail -1 | jq -c .noise)" ]
 }
 
 @test "steps that there are not, and first steps that somebody else knows" {

@@ -79,3 +79,29 @@ setup() {
         grep -q ^stop "$mode.txt"
     done
 }
+
+@test "texts of one graph from two scripts are the same without the places" {
+    printf 'x = Placeholder{dtype = float32, name = "x"}\ny = Neg(x)\n' > a.lua
+    printf '\n\n-- the same\nx = Placeholder{dtype = float32, name = "x"}\n\ny = Neg(x)\n' > b.lua
+    for s in a b; do tf-graph $s.lua > $s.tfg; done
+    differ() {
+        for s in a b; do tf-show --text "$@" $s.tfg | grep -v ^made > $s.txt; done
+        diff a.txt b.txt
+    }
+    run -1 differ
+    [ "${#lines[@]}" -gt 4 ]
+    run -0 differ --no-places
+    [ -z "$output" ]
+    tf-show --text --no-places a.tfg | tf-graph --text | tf-show --text --no-places |
+        diff <(tf-show --text --no-places a.tfg) -
+    run -64 tf-show --no-places a.tfg
+}
+
+@test "a text of more than 64 MiB is read back" {
+    awk 'BEGIN { printf "graph 1\nk = Const() {dtype=float32, value=[0.123456"
+        for (i = 0; i < 8500000; i++) printf ",0.123456"
+        print "]} : float32[8500001]" }' > big.txt
+    [ "$(stat -c %s big.txt)" -gt $((64 << 20)) ]
+    tf-graph --text big.txt | tf-show --text | grep -v ^made > shown.txt
+    tf-graph --text shown.txt | tf-show --text | grep -v ^made | cmp - shown.txt
+}

@@ -19,7 +19,7 @@ static void print(struct str *out, const struct graph *graph)
 {
     struct error err = ERROR_INIT;
     str_clear(out);
-    if (graph_print_text(out, graph, -1, &err))
+    if (graph_print_text(out, graph, NULL, &err))
         fail_msg("%s", err.text);
 }
 

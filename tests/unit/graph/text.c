@@ -28,7 +28,7 @@ static struct str print(const struct graph *graph)
 {
     struct str out = STR_INIT;
     struct error err = ERROR_INIT;
-    if (graph_print_text(&out, graph, -1, &err))
+    if (graph_print_text(&out, graph, NULL, &err))
         fail_msg("%s", err.text);
     return out;
 }

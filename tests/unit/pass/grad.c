@@ -52,9 +52,10 @@ static void check_text(struct run *r)
 {
     struct str text = STR_INIT, again = STR_INIT;
     struct graph *copy = NULL;
-    if (graph_check(r->f.graph, &r->f.err) || graph_print_text(&text, r->f.graph, -1, &r->f.err) ||
+    if (graph_check(r->f.graph, &r->f.err) ||
+        graph_print_text(&text, r->f.graph, NULL, &r->f.err) ||
         graph_parse_text(str_text(&text), text.n, "t", ops_registry(), &copy, &r->f.err) ||
-        graph_print_text(&again, copy, -1, &r->f.err))
+        graph_print_text(&again, copy, NULL, &r->f.err))
         fail_msg("%s", r->f.err.text);
     graph_free(copy);
     str_release(&text);

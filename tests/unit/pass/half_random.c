@@ -26,9 +26,9 @@ static void fail_with(const struct graph *from, const struct graph *to, const ch
 {
     struct str all = STR_INIT;
     struct error err = ERROR_INIT;
-    graph_print_text(&all, from, -1, &err);
+    graph_print_text(&all, from, NULL, &err);
     str_append(&all, "->\n");
-    graph_print_text(&all, to, -1, &err);
+    graph_print_text(&all, to, NULL, &err);
     fail_msg("%s%s", str_text(&all), text);
 }
 
@@ -56,7 +56,7 @@ static void check_types(const struct graph *from, struct graph *to)
     struct str text = STR_INIT;
     struct graph *again = NULL;
     struct error err = ERROR_INIT;
-    if (graph_check(to, &err) || graph_print_text(&text, to, -1, &err) ||
+    if (graph_check(to, &err) || graph_print_text(&text, to, NULL, &err) ||
         graph_parse_text(str_text(&text), text.n, "again", ops_registry(), &again, &err))
         fail_with(from, to, err.text);
     for (size_t i = 0; i < to->nodes.n; i++) {

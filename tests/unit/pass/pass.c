@@ -51,7 +51,7 @@ static void check(const char *pass, const char *keep, const char *before, const 
     struct str text = STR_INIT;
     parse(&c, before);
     if (optimize(&c, pass, keep) || graph_check(c.result.graph, &c.err) ||
-        graph_print_text(&text, c.result.graph, -1, &c.err))
+        graph_print_text(&text, c.result.graph, NULL, &c.err))
         fail_msg("%s", c.err.text);
     assert_string_equal(str_text(&text), after);
     str_release(&text);

@@ -72,9 +72,9 @@ static void print_difference(const struct graph *before, const struct graph *aft
 {
     struct str text = STR_INIT;
     struct error err = ERROR_INIT;
-    graph_print_text(&text, before, -1, &err);
+    graph_print_text(&text, before, NULL, &err);
     str_append(&text, "-> ");
-    graph_print_text(&text, after, -1, &err);
+    graph_print_text(&text, after, NULL, &err);
     str_printf(&text, "%s: ", name);
     tensor_print(&text, a, -1);
     str_append(&text, " -> ");

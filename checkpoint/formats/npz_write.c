@@ -2,7 +2,7 @@
  *
  * ZIP as in PKWARE's APPNOTE 6.3; the numbers in brackets are its sections. Members are stored,
  * with ZIP64 sizes, as NumPy writes them. Sums and sizes stand before the data, so that a pipe will
- * do: each member is made in memory first.
+ * do: a member is its header and the tensor's memory.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -52,24 +52,16 @@ static void put_member(struct str *s, uint32_t crc, size_t name_bytes, int extra
     put(s, (uint64_t)extra_bytes, 2);
 }
 
-static uint32_t sum_of(const char *data, size_t n)
-{
-    uLong crc = crc32(0, NULL, 0);
-    for (size_t done = 0; done < n;) {
-        uInt block = n - done < (1u << 30) ? (uInt)(n - done) : 1u << 30;
-        crc = crc32(crc, (const Bytef *)data + done, block);
-        done += block;
-    }
-    return (uint32_t)crc;
-}
-
-static int add_member(struct zip *zip, const char *name, const char *data, size_t n,
-                      struct error *err)
+/* `npy` is what stands before the value's data. */
+static int add_member(struct zip *zip, const char *name, const struct str *npy,
+                      const struct tensor *value, struct error *err)
 {
     struct str header = STR_INIT;
-    uint32_t crc = sum_of(data, n);
-    uint64_t offset = zip->offset;
-    size_t name_bytes = strlen(name);
+    size_t name_bytes = strlen(name), value_bytes = tensor_bytes(value);
+    uint64_t offset = zip->offset, n = npy->n + value_bytes;
+    uint32_t crc = (uint32_t)crc32_z(0, (const Bytef *)npy->data, npy->n);
+    if (value_bytes)
+        crc = (uint32_t)crc32_z(crc, value->data, value_bytes);
     put(&header, 0x04034b50, 4); /* [4.3.7] */
     put_member(&header, crc, name_bytes, 20);
     str_append(&header, name);
@@ -77,8 +69,8 @@ static int add_member(struct zip *zip, const char *name, const char *data, size_
     put(&header, 16, 2);
     put(&header, n, 8);
     put(&header, n, 8);
-    if (!write_out(zip, header.data, header.n, err))
-        write_out(zip, data, n, err);
+    if (!write_out(zip, header.data, header.n, err) && !write_out(zip, npy->data, npy->n, err))
+        write_out(zip, value->data, value_bytes, err);
     str_release(&header);
     put(&zip->directory, 0x02014b50, 4); /* [4.3.12] */
     put(&zip->directory, VERSION, 2);
@@ -136,20 +128,12 @@ static int finish(struct zip *zip, struct error *err)
 static int add_tensor(struct zip *zip, const char *tensor_name, const struct tensor *value,
                       struct error *err)
 {
-    struct str name = STR_INIT;
-    char *bytes = NULL;
-    size_t n = 0;
-    FILE *memory = open_memstream(&bytes, &n);
-    if (!memory)
-        return error_set_errno(err, ERR_OS, "'%s'", tensor_name);
-    int code = npy_write(memory, value, err);
-    if (fclose(memory) && !code)
-        code = error_set_errno(err, ERR_OS, "no memory for '%s'", tensor_name);
+    struct str name = STR_INIT, header = STR_INIT;
     str_printf(&name, "%s.npy", tensor_name);
-    if (!code)
-        code = add_member(zip, name.data, bytes, n, err);
+    npy_print_header(&header, value);
+    int code = add_member(zip, name.data, &header, value, err);
+    str_release(&header);
     str_release(&name);
-    mem_free(bytes);
     return code;
 }
 

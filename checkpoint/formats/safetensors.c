@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -153,16 +154,36 @@ static int parse_tensor(const char *name, const json_t *value, struct archive_en
     return 0;
 }
 
+/* A file in memory: `loaded` holds it, where it is not somebody else's. */
+struct safetensors_file {
+    const uint8_t *data;
+    uint64_t n;
+    struct buffer *loaded;
+};
+
+/* Where it lies, if that is held and a place for its type; else a copy. */
+static int place_tensor(const struct safetensors_file *file, const struct archive_entry *entry,
+                        const uint8_t *data, struct tensor *t, struct error *err)
+{
+    if (file->loaded && (uintptr_t)data % dtype_bytes(entry->type) == 0) {
+        *t = tensor_borrow(entry->type, &entry->shape, (void *)(uintptr_t)data);
+        t->buffer = file->loaded;
+        atomic_fetch_add(&file->loaded->holders, 1);
+        return 0;
+    }
+    if (!tensor_alloc(t, entry->type, &entry->shape, err))
+        memcpy(t->data, data, tensor_bytes(t));
+    return err->code;
+}
+
 static int take_tensor(struct archive *archive, const char *name, const struct archive_entry *entry,
-                       const uint8_t *data, struct error *err)
+                       const struct safetensors_file *file, const uint8_t *data, struct error *err)
 {
     struct named_tensor t = {.name = arena_strdup(&archive->arena, name)};
-    if (tensor_alloc(&t.tensor, entry->type, &entry->shape, err))
+    if (place_tensor(file, entry, data, &t.tensor, err))
         return error_prefix(err, "'%s': ", name);
-    size_t n = tensor_bytes(&t.tensor);
-    memcpy(t.tensor.data, data, n);
     vec_push(&archive->tensors, t);
-    for (size_t i = 0; entry->type == BOOL && i < n; i++)
+    for (size_t i = 0, n = tensor_bytes(&t.tensor); entry->type == BOOL && i < n; i++)
         if (data[i] > 1)
             return error_set(err, ERR_DATA, "'%s': data that is no bool", name);
     return 0;
@@ -189,7 +210,8 @@ static bool ranges_tile(struct byte_range *ranges, size_t n, uint64_t bytes)
     return at == bytes;
 }
 
-static int parse_all(json_t *top, const uint8_t *data, uint64_t n, struct archive *archive,
+/* `file` is what stands behind the header. */
+static int parse_all(json_t *top, const struct safetensors_file *file, struct archive *archive,
                      struct error *err)
 {
     const char *name;
@@ -203,41 +225,48 @@ static int parse_all(json_t *top, const uint8_t *data, uint64_t n, struct archiv
             continue;
         if (parse_tensor(name, value, &entry, &range, err))
             break;
-        if (range.end > n) {
+        if (range.end > file->n) {
             error_set(err, ERR_DATA, "'%s': truncated: its data is not there", name);
             break;
         }
         vec_push(&ranges, range);
-        if (take_tensor(archive, name, &entry, data + range.begin, err))
+        if (take_tensor(archive, name, &entry, file, file->data + range.begin, err))
             break;
     }
-    if (!err->code && !ranges_tile(ranges.items, ranges.n, n))
+    if (!err->code && !ranges_tile(ranges.items, ranges.n, file->n))
         error_set(err, ERR_DATA, "the tensors overlap, or leave holes");
     vec_release(&ranges);
+    return err->code;
+}
+
+static int parse(const struct safetensors_file *file, const char *name, struct archive *archive,
+                 struct error *err)
+{
+    uint64_t length = 0, n = file->n;
+    json_error_t why;
+    *archive = (struct archive){0};
+    error_clear(err);
+    for (int i = 7; i >= 0 && n >= 8; i--)
+        length = length << 8 | file->data[i];
+    if (n < 8 || length > HEADER_BYTES_MAX || length > n - 8)
+        return error_set(err, ERR_DATA, "%s: not a safetensors file, or truncated", name);
+    json_t *top =
+        json_loadb((const char *)file->data + 8, (size_t)length, JSON_REJECT_DUPLICATES, &why);
+    const struct safetensors_file rest = {file->data + 8 + length, n - 8 - length, file->loaded};
+    if (!json_is_object(top))
+        error_set(err, ERR_DATA, "%s: its header is no JSON: %s", name, top ? "a list" : why.text);
+    else if (parse_all(top, &rest, archive, err))
+        error_prefix(err, "%s: ", name);
+    json_decref(top);
+    if (err->code)
+        archive_release(archive);
     return err->code;
 }
 
 int safetensors_read_memory(const void *data, size_t n, const char *name, struct archive *archive,
                             struct error *err)
 {
-    const uint8_t *p = data;
-    uint64_t length = 0;
-    json_error_t why;
-    *archive = (struct archive){0};
-    error_clear(err);
-    for (int i = 7; i >= 0 && n >= 8; i--)
-        length = length << 8 | p[i];
-    if (n < 8 || length > HEADER_BYTES_MAX || length > n - 8)
-        return error_set(err, ERR_DATA, "%s: not a safetensors file, or truncated", name);
-    json_t *top = json_loadb((const char *)p + 8, (size_t)length, JSON_REJECT_DUPLICATES, &why);
-    if (!json_is_object(top))
-        error_set(err, ERR_DATA, "%s: its header is no JSON: %s", name, top ? "a list" : why.text);
-    else if (parse_all(top, p + 8 + length, n - 8 - length, archive, err))
-        error_prefix(err, "%s: ", name);
-    json_decref(top);
-    if (err->code)
-        archive_release(archive);
-    return err->code;
+    return parse(&(struct safetensors_file){data, n, NULL}, name, archive, err);
 }
 
 int safetensors_read(const char *path, struct archive *archive, struct error *err)
@@ -250,19 +279,19 @@ int safetensors_read(const char *path, struct archive *archive, struct error *er
             close(fd);
         return err->code;
     }
-    size_t n = (size_t)status.st_size;
-    uint8_t *data = mem_try(n);
-    size_t done = 0;
+    size_t n = (size_t)status.st_size, done = 0;
+    struct buffer *loaded = buffer_new(n + 1);
     ssize_t got = 1;
-    while (data && done < n && (got = read(fd, data + done, n - done)) > 0)
+    while (loaded && done < n && (got = read(fd, (char *)loaded->data + done, n - done)) > 0)
         done += (size_t)got;
-    if (!data)
+    if (!loaded)
         error_set(err, ERR_OS, "%s: no memory for %zu bytes", path, n);
     else if (got < 0)
         error_set_errno(err, ERR_IO, "%s", path);
     else
-        safetensors_read_memory(data, done, path, archive, err);
-    mem_free(data);
+        parse(&(struct safetensors_file){loaded->data, done, loaded}, path, archive, err);
+    struct tensor hold = {.buffer = loaded};
+    tensor_release(&hold);
     close(fd);
     return err->code;
 }

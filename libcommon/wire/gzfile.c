@@ -64,9 +64,15 @@ int gzfile_open(const char *path, struct gzfile **file, struct error *err)
             close(fd);
         return error_set(err, ERR_DATA, "%s: is a directory", is_stdin ? "stdin" : path);
     }
-    *file = file_new(is_stdin ? "stdin" : path, fd);
-    (*file)->buffer = mem_alloc(INPUT_BYTES);
+    *file = gzfile_open_fd(fd, is_stdin ? "stdin" : path);
     return 0;
+}
+
+struct gzfile *gzfile_open_fd(int fd, const char *name)
+{
+    struct gzfile *file = file_new(name, fd);
+    file->buffer = mem_alloc(INPUT_BYTES);
+    return file;
 }
 
 struct gzfile *gzfile_open_memory(const void *data, size_t n, const char *name)
@@ -274,6 +280,27 @@ int gzfile_read_exact(struct gzfile *file, void *bytes, size_t n, struct error *
             return error_set(err, ERR_DATA, "%s: truncated after %" PRIu64 " bytes", file->name,
                              file->offset);
         done += got;
+    }
+    return 0;
+}
+
+int gzfile_read_all(struct gzfile *file, uint8_t **data, size_t *n, struct error *err)
+{
+    size_t capacity = 0, got = 1;
+    for (*data = NULL, *n = 0; got; *n += got) {
+        if (*n == capacity) {
+            capacity = capacity ? capacity * 2 : (size_t)1 << 20;
+            uint8_t *grown = mem_try(capacity);
+            if (!grown)
+                return error_set(err, ERR_OS, "%s: no memory for %zu bytes", gzfile_name(file),
+                                 capacity);
+            if (*n)
+                memcpy(grown, *data, *n);
+            mem_free(*data);
+            *data = grown;
+        }
+        if (gzfile_read(file, *data + *n, capacity - *n, &got, err))
+            return err->code;
     }
     return 0;
 }

@@ -19,6 +19,9 @@ struct gzfile;
  * ERR_IO. Messages start with the name. */
 int gzfile_open(const char *path, struct gzfile **file, struct error *err);
 
+/* Reads on from where the descriptor stands, which it takes over. Never fails. */
+struct gzfile *gzfile_open_fd(int fd, const char *name);
+
 /* Reads from borrowed memory, for tests and fuzzing. Never fails. */
 struct gzfile *gzfile_open_memory(const void *data, size_t n, const char *name);
 
@@ -41,6 +44,9 @@ int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct 
 
 /* Exactly n bytes. ERR_DATA "truncated after K bytes" when there are fewer. */
 int gzfile_read_exact(struct gzfile *file, void *bytes, size_t n, struct error *err);
+
+/* All that is left; the memory is the caller's to mem_free, also after a failure. */
+int gzfile_read_all(struct gzfile *file, uint8_t **data, size_t *n, struct error *err);
 
 /* False when it is certain that fewer than n bytes are left: before memory is taken for them. Known
  * once something was read. */

@@ -135,7 +135,7 @@ int npy_read_memory(const void *data, size_t n, const char *name, struct tensor 
     return status;
 }
 
-static void print_header(struct str *out, const struct tensor *t)
+void npy_print_header(struct str *out, const struct tensor *t)
 {
     static const char blanks[] = "                                                                ";
     str_append_bytes(out, MAGIC "\x01\x00\x00\x00", MAGIC_BYTES + 4);
@@ -156,7 +156,7 @@ int npy_write(FILE *file, const struct tensor *t, struct error *err)
     size_t bytes = tensor_bytes(t);
     if (!dtype_npy(t->type))
         return error_set(err, ERR_DATA, ".npy has no type %s", dtype_name(t->type));
-    print_header(&header, t);
+    npy_print_header(&header, t);
     bool written = fwrite(header.data, 1, header.n, file) == header.n &&
                    (!bytes || fwrite(t->data, 1, bytes, file) == bytes);
     str_release(&header);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/str.h"
 #include "tensor/tensor.h"
 #include "wire/gzfile.h"
 
@@ -22,6 +23,9 @@ int npy_read_file(struct gzfile *file, struct tensor *t, struct error *err);
 /* `name` is for messages. */
 int npy_read_memory(const void *data, size_t n, const char *name, struct tensor *t,
                     struct error *err);
+
+/* What stands before the data; not for a type that .npy does not have. */
+void npy_print_header(struct str *out, const struct tensor *t);
 
 /* Format 1.0. ERR_DATA for a type that .npy does not have, ERR_IO. The file is not flushed. */
 int npy_write(FILE *file, const struct tensor *t, struct error *err);

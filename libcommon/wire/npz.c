@@ -4,7 +4,11 @@
  */
 #include "wire/npz.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/memory.h"
@@ -18,6 +22,7 @@ enum {
     LOCATOR64_BYTES = 20, /* [4.3.15] */
     END_BYTES = 22,       /* [4.3.16] */
     COMMENT_BYTES = 65535,
+    PIECE_BYTES = 1 << 20,
 };
 
 #define DEFLATE_RATIO_MAX 1032 /* no deflated byte stands for more */
@@ -199,6 +204,54 @@ static uint8_t *unpack(const struct npz *a, const struct zip_member *m, const ui
     return NULL;
 }
 
+static int wrong_sum(const struct npz *a, struct error *err)
+{
+    return malformed(a, "the checksum of a member is wrong", err);
+}
+
+/* Of the n bytes of the file at offset: what is read of a mapping stays in memory. */
+static int sum_of(const struct npz *a, uint64_t offset, uint64_t n, uint32_t *crc,
+                  struct error *err)
+{
+    char *piece = mem_alloc(PIECE_BYTES);
+    ssize_t got = 1;
+    *crc = 0;
+    for (; n && got > 0; offset += (uint64_t)got, n -= (uint64_t)got) {
+        got = pread(a->fd, piece, n < PIECE_BYTES ? n : PIECE_BYTES, (off_t)offset);
+        if (got > 0)
+            *crc = (uint32_t)crc32_z(*crc, (unsigned char *)piece, (size_t)got);
+    }
+    mem_free(piece);
+    if (got < 0)
+        return error_set_errno(err, ERR_IO, "%s", a->name);
+    return got ? 0 : malformed(a, "a member was cut short", err);
+}
+
+/* From the file into the tensor's memory. */
+static int read_mapped(const struct npz *a, const struct zip_member *m, uint64_t offset,
+                       struct tensor *t, struct error *err)
+{
+    uint32_t crc;
+    if (sum_of(a, offset, m->bytes, &crc, err))
+        return err->code;
+    if (crc != m->crc)
+        return wrong_sum(a, err);
+    int fd = dup(a->fd);
+    if (fd < 0 || lseek(fd, (off_t)offset, SEEK_SET) < 0) {
+        error_set_errno(err, ERR_OS, "%s", a->name);
+        if (fd >= 0)
+            close(fd);
+        return err->code;
+    }
+    struct gzfile *file = gzfile_open_fd(fd, a->name);
+    if (!npy_read_file(file, t, err) && gzfile_offset(file) > m->bytes) {
+        tensor_release(t);
+        malformed(a, "a member is shorter than its array", err);
+    }
+    gzfile_close(file);
+    return err->code;
+}
+
 static int read_array(struct npz *a, const struct zip_member *m, struct tensor *t,
                       struct error *err)
 {
@@ -211,10 +264,12 @@ static int read_array(struct npz *a, const struct zip_member *m, struct tensor *
                          m->method);
     if (!(data = find_data(a, m, err)))
         return err->code;
+    if (!m->method && a->is_mapped)
+        return read_mapped(a, m, (uint64_t)(data - a->data), t, err);
     if (m->method && !(data = unpacked = unpack(a, m, data, err)))
         return err->code;
     if (crc32_z(0, data, m->bytes) != m->crc)
-        malformed(a, "the checksum of a member is wrong", err);
+        wrong_sum(a, err);
     else
         npy_read_memory(data, m->bytes, a->name, t, err);
     mem_free(unpacked);
@@ -287,49 +342,53 @@ int npz_find(const struct npz *npz, const char *name, int *i, struct error *err)
     return 0;
 }
 
-/* Everything that the file holds. */
-static int load(struct gzfile *file, uint8_t **data, size_t *n, struct error *err)
+/* A plain file, which can be read anywhere; false: it is none, or what is wrong with it is for
+ * others to say. */
+static bool map(const char *path, struct npz *npz)
 {
-    size_t capacity = 0, got = 1;
-    for (*data = NULL, *n = 0; got; *n += got) {
-        if (*n == capacity) {
-            capacity = capacity ? capacity * 2 : (size_t)1 << 20;
-            uint8_t *grown = mem_try(capacity);
-            if (!grown)
-                return error_set(err, ERR_OS, "%s: no memory for %zu bytes", gzfile_name(file),
-                                 capacity);
-            if (*n)
-                memcpy(grown, *data, *n);
-            mem_free(*data);
-            *data = grown;
-        }
-        if (gzfile_read(file, *data + *n, capacity - *n, &got, err))
-            return err->code;
+    struct stat status;
+    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return false;
+    void *data = MAP_FAILED;
+    if (!fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_size)
+        data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    bool is_plain = data != MAP_FAILED && *(const char *)data == 'P'; /* else gzip, or nothing */
+    if (data != MAP_FAILED && !is_plain)
+        munmap(data, (size_t)status.st_size);
+    if (!is_plain) {
+        close(fd);
+        return false;
     }
-    return 0;
+    *npz =
+        (struct npz){.data = data, .n_data = (size_t)status.st_size, .is_mapped = true, .fd = fd};
+    return true;
 }
 
 int npz_open(const char *path, struct npz *npz, struct error *err)
 {
     struct gzfile *file;
-    uint8_t *data;
-    size_t n;
     *npz = (struct npz){0};
-    if (gzfile_open(path, &file, err))
-        return err->code;
-    int code = load(file, &data, &n, err);
-    if (!code)
-        code = npz_open_memory(data, n, gzfile_name(file), npz, err);
-    if (code)
-        mem_free(data);
-    else
-        npz->loaded = data;
-    gzfile_close(file);
-    return code;
+    error_clear(err);
+    if (!map(path, npz)) {
+        if (gzfile_open(path, &file, err))
+            return err->code;
+        gzfile_read_all(file, &npz->loaded, &npz->n_data, err);
+        gzfile_close(file);
+        npz->data = npz->loaded;
+    }
+    npz->name = arena_strdup(&npz->arena, strcmp(path, "-") ? path : "stdin");
+    if (err->code || read_directory(npz, err))
+        npz_close(npz);
+    return err->code;
 }
 
 void npz_close(struct npz *npz)
 {
+    if (npz->is_mapped) {
+        munmap((void *)(uintptr_t)npz->data, npz->n_data);
+        close(npz->fd);
+    }
     mem_free(npz->loaded);
     map_release(&npz->places);
     arena_release(&npz->arena);

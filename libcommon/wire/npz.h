@@ -6,6 +6,7 @@
 #ifndef TF_WIRE_NPZ_H
 #define TF_WIRE_NPZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +24,9 @@ struct npz {
     struct map places; /* by name */
     const uint8_t *data;
     size_t n_data;
-    uint8_t *loaded; /* owned; NULL: the data is borrowed */
+    uint8_t *loaded; /* owned; NULL: the data is borrowed, or mapped: then it is ... */
+    bool is_mapped;  /* ... that of `fd`, from which arrays are read into their memory at once */
+    int fd;
     uint64_t unpacked;
     struct arena arena;
 };

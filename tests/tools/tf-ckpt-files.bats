@@ -94,7 +94,7 @@ step 2  kept (last)" ]
         "show s" "diff s s" "verify s" "repair s" "cat s b" "export s e.npz" "salvage s e.npz"; do
         # shellcheck disable=SC2086  # words
         run --separate-stderr -64 tf-ckpt $verb --dry-run
-        [ "$stderr" = "tf-ckpt: --dry-run: forget and prune have one, ${verb%% *} has none" ]
+        [ "$stderr" = "tf-ckpt: --dry-run is for forget and prune, not for ${verb%% *}" ]
     done
     [ ! -e new ] && [ ! -e e.npz ] && [ "$(tf-ckpt list --json other | wc -l)" -eq 0 ]
 }

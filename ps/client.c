@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -213,6 +214,8 @@ static int ask(struct client *client, const char *const *tasks, size_t n,
 {
     struct task_request own = *request;
     own.cancelled = client->options.cancelled;
+    if (FAILPOINT("client.ask"))
+        return error_set(err, ERR_UNAVAILABLE, "failpoint client.ask");
     struct asking *asking = asking_start(client->hub, tasks, (int)n, &own);
     return asking_finish(asking, true, client->options.timeout, err);
 }

@@ -16,6 +16,7 @@
 
 #define NEWS_SECONDS 5.0 /* until the user hears of it; then twice as long each time */
 #define LOOK_SECONDS 1.0 /* between two looks whether it stands still */
+#define STOPPED_PART 0.5 /* of the timeout: how long it may */
 #define KILL_SECONDS 2.0 /* from TERM, which it may have had before, to KILL */
 #define GRACE_TIMEOUTS                                                                             \
     10 /* the time of `grace`, where the file does not say, in those of `timeout` */
@@ -107,7 +108,7 @@ static void look_at(struct supervisor *s, struct process *process, const char *n
         return;
     look_whether_stopped(process, now);
     double end = late->since + patience;
-    double stop_ends = late->stopped_at ? late->stopped_at + s->timeout : INFINITY;
+    double stop_ends = late->stopped_at ? late->stopped_at + STOPPED_PART * s->timeout : INFINITY;
     if (late->kill_at && now >= late->kill_at)
         process_signal(process, SIGKILL);
     else if (!late->kill_at && now >= end)

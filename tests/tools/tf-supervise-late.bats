@@ -3,6 +3,7 @@
 # tf-supervise: who is to end, and does not. A process that is frozen, in each phase of a job, and
 # one that ignores what it is told: the job ends all the same, and says who it was.
 # FROZEN=1: also what a frozen supervisor or guard means for others, which takes a minute.
+# shellcheck disable=SC2154  # of run
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -82,13 +83,13 @@ END
 }
 
 @test "a hook that is frozen is killed and run again, in each phase" {
-    local hook
-    for hook in stop end; do
+    local which
+    for which in stop end; do
         rm -f hooks frozen ready
         cat >hook <<END
 #!/bin/sh
 echo \$1 >>hooks
-[ $hook != \$1 ] || [ -e frozen ] || { touch frozen; kill -STOP \$\$; }
+[ $which != \$1 ] || [ -e frozen ] || { touch frozen; kill -STOP \$\$; }
 END
         chmod +x hook
         tasks <<END
@@ -101,8 +102,8 @@ END
         soon 20 test -e ready
         tf-supervise --stop --job job
         ends 143
-        says "the hook '$hook' (pid [0-9]*) $frozen killed"
-        [ "$(grep -c $hook hooks)" -eq 2 ]
+        says "the hook '$which' (pid [0-9]*) $frozen killed"
+        [ "$(grep -c $which hooks)" -eq 2 ]
     done
 }
 

@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Jobs of which a process is frozen for good where no lease watches it: after it has left, while a
+# hook runs, when it was told to end. The job ends all the same, with its checkpoint.
+# shellcheck disable=SC2154  # root is of use_tools
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+    use_tools
+    export OMP_NUM_THREADS=1
+    cd "$BATS_FILE_TMPDIR" || return 1
+    cp -r "$root/examples/"{digits.lua,feed,data} .
+    tf-graph digits.lua | tf-opt >digits.tfg
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    ln -s "$BATS_FILE_TMPDIR"/* .
+}
+
+teardown() {
+    kill_job job
+}
+
+# train POINT:NTH:ACTION OPTION...: a job whose processes do so at that failpoint
+train() {
+    rm -rf job ck
+    TF_FAILPOINTS=$1 timeout -k 5 120 tf-run --timeout 4s --workers 2 "${@:2}" --save ck/ \
+        --job job digits.tfg -- ./feed --rows 1-320 --shuffle --batch 32 --epochs 1 2>err 3>&-
+}
+
+# What nobody disturbed leaves behind.
+is_whole() {
+    [ "$(tf-ckpt list --json ck | jq -r .step | xargs)" = "$1" ] || { cat err && return 1; }
+    [ -z "$(ls job/*.pid job/*.sock 2>/dev/null)" ]
+}
+
+frozen='stands still, stopped by a signal:'
+
+@test "workers that are frozen after they have left" {
+    local mode
+    for mode in '--ps 2' '--mode allreduce' '--ps 1 --mode sync,update=worker'; do
+        # shellcheck disable=SC2086  # words
+        train exec.gone:1:stop $mode
+        is_whole 5
+        finds "^tf-run: worker:[01] (pid [0-9]*) $frozen continued" err
+    done
+}
+
+@test "shards that are frozen when they were told to end" {
+    train serve.end:1:stop --ps 2
+    is_whole 5
+}
+
+# Waits for it, and freezes it once.
+freeze() { # PATTERN
+    soon 60 pgrep -f "$1"
+    kill -STOP "$(pgrep -f "$1")"
+}
+
+@test "what the hook for the end runs is frozen" {
+    local job
+    train client.ask:1:delay=1000 --ps 2 &
+    job=$!
+    freeze '^tf-ps save ck'
+    wait "$job"
+    is_whole 5
+    finds "^tf-run: the hook 'end' (pid [0-9]*) $frozen killed" err
+}
+
+@test "tf-run stop, while a worker waits for a feed that is frozen" {
+    local pid code=0
+    timeout -k 5 120 tf-run --timeout 4s --workers 2 --ps 1 --save ck/ --job job digits.tfg -- \
+        sh -c './feed --rows 1-128 --batch 32 --epochs 1; kill -STOP $$' 2>err 3>&- &
+    pid=$!
+    soon 60 jq -e '.step == 2' job/run.json
+    tf-run stop --job job
+    wait "$pid" || code=$?
+    [ "$code" -eq 143 ]
+    is_whole 2
+}

@@ -389,8 +389,9 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         code = run_steps(&job, err);
     }
     bool cancelled = code == ERR_CANCELLED && atomic_load(&job.driver.at_hand.cancelled);
-    bool asked = code == ERR_CANCELLED && !cancelled && job.life != LIFE_STEPS; /* as it waited */
-    if (cancelled || (code && !asked && job.driver.step))
+    bool asked = code == ERR_CANCELLED && job.life != LIFE_STEPS && /* as it waited */
+                 (!cancelled || (job.life == LIFE_FEEDS && !cluster_options.task));
+    if ((cancelled && !asked) || (code && !asked && job.driver.step))
         add_advice(&job, err);
     if ((!code || asked) && !needs)
         code = end(&job, code, err);

@@ -61,6 +61,7 @@ int tool_open_writer(struct tool *tool, int64_t expected, struct error *err)
     }
     tool->writer =
         stream_writer_new(fd, to_file() ? tool_output : "stdout", tool_provenance(tool), expected);
+    stream_writer_give_up(tool->writer, tool_is_cancelled);
     return 0;
 }
 
@@ -140,6 +141,8 @@ void tool_abandon_output(struct tool *tool, const struct error *cause)
     struct error ignored = ERROR_INIT;
     if (!tool->writer && !text_out && tool->table->writes_stream && !to_file() && stdout_is_pipe())
         tool->writer = stream_writer_new(STDOUT_FILENO, "stdout", tool_provenance(tool), -1);
+    if (tool->writer)
+        stream_writer_give_up(tool->writer, tool_is_cancelled);
     if (tool->writer)
         stream_write_error(tool->writer, tool->table->tool, cause);
     stream_writer_free(tool->writer);

@@ -22,6 +22,9 @@ bool tool_ends_wait(void);
 bool tool_has_idle(void);
 int tool_idle(struct error *err);
 
+/* Whether what was asked to end is cancelled: it has not ended in its time (tool_cancel_after). */
+bool tool_is_cancelled(void);
+
 /* "stdin: stopped by tf-graph" of an input whose stage before has failed; NULL: of none. */
 const char *tool_stopped_text(void);
 

@@ -96,6 +96,11 @@ static void on_alarm(int number)
     end_by(caught);
 }
 
+bool tool_is_cancelled(void)
+{
+    return grace_flag && atomic_load(grace_flag);
+}
+
 void tool_end_late(bool ends)
 {
     ends_late = ends;
@@ -104,7 +109,7 @@ void tool_end_late(bool ends)
 int tool_cancel_after(double seconds, atomic_bool *flag, struct error *err)
 {
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
-    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART | SA_ONSTACK};
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_ONSTACK}; /* ends writes */
     sigemptyset(&action.sa_mask);
     grace.it_value.tv_sec = (time_t)seconds;
     grace.it_value.tv_nsec = (long)((seconds - (double)grace.it_value.tv_sec) * 1e9);

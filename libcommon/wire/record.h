@@ -180,6 +180,10 @@ void stream_writer_free(struct stream_writer *writer);
  * first record. */
 void stream_writer_skip_sums(struct stream_writer *writer);
 
+/* Asked when a write would have to wait, and when a signal has interrupted it: true gives it up,
+ * with ERR_CANCELLED, for who reads may stand still. */
+void stream_writer_give_up(struct stream_writer *writer, bool (*gives_up)(void));
+
 /* Starts a header. The caller packs exactly `n_fields` key/value pairs into the returned packer,
  * then calls stream_write. (Kind, tensor list and checksums are added by the writer.) */
 msgpack_packer *stream_begin(struct stream_writer *writer, enum record_kind kind, int n_fields);

@@ -16,6 +16,7 @@ struct stream_writer {
     int64_t expected, count;
     bool hello, sums, finished;
     int failed;
+    bool (*gives_up)(void); /* NULL: it waits for as long as it takes */
     struct str waiting; /* gathered bytes; all of them when the writer collects in memory */
     struct encoder encoder;
     struct encoder_bodies bodies;
@@ -61,6 +62,17 @@ void stream_writer_skip_sums(struct stream_writer *writer)
     writer->sums = false;
 }
 
+void stream_writer_give_up(struct stream_writer *writer, bool (*gives_up)(void))
+{
+    writer->gives_up = gives_up;
+}
+
+static bool has_room(const struct stream_writer *writer)
+{
+    struct pollfd fd = {.fd = writer->fd, .events = POLLOUT};
+    return poll(&fd, 1, 0) > 0;
+}
+
 /* Writes all of the two vectors. */
 static int write_vectors(struct stream_writer *writer, struct iovec vectors[2], struct error *err)
 {
@@ -70,6 +82,9 @@ static int write_vectors(struct stream_writer *writer, struct iovec vectors[2], 
             first++;
         if (first == 2)
             return 0;
+        if (writer->gives_up && writer->gives_up() && !has_room(writer))
+            return writer->failed =
+                       error_set(err, ERR_CANCELLED, "%s: interrupted; nobody reads", writer->name);
         ssize_t result = writev(writer->fd, vectors + first, 2 - first);
         if (result < 0 && errno == EAGAIN)
             poll(&(struct pollfd){.fd = writer->fd, .events = POLLOUT}, 1, -1);

@@ -54,9 +54,17 @@ teardown() {
 
 # begin COMMAND...: in the background, as a shell with jobs does it; its pid is in pid
 begin() {
-    env --default-signal=INT,HUP "$@" <&0 >out 2>err 3>&- &
+    begin_to out "$@"
+}
+
+begin_to() { # FILE COMMAND...
+    env --default-signal=INT,HUP "${@:2}" <&0 >"$1" 2>err 3>&- &
     pid=$!
     pids+=("$pid")
+}
+
+waits() { # PID: for something
+    is_in S "$1" && sleep 0.2 && is_in S "$1"
 }
 
 is_in() { # STATE PID...: as ps has them
@@ -243,6 +251,22 @@ is_left() { # TASK: its files went with it
 interrupted while waiting for it; step 3 is not saved" ]
         exec 9>&-
         [ -z "$(steps_of ck)" ]
+    done
+}
+
+@test "a run whose fetches nobody reads saves what its steps did" {
+    local signal
+    seq 1 50000 | tf-data csv - x=1 --batch 1 >many.rec
+    for signal in $signals; do
+        rm -rf ck output
+        mkfifo output
+        exec 8<>output
+        begin_to output tf-exec -g m.tfg --run step --feed many.rec --fetch move --save ck/ --grace 0.3
+        soon 20 waits "$pid"
+        ends_by "$signal"
+        [ "$(tail -n 1 err)" = "tf-exec: stdout: interrupted; nobody reads" ] || cat err
+        [ "$(steps_of ck)" -gt 0 ]
+        exec 8>&-
     done
 }
 

@@ -36,6 +36,14 @@ leave() {
     trap 'exit "$1"' INT TERM HUP
     unset TF_SUPERVISED
     [ -z "$guard" ] || kill -USR1 "$guard" 2>/dev/null
-    while [ -n "$guard" ] && [ -e "/proc/$guard/fd/0" ]; do sleep 0.05; done
+    looks=0
+    while [ -n "$guard" ] && [ -e "/proc/$guard/fd/0" ]; do
+        sleep 0.05
+        looks=$((looks + 1))
+        [ "$looks" -gt 600 ] || continue # 30 s
+        printf 'tf-run: its guard (pid %s) does not end: killed; %s stays\n' "$guard" "$job" >&2
+        kill -KILL "$guard"
+        break
+    done
     exit "$1"
 }

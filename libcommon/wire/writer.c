@@ -17,7 +17,7 @@ struct stream_writer {
     bool hello, sums, finished;
     int failed;
     bool (*gives_up)(void); /* NULL: it waits for as long as it takes */
-    struct str waiting; /* gathered bytes; all of them when the writer collects in memory */
+    struct str waiting;     /* gathered bytes; all of them when the writer collects in memory */
     struct encoder encoder;
     struct encoder_bodies bodies;
 };

@@ -261,7 +261,8 @@ interrupted while waiting for it; step 3 is not saved" ]
         rm -rf ck output
         mkfifo output
         exec 8<>output
-        begin_to output tf-exec -g m.tfg --run step --feed many.rec --fetch move --save ck/ --grace 0.3
+        begin_to output tf-exec -g m.tfg --run step --feed many.rec --fetch move --save ck/ \
+            --grace 0.3
         soon 20 waits "$pid"
         ends_by "$signal"
         [ "$(tail -n 1 err)" = "tf-exec: stdout: interrupted; nobody reads" ] || cat err

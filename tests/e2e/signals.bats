@@ -58,6 +58,7 @@ begin() {
 }
 
 begin_to() { # FILE COMMAND...
+    rm -f err # of who was before
     env --default-signal=INT,HUP "${@:2}" <&0 >"$1" 2>err 3>&- &
     pid=$!
     pids+=("$pid")

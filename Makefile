@@ -400,6 +400,7 @@ soak:
 	READER_ROUNDS=1000 $(BUILD)/tests/unit/checkpoint/store_beside
 	SCOPES=2000 bats tests/tools/tf-graph-scopes.bats
 	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
+	SIGNALS=all FROZEN=1 bats tests/e2e/signals.bats tests/tools/tf-supervise-late.bats
 	PREEMPTIONS=500 JOB_PREEMPTIONS=100 bats -f 'any moment' tests/e2e/preempt.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats
 	PARTS=10000 $(BUILD)/tests/unit/pass/part_random

@@ -39,7 +39,8 @@ static int local_open(struct runner *r, struct error *err)
                                                .device = driver->device,
                                                .check_numerics = r->options.check,
                                                .no_layouts = r->options.check,
-                                               .without = r->options.without},
+                                               .without = r->options.without,
+                                               .cancelled = &driver->at_hand.cancelled},
                                       .devices = devices->devices.items,
                                       .n_devices = joined->is_cut ? (int)devices->devices.n : 0};
     driver->session = session_new(joined->graph, &session);

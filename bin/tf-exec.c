@@ -290,8 +290,10 @@ static int run_steps(struct graph_execution *job, struct error *err)
             break;
         code = driver_next_feeds(driver, &more, err);
     }
-    if (!code && dump_plan)
+    if (!code && dump_plan) {
+        exec_life_go(&job->life, LIFE_STEPS);
         code = driver_write_plan(driver, err);
+    }
     progress_end(&job->progress, driver->step, "");
     if (!code && !more && driver->step < job->limit)
         tool_say(job->tool, "%s: the feeds end after step %" PRId64 " of %" PRId64, driver->name,
@@ -314,7 +316,7 @@ static void add_advice(const struct graph_execution *job, struct error *err)
 {
     char step[32];
     const char *doing = exec_life_rules[job->life].doing;
-    snprintf(step, sizeof step, "step %" PRId64, job->driver.step);
+    snprintf(step, sizeof step, "step %" PRId64, job->driver.step + dump_plan);
     if (err->code == ERR_CANCELLED)
         error_set(err, ERR_CANCELLED, "%s: %s did not end within %g s of signal %d: cancelled",
                   name_of(job), doing ? doing : step, grace, tool_signal());

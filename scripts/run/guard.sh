@@ -35,6 +35,7 @@ hold_job() {
 leave() {
     trap 'exit "$1"' INT TERM HUP
     unset TF_SUPERVISED
+    [ -z "$guard" ] || rm -f "$job/run.cluster" "$job/run.options" "$job/cluster.new"
     [ -z "$guard" ] || kill -USR1 "$guard" 2>/dev/null
     looks=0
     while [ -n "$guard" ] && [ -e "/proc/$guard/fd/0" ]; do

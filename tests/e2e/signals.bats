@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every program in every state of its life is sent every signal that asks to end: a table of roles
 # and states. Where a program makes a state by itself for a moment only, a failpoint has it stand
-# still there, so that the signal meets it in no other.
+# still there, so that the signal meets it in no other. SIGNALS=all: each one in each state.
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -45,6 +45,7 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return 1
     ln -s "$BATS_FILE_TMPDIR"/* .
     pids=()
+    turn=$BATS_TEST_NUMBER
 }
 
 teardown() {
@@ -82,22 +83,33 @@ begin_at() {
     soon 20 is_in T "$pid" || { cat err && return 1; }
 }
 
-# hit SIGNAL: it is sent that, goes on, and ends: its code is in code
-hit() {
-    kill "-$1" "$pid" || { cat err && return 1; }
+# It goes on, and ends: its code is in code
+goes_on() {
     kill -CONT "$pid" 2>/dev/null || true # it may be gone
     code=0
     wait "$pid" || code=$?
 }
 
-# ends_by SIGNAL
-ends_by() {
+hit() { # SIGNAL
+    kill "-$1" "$pid" || { cat err && return 1; }
+    goes_on
+}
+
+ends_by() { # SIGNAL
     hit "$1"
     [ "$code" -eq $((128 + $(kill -l "$1"))) ] || { echo "$1: $code: $(cat err)" && return 1; }
     [ -z "$(find . -name '*.tmp*')" ]
 }
 
-signals='TERM INT HUP'
+# Sets signals: all of them with SIGNALS=all, else each in its turn.
+take_signals() {
+    local all=(TERM INT HUP)
+    signals=${all[*]}
+    if [ "${SIGNALS-}" != all ]; then
+        signals=${all[turn % 3]}
+        turn=$((turn + 1))
+    fi
+}
 
 steps_of() { # STORE
     [ ! -e "$1/data.mdb" ] || tf-ckpt list --json "$1" | jq -r .step | xargs
@@ -106,6 +118,7 @@ steps_of() { # STORE
 @test "a run of one process, in each of its states" {
     local point steps said signal
     while read -r point steps said; do
+        take_signals
         for signal in $signals; do
             rm -rf ck
             begin_at "$point" tf-exec -g m.tfg --run step --feed f.rec --fetch move --save ck/
@@ -124,6 +137,7 @@ exec.steps   1 interrupted after step 1
 exec.steps:2 2 interrupted after step 2
 exec.ends    3 interrupted after step 3
 TABLE
+    take_signals
     for signal in $signals; do # all is done
         begin_at exec.gone tf-exec -g m.tfg --run step --feed f.rec --save ck/ --resume
         hit "$signal"
@@ -156,6 +170,7 @@ is_left() { # TASK: its files went with it
     local point signal words server
     tf-ps init --job job -c sync.cluster
     work
+    take_signals
     for signal in $signals; do # nobody is there
         begin "${words[@]}"
         soon 20 grep -q 'waiting for ps:0' err
@@ -163,6 +178,7 @@ is_left() { # TASK: its files went with it
         is_left worker:0
     done
     for point in exec.reads exec.opens exec.starts exec.feeds exec.feeds:2 exec.steps exec.ends; do
+        take_signals
         for signal in $signals; do
             serves ps:0
             begin_at $point "${words[@]}"
@@ -179,6 +195,7 @@ is_left() { # TASK: its files went with it
     local signal words
     tf-ps init --job job -c allreduce.cluster
     work
+    take_signals
     for signal in $signals; do
         begin "${words[@]/sync/allreduce}" --save ck/
         soon 20 grep -q 'waiting for worker:1' err
@@ -192,6 +209,7 @@ is_left() { # TASK: its files went with it
     local signal point command
     tf-ps init --job job -c sync.cluster
     for command in 'tf-ps serve --job job --task ps:0' 'tf-exec serve --job job --task worker:0'; do
+        take_signals
         for signal in $signals; do
             # shellcheck disable=SC2086  # words
             begin_at member.open $command
@@ -211,6 +229,7 @@ is_left() { # TASK: its files went with it
     local signal server
     tf-ps init --job job -c sync.cluster
     tf-ckpt init bk
+    take_signals
     for signal in $signals; do # nobody is there
         begin tf-ckpt save bk --job job
         sleep 0.2
@@ -227,6 +246,7 @@ is_left() { # TASK: its files went with it
     exec 9>bk/writer.lock
     flock 9
     echo 'process 77, of a test' >bk/writer.lock
+    take_signals
     for signal in $signals; do # another one writes
         begin tf-ckpt save bk --job job --lock-wait 60s -v 9>&-
         soon 20 grep -q 'waiting for the lock of bk, held by process 77, of a test, 5. s left' err
@@ -239,6 +259,7 @@ is_left() { # TASK: its files went with it
 
 @test "a run that waits for the lock of its store at its end" {
     local signal
+    take_signals
     for signal in $signals; do
         rm -rf ck
         tf-ckpt init ck
@@ -258,6 +279,7 @@ interrupted while waiting for it; step 3 is not saved" ]
 @test "a run whose fetches nobody reads saves what its steps did" {
     local signal
     seq 1 50000 | tf-data csv - x=1 --batch 1 >many.rec
+    take_signals
     for signal in $signals; do
         rm -rf ck output
         mkfifo output
@@ -272,6 +294,41 @@ interrupted while waiting for it; step 3 is not saved" ]
     done
 }
 
+@test "tf-run that waits for its graph, a job that runs, and one that saves" {
+    local signal
+    mkfifo graph
+    exec 6<>graph
+    take_signals
+    for signal in $signals; do
+        begin tf-run --ps 1 --workers 1 --job job - <graph 6>&-
+        soon 20 test -s job/cluster
+        ends_by "$signal"
+        soon 20 flock -n job/lock true # its guard has ended
+        [ "$(ls job)" = lock ]
+    done
+    exec 6>&-
+    printf '#!/bin/sh\ncat f.rec; exec sleep 1000\n' >feed
+    chmod +x feed
+    take_signals
+    for signal in $signals; do
+        rm -rf ck job
+        begin tf-run --ps 1 --workers 1 --job job --save ck/ net.tfg -- ./feed
+        soon 20 grep -q '"step":3' job/run.json
+        ends_by "$signal"
+        [ "$(steps_of ck)" = 3 ]
+        rm -rf ck job
+        TF_FAILPOINTS=client.ask:1:stop begin tf-run --ps 1 --workers 1 --job job --save ck/ -q \
+            --timeout 2s net.tfg -- ./feed
+        soon 20 grep -q '"step":3' job/run.json
+        kill "-$signal" "$pid"
+        soon 20 grep -q '"state":"saving"' job/run.json
+        bash -c "kill -$signal $pid" # the second one, of another sender, ends all
+        goes_on
+        [ "$code" -eq $((128 + $(kill -l "$signal"))) ]
+        [ -z "$(ls job/*.pid job/*.sock job/control 2>/dev/null)" ]
+    done
+}
+
 @test "filters that wait for their input" {
     local signal command
     mkfifo input
@@ -279,6 +336,7 @@ interrupted while waiting for it; step 3 is not saved" ]
     for command in 'tf-graph' 'tf-graph --text' 'tf-opt' 'tf-grad --of loss --wrt x' 'tf-place' \
         'tf-part' 'tf-replicate -c sync.cluster' 'tf-data csv - x=1 --batch 1' 'tf-op Tanh -' \
         'tf-show --json'; do
+        take_signals
         for signal in $signals; do
             # shellcheck disable=SC2086  # words
             begin $command -o made.out <input

@@ -247,7 +247,7 @@ static struct cached *make_planned(struct session *session, const struct session
 struct cached *session_acquire(struct session *session, const struct session_call *call,
                                const struct step *step, struct error *err)
 {
-    const atomic_bool *cancelled = step ? &step->cancelled : NULL;
+    const atomic_bool *cancelled = step ? &step->cancelled : session->options.cancelled;
     struct error ignored = ERROR_INIT;
     struct cached *c = acquire_planned(session, call, false);
     if (c)

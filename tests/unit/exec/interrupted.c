@@ -129,12 +129,34 @@ static void threads_block_all(void **state)
     assert_int_equal(sigismember(&mask, SIGTERM), 0);
 }
 
+/* As a large graph may take long to plan. Another step plans it then. */
+static void nobody_plans_for_a_step_that_is_cancelled(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f, "y = Const() {dtype=float32, value=2}\nz = Neg(y)\n", false);
+    struct edge fetch = {graph_find(f.graph, "z")->id, 0};
+    struct session_call call = {.fetches = &fetch, .n_fetches = 1};
+    struct step step = {.number = 1};
+    struct tensor result = TENSOR_INIT;
+    atomic_store(&step.cancelled, true);
+    assert_int_equal(session_run(f.session, &call, &step, &result, &f.err), ERR_CANCELLED);
+    assert_non_null(strstr(f.err.text, "while it was planned"));
+    error_clear(&f.err);
+    atomic_store(&step.cancelled, false);
+    assert_int_equal(session_run(f.session, &call, &step, &result, &f.err), 0);
+    assert_true(tensor_get_float64(&result, 0) == -2);
+    tensor_release(&result);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_interrupted),
         cmocka_unit_test(tools_ask_for_it),
         cmocka_unit_test(threads_block_all),
+        cmocka_unit_test(nobody_plans_for_a_step_that_is_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

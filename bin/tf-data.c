@@ -34,13 +34,13 @@ static const struct option_row rows[] = {
     {0, "rows", OPTION_TEXT, &rows_text, "LIST", "only these rows: 1-1437, 1438-, 1,5-9"},
     {0, "prefetch", OPTION_INT, &prefetch, "N", "make up to N batches ahead, in a thread (0)"},
     {0, "separator", OPTION_TEXT, &separator_text, "CHAR",
-     "csv: or comma, semicolon, tab, blanks; without it the first line tells"},
+     "or comma, semicolon, tab, blanks; without it the first line tells"},
     {0, "header", OPTION_TEXT, &header_text, "auto|yes|no",
-     "csv: whether the first row names the columns; auto: if a column is asked for by name,\n"
+     "whether the first row names the columns; auto: if a column is asked for by name,\n"
      "or if nothing in the row is a number, true or false, which a line on stderr says then"},
-    {0, "comment", OPTION_TEXT, &comment_text, "CHAR", "csv: begins lines to pass over (#)"},
+    {0, "comment", OPTION_TEXT, &comment_text, "CHAR", "begins lines to pass over (#)"},
     {0, "missing", OPTION_TEXT, &request.csv.missing, "VALUE",
-     "csv: put in place of empty fields, NA, N/A and ?; they have no part in what standardize\n"
+     "put in place of empty fields, NA, N/A and ?; they have no part in what standardize\n"
      "finds. mean: of a column that is standardized, so that they become 0"},
     {0, "fit", OPTION_TEXT, &fit_path, "FILE",
      "write what standardize finds: mean and deviation of the rows selected"},
@@ -49,11 +49,26 @@ static const struct option_row rows[] = {
     TOOL_COMMON_ROWS,
     {0}};
 
+#define FEEDING                                                                                    \
+    "batch drop-remainder epochs steps after shuffle shuffle-buffer seed shard rows prefetch fit " \
+    "prep"
+
+static const struct option_verb verbs[] = {
+    {"csv", "FILE NAME=COLUMNS[:PART]...", "rows of text; also other separators",
+     FEEDING " separator header comment missing"},
+    {"idx", "NAME=FILE[:PART]...", "arrays as those of MNIST", FEEDING},
+    {"npy", "NAME=FILE[:PART]...", "arrays of NumPy's", FEEDING},
+    {"npz", "FILE [NAME=ARRAY[:PART]]...", "archives of them", FEEDING},
+    {"cut", "STEPS [FILE]",
+     "the records of some steps of a stream, as 7 or 5-7,9: what\n"
+     "tf-exec --first-step wants to run them again",
+     NULL},
+    {NULL, NULL, NULL, NULL}};
+
 static const struct option_table table = {
     .tool = "tf-data",
     .summary = "turn data into feed records",
-    .operands = "csv FILE NAME=COLUMNS[:PART]... | idx|npy NAME=FILE[:PART]... | "
-                "npz FILE [NAME=ARRAY[:PART]]... | cut STEPS [FILE]",
+    .operands = "VERB [FILE] [NAME=WHERE[:PART]]...",
     .description =
         "Each NAME is fed as a tensor, a batch a record. COLUMNS are positions as in cut(1) or "
         "names from the header: x=1-64, x=1,3-5, y=age. One column gives a vector, several give a "
@@ -66,8 +81,6 @@ static const struct option_table table = {
         "after by them, also a single row, or rows without the header.\n"
         "FILE may be gzip; - is stdin. CSV from stdin is fed as it arrives, unless --shuffle, "
         "--epochs or standardize without --prep need all of it first.\n"
-        "cut passes on the records of some steps of a stream, as 7 or 5-7,9: what tf-exec "
-        "--first-step wants to run them again.\n"
         "An order follows from seed and epoch alone; the shards of one order never overlap.",
     .examples =
         "tf-data csv digits.csv.gz x=1-64 y=65:int32 --shuffle --batch 64 --epochs 20 > train.rec\n"
@@ -78,6 +91,7 @@ static const struct option_table table = {
         "tail -f new.csv | tf-data csv - x=1-64 --batch 1\n"
         "tf-data cut 7 train.rec | tf-exec -g m.tfg --run train --restore ck@6 --first-step 7",
     .rows = rows,
+    .verbs = verbs,
     .operands_max = -1,
     .writes_stream = true,
 };

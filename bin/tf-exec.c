@@ -80,7 +80,7 @@ static const struct option_row rows[] = {
 static const struct option_verb verbs[] = {
     {"", "", "run steps",
      "graph run fetch fetch-every fetch-limit feed steps save save-every save-best keep save-rate "
-     "run-name resume restore restore-partial restore-as seed fast grace check without needs "
+     "run-name resume restore restore-partial restore-as seed first-step fast grace check without needs "
      "dump-plan trace output"},
     {"serve", "", "wait for other drivers, and run what is on the devices of this task", NULL},
     {NULL, NULL, NULL, NULL}};

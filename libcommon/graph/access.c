@@ -1,157 +1,380 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One topological order of the rule's edges in each frame, and what has to be added to a graph for
- * all of its orders to be as good.
+ * What has to be added to a graph for all of its orders to be as good as the one that the rule has.
  */
 #include "graph/access.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "graph/access_private.h"
 
-typedef VEC(int) int_vec;
+/* An edge from a user of a read, or from the read, to the write that follows; or a wish. */
+struct option {
+    int read, wish; /* -1 */
+};
 
 struct adder {
-    const struct access_sorter *s;
-    access_place_vec places;
-    int_vec *users; /* nodes, by access */
+    struct access_rule *rule;
+    const struct access_graph *graph;
+    int *users, *user;     /* by access, and one more: of graph->users, sorted by access; nodes */
+    access_edge_vec edges; /* between vertices: what is fixed, then options */
+    VEC(struct option) options;
+    bool *copied; /* by read */
+    int *entry,
+        *entries; /* by vertex of a loop, and one more: of its Enters, as vertices; or NULL */
+    int *told[2]; /* by vertex of a loop: of which edge to it, or from it, it was told last */
     struct access_order *order;
 };
 
-static const struct access *access_at(const struct adder *a, int i)
+static int vertex_of(const struct adder *a, int node)
 {
-    return &a->s->graph->accesses.items[i];
+    return a->rule->level.vertex[node];
 }
 
-static int position_of(const struct adder *a, int node)
+static void index_users(struct adder *a)
 {
-    return a->s->position[a->s->rule->level.vertex[node]];
+    const struct access_graph *graph = a->graph;
+    struct arena *memory = &a->rule->memory;
+    a->users = arena_array(memory, graph->accesses.n + 2, sizeof *a->users);
+    a->user = arena_array(memory, graph->users.n + 1, sizeof *a->user);
+    for (size_t i = 0; i < graph->users.n; i++)
+        a->users[graph->users.items[i].access + 2]++;
+    for (size_t i = 2; i <= graph->accesses.n; i++)
+        a->users[i] += a->users[i - 1];
+    for (size_t i = 0; i < graph->users.n; i++)
+        a->user[a->users[graph->users.items[i].access + 1]++] = graph->users.items[i].node;
 }
 
-static void add_edge(struct adder *a, int from, int to)
+/* ---- writes, and the points between them ---- */
+
+static int by_position(const void *a, const void *b, void *context)
 {
-    const int *vertex = a->s->rule->level.vertex;
-    if (vertex[from] != vertex[to])
-        vec_push(&a->order->edges, ((struct access_edge){from, to}));
+    const struct adder *adder = context;
+    const struct access *all = adder->graph->accesses.items;
+    const int *position = adder->rule->position;
+    int x = *(const int *)a, y = *(const int *)b;
+    int of_x = position[vertex_of(adder, all[x].node)];
+    int of_y = position[vertex_of(adder, all[y].node)];
+    return of_x != of_y ? of_x - of_y : x - y;
 }
 
-/* Writes follow each other as they are placed. */
-static void add_writes(struct adder *a)
+static int write_position(const struct adder *a, int write)
 {
-    size_t first = a->order->edges.n;
-    for (size_t i = 0; i < a->places.n; i++) {
-        const struct access_place *place = &a->places.items[i];
-        if (access_at(a, place->access)->write && place->next >= 0)
-            add_edge(a, access_at(a, place->access)->node, place->next);
+    return a->rule->position[vertex_of(a, access_write_at(a->rule, write)->node)];
+}
+
+/* The first of the family's writes, in order, whose position is `position` or later. */
+static int first_from(const struct adder *a, const struct access_family *family, int position)
+{
+    int low = family->first_write, high = low + family->n_writes;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (write_position(a, middle) < position)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    access_level_drop_implied(&a->s->rule->level, &a->order->edges, first);
+    return low;
 }
 
-/* Whether the read, or some user, comes after the write. */
-static bool is_late(const struct adder *a, int read, int write)
+static int write_node(const struct adder *a, int write)
 {
-    const int_vec *users = &a->users[read];
-    int limit = position_of(a, write);
-    bool late = position_of(a, access_at(a, read)->node) > limit;
-    for (size_t i = 0; i < users->n && !late; i++)
-        late = position_of(a, users->items[i]) > limit;
-    return late;
+    return access_write_at(a->rule, write)->node;
 }
 
-static void add_read(struct adder *a, int read, int after, int next)
+/* What sees the variable while it runs is around no point of its group but at its own place. */
+static void find_around(const struct adder *a, const struct access_family *family, int vertex,
+                        int *prev, int *next)
 {
-    const struct access_rule *rule = a->s->rule;
-    bool has_point = rule->point[read] >= rule->level.n;
-    if (has_point && is_late(a, read, next)) {
-        struct access_copy copy = {read, after, next};
-        vec_push(&a->order->copies, copy);
+    int first = family->first_write, end = first + family->n_writes;
+    int at = first_from(a, family, a->rule->position[vertex]), after = at;
+    while (after < end && write_position(a, after) == a->rule->position[vertex])
+        after++;
+    *prev = at > first ? write_node(a, at - 1) : -1;
+    *next = after < end ? write_node(a, after) : -1;
+}
+
+/* Adds an edge between a write and another node, whichever is first. A loop is told once in a row
+ * of what all of it comes after, or before. */
+static void tell(struct adder *a, access_edge_vec *edges, int from, int to, int write)
+{
+    int other = write == from ? to : from, v = vertex_of(a, other);
+    int *told = &a->told[other == to][v];
+    bool is_loop = a->graph->frame && a->graph->frame[other] != a->rule->level.frame;
+    if (v == vertex_of(a, write) || (is_loop && *told == write + 1))
         return;
-    }
-    add_edge(a, access_at(a, read)->node, next);
-    for (size_t i = 0; has_point && i < a->users[read].n; i++)
-        add_edge(a, a->users[read].items[i], next);
+    *told = write + 1;
+    vec_push(edges, ((struct access_edge){from, to}));
 }
 
-/* The write that follows a point, of those that may run when the read does. */
-static int next_of(const struct adder *a, size_t place)
+/* The vertex of the loop that a node brings something into; -1: none. */
+static int entered(const struct adder *a, int node)
 {
-    const struct access_place *from = &a->places.items[place], *end = a->places.items + a->places.n;
-    int node = access_at(a, from->access)->node;
-    for (const struct access_place *at = from; at < end && at->next >= 0; at++)
-        if (!access_level_excludes(&a->s->rule->level, node, at->next))
-            return at->next;
+    const struct access_level *level = &a->rule->level;
+    int loop = a->graph->enters[node], v = level->vertex[node];
+    for (int e = loop && v >= 0 ? level->first[v] : 0; loop && v >= 0 && e < level->first[v + 1];
+         e++)
+        if (a->graph->frame[level->node[level->edges.items[e].to]] != level->frame)
+            return level->edges.items[e].to;
     return -1;
 }
 
-static void add_reads(struct adder *a)
+static void index_entries(struct adder *a)
 {
-    int after = -1, variable = -1, next;
-    for (size_t i = 0; i < a->places.n; i++) {
-        const struct access_place *place = &a->places.items[i];
-        const struct access *access = access_at(a, place->access);
-        after = place->variable == variable ? after : -1;
-        variable = place->variable;
-        if (access->write)
-            after = access->node;
-        else if ((next = next_of(a, i)) >= 0)
-            add_read(a, place->access, after, next);
+    size_t n = (size_t)a->rule->level.n;
+    if (!a->graph->enters)
+        return;
+    a->entry = arena_array(&a->rule->memory, n + 2, sizeof *a->entry);
+    a->entries = arena_array(&a->rule->memory, n + 1, sizeof *a->entries);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < a->graph->n; i++) {
+            int loop = entered(a, i);
+            if (loop >= 0 && pass)
+                a->entries[a->entry[loop + 1]++] = vertex_of(a, i);
+            else if (loop >= 0)
+                a->entry[loop + 2]++;
+        }
+        for (size_t v = 2; v <= n && !pass; v++)
+            a->entry[v] += a->entry[v - 1];
     }
 }
 
-static void add_all(const struct access_sorter *s, struct access_order *order)
+/* Adds a fixed edge, between vertices. What enters a loop waits for what that comes after. */
+static void fix(struct adder *a, int from, int to)
 {
-    size_t n = s->graph->accesses.n;
-    struct adder a = {.s = s, .order = order};
-    a.users = mem_array(n + 1, sizeof *a.users);
-    for (size_t i = 0; i < s->graph->users.n; i++) {
-        const struct access_user *user = &s->graph->users.items[i];
-        if (s->rule->level.vertex[user->node] >= 0)
-            vec_push(&a.users[user->access], user->node);
-    }
-    access_sort_places(s, &a.places);
-    add_writes(&a);
-    add_reads(&a);
-    for (size_t i = 0; i < n; i++)
-        vec_release(&a.users[i]);
-    mem_free(a.users);
-    vec_release(&a.places);
+    vec_push(&a->edges, ((struct access_edge){from, to}));
+    if (!a->entry || to >= a->rule->level.n)
+        return;
+    for (int i = a->entry[to]; i < a->entry[to + 1]; i++)
+        vec_push(&a->edges, ((struct access_edge){from, a->entries[i]}));
 }
 
-static void find_refused(const struct access_rule *rule, struct access_order *order)
+static void add_option(struct adder *a, int from, int to, int read, int wish)
 {
-    for (size_t i = 0; i < rule->edges.n; i++) {
-        const struct rule_edge *edge = &rule->edges.items[i];
-        if (edge->wish >= 0 && !access_rule_holds(rule, edge))
-            vec_push(&order->refused, edge->wish);
+    vec_push(&a->edges, ((struct access_edge){from, to}));
+    vec_push(&a->options, ((struct option){read, wish}));
+}
+
+static void put_writes(struct adder *a, const struct access_family *family)
+{
+    int *writes = a->rule->writes + family->first_write;
+    qsort_r(writes, (size_t)family->n_writes, sizeof *writes, by_position, a);
+    for (int w = family->first_write + 1; w < family->first_write + family->n_writes; w++) {
+        int from = write_node(a, w - 1), to = write_node(a, w);
+        tell(a, &a->order->follows, from, to, from);
+        if (vertex_of(a, from) != vertex_of(a, to))
+            fix(a, vertex_of(a, from), vertex_of(a, to));
     }
 }
+
+static void put_point(struct adder *a, const struct access_family *family,
+                      struct access_group *group)
+{
+    find_around(a, family, group->point, &group->prev, &group->next);
+    if (group->prev >= 0)
+        fix(a, vertex_of(a, group->prev), group->point);
+    if (group->next >= 0)
+        fix(a, group->point, vertex_of(a, group->next));
+}
+
+/* What has no point of its own follows the write before it. */
+static void put_reads(struct adder *a, const struct access_family *family)
+{
+    for (int r = family->first_read; r < family->first_read + family->n_reads; r++) {
+        int v = vertex_of(a, access_read_at(a->rule, r)->node), prev, next;
+        if (access_may_copy(a->rule, access_read_at(a->rule, r)))
+            continue;
+        find_around(a, family, v, &prev, &next);
+        if (prev >= 0 && a->told[0][v] != prev + 1)
+            fix(a, vertex_of(a, prev), v);
+        a->told[0][v] = prev + 1;
+    }
+}
+
+static void each_group(struct adder *a, const struct access_family *family,
+                       void (*visit)(struct adder *a, const struct access_family *family,
+                                     struct access_group *group))
+{
+    for (int k = 0; k < family->n_kinds; k++) {
+        const struct access_kind *kind = &a->rule->kinds.items[family->first_kind + k];
+        for (int g = 0; g < kind->n_groups; g++)
+            visit(a, family, &a->rule->groups.items[kind->first_group + g]);
+    }
+}
+
+/* ---- options ---- */
+
+static void put_options(struct adder *a, const struct access_family *family)
+{
+    for (int r = family->first_read; r < family->first_read + family->n_reads; r++) {
+        const struct access *read = access_read_at(a->rule, r);
+        int next = a->rule->groups.items[a->rule->group[r]].next, access = a->rule->reads[r];
+        if (!access_may_copy(a->rule, read) || next < 0)
+            continue;
+        a->copied[r] = read->taken || vertex_of(a, read->node) == vertex_of(a, next);
+        add_option(a, vertex_of(a, read->node), vertex_of(a, next), r, -1);
+        for (int i = a->users[access]; i < a->users[access + 1]; i++) {
+            int user = vertex_of(a, a->user[i]);
+            a->copied[r] |= user == vertex_of(a, next);
+            if (user >= 0)
+                add_option(a, user, vertex_of(a, next), r, -1);
+        }
+    }
+}
+
+static void put_wishes(struct adder *a)
+{
+    for (size_t i = 0; i < a->graph->wishes.n; i++) {
+        int from = vertex_of(a, a->graph->wishes.items[i].from);
+        int to = vertex_of(a, a->graph->wishes.items[i].to);
+        if (from >= 0 && to >= 0 && from != to)
+            add_option(a, from, to, -1, (int)i);
+    }
+}
+
+/* What would close a cycle is left out. */
+static void choose(struct adder *a, size_t n_fixed)
+{
+    int *component = access_find_components(a->rule, &a->edges);
+    for (size_t i = 0; i < a->options.n; i++) {
+        const struct access_edge *edge = &a->edges.items[n_fixed + i];
+        const struct option *option = &a->options.items[i];
+        if (component[edge->from] != component[edge->to])
+            continue;
+        if (option->read >= 0)
+            a->copied[option->read] = true;
+        else
+            vec_push(&a->order->refused, option->wish);
+    }
+    mem_free(component);
+}
+
+/* ---- what is added ---- */
+
+static void add_read(struct adder *a, const struct access_family *family, int r)
+{
+    const struct access *read = access_read_at(a->rule, r);
+    const struct access_group *group = &a->rule->groups.items[a->rule->group[r]];
+    int access = a->rule->reads[r], prev = group->prev, next = group->next;
+    if (!access_may_copy(a->rule, read))
+        find_around(a, family, vertex_of(a, read->node), &prev, &next);
+    if (a->copied[r]) {
+        vec_push(&a->order->copies, ((struct access_copy){access, prev, next}));
+        return;
+    }
+    if (prev >= 0)
+        tell(a, &a->order->follows, prev, read->node, prev);
+    if (next < 0)
+        return;
+    tell(a, &a->order->edges, read->node, next, next);
+    for (int i = a->users[access]; i < a->users[access + 1]; i++)
+        if (vertex_of(a, a->user[i]) >= 0)
+            tell(a, &a->order->edges, a->user[i], next, next);
+}
+
+/* ---- places ---- */
+
+/* Whether a plan that sees a part of all paths could find anything else. */
+static bool is_hidden(const struct adder *a, const struct access_family *family)
+{
+    bool hidden = family->n_writes > 1;
+    for (int r = family->first_read; r < family->first_read + family->n_reads; r++)
+        hidden |= a->copied[r] || a->rule->count[r];
+    return hidden;
+}
+
+static void put_place(struct adder *a, int access, int place)
+{
+    vec_push(&a->order->places, ((struct access_place){access, a->rule->level.frame, place}));
+}
+
+static void put_places(struct adder *a, const struct access_family *family)
+{
+    for (int w = family->first_write; w < family->first_write + family->n_writes; w++)
+        put_place(a, a->rule->writes[w], w - family->first_write + 2);
+    for (int r = family->first_read; r < family->first_read + family->n_reads; r++) {
+        const struct access *read = access_read_at(a->rule, r);
+        int v = access_may_copy(a->rule, read) ? a->rule->groups.items[a->rule->group[r]].point
+                                               : vertex_of(a, read->node);
+        int before = first_from(a, family, a->rule->position[v]) - family->first_write;
+        put_place(a, a->rule->reads[r], before + 1);
+    }
+}
+
+/* ---- all of it ---- */
+
+static void add_all(struct adder *a)
+{
+    const struct access_rule *rule = a->rule;
+    a->copied = arena_alloc(&a->rule->memory, a->graph->accesses.n + 1);
+    for (int i = 0; i < 2; i++)
+        a->told[i] = arena_array(&a->rule->memory, (size_t)rule->level.n + 1, sizeof(int));
+    index_users(a);
+    index_entries(a);
+    for (size_t i = 0; i < rule->families.n; i++) {
+        put_writes(a, &rule->families.items[i]);
+        each_group(a, &rule->families.items[i], put_point);
+        put_reads(a, &rule->families.items[i]);
+    }
+    size_t n_fixed = a->edges.n;
+    for (size_t i = 0; i < rule->families.n; i++)
+        put_options(a, &rule->families.items[i]);
+    put_wishes(a);
+    choose(a, n_fixed);
+    memset(a->told[0], 0, (size_t)rule->level.n * sizeof *a->told[0]);
+    for (size_t i = 0; i < rule->families.n; i++) {
+        const struct access_family *family = &rule->families.items[i];
+        for (int r = family->first_read; r < family->first_read + family->n_reads; r++)
+            add_read(a, family, r);
+        if (is_hidden(a, family))
+            put_places(a, family);
+    }
+    vec_release(&a->edges);
+    vec_release(&a->options);
+}
+
+/* ---- all frames ---- */
 
 static int order_frame(const struct access_graph *graph, int frame, struct access_order *order,
                        struct error *err)
 {
     struct access_rule rule;
-    struct access_sorter s;
+    struct adder a = {.rule = &rule, .graph = graph, .order = order};
     int code = 0;
-    if (!access_frame_writes(graph, frame) || !access_rule_init(&rule, graph, frame))
-        return 0;
-    if (access_sort(&s, &rule))
-        add_all(&s, order);
-    else
-        code = access_sort_fail(&s, err);
-    find_refused(&rule, order);
-    access_sort_release(&s);
+    if (access_rule_init(&rule, graph, frame, &code, err) && !code)
+        code = access_sort(&rule, err);
+    if (!code && rule.families.n)
+        add_all(&a);
     access_rule_release(&rule);
     return code;
+}
+
+/* By frame: whether some node of it, or of a loop in it, writes. */
+static char *find_writing(const struct access_graph *graph)
+{
+    char *writes = mem_alloc((size_t)(graph->frame ? graph->n_frames : 1) + 1);
+    for (size_t i = 0; i < graph->accesses.n; i++) {
+        const struct access *access = &graph->accesses.items[i];
+        int frame = graph->frame ? graph->frame[access->node] : 0;
+        for (; access->write && frame >= 0 && !writes[frame];
+             frame = graph->frame ? graph->parent[frame] : -1)
+            writes[frame] = 1;
+    }
+    return writes;
 }
 
 int access_order_find(const struct access_graph *graph, struct access_order *order,
                       struct error *err)
 {
     int code = 0;
+    char *writes = find_writing(graph);
     memset(order, 0, sizeof *order);
     for (int f = 0; !code && f < (graph->frame ? graph->n_frames : 1); f++)
-        code = order_frame(graph, f, order, err);
+        if (writes[f])
+            code = order_frame(graph, f, order, err);
+    mem_free(writes);
     return code;
 }
 
@@ -162,11 +385,14 @@ void access_graph_release(struct access_graph *graph)
     vec_release(&graph->accesses);
     vec_release(&graph->users);
     vec_release(&graph->conditions);
+    vec_release(&graph->places);
 }
 
 void access_order_release(struct access_order *order)
 {
+    vec_release(&order->follows);
     vec_release(&order->edges);
     vec_release(&order->copies);
     vec_release(&order->refused);
+    vec_release(&order->places);
 }

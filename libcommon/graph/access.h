@@ -6,19 +6,24 @@
  * of the variable from which a path of the graph leads to R come before c(R), and c(R) comes before
  * all others. The rule can be satisfied if and only if that is acyclic together with the graph.
  *
+ * All writes are put in one order, in which a write comes only when it may, and of several that may
+ * the one whose name is first. So the result depends on nodes, edges and names of writes alone,
+ * never on the order in which they are listed.
+ *
  * Values that are the variable's own memory (an Identity in a plan with planned memory) make their
  * consumers look at the variable, too: they are *users* of the read. The users of a read, and R
  * itself, run before the write that follows c(R) where that closes no cycle; where it would, the
- * read is given a copy that is made at c(R).
- *
- * Everything else is decided by a topological order in which a write comes only when nothing else
- * can, and of several writes the one whose name is first. So the result depends on nodes, edges and
- * names of writes alone, never on the order in which they are listed.
+ * read is given a copy that is made at c(R). So is a node that reads what it writes.
  *
  * What never runs in the same step, because conditions exclude each other, has no order.
  *
- * A loop is one node for what is outside of it: it sees variables while it runs, and no point of
- * its own comes before it. In a loop the same is true of each read.
+ * A loop is one node for what is outside of it: what its nodes read they see while it runs, and no
+ * point of their own comes before it. In a loop the same is true of each read. What enters it is
+ * read before, as an Enter is a node of the outside; but it waits for what the loop comes after.
+ *
+ * Reads of a variable that follow the same writes share a point. As the sets of writes that reads
+ * follow contain each other where the rule can be satisfied, points and writes are one sequence,
+ * and what is known of it grows with reads and writes, not with pairs of them.
  */
 #ifndef TF_GRAPH_ACCESS_H
 #define TF_GRAPH_ACCESS_H
@@ -38,8 +43,15 @@ struct access {
     int node;
     bool write;
     bool copies; /* a read outside of loops: a copy of the value would do */
-    bool taken;  /* such a read, of which a copy is made in any case */
+    bool taken;  /* such a read, of which a copy is made where any write follows */
 };
+
+/* Where an access is known to be in a frame, for which each loop within it is one node. A write is
+ * the place-th of its variable, counted from 2; a read sees so many, counted from 1. */
+struct access_place {
+    int access, frame, place;
+};
+typedef VEC(struct access_place) access_place_vec;
 
 /* That a predicate has gone one way; predicates are numbers. */
 struct access_condition {
@@ -61,6 +73,7 @@ struct access_graph {
     const int *frame;         /* by node: the loop that it runs in; NULL: there are no loops */
     const int *parent;        /* by frame; -1 of frame 0, the root; parents come first */
     int n_frames;
+    const int *enters;    /* by node: the loop that it brings something into; 0: none; or NULL */
     const int *condition; /* by node: under which it runs, in its frame; -1: always; or NULL */
     const int *frame_condition; /* by frame: under which the loop does, in its parent */
     VEC(struct access_condition) conditions;
@@ -68,6 +81,8 @@ struct access_graph {
     access_edge_vec wishes; /* no part of a path; followed where they close no cycle */
     VEC(struct access) accesses;
     VEC(struct access_user) users;
+    access_place_vec
+        places; /* of all accesses of a variable in a frame, or of none: paths say it */
 };
 
 struct access_copy {
@@ -75,11 +90,15 @@ struct access_copy {
     int after, before; /* nodes that write: the ones around the point; after may be -1 */
 };
 
-/* What makes any order of running right. */
+/* What makes any order of running right, whatever a path of the graph makes wait: one that ends in
+ * a branch that is not taken keeps no Merge from going on. A loop is meant as a whole where the
+ * other is outside. */
 struct access_order {
-    access_edge_vec edges; /* to be added; a loop is meant as a whole where the other is outside */
+    access_edge_vec follows; /* from a write to the next one, and to the reads between them */
+    access_edge_vec edges;   /* from reads, and users, to the write that follows */
     VEC(struct access_copy) copies;
-    VEC(int) refused; /* wishes that are not followed */
+    VEC(int) refused;        /* wishes that are not followed */
+    access_place_vec places; /* where a part of the graph might find others */
 };
 
 /* ERR_DATA, naming the nodes, if the rule cannot be satisfied. The caller releases both. */
@@ -88,25 +107,12 @@ int access_order_find(const struct access_graph *graph, struct access_order *ord
 void access_graph_release(struct access_graph *graph);
 void access_order_release(struct access_order *order);
 
-/* For a graph that is cut, any part of which may be run at a time: wishes, one for each two writes
- * of a variable, that can be followed together whatever is run and however else the rule is kept;
- * and reads that are to be given a copy, so that all others can come before the writes that follow
- * their points. The caller releases both vectors. */
-struct access_advice {
-    access_edge_vec wishes;
-    VEC(int) copies; /* accesses */
-};
-void access_advise(const struct access_graph *graph, struct access_advice *advice);
-
 /* Adds a condition; returns its number. */
 int access_condition_add(struct access_graph *graph, int predicate, int branch, int parent);
 
-#define ACCESS_BATCH 64
-
-/* By node of the frame or of a loop in it: bit i is set if a path leads there from from[i], for
- * which each such loop is one node. 0 elsewhere. n <= ACCESS_BATCH. */
-void access_reach(const struct access_graph *graph, int frame, const int *from, int n,
-                  uint64_t *reached);
+/* By read: of how many writes of its variable a path leads to its node in the frame outside of
+ * loops, for which each loop is one node. The caller frees it. */
+int *access_count_writes(const struct access_graph *graph);
 
 /* The innermost loop that holds both; and the child of `outer` that holds `frame`, or outer. */
 int access_common_frame(const int *parent, int a, int b);

@@ -48,10 +48,12 @@ int access_condition_add(struct access_graph *graph, int predicate, int branch, 
     return (int)graph->conditions.n - 1;
 }
 
-static int condition_of(const struct access_level *level, int node)
+int access_level_condition(const struct access_level *level, int node)
 {
     const struct access_graph *graph = level->graph;
     int place = place_of(level, node);
+    if (!graph->condition)
+        return -1;
     return place == level->frame ? graph->condition[node] : graph->frame_condition[place];
 }
 
@@ -59,10 +61,8 @@ bool access_level_excludes(const struct access_level *level, int a, int b)
 {
     const struct access_graph *graph = level->graph;
     const struct access_condition *all = graph->conditions.items;
-    if (!graph->condition)
-        return false;
-    int of_b = condition_of(level, b);
-    for (int x = condition_of(level, a); x >= 0; x = all[x].parent)
+    int of_b = access_level_condition(level, b);
+    for (int x = access_level_condition(level, a); x >= 0; x = all[x].parent)
         for (int y = of_b; y >= 0; y = all[y].parent)
             if (all[x].predicate == all[y].predicate && all[x].branch != all[y].branch)
                 return true;
@@ -142,6 +142,9 @@ static void find_order(struct access_level *level)
     for (int v = 0; v < n; v++)
         if (pending[v])
             level->order[--last] = v;
+    level->place = arena_array(&level->memory, (size_t)n + 1, sizeof *level->place);
+    for (int i = 0; i < n; i++)
+        level->place[level->order[i]] = i;
     mem_free(pending);
 }
 
@@ -160,13 +163,20 @@ void access_level_release(struct access_level *level)
     arena_release(&level->memory);
 }
 
-void access_level_reach(const struct access_level *level, const int *from, int n, uint64_t *reached)
+bool access_level_reach(const struct access_level *level, const int *from, int n, int last,
+                        uint64_t *reached)
 {
-    uint64_t *at = mem_array((size_t)level->n + 1, sizeof *at); /* and what starts there */
+    int first = level->n;
+    for (int i = 0; i < n; i++)
+        if (level->place[from[i]] < first)
+            first = level->place[from[i]];
+    if (first >= last)
+        return false;
     memset(reached, 0, (size_t)level->n * sizeof *reached);
+    uint64_t *at = mem_array((size_t)level->n + 1, sizeof *at); /* and what starts there */
     for (int i = 0; i < n; i++)
         at[from[i]] |= (uint64_t)1 << i;
-    for (int i = 0; i < level->n; i++) {
+    for (int i = first; i < last; i++) {
         int v = level->order[i];
         uint64_t mask = at[v] | reached[v];
         if (!mask)
@@ -175,40 +185,5 @@ void access_level_reach(const struct access_level *level, const int *from, int n
             reached[level->edges.items[e].to] |= mask;
     }
     mem_free(at);
-}
-
-void access_level_drop_implied(const struct access_level *level, access_edge_vec *edges,
-                               size_t first)
-{
-    uint64_t *reached = mem_array((size_t)level->n + 1, sizeof *reached);
-    size_t kept = first;
-    for (size_t at = first; at < edges->n; at += ACCESS_BATCH) {
-        int from[ACCESS_BATCH], n = 0;
-        for (; n < ACCESS_BATCH && at + (size_t)n < edges->n; n++)
-            from[n] = level->vertex[edges->items[at + (size_t)n].from];
-        access_level_reach(level, from, n, reached);
-        for (int i = 0; i < n; i++) {
-            struct access_edge edge = edges->items[at + (size_t)i];
-            if (!(reached[level->vertex[edge.to]] >> i & 1))
-                edges->items[kept++] = edge;
-        }
-    }
-    edges->n = kept;
-    mem_free(reached);
-}
-
-void access_reach(const struct access_graph *graph, int frame, const int *from, int n,
-                  uint64_t *reached)
-{
-    struct access_level level;
-    int vertices[ACCESS_BATCH];
-    access_level_init(&level, graph, frame);
-    uint64_t *by_vertex = mem_array((size_t)level.n + 1, sizeof *by_vertex);
-    for (int i = 0; i < n; i++)
-        vertices[i] = level.vertex[from[i]];
-    access_level_reach(&level, vertices, n, by_vertex);
-    for (int i = 0; i < graph->n; i++)
-        reached[i] = level.vertex[i] < 0 ? 0 : by_vertex[level.vertex[i]];
-    mem_free(by_vertex);
-    access_level_release(&level);
+    return true;
 }

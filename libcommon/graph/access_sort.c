@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One topological order of the rule, in which writes come last and by name.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,22 +11,33 @@
 
 typedef VEC(int) int_vec;
 
+struct sorter {
+    struct access_rule *rule;
+    struct access_successors next;
+    int *pending; /* by vertex */
+    int n_placed;
+    int_vec ready;       /* vertices that do not write */
+    const char **name;   /* by vertex that writes: its first writer's */
+    int *by_rank, *rank; /* vertices that write, by name; and back, -1 of others */
+    bool *may_write;     /* by rank */
+    int n_writes, n_may, lowest;
+};
+
 /* ---- the order ---- */
 
 static int by_name(const void *a, const void *b, void *context)
 {
-    const struct access_sorter *s = context;
+    const struct sorter *s = context;
     return strcmp(s->name[*(const int *)a], s->name[*(const int *)b]);
 }
 
-static void rank_writes(struct access_sorter *s)
+static void rank_writes(struct sorter *s)
 {
-    for (size_t i = 0; i < s->graph->accesses.n; i++) {
-        const struct access *access = &s->graph->accesses.items[i];
-        int v = s->rule->level.vertex[access->node];
-        if (!access->write || v < 0 || !s->rule->writes[v])
-            continue;
-        const char *name = s->graph->names[access->node];
+    const struct access_rule *rule = s->rule;
+    const struct access_family *last = &rule->families.items[rule->families.n - 1];
+    for (int w = 0; w < last->first_write + last->n_writes; w++) {
+        int node = access_write_at(rule, w)->node, v = rule->level.vertex[node];
+        const char *name = rule->level.graph->names[node];
         if (!s->name[v])
             s->by_rank[s->n_writes++] = v;
         if (!s->name[v] || strcmp(name, s->name[v]) < 0)
@@ -35,9 +49,9 @@ static void rank_writes(struct access_sorter *s)
     s->lowest = s->n_writes;
 }
 
-static void make_ready(struct access_sorter *s, int v)
+static void make_ready(struct sorter *s, int v)
 {
-    if (!s->rule->writes[v]) {
+    if (!s->name[v]) {
         vec_push(&s->ready, v);
         return;
     }
@@ -48,7 +62,7 @@ static void make_ready(struct access_sorter *s, int v)
         s->lowest = rank;
 }
 
-static int take_write(struct access_sorter *s)
+static int take_write(struct sorter *s)
 {
     while (!s->may_write[s->lowest])
         s->lowest++;
@@ -57,89 +71,75 @@ static int take_write(struct access_sorter *s)
     return s->by_rank[s->lowest];
 }
 
-static void place_all(struct access_sorter *s)
+static void place_all(struct sorter *s)
 {
     for (int v = 0; v < s->rule->n; v++)
         if (!s->pending[v])
             make_ready(s, v);
     while (s->ready.n || s->n_may) {
         int v = s->ready.n ? vec_pop(&s->ready) : take_write(s);
-        s->position[v] = s->n_placed++;
+        s->rule->position[v] = s->n_placed++;
         for (int e = s->next.first[v]; e < s->next.first[v + 1]; e++)
             if (!--s->pending[s->next.to[e]])
                 make_ready(s, s->next.to[e]);
     }
 }
 
-bool access_sort(struct access_sorter *s, const struct access_rule *rule)
-{
-    size_t n = (size_t)rule->n;
-    *s = (struct access_sorter){.rule = rule, .graph = rule->level.graph};
-    s->next = access_rule_successors(rule);
-    s->pending = mem_array(4 * n + 1, sizeof *s->pending);
-    s->position = s->pending + n;
-    s->by_rank = s->position + n;
-    s->rank = s->by_rank + n;
-    s->name = mem_array(n + 1, sizeof *s->name);
-    s->may_write = mem_alloc(n + 1);
-    memset(s->position, -1, n * sizeof *s->position);
-    for (int e = 0; e < s->next.first[n]; e++)
-        s->pending[s->next.to[e]]++;
-    rank_writes(s);
-    place_all(s);
-    return s->n_placed == rule->n;
-}
-
-void access_sort_release(struct access_sorter *s)
-{
-    vec_release(&s->ready);
-    mem_free(s->next.first);
-    mem_free(s->next.to);
-    mem_free(s->pending);
-    mem_free(s->name);
-    mem_free(s->may_write);
-}
-
 /* ---- what cannot be ---- */
 
-static void print_vertex(const struct access_sorter *s, int v, struct str *text)
+static void print_vertex(const struct sorter *s, int v, struct str *text)
 {
     const struct access_rule *rule = s->rule;
-    for (size_t i = 0; v >= rule->level.n && i < s->graph->accesses.n; i++)
-        if (rule->point[i] == v)
-            str_printf(text, "'%s' reads", s->graph->names[s->graph->accesses.items[i].node]);
-    if (v < rule->level.n)
-        str_printf(text, "'%s'", s->graph->names[rule->level.node[v]]);
+    const char *const *names = rule->level.graph->names;
+    if (v < rule->level.n) {
+        str_printf(text, "'%s'", names[rule->level.node[v]]);
+        return;
+    }
+    int group = (v - rule->level.n) / 3, read = 0;
+    while (rule->group[read] != group)
+        read++;
+    str_printf(text, "'%s' reads", names[access_read_at(rule, read)->node]);
 }
 
 /* One of what comes before the vertex and was not placed either. */
-static int find_before(const struct access_sorter *s, int v)
+static int find_before(const struct sorter *s, int v)
 {
     for (int from = 0; from < s->rule->n; from++)
         for (int e = s->next.first[from]; e < s->next.first[from + 1]; e++)
-            if (s->next.to[e] == v && s->position[from] < 0)
+            if (s->next.to[e] == v && s->rule->position[from] < 0)
                 return from;
     return v;
 }
 
+/* Of a group's vertices the first that is met speaks for all of them. */
+static bool is_said(const struct sorter *s, int v, int last)
+{
+    int n = s->rule->level.n;
+    return v >= n && last >= n && (v - n) / 3 == (last - n) / 3;
+}
+
 /* From a vertex that was not placed back to one that was met before: that is a cycle. */
-int access_sort_fail(const struct access_sorter *s, struct error *err)
+static int fail(const struct sorter *s, struct error *err)
 {
     struct str text = STR_INIT;
     int_vec path = VEC_INIT;
     char *met = mem_alloc((size_t)s->rule->n + 1);
-    int v = 0;
-    while (s->position[v] >= 0)
+    int v = 0, last;
+    while (s->rule->position[v] >= 0)
         v++;
     for (; !met[v]; v = find_before(s, v)) {
         met[v] = 1;
         vec_push(&path, v);
     }
     print_vertex(s, v, &text);
+    last = v;
     for (size_t i = path.n; i-- > 0 && text.n < 200;) {
-        str_append(&text, " before ");
-        print_vertex(s, path.items[i], &text);
-        if (path.items[i] == v)
+        if (!is_said(s, path.items[i], last)) {
+            str_append(&text, " before ");
+            print_vertex(s, path.items[i], &text);
+        }
+        last = path.items[i];
+        if (last == v)
             break;
     }
     error_set(err, ERR_DATA, "reads and writes of variables contradict each other: %s",
@@ -150,40 +150,27 @@ int access_sort_fail(const struct access_sorter *s, struct error *err)
     return err->code;
 }
 
-/* ---- places ---- */
-
-static int by_place(const void *a, const void *b)
+int access_sort(struct access_rule *rule, struct error *err)
 {
-    const struct access_place *x = a, *y = b;
-    if (x->variable != y->variable)
-        return x->variable < y->variable ? -1 : 1;
-    return x->position != y->position ? x->position - y->position : x->access - y->access;
-}
-
-static void find_next(const struct access_sorter *s, access_place_vec *places)
-{
-    int next = -1, variable = -1;
-    for (size_t i = places->n; i-- > 0;) {
-        struct access_place *place = &places->items[i];
-        const struct access *access = &s->graph->accesses.items[place->access];
-        place->next = place->variable == variable ? next : -1;
-        next = access->write ? access->node : place->next;
-        variable = place->variable;
-    }
-}
-
-void access_sort_places(const struct access_sorter *s, access_place_vec *places)
-{
-    const struct access_rule *rule = s->rule;
-    for (size_t i = 0; i < s->graph->accesses.n; i++) {
-        const struct access *access = &s->graph->accesses.items[i];
-        int v = access->write ? rule->level.vertex[access->node] : rule->point[i];
-        if (v < 0 || s->position[v] < 0)
-            continue;
-        struct access_place place = {access->variable, s->position[v], (int)i, -1};
-        vec_push(places, place);
-    }
-    if (places->n)
-        qsort(places->items, places->n, sizeof *places->items, by_place);
-    find_next(s, places);
+    size_t n = (size_t)rule->n;
+    struct sorter s = {.rule = rule, .next = access_successors(rule, NULL)};
+    rule->position = arena_array(&rule->memory, n + 1, sizeof *rule->position);
+    memset(rule->position, -1, n * sizeof *rule->position);
+    s.pending = mem_array(3 * n + 1, sizeof *s.pending);
+    s.by_rank = s.pending + n;
+    s.rank = s.by_rank + n;
+    s.name = mem_array(n + 1, sizeof *s.name);
+    s.may_write = mem_alloc(n + 1);
+    for (int e = 0; e < s.next.first[n]; e++)
+        s.pending[s.next.to[e]]++;
+    rank_writes(&s);
+    place_all(&s);
+    int code = s.n_placed == rule->n ? 0 : fail(&s, err);
+    vec_release(&s.ready);
+    mem_free(s.next.first);
+    mem_free(s.next.to);
+    mem_free(s.pending);
+    mem_free(s.name);
+    mem_free(s.may_write);
+    return code;
 }

@@ -281,9 +281,10 @@ static int add_loop_cond(struct analysis *a, const struct node *node)
     struct graph_frame *frame = &a->f->frames.items[a->f->frame[node->id]];
     if (frame->depth == 0)
         return fail_node(a, node, "is not in a loop");
-    if (frame->loop_cond >= 0)
-        return fail_node(a, node, "the loop has another LoopCond");
-    frame->loop_cond = node->id;
+    if (frame->loop_cond < 0)
+        frame->loop_cond = node->id;
+    else if (!strcmp(graph_node(a->graph, frame->loop_cond)->assigned, node->assigned))
+        return fail_node(a, node, "the loop has another LoopCond"); /* not one of another part */
     return 0;
 }
 

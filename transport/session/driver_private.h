@@ -27,6 +27,7 @@ struct program {
     uint64_t *handles;               /* by remote task; of those whose share is not idle */
     VEC(struct edge) feeds, fetches; /* of what runs here, in its own graph */
     VEC(int) targets;
+    plan_order order, own_order; /* of all of it; of what runs here, by its own graph */
 };
 
 struct driver_step;

@@ -6,6 +6,7 @@
 
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "exec/run/uncut.h"
 #include "transport/session/driver_private.h"
 
 static void make_key(struct str *key, const struct session_call *call)
@@ -26,9 +27,44 @@ void program_free(struct program *program, size_t n_tasks)
     vec_release(&program->feeds);
     vec_release(&program->fetches);
     vec_release(&program->targets);
+    vec_release(&program->order);
+    vec_release(&program->own_order);
     mem_free(program->shares);
     mem_free(program->handles);
     mem_free(program);
+}
+
+/* ---- the order of reads and writes, as far as a task has it ---- */
+
+static plan_order order_of(const struct driver_session *session, const struct program *program,
+                           int task)
+{
+    plan_order all = VEC_INIT;
+    size_t n = 0;
+    share_take_order(&program->shares[task], &program->order, &all);
+    for (size_t i = 0; i < all.n; i++)
+        if (all.items[i].node < 0 || session->table.of_node[all.items[i].node] == task)
+            all.items[n++] = all.items[i];
+    all.n = n;
+    return all;
+}
+
+/* Five fields each, one after the other. */
+static void pack_order(msgpack_packer *packer, const struct driver_session *session,
+                       const struct program *program, int task)
+{
+    plan_order order = order_of(session, program, task);
+    msgpack_pack_array(packer, 5 * order.n);
+    for (size_t i = 0; i < order.n; i++) {
+        const struct plan_place *place = &order.items[i];
+        pack_text(packer,
+                  place->node < 0 ? "" : graph_node(session->options.graph, place->node)->name);
+        msgpack_pack_int(packer, place->input);
+        msgpack_pack_int(packer, place->depth);
+        msgpack_pack_int(packer, place->place);
+        msgpack_pack_int(packer, place->is_copied);
+    }
+    vec_release(&order);
 }
 
 /* ---- what runs here ---- */
@@ -53,6 +89,11 @@ static void translate(struct driver_session *session, struct program *program,
     }
     for (size_t i = 0; i < share->targets.n; i++)
         vec_push(&program->targets, own_node(session, share->targets.items[i]));
+    program->own_order = order_of(session, program, session->own);
+    for (size_t i = 0; i < program->own_order.n; i++)
+        if (program->own_order.items[i].node >= 0)
+            program->own_order.items[i].node = own_node(session, program->own_order.items[i].node);
+    plan_order_sort(&program->own_order);
 }
 
 /* ---- what runs elsewhere ---- */
@@ -95,7 +136,7 @@ static void register_share(const struct driver_session *session, struct task_cal
     const struct share *share = &program->shares[task->task];
     const struct graph *graph = session->options.graph;
     *asked = (struct task_call){.reply = take_handle, .context = &program->handles[i]};
-    msgpack_packer *packer = asked_begin(asked, all, task, "register", 3);
+    msgpack_packer *packer = asked_begin(asked, all, task, "register", 4);
     if (!packer)
         return;
     pack_key(packer, "feeds");
@@ -104,6 +145,8 @@ static void register_share(const struct driver_session *session, struct task_cal
     pack_edges(packer, graph, call->fetches, share->fetches.items, share->fetches.n);
     pack_key(packer, "targets");
     pack_targets(packer, graph, share);
+    pack_key(packer, "order");
+    pack_order(packer, session, program, task->task);
     asked_send(asked, NULL, 0);
 }
 
@@ -136,11 +179,16 @@ static struct program *make(struct driver_session *session, const struct session
     struct plan_request request = session_request(call, feeds);
     program->shares = mem_array(n + 1, sizeof *program->shares);
     program->handles = mem_array(session->tasks.n + 1, sizeof *program->handles);
-    request_divide(session->options.graph, &request, session->table.of_node, program->shares);
+    bool *needed =
+        request_divide(session->options.graph, &request, session->table.of_node, program->shares);
+    struct uncut *uncut = uncut_new(session->options.graph, &request, needed);
+    int code = uncut_order(uncut, &program->order, err);
+    uncut_free(uncut);
+    mem_free(needed);
     mem_free(feeds);
     if (session->own >= 0)
         translate(session, program, call);
-    if (!register_all(session, call, program, err))
+    if (!code && !register_all(session, call, program, err))
         return program;
     program_free(program, n);
     return NULL;

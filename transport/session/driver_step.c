@@ -247,7 +247,8 @@ static void start_local(struct driver_step *step, const struct program *program)
                                 .fetches = program->fetches.items,
                                 .n_fetches = (int)program->fetches.n,
                                 .targets = program->targets.items,
-                                .n_targets = (int)program->targets.n};
+                                .n_targets = (int)program->targets.n,
+                                .order = &program->own_order};
     step->step->rendezvous = step->rendezvous;
     step->local.over = local_over;
     session_start(session->local, &call, step->step, step->own_fetches, &step->local);

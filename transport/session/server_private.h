@@ -27,6 +27,7 @@ struct handle {
     VEC(struct edge) feeds;
     VEC(struct edge) fetches;
     VEC(int) targets;
+    plan_order order;
 };
 
 struct served_step {

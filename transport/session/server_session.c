@@ -13,6 +13,7 @@ void handle_free(struct handle *handle)
     vec_release(&handle->feeds);
     vec_release(&handle->fetches);
     vec_release(&handle->targets);
+    vec_release(&handle->order);
     mem_free(handle);
 }
 

@@ -3,90 +3,11 @@
  * Steps run in whichever thread can: what is cheap in the loop's, the rest, and making a plan, in
  * helpers. The thread that ends a step answers.
  */
-
 #include "base/failpoint.h"
 #include "base/memory.h"
 #include "exec/step/step.h"
 #include "exec/step/workers.h"
 #include "transport/session/server_private.h"
-
-/* ---- register ---- */
-
-typedef VEC(struct edge) edge_vec;
-
-static int read_names(const struct graph *graph, const struct query *query, const char *field,
-                      edge_vec *edges, struct error *err)
-{
-    const msgpack_object *names = record_field(&query->record->header, field);
-    struct arena arena = ARENA_INIT;
-    int code = 0;
-    if (!names || names->type != MSGPACK_OBJECT_ARRAY)
-        return error_set(err, ERR_PROTOCOL, "register: there are no %s", field);
-    for (uint32_t i = 0; !code && i < names->via.array.size; i++) {
-        const msgpack_object *name = &names->via.array.ptr[i];
-        struct edge edge;
-        if (name->type != MSGPACK_OBJECT_STR)
-            code = error_set(err, ERR_PROTOCOL, "register: %s are texts", field);
-        else
-            code = graph_parse_edge(
-                graph, arena_strndup(&arena, name->via.str.ptr, name->via.str.size), &edge, err);
-        if (!code)
-            vec_push(edges, edge);
-    }
-    arena_release(&arena);
-    return code;
-}
-
-/* Feeds and fetches are tensors, targets are nodes. */
-static int check_slots(const struct graph *graph, const edge_vec *edges, struct error *err)
-{
-    for (size_t i = 0; i < edges->n; i++)
-        if (edges->items[i].slot == CONTROL_SLOT)
-            return error_set(err, ERR_PROTOCOL, "register: '%s' is no tensor",
-                             graph_node(graph, edges->items[i].node)->name);
-    return 0;
-}
-
-void server_verb_register(void *context, const struct query *query)
-{
-    struct served *served = server_find(context, query);
-    struct error err = ERROR_INIT;
-    edge_vec targets = VEC_INIT;
-    if (!served)
-        return;
-    struct handle *handle = mem_alloc(sizeof *handle);
-    edge_vec *feeds = (edge_vec *)&handle->feeds, *fetches = (edge_vec *)&handle->fetches;
-    int code =
-        FAILPOINT("server.register") ? error_set(&err, ERR_RETRY, "failpoint server.register") : 0;
-    if (!code && served->handles.n >= SERVER_HANDLES_MAX)
-        code = error_set(&err, ERR_PROTOCOL, "register: there are %zu handles already",
-                         served->handles.n);
-    if (!code)
-        code = read_names(served->graph, query, "feeds", feeds, &err);
-    if (!code)
-        code = read_names(served->graph, query, "fetches", fetches, &err);
-    if (!code)
-        code = read_names(served->graph, query, "targets", &targets, &err);
-    if (!code)
-        code = check_slots(served->graph, feeds, &err);
-    if (!code)
-        code = check_slots(served->graph, fetches, &err);
-    for (size_t i = 0; i < targets.n; i++)
-        vec_push(&handle->targets, targets.items[i].node);
-    vec_release(&targets);
-    if (code) {
-        handle_free(handle);
-        answer_error(query->peer, query->id, &err);
-        return;
-    }
-    vec_push(&served->handles, handle);
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 1);
-    if (!packer)
-        return;
-    pack_key(packer, "handle");
-    msgpack_pack_uint64(packer, served->handles.n - 1);
-    answer_end(query->peer, NULL, 0);
-}
 
 /* ---- holding the session ---- */
 
@@ -253,7 +174,8 @@ static struct session_call call_of(const struct served_step *step)
                                  .fetches = handle->fetches.items,
                                  .n_fetches = (int)handle->fetches.n,
                                  .targets = handle->targets.items,
-                                 .n_targets = (int)handle->targets.n};
+                                 .n_targets = (int)handle->targets.n,
+                                 .order = &handle->order};
 }
 
 static void plan_and_start(void *argument)

@@ -15,6 +15,7 @@
 #include "exec/device/device.h"
 #include "exec/state/variable.h"
 #include "exec/step/outgoing.h"
+#include "graph/access.h"
 #include "graph/edge_map.h"
 
 struct plan_options {
@@ -45,6 +46,19 @@ struct plan_feed {
     struct shape shape; /* unknown dimensions are allowed and make the plan dynamic */
 };
 
+/* Where a node's input has a variable among its reads and writes (struct access_place), as the loop
+ * sees it that is so many loops deep; 0: outside of loops. */
+struct plan_place {
+    int node, input; /* -1: the input-th fetch */
+    int depth, place;
+    int is_copied; /* a read that would wait for what waits for it, by other parts */
+};
+
+/* What the plan of a part does not see of the order of reads and writes: those of variables where
+ * it might find another one, sorted by node (exec/run/uncut.h). */
+typedef VEC(struct plan_place) plan_order;
+void plan_order_sort(plan_order *order);
+
 struct plan_request {
     const struct plan_feed *feeds;
     int n_feeds;
@@ -55,6 +69,7 @@ struct plan_request {
     /* By node, of each Recv: the shape of what it gets with these feeds, as far as it is known.
      * NULL: what the Recv says. */
     const struct shape *received;
+    const plan_order *order; /* NULL: the plan sees all there is */
 };
 
 /* Which feed is an edge's. */
@@ -64,6 +79,15 @@ static inline struct edge_map plan_index_feeds(const struct plan_request *reques
     for (int i = 0; i < request->n_feeds; i++)
         edge_map_add(&index, request->feeds[i].edge, i);
     return index;
+}
+
+/* Whether a feed stands for each output of the node. */
+static inline bool plan_feeds_all(const struct edge_map *fed, const struct node *node)
+{
+    bool all = node->n_outputs > 0;
+    for (int i = 0; i < node->n_outputs; i++)
+        all = all && edge_map_get(fed, (struct edge){node->id, i}) >= 0;
+    return all;
 }
 
 struct plan;

@@ -5,6 +5,7 @@
  * edges of one output. When all outputs of a node are fed, its control edges are satisfied by the
  * feeds, and it does not run unless it is a target.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -14,24 +15,16 @@
 struct prune {
     struct plan *plan;
     const struct graph *from;
-    const struct shape *received; /* of the request */
-    struct graph_walk walk;       /* to the nodes of `from` that are needed */
-    int *copy;                    /* node of the copy, by node of `from`; -1 */
-    struct edge_map fed;          /* which feed is an edge's */
+    const struct plan_request *request;
+    struct graph_walk walk; /* to the nodes of `from` that are needed */
+    int *copy;              /* node of the copy, by node of `from`; -1 */
+    struct edge_map fed;    /* which feed is an edge's */
 };
 
 static void need_edge(struct prune *p, struct edge edge)
 {
     if (edge_map_get(&p->fed, edge) < 0)
         graph_walk_to(&p->walk, edge.node);
-}
-
-static bool is_fed(const struct prune *p, const struct node *node)
-{
-    for (int i = 0; i < node->n_outputs; i++)
-        if (edge_map_get(&p->fed, (struct edge){node->id, i}) < 0)
-            return false;
-    return node->n_outputs > 0;
 }
 
 static void mark(struct prune *p)
@@ -41,7 +34,7 @@ static void mark(struct prune *p)
         for (int i = 0; i < node->n_inputs; i++)
             need_edge(p, node->inputs[i]);
         for (int i = 0; i < node->n_controls; i++)
-            if (!is_fed(p, graph_node(p->from, node->controls[i])))
+            if (!plan_feeds_all(&p->fed, graph_node(p->from, node->controls[i])))
                 graph_walk_to(&p->walk, node->controls[i]);
     }
 }
@@ -89,8 +82,8 @@ static void set_received(struct prune *p, struct node *recv, const struct shape 
 static void copy_node(struct prune *p, const struct node *node)
 {
     struct node *copy = graph_add_copy(p->plan->graph, node);
-    if (p->received && node_is(node, "Recv"))
-        set_received(p, copy, &p->received[node->id]);
+    if (p->request->received && node_is(node, "Recv"))
+        set_received(p, copy, &p->request->received[node->id]);
     p->copy[node->id] = copy->id;
 }
 
@@ -100,8 +93,58 @@ static void connect(struct prune *p, const struct node *node)
     for (int i = 0; i < node->n_inputs; i++)
         copy->inputs[i] = map_edge(p, node->inputs[i]);
     for (int i = 0; i < node->n_controls; i++)
-        if (!is_fed(p, graph_node(p->from, node->controls[i])))
+        if (!plan_feeds_all(&p->fed, graph_node(p->from, node->controls[i])))
             graph_add_control(p->plan->graph, copy, p->copy[node->controls[i]]);
+}
+
+/* ---- what other parts order ---- */
+
+/* The places of one node, from the first-th on; returns where those of another begin. Three numbers
+ * each: input, depth, place, which is negative of a read that is to be copied. */
+static size_t mark_node(struct prune *p, const plan_order *order, size_t first, struct error *err)
+{
+    struct node *node = graph_node(p->plan->graph, p->copy[order->items[first].node]);
+    size_t at = first, n = 0;
+    while (at < order->n && order->items[at].node == order->items[first].node)
+        at++;
+    int64_t *places = arena_array(&p->plan->graph->arena, 3 * (at - first) + 1, sizeof *places);
+    for (size_t i = first; i < at; i++) {
+        const struct plan_place *place = &order->items[i];
+        places[n++] = place->input;
+        places[n++] = place->depth;
+        places[n++] = place->is_copied ? -place->place : place->place;
+    }
+    struct attr_value value = {.kind = ATTR_LIST_INT, .n = (int)n, .ints = places};
+    graph_set_attr(p->plan->graph, node, &(struct attr){PLAN_PLACE, value}, err);
+    return at;
+}
+
+static int by_node(const void *a, const void *b)
+{
+    const struct plan_place *x = a, *y = b;
+    return x->node != y->node ? (x->node < y->node ? -1 : 1) : x->input - y->input;
+}
+
+void plan_order_sort(plan_order *order)
+{
+    if (order->n)
+        qsort(order->items, order->n, sizeof *order->items, by_node);
+}
+
+static int mark_order(struct prune *p, const plan_order *order, struct error *err)
+{
+    struct plan *plan = p->plan;
+    plan->fetch_places =
+        arena_array(&plan->memory, (size_t)plan->n_fetches + 1, sizeof *plan->fetch_places);
+    for (size_t i = 0, next; !err->code && i < order->n; i = next) {
+        const struct plan_place *place = &order->items[i];
+        next = i + 1;
+        if (place->node >= 0 && p->walk.seen[place->node])
+            next = mark_node(p, order, i, err);
+        else if (place->node < 0 && place->input < plan->n_fetches)
+            plan->fetch_places[place->input] = place->place;
+    }
+    return err->code;
 }
 
 static int check_feeds(const struct plan *plan, struct error *err)
@@ -162,7 +205,10 @@ static int build(struct prune *p, const struct plan_request *request, struct edg
             connect(p, graph_node(p->from, (int)i));
     for (int i = 0; i < request->n_fetches; i++)
         fetch_edges[i] = map_edge(p, request->fetches[i]);
-    code = graph_infer(p->plan->graph, err);
+    if (request->order)
+        code = mark_order(p, request->order, err);
+    if (!code)
+        code = graph_infer(p->plan->graph, err);
     return code ? code : plan_infer_stacks(p->plan->graph, err);
 }
 
@@ -170,7 +216,7 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
                     struct error *err)
 {
     size_t n = plan->source->nodes.n;
-    struct prune p = {.plan = plan, .from = plan->source, .received = request->received};
+    struct prune p = {.plan = plan, .from = plan->source, .request = request};
     plan->n_feeds = request->n_feeds;
     plan->feeds =
         arena_copy(&plan->memory, request->feeds, (size_t)request->n_feeds * sizeof *plan->feeds);

@@ -136,6 +136,7 @@ struct plan {
     int *feed_nodes;         /* of `graph`; -1: not needed */
     struct edge_map fed;     /* outputs of these nodes -> feed, once the graph is as it stays */
     int *fetch_values;
+    int *fetch_places; /* of a part: struct plan_place; NULL: it sees all there is */
     bool is_static;
     bool has_branches;       /* static: some items may not run (plan_branch.c) */
     struct merged *merged;   /* then: by value, once all is in order */
@@ -154,6 +155,9 @@ struct plan {
                               * there can be none */
     struct dynamic *dynamic; /* of dynamic plans */
 };
+
+/* The places of a node's inputs, in the plan's graph. */
+#define PLAN_PLACE "_place"
 
 /* plan_graph.c: prunes; sets graph, feeds, feed_nodes. fetch_edges gets the fetches in the copy. */
 int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,

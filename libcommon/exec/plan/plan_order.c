@@ -5,6 +5,7 @@
  * variables. In a static plan an alias of a variable is the variable's memory, and whoever has it
  * is a user of the read. In a dynamic one such values are copies already (dynamic.h).
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -35,9 +36,10 @@ struct order {
     struct plan *plan;
     use_vec uses;
     struct access_graph graph;
-    int *first_access; /* by item, and one more; accesses are sorted by item */
-    int *use_of;       /* by access: its first use */
-    int *first_alias;  /* by alias: the first of its chain, and one; 0: not known */
+    int *first_access;      /* by item, and one more; accesses are sorted by item */
+    int *use_of;            /* by access: its first use */
+    int *first_alias;       /* by alias: the first of its chain, and one; 0: not known */
+    struct edge *reads_for; /* by item: an item that it reads for, and which input; itself, -1 */
     struct arena memory;
 };
 
@@ -67,6 +69,61 @@ static bool is_of_alias(const struct plan *plan, const struct use *use)
     return plan->values.items[plan->items.items[use->item].in[use->input]].alias_of >= 0;
 }
 
+/* ---- places, if others say them ---- */
+
+/* The planner's own copies read for who takes them. */
+static void find_readers(struct order *o)
+{
+    const struct plan *plan = o->plan;
+    o->reads_for = arena_array(&o->memory, plan->items.n + 1, sizeof *o->reads_for);
+    for (size_t i = 0; i < plan->items.n; i++)
+        o->reads_for[i] = (struct edge){(int)i, -1};
+    for (size_t i = 0; plan->fetch_places && i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        for (int k = 0; k < item->n_in && !item->removed; k++) {
+            int from = plan_maker(plan, item, k);
+            if (from >= 0 && !plan->items.items[from].node)
+                o->reads_for[from] = (struct edge){(int)i, k};
+        }
+    }
+}
+
+/* The loop around the item that is so many loops deep. */
+static int frame_at(const struct order *o, int item, int depth)
+{
+    int frame = o->graph.frame ? o->graph.frame[item] : 0, deep = 0;
+    for (int f = frame; f > 0; f = o->graph.parent[f])
+        deep++;
+    for (; deep > depth; deep--)
+        frame = o->graph.parent[frame];
+    return frame;
+}
+
+/* As plan_graph.c has marked them. True: the access is to be copied. */
+static bool add_places(struct order *o, int access, int id, int input)
+{
+    struct edge reader = o->reads_for[id];
+    const struct item *item = &o->plan->items.items[reader.node];
+    const struct attr_value *told = item->node ? node_attr(item->node, PLAN_PLACE) : NULL;
+    bool taken = false;
+    if (reader.slot >= 0)
+        input = reader.slot;
+    if (item->code == &plan_fetch_code && o->plan->fetch_places) {
+        int place = o->plan->fetch_places[*(const int *)item->state];
+        if (place)
+            vec_push(&o->graph.places, ((struct access_place){access, 0, place}));
+    }
+    for (int i = 0; told && told->kind == ATTR_LIST_INT && i + 2 < told->n; i += 3) {
+        int place = (int)told->ints[i + 2];
+        struct access_place at = {access, frame_at(o, id, (int)told->ints[i + 1]), abs(place)};
+        if (told->ints[i] != input)
+            continue;
+        vec_push(&o->graph.places, at);
+        taken |= place < 0;
+    }
+    return taken;
+}
+
 /* Of an item's uses of a variable itself; several reads are one. */
 static void add_access(struct order *o, int index)
 {
@@ -84,7 +141,9 @@ static void add_access(struct order *o, int index)
     struct access access = {.variable = use->variable->id,
                             .node = use->item,
                             .write = use->write,
-                            .copies = has_value && !frame};
+                            .copies = has_value && !frame,
+                            .taken =
+                                add_places(o, (int)o->graph.accesses.n, use->item, use->input)};
     o->use_of[o->graph.accesses.n] = index;
     vec_push(&o->graph.accesses, access);
 }
@@ -119,6 +178,7 @@ static void add_user(struct order *o, const struct use *use)
 static void add_accesses(struct order *o)
 {
     size_t n_items = o->plan->items.n, at = 0;
+    find_readers(o);
     o->first_alias = arena_array(&o->memory, o->plan->values.n + 1, sizeof *o->first_alias);
     o->first_access = arena_array(&o->memory, n_items + 2, sizeof *o->first_access);
     o->use_of = arena_array(&o->memory, o->uses.n + 1, sizeof *o->use_of);
@@ -141,12 +201,16 @@ static void add_frames(struct order *o)
     if (!d || d->frames.n < 2)
         return;
     int *frame = arena_array(&o->memory, n + 1, sizeof *frame);
+    int *enters = arena_array(&o->memory, n + 1, sizeof *enters);
     int *parent = arena_array(&o->memory, d->frames.n, sizeof *parent);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         frame[i] = d->items[i].frame;
+        enters[i] = d->items[i].role == ROLE_ENTER ? d->items[i].child_frame : 0;
+    }
     for (size_t i = 0; i < d->frames.n; i++)
         parent[i] = d->frames.items[i].parent;
     o->graph.frame = frame;
+    o->graph.enters = enters;
     o->graph.parent = parent;
     o->graph.n_frames = (int)d->frames.n;
 }
@@ -205,9 +269,11 @@ static void use_copy(struct plan *plan, const struct use *use, int copy)
         if (!value || value->kind != VALUE_VARIABLE || value->variable != use->variable ||
             (item->refs && item->refs[k]))
             continue;
-        for (int i = 0; i < item->n_out; i++)
-            if (plan->values.items[item->out[i]].alias_of == v)
-                plan->values.items[item->out[i]].alias_of = copy;
+        for (int i = 0; i < item->n_out; i++) {
+            struct value *out = &plan->values.items[item->out[i]];
+            if (out->alias_of == v || (!item->is_point && out->alias_input == k))
+                out->alias_of = copy; /* in a dynamic plan it was none of the variable */
+        }
         item->in[k] = copy;
     }
 }
@@ -241,14 +307,20 @@ static void add_wishes(struct plan *plan, const struct access_graph *graph,
     mem_free(refused);
 }
 
+static void add_after(struct plan *plan, const access_edge_vec *edges)
+{
+    for (size_t i = 0; i < edges->n; i++)
+        vec_push(&plan->items.items[edges->items[i].to].after, edges->items[i].from);
+}
+
 static int order_all(struct order *o, struct error *err)
 {
     struct plan *plan = o->plan;
     struct access_order found;
     describe(o);
     int code = access_order_find(&o->graph, &found, err);
-    for (size_t i = 0; !code && i < found.edges.n; i++)
-        vec_push(&plan->items.items[found.edges.items[i].to].after, found.edges.items[i].from);
+    add_after(plan, &found.follows);
+    add_after(plan, &found.edges);
     for (size_t i = 0; !code && i < found.copies.n; i++) {
         const struct access_copy *copy = &found.copies.items[i];
         add_copy(plan, &o->uses.items[o->use_of[copy->access]], copy);

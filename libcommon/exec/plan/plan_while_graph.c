@@ -148,6 +148,35 @@ static void add_loop_node(struct while_rewrite *w, int frame)
     loop->node = graph_add_trusted(w->to, &spec, outputs, n)->id;
 }
 
+/* What enters as a variable is read where the Enter was, which sees what it did outside of the
+ * loop: all that enters is there later. */
+static struct edge read_variable(struct while_rewrite *w, const struct node *enter)
+{
+    const struct graph *from = w->s->graph;
+    struct edge edge = map_edge(w, enter->inputs[0]);
+    struct node_output output =
+        graph_node(from, enter->inputs[0].node)->outputs[enter->inputs[0].slot];
+    const struct attr_value *place = node_attr(enter, PLAN_PLACE);
+    struct attr attrs[] = {{"T", attr_type(output.type)}, {PLAN_PLACE, {0}}};
+    if (!output.is_ref)
+        return edge;
+    if (place)
+        attrs[1].value = *place;
+    struct node_spec spec = {.op = "Identity",
+                             .name = enter->name,
+                             .inputs = &edge,
+                             .n_inputs = 1,
+                             .attrs = arena_copy(&w->to->arena, attrs, sizeof attrs),
+                             .n_attrs = place ? 2 : 1,
+                             .file = enter->file,
+                             .line = enter->line};
+    output.is_ref = false;
+    struct node *node = graph_add_trusted(w->to, &spec, &output, 1);
+    for (int k = 0; k < enter->n_controls; k++)
+        graph_add_control(w->to, node, w->copy[enter->controls[k]]);
+    return (struct edge){node->id, 0};
+}
+
 static void connect_loop(struct while_rewrite *w, int frame)
 {
     const struct while_search *s = w->s;
@@ -157,7 +186,8 @@ static void connect_loop(struct while_rewrite *w, int frame)
     for (int i = 0; i < loop->n_inputs; i++) {
         const struct loop_variable *v = variable_at(s, frame, i);
         const struct node *enter = graph_node(s->graph, v->enter);
-        node->inputs[v->merge < 0 ? constants++ : variables++] = map_edge(w, enter->inputs[0]);
+        struct edge input = read_variable(w, enter); /* it may add a node */
+        node->inputs[v->merge < 0 ? constants++ : variables++] = input;
         for (int k = 0; k < enter->n_controls; k++)
             graph_add_control(w->to, node, w->copy[enter->controls[k]]);
     }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/run/divide.h"
 
+#include <string.h>
+
+#include "base/memory.h"
 #include "graph/join.h"
 #include "graph/walk.h"
 
@@ -18,7 +21,8 @@ static void mark(struct search *s, const int *place, struct share *shares)
             if (edge_map_get(&s->fed, node->inputs[i]) < 0)
                 graph_walk_to(&s->walk, node->inputs[i].node);
         for (int i = 0; i < node->n_controls; i++)
-            graph_walk_to(&s->walk, node->controls[i]);
+            if (!plan_feeds_all(&s->fed, graph_node(s->graph, node->controls[i])))
+                graph_walk_to(&s->walk, node->controls[i]);
         const struct node *send = join_send_of(s->graph, node);
         if (send && !s->walk.seen[send->id]) {
             vec_push(&shares[place[send->id]].targets, send->id);
@@ -27,9 +31,10 @@ static void mark(struct search *s, const int *place, struct share *shares)
     }
 }
 
-void request_divide(const struct graph *graph, const struct plan_request *request, const int *place,
-                    struct share *shares)
+bool *request_divide(const struct graph *graph, const struct plan_request *request,
+                     const int *place, struct share *shares)
 {
+    bool *needed = mem_array(graph->nodes.n + 1, sizeof *needed);
     struct arena memory = ARENA_INIT;
     struct search s = {
         .graph = graph, .fed = plan_index_feeds(request), .walk = graph_walk_new(&memory, graph)};
@@ -45,8 +50,24 @@ void request_divide(const struct graph *graph, const struct plan_request *reques
     for (int i = 0; i < request->n_feeds; i++)
         vec_push(&shares[place[request->feeds[i].edge.node]].feeds, i);
     mark(&s, place, shares);
+    memcpy(needed, s.walk.seen, graph->nodes.n * sizeof *needed);
     edge_map_release(&s.fed);
     arena_release(&memory);
+    return needed;
+}
+
+void share_take_order(const struct share *share, const plan_order *whole, plan_order *own)
+{
+    for (size_t i = 0; i < whole->n; i++) {
+        struct plan_place place = whole->items[i];
+        if (place.node >= 0)
+            vec_push(own, place);
+        for (size_t k = 0; place.node < 0 && k < share->fetches.n; k++) {
+            place.input = (int)k;
+            if (share->fetches.items[k] == whole->items[i].input)
+                vec_push(own, place);
+        }
+    }
 }
 
 bool share_is_idle(const struct share *share)

@@ -6,21 +6,16 @@
 
 #include "base/memory.h"
 #include "exec/device/device_set.h"
-#include "exec/run/received.h"
+#include "exec/run/divide.h"
+#include "exec/run/uncut.h"
 #include "exec/step/deferred.h"
 #include "exec/step/rendezvous.h"
 #include "exec/step/step.h"
-#include "graph/join.h"
-#include "graph/walk.h"
 
 struct part {
     struct plan *plan;
     struct device *device;
-    VEC(struct plan_feed) feeds;
-    VEC(struct edge) fetches;
-    VEC(int) targets;
-    VEC(int) feed_of; /* by feed, by fetch of the plan: which one of the request */
-    VEC(int) fetch_of;
+    struct share share; /* of the request */
 };
 
 struct plan_set {
@@ -29,146 +24,151 @@ struct plan_set {
     int n_parts, n_fetches;
 };
 
-struct split {
-    const struct graph *graph;
-    const struct plan_set_options *options;
-    const struct plan_request *request;
-    struct part *parts;     /* by device */
-    struct graph_walk walk; /* to what is needed */
-    struct edge_map fed;
-    struct error *err;
-};
-
 /* ---- the request, divided ---- */
 
-static struct part *part_of(struct split *s, int id)
+/* By node; what is on no device of ours is in a place behind them. */
+static int *find_places(const struct graph *graph, const struct plan_set_options *options)
 {
-    int i =
-        device_find(s->options->devices, s->options->n_devices, graph_node(s->graph, id), s->err);
-    return i < 0 ? NULL : &s->parts[i];
+    int *place = mem_array(graph->nodes.n + 1, sizeof *place);
+    const char *last = NULL;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        struct error ignored = ERROR_INIT;
+        int at = -1;
+        if (last && !strcmp(last, node->assigned))
+            place[i] = place[i - 1];
+        else if ((at = device_find(options->devices, options->n_devices, node, &ignored)) >= 0)
+            place[i] = at;
+        else
+            place[i] = options->n_devices;
+        last = node->assigned;
+    }
+    return place;
 }
 
-/* A Recv that is needed makes its Send a target of the part that has it. */
-static int mark(struct split *s)
+/* Something that the request names, or that is sent, is on none of the devices. */
+static int check_places(const struct graph *graph, const struct plan_set_options *options,
+                        const struct plan_request *request, const struct share *lost,
+                        struct error *err)
 {
-    const struct node *node;
-    while ((node = graph_walk_next(&s->walk, s->graph))) {
-        const struct node *send = join_send_of(s->graph, node);
-        struct part *part = send && !s->walk.seen[send->id] ? part_of(s, send->id) : NULL;
-        for (int i = 0; i < node->n_inputs; i++)
-            if (edge_map_get(&s->fed, node->inputs[i]) < 0)
-                graph_walk_to(&s->walk, node->inputs[i].node);
-        for (int i = 0; i < node->n_controls; i++)
-            graph_walk_to(&s->walk, node->controls[i]);
-        if (s->err->code)
-            return s->err->code;
-        if (part) {
-            vec_push(&part->targets, send->id);
-            graph_walk_to(&s->walk, send->id);
-        }
-    }
-    return 0;
+    int node = -1;
+    if (lost->feeds.n)
+        node = request->feeds[lost->feeds.items[0]].edge.node;
+    if (lost->fetches.n)
+        node = request->fetches[lost->fetches.items[0]].node;
+    if (lost->targets.n)
+        node = lost->targets.items[0];
+    return node < 0 || device_find(options->devices, options->n_devices, graph_node(graph, node),
+                                   err) >= 0
+               ? 0
+               : err->code;
 }
 
-static int divide(struct split *s)
-{
-    const struct plan_request *request = s->request;
-    struct part *part;
-    for (int i = 0; i < request->n_targets; i++) {
-        if (!(part = part_of(s, request->targets[i])))
-            return s->err->code;
-        vec_push(&part->targets, request->targets[i]);
-        graph_walk_to(&s->walk, request->targets[i]);
-    }
-    for (int i = 0; i < request->n_fetches; i++) {
-        if (!(part = part_of(s, request->fetches[i].node)))
-            return s->err->code;
-        vec_push(&part->fetches, request->fetches[i]);
-        vec_push(&part->fetch_of, i);
-        if (edge_map_get(&s->fed, request->fetches[i]) < 0)
-            graph_walk_to(&s->walk, request->fetches[i].node);
-    }
-    for (int i = 0; i < request->n_feeds; i++) {
-        if (!(part = part_of(s, request->feeds[i].edge.node)))
-            return s->err->code;
-        vec_push(&part->feeds, request->feeds[i]);
-        vec_push(&part->feed_of, i);
-    }
-    return mark(s);
-}
-
-static int make_plan(const struct split *s, struct part *part, const struct shape *received,
+static int make_plan(struct part *part, const struct graph *graph,
+                     const struct plan_set_options *set, const struct plan_request *whole,
                      struct error *err)
 {
-    struct plan_options options = s->options->plan;
-    struct plan_request request = {.feeds = part->feeds.items,
-                                   .n_feeds = (int)part->feeds.n,
-                                   .fetches = part->fetches.items,
-                                   .n_fetches = (int)part->fetches.n,
-                                   .targets = part->targets.items,
-                                   .n_targets = (int)part->targets.n,
-                                   .received = received};
+    const struct share *share = &part->share;
+    plan_order order = VEC_INIT;
+    struct plan_options options = set->plan;
+    struct plan_feed *feeds = mem_array(share->feeds.n + 1, sizeof *feeds);
+    struct edge *fetches = mem_array(share->fetches.n + 1, sizeof *fetches);
+    for (size_t i = 0; i < share->feeds.n; i++)
+        feeds[i] = whole->feeds[share->feeds.items[i]];
+    for (size_t i = 0; i < share->fetches.n; i++)
+        fetches[i] = whole->fetches[share->fetches.items[i]];
+    struct plan_request request = {.feeds = feeds,
+                                   .n_feeds = (int)share->feeds.n,
+                                   .fetches = fetches,
+                                   .n_fetches = (int)share->fetches.n,
+                                   .targets = share->targets.items,
+                                   .n_targets = (int)share->targets.n,
+                                   .received = whole->received,
+                                   .order = &order};
+    share_take_order(share, whole->order, &order);
     options.device = part->device;
-    return plan_new(s->graph, &options, &request, &part->plan, err);
+    int code = plan_new(graph, &options, &request, &part->plan, err);
+    mem_free(feeds);
+    mem_free(fetches);
+    vec_release(&order);
+    return code;
 }
 
 static void part_release(struct part *part)
 {
     plan_free(part->plan);
-    vec_release(&part->feeds);
-    vec_release(&part->fetches);
-    vec_release(&part->targets);
-    vec_release(&part->feed_of);
-    vec_release(&part->fetch_of);
+    share_release(&part->share);
 }
 
-/* The parts that have something to do move to the front. */
-static void find_parts(const struct split *s, struct plan_set *set)
+/* Those that have something to do. */
+static void find_parts(struct plan_set *set, const struct plan_set_options *options,
+                       struct share *shares)
 {
-    for (int i = 0; i < s->options->n_devices; i++) {
-        struct part part = s->parts[i];
-        if (!part.fetches.n && !part.targets.n) {
-            part_release(&part);
-            memset(&s->parts[i], 0, sizeof part);
-            continue;
-        }
-        part.device = s->options->devices[i];
-        memset(&s->parts[i], 0, sizeof part);
-        set->parts[set->n_parts++] = part;
+    for (int i = 0; i < options->n_devices; i++) {
+        if (share_is_idle(&shares[i]))
+            share_release(&shares[i]);
+        else
+            set->parts[set->n_parts++] =
+                (struct part){.device = options->devices[i], .share = shares[i]};
     }
 }
 
-static void make_plans(const struct split *s, struct plan_set *set)
+/* The only part is given the feeds of all, and brings all fetches. */
+static int make_alone(struct plan_set *set, const struct graph *graph,
+                      const struct plan_set_options *options, const struct plan_request *request,
+                      struct error *err)
 {
-    bool shares = set->n_parts > 1 && s->request->n_feeds;
-    struct shape *received = shares ? received_shapes(s->graph, s->request, s->walk.seen) : NULL;
-    for (int i = 0; i < set->n_parts && !make_plan(s, &set->parts[i], received, s->err); i++)
+    struct plan_options own = options->plan;
+    struct plan_request alone = *request;
+    alone.targets = set->parts[0].share.targets.items;
+    alone.n_targets = (int)set->parts[0].share.targets.n;
+    own.device = set->parts[0].device;
+    int code = plan_new(graph, &own, &alone, &set->parts[0].plan, err);
+    set->plans[0] = set->parts[0].plan;
+    return code;
+}
+
+/* Several parts are told what they do not see of each other. */
+static int make_together(struct plan_set *set, const struct graph *graph,
+                         const struct plan_set_options *options, struct plan_request *request,
+                         const bool *needed, struct error *err)
+{
+    plan_order order = VEC_INIT;
+    struct uncut *uncut = uncut_new(graph, request, needed);
+    struct shape *shapes = request->n_feeds ? uncut_shapes(uncut) : NULL;
+    int code = request->order ? 0 : uncut_order(uncut, &order, err);
+    request->received = shapes;
+    if (!request->order)
+        request->order = &order;
+    for (int i = 0; !code && i < set->n_parts; i++) {
+        code = make_plan(&set->parts[i], graph, options, request, err);
         set->plans[i] = set->parts[i].plan;
-    mem_free(received);
+    }
+    mem_free(shapes);
+    vec_release(&order);
+    uncut_free(uncut);
+    return code;
 }
 
 static int plan_set_make(struct plan_set *set, const struct graph *graph,
                          const struct plan_set_options *options, const struct plan_request *request,
                          struct error *err)
 {
-    struct error first = ERROR_INIT;
-    struct arena memory = ARENA_INIT;
-    struct split s = {
-        .graph = graph, .options = options, .request = request, .parts = set->parts, .err = &first};
-    s.walk = graph_walk_new(&memory, graph);
-    s.fed = plan_index_feeds(request);
-    if (divide(&s)) { /* only then some of the parts are filled and none is counted */
-        for (int i = 0; i < options->n_devices; i++)
-            part_release(&set->parts[i]);
-    } else {
-        find_parts(&s, set);
-        make_plans(&s, set);
-    }
-    edge_map_release(&s.fed);
-    arena_release(&memory);
-    if (first.code)
-        *err = first;
-    return first.code;
+    struct plan_request whole = *request;
+    struct share *shares = mem_array((size_t)options->n_devices + 1, sizeof *shares);
+    int *place = find_places(graph, options);
+    bool *needed = request_divide(graph, request, place, shares);
+    int code = check_places(graph, options, request, &shares[options->n_devices], err);
+    share_release(&shares[options->n_devices]);
+    find_parts(set, options, shares);
+    if (!code && set->n_parts > 1)
+        code = make_together(set, graph, options, &whole, needed, err);
+    else if (!code && set->n_parts)
+        code = make_alone(set, graph, options, request, err);
+    mem_free(needed);
+    mem_free(place);
+    mem_free(shares);
+    return code;
 }
 
 int plan_set_new(const struct graph *graph, const struct plan_set_options *options,
@@ -241,9 +241,9 @@ static void collect(const struct plan_set_run *run, int i, bool failed)
 {
     const struct part *part = &run->set->parts[i];
     const struct part_run *r = &run->parts[i];
-    for (size_t k = 0; k < part->fetches.n; k++) {
+    for (size_t k = 0; k < part->share.fetches.n; k++) {
         if (!failed)
-            run->fetches[part->fetch_of.items[k]] = r->fetches[k];
+            run->fetches[part->share.fetches.items[k]] = r->fetches[k];
         else if (!r->code)
             tensor_release(&r->fetches[k]);
     }
@@ -297,10 +297,10 @@ static struct plan_set_run *prepare(const struct plan_set *set, struct step *ste
         struct part_run *r = &run->parts[i];
         r->done.done = part_over;
         r->run = run;
-        r->feeds = mem_array(part->feeds.n + 1, sizeof *r->feeds);
-        r->fetches = mem_array(part->fetches.n + 1, sizeof *r->fetches);
-        for (size_t k = 0; k < part->feeds.n; k++)
-            r->feeds[k] = feeds[part->feed_of.items[k]];
+        r->feeds = mem_array(part->share.feeds.n + 1, sizeof *r->feeds);
+        r->fetches = mem_array(part->share.fetches.n + 1, sizeof *r->fetches);
+        for (size_t k = 0; k < part->share.feeds.n; k++)
+            r->feeds[k] = feeds[part->share.feeds.items[k]];
     }
     if (set->n_fetches)
         memset(fetches, 0, (size_t)set->n_fetches * sizeof *fetches);

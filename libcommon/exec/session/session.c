@@ -80,7 +80,7 @@ static const struct shape *feed_shape(const struct session *session,
 static void make_key(struct str *key, const struct session *session,
                      const struct session_call *call, bool general)
 {
-    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets, general};
+    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets, general, call->order != NULL};
     str_clear(key);
     str_append_bytes(key, counts, sizeof counts);
     for (int i = 0; i < call->n_feeds; i++) {
@@ -93,6 +93,8 @@ static void make_key(struct str *key, const struct session *session,
     }
     str_append_bytes(key, call->fetches, (size_t)call->n_fetches * sizeof *call->fetches);
     str_append_bytes(key, call->targets, (size_t)call->n_targets * sizeof *call->targets);
+    if (call->order)
+        str_append_bytes(key, call->order->items, call->order->n * sizeof *call->order->items);
 }
 
 static struct cached *find(struct session *session, const struct str *key)

@@ -36,6 +36,7 @@ struct session_call {
     int n_fetches;
     const int *targets; /* node ids */
     int n_targets;
+    const plan_order *order; /* of a part, what its driver says; NULL: it is all there is */
 };
 
 /* What a plan for the call is asked for; `feeds` are the call's. */
@@ -47,7 +48,8 @@ static inline struct plan_request session_request(const struct session_call *cal
                                  .fetches = call->fetches,
                                  .n_fetches = call->n_fetches,
                                  .targets = call->targets,
-                                 .n_targets = call->n_targets};
+                                 .n_targets = call->n_targets,
+                                 .order = call->order};
 }
 
 /* Finds or makes the plan, runs one step. Thread-safe. */

@@ -80,7 +80,7 @@ static struct edge add_over(struct cutter *c, const struct part_crossing *crossi
 static struct edge add_read(struct cutter *c, int part, const struct part_crossing *crossing)
 {
     const struct node *node = graph_node(c->from, crossing->reader);
-    struct edge variable = part_point(c, crossing->edge, node);
+    struct edge variable = {c->copy[crossing->edge.node], crossing->edge.slot};
     int *after = mem_array((size_t)(node->n_inputs + node->n_controls) + 1, sizeof *after);
     struct node_spec spec = {.op = "Identity", .inputs = &variable, .n_inputs = 1};
     int n = node_is(node, "Merge") ? 0 : node->n_inputs + node->n_controls;
@@ -99,12 +99,9 @@ static struct edge add_read(struct cutter *c, int part, const struct part_crossi
         after[spec.n_controls++] = here.node;
     }
     struct edge read = EDGE_NONE;
-    if (!c->err->code && edge_exists(variable))
+    if (!c->err->code)
         read = (struct edge){part_add(c, part, node, &spec), 0};
     mem_free(after);
-    if (edge_exists(read) &&
-        part_tell_condition(c, part, read.node, c->frames->condition[node->id]))
-        return EDGE_NONE;
     return read;
 }
 
@@ -314,9 +311,7 @@ static int connect_node(struct cutter *c, const struct node *node)
         if (c->part[from->id] != part && must_stay(from, node, i))
             return error_set(c->err, ERR_DATA, "%s: must be on the device of '%s', %s",
                              node_text(node), from->name, from->assigned);
-        copy->inputs[i] = c->part[from->id] == part && !part_takes_ref(node, i)
-                              ? part_point(c, node->inputs[i], node)
-                              : part_edge(c, node->inputs[i], part, node);
+        copy->inputs[i] = part_edge(c, node->inputs[i], part, node);
         if (!edge_exists(copy->inputs[i]))
             return c->err->code;
     }
@@ -330,13 +325,13 @@ static int cut(struct cutter *c)
         return c->err->code;
     for (size_t i = 0; i < from->nodes.n; i++)
         copy_node(c, graph_node(from, (int)i));
-    part_find_accesses(c);
+    part_find_late(c);
     if (part_make_loops(c))
         return c->err->code;
     for (size_t i = 0; i < from->nodes.n; i++)
         if (connect_node(c, graph_node(from, (int)i)))
             return c->err->code;
-    if (part_delay(c) || part_order_writes(c) || part_copy_names(c))
+    if (part_delay(c) || part_tell_waits(c) || part_copy_names(c))
         return c->err->code;
     for (int part = 0; part < c->n; part++)
         if (graph_check(part_at(c, part), c->err))
@@ -363,7 +358,6 @@ int part_graph(const struct graph *graph, const struct part_estimates *estimates
     int code = frames_new(graph, &c.frames, err);
     if (!code) {
         code = cut(&c);
-        part_release_accesses(&c);
         frames_free(c.frames);
     }
     if (code)

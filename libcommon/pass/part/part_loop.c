@@ -102,9 +102,6 @@ static int open_loop(struct cutter *c, int frame, int part)
     if (data.node < 0)
         return c->err->code;
     loop->enter = part_add(c, part, condition_of(c, frame), &enter);
-    if (loop->enter >= 0 &&
-        part_tell_condition(c, part, loop->enter, c->accesses.frame_condition[frame]))
-        return c->err->code;
     struct edge inputs[] = {{loop->enter, 0}, EDGE_NONE};
     struct node_spec merge = {.op = "Merge", .inputs = inputs, .n_inputs = 2};
     if (loop->enter >= 0)

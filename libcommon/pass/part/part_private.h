@@ -27,13 +27,9 @@ struct cutter {
     int *part, *copy, *head; /* by node: its part, its copy there, its first crossing or -1 */
     struct part_loop *loops; /* by frame and part */
     int **constants;         /* by node and part: its copy, less 1; NULL: there is none */
-    int *variable;           /* by node: the variable that it stands for; -1 */
-    struct access_graph accesses;
-    struct access_advice advice;
-    part_node_vec *before; /* by node: writes that come before, of variables that it reads */
-    char *late;            /* by node: it reads a variable after a write that not all do */
-    char *copied;          /* by node: it is to be given a copy of what it reads */
-    int n_made;            /* nodes that were added, for names */
+    const int *variable;     /* by node: the variable that it is, or hands on; -1 */
+    char *late;              /* by node: it reads a variable after a write that not all do */
+    int n_made;              /* nodes that were added, for names */
     struct arena arena;
     struct error *err;
 };
@@ -74,29 +70,14 @@ int part_make_loops(struct cutter *c);
 /* part_delay.c: chooses what each Recv waits for. */
 int part_delay(struct cutter *c);
 
-/* part_access.c. What is known of accesses before anything is cut. */
-void part_find_accesses(struct cutter *c);
-void part_release_accesses(struct cutter *c);
+/* part_access.c: finds variables, and what reads them late, before anything is cut. */
+void part_find_late(struct cutter *c);
 
 /* The variable, by its first node, that an edge is or hands on; -1: none. */
 int part_variable(const struct cutter *c, struct edge edge);
 
-/* What a reader on the edge's own part is given: the edge, or a copy of the variable that is made
- * before the writes that the reader does not follow. EDGE_NONE on failure. */
-struct edge part_point(struct cutter *c, struct edge edge, const struct node *reader);
-
-/* Tells a part's node, by `_condition`, under which condition of the source it runs (-1: always),
- * which may not be seen there; and all nodes that have variables, and loops. */
-int part_tell_condition(struct cutter *c, int part, int id, int condition);
-int part_tell_conditions(struct cutter *c);
-
-/* Sets an attribute of a part's node to names of the source's, if there are any. */
-int part_set_names(struct cutter *c, int part, int id, const char *attr,
-                   const part_node_vec *nodes);
-
-/* part_order.c. Tells the parts what they cannot see of the order of reads and writes. To be called
- * last. */
-int part_order_writes(struct cutter *c);
+/* part_order.c: tells each Recv what it waits for. */
+int part_tell_waits(struct cutter *c);
 
 /* part_names.c: entries and aliases. */
 int part_copy_names(struct cutter *c);

@@ -2,6 +2,7 @@
  *
  * Who has a variable itself, rather than its value, and who changes it.
  */
+#include "graph/access_nodes.h"
 #include "pass/part/part.h"
 
 bool part_is_variable(const struct graph *graph, struct edge edge)
@@ -12,7 +13,7 @@ bool part_is_variable(const struct graph *graph, struct edge edge)
 
 bool part_takes_ref(const struct node *node, int input)
 {
-    return node->op->inputs[node_argument(node, node->op->inputs, &input)].is_ref;
+    return node_takes_ref(node, input);
 }
 
 const struct node *part_written(const struct graph *graph, const struct node *node)

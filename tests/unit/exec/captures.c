@@ -45,7 +45,7 @@ static int run_step(struct fixture *f, int64_t number, struct trace *trace, stru
     if (graph_parse_edge(f->graph, "x", &feed, &f->err) ||
         graph_parse_edge(f->graph, "y", &fetch, &f->err))
         fail_msg("%s", f->err.text);
-    struct session_call call = {&feed, &x, 1, &fetch, 1, NULL, 0};
+    struct session_call call = {&feed, &x, 1, &fetch, 1, NULL, 0, NULL};
     return session_run(f->session, &call, &step, y, &f->err);
 }
 

@@ -176,7 +176,7 @@ static int step(struct fixture *f, int64_t number, const char *what, int32_t ind
     struct edge feed = {graph_find(f->graph, "x")->id, 0};
     int target = graph_find(f->graph, what)->id;
     struct step step = {.number = number, .seed = 5};
-    struct session_call call = {&feed, &x, 1, NULL, 0, &target, 1};
+    struct session_call call = {&feed, &x, 1, NULL, 0, &target, 1, NULL};
     return session_run(f->session, &call, &step, NULL, &f->err);
 }
 

@@ -210,7 +210,7 @@ static void step_of_whole(struct fixture *f, const struct tensor *x, struct step
     for (size_t k = 0; k < f->graph->nodes.n; k++)
         if (graph_node(f->graph, (int)k)->name[0] == 'n')
             vec_push(&targets, (int)k);
-    struct session_call call = {&feed, x, 1, &fetch, 1, targets.items, (int)targets.n};
+    struct session_call call = {&feed, x, 1, &fetch, 1, targets.items, (int)targets.n, NULL};
     outcome->code = session_run(f->session, &call, step, &y, &f->err);
     if (!outcome->code)
         take(outcome->y, &y);

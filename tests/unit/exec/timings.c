@@ -67,7 +67,7 @@ static int run_traced(struct fixture *f, float x0, struct events *events)
     if (graph_parse_edge(f->graph, "x", &feed, &f->err) ||
         graph_parse_edge(f->graph, "y", &fetch, &f->err))
         fail_msg("%s", f->err.text);
-    struct session_call call = {&feed, &x, 1, &fetch, 1, NULL, 0};
+    struct session_call call = {&feed, &x, 1, &fetch, 1, NULL, 0, NULL};
     int code = session_run(f->session, &call, &step, &y, &f->err);
     if (!code)
         tensor_release(&y);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How many writes of its variable each read follows, and, as these sets contain each other, which.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+#include "graph/access_private.h"
+
+/* Some writes of one family: first to end, of rule->writes; bit 0 is `base`. */
+struct write_batch {
+    const struct access_family *family;
+    int base, first, end;
+    const uint64_t *reached;
+};
+
+/* What each batch is for; an error code ends it. */
+typedef int (*batch_visit)(struct access_rule *rule, const struct write_batch *batch,
+                           struct error *err);
+
+static int n_writes_of(const struct access_rule *rule)
+{
+    const struct access_family *last =
+        rule->families.n ? &rule->families.items[rule->families.n - 1] : &(struct access_family){0};
+    return last->first_write + last->n_writes;
+}
+
+/* The families that have writes among [base, end), from `family` on; and the last place of any of
+ * their reads. */
+static int last_read(const struct access_rule *rule, size_t family, int end)
+{
+    int last = -1;
+    for (; family < rule->families.n && rule->families.items[family].first_write < end; family++) {
+        const struct access_family *f = &rule->families.items[family];
+        for (int r = f->first_read; r < f->first_read + f->n_reads; r++) {
+            int place = rule->level.place[rule->level.vertex[access_read_at(rule, r)->node]];
+            last = place > last ? place : last;
+        }
+    }
+    return last;
+}
+
+static int visit_families(struct access_rule *rule, size_t family, struct write_batch *batch,
+                          int end, batch_visit visit, struct error *err)
+{
+    int code = 0;
+    for (; !code && family < rule->families.n && rule->families.items[family].first_write < end;
+         family++) {
+        const struct access_family *f = &rule->families.items[family];
+        int last = f->first_write + f->n_writes;
+        batch->family = f;
+        batch->first = f->first_write > batch->base ? f->first_write : batch->base;
+        batch->end = last < end ? last : end;
+        code = visit(rule, batch, err);
+    }
+    return code;
+}
+
+static int each_batch(struct access_rule *rule, batch_visit visit, struct error *err)
+{
+    int n = n_writes_of(rule), code = 0;
+    size_t family = 0;
+    uint64_t *reached = mem_array((size_t)rule->level.n + 1, sizeof *reached);
+    for (int base = 0, end; base < n && !code; base = end) {
+        int from[ACCESS_BATCH];
+        struct write_batch batch = {.base = base, .reached = reached};
+        end = n - base < ACCESS_BATCH ? n : base + ACCESS_BATCH;
+        for (int w = base; w < end; w++)
+            from[w - base] = rule->level.vertex[access_write_at(rule, w)->node];
+        while (rule->families.items[family].first_write + rule->families.items[family].n_writes <=
+               base)
+            family++;
+        if (access_level_reach(&rule->level, from, end - base, last_read(rule, family, end),
+                               reached))
+            code = visit_families(rule, family, &batch, end, visit, err);
+    }
+    mem_free(reached);
+    return code;
+}
+
+/* The writes of the batch that the kind's reads know. */
+static uint64_t known_writes(const struct access_kind *kind, const struct write_batch *batch)
+{
+    uint64_t known = 0;
+    for (int w = batch->first; w < batch->end; w++)
+        if (kind->bucket[w - batch->family->first_write] >= 0)
+            known |= (uint64_t)1 << (w - batch->base);
+    return known;
+}
+
+static uint64_t writes_before(const struct access_rule *rule, const struct write_batch *batch,
+                              int read)
+{
+    return batch->reached[rule->level.vertex[access_read_at(rule, read)->node]];
+}
+
+/* ---- counts ---- */
+
+static int count_batch(struct access_rule *rule, const struct write_batch *batch, struct error *err)
+{
+    (void)err;
+    for (int k = 0; k < batch->family->n_kinds; k++) {
+        const struct access_kind *kind = &rule->kinds.items[batch->family->first_kind + k];
+        uint64_t known = known_writes(kind, batch);
+        for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++)
+            rule->count[r] += __builtin_popcountll(writes_before(rule, batch, r) & known);
+    }
+    return 0;
+}
+
+void access_count(struct access_rule *rule, int n_reads)
+{
+    struct error none = ERROR_INIT;
+    rule->count = arena_array(&rule->memory, (size_t)n_reads + 1, sizeof *rule->count);
+    rule->group = arena_array(&rule->memory, (size_t)n_reads + 1, sizeof *rule->group);
+    each_batch(rule, count_batch, &none);
+}
+
+/* ---- groups ---- */
+
+struct counted_read {
+    int read, count, access; /* read: an access, as it stood in `reads` */
+};
+
+static int by_count(const void *a, const void *b)
+{
+    const struct counted_read *x = a, *y = b;
+    return x->count != y->count ? x->count - y->count : x->access - y->access;
+}
+
+static void sort_reads(struct access_rule *rule, const struct access_kind *kind)
+{
+    size_t n = (size_t)kind->n_reads;
+    int *reads = rule->reads + kind->first_read, *count = rule->count + kind->first_read;
+    struct counted_read *sorted = mem_array(n + 1, sizeof *sorted);
+    for (size_t i = 0; i < n; i++) {
+        int place = rule->place[reads[i]];
+        sorted[i] = (struct counted_read){(int)i, place ? place - 1 : count[i], reads[i]};
+    }
+    qsort(sorted, n, sizeof *sorted, by_count);
+    for (size_t i = 0; i < n; i++) {
+        reads[i] = sorted[i].access;
+        count[i] = sorted[i].count;
+    }
+    mem_free(sorted);
+}
+
+static void add_groups(struct access_rule *rule, const struct access_family *family,
+                       struct access_kind *kind)
+{
+    kind->first_group = (int)rule->groups.n;
+    for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++) {
+        if (r == kind->first_read || rule->count[r] != rule->count[r - 1])
+            vec_push(&rule->groups, ((struct access_group){.changes = -1, .prev = -1, .next = -1}));
+        rule->group[r] = (int)rule->groups.n - 1;
+    }
+    kind->n_groups = (int)rule->groups.n - kind->first_group;
+    for (int w = 0; w < family->n_writes; w++)
+        if (kind->bucket[w] >= 0)
+            kind->bucket[w] = kind->n_groups;
+}
+
+static int contradict(const struct access_rule *rule, const struct write_batch *batch,
+                      uint64_t lost, int before, int read, struct error *err);
+
+/* Of writes whose places are known: they and the reads are sorted by them. */
+static void fill_known(const struct access_rule *rule, const struct access_family *family,
+                       const struct access_kind *kind)
+{
+    int r = kind->first_read, end = r + kind->n_reads;
+    for (int w = 0; w < family->n_writes; w++) {
+        while (r < end && rule->count[r] < rule->place[rule->writes[family->first_write + w]] - 1)
+            r++;
+        if (r < end)
+            kind->bucket[w] = rule->group[r] - kind->first_group;
+    }
+}
+
+/* A write is in the bucket of the first group that follows it, and then all later ones do. */
+static int fill_buckets(struct access_rule *rule, const struct write_batch *batch,
+                        struct error *err)
+{
+    if (batch->family->is_placed)
+        return 0;
+    for (int k = 0; k < batch->family->n_kinds; k++) {
+        const struct access_kind *kind = &rule->kinds.items[batch->family->first_kind + k];
+        uint64_t known = known_writes(kind, batch), followed = 0;
+        for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++) {
+            uint64_t before = writes_before(rule, batch, r) & known;
+            if (followed & ~before)
+                return contradict(rule, batch, followed & ~before, r - 1, r, err);
+            for (uint64_t fresh = before & ~followed; fresh; fresh &= fresh - 1)
+                kind->bucket[batch->base + __builtin_ctzll(fresh) - batch->family->first_write] =
+                    rule->group[r] - kind->first_group;
+            followed = before;
+        }
+    }
+    return 0;
+}
+
+int access_find_groups(struct access_rule *rule, struct error *err)
+{
+    for (size_t i = 0; i < rule->families.n; i++) {
+        const struct access_family *family = &rule->families.items[i];
+        for (int k = 0; k < family->n_kinds; k++) {
+            struct access_kind *kind = &rule->kinds.items[family->first_kind + k];
+            sort_reads(rule, kind);
+            add_groups(rule, family, kind);
+            if (family->is_placed)
+                fill_known(rule, family, kind);
+        }
+    }
+    return each_batch(rule, fill_buckets, err);
+}
+
+/* ---- what cannot be ---- */
+
+/* A write that the read follows and the other read does not. */
+static const char *find_other(const struct access_rule *rule, const struct access_family *family,
+                              int read, int not_read)
+{
+    uint64_t *reached = mem_array((size_t)rule->level.n + 1, sizeof *reached);
+    const char *name = "";
+    int of = rule->level.vertex[access_read_at(rule, read)->node];
+    int not_of = rule->level.vertex[access_read_at(rule, not_read)->node];
+    int end = family->first_write + family->n_writes;
+    for (int w = family->first_write; w < end && !*name; w++) {
+        int node = access_write_at(rule, w)->node, from = rule->level.vertex[node];
+        if (access_level_excludes(&rule->level, node, access_read_at(rule, read)->node) ||
+            !access_level_reach(&rule->level, &from, 1, rule->level.n, reached))
+            continue;
+        if (reached[of] && !reached[not_of])
+            name = rule->level.graph->names[node];
+    }
+    mem_free(reached);
+    return name;
+}
+
+/* Of two reads each follows a write that the other does not. */
+static int contradict(const struct access_rule *rule, const struct write_batch *batch,
+                      uint64_t lost, int before, int read, struct error *err)
+{
+    const char *const *names = rule->level.graph->names;
+    const char *write = names[access_write_at(rule, batch->base + __builtin_ctzll(lost))->node];
+    return error_set(err, ERR_DATA,
+                     "reads and writes of variables contradict each other: '%s' before '%s' reads "
+                     "before '%s' before '%s' reads before '%s'",
+                     write, names[access_read_at(rule, before)->node],
+                     find_other(rule, batch->family, read, before),
+                     names[access_read_at(rule, read)->node], write);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/access_nodes.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/str.h"
+
+bool node_takes_ref(const struct node *node, int input)
+{
+    return node->op->inputs[node_argument(node, node->op->inputs, &input)].is_ref;
+}
+
+static int find_variable(const struct node *node, struct map *known, struct arena *memory)
+{
+    int64_t first = node->id;
+    const char *name = node_string(node, "shared_name");
+    const char *key =
+        arena_printf(memory, "%s\n%s", node_string(node, "container"), *name ? name : node->name);
+    if (!map_get(known, key, &first))
+        map_put(known, key, first);
+    return (int)first;
+}
+
+/* Whose reference a node hands on that is given one. */
+static int handed_on(const struct graph *graph, const int *variables, const struct node *node)
+{
+    int k = 0;
+    while (k < node->n_inputs && !node_takes_ref(node, k))
+        k++;
+    return k < node->n_inputs ? access_variable_at(graph, variables, node->inputs[k]) : -1;
+}
+
+const int *access_variables(const struct graph *graph, struct arena *memory)
+{
+    struct error none = ERROR_INIT;
+    struct map known = MAP_INIT;
+    size_t n = graph->nodes.n;
+    int *variables = arena_array(memory, n + 1, sizeof *variables);
+    int *order = mem_array(n + 1, sizeof *order);
+    memset(variables, -1, n * sizeof *variables);
+    for (size_t i = 0; i < n; i++)
+        if (node_is(graph_node(graph, (int)i), "Variable"))
+            variables[i] = find_variable(graph_node(graph, (int)i), &known, memory);
+    bool sorted = !graph_order(graph, order, &none);
+    for (size_t i = 0; sorted && i < n; i++) {
+        const struct node *node = graph_node(graph, order[i]);
+        bool hands = false;
+        for (int k = 0; k < node->n_outputs && node->n_inputs; k++)
+            hands |= node->outputs[k].is_ref;
+        if (hands)
+            variables[node->id] = handed_on(graph, variables, node);
+    }
+    map_release(&known);
+    mem_free(order);
+    return variables;
+}
+
+int access_variable_at(const struct graph *graph, const int *variables, struct edge edge)
+{
+    bool is_ref = edge.slot >= 0 && graph_node(graph, edge.node)->outputs[edge.slot].is_ref;
+    return is_ref ? variables[edge.node] : -1;
+}
+
+void access_add_node(struct access_graph *accesses, const struct graph *graph, const int *variables,
+                     const struct node *node)
+{
+    bool in_loop = accesses->frame && accesses->frame[node->id];
+    for (int k = 0; k < node->n_inputs; k++) {
+        const struct node *from = graph_node(graph, node->inputs[k].node);
+        if (!(node_is(from, "NextIteration") && node_is(node, "Merge")))
+            vec_push(&accesses->edges, ((struct access_edge){from->id, node->id}));
+        bool takes_ref = node_takes_ref(node, k);
+        struct access access = {.variable = access_variable_at(graph, variables, node->inputs[k]),
+                                .node = node->id,
+                                .write = takes_ref && !node_has(node, OP_READS_REF),
+                                .copies = !takes_ref && !in_loop};
+        if (access.variable >= 0)
+            vec_push(&accesses->accesses, access);
+    }
+    for (int k = 0; k < node->n_controls; k++)
+        vec_push(&accesses->edges, ((struct access_edge){node->controls[k], node->id}));
+}
+
+#define SLOTS_MAX 1024 /* of a predicate */
+
+void access_add_conditions(struct access_graph *accesses, const struct graph *graph,
+                           const struct frames *frames, struct arena *memory)
+{
+    int *of_frame = arena_array(memory, frames->frames.n + 1, sizeof *of_frame);
+    memset(of_frame, -1, frames->frames.n * sizeof *of_frame);
+    for (size_t i = 0; i < frames->conditions.n; i++) {
+        const struct condition *known = &frames->conditions.items[i];
+        access_condition_add(accesses, known->predicate.node * SLOTS_MAX + known->predicate.slot,
+                             known->branch, known->parent);
+    }
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (node_is(node, "Enter") && frames->condition[i] >= 0)
+            of_frame[frames_output(frames, node)] = frames->condition[i];
+    }
+    accesses->condition = frames->condition;
+    accesses->frame_condition = of_frame;
+}

@@ -175,6 +175,18 @@ static void add_edge(struct dynamic *d, const struct plan *plan, edge_vec *of, i
     count_arrival(d, plan, edge.item, edge.input, from);
 }
 
+static void add_wait(struct dynamic *d, const struct plan *plan, edge_vec *of, int before, int loop,
+                     int id)
+{
+    struct out_edge edge = edge_to(d, -1, id, EDGE_AFTER, false);
+    if (loop < 0) {
+        add_edge(d, plan, of, before, edge);
+    } else {
+        vec_push(&d->frames.items[loop].over, edge);
+        count_arrival(d, plan, edge.item, edge.input, before);
+    }
+}
+
 /* That a loop comes first or second is for all of it: the item waits until the loop is over, or
  * everything that enters the loop waits. */
 static void add_after(struct dynamic *d, const struct plan *plan, edge_vec *of, int before, int id)
@@ -182,19 +194,12 @@ static void add_after(struct dynamic *d, const struct plan *plan, edge_vec *of, 
     int common = dynamic_common_frame(d, d->items[before].frame, d->items[id].frame);
     int from = dynamic_frame_below(d, common, d->items[before].frame);
     int to = dynamic_frame_below(d, common, d->items[id].frame);
-    for (size_t i = 0; i < plan->items.n; i++) {
-        bool waits = to == common ? (int)i == id
-                                  : d->items[i].role == ROLE_ENTER && d->items[i].child_frame == to;
-        if (!waits)
-            continue;
-        struct out_edge edge = edge_to(d, -1, (int)i, EDGE_AFTER, false);
-        if (from == common) {
-            add_edge(d, plan, of, before, edge);
-        } else {
-            vec_push(&d->frames.items[from].over, edge);
-            count_arrival(d, plan, edge.item, edge.input, before);
-        }
-    }
+    int loop = from == common ? -1 : from;
+    if (to == common)
+        add_wait(d, plan, of, before, loop, id);
+    for (size_t i = 0; to != common && i < plan->items.n; i++)
+        if (d->items[i].role == ROLE_ENTER && d->items[i].child_frame == to)
+            add_wait(d, plan, of, before, loop, (int)i);
 }
 
 static void collect_edges(struct dynamic *d, const struct plan *plan, int id, edge_vec *of)

@@ -237,13 +237,25 @@ static struct edge add_crossing(struct cutter *c, struct part_crossing *crossing
     return (struct edge){crossing->value, crossing->edge.slot < 0 ? CONTROL_SLOT : 0};
 }
 
+/* Whether nobody else can use what the reader is sent of a variable: in a loop it is read in each
+ * iteration; after writes that others do not follow, or where a branch may leave the reader out,
+ * when that could run. */
+static bool reads_alone(const struct cutter *c, struct edge edge, const struct node *reader)
+{
+    const int *condition = c->frames->condition;
+    if (part_is_variable(c->from, edge) && c->frames->frame[reader->id] != FRAME_ROOT)
+        return true;
+    return part_variable(c, edge) >= 0 &&
+           (c->late[reader->id] ||
+            (!node_is(reader, "Merge") && condition[reader->id] != condition[edge.node]));
+}
+
 static struct edge receive(struct cutter *c, struct edge edge, int to, const struct node *reader)
 {
     const struct node *node = graph_node(c->from, edge.node);
     int slot = edge.slot < 0 ? CONTROL_SLOT : 0, frame = c->frames->frame[reader->id];
     bool variable = part_is_variable(c->from, edge);
-    bool alone =
-        (variable && frame != FRAME_ROOT) || (part_variable(c, edge) >= 0 && c->late[reader->id]);
+    bool alone = reads_alone(c, edge, reader);
     const struct part_crossing *known = find_crossing(c, edge, to, alone ? reader->id : -1);
     if (known)
         return (struct edge){known->value, slot};

@@ -2,11 +2,11 @@
  *
  * Partition: a placed graph becomes one graph for each device. Each value that crosses is sent once
  * to each device that needs it, by a pair of Send and Recv; so is that a node is over, for control
- * edges. A variable that other writes may have changed before, or that a loop reads, is read for
- * each reader on its own, when that could run. A dead value is sent as dead. A loop whose nodes are
- * on several devices goes round on each of them: where the loop's own condition is not, a control
- * loop receives it (the 2015 white paper, section 4.4). Every Send and Recv of a loop runs once in
- * each iteration.
+ * edges. A variable that other writes may have changed before, or that a loop or a branch reads, is
+ * read for each reader on its own, when that could run. A dead value is sent as dead. A loop whose
+ * nodes are on several devices goes round on each of them: where the loop's own condition is not, a
+ * control loop receives it (the 2015 white paper, section 4.4). Every Send and Recv of a loop runs
+ * once in each iteration.
  *
  * What costs less to have twice is not sent: a constant is made on each device that needs it,
  * unless it is large. Several control edges from one device to a node cross as one, and one that

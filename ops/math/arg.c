@@ -30,7 +30,7 @@ static int arg_shape(struct infer *infer)
 
 #define POSITION                                                                                   \
     .inputs = "input: T, dimension: Tidx", .outputs = "output: output_type",                       \
-    .attrs = "T: real, Tidx: int32|int64 = int32, output_type: int32|int64 = int64",               \
+    .attrs = "T: real|bool, Tidx: int32|int64 = int32, output_type: int32|int64 = int64",               \
     .shape = arg_shape
 
 const struct op_def op_ArgMax = {
@@ -41,8 +41,7 @@ const struct op_def op_ArgMax = {
         "The first of equal ones; the first NaN if there is any. A dimension without elements "
         "is an error."
         "\n"
-        "Not of booleans; dimension and output are of integers of at least 32 bits, not of int16 "
-        "or uint16.",
+        "Dimension and output are of integers of at least 32 bits, not of int16 or uint16.",
     .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = "its result changes in steps",
@@ -54,9 +53,7 @@ const struct op_def op_ArgMin = {
     .doc = "The position of the smallest element along a dimension.",
     .detail =
         "The first of equal ones; the first NaN if there is any. A dimension without elements "
-        "is an error."
-        "\n"
-        "Not of booleans.",
+        "is an error.",
     .half = HALF_CLEAR,
     .cost = cost_elements,
     .no_gradient = "its result changes in steps",

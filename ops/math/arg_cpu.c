@@ -37,6 +37,8 @@ ARG_LOOP(min_float32, float, value < best[c] || (value != value && best[c] == be
 ARG_LOOP(min_float64, double, value < best[c] || (value != value && best[c] == best[c]))
 ARG_LOOP(min_int32, int32_t, value < best[c])
 ARG_LOOP(min_int64, int64_t, value < best[c])
+ARG_LOOP(max_bool, uint8_t, value > best[c])
+ARG_LOOP(min_bool, uint8_t, value < best[c])
 ARG_LOOP(max_uint64, uint64_t, value > best[c])
 ARG_LOOP(min_uint64, uint64_t, value < best[c])
 
@@ -49,6 +51,8 @@ static arg_loop *find_loop(bool max, enum dtype type)
         return max ? max_float64 : min_float64;
     case INT32:
         return max ? max_int32 : min_int32;
+    case BOOL:
+        return max ? max_bool : min_bool;
     case UINT64:
         return max ? max_uint64 : min_uint64;
     default:

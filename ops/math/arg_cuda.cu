@@ -91,7 +91,8 @@ extern "C" int cuda_arg(const struct cuda_arg *call, struct CUstream_st *stream)
 {
     if (call->lines.n < 1)
         return CUDA_INVALID_VALUE;
-    return launch_by_number(call->type, [&](auto e) {
+    const cuda_type type = call->type == CUDA_BOOL ? CUDA_UINT8 : call->type;
+    return launch_by_number(type, [&](auto e) {
         typedef typename decltype(e)::type type;
         return call->max ? launch<true, type>(call, stream) : launch<false, type>(call, stream);
     });

@@ -159,6 +159,11 @@ with Golden("reduce") as g, np.errstate(all="ignore"):
         for dtype in FLOATS:
             x = np.array([[1, NAN, 3], [NAN, 2, NAN], [-INF, INF, INF], [0, -0.0, 0]], dtype)
             g.op(f"{op}/{dtype}/special", op, [x, np.int32(1)], [f(x, 1)])
+        x = np.array([[False, True, True], [True, False, True], [False, False, False]])
+        for axis in (0, 1):
+            g.op(f"{op}/bool-{axis}", op, [x, np.int32(axis)], [f(x, axis)])
+        g.op(f"{op}/bool-int32", op, [x, np.int64(0)], [f(x, 0).astype(np.int32)],
+             attrs={"output_type": "int32"})
         g.error(f"{op}/vector", op, [np.ones(2), np.array([0], np.int32)], "scalar|rank 0")
         g.error(f"{op}/scalar", op, [np.float64(2), np.int32(0)],
                 "no dimension|outside [0, 0)")

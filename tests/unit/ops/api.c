@@ -211,6 +211,43 @@ static void test_threads_share_a_session(void **state)
     lab_close(&lab);
 }
 
+/* A pixel that is no number, in a convolution of 32 channels: how many outputs are none, of which
+ * 9 cells see it. */
+static const char pixel[] = "shape = Const() {dtype=int32, value=[1,16,16,32]}\n"
+                            "window = Const() {dtype=int32, value=[3,3,32,32]}\n"
+                            "cells = Const() {dtype=int32, value=[1,16,16,1]}\n"
+                            "one = Const() {dtype=float32, value=1}\n"
+                            "none = Const() {dtype=float32, value=nan}\n"
+                            "place = Const() {dtype=int32, value=136}\n"
+                            "count = Const() {dtype=int32, value=256}\n"
+                            "hot = OneHot(place, count, none, one)\n"
+                            "image = Reshape(hot, cells)\n"
+                            "ones = Fill(shape, one)\n"
+                            "x = Mul(ones, image)\n"
+                            "f = Fill(window, one)\n"
+                            "y = Conv2D(x, f) {strides=[1,1,1,1], padding=\"SAME\"}\n"
+                            "isnan = IsNan(y)\n"
+                            "each = Cast(isnan) {DstT=float32}\n"
+                            "all = Const() {dtype=int32, value=[0,1,2,3]}\n"
+                            "n = Sum(each, all)\n";
+
+static void test_exact_sessions(void **state)
+{
+    (void)state;
+    struct tf_session_options options = {.bytes = sizeof options, .threads = 1};
+    for (int exact = 0; exact < 2; exact++) {
+        struct lab lab = {.graph = graph_of(pixel)};
+        options.exact = exact;
+        lab.session = tf_core.session_new(lab.graph, &options, &error);
+        assert_non_null(lab.session);
+        tf_call *call = prepare(&lab, NULL, "n", NULL);
+        ok(tf_core.call_run(call, &error));
+        assert_true(exact ? number(call, 0) == 9 * 32 : number(call, 0) >= 9 * 32);
+        tf_core.call_free(call);
+        lab_close(&lab);
+    }
+}
+
 /* What programs were compiled with: whoever changes it changes TF_TOOLS_ABI. */
 static void test_the_interface_stays_as_it_is(void **state)
 {
@@ -228,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_exact_sessions),
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_what_ops_print),
         cmocka_unit_test(test_calls_that_cannot_be),

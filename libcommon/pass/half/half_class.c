@@ -4,8 +4,10 @@
  * is; and which nodes have one type or the other together: those of a loop's variable, and of a
  * stack.
  */
+#include <math.h>
 #include <string.h>
 
+#include "graph/infer.h"
 #include "pass/half/half_private.h"
 
 /* ---- nodes that can be computed in 16 bits ---- */
@@ -114,6 +116,47 @@ static bool must_stay(const struct halver *h, const struct node *node)
            (flags & REWRITE_KEPT && node->n_outputs > 1);
 }
 
+/* ---- numbers that 16 bits do not hold ---- */
+
+static bool overflows(double value, enum dtype type)
+{
+    return isfinite(value) && fabs(value) >= (type == FLOAT16 ? 65520 : 0x1.ffp127);
+}
+
+static bool underflows(double value, enum dtype type)
+{
+    return value != 0 && fabs(value) <= (type == FLOAT16 ? 0x1p-25 : 0x1p-134);
+}
+
+/* A constant that would be infinite, or one number that would be 0; a count, which may be. */
+static bool is_beyond(const struct halver *h, struct edge edge)
+{
+    const struct graph *from = h->r.from;
+    const struct node *source = graph_node(from, edge.node);
+    const struct tensor *value = graph_constant(from, edge);
+    enum dtype type = h->options->type;
+    if (node_is(source, "Cast"))
+        return dtype_is_integer(node_type(source, "SrcT")) &&
+               dtype_bytes(node_type(source, "SrcT")) > 1;
+    if (!value || !half_is_float(from, edge))
+        return false;
+    int64_t n = tensor_count(value);
+    for (int64_t i = 0; i < n; i++) {
+        double number = tensor_get_float64(value, i);
+        if (overflows(number, type) || (n == 1 && underflows(number, type)))
+            return true;
+    }
+    return false;
+}
+
+static bool takes_beyond(const struct halver *h, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (is_beyond(h, node->inputs[i]))
+            return true;
+    return false;
+}
+
 static bool has_float_output(const struct node *node)
 {
     for (int i = 0; i < node->n_outputs; i++)
@@ -129,7 +172,9 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
         return HALF_KEPT;
     if (kind == HALF_DENIED || kind == HALF_AROUND)
         return has_float_output(node) ? kind : HALF_KEPT;
-    return can(h, node) && !must_stay(h, node) ? kind : HALF_KEPT;
+    if (!can(h, node) || must_stay(h, node))
+        return HALF_KEPT;
+    return kind == HALF_INFERRED && takes_beyond(h, node) ? HALF_AROUND : kind;
 }
 
 /* ---- what belongs together ---- */

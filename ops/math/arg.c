@@ -30,7 +30,7 @@ static int arg_shape(struct infer *infer)
 
 #define POSITION                                                                                   \
     .inputs = "input: T, dimension: Tidx", .outputs = "output: output_type",                       \
-    .attrs = "T: real|bool, Tidx: int32|int64 = int32, output_type: int32|int64 = int64",               \
+    .attrs = "T: real|bool, Tidx: int32|int64 = int32, output_type: int32|int64 = int64",          \
     .shape = arg_shape
 
 const struct op_def op_ArgMax = {

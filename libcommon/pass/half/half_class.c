@@ -128,6 +128,16 @@ static bool underflows(double value, enum dtype type)
     return value != 0 && fabs(value) <= (type == FLOAT16 ? 0x1p-25 : 0x1p-134);
 }
 
+/* A count: floats made of integers, element by element. */
+static bool is_count(const struct graph *from, const struct node *node)
+{
+    if (node->n_inputs != 1 || node->op->def->rows != ROWS_ALIKE)
+        return false;
+    const struct edge in = node->inputs[0];
+    enum dtype type = graph_node(from, in.node)->outputs[in.slot].type;
+    return dtype_is_integer(type) && dtype_bytes(type) > 1;
+}
+
 /* A constant that would be infinite, or one number that would be 0; a count, which may be. */
 static bool is_beyond(const struct halver *h, struct edge edge)
 {
@@ -135,11 +145,10 @@ static bool is_beyond(const struct halver *h, struct edge edge)
     const struct node *source = graph_node(from, edge.node);
     const struct tensor *value = graph_constant(from, edge);
     enum dtype type = h->options->type;
-    if (node_is(source, "Cast"))
-        return dtype_is_integer(node_type(source, "SrcT")) &&
-               dtype_bytes(node_type(source, "SrcT")) > 1;
-    if (!value || !half_is_float(from, edge))
+    if (!half_is_float(from, edge))
         return false;
+    if (!value)
+        return is_count(from, source);
     int64_t n = tensor_count(value);
     for (int64_t i = 0; i < n; i++) {
         double number = tensor_get_float64(value, i);

@@ -152,7 +152,8 @@ function nn.dropout(x, keep, o)
   end
   local function drop()
     local noise = RandomUniform(Shape(x), {dtype = x.dtype, seed = o.seed})
-    return Select(GreaterEqual(noise + keep, 1), x / keep, ZerosLike(x))
+    -- A mask, not a factor, as 0 inf is NaN; row by row, which Select is not.
+    return ReluGrad(x / keep, Floor(noise + keep))
   end
   return scope(o.name or "dropout", function()
     if tf.is_tensor(o.training) then

@@ -124,6 +124,7 @@ BIN_PARTS := $(BUILD)/obj/bin/parts.a
 # tf-run is shell, and finds its parts here.
 RUN_PARTS := $(if $(FILTERS),,$(patsubst scripts/run/%,$(BUILD)/lib/tf-tools/run/%,$(wildcard scripts/run/*.sh)))
 RUN_OPTIONS := $(if $(FILTERS),,$(BUILD)/lib/tf-tools/run/options)
+RUN_PROGRAMS := $(RUN_OPTIONS) $(RUN_OPTIONS:%/options=%/parts)
 # Programs of the build only: the manual pages come from the programs themselves.
 MANS := $(if $(SANITIZE)$(if $(EMULATOR),,$(CROSS_COMPILE)),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
@@ -215,13 +216,13 @@ $(BIN_PARTS): $(patsubst bin/%.c,$(BUILD)/obj/bin/%.o,$(filter-out bin/tf-% bin/
 	$(AR) rcs $@ $^
 $(BUILD)/bin/%: bin/%.c $(BIN_PARTS) $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib/tf-tools')
-$(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS) $(RUN_OPTIONS)
+$(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS) $(RUN_PROGRAMS)
 	@mkdir -p $(@D)
 	install -m 755 $< $@
 $(BUILD)/lib/tf-tools/run/%.sh: scripts/run/%.sh
 	@mkdir -p $(@D)
 	install -m 644 $< $@
-$(RUN_OPTIONS): bin/run-options.c $(LIB)
+$(BUILD)/lib/tf-tools/run/%: bin/run-%.c $(BIN_PARTS) $(LIB)
 	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/..')
 $(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(LIB)
 	@mkdir -p $(@D)
@@ -437,7 +438,7 @@ install-files: install-headers
 		'Libs: -L"$${libdir}" -Wl,-rpath,"$${libdir}" -ltf-tools' >"$(TO)/lib/pkgconfig/tf-tools.pc"
 	$(call put,bin,$(BINS),755)
 	$(call put,lib/tf-tools/run,$(RUN_PARTS))
-	$(call put,lib/tf-tools/run,$(RUN_OPTIONS),755)
+	$(call put,lib/tf-tools/run,$(RUN_PROGRAMS),755)
 	$(call put,share/man/man1,$(MANS))
 	$(call put,share/tf-tools/prelude,$(PRELUDE))
 	$(call put,share/doc/tf-tools,README.md LICENSE)

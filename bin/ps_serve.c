@@ -9,10 +9,16 @@
 #include "base/memory.h"
 #include "bin/cluster_options.h"
 #include "bin/ops_option.h"
+#include "checkpoint/policy/autosave.h"
 #include "graph/task.h"
 #include "ps/shard.h"
 
 struct ps_serving ps_serving;
+
+static struct {
+    int64_t updates;
+    double seconds;
+} every; /* --save-every */
 
 struct served_shard {
     struct tool *tool;
@@ -116,7 +122,8 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
                                     .fail = fail,
                                     .save_folder = ps_serving.save,
                                     .claims = serving->claims,
-                                    .save_every = ps_serving.save_every,
+                                    .save_every = every.updates,
+                                    .save_seconds = every.seconds,
                                     .keep = (int)ps_serving.keep,
                                     .producer = tool_provenance(serving->tool),
                                     .run = serving->run,
@@ -148,8 +155,11 @@ static int check_serve_options(struct error *err)
     if (ps_serving.threads < 0 || ps_serving.threads > 4096)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense",
                          ps_serving.threads);
-    if (ps_serving.save_every < 0 || ps_serving.keep < 0 || ps_serving.keep > INT_MAX)
-        return error_set(err, ERR_USAGE, "--save-every and --keep are at least 1");
+    if (ps_serving.save_every &&
+        autosave_parse_interval(ps_serving.save_every, &every.updates, &every.seconds, err))
+        return error_prefix(err, "--save-every: ");
+    if (ps_serving.keep < 0 || ps_serving.keep > INT_MAX)
+        return error_set(err, ERR_USAGE, "--keep is at least 1");
     return 0;
 }
 

@@ -9,9 +9,9 @@
 
 /* Its options. */
 extern struct ps_serving {
-    int64_t threads, save_every, keep;
+    int64_t threads, keep;
     bool deterministic, exact, resume;
-    const char *save, *run_name;
+    const char *save, *save_every, *run_name;
 } ps_serving;
 
 int ps_serve(struct tool *tool, char **operands, struct error *err);

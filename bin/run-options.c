@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "checkpoint/policy/autosave.h"
 #include "cli/tool.h"
 #include "pass/grid/grid.h"
 #include "resource/policy.h"
@@ -71,8 +72,8 @@ static const struct option_row rows[] = {
     {0, "steps", OPTION_INT, &options.steps, "N", "steps of each worker (until its feed ends)"},
     {0, "seed", OPTION_INT, &options.seed, "N", "seed of the random ops (0)"},
     {0, "save", OPTION_TEXT, &options.save, "DIR/", "a store for checkpoints, see tf-ckpt"},
-    {0, "save-every", OPTION_TEXT, &options.save_every, "N",
-     "rounds, or steps, between two checkpoints"},
+    {0, "save-every", OPTION_TEXT, &options.save_every, "N|TIME",
+     "a checkpoint every N rounds, or steps, or every 30s"},
     {0, "keep", OPTION_INT, &options.keep, "N",
      "checkpoints to keep (5; where workers update: all)"},
     {0, "run-name", OPTION_TEXT, &options.run_name, "NAME",
@@ -208,7 +209,7 @@ static int check_grid(struct error *err)
 
 static int check_options(const char *graph, struct error *err)
 {
-    int64_t max;
+    int64_t max, every;
     double within;
     if (!strcmp(options.mode, "auto") || str_starts(options.mode, "auto,"))
         return error_set(err, ERR_USAGE,
@@ -226,6 +227,9 @@ static int check_options(const char *graph, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--max-restarts %s: a number is wanted, or one a time, as in 5/1h",
                          options.max_restarts);
+    if (options.save_every && *options.save_every &&
+        autosave_parse_interval(options.save_every, &every, &within, err))
+        return error_prefix(err, "--save-every: ");
     if (options.save && !str_ends(options.save, "/"))
         return error_set(err, ERR_USAGE, "--save %s: a folder is wanted, as in %s/", options.save,
                          options.save);

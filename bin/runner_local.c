@@ -99,7 +99,10 @@ static bool local_saves(const struct runner *r)
 static int local_write(struct runner *r, struct stream_writer *writer, struct error *err)
 {
     const struct driver *driver = r->options.driver;
-    return variables_save(session_variables(driver->session), driver->step, writer, err);
+    struct variable_store *variables = session_variables(driver->session);
+    return variables_check_all(variables, driver->graph, err)
+               ? err->code
+               : variables_save(variables, driver->step, writer, err);
 }
 
 static int local_leave(struct runner *r, int code, struct error *err)

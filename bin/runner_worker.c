@@ -10,6 +10,8 @@
 #include "bin/cluster_options.h"
 #include "bin/runner.h"
 #include "cli/lifeline.h"
+#include "graph/holders.h"
+#include "graph/task.h"
 #include "ops/ops.h"
 #include "transport/session/worker.h"
 
@@ -23,22 +25,13 @@ static struct worker *worker_of(const struct runner *r)
     return &CONTAINER_OF(r, struct worker_runner, runner)->worker;
 }
 
-/* Whether every variable is on the task itself, or on every task of its job. */
 static bool worker_has_all(const struct runner *r)
 {
-    const struct graph *graph = r->options.joined->graph;
-    struct device_name name;
     struct error ignored = ERROR_INIT;
     char own[DEVICE_WORD_BYTES];
     int index;
-    bool all = !task_parse(cluster_options.task, own, &index, &ignored);
-    for (size_t i = 0; all && i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        all = !node_is(node, "Variable") ||
-              (!device_name_parse(&name, node->assigned, &ignored) && !strcmp(name.job, own) &&
-               (name.task < 0 || name.task == index));
-    }
-    return all;
+    return !task_parse(cluster_options.task, own, &index, &ignored) &&
+           !holders_find_elsewhere(r->options.joined->graph, own, index);
 }
 
 static bool ends_wait(void *context)

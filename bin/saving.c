@@ -12,6 +12,8 @@
 #include "checkpoint/variables/files.h"
 #include "checkpoint/variables/restore.h"
 #include "cli/record_file.h"
+#include "exec/state/saver.h"
+#include "graph/holders.h"
 
 #define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
 
@@ -62,6 +64,7 @@ static const char *saving_metric(struct saving *s, bool *is_low)
 int saving_check(struct saving *s, bool has_all, struct error *err)
 {
     const struct restore_names names = {save_options.names.items, save_options.names.n};
+    const struct node *one;
     const char *path, *metric;
     int64_t step;
     bool is_low, store = saving_to_store();
@@ -76,6 +79,9 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
     if (save_options.keep < 0)
         return error_set(err, ERR_USAGE, "--keep %" PRId64 " makes no sense", save_options.keep);
     s->has_all = has_all;
+    if (save_options.path && holders_of(s->driver->graph, &one) == HOLDERS_NONE)
+        return error_set(err, ERR_USAGE, "--save %s: the graph has no variables",
+                         save_options.path);
     if (!has_all && store)
         return error_set(err, ERR_USAGE, "--save names a file where other tasks have variables");
     if (save_options.names.n && !save_options.resume && !save_options.partial &&
@@ -303,6 +309,22 @@ static void saving_take_place(struct saving *s)
     str_release(&text);
 }
 
+/* What has no value before the first step, and gets none by steps, would be missing at the end. */
+static int check_values(const struct saving *s, struct error *err)
+{
+    const struct driver *driver = s->driver;
+    const struct node *lacks;
+    size_t at = 0;
+    do
+        lacks = variables_find_lacking(s->variables, driver->graph, &at);
+    while (lacks && request_uses(&driver->request, lacks->id));
+    if (!lacks)
+        return 0;
+    return error_set(err, ERR_DATA, "%s: --save %s: %s has no value, and %s %s gives it none",
+                     driver->name, save_options.path, node_text(lacks), driver->option,
+                     driver->what);
+}
+
 int saving_open(struct saving *s, struct error *err)
 {
     struct autosave_options options = {.path = NULL,
@@ -316,10 +338,13 @@ int saving_open(struct saving *s, struct error *err)
         return 0;
     if (s->takes_over && take_over(s, err))
         return err->code;
+    if (check_values(s, err))
+        return err->code;
     options.goes_on = s->goes_on;
     options.run = s->run;
     options.generation = s->generation;
     options.variables = s->variables;
+    options.graph = s->driver->graph;
     options.path = saving_name(s);
     options.producer = saving_producer(s);
     options.best = saving_metric(s, &options.best_is_low);

@@ -203,7 +203,8 @@ int backup_save(const struct backup *backup, int64_t *step, struct error *err)
     snprintf(f.name, sizeof f.name, SHARD_CUT_REMOTE "%ld-%lld", (long)getpid(),
              (long long)time(NULL));
     const char **names = arena_array(&f.arena, backup->client->tasks.n, sizeof *names);
-    if (!store_next_step(backup->store, &f.step, err) && !cut(&f, err) &&
+    if (!client_check_shards_keep(backup->client, err) &&
+        !store_next_step(backup->store, &f.step, err) && !cut(&f, err) &&
         !store_may_save(backup->store, f.step, &f.run, err) && !save_shards(&f, names, err) &&
         !commit(&f, names, err))
         *step = f.step;

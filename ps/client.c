@@ -201,6 +201,11 @@ void client_close(struct client *client)
     cluster_release(&client->cluster);
 }
 
+int client_check_shards_keep(const struct client *client, struct error *err)
+{
+    return client->job.folder ? job_check_shards_keep(&client->job, err) : 0;
+}
+
 int client_task_index(const struct client *client, const char *task)
 {
     for (size_t i = 0; i < client->tasks.n; i++)

@@ -45,6 +45,9 @@ int client_ask(struct client *client, const struct task_request *request, struct
 int client_ask_one(struct client *client, int task, const struct task_request *request,
                    struct error *err);
 
+/* Before shards are asked to save: job_check_shards_keep, where there is a job. */
+int client_check_shards_keep(const struct client *client, struct error *err);
+
 /* Which of client->tasks it is. */
 int client_task_index(const struct client *client, const char *task);
 

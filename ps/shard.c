@@ -231,8 +231,10 @@ struct shard *shard_new(const struct shard_options *options)
 
 void shard_start_saves(struct shard *shard)
 {
-    if (!shard->options.save_folder || shard->options.save_every <= 0)
+    const struct shard_options *options = &shard->options;
+    if (!options->save_folder || (options->save_every <= 0 && options->save_seconds <= 0))
         return;
+    shard->due_at = time_now() + options->save_seconds;
     atomic_store(&shard->saves_itself, true);
     serial_queue_add(shard->slow, shard_auto_save, shard);
 }

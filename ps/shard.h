@@ -46,7 +46,8 @@ struct shard_options {
     /* Checkpoints by itself, where the clock is. */
     const char *save_folder; /* a store, made if there is none; NULL: none */
     const char *claims;      /* of the job, for store_take_over; NULL: there is no job */
-    int64_t save_every;      /* updates, none left out; 0: only when asked to */
+    int64_t save_every;      /* updates, none left out; 0: not by updates */
+    double save_seconds;     /* 0: not by time */
     int keep;                /* checkpoints in the folder; 0: 5 */
     const char *producer;    /* tool, version and arguments, for manifests */
     struct ckpt_run run;     /* what they are of, until a resume or another shard says better */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checkpoints that a shard makes by itself, every so many updates. Whoever has the clock does it:
- * the clock stops at the very update, so that a checkpoint's step is what was asked for.
+ * Checkpoints that a shard makes by itself, every so many updates or seconds. Whoever has the clock
+ * does it: the clock stops at the very update, so that a checkpoint's step is what was asked for.
  */
 #include <stdio.h>
 #include <time.h>
@@ -107,6 +107,37 @@ static void set_due(struct shard *shard, struct clock *clock, int64_t due)
     clock_stop_at(clock, due);
 }
 
+static void save_paused(struct shard *shard, struct clock *clock, int64_t version)
+{
+    struct error err = ERROR_INIT;
+    struct shard_save_request wanted = {.folder = shard->options.save_folder,
+                                        .step = version,
+                                        .keep = shard->options.keep,
+                                        .seconds = SHARD_WAIT_SECONDS,
+                                        .lock_wait = SHARD_LOCK_SECONDS,
+                                        .clock = clock};
+    int64_t step;
+    if (shard_save_all(shard, &wanted, &step, &err) && atomic_load(&shard->saves_itself))
+        tell(shard, step, &err);
+}
+
+/* So long after the last one, after the update that comes then. Nothing is saved where there was no
+ * update since. */
+static void save_at_time(struct shard *shard, struct clock *clock)
+{
+    struct error err = ERROR_INIT;
+    int64_t version = clock_version(clock);
+    if (time_now() < shard->due_at || !version || version == shard->due) {
+        nanosleep(&look_again, NULL);
+    } else if (!shard_pause(shard, 0, WAIT_SECONDS, &version, &err)) {
+        shard->due_at = time_now() + shard->options.save_seconds;
+        shard->due = version;
+        save_paused(shard, clock, version);
+    } else if (err.code != ERR_RETRY) {
+        nanosleep(&look_again, NULL);
+    }
+}
+
 /* Waits for the update after which a checkpoint is due, and makes it. The clock is told beforehand
  * where to stop, so that it does while others have their turn, or while the one before is still
  * being written: a disk that is too slow slows updates down, and no checkpoint is left out. One
@@ -114,35 +145,35 @@ static void set_due(struct shard *shard, struct clock *clock, int64_t due)
 static void save_when_due(struct shard *shard, struct clock *clock)
 {
     struct error err = ERROR_INIT;
-    int64_t step;
-    struct shard_save_request wanted = {.folder = shard->options.save_folder,
-                                        .keep = shard->options.keep,
-                                        .seconds = SHARD_WAIT_SECONDS,
-                                        .lock_wait = SHARD_LOCK_SECONDS,
-                                        .clock = clock};
+    int64_t reached;
     if (!shard->due) {
         int64_t version = clock_version(clock), first = atomic_load(&shard->first_stop);
         set_due(shard, clock, first >= version && first > 0 ? first : next_due(shard, version));
     }
-    if (shard_pause(shard, shard->due, WAIT_SECONDS, &wanted.step, &err)) {
+    if (shard_pause(shard, shard->due, WAIT_SECONDS, &reached, &err)) {
         if (err.code != ERR_RETRY) /* the rounds have failed: that may end */
             nanosleep(&look_again, NULL);
         return;
     }
-    set_due(shard, clock, next_due(shard, wanted.step));
-    if (shard_save_all(shard, &wanted, &step, &err) && atomic_load(&shard->saves_itself))
-        tell(shard, step, &err);
+    set_due(shard, clock, next_due(shard, reached));
+    save_paused(shard, clock, reached);
 }
 
 void shard_was_saved(struct shard *shard, const char *folder, int64_t step)
 {
     struct clock *clock = shard_clock(shard);
-    if (clock && shard->due && shard->due <= step && shard_is_own_folder(shard, folder))
+    if (!clock || !shard_is_own_folder(shard, folder))
+        return;
+    if (shard->options.save_every > 0 && shard->due && shard->due <= step)
         set_due(shard, clock, next_due(shard, step));
+    else if (shard->options.save_seconds > 0)
+        shard->due = step;
 }
 
 void shard_stop_first(struct shard *shard, struct clock *clock)
 {
+    if (shard->options.save_every <= 0)
+        return;
     int64_t first = next_due(shard, clock_version(clock));
     atomic_store(&shard->first_stop, first);
     clock_stop_at(clock, first);
@@ -158,8 +189,10 @@ void shard_auto_save(void *argument)
             clock_stop_at(clock, 0);
         return;
     }
-    if (clock)
+    if (clock && shard->options.save_every > 0)
         save_when_due(shard, clock);
+    else if (clock)
+        save_at_time(shard, clock);
     else
         nanosleep(&look_again, NULL);
     if (!serial_queue_add(shard->slow, shard_auto_save, shard) && clock)

@@ -37,12 +37,23 @@ static int collect(struct shard_cut *cut, struct error *err)
     return err->code;
 }
 
+/* What a graph has made and nobody has given a value would be missing in the checkpoint. */
+static int check_values(const variable_vec *locked, struct error *err)
+{
+    for (size_t i = 0; i < locked->n; i++)
+        if (!locked->items[i]->initialized)
+            return error_set(err, ERR_RETRY, "nothing to save: variable '%s' has no value",
+                             locked->items[i]->name);
+    return 0;
+}
+
 /* With all variables locked for reading: between two steps of whoever writes. */
 static int take_locked(struct shard *shard, struct shard_cut *cut, double seconds,
                        struct error *err)
 {
     variable_vec locked = VEC_INIT;
-    if (!containers_lock(shard->options.variables, NULL, false, seconds, &locked, err))
+    if (!containers_lock(shard->options.variables, NULL, false, seconds, &locked, err) &&
+        !check_values(&locked, err))
         cut_take(shard->options.variables, &locked, &cut->cut);
     containers_unlock(&locked, false);
     return err->code;

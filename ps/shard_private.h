@@ -46,6 +46,7 @@ struct shard {
     atomic_bool ends; /* waits are given up */
     int64_t
         due; /* the version at which the next checkpoint is; 0: not said yet. The slow queue's */
+    double due_at;              /* the time of the next one, where they go by time; the same */
     atomic_bool saves_itself;   /* since what there was to resume is there */
     _Atomic int64_t first_stop; /* of a clock that was made since then: where it was told to stop;
                                  * 0: there is none, or it was restored */

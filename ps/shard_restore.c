@@ -275,7 +275,10 @@ static int restore(struct restoring *r, const char *folder, int64_t step, double
         store_close(store);
         return err->code;
     }
-    if (!restore_open(r, seconds, err)) {
+    if (!r->checkpoint->manifest.n_tensors)
+        error_set(err, ERR_DATA, "%s: there is no variable in it to go on from",
+                  r->checkpoint->name);
+    if (!err->code && !restore_open(r, seconds, err)) {
         origin_set(origin, &r->checkpoint->manifest);
         shard_write_counts(shard);
         shard_say_restored(shard, folder, origin->step, before);

@@ -265,7 +265,9 @@ int verbs_save(struct client *client, const char *folder, bool last, int64_t *st
                                  .context = step};
     struct task_request request = request_of("save", &asked);
     request.about = "a checkpoint";
-    int code = verbs_leader(client, &leader, err);
+    int code = client_check_shards_keep(client, err);
+    if (!code)
+        code = verbs_leader(client, &leader, err);
     if (!code)
         code = client_ask_one(client, leader, &request, err);
     mem_free(path);

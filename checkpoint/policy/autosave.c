@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "checkpoint/store/maintain.h"
 #include "checkpoint/variables/cut.h"
+#include "exec/state/saver.h"
 
 #define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
 #define NICENESS 10           /* of the thread in the background */
@@ -208,6 +209,12 @@ static int job_run(struct autosave_job *job, struct error *err)
     return write_job(job, err);
 }
 
+static int check_variables(const struct autosave *a, struct error *err)
+{
+    const struct autosave_options *options = &a->options;
+    return options->graph ? variables_check_all(options->variables, options->graph, err) : 0;
+}
+
 /* ---- in the background ---- */
 
 static void *work(void *context)
@@ -255,6 +262,12 @@ static void join_and_tell(struct autosave *a)
 
 static void start(struct autosave *a, int64_t step)
 {
+    struct error err = ERROR_INIT;
+    if (check_variables(a, &err)) {
+        a->counts.failed++;
+        tell(a, "not saved", &err);
+        return;
+    }
     a->job = job_new(a, step);
     a->job->in_background = true;
     a->last_begun = step;
@@ -374,6 +387,8 @@ int autosave_finish(struct autosave *a, int64_t step, struct error *err)
         count_left_out(a, step);
     if (a->saved == step)
         return 0;
+    if (check_variables(a, err))
+        return err->code;
     a->last_begun = step;
     struct autosave_job *job = job_new(a, step);
     if (!job_run(job, err))

@@ -29,6 +29,7 @@ struct autosave_options {
     double bytes_per_second;      /* in the background; 0: as fast as it goes */
     const char *producer, *owner; /* "tf-exec", with its arguments, and without */
     struct variable_store *variables;
+    const struct graph *graph; /* whose variables must all have a value; NULL: whatever is there */
     void (*say)(void *context, const char *line); /* what went wrong in the background */
     void *context;
 };

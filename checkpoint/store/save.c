@@ -297,16 +297,18 @@ static int describe_shards(struct store_save *s, struct error *err)
     return 0;
 }
 
-/* Shards that have restored what others saved have no variable before the first graph comes: what
- * they would save then would stand before all that is there. */
+/* Nobody could go on from it, and it would stand before all that is there. Shards have no variable
+ * before the first graph comes, of a shard's part that is no error. */
 static int check_content(const struct store_save *s, struct error *err)
 {
     const struct ckpt_manifest *newest = &s->newest;
-    if (s->request->is_part || s->manifest->n_tensors || !newest->n_tensors)
+    if (s->request->is_part || s->manifest->n_tensors)
         return 0;
-    return error_set(
-        err, ERR_RETRY, "%s: nothing to save: no variable has a value yet, and step %lld has %llu",
-        s->store->name, (long long)newest->step, (unsigned long long)newest->n_tensors);
+    error_set(err, ERR_RETRY, "%s: nothing to save: no variable has a value yet", s->store->name);
+    if (newest->n_tensors)
+        error_append(err, ", and step %lld has %llu", (long long)newest->step,
+                     (unsigned long long)newest->n_tensors);
+    return err->code;
 }
 
 static int describe(struct store_save *s, struct error *err)

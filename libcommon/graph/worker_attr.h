@@ -24,6 +24,9 @@
 /* bool, of a collective op: that one of the workers has left is an error. */
 #define ALL_WORKERS "_all_workers"
 
+/* bool, of a Variable that a worker sets whenever it joins: it is in no checkpoint. */
+#define WORKER_LOCAL "_local"
+
 /* bool, of a Variable of a worker: whether it is to run the entry `rest` before it goes on. */
 #define WORKER_ASKED "_asked"
 

@@ -59,8 +59,7 @@ serves() {
     esac
 }
 
-# Writes the cluster into the job's directory, and sets the lists tasks, shards and workers; and
-# keepers, the shards that have variables.
+# Writes the cluster into the job's directory, and sets the lists tasks, shards and workers.
 make_job() {
     if [ -z "$opt_cluster" ] && [ -n "${TF_CONFIG:-}" ]; then
         tf-ps init --job "$job" || leave $?
@@ -75,8 +74,6 @@ make_job() {
     cp "$job/cluster" "$job/run.cluster" # as it was given: tasks write their ports into the other
     tasks=$(awk '$1 == "task" { print $2 }' "$job/cluster")
     shards=$(printf '%s\n' "$tasks" | grep '^ps:') || shards=
-    keepers=$shards
-    case ,$opt_mode, in *,update=worker,*) keepers= ;; esac
     workers=$(printf '%s\n' "$tasks" | grep '^worker:') ||
         die 78 "the cluster has no task worker:0"
     n_workers=$(printf '%s\n' "$workers" | wc -l)
@@ -94,10 +91,25 @@ make_parts() {
     [ -z "$opt_compress" ] || set -- "$@" --compress "$opt_compress"
     [ -z "$graph_file" ] || [ "$graph_file" = - ] || set -- "$@" "$graph_file"
     exec 3<&0
-    tf-replicate "$@" <&3 | tf-place -c "$job/cluster" |
-        tf-part -c "$job/cluster" -o "$job/parts.tfg" &
+    tf-replicate "$@" <&3 3<&- | tf-place -c "$job/cluster" 3<&- |
+        tf-part -c "$job/cluster" -o "$job/parts.tfg" 3<&- &
     wait $! || leave $?
     exec 3<&-
+}
+
+# Sets holders, as the graphs say, and keepers, the shards if it is they who have the variables.
+# JOB/holders tells tools that ask the shards of the job.
+know_holders() {
+    facts=$("$lib/parts" "$job/parts.tfg") || leave $?
+    eval "$facts"
+    keepers=
+    case $holders in shards | none) keepers=$shards ;; esac
+    case $holders in
+    none) [ -z "$opt_save" ] || die 64 "--save $opt_save: the graph has no variables" ;;
+    spread) [ -z "$opt_save" ] ||
+        die 78 "--save $opt_save: $stray, and others are elsewhere: nobody has all variables" ;;
+    esac
+    printf '%s\n' "$holders" >"$job/holders" || leave 74
 }
 
 # What follows a task in the cluster file.
@@ -117,7 +129,7 @@ host_of() {
     case $host in
     unix:* | 127.0.0.1:* | localhost:* | '[::1]:'*) host= ;;
     *)
-        host=${host%:*}
+        host=${host%:*} host=${host#"["} host=${host%"]"}
         for name in $this_host; do
             [ "$host" != "$name" ] || host=
         done

@@ -31,7 +31,7 @@ say_where() {
     if [ -n "$newest" ]; then
         repeat=$((JOB_STEP - newest))
         [ "$repeat" -ge 0 ] || repeat=0
-        echo "restored from ${save%/}@$newest, $repeat steps to repeat"
+        printf '%s\n' "restored from ${save%/}@$newest, $repeat steps to repeat"
     else
         echo "nothing was saved: all $JOB_STEP steps to repeat"
     fi

@@ -3,7 +3,7 @@
 #
 # Tasks on other hosts, over ssh. There tf-run --agent TASK reads from stdin what the task needs
 # (nothing secret is in a command line): how often it was started, the key, the cluster and the
-# graphs, each behind the number of its bytes, then the commands. Stdin then stays open: its end is
+# graphs, and the commands, each behind the number of its bytes. Stdin then stays open: its end is
 # the task's. TF_SSH_OPTIONS are more options of ssh.
 
 # As long as nobody answers, which ssh says with 255, it is tried again. When the agent has said
@@ -16,7 +16,7 @@ write_remote() {
     remote=$(quote "exec sh -c $(quote "$(agent_command "$1")")")
     entry command "$(fetches_to "$file")
 before=\$($there)
-ssh \${TF_SSH_OPTIONS:-} -o BatchMode=yes $host $remote
+ssh \${TF_SSH_OPTIONS:-} -o BatchMode=yes $(host_word)$remote
 code=\$?
 [ \$code != 255 ] || [ \"\$($there)\" = \"\$before\" ] || code=69
 exit \$code"
@@ -25,17 +25,33 @@ for file in $(quote "$job/key" "$job/cluster" "$job/parts.tfg"); do
     wc -c <\"\$file\" && cat \"\$file\" || exit 66
 done
 $(by_start "$1" '$job' print_there)
-echo $(! is_fed "$1" || quote "$(feed_of "$1")")"
+$(! is_fed "$1" || send_text "$(feed_of "$1")")
+$(is_fed "$1" || echo 'echo 0')"
+}
+
+# A line of the shell that writes a text behind the number of its bytes.
+send_text() {
+    printf '%s' "text=$(quote "$1"); printf %s \"\$text\" | wc -c; printf %s \"\$text\""
 }
 
 # The directory over there is the agent's.
 print_there() {
-    echo "echo $(quote "$(printf '%s' "$1" | tr '\n' ' ' | sed "s/'\$job/\"\$job\"'/g")")"
+    send_text "$(printf '%s' "$1" | sed "s/'\$job/\"\$job\"'/g")"
+}
+
+# Of commands that are typed: where they run, and how the job's directory comes there.
+folder_there() {
+    # shellcheck disable=SC2016
+    printf 'cd %s && PATH=$PATH:%s && ' "$(quote "$PWD")" "$(quote "$here")"
+}
+
+copy_command() {
+    printf 'cd %s && mkdir -pm 700 %s && tar -C %s -xpf -' "$(quote "$PWD")" "$(quote "$job")" \
+        "$(quote "$job")"
 }
 
 agent_command() {
-    printf "cd %s && PATH=\$PATH:%s && exec tf-run --agent %s" "$(quote "$PWD")" \
-        "$(quote "$here")" "$1"
+    printf '%sexec tf-run --agent %s' "$(folder_there)" "$1"
 }
 
 is_count() {
@@ -49,6 +65,11 @@ receive_file() {
     head -c "$bytes" >"$1" || exit 74
 }
 
+receive_text() {
+    read -r bytes && is_count "$bytes" || exit 76
+    head -c "$bytes"
+}
+
 agent_main() { # TASK
     agent=$1
     echo "tf-run: $agent: on $(hostname)" >&2
@@ -59,8 +80,7 @@ agent_main() { # TASK
     receive_file "$job/cluster.new"
     tf-ps init --job "$job" --cluster "$job/cluster.new" && mv "$job/key.new" "$job/key" || exit
     receive_file "$job/parts.tfg"
-    read -r command
-    read -r feed
+    command=$(receive_text) && feed=$(receive_text) || exit
     [ "$starts" = 0 ] || echo "$starts" >"$job/${agent%:*}-${agent#*:}.starts"
     exec 8<&0
     end_with_stdin &

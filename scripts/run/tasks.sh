@@ -4,12 +4,28 @@
 # The processes: what each is called with, and what the supervisor is told about it. Files of a task
 # are named after it: worker-0.err.
 
-# As many threads for each as there are cores for one, if all of them are here.
-worker_threads() {
-    share=$(tf-supervise --cores) || return
-    share=$((share / n_workers))
-    [ "$share" -gt 0 ] || share=1
-    echo "${opt_threads:-$share}"
+# The hosts of all workers, a line each, behind "=": for threads_words.
+know_worker_hosts() {
+    worker_hosts=$(for task in $workers; do
+        host_of "$task"
+        echo "=$host"
+    done)
+    cores_here=$(tf-supervise --cores) || exit
+}
+
+# As many threads for each worker of a host as that has cores for one; elsewhere a shell there asks.
+threads_words() { # TASK
+    host_of "$1"
+    n=$(printf '%s\n' "$worker_hosts" | grep -cxF "=$host")
+    if [ -n "$opt_threads" ]; then
+        quote --threads "$opt_threads"
+    elif [ -z "$host" ]; then
+        quote --threads "$((cores_here / n ? cores_here / n : 1))"
+    else
+        # shellcheck disable=SC2016
+        printf '%s "$(c=$(tf-supervise --cores) && echo $((c / %s ? c / %s : 1)))" ' \
+            --threads "$n" "$n"
+    fi
 }
 
 common_words() {
@@ -37,10 +53,11 @@ saving_words() {
     case $opt_resume$1 in 1* | anew | resumed) quote --resume ;; esac
 }
 
-# Where shards have no variables the first worker saves and, when its data has ended, the next that
-# reaches the store, which cannot lie on a network file system.
+# Where workers have the variables the first of them saves and, when its data has ended, the next
+# that has all, too, and reaches the store, which cannot lie on a network file system.
 worker_saves() {
     [ -z "$keepers" ] && [ -n "$opt_save" ] || return
+    [ "$holders" = each-worker ] || [ "$1" = worker:0 ] || return
     host_of worker:0
     first_host=$host
     host_of "$1"
@@ -51,7 +68,8 @@ worker_saves() {
 # again, or anew with all others, when there is a checkpoint (resumed) or none.
 command_of() {
     if serves "$1"; then
-        quote tf-exec serve --threads "$threads"
+        quote tf-exec serve
+        threads_words "$1"
         common_words "$2" "$1"
         return
     fi
@@ -64,7 +82,8 @@ command_of() {
     worker:*)
         quote tf-exec -g "$2/parts.tfg"
         common_words "$2" "$1"
-        quote --run "$opt_run" --threads "$threads"
+        quote --run "$opt_run"
+        threads_words "$1"
         [ -z "$opt_fetch" ] || quote --fetch "$opt_fetch"
         [ -z "$opt_fetch_every" ] || quote --fetch-every "$opt_fetch_every"
         [ -z "$opt_fetch_limit" ] || quote --fetch-limit "$opt_fetch_limit"
@@ -151,15 +170,37 @@ check_fetch_limit() {
     done
 }
 
+host_word() {
+    case $host in
+    *[!A-Za-z0-9._:%@-]*) quote "$host" ;;
+    *) printf '%s ' "$host" ;;
+    esac
+}
+
+print_copy() {
+    printf "tar -C %s-cf - cluster key parts.tfg | ssh %s%s\n" "$(quote "$job")" "$(host_word)" \
+        "$(quote "$(copy_command)")"
+}
+
+# What a task is started with by hand.
+typed_command() { # TASK
+    ! is_fed "$1" || printf '(%s) | ' "$(feed_of "$1")"
+    command_of "$1" "$job" first
+}
+
 print_commands() {
-    echo "# each in a terminal of its own; the job's directory is $job"
-    threads=$(worker_threads) || exit
+    printf "# each in a terminal of its own; the job's directory is %s\n" "$job"
+    know_worker_hosts
+    copied=
     for task in $tasks; do
         host_of "$task"
-        printf '%s' "${host:+ssh $host }"
-        ! is_fed "$task" || printf '(%s) | ' "$(feed_of "$task")"
-        command_of "$task" "$job" first
-        echo
+        line=$(typed_command "$task") || exit
+        if [ -n "$host" ]; then
+            case $copied in *"=$host="*) ;; *) print_copy ;; esac
+            copied="$copied=$host="
+            line="ssh $(host_word)$(quote "$(folder_there)$line")"
+        fi
+        printf '%s\n' "$line"
     done
 }
 
@@ -176,17 +217,17 @@ hook() {
 
 # What the hooks want to know.
 write_options() {
-    echo "save=$(quote "$opt_save") timeout=$(quote "$opt_timeout")" \
-        "keepers=$(quote "$keepers") tasks=$(quote "$tasks")" \
+    printf '%s\n' "save=$(quote "$opt_save")" "timeout=$(quote "$opt_timeout")" \
+        "keepers=$(quote "$keepers")" "tasks=$(quote "$tasks")" \
         "replica_tasks=$replica_tasks" "quiet=$(quote "$opt_quiet")"
 }
 
 write_tasks() {
-    threads=$(worker_threads) || exit
-    keeps=
-    [ -z "$keepers" ] || ! workers_keep || keeps=1
-    printf '%s\n' 'name tf-run' "job $job" "guard $guard" "cleanup $cleanup" "lease $opt_lease" \
-        "timeout $opt_timeout" "max-restarts $opt_max_restarts"
+    know_worker_hosts
+    entry job "$job"
+    entry cleanup "$cleanup"
+    printf '%s\n' 'name tf-run' "guard $guard" "lease $opt_lease" "timeout $opt_timeout" \
+        "max-restarts $opt_max_restarts"
     [ -z "$opt_no_key" ] || echo no-key
     [ -z "$opt_quiet" ] || echo quiet
     hook restart
@@ -198,14 +239,9 @@ write_tasks() {
     done
 }
 
-# Whether workers keep what the shards learn of for a checkpoint only, and do not find it in a
-# journal when they are killed: their clock knows.
-workers_keep() {
-    tf-show --text --elide "$job/parts.tfg" | grep -c ' = ClockJoin().* keeps=true' >/dev/null
-}
-
 # Whether a worker that died can go on where it was: not if others wait for it, nor if it may have
-# been in the middle of an update (of tiles), nor where what it kept was in it alone.
+# been in the middle of an update (of tiles), nor where what it kept was in it alone: its clock asks
+# for that when a checkpoint is due, and it is in no journal.
 goes_back_alone() {
     [ -n "$keepers" ] && [ -z "$opt_grid" ] && [ -z "$keeps" ]
 }
@@ -218,7 +254,8 @@ waiting for the lock of "
 
 write_task() {
     file=$job/${1%:*}-${1#*:}
-    printf '%s\n' '' "task $1" "errors $file.err" 'ends 64 65 66 70 77 78'
+    printf '%s\n' '' "task $1" 'ends 64 65 66 70 77 78'
+    entry errors "$file.err"
     case $1 in
     ps:*)
         printf '%s\n' service 'restart all'
@@ -246,10 +283,10 @@ $line" || lost
 fetches_to() { # worker-0
     file=$(quote "$1")
     file=${file% }
-    echo "[ ! -s $file.rec ] || mv $file.rec $file.\$JOB_START.rec || exit"
-    echo "exec >$file.rec"
+    printf '%s\n' "[ ! -s $file.rec ] || mv -- $file.rec $file.\$JOB_START.rec || exit" \
+        "exec >$file.rec"
 }
 
 run_here() {
-    echo "exec $1'--lifeline' '8'"
+    printf '%s\n' "exec $1'--lifeline' '8'"
 }

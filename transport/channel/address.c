@@ -19,8 +19,9 @@ static int parse_unix(struct address *address, const char *name, const char *fol
     if (!*name)
         return error_set(err, ERR_CONFIG, "'unix:' without a name");
     if (n < 0 || (size_t)n >= sizeof un->sun_path)
-        return error_set(err, ERR_CONFIG, "'%s': the path of a socket has at most %zu bytes",
-                         address->text, sizeof un->sun_path - 1);
+        return error_set(
+            err, ERR_CONFIG, "%s%s%s: has %d bytes, and the path of a socket at most %zu",
+            relative ? folder : "", relative ? "/" : "", name, n, sizeof un->sun_path - 1);
     un->sun_family = AF_UNIX;
     address->length = sizeof *un;
     return 0;

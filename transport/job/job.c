@@ -17,6 +17,7 @@
 #include "base/patience.h"
 #include "base/str.h"
 #include "base/words.h"
+#include "transport/channel/address.h"
 #include "transport/job/job_private.h"
 
 #define KEY_BYTES 32
@@ -70,7 +71,8 @@ static bool is_of_running(const char *name)
     for (const char *const *ending = temporary_endings; *ending; ending++)
         if (str_ends(name, *ending))
             return true;
-    return !strcmp(name, "cluster") || !strcmp(name, "key") || *name == '.';
+    return !strcmp(name, "cluster") || !strcmp(name, "key") || !strcmp(name, "holders") ||
+           *name == '.';
 }
 
 static int check_is_over(const struct job *job, const char *name, struct error *err)
@@ -168,11 +170,31 @@ static int read_text(const char *path, struct str *text, struct error *err)
     return failed ? err->code : 0;
 }
 
+/* A process binds both: a path that is too long is known before anything is made. */
+static int check_sockets(const struct cluster *cluster, const char *folder, struct error *err)
+{
+    for (size_t i = 0; i < cluster->tasks.n; i++) {
+        const struct cluster_task *task = &cluster->tasks.items[i];
+        struct str control = STR_INIT;
+        struct address address;
+        str_printf(&control, "unix:%s-%d.sock", task->job, task->index);
+        if (!address_parse(&address, control.data, folder, err) &&
+            str_starts(task->address, "unix:"))
+            address_parse(&address, task->address, folder, err);
+        str_release(&control);
+        if (err->code)
+            return error_prefix(err, "job directory: ");
+    }
+    return 0;
+}
+
 int job_begin_text(const char *folder, const char *text, const char *name, struct error *err)
 {
     struct job job;
     struct cluster cluster = {0};
     int code = cluster_parse(&cluster, text, name, err);
+    if (!code)
+        code = check_sockets(&cluster, folder, err);
     if (!code)
         code = job_create(&job, folder, text, err);
     if (!code)
@@ -200,6 +222,19 @@ int job_cluster(const struct job *job, struct cluster *cluster, struct error *er
     mem_free(text);
     mem_free(name);
     return code;
+}
+
+int job_check_shards_keep(const struct job *job, struct error *err)
+{
+    struct error missing = ERROR_INIT;
+    char *holders = job_read(job, "holders", &missing);
+    if (holders && strcmp(holders, "shards") && strcmp(holders, "none"))
+        error_set(err, ERR_CONFIG,
+                  "job directory %s: the variables are the workers', and the first of these saves "
+                  "them, to the store of the job's --save; shards have none",
+                  job->folder);
+    mem_free(holders);
+    return err->code;
 }
 
 struct edit {

@@ -10,6 +10,7 @@
  *     ps-0.claims      what it has claimed of the store that it saves to, since its first start
  *     ps-0.sock        its control socket
  *     ps-0.err         its stderr
+ *     holders          who has the variables: a word
  *     worker-0.rec     what a worker fetches
  *
  * A process that was killed leaves its pid file behind, but not the lock on it: what is stale is
@@ -85,6 +86,10 @@ int job_look(const struct job *job, const char *task, struct job_process *proces
 
 /* As it stands now; the cluster is zero-initialised before. */
 int job_cluster(const struct job *job, struct cluster *cluster, struct error *err);
+
+/* Whether it is the shards that have the job's variables, as who began it has found in its graphs
+ * (graph/holders.h); ERR_CONFIG: it is workers. Where nobody has said it they may. */
+int job_check_shards_keep(const struct job *job, struct error *err);
 
 /* Why a task of the cluster cannot be reached yet, in a few words; NULL when nothing is known
  * against it: its address is complete, and its process lives or is of another host. */

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/time.h"
+#include "graph/holders.h"
 #include "graph/task.h"
 #include "resource/journal.h"
 #include "resource/kinds.h"
@@ -266,6 +267,9 @@ int worker_save(struct worker *worker, int64_t step, struct stream_writer *write
         code = worker_take(worker, &saved, err);
         if (!code && saved.value.type != DTYPE_INVALID)
             code = variable_write(&saved, step, writer, err);
+        else if (!code && holders_must_save(saved.node))
+            code =
+                error_set(err, ERR_DATA, "nothing saved: %s has no value", node_text(saved.node));
         tensor_release(&saved.value);
     }
     if (!code)

@@ -7,6 +7,7 @@
 #include "exec/device/device.h"
 #include "exec/state/resource.h"
 #include "exec/state/saved_parts.h"
+#include "graph/holders.h"
 #include "graph/slice_attr.h"
 
 /* An offset is a row of the whole, or one number for each axis. */
@@ -94,6 +95,36 @@ int variables_save(struct variable_store *store, int64_t step, struct stream_wri
         variable_unlock(v, false);
     }
     return err->code;
+}
+
+static bool has_value(struct variable_store *store, const struct node *node)
+{
+    const struct variable like = variable_of_node(node, NULL);
+    struct variable *variable = variable_store_find(store, like.container, like.name);
+    if (!variable)
+        return false;
+    variable_lock_wait(variable, false);
+    bool has = variable->initialized;
+    variable_unlock(variable, false);
+    return has;
+}
+
+const struct node *variables_find_lacking(struct variable_store *store, const struct graph *graph,
+                                          size_t *at)
+{
+    while (*at < graph->nodes.n) {
+        const struct node *node = graph_node(graph, (int)(*at)++);
+        if (holders_must_save(node) && !has_value(store, node))
+            return node;
+    }
+    return NULL;
+}
+
+int variables_check_all(struct variable_store *store, const struct graph *graph, struct error *err)
+{
+    size_t at = 0;
+    const struct node *lacks = variables_find_lacking(store, graph, &at);
+    return lacks ? error_set(err, ERR_DATA, "nothing saved: %s has no value", node_text(lacks)) : 0;
 }
 
 /* ---- restoring ---- */

@@ -19,6 +19,14 @@
 int variables_save(struct variable_store *store, int64_t step, struct stream_writer *writer,
                    struct error *err);
 
+/* The next variable of the graph, from node *at on, that a checkpoint must have (graph/holders.h)
+ * and that has no value in the store; *at is behind it then. NULL: there is none. Waits for steps
+ * that write them. */
+const struct node *variables_find_lacking(struct variable_store *store, const struct graph *graph,
+                                          size_t *at);
+/* ERR_DATA naming it: what was saved without it could not be restored. */
+int variables_check_all(struct variable_store *store, const struct graph *graph, struct error *err);
+
 /* Reads a stream to its end into the variables of the graph; what the graph does not have is passed
  * over. ERR_DATA naming a variable of the graph that the stream lacks or has with gaps, whose type
  * or shape differs, or whose slices overlap and differ. Nothing is changed unless all fit. *step is

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "graph/worker_attr.h"
 #include "pass/grid/grid_private.h"
 #include "pass/part/part.h"
 
@@ -179,7 +180,7 @@ static int add_version(struct clocked *c)
 {
     struct attr attrs[] = {{"dtype", attr_type(INT64)},
                            {"shape", attr_shape(&SHAPE_SCALAR)},
-                           {"_local", attr_bool(true)},
+                           {WORKER_LOCAL, attr_bool(true)},
                            {"_trainable", attr_bool(false)}};
     struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
     return add(c, DRIVER_DEVICE, "clock/version", &spec);

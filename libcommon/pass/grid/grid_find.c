@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/infer.h"
+#include "graph/worker_attr.h"
 #include "pass/grid/grid_private.h"
 #include "pass/part/part.h"
 
@@ -19,7 +20,7 @@ struct grid_cut grid_cut_of(const struct grid *g, struct edge edge)
 static bool may_cut_variable(const struct grid *g, const struct node *node, struct grid_cut cut)
 {
     const struct shape *shape = &node->outputs[0].shape;
-    const struct attr_value *local = node_attr(node, "_local");
+    const struct attr_value *local = node_attr(node, WORKER_LOCAL);
     return node_is(node, "Variable") && !g->stays_whole[node->id] && shape_is_known(shape) &&
            !*node_string(node, "shared_name") && !(local && local->b) && cut.y >= 0 && cut.x >= 0 &&
            shape->dims[cut.y] == cut.height && shape->dims[cut.x] == cut.width;

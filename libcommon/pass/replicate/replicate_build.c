@@ -3,6 +3,7 @@
  * Nodes that replication makes. Once something has failed they are edges without a node, and
  * r->err says what it was.
  */
+#include "graph/worker_attr.h"
 #include "pass/replicate/replicate_private.h"
 
 int replicate_op(struct replicator *r, const char *op, const char *name, struct edge a,
@@ -37,7 +38,7 @@ struct edge replicate_variable(struct replicator *r, const struct attr *mark, co
 struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape)
 {
-    const struct attr mark = {"_local", attr_bool(true)};
+    const struct attr mark = {WORKER_LOCAL, attr_bool(true)};
     return replicate_variable(r, &mark, name, type, shape);
 }
 

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
 
 #define CLOCK_ATTRS_MAX 6
@@ -47,7 +48,7 @@ static int add_version(struct replicator *r)
 {
     struct attr attrs[] = {{"dtype", attr_type(INT64)},
                            {"shape", attr_shape(&SHAPE_SCALAR)},
-                           {"_local", attr_bool(true)},
+                           {WORKER_LOCAL, attr_bool(true)},
                            {"_trainable", attr_bool(false)}};
     struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
     return r->version = replicate_add(r, WORKER_DEVICE, "clock/version", &spec);

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "graph/group.h"
+#include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/slice/slice_private.h"
 
@@ -73,7 +74,7 @@ static void join_node(struct slicing_finder *f, const struct node *node)
 
 static bool can_be_cut(const struct node *node)
 {
-    const struct attr_value *local = node_attr(node, "_local");
+    const struct attr_value *local = node_attr(node, WORKER_LOCAL);
     return node_is(node, "Variable") && !(local && local->kind == ATTR_BOOL && local->b) &&
            !node_attr(node, SLICE_OF) && node->outputs[0].shape.rank > 0 &&
            shape_is_known(&node->outputs[0].shape);

@@ -77,22 +77,33 @@ static void a_shard_that_is_gone_stops_a_save_and_spoils_nothing(void **unused)
 
 /* ---- what other shards have saved ---- */
 
-/* A variable, and perhaps a part of a clock. */
+#define NEW_VARIABLES 200 /* that graphs make later */
+
+/* Variables, and perhaps a part of a clock. */
 static void save_as_one_process(const char *path, int64_t value, bool with_clock)
 {
     struct error err = ERROR_INIT;
     const struct tensor scalar = tensor_borrow(INT64, &(struct shape){0}, &value);
-    const struct save_tensor saved[] = {
-        {.container = "default", .name = "before", .updates = 1, .value = scalar},
-        {.container = "default", .name = "clock:c/arrivals", .value = scalar}};
-    struct save_request request = {
-        .step = 1, .producer = "test", .tensors = saved, .n_tensors = 1 + with_clock, .threads = 1};
+    static char names[NEW_VARIABLES][16];
+    static struct save_tensor saved[NEW_VARIABLES + 2];
+    struct save_request request = {.step = 1, .producer = "test", .tensors = saved, .threads = 1};
+    size_t n = 0;
+    saved[n++] = (struct save_tensor){
+        .container = "default", .name = "before", .updates = 1, .value = scalar};
+    for (int i = 0; i < NEW_VARIABLES; i++) {
+        snprintf(names[i], sizeof names[i], "new%d", i);
+        saved[n++] = (struct save_tensor){
+            .container = "default", .name = names[i], .updates = 1, .value = scalar};
+    }
+    saved[n++] =
+        (struct save_tensor){.container = "default", .name = "clock:c/arrivals", .value = scalar};
+    request.n_tensors = n - !with_clock;
     const struct store_options options = {.write = true};
     assert_int_equal(store_create(path, &err), 0);
     assert_int_equal(store_save_at(path, &options, &request, &err), 0);
 }
 
-/* Variables that a graph makes, one after the other. */
+/* Variables that a graph makes, one after the other; all of them are in the checkpoint. */
 struct maker {
     struct test_server *server;
     atomic_bool over;
@@ -102,7 +113,7 @@ struct maker {
 static void *make_variables(void *argument)
 {
     struct maker *maker = argument;
-    while (!atomic_load(&maker->over)) {
+    while (!atomic_load(&maker->over) && maker->made < NEW_VARIABLES) {
         struct error err = ERROR_INIT;
         struct variable like = {.container = "default", .type = INT64}, *variable;
         char name[32];
@@ -110,7 +121,7 @@ static void *make_variables(void *argument)
         like.name = name;
         if (variable_store_get(maker->server->store, &like, &variable, &err))
             fail_msg("%s", err.text);
-        usleep(200); /* a lock is not fair */
+        usleep(2000); /* a lock is not fair */
     }
     return NULL;
 }
@@ -119,6 +130,14 @@ static void ignore_result(struct clock_waiter *waiter, const struct clock_result
                           const struct error *failure)
 {
     (void)waiter, (void)result, (void)failure;
+}
+
+/* What shards_start has made and the checkpoint lacks. */
+static void put_others(void)
+{
+    put(&servers[0], "default", "v", 1);
+    put(&servers[0], "scratch", "s", 2);
+    put(&servers[1], "default", "w", 3);
 }
 
 static void a_save_succeeds_while_variables_claim_their_values(void **unused)
@@ -135,7 +154,7 @@ static void a_save_succeeds_while_variables_claim_their_values(void **unused)
     save_as_one_process(here, 7, false);
     open_client(&client, NULL);
     must_restore(&client, here);
-    put(&servers[0], "default", "v", 1); /* or there would be nothing to save */
+    put_others(); /* what the checkpoint lacks */
     assert_int_equal(pthread_create(&thread, NULL, make_variables, &maker), 0);
     for (int i = 0; i < 4; i++) /* fewer than are kept */
         if (client_ask_one(&client, 0, &save, &err))
@@ -146,6 +165,40 @@ static void a_save_succeeds_while_variables_claim_their_values(void **unused)
     struct variable like = {.container = "default", .name = "before", .type = INT64}, *variable;
     assert_int_equal(variable_store_get(servers[0].store, &like, &variable, &err), 0);
     assert_int_equal(get(&servers[0], "before"), 7);
+    client_close(&client);
+    shards_end();
+}
+
+static void give(struct variable *variable, int64_t number)
+{
+    struct error err = ERROR_INIT;
+    const struct tensor value = tensor_borrow(INT64, &SHAPE_SCALAR, &number);
+    variable_lock_wait(variable, true);
+    if (variable_copy_in(variable, &value, &err))
+        fail_msg("%s", err.text);
+    variable_unlock(variable, true);
+}
+
+/* A checkpoint that lacks a variable could not be restored. */
+static void a_save_that_would_lack_a_variable_is_refused(void **unused)
+{
+    (void)unused;
+    struct error err = ERROR_INIT;
+    struct client client;
+    struct variable like = {.container = "default", .name = "late", .type = INT64}, *variable;
+    static char here[] = "lacking";
+    struct task_request save = {
+        .verb = "save", .n_fields = 2, .pack = pack_folder, .context = here};
+    shards_start(0);
+    open_client(&client, NULL);
+    assert_int_equal(variable_store_get(servers[0].store, &like, &variable, &err), 0);
+    error_clear(&err);
+    assert_int_equal(client_ask_one(&client, 0, &save, &err), ERR_RETRY);
+    assert_non_null(strstr(err.text, "variable 'late' has no value"));
+    give(variable, 2);
+    error_clear(&err);
+    if (client_ask_one(&client, 0, &save, &err))
+        fail_msg("%s", err.text);
     client_close(&client);
     shards_end();
 }
@@ -174,6 +227,7 @@ static void nothing_is_saved_before_all_is_there_again(void **unused)
     assert_false(shards_have_step("saved", 2) || shards_have_step("other", 1));
     struct clock *clock = resource_get(servers[0].store, &clock_kind, "default", "c");
     clock_join(clock, &(struct push_id){.incarnation = 1}, &waiter);
+    put_others(); /* as the entry init does */
     save.context = other;
     if (client_ask_one(&client, 0, &save, &err))
         fail_msg("%s", err.text);
@@ -186,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_shards_are_saved_and_taken_back),
         cmocka_unit_test(a_shard_that_is_gone_stops_a_save_and_spoils_nothing),
+        cmocka_unit_test(a_save_that_would_lack_a_variable_is_refused),
         cmocka_unit_test(a_save_succeeds_while_variables_claim_their_values),
         cmocka_unit_test(nothing_is_saved_before_all_is_there_again),
     };

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What tf-run wants to know of the graphs of all tasks, as assignments of the shell on stdout:
+ * `holders`, who has the variables; `stray`, a variable that is in the way where no one can save
+ * all; `keeps`, 1 where workers keep what shards learn of for a checkpoint only.
+ */
+#include <string.h>
+
+#include "bin/ops_option.h"
+#include "graph/holders.h"
+#include "graph/join.h"
+#include "ops/ops.h"
+
+static const struct option_row rows[] = {OPS_OPTION_ROW, TOOL_COMMON_ROWS, {0}};
+
+static const struct option_table table = {
+    .tool = "tf-run",
+    .summary = "what there is to know of the parts of a job",
+    .operands = "PARTS",
+    .description = "Prints who has the variables, for tf-run.",
+    .examples = "parts JOB/parts.tfg",
+    .rows = rows,
+    .operands_max = 1,
+};
+
+static const char *const words[] = {
+    [HOLDERS_NONE] = "none",
+    [HOLDERS_SHARDS] = "shards",
+    [HOLDERS_EACH_WORKER] = "each-worker",
+    [HOLDERS_FIRST_WORKER] = "first-worker",
+    [HOLDERS_SPREAD] = "spread",
+};
+
+/* What a worker has not in a journal, its clock asks for. */
+static bool workers_keep(const struct graph *graph)
+{
+    bool keeps = false;
+    for (size_t i = 0; i < graph->nodes.n && !keeps; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        const struct attr_value *says = node_is(node, "ClockJoin") ? node_attr(node, "keeps") : 0;
+        keeps = says && says->kind == ATTR_BOOL && says->b;
+    }
+    return keeps;
+}
+
+static int print(struct tool *tool, const struct graph *graph, struct error *err)
+{
+    const struct node *one;
+    const enum holders holders = holders_of(graph, &one);
+    struct str stray = STR_INIT, quoted = STR_INIT;
+    FILE *out;
+    if (tool_open_text(tool, &out, err))
+        return err->code;
+    if (one)
+        str_printf(&stray, "%s is on %s", node_text(one), one->assigned);
+    str_append_quoted(&quoted, str_text(&stray));
+    fprintf(out, "holders=%s\nkeeps=%s\nstray=%s\n", words[holders], workers_keep(graph) ? "1" : "",
+            quoted.data);
+    str_release(&stray);
+    str_release(&quoted);
+    return 0;
+}
+
+static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
+{
+    struct stream_reader *reader;
+    struct joined joined = {.graph = NULL};
+    if (tool_open_reader(tool, n_operands ? operands[0] : NULL, &reader, err))
+        return err->code;
+    if (!joined_read(reader, ops_registry(), &joined, err))
+        print(tool, joined.graph, err);
+    joined_release(&joined);
+    tool_close_reader(reader);
+    return err->code;
+}
+
+int main(int argc, char **argv)
+{
+    return ops_tool_main(&table, run, argc, argv);
+}

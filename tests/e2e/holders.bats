@@ -1,0 +1,108 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Who has the variables of a job saves them, whatever its mode and its cluster: the graphs say who
+# that is.
+# shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    cat >m.lua <<'END'
+x = Placeholder{dtype = float32, shape = {-1}}
+w = variable{name = "w", shape = {}, init = 0}
+loss = nn.mse(w * OnesLike(x), x)
+entry.train = minimize(loss, optim.sgd{rate = 0.5})
+END
+    tf-graph m.lua >m.tfg
+    printf '%s\n' 1 0 1 0 1 100 1 0 >x.csv # two steps of each of two workers
+    printf 'task ps:0 unix:a\ntask worker:0 unix:b\ntask worker:1 unix:c\n' >c
+}
+
+teardown() {
+    kill_job "$BATS_TEST_TMPDIR/job"
+}
+
+feed=(tf-data -q csv x.csv x=1 --batch 2)
+
+saved() { # STORE: step, number of tensors and w of the newest
+    tf-ckpt list --json "$1" | jq -rs '.[-1] | "\(.step) \(.tensors)"' | tr '\n' ' '
+    tf-ckpt cat "$1" w | tf-show --json | jq -r .w
+}
+
+@test "each mode, with shards and without, keeps its variables and goes on from them" {
+    while read -r tensors mode words; do
+        rm -rf st
+        read -ra options <<<"$words"
+        line=(timeout -k 5 60 tf-run "${options[@]}" --mode "$mode" --save st/ -q m.tfg --)
+        "${line[@]}" "${feed[@]}" 3>&- >/dev/null
+        got=$(saved st)
+        echo "$mode $words: $got"
+        [[ $got =~ ^2\ $tensors\  && $got != *" 0" ]]
+        line=("${line[@]/#-q/--resume}")
+        "${line[@]}" "${feed[@]}" --epochs 2 3>&- >/dev/null
+        [[ $(saved st) =~ ^4\ $tensors\  ]]
+    done <<'END'
+1 allreduce --ps 1 --workers 2
+1 allreduce -c c
+1 allreduce,bits=1 --ps 2 --workers 2
+2 allreduce,delay=1 --ps 1 --workers 2
+1 allreduce --workers 2
+1 sync,update=worker --ps 2 --workers 2
+1 sync,update=worker -c c
+1 sync --ps 2 --workers 2
+1 sync,bits=1 -c c
+END
+}
+
+@test "TF_CONFIG names a ps: the workers of all-reduce save all the same" {
+    export TF_CONFIG='{"cluster":{"ps":["127.0.0.1:0"],"worker":["127.0.0.1:0","127.0.0.1:0"]}}'
+    timeout -k 5 60 tf-run --mode allreduce --save st/ -q m.tfg -- "${feed[@]}" 3>&- >/dev/null
+    [[ $(saved st) =~ ^2\ 1\  ]]
+}
+
+@test "shards without variables are not asked to save, and say who has them" {
+    tf-ckpt init bk
+    timeout -k 5 60 tf-run --ps 1 --workers 2 --mode sync,update=worker --job job -q m.tfg -- \
+        "${feed[@]}" --epochs 1000000 2>err 3>&- >/dev/null &
+    soon 30 eval 'tf-run status --job job | grep -q "\"worker:1\".*ready"'
+    run -78 --separate-stderr tf-ckpt save bk --job job
+    [[ $stderr == "tf-ckpt: job directory job: the variables are the workers'"* ]]
+    run -78 --separate-stderr tf-ps save other --job job
+    [[ $stderr == "tf-ps: job directory job: the variables are the workers'"* ]]
+    [ -z "$(tf-ckpt list --json bk)" ]
+    [ ! -e other ]
+    tf-run stop --job job
+}
+
+@test "nothing to save is refused before anything is run" {
+    echo 'y = Identity(Placeholder{dtype = float32, shape = {-1}, name = "x"}, {name = "y"})
+entry.train = group{y}' >none.lua
+    tf-graph none.lua >none.tfg
+    run ! --separate-stderr tf-exec -g none.tfg --fetch y --feed 'x=[1,2]' --save st/
+    echo "$stderr"
+    [ "$status" -eq 64 ]
+    [ "$stderr" = "tf-exec: --save st/: the graph has no variables" ]
+    run ! --separate-stderr tf-exec -g none.tfg --fetch y --feed 'x=[1,2]' --save x.ckpt
+    [ ! -e st ]
+    [ ! -e x.ckpt ]
+}
+
+@test "what has no value is named, and nothing is saved without it" {
+    cat >two.txt <<'END'
+v = Variable() {dtype=float32, shape=[]}
+u = Variable() {dtype=float32, shape=[]}
+one = Const() {dtype=float32, value=1.0}
+set = Assign(v, one)
+entry train = ^set
+END
+    tf-graph --text two.txt >two.tfg
+    run ! --separate-stderr tf-exec -g two.tfg --run train --save st/
+    [[ $stderr == *"'u'"*"has no value, and --run train gives it none"* ]]
+    run ! --separate-stderr tf-exec -g two.tfg --run train --save x.ckpt
+    [[ $stderr == *"nothing saved: "*"'u'"*"has no value" ]]
+    [ ! -e x.ckpt ]
+}

@@ -288,27 +288,6 @@ static void saving_say(void *context, const char *line)
     tool_say(s->tool, "%s", line);
 }
 
-static void saving_take_scalar(void *context, const char *name, const struct tensor *value)
-{
-    struct saving *s = context;
-    if (tensor_count(value) == 1 && (DTYPE_BIT(value->type) & DTYPES_REAL))
-        autosave_set_scalar(s->autosave, name, tensor_get_float64(value, 0));
-}
-
-/* Where the data of the step came from. */
-static void saving_take_place(struct saving *s)
-{
-    struct feed_position position;
-    struct str text = STR_INIT;
-    if (!s->driver->feed_reader ||
-        !record_get_position(&s->driver->record, &s->driver->record.arena, &position))
-        return;
-    str_printf(&text, "source %s\nepoch %" PRId64 "\noffset %" PRId64 "\nseed %" PRIu64 "\n",
-               position.source, position.epoch, position.offset, position.seed);
-    autosave_set_blob(s->autosave, "place", text.data, text.n);
-    str_release(&text);
-}
-
 /* What has no value before the first step, and gets none by steps, would be missing at the end. */
 static int check_values(const struct saving *s, struct error *err)
 {
@@ -352,8 +331,8 @@ int saving_open(struct saving *s, struct error *err)
                                                        &options.every_seconds, err)) ||
         autosave_open(&options, &s->autosave, err))
         return err->code;
-    s->driver->fetched = saving_take_scalar;
-    s->driver->fetched_context = s;
+    saving_watch_fetches(s, &options);
+    autosave_begin(s->autosave);
     return 0;
 }
 

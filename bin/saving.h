@@ -30,6 +30,7 @@ struct saving {
     const char *claims;               /* of the job, for store_take_over; NULL: there is no job */
     int64_t generation;               /* of the store, that it saves as; 0: not known yet */
     bool takes_over;                  /* saving, from another process of the job */
+    bool *sees_before;                /* by fetch: it is about the variables before the step */
     struct autosave *autosave;        /* of a store, since there was something to save there */
     struct arena arena;
 };
@@ -74,5 +75,12 @@ int saving_step(struct saving *saving, struct error *err);
  * saves in the background was left out, or failed. */
 int saving_finish(struct saving *saving, int64_t step, struct error *err);
 void saving_close(struct saving *saving);
+
+/* ---- saving_fetches.c, for saving_open and saving_step ---- */
+
+/* From now on a checkpoint has the scalars that steps fetch. */
+void saving_watch_fetches(struct saving *saving, const struct autosave_options *options);
+/* Where the data of the step came from. */
+void saving_take_place(struct saving *saving);
 
 #endif

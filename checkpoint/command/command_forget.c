@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "checkpoint/command/command_private.h"
+#include "checkpoint/store/best.h"
 
 static struct retain_item *make_items(const struct command *c, const manifest_vec *all)
 {
@@ -77,6 +78,8 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
 static int forget_step(struct command *c, struct store *store, int64_t step, struct error *err)
 {
     struct ckpt_manifest manifest;
+    if (step == CHECKPOINT_BEST && store_best(store, &step, err))
+        return err->code;
     if (!store_manifest(store, step, &manifest, err))
         ckpt_manifest_release(&manifest);
     if (err->code && err->code != ERR_DATA)

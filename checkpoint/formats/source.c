@@ -16,10 +16,14 @@ void source_split(const char *text, struct arena *arena, const char **path, int6
     *step = CHECKPOINT_NEWEST;
     *path = arena_strdup(arena, text);
     /* what exists under the whole name is meant by it */
-    if (!at || !at[1] || !stat(text, &status) || !str_to_int64(at + 1, step) || *step < 0) {
+    bool is_best = at && !strcmp(at + 1, "best");
+    if (!at || !at[1] || !stat(text, &status) ||
+        (!is_best && (!str_to_int64(at + 1, step) || *step < 0))) {
         *step = CHECKPOINT_NEWEST;
         return;
     }
+    if (is_best)
+        *step = CHECKPOINT_BEST;
     *path = arena_strndup(arena, text, (size_t)(at - text));
 }
 

@@ -32,7 +32,8 @@ struct source {
     struct arena arena;
 };
 
-/* Splits "STORE@STEP". *step is CHECKPOINT_NEWEST without one. The text is copied into the arena.
+/* Splits "STORE@STEP" and "STORE@best" (CHECKPOINT_BEST). *step is CHECKPOINT_NEWEST without one.
+ * The text is copied into the arena.
  */
 void source_split(const char *text, struct arena *arena, const char **path, int64_t *step);
 

@@ -1,229 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/policy/autosave.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/thread.h"
 #include "base/time.h"
-#include "checkpoint/store/maintain.h"
-#include "checkpoint/variables/cut.h"
+#include "checkpoint/policy/autosave_private.h"
 #include "exec/state/saver.h"
 
-#define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
-#define NICENESS 10           /* of the thread in the background */
-
-struct autosave_job { /* one save */
-    struct autosave *autosave;
-    int64_t step;
-    struct cut cut;
-    VEC(struct manifest_scalar) scalars;
-    VEC(struct manifest_blob) blobs;
-    struct arena arena;
-    bool in_background;
-    struct error err;
-    struct error left; /* why older ones are still there */
-};
-
-struct autosave {
-    struct autosave_options options;
-    VEC(struct manifest_scalar) scalars; /* names and data are owned */
-    VEC(struct manifest_blob) blobs;
-    int64_t saved, last_begun; /* steps; -1: none */
-    bool is_alone;             /* there is a checkpoint of the run, or there was no other's */
-    double last_time;
-    double best;              /* NaN: none yet */
-    struct autosave_job *job; /* under way, with its thread */
-    pthread_t thread;
-    atomic_bool done, hurry; /* hurry: somebody waits for it */
-    struct error succeeded; /* by another job, which has the store; the thread's, if there is one */
-    struct autosave_counts counts;
-};
-
-int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, struct error *err)
-{
-    *steps = 0;
-    *seconds = 0;
-    if (str_to_int64(text, steps) ? *steps > 0 : str_to_seconds(text, seconds) && *seconds > 0)
-        return 0;
-    return error_set(err, ERR_USAGE, "'%s' is neither a number of steps nor a time like 30s", text);
-}
-
-/* ---- what a checkpoint gets besides the variables ---- */
-
-void autosave_set_scalar(struct autosave *a, const char *name, double value)
-{
-    for (size_t i = 0; i < a->scalars.n; i++) {
-        if (!strcmp(a->scalars.items[i].name, name)) {
-            a->scalars.items[i].value = value;
-            return;
-        }
-    }
-    struct manifest_scalar scalar = {mem_strdup(name), value};
-    vec_push(&a->scalars, scalar);
-}
-
-void autosave_set_blob(struct autosave *a, const char *name, const void *data, size_t n)
-{
-    char *copy = mem_alloc(n);
-    memcpy(copy, data, n);
-    for (size_t i = 0; i < a->blobs.n; i++) {
-        if (!strcmp(a->blobs.items[i].name, name)) {
-            mem_free((void *)(uintptr_t)a->blobs.items[i].data);
-            a->blobs.items[i] = (struct manifest_blob){a->blobs.items[i].name, copy, n};
-            return;
-        }
-    }
-    struct manifest_blob blob = {mem_strdup(name), copy, n};
-    vec_push(&a->blobs, blob);
-}
-
-static double metric_of(const struct autosave *a)
+static const struct measured *metric_of(const struct autosave *a)
 {
     for (size_t i = 0; a->options.best && i < a->scalars.n; i++)
         if (!strcmp(a->scalars.items[i].name, a->options.best))
-            return a->scalars.items[i].value;
-    return NAN;
-}
-
-static bool is_better(const struct autosave *a, double value)
-{
-    if (isnan(value) || isnan(a->best))
-        return !isnan(value);
-    return a->options.best_is_low ? value < a->best : value > a->best;
-}
-
-/* ---- one save ---- */
-
-static void copy_scalars_and_blobs(struct autosave_job *job)
-{
-    const struct autosave *a = job->autosave;
-    for (size_t i = 0; i < a->scalars.n; i++) {
-        struct manifest_scalar scalar = a->scalars.items[i];
-        scalar.name = arena_strdup(&job->arena, scalar.name);
-        vec_push(&job->scalars, scalar);
-    }
-    for (size_t i = 0; i < a->blobs.n; i++) {
-        struct manifest_blob blob = a->blobs.items[i];
-        blob.name = arena_strdup(&job->arena, blob.name);
-        blob.data = arena_copy(&job->arena, blob.data, blob.n);
-        vec_push(&job->blobs, blob);
-    }
-}
-
-/* Between two steps, when nobody writes: no variable has to be locked. */
-static void take_cut(struct autosave_job *job)
-{
-    struct variable_store *store = job->autosave->options.variables;
-    variable_vec all = VEC_INIT;
-    for (struct variable *v = NULL; (v = variable_store_next(store, v));)
-        vec_push(&all, v);
-    cut_take(store, &all, &job->cut);
-    vec_release(&all);
-}
-
-static struct autosave_job *job_new(struct autosave *a, int64_t step)
-{
-    struct autosave_job *job = mem_alloc(sizeof *job);
-    job->autosave = a;
-    job->step = step;
-    take_cut(job);
-    copy_scalars_and_blobs(job);
-    return job;
-}
-
-static void job_free(struct autosave_job *job)
-{
-    cut_release(&job->cut);
-    vec_release(&job->scalars);
-    vec_release(&job->blobs);
-    arena_release(&job->arena);
-    mem_free(job);
-}
-
-/* What is too old goes; if that fails, the checkpoint is there all the same. */
-static void keep_newest(struct autosave_job *job, struct store *store)
-{
-    const struct autosave_options *options = &job->autosave->options;
-    struct prune_report report;
-    if (options->keep > 0 &&
-        !store_forget_old(store, &options->run, (size_t)options->keep, &job->left))
-        store_prune(store, false, NULL, &report, &job->left);
-}
-
-static int write_job(struct autosave_job *job, struct error *err)
-{
-    const struct autosave_options *options = &job->autosave->options;
-    const struct store_options opening = {
-        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
-    struct save_request request = {.step = job->step,
-                                   .run = options->run,
-                                   .producer = options->producer,
-                                   .tensors = job->cut.tensors.items,
-                                   .n_tensors = job->cut.tensors.n,
-                                   .scalars = job->scalars.items,
-                                   .n_scalars = job->scalars.n,
-                                   .blobs = job->blobs.items,
-                                   .n_blobs = job->blobs.n,
-                                   .bytes_per_second =
-                                       job->in_background ? options->bytes_per_second : 0,
-                                   .hurry = &job->autosave->hurry,
-                                   .threads = job->in_background ? 1 : 0};
-    struct store *store;
-    if (store_open(options->path, &opening, &store, err))
-        return err->code;
-    if (store_check_generation(store, options->generation, err) == ERR_DENIED)
-        job->autosave->succeeded = *err;
-    /* another job may have begun in the same moment, and have saved first */
-    if (!err->code && !job->autosave->is_alone)
-        store_check_alone(store, &options->run, err);
-    if (!err->code && !store_save(store, &request, NULL, err)) {
-        job->autosave->is_alone = true;
-        keep_newest(job, store);
-    }
-    store_close(store);
-    return err->code;
-}
-
-/* Steps come first: this thread, and those that it starts, step back. Not before the variables are
- * copied, which steps may have to wait for. */
-static void let_steps_pass(void)
-{
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
-}
-
-static int job_run(struct autosave_job *job, struct error *err)
-{
-    if (cut_collect(&job->cut, err))
-        return err->code;
-    if (job->in_background)
-        let_steps_pass();
-    return write_job(job, err);
-}
-
-static int check_variables(const struct autosave *a, struct error *err)
-{
-    const struct autosave_options *options = &a->options;
-    return options->graph ? variables_check_all(options->variables, options->graph, err) : 0;
+            return &a->scalars.items[i];
+    return NULL;
 }
 
 /* ---- in the background ---- */
-
-static void *work(void *context)
-{
-    struct autosave_job *job = context;
-    job_run(job, &job->err);
-    atomic_store(&job->autosave->done, true);
-    return NULL;
-}
 
 static void tell(const struct autosave *a, const char *what, const struct error *why)
 {
@@ -234,57 +32,99 @@ static void tell(const struct autosave *a, const char *what, const struct error 
     a->options.say(a->options.context, err.text);
 }
 
-/* Waits for the save that is under way; *err gets what it failed with. */
-static int join(struct autosave *a, struct error *err)
+static void tell_failure(struct autosave *a, const struct error *why)
 {
-    if (!a->job)
-        return 0;
+    a->counts.failed++;
+    tell(a, "not saved", why);
+}
+
+static void *work(void *context)
+{
+    struct autosave *a = context;
+    autosave_job_run(a->job, &a->job->err);
+    atomic_store(&a->done, true);
+    return NULL;
+}
+
+/* One that has failed waits, if it is the best, until the next is due. */
+static void end_job(struct autosave *a, struct autosave_job *job)
+{
+    a->is_alone |= job->is_alone;
+    tell(a, "not forgotten", &job->left);
+    if (job->is_succeeded)
+        a->succeeded = job->err;
+    if (!job->err.code)
+        a->saved = job->step;
+    else
+        tell_failure(a, &job->err);
+    if (!job->err.code || !job->is_best || a->waiting) {
+        autosave_job_free(job);
+        return;
+    }
+    job->has_failed = true;
+    error_clear(&job->err);
+    error_clear(&job->left);
+    a->waiting = job;
+}
+
+/* Waits for the save that is under way. */
+static void join(struct autosave *a)
+{
+    struct autosave_job *job = a->job;
+    if (!job)
+        return;
     atomic_store(&a->hurry, true);
     pthread_join(a->thread, NULL);
     atomic_store(&a->hurry, false);
-    *err = a->job->err;
-    if (!err->code)
-        a->saved = a->job->step;
-    tell(a, "not forgotten", &a->job->left);
-    job_free(a->job);
     a->job = NULL;
-    return err->code;
+    end_job(a, job);
 }
 
-static void join_and_tell(struct autosave *a)
+static void give_late(struct autosave *a, struct autosave_job *job)
 {
-    struct error err = ERROR_INIT;
-    if (!join(a, &err))
-        return;
-    a->counts.failed++;
-    tell(a, "not saved", &err);
+    autosave_late_clear(&job->late);
+    job->late = a->late;
+    a->late = (struct autosave_late){.step = -1};
+    job->is_alone = a->is_alone;
 }
 
-static void start(struct autosave *a, int64_t step)
+static void start(struct autosave *a, struct autosave_job *job)
 {
-    struct error err = ERROR_INIT;
-    if (check_variables(a, &err)) {
-        a->counts.failed++;
-        tell(a, "not saved", &err);
-        return;
-    }
-    a->job = job_new(a, step);
-    a->job->in_background = true;
-    a->last_begun = step;
+    give_late(a, job);
+    job->in_background = true;
+    job->hurry = &a->hurry;
+    if (job->step > a->last_begun)
+        a->last_begun = job->step;
     a->last_time = time_now();
     a->counts.begun++;
+    a->job = job;
     atomic_store(&a->done, false);
-    if (!thread_start(&a->thread, work, a->job))
+    if (!thread_start(&a->thread, work, a))
         return;
-    job_free(a->job); /* there will be a thread another time */
-    a->job = NULL;
+    a->job = NULL; /* there will be a thread another time */
+    error_set(&job->err, ERR_OS, "cannot start a thread");
+    end_job(a, job);
 }
+
+/* What waits is started as soon as nothing is under way; what has failed, when the next is due. */
+static void reap(struct autosave *a, bool again)
+{
+    struct autosave_job *next;
+    if (a->job && atomic_load(&a->done))
+        join(a);
+    if (a->job || !a->waiting || (a->waiting->has_failed && !again))
+        return;
+    next = a->waiting;
+    a->waiting = NULL;
+    start(a, next);
+}
+
+/* ---- when ---- */
 
 static bool is_due(const struct autosave *a, int64_t step)
 {
     const struct autosave_options *o = &a->options;
-    return is_better(a, metric_of(a)) ||
-           (o->every_steps > 0 && step / o->every_steps > a->last_begun / o->every_steps) ||
+    return (o->every_steps > 0 && step / o->every_steps > a->last_begun / o->every_steps) ||
            (o->every_seconds > 0 && time_now() - a->last_time >= o->every_seconds);
 }
 
@@ -299,24 +139,127 @@ static void count_left_out(struct autosave *a, int64_t step)
 
 bool autosave_is_due(struct autosave *a, int64_t step)
 {
-    if (a->job && atomic_load(&a->done))
-        join_and_tell(a);
-    return !a->job && is_due(a, step);
+    const struct measured *metric = metric_of(a);
+    bool due = is_due(a, step);
+    reap(a, due);
+    return (metric && (metric->is_before || autosave_is_better(a, metric->value))) ||
+           (due && !a->job);
+}
+
+/* What the step has measured of the variables before it, or after it. */
+static void add_scalars(const struct autosave *a, struct autosave_job *job, bool before)
+{
+    for (size_t i = 0; i < a->scalars.n; i++)
+        if (a->scalars.items[i].is_before == before)
+            autosave_job_add_scalar(job, a->scalars.items[i].name, a->scalars.items[i].value);
+}
+
+/* A cut is taken when all before it are collected: a variable has one mark at a time. */
+static struct autosave_job *take(struct autosave *a, int64_t step)
+{
+    struct error ignored = ERROR_INIT;
+    while (a->job && !atomic_load(&a->job->is_collected) && !atomic_load(&a->done))
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    if (a->candidate)
+        autosave_job_collect(a->candidate, &ignored);
+    struct autosave_job *job = autosave_job_new(&a->options, step);
+    add_scalars(a, job, false);
+    for (size_t i = 0; i < a->blobs.n; i++)
+        autosave_job_add_blob(job, &a->blobs.items[i]);
+    return job;
+}
+
+static int check_variables(const struct autosave *a, struct error *err)
+{
+    const struct autosave_options *options = &a->options;
+    return options->graph ? variables_check_all(options->variables, options->graph, err) : 0;
+}
+
+/* The best is never left out: it waits for what is under way, in place of one that was the best
+ * until now. */
+static void queue_best(struct autosave *a, struct autosave_job *job)
+{
+    struct error err = ERROR_INIT;
+    job->is_best = true;
+    if (check_variables(a, &err) || autosave_job_collect(job, &err)) {
+        tell_failure(a, &err);
+        autosave_job_free(job);
+        return;
+    }
+    autosave_job_free(a->waiting);
+    a->waiting = job;
+    reap(a, true);
+}
+
+/* The step tells what the variables before it were worth. */
+static void measure(struct autosave *a, int64_t step)
+{
+    struct autosave_job *job = a->candidate;
+    const struct measured *metric = metric_of(a);
+    a->candidate = NULL;
+    if (a->unmeasured == step - 1) {
+        autosave_late_clear(&a->late);
+        a->late.step = a->unmeasured;
+        for (size_t i = 0; i < a->scalars.n; i++) {
+            struct manifest_scalar scalar = {a->scalars.items[i].name, a->scalars.items[i].value};
+            if (!a->scalars.items[i].is_before)
+                continue;
+            scalar.name = mem_strdup(scalar.name);
+            vec_push(&a->late.scalars, scalar);
+        }
+    }
+    a->unmeasured = -1;
+    if (job && job->step == step - 1 && metric && metric->is_before &&
+        autosave_is_better(a, metric->value)) {
+        a->best = metric->value;
+        add_scalars(a, job, true);
+        queue_best(a, job);
+    } else {
+        autosave_job_free(job);
+    }
+}
+
+static bool measures_before(const struct autosave *a)
+{
+    bool does = false;
+    for (size_t i = 0; i < a->scalars.n; i++)
+        does |= a->scalars.items[i].is_before;
+    return does;
+}
+
+static void begin_due(struct autosave *a, int64_t step)
+{
+    struct error err = ERROR_INIT;
+    if (check_variables(a, &err)) {
+        tell_failure(a, &err);
+        return;
+    }
+    count_left_out(a, step);
+    start(a, take(a, step));
+    a->unmeasured = measures_before(a) ? step : -1;
 }
 
 void autosave_step(struct autosave *a, int64_t step)
 {
-    if (!autosave_is_due(a, step))
-        return;
-    if (is_better(a, metric_of(a)))
-        a->best = metric_of(a);
-    count_left_out(a, step);
-    start(a, step);
+    const struct measured *metric = metric_of(a);
+    bool due = is_due(a, step);
+    reap(a, due);
+    measure(a, step);
+    if (metric && !metric->is_before && autosave_is_better(a, metric->value)) {
+        a->best = metric->value;
+        count_left_out(a, step);
+        queue_best(a, take(a, step));
+        a->unmeasured = measures_before(a) ? step : -1;
+    } else if (due && !a->job) {
+        begin_due(a, step);
+    }
+    if (metric && metric->is_before)
+        a->candidate = take(a, step);
 }
 
 int autosave_check(const struct autosave *a, struct error *err)
 {
-    *err = a->job ? ERROR_INIT : a->succeeded;
+    *err = a->succeeded;
     return err->code;
 }
 
@@ -332,69 +275,41 @@ void autosave_count(const struct autosave *a, struct autosave_counts *counts)
 
 /* ---- beginning and end ---- */
 
-/* What the run has in the store already counts when something must be better than ever. */
-static int look_at_store(struct autosave *a, struct error *err)
+void autosave_begin(struct autosave *a)
 {
-    manifest_vec all;
-    struct store *store;
-    struct error damaged = ERROR_INIT;
-    double value;
-    if (store_open(a->options.path, NULL, &store, err))
-        return err->code;
-    *err = *store_rolled_back(store); /* now, and not when there is something to save */
-    if (!err->code && !a->options.generation)
-        store_generation(store, &a->options.generation, err);
-    if (!err->code && (a->is_alone || !store_check_alone(store, &a->options.run, err)) &&
-        !store_manifests(store, &all, &damaged, err)) {
-        for (size_t i = 0; i < all.n; i++)
-            if (a->options.best && run_equal(&all.items[i].run, &a->options.run) &&
-                ckpt_manifest_find_scalar(&all.items[i], a->options.best, &value) &&
-                is_better(a, value))
-                a->best = value;
-        manifests_release(&all);
-    }
-    store_close(store);
-    return err->code;
+    if (a->options.best)
+        a->candidate = take(a, a->options.step);
 }
 
-int autosave_open(const struct autosave_options *options, struct autosave **autosave,
-                  struct error *err)
+/* What is under way and what waits is written: nobody else will. */
+static void drain(struct autosave *a)
 {
-    error_clear(err);
-    if (!store_exists(options->path) && store_create(options->path, err) &&
-        !store_exists(options->path)) /* nobody else was quicker */
-        return err->code;
-    struct autosave *a = mem_alloc(sizeof *a);
-    a->options = *options;
-    a->saved = options->step > 0 ? options->step : -1;
-    a->last_begun = options->step;
-    a->is_alone = options->goes_on;
-    a->best = NAN;
-    a->last_time = time_now();
-    if (look_at_store(a, err)) {
-        mem_free(a);
-        return err->code;
-    }
-    *autosave = a;
-    return 0;
+    join(a);
+    reap(a, true);
+    join(a);
+    autosave_job_free(a->waiting); /* it has failed twice */
+    a->waiting = NULL;
+    autosave_job_free(a->candidate);
+    a->candidate = NULL;
 }
 
 int autosave_finish(struct autosave *a, int64_t step, struct error *err)
 {
-    join_and_tell(a);
+    drain(a);
     error_clear(err);
     if (step > a->last_begun)
         count_left_out(a, step);
     if (a->saved == step)
-        return 0;
+        return autosave_write_late(&a->options, &a->late, err);
     if (check_variables(a, err))
         return err->code;
     a->last_begun = step;
-    struct autosave_job *job = job_new(a, step);
-    if (!job_run(job, err))
+    struct autosave_job *job = take(a, step);
+    give_late(a, job);
+    if (!autosave_job_run(job, err))
         a->saved = step;
     tell(a, "not forgotten", &job->left);
-    job_free(job);
+    autosave_job_free(job);
     return err->code;
 }
 
@@ -402,14 +317,15 @@ void autosave_close(struct autosave *a)
 {
     if (!a)
         return;
-    join_and_tell(a);
+    drain(a);
     for (size_t i = 0; i < a->scalars.n; i++)
-        mem_free((void *)(uintptr_t)a->scalars.items[i].name);
+        mem_free(a->scalars.items[i].name);
     for (size_t i = 0; i < a->blobs.n; i++) {
         mem_free((void *)(uintptr_t)a->blobs.items[i].name);
         mem_free((void *)(uintptr_t)a->blobs.items[i].data);
     }
     vec_release(&a->scalars);
     vec_release(&a->blobs);
+    autosave_late_clear(&a->late);
     mem_free(a);
 }

@@ -4,9 +4,15 @@
  * ever, and at the end. A save in the background marks the variables between two steps, which
  * takes no time, and a thread of its own copies and writes them (exec/state/mark.h).
  *
+ * A checkpoint has the scalars that were computed of its variables. A loss is one of the variables
+ * before the step that changes them: so the best are known a step later, and the variables are kept
+ * until then; a checkpoint that is due is written at once, and gets its scalars afterwards. That of
+ * the last step has none of these.
+ *
  * The store is open only while something is written to it, so that tf-ckpt can work on it during
  * the run. A save that fails in the background is told and tried again when the next is due. One
- * is under way at a time: what is due meanwhile is left out, and counted.
+ * is under way at a time: what is due meanwhile is left out, and counted, but for the best, which
+ * waits until it can be written, or is none any more.
  * One thread calls these functions, between steps.
  */
 #ifndef TF_CHECKPOINT_AUTOSAVE_H
@@ -41,12 +47,17 @@ struct autosave;
 int autosave_open(const struct autosave_options *options, struct autosave **autosave,
                   struct error *err);
 
+/* Before the first step, once blobs were set: what it measures are the variables as they are now.
+ */
+void autosave_begin(struct autosave *autosave);
+
 /* "100": steps, "30s": time. ERR_USAGE. */
 int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, struct error *err);
 
 /* The value of a scalar in the step that was run last, and of what else belongs to a checkpoint:
- * both stay until they are given anew. */
-void autosave_set_scalar(struct autosave *autosave, const char *name, double value);
+ * both stay until they are given anew. `is_before`: it was computed of the variables as they were
+ * before the step, and so belongs to the checkpoint of the step before. */
+void autosave_set_scalar(struct autosave *autosave, const char *name, double value, bool is_before);
 void autosave_set_blob(struct autosave *autosave, const char *name, const void *data, size_t n);
 
 /* After a step: whether autosave_step will start a save. */
@@ -72,8 +83,5 @@ struct autosave_counts {
     int64_t failed;   /* in the background */
 };
 void autosave_count(const struct autosave *autosave, struct autosave_counts *counts);
-
-/* Longest time that autosave_step took, in seconds: for tests and measurements. */
-double autosave_stall(const struct autosave *autosave);
 
 #endif

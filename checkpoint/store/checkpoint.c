@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "checkpoint/store/best.h"
 #include "checkpoint/store/pages_private.h"
 #include "checkpoint/store/store_private.h"
 
@@ -240,6 +241,8 @@ int checkpoint_open(struct store *store, int64_t step, struct checkpoint **check
     struct checkpoint_search search = {
         .store = store, .open = open_step, .skipped = &skipped.skipped};
     error_clear(err);
+    if (step == CHECKPOINT_BEST && store_best(store, &step, err))
+        return err->code;
     if (step != CHECKPOINT_NEWEST)
         return open_step(store, step, checkpoint, err);
     if (search_newest(&search, err))
@@ -332,9 +335,11 @@ int checkpoint_open_intact(struct store *store, int64_t step, struct checkpoint_
                            struct checkpoint **checkpoint, struct error *err)
 {
     struct checkpoint_search search = {.store = store, .open = open_checked, .skipped = skipped};
+    error_clear(err);
+    if (step == CHECKPOINT_BEST && store_best(store, &step, err))
+        return err->code;
     if (step != CHECKPOINT_NEWEST)
         return open_checked(store, step, checkpoint, err);
-    error_clear(err);
     if (search_newest(&search, err))
         return err->code;
     *checkpoint = search.found;

@@ -13,6 +13,7 @@
 #include "checkpoint/store/store.h"
 
 #define CHECKPOINT_NEWEST (-1)
+#define CHECKPOINT_BEST (-2) /* checkpoint/store/best.h */
 
 struct checkpoint_part; /* the environment of a shard, or the store's own */
 
@@ -37,9 +38,9 @@ struct checkpoint {
  * on. */
 bool checkpoint_is_damaged(const struct error *err);
 
-/* Opens `step`, or the newest complete one. Its data cannot be pruned away until it is closed. When
- * a newer one is not complete or its manifest is damaged, `passed_over` (NULL: not wanted) gets the
- * reason. ERR_NOINPUT: there is none. The store must outlive the checkpoint. */
+/* Opens `step`, or the newest complete one, or the best. Its data cannot be pruned away until it is
+ * closed. When a newer one is not complete or its manifest is damaged, `passed_over` (NULL: not
+ * wanted) gets the reason. ERR_NOINPUT: there is none. The store must outlive the checkpoint. */
 int checkpoint_open(struct store *store, int64_t step, struct checkpoint **checkpoint,
                     struct error *passed_over, struct error *err);
 void checkpoint_close(struct checkpoint *checkpoint); /* NULL is harmless */

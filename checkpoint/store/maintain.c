@@ -2,6 +2,7 @@
 #include "checkpoint/store/maintain.h"
 
 #include "base/memory.h"
+#include "checkpoint/store/best.h"
 #include "checkpoint/store/save_private.h"
 
 #define SLACK_BYTES (256 << 10)
@@ -77,12 +78,20 @@ int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, 
     manifest_vec all;
     struct error damaged = ERROR_INIT;
     VEC(int64_t) steps = VEC_INIT;
+    size_t n_own = 0;
     if (store_manifests(store, &all, &damaged, err))
         return err->code;
+    const struct ckpt_manifest *best = best_of(&all);
     for (size_t i = 0; i < all.n; i++)
-        if (run_equal(&all.items[i].run, run))
+        n_own += run_equal(&all.items[i].run, run);
+    for (size_t i = 0; i < all.n && n_own > n; i++) {
+        if (!run_equal(&all.items[i].run, run))
+            continue;
+        if (&all.items[i] != best)
             vec_push(&steps, all.items[i].step);
-    store_forget(store, steps.items, steps.n > n ? steps.n - n : 0, err);
+        n_own--;
+    }
+    store_forget(store, steps.items, steps.n, err);
     vec_release(&steps);
     manifests_release(&all);
     return err->code;

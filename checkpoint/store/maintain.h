@@ -17,7 +17,8 @@ struct maintain_watch { /* who wants to know how far it is, and may stop it betw
  * store_prune. Steps that are not there are passed over. The store is open for writing. */
 int store_forget(struct store *store, const int64_t *steps, size_t n, struct error *err);
 
-/* Forgets all but the newest n of a run, and no damaged one: whoever keeps the store decides. */
+/* Forgets all but the newest n of a run and its best (checkpoint/store/best.h), and no damaged one:
+ * whoever keeps the store decides. */
 int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, struct error *err);
 
 struct prune_report {

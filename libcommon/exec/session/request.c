@@ -124,6 +124,11 @@ void request_needs(const struct request *request, const struct edge *fed, int n_
     arena_release(&memory);
 }
 
+char *request_mark_used(const struct request *request)
+{
+    return find_used(request, NULL, 0);
+}
+
 bool request_uses(const struct request *request, int node)
 {
     struct arena memory = ARENA_INIT;

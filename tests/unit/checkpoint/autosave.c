@@ -5,69 +5,13 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "checkpoint/policy/autosave.h"
 #include "checkpoint/variables/restore.h"
 #include "exec/state/mark.h"
 #include "exec/state/resource.h"
 #include "graph/text.h"
-#include "lib/stores.h"
+#include "lib/autosaves.h"
 #include "ops/ops.h"
 #include "resource/aggregator.h"
-
-#define VARIABLES 4
-#define SIZE 100000 /* int64 */
-
-static char path[STORES_PATH_BYTES + 16];
-
-static int setup(void **state)
-{
-    *state = (void *)(uintptr_t)stores_folder();
-    snprintf(path, sizeof path, "%s/store", (char *)*state);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    stores_remove(*state);
-    return 0;
-}
-
-static void make_variables(struct variable_store *store, struct variable *variables[VARIABLES])
-{
-    static const char *const names[] = {"a", "b", "c", "d"};
-    struct error err = ERROR_INIT;
-    for (int i = 0; i < VARIABLES; i++) {
-        struct variable like = {
-            .container = "default", .name = names[i], .type = INT64, .shape = shape_vector(SIZE)};
-        assert_int_equal(variable_store_get(store, &like, &variables[i], &err), 0);
-    }
-}
-
-/* What a step does: every element of every variable becomes the number of the step. */
-static void write_all(struct variable *variables[VARIABLES], int64_t step)
-{
-    const struct shape shape = shape_vector(SIZE);
-    for (int i = 0; i < VARIABLES; i++) {
-        struct error err = ERROR_INIT;
-        variable_lock_wait(variables[i], true);
-        if (variable_prepare_write(variables[i], &shape, VARIABLE_UPDATE, &err))
-            fail_msg("%s", err.text);
-        int64_t *data = variables[i]->value.data;
-        for (int k = 0; k < SIZE; k++)
-            data[k] = step;
-        variable_written(variables[i]);
-        variable_unlock(variables[i], true);
-    }
-}
-
-static void check_value(const struct tensor *value, int64_t step)
-{
-    const int64_t *data = value->data;
-    for (int k = 0; k < SIZE; k++)
-        if (data[k] != step)
-            fail_msg("element %d is of step %lld, not %lld", k, (long long)data[k],
-                     (long long)step);
-}
 
 /* ---- marks ---- */
 
@@ -132,31 +76,6 @@ static void marks_that_nobody_collects_are_taken_away(void **state)
 
 /* ---- saves ---- */
 
-static int said;
-
-static void say(void *context, const char *line)
-{
-    (void)context;
-    print_message("%s\n", line);
-    said++;
-}
-
-static struct autosave *open_autosave(const struct autosave_options *like,
-                                      struct variable_store *variables)
-{
-    struct autosave_options options = *like;
-    struct autosave *a;
-    struct error err = ERROR_INIT;
-    options.path = path;
-    options.producer = options.owner = "test";
-    options.variables = variables;
-    options.say = say;
-    said = 0;
-    if (autosave_open(&options, &a, &err))
-        fail_msg("%s", err.text);
-    return a;
-}
-
 static void check_checkpoint(struct store *store, int64_t step)
 {
     struct checkpoint *c;
@@ -181,7 +100,7 @@ static void run_steps(struct autosave *a, struct variable *variables[VARIABLES],
 {
     for (int64_t step = first; step <= last; step++) {
         write_all(variables, step);
-        autosave_set_scalar(a, "loss", 1.0 / (double)step);
+        autosave_set_scalar(a, "loss", 1.0 / (double)step, false);
         autosave_step(a, step);
     }
 }
@@ -279,7 +198,7 @@ static void the_best_is_saved_when_it_comes(void **state)
         struct autosave *a = open_autosave(&options, variables);
         for (int64_t step = 1; step <= 6; step++) {
             write_all(v, step);
-            autosave_set_scalar(a, "loss", losses[step - 1]);
+            autosave_set_scalar(a, "loss", losses[step - 1], false);
             autosave_step(a, step);
             while (autosave_is_saving(a))
                 usleep(1000);

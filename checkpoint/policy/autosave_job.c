@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "checkpoint/policy/autosave_private.h"
+#include "checkpoint/store/best.h"
+#include "checkpoint/store/maintain.h"
+#include "exec/state/saver.h"
+
+#define LOCK_WAIT_SECONDS 600 /* a nightly job may be at work on the store */
+#define NICENESS 10           /* of the thread in the background */
+
+/* ---- what is saved ---- */
+
+/* No step runs: no variable has to be locked. */
+struct autosave_job *autosave_job_new(const struct autosave_options *options, int64_t step)
+{
+    struct autosave_job *job = mem_alloc(sizeof *job);
+    struct variable_store *store = options->variables;
+    variable_vec all = VEC_INIT;
+    *job = (struct autosave_job){.options = options, .step = step, .late = {.step = -1}};
+    for (struct variable *v = NULL; (v = variable_store_next(store, v));)
+        vec_push(&all, v);
+    cut_take(store, &all, &job->cut);
+    vec_release(&all);
+    return job;
+}
+
+void autosave_job_free(struct autosave_job *job)
+{
+    if (!job)
+        return;
+    cut_release(&job->cut);
+    vec_release(&job->scalars);
+    vec_release(&job->blobs);
+    autosave_late_clear(&job->late);
+    arena_release(&job->arena);
+    mem_free(job);
+}
+
+void autosave_job_add_scalar(struct autosave_job *job, const char *name, double value)
+{
+    struct manifest_scalar scalar = {arena_strdup(&job->arena, name), value};
+    vec_push(&job->scalars, scalar);
+}
+
+void autosave_job_add_blob(struct autosave_job *job, const struct manifest_blob *blob)
+{
+    struct manifest_blob copy = {arena_strdup(&job->arena, blob->name),
+                                 arena_copy(&job->arena, blob->data, blob->n), blob->n};
+    vec_push(&job->blobs, copy);
+}
+
+int autosave_job_collect(struct autosave_job *job, struct error *err)
+{
+    if (!job->is_collected && !cut_collect(&job->cut, err))
+        job->is_collected = true;
+    return err->code;
+}
+
+void autosave_late_clear(struct autosave_late *late)
+{
+    for (size_t i = 0; i < late->scalars.n; i++)
+        mem_free((void *)(uintptr_t)late->scalars.items[i].name);
+    vec_release(&late->scalars);
+    *late = (struct autosave_late){.step = -1};
+}
+
+/* ---- writing ---- */
+
+/* What is too old goes; if that fails, the checkpoint is there all the same. */
+static void keep_newest(struct autosave_job *job, struct store *store)
+{
+    const struct autosave_options *options = job->options;
+    struct prune_report report;
+    if (options->keep > 0 &&
+        !store_forget_old(store, &options->run, (size_t)options->keep, &job->left))
+        store_prune(store, false, NULL, &report, &job->left);
+}
+
+/* The checkpoint may not have come to be, or may have been forgotten. */
+static int write_late(struct store *store, const struct autosave_options *options,
+                      struct autosave_late *late, struct error *err)
+{
+    if (late->step < 0)
+        return 0;
+    int code = store_set_scalars(store, late->step, &options->run, late->scalars.items,
+                                 late->scalars.n, err);
+    if (code == ERR_NOINPUT || code == ERR_DATA)
+        error_clear(err);
+    autosave_late_clear(late);
+    return err->code;
+}
+
+static int write_job(struct autosave_job *job, struct error *err)
+{
+    const struct autosave_options *options = job->options;
+    const struct store_options opening = {
+        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
+    struct save_request request = {.step = job->step,
+                                   .run = options->run,
+                                   .producer = options->producer,
+                                   .tensors = job->cut.tensors.items,
+                                   .n_tensors = job->cut.tensors.n,
+                                   .scalars = job->scalars.items,
+                                   .n_scalars = job->scalars.n,
+                                   .blobs = job->blobs.items,
+                                   .n_blobs = job->blobs.n,
+                                   .bytes_per_second =
+                                       job->in_background ? options->bytes_per_second : 0,
+                                   .hurry = job->hurry,
+                                   .threads = job->in_background ? 1 : 0};
+    struct store *store;
+    if (store_open(options->path, &opening, &store, err))
+        return err->code;
+    job->is_succeeded = store_check_generation(store, options->generation, err) == ERR_DENIED;
+    /* another job may have begun in the same moment, and have saved first */
+    if (!err->code && (job->is_alone || !store_check_alone(store, &options->run, err)) &&
+        !write_late(store, options, &job->late, err))
+        store_save(store, &request, NULL, err);
+    job->is_alone |= !err->code;
+    if (!err->code)
+        keep_newest(job, store);
+    store_close(store);
+    return err->code;
+}
+
+int autosave_write_late(const struct autosave_options *options, struct autosave_late *late,
+                        struct error *err)
+{
+    const struct store_options opening = {
+        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
+    struct store *store;
+    if (late->step < 0 || store_open(options->path, &opening, &store, err))
+        return err->code;
+    if (!store_check_generation(store, options->generation, err))
+        write_late(store, options, late, err);
+    store_close(store);
+    return err->code;
+}
+
+/* Steps come first: this thread, and those that it starts, step back. Not before the variables are
+ * copied, which steps may have to wait for. */
+static void let_steps_pass(void)
+{
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
+}
+
+int autosave_job_run(struct autosave_job *job, struct error *err)
+{
+    error_clear(err);
+    if (autosave_job_collect(job, err))
+        return err->code;
+    if (job->in_background)
+        let_steps_pass();
+    return write_job(job, err);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Beginning: what the store has already, and what a checkpoint gets besides the variables.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/time.h"
+#include "checkpoint/policy/autosave_private.h"
+
+int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, struct error *err)
+{
+    *steps = 0;
+    *seconds = 0;
+    if (str_to_int64(text, steps) ? *steps > 0 : str_to_seconds(text, seconds) && *seconds > 0)
+        return 0;
+    return error_set(err, ERR_USAGE, "'%s' is neither a number of steps nor a time like 30s", text);
+}
+
+void autosave_set_scalar(struct autosave *a, const char *name, double value, bool is_before)
+{
+    for (size_t i = 0; i < a->scalars.n; i++) {
+        if (!strcmp(a->scalars.items[i].name, name)) {
+            a->scalars.items[i].value = value;
+            a->scalars.items[i].is_before = is_before;
+            return;
+        }
+    }
+    struct measured scalar = {mem_strdup(name), value, is_before};
+    vec_push(&a->scalars, scalar);
+}
+
+void autosave_set_blob(struct autosave *a, const char *name, const void *data, size_t n)
+{
+    char *copy = mem_alloc(n);
+    memcpy(copy, data, n);
+    for (size_t i = 0; i < a->blobs.n; i++) {
+        if (!strcmp(a->blobs.items[i].name, name)) {
+            mem_free((void *)(uintptr_t)a->blobs.items[i].data);
+            a->blobs.items[i] = (struct manifest_blob){a->blobs.items[i].name, copy, n};
+            return;
+        }
+    }
+    struct manifest_blob blob = {mem_strdup(name), copy, n};
+    vec_push(&a->blobs, blob);
+}
+
+bool autosave_is_better(const struct autosave *a, double value)
+{
+    if (isnan(value) || isnan(a->best))
+        return !isnan(value);
+    return a->options.best_is_low ? value < a->best : value > a->best;
+}
+
+/* What the run has in the store already counts when something must be better than ever. */
+static int look_at_store(struct autosave *a, struct error *err)
+{
+    manifest_vec all;
+    struct store *store;
+    struct error damaged = ERROR_INIT;
+    if (store_open(a->options.path, NULL, &store, err))
+        return err->code;
+    *err = *store_rolled_back(store); /* now, and not when there is something to save */
+    if (!err->code && !a->options.generation)
+        store_generation(store, &a->options.generation, err);
+    if (!err->code && (a->is_alone || !store_check_alone(store, &a->options.run, err)) &&
+        !store_manifests(store, &all, &damaged, err)) {
+        for (size_t i = 0; i < all.n; i++) {
+            double value;
+            if (a->options.best && run_equal(&all.items[i].run, &a->options.run) &&
+                ckpt_manifest_find_scalar(&all.items[i], a->options.best, &value) &&
+                autosave_is_better(a, value))
+                a->best = value;
+        }
+        manifests_release(&all);
+    }
+    store_close(store);
+    return err->code;
+}
+
+int autosave_open(const struct autosave_options *options, struct autosave **autosave,
+                  struct error *err)
+{
+    error_clear(err);
+    if (!store_exists(options->path) && store_create(options->path, err) &&
+        !store_exists(options->path)) /* nobody else was quicker */
+        return err->code;
+    error_clear(err);
+    struct autosave *a = mem_alloc(sizeof *a);
+    a->options = *options;
+    a->saved = options->step > 0 ? options->step : -1;
+    a->last_begun = options->step;
+    a->is_alone = options->goes_on;
+    a->best = NAN;
+    a->unmeasured = -1;
+    a->late.step = -1;
+    a->last_time = time_now();
+    if (look_at_store(a, err)) {
+        mem_free(a);
+        return err->code;
+    }
+    *autosave = a;
+    return 0;
+}

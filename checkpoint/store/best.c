@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/store/best.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "checkpoint/store/store_private.h"
+
+#define SLACK_BYTES (256 << 10)
+
+/* ---- which it is ---- */
+
+struct best_rule { /* of a run */
+    const struct ckpt_run *run;
+    char metric[256];
+    bool is_low;
+};
+
+static bool read_rule(const struct ckpt_manifest *m, struct best_rule *rule)
+{
+    const struct manifest_blob *blob = ckpt_manifest_find_blob(m, BEST_BLOB);
+    if (!blob || blob->n <= 4 || blob->n >= sizeof rule->metric)
+        return false;
+    memcpy(rule->metric, blob->data, blob->n);
+    rule->metric[blob->n] = '\0';
+    char *how = rule->metric + blob->n - 4;
+    rule->is_low = !strcmp(how, ":min");
+    rule->run = &m->run;
+    if (!rule->is_low && strcmp(how, ":max") != 0)
+        return false;
+    *how = '\0';
+    return true;
+}
+
+const struct ckpt_manifest *best_of(const manifest_vec *manifests)
+{
+    const struct ckpt_manifest *best = NULL;
+    struct best_rule rule = {.run = NULL};
+    double value, least = NAN;
+    for (size_t i = manifests->n; i-- > 0 && !rule.run;)
+        if (!read_rule(&manifests->items[i], &rule))
+            rule.run = NULL;
+    for (size_t i = manifests->n; i-- > 0 && rule.run;) {
+        const struct ckpt_manifest *m = &manifests->items[i];
+        if (!run_equal(&m->run, rule.run) || !ckpt_manifest_find_scalar(m, rule.metric, &value) ||
+            isnan(value))
+            continue;
+        value = rule.is_low ? value : -value;
+        if (best && value >= least)
+            continue;
+        best = m;
+        least = value;
+    }
+    return best;
+}
+
+int store_best(struct store *store, int64_t *step, struct error *err)
+{
+    manifest_vec all;
+    struct error damaged = ERROR_INIT;
+    if (store_manifests(store, &all, &damaged, err))
+        return err->code;
+    const struct ckpt_manifest *best = best_of(&all);
+    if (best)
+        *step = best->step;
+    else
+        error_set(err, ERR_NOINPUT, "%s@best: nothing there was saved by a metric (--save-best)",
+                  store->name);
+    manifests_release(&all);
+    return err->code;
+}
+
+/* ---- what it is worth ---- */
+
+static void set_scalar(struct ckpt_manifest *m, const struct manifest_scalar *scalar)
+{
+    for (size_t i = 0; i < m->scalars.n; i++)
+        if (!strcmp(m->scalars.items[i].name, scalar->name)) {
+            m->scalars.items[i].value = scalar->value;
+            return;
+        }
+    vec_push(&m->scalars, *scalar);
+}
+
+static int put(struct store *store, MDB_txn *txn, struct ckpt_manifest *m, struct error *err)
+{
+    uint8_t bytes[STEP_KEY_BYTES];
+    struct store_head head;
+    struct str text = STR_INIT;
+    ckpt_manifest_encode(m, &text);
+    MDB_val key = store_step_key(bytes, m->step), value = {text.n, text.data};
+    int status = mdb_put(txn, store->dbi, &key, &value, 0);
+    str_release(&text);
+    if (status)
+        return store_failed(store, status, "writing", err);
+    if (store_read_head(store, txn, &head, err) || head.step != m->step)
+        return err->code;
+    head.manifest = m->digest;
+    return store_write_head(store, txn, &head, err);
+}
+
+static int rewrite(struct store *store, struct ckpt_manifest *m, struct error *err)
+{
+    MDB_txn *txn;
+    struct str text = STR_INIT;
+    ckpt_manifest_encode(m, &text);
+    size_t n = text.n;
+    str_release(&text);
+    if (ckpt_manifest_check_names(m, err) || store_reserve(store, SLACK_BYTES + n, false, err) ||
+        store_begin(store, true, &txn, err))
+        return err->code;
+    if (!put(store, txn, m, err))
+        return store_commit(store, txn, err);
+    store_abort(store, txn);
+    return err->code;
+}
+
+int store_set_scalars(struct store *store, int64_t step, const struct ckpt_run *run,
+                      const struct manifest_scalar *scalars, size_t n, struct error *err)
+{
+    struct ckpt_manifest m;
+    if (store_manifest(store, step, &m, err))
+        return err->code;
+    for (size_t i = 0; i < n; i++)
+        set_scalar(&m, &scalars[i]);
+    if (run_equal(&m.run, run))
+        rewrite(store, &m, err);
+    else
+        error_set(err, ERR_NOINPUT, "%s@%" PRId64 ": is of another run", store->name, step);
+    ckpt_manifest_release(&m);
+    return err->code;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The best checkpoint of a run, STORE@best: whoever saves by a metric (tf-exec --save-best) says in
+ * each of its checkpoints which it is, and what the variables are worth by it.
+ */
+#ifndef TF_CHECKPOINT_BEST_H
+#define TF_CHECKPOINT_BEST_H
+
+#include "checkpoint/store/store.h"
+
+#define BEST_BLOB "best" /* "loss:min", "accuracy:max" */
+
+/* The one that is best by the metric of the newest that has one, among those of its run; of two
+ * that are as good, the newer. NULL: none has both. The manifests are in the order of saving. */
+const struct ckpt_manifest *best_of(const manifest_vec *manifests);
+
+/* *step: of the best. ERR_NOINPUT when nothing was saved by a metric. */
+int store_best(struct store *store, int64_t *step, struct error *err);
+
+/* Gives the checkpoint of that step and run these scalars, besides those that it has. ERR_NOINPUT
+ * when it is not there. The store is open for writing. */
+int store_set_scalars(struct store *store, int64_t step, const struct ckpt_run *run,
+                      const struct manifest_scalar *scalars, size_t n, struct error *err);
+
+#endif

@@ -17,6 +17,7 @@ EOF
 
 endless() { # a graph whose step never ends
     tf-graph -o endless.tfg - <<'EOF'
+v = variable{name = "v", shape = {}, init = 0} -- which there is to save
 y = while_loop(function(i) return Less(i, 5) end, function(i) return i * 1 end, {Const(1)})
 EOF
 }

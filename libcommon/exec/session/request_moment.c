@@ -13,6 +13,11 @@ static bool takes_ref(const struct node *node, int k)
     return arg && arg->is_ref;
 }
 
+static bool writes(const struct node *node, int k)
+{
+    return takes_ref(node, k) && !node_has(node, OP_READS_REF);
+}
+
 /* The variable that an edge is, or is a reference to; -1: it is neither. */
 static int variable_of(const struct graph *graph, struct edge edge)
 {
@@ -45,40 +50,53 @@ static bool is_written_later(const struct request *request, const char *used, in
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
         for (int k = 0; used[i] && !before[i] && k < node->n_inputs; k++)
-            if (takes_ref(node, k) && !node_has(node, OP_READS_REF) &&
-                variable_of(graph, node->inputs[k]) == variable)
+            if (writes(node, k) && variable_of(graph, node->inputs[k]) == variable)
                 return true;
     }
     return false;
 }
 
-static bool sees_before(const struct request *request, const char *used, const struct node *node)
+/* Whether the node looks at a variable that is written later; *is_write: what it gives is the
+ * variable as it has written it, whatever it was computed of. */
+static bool sees_before(const struct request *request, const char *used, const struct node *node,
+                        bool *is_write)
 {
-    const struct graph *graph = request->graph;
     bool sees = false;
     char *before = NULL;
-    for (int k = 0; k < node->n_inputs && !sees; k++) {
-        int variable = variable_of(graph, node->inputs[k]);
-        if (variable < 0 || (takes_ref(node, k) && !node_has(node, OP_READS_REF)))
+    *is_write = false;
+    for (int k = 0; k < node->n_inputs; k++) {
+        int variable = variable_of(request->graph, node->inputs[k]);
+        *is_write |= writes(node, k);
+        if (variable < 0 || sees)
             continue;
-        before = before ? before : above(graph, node->id);
+        before = before ? before : above(request->graph, node->id);
         sees = is_written_later(request, used, variable, before);
     }
     mem_free(before);
     return sees;
 }
 
+/* By data: what a node only waits for makes no difference to its value. */
 bool request_sees_before(const struct request *request, int fetch)
 {
     const struct graph *graph = request->graph;
-    const struct edge edge = request->fetches.items[fetch];
-    int variable = variable_of(graph, edge);
-    char *used = request_mark_used(request), *needs = above(graph, edge.node);
-    bool sees = variable >= 0 && is_written_later(request, used, variable, needs);
-    for (size_t i = 0; i < graph->nodes.n && !sees; i++)
-        if (needs[i])
-            sees = sees_before(request, used, graph_node(graph, (int)i));
+    char *used = request_mark_used(request), *seen = mem_alloc(graph->nodes.n + 1);
+    struct node_list todo = {0};
+    bool sees = false, is_write;
+    vec_push(&todo, request->fetches.items[fetch].node);
+    while (todo.n && !sees) {
+        const struct node *node = graph_node(graph, vec_pop(&todo)), *send;
+        if (seen[node->id]++)
+            continue;
+        sees = sees_before(request, used, node, &is_write);
+        for (int k = 0; k < node->n_inputs && !is_write; k++)
+            if (!seen[node->inputs[k].node])
+                vec_push(&todo, node->inputs[k].node);
+        if ((send = join_send_of(graph, node)) && !seen[send->id])
+            vec_push(&todo, send->id);
+    }
+    vec_release(&todo);
     mem_free(used);
-    mem_free(needs);
+    mem_free(seen);
     return sees;
 }

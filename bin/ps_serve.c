@@ -10,6 +10,7 @@
 #include "bin/cluster_options.h"
 #include "bin/ops_option.h"
 #include "checkpoint/policy/autosave.h"
+#include "checkpoint/store/store.h"
 #include "graph/task.h"
 #include "ps/shard.h"
 
@@ -160,6 +161,8 @@ static int check_serve_options(struct error *err)
         return error_prefix(err, "--save-every: ");
     if (ps_serving.keep < 0 || ps_serving.keep > INT_MAX)
         return error_set(err, ERR_USAGE, "--keep is at least 1");
+    if (ps_serving.save && store_check_place(ps_serving.save, err))
+        return error_prefix(err, "--save %s: ", ps_serving.save);
     return 0;
 }
 

@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "checkpoint/policy/autosave.h"
+#include "checkpoint/store/store.h"
 #include "cli/tool.h"
 #include "pass/grid/grid.h"
 #include "resource/policy.h"
@@ -99,7 +101,7 @@ static const struct option_row rows[] = {
      "how long to wait for tasks, and for what others have to send (30s)"},
     {0, "dry-run", OPTION_FLAG, &options.dry_run, NULL,
      "print the commands instead of running them"},
-    {0, "json", OPTION_FLAG, &options.json, NULL, "with --version: as JSON"},
+    {0, "json", OPTION_FLAG, &options.json, NULL, "of status, and with --version: as JSON"},
     TOOL_COMMON_ROWS,
     {0}};
 
@@ -111,7 +113,7 @@ static const struct option_table table = {
         "Trains a graph (a file, or stdin) on parameter shards and workers. The feed command runs "
         "for each worker, with TF_SHARD=0/2 and so on, and writes what the worker is fed.\n"
         "\n"
-        "status prints the state of the job in --job DIR as JSON, stop ends it. INT, TERM and stop "
+        "status prints the state of the job in --job DIR, stop ends it. INT, TERM and stop "
         "end the job, after a checkpoint if --save; two signals kill it. The exit status is 0, or "
         "that of the first task that failed for good, as of tf-exec(1).",
     .examples =
@@ -233,6 +235,9 @@ static int check_options(const char *graph, struct error *err)
     if (options.save && !str_ends(options.save, "/"))
         return error_set(err, ERR_USAGE, "--save %s: a folder is wanted, as in %s/", options.save,
                          options.save);
+    bool is_here = !options.cluster && !getenv("TF_CONFIG") && !getenv("SLURM_JOB_NODELIST");
+    if (options.save && is_here && store_check_place(options.save, err))
+        return error_prefix(err, "--save %s: ", options.save);
     if (options.resume && !options.save)
         return error_set(err, ERR_USAGE, "--resume goes on from what --save DIR/ holds");
     return check_grid(err) ? err->code : check_graph(graph, err);

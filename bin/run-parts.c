@@ -2,11 +2,14 @@
  *
  * What tf-run wants to know of the graphs of all tasks, as assignments of the shell on stdout:
  * `holders`, who has the variables; `stray`, a variable that is in the way where no one can save
- * all; `keeps`, 1 where workers keep what shards learn of for a checkpoint only.
+ * all; `served`, 1 where shards have anything to do; `keeps`, 1 where workers keep what shards
+ * learn of for a checkpoint only.
  */
 #include <string.h>
 
 #include "bin/ops_option.h"
+#include "exec/step/collective_kernel.h"
+#include "graph/cluster.h"
 #include "graph/holders.h"
 #include "graph/join.h"
 #include "ops/ops.h"
@@ -43,6 +46,21 @@ static bool workers_keep(const struct graph *graph)
     return keeps;
 }
 
+/* Whether anything is done on the shards of the cluster, or sums go by them. */
+static bool uses_shards(const struct graph *graph)
+{
+    bool uses = false;
+    for (size_t i = 0; i < graph->nodes.n && !uses; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        struct device_name name;
+        struct error ignored = ERROR_INIT;
+        uses =
+            (!device_name_parse(&name, node->assigned, &ignored) && !strcmp(name.job, SHARD_JOB)) ||
+            (node_round(node) == ROUND_REDUCE && collective_by_servers(node));
+    }
+    return uses;
+}
+
 static int print(struct tool *tool, const struct graph *graph, struct error *err)
 {
     const struct node *one;
@@ -54,8 +72,8 @@ static int print(struct tool *tool, const struct graph *graph, struct error *err
     if (one)
         str_printf(&stray, "%s is on %s", node_text(one), one->assigned);
     str_append_quoted(&quoted, str_text(&stray));
-    fprintf(out, "holders=%s\nkeeps=%s\nstray=%s\n", words[holders], workers_keep(graph) ? "1" : "",
-            quoted.data);
+    fprintf(out, "holders=%s\nkeeps=%s\nserved=%s\nstray=%s\n", words[holders],
+            workers_keep(graph) ? "1" : "", uses_shards(graph) ? "1" : "", quoted.data);
     str_release(&stray);
     str_release(&quoted);
     return 0;

@@ -93,6 +93,8 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
     if (restore_check_names(&names, s->driver->graph, err) ||
         run_make(&s->run, save_options.run_name, err))
         return err->code;
+    if (store && store_check_place(save_options.path, err))
+        return error_prefix(err, "--save %s: ", save_options.path);
     metric = saving_metric(s, &is_low);
     if (metric && !saving_fetches(s->driver, metric))
         return error_set(err, ERR_USAGE, "--save-best %s: it is not fetched; --fetch %s", metric,

@@ -92,6 +92,11 @@ static int await_ports(struct client *client, struct error *err)
     return 0;
 }
 
+int client_check_shards_keep(const struct client *client, struct error *err)
+{
+    return client->job.folder ? job_check_shards_keep(&client->job, err) : 0;
+}
+
 static int choose_tasks(struct client *client, struct error *err)
 {
     const char *wanted = client->options.task;
@@ -100,8 +105,8 @@ static int choose_tasks(struct client *client, struct error *err)
         if (is_wanted(client, task))
             vec_push(&client->tasks, name_of(client, task));
     }
-    if (client->tasks.n)
-        return 0;
+    if (client->tasks.n || (!wanted && client_check_shards_keep(client, err)))
+        return err->code;
     return wanted
                ? error_set(err, ERR_CONFIG, "there is no task %s in the cluster", wanted)
                : error_set(err, ERR_CONFIG, "there is no task of job " SHARD_JOB " in the cluster");
@@ -199,11 +204,6 @@ void client_close(struct client *client)
     mem_free(client->key_path);
     vec_release(&client->tasks);
     cluster_release(&client->cluster);
-}
-
-int client_check_shards_keep(const struct client *client, struct error *err)
-{
-    return client->job.folder ? job_check_shards_keep(&client->job, err) : 0;
 }
 
 int client_task_index(const struct client *client, const char *task)

@@ -163,18 +163,21 @@ static void resource_made(struct resource_watcher *watcher, const struct resourc
         shard_stop_first(shard, resource->object);
 }
 
-/* Best effort: a store that cannot be made is told again by each save, and without the file of
- * pushes a restore cannot say what it undoes, which is no reason not to serve. */
+/* A store that cannot be made is told by shard_check_store; without the file of pushes a restore
+ * cannot say what it undoes, which is no reason not to serve. */
 static void open_folder(struct shard *shard)
 {
     struct error err = ERROR_INIT;
     const struct shard_options *options = &shard->options;
     if (!options->save_folder || !str_ends(options->task, ":0"))
         return;
-    if ((store_exists(options->save_folder) || !store_create(options->save_folder, &err)) &&
-        !pushes_open(&shard->pushes, options->save_folder, &err))
+    if (!store_exists(options->save_folder) && store_create(options->save_folder, &err) &&
+        !store_exists(options->save_folder)) {
+        shard->no_store = err;
         return;
-    if (options->tell)
+    }
+    error_clear(&err);
+    if (pushes_open(&shard->pushes, options->save_folder, &err) && options->tell)
         options->tell(options->context, err.text);
 }
 

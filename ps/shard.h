@@ -72,7 +72,8 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
                  int64_t *restored, struct error *err);
 
 /* After shard_resume, if there was one: ERR_CONFIG when there are checkpoints of another run in
- * options.save_folder. Whether the folder is in order is seen when something is saved. */
+ * options.save_folder, or why there is none and none could be made. Whether it is in order is seen
+ * when something is saved. */
 int shard_check_store(struct shard *shard, struct error *err);
 
 /* From now on it makes checkpoints by itself, if the options say so. After shard_resume: what is

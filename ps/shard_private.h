@@ -61,10 +61,11 @@ struct shard {
     atomic_bool awaits_workers;  /* what was restored comes with a graph, and is all there when a
                                   * worker has joined its clock */
 
-    pthread_mutex_t lock; /* guards what follows */
-    int64_t saved_step;   /* of the last checkpoint; -1: none */
-    struct ckpt_run run;  /* that checkpoints are of */
-    bool goes_on;         /* with it: the folder to save to has checkpoints of it */
+    pthread_mutex_t lock;  /* guards what follows */
+    struct error no_store; /* why the folder to save to could not be made; code 0: it could */
+    int64_t saved_step;    /* of the last checkpoint; -1: none */
+    struct ckpt_run run;   /* that checkpoints are of */
+    bool goes_on;          /* with it: the folder to save to has checkpoints of it */
     struct shard_origin origin;
     uint64_t origin_updates; /* of all variables, when that was restored */
     bool origin_is_told;     /* all others know of it, */

@@ -58,7 +58,9 @@ int shard_check_store(struct shard *shard, struct error *err)
     struct store *store;
     struct ckpt_run run = shard_run(shard, &goes_on);
     const char *folder = shard->options.save_folder;
-    error_clear(err);
+    *err = shard->no_store;
+    if (err->code)
+        return err->code;
     if (!folder || goes_on || !store_exists(folder) || store_open(folder, NULL, &store, err)) {
         error_clear(err);
         return 0;

@@ -96,6 +96,12 @@ static void kill_all(struct supervisor *s)
     process_signal(&s->hook, SIGKILL);
 }
 
+void fail_with(struct supervisor *s, int result)
+{
+    if (result && (!s->result || was_killed(s->result)))
+        s->result = result;
+}
+
 /* What the hook could not do because a service has died is done again when all were taken back. */
 static bool end_is_over(struct supervisor *s)
 {
@@ -104,8 +110,7 @@ static bool end_is_over(struct supervisor *s)
         return false;
     if (status && !s->why && (!services_run(s) || time_now() < s->hook_ended_at + LEAVING_SECONDS))
         return false;
-    if (!s->result)
-        s->result = status;
+    fail_with(s, status);
     return true;
 }
 
@@ -152,6 +157,8 @@ static bool is_over(struct supervisor *s)
     if (s->hook.pid || any(s, rule->ends, task_is_busy))
         return false;
     if (!s->hooked) {
+        if (s->phase == PHASE_OVER)
+            watch_end(s); /* which looks once more how far the job has come */
         s->hooked = true;
         s->phase_name = rule->names[1];
         s->hook_status = -1;

@@ -27,7 +27,7 @@ static int open_table(const struct supervisor *s)
 bool run_hook(struct supervisor *s, enum hook kind, struct task *about)
 {
     struct arena arena = ARENA_INIT;
-    bool speaks = kind == HOOK_RESTART;
+    bool speaks = kind == HOOK_RESTART || kind == HOOK_END;
     s->hook_status = -1;
     s->said[0] = '\0';
     if (!s->hooks[kind])
@@ -40,6 +40,7 @@ bool run_hook(struct supervisor *s, enum hook kind, struct task *about)
                            arena_printf(&arena, "JOB_WHY=%s", s->why ? s->why : "END"),
                            arena_printf(&arena, "JOB_SAVED=%s", s->saved ? "1" : ""),
                            arena_printf(&arena, "JOB_RESULT=%d", s->result),
+                           arena_printf(&arena, "JOB_VALUES=%s", s->values),
                            NULL};
     struct spawn how = {.environment = words,
                         .in = open_table(s),

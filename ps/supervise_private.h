@@ -86,6 +86,7 @@ struct task {
     long pid;               /* of the last one that ran; 0: none has */
     double start_at, asked; /* when it is to start, 0: not; when that was, but for absent hosts */
     off_t repeated;         /* bytes of `errors` that were looked at */
+    off_t began;            /* bytes of `errors` before the last start: what others have said */
     char told[TEXT_BYTES];  /* why it was not there */
     struct task *next;
 };
@@ -143,7 +144,8 @@ struct supervisor {
     double pause;          /* before that */
     char lost[TEXT_BYTES]; /* what the last restart was for */
     int64_t step;
-    struct str state; /* as it was last written */
+    char values[TEXT_BYTES]; /* "loss=0.0187", fetched last */
+    struct str state;        /* as it was last written */
 
     pthread_mutex_t lock; /* of all of it: whoever waits lets it go */
     pthread_t watch;
@@ -196,6 +198,8 @@ void state_write(struct supervisor *s);
 void say(struct supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void enter(struct supervisor *s, enum phase phase);
 void stop_with(struct supervisor *s, const char *why, int result);
+/* What fails at the end is the job's result, if that is not a failure already. */
+void fail_with(struct supervisor *s, int result);
 
 /* supervise_hooks.c */
 #define HOOK_TRIES 3 /* of a hook that is killed, but for its length */

@@ -66,8 +66,10 @@ static void task_start(struct supervisor *s, struct task *task)
                              : "first");
     if (task->errors)
         spawn.err = open(task->errors, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
-    if (task->errors && spawn.err >= 0 && !task->starts)
-        task->repeated = lseek(spawn.err, 0, SEEK_END); /* an earlier job's */
+    if (task->errors && spawn.err >= 0)
+        task->began = lseek(spawn.err, 0, SEEK_END);
+    if (!task->starts)
+        task->repeated = task->began; /* an earlier job's */
     task->starts++;
     task->start_at = 0;
     task->life = (struct life){0};
@@ -116,9 +118,17 @@ void task_kill(struct task *task)
     task->life.kill_feeder_at = time_now();
 }
 
-static void describe(char text[ENDED_BYTES], int status)
+/* Who was told to end, and did, ends as by the signal that told it. */
+static bool is_stopped(const struct life *life, int status)
 {
-    if (was_killed(status))
+    return life && life->told_to_end && status == 128 + SIGTERM;
+}
+
+static void describe(char text[ENDED_BYTES], const struct life *life, int status)
+{
+    if (is_stopped(life, status))
+        snprintf(text, ENDED_BYTES, "stopped");
+    else if (was_killed(status))
         snprintf(text, ENDED_BYTES, "killed by signal %d", status - 128);
     else
         snprintf(text, ENDED_BYTES, status ? "exit %d" : "done%.0d", status);
@@ -134,7 +144,7 @@ void feeder_ended(struct supervisor *s, struct process *process, int status)
     bool by_itself = status && !life->kill_feeder_at;
     bool failed = by_itself && status != 128 + SIGPIPE;
     bool lost = task->main.pid && by_itself && (task->hold || (failed && was_killed(status)));
-    describe(ended, status);
+    describe(ended, NULL, status);
     if (failed)
         snprintf(life->fed, sizeof life->fed, "%s", ended);
     if (lost && !s->why && s->phase == PHASE_RUN) {
@@ -143,6 +153,19 @@ void feeder_ended(struct supervisor *s, struct process *process, int status)
     } else if (!task->hold || !task->main.pid || life->kill_feeder_at) {
         close_input(task);
     }
+}
+
+/* Who was told to end and could not do it well has lost something, its last checkpoint perhaps:
+ * that is the job's result then, and not that it was asked to end. That others are gone, as they
+ * were told to as well, is no failure. */
+static void could_not_end(struct supervisor *s, struct task *task)
+{
+    char cause[TEXT_BYTES];
+    if (!task->life.code || task->life.code == ERR_UNAVAILABLE || !s->why || s->killed_at)
+        return;
+    task_cause(task, cause);
+    say(s, "%s %s", task->name, cause);
+    fail_with(s, task->life.code);
 }
 
 /* One that ends with `absent` has found nobody where it is to run: that may change, and the next
@@ -158,7 +181,9 @@ void task_ended(struct supervisor *s, struct process *process, int status)
     life->code = status;
     life->ready = false;
     life->done = !status && !task->service;
-    describe(life->ended, status);
+    describe(life->ended, life, status);
+    if (life->told_to_end && !life->done && !was_killed(status))
+        could_not_end(s, task);
     if (life->done || s->why || (s->phase != PHASE_RUN && s->phase != PHASE_END))
         return;
     if (!status || status != task->absent || s->phase != PHASE_RUN) {

@@ -86,6 +86,7 @@ static void see_state(void *context, const struct watch_state *state)
     struct supervisor *s = context;
     pthread_mutex_lock(&s->lock);
     s->step = state->step > s->step ? state->step : s->step;
+    snprintf(s->values, sizeof s->values, "%s", state->values);
     if ((s->phase < PHASE_END || (s->phase == PHASE_END && !s->hooked)) && !s->quiet)
         s->options.progress(s->options.context, state);
     pthread_mutex_unlock(&s->lock);

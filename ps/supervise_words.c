@@ -10,7 +10,7 @@
 
 #define TAIL_BYTES 4096 /* that are looked at */
 
-/* From a place of the file, or the last bytes of it. How many there are. */
+/* From a place of the file. How many bytes there are. */
 static size_t read_errors(const struct task *task, off_t at, char bytes[TAIL_BYTES + 1])
 {
     size_t n = task->errors ? file_read_part(task->errors, at, bytes, TAIL_BYTES) : 0;
@@ -18,12 +18,23 @@ static size_t read_errors(const struct task *task, off_t at, char bytes[TAIL_BYT
     return n;
 }
 
+/* The last that the task's last process has written: what others wrote is no cause of its end. */
+static size_t read_last(const struct task *task, char bytes[TAIL_BYTES + 1])
+{
+    struct stat file;
+    bytes[0] = '\0';
+    if (!task->errors || stat(task->errors, &file) || file.st_size <= task->began)
+        return 0;
+    off_t at = file.st_size - TAIL_BYTES;
+    return read_errors(task, at > task->began ? at : task->began, bytes);
+}
+
 /* The last line, but rather one of a tool than what a shell says of those that ended with it. */
 void task_last_words(const struct task *task, char text[TEXT_BYTES])
 {
     char tail[TAIL_BYTES + 1], *rest = tail, *line;
     const char *last = "", *tool = NULL;
-    read_errors(task, -TAIL_BYTES, tail);
+    read_last(task, tail);
     while ((line = strsep(&rest, "\r\n"))) {
         if (*line)
             last = line;
@@ -37,7 +48,7 @@ void task_last_words(const struct task *task, char text[TEXT_BYTES])
 void task_last_lines(struct supervisor *s, const struct task *task)
 {
     char tail[TAIL_BYTES + 1];
-    size_t n = read_errors(task, -TAIL_BYTES, tail);
+    size_t n = read_last(task, tail);
     while (n && strchr("\r\n", tail[n - 1]))
         tail[--n] = '\0';
     for (int lines = 3; n && (tail[n - 1] != '\n' || --lines);)

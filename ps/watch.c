@@ -324,6 +324,10 @@ static int open_watch(struct watch *watch, struct error *err)
 
 static void close_watch(struct watch *watch)
 {
+    if (watch->hub && watch->options.state) { /* what the last steps have written, too */
+        update_state(watch);
+        watch->options.state(watch->options.context, &watch->state);
+    }
     watch->hub_is_over = true;
     hub_free(watch->hub); /* ends calls, whose memory is the tasks' */
     for (size_t i = 0; i < watch->tasks.n; i++)

@@ -277,6 +277,32 @@ static int create(struct creation *c, struct error *err)
     return c->is_inside ? move_files(c, err) : move_folder(c, err);
 }
 
+static int check_writable(const char *path, struct error *err)
+{
+    if (!faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
+        return 0;
+    int code = errno == ENOENT  ? ERR_NOINPUT
+               : errno == EROFS ? ERR_DENIED
+                                : store_denied_or_io(errno);
+    return error_set_errno(err, code, "%s", path);
+}
+
+int store_check_place(const char *path, struct error *err)
+{
+    char *folder = store_folder_of(path, NULL), *slash;
+    error_clear(err);
+    if (!access(folder, F_OK)) {
+        check_writable(folder, err);
+    } else if ((slash = strrchr(folder, '/')) && slash > folder) {
+        *slash = '\0';
+        check_writable(folder, err);
+    } else {
+        check_writable(slash ? "/" : ".", err);
+    }
+    mem_free(folder);
+    return err->code;
+}
+
 int store_create(const char *path, struct error *err)
 {
     error_clear(err);

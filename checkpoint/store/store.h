@@ -53,6 +53,11 @@ struct store_options {
     void *context;
 };
 
+/* What can be known of a store before there is anything to save, which is made if it is missing:
+ * ERR_NOINPUT when the folder is missing that it is to lie in, as only one is made, not all that
+ * are missing on the way; ERR_DENIED when it cannot be written to. */
+int store_check_place(const char *path, struct error *err);
+
 /* Whether the folder looks like a store: it may still be damaged. */
 bool store_exists(const char *path);
 

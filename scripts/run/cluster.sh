@@ -97,11 +97,25 @@ make_parts() {
     exec 3<&-
 }
 
+# Shards that have nothing to do are not started, and nobody waits for them.
+leave_out_shards() {
+    for file in cluster run.cluster; do
+        awk '$1 == "task" && $2 ~ /^ps:/ { next }
+             ($1 == "link" || $1 == "device") && ($2 ~ /^ps:/ || $3 ~ /^ps:/) { next }
+             { print }' "$job/$file" >"$job/$file.new" || leave 74
+        mv "$job/$file.new" "$job/$file" || leave 74
+    done
+    tasks=$workers shards=
+    [ -n "$opt_quiet" ] ||
+        printf 'tf-run: with --mode %s shards have nothing to do: none is started\n' "$opt_mode" >&2
+}
+
 # Sets holders, as the graphs say, and keepers, the shards if it is they who have the variables.
 # JOB/holders tells tools that ask the shards of the job.
 know_holders() {
     facts=$("$lib/parts" "$job/parts.tfg") || leave $?
     eval "$facts"
+    [ -n "$served" ] || [ -z "$shards" ] || leave_out_shards
     keepers=
     case $holders in shards | none) keepers=$shards ;; esac
     case $holders in

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What tf-supervise runs between the phases of a job: hook.sh restart|stop|end|over JOB. It is told
-# JOB_TASK, JOB_ENDED, JOB_STEP, JOB_WHY and JOB_SAVED, docs/supervise.md.
+# JOB_TASK, JOB_ENDED, JOB_STEP, JOB_VALUES, JOB_WHY and JOB_SAVED, docs/supervise.md.
 # shellcheck disable=SC2154  # of run.options
 set -u
 job=$2
@@ -50,6 +50,37 @@ save_now() { # OPTION...
     tf-ps save "$save" "$@" --job "$job" --timeout "$timeout"
 }
 
+# The last one: what it failed with is what the job ends with.
+save_last() {
+    save_now && return
+    code=$?
+    newest=$(newest_step "$save")
+    lost='nothing was saved'
+    [ -z "$newest" ] || lost="what came after ${save%/}@$newest is lost"
+    printf 'tf-run: the last checkpoint failed; %s\n' "$lost" >&2
+    exit "$code"
+}
+
+# How far the shards are.
+shards_step() {
+    tf-ps status --job "$job" --timeout 5s 2>/dev/null |
+        sed -n 's/.* step=\([0-9]*\) .*/step \1/p' | sort -k 2n | tail -1
+}
+
+# How far the job came, what was fetched last, and what is there of it.
+say_end() {
+    line="tf-run: ended after step $JOB_STEP${JOB_VALUES:+, $JOB_VALUES}"
+    newest=$(newest_step "$save")
+    if [ -z "$save" ]; then
+        line="$line; nothing is kept, as there was no --save"
+    elif [ -z "$newest" ]; then
+        line="$line; nothing was saved to $save"
+    else
+        line="$line; ${save%/}@$newest is kept"
+    fi
+    printf '%s\n' "$line"
+}
+
 # Of lines TASK PID RESTARTS ENDED, and of counters the STEPS, COUNTED and LATE: WORKER CLOCK BEHIND
 # WAITED PUSHED LATE DROPPED DUPLICATE SEEN
 print_table() {
@@ -93,10 +124,11 @@ restart)
 stop) save_now --last ;;
 end)
     tf-ps stats --by worker --job "$job" --timeout 5s >"$job/counters" 2>/dev/null
-    [ -z "$save" ] || [ -n "$JOB_SAVED" ] || [ "$JOB_WHY" = FAIL ] || save_now
+    shards_step
+    [ -z "$save" ] || [ -n "$JOB_SAVED" ] || [ "$JOB_WHY" = FAIL ] || save_last
     ;;
 over)
-    [ -n "$quiet" ] || print_table
+    [ -n "$quiet" ] || { print_table && say_end; }
     rm -f "$job/counters" "$job/run.options" "$job/run.cluster"
     ;;
 esac

@@ -68,7 +68,7 @@ END
     tf-ckpt init bk
     timeout -k 5 60 tf-run --ps 1 --workers 2 --mode sync,update=worker --job job -q m.tfg -- \
         "${feed[@]}" --epochs 1000000 2>err 3>&- >/dev/null &
-    soon 30 eval 'tf-run status --job job | grep -q "\"worker:1\".*ready"'
+    soon 30 eval '[[ $(tf-run status --job job) == *worker:1*ready* ]]'
     run -78 --separate-stderr tf-ckpt save bk --job job
     [[ $stderr == "tf-ckpt: job directory job: the variables are the workers'"* ]]
     run -78 --separate-stderr tf-ps save other --job job

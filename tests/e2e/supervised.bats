@@ -109,7 +109,7 @@ sum_of() { # CHECKPOINT
 @test "status and stop from another shell; tf-ps stop says who starts it again" {
     start --save ck/
     soon 20 test -s job/worker-0.rec
-    tf-run status --job job | jq -e '.state == "running" and (.tasks | length) == 3'
+    tf-run status --json --job job | jq -e '.state == "running" and (.tasks | length) == 3'
     run --separate-stderr tf-ps stop --job job
     [ "$status" -eq 0 ]
     [[ $stderr == "tf-ps: tf-run supervises this job and "*"tf-run stop --job job"* ]]

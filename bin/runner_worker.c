@@ -162,6 +162,20 @@ static int write_all(struct runner *r, struct stream_writer *writer, struct erro
     return worker_save(worker_of(r), r->options.driver->step, writer, err);
 }
 
+/* Who was asked to end repeats them when it is resumed. */
+static void say_unpushed(struct runner *r)
+{
+    int64_t n = 0, every;
+    struct error ignored = ERROR_INIT;
+    if (tool_signal() || r->was_stopped ||
+        worker_count_unpushed(worker_of(r), &n, &every, &ignored) || !n)
+        return;
+    tool_say(r->options.tool,
+             "%s: not pushed: %" PRId64 " of its steps, the last, as %" PRId64
+             " make a push: they count for nothing",
+             r->options.driver->name, n, every);
+}
+
 /* Also when it was asked to end: the others go on without it. Not when all end at once because who
  * runs the job has died: what the last ones did without the others would be saved as if it were a
  * round of all. */
@@ -171,6 +185,8 @@ static int leave(struct runner *r, int code, struct error *err)
     struct error left = ERROR_INIT;
     if (lifeline_has_ended() && !worker->collective)
         return err->code;
+    if (!code)
+        say_unpushed(r);
     if (worker_leave(worker, r->options.driver, &left) && !code)
         *err = left;
     return err->code;

@@ -81,6 +81,18 @@ static const char *find_repeated(const struct task *task, const char *line)
     return found;
 }
 
+/* What is lost is said also to who wants to hear of nothing else. */
+static void repeat_line(struct supervisor *s, const struct task *task, const char *line)
+{
+    char text[3 * TEXT_BYTES];
+    if (!str_starts(line, "no")) {
+        say(s, "%s: %s", task->name, line);
+        return;
+    }
+    snprintf(text, sizeof text, "%s: %s: %s", s->name, task->name, line);
+    s->options.say(s->options.context, text);
+}
+
 /* Whole lines that have been written since, and hold a text of `repeats`. */
 void task_repeat(struct supervisor *s, struct task *task)
 {
@@ -93,7 +105,7 @@ void task_repeat(struct supervisor *s, struct task *task)
         *end = '\0';
         const char *repeated = find_repeated(task, line);
         if (repeated)
-            say(s, "%s: %s", task->name, repeated);
+            repeat_line(s, task, repeated);
     }
     task->repeated += n == TAIL_BYTES && line == bytes ? (off_t)n : line - bytes;
 }

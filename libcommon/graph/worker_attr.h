@@ -21,6 +21,12 @@
  */
 #define WORKER_PART_INITIAL "_part_initial"
 
+/* Names, where a worker pushes every so many steps: of the variable that has how many it has run,
+ * and of the constant that says how many make a push. */
+#define WORKER_STEP_COUNT "clock/count"
+#define WORKER_PUSHES "clock/pushes"
+#define WORKER_PUSHES_EVERY WORKER_PUSHES "/every"
+
 /* bool, of a collective op: that one of the workers has left is an error. */
 #define ALL_WORKERS "_all_workers"
 

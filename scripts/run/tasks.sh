@@ -246,10 +246,9 @@ goes_back_alone() {
     [ -n "$keepers" ] && [ -z "$opt_grid" ] && [ -z "$keeps" ]
 }
 
-# What the user is to hear of a task at once: a text of it, and what is waited for.
-repeat() {
-    entry repeats "$1
-waiting for the lock of "
+# What the user is to hear of a task at once: texts of it, and what is waited for.
+repeat() { # TEXT...
+    entry repeats "$(printf '%s\n' "$@" 'waiting for the lock of ')"
 }
 
 write_task() {
@@ -263,7 +262,7 @@ write_task() {
         ;;
     *)
         ! serves "$1" || echo service
-        repeat 'not saved: '
+        repeat 'not saved: ' 'not pushed: '
         goes_back_alone && echo 'restart alone' || echo 'restart all'
         ;;
     esac

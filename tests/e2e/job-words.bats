@@ -105,3 +105,13 @@ END
     [ "$(grep -cE '^[1-9][0-9]+$' said)" = 2 ] # what they are fed
     [ "$(sort -u reached)" = hosta ]
 }
+
+@test "steps that make no whole push are told: they count for nothing" {
+    quick --accumulate 3 2>err
+    [ ! -s err ]
+    quick --accumulate 2 2>err
+    why='1 of its steps, the last, as 2 make a push: they count for nothing'
+    [ "$(cat err)" = "tf-run: worker:0: not pushed: $why" ]
+    quick --mode downpour,push=2 2>err
+    [ "$(cat err)" = "tf-run: worker:0: not pushed: $why" ]
+}

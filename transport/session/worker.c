@@ -11,7 +11,9 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "graph/holders.h"
+#include "graph/infer.h"
 #include "graph/task.h"
+#include "graph/worker_attr.h"
 #include "resource/journal.h"
 #include "resource/kinds.h"
 #include "transport/collective/collective.h"
@@ -327,6 +329,23 @@ int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, stru
     if (rests && FAILPOINT("worker.rest"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint worker.rest");
     return rests ? driver_run_entry(driver, "rest", driver->step, NULL, 0, err) : 0;
+}
+
+int worker_count_unpushed(struct worker *worker, int64_t *n, int64_t *every, struct error *err)
+{
+    const struct graph *graph = worker->options.graph;
+    const struct node *interval = graph_find(graph, WORKER_PUSHES_EVERY);
+    struct saved_variable count = {.node = graph_find(graph, WORKER_STEP_COUNT)};
+    const struct tensor *value =
+        interval ? graph_constant(graph, (struct edge){interval->id, 0}) : NULL;
+    *n = 0;
+    *every = value ? tensor_get_int64(value, 0) : 1;
+    if (*every < 2 || !count.node || worker_take(worker, &count, err))
+        return err->code;
+    if (count.value.type == INT64)
+        *n = *(const int64_t *)count.value.data % *every;
+    tensor_release(&count.value);
+    return 0;
 }
 
 /* Who has not joined has nothing that others wait for: its links end, and what a journal keeps of

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/infer.h"
+#include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 
@@ -44,7 +45,7 @@ int replicate_add_local(struct replicator *r)
 {
     if (!counts(r))
         return 0;
-    struct edge count = replicate_local(r, "clock/count", INT64, &SHAPE_SCALAR);
+    struct edge count = replicate_local(r, WORKER_STEP_COUNT, INT64, &SHAPE_SCALAR);
     struct edge zero = replicate_number(r, "clock/count/zero", INT64, 0);
     struct edge one = replicate_number(r, "clock/count/one", INT64, 1);
     int next = replicate_op(r, "Add", "clock/count/next", count, one);
@@ -53,7 +54,7 @@ int replicate_add_local(struct replicator *r)
     if (r->options->fetch > 1)
         r->fetches = replicate_due(r, "clock/fetches", count, r->options->fetch);
     if (r->steps > 1)
-        r->fires = replicate_due(r, "clock/pushes", replicate_out(next), r->steps);
+        r->fires = replicate_due(r, WORKER_PUSHES, replicate_out(next), r->steps);
     set_at_join(r, "clock/count", count, zero);
     set_at_end(r, "Assign", "clock/count", count, replicate_out(next));
     return r->err->code;

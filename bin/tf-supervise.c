@@ -8,7 +8,6 @@
 
 #include "base/cores.h"
 #include "bin/job_table.h"
-#include "bin/job_table.h"
 #include "bin/watch_line.h"
 #include "cli/progress.h"
 #include "cli/tool.h"

@@ -115,8 +115,8 @@ int worker_cut_parts(struct worker *worker, struct error *err);
  * step. */
 int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct error *err);
 
-/* Steps since the last push of a worker that pushes every `every` steps only: *n of them, which count
- * for nothing when it leaves. 0 where each step is pushed. */
+/* Steps since the last push of a worker that pushes every `every` steps only: *n of them, which
+ * count for nothing when it leaves. 0 where each step is pushed. */
 int worker_count_unpushed(struct worker *worker, int64_t *n, int64_t *every, struct error *err);
 
 /* Where this worker's own variables are, and the device that new ones go to. */

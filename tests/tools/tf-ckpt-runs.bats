@@ -170,3 +170,34 @@ has_steps() { # STORE N
         tf-exec -g m.tfg --run step --feed "x=[1,1]" --keep 2
     refuses 64 "tf-exec: --keep -1 makes no sense" train c 1 -n 1 --keep -1
 }
+
+@test "--save-best: the best is kept, is what its loss says, and is STORE@best" {
+    cat >best.lua <<'END'
+w = variable{name = "w", shape = {}, init = 0}
+loss = Abs(w - 100)
+entry.train = AssignAdd(w, 1 + 0 * loss)
+END
+    tf-graph best.lua >best.tfg
+    tf-exec -g best.tfg --run train --fetch loss -n 1000 --save best/ --save-best loss --keep 1 \
+        >/dev/null
+    [ "$(tf-ckpt list --json best | jq -c '[.step, .scalars.loss]' | tr '\n' ' ')" = \
+        '[100,0] [1000,null] ' ]
+    [ "$(tf-ckpt cat best@best w | tf-show --json)" = '{"w":100}' ]
+    [ "$(tf-exec -g best.tfg --restore best@best --fetch loss | tf-show --json)" = \
+        '{"step":1,"loss":0}' ]
+    tf-ckpt diff best@best best@100
+    # by the policy of a cron line, too
+    tf-exec -g best.tfg --run train --fetch loss -n 300 --save every/ --save-every 1 >/dev/null \
+        2>&1
+    kept=$(tf-ckpt list --json every | jq -s 'map(select(.scalars.loss != null)) |
+        min_by(.scalars.loss) | .step')
+    tf-ckpt forget every --keep-best 1 --by loss
+    [ "$(tf-ckpt list --json every | jq -c .step | tr '\n' ' ')" = "$kept 300 " ]
+    [ "$(tf-exec -g best.tfg --restore "every@$kept" --fetch loss | tf-show --json | jq .loss)" = \
+        "$(tf-ckpt list --json every | jq -s '.[0].scalars.loss')" ]
+    # a run that only grows worse was best before its first step
+    tf-exec -g best.tfg --run train --fetch loss -n 5 --save worse/ --save-best loss:max >/dev/null
+    [ "$(tf-ckpt cat worse@best w | tf-show --json)" = '{"w":0}' ]
+    run -66 --separate-stderr tf-ckpt cat every@best w
+    [[ $stderr == "tf-ckpt: every@best: nothing there was saved by a metric (--save-best)"* ]]
+}

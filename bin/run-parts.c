@@ -2,8 +2,7 @@
  *
  * What tf-run wants to know of the graphs of all tasks, as assignments of the shell on stdout:
  * `holders`, who has the variables; `stray`, a variable that is in the way where no one can save
- * all; `served`, 1 where shards have anything to do; `keeps`, 1 where workers keep what shards
- * learn of for a checkpoint only.
+ * all; `served`, 1 where shards have anything to do.
  */
 #include <string.h>
 
@@ -34,18 +33,6 @@ static const char *const words[] = {
     [HOLDERS_SPREAD] = "spread",
 };
 
-/* What a worker has not in a journal, its clock asks for. */
-static bool workers_keep(const struct graph *graph)
-{
-    bool keeps = false;
-    for (size_t i = 0; i < graph->nodes.n && !keeps; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        const struct attr_value *says = node_is(node, "ClockJoin") ? node_attr(node, "keeps") : 0;
-        keeps = says && says->kind == ATTR_BOOL && says->b;
-    }
-    return keeps;
-}
-
 /* Whether anything is done on the shards of the cluster, or sums go by them. */
 static bool uses_shards(const struct graph *graph)
 {
@@ -72,8 +59,8 @@ static int print(struct tool *tool, const struct graph *graph, struct error *err
     if (one)
         str_printf(&stray, "%s is on %s", node_text(one), one->assigned);
     str_append_quoted(&quoted, str_text(&stray));
-    fprintf(out, "holders=%s\nkeeps=%s\nserved=%s\nstray=%s\n", words[holders],
-            workers_keep(graph) ? "1" : "", uses_shards(graph) ? "1" : "", quoted.data);
+    fprintf(out, "holders=%s\nserved=%s\nstray=%s\n", words[holders], uses_shards(graph) ? "1" : "",
+            quoted.data);
     str_release(&stray);
     str_release(&quoted);
     return 0;

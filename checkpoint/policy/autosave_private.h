@@ -27,7 +27,7 @@ struct autosave_job {
     atomic_bool is_collected;
     bool is_best;
     bool has_failed;
-    bool is_succeeded; /* out: another job has the store */
+    bool is_succeeded;    /* out: another job has the store */
     measured_vec scalars; /* of these variables */
     VEC(struct manifest_blob) blobs;
     struct autosave_late late; /* of an earlier one, to be written on the way */

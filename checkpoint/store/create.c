@@ -283,7 +283,7 @@ static int check_writable(const char *path, struct error *err)
         return 0;
     int code = errno == ENOENT  ? ERR_NOINPUT
                : errno == EROFS ? ERR_DENIED
-                                : store_denied_or_io(errno);
+                                : store_errno_code(errno);
     return error_set_errno(err, code, "%s", path);
 }
 

@@ -223,6 +223,8 @@ write_options() {
 }
 
 write_tasks() {
+    keeps=
+    [ -z "$keepers" ] || ! workers_keep || keeps=1
     know_worker_hosts
     entry job "$job"
     entry cleanup "$cleanup"
@@ -239,9 +241,14 @@ write_tasks() {
     done
 }
 
+# Whether workers keep what the shards learn of for a checkpoint only, and do not find it in a
+# journal when they are killed: their clock knows.
+workers_keep() {
+    tf-show --text --elide "$job/parts.tfg" | grep -c ' = ClockJoin().* keeps=true' >/dev/null
+}
+
 # Whether a worker that died can go on where it was: not if others wait for it, nor if it may have
-# been in the middle of an update (of tiles), nor where what it kept was in it alone: its clock asks
-# for that when a checkpoint is due, and it is in no journal.
+# been in the middle of an update (of tiles), nor where what it kept was in it alone.
 goes_back_alone() {
     [ -n "$keepers" ] && [ -z "$opt_grid" ] && [ -z "$keeps" ]
 }

@@ -27,7 +27,7 @@ teardown() {
 # train POINT:NTH:ACTION OPTION...: a job whose processes do so at that failpoint
 train() {
     rm -rf job ck
-    TF_FAILPOINTS=$1 timeout -k 5 120 tf-run --timeout 4s --workers 2 "${@:2}" --save ck/ \
+    TF_FAILPOINTS=$1 timeout -k 5 120 tf-run --timeout 4s --workers 2 "${@:2}" --save "$PWD/ck/" \
         --job job digits.tfg -- ./feed --rows 1-320 --shuffle --batch 32 --epochs 1 2>err 3>&-
 }
 
@@ -54,17 +54,21 @@ frozen='stands still, stopped by a signal:'
     is_whole 5
 }
 
-# Waits for it, and freezes it once.
-freeze() { # PATTERN
-    soon 60 pgrep -f "$1"
-    kill -STOP "$(pgrep -f "$1")"
+# freeze PATTERN: the first process that comes, once
+freeze() {
+    local end=$((SECONDS + 60)) process
+    until process=$(pgrep -o -f "$1"); do
+        [ "$SECONDS" -lt "$end" ]
+        sleep 0.02
+    done
+    kill -STOP "$process"
 }
 
 @test "what the hook for the end runs is frozen" {
     local job
-    train client.ask:1:delay=1000 --ps 2 &
+    train client.ask:1:delay=2000 --ps 2 &
     job=$!
-    freeze '^tf-ps save ck'
+    freeze "^tf-ps save $PWD/ck"
     wait "$job"
     is_whole 5
     finds "^tf-run: the hook 'end' (pid [0-9]*) $frozen killed" err

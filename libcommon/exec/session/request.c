@@ -124,9 +124,9 @@ void request_needs(const struct request *request, const struct edge *fed, int n_
     arena_release(&memory);
 }
 
-char *request_mark_used(const struct request *request)
+const bool *request_mark_used(const struct request *request, struct arena *memory)
 {
-    return find_used(request, NULL, 0);
+    return find_used(request, NULL, 0, memory);
 }
 
 bool request_uses(const struct request *request, int node)

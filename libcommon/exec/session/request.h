@@ -38,8 +38,8 @@ void request_needs(const struct request *request, const struct edge *fed, int n_
 /* Whether a step of the request would use what the node gives if it were not fed. */
 bool request_uses(const struct request *request, int node);
 
-/* A mark by node for each that a step runs, Sends of Recvs too; the caller frees it (mem_free). */
-char *request_mark_used(const struct request *request);
+/* A mark by node for each that a step runs, Sends of Recvs too, in the arena. */
+const bool *request_mark_used(const struct request *request, struct arena *memory);
 
 /* Whether the fetch is computed of some variable as it was before the step changed it: then it is
  * about the variables before the step, else about those after it. */

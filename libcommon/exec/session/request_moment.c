@@ -3,7 +3,6 @@
  * Of which variables a fetch is computed: those before the step, or those after it. By the order of
  * reads and writes (graph/access.h) a read sees the writes from which a path leads to it.
  */
-#include "base/memory.h"
 #include "exec/session/request.h"
 #include "graph/join.h"
 
@@ -35,16 +34,16 @@ static int variable_of(const struct graph *graph, struct edge edge)
     return -1;
 }
 
-/* Marks what a node depends on, itself too; the caller frees it. */
-static char *above(const struct graph *graph, int node)
+/* Marks what a node depends on, itself too. */
+static const bool *above(const struct graph *graph, int node, struct arena *memory)
 {
     const struct request request = {.graph = graph, .targets = {&node, 1, 1}};
-    return request_mark_used(&request);
+    return request_mark_used(&request, memory);
 }
 
 /* A write of the variable in the step that does not come before the node. */
-static bool is_written_later(const struct request *request, const char *used, int variable,
-                             const char *before)
+static bool is_written_later(const struct request *request, const bool *used, int variable,
+                             const bool *before)
 {
     const struct graph *graph = request->graph;
     for (size_t i = 0; i < graph->nodes.n; i++) {
@@ -58,21 +57,22 @@ static bool is_written_later(const struct request *request, const char *used, in
 
 /* Whether the node looks at a variable that is written later; *is_write: what it gives is the
  * variable as it has written it, whatever it was computed of. */
-static bool sees_before(const struct request *request, const char *used, const struct node *node,
+static bool sees_before(const struct request *request, const bool *used, const struct node *node,
                         bool *is_write)
 {
     bool sees = false;
-    char *before = NULL;
+    const bool *before = NULL;
+    struct arena memory = ARENA_INIT;
     *is_write = false;
     for (int k = 0; k < node->n_inputs; k++) {
         int variable = variable_of(request->graph, node->inputs[k]);
         *is_write |= writes(node, k);
         if (variable < 0 || sees)
             continue;
-        before = before ? before : above(request->graph, node->id);
+        before = before ? before : above(request->graph, node->id, &memory);
         sees = is_written_later(request, used, variable, before);
     }
-    mem_free(before);
+    arena_release(&memory);
     return sees;
 }
 
@@ -80,14 +80,17 @@ static bool sees_before(const struct request *request, const char *used, const s
 bool request_sees_before(const struct request *request, int fetch)
 {
     const struct graph *graph = request->graph;
-    char *used = request_mark_used(request), *seen = mem_alloc(graph->nodes.n + 1);
+    struct arena memory = ARENA_INIT;
+    const bool *used = request_mark_used(request, &memory);
+    bool *seen = arena_array(&memory, graph->nodes.n + 1, sizeof *seen);
     struct node_list todo = {0};
     bool sees = false, is_write;
     vec_push(&todo, request->fetches.items[fetch].node);
     while (todo.n && !sees) {
         const struct node *node = graph_node(graph, vec_pop(&todo)), *send;
-        if (seen[node->id]++)
+        if (seen[node->id])
             continue;
+        seen[node->id] = true;
         sees = sees_before(request, used, node, &is_write);
         for (int k = 0; k < node->n_inputs && !is_write; k++)
             if (!seen[node->inputs[k].node])
@@ -96,7 +99,6 @@ bool request_sees_before(const struct request *request, int fetch)
             vec_push(&todo, send->id);
     }
     vec_release(&todo);
-    mem_free(used);
-    mem_free(seen);
+    arena_release(&memory);
     return sees;
 }

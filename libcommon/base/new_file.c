@@ -43,12 +43,42 @@ static void open_temporary(struct new_file *file)
         file->exists = 0;
 }
 
+static void folder_of(const struct new_file *file, char folder[PATH_MAX])
+{
+    char copy[PATH_MAX];
+    memcpy(copy, file->path, sizeof copy);
+    const char *name = dirname(copy);
+    memmove(folder, name, strlen(name) + 1);
+}
+
+/* Where the file system can, it has no name before it is whole: who is killed leaves nothing. */
+static void open_nameless(struct new_file *file)
+{
+    char folder[PATH_MAX];
+    folder_of(file, folder);
+    if (!access("/proc/self/fd", X_OK)) /* by which it gets one */
+        file->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    file->nameless = file->fd >= 0;
+}
+
+static int name_it(struct new_file *file)
+{
+    char path[64];
+    if (!file->nameless)
+        return 0;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file->fd);
+    unlink(file->temporary);
+    file->exists = 1;
+    return linkat(AT_FDCWD, path, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW);
+}
+
 int new_file_open(struct new_file *file, const char *path, struct error *err)
 {
     struct stat old;
     bool exists = !stat(path, &old);
     file->fd = -1;
     file->exists = 0;
+    file->nameless = false;
     if (exists && S_ISDIR(old.st_mode))
         return error_set(err, ERR_DATA, "%s: is a directory", path);
     file->direct = exists && !S_ISREG(old.st_mode);
@@ -57,6 +87,8 @@ int new_file_open(struct new_file *file, const char *path, struct error *err)
     if (file->direct)
         file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     else
+        open_nameless(file);
+    if (file->fd < 0 && !file->direct)
         open_temporary(file);
     if (file->fd < 0)
         return error_set_errno(err, file_write_error_code(), "%s", path);
@@ -68,9 +100,9 @@ int new_file_open(struct new_file *file, const char *path, struct error *err)
 
 static void sync_folder(const struct new_file *file)
 {
-    char copy[PATH_MAX];
-    memcpy(copy, file->path, sizeof copy);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char folder[PATH_MAX];
+    folder_of(file, folder);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return;
     fsync(fd);
@@ -79,7 +111,7 @@ static void sync_folder(const struct new_file *file)
 
 int new_file_commit(struct new_file *file, struct error *err)
 {
-    bool failed = !file->direct && fsync(file->fd);
+    bool failed = !file->direct && (fsync(file->fd) || name_it(file));
     int cause = errno;
     failed = close(file->fd) || failed;
     file->fd = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file that is written whole or not at all: under a temporary name beside the one that it gets
- * when all of it is on the disk. What stands under that name already, and is no regular file (a
+ * A file that is written whole or not at all: without a name, or where the file system knows no such
+ * files under a temporary one beside the one that it gets when all of it is on the disk. What stands under that name already, and is no regular file (a
  * device, a pipe), is written to where it is. Of a symbolic link the file behind it is replaced.
  */
 #ifndef TF_BASE_NEW_FILE_H
@@ -16,6 +16,7 @@
 struct new_file {
     int fd;                       /* to write to, in the order of the bytes */
     bool direct;                  /* not through a temporary name */
+    bool nameless;                /* it gets the temporary name when it is committed */
     char path[PATH_MAX];          /* the final name, symbolic links resolved */
     char temporary[PATH_MAX];     /* beside it, with the process's number */
     volatile sig_atomic_t exists; /* the temporary file may be there: for handlers of signals */

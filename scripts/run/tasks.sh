@@ -285,11 +285,14 @@ $line" || lost
 }
 
 # What an earlier process has fetched stays: worker-0.rec becomes worker-0.1.rec, if the first start
-# wrote it, and worker-0.0.rec if that was another job.
+# wrote it, and worker-0.0.rec if that was another job. Where it is limited it takes the place of what
+# the limit has kept, worker-0.old.rec: or there would be a file more with each restart.
 fetches_to() { # worker-0
     file=$(quote "$1")
     file=${file% }
-    printf '%s\n' "[ ! -s $file.rec ] || mv -- $file.rec $file.\$JOB_START.rec || exit" \
+    kept='$JOB_START'
+    [ -z "$opt_fetch_limit" ] || kept='$([ "$JOB_START" = 0 ] && echo 0 || echo old)'
+    printf '%s\n' "[ ! -s $file.rec ] || mv -- $file.rec $file.$kept.rec || exit" \
         "exec >$file.rec"
 }
 

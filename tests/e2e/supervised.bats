@@ -201,6 +201,16 @@ LUA
     cat job/worker-0.old.rec job/worker-0.rec | tf-show >shown
     [ "$(tail -n 1 shown | awk '{ print $2 }')" -eq 8 ]
     [ "$(tf-show job/worker-0.rec | wc -l)" -lt 8 ]
+    rm "$go" job/worker-0.old.rec
+    start --fetch many --fetch-limit 50k
+    soon 20 test -s job/worker-0.0.rec
+    soon 20 test -s job/worker-0.rec
+    kill -9 "$(cat job/worker-0.pid)"
+    soon 20 grep -q 'worker:0 .*(restart 1 of' err
+    touch "$go"
+    finish
+    [ "$code" -eq 0 ]
+    [ "$(cd job && echo worker-0*.rec)" = "worker-0.0.rec worker-0.old.rec worker-0.rec" ]
     printf '%s\n' 'task ps:0 127.0.0.1:7300' 'task worker:0 127.0.0.9:7301' >far.cluster
     run --separate-stderr -78 tf-run -c far.cluster --no-key --fetch many --fetch-limit 50k \
         "$model" -- "$feed" "$go"

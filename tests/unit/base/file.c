@@ -4,12 +4,17 @@
  */
 #include "base/file.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/new_file.h"
 #include "lib/unit.h"
 
 static char folder[] = "/tmp/file-XXXXXX", path[64];
@@ -73,11 +78,63 @@ static void test_another_takes_its_place(void **state)
     assert_int_equal(file_replace("/nowhere/x", 0600, "no", 2, &err), ERR_IO);
 }
 
+static int count_files(void)
+{
+    struct dirent *entry;
+    int n = 0;
+    DIR *all = opendir(folder);
+    while ((entry = readdir(all)))
+        n += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+    closedir(all);
+    return n;
+}
+
+static bool can_do_without_a_name(void)
+{
+    int fd = open(folder, O_TMPFILE | O_WRONLY, 0600);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static void test_who_is_killed_leaves_nothing(void **state)
+{
+    struct new_file file;
+    struct error err = ERROR_INIT;
+    struct str text = STR_INIT;
+    char whole[80];
+    int status, before = count_files();
+    (void)state;
+    if (!can_do_without_a_name())
+        skip();
+    snprintf(whole, sizeof whole, "%s/whole", folder);
+    pid_t child = fork();
+    if (!child) {
+        if (!new_file_open(&file, whole, &err) && write(file.fd, "half", 4) == 4)
+            raise(SIGKILL);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(count_files(), before);
+    for (int i = 0; i < 2; i++) { /* the second takes the place of the first */
+        assert_int_equal(new_file_open(&file, whole, &err), 0);
+        assert_int_equal(write(file.fd, i ? "new" : "old", 3), 3);
+        assert_int_equal(new_file_commit(&file, &err), 0);
+    }
+    assert_int_equal(file_read(whole, 100, &text, &err), 0);
+    assert_string_equal(text.data, "new");
+    str_release(&text);
+    assert_int_equal(unlink(whole), 0);
+    assert_int_equal(count_files(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_part_from_either_end),
         cmocka_unit_test(test_another_takes_its_place),
+        cmocka_unit_test(test_who_is_killed_leaves_nothing),
     };
     if (!mkdtemp(folder))
         return 1;

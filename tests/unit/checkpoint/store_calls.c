@@ -15,6 +15,7 @@
 
 #define OLD 2 /* the newest checkpoint before, and what is saved */
 #define NEW 3
+#define STEP(n) (1u << (n))
 #define NAME_BYTES (STORES_PATH_BYTES + 32)
 
 struct file {
@@ -195,49 +196,57 @@ static void empty(void **state)
     setup(state);
 }
 
-static void compare_all(struct store *store)
+/* Which steps are there, a bit for each; what each has is right. */
+static unsigned compare_all(struct store *store)
 {
-    struct error err = ERROR_INIT;
+    struct error err = ERROR_INIT, damaged = ERROR_INIT;
+    unsigned steps = 0;
     manifest_vec all;
-    assert_int_equal(store_manifests(store, &all, NULL, &err), 0);
+    assert_int_equal(store_manifests(store, &all, &damaged, &err), 0);
+    assert_int_equal(damaged.code, 0);
     for (size_t i = 0; i < all.n; i++) {
         struct checkpoint *c;
         if (checkpoint_open(store, all.items[i].step, &c, NULL, &err) ||
             stores_compare(c, size, &err))
             fail_msg("%s", err.text);
         checkpoint_close(c);
+        steps |= STEP(all.items[i].step);
     }
     manifests_release(&all);
+    return steps;
 }
 
-/* Opens without waiting for a lock. The newest step, once all that is listed was found to be right
- * and another step could be saved. */
-static int64_t check(const char *name)
+/* Opens without waiting for a lock. The steps that are there, once all of them were found to be
+ * right and another one could be saved beside them. */
+static unsigned check(const char *name)
 {
     struct prune_report report;
     struct error err = ERROR_INIT;
     struct store *store = stores_open(name, true);
     assert_int_equal(store_pages(store)->lost, 0);
-    int64_t newest = stores_newest(store, size);
-    compare_all(store);
+    unsigned steps = compare_all(store);
     stores_must_save(store, NEW + 1, size);
     assert_int_equal(store_prune(store, false, NULL, &report, &err), 0);
     assert_int_equal(stores_newest(store, size), NEW + 1);
     store_close(store);
     store = stores_open(name, false);
     assert_int_equal(store_pages(store)->lost, 0);
-    compare_all(store);
+    assert_int_equal(compare_all(store), steps | STEP(NEW + 1));
     store_close(store);
-    return newest;
+    return steps;
 }
 
-/* The newest step where there may be a new one: OLD or NEW, 0 or OLD in the copy. */
-static bool check_both(bool saves, bool copies)
+/* What a deed changes is there or not; all else is as it was. */
+static bool check_both(const struct deed *deed)
 {
-    int64_t newest = check(path), copied = check(copy_path);
-    assert_true(newest == OLD || (saves && newest == NEW));
-    assert_true(copied == 0 || (copies && copied == OLD));
-    return newest == NEW || copied == OLD;
+    const unsigned before = STEP(0) | STEP(OLD), there = check(path), copied = check(copy_path);
+    const unsigned after = deed->work == save     ? before | STEP(NEW)
+                           : deed->work == forget ? STEP(OLD)
+                                                  : before;
+    const unsigned copy_after = deed->work == copy ? before : STEP(0);
+    assert_true(there == before || there == after);
+    assert_true(copied == STEP(0) || copied == copy_after);
+    return there != before || copied != STEP(0);
 }
 
 static void check_new(void)
@@ -265,7 +274,7 @@ static bool check_after(const struct deed *deed)
         check_new();
         return false;
     }
-    bool changed = check_both(deed->work == save, deed->work == copy);
+    bool changed = check_both(deed);
     put_back(&stores[0]);
     put_back(&stores[1]);
     return changed;

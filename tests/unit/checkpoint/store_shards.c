@@ -116,6 +116,7 @@ struct scene {
 };
 
 static const struct scene *scene;
+static size_t n_before; /* checkpoints */
 
 static void make_nothing(struct store *store)
 {
@@ -239,24 +240,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void begin(const struct scene *next)
-{
-    struct error err = ERROR_INIT;
-    scene = next;
-    if (store_create(path, &err))
-        fail_msg("%s", err.text);
-    struct store *store = stores_open(path, true);
-    scene->make(store);
-    store_close(store);
-    shell("mv '%s' '%s'", path, base);
-    put_back();
-}
-
-static void end(void)
-{
-    shell("rm -rf '%s' '%s'", path, base);
-}
-
 /* Every checkpoint that is listed is all of one save. How many there are, and the newest. */
 static size_t compare_all(struct store *store, struct save_id *newest)
 {
@@ -269,6 +252,7 @@ static size_t compare_all(struct store *store, struct save_id *newest)
         double version;
         assert_true(ckpt_manifest_find_scalar(&all.items[i], "version", &version));
         *newest = (struct save_id){all.items[i].step, (int64_t)version};
+        assert_true(newest->step >= LAST || version == 1); /* nobody saves the older ones again */
         if (checkpoint_open(store, newest->step, &c, NULL, &err))
             fail_msg("%s", err.text);
         for (int shard = 0; shard < SHARDS; shard++)
@@ -278,6 +262,25 @@ static size_t compare_all(struct store *store, struct save_id *newest)
     size_t n = all.n;
     manifests_release(&all);
     return n;
+}
+
+static void begin(const struct scene *next)
+{
+    struct error err = ERROR_INIT;
+    scene = next;
+    if (store_create(path, &err))
+        fail_msg("%s", err.text);
+    struct store *store = stores_open(path, true);
+    scene->make(store);
+    n_before = compare_all(store, &(struct save_id){0});
+    store_close(store);
+    shell("mv '%s' '%s'", path, base);
+    put_back();
+}
+
+static void end(void)
+{
+    shell("rm -rf '%s' '%s'", path, base);
 }
 
 static bool is_newest(const struct save_id *a, const struct save_id *b)
@@ -305,6 +308,7 @@ static bool check(const struct deed *deed)
     bool changed = is_newest(&newest, &scene->after) && !is_newest(&newest, &scene->before);
     assert_true(changed || is_newest(&newest, &scene->before));
     bool has_step = newest.step == step;
+    assert_int_equal(n, n_before + (changed && step != scene->before.step));
     must_save(store, NEXT, 1);
     must_be(store, n + 1, NEXT, 1);
     must_prune(store);

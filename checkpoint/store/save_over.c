@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "checkpoint/store/save_private.h"
+#include "exec/state/resource.h"
 
 /* Errors are those of reading; one that is damaged is as good as none. */
 int save_find_there(struct store *store, int64_t step, bool *is_there, struct ckpt_manifest *there,
@@ -84,14 +85,31 @@ int save_check_over(const struct store *store, const struct save_over_case *over
     return *stays ? 0 : refuse(store, over->there, " with other values", err);
 }
 
+static bool is_tensor_copy(const struct manifest_tensor *t, const struct ckpt_manifest *there)
+{
+    const struct manifest_tensor *other = ckpt_manifest_find(there, t->container, t->name);
+    return is_like(t, other) &&
+           !memcmp(t->chunks, other->chunks, chunk_count(t->bytes) * sizeof *t->chunks);
+}
+
 static bool is_copy(const struct checkpoint *from, const struct ckpt_manifest *there)
 {
     bool same = from->entries.n == there->tensors.n && !there->shards.n;
+    for (size_t i = 0; same && i < from->entries.n; i++)
+        same = is_tensor_copy(from->entries.items[i].tensor, there);
+    return same;
+}
+
+/* What a job saves once more at its end has the variables of the step, and what else belongs to it
+ * as it is then: workers have left, states were given. */
+static bool is_later_save(const struct checkpoint *from, const struct ckpt_manifest *there)
+{
+    const struct ckpt_manifest *m = &from->manifest;
+    bool same = run_is_known(&m->run) && run_equal(&m->run, &there->run) &&
+                m->n_tensors == there->n_tensors && !there->shards.n && m->time > there->time;
     for (size_t i = 0; same && i < from->entries.n; i++) {
         const struct manifest_tensor *t = from->entries.items[i].tensor;
-        const struct manifest_tensor *other = ckpt_manifest_find(there, t->container, t->name);
-        same = is_like(t, other) &&
-               !memcmp(t->chunks, other->chunks, chunk_count(t->bytes) * sizeof *t->chunks);
+        same = resource_is_part(t->name) || is_tensor_copy(t, there);
     }
     return same;
 }
@@ -105,7 +123,7 @@ int save_check_copy(struct store *store, const struct checkpoint *from, bool *st
     if (save_find_there(store, from->manifest.step, &is_there, &there, err) || !is_there)
         return err->code;
     *stays = is_copy(from, &there);
-    if (!*stays)
+    if (!*stays && !is_later_save(from, &there))
         refuse(store, &there, " with other values", err);
     ckpt_manifest_release(&there);
     return err->code;

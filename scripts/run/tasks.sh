@@ -285,8 +285,8 @@ $line" || lost
 }
 
 # What an earlier process has fetched stays: worker-0.rec becomes worker-0.1.rec, if the first start
-# wrote it, and worker-0.0.rec if that was another job. Where it is limited it takes the place of what
-# the limit has kept, worker-0.old.rec: or there would be a file more with each restart.
+# wrote it, and worker-0.0.rec if that was another job. Where it is limited it takes the place of
+# what the limit has kept, worker-0.old.rec: or there would be a file more with each restart.
 fetches_to() { # worker-0
     file=$(quote "$1")
     file=${file% }

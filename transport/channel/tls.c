@@ -54,6 +54,8 @@ int tls_load(struct tls *tls, struct error *err)
         code = load_module(err);
     if (!code && !tls->context && !(tls->context = module->context_new(tls->key, tls->name, err)))
         code = err->code;
+    if (tls->context) /* which has it now: memory goes into core files */
+        explicit_bzero(tls->key, sizeof tls->key);
     pthread_mutex_unlock(&loading);
     return code;
 }

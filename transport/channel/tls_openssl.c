@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "base/memory.h"
@@ -30,7 +31,7 @@
 struct tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *method;
-    unsigned char key[TLS_KEY_BYTES];
+    unsigned char *key; /* TLS_KEY_BYTES */
     char *name;
 };
 
@@ -132,9 +133,22 @@ static void context_free(void *argument)
     struct tls_context *context = argument;
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->method);
-    OPENSSL_cleanse(context->key, sizeof context->key);
+    OPENSSL_cleanse(context->key, TLS_KEY_BYTES);
+    munmap(context->key, TLS_KEY_BYTES);
     mem_free(context->name);
     mem_free(context);
+}
+
+/* A page of its own, which core files leave out. */
+static unsigned char *keep_key(const unsigned char key[TLS_KEY_BYTES])
+{
+    unsigned char *page =
+        mmap(NULL, TLS_KEY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        mem_exhausted(TLS_KEY_BYTES);
+    madvise(page, TLS_KEY_BYTES, MADV_DONTDUMP);
+    memcpy(page, key, TLS_KEY_BYTES);
+    return page;
 }
 
 static bool set_up(struct tls_context *context)
@@ -161,7 +175,7 @@ static void *context_new(const unsigned char key[TLS_KEY_BYTES], const char *nam
                          struct error *err)
 {
     struct tls_context *context = mem_alloc(sizeof *context);
-    memcpy(context->key, key, TLS_KEY_BYTES);
+    context->key = keep_key(key);
     context->name = mem_strdup(name);
     if (set_up(context))
         return context;

@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/failpoint.h"
-#include "base/file.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/time.h"
@@ -18,8 +18,6 @@
 #include "resource/kinds.h"
 #include "transport/collective/collective.h"
 #include "transport/session/worker_private.h"
-
-#define KEY_BYTES_MAX 4096
 
 /* ---- opening ---- */
 
@@ -73,24 +71,25 @@ static uint64_t hash_graph(const struct graph *graph, uint64_t seed)
     return seed;
 }
 
-/* Who is killed finds in the job's directory what it kept for itself. By the key a job is told from
- * the one before it there. */
+/* Each job in a directory makes its key anew: by that file it is told from the one before. */
+static uint64_t hash_job(const struct job *job)
+{
+    struct stat key;
+    if (fstatat(job->fd, "key", &key, 0))
+        return 0;
+    const int64_t made[] = {(int64_t)key.st_ino, key.st_mtim.tv_sec, key.st_mtim.tv_nsec};
+    return hash_bytes(made, sizeof made, 0);
+}
+
+/* Who is killed finds in the job's directory what it kept for itself. */
 static void place_journal(struct worker *worker)
 {
     const struct member *member = &worker->member;
-    struct str key = STR_INIT;
-    struct error ignored = ERROR_INIT;
     if (!member->job.folder)
         return;
     char *path = job_path(&member->job, member->task, ".journal");
-    char *key_path = job_path(&member->job, "", "key");
-    file_read(key_path, KEY_BYTES_MAX, &key, &ignored);
-    uint64_t owner = hash_bytes(str_text(&key), key.n, 0);
-    owner = hash_bytes(member->task, strlen(member->task), owner);
+    uint64_t owner = hash_bytes(member->task, strlen(member->task), hash_job(&member->job));
     journal_place(own_journal(worker), path, hash_graph(worker->options.graph, owner));
-    explicit_bzero(key.data, key.n);
-    str_release(&key);
-    mem_free(key_path);
     mem_free(path);
 }
 

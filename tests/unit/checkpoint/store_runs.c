@@ -237,6 +237,49 @@ static void write_files(const char *folder)
     }
 }
 
+/* A variable, and a part of a clock. */
+static void save_with_part(int64_t time, int64_t variable, int64_t part, const struct ckpt_run *run)
+{
+    struct store *store = stores_open(paths[0], true);
+    struct error err = ERROR_INIT;
+    const struct shape scalar = {.rank = 0};
+    const struct save_tensor values[] = {
+        {.container = "default", .name = "a", .value = tensor_borrow(INT64, &scalar, &variable)},
+        {.container = "default",
+         .name = "clock:c/arrivals",
+         .value = tensor_borrow(INT64, &scalar, &part)}};
+    const struct save_request request = {.step = 1,
+                                         .run = *run,
+                                         .over = SAVE_OVER_ANY,
+                                         .time = time,
+                                         .producer = "test",
+                                         .tensors = values,
+                                         .n_tensors = 2};
+    if (store_save(store, &request, NULL, &err))
+        fail_msg("%s", err.text);
+    store_close(store);
+}
+
+static int copy_it(void)
+{
+    return command(command_copy, paths[0], paths[1], -1, false);
+}
+
+static void the_last_save_of_a_step_replaces_the_copy_of_the_one_before(void **state)
+{
+    (void)state;
+    save_with_part(1000, 5, 1, &runs[0]);
+    assert_int_equal(copy_it(), 0);
+    save_with_part(2000, 5, 2, &runs[0]);
+    assert_int_equal(copy_it(), 0);
+    save_with_part(3000, 6, 2, &runs[0]); /* another history of the same run */
+    assert_int_equal(copy_it(), ERR_CONFIG);
+    save_with_part(3000, 5, 3, &runs[1]);
+    assert_int_equal(copy_it(), ERR_CONFIG);
+    save_with_part(1500, 5, 3, &runs[0]); /* that was before */
+    assert_int_equal(copy_it(), ERR_CONFIG);
+}
+
 /* STORE_MERGES: how many deeds. */
 static void stores_are_merged_in_random_order_and_nothing_is_lost(void **state)
 {
@@ -279,6 +322,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_run_replaces_its_own_checkpoints_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(keeping_the_newest_forgets_those_of_the_run_alone, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(the_last_save_of_a_step_replaces_the_copy_of_the_one_before,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(stores_are_merged_in_random_order_and_nothing_is_lost,
                                         setup, teardown),
     };

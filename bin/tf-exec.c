@@ -24,7 +24,7 @@
 
 static const char *trace_path;
 static int64_t steps = INT64_MIN; /* as many as there are feed records */
-static int64_t first_step, seed, threads, fetch_every = 1, fetch_limit, gpu_memory;
+static int64_t first_step = 1, seed, threads, fetch_every = 1, fetch_limit, gpu_memory;
 static double grace = 5;
 static bool dump_plan, check, deterministic, exact, needs, tf32, fast;
 static unsigned without;
@@ -67,8 +67,7 @@ static const struct option_row rows[] = {
     {0, "dump-plan", OPTION_FLAG, &dump_plan, NULL,
      "write the plan of the first step; run nothing"},
     {0, "trace", OPTION_TEXT, &trace_path, "FILE",
-     "write what ran when, each op by itself: nothing is fused, so that a step takes longer; a\n"
-     "directory: a file of this process in it"},
+     "write what ran when, with nothing fused; a directory: a file of this process in it"},
 #include "bin/cluster_rows.def"
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
@@ -143,22 +142,15 @@ struct graph_execution {
 
 /* ---- setting up ---- */
 
-static int check_first_step(struct error *err)
-{
-    if (first_step < 0)
-        return error_set(err, ERR_USAGE, "--first-step %" PRId64 " makes no sense", first_step);
-    if (first_step && (save_options.resume || cluster_options.task))
-        return error_set(err, ERR_USAGE, "--first-step: %s says which step is the first",
-                         save_options.resume ? "--resume" : "the job");
-    return 0;
-}
-
 static int check_numbers(struct error *err)
 {
     if (threads < 0 || threads > 4096)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
     if (steps != INT64_MIN && steps < 0)
         return error_set(err, ERR_USAGE, "--steps %" PRId64 " makes no sense", steps);
+    if (first_step < 1 || (first_step > 1 && (save_options.resume || cluster_options.task)))
+        return error_set(err, ERR_USAGE, "--first-step %" PRId64 " makes no sense%s", first_step,
+                         save_options.resume ? " with --resume" : "");
     if (fetch_every < 1)
         return error_set(err, ERR_USAGE, "--fetch-every %" PRId64 " makes no sense", fetch_every);
     if (fetch_limit && fetch_limit < FETCH_LIMIT_LEAST)
@@ -209,8 +201,6 @@ static int set_up(struct graph_execution *job, struct error *err)
     exec_life_go(&job->life, LIFE_READS);
     int code = check_numbers(err);
     if (!code)
-        code = check_first_step(err);
-    if (!code)
         code = without_option_read(&without, err);
     if (!code)
         code = tool_cancel_after(grace, &job->driver.at_hand.cancelled, err);
@@ -224,7 +214,7 @@ static int set_up(struct graph_execution *job, struct error *err)
     exec_life_go(&job->life, LIFE_OPENS);
     if (open_runner(job, err) || open_trace(job, err) || dump_plan)
         return err->code;
-    job->driver.step = first_step ? first_step - 1 : 0;
+    job->driver.step = first_step - 1;
     exec_life_go(&job->life, LIFE_STARTS);
     return runner_start(job->runner, err);
 }
@@ -240,11 +230,9 @@ static int await_feeds(void *context, int fd, struct error *err)
 static int open_writer(struct graph_execution *job, struct error *err)
 {
     const struct driver *driver = &job->driver;
-    int64_t before = first_step ? first_step - 1 : 0, expected = job->limit;
+    int64_t before = first_step - 1, expected = job->limit < 0 ? -1 : job->limit - before;
     if (expected < 0 && driver->feed_reader)
         expected = stream_reader_expected(driver->feed_reader);
-    else if (expected >= before)
-        expected -= before;
     progress_start(&job->progress, tool_shows_progress(job->tool), stderr, "step", driver->step,
                    expected < 0 ? -1 : before + expected);
     /* With nothing to fetch there is nothing to write; only a next stage wants to hear that. */
@@ -383,7 +371,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     code = set_up(&job, err);
     if (!code && !needs) {
         job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;
-        job.limit += first_step && job.limit > 0 ? first_step - 1 : 0;
+        job.limit += job.limit > 0 ? first_step - 1 : 0;
         job.driver.steps_fed = job.limit;
         job.driver.await_feeds = await_feeds;
         job.driver.await_context = tool;

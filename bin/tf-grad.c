@@ -62,8 +62,13 @@ static int extend(struct graph *graph, struct error *err)
     struct script *script = script_new(graph, &options, err);
     if (!script)
         return err->code;
-    int code = loss ? script_minimize(script, loss, optimizer, err)
-                    : script_gradients(script, of, wrt.items, (int)wrt.n, err);
+    const char *entry = loss ? "train" : "grad";
+    int code = graph_entry(graph, entry)
+                   ? error_set(err, ERR_DATA, "there is an entry '%s' already: %s", entry,
+                               loss ? "it trains; minimize() of a script can have several"
+                                    : "gradients of one kind can be added once")
+               : loss ? script_minimize(script, loss, optimizer, err)
+                      : script_gradients(script, of, wrt.items, (int)wrt.n, err);
     if (!code)
         code = script_finish(script, err);
     script_free(script);

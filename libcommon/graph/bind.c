@@ -71,8 +71,13 @@ static int type_error(struct bind *b, const struct op_attr *attr, enum dtype typ
     for (int t = 1; t < 32; t++)
         if (attr->types & DTYPE_BIT(t) && strcmp(dtype_name((enum dtype)t), "invalid"))
             str_printf(&names, "%s%s", names.n ? ", " : "", dtype_name((enum dtype)t));
-    int code =
-        fail(b, "%s is %s, but must be one of %s", attr->name, dtype_name(type), str_text(&names));
+    const char *input = NULL; /* that it is the type of */
+    for (int i = b->op->n_inputs - 1; i >= 0; i--)
+        if (b->op->inputs[i].type_attr >= 0 && &b->op->attrs[b->op->inputs[i].type_attr] == attr)
+            input = b->op->inputs[i].name;
+    int code = fail(
+        b, input ? "input '%s' is %s, but must be one of %s" : "%s is %s, but must be one of %s",
+        input ? input : attr->name, dtype_name(type), str_text(&names));
     str_release(&names);
     return code;
 }
@@ -217,10 +222,14 @@ static int check_input(struct bind *b, const struct op_arg *arg, int index)
     struct attr_value *t = &b->values[arg->type_attr];
     if (t->kind == ATTR_NONE)
         *t = attr_type(output->type);
-    else if (t->type != output->type)
-        return fail(b, "input '%s' is %s, but %s is %s", arg->name, dtype_name(output->type),
-                    b->op->attrs[arg->type_attr].name, dtype_name(t->type));
-    return 0;
+    if (t->type == output->type)
+        return 0;
+    const char *first = b->op->attrs[arg->type_attr].name; /* what said the type: it, or an input */
+    for (const struct op_arg *other = arg; other-- > b->op->inputs;)
+        if (other->type_attr == arg->type_attr)
+            first = arena_printf(&b->graph->arena, "'%s'", other->name);
+    return fail(b, "input '%s' is %s, but %s is %s", arg->name, dtype_name(output->type), first,
+                dtype_name(t->type));
 }
 
 /* The types of a heterogeneous list are those of its inputs. */

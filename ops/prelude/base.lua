@@ -59,10 +59,59 @@ end
 -- Of functions of C that look at so many.
 local parameters = {tensor = 1, trainable = 0, updates = 0, variables = 0}
 
--- What a script calls refuses what it would not look at.
+function tf.is_tensor(x) return type(x) == "userdata" end
+
+-- What a value is, and how it was written, for messages.
+function tf.kind(x)
+  return x == nil and "nil" or "a " .. (tf.is_tensor(x) and "tensor" or type(x))
+end
+
+function tf.show(x) return type(x) == "string" and "'" .. x .. "'" or tostring(x) end
+
+-- What arguments of the prelude's functions are, by the names that they have in it.
+local takes = {
+  nn = {x = "tensor", logits = "tensor", labels = "tensor", prediction = "tensor",
+        target = "value", ids = "tensor"},
+  init = {shape = "list"},
+  clip = {x = "tensor", list = "list"},
+  [""] = {w = "tensor", name = "text", f = "function", list = "list"},
+}
+-- Which of those without a table of their own; scope and the like look for themselves.
+local checked = {slot = true, share = true, tuple = true}
+local fits = {
+  tensor = tf.is_tensor,
+  value = function(x) return ({userdata = true, number = true, table = true})[type(x)] end,
+  list = function(x) return type(x) == "table" end,
+  text = function(x) return type(x) == "string" end,
+  ["function"] = function(x) return type(x) == "function" end,
+}
+local wanted = {tensor = "a tensor", value = "a tensor or a number", list = "a list",
+                text = "text", ["function"] = "a function"}
+
+-- By position, what an argument has to be.
+local function kinds_of(name, names)
+  local library, kinds = name:match("^(%w+)%.") or "", {}
+  if library == "" and not checked[name] then return kinds end
+  for i, parameter in ipairs(names or {}) do kinds[i] = (takes[library] or {})[parameter] end
+  return kinds
+end
+
+local function check_arguments(name, names, kinds, ...)
+  for i = 1, #(names or {}) do
+    local kind, x = kinds[i], (select(i, ...))
+    if kind and not fits[kind](x) then
+      local what = names[i] == "x" and "the input" or "argument '" .. names[i] .. "'"
+      tf.fail("%s: %s is %s, not %s", name, what, tf.kind(x), wanted[kind])
+    end
+  end
+end
+
+-- What a script calls refuses what it would not look at, and what is of another kind.
 local function refuses_more(name, f)
-  local most = parameters[name] or tf.parameters(f)
+  local most, names = tf.parameters(f)
+  most = parameters[name] or most
   if not most then return f end
+  local kinds = kinds_of(name, names)
   return function(...)
     local n = select("#", ...)
     if n > most then
@@ -70,6 +119,7 @@ local function refuses_more(name, f)
               most == 0 and "no arguments" or most == 1 and "one argument" or most .. " arguments",
               n)
     end
+    check_arguments(name, names, kinds, ...)
     return f(...)
   end
 end
@@ -93,12 +143,10 @@ function tf.seal(globals)
   globals.next, globals.pairs = own_next, own_pairs
 end
 
-function tf.is_tensor(x) return type(x) == "userdata" end
-
 -- true, false or nothing
 function tf.flag(where, name, value)
   if value ~= nil and type(value) ~= "boolean" then
-    tf.fail("%s: %s must be true or false, not %s", where, name, tostring(value))
+    tf.fail("%s: %s must be true or false, not %s", where, name, tf.show(value))
   end
 end
 
@@ -106,14 +154,24 @@ end
 function tf.within_bounds(where, value, least, most)
   if value == nil or tf.is_tensor(value) then return end
   if type(value) ~= "number" or not (value >= least and value <= most) then
-    tf.fail("%s must be between %g and %g, not %s", where, least, most, tostring(value))
+    tf.fail("%s must be between %g and %g, not %s", where, least, most, tf.show(value))
+  end
+end
+
+-- That the value is not one of the functions of a table that make what is wanted.
+function tf.not_called(where, what, value, library, prefix, call)
+  for name in pairs(library) do
+    if value == rawget(library, name) then
+      name = prefix .. name
+      tf.fail("%s: %s makes %s when it is called: %s%s", where, name, what, name, call)
+    end
   end
 end
 
 function tf.positive(where, value)
   if tf.is_tensor(value) then return end
   if type(value) ~= "number" or not (value > 0) then
-    tf.fail("%s must be above 0, not %s", where, tostring(value))
+    tf.fail("%s must be above 0, not %s", where, tf.show(value))
   end
 end
 
@@ -121,13 +179,17 @@ end
 -- a question mark is true or false.
 function tf.options(where, o, known)
   if o == nil then return {} end
-  if type(o) ~= "table" then tf.fail("%s: options are a table, not a %s", where, type(o)) end
+  if type(o) ~= "table" then tf.fail("%s: options are a table, not %s", where, tf.kind(o)) end
   local names, is_flag = {}, {}
   for name, mark in known:gmatch("([%w_]+)(%??)") do
     names[#names + 1] = name
     is_flag[name] = mark == "?"
   end
   for key, value in pairs(o) do
+    if type(key) == "number" then
+      tf.fail("%s: options have names, but %s has none (there are: %s)", where, tf.show(value),
+              table.concat(names, ", "))
+    end
     if is_flag[key] == nil then
       local text = tostring(key)
       tf.fail("%s has no option '%s' (it has: %s)%s", where, text, table.concat(names, ", "),
@@ -140,7 +202,7 @@ end
 
 function tf.number(where, value, least)
   if math.type(value) ~= "integer" or value < (least or 1) then
-    tf.fail("%s must be a whole number of at least %d, not %s", where, least or 1, tostring(value))
+    tf.fail("%s must be a whole number of at least %d, not %s", where, least or 1, tf.show(value))
   end
   return value
 end
@@ -153,7 +215,7 @@ function tf.tensor(where, x, dtype)
 end
 
 local function check_tensor(where, x)
-  if not tf.is_tensor(x) then tf.fail("%s: the input is a %s, not a tensor", where, type(x)) end
+  if not tf.is_tensor(x) then tf.fail("%s: the input is %s, not a tensor", where, tf.kind(x)) end
 end
 
 -- The size of an axis, which must be known.
@@ -177,6 +239,12 @@ function tf.known(shape)
   if not shape then return false end
   for _, d in ipairs(shape) do if d < 0 then return false end end
   return true
+end
+
+function tf.floating(where, x)
+  if not x.dtype:find("float", 1, true) then
+    tf.fail("%s must be of a floating-point type, not %s", where, tostring(x))
+  end
 end
 
 -- A list from a tensor or a list.

@@ -83,17 +83,14 @@ end
 -- function) or `update_all` (of all variables together), and maybe `rows` (for row-wise gradients)
 -- and `finish` (after all updates).
 local function check_optimizer(o)
-  for name in pairs(optim) do
-    if o == rawget(optim, name) then
-      tf.fail("minimize: optim.%s makes an optimizer when it is called: optim.%s{}", name, name)
-    end
-  end
+  tf.not_called("minimize", "an optimizer", o, optim, "optim.", "{}")
   if type(o) == "function" then return {update = o} end
   if type(o) == "table" and type(o.update or o.update_all) == "function" then
     for key, value in pairs(o) do check_field(key, value) end
     return o
   end
-  tf.fail("minimize: the optimizer must be one of optim, or a function of variable and gradient")
+  tf.fail("minimize: the optimizer is %s; it must be one of optim, as optim.adam{}, or a " ..
+          "function of variable and gradient", type(o) == "string" and tf.show(o) or tf.kind(o))
 end
 
 local function apply(optimizer, w, g)
@@ -141,7 +138,7 @@ local function updates_of(optimizer, ws, gs, checks)
   end)
   for i = 1, #ws do
     if not tf.is_tensor(updates[i]) then
-      tf.fail("minimize: the optimizer must return an op, not a %s", type(updates[i]))
+      tf.fail("minimize: the optimizer must return an op, not %s", tf.kind(updates[i]))
     end
   end
   return updates
@@ -151,12 +148,14 @@ end
 -- clip: a bound of the gradients' global norm, or a function of the list of gradients.
 function minimize(loss, optimizer, o)
   o = tf.options("minimize", o, "global_step clip variables name")
-  if not tf.is_tensor(loss) then tf.fail("minimize: the loss is a %s, not a tensor", type(loss)) end
+  if not tf.is_tensor(loss) then
+    tf.fail("minimize: the loss is %s, not a tensor", tf.kind(loss))
+  end
   if (loss.rank or 0) ~= 0 then
     tf.fail("minimize: the loss must be a scalar, not %s", tostring(loss))
   end
   optimizer = check_optimizer(optimizer)
-  local variables = o.variables or trainable()
+  local variables = o.variables and tf.list(o.variables) or trainable()
   if #variables == 0 then tf.fail("minimize: there is no variable to train") end
   local name = tf.unique("/" .. loss.name:gsub(":", "_") .. "/check")
   local check = CheckNumerics(loss, {message = "loss", name = "/" .. name})

@@ -35,6 +35,7 @@ end
 function nn.cross_entropy(logits, labels, o)
   o = tf.options("nn.cross_entropy", o, "name weights smoothing")
   tf.within_bounds("nn.cross_entropy: smoothing", o.smoothing, 0, 1)
+  tf.floating("nn.cross_entropy: the logits", logits)
   return scope(o.name or "cross_entropy", function()
     if is_integer(labels.dtype) and o.smoothing then
       labels = OneHot(labels, tf.dim("nn.cross_entropy", logits, 2),
@@ -64,6 +65,7 @@ end
 function nn.sigmoid_cross_entropy(logits, labels, o)
   o = tf.options("nn.sigmoid_cross_entropy", o, "name weights")
   check_ranks("nn.sigmoid_cross_entropy", logits, labels)
+  tf.floating("nn.sigmoid_cross_entropy: the logits", logits)
   return scope(o.name or "sigmoid_cross_entropy", function()
     return average(tf.yes_or_no(logits, labels), o.weights)
   end)
@@ -142,6 +144,7 @@ end
 function nn.r2(prediction, target, o)
   o = tf.options("nn.r2", o, "name")
   check_ranks("nn.r2", prediction, target)
+  target = tf.tensor("nn.r2: the target", target, prediction.dtype)
   return scope(o.name or "r2", function()
     local spread = SquaredDifference(target, tf.reduce(Mean, target))
     local error = tf.reduce(Sum, tf.wide(SquaredDifference(prediction, target)))

@@ -144,7 +144,7 @@ end
 function nn.dropout(x, keep, o)
   o = tf.options("nn.dropout", o, "name training seed")
   if type(o.training) ~= "boolean" and o.training ~= nil and not tf.is_tensor(o.training) then
-    tf.fail("nn.dropout: training must be true or false or a tensor, not %s", tostring(o.training))
+    tf.fail("nn.dropout: training must be true or false or a tensor, not %s", tf.show(o.training))
   end
   if o.training == false or keep == 1 then return x end
   if type(keep) == "number" and not (keep > 0 and keep <= 1) then

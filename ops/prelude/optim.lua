@@ -13,7 +13,7 @@ optim = {}
 -- schedule, cast.
 local function parameter(where, name, value)
   if not tf.is_tensor(value) and type(value) ~= "number" then
-    tf.fail("%s: %s must be a number or a tensor, not %s", where, name, tostring(value))
+    tf.fail("%s: %s must be a number or a tensor, not %s", where, name, tf.show(value))
   end
   local made = {}
   return function(dtype)

@@ -23,13 +23,34 @@ local function initial_value(o, where)
   return tf.tensor(where, init, o.dtype or (is_numbers(init) and float32 or nil))
 end
 
+-- Said here, as what is made of it would name nodes that the script did not.
+local function check(o)
+  local where = "variable '" .. tostring(o.name or "Variable") .. "'"
+  if o.name ~= nil and (type(o.name) ~= "string" or not o.name:find("^/?[%w.][%w_./-]*$")) then
+    tf.fail("variable: %s is not a valid name", tf.show(o.name))
+  end
+  if o.shape ~= nil and type(o.shape) ~= "table" then
+    tf.fail("%s: shape must be a list, as {3, 4}, not %s", where, tf.show(o.shape))
+  end
+  for _, d in ipairs(o.shape or {}) do tf.number(where .. ": a dimension", d, 0) end
+  for _, name in ipairs{"uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal",
+                        "he_uniform", "he_normal", "variance_scaling", "constant", "xavier"} do
+    tf.not_called(where, "an initializer", o.init, {[name] = init[name]}, "init.", "(...)")
+  end
+end
+
 local function make(o)
+  check(o)
   local name = tf.unique(o.name or "Variable")
   local first = tf.next_id()
   local initial = tf.outside(false, function()
     return scope("/" .. name .. "/initial", initial_value, o, "variable '" .. name .. "'")
   end)
   local shape = o.shape or initial.shape
+  if tf.known(initial.shape) and table.concat(initial.shape, ",") ~= table.concat(shape, ",") then
+    tf.fail("variable '%s': init has the shape {%s}, not {%s}", name,
+            table.concat(initial.shape, ", "), table.concat(shape, ", "))
+  end
   if not tf.known(shape) then tf.fail("variable '%s': its shape must be known", name) end
   local trainable = nil -- only the exception is marked
   if o.trainable == false then trainable = false end

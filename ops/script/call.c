@@ -39,11 +39,13 @@ static void count_arguments(const struct op_call *c, int n)
     if (n >= op->n_inputs && n <= op->n_inputs + 1)
         return;
     struct arena *scratch = &c->s->scratch;
-    const char *names = "";
+    const char *names = "", *plural = op->n_inputs == 1 ? "" : "s";
     for (int i = 0; i < op->n_inputs; i++)
         names = arena_printf(scratch, "%s%s%s", names, i ? ", " : "", op->inputs[i].name);
-    place_error(c->L, "%s takes %d input%s (%s) and a table of attributes, not %d arguments",
-                op->def->name, op->n_inputs, op->n_inputs == 1 ? "" : "s", names, n);
+    if (op->n_inputs)
+        names = arena_printf(scratch, "%d input%s (%s) and", op->n_inputs, plural, names);
+    place_error(c->L, "%s takes %s a table of attributes, not %d argument%s", op->def->name,
+                op->n_inputs ? names : "no inputs, but", n, n == 1 ? "" : "s");
 }
 
 _Noreturn static void refuse_attr(const struct op_call *c, const char *key)
@@ -131,7 +133,7 @@ static void read_attrs(struct op_call *c, int table)
         return;
     if (lua_type(c->L, table) != LUA_TTABLE)
         place_error(c->L, "%s: the last argument is a table of attributes, not a %s",
-                    c->op->def->name, luaL_typename(c->L, table));
+                    c->op->def->name, value_kind(c->L, table));
     read_types(c, table);
     lua_pushnil(c->L);
     while (lua_next(c->L, table)) {
@@ -204,18 +206,16 @@ static bool is_list(const struct op_arg *arg)
     return arg->number_attr >= 0 || arg->type_list_attr >= 0;
 }
 
-/* Before anything is made of the others: two that change places are told by the one that is a list.
- */
+/* First: what is given in place of a list may be another input's. */
 static void check_lists(const struct op_call *c)
 {
     for (int i = 0; i < c->op->n_inputs; i++) {
         if (!is_list(&c->op->inputs[i]))
             continue;
-        const char *what = what_input(c, i);
         if (lua_type(c->L, i + 1) != LUA_TTABLE)
-            place_error(c->L, "%s must be a list of tensors, not a %s", what,
-                        luaL_typename(c->L, i + 1));
-        value_check_list(c->L, i + 1, what);
+            place_error(c->L, "%s must be a list of tensors, not a %s", what_input(c, i),
+                        value_kind(c->L, i + 1));
+        value_check_list(c->L, i + 1, what_input(c, i));
     }
 }
 
@@ -295,9 +295,9 @@ static int call_op(lua_State *L)
     const struct op *op = lua_touserdata(L, lua_upvalueindex(1));
     struct op_call c = begin(L, op);
     count_arguments(&c, lua_gettop(L));
+    check_lists(&c);
     read_attrs(&c, op->n_inputs + 1);
     lua_settop(L, op->n_inputs);
-    check_lists(&c);
     find_types(&c);
     guess_types(&c);
     add_inputs(&c);

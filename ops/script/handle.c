@@ -38,7 +38,7 @@ struct edge handle_check(lua_State *L, int index, const char *what)
 {
     struct edge edge;
     if (!handle_test(L, index, &edge))
-        place_error(L, "%s must be a tensor or an op, not a %s", what, luaL_typename(L, index));
+        place_error(L, "%s must be a tensor or an op, not a %s", what, value_kind(L, index));
     return edge;
 }
 
@@ -98,7 +98,7 @@ static void collect(lua_State *L, int index, const char *what, int depth)
     }
     if (lua_type(L, index) != LUA_TTABLE)
         place_error(L, "%s must be a tensor, an op or a list of them, not a %s", what,
-                    luaL_typename(L, index));
+                    value_kind(L, index));
     if (depth == LISTS_DEPTH_MAX)
         place_error(L, "%s: lists are nested more than %d deep", what, LISTS_DEPTH_MAX);
     luaL_checkstack(L, 4, "lists are nested too deeply");
@@ -260,7 +260,7 @@ static int handle_index(lua_State *L)
     struct edge edge = handle_check(L, 1, "tensor");
     if (lua_type(L, 2) != LUA_TSTRING)
         place_error(L, "a tensor cannot be indexed by a %s; use Gather, Slice or StridedSlice",
-                    luaL_typename(L, 2));
+                    value_kind(L, 2));
     const char *key = lua_tostring(L, 2);
     if (push_field(L, edge, key))
         return 1;

@@ -280,6 +280,12 @@ void gradient_open(lua_State *L);
 /* A node has another name, as its old one is somebody else's now: so has its gradient. */
 void gradient_rename(lua_State *L, const char *old, const char *name);
 
+/* "table", "nil", "tensor": of a value, for messages. */
+static inline const char *value_kind(lua_State *L, int index)
+{
+    return lua_type(L, index) == LUA_TUSERDATA ? "tensor" : luaL_typename(L, index);
+}
+
 /* A C function as a field of the table on top of the stack. */
 static inline void set_function(lua_State *L, const char *name, lua_CFunction function)
 {

@@ -25,17 +25,26 @@ static void run(lua_State *L, const struct prelude_module *module)
     lua_call(L, 1, 0);
 }
 
-/* tf.parameters(f): how many a function of the prelude has; nothing for a function of C and for one
- * that takes any number. */
+/* tf.parameters(f): how many a function of the prelude has, and a list of their names; nothing for
+ * a function of C and for one that takes any number. */
 static int parameters(lua_State *L)
 {
     lua_Debug about;
     lua_settop(L, 1);
+    lua_pushvalue(L, 1);
     lua_getinfo(L, ">Su", &about);
     if (*about.what == 'C' || about.isvararg)
         return 0;
     lua_pushinteger(L, about.nparams);
-    return 1;
+    lua_createtable(L, about.nparams, 0);
+    for (int i = 1; i <= about.nparams; i++) {
+        lua_pushvalue(L, 1);
+        const char *name = lua_getlocal(L, NULL, i);
+        lua_pop(L, 1);
+        lua_pushstring(L, name);
+        lua_seti(L, 3, i);
+    }
+    return 2;
 }
 
 /* tf.seal(globals), when all is defined. */

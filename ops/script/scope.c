@@ -53,13 +53,13 @@ static void check_function(lua_State *L, const char *what)
 {
     if (lua_type(L, 2) != LUA_TFUNCTION)
         place_error(L, "%s takes a function as its second argument, not a %s", what,
-                    luaL_typename(L, 2));
+                    value_kind(L, 2));
 }
 
 static const char *check_text(lua_State *L, const char *what)
 {
     if (lua_type(L, 1) != LUA_TSTRING)
-        place_error(L, "%s takes text as its first argument, not a %s", what, luaL_typename(L, 1));
+        place_error(L, "%s takes text as its first argument, not a %s", what, value_kind(L, 1));
     return arena_strdup(&script_of(L)->arena, lua_tostring(L, 1));
 }
 

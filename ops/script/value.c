@@ -140,7 +140,7 @@ static void fill_number(lua_State *L, const struct filling *f)
 {
     enum dtype type = f->tensor->type;
     if (lua_type(L, -1) != LUA_TNUMBER)
-        place_error(L, "%s: a %s cannot be a %s", f->what, luaL_typename(L, -1), dtype_name(type));
+        place_error(L, "%s: a %s cannot be a %s", f->what, value_kind(L, -1), dtype_name(type));
     if (!dtype_is_integer(type)) {
         tensor_set_float64(f->tensor, f->next, lua_tonumber(L, -1));
         return;
@@ -158,12 +158,12 @@ static void fill_leaf(lua_State *L, struct filling *f)
 {
     if (f->tensor->type == STRING) {
         if (lua_type(L, -1) != LUA_TSTRING)
-            place_error(L, "%s: a %s cannot be a string", f->what, luaL_typename(L, -1));
+            place_error(L, "%s: a %s cannot be a string", f->what, value_kind(L, -1));
         /* The string stays where it is: it is also in the table that is being read. */
         f->texts[f->next] = lua_tolstring(L, -1, &f->lengths[f->next]);
     } else if (f->tensor->type == BOOL) {
         if (lua_type(L, -1) != LUA_TBOOLEAN)
-            place_error(L, "%s: a %s cannot be a bool", f->what, luaL_typename(L, -1));
+            place_error(L, "%s: a %s cannot be a bool", f->what, value_kind(L, -1));
         ((bool *)f->tensor->data)[f->next] = lua_toboolean(L, -1);
     } else {
         fill_number(L, f);
@@ -277,6 +277,6 @@ struct edge value_edge(lua_State *L, int index, enum dtype type, const char *nam
         return make_const(L, index, type, name, what);
     default:
         place_error(L, "%s is %s, not a tensor, a number or a list", what,
-                    lua_isnil(L, index) ? "nil" : luaL_typename(L, index));
+                    lua_isnil(L, index) ? "nil" : value_kind(L, index));
     }
 }

@@ -150,7 +150,10 @@ static int find_tensor(lua_State *L)
     struct script *s = script_of(L);
     struct error err = ERROR_INIT;
     struct edge edge;
-    if (graph_parse_edge(s->graph, luaL_checkstring(L, 1), &edge, &err))
+    if (lua_type(L, 1) != LUA_TSTRING)
+        place_error(L, "tensor: the name must be text, not a %s",
+                    lua_isnone(L, 1) ? "nil" : value_kind(L, 1));
+    if (graph_parse_edge(s->graph, lua_tostring(L, 1), &edge, &err))
         place_error(L, "%s", err.text);
     if (edge.slot != CONTROL_SLOT && !graph_node(s->graph, edge.node)->n_outputs)
         edge.slot = CONTROL_SLOT;

@@ -81,7 +81,7 @@ text() { # STATUS MESSAGE LINE...: of a graph as text
 @test "wrong types and shapes" {
     script 65 "2: node 'LogicalNot': LogicalNot: input 'x' must be bool, but 'x' is float32" \
         'x = Placeholder{dtype = float32, shape = {2}}' 'LogicalNot(x)'
-    script 65 "1: node 'Add': Add: input 'y' is int32, but T is float32" \
+    script 65 "1: node 'Add': Add: input 'y' is int32, but 'x' is float32" \
         'y = Add(Const(1.5), Const(1, {dtype = int32}))'
     script 65 "2: node 'Add': Add: *\[2]*\[3]*" 'x = Placeholder{dtype = float32, shape = {2}}' \
         'y = x + Const{1.0, 2.0, 3.0}'

@@ -252,7 +252,7 @@ static void errors_name_the_line_and_the_op(void **state)
     scripts_refused("MatMul(Const{{1.0}}, Const{{1.0}}, {transpose_c = true})",
                     "m.lua:1: MatMul has no attribute 'transpose_c'; did you mean 'transpose_a'");
     scripts_refused("MatMul(Const{{1.0}})", "m.lua:1: MatMul takes 2 inputs (a, b) and a table of "
-                                            "attributes, not 1 arguments");
+                                            "attributes, not 1 argument");
     scripts_refused("MatMul(Const{{1.0}}, nil)",
                     "m.lua:1: MatMul: input 'b' is nil, not a tensor, a number or a list");
     scripts_refused("Neg(Const{{1, 2}, {3}})",
@@ -276,7 +276,7 @@ static void errors_in_the_prelude_name_the_users_line(void **state)
     (void)state;
     scripts_refused("\nnn.dense(Const{1.0}, 3)",
                     "m.lua:2: nn.dense: tensor 'Const' float32[1] must have rank 2");
-    scripts_refused("\n\nnn.dense(nil, 3)", "m.lua:3: nn.dense: the input is a nil, not a tensor");
+    scripts_refused("\n\nnn.dense(nil, 3)", "m.lua:3: nn.dense: the input is nil, not a tensor");
     scripts_refused("variable{shap = {1}}", "m.lua:1: variable has no option 'shap' (it has: "
                                             "shape, dtype, init, name, trainable, partitions, "
                                             "partition_axis); "

@@ -87,7 +87,8 @@ static void a_misspelt_option_says_what_was_meant(void **state)
     scripts_refused("init.xavier{stddev = 3}",
                     "m.lua:1: init.glorot_uniform has no option 'stddev' (it has: seed)");
     scripts_refused("variable{shape = {2}, init = init.he_normal}",
-                    "m.lua:1: init.he_normal takes one argument, not 2");
+                    "m.lua:1: variable 'Variable': init.he_normal makes an "
+                    "initializer when it is called: init.he_normal(...)");
     scripts_refused("x = Placeholder{dtype = 'float23'}",
                     "m.lua:1: Placeholder: attribute 'dtype' must be a type (float32, int32, ...), "
                     "not float23; did you mean 'float32'");
@@ -99,9 +100,9 @@ static void a_value_of_an_option_that_means_nothing_is_an_error(void **state)
     scripts_refused("init.variance_scaling{fan = 'averge'}",
                     "m.lua:1: init.variance_scaling: fan must be in, out or average, not averge");
     scripts_refused(X "nn.dense(x, 3, {trainable = 'no'})",
-                    "m.lua:2: nn.dense: trainable must be true or false, not no");
+                    "m.lua:2: nn.dense: trainable must be true or false, not 'no'");
     scripts_refused(X "nn.dropout(x, 0.5, {training = 'false'})",
-                    "m.lua:2: nn.dropout: training must be true or false or a tensor, not false");
+                    "m.lua:2: nn.dropout: training must be true or false or a tensor, not 'false'");
     scripts_refused("optim.momentum{nesterov = 1}",
                     "m.lua:1: optim.momentum: nesterov must be true or false, not 1");
     scripts_refused(X "nn.dense(x, 3, {activation = 'relu'})",

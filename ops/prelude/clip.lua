@@ -46,7 +46,9 @@ end
 function clip.global_norm(list)
   return scope("global_norm", function()
     local squares = {}
-    for _, x in ipairs(list) do if x then squares[#squares + 1] = half_square(x) end end
+    for _, x in ipairs(list) do
+      if x then squares[#squares + 1] = half_square(tf.tensor("clip.global_norm", x)) end
+    end
     if #squares == 0 then tf.fail("clip.global_norm: the list has no tensor") end
     return norm_of(AddN(squares))
   end)

@@ -13,6 +13,7 @@
 #   make check-techniques                              what these take long to show, or as root
 #   make check-gpu, check-gpu-sanitizer, bench-gpu     on a machine with a card: docs/gpu.md
 #   make soak    hours of damage and kills for the checkpoint store; many random graphs
+#   make growth  time and memory of each tool by the size of many kinds of graphs: an hour
 #   make install PREFIX=/usr/local DESTDIR=            make uninstall, with the same two
 #     (install-files: the same of what is built already) make clean
 # SANITIZE=address,undefined or SANITIZE=thread builds into its own folder. CC=clang works as well.
@@ -152,7 +153,7 @@ BENCH_bench := startup nullops loops train
 BENCH_bench-dist := link allreduce dist worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
-.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak docs golden all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean
+.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth docs golden all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -413,6 +414,11 @@ soak:
 	NULL_STEPS=10000000 bats tests/e2e/flat.bats
 	ORDERS=10000 $(BUILD)/tests/unit/graph/order
 	NETS=1000 bats tests/e2e/pipeline.bats
+growth:
+	@scripts/setup build check
+	@$(MAKE) -s $(JOBS) all
+	GROWTH_CHAIN=1000000 bats -f chains tests/e2e/growth.bats
+	PATH=$(abspath $(BUILD))/bin:$$PATH python3 tests/growth/growth.py time
 bench bench-dist bench-checkpoint bench-techniques: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 # PyTorch may be fetched for it, which is large: not before there is a card.

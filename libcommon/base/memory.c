@@ -91,6 +91,9 @@ void mem_keeper_add(struct mem_keeper *keeper)
 {
     pthread_mutex_lock(&limit.lock);
     keeper->next = limit.keepers;
+    keeper->at = &limit.keepers;
+    if (keeper->next)
+        keeper->next->at = &keeper->next;
     limit.keepers = keeper;
     pthread_mutex_unlock(&limit.lock);
 }
@@ -98,12 +101,11 @@ void mem_keeper_add(struct mem_keeper *keeper)
 void mem_keeper_remove(struct mem_keeper *keeper)
 {
     pthread_mutex_lock(&limit.lock);
-    for (struct mem_keeper **at = &limit.keepers; *at; at = &(*at)->next) {
-        if (*at == keeper) {
-            *at = keeper->next;
-            break;
-        }
-    }
+    if (keeper->at)
+        *keeper->at = keeper->next;
+    if (keeper->at && keeper->next)
+        keeper->next->at = keeper->at;
+    keeper->at = NULL;
     pthread_mutex_unlock(&limit.lock);
 }
 

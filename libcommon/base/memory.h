@@ -60,7 +60,7 @@ void mem_refused(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * thread; it allocates nothing, and takes no lock with which anybody allocates. */
 struct mem_keeper {
     void (*give_back)(struct mem_keeper *keeper);
-    struct mem_keeper *next;
+    struct mem_keeper *next, **at; /* `at`: the pointer to it */
 };
 void mem_keeper_add(struct mem_keeper *keeper);
 void mem_keeper_remove(struct mem_keeper *keeper); /* it is not called any more */

@@ -8,18 +8,22 @@
 static bool keeps(const struct item *item, int input);
 
 /* Whether an iteration keeps what the loop is given. */
-static bool loop_keeps(const struct while_loop *loop, int input)
+static bool loop_keeps(struct while_loop *loop, int input)
 {
-    const struct plan *body = loop->body;
-    for (size_t i = 0; i < body->items.n; i++) {
+    struct plan *body = loop->body;
+    size_t n = loop->kept ? 0 : body->items.n; /* it is found for all inputs at once */
+    if (!loop->kept)
+        loop->kept = arena_array(&body->memory, (size_t)loop->n_inputs + 1, sizeof *loop->kept);
+    for (size_t i = 0; i < n; i++) {
         const struct item *item = &body->items.items[i];
         for (int k = 0; k < item->n_in; k++) {
             const struct value *root = &body->values.items[plan_root_value(body, item->in[k])];
-            if (root->kind == VALUE_FEED && loop->given[root->feed] == input && keeps(item, k))
-                return true;
+            int given = root->kind == VALUE_FEED ? loop->given[root->feed] : -1;
+            if (given >= 0 && !loop->kept[given])
+                loop->kept[given] = keeps(item, k);
         }
     }
-    return false;
+    return loop->kept[input];
 }
 
 static bool keeps(const struct item *item, int input)

@@ -27,6 +27,7 @@ struct while_loop {
     struct edge *next;       /* by variable: what NextIteration is given */
     int *targets, n_targets; /* what has to be over besides */
     struct plan *condition, *body;
+    bool *kept; /* by input: an iteration keeps it; NULL: not known yet */
 };
 
 enum { WHILE_GIVEN_INDEX = -1, WHILE_GIVEN_TRUE = -2 };

@@ -77,8 +77,8 @@ static const struct option_row rows[] = {
 static const struct option_verb verbs[] = {
     {"", "", "run steps",
      "graph run fetch fetch-every fetch-limit feed steps save save-every save-best keep save-rate "
-     "run-name resume restore restore-partial restore-as seed first-step fast grace check without needs "
-     "dump-plan trace output"},
+     "run-name resume restore restore-partial restore-as seed first-step fast grace check without "
+     "needs dump-plan trace output"},
     {"serve", "", "wait for other drivers, and run what is on the devices of this task", NULL},
     {NULL, NULL, NULL, NULL}};
 
@@ -98,16 +98,14 @@ static const struct option_table table = {
         "stdin unless -g names a file; feed records follow it there, or come from --feed.\n"
         "\n"
         "The entry init runs first, to give the variables their values, unless --restore reads "
-        "them; a run that only reads them says so. A step needs what its entries and fetches "
-        "depend "
-        "on, and only that runs; any tensor of the graph can be fed and fetched. A step may take "
-        "its feeds from several records.\n"
+        "them; a run that only reads them says so. What the entries and fetches of a step depend "
+        "on runs, and nothing else; any tensor of the graph can be fed and fetched. A step may "
+        "take its feeds from several records.\n"
         "\n"
         "The parts of a graph that tf-part has cut run together, each on its device of this "
         "process. SIGINT, SIGTERM and SIGHUP end the run after the step at hand; --save still "
-        "writes. A "
-        "step that does not end in the time of --grace is cancelled; then nothing is saved, as "
-        "half of its changes may have been made.\n"
+        "writes. A step that does not end in the time of --grace is cancelled; then nothing is "
+        "saved, as half of its changes may have been made.\n"
         "\n"
         "With --task it is that task of the cluster: it runs what is on its own devices and drives "
         "the other tasks, which serve. The first worker gives the variables their values, the "

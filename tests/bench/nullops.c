@@ -165,8 +165,9 @@ static void measure_small(void)
     float one = 1;
     struct tensor value = tensor_borrow(FLOAT32, &SHAPE_SCALAR, &one);
     struct session_options options = {.plan = {.kernels = ops_kernels(), .device = device}};
-    struct caller c = {.session = session_new(graph, &options),
-                       .call = {&x, &value, 1, &y, 1, NULL, 0}};
+    struct caller c = {
+        .session = session_new(graph, &options),
+        .call = {.feeds = &x, .feed_values = &value, .n_feeds = 1, .fetches = &y, .n_fetches = 1}};
     c.handle = session_prepare(c.session, &c.call);
     measure_calls("session", &c, call_session);
     measure_calls("prepared", &c, call_prepared);

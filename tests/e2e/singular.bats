@@ -47,7 +47,7 @@ EOF
         for half in '--half fp16 --loss-scale 16' '--half bf16'; do
             # shellcheck disable=SC2086  # options
             tf-opt -q $half m.tfg | tf-exec -q --run train -n 1 --save m.ckpt
-            tf-show --json m.ckpt | grep -qE '"w":\[\[-(14\.9|15)'
+            tf-show --json m.ckpt | finds -E '"w":\[\[-(14\.9|15)'
         done
     done
 }

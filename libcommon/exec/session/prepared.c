@@ -52,8 +52,8 @@ static void let_go(struct session_handle *handle)
     handle->plans = NULL;
 }
 
-static int acquire_for(struct session_handle *handle, const struct tensor *feeds,
-                       const struct step *step, struct error *err)
+static int acquire_for(struct session_handle *handle, const struct tensor *feeds, struct step *step,
+                       struct error *err)
 {
     let_go(handle);
     handle->call.feed_values = feeds;

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "exec/run/arenas.h"
 #include "exec/session/session_private.h"
+#include "exec/step/step.h"
 
 struct session {
     const struct graph *graph;
@@ -247,7 +248,7 @@ static struct cached *make_planned(struct session *session, const struct session
 }
 
 struct cached *session_acquire(struct session *session, const struct session_call *call,
-                               const struct step *step, struct error *err)
+                               struct step *step, struct error *err)
 {
     const atomic_bool *cancelled = step ? &step->cancelled : session->options.cancelled;
     struct error ignored = ERROR_INIT;
@@ -261,6 +262,8 @@ struct cached *session_acquire(struct session *session, const struct session_cal
     if (!c)
         c = make_planned(session, &(struct session_making){call, false, cancelled}, err);
     pthread_mutex_unlock(&session->making);
+    if (!c && err->code == ERR_CANCELLED && step && atomic_load(&step->cancelled))
+        step_stop_reason(step, err);
     return c;
 }
 

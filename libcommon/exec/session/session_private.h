@@ -24,7 +24,7 @@ struct cached {
  * with the error set, ERR_CANCELLED if the step is while the plan is made. Step NULL: that of none.
  */
 struct cached *session_acquire(struct session *session, const struct session_call *call,
-                               const struct step *step, struct error *err);
+                               struct step *step, struct error *err);
 void session_give_back(struct cached *c);
 
 #endif

@@ -137,8 +137,7 @@ def row_errors(g):
     for label, attrs, gradient_shape in (("behind", "_first_row=4", (2, 3)),
                                          ("far", "_first_row=9223372036854775807", (1, 3)),
                                          ("wide", "_first_row=1", (2, 4)),
-                                         ("rank", "_first_row=1", (3,)),
-                                         ("no_number", "_first_row=true", (2, 3))):
+                                         ("rank", "_first_row=1", (3,))):
         graph, _ = graph_of(op, inputs, attrs, "float32", (5, 3), gradient_shape)
         g.graph(f"{op}/rows/{label}", graph, [], ops=op,
                 error="must be rows of var|must have the same shape")

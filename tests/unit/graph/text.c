@@ -217,7 +217,7 @@ static void test_what_is_wrong_is_refused_with_a_line(void **state)
     expect_refused("x = Const() {dtype=int32, value=1}\ny = Later.3(x)",
                    "t:2: node 'y': Later has version 3; this program knows version 2");
     expect_refused("x = Const() {dtype=bool, value=true}\ny = Add(x, x)",
-                   "t:2: node 'y': Add: T is bool");
+                   "t:2: node 'y': Add: input 'x' is bool, but must be one of float32");
 }
 
 static void test_frames_are_checked(void **state)

@@ -200,7 +200,8 @@ static void test_scale_is_chosen(void **state)
     assert_string_equal(err.text, "16 bits are bf16 or fp16, not 'fp8'");
     assert_int_equal(half_parse(&options, "fp16", "-1", &err), ERR_USAGE);
     assert_string_equal(err.text,
-                        "the loss scale must be dynamic, none or a number above 0, not '-1'");
+                        "the loss scale must be dynamic, none or a number from 1 to 16777216, "
+                        "not '-1'");
 }
 
 static void test_variables_of_the_scale(void **state)

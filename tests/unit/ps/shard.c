@@ -246,7 +246,7 @@ static void pack_nonsense(void *context, msgpack_packer *packer)
             pack_text(packer, "");
             break;
         case 5:
-            pack_text(packer, "../../../none/there");
+            pack_text(packer, "../../../dev/null/there");
             break;
         default:
             pack_text(packer, "default");

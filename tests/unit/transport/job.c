@@ -237,8 +237,8 @@ static void folders_that_are_no_job(void **unused)
     snprintf(wanted, sizeof wanted, "job directory %s: no job runs there (no cluster file)",
              folder);
     unit_assert_error(job_open(&job, folder, &err), err, ERR_NOINPUT, wanted);
-    unit_assert_error(job_open(&job, "/none/there", &err), err, ERR_NOINPUT,
-                      "job directory /none/there: No such file or directory");
+    unit_assert_error(job_open(&job, "/no/such/job", &err), err, ERR_NOINPUT,
+                      "job directory /no/such/job: No such file or directory");
     assert_int_equal(chmod(folder, 0755), 0);
     snprintf(wanted, sizeof wanted, "job directory %s is open to others: chmod 700 %s", folder,
              folder);

@@ -290,7 +290,7 @@ static int read_model(struct model_files *files, struct replicate_options *optio
         return err->code;
     options->cluster = cluster_file ? &files->cluster : NULL;
     options->measured = costs_file ? &files->costs : NULL;
-    if (*options->policy && replicate_workers(options) > 0 &&
+    if (options->mode == REPLICATE_POLICY && replicate_workers(options) > 0 &&
         policy_check_workers(options->policy, replicate_workers(options), err))
         return err->code = ERR_USAGE;
     if (explain && !workers && !(cluster_file && cluster_count(&files->cluster, "worker")))

@@ -28,6 +28,7 @@ static const struct op_attr marks[] = {
     {.name = "_pass", .kind = ATTR_INT},
     {.name = "_after", .kind = ATTR_LIST_STRING},
     {.name = "_follows", .kind = ATTR_LIST_STRING},
+    {.name = "_place", .kind = ATTR_LIST_INT},
     {.name = "_condition", .kind = ATTR_LIST_STRING},
     {.name = JOIN_ORDER, .kind = ATTR_LIST_STRING},
     {.name = UPDATE_FIRST_ROW, .kind = ATTR_INT, .has_minimum = true, .minimum = 0},

@@ -222,8 +222,7 @@ static int check_types(const struct raw_node *raw, const struct node *node, stru
         size_t n = strcspn(at, ",["), n_shape = at[n] == '[' ? strcspn(at + n, "]") + 1 : 0;
         snprintf(text, sizeof text, "%.*s", (int)(n + n_shape), at);
         text[strcspn(text, " ")] = '\0';
-        right = shape_parse_typed(text, &type, &shape) && type == node->outputs[k].type &&
-                shape_compatible(&shape, &node->outputs[k].shape);
+        right = shape_parse_typed(text, &type, &shape) && type == node->outputs[k].type;
         at += n + n_shape;
         at += strspn(at, " ,");
     }

@@ -13,8 +13,8 @@
 const char *text_parse_attr(struct arena *arena, const char *text, const struct op *op,
                             enum dtype dtype, struct attr *attr, struct error *err);
 
-/* ERR_DATA, and the line of the text, for a node whose types are not what its line says; a
- * dimension that either leaves open is any. */
+/* ERR_DATA, and the line of the text, for a node whose types are not what its line says. Shapes may
+ * be others, as one that was edited changes those of all that is computed of it. */
 int text_check_types(const struct raw_graph *raw, const struct graph *graph, int *line,
                      struct error *err);
 

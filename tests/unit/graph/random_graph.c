@@ -124,7 +124,7 @@ static void test_most_ops_occur(void **state)
     struct map seen = MAP_INIT;
     size_t wanted = 0;
     (void)state;
-    struct graph *graph = random_graph(ops_registry(), 7, 8000, 0, true);
+    struct graph *graph = random_graph(ops_registry(), 7, 12000, 0, true);
     for (size_t i = 0; i < graph->nodes.n; i++)
         map_put(&seen, graph_node(graph, (int)i)->op->def->name, 1);
     for (size_t i = 0; i < registry_count(ops_registry()); i++)

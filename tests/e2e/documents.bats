@@ -113,6 +113,10 @@ pages() {
     types docs/supervise.md
 }
 
+@test "docs/text.md" {
+    types docs/text.md
+}
+
 @test "docs/techniques.md" {
     types docs/techniques.md
 }

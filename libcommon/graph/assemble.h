@@ -46,8 +46,9 @@ void raw_graph_release(struct raw_graph *raw);
 int graph_assemble(const struct registry *registry, struct raw_graph *raw, struct graph **graph,
                    struct error *err);
 
-/* ERR_DATA for a loop variable that has another shape after the first round than before it; to be
- * asked when shapes are known up to what comes round. */
+/* ERR_DATA for a loop variable that has another shape after the first round than before it, and for
+ * one that comes round whatever the loop's condition is; to be asked when shapes are known up to
+ * what comes round. */
 int graph_check_rounds(const struct graph *graph, struct error *err);
 
 #endif

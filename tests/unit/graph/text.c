@@ -231,6 +231,18 @@ static void test_frames_are_checked(void **state)
                    "node 'y': Exit: is not in a loop");
     expect_refused("x = Const() {dtype=int32, value=1}\ny = Enter(x) {frame_name=\"\"}\n",
                    "frame_name is empty");
+    /* a loop that counts, and `round`, which comes round whether it counts or not */
+    const char *loop = "i = Const() {dtype=int32, value=0}\ne = Enter(i) {frame_name=\"w\"}\n"
+                       "k = Enter(i) {frame_name=\"w\", is_constant=true}\n"
+                       "m = Merge(e, next)\nc = LoopCond(Less)\nLess = Less(m, k)\n"
+                       "s = Switch(m, c)\nnext = NextIteration(%s)\nu = Add(k, k%s)\nx = Exit(s)\n";
+    char text[512];
+    snprintf(text, sizeof text, loop, "u", "");
+    expect_refused(text, "node 'next': NextIteration: the loop would never end");
+    snprintf(text, sizeof text, loop, "s:1", "");
+    graph_free(parse(text));
+    snprintf(text, sizeof text, loop, "u", ", ^s");
+    graph_free(parse(text));
 }
 
 static struct graph *chain(int n)

@@ -101,9 +101,21 @@ static const struct option_row rows[] = {
      "how long to wait for tasks, and for what others have to send (30s)"},
     {0, "dry-run", OPTION_FLAG, &options.dry_run, NULL,
      "print the commands instead of running them"},
-    {0, "json", OPTION_FLAG, &options.json, NULL, "of status, and with --version: as JSON"},
+    {0, "json", OPTION_FLAG, &options.json, NULL, "as JSON"},
     TOOL_COMMON_ROWS,
     {0}};
+
+static const struct option_verb verbs[] = {
+    {"", "[GRAPH] [-- FEED COMMAND...]", "train a graph, a file or stdin",
+     "ps workers replica-tasks grid cluster mode accumulate compress run fetch fetch-every "
+     "fetch-limit steps seed save save-every keep run-name resume restore key-file no-key ops "
+     "threads deterministic exact max-restarts lease timeout dry-run"},
+    {"status", "", "the state of the job in --job DIR", "json"},
+    {"stop", "", "end it, as TERM does, and wait for its end", NULL},
+    {NULL, NULL, NULL, NULL}};
+
+static const struct option_need needs[] = {
+    {"save-every keep run-name", "save"}, {"fetch-every fetch-limit", "fetch"}, {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-run",
@@ -113,8 +125,8 @@ static const struct option_table table = {
         "Trains a graph (a file, or stdin) on parameter shards and workers. The feed command runs "
         "for each worker, with TF_SHARD=0/2 and so on, and writes what the worker is fed.\n"
         "\n"
-        "status prints the state of the job in --job DIR, stop ends it. INT, TERM and stop "
-        "end the job, after a checkpoint if --save; two signals kill it. The exit status is 0, or "
+        "INT, TERM and stop end the job, after a checkpoint if --save; two signals kill it. The "
+        "exit status is 0, or "
         "that of the first task that failed for good, as of tf-exec(1).",
     .examples =
         "tf-graph m.lua | tf-opt | tf-run --ps 2 --workers 2 --save ckpt/ -- ./feed --batch 32\n"
@@ -122,6 +134,8 @@ static const struct option_table table = {
         "./feed\n"
         "tf-run stop --job run",
     .rows = rows,
+    .verbs = verbs,
+    .needs = needs,
     .operands_max = 1,
     .command = &feed_command,
 };

@@ -116,11 +116,23 @@ static int report_pair(struct placer *p, const struct chain_search *s, int near,
     return code;
 }
 
+static bool none(const struct placer *p, int a, int b)
+{
+    (void)p, (void)a, (void)b;
+    return false;
+}
+
+/* Rather the first of the group, which others were put with and ask for the device of, than one of
+ * these. */
 int place_fail_shared(struct placer *p, int node)
 {
     struct chain_search s;
     search_init(p, &s);
-    int other = find_nearest(p, &s, node, ask_for_others);
+    int first = place_root(p, node), other = first;
+    if (!ask_for_others(p, node, first))
+        other = find_nearest(p, &s, node, ask_for_others);
+    else
+        find_nearest(p, &s, node, none); /* the ways to all of the group */
     BUG_ON(other < 0); /* parts of names conflict one by one: some pair does */
     return report_pair(p, &s, other, node, graph_node(p->graph, other)->device,
                        graph_node(p->graph, node)->device);

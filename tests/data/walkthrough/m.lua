@@ -3,8 +3,8 @@ device("/job:ps/task:0", function()
   W = variable{name = "W", shape = {4}}
 end)
 local s = slot(W, "slot")
-device("/job:ps/task:1", function()
-  colocate(s, function()
+colocate(s, function()
+  device("/job:ps/task:1", function()
     m = variable{name = "m", shape = {4}}
   end)
 end)

@@ -71,7 +71,7 @@ function optim.adagrad(o)
       local a = accumulator(w)
       g = tf.unique_rows(g)
       local sum = Gather(a, g.indices) + Square(g.values)
-      local per_root = Select(Greater(sum, 0), Rsqrt(sum), ZerosLike(sum))
+      local per_root = ReluGrad(Rsqrt(sum), sum) -- 0 for a sum of 0; row by row, as Select is not
       return group{ScatterUpdate(a, g.indices, sum),
                    ScatterSub(w, g.indices, p.rate(w.dtype) * g.values * per_root)}
     end,

@@ -38,11 +38,11 @@ TOOLS = {
     "run": (["tf-exec", "-q", "--run", "go", "-g", "-"], "graph"),
 }
 
-PAIRS = [("graph", k, 2000) for k in ("entries", "aliases", "reads", "readers")]
-PAIRS += [("graph", "gradloops", 200), ("graph", "starts", 400), ("opt", "train", 400),
-          ("place", "assigns", 400), ("sync", "dense", 100), ("allreduce", "dense", 100),
-          ("plan", "loops", 100), ("plan", "loopvars", 400), ("plan", "fetches", 1000),
-          ("run", "vars", 400)]
+PAIRS = [("graph", k, 1000) for k in ("entries", "aliases", "reads", "readers")]
+PAIRS += [("graph", "gradloops", 100), ("graph", "starts", 200), ("opt", "train", 200),
+          ("place", "assigns", 200), ("sync", "dense", 50), ("allreduce", "dense", 50),
+          ("plan", "loops", 50), ("plan", "loopvars", 200), ("plan", "fetches", 500),
+          ("run", "vars", 200)]
 LIMIT = 1.3
 SIZES, EXPONENT, LEAST_S, LEAST_KB = (10000, 100000), 1.2, 0.3, 30000
 

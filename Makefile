@@ -418,6 +418,7 @@ growth:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all
 	GROWTH_CHAIN=1000000 bats -f chains tests/e2e/growth.bats
+	PATH=$(abspath $(BUILD))/bin:$$PATH python3 tests/growth/growth.py count all
 	PATH=$(abspath $(BUILD))/bin:$$PATH python3 tests/growth/growth.py time
 bench bench-dist bench-checkpoint bench-techniques: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)

@@ -133,7 +133,7 @@ int place_fail_shared(struct placer *p, int node)
         other = find_nearest(p, &s, node, ask_for_others);
     else
         find_nearest(p, &s, node, none); /* the ways to all of the group */
-    BUG_ON(other < 0); /* parts of names conflict one by one: some pair does */
+    BUG_ON(other < 0);                   /* parts of names conflict one by one: some pair does */
     return report_pair(p, &s, other, node, graph_node(p->graph, other)->device,
                        graph_node(p->graph, node)->device);
 }

@@ -13,6 +13,7 @@
 #define FIRST_BYTES ((size_t)992)
 #define BLOCK_BYTES ((size_t)32 << 10)
 #define BLOCK_BYTES_MAX ((size_t)4 << 20)
+#define GAP_BYTES ((size_t)(SPOILS_MEMORY ? 16 : 0))
 
 struct arena_block {
     struct arena_block *next;
@@ -34,7 +35,7 @@ static size_t block_bytes(size_t total)
 
 static void add_block(struct arena *arena, size_t bytes)
 {
-    size_t size = SPOILS_MEMORY ? bytes : block_bytes(arena->total);
+    size_t size = block_bytes(arena->total);
     if (size < bytes)
         size = bytes;
     struct arena_block *block = mem_alloc(sizeof *block + size);
@@ -43,21 +44,20 @@ static void add_block(struct arena *arena, size_t bytes)
     arena->blocks = block;
     arena->used = 0;
     arena->total += size;
-    guard_memory(&block->bytes, sizeof block->bytes);
 }
 
-/* An arena has no gaps, so that AddressSanitizer would find nothing that is written past the end of
- * one piece into the next: in builds with it each piece is a block of its own. */
+/* Pieces are neighbours, so that AddressSanitizer would find nothing that is written past the end
+ * of one into the next: in builds with it there is a guarded gap behind each. */
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
-    if (bytes > PTRDIFF_MAX - sizeof(struct arena_block) - 15)
+    if (bytes > PTRDIFF_MAX - sizeof(struct arena_block) - 15 - GAP_BYTES)
         mem_exhausted(bytes);
-    if (!SPOILS_MEMORY)
-        bytes = (bytes + 15) & ~(size_t)15;
-    if (SPOILS_MEMORY || !arena->blocks || bytes > arena->blocks->bytes - arena->used)
-        add_block(arena, bytes);
-    void *p = arena->blocks->data + arena->used;
-    arena->used += bytes;
+    size_t room = ((bytes + 15) & ~(size_t)15) + GAP_BYTES;
+    if (!arena->blocks || room > arena->blocks->bytes - arena->used)
+        add_block(arena, room);
+    char *p = arena->blocks->data + arena->used;
+    arena->used += room;
+    guard_memory(p + bytes, room - bytes);
     return p;
 }
 
@@ -108,6 +108,7 @@ void arena_release(struct arena *arena)
 {
     while (arena->blocks) {
         struct arena_block *next = arena->blocks->next;
+        unguard_memory(arena->blocks->data, arena->blocks->bytes);
         mem_free(arena->blocks);
         arena->blocks = next;
     }

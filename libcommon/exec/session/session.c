@@ -251,7 +251,7 @@ struct cached *session_acquire(struct session *session, const struct session_cal
                                struct step *step, struct error *err)
 {
     const atomic_bool *cancelled = step ? &step->cancelled : session->options.cancelled;
-    struct error ignored = ERROR_INIT, reason = ERROR_INIT;
+    struct error ignored = ERROR_INIT;
     struct cached *c = acquire_planned(session, call, false);
     if (c)
         return c;
@@ -262,9 +262,8 @@ struct cached *session_acquire(struct session *session, const struct session_cal
     if (!c)
         c = make_planned(session, &(struct session_making){call, false, cancelled}, err);
     pthread_mutex_unlock(&session->making);
-    if (!c && err->code == ERR_CANCELLED && step &&
-        step_stop_reason(step, &reason) != ERR_CANCELLED)
-        *err = reason; /* of another task, say */
+    if (!c && err->code == ERR_CANCELLED && step && atomic_load(&step->stop.stopped))
+        step_stop_reason(step, err); /* of another task, say */
     return c;
 }
 

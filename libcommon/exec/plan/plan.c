@@ -19,7 +19,8 @@ static bool all_cheap(const struct plan *plan)
 /* A large graph may take long: between all that takes long with it. */
 int plan_goes_on(const struct plan *plan, struct error *err)
 {
-    return plan->options.cancelled && atomic_load(plan->options.cancelled)
+    const atomic_bool *cancelled = plan->options.cancelled, *stopped = plan->options.stopped;
+    return cancelled && atomic_load(cancelled) && !(stopped && atomic_load(stopped))
                ? error_set(err, ERR_CANCELLED, "cancelled while it was planned")
                : 0;
 }
@@ -111,7 +112,7 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
         *err = (struct error)ERROR_INIT;
         code = compile(plan, request, err);
     }
-    plan->options.cancelled = NULL;
+    plan->options.cancelled = plan->options.stopped = NULL;
     if (!code) {
         plan_number_items(plan);
     } else {

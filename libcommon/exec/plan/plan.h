@@ -32,6 +32,7 @@ struct plan_options {
     bool no_layouts;     /* keep everything row-major (tests) */
     unsigned without;    /* device passes that are left out, 1 << number (exec/plan/fuse.h) */
     bool spread;         /* kernels with little to do go to other threads, too (tests) */
+    const atomic_bool *stopped;   /* NULL, or while true `cancelled` is not looked at */
     const atomic_bool *cancelled; /* looked at while the plan is made: it ends with ERR_CANCELLED.
                                    * NULL: nobody ends it */
 

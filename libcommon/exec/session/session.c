@@ -129,6 +129,7 @@ struct session_making {
     const struct session_call *call;
     bool general;                 /* it serves all shapes of feeds */
     const atomic_bool *cancelled; /* nobody wants it any more; NULL: somebody always does */
+    const atomic_bool *stopped;   /* as `stopped` of struct plan_options */
 };
 
 static int make(struct session *session, const struct session_making *making, struct plan_set **set,
@@ -142,6 +143,7 @@ static int make(struct session *session, const struct session_making *making, st
     struct plan_request request = session_request(call, feeds);
     struct plan_set_options options = {session->options, session->devices, session->n_devices};
     options.plan.cancelled = making->cancelled;
+    options.plan.stopped = making->stopped;
     int code = plan_set_new(session->graph, &options, &request, set, err);
     mem_free(feeds);
     return code;
@@ -250,7 +252,9 @@ static struct cached *make_planned(struct session *session, const struct session
 struct cached *session_acquire(struct session *session, const struct session_call *call,
                                struct step *step, struct error *err)
 {
+    /* Who ends a step with a reason ends that one: the plan is made all the same, for the next. */
     const atomic_bool *cancelled = step ? &step->cancelled : session->options.cancelled;
+    const atomic_bool *stopped = step ? &step->stop.stopped : NULL;
     struct error ignored = ERROR_INIT;
     struct cached *c = acquire_planned(session, call, false);
     if (c)
@@ -258,12 +262,11 @@ struct cached *session_acquire(struct session *session, const struct session_cal
     pthread_mutex_lock(&session->making);
     c = acquire_planned(session, call, false); /* another thread may have made it just now */
     if (!c && is_for_all_shapes(session, call) && !(c = acquire_planned(session, call, true)))
-        c = make_planned(session, &(struct session_making){call, true, cancelled}, &ignored);
+        c = make_planned(session, &(struct session_making){call, true, cancelled, stopped},
+                         &ignored);
     if (!c)
-        c = make_planned(session, &(struct session_making){call, false, cancelled}, err);
+        c = make_planned(session, &(struct session_making){call, false, cancelled, stopped}, err);
     pthread_mutex_unlock(&session->making);
-    if (!c && err->code == ERR_CANCELLED && step && atomic_load(&step->stop.stopped))
-        step_stop_reason(step, err); /* of another task, say */
     return c;
 }
 

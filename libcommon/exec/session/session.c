@@ -259,6 +259,7 @@ struct cached *session_acquire(struct session *session, const struct session_cal
     struct cached *c = acquire_planned(session, call, false);
     if (c)
         return c;
+    error_clear(err); /* what an earlier step failed for is no failure of this plan */
     pthread_mutex_lock(&session->making);
     c = acquire_planned(session, call, false); /* another thread may have made it just now */
     if (!c && is_for_all_shapes(session, call) && !(c = acquire_planned(session, call, true)))

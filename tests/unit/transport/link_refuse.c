@@ -324,7 +324,7 @@ static void test_wrong_version(void **state)
 static void test_too_many(void **state)
 {
 #ifdef __SANITIZE_THREAD__
-    print_message("test_too_many # SKIP the test reads what a thread writes\n");
+    print_message("test_too_many # SKIP fewer are refused than it counts on\n");
     skip();
 #endif
     (void)state;

@@ -6,6 +6,8 @@
 #   make check-device      most of them again, on a device with memory of its own
 #   make check-portable    clang, arm64 in an emulator, musl: docs/portability.md
 #   make chaos   faults in every phase of a job, crowds, networks: half an hour
+#   make digests  sums of graphs, and of variables after 50 steps, for comparing builds: BASE=FOLDER
+#   make report-structure  sizes, cycles of files, words: each with its limit
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
 #   make bench-dist, make bench-checkpoint             the same of links and jobs, and of the store
 #     (CASES=all: steps of 1 to 100 workers, up to 1 GB and to tables of 4 GB: an hour)
@@ -153,7 +155,7 @@ BENCH_bench := startup nullops loops train
 BENCH_bench-dist := link allreduce dist worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
-.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth docs golden all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean
+.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure docs golden all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -420,6 +422,12 @@ growth:
 	GROWTH_CHAIN=1000000 bats -f chains tests/e2e/growth.bats
 	PATH=$(abspath $(BUILD))/bin:$$PATH python3 tests/growth/growth.py count all
 	PATH=$(abspath $(BUILD))/bin:$$PATH python3 tests/growth/growth.py time
+report-structure: lib $(BUILD)/lib/tf-tools/libtf-graph.so
+	@scripts/report-structure
+# What is to stay equal while code moves; BASE=FOLDER of another build's programs: what differs.
+digests: all
+	@tests/digests $(BUILD)/bin > $(BUILD)/digests
+	@[ -z "$(BASE)" ] || { tests/digests "$(BASE)" | diff - $(BUILD)/digests; }
 bench bench-dist bench-checkpoint bench-techniques: all $(BENCHES)
 	@scripts/bench $(BENCH_$@)
 # PyTorch may be fetched for it, which is large: not before there is a card.

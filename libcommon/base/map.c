@@ -23,7 +23,7 @@ static struct map_slot *find(const struct map *map, const char *key, uint64_t ha
 {
     for (size_t i = hash & (map->capacity - 1);; i = (i + 1) & (map->capacity - 1)) {
         struct map_slot *slot = &map->slots[i];
-        if (!slot->key || (slot->hash == hash && !strcmp(slot->key, key)))
+        if (!slot->key || (slot->hash == hash && (slot->key == key || !strcmp(slot->key, key))))
             return slot;
     }
 }
@@ -39,11 +39,10 @@ static void grow(struct map *map)
     mem_free(old.slots);
 }
 
-void map_put(struct map *map, const char *key, int64_t value)
+static void put(struct map *map, const char *key, uint64_t hash, int64_t value)
 {
     if (map->n * 3 >= map->capacity * 2)
         grow(map);
-    uint64_t hash = hash_text(key);
     struct map_slot *slot = find(map, key, hash);
     if (!slot->key) {
         map->n++;
@@ -53,14 +52,41 @@ void map_put(struct map *map, const char *key, int64_t value)
     slot->value = value;
 }
 
-bool map_get(const struct map *map, const char *key, int64_t *value)
+static bool get(const struct map *map, const char *key, uint64_t hash, int64_t *value)
 {
-    if (!map->n)
-        return false;
-    const struct map_slot *slot = find(map, key, hash_text(key));
+    const struct map_slot *slot = find(map, key, hash);
     if (slot->key && value)
         *value = slot->value;
     return slot->key != NULL;
+}
+
+void map_put(struct map *map, const char *key, int64_t value)
+{
+    put(map, key, hash_text(key), value);
+}
+
+bool map_get(const struct map *map, const char *key, int64_t *value)
+{
+    return map->n && get(map, key, hash_text(key), value);
+}
+
+/* One to one, so that the hash is all that is compared. */
+static uint64_t hash_number(uint64_t key)
+{
+    uint64_t hash = (key ^ key >> 29) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
+static const char number[] = ""; /* in place of a text */
+
+void map_put_number(struct map *map, uint64_t key, int64_t value)
+{
+    put(map, number, hash_number(key), value);
+}
+
+bool map_get_number(const struct map *map, uint64_t key, int64_t *value)
+{
+    return map->n && get(map, number, hash_number(key), value);
 }
 
 bool map_remove(struct map *map, const char *key)

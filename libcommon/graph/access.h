@@ -107,9 +107,6 @@ int access_order_find(const struct access_graph *graph, struct access_order *ord
 void access_graph_release(struct access_graph *graph);
 void access_order_release(struct access_order *order);
 
-/* Adds a condition; returns its number. */
-int access_condition_add(struct access_graph *graph, int predicate, int branch, int parent);
-
 /* By read: of how many writes of its variable a path leads to its node in the frame outside of
  * loops, for which each loop is one node. The caller frees it. */
 int *access_count_writes(const struct access_graph *graph);

@@ -41,13 +41,6 @@ static int place_of(const struct access_level *level, int node)
 
 /* ---- conditions ---- */
 
-int access_condition_add(struct access_graph *graph, int predicate, int branch, int parent)
-{
-    struct access_condition condition = {predicate, branch, parent};
-    vec_push(&graph->conditions, condition);
-    return (int)graph->conditions.n - 1;
-}
-
 int access_level_condition(const struct access_level *level, int node)
 {
     const struct access_graph *graph = level->graph;

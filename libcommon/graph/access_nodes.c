@@ -84,16 +84,23 @@ void access_add_node(struct access_graph *accesses, const struct graph *graph, c
 
 #define SLOTS_MAX 1024 /* of a predicate */
 
+void access_name_conditions(struct access_graph *accesses, const struct frames *frames)
+{
+    for (size_t i = 0; i < frames->conditions.n; i++) {
+        const struct condition *known = &frames->conditions.items[i];
+        struct access_condition condition = {known->predicate.node * SLOTS_MAX +
+                                                 known->predicate.slot,
+                                             known->branch, known->parent};
+        vec_push(&accesses->conditions, condition);
+    }
+}
+
 void access_add_conditions(struct access_graph *accesses, const struct graph *graph,
                            const struct frames *frames, struct arena *memory)
 {
     int *of_frame = arena_array(memory, frames->frames.n + 1, sizeof *of_frame);
     memset(of_frame, -1, frames->frames.n * sizeof *of_frame);
-    for (size_t i = 0; i < frames->conditions.n; i++) {
-        const struct condition *known = &frames->conditions.items[i];
-        access_condition_add(accesses, known->predicate.node * SLOTS_MAX + known->predicate.slot,
-                             known->branch, known->parent);
-    }
+    access_name_conditions(accesses, frames);
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
         if (node_is(node, "Enter") && frames->condition[i] >= 0)

@@ -22,6 +22,9 @@ int access_variable_at(const struct graph *graph, const int *variables, struct e
 void access_add_node(struct access_graph *accesses, const struct graph *graph, const int *variables,
                      const struct node *node);
 
+/* Adds the conditions of the graph, with the numbers that frames has. */
+void access_name_conditions(struct access_graph *accesses, const struct frames *frames);
+
 /* Under which conditions nodes and loops run, as frames has them, which is borrowed. */
 void access_add_conditions(struct access_graph *accesses, const struct graph *graph,
                            const struct frames *frames, struct arena *memory);

@@ -5,22 +5,36 @@
 #ifndef TF_GRAPH_EDGE_MAP_H
 #define TF_GRAPH_EDGE_MAP_H
 
+#include "base/map.h"
 #include "graph/graph.h"
 
-struct edge_slot {
-    struct edge edge;
-    int value;
-    bool used;
+struct edge_map {
+    struct map map;
 };
 
-struct edge_map {
-    struct edge_slot *slots;
-    size_t n, capacity; /* capacity is 0 or a power of two */
-};
+static inline uint64_t edge_key(struct edge edge)
+{
+    return (uint64_t)(uint32_t)edge.node << 32 | (uint32_t)edge.slot;
+}
+
+/* -1: it has none. */
+static inline int edge_map_get(const struct edge_map *map, struct edge edge)
+{
+    int64_t value = -1;
+    map_get_number(&map->map, edge_key(edge), &value);
+    return (int)value;
+}
 
 /* The first value of an edge stays. */
-void edge_map_add(struct edge_map *map, struct edge edge, int value);
-int edge_map_get(const struct edge_map *map, struct edge edge); /* -1: it has none */
-void edge_map_release(struct edge_map *map);
+static inline void edge_map_add(struct edge_map *map, struct edge edge, int value)
+{
+    if (!map_get_number(&map->map, edge_key(edge), NULL))
+        map_put_number(&map->map, edge_key(edge), value);
+}
+
+static inline void edge_map_release(struct edge_map *map)
+{
+    map_release(&map->map);
+}
 
 #endif

@@ -20,22 +20,16 @@ static void add_follows(struct plan *plan, struct item *item, int before)
     }
 }
 
-static void add_wish(struct plan *plan, struct item *item, int before)
+/* `_after` names nodes that are to be over before, dead or alive, if they are in the plan and
+ * nothing speaks against it. */
+static void bind_wishes(struct plan *plan, struct item *item)
 {
-    (void)plan;
-    vec_push(&item->wishes, before);
-}
-
-static void bind_names(struct plan *plan, int id, const char *attr,
-                       void (*add)(struct plan *plan, struct item *item, int before))
-{
-    struct item *item = &plan->items.items[id];
-    const struct attr_value *names = item->node ? node_attr(item->node, attr) : NULL;
+    const struct attr_value *names = item->node ? node_attr(item->node, "_after") : NULL;
     for (int k = 0; names && names->kind == ATTR_LIST_STRING && k < names->n; k++) {
         const struct node *node = graph_find(plan->graph, names->strings[k]);
         int before = node ? plan->item_of[node->id] : -1;
-        if (before >= 0 && before != id && !plan->items.items[before].removed)
-            add(plan, item, before);
+        if (before >= 0 && &plan->items.items[before] != item && !plan->items.items[before].removed)
+            vec_push(&item->wishes, before);
     }
 }
 
@@ -50,14 +44,11 @@ void plan_follow_variable(struct plan *plan, int id, int node)
     }
 }
 
-/* Attributes name nodes that are to be over before, dead or alive, if they are in the plan:
- * `_follows` because of a path through other parts, `_after` if nothing speaks against it. */
 void plan_bind_after(struct plan *plan)
 {
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct node *node = plan->items.items[i].node;
-        bind_names(plan, (int)i, "_after", add_wish);
-        bind_names(plan, (int)i, "_follows", add_follows);
+        bind_wishes(plan, &plan->items.items[i]);
         for (int k = 0; node && k < node->n_inputs; k++)
             plan_follow_variable(plan, (int)i, node->inputs[k].node);
         for (int k = 0; node && k < node->n_controls; k++)

@@ -72,18 +72,12 @@ static bool is_of_loop(const struct while_search *s, const struct node *node)
     return is_its && (!node->n_controls || v->next == node->id);
 }
 
-static bool is_ordered_by_name(const struct node *node)
-{
-    return node_attr(node, "_after") || node_attr(node, "_follows") ||
-           node_attr(node, "_condition");
-}
-
 static bool can_repeat(const struct while_search *s, const struct node *node)
 {
     for (int i = 0; i < node->n_outputs; i++)
         if (node->outputs[i].is_ref)
             return false;
-    return is_of_loop(s, node) && !is_ordered_by_name(node) && !node_has(node, OP_ASYNC) &&
+    return is_of_loop(s, node) && !node_attr(node, "_after") && !node_has(node, OP_ASYNC) &&
            !node_is(node, "Send") && plan_can_place(s->plan, node);
 }
 
@@ -114,9 +108,9 @@ static void check_control(struct while_search *s, const struct node *node, int c
     s->refused[while_entered(s, from)] = true;
 }
 
-static void check_names(struct while_search *s, const struct node *node, const char *attr)
+static void check_wishes(struct while_search *s, const struct node *node)
 {
-    const struct attr_value *names = node_attr(node, attr);
+    const struct attr_value *names = node_attr(node, "_after");
     for (int i = 0; names && names->kind == ATTR_LIST_STRING && i < names->n; i++) {
         const struct node *named = graph_find(s->graph, names->strings[i]);
         if (named)
@@ -157,8 +151,7 @@ static void check_nodes(struct while_search *s)
             check_input(s, node, node->inputs[k]);
         for (int k = 0; k < node->n_controls; k++)
             check_control(s, node, node->controls[k]);
-        check_names(s, node, "_after");
-        check_names(s, node, "_follows");
+        check_wishes(s, node);
         if (s->top[i] && !can_repeat(s, node))
             s->refused[s->top[i]] = true;
     }

@@ -19,7 +19,7 @@ void request_release(struct request *request)
 static const char *edge_name(struct request *request, struct edge edge)
 {
     const struct graph *graph = request->graph;
-    for (size_t i = 0; !request->alias_of.n && i < graph->aliases.n; i++)
+    for (size_t i = 0; !request->alias_of.map.n && i < graph->aliases.n; i++)
         edge_map_add(&request->alias_of, graph->aliases.items[i].edge, (int)i);
     int alias = edge_map_get(&request->alias_of, edge);
     if (alias >= 0)

@@ -248,7 +248,7 @@ static int run(struct builder *b, const struct node *node, struct eager_result *
     /* One kernel that has the whole team, and outputs that are not copied out of an arena. */
     struct session_options options = {
         .plan = {
-            .kernels = ops_kernels(), .device = b->call->device, .threads = 1, .dynamic = true}};
+            .kernels = ops_kernels(), .device = b->call->device, .threads = 1, .cut = CUT_REGIONS}};
     struct edge *fetches = mem_array((size_t)node->n_outputs + 1, sizeof *fetches);
     for (int k = 0; k < node->n_outputs; k++)
         fetches[k] = (struct edge){node->id, k};

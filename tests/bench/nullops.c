@@ -90,14 +90,14 @@ static void measure(const char *title, const struct graph *graph, int target, in
         die(&err);
     struct variable_store *variables = variable_store_new();
     static const char *const ways[] = {"static", "dynamic", "apart"};
+    static const enum plan_cut cuts[] = {CUT_WHOLE, CUT_REGIONS, CUT_ITEMS};
     for (int way = 0; way < 3; way++) {
         struct plan_options options = {.kernels = ops_kernels(),
                                        .device = device,
                                        .variables = variables,
                                        .threads = 1,
                                        .without = 1u << DEVICE_PASS_VIEWS,
-                                       .dynamic = way > 0,
-                                       .no_regions = way > 1};
+                                       .cut = cuts[way]};
         struct plan_request request = {.targets = &target, .n_targets = 1};
         struct plan *plan;
         if (plan_new(graph, &options, &request, &plan, &err))

@@ -160,7 +160,7 @@ static inline struct plan_set *nest_plan(struct nest *n, const struct cut_graph 
                                                 .device = fixture_device(),
                                                 .variables = store,
                                                 .threads = threads,
-                                                .dynamic = dynamic,
+                                                .cut = dynamic ? CUT_REGIONS : CUT_WHOLE,
                                                 .spread = threads > 1},
                                        .devices = cut_devices(),
                                        .n_devices = cut ? CUT_DEVICES : 0};

@@ -56,7 +56,7 @@ static inline void fixture_open_on(struct fixture *f, const char *text, struct d
     struct session_options options = {
         .plan = {.kernels = ops_kernels(),
                  .device = device,
-                 .dynamic = dynamic,
+                 .cut = dynamic ? CUT_REGIONS : CUT_WHOLE,
                  .without = DEVICE_PASSES_ALL}}; /* each op is to be seen */
     f->session = session_new(f->graph, &options);
 }

@@ -44,8 +44,9 @@ static inline void fixture_open(struct fixture *f, const char *text, bool dynami
     memset(f, 0, sizeof *f);
     if (graph_parse_text(text, strlen(text), "test", ops_registry(), &f->graph, &f->err))
         fail_msg("%s", f->err.text);
-    struct session_options options = {
-        .plan = {.kernels = ops_kernels(), .device = fixture_device(), .dynamic = dynamic}};
+    struct session_options options = {.plan = {.kernels = ops_kernels(),
+                                               .device = fixture_device(),
+                                               .cut = dynamic ? CUT_REGIONS : CUT_WHOLE}};
     f->session = session_new(f->graph, &options);
 }
 

@@ -13,8 +13,9 @@
 struct session *check_session(const struct checker *checker, const struct graph *graph,
                               bool dynamic)
 {
-    struct session_options options = {
-        .plan = {.kernels = ops_kernels(), .device = checker->device, .dynamic = dynamic}};
+    struct session_options options = {.plan = {.kernels = ops_kernels(),
+                                               .device = checker->device,
+                                               .cut = dynamic ? CUT_REGIONS : CUT_WHOLE}};
     struct session *session = session_new(graph, &options);
     variable_store_set_files(session_variables(session), case_files());
     return session;

@@ -172,7 +172,7 @@ void plan_free(struct plan *plan)
     mem_free(plan);
 }
 
-bool plan_is_static(const struct plan *plan)
+bool plan_is_whole(const struct plan *plan)
 {
     return plan->is_static;
 }

@@ -18,16 +18,20 @@
 #include "graph/access.h"
 #include "graph/edge_map.h"
 
+/* How finely a plan is cut, at least: one order where that will do; regions though one order would
+ * do; every item a region, of which nothing is fused and no view is seen through (both for tests).
+ */
+enum plan_cut { CUT_WHOLE, CUT_REGIONS, CUT_ITEMS };
+
 struct plan_options {
     const struct kernel_table *kernels;
     struct device *device; /* of all nodes: there is one executor per device */
     struct variable_store *variables;
     struct outgoing *outgoing; /* for what other processes get; NULL: as for all else */
     struct arenas *arenas;     /* a session's, which its plans share; NULL: the plan's own */
-    int threads;  /* that run expensive kernels of a dynamic plan at once, each with a team of one;
-                   * 0, 1: one, with the device's team */
-    bool dynamic; /* also where a static plan would do (tests) */
-    bool no_regions;     /* of a dynamic plan every item is a region (tests) */
+    int threads; /* that run expensive kernels of a dynamic plan at once, each with a team of one;
+                  * 0, 1: one, with the device's team */
+    enum plan_cut cut;
     bool check_numerics; /* stop at the first node whose float output is not finite */
     bool no_layouts;     /* keep everything row-major (tests) */
     unsigned without;    /* device passes that are left out, 1 << number (exec/plan/fuse.h) */
@@ -184,7 +188,7 @@ struct plan_item {           /* one kernel, in order */
     int region;             /* of a dynamic plan; -1: a point */
 };
 
-bool plan_is_static(const struct plan *plan);
+bool plan_is_whole(const struct plan *plan); /* one order runs it: it is static */
 int plan_n_regions(const struct plan *plan);
 int plan_items(const struct plan *plan, const struct plan_item **items);
 size_t plan_peak_bytes(const struct plan *plan);

@@ -30,7 +30,7 @@ void plan_fuse(struct plan *plan, struct edge *fetch_edges)
                                    .n_keep = plan->n_fetches,
                                    .without = plan->options.without};
     struct fused fused;
-    if (plan->options.no_regions || plan->options.check_numerics)
+    if (plan->options.cut == CUT_ITEMS || plan->options.check_numerics)
         return;
     fuse_graph(plan->graph, &options, &fused, NULL);
     if (fused.graph)

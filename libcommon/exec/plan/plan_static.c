@@ -58,7 +58,7 @@ static bool can_be_static(const struct plan *plan, bool *has_branches)
             return false;
         *has_branches |= is_flow;
     }
-    return !plan->options.dynamic;
+    return plan->options.cut == CUT_WHOLE;
 }
 
 void plan_find_static(struct plan *plan)

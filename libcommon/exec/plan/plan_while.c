@@ -69,7 +69,7 @@ int plan_take_loops(struct plan *plan, struct edge *fetch_edges, struct error *e
     struct arena memory = ARENA_INIT;
     size_t n = plan->graph->nodes.n + 1;
     struct while_search s = {.plan = plan, .graph = plan->graph};
-    if (!options->device->is_host || options->dynamic || !has_loops(plan->graph) ||
+    if (!options->device->is_host || options->cut != CUT_WHOLE || !has_loops(plan->graph) ||
         frames_new(plan->graph, &s.frames, &unheard))
         return 0;
     s.order = arena_array(&memory, n, sizeof *s.order);

@@ -232,7 +232,7 @@ int region_find(struct plan *plan, struct error *err)
     f.over_arrival = mem_array(f.d->frames.n, sizeof *f.over_arrival);
     int *order = mem_array(n, sizeof *order);
     int n_arrivals = number_arrivals(&f);
-    f.alone = plan->options.no_regions || n_arrivals > ARRIVALS_MAX;
+    f.alone = plan->options.cut == CUT_ITEMS || n_arrivals > ARRIVALS_MAX;
     arrival_sets_init(&f.sets, f.alone ? 1 : n_arrivals);
     int code = find_all(&f, order, err);
     arrival_sets_release(&f.sets);

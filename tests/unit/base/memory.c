@@ -235,8 +235,9 @@ static void on_the_host_nothing_is_copied(void **state)
     (void)state;
     fixture_open(&f, arithmetic, dynamic);
     session_free(f.session);
-    struct session_options options = {
-        .plan = {.kernels = ops_kernels(), .device = cpu, .dynamic = dynamic}};
+    struct session_options options = {.plan = {.kernels = ops_kernels(),
+                                               .device = cpu,
+                                               .cut = dynamic ? CUT_REGIONS : CUT_WHOLE}};
     f.session = session_new(f.graph, &options);
     static const struct shape shape = {.rank = 2, .dims = {2, 3}};
     struct tensor value = tensor_borrow(FLOAT32, &shape, NULL);

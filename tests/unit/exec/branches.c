@@ -70,7 +70,7 @@ static void branches_are_in_one_memory(void **state)
     fixture_open(&f, text, false);
     struct variable_store *variables = variable_store_new();
     struct plan *plan = plan_of(f.graph, "y", variables);
-    assert_true(plan_is_static(plan));
+    assert_true(plan_is_whole(plan));
     assert_int_equal(offset_of(plan, "a"), offset_of(plan, "b"));
     assert_int_not_equal(offset_of(plan, "c"), offset_of(plan, "b"));
     assert_int_equal(offset_of(plan, "m"), -1);

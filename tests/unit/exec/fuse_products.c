@@ -199,7 +199,7 @@ static void run(const struct graph *graph, const struct net *net, unsigned witho
     struct step step = {.number = 1};
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = fixture_device(),
-                                               .dynamic = dynamic,
+                                               .cut = dynamic ? CUT_REGIONS : CUT_WHOLE,
                                                .without = without}};
     struct session *session = session_new(graph, &options);
     for (int i = 0; i < net->n_inputs; i++) {

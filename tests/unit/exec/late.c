@@ -120,7 +120,7 @@ static struct device *one_thread(void)
     return device;
 }
 
-static void open_lab(struct lab *lab, bool no_regions)
+static void open_lab(struct lab *lab, bool by_item)
 {
     struct error err = ERROR_INIT;
     memset(lab, 0, sizeof *lab);
@@ -130,7 +130,7 @@ static void open_lab(struct lab *lab, bool no_regions)
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = one_thread(),
                                                .outgoing = &lab->memory.outgoing,
-                                               .no_regions = no_regions,
+                                               .cut = by_item ? CUT_ITEMS : CUT_WHOLE,
                                                .threads = 1}};
     lab->session = session_new(lab->graph, &options);
 }
@@ -235,13 +235,13 @@ static void no_bit_changes(void **state)
     double sums[2];
     float y[2];
     (void)state;
-    for (int no_regions = 0; no_regions < 2; no_regions++) {
+    for (int by_item = 0; by_item < 2; by_item++) {
         struct lab lab;
-        open_lab(&lab, no_regions);
+        open_lab(&lab, by_item);
         run(&lab, "set");
         run(&lab, "train");
-        y[no_regions] = run(&lab, "train");
-        sums[no_regions] = sum_of_variables(&lab);
+        y[by_item] = run(&lab, "train");
+        sums[by_item] = sum_of_variables(&lab);
         close_lab(&lab);
     }
     assert_true(y[0] == y[1]);

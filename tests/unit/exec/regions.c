@@ -24,7 +24,7 @@ static struct plan *plan_of(struct fixture *f, const char *text, const char *fet
     struct plan_options options = {.kernels = ops_kernels(),
                                    .device = cut_devices()[0],
                                    .variables = session_variables(f->session),
-                                   .dynamic = true,
+                                   .cut = CUT_REGIONS,
                                    .without = DEVICE_PASSES_ALL};
     struct edge edge = {graph_find(f->graph, fetch)->id, 0};
     struct plan_request request = {.fetches = &edge, .n_fetches = 1};
@@ -160,7 +160,7 @@ static void a_chain_of_nothing_needs_no_stack(void **state)
         last = build_op(&build, "NoOp", NULL, 0, NULL, 0).node;
     }
     struct plan_options options = {
-        .kernels = ops_kernels(), .device = cut_devices()[0], .dynamic = true, .no_regions = true};
+        .kernels = ops_kernels(), .device = cut_devices()[0], .cut = CUT_ITEMS};
     int target = (int)graph->nodes.n - 1;
     struct plan_request request = {.targets = &target, .n_targets = 1};
     struct step step = {.number = 1};
@@ -201,13 +201,11 @@ static void nothing_is_dead_where_its_branch_is(void **state)
 
 /* ---- bits ---- */
 
-static int run(const struct graph *graph, struct edge fetch, bool no_regions, struct tensor *value,
-               struct error *err)
+static int run(const struct graph *graph, struct edge fetch, enum plan_cut cut,
+               struct tensor *value, struct error *err)
 {
-    struct session_options options = {.plan = {.kernels = ops_kernels(),
-                                               .device = cut_devices()[0],
-                                               .dynamic = true,
-                                               .no_regions = no_regions}};
+    struct session_options options = {
+        .plan = {.kernels = ops_kernels(), .device = cut_devices()[0], .cut = cut}};
     struct session *session = session_new(graph, &options);
     struct step step = {.number = 1};
     struct session_call call = {.fetches = &fetch, .n_fetches = 1};
@@ -220,8 +218,8 @@ static bool check_fetch(const struct graph *graph, struct edge edge, uint64_t se
 {
     struct error err = ERROR_INIT, other_err = ERROR_INIT;
     struct tensor value = TENSOR_INIT, other = TENSOR_INIT;
-    int code = run(graph, edge, false, &value, &err);
-    int other_code = run(graph, edge, true, &other, &other_err);
+    int code = run(graph, edge, CUT_REGIONS, &value, &err);
+    int other_code = run(graph, edge, CUT_ITEMS, &other, &other_err);
     const char *name = graph_node(graph, edge.node)->name;
     if (code != other_code)
         fail_msg("REGIONS_SEED=%llu: %s: %s / %s", (unsigned long long)seed, name, err.text,

@@ -187,7 +187,7 @@ static void check_parts(const struct cut_graph *cut, struct found *found)
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = cut_devices()[0],
                                                .threads = 1,
-                                               .dynamic = true},
+                                               .cut = CUT_REGIONS},
                                       .devices = cut_devices(),
                                       .n_devices = CUT_DEVICES};
     struct session *session = session_new(cut->joined, &options);
@@ -200,7 +200,7 @@ static void check_parts(const struct cut_graph *cut, struct found *found)
         targets[call.n_targets++] = (int)i;
     if (!session_plans(session, &call, &plans, &n, &err))
         for (int i = 0; i < n; i++)
-            if (!plan_is_static(plans[i]))
+            if (!plan_is_whole(plans[i]))
                 check_plan(plans[i], found);
     session_free(session);
     mem_free(targets);

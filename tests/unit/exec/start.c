@@ -118,7 +118,7 @@ static void run_heavy(const char *text, bool computes, bool waits)
     planned_open(&p, text);
     planned_add_kernel(&p, "StopGradient", &heavy_code, 0);
     struct plan *plan = planned_new(&p, "result");
-    assert_int_equal(plan_is_static(plan), !waits);
+    assert_int_equal(plan_is_whole(plan), !waits);
     started_open(&s, 1);
     s.done.computes = computes;
     plan_start(plan, &s.step, NULL, &s.value, &s.done);
@@ -182,7 +182,7 @@ static void a_step_starts_the_next_without_end(void **state)
     (void)state;
     for (int dynamic = 0; dynamic < 2; dynamic++) {
         planned_open(&p, COUNTERS);
-        p.options.dynamic = dynamic;
+        p.options.cut = dynamic ? CUT_REGIONS : CUT_WHOLE;
         planned_get(&p, "^init");
         struct chain c = {.done = {.done = next_step}, .plan = planned_new(&p, "^both")};
         c.left = n;

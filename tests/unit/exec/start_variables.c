@@ -14,10 +14,10 @@ static void steps_are_put_aside_until_a_variable_is_free(void **state)
     (void)state;
     for (int dynamic = 0; dynamic < 2; dynamic++) {
         planned_open(&p, COUNTERS);
-        p.options.dynamic = dynamic;
+        p.options.cut = dynamic ? CUT_REGIONS : CUT_WHOLE;
         planned_get(&p, "^init");
         struct plan *adds = planned_new(&p, "^both"), *reads = planned_new(&p, "sum");
-        assert_int_equal(plan_is_static(adds), !dynamic);
+        assert_int_equal(plan_is_whole(adds), !dynamic);
         struct variable *w = variable_store_find(p.variables, "default", "w");
         variable_lock_wait(w, true);
         for (int i = 0; i < 64; i++) {
@@ -108,7 +108,7 @@ static void steps_of_many_threads_contend_for_variables(void **state)
     (void)state;
     for (int dynamic = 0; dynamic < 2; dynamic++) {
         planned_open(&p, COUNTERS);
-        p.options.dynamic = dynamic;
+        p.options.cut = dynamic ? CUT_REGIONS : CUT_WHOLE;
         planned_get(&p, "^init");
         struct started *steps = calloc(N_STARTERS * EACH, sizeof *steps);
         for (int i = 0; i < N_STARTERS * EACH; i++)

@@ -207,7 +207,7 @@ static void what_a_kernel_does_not_write_is_nan(void **state)
                          "a = Square(v)\n"
                          "left = StopGradient(a)\n"
                          "y = Add(left, left)\n");
-        p.options.dynamic = dynamic;
+        p.options.cut = dynamic ? CUT_REGIONS : CUT_WHOLE;
         planned_get(&p, "^init");
         planned_add_kernel(&p, "StopGradient", &leaves_code, 0);
         double y = planned_get(&p, "y");

@@ -92,7 +92,7 @@ static int count_items(const struct which *of, bool dynamic, unsigned without, b
                                     .variables = variables,
                                     .without = without,
                                     .check_numerics = check,
-                                    .dynamic = dynamic};
+                                    .cut = dynamic ? CUT_REGIONS : CUT_WHOLE};
     struct plan *plan = plan_of(of, f.graph, &planning);
     int n = plan_items(plan, &items), n_items = 0;
     for (int i = 0; i < n; i++)

@@ -169,7 +169,7 @@ static struct session *session_of(const struct graph *graph, bool dynamic, unsig
     struct step step = {.number = 0};
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = fixture_device(),
-                                               .dynamic = dynamic,
+                                               .cut = dynamic ? CUT_REGIONS : CUT_WHOLE,
                                                .without = without}};
     struct session *session = session_new(graph, &options);
     if (session_run(session, &call, &step, NULL, &err))

@@ -119,9 +119,9 @@ static void what_does_not_wait_is_an_item(void **state)
         struct variable_store *variables = variable_store_new();
         struct plan_feed x = {.type = FLOAT32, .shape = {.rank = 2, .dims = {which[i].rows, 2}}};
         struct plan *plan = plan_of(graph, "y", &x, 1, variables);
-        if (count_loops(plan) != which[i].n_loops || plan_is_static(plan) != which[i].is_whole)
+        if (count_loops(plan) != which[i].n_loops || plan_is_whole(plan) != which[i].is_whole)
             fail_msg("%zu: %d loops, %s", i, count_loops(plan),
-                     plan_is_static(plan) ? "no points" : "points");
+                     plan_is_whole(plan) ? "no points" : "points");
         plan_free(plan);
         variable_store_free(variables);
         graph_free(graph);
@@ -138,8 +138,9 @@ struct program {
 
 static struct program program_of(const struct graph *graph, bool dynamic)
 {
-    struct session_options options = {
-        .plan = {.kernels = ops_kernels(), .device = cut_devices()[0], .dynamic = dynamic}};
+    struct session_options options = {.plan = {.kernels = ops_kernels(),
+                                               .device = cut_devices()[0],
+                                               .cut = dynamic ? CUT_REGIONS : CUT_WHOLE}};
     return (struct program){graph, session_new(graph, &options)};
 }
 
@@ -189,7 +190,7 @@ static int loops_of(const struct graph *graph, bool *is_whole)
     struct variable_store *variables = variable_store_new();
     struct plan *plan = plan_of(graph, "gx", feeds, 2, variables);
     int n = count_loops(plan);
-    *is_whole = plan_is_static(plan);
+    *is_whole = plan_is_whole(plan);
     plan_free(plan);
     variable_store_free(variables);
     return n;

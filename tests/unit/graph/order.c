@@ -58,7 +58,7 @@ static int run_graph(const struct graph *graph, const struct model *m, enum how 
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = fixture_device(),
                                                .threads = 1,
-                                               .dynamic = how == DYNAMIC},
+                                               .cut = how == DYNAMIC ? CUT_REGIONS : CUT_WHOLE},
                                       .devices = how == PARTS ? cut_devices() : NULL,
                                       .n_devices = how == PARTS ? CUT_DEVICES : 0};
     struct session *session = session_new(graph, &options);

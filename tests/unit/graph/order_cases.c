@@ -40,7 +40,7 @@ static void small_open(struct small *s, const char *text, enum how how)
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = fixture_device(),
                                                .threads = 1,
-                                               .dynamic = how == DYNAMIC},
+                                               .cut = how == DYNAMIC ? CUT_REGIONS : CUT_WHOLE},
                                       .devices = s->is_cut ? cut_devices() : NULL,
                                       .n_devices = s->is_cut ? CUT_DEVICES : 0};
     s->session = session_new(s->graph, &options);

@@ -33,7 +33,7 @@ static struct session *open_session(const struct graph *graph, bool is_cut)
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = cut_devices()[0],
                                                .threads = 1,
-                                               .dynamic = true},
+                                               .cut = CUT_REGIONS},
                                       .devices = cut_devices(),
                                       .n_devices = is_cut ? CUT_DEVICES : 0};
     return session_new(graph, &options);

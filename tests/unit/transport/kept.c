@@ -125,7 +125,7 @@ static void *reduce_and_write(void *argument)
     struct session_options options = {.plan = {.kernels = ops_kernels(),
                                                .device = device(),
                                                .outgoing = hub_outgoing(r->end->hub),
-                                               .dynamic = r->dynamic,
+                                               .cut = r->dynamic ? CUT_REGIONS : CUT_WHOLE,
                                                .threads = 1}};
     struct session *session = session_new(r->graph, &options);
     int set = graph_find(r->graph, "set")->id;

@@ -6,6 +6,7 @@
  */
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/device/fault.h"
 #include "exec/device/queue.h"
 #include "exec/plan/plan.h"
 #include "exec/state/variable.h"
@@ -89,7 +90,7 @@ static int draw(struct learned_draw *drawing, const struct error *failure)
         return failure->code;
     }
     if (drawing->fault.code)
-        return plan_explain_fault(&drawing->fault, call->err);
+        return fault_report(&drawing->fault, call->err);
     if (candidate_sample_counted(call, &drawing->counts))
         return call->err->code;
     learn(call, drawing->counts.data);

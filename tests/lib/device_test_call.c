@@ -103,7 +103,7 @@ int plain_new(struct kernel_call *call, bool enqueued, struct plain **result)
     p->context = context;
     p->tensors = mem_array(n, sizeof *p->tensors);
     p->pointers = mem_array(n, sizeof *p->pointers);
-    p->host = *(const struct call_host *)call->executor;
+    p->host = *call_host(call);
     if (p->host.pool)
         p->host.pool = context->pool;
     p->call = *call;
@@ -112,7 +112,7 @@ int plain_new(struct kernel_call *call, bool enqueued, struct plain **result)
     p->call.in = p->pointers;
     p->call.out = p->pointers + call->n_in;
     p->call.device = w->is_own ? &context->raw : context->cpu;
-    p->call.executor = &p->host;
+    p->call.executor = &p->host.executor;
     p->on_device.found = &p->fault;
     p->host.on_device = &p->on_device;
     p->block = test_to_host(call->step_block);

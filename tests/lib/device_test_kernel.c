@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "exec/device/fault.h"
-#include "exec/step/deferred.h"
+#include "exec/device/deferred.h"
 #include "lib/device_test_call.h"
 
 /* ---- preparing ---- */
@@ -178,7 +178,7 @@ static void give_outputs(struct kernel_call *call, struct plain *p)
 static bool reads_memory(const struct kernel_call *call)
 {
     const struct wrapped *w = call->state;
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     if (!w->moves_only)
         return true;
     if (host->planned)

@@ -9,7 +9,7 @@
 #include "base/time.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
-#include "exec/step/deferred.h"
+#include "exec/device/deferred.h"
 #include "transport/collective/collective_device.h"
 
 #define LOOK_SECONDS 0.1 /* between questions whether the library has lost a member */

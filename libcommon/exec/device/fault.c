@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
+#include <string.h>
 
 #include "base/str.h"
 
@@ -86,4 +88,54 @@ int fault_explain(struct device *device, const struct fault *fault,
     if (fault->code >= FAULT_OWN && device && device->explain)
         return device->explain(device, fault, err);
     return error_set(err, ERR_INTERNAL, "its kernel failed with unknown code %d", fault->code);
+}
+
+/* ---- whose ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static VEC(struct fault_source *) sources;               /* by their first number */
+
+/* Into the first gap that is wide enough. */
+void fault_source_add(struct fault_source *source)
+{
+    size_t at = 0;
+    source->first = 0;
+    pthread_mutex_lock(&lock);
+    while (at < sources.n && sources.items[at]->first - source->first < source->n) {
+        source->first = sources.items[at]->first + sources.items[at]->n;
+        at++;
+    }
+    vec_push(&sources, source);
+    memmove(sources.items + at + 1, sources.items + at,
+            (sources.n - 1 - at) * sizeof *sources.items);
+    sources.items[at] = source;
+    pthread_mutex_unlock(&lock);
+}
+
+void fault_source_remove(struct fault_source *source)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t at = 0; at < sources.n; at++) {
+        if (sources.items[at] != source)
+            continue;
+        sources.n--;
+        memmove(sources.items + at, sources.items + at + 1,
+                (sources.n - at) * sizeof *sources.items);
+    }
+    if (!sources.n)
+        vec_release(&sources);
+    pthread_mutex_unlock(&lock);
+}
+
+int fault_report(const struct fault *fault, struct error *err)
+{
+    struct fault_source *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (size_t at = 0; at < sources.n && !found; at++)
+        if (fault->item - sources.items[at]->first < sources.items[at]->n)
+            found = sources.items[at];
+    pthread_mutex_unlock(&lock);
+    if (!found)
+        return error_set(err, ERR_INTERNAL, "a kernel of a device failed that is of no plan");
+    return found->explain(found, fault, err);
 }

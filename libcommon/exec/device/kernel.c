@@ -155,3 +155,9 @@ int kernel_setup_fail(struct kernel_setup *setup, const char *format, ...)
     va_end(args);
     return error_set(setup->err, ERR_DATA, "%s", text);
 }
+
+void kernel_done(struct kernel_call *call, int result)
+{
+    struct executor *executor = call->executor;
+    executor->done(executor, result);
+}

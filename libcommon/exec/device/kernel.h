@@ -140,6 +140,11 @@ struct kernel_outputs {
     struct tensor *(*alias)(struct kernel_call *call, int i, int from, const struct shape *shape);
 };
 
+/* How an executor is told that a call is over which was pending. */
+struct executor {
+    void (*done)(struct executor *executor, int result);
+};
+
 /* What run sees. */
 struct kernel_call {
     const struct node *node;
@@ -160,7 +165,7 @@ struct kernel_call {
     int threads;
     uint32_t item;                        /* what an error in the step block names the call by */
     struct error *err;                    /* without the node's name: the executor adds it */
-    void *executor;                       /* the executor's own */
+    struct executor *executor;            /* what the executor keeps for the call begins with it */
     const struct kernel_outputs *outputs; /* NULL: the executor makes them */
 };
 

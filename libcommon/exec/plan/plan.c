@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/arenas.h"
 #include "exec/device/pool.h"
-#include "exec/run/arenas.h"
-#include "exec/run/item.h"
+#include "exec/plan/plan_steps.h"
+#include "exec/plan/region.h"
 
 static bool all_cheap(const struct plan *plan)
 {
@@ -98,7 +99,7 @@ static struct plan *plan_anew(struct plan *plan, const struct plan_options *opti
     }
     fresh->kept = plan->kept;
     memset(&plan->kept, 0, sizeof plan->kept);
-    plan_free(plan);
+    plan_release(plan);
     return fresh;
 }
 
@@ -114,9 +115,12 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
     }
     plan->options.cancelled = plan->options.stopped = NULL;
     if (!code) {
-        plan_number_items(plan);
+        plan->faults.n = options->device->is_host ? 0 : (uint32_t)plan->items.n;
+        plan->faults.explain = item_explain_fault;
+        if (plan->faults.n)
+            fault_source_add(&plan->faults);
     } else {
-        plan_free(plan);
+        plan_release(plan);
         plan = NULL;
     }
     *result = plan;
@@ -125,12 +129,7 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
 
 static void item_release(struct item *item)
 {
-    if (item->state) {
-        if (item->code->release)
-            item->code->release(item->state);
-        else
-            mem_free(item->state);
-    }
+    plan_release_state(item);
     vec_release(&item->after);
     vec_release(&item->follows);
     vec_release(&item->wishes);
@@ -138,13 +137,30 @@ static void item_release(struct item *item)
     vec_release(&item->give);
 }
 
-void plan_free(struct plan *plan)
+static void dynamic_release(struct dynamic *d)
+{
+    for (size_t i = 0; d && i < d->frames.n; i++) {
+        vec_release(&d->frames.items[i].items);
+        vec_release(&d->frames.items[i].roots);
+        vec_release(&d->frames.items[i].exits);
+        vec_release(&d->frames.items[i].over);
+        vec_release(&d->frames.items[i].order);
+    }
+    if (d) {
+        vec_release(&d->frames);
+        vec_release(&d->kept);
+        vec_release(&d->regions);
+    }
+    mem_free(d);
+}
+
+void plan_release(struct plan *plan)
 {
     if (!plan)
         return;
-    plan_forget_items(plan);
-    dynamic_free(plan);
-    static_free_instances(plan);
+    if (plan->faults.n)
+        fault_source_remove(&plan->faults);
+    dynamic_release(plan->dynamic);
     for (size_t i = 0; i < plan->items.n; i++)
         item_release(&plan->items.items[i]);
     for (size_t i = 0; i < plan->values.n; i++)
@@ -152,8 +168,10 @@ void plan_free(struct plan *plan)
             tensor_release(&plan->values.items[i].constant);
     pool_free(plan->pool);
     pool_free(plan->host_pool);
-    for (size_t i = 0; i < plan->loops.n; i++)
+    for (size_t i = 0; i < plan->loops.n; i++) {
+        while_free(plan->loops.items[i]);
         graph_free(plan->loops.items[i]->graph);
+    }
     vec_release(&plan->loops);
     vec_release(&plan->kept);
     vec_release(&plan->locks);
@@ -246,7 +264,7 @@ static int describe_all(struct plan *plan, struct plan_item *out, int first)
         const struct item *item = &plan->items.items[plan->order[i]];
         place[i] = at;
         out[at++] = own[i];
-        if (item->code == &plan_while_code)
+        if (item->builtin == BUILTIN_LOOP)
             at += describe_loop(item->state, &own[i], out + at, first + at);
     }
     for (int i = 0; i < n; i++) {

@@ -169,13 +169,6 @@ void plan_start_part(struct plan *plan, struct step *step, const struct tensor *
  * also while steps run. */
 void plan_trim(struct plan *plan);
 
-struct fault;
-
-/* What a kernel has left in a step block of any plan's device (exec/device/step_block.h): the code,
- * with the error that it would have returned on the host, which names its node. The plan must still
- * be there. Any thread. */
-int plan_explain_fault(const struct fault *fault, struct error *err);
-
 /* ---- what a plan is, for --dump-plan, the cost model and tests ---- */
 
 struct plan_item {           /* one kernel, in order */

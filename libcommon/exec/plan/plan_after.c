@@ -3,7 +3,7 @@
  * What has to be over before an item runs, besides what it reads.
  */
 #include "base/memory.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 /* A path of the graph leads there, though not one of the plan. Also to what is copied for the item,
  * as a read of it. */

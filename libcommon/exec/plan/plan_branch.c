@@ -5,7 +5,7 @@
  * a Merge, which brings the memory of the input that is alive. Of what never is alive together one
  * memory serves all.
  */
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 #include "graph/frames.h"
 
 /* ---- what may be dead ---- */

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 static bool is_on_host(const struct plan *plan, int v)
 {
@@ -17,8 +17,8 @@ static bool is_same_in_all_steps(const struct plan *plan, const struct item *ite
 {
     bool same = !(item->flags & KERNEL_UNCAPTURED);
     if (plan_is_copied(plan, item))
-        return item->code == &plan_fetch_code || plan_is_feed_copy(plan, item);
-    if (item->code == &plan_fetch_code)
+        return item->builtin == BUILTIN_FETCH || plan_is_feed_copy(plan, item);
+    if (item->builtin == BUILTIN_FETCH)
         return false;
     bool reads = !item->node || !node_has(item->node, OP_SHAPE_ONLY);
     for (int i = 0; i < item->n_in && reads; i++)

@@ -3,7 +3,7 @@
  * Under which conditions items run, as far as the graph shows it.
  */
 #include "base/arena.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 #include "graph/access_nodes.h"
 
 struct conditions {
@@ -18,7 +18,7 @@ static void find_copies_for(struct conditions *c, const struct item *merge)
     const struct plan *plan = c->plan;
     for (int k = 0; k < merge->n_in; k++) {
         int copy = plan->values.items[merge->in[k]].item;
-        if (copy >= 0 && plan->items.items[copy].code == &plan_copy_code)
+        if (copy >= 0 && plan->items.items[copy].builtin == BUILTIN_COPY)
             c->condition[copy] =
                 frames_edge_condition(c->frames, plan->graph, merge->node->inputs[k]);
     }

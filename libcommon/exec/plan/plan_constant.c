@@ -5,14 +5,14 @@
  * alone take it there is no need: they wait for what it waits for, and find it in the plan.
  */
 #include "base/memory.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 /* By item: who is taken by others, and who has to be there. Points and fetches look at what
  * arrives, who sees it in another shape at its own tensor. */
 static void look_at_inputs(const struct plan *plan, const struct item *item, bool *taken,
                            bool *kept)
 {
-    bool looks = item->is_point || item->code == &plan_fetch_code;
+    bool looks = item->is_point || item->builtin == BUILTIN_FETCH;
     for (int k = 0; k < item->n_in && !item->removed; k++) {
         int from = plan_maker(plan, item, k);
         if (from < 0)

@@ -3,7 +3,7 @@
  * Which values have counted memory, because somebody may have them for longer than the plan knows.
  */
 #include "exec/device/pool.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 static bool keeps(const struct item *item, int input);
 
@@ -28,7 +28,7 @@ static bool loop_keeps(struct while_loop *loop, int input)
 
 static bool keeps(const struct item *item, int input)
 {
-    if (item->code == &plan_while_code)
+    if (item->builtin == BUILTIN_LOOP)
         return loop_keeps(item->state, input);
     return item->node && node_keeps(item->node, input);
 }
@@ -94,7 +94,7 @@ void plan_find_counted(struct plan *plan)
     for (int at = 0; at < plan->n_order; at++) {
         const struct item *item = &plan->items.items[plan->order[at]];
         plan_count_inputs(plan, item,
-                          plan->options.shares_fetches && item->code == &plan_fetch_code);
+                          plan->options.shares_fetches && item->builtin == BUILTIN_FETCH);
     }
     count_merged(plan);
     if (count_aliases(plan))

@@ -4,7 +4,10 @@
  */
 #include "base/memory.h"
 #include "exec/device/queue.h"
-#include "exec/run/item.h"
+#include "exec/plan/call.h"
+#include "exec/plan/plan_steps.h"
+#include "exec/step/device_step.h"
+#include "exec/step/step.h"
 
 /* Results larger than this are computed in every step rather than kept. */
 #define FOLD_BYTES_MAX ((size_t)1 << 20)
@@ -176,7 +179,7 @@ void plan_fold(struct plan *plan, struct item *item)
                                   .step = &f.step,
                                   .threads = 1,
                                   .err = &err,
-                                  .executor = &f.host};
+                                  .executor = &f.host.executor};
     if (!fold_run(plan, item, &f))
         fold_take(plan, item, &f);
     else

@@ -5,7 +5,7 @@
  */
 #include "base/memory.h"
 #include "exec/plan/fuse.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 /* What was before is kept: it has the names and attributes. */
 static void take(struct plan *plan, struct fused *fused, struct edge *fetch_edges)

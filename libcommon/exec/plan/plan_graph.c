@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 #include "graph/walk.h"
 
 struct prune {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/plan/plan_io.h"
 
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 static void pack_item(msgpack_packer *packer, const struct plan_item *item, bool has_region)
 {

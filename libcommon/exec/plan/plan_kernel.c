@@ -3,7 +3,9 @@
  * Preparing one kernel: what it is shown, and what it says of its outputs.
  */
 #include "base/memory.h"
-#include "exec/run/item.h"
+#include "exec/plan/plan_steps.h"
+#include "exec/step/collective_kernel.h"
+#include "exec/step/rendezvous.h"
 
 struct scratch_arrays { /* what a kernel_setup points to */
     struct node_output *in_types;
@@ -79,6 +81,23 @@ static int take_outputs(struct plan *plan, struct item *item, const struct kerne
     return 0;
 }
 
+/* Those that need it of the built-in ones. */
+static int (*const builtin_prepare[N_BUILTINS])(struct kernel_setup *setup) = {
+    [BUILTIN_HAND_OVER] = rendezvous_prepare,
+    [BUILTIN_TAKE_OVER] = rendezvous_prepare,
+    [BUILTIN_REDUCE] = collective_prepare,
+};
+
+/* A loop is the plan's. */
+void plan_release_state(struct item *item)
+{
+    if (item->state && item->code && item->code->release)
+        item->code->release(item->state);
+    else if (item->builtin != BUILTIN_LOOP)
+        mem_free(item->state);
+    item->state = NULL;
+}
+
 int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
 {
     const struct node *node = item->node;
@@ -111,7 +130,9 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
                                  .out = a.out,
                                  .name = item->kernel,
                                  .err = err};
-    int code = item->code->prepare ? item->code->prepare(&setup) : 0;
+    int (*prepare)(struct kernel_setup * setup) =
+        item->builtin ? builtin_prepare[item->builtin] : item->code->prepare;
+    int code = prepare ? prepare(&setup) : 0;
     if (!code) {
         item->state = setup.state;
         item->kernel = setup.name;
@@ -119,10 +140,8 @@ int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err)
         code = take_outputs(plan, item, a.out, err);
     }
     if (code) {
-        if (setup.state && item->code->release)
-            item->code->release(setup.state);
-        else
-            mem_free(setup.state);
+        item->state = setup.state;
+        plan_release_state(item);
         item_fail(item, err);
     }
     arena_release(&arena);

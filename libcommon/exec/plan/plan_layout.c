@@ -2,7 +2,7 @@
  *
  * Items that bring values back to row-major order, for kernels that know no layouts.
  */
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 int plan_row_major(struct plan *plan, int v, struct error *err)
 {

@@ -5,13 +5,13 @@
  * take over an input that ends with it, where the kernel allows. Offsets are given in one sweep
  * over the order, best fit first, in one arena for host memory and one for the device's.
  *
- * Where the order is not that in which everything runs (regions, exec/run/region_find.c), bytes
+ * Where the order is not that in which everything runs (regions, region_find.c), bytes
  * remember who used them last: only who may wait for all of those gets them, and then does.
  */
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 #define USERS_MAX 8
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/run/dynamic.h"
+#include "exec/plan/region_private.h"
 #include "graph/access.h"
 
 /* ---- uses of variables ---- */
@@ -108,7 +108,7 @@ static bool add_places(struct order *o, int access, int id, int input)
     bool taken = false;
     if (reader.slot >= 0)
         input = reader.slot;
-    if (item->code == &plan_fetch_code && o->plan->fetch_places) {
+    if (item->builtin == BUILTIN_FETCH && o->plan->fetch_places) {
         int place = o->plan->fetch_places[*(const int *)item->state];
         if (place)
             vec_push(&o->graph.places, ((struct access_place){access, 0, place}));

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 #include "exec/state/saver.h"
 #include "graph/device_name.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 #include "exec/state/saver.h"
 
 int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape)
@@ -36,7 +36,7 @@ int plan_add_item(struct plan *plan, const struct item *item)
 struct item plan_copy_of(struct plan *plan, int value)
 {
     const struct value from = plan->values.items[value];
-    struct item item = {.code = &plan_copy_code,
+    struct item item = {.builtin = BUILTIN_COPY,
                         .name = "copy",
                         .kernel = "copy",
                         .n_in = 1,
@@ -121,6 +121,7 @@ static void add_constant(struct plan *plan, const struct node *node)
     if (plan_may_lack_control(plan, node)) { /* of a loop or a branch: only where that runs */
         struct item item = {
             .node = node, .name = node->name, .kernel = "constant", .is_point = true};
+        item.builtin = BUILTIN_CONSTANT;
         item.flags = KERNEL_CHEAP;
         item.n_out = 1;
         item.out = arena_alloc(&plan->memory, sizeof *item.out);
@@ -227,8 +228,7 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
         item.flags |= KERNEL_ASYNC;
     if (plan->options.no_layouts || item.is_point || !has_known_shapes(plan, node))
         item.flags &= ~(unsigned)KERNEL_LAYOUT;
-    item.code = plan_find_code(plan, node, row);
-    if (!item.code)
+    if (!plan_find_code(plan, &item))
         return error_set(err, ERR_CONFIG, "%s: kernel '%s' is not in the %s module",
                          node_text(node), row->code, row->device);
     bind_controls(plan, &item);
@@ -253,7 +253,7 @@ static int add_loop(struct plan *plan, struct while_loop *loop, struct error *er
     struct item item = {.node = node,
                         .name = node->name,
                         .kernel = "while",
-                        .code = &plan_while_code,
+                        .builtin = BUILTIN_LOOP,
                         .state = loop};
     bind_controls(plan, &item);
     if (bind_inputs(plan, &item, err) || plan_compile_while(plan, loop, err))
@@ -316,7 +316,7 @@ static int add_fetches(struct plan *plan, const struct edge *edges, struct error
         int v = plan_row_major(plan, value_at(plan, edges[i]), err);
         if (v < 0)
             return err->code;
-        struct item item = {.code = &plan_fetch_code,
+        struct item item = {.builtin = BUILTIN_FETCH,
                             .name = "fetch",
                             .kernel = "fetch",
                             .flags = KERNEL_CHEAP,

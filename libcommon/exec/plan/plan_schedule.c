@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 typedef VEC(int) int_vec;
 

@@ -4,7 +4,7 @@
  * has what is popped. A script's graph says less than a plan that knows what it is fed.
  */
 #include "base/memory.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 #define ROUNDS_MAX 4 /* what is popped may decide on the shape of what is pushed elsewhere */
 

@@ -2,7 +2,7 @@
  *
  * Which nodes can be planned for, and which plans have a fixed order.
  */
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 /* Where the output is: constants and what is fed, on the host. */
 static bool is_made_on_device(const struct plan *plan, struct edge edge)

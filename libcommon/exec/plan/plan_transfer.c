@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "exec/device/queue.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 #include "graph/device_name.h"
 
 static bool is_of_type(const struct device *device, const char *text, struct device_name *name)
@@ -65,15 +65,17 @@ bool plan_gives_on_device(const struct plan *plan, const struct kernel_row *row,
            (plan_hands_over(plan, node) || !kernel_output_on_host(row, node, output));
 }
 
-const struct kernel_code *plan_find_code(const struct plan *plan, const struct node *node,
-                                         const struct kernel_row *row)
+bool plan_find_code(const struct plan *plan, struct item *item)
 {
     struct device *device = plan->options.device;
-    if (plan_hands_over(plan, node) && node_round(node) == ROUND_REDUCE)
-        return &plan_reduce_code;
-    if (plan_hands_over(plan, node))
-        return node->n_inputs ? &plan_hand_over_code : &plan_take_over_code;
-    return row->own ? row->own : device->code(device, row->code);
+    const struct node *node = item->node;
+    if (!plan_hands_over(plan, node))
+        item->code = item->row->own ? item->row->own : device->code(device, item->row->code);
+    else if (node_round(node) == ROUND_REDUCE)
+        item->builtin = BUILTIN_REDUCE;
+    else
+        item->builtin = node->n_inputs ? BUILTIN_HAND_OVER : BUILTIN_TAKE_OVER;
+    return item->code || item->builtin;
 }
 
 static void make_twins(struct plan *plan, int a, int b)
@@ -137,7 +139,7 @@ static int add_copy(struct plan *plan, int v, bool on_device, const struct item 
 {
     struct value from = plan->values.items[v];
     struct item item = *like;
-    item.code = on_device ? &plan_copy_in_code : &plan_copy_out_code;
+    item.builtin = on_device ? BUILTIN_COPY_IN : BUILTIN_COPY_OUT;
     item.name = item.kernel = on_device ? "copy_in" : "copy_out";
     item.flags = on_device ? KERNEL_CHEAP : KERNEL_CHEAP | KERNEL_ASYNC;
     item.is_point = !on_device;
@@ -175,20 +177,20 @@ static int copy_variable(struct plan *plan, int v, const struct item *consumer)
 int plan_copy_for(const struct plan *plan, const struct item *item, int input)
 {
     int from = plan->values.items[item->in[input]].item;
-    if (from < 0 || plan->items.items[from].code != &plan_copy_out_code)
+    if (from < 0 || plan->items.items[from].builtin != BUILTIN_COPY_OUT)
         return -1;
     return plan->values.items[plan->items.items[from].in[0]].kind == VALUE_VARIABLE ? from : -1;
 }
 
 bool plan_is_copied(const struct plan *plan, const struct item *item)
 {
-    return item->code == &plan_copy_in_code ||
-           (item->code == &plan_fetch_code && plan->values.items[item->in[0]].on_device);
+    return item->builtin == BUILTIN_COPY_IN ||
+           (item->builtin == BUILTIN_FETCH && plan->values.items[item->in[0]].on_device);
 }
 
 bool plan_is_feed_copy(const struct plan *plan, const struct item *item)
 {
-    return item->code == &plan_copy_in_code && plan->values.items[item->in[0]].kind == VALUE_FEED;
+    return item->builtin == BUILTIN_COPY_IN && plan->values.items[item->in[0]].kind == VALUE_FEED;
 }
 
 static void find_copies(struct plan *plan, struct item *item)
@@ -196,7 +198,7 @@ static void find_copies(struct plan *plan, struct item *item)
     for (int k = 0; k < item->n_in; k++) {
         const struct value *value = item->in[k] < 0 ? NULL : &plan->values.items[item->in[k]];
         int from = value ? value->item : -1;
-        item->uses_copies |= from >= 0 && plan->items.items[from].code == &plan_copy_in_code;
+        item->uses_copies |= from >= 0 && plan->items.items[from].builtin == BUILTIN_COPY_IN;
         plan->is_on_device |= value && value->on_device;
     }
     for (int k = 0; k < item->n_out; k++)

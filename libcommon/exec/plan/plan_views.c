@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 
 struct views {
     struct plan *plan;
@@ -195,7 +195,8 @@ void plan_resolve_views(struct plan *plan)
 {
     const struct plan_options *options = &plan->options;
     struct arena memory = ARENA_INIT;
-    if (options->without >> DEVICE_PASS_VIEWS & 1 || options->cut == CUT_ITEMS || options->check_numerics)
+    if (options->without >> DEVICE_PASS_VIEWS & 1 || options->cut == CUT_ITEMS ||
+        options->check_numerics)
         return;
     struct views s = {.plan = plan,
                       .is_taken = arena_array(&memory, plan->values.n + 1, sizeof *s.is_taken),

@@ -10,8 +10,8 @@
 
 void while_free(struct while_loop *loop)
 {
-    plan_free(loop->condition);
-    plan_free(loop->body);
+    plan_release(loop->condition);
+    plan_release(loop->body);
     loop->condition = loop->body = NULL;
 }
 

@@ -5,7 +5,7 @@
 #ifndef TF_EXEC_PLAN_WHILE_PRIVATE_H
 #define TF_EXEC_PLAN_WHILE_PRIVATE_H
 
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_steps.h"
 #include "graph/frames.h"
 
 struct while_search {

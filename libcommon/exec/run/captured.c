@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "exec/device/queue.h"
+#include "exec/run/builtin.h"
 #include "exec/run/static.h"
 
 bool captured_may_run(const struct instance *instance, const struct step *step)
@@ -72,7 +73,7 @@ static int enqueue_item(struct instance *instance, struct static_call *c)
 {
     const struct item *item = c->host.item;
     static_see(c);
-    int result = item->code->run(&c->call);
+    int result = item_kernel(item)(&c->call);
     if (result > 0 || result == KERNEL_ENQUEUED)
         return result > 0 ? result : 0;
     if (result == KERNEL_DONE && only_aliases(instance->plan, item))

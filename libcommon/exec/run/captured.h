@@ -9,7 +9,7 @@
 #ifndef TF_EXEC_CAPTURED_H
 #define TF_EXEC_CAPTURED_H
 
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/plan_private.h"
 
 struct instance;
 

@@ -17,7 +17,7 @@ static int keep(struct kernel_call *call, int i, struct tensor *kept)
  * looks. */
 static int make_point(struct kernel_call *call, struct device_point *at)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     struct device *device = call->device;
     at->device = device;
     at->block = pool_alloc(host->pool, sizeof(struct step_block));
@@ -49,7 +49,7 @@ int item_join(struct kernel_call *call, const struct device_point *at)
 
 int item_copy_in(struct kernel_call *call, int i, const struct tensor *value)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     struct device *device = call->device;
     struct tensor *out = kernel_alloc_output(call, i, &value->shape);
     if (!out)
@@ -84,7 +84,7 @@ bool item_take_staged(struct kernel_call *call, const struct tensor *feed, int *
 
 int item_copy_out(struct kernel_call *call, struct copy_out *copy)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     struct device_timing *timing = item_start_copy(call, QUEUE_OUT);
     int code = copy_out_enqueue(copy, host->host_pool, call->err);
     item_copied(call, timing);

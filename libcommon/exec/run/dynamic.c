@@ -334,9 +334,9 @@ static void async_over(struct deferred_work *deferred)
     run_execute(run, mine, false);
 }
 
-void run_async_done(struct call_host *host, int result)
+void run_async_done(struct executor *executor, int result)
 {
-    struct launch *launch = (struct launch *)host;
+    struct launch *launch = (struct launch *)executor;
     struct activation *a = launch->activation;
     launch->result = result;
     a->deferred.run = async_over;

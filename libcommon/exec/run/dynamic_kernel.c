@@ -6,6 +6,7 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/run/builtin.h"
 #include "exec/run/dynamic.h"
 
 /* ---- locks ---- */
@@ -68,7 +69,7 @@ int kernel_gather_variable(struct run *run, const struct item *item, int i, stru
     if (!(item->flags & KERNEL_ASYNC) || !value->data)
         return 0;
     struct buffer *buffer =
-        value_alloc(plan, item->in[i], plan->dynamic->pool, value->type, tensor_bytes(value));
+        value_alloc(plan, item->in[i], plan->pool, value->type, tensor_bytes(value));
     return value_copy(device, buffer, value, &input->tensor, err);
 }
 
@@ -119,11 +120,11 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
     *host = (struct call_host){.plan = plan,
                                .item = item,
                                .out_refs = it->out_refs + di->first_output,
-                               .pool = d->pool,
-                               .host_pool = d->host_pool,
+                               .pool = plan->pool,
+                               .host_pool = plan->host_pool,
                                .copies_reads = !d->keeps_reads,
                                .on_device = &run->on_device,
-                               .done = run_async_done};
+                               .executor.done = run_async_done};
     *call = (struct kernel_call){.node = item->node,
                                  .state = item->state,
                                  .n_in = item->n_in,
@@ -133,9 +134,9 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
                                  .refs = item->refs,
                                  .device = plan->options.device,
                                  .step_block = device_step_block(&run->on_device),
-                                 .item = plan->first_item + (uint32_t)id,
+                                 .item = plan->faults.first + (uint32_t)id,
                                  .threads = plan_team(plan),
-                                 .executor = host};
+                                 .executor = &host->executor};
     return in;
 }
 
@@ -161,7 +162,7 @@ int kernel_run(struct run *run, struct launch *launch)
 {
     struct activation *a = launch->activation;
     const struct item *item = &run->plan->items.items[a->item];
-    if (!item->code) {
+    if (item->builtin == BUILTIN_CONSTANT) {
         set_constant(run, a);
         return 0;
     }
@@ -173,14 +174,14 @@ int kernel_run(struct run *run, struct launch *launch)
     if (gather(run, launch, in))
         return item_fail(item, &launch->err);
     if (item->scratch_bytes) {
-        launch->scratch = pool_alloc(run->plan->dynamic->pool, item->scratch_bytes);
+        launch->scratch = pool_alloc(run->plan->pool, item->scratch_bytes);
         if (!launch->scratch)
             return error_set(&launch->err, ERR_OS, "no memory for %zu bytes of scratch%s",
                              item->scratch_bytes, mem_limit_text());
         launch->call.scratch = launch->scratch->data;
     }
     launch->start = item_start(&launch->call, run->step);
-    int result = item->code->run(&launch->call);
+    int result = item_kernel(item)(&launch->call);
     if (result == KERNEL_PENDING) /* it may be done, and the step over */
         return result;
     return kernel_finish(run, launch, result);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/plan/plan_while.h"
 #include "exec/run/dynamic.h"
 
 static void make_activations(struct run *run, struct iteration *it, const struct dynamic_frame *def)

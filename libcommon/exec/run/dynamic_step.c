@@ -26,9 +26,9 @@ static struct run *run_new(struct plan *plan)
 static struct run *run_take(struct plan *plan, const struct execution *execution)
 {
     pthread_mutex_lock(&plan->lock);
-    struct run *run = plan->dynamic->idle_runs;
+    struct run *run = plan->idle_runs;
     if (run)
-        plan->dynamic->idle_runs = run->next;
+        plan->idle_runs = run->next;
     pthread_mutex_unlock(&plan->lock);
     if (!run)
         run = run_new(plan);
@@ -46,8 +46,8 @@ static void run_give(struct run *run)
 {
     struct plan *plan = run->plan;
     pthread_mutex_lock(&plan->lock);
-    run->next = plan->dynamic->idle_runs;
-    plan->dynamic->idle_runs = run;
+    run->next = plan->idle_runs;
+    plan->idle_runs = run;
     pthread_mutex_unlock(&plan->lock);
 }
 
@@ -217,19 +217,9 @@ void dynamic_start(struct plan *plan, const struct execution *execution)
     deferred_run(&run->deferred);
 }
 
-void dynamic_trim(struct plan *plan)
+void dynamic_free_runs(struct plan *plan)
 {
-    pool_trim(plan->dynamic->pool);
-    if (plan->dynamic->host_pool)
-        pool_trim(plan->dynamic->host_pool);
-}
-
-void dynamic_free(struct plan *plan)
-{
-    struct dynamic *d = plan->dynamic;
-    if (!d)
-        return;
-    for (struct run *run = d->idle_runs, *next; run; run = next) {
+    for (struct run *run = plan->idle_runs, *next; run; run = next) {
         next = run->next;
         frame_free_idle(run);
         device_step_release(&run->on_device);
@@ -239,17 +229,5 @@ void dynamic_free(struct plan *plan)
         pthread_cond_destroy(&run->changed);
         mem_free(run);
     }
-    for (size_t i = 0; i < d->frames.n; i++) {
-        vec_release(&d->frames.items[i].items);
-        vec_release(&d->frames.items[i].roots);
-        vec_release(&d->frames.items[i].exits);
-        vec_release(&d->frames.items[i].over);
-        vec_release(&d->frames.items[i].order);
-    }
-    vec_release(&d->frames);
-    vec_release(&d->kept);
-    vec_release(&d->regions);
-    pool_free(d->pool);
-    pool_free(d->host_pool);
-    mem_free(d);
+    plan->idle_runs = NULL;
 }

@@ -9,10 +9,10 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/device/deferred.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
-#include "exec/run/item.h"
-#include "exec/step/deferred.h"
+#include "exec/run/builtin.h"
 #include "exec/step/rendezvous.h"
 
 /* ---- Send ---- */
@@ -75,7 +75,7 @@ static int send_to_host(struct kernel_call *call, struct rendezvous *rendezvous)
     return code ? code : KERNEL_PENDING;
 }
 
-static int send_run(struct kernel_call *call)
+int hand_over_run(struct kernel_call *call)
 {
     struct rendezvous *rendezvous = rendezvous_of(call);
     if (!rendezvous)
@@ -86,8 +86,6 @@ static int send_run(struct kernel_call *call)
     }
     return rendezvous->takes_devices ? send_here(call, rendezvous) : send_to_host(call, rendezvous);
 }
-
-const struct kernel_code plan_hand_over_code = {.prepare = rendezvous_prepare, .run = send_run};
 
 /* ---- Recv ---- */
 
@@ -122,7 +120,7 @@ static int copy_from_peer(struct kernel_call *call, const struct rendezvous_valu
 /* A copy waits for who computes the value, and for who had the memory that it goes to. */
 static int take_from_peer(struct kernel_call *call, const struct rendezvous_value *value)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     struct device *here = call->device, *there = value->at.device;
     const struct tensor *out = kernel_alloc_output(call, 0, &value->tensor.shape);
     struct buffer *fault = out ? pool_alloc(host->pool, sizeof(struct fault)) : NULL;
@@ -142,7 +140,7 @@ static int take_from_peer(struct kernel_call *call, const struct rendezvous_valu
 
 static int take_from_host(struct kernel_call *call, const struct tensor *value)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     int code = item_copy_in(call, 0, value);
     device_step_await_copies(host->on_device);
     return code;
@@ -156,9 +154,7 @@ static int take(struct kernel_call *call, const struct rendezvous_value *value)
     return is_of_peer(call, value) ? take_from_peer(call, value) : take_here(call, value);
 }
 
-static int recv_run(struct kernel_call *call)
+int take_over_run(struct kernel_call *call)
 {
     return rendezvous_receive(call, take);
 }
-
-const struct kernel_code plan_take_over_code = {.prepare = rendezvous_prepare, .run = recv_run};

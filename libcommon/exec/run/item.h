@@ -5,33 +5,9 @@
 #ifndef TF_EXEC_ITEM_H
 #define TF_EXEC_ITEM_H
 
-#include "exec/plan/plan_internal.h"
+#include "exec/plan/call.h"
 #include "exec/step/copy_out.h"
 #include "exec/step/staged.h"
-
-/* Memory that kernels have asked for (kernel_temporary, kernel_device_temporary). */
-struct temporary {
-    void *memory;          /* the host's; NULL: `buffer` */
-    struct buffer *buffer; /* which goes back behind what was enqueued */
-};
-typedef VEC(struct temporary) temporary_vec;
-
-/* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
- * executor keeps per call. */
-struct call_host {
-    bool planned;      /* outputs have memory from the plan, or alias what has */
-    bool counts;       /* but for counted ones, which come from `pool` */
-    bool copies_reads; /* dynamic: an output cannot be memory of a variable that is not counted */
-    struct plan *plan;
-    const struct item *item;
-    struct tensor *fetches;        /* of the step */
-    struct variable **out_refs;    /* dynamic: the variable of a ref output */
-    struct pool *pool;             /* dynamic: where outputs come from */
-    struct pool *host_pool;        /* and those in host memory, if that is not the device's */
-    temporary_vec *temporaries;    /* freed after the call */
-    struct device_step *on_device; /* the step on a device with memory of its own */
-    void (*done)(struct call_host *host, int result);
-};
 
 /* kernel_memory.c: memory for a value of a dynamic plan; NULL: there is none. */
 struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool, enum dtype type,
@@ -39,25 +15,6 @@ struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool
 /* A copy in that memory, which may have been refused (NULL): ERR_OS. */
 int value_copy(struct device *device, struct buffer *buffer, const struct tensor *from,
                struct tensor *to, struct error *err);
-/* As its kernel sees it. */
-static inline const struct shape *item_input_shape(const struct plan *plan, const struct item *item,
-                                                   int input)
-{
-    const struct shape *seen = item->seen ? item->seen[input] : NULL;
-    return seen ? seen : &plan->values.items[item->in[input]].shape;
-}
-/* Whether it takes less than handing it to another thread: its kernel always does, or what
- * it is known to read and write is little. */
-bool item_is_cheap(const struct plan *plan, const struct item *item);
-/* What is left is empty, and can be used again. Most kernels have asked for none. */
-void temporaries_give_back(temporary_vec *temporaries);
-static inline void temporaries_free(temporary_vec *temporaries)
-{
-    if (temporaries->n)
-        temporaries_give_back(temporaries);
-}
-/* Puts node and op in front of a kernel's message. */
-int item_fail(const struct item *item, struct error *err);
 /* Before the item's kernel runs: ERR_DATA unless every variable that it reads has a value; what was
  * copied to the device for it is waited for there. */
 int item_make_ready(const struct item *item, struct device_step *on_device, struct error *err);

@@ -47,7 +47,7 @@ static bool is_counted_output(const struct call_host *host, int i)
 
 static bool is_computed(const struct kernel_call *call, int i)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     const struct value *value = &host->plan->values.items[host->item->in[i]];
     const struct tensor *in = call->in[i];
     return !call->outputs && !host->planned && host->plan->options.device->is_host &&
@@ -68,7 +68,7 @@ bool kernel_share_input(struct kernel_call *call, int i, struct tensor *shared)
  * there may look at without one, if anybody else uses it. */
 static bool is_own(const struct kernel_call *call, int i)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     return is_computed(call, i) && host->plan->values.items[host->item->in[i]].n_uses == 1 &&
            buffer_is_sole(call->in[i]->buffer);
 }
@@ -78,7 +78,7 @@ static bool is_own(const struct kernel_call *call, int i)
 static bool take_over(struct kernel_call *call, int i, const struct shape *shape,
                       const struct value *value)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     const struct item *item = host->item;
     if (i || item->output_forward != FORWARD_REUSE || !is_own(call, item->output_from))
         return false;
@@ -94,7 +94,7 @@ static bool take_over(struct kernel_call *call, int i, const struct shape *shape
 
 static struct tensor *alloc_output(struct kernel_call *call, int i, const struct shape *shape)
 {
-    struct call_host *host = call->executor;
+    struct call_host *host = call_host(call);
     struct tensor *out = call->out[i];
     if (host->planned && !is_counted_output(host, i))
         return shape_equal(&out->shape, shape) ? out : fail_shape(call, i, &out->shape, shape);
@@ -137,7 +137,7 @@ static void spoil(const struct kernel_call *call, const struct tensor *out, bool
 
 struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct shape *shape)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     if (call->outputs)
         return call->outputs->alloc(call, i, shape);
     struct tensor *out = alloc_output(call, i, shape);
@@ -156,7 +156,7 @@ static bool is_written_in_place(const struct call_host *host, int from)
 
 static int copy_read(struct kernel_call *call, int i, const struct tensor *in)
 {
-    struct call_host *host = call->executor;
+    struct call_host *host = call_host(call);
     struct buffer *buffer =
         value_alloc(host->plan, host->item->out[i], host->pool, in->type, tensor_bytes(in));
     return value_copy(call->device, buffer, in, call->out[i], call->err);
@@ -191,7 +191,7 @@ static void share_planned(struct tensor *out, const struct tensor *in)
 struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
                                    const struct shape *shape)
 {
-    struct call_host *host = call->executor;
+    struct call_host *host = call_host(call);
     struct tensor *out = call->out[i];
     const struct tensor *in = call->in[from];
     if (call->outputs)
@@ -225,7 +225,7 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
 
 struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct tensor *value)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     const struct value *planned = &host->plan->values.items[host->item->out[i]];
     struct tensor *out = call->out[i];
     if (!call->outputs && (!host->planned || is_counted_output(host, i)) && planned->offset < 0) {
@@ -246,7 +246,7 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
 
 static int copy_on_device(struct kernel_call *call, int i, struct tensor *copy)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     struct device *device = call->device;
     const struct tensor *in = call->in[i];
     size_t bytes = tensor_bytes(in);
@@ -258,7 +258,7 @@ static int copy_on_device(struct kernel_call *call, int i, struct tensor *copy)
 /* As tensor_copy. */
 static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     const struct plan *plan = host->plan;
     const struct tensor *in = call->in[i];
     struct buffer *buffer = NULL;
@@ -273,7 +273,7 @@ static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
 /* Not that of a variable that is written in place. */
 static bool is_counted(const struct kernel_call *call, int i)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     const struct plan *plan = host->plan;
     bool is_variable = plan->values.items[host->item->in[i]].kind == VALUE_VARIABLE;
     return call->in[i]->buffer && (!is_variable || plan->options.device->is_host);
@@ -281,7 +281,7 @@ static bool is_counted(const struct kernel_call *call, int i)
 
 int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     if (call->node && !node_keeps(call->node, i))
         return error_set(call->err, ERR_INTERNAL, "it is not declared that input %d is kept", i);
     bool leaves = host->plan->values.items[host->item->in[i]].is_outgoing;
@@ -294,7 +294,7 @@ int kernel_keep_input(struct kernel_call *call, int i, struct tensor *kept)
 
 int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     struct tensor *in = call->in[i];
     bool is_own = host->plan->values.items[host->item->in[i]].kind == VALUE_COMPUTED;
     if (!is_own || !in->buffer)
@@ -306,7 +306,7 @@ int kernel_take_input(struct kernel_call *call, int i, struct tensor *taken)
 
 static void *keep_temporary(struct kernel_call *call, struct temporary temporary, size_t bytes)
 {
-    struct call_host *host = call->executor;
+    struct call_host *host = call_host(call);
     if (temporary.memory || temporary.buffer)
         vec_push(host->temporaries, temporary);
     else
@@ -322,7 +322,7 @@ void *kernel_temporary(struct kernel_call *call, size_t bytes)
 
 void *kernel_device_temporary(struct kernel_call *call, size_t bytes)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     struct device *device = call->device;
     if (device->is_host)
         return kernel_temporary(call, bytes);
@@ -333,22 +333,4 @@ void *kernel_device_temporary(struct kernel_call *call, size_t bytes)
     struct buffer *buffer =
         host->pool ? pool_alloc(host->pool, bytes) : device_alloc(device, bytes);
     return keep_temporary(call, (struct temporary){.buffer = buffer}, bytes);
-}
-
-void temporaries_give_back(temporary_vec *temporaries)
-{
-    for (size_t i = 0; i < temporaries->n; i++) {
-        struct temporary *temporary = &temporaries->items[i];
-        if (temporary->buffer)
-            temporary->buffer->free(temporary->buffer);
-        else
-            mem_free(temporary->memory);
-    }
-    temporaries->n = 0;
-}
-
-void kernel_done(struct kernel_call *call, int result)
-{
-    struct call_host *host = call->executor;
-    host->done(host, result);
 }

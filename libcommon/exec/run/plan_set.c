@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/device/deferred.h"
 #include "exec/device/device_set.h"
 #include "exec/run/divide.h"
 #include "exec/run/uncut.h"
-#include "exec/step/deferred.h"
 #include "exec/step/rendezvous.h"
 #include "exec/step/step.h"
 

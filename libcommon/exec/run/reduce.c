@@ -6,10 +6,10 @@
  */
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/device/deferred.h"
 #include "exec/device/queue.h"
-#include "exec/run/item.h"
+#include "exec/run/builtin.h"
 #include "exec/step/collective_kernel.h"
-#include "exec/step/deferred.h"
 
 /* ---- what comes back ---- */
 
@@ -24,7 +24,7 @@ static int take_here(struct kernel_call *call, const struct collective_results *
 
 static int take_from_host(struct kernel_call *call, const struct collective_results *results)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     int code = 0;
     for (int i = 0; !code && i < call->n_out; i++)
         code = item_copy_in(call, i, &results->values[i]);
@@ -56,7 +56,7 @@ static void bringing_free(struct bringing *b)
 static int bring_here(struct bringing *b)
 {
     struct kernel_call *call = b->call;
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     const struct collective_reduction *reduction = call->state;
     struct collective_call what = {.kinds = reduction->kinds,
                                    .n = call->n_in,
@@ -99,7 +99,7 @@ static bool stays(const struct kernel_call *call, const struct collective *colle
            (reduction->options.by_device && collective->adds_on == call->device);
 }
 
-static int run(struct kernel_call *call)
+int reduce_run(struct kernel_call *call)
 {
     const struct collective *collective = call->step->collective;
     size_t n = (size_t)call->n_in;
@@ -114,5 +114,3 @@ static int run(struct kernel_call *call)
     }
     return !collective || stays(call, collective) ? bring_here(b) : bring_to_host(b);
 }
-
-const struct kernel_code plan_reduce_code = {.prepare = collective_prepare, .run = run};

@@ -4,12 +4,13 @@
  * arenas, which come from the plan's pool and go back when the iteration is over.
  */
 #include "base/memory.h"
-#include "exec/run/region_private.h"
+#include "exec/run/builtin.h"
+#include "exec/run/dynamic.h"
 
 static struct pool *pool_of(const struct plan *plan, bool on_device)
 {
     bool is_host = plan->options.device->is_host;
-    return on_device || is_host ? plan->dynamic->pool : plan->dynamic->host_pool;
+    return on_device || is_host ? plan->pool : plan->host_pool;
 }
 
 static int take_arenas(const struct plan *plan, struct iteration *it, struct error *err)
@@ -77,7 +78,7 @@ static struct plain_call plain_call_of(const struct plan *plan, const struct reg
     const struct item *item = c->host.item;
     bool is_plain = !at->gathers && !at->is_relieved && !at->n_drops && !at->locks &&
                     !item->is_prepared && !plan->options.check_numerics;
-    return (struct plain_call){is_plain ? item->code->run : NULL, &c->call};
+    return (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
 }
 
 static void make_calls(struct run *run, struct iteration *it)

@@ -2,7 +2,8 @@
  *
  * Running regions.
  */
-#include "exec/run/region_private.h"
+#include "exec/run/builtin.h"
+#include "exec/run/dynamic.h"
 
 /* ---- one item ---- */
 
@@ -66,7 +67,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
         return launch->err.code;
     kernel_bind(run, launch, it, &c->host, &c->call);
     struct item_start start = item_start(&c->call, run->step);
-    return item_over(run->plan, item, &c->call, start, item->code->run(&c->call));
+    return item_over(run->plan, item, &c->call, start, item_kernel(item)(&c->call));
 }
 
 static int run_plain(struct run *run, struct launch *launch, struct iteration *it, int position)

@@ -1,262 +1,145 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is to be known of an item before it runs, and to be done when it has, whichever executor
- * runs it.
+ * Running plans and starting them: what both executors do before and after.
  */
-#include "base/str.h"
-#include "base/time.h"
-#include "exec/device/queue.h"
-#include "exec/run/item.h"
-#include "exec/step/trace.h"
+#include <stddef.h>
+#include <string.h>
 
-#define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed of so little */
-#define CHEAP_FETCH_BYTES 65536 /* copied in as many */
+#include "base/container_of.h"
+#include "exec/device/deferred.h"
+#include "exec/device/pool.h"
+#include "exec/plan/plan_while.h"
+#include "exec/run/run.h"
+#include "exec/step/rendezvous.h"
 
-/* -1: unknown, or not numbers. */
-static int64_t value_bytes(const struct plan *plan, int v)
+/* Those who wait for a value learn by the rendezvous that the step stops. */
+static void abort_rendezvous(struct step_waiter *waiter, const struct error *reason)
 {
-    if (v < 0)
-        return 0;
-    const struct value *value = &plan->values.items[v];
-    return value->type == STRING ? -1 : shape_bytes(&value->shape, value->type);
+    struct execution *execution = CONTAINER_OF(waiter, struct execution, waiter);
+    struct rendezvous *rendezvous = execution->step->rendezvous;
+    rendezvous->abort(rendezvous, reason);
 }
 
-/* What a file or a queue takes cannot be told from sizes. */
-static bool is_of_outside(const struct item *item)
+/* Feeds are what the plan was made for: static plans check that shapes are equal themselves. */
+static int check_feeds(const struct plan *plan, const struct tensor *feeds, struct error *err)
 {
-    return !item->refs && node_has(item->node, OP_STATEFUL);
-}
-
-/* Of what leaves the process, all that is not computed there is copied to where it is sent from. */
-static bool copies_to_send(const struct plan *plan, const struct item *item)
-{
-    bool leaves = false, computed = true;
-    for (int i = 0; i < item->n_in; i++) {
-        const struct value *value = item->in[i] < 0 ? NULL : &plan->values.items[item->in[i]];
-        leaves |= value && value->is_outgoing;
-        computed &= !value || value->kind == VALUE_COMPUTED;
-    }
-    for (int i = 0; i < item->n_out; i++)
-        leaves |= plan->values.items[item->out[i]].is_outgoing &&
-                  plan->values.items[item->out[i]].alias_input >= 0;
-    return leaves && !computed && plan->options.outgoing;
-}
-
-bool item_is_cheap(const struct plan *plan, const struct item *item)
-{
-    int64_t bytes = 0, limit = CHEAP_BYTES;
-    if (item->code == &plan_fetch_code || copies_to_send(plan, item))
-        limit = CHEAP_FETCH_BYTES;
-    else if (!item->code || item->flags & KERNEL_CHEAP)
-        return true;
-    else if (!item->node || is_of_outside(item) || plan->options.spread)
-        return false;
-    for (int i = 0; i < item->n_in + item->n_out && bytes <= limit; i++) {
-        int64_t more = value_bytes(plan, i < item->n_in ? item->in[i] : item->out[i - item->n_in]);
-        if (more < 0)
-            return false;
-        bytes += more;
-    }
-    return bytes <= limit;
-}
-
-int item_fail(const struct item *item, struct error *err)
-{
-    if (!item->node)
-        return err->code;
-    return node_fail(item->node, err);
-}
-
-int plan_explain_fault(const struct fault *fault, struct error *err)
-{
-    const struct plan *plan = plan_of_item(fault->item);
-    if (!plan)
-        return error_set(err, ERR_INTERNAL, "a kernel of a device failed that is of no plan");
-    const struct item *item = &plan->items.items[fault->item - plan->first_item];
-    struct fault_origin origin = {.node = item->node};
-    if (fault->input < item->n_in && item->in[fault->input] >= 0) {
-        const struct shape *shape = item_input_shape(plan, item, (int)fault->input);
-        origin.type = plan->values.items[item->in[fault->input]].type;
-        origin.shape = shape && shape_is_known(shape) ? shape : NULL;
-    }
-    fault_explain(plan->options.device, fault, &origin, err);
-    return item_fail(item, err);
-}
-
-int kernel_fault(struct kernel_call *call, const struct fault *fault)
-{
-    const struct call_host *host = call->executor;
-    struct fault own = *fault;
-    own.item = call->item;
-    if (host->on_device && host->on_device->found)
-        *host->on_device->found = own;
-    const struct tensor *in = call->in[own.input];
-    struct fault_origin origin = {call->node, in->type, &in->shape};
-    return fault_explain(NULL, &own, &origin, call->err);
-}
-
-/* ---- traces ---- */
-
-static struct trace_run describe(const struct item *item)
-{
-    return (struct trace_run){.node = item->name,
-                              .kernel = item->kernel,
-                              .op = item->node ? item->node->op->def->name : item->kernel};
-}
-
-/* What the planner's own items do on the device they tell themselves. */
-static bool tells_itself(const struct plan *plan, const struct item *item)
-{
-    return plan_is_copied(plan, item) || item->code == &plan_copy_out_code;
-}
-
-struct item_start item_start_traced(const struct kernel_call *call)
-{
-    const struct call_host *host = call->executor;
-    struct item_start start = {.time = time_now_ns()};
-    if (call->step_block && !tells_itself(host->plan, host->item))
-        start.timing = device_timing_begin(call->device, QUEUE_COMPUTE);
-    return start;
-}
-
-struct device_timing *item_start_copy(const struct kernel_call *call, enum queue_kind queue)
-{
-    bool is_traced = call->step->trace && call->step_block;
-    return is_traced ? device_timing_begin(call->device, queue) : NULL;
-}
-
-void item_copied(const struct kernel_call *call, struct device_timing *timing)
-{
-    const struct call_host *host = call->executor;
-    struct trace_run run = describe(host->item);
-    if (timing)
-        device_timing_end(timing, host->on_device, &run);
-}
-
-static void tell_trace(const struct plan *plan, const struct item *item,
-                       const struct kernel_call *call, struct item_start start, int result)
-{
-    const struct call_host *host = call->executor;
-    struct trace_run run = describe(item);
-    run.start = start.time;
-    run.end = time_now_ns();
-    if (start.timing && result == KERNEL_ENQUEUED) {
-        device_timing_end(start.timing, host->on_device, &run);
-        return;
-    }
-    device_timing_drop(start.timing);
-    if (!call->step_block || !tells_itself(plan, item))
-        trace_kernel(call->step->trace, call->step->number, &run);
-}
-
-/* ---- the end ---- */
-
-int item_make_ready(const struct item *item, struct device_step *on_device, struct error *err)
-{
-    if (item->uses_copies)
-        device_step_await_copies(on_device);
-    for (int i = 0; i < item->n_checked; i++) {
-        const struct variable_check *check = &item->checked[i];
-        if (check->variable->initialized)
-            continue;
-        error_set(err, ERR_DATA, "variable '%s' is not initialized", check->variable->name);
-        return check->reader ? node_fail(check->reader, err) : err->code;
+    for (int i = 0; i < plan->n_feeds; i++) {
+        const struct plan_feed *wanted = &plan->feeds[i];
+        if (feeds[i].type != wanted->type || !shape_compatible(&feeds[i].shape, &wanted->shape))
+            return error_set(err, ERR_DATA, "%s: is %s, but is fed %s",
+                             node_text(graph_node(plan->source, wanted->edge.node)),
+                             shape_text_typed(wanted->type, &wanted->shape),
+                             shape_text_typed(feeds[i].type, &feeds[i].shape));
     }
     return 0;
 }
 
-static int fail_not_finite(const struct item *item, int output, const struct tensor *t, int64_t bad,
-                           struct error *err)
+int execution_open(struct execution *execution, const struct plan *plan, struct error *err)
 {
-    struct str what = STR_INIT;
-    tensor_print_not_finite(&what, t, bad);
-    if (item->n_out > 1)
-        error_set(err, ERR_DATA, "output %d is %s", output, str_text(&what));
+    struct rendezvous *rendezvous = execution->step->rendezvous;
+    if (plan->n_fetches)
+        memset(execution->fetches, 0, (size_t)plan->n_fetches * sizeof *execution->fetches);
+    execution->waiter.cancelled = abort_rendezvous;
+    execution->waits = rendezvous && !step_on_cancel(execution->step, &execution->waiter, err);
+    if (rendezvous && !execution->waits) {
+        rendezvous->abort(rendezvous, err);
+        return err->code;
+    }
+    return check_feeds(plan, execution->feeds, err);
+}
+
+void execution_close(struct execution *execution, int code, const struct error *err)
+{
+    if (code)
+        step_stop(execution->step, err);
+    if (execution->waits)
+        step_off_cancel(execution->step, &execution->waiter);
+    if (!execution->is_part)
+        step_end(execution->step);
+}
+
+int execution_result(struct step *step, struct device_step *on_device, const struct error *own,
+                     const struct error *devices, struct error *err)
+{
+    bool has_failed = devices && devices->code;
+    device_step_tell(on_device, step, has_failed);
+    const struct fault *fault = has_failed ? NULL : device_step_fault(on_device);
+    if (fault)
+        return fault_report(fault, err);
+    if (!own && !has_failed)
+        return 0;
+    *err = own ? *own : *devices;
+    return err->code;
+}
+
+int execution_fail_dead(struct error *err)
+{
+    return error_set(err, ERR_DATA,
+                     "a fetched value is dead: it is in a branch that was not taken");
+}
+
+static int run(struct plan *plan, struct execution *execution, struct error *err)
+{
+    thread_take_up(plan->options.device);
+    return plan->is_static ? static_run(plan, execution, err) : dynamic_run(plan, execution, err);
+}
+
+int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
+             struct tensor *fetches, struct error *err)
+{
+    struct execution execution = {.step = step, .feeds = feeds, .fetches = fetches};
+    return run(plan, &execution, err);
+}
+
+void plan_trim(struct plan *plan)
+{
+    if (plan->is_static)
+        static_free_instances(plan);
+    if (plan->pool)
+        pool_trim(plan->pool);
+    if (plan->host_pool)
+        pool_trim(plan->host_pool);
+    for (size_t i = 0; i < plan->loops.n; i++) {
+        plan_trim(plan->loops.items[i]->condition);
+        plan_trim(plan->loops.items[i]->body);
+    }
+}
+
+static void start(struct plan *plan, const struct execution *execution)
+{
+    thread_take_up(plan->options.device);
+    if (plan->is_static)
+        static_start(plan, execution);
     else
-        error_set(err, ERR_DATA, "result is %s", str_text(&what));
-    str_release(&what);
-    err->reason = ERROR_NOT_FINITE;
-    return item_fail(item, err);
+        dynamic_start(plan, execution);
 }
 
-/* What an output is, on the host; *copy is to be released. */
-static int look_at(const struct plan *plan, const struct item *item, int output,
-                   const struct tensor **t, struct tensor *copy, struct error *err)
+void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
+                struct tensor *fetches, struct step_done *done)
 {
-    const struct tensor *there = *t;
-    if (!plan->values.items[item->out[output]].on_device)
-        return 0;
-    if (tensor_alloc(copy, there->type, &there->shape, err))
-        return err->code;
-    *t = copy;
-    struct device *device = plan->options.device;
-    return device_read(device, copy->data, there->data, tensor_bytes(copy), err);
+    start(plan,
+          &(struct execution){.step = step, .feeds = feeds, .fetches = fetches, .done = done});
 }
 
-static int check_numerics(const struct plan *plan, const struct item *item,
-                          const struct kernel_call *call)
+void plan_start_part(struct plan *plan, struct step *step, const struct tensor *feeds,
+                     struct tensor *fetches, struct step_done *done)
 {
-    struct error *err = call->err;
-    for (int i = 0; item->node && i < item->n_out; i++) {
-        const struct tensor *t = call->out[i];
-        struct tensor copy = TENSOR_INIT;
-        if (item->node->outputs[i].is_ref && call->refs)
-            for (int k = 0; k < item->n_in; k++)
-                if (call->refs[k])
-                    t = &call->refs[k]->value;
-        if (!t || !t->data || t->layout || !dtype_is_floating(t->type))
-            continue;
-        int code = look_at(plan, item, i, &t, &copy, err);
-        int64_t bad = code ? -1 : tensor_find_not_finite(t);
-        if (bad >= 0)
-            code = fail_not_finite(item, i, t, bad, err);
-        tensor_release(&copy);
-        if (code)
-            return code;
+    start(plan,
+          &(struct execution){
+              .step = step, .feeds = feeds, .fetches = fetches, .done = done, .is_part = true});
+}
+
+void plan_free(struct plan *plan)
+{
+    if (!plan)
+        return;
+    static_free_instances(plan);
+    dynamic_free_runs(plan);
+    for (size_t i = 0; i < plan->loops.n; i++) {
+        struct while_loop *loop = plan->loops.items[i];
+        plan_free(loop->condition);
+        plan_free(loop->body);
+        loop->condition = loop->body = NULL;
     }
-    return 0;
-}
-
-static bool names_other(const struct item *item)
-{
-    enum op_round round = item->node ? node_round(item->node) : ROUND_NONE;
-    return item->code == &plan_hand_over_code || round == ROUND_REDUCE || round == ROUND_ROUTE;
-}
-
-/* The compute queue copies it: what other threads enqueue meanwhile may leave a fault, too. */
-static bool read_fault(const struct kernel_call *call, struct fault *fault)
-{
-    struct device *device = call->device;
-    struct error ignored = ERROR_INIT;
-    struct buffer *copy = device_alloc(device, sizeof *fault);
-    if (!copy)
-        return false;
-    int code = device->copy(device, copy->data, &call->step_block->fault, sizeof *fault, &ignored);
-    if (!code)
-        code = device_read(device, fault, copy->data, sizeof *fault, &ignored);
-    copy->free(copy);
-    return !code && fault->code != FAULT_NONE;
-}
-
-/* What it was given may have been garbage of a kernel that was enqueued before, and what hands
- * values over may have found that out itself, or whom it met. Nobody waits for the device in the
- * name of a kernel that ends on a thread of others. */
-static int fail(const struct item *item, const struct kernel_call *call)
-{
-    struct fault fault = {.code = FAULT_NONE};
-    if (call->step_block && !(item->flags & KERNEL_ASYNC) && read_fault(call, &fault))
-        return plan_explain_fault(&fault, call->err);
-    return names_other(item) && call->err->node.n ? call->err->code : item_fail(item, call->err);
-}
-
-int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
-              struct item_start start, int result)
-{
-    if (item->code == &plan_while_code) /* what it repeats speaks for itself */
-        return result;
-    if (call->step->trace)
-        tell_trace(plan, item, call, start, result);
-    if (result > 0)
-        return fail(item, call);
-    return plan->options.check_numerics ? check_numerics(plan, item, call) : 0;
+    plan_release(plan);
 }

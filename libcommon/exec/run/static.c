@@ -10,6 +10,7 @@
 
 #include "base/container_of.h"
 #include "exec/device/queue.h"
+#include "exec/run/builtin.h"
 #include "exec/step/workers.h"
 
 static void resume(struct variable_waiter *waiter);
@@ -74,7 +75,7 @@ static int run_item(struct plan *plan, struct static_call *c, struct step *step,
     c->call.step = step;
     c->call.iteration = iteration;
     struct item_start start = item_start(&c->call, step);
-    int result = item->code->run(&c->call);
+    int result = item_kernel(item)(&c->call);
     return item_over(plan, item, &c->call, start, result);
 }
 
@@ -84,8 +85,8 @@ static int run_of_branch(struct plan *plan, struct instance *instance, struct st
 {
     int code = 0;
     if (branch_begin(instance, c))
-        return c->host.item->code == &plan_fetch_code ? execution_fail_dead(c->call.err) : 0;
-    if (c->host.item->code) /* else it is a constant, which is there */
+        return c->host.item->builtin == BUILTIN_FETCH ? execution_fail_dead(c->call.err) : 0;
+    if (c->host.item->builtin != BUILTIN_CONSTANT) /* which is there */
         code = run_item(plan, c, step, instance->iteration);
     if (!code)
         branch_end(instance, c);

@@ -5,10 +5,12 @@
 #ifndef TF_EXEC_STATIC_H
 #define TF_EXEC_STATIC_H
 
-#include "exec/run/arenas.h"
+#include "exec/device/arenas.h"
+#include "exec/device/deferred.h"
+#include "exec/plan/plan_while.h"
 #include "exec/run/captured.h"
 #include "exec/run/item.h"
-#include "exec/step/deferred.h"
+#include "exec/run/run.h"
 
 /* An input that is seen in another shape than it was made in. */
 struct seen_input {

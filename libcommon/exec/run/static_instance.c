@@ -8,6 +8,7 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/run/builtin.h"
 
 struct tensor *instance_tensor(struct instance *instance, int v)
 {
@@ -100,10 +101,10 @@ static void make_call(struct plan *plan, struct instance *instance, int position
                                    .refs = item->refs,
                                    .device = device,
                                    .step_block = device_step_block(&instance->on_device),
-                                   .item = plan->first_item + (uint32_t)plan->order[position],
+                                   .item = plan->faults.first + (uint32_t)plan->order[position],
                                    .threads = plan_team(plan),
                                    .err = &instance->err,
-                                   .executor = &c->host};
+                                   .executor = &c->host.executor};
 }
 
 static struct plain_call plain_call_of(const struct plan *plan, struct static_call *c)
@@ -111,7 +112,7 @@ static struct plain_call plain_call_of(const struct plan *plan, struct static_ca
     const struct item *item = c->host.item;
     bool is_plain = item->flow == FLOW_ALWAYS && !item->is_prepared && !item->take.n &&
                     !item->give.n && !plan->options.check_numerics;
-    return (struct plain_call){is_plain ? item->code->run : NULL, &c->call};
+    return (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
 }
 
 static void instance_free(struct instance *instance)
@@ -220,7 +221,7 @@ static void instance_fill(struct plan *plan, struct instance *instance)
     for (int i = 0; i < plan->n_order; i++) {
         make_call(plan, instance, i, &pointers, &seen);
         instance->plain[i] = plain_call_of(plan, &instance->calls[i]);
-        if (plan->items.items[plan->order[i]].code == &plan_fetch_code)
+        if (plan->items.items[plan->order[i]].builtin == BUILTIN_FETCH)
             vec_push(&instance->fetches, i);
     }
     for (size_t v = 0; v < plan->values.n; v++) {

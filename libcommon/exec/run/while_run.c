@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/run/builtin.h"
 #include "exec/run/static.h"
 
 struct repetition {
@@ -23,7 +24,7 @@ static int take(struct plan *plan, struct instance **instance, struct error *err
 /* What holds the input's memory: a variable's, where the input is one seen otherwise, as well. */
 static struct buffer *holder_of(const struct kernel_call *call, int i)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     const struct plan *plan = host->plan;
     const struct value *root = &plan->values.items[plan_root_value(plan, host->item->in[i])];
     const struct tensor *in = call->in[i];
@@ -107,7 +108,7 @@ static void end(struct repetition *r)
     mem_free(r->values);
 }
 
-static int while_run(struct kernel_call *call)
+int loop_run(struct kernel_call *call)
 {
     const struct while_loop *loop = call->state;
     struct repetition r = {.call = call, .loop = loop};
@@ -125,10 +126,3 @@ static int while_run(struct kernel_call *call)
     end(&r);
     return code;
 }
-
-static void release(void *state)
-{
-    while_free(state);
-}
-
-const struct kernel_code plan_while_code = {.run = while_run, .release = release};

@@ -6,7 +6,7 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/run/arenas.h"
+#include "exec/device/arenas.h"
 #include "exec/session/session_private.h"
 #include "exec/step/step.h"
 

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "exec/step/collective_local_private.h"
 #include "exec/step/copy_out.h"
-#include "exec/step/deferred.h"
+#include "exec/device/deferred.h"
 
 struct part_copy {
     struct copy_out copy; /* to: an array of its own */

@@ -3,8 +3,8 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "exec/device/fault.h"
 #include "exec/device/queue.h"
-#include "exec/plan/plan.h"
 
 static struct buffer *alloc(struct pool *pool, size_t bytes, struct error *err)
 {
@@ -49,7 +49,7 @@ static void copied(struct event_waiter *waiter, const struct error *failure)
     const struct fault *fault = copy->fault->data;
     struct error found = ERROR_INIT;
     if (!failure && fault->code)
-        plan_explain_fault(fault, &found);
+        fault_report(fault, &found);
     copy->done(copy, found.code ? &found : failure);
 }
 

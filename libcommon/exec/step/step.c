@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/step/deferred.h"
+#include "exec/device/deferred.h"
 
 struct step_resource {
     void *object;

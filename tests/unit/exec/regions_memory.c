@@ -7,7 +7,7 @@
 #include "lib/session.h"
 
 #include "base/memory.h"
-#include "exec/run/dynamic.h"
+#include "exec/plan/region.h"
 #include "lib/cut.h"
 #include "lib/random_graph.h"
 

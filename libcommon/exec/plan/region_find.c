@@ -19,7 +19,7 @@
 
 #include "base/memory.h"
 #include "base/str.h"
-#include "exec/run/region_private.h"
+#include "exec/plan/region_private.h"
 
 #define ARRIVALS_MAX 8192 /* with more every item is a region */
 
@@ -68,7 +68,7 @@ static void wait_for_item(struct region_find *f, struct key *key, int from, int 
     wait_for_arrival(f, key, f->arrival[from] + (apart ? slot + 1 : 0), dies);
 }
 
-/* As dynamic_plan.c has it: the item waits until the loop is over, or all that enters its loop
+/* As plan_connect.c has it: the item waits until the loop is over, or all that enters its loop
  * does. */
 static void wait_after(struct region_find *f, struct key *key, int before, int id)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/run/region_private.h"
+#include "exec/plan/region_private.h"
 #include "graph/op_cost.h"
 
 #define INPUTS_SHARE                                                                               \

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "exec/run/region_private.h"
+#include "exec/plan/region_private.h"
 
 /* An item gets memory that one of another region used last. */
 struct reuse {
@@ -25,7 +25,7 @@ struct reuses {
 static void count_inputs(struct plan *plan, const struct item *item)
 {
     plan_count_inputs(
-        plan, item, item->is_point || item->code == &plan_fetch_code || plan_is_copied(plan, item));
+        plan, item, item->is_point || item->builtin == BUILTIN_FETCH || plan_is_copied(plan, item));
 }
 
 /* In a loop a region that does little would keep memory for each iteration that runs ahead. What is

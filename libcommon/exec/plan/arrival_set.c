@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/run/arrival_set.h"
+#include "exec/plan/arrival_set.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/step/deferred.h"
+#include "exec/device/deferred.h"
 
 #include <stddef.h>
 

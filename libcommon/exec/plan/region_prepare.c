@@ -3,7 +3,7 @@
  * What is to be done at each position of a region, found when edges are known.
  */
 #include "base/memory.h"
-#include "exec/run/region_private.h"
+#include "exec/plan/region_private.h"
 
 #define LARGE_BYTES ((int64_t)1 << 20) /* that it is worth to wait for the memory of others */
 
@@ -157,7 +157,7 @@ static void describe_region(struct plan *plan, struct region *region)
         describe(plan, &first[k]);
         region->frees |= frees(plan, &first[k]);
         region->is_empty &= (plan->items.items[first[k].item].flags & KERNEL_EMPTY) != 0;
-        region->fetches |= plan->items.items[first[k].item].code == &plan_fetch_code;
+        region->fetches |= plan->items.items[first[k].item].builtin == BUILTIN_FETCH;
         region->lets_go |= is_given_away(plan, region, &first[k]);
         first[k].rest_is_cheap = is_cheap;
         is_cheap = is_cheap && d->items[first[k].item].is_cheap;

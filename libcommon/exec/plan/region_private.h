@@ -5,8 +5,9 @@
 #ifndef TF_EXEC_REGION_PRIVATE_H
 #define TF_EXEC_REGION_PRIVATE_H
 
-#include "exec/run/arrival_set.h"
-#include "exec/run/dynamic.h"
+#include "exec/plan/arrival_set.h"
+#include "exec/plan/plan_steps.h"
+#include "exec/plan/region.h"
 
 struct key {
     int ready, dead; /* sets: of a point, what its arrivals bring with them */
@@ -23,29 +24,26 @@ struct region_find {
     bool alone;        /* every item is a region */
 };
 
-/* Whether the value is made in the region, for all that come later there. A variable is what it is
- * when it is read, whoever has written it. */
-static inline bool region_has_made(const struct plan *plan, int v, int region)
-{
-    int from = plan->values.items[v].item;
-    return from >= 0 && plan->values.items[v].kind != VALUE_VARIABLE &&
-           plan->dynamic->items[from].region == region;
-}
-
-/* One that is there always, not only where a loop or a branch runs. */
-static inline bool region_sees_constant(const struct value *value)
-{
-    return value->kind == VALUE_CONSTANT && value->item < 0;
-}
-
-/* region_memory.c: before a region of the iteration runs. */
-int region_open(struct run *run, struct iteration *it, struct error *err);
-
 /* region_late.c: changes the order within regions, which comes one after the other, so that what
  * leaves has less memory at once. */
 void region_put_late(const struct region_find *f, int *order, int n_order);
 
 /* region_place.c: what regions compute gets its place in the arenas of frames. */
 void region_place(struct region_find *f);
+
+/* plan_frames.c: adds what the planner has made to what runs outside of loops. */
+void dynamic_add_item(struct plan *plan, int item);
+/* The innermost frame that both are in; the one below `outer` that `frame` is in. */
+int dynamic_common_frame(const struct dynamic *d, int a, int b);
+int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
+
+/* dynamic_locks.c: what each item locks while it runs, or all of the step. */
+void dynamic_find_locks(struct plan *plan);
+
+/* region_find.c: regions, their order and memory. */
+int region_find(struct plan *plan, struct error *err);
+
+/* region_prepare.c: when edges are known, what is to be done at each position. */
+void region_prepare(struct plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/run/arenas.h"
+#include "exec/device/arenas.h"
 
 #include "base/memory.h"
 

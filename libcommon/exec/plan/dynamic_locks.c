@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "exec/run/dynamic.h"
+#include "exec/plan/region_private.h"
 
 static int by_id(const void *a, const void *b)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels of items that the planner adds: fetches and copies.
+ * The built-in kernels, and those of fetches and copies.
  */
+#include "exec/run/builtin.h"
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
-#include "exec/run/item.h"
 
 /* Whether the fetch is the one holder of what the step computed, in memory that outlives the
  * device. */
 static bool is_left_to_fetch(const struct kernel_call *call)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     const struct value *value = &host->plan->values.items[host->item->in[0]];
     const struct buffer *buffer = call->in[0]->buffer;
     return !host->planned && call->device->is_host && value->kind == VALUE_COMPUTED &&
@@ -23,7 +23,7 @@ static bool is_left_to_fetch(const struct kernel_call *call)
  * kept; a variable's is somebody else's next. */
 static bool stays(const struct kernel_call *call)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     const struct plan *plan = host->plan;
     int root = plan_root_value(plan, host->item->in[0]);
     return host->planned ? plan->values.items[root].kind == VALUE_COMPUTED
@@ -33,14 +33,14 @@ static bool stays(const struct kernel_call *call)
 /* The compute queue waits in the end for what is captured. */
 static bool is_captured(const struct kernel_call *call)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     return host->on_device && host->on_device->is_captured;
 }
 
 /* Memory that the device copies well to, until the step is over (fetches_bring_home). */
 static int alloc_fetch(struct kernel_call *call, struct tensor *fetch)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     const struct tensor *in = call->in[0];
     struct buffer *buffer = pool_alloc(host->host_pool, tensor_bytes(in));
     if (!buffer)
@@ -84,7 +84,7 @@ static int copy_fetch(struct kernel_call *call, struct tensor *fetch)
 /* Fetches are there when the step is over. */
 static int fetch_run(struct kernel_call *call)
 {
-    struct call_host *host = call->executor;
+    struct call_host *host = call_host(call);
     const struct tensor *in = call->in[0];
     struct tensor *fetch = &host->fetches[*(const int *)call->state];
     const struct value *value = &host->plan->values.items[host->item->in[0]];
@@ -101,8 +101,6 @@ static int fetch_run(struct kernel_call *call)
     return copy_fetch(call, fetch);
 }
 
-const struct kernel_code plan_fetch_code = {.run = fetch_run};
-
 static int copy_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
@@ -112,12 +110,10 @@ static int copy_run(struct kernel_call *call)
     return call->device->copy(call->device, out->data, in->data, tensor_bytes(in), call->err);
 }
 
-const struct kernel_code plan_copy_code = {.run = copy_run};
-
 /* Whoever uses the copy has the compute queue wait for it (item_begin). */
 static int copy_in_run(struct kernel_call *call)
 {
-    const struct call_host *host = call->executor;
+    const struct call_host *host = call_host(call);
     int code;
     if (plan_is_feed_copy(host->plan, host->item) && item_take_staged(call, call->in[0], &code))
         return code ? code : KERNEL_ENQUEUED;
@@ -126,8 +122,6 @@ static int copy_in_run(struct kernel_call *call)
         queue_keep(call->device, QUEUE_IN, call->out[0]);
     return code ? code : KERNEL_ENQUEUED;
 }
-
-const struct kernel_code plan_copy_in_code = {.run = copy_in_run};
 
 /* ---- what the host needs in the middle of a step ---- */
 
@@ -144,7 +138,7 @@ static void copied(struct event_waiter *waiter, const struct error *failure)
     if (failure)
         *call->err = *failure;
     else if (copying->fault.code)
-        plan_explain_fault(&copying->fault, call->err);
+        fault_report(&copying->fault, call->err);
     bool failed = failure || copying->fault.code;
     mem_free(copying);
     kernel_done(call, failed ? call->err->code : 0);
@@ -183,4 +177,9 @@ static int copy_out_run(struct kernel_call *call)
     return code ? code : KERNEL_PENDING;
 }
 
-const struct kernel_code plan_copy_out_code = {.run = copy_out_run};
+int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call) = {
+    [BUILTIN_FETCH] = fetch_run,         [BUILTIN_COPY] = copy_run,
+    [BUILTIN_COPY_IN] = copy_in_run,     [BUILTIN_COPY_OUT] = copy_out_run,
+    [BUILTIN_HAND_OVER] = hand_over_run, [BUILTIN_TAKE_OVER] = take_over_run,
+    [BUILTIN_REDUCE] = reduce_run,       [BUILTIN_LOOP] = loop_run,
+};

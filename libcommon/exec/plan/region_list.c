@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "exec/run/region_private.h"
+#include "exec/plan/region_private.h"
 
 struct listed {
     int n_ready, rank, item;

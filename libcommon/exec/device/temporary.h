@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory that kernels have asked for during a call (kernel_temporary, kernel_device_temporary).
+ */
+#ifndef TF_EXEC_TEMPORARY_H
+#define TF_EXEC_TEMPORARY_H
+
+#include "base/vec.h"
+#include "tensor/tensor.h"
+
+struct temporary {
+    void *memory;          /* the host's; NULL: `buffer` */
+    struct buffer *buffer; /* which goes back behind what was enqueued */
+};
+typedef VEC(struct temporary) temporary_vec;
+
+/* What is left is empty, and can be used again. Most kernels have asked for none. */
+void temporaries_give_back(temporary_vec *temporaries);
+static inline void temporaries_free(temporary_vec *temporaries)
+{
+    if (temporaries->n)
+        temporaries_give_back(temporaries);
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What stands behind a kernel's call: made by exec/run for each item, and by plan_fold.c for what
+ * it computes. Private to the executor.
+ */
+#ifndef TF_EXEC_CALL_H
+#define TF_EXEC_CALL_H
+
+#include "exec/device/temporary.h"
+#include "exec/plan/plan_private.h"
+
+/* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
+ * executor keeps per call. */
+struct call_host {
+    struct executor executor; /* first */
+    bool planned;             /* outputs have memory from the plan, or alias what has */
+    bool counts;              /* but for counted ones, which come from `pool` */
+    bool copies_reads; /* dynamic: an output cannot be memory of a variable that is not counted */
+    struct plan *plan;
+    const struct item *item;
+    struct tensor *fetches;        /* of the step */
+    struct variable **out_refs;    /* dynamic: the variable of a ref output */
+    struct pool *pool;             /* dynamic: where outputs come from */
+    struct pool *host_pool;        /* and those in host memory, if that is not the device's */
+    temporary_vec *temporaries;    /* freed after the call */
+    struct device_step *on_device; /* the step on a device with memory of its own */
+};
+
+static inline struct call_host *call_host(const struct kernel_call *call)
+{
+    return (struct call_host *)call->executor;
+}
+
+#endif

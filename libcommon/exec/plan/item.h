@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Items and values of plans. Private to libcommon/exec.
+ */
+#ifndef TF_EXEC_PLAN_ITEM_H
+#define TF_EXEC_PLAN_ITEM_H
+
+#include "exec/device/fault.h"
+#include "exec/plan/plan.h"
+
+enum value_kind {
+    VALUE_COMPUTED, /* by an item, in every step */
+    VALUE_CONSTANT, /* known when the plan was made: `constant` */
+    VALUE_FEED,     /* feeds[feed] of the step */
+    VALUE_VARIABLE, /* the variable's own memory: a read or a reference */
+};
+
+struct value {
+    enum value_kind kind;
+    enum dtype type;
+    bool is_ref;
+    bool on_device;   /* in memory that is not the host's; never on a device whose memory is */
+    bool is_outgoing; /* it leaves the process: its memory is plan_options.outgoing's */
+    bool is_counted;  /* others may keep it: its memory is never an arena's */
+    int twin;         /* the same value in the other memory; -1: none */
+    struct shape shape;
+    const struct layout *layout;
+    struct tensor constant;    /* owned by the plan, or borrowed from the graph */
+    struct variable *variable; /* of a reference, or whose memory this value aliases */
+    int feed;
+    int item;        /* producer; -1: none */
+    int n_uses;      /* inputs of items, of a dynamic plan */
+    int alias_input; /* of its item: whose memory it is; -1: its own */
+    int alias_of;    /* in the order: the value whose memory this one is; -1: its own */
+    int root;        /* where the chain of aliases ends */
+    int64_t offset;  /* in the arena of its memory; -1: none */
+    size_t bytes;
+    int live_from, live_to; /* items, by position in the order */
+};
+
+struct variable_lock {
+    struct variable *variable;
+    bool write;
+};
+
+/* A variable that must have a value. */
+struct variable_check {
+    struct variable *variable;
+    const struct node *reader; /* that is named if it has none; NULL: the planner's own */
+};
+
+/* In a static plan: whether it runs in every step. */
+enum item_flow {
+    FLOW_ALWAYS,
+    FLOW_INPUTS, /* where all that it needs is there */
+    FLOW_SWITCH, /* likewise, and brings one of its outputs */
+    FLOW_MERGE,  /* where one of its inputs is there, whose memory it brings */
+};
+
+/* Kernels that are the executor's (run/builtin.c). */
+enum builtin {
+    BUILTIN_NONE,
+    BUILTIN_CONSTANT,  /* of a loop or a branch: is there where that runs */
+    BUILTIN_FETCH,     /* state: the index of the fetch */
+    BUILTIN_COPY,      /* within one memory */
+    BUILTIN_COPY_IN,   /* to the device's memory */
+    BUILTIN_COPY_OUT,  /* to the host's */
+    BUILTIN_HAND_OVER, /* a Send, a Recv and an AllReduce of what stays on the device */
+    BUILTIN_TAKE_OVER,
+    BUILTIN_REDUCE,
+    BUILTIN_LOOP, /* state: struct while_loop */
+    N_BUILTINS
+};
+
+struct item {
+    const struct node *node; /* NULL: the planner's own */
+    const struct kernel_row *row;
+    const struct kernel_code *code; /* NULL: builtin */
+    enum builtin builtin;
+    const char *name, *kernel;
+    void *state;
+    size_t scratch_bytes;
+    int64_t scratch_offset;
+    unsigned flags; /* enum kernel_flag */
+    int n_in, n_out;
+    int *in, *out;             /* values; in may be -1 (an input that is never given) */
+    struct variable **refs;    /* by input; NULL when there are none */
+    int *controls, n_controls; /* items that must be over before; they pass on deadness */
+    VEC(int) after;            /* items that must be over before, dead or alive */
+    VEC(int) follows;          /* some of them: a path leads from there that is not in the plan */
+    VEC(int) wishes;           /* items that are to be over before if that closes no cycle */
+    VEC(struct variable_lock) take, give; /* static plans: before and after the item */
+    bool needs_initialized;    /* its ref inputs must have a value; what it reads always must */
+    const struct shape **seen; /* by input: the shape that it is seen with; NULL: its own */
+    struct variable_check *checked; /* those variables, each once, if it reads any */
+    int n_checked;
+    bool removed;       /* evaluated when the plan was made, or a view that does not run */
+    bool is_point;      /* only running tells when, or whether, there is what it brings */
+    bool uses_copies;   /* an input was copied to the device */
+    bool is_prepared;   /* something is to be done before its kernel runs */
+    unsigned char flow; /* enum item_flow */
+    int output_forward; /* out[0]'s enum kernel_forward */
+    int output_from;
+};
+
+/* That an item reads or writes a variable. */
+struct use {
+    struct variable *variable;
+    int item;
+    int input; /* of the item */
+    bool write;
+};
+typedef VEC(struct use) use_vec;
+
+/* Of a value in a static plan with branches. */
+struct merged {
+    bool is_merged; /* a Merge brings its memory, or may */
+    int beside;     /* a value of another branch, in whose memory it may be; -1: none */
+};
+
+/* Whether it takes less than handing it to another thread: its kernel always does, or what it is
+ * known to read and write is little. */
+bool item_is_cheap(const struct plan *plan, const struct item *item);
+/* Puts node and op in front of a kernel's message. */
+int item_fail(const struct item *item, struct error *err);
+int item_explain_fault(struct fault_source *source, const struct fault *fault, struct error *err);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is to be known of one item: what it costs, and how its errors name it.
+ */
+#include "base/container_of.h"
+#include "exec/device/fault.h"
+#include "exec/plan/plan_private.h"
+
+#define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed of so little */
+#define CHEAP_FETCH_BYTES 65536 /* copied in as many */
+
+/* -1: unknown, or not numbers. */
+static int64_t value_bytes(const struct plan *plan, int v)
+{
+    if (v < 0)
+        return 0;
+    const struct value *value = &plan->values.items[v];
+    return value->type == STRING ? -1 : shape_bytes(&value->shape, value->type);
+}
+
+/* What a file or a queue takes cannot be told from sizes. */
+static bool is_of_outside(const struct item *item)
+{
+    return !item->refs && node_has(item->node, OP_STATEFUL);
+}
+
+/* Of what leaves the process, all that is not computed there is copied to where it is sent from. */
+static bool copies_to_send(const struct plan *plan, const struct item *item)
+{
+    bool leaves = false, computed = true;
+    for (int i = 0; i < item->n_in; i++) {
+        const struct value *value = item->in[i] < 0 ? NULL : &plan->values.items[item->in[i]];
+        leaves |= value && value->is_outgoing;
+        computed &= !value || value->kind == VALUE_COMPUTED;
+    }
+    for (int i = 0; i < item->n_out; i++)
+        leaves |= plan->values.items[item->out[i]].is_outgoing &&
+                  plan->values.items[item->out[i]].alias_input >= 0;
+    return leaves && !computed && plan->options.outgoing;
+}
+
+bool item_is_cheap(const struct plan *plan, const struct item *item)
+{
+    int64_t bytes = 0, limit = CHEAP_BYTES;
+    if (item->builtin == BUILTIN_FETCH || copies_to_send(plan, item))
+        limit = CHEAP_FETCH_BYTES;
+    else if (item->flags & KERNEL_CHEAP)
+        return true;
+    else if (!item->node || is_of_outside(item) || plan->options.spread)
+        return false;
+    for (int i = 0; i < item->n_in + item->n_out && bytes <= limit; i++) {
+        int64_t more = value_bytes(plan, i < item->n_in ? item->in[i] : item->out[i - item->n_in]);
+        if (more < 0)
+            return false;
+        bytes += more;
+    }
+    return bytes <= limit;
+}
+
+int item_fail(const struct item *item, struct error *err)
+{
+    if (!item->node)
+        return err->code;
+    return node_fail(item->node, err);
+}
+
+int item_explain_fault(struct fault_source *source, const struct fault *fault, struct error *err)
+{
+    const struct plan *plan = CONTAINER_OF(source, struct plan, faults);
+    const struct item *item = &plan->items.items[fault->item - source->first];
+    struct fault_origin origin = {.node = item->node};
+    if (fault->input < item->n_in && item->in[fault->input] >= 0) {
+        const struct shape *shape = item_input_shape(plan, item, (int)fault->input);
+        origin.type = plan->values.items[item->in[fault->input]].type;
+        origin.shape = shape && shape_is_known(shape) ? shape : NULL;
+    }
+    fault_explain(plan->options.device, fault, &origin, err);
+    return item_fail(item, err);
+}

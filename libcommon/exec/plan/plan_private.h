@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a plan is made of. Private to libcommon/exec.
+ *
+ * A plan has its own pruned copy of the graph (plan_graph.c), in which feeds are Placeholders. Each
+ * node that computes becomes an *item*, each output a *value*; the planner adds items of its own:
+ * fetches, changes of layout, copies between host and device memory, copies of variables that are
+ * read before and needed after a write. plan_prepare.c makes them, plan_order.c orders reads and
+ * writes of variables, plan_memory.c places values in arenas (plan_steps.h). exec/run runs them:
+ * static plans in static.c, dynamic ones, which have a struct dynamic (region.h), in dynamic.c.
+ */
+#ifndef TF_EXEC_PLAN_PRIVATE_H
+#define TF_EXEC_PLAN_PRIVATE_H
+
+#include "exec/device/fault.h"
+#include "exec/plan/fuse.h"
+#include "exec/plan/item.h"
+#include "exec/plan/plan.h"
+
+struct dynamic;
+struct instance;
+struct pool;
+struct run;
+
+struct plan {
+    const struct graph *source;
+    struct graph *graph; /* pruned copy; its nodes are what items point to */
+    graph_vec wholes;    /* those before ops were fused or loops taken out, from which it borrows */
+    VEC(struct while_loop *) loops;
+    VEC(uint64_t) kept; /* keys of loops that stay in the graph */
+    bool keeps_more;    /* the last of them was taken out: the plan is to be made anew */
+    struct plan_options options;
+    struct arena memory; /* of everything below that is not a VEC */
+    VEC(struct item) items;
+    VEC(struct value) values;
+    int *value_of;       /* first output's value, by node of `graph`; -1: none */
+    int *item_of;        /* by node; -1: none */
+    use_vec reads;       /* static: of views that do not run, by the items that read for them */
+    int *order, n_order; /* items, as they run; of a dynamic plan, as they are shown, once asked */
+    int n_feeds, n_fetches;
+    struct plan_feed *feeds; /* as requested */
+    int *feed_nodes;         /* of `graph`; -1: not needed */
+    struct edge_map fed;     /* outputs of these nodes -> feed, once the graph is as it stays */
+    int *fetch_values;
+    int *fetch_places; /* of a part: struct plan_place; NULL: it sees all there is */
+    bool is_static;
+    bool has_branches;          /* static: some items may not run (plan_branch.c) */
+    struct merged *merged;      /* then: by value, once all is in order */
+    bool is_on_device;          /* items use memory that is not the host's */
+    struct fault_source faults; /* of its items, on a device with memory of its own */
+    bool is_cheap;              /* static: no kernel is worth a thread of its own */
+    atomic_bool is_captured;    /* static: all that steps enqueue is the same, as far as is known */
+    VEC(struct variable_lock) locks; /* then: all that items take, by id */
+    size_t arena_bytes[2];           /* of static plans: the host's memory, the device's */
+    struct plan_item *dump;
+    struct arenas *own_arenas; /* NULL: options.arenas are a session's */
+    struct instance *idle;     /* static: of steps that are over; guarded by the arenas' lock */
+    pthread_mutex_t lock;      /* guards what dynamic plans keep of steps that are over */
+    struct run *idle_runs;     /* dynamic: memory of steps that are over; under lock */
+    struct pool *host_pool; /* on a device with memory of its own: host memory of fetches, copies */
+    struct pool *pool; /* of counted values, and of a device's temporary memory; NULL: there can
+                        * be none */
+    struct dynamic *dynamic; /* of dynamic plans */
+};
+
+/* Whether kernels run beside each other, each with a team of one. */
+static inline bool plan_is_parallel(const struct plan *plan)
+{
+    return plan->options.alone || (!plan->is_static && plan->options.threads > 1);
+}
+
+/* Which item makes what an item takes; -1: none. */
+static inline int plan_maker(const struct plan *plan, const struct item *item, int input)
+{
+    return item->in[input] < 0 ? -1 : plan->values.items[item->in[input]].item;
+}
+
+/* Threads that a kernel may use. */
+static inline int plan_team(const struct plan *plan)
+{
+    return plan_is_parallel(plan) ? 1 : plan->options.device->threads;
+}
+
+/* The value with this value's memory, following aliases. */
+int plan_root_value(const struct plan *plan, int value);
+/* Whether it only enqueues a copy of its input, to the host or from there. */
+bool plan_is_copied(const struct plan *plan, const struct item *item);
+/* Whether it brings a feed to the device's memory. */
+bool plan_is_feed_copy(const struct plan *plan, const struct item *item);
+/* As its kernel sees it. */
+static inline const struct shape *item_input_shape(const struct plan *plan, const struct item *item,
+                                                   int input)
+{
+    const struct shape *seen = item->seen ? item->seen[input] : NULL;
+    return seen ? seen : &plan->values.items[item->in[input]].shape;
+}
+/* Frees it when no run of it is left (plan_free of exec/run). */
+void plan_release(struct plan *plan);
+
+#endif

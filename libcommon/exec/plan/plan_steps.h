@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The steps in which a plan is made. Private to exec/plan.
+ */
+#ifndef TF_EXEC_PLAN_STEPS_H
+#define TF_EXEC_PLAN_STEPS_H
+
+#include "base/map.h"
+#include "exec/plan/fuse.h"
+#include "exec/plan/plan_private.h"
+#include "exec/plan/plan_while.h"
+
+/* The places of a node's inputs, in the plan's graph. */
+#define PLAN_PLACE "_place"
+
+/* plan_graph.c: prunes; sets graph, feeds, feed_nodes. fetch_edges gets the fetches in the copy. */
+int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,
+                    struct error *err);
+
+/* plan_fuse.c: has the device's passes (fuse.h) rewrite plan->graph; `fetch_edges` follow. */
+void plan_fuse(struct plan *plan, struct edge *fetch_edges);
+
+/* plan_stack.c: tells what is taken from a stack the shape that all have that are pushed. */
+int plan_infer_stacks(struct graph *graph, struct error *err);
+
+/* plan_static.c: whether the node's outputs can be planned for. */
+bool plan_can_place(const struct plan *plan, const struct node *node);
+/* Says of plan->graph whether a fixed order with planned memory will do. */
+void plan_find_static(struct plan *plan);
+/* plan.c: ERR_CANCELLED where nobody wants it any more. */
+int plan_goes_on(const struct plan *plan, struct error *err);
+
+/* plan_prepare.c: values, items, prepared kernels, fetches. */
+int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err);
+int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape);
+int plan_add_item(struct plan *plan, const struct item *item);
+/* An item, not added yet, that copies the value to a new one, in memory of the same kind. */
+struct item plan_copy_of(struct plan *plan, int value);
+
+/* plan_after.c: what has to be over before, by attributes and by variables' control inputs; and of
+ * an item that has the variable of that node. */
+void plan_bind_after(struct plan *plan);
+void plan_follow_variable(struct plan *plan, int item, int node);
+
+/* plan_kernel.c: prepares the item's kernel; the item has its inputs and outputs. */
+int plan_prepare_kernel(struct plan *plan, struct item *item, struct error *err);
+void plan_release_state(struct item *item);
+
+/* plan_transfer.c: the value in the memory that is wanted: itself, or a copy, which all consumers
+ * share if it is the same for all. -1 with the error set. */
+int plan_in_memory(struct plan *plan, int value, bool on_device, const struct item *consumer,
+                   struct error *err);
+/* When all items are there: finds those that use what is copied to the device, and whether any uses
+ * its memory at all. */
+void plan_find_copies(struct plan *plan);
+/* Whether what the node passes on may stay in the memory of the plan's device, which is not the
+ * host's: a Send or a Recv from that device to itself, or what is reduced with others. */
+bool plan_hands_over(const struct plan *plan, const struct node *node);
+/* Whether a node, by its row, wants an input in the device's memory, which is not the host's, or
+ * gives an output there. */
+bool plan_takes_on_device(const struct plan *plan, const struct kernel_row *row,
+                          const struct node *node, int input);
+bool plan_gives_on_device(const struct plan *plan, const struct kernel_row *row,
+                          const struct node *node, int output);
+/* Sets the item's code, or which built-in kernel it has. False: it is in no module. */
+bool plan_find_code(const struct plan *plan, struct item *item);
+/* The item that copies a variable for this input, and for no other; -1: none does. */
+int plan_copy_for(const struct plan *plan, const struct item *item, int input);
+/* The constant as the host sees it; NULL: the value is none. */
+const struct tensor *plan_host_constant(const struct plan *plan, int value);
+
+/* plan_layout.c: the value in row-major order: itself, or the result of a relayout item; -1 with
+ * the error set. */
+int plan_row_major(struct plan *plan, int value, struct error *err);
+
+/* plan_fold.c: computes the item now, if that can be; its outputs become constants. */
+void plan_fold(struct plan *plan, struct item *item);
+
+/* plan_outgoing.c: marks what leaves the process. */
+void plan_find_outgoing(struct plan *plan);
+
+/* plan_order.c: orders reads and writes of variables by the rule of graph/access.h; ERR_DATA if
+ * they contradict each other. */
+void plan_collect_uses(const struct plan *plan, int item, use_vec *uses);
+int plan_order_variables(struct plan *plan, struct error *err);
+/* Then: finds the variables that an item checks. */
+void plan_find_checks(struct plan *plan);
+
+/* plan_branch.c: of a static plan with branches: how the item, whose inputs are there, depends on
+ * what may not be. */
+enum item_flow plan_flow_of(const struct plan *plan, const struct item *item);
+/* Whether one of the node's control inputs may not be there. */
+bool plan_may_lack_control(const struct plan *plan, const struct node *node);
+/* What a Merge may have as its input: a variable's value is copied. */
+int plan_for_merge(struct plan *plan, int value);
+/* In order: finds what can be in one memory because only one of it is there. */
+void plan_join_branches(struct plan *plan);
+
+/* plan_condition.c: by item, of the conditions that it adds to the graph; -1: always. NULL: they
+ * are not known. */
+struct access_graph;
+const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
+                                struct arena *memory);
+
+/* plan_capture.c: whether a device may capture steps of the plan, which is scheduled. */
+void plan_find_captured(struct plan *plan);
+
+/* plan_views.c: items whose output is their input, perhaps in another shape, do not run: who takes
+ * it sees the input. In a dynamic plan before frames are found, in a static one when it is in
+ * order. */
+void plan_resolve_views(struct plan *plan);
+
+/* plan_constant.c: of a dynamic plan on the host, before its frames are found. */
+void plan_take_in_constants(struct plan *plan);
+
+/* plan_schedule.c: puts the items of a static plan in order; then says who locks variables. */
+int plan_schedule(struct plan *plan, struct error *err);
+void plan_add_locks(struct plan *plan);
+/* Puts items into `order` by their rank (-1: they are left out; NULL: all have the same), and those
+ * of one rank so that what one waits for comes first. ERR_INTERNAL if that cannot be. */
+int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
+              struct error *err);
+/* Whether it brings a value into the next iteration of a loop. */
+bool plan_is_back_edge(const struct plan *plan, int from, int to);
+
+/* Adds what an item waits for in its iteration: inputs' items, control inputs, `after`. */
+struct before {
+    int item;
+    int slot;      /* which of its outputs; -1: that it is over */
+    bool is_after; /* dead or alive */
+};
+typedef VEC(struct before) before_vec;
+void plan_collect_befores(const struct plan *plan, int item, before_vec *befores);
+
+/* plan_memory.c: lifetimes, reuse, offsets of what the items in `order` compute, in arenas of
+ * their own, whose sizes (in host memory, in the device's) go to `bytes`. Where the items of a
+ * region run in that order, and regions as they come, an item gets what those of another region
+ * used only if it `may_follow` them; `follows` is told that it has to. */
+struct placing {
+    const int *order;
+    int n_order;
+    const int *region; /* by item; NULL: all are one */
+    bool (*may_follow)(void *context, int before, int item);
+    void (*follows)(void *context, int before, int item);
+    void *context;
+};
+void plan_place_memory(struct plan *plan, const struct placing *placing, size_t bytes[2]);
+
+/* plan_counted.c: what the item keeps of its inputs, or all of them, is counted; of a static plan,
+ * all that is. */
+void plan_count_inputs(struct plan *plan, const struct item *item, bool keeps_all);
+void plan_find_counted(struct plan *plan);
+/* Sets n_uses of all values. */
+void plan_count_uses(struct plan *plan);
+
+/* plan_frames.c: finds frames; plan_connect.c: when items are ordered, regions and edges. */
+int dynamic_new(struct plan *plan, struct error *err);
+int dynamic_connect(struct plan *plan, struct error *err);
+
+/* region_list.c: of a dynamic plan, for plan_items: its order, and then regions and lifetimes in
+ * it. */
+void region_list(struct plan *plan);
+int region_count(const struct plan *plan);
+void region_describe(const struct plan *plan, struct plan_item *items);
+
+#endif

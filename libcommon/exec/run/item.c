@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is to be known of an item before it runs, and to be done when it has, whichever executor
+ * runs it.
+ */
+#include "exec/run/item.h"
+#include "base/str.h"
+#include "base/time.h"
+#include "exec/device/queue.h"
+#include "exec/step/trace.h"
+
+int kernel_fault(struct kernel_call *call, const struct fault *fault)
+{
+    const struct call_host *host = call_host(call);
+    struct fault own = *fault;
+    own.item = call->item;
+    if (host->on_device && host->on_device->found)
+        *host->on_device->found = own;
+    const struct tensor *in = call->in[own.input];
+    struct fault_origin origin = {call->node, in->type, &in->shape};
+    return fault_explain(NULL, &own, &origin, call->err);
+}
+
+/* ---- traces ---- */
+
+static struct trace_run describe(const struct item *item)
+{
+    return (struct trace_run){.node = item->name,
+                              .kernel = item->kernel,
+                              .op = item->node ? item->node->op->def->name : item->kernel};
+}
+
+/* What the planner's own items do on the device they tell themselves. */
+static bool tells_itself(const struct plan *plan, const struct item *item)
+{
+    return plan_is_copied(plan, item) || item->builtin == BUILTIN_COPY_OUT;
+}
+
+struct item_start item_start_traced(const struct kernel_call *call)
+{
+    const struct call_host *host = call_host(call);
+    struct item_start start = {.time = time_now_ns()};
+    if (call->step_block && !tells_itself(host->plan, host->item))
+        start.timing = device_timing_begin(call->device, QUEUE_COMPUTE);
+    return start;
+}
+
+struct device_timing *item_start_copy(const struct kernel_call *call, enum queue_kind queue)
+{
+    bool is_traced = call->step->trace && call->step_block;
+    return is_traced ? device_timing_begin(call->device, queue) : NULL;
+}
+
+void item_copied(const struct kernel_call *call, struct device_timing *timing)
+{
+    const struct call_host *host = call_host(call);
+    struct trace_run run = describe(host->item);
+    if (timing)
+        device_timing_end(timing, host->on_device, &run);
+}
+
+static void tell_trace(const struct plan *plan, const struct item *item,
+                       const struct kernel_call *call, struct item_start start, int result)
+{
+    const struct call_host *host = call_host(call);
+    struct trace_run run = describe(item);
+    run.start = start.time;
+    run.end = time_now_ns();
+    if (start.timing && result == KERNEL_ENQUEUED) {
+        device_timing_end(start.timing, host->on_device, &run);
+        return;
+    }
+    device_timing_drop(start.timing);
+    if (!call->step_block || !tells_itself(plan, item))
+        trace_kernel(call->step->trace, call->step->number, &run);
+}
+
+/* ---- the end ---- */
+
+int item_make_ready(const struct item *item, struct device_step *on_device, struct error *err)
+{
+    if (item->uses_copies)
+        device_step_await_copies(on_device);
+    for (int i = 0; i < item->n_checked; i++) {
+        const struct variable_check *check = &item->checked[i];
+        if (check->variable->initialized)
+            continue;
+        error_set(err, ERR_DATA, "variable '%s' is not initialized", check->variable->name);
+        return check->reader ? node_fail(check->reader, err) : err->code;
+    }
+    return 0;
+}
+
+static int fail_not_finite(const struct item *item, int output, const struct tensor *t, int64_t bad,
+                           struct error *err)
+{
+    struct str what = STR_INIT;
+    tensor_print_not_finite(&what, t, bad);
+    if (item->n_out > 1)
+        error_set(err, ERR_DATA, "output %d is %s", output, str_text(&what));
+    else
+        error_set(err, ERR_DATA, "result is %s", str_text(&what));
+    str_release(&what);
+    err->reason = ERROR_NOT_FINITE;
+    return item_fail(item, err);
+}
+
+/* What an output is, on the host; *copy is to be released. */
+static int look_at(const struct plan *plan, const struct item *item, int output,
+                   const struct tensor **t, struct tensor *copy, struct error *err)
+{
+    const struct tensor *there = *t;
+    if (!plan->values.items[item->out[output]].on_device)
+        return 0;
+    if (tensor_alloc(copy, there->type, &there->shape, err))
+        return err->code;
+    *t = copy;
+    struct device *device = plan->options.device;
+    return device_read(device, copy->data, there->data, tensor_bytes(copy), err);
+}
+
+static int check_numerics(const struct plan *plan, const struct item *item,
+                          const struct kernel_call *call)
+{
+    struct error *err = call->err;
+    for (int i = 0; item->node && i < item->n_out; i++) {
+        const struct tensor *t = call->out[i];
+        struct tensor copy = TENSOR_INIT;
+        if (item->node->outputs[i].is_ref && call->refs)
+            for (int k = 0; k < item->n_in; k++)
+                if (call->refs[k])
+                    t = &call->refs[k]->value;
+        if (!t || !t->data || t->layout || !dtype_is_floating(t->type))
+            continue;
+        int code = look_at(plan, item, i, &t, &copy, err);
+        int64_t bad = code ? -1 : tensor_find_not_finite(t);
+        if (bad >= 0)
+            code = fail_not_finite(item, i, t, bad, err);
+        tensor_release(&copy);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static bool names_other(const struct item *item)
+{
+    enum op_round round = item->node ? node_round(item->node) : ROUND_NONE;
+    return item->builtin == BUILTIN_HAND_OVER || round == ROUND_REDUCE || round == ROUND_ROUTE;
+}
+
+/* The compute queue copies it: what other threads enqueue meanwhile may leave a fault, too. */
+static bool read_fault(const struct kernel_call *call, struct fault *fault)
+{
+    struct device *device = call->device;
+    struct error ignored = ERROR_INIT;
+    struct buffer *copy = device_alloc(device, sizeof *fault);
+    if (!copy)
+        return false;
+    int code = device->copy(device, copy->data, &call->step_block->fault, sizeof *fault, &ignored);
+    if (!code)
+        code = device_read(device, fault, copy->data, sizeof *fault, &ignored);
+    copy->free(copy);
+    return !code && fault->code != FAULT_NONE;
+}
+
+/* What it was given may have been garbage of a kernel that was enqueued before, and what hands
+ * values over may have found that out itself, or whom it met. Nobody waits for the device in the
+ * name of a kernel that ends on a thread of others. */
+static int fail(const struct item *item, const struct kernel_call *call)
+{
+    struct fault fault = {.code = FAULT_NONE};
+    if (call->step_block && !(item->flags & KERNEL_ASYNC) && read_fault(call, &fault))
+        return fault_report(&fault, call->err);
+    return names_other(item) && call->err->node.n ? call->err->code : item_fail(item, call->err);
+}
+
+int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,
+              struct item_start start, int result)
+{
+    if (item->builtin == BUILTIN_LOOP) /* what it repeats speaks for itself */
+        return result;
+    if (call->step->trace)
+        tell_trace(plan, item, call, start, result);
+    if (result > 0)
+        return fail(item, call);
+    return plan->options.check_numerics ? check_numerics(plan, item, call) : 0;
+}

@@ -393,7 +393,7 @@ soak:
 	CONVOLUTIONS=20000 $(BUILD)/tests/unit/ops/conv_few
 	REDUCTIONS=20000 $(BUILD)/tests/unit/exec/reduce_random
 	STATES=50 $(BUILD)/tests/unit/resource/states
-	FAULTS=100000 $(BUILD)/tests/unit/exec/schedules
+	FAULTS=100000 $(BUILD)/tests/unit/collective/schedules
 	SCHEDULES=2000 $(BUILD)/tests/unit/transport/collective_schedules
 	ROUNDS=1000 $(BUILD)/tests/unit/transport/sum_server
 	STORE_SWEEPS=18 $(BUILD)/tests/unit/checkpoint/store_calls

@@ -13,7 +13,7 @@
 #define PER_WORKER_SAME "same" /* it gets the first one's, as all have the same */
 
 /* Of a variable of which each worker has a part along an axis, whose length in the graph is unknown
- * (exec/step/collective.h, collective_part): checkpoints have it whole, under its name. */
+ * (collective/rows.h, collective_part): checkpoints have it whole, under its name. */
 #define WORKER_PART_SHAPE "_part_shape" /* shape: of the whole */
 #define WORKER_PART_AXIS "_part_axis"   /* int */
 

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/step/collective.h"
+#include "collective/sum.h"
 
 struct given_value {
     int64_t worker;

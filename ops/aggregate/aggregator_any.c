@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "collective/sum.h"
 #include "exec/plan/plan.h"
-#include "exec/step/collective.h"
 #include "ops/aggregate/ids_any.h"
 #include "resource/aggregator.h"
 

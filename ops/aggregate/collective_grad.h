@@ -7,7 +7,7 @@
 
 #include "pass/gradient/grad.h"
 
-/* Which workers are of one group (exec/step/collective.h). */
+/* Which workers are of one group (collective/group.h). */
 #define COLLECTIVE_GROUP_ATTRS "group_size: int = 0 >= 0, group_stride: int = 1 >= 1"
 
 /* Of x, of which a CollectiveGrad of that reduction brings the gradient back; root -1: none. Among

@@ -17,9 +17,9 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
-#include "exec/device/narrow_private.h"
 #include "ops/device/cpu.h"
 #include "ops/math/parallel_cpu.h"
+#include "tensor/narrow_private.h"
 
 enum dtype widened_type(enum dtype type)
 {

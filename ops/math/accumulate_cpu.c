@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "exec/device/narrow_private.h"
+#include "tensor/narrow_private.h"
 
 /* Integers are unsigned here, so that they wrap around. */
 #define LOOPS(name, type)                                                                          \

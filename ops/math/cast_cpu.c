@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "exec/device/kernel.h"
-#include "exec/device/narrow_private.h"
 #include "ops/math/parallel_cpu.h"
+#include "tensor/narrow_private.h"
 
 #define CAST_BLOCK 512
 

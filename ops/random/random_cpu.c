@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
-#include "exec/device/narrow.h"
 #include "ops/random/distribution.h"
 #include "ops/random/draw.h"
 #include "ops/random/stream.h"
+#include "tensor/narrow.h"
 
 struct draw {
     struct philox_stream stream;

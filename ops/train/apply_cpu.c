@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/device/narrow_private.h"
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/train/apply.h"
+#include "tensor/narrow_private.h"
 
 typedef void update_loop(const struct apply_arguments *u, int64_t begin, int64_t end);
 

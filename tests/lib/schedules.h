@@ -7,7 +7,7 @@
 #ifndef TF_TESTS_LIB_SCHEDULES_H
 #define TF_TESTS_LIB_SCHEDULES_H
 
-#include "exec/step/schedule.h"
+#include "collective/schedule.h"
 
 struct sum_case {
     enum schedule_kind kind;

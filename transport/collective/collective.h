@@ -27,7 +27,7 @@
  * are.
  *
  * A sum or mean of more than 64 KiB may go by a schedule of the call instead
- * (exec/step/schedule.h): along a line or a ring, by a tree, by halves, or by hosts. It is cut in
+ * (collective/schedule.h): along a line or a ring, by a tree, by halves, or by hosts. It is cut in
  * the schedule's pieces and these in blocks of 64 KiB, which each go their way as soon as they
  * can, one behind the other; each member knows of each block what it has to do, and adds in that
  * order, so that sums have the bits of collective_combine_by. A member begins as many of its own as

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "collective/program.h"
 #include "transport/collective/collective.h"
 #include "transport/link/recycle.h"
 #include "transport/value/segment.h"
@@ -114,9 +115,9 @@ struct collective_round {
     int64_t flying; /* bytes of begun blocks that come here, and are not here, */
     int64_t window; /* of which there are to be no more than so many */
     struct collective_schedule schedule;
-    struct schedule_program *programs; /* since it is settled: by piece of the schedule; NULL: */
-    int n_programs;                    /* nobody else takes part, or nothing goes by it */
-    struct routed_value *routed;       /* by value */
+    struct chunk_program *programs; /* since it is settled: by piece of the schedule; NULL: */
+    int n_programs;                 /* nobody else takes part, or nothing goes by it */
+    struct routed_value *routed;    /* by value */
     int n_routed;
     bool *assumed; /* by rank: who had not left when this member came, */
     int n_assumed; /* as many: they may take part */

@@ -62,7 +62,7 @@ void scheduled_settle(const struct process_group *group, struct collective_round
     m->n_programs = schedule.n_pieces;
     m->programs = mem_array((size_t)schedule.n_pieces, sizeof *m->programs);
     for (int piece = 0; piece < schedule.n_pieces; piece++)
-        schedule_program(&schedule, own, piece, &m->programs[piece]);
+        program_make(&schedule, own, piece, &m->programs[piece]);
     /* Each way is full when as many blocks are under way as it has rounds; as many may wait. */
     m->window = SCHEDULED_BYTES * (2 * schedule.n_rounds + schedule.n_pieces + 2);
     schedule_release(&schedule);
@@ -75,29 +75,29 @@ void scheduled_free(struct collective_round *m)
     mem_free(m->programs);
 }
 
-static const struct schedule_program *program_of(const struct collective_round *m,
-                                                 const struct block *block)
+static const struct chunk_program *program_of(const struct collective_round *m,
+                                              const struct block *block)
 {
     return &m->programs[block->part % m->n_programs];
 }
 
 /* With the lock, as the next ones. What is to be done next; NULL: nothing. */
-static const struct schedule_action *next_of(const struct collective_round *m,
-                                             const struct block *block)
+static const struct chunk_action *next_of(const struct collective_round *m,
+                                          const struct block *block)
 {
-    const struct schedule_program *program = program_of(m, block);
+    const struct chunk_program *program = program_of(m, block);
     return block->n_done < program->actions.n ? &program->actions.items[block->n_done] : NULL;
 }
 
 /* Whether that member may send what is to be added. */
 static bool adds(const struct collective_round *m, const struct block *block, int rank)
 {
-    const struct schedule_program *program = m->programs ? program_of(m, block) : NULL;
+    const struct chunk_program *program = m->programs ? program_of(m, block) : NULL;
     if (!m->settled)
         return true;
     for (size_t i = block->n_done; program && i < program->actions.n; i++) {
-        const struct schedule_action *action = &program->actions.items[i];
-        if (action->what == SCHEDULE_DO_ADD && m->members[action->member] == rank)
+        const struct chunk_action *action = &program->actions.items[i];
+        if (action->what == ACT_ADD && m->members[action->member] == rank)
             return true;
     }
     return false;
@@ -105,23 +105,23 @@ static bool adds(const struct collective_round *m, const struct block *block, in
 
 bool scheduled_awaits(const struct collective_round *m, const struct block *block, int rank)
 {
-    const struct schedule_action *next = m->programs ? next_of(m, block) : NULL;
-    return next && next->what == SCHEDULE_DO_COPY && m->members[next->member] == rank;
+    const struct chunk_action *next = m->programs ? next_of(m, block) : NULL;
+    return next && next->what == ACT_COPY && m->members[next->member] == rank;
 }
 
 /* ---- actions ---- */
 
 /* Takes the next one, if it can be done: nobody else does the next. */
-static const struct schedule_action *begin(struct process_group *group, struct collective_round *m,
-                                           struct block *block)
+static const struct chunk_action *begin(struct process_group *group, struct collective_round *m,
+                                        struct block *block)
 {
     pthread_mutex_lock(&group->lock);
-    const struct schedule_action *next = next_of(m, block);
+    const struct chunk_action *next = next_of(m, block);
     if (!direct_agreed(group, m) || m->over || block->claimed)
         next = NULL;
     bool is_there =
-        next && (next->what == SCHEDULE_DO_SEND ||
-                 (next->what == SCHEDULE_DO_ADD && block->parts[m->members[next->member]].data));
+        next && (next->what == ACT_SEND ||
+                 (next->what == ACT_ADD && block->parts[m->members[next->member]].data));
     if (is_there) {
         block->claimed = true;
         block->n_done++; /* what a send leads to may come before it has returned */
@@ -153,7 +153,7 @@ static struct tensor held(const struct collective_round *m, const struct block *
 }
 
 static void do_send(struct process_group *group, struct collective_round *m, struct block *block,
-                    const struct schedule_action *action)
+                    const struct chunk_action *action)
 {
     int rank = m->members[action->member];
     struct tensor piece = held(m, block);
@@ -166,7 +166,7 @@ static void do_send(struct process_group *group, struct collective_round *m, str
 }
 
 static void do_add(struct process_group *group, struct collective_round *m, struct block *block,
-                   const struct schedule_action *action)
+                   const struct chunk_action *action)
 {
     struct tensor *part = &block->parts[m->members[action->member]];
     struct tensor own = held(m, block);
@@ -185,10 +185,10 @@ static void do_add(struct process_group *group, struct collective_round *m, stru
 
 bool scheduled_go_on(struct process_group *group, struct collective_round *m, struct block *block)
 {
-    const struct schedule_action *action;
+    const struct chunk_action *action;
     bool over = false;
     while ((action = begin(group, m, block))) {
-        if (action->what == SCHEDULE_DO_SEND)
+        if (action->what == ACT_SEND)
             do_send(group, m, block, action);
         else
             do_add(group, m, block, action);

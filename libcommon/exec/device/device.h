@@ -132,7 +132,7 @@ struct device {
     int (*leave_fault)(struct device *device, struct step_block *block, const struct fault *fault,
                        struct error *err);
 
-    /* Enqueued in QUEUE_COMPUTE: as collective_sum (exec/step/collective.h), with the same bits, of
+    /* Enqueued in QUEUE_COMPUTE: as collective_sum (collective/sum.h), with the same bits, of
      * arrays in the device's memory; `terms` are read before it returns. NULL: it does not add up
      * what steps bring to a collective, and the host does. */
     int (*sum)(struct device *device, const struct collective_terms *terms, void *sum,

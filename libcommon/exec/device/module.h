@@ -28,13 +28,13 @@ extern "C" {
 #endif
 
 #include "base/memory.h"
+#include "collective/sum.h"
 #include "exec/device/deferred.h"
 #include "exec/device/device.h"
 #include "exec/device/fault.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
 #include "exec/state/variable.h"
-#include "exec/step/collective.h"
 #include "exec/step/step.h"
 
 /* What a module exports. */

@@ -227,14 +227,46 @@ static int join(const struct local_round *round, struct device *device, struct s
     return code;
 }
 
+/* Of results: the compute queue of a device that has `sum`, and a pool of its memory. */
+struct point_memory {
+    struct device *device;
+    struct pool *pool;
+};
+
+static int alloc_there(void *context, enum dtype type, const struct shape *shape, struct tensor *t,
+                       struct error *err)
+{
+    const struct point_memory *memory = context;
+    struct buffer *buffer = pool_alloc(memory->pool, (size_t)shape_bytes(shape, type));
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for %s%s", shape_text_typed(type, shape),
+                         mem_limit_text());
+    *t = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+    return 0;
+}
+
+static int copy_there(void *context, void *to, const void *from, size_t bytes, struct error *err)
+{
+    const struct point_memory *memory = context;
+    return memory->device->copy(memory->device, to, from, bytes, err);
+}
+
+static int sum_there(void *context, const struct collective_terms *terms, void *sum, int64_t count,
+                     struct error *err)
+{
+    const struct point_memory *memory = context;
+    return memory->device->sum(memory->device, terms, sum, count, err);
+}
+
 static void conclude_on(struct device *device, struct local_round *round)
 {
     struct local_answer answer = open_answer(round);
     struct device_point *at = &answer.results.at;
-    const struct collective_memory memory = {device, first_part(round)->pool};
+    struct point_memory there = {device, first_part(round)->pool};
+    const struct collective_memory memory = {&there, alloc_there, copy_there, sum_there};
     thread_enter_device(device, 1);
     at->device = device;
-    at->block = pool_alloc(memory.pool, sizeof(struct step_block));
+    at->block = pool_alloc(there.pool, sizeof(struct step_block));
     if (!at->block)
         error_set(&answer.err, ERR_OS, "no memory for what is reduced%s", mem_limit_text());
     if (!answer.err.code && !join(round, device, at->block->data, &answer.err))

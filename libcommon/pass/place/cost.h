@@ -12,7 +12,7 @@
 #define TF_PASS_COST_H
 
 #include "base/map.h"
-#include "exec/step/schedule.h"
+#include "collective/schedule.h"
 #include "graph/cluster.h"
 #include "graph/op_cost.h"
 

@@ -4,7 +4,7 @@
  * within one process. SCHEDULES is how many calls are made (default 60), SCHEDULES_SEED the first's
  * seed.
  */
-#include "exec/step/schedule.h"
+#include "collective/schedule.h"
 
 #include "lib/random.h"
 #include "lib/reductions.h"

@@ -3,10 +3,11 @@
  * Sums of arrays. Blocks that stay in the first cache, so that the sum passes memory once however
  * many arrays there are; strips of fixed length inside, which compilers make vectors of.
  */
+#include "collective/sum.h"
+
 #include <string.h>
 
-#include "exec/device/narrow.h"
-#include "exec/step/collective.h"
+#include "tensor/narrow.h"
 
 #define BLOCK 1024 /* elements */
 #define VECTOR_BYTES 64

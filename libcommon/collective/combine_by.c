@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/step/collective.h"
+#include "collective/combine.h"
 
 #define STRIP 512 /* elements, of which all members' sums stay in the first caches */
 

@@ -3,7 +3,7 @@
  * Conversions of arrays against those of single values, for all 16-bit values and around every
  * place where rounding changes.
  */
-#include "exec/device/narrow.h"
+#include "tensor/narrow.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * Which members are of one group: a function of their ranks, so that one graph serves them all.
  */
-#include "exec/step/collective.h"
+#include "collective/group.h"
 
 static bool is_whole(const struct collective_group *group)
 {

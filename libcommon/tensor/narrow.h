@@ -3,8 +3,8 @@
  * Arrays of 16-bit floats to float32 and back, some elements at a time: the bits of the functions
  * in tensor/dtype.h, without their branches.
  */
-#ifndef TF_EXEC_NARROW_H
-#define TF_EXEC_NARROW_H
+#ifndef TF_TENSOR_NARROW_H
+#define TF_TENSOR_NARROW_H
 
 #include "tensor/dtype.h"
 

@@ -2,7 +2,7 @@
  *
  * Whose rows go to whom, and how many they are.
  */
-#include "exec/step/collective.h"
+#include "collective/rows.h"
 
 static bool is_whole(enum collective_kind kind)
 {

@@ -4,8 +4,8 @@
  * the compiler's vectors, as long as the processor's: longer ones it takes apart. Each case is
  * computed for all lanes, and masks choose.
  */
-#ifndef TF_EXEC_NARROW_PRIVATE_H
-#define TF_EXEC_NARROW_PRIVATE_H
+#ifndef TF_TENSOR_NARROW_PRIVATE_H
+#define TF_TENSOR_NARROW_PRIVATE_H
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/device/narrow.h"
+#include "tensor/narrow.h"
 
-#include "exec/device/narrow_private.h"
+#include "tensor/narrow_private.h"
 
 void widen_floats(enum dtype type, const uint16_t *from, float *to, int64_t n)
 {

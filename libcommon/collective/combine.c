@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/step/collective.h"
+#include "collective/combine.h"
 
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/device/pool.h"
 
 int collective_check_value(enum collective_kind kind, const struct tensor *value, struct error *err)
 {
@@ -44,19 +43,14 @@ static int alloc(const struct collective_memory *memory, enum dtype type, const 
 {
     if (!memory)
         return tensor_alloc(t, type, shape, err);
-    struct buffer *buffer = pool_alloc(memory->pool, (size_t)shape_bytes(shape, type));
-    if (!buffer)
-        return error_set(err, ERR_OS, "no memory for %s%s", shape_text_typed(type, shape),
-                         mem_limit_text());
-    *t = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
-    return 0;
+    return memory->alloc(memory->context, type, shape, t, err);
 }
 
 static int copy(const struct collective_memory *memory, void *to, const struct tensor *from,
                 struct error *err)
 {
     if (memory)
-        return memory->device->copy(memory->device, to, from->data, tensor_bytes(from), err);
+        return memory->copy(memory->context, to, from->data, tensor_bytes(from), err);
     memcpy(to, from->data, tensor_bytes(from));
     return 0;
 }
@@ -66,7 +60,7 @@ static int sum(const struct collective_memory *memory, const struct collective_t
 {
     int64_t count = tensor_count(to);
     if (memory && count)
-        return memory->device->sum(memory->device, terms, to->data, count, err);
+        return memory->sum(memory->context, terms, to->data, count, err);
     collective_sum(terms, to->data, NULL, count);
     return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Flows of each kind of schedule, in an order in which each value is there before it is sent; and
- * their rounds.
+ * Flows of each generator, in an order in which each value is there before it is sent; and their
+ * rounds.
  */
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/step/schedule.h"
+#include "collective/schedule.h"
 
 static const char *const names[] = {
     [SCHEDULE_DIRECT] = "direct",   [SCHEDULE_CHAIN] = "chain",
@@ -81,32 +81,28 @@ static void make_ring(struct sum_schedule *s, int piece, const int *members, int
              hop < n - 1 ? SCHEDULE_ADD : SCHEDULE_COPY);
 }
 
-static int binomial_parent(int member)
+/* Of a binomial tree. */
+static int parent_of(int member)
 {
     return member & (member - 1);
 }
 
-static int parent_of(const int *parents, int member)
-{
-    return parents ? parents[member] : binomial_parent(member);
-}
-
 /* All that is below a member comes to it, of one child after the other by rank. */
-static void gather_tree(struct sum_schedule *s, int piece, const int *parents, int member)
+static void gather_tree(struct sum_schedule *s, int piece, int member)
 {
     for (int k = member + 1; k < s->n_members; k++) {
-        if (parent_of(parents, k) != member)
+        if (parent_of(k) != member)
             continue;
-        gather_tree(s, piece, parents, k);
+        gather_tree(s, piece, k);
         flow(s, piece, k, member, SCHEDULE_ADD);
     }
 }
 
-static void make_tree(struct sum_schedule *s, int piece, const int *parents)
+static void make_tree(struct sum_schedule *s, int piece)
 {
-    gather_tree(s, piece, parents, 0);
+    gather_tree(s, piece, 0);
     for (int k = 1; k < s->n_members; k++)
-        flow(s, piece, parent_of(parents, k), k, SCHEDULE_COPY);
+        flow(s, piece, parent_of(k), k, SCHEDULE_COPY);
 }
 
 static int power_below(int n)
@@ -171,6 +167,77 @@ static void make_two_level(struct sum_schedule *s, int piece, const struct sched
             flow(s, piece, of[k], k, SCHEDULE_COPY);
 }
 
+/* ---- rounds ---- */
+
+/* The last rounds in which something comes to a member's piece, and in which it is sent; -1: none.
+ */
+struct piece_rounds {
+    int came, sent;
+};
+
+/* By round, whether a member's way to another carries something. */
+struct way_rounds {
+    VEC(bool) busy;
+};
+
+static int max(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* The first round from `round` on in which the way is free; it is taken. */
+static int take_free(struct way_rounds *way, int round)
+{
+    while ((size_t)round < way->busy.n && way->busy.items[round])
+        round++;
+    while (way->busy.n <= (size_t)round)
+        vec_push(&way->busy, false);
+    way->busy.items[round] = true;
+    return round;
+}
+
+/* By round, each round's in the order in which they were. */
+static void sort(struct sum_schedule *s)
+{
+    struct schedule_flow *sorted = mem_array(s->flows.n + 1, sizeof *sorted);
+    size_t *first = mem_array((size_t)s->n_rounds + 1, sizeof *first);
+    for (size_t i = 0; i < s->flows.n; i++)
+        first[s->flows.items[i].round + 1]++;
+    for (int round = 0; round < s->n_rounds; round++)
+        first[round + 1] += first[round];
+    for (size_t i = 0; i < s->flows.n; i++)
+        sorted[first[s->flows.items[i].round]++] = s->flows.items[i];
+    for (size_t i = 0; i < s->flows.n; i++)
+        s->flows.items[i] = sorted[i];
+    mem_free(sorted);
+    mem_free(first);
+}
+
+/* Each flow is in the first round in which its value is there, and its way is free. */
+static void set_rounds(struct sum_schedule *s)
+{
+    size_t n = (size_t)s->n_members, n_pieces = n * (size_t)s->n_pieces;
+    struct piece_rounds *pieces = mem_array(n_pieces, sizeof *pieces);
+    struct way_rounds *ways = mem_array(n * n, sizeof *ways);
+    for (size_t i = 0; i < n_pieces; i++)
+        pieces[i] = (struct piece_rounds){-1, -1};
+    for (size_t i = 0; i < s->flows.n; i++) {
+        struct schedule_flow *flow = &s->flows.items[i];
+        struct piece_rounds *from = &pieces[flow->from * s->n_pieces + flow->piece];
+        struct piece_rounds *to = &pieces[flow->to * s->n_pieces + flow->piece];
+        int first = max(from->came + 1, max(to->came, to->sent));
+        flow->round = take_free(&ways[flow->from * s->n_members + flow->to], max(first, 0));
+        from->sent = max(from->sent, flow->round);
+        to->came = flow->round;
+        s->n_rounds = max(s->n_rounds, flow->round + 1);
+    }
+    sort(s);
+    for (size_t i = 0; i < n * n; i++)
+        vec_release(&ways[i].busy);
+    mem_free(ways);
+    mem_free(pieces);
+}
+
 /* ---- all of them ---- */
 
 int schedule_pieces(const struct schedule_request *r)
@@ -201,7 +268,7 @@ static void make_piece(const struct schedule_request *r, struct sum_schedule *s,
     else if (r->kind == SCHEDULE_RING)
         make_ring(s, piece, all, r->n_members);
     else if (r->kind == SCHEDULE_TREE)
-        make_tree(s, piece, r->parents);
+        make_tree(s, piece);
     else if (r->kind == SCHEDULE_HALVING)
         make_halving(s, piece);
     else
@@ -215,13 +282,6 @@ static int check_request(const struct schedule_request *r, struct error *err)
                          SCHEDULE_MEMBERS_MAX, r->n_members);
     if (r->kind == SCHEDULE_TWO_LEVEL && !r->hosts)
         return error_set(err, ERR_DATA, "two-level goes by the workers' hosts, which are not said");
-    for (int k = 1; k < r->n_members && r->kind == SCHEDULE_TREE && r->parents; k++)
-        if (r->parents[k] < 0 || r->parents[k] >= k)
-            return error_set(err, ERR_DATA, "member %d of a tree has the parent %d", k,
-                             r->parents[k]);
-    if (r->topology && r->topology->n_members != r->n_members)
-        return error_set(err, ERR_DATA, "a topology of %d members, and %d of them",
-                         r->topology->n_members, r->n_members);
     return 0;
 }
 
@@ -233,7 +293,7 @@ int schedule_make(const struct schedule_request *r, struct sum_schedule *s, stru
     s->n_pieces = r->n_pieces ? r->n_pieces : schedule_pieces(r);
     for (int piece = 0; piece < s->n_pieces; piece++)
         make_piece(r, s, piece);
-    schedule_set_rounds(s, r->topology);
+    set_rounds(s);
     return 0;
 }
 

@@ -11,7 +11,7 @@
  *
  * ring: reduce-scatter and all-gather around (Patarasuk and Yuan, JPDC 2009).
  *
- * tree: a binomial tree, or a given one, to rank 0, and back.
+ * tree: a binomial tree to rank 0, and back.
  *
  * halving: recursive halving and doubling (Thakur et al., IJHPCA 2005); of members beyond the
  * largest power of two each gives a partner what it has first.
@@ -21,15 +21,14 @@
  *
  * Sums of direct and chain are by rank; the others associate otherwise, and always alike.
  */
-#ifndef TF_EXEC_SCHEDULE_H
-#define TF_EXEC_SCHEDULE_H
+#ifndef TF_COLLECTIVE_SCHEDULE_H
+#define TF_COLLECTIVE_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "base/vec.h"
-#include "exec/step/topology.h"
 
 #define SCHEDULE_MEMBERS_MAX 64
 #define SCHEDULE_NAMES "direct, chain, ring, tree, halving and two-level"
@@ -76,53 +75,19 @@ struct sum_schedule {
 
 struct schedule_request {
     enum schedule_kind kind;
-    int n_members;      /* 1 to SCHEDULE_MEMBERS_MAX */
-    int n_pieces;       /* 0: as few as the kind has; more of them overlap */
-    const int *hosts;   /* of two-level: by member */
-    const int *parents; /* of tree: by member, a smaller rank; -1 of member 0; NULL: binomial */
-    const struct topology *topology; /* NULL: each member has a link to each */
+    int n_members;    /* 1 to SCHEDULE_MEMBERS_MAX */
+    int n_pieces;     /* 0: as few as the kind has; more of them overlap */
+    const int *hosts; /* of two-level: by member */
 };
 
 /* As few pieces as the kind has. */
 int schedule_pieces(const struct schedule_request *request);
 
 /* Fills what is zero-initialised. Each flow is in the first round in which its value is there and
- * its links are free. ERR_DATA: the request has no such schedule. */
+ * nothing else is on its way from the one member to the other. ERR_DATA: there is no such schedule.
+ */
 int schedule_make(const struct schedule_request *request, struct sum_schedule *schedule,
                   struct error *err);
 void schedule_release(struct sum_schedule *schedule);
-
-/* Puts flows into rounds, in their order; see schedule_make. */
-void schedule_set_rounds(struct sum_schedule *schedule, const struct topology *topology);
-
-struct schedule_report {
-    bool by_rank;         /* all sums are ((0 + 1) + 2) + ... */
-    int most_on_link;     /* pieces over the link that has most, and */
-    int64_t on_all_links; /* over all of them together */
-};
-
-/* ERR_DATA, which names the round, unless no link carries two flows in one, in a direction; each
- * flow brings what there is, and no contribution counts twice; and each member ends with each sum.
- * *on_links, by index 2 link + direction, is the caller's array, or NULL: pieces over each. */
-int schedule_check(const struct sum_schedule *schedule, const struct topology *topology,
-                   int *on_links, struct schedule_report *report, struct error *err);
-
-/* ---- what one member does about one piece, in this order ---- */
-
-enum schedule_do { SCHEDULE_DO_SEND, SCHEDULE_DO_ADD, SCHEDULE_DO_COPY };
-
-struct schedule_action {
-    enum schedule_do what;
-    int member; /* to whom, or from whom */
-    bool whole; /* it is the sum; of an add: since then */
-};
-
-struct schedule_program {
-    VEC(struct schedule_action) actions;
-};
-
-/* Appends to the program. Of a schedule that keeps nothing. */
-void schedule_program(const struct sum_schedule *schedule, int member, int piece,
-                      struct schedule_program *program);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/container_of.h"
-#include "base/failpoint.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "transport/collective/collective_device.h"
 #include "transport/collective/collective_private.h"
@@ -23,27 +23,22 @@ static struct process_group *group_of(struct hub_watcher *watcher)
 
 /* ---- failing ---- */
 
-/* One that is called and waits, held; NULL: none. */
-static struct collective_round *hold_waiting(struct process_group *group)
-{
-    pthread_mutex_lock(&group->lock);
-    struct collective_round *m = group->rounds;
-    while (m && !m->announced)
-        m = m->next;
-    if (m)
-        m->holders++;
-    pthread_mutex_unlock(&group->lock);
-    return m;
-}
-
 static void fail_waiting(struct process_group *group, const struct error *why)
 {
-    struct collective_round *m;
-    while ((m = hold_waiting(group))) {
+    for (;;) {
+        pthread_mutex_lock(&group->lock);
+        struct collective_round *r = group->rounds;
+        while (r && round_react(r->state, ROUND_LOST) != REACT_FAIL)
+            r = r->next;
+        if (r)
+            r->holders++;
+        pthread_mutex_unlock(&group->lock);
+        if (!r)
+            break;
         struct error err = *why;
-        error_waited(&err, "'%s'", m->name);
-        reduce_fail(group, m, &err);
-        round_drop(group, m);
+        error_waited(&err, "'%s'", r->name);
+        round_fail(group, r, &err);
+        round_drop(group, r);
     }
 }
 
@@ -97,6 +92,15 @@ static int find_task(const struct process_group *group, const char *task)
     return -1;
 }
 
+/* The server's end of the link may open later than this one. Members that have met must not have
+ * chunks passed on by a server that does not know all of them. */
+static void join_server(struct process_group *group, int end)
+{
+    const struct reduce join = {.what = REDUCE_JOIN};
+    group->asked[end] = true;
+    reduce_send(group, end, &join);
+}
+
 /* Who comes back when a group has failed is told so: what is left of the group is not for it. */
 static void opened(struct hub_watcher *watcher, struct peer *peer)
 {
@@ -110,8 +114,8 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
     if (is_new)
         group->peers[k] = peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
-    if (is_new && served_is_server(group, k))
-        served_join(group, k);
+    if (is_new && is_server(group, k))
+        join_server(group, k);
     else if (is_new)
         shared_offer_to(group, k);
     else if (failed.code)
@@ -147,20 +151,26 @@ static void dial_failed(struct hub_watcher *watcher, const char *task, const str
         group->dial = *why;
 }
 
+int server_of(const struct process_group *group, const struct collective_round *r, uint64_t number)
+{
+    uint64_t n = (uint64_t)count_servers(group);
+    return group->interface.size + (int)((hash_text(r->name) % n + number) % n);
+}
+
 /* ---- the interface ---- */
 
 /* With the lock: the round, held. */
 static struct collective_round *enter(struct process_group *group, const struct collective_key *key)
 {
-    struct collective_round *m = round_get(group, key);
-    m->holders++;
+    struct collective_round *r = round_get(group, key);
+    r->holders++;
     group->n_calls++;
-    return m;
+    return r;
 }
 
-static void leave(struct process_group *group, struct collective_round *m)
+static void leave(struct process_group *group, struct collective_round *r)
 {
-    round_drop(group, m);
+    round_drop(group, r);
     pthread_mutex_lock(&group->lock);
     if (!--group->n_calls)
         pthread_cond_signal(&group->returned);
@@ -177,39 +187,18 @@ static void await_calls(struct process_group *group)
     pthread_mutex_unlock(&group->lock);
 }
 
-/* The round is this member's as well, unless *err says why not: tells the others. */
-static void announce(struct process_group *group, struct collective_round *m, struct error *err)
-{
-    if (!err->code)
-        reduce_bring(group, m);
-    if (!err->code && FAILPOINT("collective.bring"))
-        error_set(err, ERR_UNAVAILABLE, "failpoint collective.bring");
-    pthread_mutex_lock(&group->lock);
-    m->announced = true;
-    if (!err->code && group->failed.code) {
-        *err = group->failed;
-        error_waited(err, "'%s'", m->name);
-    }
-    bool settled = !err->code && round_settle(group, m);
-    pthread_mutex_unlock(&group->lock);
-    if (err->code)
-        reduce_fail(group, m, err);
-    else if (settled)
-        reduce_begin(group, m);
-    leave(group, m);
-}
-
 void links_reduce(struct collective *collective, const struct collective_call *call,
                   struct collective_waiter *waiter)
 {
     struct process_group *group = (struct process_group *)collective;
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *m = enter(group, &call->key);
-    m->waiter = waiter;
-    round_call(group, m, call, &err);
+    struct collective_round *r = enter(group, &call->key);
+    r->waiter = waiter;
+    round_call(group, r, call, &err);
     pthread_mutex_unlock(&group->lock);
-    announce(group, m, &err);
+    round_tell(group, r, &err);
+    leave(group, r);
 }
 
 static int links_decline(struct collective *collective, const struct collective_key *key,
@@ -217,10 +206,11 @@ static int links_decline(struct collective *collective, const struct collective_
 {
     struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *m = enter(group, key);
-    round_decline(group, m, members);
+    struct collective_round *r = enter(group, key);
+    round_decline(group, r, members);
     pthread_mutex_unlock(&group->lock);
-    announce(group, m, err);
+    round_tell(group, r, err);
+    leave(group, r);
     return err->code;
 }
 
@@ -228,17 +218,17 @@ bool links_cancel(struct collective *collective, struct collective_waiter *waite
 {
     struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *m = group->rounds;
-    while (m && m->waiter != waiter)
-        m = m->next;
-    if (m) {
-        m->holders++;
-        round_end(group, m);
+    struct collective_round *r = group->rounds;
+    while (r && r->waiter != waiter)
+        r = r->next;
+    if (r) {
+        r->holders++;
+        round_end(group, r);
     }
     pthread_mutex_unlock(&group->lock);
-    if (m)
-        round_drop(group, m);
-    return m != NULL;
+    if (r)
+        round_drop(group, r);
+    return r != NULL;
 }
 
 /* Values of a device are brought here if it adds them. */
@@ -281,17 +271,17 @@ static void links_leave(struct collective *collective)
 static void links_free(struct collective *collective)
 {
     struct process_group *group = (struct process_group *)collective;
-    struct collective_round *m;
+    struct collective_round *r;
     device_sums_free(group->sums);
     await_calls(group);
     hub_unwatch(group->hub, &group->watcher);
     hub_reduce(group->hub, NULL);
-    while ((m = group->rounds)) {
+    while ((r = group->rounds)) {
         pthread_mutex_lock(&group->lock);
-        m->holders++;
-        round_end(group, m);
+        r->holders++;
+        round_end(group, r);
         pthread_mutex_unlock(&group->lock);
-        round_drop(group, m);
+        round_drop(group, r);
     }
     for (int k = 0; k < group->n_ends; k++) {
         peer_release(group->peers[k]);

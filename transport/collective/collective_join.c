@@ -163,7 +163,7 @@ static bool others_go_on(struct process_group *group, int64_t step)
     bool go_on = false;
     pthread_mutex_lock(&group->lock);
     for (const struct collective_round *m = group->rounds; m && !go_on; m = m->next)
-        go_on = !m->called && m->key.step > step;
+        go_on = m->state == ROUND_NEW && m->key.step > step;
     pthread_mutex_unlock(&group->lock);
     return go_on;
 }

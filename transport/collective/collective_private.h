@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of collectives between processes share. Private to transport.
+ * What the files of collectives between processes share. Private to transport. Files call each
+ * other one way: record and group -> round -> chunk -> memory and send; rows and contributions are
+ * the round's.
  */
 #ifndef TF_TRANSPORT_COLLECTIVE_PRIVATE_H
 #define TF_TRANSPORT_COLLECTIVE_PRIVATE_H
@@ -8,68 +10,68 @@
 #include <pthread.h>
 
 #include "collective/program.h"
+#include "collective/round.h"
 #include "transport/collective/collective.h"
 #include "transport/link/recycle.h"
 #include "transport/value/segment.h"
 
-#define BLOCK_BYTES ((int64_t)SHARED_BLOCK_BYTES)
-#define BLOCK_LEAST_BYTES ((int64_t)64 << 10) /* of one of several that an owner has */
+#define CHUNK_BYTES ((int64_t)SHARED_BLOCK_BYTES)
+#define CHUNK_LEAST_BYTES ((int64_t)64 << 10) /* of one of several that an owner has */
 #define RELAY_LEAST_BYTES ((int64_t)32 << 10) /* of one of several that a server passes on */
-#define BLOCKS_EACH 4                      /* that an owner has of a value, if it can be cut so */
-#define WINDOW_BYTES ((int64_t)1 << 20)    /* of parts on their way, at least */
-#define WINDOW_BLOCKS 2                    /* and of such parts for each owner */
-#define SMALL_BYTES COLLECTIVE_SMALL_BYTES /* at most: all members send it to all */
-
-struct reduce;
+#define SCHEDULED_BYTES ((int64_t)64 << 10)   /* of a scheduled one: links wait for few */
+#define CHUNKS_EACH 4                         /* that an owner has of a value, at least */
+#define WINDOW_BYTES ((int64_t)1 << 20)       /* of parts on their way, at least */
+#define WINDOW_CHUNKS 2                       /* and of such parts for each owner */
+#define SMALL_BYTES COLLECTIVE_SMALL_BYTES    /* at most: all members send it to all */
 
 enum reduce_what {
     REDUCE_BRING,  /* a member has called; what is small */
-    REDUCE_PART,   /* of a block, for its owner */
-    REDUCE_SUM,    /* of a block, from its owner */
+    REDUCE_PART,   /* of a chunk, for its owner */
+    REDUCE_SUM,    /* of a chunk, from its owner */
     REDUCE_LEAVE,  /* the member takes no part in anything later, or but for calls with_leaving */
     REDUCE_LAST,   /* the member is to end, and has begun that step last */
-    REDUCE_OFFER,  /* its memory, for blocks */
+    REDUCE_OFFER,  /* its memory, for chunks */
     REDUCE_ANSWER, /* whether the other can read that */
     REDUCE_READS,  /* it has heard of all: how much of what the other offered it reads */
-    REDUCE_RELAY,  /* of a block, for a server, which passes it on to the other members */
+    REDUCE_RELAY,  /* of a chunk, for a server, which passes it on to the other members */
     REDUCE_JOIN,   /* for a server, which answers: it knows where to send what is the member's */
 };
 
-#define TO_ALL (-1)
+#define TO_ALL (-2) /* as a chunk's peer: all other members */
 
-struct block {      /* of a large value */
+/* Of a large value. A chunk is over when its program has been done here. */
+struct chunk {
     uint64_t index; /* of which members speak */
     int value;
+    int piece;            /* of a value that goes by the call's schedule; -1: it goes directly */
     int64_t first, count; /* elements */
-    int64_t at;           /* in the result of who gets it */
-    int owner; /* rank, or of a sum by servers the end; known when the round is settled */
-    int relay; /* the server's end that passes on what the owner has; 0: none does */
-    int to;    /* who gets what the owner has; or TO_ALL */
-    struct tensor *parts; /* by rank */
-    bool claimed;         /* somebody adds the parts; of a scheduled one, does what is next */
-    bool begun;           /* here */
-    bool done;            /* the result has it */
-    bool is_scheduled;    /* it goes by the round's schedule (collective_scheduled.c): */
-    int part;             /* of the value, which says which way */
-    size_t n_done;        /* of what this member does about it */
-    bool has_sum;         /* what is added so far, or the sum, is in the result */
+    int64_t at;           /* in the result */
+    const struct chunk_program *program; /* since the round is settled */
+    int peer;                            /* the program's, an end; or TO_ALL */
+    struct tensor *parts;                /* by rank; NULL: none is added here */
+    size_t n_done;                       /* actions */
+    bool busy;                           /* somebody does one */
+    bool has_sum;                        /* what is added so far, or the sum, is in the result */
+    bool begun, over;
 };
 
 /* Of a value that goes by rows; zeroed: it does not. */
 struct routed_value {
     bool is_routed;
+    int at;                            /* which of those that are */
     int64_t unit;                      /* elements of a row */
     int64_t brought, wanted;           /* here */
     struct collective_routing routing; /* since the round is settled */
     int64_t *counts;                   /* the routing's */
 };
 
-struct direct_offer { /* memory of a large value, or of its sum */
+struct memory_offer { /* of a large value, or of its sum */
     uint64_t value;
     struct segment_offer memory;
 };
 
-struct brought {
+/* What a member contributes to a round. */
+struct contribution {
     bool here;
     bool nothing;       /* it declines */
     uint64_t signature; /* of types, shapes and kinds */
@@ -78,7 +80,7 @@ struct brought {
     int64_t *rows; /* two for each value that goes by rows: brought, and wanted */
     int n_rows;
     int n_parted; /* for how many members its parts were made */
-    struct direct_offer *offers;
+    struct memory_offer *offers;
     int n_offers;
     struct tensor *parts, *sums; /* by value, where it has them; without data: they are sent */
     int n_given;                 /* offers of this member's to it */
@@ -93,11 +95,11 @@ struct collective_round {
     int holders;
     char *name;
     struct collective_key key;
+    enum round_state state;
     int32_t priority; /* of the call here; 0 before */
 
     /* Since the call here. */
-    bool called;
-    struct collective_waiter *waiter; /* NULL: not called, or over */
+    struct collective_waiter *waiter; /* NULL: nobody waits */
     int n;
     enum collective_kind *kinds;
     bool declined;                 /* instead: nobody waits for anything here */
@@ -108,11 +110,11 @@ struct collective_round {
     int64_t root;                  /* a rank */
     struct tensor *own, *results;
     uint64_t signature;
-    struct block *blocks, *late; /* late: of what goes by rows, behind those of the others */
-    size_t n_blocks, n_late, n_missing;
+    struct chunk *chunks, *late; /* late: of what goes by rows, behind those of the others */
+    size_t n_chunks, n_late, n_missing;
     bool has_late;  /* some member has late ones; here are those that this one sends or gets */
-    size_t n_begun; /* blocks: all before the next one that is to be begun */
-    int64_t flying; /* bytes of begun blocks that come here, and are not here, */
+    size_t n_begun; /* chunks: all before the next one that is to be begun */
+    int64_t flying; /* bytes of begun chunks that come here, and are not here, */
     int64_t window; /* of which there are to be no more than so many */
     struct collective_schedule schedule;
     struct chunk_program *programs; /* since it is settled: by piece of the schedule; NULL: */
@@ -123,14 +125,11 @@ struct collective_round {
     int n_assumed; /* as many: they may take part */
     int *direct;   /* values that others on the host read where they are */
     int n_direct;
-    bool agreed; /* what others read is known: blocks may be begun */
 
-    struct brought *brought; /* by rank */
-    bool announced;          /* the others were sent what is brought here */
-    int *members;            /* ranks of those that take part, and */
-    int n_members;           /* how many: all are known since it is settled */
-    bool settled, combined;  /* combined: what is small is there */
-    bool over;
+    struct contribution *contributions; /* by rank */
+    int *members;                       /* ranks of those that take part, and */
+    int n_members;                      /* how many: all are known since it is settled */
+    int place;                          /* of this one among them */
     struct collective_waiter *answered; /* who gets the results when nobody holds it any more */
 };
 
@@ -166,45 +165,77 @@ struct process_group {
     pthread_cond_t returned;
 };
 
+/* ---- the group (collective.c) ---- */
+
 /* Ends the links to all members; NULL: in an orderly way. Any thread. */
 void collective_close_links(struct process_group *group, const struct error *why);
 
-/* ---- calls over links (collective.c) ---- */
-
-/* Of values in host memory, as in the interface. */
+/* Calls of values in host memory, as in the interface. */
 void links_reduce(struct collective *collective, const struct collective_call *call,
                   struct collective_waiter *waiter);
 bool links_cancel(struct collective *collective, struct collective_waiter *waiter);
 
+static inline bool is_server(const struct process_group *group, int end)
+{
+    return end >= group->interface.size;
+}
+static inline int count_servers(const struct process_group *group)
+{
+    return group->n_ends - group->interface.size;
+}
+/* A server that chunk `number` of the round goes by: they take turns, and rounds of few do not all
+ * begin with the same one. */
+int server_of(const struct process_group *group, const struct collective_round *round,
+              uint64_t number);
+
+/* That member has begun the step last, and all are to end (collective_end.c). */
+void end_take(struct process_group *group, int rank, int64_t step);
+
 /* ---- rounds (collective_round.c) ---- */
 
-/* With the lock: the one of that key; NULL: there is none. */
+/* With the lock: the one of that key; NULL: there is none. round_get makes it if need be. Neither
+ * is held for the caller. */
 struct collective_round *round_find(struct process_group *group, const struct collective_key *key);
-/* With the lock: as round_find, made if need be. Not held for the caller. */
 struct collective_round *round_get(struct process_group *group, const struct collective_key *key);
-/* With the lock: whether that member has left the call's members. */
-bool round_lacks(const struct process_group *group, const struct collective_round *round, int rank);
-/* Whether this member meets that rank in it. */
-bool round_meets(const struct process_group *group, const struct collective_round *round, int rank);
 void round_drop(struct process_group *group, struct collective_round *round);
-/* With the lock: takes it off the list, and gives its waiter; it is over. */
-struct collective_waiter *round_end(struct process_group *group, struct collective_round *round);
+/* With the lock: whether that member has left the call's members; whether it is of the group. */
+bool round_lacks(const struct process_group *group, const struct collective_round *round, int rank);
+bool round_meets(const struct process_group *group, const struct collective_round *round, int rank);
+/* Whether a value that does not go by rows travels in what is contributed, not in chunks. */
+bool round_is_small(const struct collective_round *round, int value);
 
-/* With the lock: this member declines it. */
-void round_decline(struct process_group *group, struct collective_round *round,
-                   const struct collective_group *members);
-/* With the lock: this member's call. ERR_OS: no memory. */
+/* With the lock: this member's call, or it declines. ERR_OS: no memory. */
 int round_call(struct process_group *group, struct collective_round *round,
                const struct collective_call *call, struct error *err);
-/* Whether a value that does not go by rows travels in what is brought, rather than in blocks. */
-bool round_is_small(const struct collective_round *round, int value);
-/* With the lock: NULL: there is none of that index. */
-struct block *round_block(const struct collective_round *round, uint64_t index);
-/* With the lock: if everybody was heard of, who takes part and who owns what; true: since now. */
-bool round_settle(struct process_group *group, struct collective_round *round);
-/* ERR_DATA when a member brings other types, shapes or kinds. */
-int round_check(const struct process_group *group, const struct collective_round *round,
-                struct error *err);
+void round_decline(struct process_group *group, struct collective_round *round,
+                   const struct collective_group *members);
+/* Tells the others of it, unless *err says why not. */
+void round_tell(struct process_group *group, struct collective_round *round, struct error *err);
+/* Goes on with all rounds that settle, as something has come. */
+void rounds_settle(struct process_group *group);
+/* A member's answer to what was offered has come. ERR_PROTOCOL. */
+int round_take_reads(struct process_group *group, struct collective_round *round, int rank,
+                     uint64_t n, struct error *err);
+
+/* With the lock: takes it off the list, and gives its waiter; it is over. */
+struct collective_waiter *round_end(struct process_group *group, struct collective_round *round);
+void round_fail(struct process_group *group, struct collective_round *round,
+                const struct error *err);
+/* Begins what may be, and answers the call if all is there, when nobody holds the round any more.
+ */
+void round_go_on(struct process_group *group, struct collective_round *round);
+
+/* ---- what is contributed (collective_contribution.c) ---- */
+
+/* Tells all others what this member contributes. */
+void contribution_send(struct process_group *group, struct collective_round *round);
+/* With the lock: another's. ERR_PROTOCOL. */
+int contribution_take(struct process_group *group, struct collective_round *round, int rank,
+                      uint64_t signature, const struct record *record, struct error *err);
+/* The round is settled: what is small becomes results. ERR_DATA: members do not fit. */
+int contributions_combine(struct process_group *group, struct collective_round *round,
+                          struct error *err);
+void contribution_release(struct contribution *contribution);
 
 /* ---- values that go by rows (collective_rows.c) ---- */
 
@@ -214,115 +245,50 @@ void rows_call(struct process_group *group, struct collective_round *round,
 void rows_free(struct collective_round *round);
 void rows_pack(msgpack_packer *packer, const struct collective_round *round);
 /* False: it is malformed. */
-bool rows_read(const struct record *record, struct brought *brought);
-/* Whether a member that has so many rows of the value brings them, or some to each. */
-bool rows_are_brought(const struct collective_round *round, int value, int64_t rows);
-/* What is brought to that rank, as a vector. */
+bool rows_read(const struct record *record, struct contribution *contribution);
+/* Whether a member that has so many rows of the value contributes them, or some to each. */
+bool rows_are_small(const struct collective_round *round, int value, int64_t rows);
+/* What is contributed to that rank, as a vector. */
 struct tensor rows_piece(const struct process_group *group, const struct collective_round *round,
                          int rank, int value);
 /* How many rows a member brings of the value, and wants; ERR_PROTOCOL: it does not say. */
 int rows_counts(const struct process_group *group, const struct collective_round *round, int rank,
                 int value, const int64_t **counts, struct error *err);
-/* The round is settled: makes the result, of what members brought (NULL: it comes in blocks). */
+/* The round is settled: makes the result, of what members contributed (NULL: it comes in chunks).
+ */
 int rows_take(struct process_group *group, struct collective_round *round, int value,
               const struct tensor *const *pieces, struct error *err);
-
-/* Blocks of such values (collective_late.c). All have been taken: cuts what does not travel in what
- * is brought. ERR_DATA: there would be too much. */
-int late_cut(struct process_group *group, struct collective_round *round, struct error *err);
-/* Whether all the member's rows, or those of all, were in what is brought. */
-bool rows_were_brought(const struct process_group *group, const struct collective_round *round,
-                       int value, int member);
-/* Whether a block's sum stays with its owner. */
-static inline bool block_stays(const struct collective_round *round, const struct block *block)
-{
-    return round->routed[block->value].is_routed && collective_adds(round->kinds[block->value]);
-}
-/* Whether its owner has it, and gives it to who is to have it. */
-static inline bool block_is_given(const struct collective_round *round, const struct block *block)
-{
-    return !collective_adds(round->kinds[block->value]);
-}
-
-/* ---- blocks that go by a schedule (collective_scheduled.c) ---- */
-
-/* With the lock: whether the value's do. */
-bool scheduled_value(const struct collective_round *round, int value);
-/* How many these are, which are put into the array if there is one. */
-size_t scheduled_cut(const struct process_group *group, struct collective_round *round, int value,
-                     struct block *blocks);
-/* With the lock: it is known who takes part. */
-void scheduled_settle(const struct process_group *group, struct collective_round *round);
-void scheduled_free(struct collective_round *round);
-/* With the lock: whether that member may send the sum. */
-bool scheduled_awaits(const struct collective_round *round, const struct block *block, int rank);
-/* Does what can be done. True: the block is over since now. */
-bool scheduled_go_on(struct process_group *group, struct collective_round *round,
-                     struct block *block);
-/* A part of that member's has come. False: it has no place here. */
-bool scheduled_take_part(struct process_group *group, struct collective_round *round,
-                         struct block *block, int rank, const struct tensor *part);
-/* The sum has come, and is in the result. */
-void scheduled_take_sum(struct process_group *group, struct collective_round *round,
-                        struct block *block);
-
-/* With one member alone nothing does. */
-static inline bool block_is_scheduled(const struct collective_round *round,
-                                      const struct block *block)
-{
-    return block->is_scheduled && (!round->settled || round->programs);
-}
-
-/* ---- what goes by servers (collective_served.c) ---- */
-
-static inline bool served_is_server(const struct process_group *group, int end)
-{
-    return end >= group->interface.size;
-}
-int served_count(const struct process_group *group);
-void served_join(struct process_group *group, int end); /* the link to a server has opened here */
-/* With the lock: the round is settled; owners of sums become servers. */
-void served_settle(const struct process_group *group, struct collective_round *round);
-/* Which server passes on the block of that number of those that are for all others; 0: none. */
-int served_relay(const struct process_group *group, const struct collective_round *round,
-                 uint64_t number);
-/* Sends the piece to the block's server. */
-void served_send(struct process_group *group, const struct collective_round *round,
-                 const struct block *block, const struct tensor *piece);
-/* With the lock: whether the server may send what is in the block. */
-bool served_awaits(const struct collective_round *round, const struct block *block, int end);
-#define SERVED_FIELDS 3 /* of a block, which are said to a server */
-void served_pack(const struct process_group *group, msgpack_packer *packer,
-                 const struct collective_round *round, const struct block *block);
-
-/* ---- what is done about them (collective_reduce.c); without the lock, by a holder ---- */
-
-/* Says what is brought here to all others. */
-void reduce_bring(struct process_group *group, struct collective_round *round);
-/* It was settled: combines what was brought, and begins with what is large. */
-void reduce_begin(struct process_group *group, struct collective_round *round);
-/* Begins blocks as long as not too much is on its way. */
-void reduce_go_on(struct process_group *group, struct collective_round *round);
-/* With the lock: whether the block's parts are there. */
-bool reduce_is_complete(const struct process_group *group, const struct collective_round *round,
-                        const struct block *block);
-/* They are, and the caller has claimed it. */
-void reduce_sum(struct process_group *group, struct collective_round *round, uint64_t index);
-/* Puts into the result what has come of a block. */
-void reduce_put(const struct collective_round *round, const struct block *block,
-                const struct tensor *arrived);
+/* All have been taken: cuts what was not contributed. ERR_DATA: there would be too much. */
+int rows_cut(struct process_group *group, struct collective_round *round, struct error *err);
 /* Of a mean of rows: a piece of the result becomes it. */
-void reduce_divide(const struct collective_round *round, int value, struct tensor *piece);
-/* A block of another's is there, and begins what has waited for it. */
-void reduce_arrived(struct process_group *group, struct collective_round *round,
-                    struct block *block);
-void reduce_fail(struct process_group *group, struct collective_round *round,
-                 const struct error *err);
-/* Answers the call if all is there, when nobody holds the round any more. */
-void reduce_conclude(struct process_group *group, struct collective_round *round);
-/* Sends a piece of a block, by memory that both have where there is room for a copy of it. */
-void reduce_send_copy(struct process_group *group, int rank, const struct reduce *reduce);
-int64_t reduce_block_bytes(const struct collective_round *round, const struct block *block);
+void rows_divide(const struct collective_round *round, int value, struct tensor *piece);
+
+/* ---- chunks (collective_chunk.c) ---- */
+
+/* With the lock: those of the call. */
+void chunks_cut(const struct process_group *group, struct collective_round *round);
+/* With the lock: it is known who takes part. */
+void chunks_settle(const struct process_group *group, struct collective_round *round);
+void chunks_free(const struct process_group *group, struct collective_round *round);
+/* With the lock: the one of that index; NULL: there is none. */
+struct chunk *chunk_find(const struct collective_round *round, uint64_t index);
+/* Whether the value goes by the round's schedule. */
+bool value_is_scheduled(const struct collective_round *round, int value);
+/* Whether a chunk's sum stays with its owner, who only says that it is there. */
+static inline bool chunk_stays(const struct collective_round *round, const struct chunk *chunk)
+{
+    return round->routed[chunk->value].is_routed && collective_adds(round->kinds[chunk->value]);
+}
+/* Begins chunks as long as not too much is on its way. */
+void chunks_begin(struct process_group *group, struct collective_round *round);
+/* Another's part has come, or what is whole. False: it has no place here. */
+bool chunk_take_part(struct process_group *group, struct collective_round *round,
+                     struct chunk *chunk, int rank, const struct tensor *part);
+bool chunk_take_whole(struct process_group *group, struct collective_round *round,
+                      struct chunk *chunk, int end, const struct tensor *whole);
+/* With the lock: whether that end may send what is whole. */
+bool chunk_awaits(const struct process_group *group, const struct collective_round *round,
+                  const struct chunk *chunk, int end);
 /* Elements of a tensor as one of its own; shares the memory. */
 struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count);
 
@@ -330,37 +296,31 @@ struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
 
 struct reduce {
     enum reduce_what what;
-    const struct direct_offer *offers; /* of what is brought */
+    const struct memory_offer *offers; /* of what is contributed */
     int n_offers;
     const struct collective_round *round; /* NULL: of none */
-    uint64_t index; /* of a block; the signature of what is brought; without a round a number */
+    uint64_t index; /* of a chunk; the signature of a contribution; without a round a number */
     const struct tensor *tensors;
     int n;
     bool is_shared; /* instead of tensors */
     uint64_t shared;
     bool is_there;              /* instead: the sum is in the memory that was offered */
-    const struct block *served; /* it goes to this one's server; NULL: to a member */
+    const struct chunk *served; /* it goes to this one's server; NULL: to a member */
 };
 
-/* What is sent to a member that is gone is dropped. */
-void reduce_send(struct process_group *group, int rank, const struct reduce *reduce);
+/* What is sent to an end that is gone is dropped. */
+void reduce_send(struct process_group *group, int end, const struct reduce *reduce);
 int reduce_take(void *group, struct peer *peer, const struct record *record, struct error *err);
 bool reduce_place(void *group, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t);
 
-/* ---- the end (collective_end.c) ---- */
-
-/* That member has begun the step last, and all are to end. */
-void end_take(struct process_group *group, int rank, int64_t step);
-
-/* ---- members on one host (collective_shared.c) ---- */
+/* ---- shared memory for chunks (collective_shared.c) ---- */
 
 /* The link to it is there. */
 void shared_offer_to(struct process_group *group, int rank);
 int shared_take_offer(struct process_group *group, int rank, const msgpack_object *header,
                       struct error *err);
 int shared_take_answer(struct process_group *group, int rank, bool has_it, struct error *err);
-
 /* A block of so many bytes, of a value of that kind, for so many readers, to be filled; -1: they
  * are to be sent. */
 int shared_block(struct process_group *group, enum collective_kind kind, size_t bytes, int readers,
@@ -375,16 +335,16 @@ int shared_read(struct process_group *group, int rank, uint64_t block, struct te
 void direct_choose(const struct process_group *group, struct collective_round *round);
 /* What that member is offered, counted for it; it is to be sent. */
 int direct_offer(struct process_group *group, struct collective_round *round, int rank,
-                 struct direct_offer **offers);
-void direct_pack(msgpack_packer *packer, const struct direct_offer *offers, int n);
+                 struct memory_offer **offers);
+void direct_pack(msgpack_packer *packer, const struct memory_offer *offers, int n);
 /* False: it is malformed. */
-bool direct_read(const struct record *record, struct brought *brought);
-/* The round is settled: maps what was brought, and answers. ERR_PROTOCOL. */
+bool direct_read(const struct record *record, struct contribution *contribution);
+/* The round is settled: maps what was offered, and answers. ERR_PROTOCOL. */
 int direct_take(struct process_group *group, struct collective_round *round, struct error *err);
-int direct_take_answer(struct process_group *group, struct collective_round *round, int rank,
-                       uint64_t n, struct error *err);
-/* With the lock: whether all who are to answer have, so that blocks may be begun. */
-bool direct_agreed(const struct process_group *group, struct collective_round *round);
+/* With the lock: that member's answer. False: it was not asked. */
+bool direct_take_answer(struct collective_round *round, int rank, uint64_t n);
+/* With the lock: whether all who are to answer have. */
+bool direct_agreed(const struct process_group *group, const struct collective_round *round);
 /* Since then: whether the member reads this one's value and its sums; */
 bool direct_is_read(const struct collective_round *round, int rank, int value);
 /* and where this one reads the member's. NULL: they are sent. */

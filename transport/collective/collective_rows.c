@@ -4,73 +4,78 @@
  * brings says how many rows it has. What is small goes with that already, each member's as it is
  * small, and to each only what it is to get: of parts, if they are made for as many members as then
  * take part.
+ *
+ * The rest comes in chunks. They are the same list in all members, in which those of one owner, or
+ * from one member to another, take turns: so all begin with them at about the same pace, and no
+ * link waits for another. A member has those of the list that it sends or gets; the number of each
+ * follows from what all members said.
  */
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/vec.h"
 #include "transport/collective/collective_private.h"
 
 #define ROWS_MAX ((int64_t)1 << 47) /* of a member: sums of them are numbers */
 
 /* ---- the call ---- */
 
-static void assume(struct process_group *group, struct collective_round *m)
+static void assume(struct process_group *group, struct collective_round *r)
 {
-    m->assumed = mem_array((size_t)group->interface.size, sizeof *m->assumed);
+    r->assumed = mem_array((size_t)group->interface.size, sizeof *r->assumed);
     for (int k = 0; k < group->interface.size; k++) {
-        m->assumed[k] = !round_lacks(group, m, k) && round_meets(group, m, k);
-        m->n_assumed += m->assumed[k];
+        r->assumed[k] = !round_lacks(group, r, k) && round_meets(group, r, k);
+        r->n_assumed += r->assumed[k];
     }
 }
 
-void rows_call(struct process_group *group, struct collective_round *m,
+void rows_call(struct process_group *group, struct collective_round *r,
                const struct collective_call *call)
 {
-    m->has_root = call->has_root;
-    m->root = collective_group_rank(&call->group, group->interface.rank, call->root);
-    m->wants = call->rows != NULL;
-    m->routed = mem_array((size_t)m->n + 1, sizeof *m->routed);
-    for (int v = 0; v < m->n; v++) {
-        enum collective_kind kind = m->kinds[v];
-        const struct shape *shape = &m->own[v].shape;
-        if (!collective_routes(kind, m->has_root))
+    r->has_root = call->has_root;
+    r->root = collective_group_rank(&call->group, group->interface.rank, call->root);
+    r->wants = call->rows != NULL;
+    r->routed = mem_array((size_t)r->n + 1, sizeof *r->routed);
+    for (int v = 0; v < r->n; v++) {
+        enum collective_kind kind = r->kinds[v];
+        const struct shape *shape = &r->own[v].shape;
+        if (!collective_routes(kind, r->has_root))
             continue;
-        m->routed[v] = (struct routed_value){.is_routed = true,
+        r->routed[v] = (struct routed_value){.is_routed = true,
+                                             .at = r->n_routed++,
                                              .unit = collective_row_elements(kind, shape),
                                              .brought = collective_rows(kind, shape),
-                                             .wanted = m->wants ? call->rows[v] : 0};
-        m->n_routed++;
+                                             .wanted = r->wants ? call->rows[v] : 0};
     }
-    if (m->n_routed)
-        assume(group, m);
+    if (r->n_routed)
+        assume(group, r);
 }
 
-void rows_free(struct collective_round *m)
+void rows_free(struct collective_round *r)
 {
-    for (int v = 0; v < m->n && m->routed; v++)
-        mem_free(m->routed[v].counts);
-    mem_free(m->routed);
-    mem_free(m->late);
-    mem_free(m->assumed);
+    for (int v = 0; v < r->n && r->routed; v++)
+        mem_free(r->routed[v].counts);
+    mem_free(r->routed);
+    mem_free(r->assumed);
 }
 
 /* ---- what is said of them ---- */
 
-void rows_pack(msgpack_packer *packer, const struct collective_round *m)
+void rows_pack(msgpack_packer *packer, const struct collective_round *r)
 {
     pack_key(packer, "rows");
-    msgpack_pack_array(packer, 2 * (size_t)m->n_routed);
-    for (int v = 0; v < m->n; v++) {
-        if (!m->routed[v].is_routed)
+    msgpack_pack_array(packer, 2 * (size_t)r->n_routed);
+    for (int v = 0; v < r->n; v++) {
+        if (!r->routed[v].is_routed)
             continue;
-        msgpack_pack_int64(packer, m->routed[v].brought);
-        msgpack_pack_int64(packer, m->routed[v].wanted);
+        msgpack_pack_int64(packer, r->routed[v].brought);
+        msgpack_pack_int64(packer, r->routed[v].wanted);
     }
     pack_key(packer, "parted");
-    msgpack_pack_int(packer, m->n_assumed);
+    msgpack_pack_int(packer, r->n_assumed);
 }
 
-bool rows_read(const struct record *record, struct brought *brought)
+bool rows_read(const struct record *record, struct contribution *c)
 {
     const msgpack_object *field = record_field(&record->header, "rows");
     int64_t n_parted;
@@ -79,221 +84,377 @@ bool rows_read(const struct record *record, struct brought *brought)
     if (field->type != MSGPACK_OBJECT_ARRAY || field->via.array.size > INT32_MAX ||
         !record_get_int(&record->header, "parted", &n_parted))
         return false;
-    brought->n_rows = (int)field->via.array.size;
-    brought->n_parted = n_parted < INT32_MAX ? (int)n_parted : 0;
-    brought->rows = mem_array((size_t)brought->n_rows + 1, sizeof *brought->rows);
-    for (int i = 0; i < brought->n_rows; i++) {
+    mem_free(c->rows); /* of one that was refused */
+    c->n_rows = (int)field->via.array.size;
+    c->n_parted = n_parted < INT32_MAX ? (int)n_parted : 0;
+    c->rows = mem_array((size_t)c->n_rows + 1, sizeof *c->rows);
+    for (int i = 0; i < c->n_rows; i++) {
         const msgpack_object *rows = &field->via.array.ptr[i];
         if (rows->type != MSGPACK_OBJECT_POSITIVE_INTEGER || rows->via.u64 > ROWS_MAX)
             return false;
-        brought->rows[i] = (int64_t)rows->via.u64;
+        c->rows[i] = (int64_t)rows->via.u64;
     }
     return true;
 }
 
-int rows_counts(const struct process_group *group, const struct collective_round *m, int rank,
+int rows_counts(const struct process_group *group, const struct collective_round *r, int rank,
                 int value, const int64_t **counts, struct error *err)
 {
-    const struct brought *brought = &m->brought[rank];
-    int at = 0;
-    if (brought->n_rows != 2 * m->n_routed)
+    const struct contribution *c = &r->contributions[rank];
+    if (c->n_rows != 2 * r->n_routed)
         return error_set(err, ERR_PROTOCOL, "'%s': %s does not say how many rows it brings",
-                         m->name, group->tasks[rank]);
-    for (int v = 0; v < value; v++)
-        at += m->routed[v].is_routed;
-    *counts = brought->rows + (size_t)at * 2;
+                         r->name, group->tasks[rank]);
+    *counts = c->rows + 2 * (size_t)r->routed[value].at;
     return 0;
 }
 
-/* ---- what is brought ---- */
+/* ---- what is contributed ---- */
 
-bool rows_are_brought(const struct collective_round *m, int value, int64_t rows)
+bool rows_are_small(const struct collective_round *r, int value, int64_t rows)
 {
-    const struct tensor *own = &m->own[value];
+    const struct tensor *own = &r->own[value];
     int64_t bytes =
-        own->type == STRING ? 0 : m->routed[value].unit * (int64_t)dtype_bytes(own->type);
-    if (own->type == STRING || (collective_parts(m->kinds[value]) && m->wants))
+        own->type == STRING ? 0 : r->routed[value].unit * (int64_t)dtype_bytes(own->type);
+    if (own->type == STRING || (collective_parts(r->kinds[value]) && r->wants))
         return false;
     return !bytes || rows <= SMALL_BYTES / bytes;
 }
 
 /* The place of a rank among those of whom a member assumes that they take part. */
-static int assumed_place(const struct collective_round *m, int rank)
+static int assumed_place(const struct collective_round *r, int rank)
 {
     int place = 0;
     for (int k = 0; k < rank; k++)
-        place += m->assumed[k];
+        place += r->assumed[k];
     return place;
 }
 
-static struct tensor own_rows(const struct collective_round *m, int value, struct row_range rows)
+static struct tensor own_rows(const struct collective_round *r, int value, struct row_range rows)
 {
-    int64_t unit = m->routed[value].unit;
-    return tensor_piece(&m->own[value], rows.first * unit, rows.count * unit);
+    int64_t unit = r->routed[value].unit;
+    return tensor_piece(&r->own[value], rows.first * unit, rows.count * unit);
 }
 
-struct tensor rows_piece(const struct process_group *group, const struct collective_round *m,
+struct tensor rows_piece(const struct process_group *group, const struct collective_round *r,
                          int rank, int value)
 {
-    int own = assumed_place(m, group->interface.rank);
-    int64_t *brought = mem_array((size_t)m->n_assumed, sizeof *brought);
+    int own = assumed_place(r, group->interface.rank);
+    int64_t *brought = mem_array((size_t)r->n_assumed, sizeof *brought);
     struct row_range rows = {0, 0};
-    bool has_root = m->has_root && m->root >= 0 && m->root < group->interface.size;
+    bool has_root = r->has_root && r->root >= 0 && r->root < group->interface.size;
     const struct collective_routing routing = {
-        .kind = m->kinds[value],
-        .n = m->n_assumed,
-        .root = has_root && m->assumed[m->root] ? assumed_place(m, m->root) : -1,
+        .kind = r->kinds[value],
+        .n = r->n_assumed,
+        .root = has_root && r->assumed[r->root] ? assumed_place(r, r->root) : -1,
         .brought = brought};
-    brought[own] = m->routed[value].brought;
-    if (m->assumed[rank] && m->has_root == (routing.root >= 0))
-        rows = collective_rows_of(&routing, own, assumed_place(m, rank));
+    brought[own] = r->routed[value].brought;
+    if (r->assumed[rank] && r->has_root == (routing.root >= 0))
+        rows = collective_rows_of(&routing, own, assumed_place(r, rank));
     mem_free(brought);
-    return own_rows(m, value, rows);
+    return own_rows(r, value, rows);
 }
 
-static bool parted_for_all(const struct process_group *group, const struct collective_round *m,
+static bool parted_for_all(const struct process_group *group, const struct collective_round *r,
                            int member)
 {
-    int rank = m->members[member];
-    int n = rank == group->interface.rank ? m->n_assumed : m->brought[rank].n_parted;
-    return n == m->n_members;
+    int rank = r->members[member];
+    int n = rank == group->interface.rank ? r->n_assumed : r->contributions[rank].n_parted;
+    return n == r->n_members;
 }
 
-bool rows_were_brought(const struct process_group *group, const struct collective_round *m,
-                       int value, int member)
+/* Whether all the member's rows, or those of all, were in what was contributed. */
+static bool were_contributed(const struct process_group *group, const struct collective_round *r,
+                             int value, int member)
 {
-    enum collective_kind kind = m->kinds[value];
-    bool brought = rows_are_brought(m, value, m->routed[value].routing.brought[member]);
+    enum collective_kind kind = r->kinds[value];
+    bool brought = rows_are_small(r, value, r->routed[value].routing.brought[member]);
     if (!brought || !collective_parts(kind))
         return brought;
-    for (int k = 0; k < m->n_members && collective_adds(kind) && brought; k++)
-        brought = parted_for_all(group, m, k);
-    return brought && parted_for_all(group, m, member);
+    for (int k = 0; k < r->n_members && collective_adds(kind) && brought; k++)
+        brought = parted_for_all(group, r, k);
+    return brought && parted_for_all(group, r, member);
 }
 
 /* ---- results ---- */
 
-static int own_place(const struct process_group *group, const struct collective_round *m)
-{
-    int place = 0;
-    while (m->members[place] != group->interface.rank)
-        place++;
-    return place;
-}
-
-static int route(const struct process_group *group, struct collective_round *m, int value,
+static int route(const struct process_group *group, struct collective_round *r, int value,
                  struct error *err)
 {
-    struct routed_value *routed = &m->routed[value];
-    int64_t *brought = mem_array(2 * (size_t)m->n_members, sizeof *brought);
-    int64_t *wanted = brought + m->n_members;
+    struct routed_value *routed = &r->routed[value];
+    int64_t *brought = mem_array(2 * (size_t)r->n_members, sizeof *brought);
+    int64_t *wanted = brought + r->n_members;
     routed->counts = brought;
-    routed->routing = (struct collective_routing){.kind = m->kinds[value],
-                                                  .n = m->n_members,
+    routed->routing = (struct collective_routing){.kind = r->kinds[value],
+                                                  .n = r->n_members,
                                                   .root = -1,
                                                   .brought = brought,
-                                                  .wanted = m->wants ? wanted : NULL};
-    for (int k = 0; k < m->n_members; k++) {
+                                                  .wanted = r->wants ? wanted : NULL};
+    for (int k = 0; k < r->n_members; k++) {
         const int64_t own[2] = {routed->brought, routed->wanted}, *counts = own;
-        if (m->members[k] != group->interface.rank &&
-            rows_counts(group, m, m->members[k], value, &counts, err))
+        if (k != r->place && rows_counts(group, r, r->members[k], value, &counts, err))
             return err->code;
         brought[k] = counts[0];
         wanted[k] = counts[1];
-        if (m->has_root && m->members[k] == m->root)
+        if (r->has_root && r->members[k] == r->root)
             routed->routing.root = k;
     }
     return 0;
 }
 
-static int make_result(struct process_group *group, struct collective_round *m, int value, int own,
+static int make_result(struct process_group *group, struct collective_round *r, int value,
                        struct error *err)
 {
-    struct tensor like = m->own[value];
-    like.shape = collective_result_shape(&m->routed[value].routing, &m->own[value].shape, own);
+    struct tensor like = r->own[value];
+    like.shape = collective_result_shape(&r->routed[value].routing, &r->own[value].shape, r->place);
     int64_t bytes = shape_bytes(&like.shape, like.type);
     if (bytes < 0)
         return error_set(err, ERR_DATA, "members bring more rows than there can be");
-    int code = recycle_alloc(group->memory, &m->results[value], &like, (size_t)bytes, err);
-    if (!code && collective_gets_zeros(&m->routed[value].routing, own))
-        memset(m->results[value].data, 0, (size_t)bytes);
+    int code = recycle_alloc(group->memory, &r->results[value], &like, (size_t)bytes, err);
+    if (!code && collective_gets_zeros(&r->routed[value].routing, r->place))
+        memset(r->results[value].data, 0, (size_t)bytes);
     return code;
 }
 
 /* *rows, what a member has brought, becomes the rows of it that are this one's. */
-static int take_piece(const struct process_group *group, const struct collective_round *m,
+static int take_piece(const struct process_group *group, const struct collective_round *r,
                       int value, int member, struct tensor *rows, struct error *err)
 {
-    const struct routed_value *routed = &m->routed[value];
-    struct row_range range = collective_rows_of(&routed->routing, member, own_place(group, m));
-    if (m->members[member] == group->interface.rank)
-        *rows = own_rows(m, value, range);
-    else if (rows->type != m->own[value].type || rows->shape.rank != 1 ||
+    const struct routed_value *routed = &r->routed[value];
+    struct row_range range = collective_rows_of(&routed->routing, member, r->place);
+    if (member == r->place)
+        *rows = own_rows(r, value, range);
+    else if (rows->type != r->own[value].type || rows->shape.rank != 1 ||
              rows->shape.dims[0] != range.count * routed->unit)
         return error_set(err, ERR_PROTOCOL, "%s brings other rows than it says",
-                         group->tasks[m->members[member]]);
+                         group->tasks[r->members[member]]);
     return 0;
 }
 
-static int gather_pieces(const struct process_group *group, struct collective_round *m, int value,
+void rows_divide(const struct collective_round *r, int value, struct tensor *piece)
+{
+    const void *data = piece->data;
+    if (!collective_gathers(r->kinds[value]) || !collective_divides(r->kinds[value]))
+        return;
+    const struct collective_terms terms = {piece->type, &data, 1, r->n_members};
+    collective_sum(&terms, piece->data, NULL, tensor_count(piece));
+}
+
+static int gather_pieces(const struct process_group *group, struct collective_round *r, int value,
                          const struct tensor *const *pieces, struct error *err)
 {
-    const struct routed_value *routed = &m->routed[value];
+    const struct routed_value *routed = &r->routed[value];
     int64_t at = 0;
-    int own = own_place(group, m), code = 0;
-    for (int k = 0; k < m->n_members && !code; k++) {
+    int code = 0;
+    for (int k = 0; k < r->n_members && !code; k++) {
         struct tensor rows = TENSOR_INIT, place;
-        int64_t count = collective_rows_of(&routed->routing, k, own).count * routed->unit;
-        bool is_here = k == own || rows_were_brought(group, m, value, k);
+        int64_t count = collective_rows_of(&routed->routing, k, r->place).count * routed->unit;
+        bool is_here = k == r->place || were_contributed(group, r, value, k);
         if (is_here) {
             rows = *pieces[k];
-            code = take_piece(group, m, value, k, &rows, err);
+            code = take_piece(group, r, value, k, &rows, err);
         }
         if (is_here && !code) {
-            place = tensor_piece(&m->results[value], at, count);
+            place = tensor_piece(&r->results[value], at, count);
             memcpy(place.data, rows.data, tensor_bytes(&rows));
-            reduce_divide(m, value, &place);
+            rows_divide(r, value, &place);
         }
         at += count;
     }
     return code;
 }
 
-static int add_pieces(const struct process_group *group, struct collective_round *m, int value,
+static int add_pieces(const struct process_group *group, struct collective_round *r, int value,
                       const struct tensor *const *pieces, struct error *err)
 {
-    const void **data = mem_array((size_t)m->n_members, sizeof *data);
+    const void **data = mem_array((size_t)r->n_members, sizeof *data);
     struct tensor rows = TENSOR_INIT;
     int code = 0;
-    for (int k = 0; k < m->n_members && !code; k++) {
+    for (int k = 0; k < r->n_members && !code; k++) {
         rows = *pieces[k];
-        code = take_piece(group, m, value, k, &rows, err);
+        code = take_piece(group, r, value, k, &rows, err);
         data[k] = rows.data;
     }
-    int divisor = collective_divides(m->kinds[value]) ? m->n_members : 0;
-    const struct collective_terms terms = {rows.type, data, m->n_members, divisor};
-    if (!code && !collective_gets_zeros(&m->routed[value].routing, own_place(group, m)))
-        collective_sum(&terms, m->results[value].data, NULL, tensor_count(&rows));
+    int divisor = collective_divides(r->kinds[value]) ? r->n_members : 0;
+    const struct collective_terms terms = {rows.type, data, r->n_members, divisor};
+    if (!code && !collective_gets_zeros(&r->routed[value].routing, r->place))
+        collective_sum(&terms, r->results[value].data, NULL, tensor_count(&rows));
     mem_free(data);
     return code;
 }
 
-static int take_rows(struct process_group *group, struct collective_round *m, int value,
+static int take_rows(struct process_group *group, struct collective_round *r, int value,
                      const struct tensor *const *pieces, struct error *err)
 {
-    if (collective_check_value(m->kinds[value], &m->own[value], err) ||
-        collective_check_rows(&m->routed[value].routing, err) ||
-        make_result(group, m, value, own_place(group, m), err))
+    if (collective_check_value(r->kinds[value], &r->own[value], err) ||
+        collective_check_rows(&r->routed[value].routing, err) || make_result(group, r, value, err))
         return err->code;
-    if (collective_gathers(m->kinds[value]))
-        return gather_pieces(group, m, value, pieces, err);
-    return rows_were_brought(group, m, value, 0) ? add_pieces(group, m, value, pieces, err) : 0;
+    if (collective_gathers(r->kinds[value]))
+        return gather_pieces(group, r, value, pieces, err);
+    return were_contributed(group, r, value, 0) ? add_pieces(group, r, value, pieces, err) : 0;
 }
 
-int rows_take(struct process_group *group, struct collective_round *m, int value,
+int rows_take(struct process_group *group, struct collective_round *r, int value,
               const struct tensor *const *pieces, struct error *err)
 {
-    if (route(group, m, value, err))
+    if (route(group, r, value, err))
         return err->code;
-    return take_rows(group, m, value, pieces, err) ? error_prefix(err, "'%s': ", m->name) : 0;
+    return take_rows(group, r, value, pieces, err) ? error_prefix(err, "'%s': ", r->name) : 0;
+}
+
+/* ---- chunks ---- */
+
+struct row_flow { /* rows of one member, or of their sum, to another, or to all */
+    struct chunk next;
+    int64_t left; /* elements */
+};
+
+struct rows_cutting {
+    struct process_group *group;
+    struct collective_round *round;
+    int value;
+    uint64_t index;             /* of the value's first chunk */
+    bool adds, is_to_all;       /* its flows are */
+    uint64_t n_flows;           /* of all members, */
+    int64_t longest;            /* and the rows of the longest */
+    VEC(struct row_flow) flows; /* that begin or end here */
+    VEC(struct chunk) chunks;
+};
+
+/* Where rows of `from` begin in what this member gets. */
+static int64_t place_of(const struct rows_cutting *c, int from)
+{
+    const struct routed_value *routed = &c->round->routed[c->value];
+    int64_t rows = 0;
+    for (int k = 0; k < from; k++)
+        rows += collective_rows_of(&routed->routing, k, c->round->place).count;
+    return rows * routed->unit;
+}
+
+/* `from` to `to`, as places among the members. */
+static void add_flow(struct rows_cutting *c, int from, int to)
+{
+    const struct collective_round *r = c->round;
+    const struct routed_value *routed = &r->routed[c->value];
+    struct row_range rows = collective_rows_of(&routed->routing, from, to);
+    bool sends = !c->adds && from == r->place, gets = c->is_to_all || to == r->place;
+    if (!rows.count || !routed->unit)
+        return;
+    struct chunk next = {
+        .index = c->n_flows++, .value = c->value, .piece = -1, .first = rows.first * routed->unit};
+    c->longest = rows.count > c->longest ? rows.count : c->longest;
+    if (c->adds)
+        next.program = gets ? &program_owner : &program_member;
+    else
+        next.program = sends ? &program_source : &program_destination;
+    next.peer = r->members[c->adds || sends ? to : from];
+    if (c->is_to_all && sends)
+        next.peer = TO_ALL;
+    if (!c->adds && !sends && gets)
+        next.at = place_of(c, from);
+    if (c->adds || sends || gets)
+        vec_push(&c->flows, ((struct row_flow){.next = next, .left = rows.count * routed->unit}));
+}
+
+static void find_flows(struct rows_cutting *c)
+{
+    const struct collective_round *r = c->round;
+    int n = r->n_members;
+    c->n_flows = 0;
+    c->longest = 0;
+    c->adds = collective_adds(r->kinds[c->value]);
+    c->is_to_all = !collective_parts(r->kinds[c->value]) && r->routed[c->value].routing.root < 0;
+    for (int turn = 0; turn < (c->adds || c->is_to_all ? 1 : n); turn++)
+        for (int from = 0; from < n; from++) {
+            int to = (from + turn) % n;
+            bool is_own = !c->adds && !c->is_to_all && from == to;
+            if (!is_own && !were_contributed(c->group, r, c->value, from))
+                add_flow(c, c->adds ? 0 : from, to);
+        }
+    c->round->has_late |= c->n_flows > 0;
+}
+
+/* A server passes rows on that are for all others; for one other alone it would be a way around. */
+#define RELAY_MEMBERS_MIN 3
+
+static bool is_relayed(const struct rows_cutting *c)
+{
+    return c->is_to_all && c->round->by_servers && c->round->n_members >= RELAY_MEMBERS_MIN;
+}
+
+/* What a server passes on is cut where it is not too small, so that the first chunks are on their
+ * way to the others while the last ones still come. Of flows that are all found, as all members
+ * have to cut alike. */
+static int64_t most_elements(const struct rows_cutting *c)
+{
+    const struct routed_value *routed = &c->round->routed[c->value];
+    int64_t bytes = (int64_t)dtype_bytes(c->round->own[c->value].type);
+    int64_t most = CHUNK_BYTES / bytes, least = RELAY_LEAST_BYTES / bytes;
+    if (!is_relayed(c))
+        return most;
+    int64_t each = c->longest > most ? most : c->longest * routed->unit / CHUNKS_EACH;
+    return each > most ? most : each > least ? each : least;
+}
+
+static void add_chunk(struct rows_cutting *c, struct row_flow *flow)
+{
+    int64_t most = most_elements(c);
+    struct chunk chunk = flow->next;
+    chunk.count = flow->left < most ? flow->left : most;
+    if (is_relayed(c))
+        chunk.peer =
+            server_of(c->group, c->round, chunk.index / c->n_flows + chunk.index % c->n_flows);
+    if (chunk.program == &program_owner)
+        chunk.parts = mem_array((size_t)c->group->interface.size, sizeof *chunk.parts);
+    chunk.index += c->index;
+    vec_push(&c->chunks, chunk);
+    flow->next.index += c->n_flows;
+    flow->next.first += chunk.count;
+    flow->next.at += chunk.count;
+    flow->left -= chunk.count;
+}
+
+static void cut_flows(struct rows_cutting *c)
+{
+    while (c->flows.n) {
+        size_t left = 0;
+        for (size_t i = 0; i < c->flows.n; i++) {
+            add_chunk(c, &c->flows.items[i]);
+            if (c->flows.items[i].left)
+                c->flows.items[left++] = c->flows.items[i];
+        }
+        c->flows.n = left;
+    }
+}
+
+/* Behind as many chunks of each flow of the value as the longest one has. False: so many there
+ * cannot be. */
+static bool advance(struct rows_cutting *c)
+{
+    int64_t elements;
+    uint64_t chunks;
+    if (__builtin_mul_overflow(c->longest, c->round->routed[c->value].unit, &elements))
+        return false;
+    uint64_t turns = (uint64_t)elements / (uint64_t)most_elements(c) + 1;
+    return !__builtin_mul_overflow(turns, c->n_flows, &chunks) &&
+           !__builtin_add_overflow(c->index, chunks, &c->index);
+}
+
+int rows_cut(struct process_group *group, struct collective_round *r, struct error *err)
+{
+    struct rows_cutting c = {.group = group, .round = r, .index = r->n_chunks};
+    bool fits = true;
+    for (c.value = 0; c.value < r->n && fits; c.value++) {
+        if (!r->routed[c.value].is_routed)
+            continue;
+        find_flows(&c);
+        cut_flows(&c);
+        fits = advance(&c);
+    }
+    vec_release(&c.flows);
+    pthread_mutex_lock(&group->lock);
+    r->late = c.chunks.items;
+    r->n_late = c.chunks.n;
+    r->n_missing += c.chunks.n;
+    pthread_mutex_unlock(&group->lock);
+    return fits ? 0 : error_set(err, ERR_DATA, "members bring more rows than there can be");
 }

@@ -5,10 +5,10 @@
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
 
-static struct peer *peer_of(struct process_group *group, int rank)
+static struct peer *peer_of(struct process_group *group, int end)
 {
     pthread_mutex_lock(&group->lock);
-    struct peer *peer = group->peers[rank];
+    struct peer *peer = group->peers[end];
     if (peer)
         peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
@@ -18,6 +18,24 @@ static struct peer *peer_of(struct process_group *group, int rank)
 static bool has_rows(const struct reduce *reduce)
 {
     return reduce->what == REDUCE_BRING && reduce->round->n_routed;
+}
+
+#define SERVED_FIELDS 3 /* which are all that a server has to know */
+
+static void pack_served(const struct process_group *group, msgpack_packer *packer,
+                        const struct collective_round *round, const struct chunk *chunk)
+{
+    pack_key(packer, "members");
+    msgpack_pack_array(packer, (size_t)round->n_members);
+    for (int i = 0; i < round->n_members; i++)
+        pack_text(packer, group->tasks[round->members[i]]);
+    pack_key(packer, "mean");
+    if (collective_divides(round->kinds[chunk->value]))
+        msgpack_pack_true(packer);
+    else
+        msgpack_pack_false(packer);
+    pack_key(packer, "priority");
+    msgpack_pack_int(packer, round->priority);
 }
 
 static void pack(const struct process_group *group, msgpack_packer *packer,
@@ -46,7 +64,7 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
     if (has_rows(reduce))
         rows_pack(packer, round);
     if (reduce->served)
-        served_pack(group, packer, round, reduce->served);
+        pack_served(group, packer, round, reduce->served);
     if (reduce->n_offers)
         direct_pack(packer, reduce->offers, reduce->n_offers);
     if (reduce->is_shared) {
@@ -67,11 +85,11 @@ static int32_t priority_of(const struct reduce *reduce)
     return reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
 }
 
-void reduce_send(struct process_group *group, int rank, const struct reduce *reduce)
+void reduce_send(struct process_group *group, int end, const struct reduce *reduce)
 {
     struct error ignored = ERROR_INIT; /* its loss is told otherwise */
     struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
-    struct peer *peer = peer_of(group, rank);
+    struct peer *peer = peer_of(group, end);
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
     int n_fields = reduce->round ? 5 + reduce->is_shared + reduce->is_there +

@@ -97,7 +97,7 @@ static int read_said(const struct record *record, const struct sender *sender, s
     said->priority = priority > INT32_MIN && priority < INT32_MAX ? (int32_t)priority : 0;
     said->block = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
     if (!said->block || said->block->shape.rank != 1 || said->block->type == STRING ||
-        (int64_t)tensor_bytes(said->block) > BLOCK_BYTES)
+        (int64_t)tensor_bytes(said->block) > CHUNK_BYTES)
         return error_set(err, ERR_PROTOCOL, "sends of '%.200s' what is no block", said->key.name);
     return 0;
 }

@@ -292,7 +292,7 @@ static void blocks_come_when_all_are_known(void **state)
 /* Who hears nothing of the others' rows stops after the window, and a block of its own. */
 static void nobody_runs_ahead(void **state)
 {
-    enum { ROWS = 12000, MOST = WINDOW_BYTES + 2 * BLOCK_BYTES };
+    enum { ROWS = 12000, MOST = WINDOW_BYTES + 2 * CHUNK_BYTES };
     const struct forged bring = {.what = REDUCE_BRING, .n_rows = 2, .rows = {ROWS, 0}};
     const struct forged ready = {.what = REDUCE_READS};
     struct hostile_pair p = {.schedule = SCHEDULE_DIRECT};
@@ -328,7 +328,7 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
         struct tensor own, result = TENSOR_INIT;
         int members[3] = {0, 1, 2};
         int64_t rows[2] = {absurd, 0}, honest[2] = {3, 0};
-        struct brought brought[3] = {
+        struct contribution contributions[3] = {
             {.n_parted = 3}, {.rows = rows, .n_rows = 2}, {.rows = honest, .n_rows = 2}};
         struct error err = ERROR_INIT;
         honest[0] = kinds[i] == COLLECTIVE_SUM ? 1 : 3;
@@ -347,7 +347,7 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
                                          .kinds = (enum collective_kind[]){kinds[i]},
                                          .own = &own,
                                          .results = &result,
-                                         .brought = brought,
+                                         .contributions = contributions,
                                          .members = members,
                                          .n_members = 3};
         rows_call(&group, &round, &call);
@@ -356,7 +356,7 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
         int code = rows_take(&group, &round, 0, pieces, &err);
         assert_int_equal(code, codes[i]);
         if (!code)
-            must(late_cut(&group, &round, &err), &err);
+            must(rows_cut(&group, &round, &err), &err);
         assert_true(!round.n_late && round.has_late == !code);
         rows_free(&round);
         tensor_release(&result);

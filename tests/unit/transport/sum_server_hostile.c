@@ -112,7 +112,7 @@ static void records_are_checked(void **state)
         {{REDUCE_PART, BOTH, "g", NULL, false, 3, FLOAT32, 2, 1}, "sends of 'g' what is no block"},
         {{REDUCE_PART, BOTH, "g", NULL, false, 3, FLOAT32, 1, 0}, "sends of 'g' what is no block"},
         {{REDUCE_PART, BOTH, "g", NULL, false, 3, FLOAT32, 1, 2}, "sends of 'g' what is no block"},
-        {{REDUCE_PART, BOTH, "g", NULL, false, BLOCK_BYTES / 4 + 1, FLOAT32, 1, 1},
+        {{REDUCE_PART, BOTH, "g", NULL, false, CHUNK_BYTES / 4 + 1, FLOAT32, 1, 1},
          "sends of 'g' what is no block"},
         {{REDUCE_RELAY, BOTH, "g", NULL, false, 3, FLOAT32, 1, 0}, "sends of 'g' what is no block"},
     };
@@ -206,7 +206,7 @@ static bool place_nothing(void *context, struct peer *peer, const struct record 
 
 static void what_a_server_sends_is_checked(void **state)
 {
-    enum { BLOCK = (int)(BLOCK_BYTES / 4), MORE = 4 };
+    enum { BLOCK = (int)(CHUNK_BYTES / 4), MORE = 4 };
     static const int counts[2] = {2, 1};
     static const enum collective_kind kind = COLLECTIVE_SUM;
     const struct shape shape = shape_vector(MORE * BLOCK);

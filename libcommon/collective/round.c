@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collective/round.h"
+
+#define BUG REACT_BUG
+#define REFUSE REACT_REFUSE
+#define IGNORE REACT_IGNORE
+#define KEEP REACT_KEEP
+#define TAKE REACT_TAKE
+#define FAIL REACT_FAIL
+
+/* By state: NEW, CALLING, CALLED, SETTLED, AGREEING, RUNNING, OVER.
+ *
+ * Who contributes twice is refused in each state by what is there of it; after a round has settled
+ * a contribution is of a member that is not waited for. What others read is said, and chunks are
+ * sent, by who has heard all: also this member, but perhaps not yet by this one. A member that is
+ * lost while the others are told ends the round when they have been. */
+static const unsigned char reactions[ROUND_EVENTS][ROUND_STATES] = {
+    [ROUND_CALL] = {TAKE, BUG, BUG, BUG, BUG, BUG, BUG},
+    [ROUND_TOLD] = {BUG, TAKE, BUG, BUG, BUG, BUG, IGNORE},
+    [ROUND_CONTRIBUTION] = {KEEP, KEEP, TAKE, KEEP, KEEP, KEEP, IGNORE},
+    [ROUND_READS] = {REFUSE, KEEP, KEEP, KEEP, TAKE, REFUSE, IGNORE},
+    [ROUND_PART] = {REFUSE, KEEP, KEEP, KEEP, KEEP, TAKE, IGNORE},
+    [ROUND_WHOLE] = {REFUSE, KEEP, KEEP, KEEP, KEEP, TAKE, IGNORE},
+    [ROUND_LEAVE] = {KEEP, KEEP, TAKE, IGNORE, IGNORE, IGNORE, IGNORE},
+    [ROUND_LOST] = {KEEP, KEEP, FAIL, FAIL, FAIL, FAIL, IGNORE},
+    [ROUND_CANCEL] = {BUG, FAIL, FAIL, FAIL, FAIL, FAIL, IGNORE},
+};
+
+enum round_reaction round_react(enum round_state state, enum round_event event)
+{
+    return (enum round_reaction)reactions[event][state];
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of a round: what each event does in each state, cell by cell, and that a round which
+ * moves by it ends.
+ */
+#include "collective/round.h"
+
+#include "lib/unit.h"
+
+static const char *const states[ROUND_STATES] = {
+    [ROUND_NEW] = "NEW",         [ROUND_CALLING] = "CALLING",   [ROUND_CALLED] = "CALLED",
+    [ROUND_SETTLED] = "SETTLED", [ROUND_AGREEING] = "AGREEING", [ROUND_RUNNING] = "RUNNING",
+    [ROUND_OVER] = "OVER",
+};
+
+/* By event, a letter for each state: Bug, Refused, Ignored, Kept, Taken, Fails. */
+static const char *const expected[ROUND_EVENTS] = {
+    [ROUND_CALL] = "TBBBBBB",         /* once; a key that is over is another round's */
+    [ROUND_TOLD] = "BTBBBBI",         /* it may be cancelled meanwhile */
+    [ROUND_CONTRIBUTION] = "KKTKKKI", /* the last one settles, of who has called and told all */
+    [ROUND_READS] = "RKKKTRI",        /* of who has heard all; the last one lets chunks run */
+    [ROUND_PART] = "RKKKKTI",         /* of who has heard all */
+    [ROUND_WHOLE] = "RKKKKTI",        [ROUND_LEAVE] = "KKTIIII", /* who leaves has sent all */
+    [ROUND_LOST] = "KKFFFFI", /* before it was told it fails then */
+    [ROUND_CANCEL] = "BFFFFFI",
+};
+
+static void each_cell_is_what_is_said(void **state)
+{
+    static const char letters[] = " BRIKTF";
+    (void)state;
+    for (int event = 0; event < ROUND_EVENTS; event++)
+        for (int at = 0; at < ROUND_STATES; at++) {
+            enum round_reaction reaction =
+                round_react((enum round_state)at, (enum round_event)event);
+            assert_in_range(reaction, REACT_BUG, REACT_FAIL);
+            if (letters[reaction] != expected[event][at])
+                fail_msg("event %d in %s: %c, not %c", event, states[at], letters[reaction],
+                         expected[event][at]);
+        }
+}
+
+/* From each state but the last there is an event that goes on, and one that another sends never is
+ * a bug of this process. */
+static void a_round_goes_on(void **state)
+{
+    (void)state;
+    for (int at = 0; at < ROUND_OVER; at++) {
+        bool goes_on = at == ROUND_SETTLED; /* by itself */
+        for (int event = 0; event < ROUND_EVENTS; event++)
+            goes_on |= round_react((enum round_state)at, (enum round_event)event) == REACT_TAKE;
+        if (!goes_on)
+            fail_msg("nothing goes on from %s", states[at]);
+    }
+    for (int at = 0; at < ROUND_STATES; at++)
+        for (int event = ROUND_CONTRIBUTION; event <= ROUND_LOST; event++)
+            assert_int_not_equal(round_react((enum round_state)at, (enum round_event)event),
+                                 REACT_BUG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_cell_is_what_is_said),
+        cmocka_unit_test(a_round_goes_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

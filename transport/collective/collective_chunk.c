@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Chunks of large values, and the one way in which all are handled: each has a program
+ * (collective/program.h), and an action is done as soon as it can be, by whoever brought what it
+ * has waited for. So each chunk goes its way by itself, chunks follow each other as fast as links
+ * take them, and a chunk is added in the order of its program whenever parts of it come.
+ *
+ * The memory of the result holds what is added so far. It is not written again until the sum comes,
+ * which it does not before all have what was sent of it.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "transport/collective/collective_private.h"
+
+struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count)
+{
+    struct shape shape = shape_vector(count);
+    struct tensor piece =
+        tensor_borrow(t->type, &shape, (char *)t->data + (size_t)first * dtype_bytes(t->type));
+    piece.buffer = t->buffer; /* who keeps the piece counts it there */
+    return piece;
+}
+
+bool value_is_scheduled(const struct collective_round *r, int value)
+{
+    return collective_goes_by_schedule(&r->schedule, r->kinds[value], r->has_root, &r->own[value]);
+}
+
+/* ---- cutting ---- */
+
+/* How a value is cut: its parts, each in chunks of so many elements, which take turns. */
+struct chunk_cut {
+    int n_parts;
+    int64_t most;
+};
+
+/* Of a value that goes directly: a chunk for each owner; several where they are not too small, so
+ * that sums of some are on their way while parts of others are. */
+static int64_t elements_of(int n_owners, const struct tensor *t)
+{
+    int64_t bytes = (int64_t)dtype_bytes(t->type), most = CHUNK_BYTES / bytes;
+    int64_t each = (tensor_count(t) + n_owners - 1) / n_owners, least = CHUNK_LEAST_BYTES / bytes;
+    if (each > least)
+        each = each / CHUNKS_EACH > least ? each / CHUNKS_EACH : least;
+    each = (each + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
+    return each < most ? each : most;
+}
+
+static struct chunk_cut cut_of(const struct process_group *group, const struct collective_round *r,
+                               int value)
+{
+    int size = group->interface.size;
+    const struct tensor *own = &r->own[value];
+    if (value_is_scheduled(r, value))
+        return (struct chunk_cut){
+            collective_schedule_parts(&r->schedule, &r->group, size, group->interface.rank),
+            SCHEDULED_BYTES / (int64_t)dtype_bytes(own->type)};
+    int n_owners = r->by_servers ? count_servers(group) : collective_group_size(&r->group, size);
+    return (struct chunk_cut){1, elements_of(n_owners, own)};
+}
+
+/* Appends the value's chunks, unless there is no array, and gives how many there are then. */
+static size_t cut_value(const struct process_group *group, const struct collective_round *r,
+                        int value, struct chunk *chunks, size_t n)
+{
+    int64_t count = tensor_count(&r->own[value]);
+    const struct chunk_cut cut = cut_of(group, r, value);
+    bool is_scheduled = value_is_scheduled(r, value);
+    for (int64_t at = 0; at < collective_part(count, cut.n_parts, 0).count; at += cut.most)
+        for (int part = 0; part < cut.n_parts; part++) {
+            struct row_range range = collective_part(count, cut.n_parts, part);
+            int64_t left = range.count - at;
+            if (left <= 0)
+                continue;
+            if (chunks)
+                chunks[n] = (struct chunk){
+                    .index = n,
+                    .value = value,
+                    .piece = is_scheduled ? part : -1,
+                    .first = range.first + at,
+                    .at = range.first + at,
+                    .count = left < cut.most ? left : cut.most,
+                    .parts = mem_array((size_t)group->interface.size, sizeof(struct tensor))};
+            n++;
+        }
+    return n;
+}
+
+void chunks_cut(const struct process_group *group, struct collective_round *r)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        size_t n = 0;
+        for (int v = 0; v < r->n; v++)
+            if (!r->routed[v].is_routed && !round_is_small(r, v) && tensor_count(&r->own[v]))
+                n = cut_value(group, r, v, r->chunks, n);
+        r->n_chunks = r->n_missing = n;
+        if (!pass)
+            r->chunks = mem_array(n + 1, sizeof *r->chunks);
+    }
+}
+
+struct chunk *chunk_find(const struct collective_round *r, uint64_t index)
+{
+    size_t from = 0, to = r->n_late;
+    if (index < r->n_chunks)
+        return &r->chunks[index];
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (r->late[middle].index < index)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < r->n_late && r->late[from].index == index ? &r->late[from] : NULL;
+}
+
+static void free_chunks(const struct process_group *group, struct chunk *chunks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (int k = 0; k < group->interface.size && chunks[i].parts; k++)
+            tensor_release(&chunks[i].parts[k]);
+        mem_free(chunks[i].parts);
+    }
+    mem_free(chunks);
+}
+
+void chunks_free(const struct process_group *group, struct collective_round *r)
+{
+    free_chunks(group, r->chunks, r->n_chunks);
+    free_chunks(group, r->late, r->n_late);
+    for (int i = 0; i < r->n_programs; i++)
+        program_release(&r->programs[i]);
+    mem_free(r->programs);
+}
+
+/* ---- programs ---- */
+
+static void make_programs(struct collective_round *r)
+{
+    struct sum_schedule schedule = {0};
+    collective_schedule_make(&r->schedule, r->members, r->n_members, &schedule);
+    r->n_programs = schedule.n_pieces;
+    r->programs = mem_array((size_t)schedule.n_pieces, sizeof *r->programs);
+    for (int piece = 0; piece < schedule.n_pieces; piece++)
+        program_make(&schedule, r->place, piece, &r->programs[piece]);
+    /* Each way is full when as many chunks are under way as it has rounds; as many may wait. */
+    r->window = SCHEDULED_BYTES * (2 * schedule.n_rounds + schedule.n_pieces + 2);
+    schedule_release(&schedule);
+}
+
+/* Of a broadcast: who has the value. One that takes no part is found out before it is to give. */
+static int giver_of(const struct process_group *group, const struct collective_round *r)
+{
+    bool is_rank = r->has_root && r->root >= 0 && r->root < group->interface.size;
+    return is_rank ? (int)r->root : r->members[0];
+}
+
+static void settle_chunk(const struct process_group *group, const struct collective_round *r,
+                         struct chunk *chunk)
+{
+    bool is_first = r->kinds[chunk->value] == COLLECTIVE_FIRST;
+    bool is_served = r->by_servers && r->n_members > 1 && !is_first;
+    int owner = is_first    ? giver_of(group, r)
+                : is_served ? server_of(group, r, chunk->index)
+                            : r->members[chunk->index % (size_t)r->n_members];
+    bool is_own = owner == group->interface.rank;
+    chunk->peer = is_own ? TO_ALL : owner;
+    if (chunk->piece >= 0 && r->programs) /* else a member alone */
+        chunk->program = &r->programs[chunk->piece % r->n_programs];
+    else if (is_first)
+        chunk->program = is_own ? &program_source : &program_destination;
+    else
+        chunk->program = is_own ? &program_owner : &program_member;
+    if (is_first && is_own && !chunk->first) {
+        tensor_release(&r->results[chunk->value]);
+        tensor_share(&r->results[chunk->value], &r->own[chunk->value]);
+    }
+}
+
+/* Parts for all owners: were they for some, the adapters of the others would have nothing to do. */
+void chunks_settle(const struct process_group *group, struct collective_round *r)
+{
+    int n_servers = r->by_servers ? count_servers(group) : 0;
+    int64_t all =
+        WINDOW_CHUNKS * CHUNK_BYTES * (n_servers > r->n_members ? n_servers : r->n_members);
+    r->window = all > WINDOW_BYTES ? all : WINDOW_BYTES;
+    if (r->schedule.kind != SCHEDULE_DIRECT && r->n_members > 1)
+        make_programs(r);
+    for (size_t i = 0; i < r->n_chunks; i++)
+        settle_chunk(group, r, &r->chunks[i]);
+}
+
+static int end_of(const struct collective_round *r, const struct chunk *chunk,
+                  const struct chunk_action *action)
+{
+    return action->member == PROGRAM_PEER ? chunk->peer : r->members[action->member];
+}
+
+/* ---- sending ---- */
+
+/* Whether what goes to `peer` goes to that rank. */
+static bool goes_to(const struct process_group *group, int peer, int rank)
+{
+    return rank != group->interface.rank && (peer == TO_ALL || peer == rank);
+}
+
+/* Memory for a copy of the piece that all can read who get it and have no other way; -1: none. */
+static int share_with(struct process_group *group, const struct collective_round *r,
+                      const struct chunk *chunk, int peer, void **data)
+{
+    int readers = 0;
+    size_t bytes = (size_t)chunk->count * dtype_bytes(r->own[chunk->value].type);
+    for (int i = 0; i < r->n_members; i++)
+        readers += goes_to(group, peer, r->members[i]) && group->shares[r->members[i]] &&
+                   !direct_is_read(r, r->members[i], chunk->value);
+    return shared_block(group, r->kinds[chunk->value], bytes, readers, data);
+}
+
+/* To each where it reads the value already; or by the block that has a copy, if any; or as it is.
+ * Of a part that is read where it is nothing need be said. */
+static void give(struct process_group *group, const struct collective_round *r,
+                 const struct chunk *chunk, int peer, const struct reduce *piece, int shared)
+{
+    for (int i = 0; i < r->n_members; i++) {
+        int rank = r->members[i];
+        bool is_read = direct_is_read(r, rank, chunk->value);
+        struct reduce where = *piece;
+        if (!goes_to(group, peer, rank) || (is_read && piece->what == REDUCE_PART))
+            continue;
+        where.is_there |= is_read;
+        where.is_shared = !where.is_there && shared >= 0 && group->shares[rank];
+        where.shared = (uint64_t)shared;
+        if (where.is_there || where.is_shared)
+            where.n = 0;
+        reduce_send(group, rank, &where);
+    }
+}
+
+/* What the member has of the chunk now. */
+static struct tensor held(const struct collective_round *r, const struct chunk *chunk)
+{
+    return chunk->has_sum ? tensor_piece(&r->results[chunk->value], chunk->at, chunk->count)
+                          : tensor_piece(&r->own[chunk->value], chunk->first, chunk->count);
+}
+
+/* ---- actions ---- */
+
+static void do_send(struct process_group *group, struct collective_round *r, struct chunk *chunk,
+                    const struct chunk_action *action)
+{
+    int peer = end_of(r, chunk, action);
+    struct tensor piece = held(r, chunk);
+    struct reduce reduce = {.what = action->whole ? REDUCE_SUM : REDUCE_PART,
+                            .round = r,
+                            .index = chunk->index,
+                            .tensors = &piece,
+                            .n = 1};
+    void *data;
+    if (peer != TO_ALL && is_server(group, peer)) {
+        reduce.what = action->whole ? REDUCE_RELAY : REDUCE_PART;
+        reduce.served = chunk;
+        reduce_send(group, peer, &reduce);
+        return;
+    }
+    int shared = share_with(group, r, chunk, peer, &data);
+    if (shared >= 0)
+        memcpy(data, piece.data, tensor_bytes(&piece));
+    give(group, r, chunk, peer, &reduce, shared);
+}
+
+static void do_add(struct process_group *group, struct collective_round *r, struct chunk *chunk,
+                   const struct chunk_action *action)
+{
+    struct tensor *part = &chunk->parts[r->members[action->member]], own = held(r, chunk);
+    struct tensor sum = tensor_piece(&r->results[chunk->value], chunk->at, chunk->count);
+    const void *data[2] = {part->data, own.data};
+    bool divides = action->whole && collective_divides(r->kinds[chunk->value]);
+    const struct collective_terms terms = {sum.type, data, 2, divides ? r->n_members : 0};
+    collective_sum(&terms, sum.data, NULL, chunk->count);
+    chunk->has_sum = true;
+    pthread_mutex_lock(&group->lock);
+    struct tensor taken = *part;
+    *part = (struct tensor){0};
+    pthread_mutex_unlock(&group->lock);
+    tensor_release(&taken);
+}
+
+/* NULL: it has not come. */
+static const void *part_data(const struct process_group *group, const struct collective_round *r,
+                             const struct chunk *chunk, int rank)
+{
+    const struct tensor *part =
+        rank == group->interface.rank ? &r->own[chunk->value] : direct_part(r, rank, chunk->value);
+    return part ? tensor_piece(part, chunk->first, chunk->count).data : chunk->parts[rank].data;
+}
+
+/* The sum is written for those who share memory while it is added. */
+static void do_sum(struct process_group *group, struct collective_round *r, struct chunk *chunk,
+                   const struct chunk_action *action)
+{
+    bool stays = chunk_stays(r, chunk);
+    const void **data = mem_array((size_t)r->n_members, sizeof *data);
+    struct tensor sum = tensor_piece(&r->results[chunk->value], chunk->at, chunk->count);
+    void *copy = NULL;
+    int shared = stays ? -1 : share_with(group, r, chunk, TO_ALL, &copy);
+    int divisor = collective_divides(r->kinds[chunk->value]) ? r->n_members : 0;
+    (void)action;
+    for (int i = 0; i < r->n_members; i++)
+        data[i] = part_data(group, r, chunk, r->members[i]);
+    const struct collective_terms terms = {sum.type, data, r->n_members, divisor};
+    collective_sum(&terms, sum.data, copy, chunk->count);
+    mem_free(data);
+    for (int k = 0; k < group->interface.size; k++)
+        tensor_release(&chunk->parts[k]);
+    const struct reduce reduce = {.what = REDUCE_SUM,
+                                  .round = r,
+                                  .index = chunk->index,
+                                  .tensors = &sum,
+                                  .n = stays ? 0 : 1,
+                                  .is_there = stays};
+    give(group, r, chunk, TO_ALL, &reduce, shared);
+}
+
+typedef void do_function(struct process_group *group, struct collective_round *r,
+                         struct chunk *chunk, const struct chunk_action *action);
+static do_function *const actions[] = {
+    [ACT_SEND] = do_send, [ACT_ADD] = do_add, [ACT_SUM] = do_sum};
+
+/* With the lock: whether what the action wants is there. The sum of a COPY is put by who takes it.
+ */
+static bool can_do(const struct process_group *group, const struct collective_round *r,
+                   const struct chunk *chunk, const struct chunk_action *action)
+{
+    bool all = true;
+    for (int i = 0; i < r->n_members && all && action->what == ACT_SUM; i++)
+        all = part_data(group, r, chunk, r->members[i]) != NULL;
+    return action->what == ACT_SEND || (action->what == ACT_SUM && all) ||
+           (action->what == ACT_ADD && chunk->parts[r->members[action->member]].data);
+}
+
+/* Takes the next action, if it can be done: nobody else does the next. It counts already, as what a
+ * send leads to may come before it has returned. */
+static const struct chunk_action *
+begin_action(struct process_group *group, const struct collective_round *r, struct chunk *chunk)
+{
+    const struct chunk_action *next = NULL;
+    pthread_mutex_lock(&group->lock);
+    if (r->state == ROUND_RUNNING && !chunk->busy && !chunk->over &&
+        chunk->n_done < chunk->program->n &&
+        can_do(group, r, chunk, &chunk->program->actions[chunk->n_done])) {
+        next = &chunk->program->actions[chunk->n_done++];
+        chunk->busy = true;
+    }
+    pthread_mutex_unlock(&group->lock);
+    return next;
+}
+
+/* Whether others are not to run ahead of this member with it. The one value of a broadcast is
+ * nobody's to wait for. */
+static int64_t awaited_bytes(const struct collective_round *r, const struct chunk *chunk)
+{
+    bool counts = chunk->program->awaits && r->kinds[chunk->value] != COLLECTIVE_FIRST;
+    return counts ? chunk->count * (int64_t)dtype_bytes(r->own[chunk->value].type) : 0;
+}
+
+static void end_action(struct process_group *group, struct collective_round *r, struct chunk *chunk)
+{
+    pthread_mutex_lock(&group->lock);
+    chunk->busy = false;
+    if (!chunk->over && chunk->n_done == chunk->program->n) {
+        chunk->over = true;
+        r->n_missing--;
+        if (chunk->begun)
+            r->flying -= awaited_bytes(r, chunk);
+    }
+    pthread_mutex_unlock(&group->lock);
+}
+
+static void advance(struct process_group *group, struct collective_round *r, struct chunk *chunk)
+{
+    const struct chunk_action *action;
+    while ((action = begin_action(group, r, chunk))) {
+        actions[action->what](group, r, chunk, action);
+        end_action(group, r, chunk);
+    }
+}
+
+/* The next chunk, if one may be begun; what is to come of it counts. */
+static struct chunk *begin_next(struct process_group *group, struct collective_round *r)
+{
+    struct chunk *chunk = NULL;
+    pthread_mutex_lock(&group->lock);
+    if (r->state == ROUND_RUNNING && r->n_begun < r->n_chunks + r->n_late &&
+        r->flying < r->window) {
+        size_t at = r->n_begun++;
+        chunk = at < r->n_chunks ? &r->chunks[at] : &r->late[at - r->n_chunks];
+        chunk->begun = true;
+        if (!chunk->over)
+            r->flying += awaited_bytes(r, chunk);
+    }
+    pthread_mutex_unlock(&group->lock);
+    return chunk;
+}
+
+void chunks_begin(struct process_group *group, struct collective_round *r)
+{
+    struct chunk *chunk;
+    while ((chunk = begin_next(group, r)))
+        advance(group, r, chunk);
+}
+
+/* ---- what comes ---- */
+
+/* With the lock: whether that member may send what is to be added. */
+static bool adds(const struct collective_round *r, const struct chunk *chunk, int rank)
+{
+    bool wants = !chunk->program && collective_adds(r->kinds[chunk->value]);
+    for (size_t i = chunk->n_done; chunk->program && i < chunk->program->n && !wants; i++) {
+        const struct chunk_action *action = &chunk->program->actions[i];
+        wants = action->what == ACT_SUM ||
+                (action->what == ACT_ADD && r->members[action->member] == rank);
+    }
+    return wants && chunk->parts && !chunk->over && !chunk->parts[rank].data &&
+           r->contributions[rank].here;
+}
+
+bool chunk_take_part(struct process_group *group, struct collective_round *r, struct chunk *chunk,
+                     int rank, const struct tensor *part)
+{
+    pthread_mutex_lock(&group->lock);
+    bool good = adds(r, chunk, rank);
+    if (good)
+        tensor_share(&chunk->parts[rank], part);
+    pthread_mutex_unlock(&group->lock);
+    if (good)
+        advance(group, r, chunk);
+    return good;
+}
+
+/* Which action copies what that end sends; SIZE_MAX: none does. A part that its owner reads where
+ * it is need not have been begun. */
+static size_t find_copy(const struct process_group *group, const struct collective_round *r,
+                        const struct chunk *chunk, int end)
+{
+    const struct chunk_action *action = chunk->program->actions;
+    size_t at = chunk->n_done;
+    if (at < chunk->program->n && action[at].what == ACT_SEND && !action[at].whole &&
+        !is_server(group, end) && direct_is_read(r, end, chunk->value))
+        at++;
+    bool copies = at < chunk->program->n && action[at].what == ACT_COPY &&
+                  end_of(r, chunk, &action[at]) == end;
+    return copies ? at : SIZE_MAX;
+}
+
+/* What is broadcast may come while it is not known here yet who takes part. */
+bool chunk_awaits(const struct process_group *group, const struct collective_round *r,
+                  const struct chunk *chunk, int end)
+{
+    bool may_give = !chunk->program && r->kinds[chunk->value] == COLLECTIVE_FIRST &&
+                    !is_server(group, end) && r->contributions[end].here &&
+                    (!r->has_root || end == r->root);
+    return !chunk->over &&
+           (chunk->program ? find_copy(group, r, chunk, end) != SIZE_MAX : may_give);
+}
+
+/* Rows are divided where they arrive: they are others' memory before. */
+static void put(const struct collective_round *r, const struct chunk *chunk,
+                const struct tensor *whole)
+{
+    struct tensor piece = tensor_piece(&r->results[chunk->value], chunk->at, chunk->count);
+    if (whole->data != piece.data) /* it was not read to there */
+        memcpy(piece.data, whole->data, tensor_bytes(&piece));
+    rows_divide(r, chunk->value, &piece);
+}
+
+/* In the loop's thread alone, so that nobody else puts what comes meanwhile; who still does a send
+ * ends the chunk. */
+bool chunk_take_whole(struct process_group *group, struct collective_round *r, struct chunk *chunk,
+                      int end, const struct tensor *whole)
+{
+    pthread_mutex_lock(&group->lock);
+    bool good = chunk_awaits(group, r, chunk, end), is_early = !chunk->program;
+    pthread_mutex_unlock(&group->lock);
+    if (!good)
+        return false;
+    if (whole)
+        put(r, chunk, whole);
+    pthread_mutex_lock(&group->lock);
+    bool is_busy = chunk->busy;
+    if (is_early) {
+        chunk->over = true;
+        r->n_missing--;
+    } else {
+        chunk->n_done = find_copy(group, r, chunk, end) + 1;
+        chunk->has_sum = chunk->busy = true;
+    }
+    pthread_mutex_unlock(&group->lock);
+    if (!is_early && !is_busy) {
+        end_action(group, r, chunk);
+        advance(group, r, chunk);
+    }
+    return true;
+}

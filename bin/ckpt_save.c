@@ -25,24 +25,11 @@ static void say_newest(const char *path, struct error *err)
     store_close(store);
 }
 
-/* What the first worker has fetched, where the job's directory is of this host. */
-static void read_scalars(struct arena *arena, scalar_vec *scalars)
-{
-    struct str path = STR_INIT;
-    struct tail tail;
-    str_printf(&path, "%s/worker-0.rec", ckpt_job.folder);
-    tail_init(&tail, path.data);
-    tail_read(&tail);
-    tail_scalars(&tail, arena, scalars);
-    tail_release(&tail);
-    str_release(&path);
-}
-
 static int save_job(struct command *c, struct store *store, double seconds, struct error *err)
 {
-    struct arena arena = ARENA_INIT;
-    scalar_vec scalars = VEC_INIT;
+    struct str fetches = STR_INIT;
     struct client client;
+    str_printf(&fetches, "%s/worker-0.rec", ckpt_job.folder); /* if its host is this one */
     const struct client_options options = {.job_folder = ckpt_job.folder,
                                            .key_file = ckpt_job.key_file,
                                            .producer = "tf-ckpt",
@@ -54,15 +41,13 @@ static int save_job(struct command *c, struct store *store, double seconds, stru
                                   .owner = c->owner,
                                   .producer = c->producer,
                                   .lock_wait = c->lock_wait,
-                                  .scalars = &scalars,
+                                  .fetches = fetches.data,
                                   .watch = &c->watch};
     int64_t saved;
-    read_scalars(&arena, &scalars);
     if (!client_open(&client, &options, err) && !backup_save(&backup, &saved, err) && c->verbose)
         str_printf(&c->out, "%s@%lld\n", store_name(store), (long long)saved);
     client_close(&client);
-    vec_release(&scalars);
-    arena_release(&arena);
+    str_release(&fetches);
     return err->code;
 }
 

@@ -10,6 +10,7 @@
 #include "bin/cluster_options.h"
 #include "bin/ops_option.h"
 #include "checkpoint/policy/autosave.h"
+#include "checkpoint/policy/retain.h"
 #include "checkpoint/store/store.h"
 #include "graph/task.h"
 #include "ps/shard.h"
@@ -24,8 +25,9 @@ static struct {
 struct served_shard {
     struct tool *tool;
     struct shard *shard;
-    struct tail fetches; /* of the first worker; no path: there is no job's directory */
-    char *claims;        /* of the job's directory; NULL: there is none */
+    char *claims;    /* of the job's directory; NULL: there is none */
+    char *fetches;   /* the first worker's there; the same */
+    struct str best; /* for manifests; empty: no metric was named */
     pthread_mutex_t lock;
     struct error failure; /* why it cannot go on; guarded by the lock */
     struct loop *loop;
@@ -50,16 +52,6 @@ static int find_cluster(void *context, struct cluster *cluster, struct error *er
         job_close(&job);
     }
     return code;
-}
-
-/* What the first worker has fetched so far. */
-static void fetched(void *context, struct arena *arena, scalar_vec *scalars)
-{
-    struct served_shard *serving = context;
-    if (!serving->fetches.path)
-        return;
-    tail_read(&serving->fetches);
-    tail_scalars(&serving->fetches, arena, scalars);
 }
 
 static void say_waiting(void *context, const char *text)
@@ -128,7 +120,8 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
                                     .keep = (int)ps_serving.keep,
                                     .producer = tool_provenance(serving->tool),
                                     .run = serving->run,
-                                    .fetched = fetched};
+                                    .fetches = serving->fetches,
+                                    .best = serving->best.data};
     serving->loop = hub_loop(hub);
     serving->shard = shard_new(&options);
     if ((ps_serving.resume && resume_shard(serving, err)) || shard_check_store(serving->shard, err))
@@ -141,8 +134,6 @@ static void closing(void *context)
 {
     struct served_shard *serving = context;
     shard_free(serving->shard);
-    if (serving->fetches.path)
-        tail_release(&serving->fetches);
 }
 
 static void ready(void *context, const char *task, const char *address)
@@ -174,16 +165,15 @@ int ps_serve(struct tool *tool, char **operands, struct error *err)
     if (check_serve_options(err) || ops_option_load(err) ||
         run_make(&serving.run, ps_serving.run_name, err) || cluster_catch_signals(err))
         return err->code;
-    struct str fetches = STR_INIT;
+    if (ps_serving.save_best)
+        retain_print_metric(ps_serving.save_best, &serving.best);
     struct serve_options options =
         cluster_serving(tool, (int)ps_serving.threads, ps_serving.deterministic);
     options.exact = ps_serving.exact;
     if (cluster_options.job) {
-        str_printf(&fetches, "%s/worker-0.rec", cluster_options.job);
-        tail_init(&serving.fetches, fetches.data);
-        str_release(&fetches);
         const struct job job = {.folder = (char *)(uintptr_t)cluster_options.job};
         serving.claims = job_path(&job, cluster_options.task, ".claims");
+        serving.fetches = job_path(&job, "worker:0", ".rec");
     }
     options.context = &serving;
     options.parallel = true;
@@ -193,5 +183,7 @@ int ps_serve(struct tool *tool, char **operands, struct error *err)
     if (!cluster_hold_lifeline(err) && !serve(&options, err))
         *err = serving.failure;
     mem_free(serving.claims);
+    mem_free(serving.fetches);
+    str_release(&serving.best);
     return err->code;
 }

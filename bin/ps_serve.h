@@ -11,7 +11,7 @@
 extern struct ps_serving {
     int64_t threads, keep;
     bool deterministic, exact, resume;
-    const char *save, *save_every, *run_name;
+    const char *save, *save_every, *save_best, *run_name;
 } ps_serving;
 
 int ps_serve(struct tool *tool, char **operands, struct error *err);

@@ -26,8 +26,8 @@
 static struct {
     int64_t shards, workers, replica_tasks, accumulate, fetch_every, fetch_limit, steps, seed, keep,
         threads;
-    const char *cluster, *mode, *grid, *compress, *run, *save, *save_every, *run_name, *restore,
-        *job;
+    const char *cluster, *mode, *grid, *compress, *run, *save, *save_every, *save_best, *run_name,
+        *restore, *job;
     const char *key_file, *ops, *max_restarts;
     struct option_list fetch;
     double lease, timeout;
@@ -76,6 +76,9 @@ static const struct option_row rows[] = {
     {0, "save", OPTION_TEXT, &options.save, "DIR/", "a store for checkpoints, see tf-ckpt"},
     {0, "save-every", OPTION_TEXT, &options.save_every, "N|TIME",
      "a checkpoint every N rounds, or steps, or every 30s"},
+    {0, "save-best", OPTION_TEXT, &options.save_best, "METRIC",
+     "the best by this fetch is DIR@best, and stays, too; METRIC:min, METRIC:max; of shards the "
+     "best that --save-every makes, else of all steps"},
     {0, "keep", OPTION_INT, &options.keep, "N",
      "checkpoints to keep (5; where workers update: all)"},
     {0, "run-name", OPTION_TEXT, &options.run_name, "NAME",
@@ -108,14 +111,17 @@ static const struct option_row rows[] = {
 static const struct option_verb verbs[] = {
     {"", "[GRAPH] [-- FEED COMMAND...]", "train a graph, a file or stdin",
      "ps workers replica-tasks grid cluster mode accumulate compress run fetch fetch-every "
-     "fetch-limit steps seed save save-every keep run-name resume restore key-file no-key ops "
+     "fetch-limit steps seed save save-every save-best keep run-name resume restore key-file "
+     "no-key ops "
      "threads deterministic exact max-restarts lease timeout dry-run"},
     {"status", "", "the state of the job in --job DIR", "json"},
     {"stop", "", "end it, as TERM does, and wait for its end", NULL},
     {NULL, NULL, NULL, NULL}};
 
-static const struct option_need needs[] = {
-    {"save-every keep run-name", "save"}, {"fetch-every fetch-limit", "fetch"}, {NULL, NULL}};
+static const struct option_need needs[] = {{"save-every save-best keep run-name", "save"},
+                                           {"save-best", "fetch"},
+                                           {"fetch-every fetch-limit", "fetch"},
+                                           {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-run",

@@ -48,14 +48,6 @@ static bool restoring_from_store(struct saving *s, const char **path, int64_t *s
     return *step != CHECKPOINT_NEWEST || saving_is_folder(*path);
 }
 
-static bool saving_fetches(const struct driver *driver, const char *name)
-{
-    for (size_t i = 0; i < driver->request.names.n; i++)
-        if (!strcmp(driver->request.names.items[i], name))
-            return true;
-    return false;
-}
-
 static const char *saving_metric(struct saving *s, bool *is_low)
 {
     return save_options.best ? retain_metric(save_options.best, &s->arena, is_low) : NULL;
@@ -65,9 +57,9 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
 {
     const struct restore_names names = {save_options.names.items, save_options.names.n};
     const struct node *one;
-    const char *path, *metric;
+    const char *path;
     int64_t step;
-    bool is_low, store = saving_to_store();
+    bool store = saving_to_store();
     if (!store && (save_options.every || save_options.best || save_options.rate ||
                    save_options.keep || save_options.resume))
         return error_set(err, ERR_USAGE, "--%s needs --save DIR/",
@@ -95,10 +87,8 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
         return err->code;
     if (store && store_check_place(save_options.path, err))
         return error_prefix(err, "--save %s: ", save_options.path);
-    metric = saving_metric(s, &is_low);
-    if (metric && !saving_fetches(s->driver, metric))
-        return error_set(err, ERR_USAGE, "--save-best %s: it is not fetched; --fetch %s", metric,
-                         metric);
+    if (saving_check_metric(s, err))
+        return err->code;
     return save_options.path && !store ? record_file_probe(save_options.path, err) : 0;
 }
 
@@ -348,7 +338,8 @@ int saving_is_due(struct saving *s, bool *due, struct error *err)
 
 int saving_step(struct saving *s, struct error *err)
 {
-    if (saving_open(s, err) || !s->autosave)
+    *err = s->no_scalar;
+    if (err->code || saving_open(s, err) || !s->autosave)
         return err->code;
     saving_take_place(s);
     autosave_step(s->autosave, s->driver->step);

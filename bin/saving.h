@@ -30,13 +30,17 @@ struct saving {
     const char *claims;               /* of the job, for store_take_over; NULL: there is no job */
     int64_t generation;               /* of the store, that it saves as; 0: not known yet */
     bool takes_over;                  /* saving, from another process of the job */
-    bool *sees_before;                /* by fetch: it is about the variables before the step */
+    const char *metric;               /* of --save-best; NULL: none */
+    struct error no_scalar;           /* that it turned out to be none; code 0: it is one */
     struct autosave *autosave;        /* of a store, since there was something to save there */
     struct arena arena;
 };
 
 /* What can be known before anything is run; has_all: all variables are in this process. */
 int saving_check(struct saving *saving, bool has_all, struct error *err);
+
+/* Of --save-best what can be known before anything is run: that it is fetched, and a scalar. */
+int saving_check_metric(struct saving *saving, struct error *err);
 
 /* What checkpoints are said to be made by; lives as long as `saving`. */
 const char *saving_producer(struct saving *saving);

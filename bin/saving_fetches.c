@@ -7,26 +7,54 @@
 #include <string.h>
 
 #include "bin/saving.h"
+#include "checkpoint/policy/retain.h"
 #include "checkpoint/store/best.h"
 
-static void take_scalar(void *context, const char *name, const struct tensor *value)
+static int say_no_scalar(const char *name, enum dtype type, const struct shape *shape,
+                         struct error *err)
 {
-    struct saving *s = context;
-    size_t i = 0;
-    while (i < s->driver->request.names.n && strcmp(s->driver->request.names.items[i], name) != 0)
-        i++;
-    if (tensor_count(value) == 1 && (DTYPE_BIT(value->type) & DTYPES_REAL))
-        autosave_set_scalar(s->autosave, name, tensor_get_float64(value, 0),
-                            i < s->driver->request.names.n && s->sees_before[i]);
+    struct str text = STR_INIT;
+    shape_print_typed(&text, type, shape);
+    error_set(err, ERR_USAGE, "--save-best %s: it is %s, and no number", name, str_text(&text));
+    str_release(&text);
+    return err->code;
 }
 
-/* Whether scalars are about the variables before a step, or after it. */
-static void look_at_fetches(struct saving *s)
+/* Dimensions that the graph does not know may be 1. */
+static bool may_be_scalar(const struct node_output *output)
 {
+    bool may = DTYPE_BIT(output->type) & DTYPES_REAL;
+    for (int i = 0; i < output->shape.rank; i++)
+        may &= output->shape.dims[i] == 1 || output->shape.dims[i] < 0;
+    return may;
+}
+
+int saving_check_metric(struct saving *s, struct error *err)
+{
+    bool is_low;
     const struct request *request = &s->driver->request;
-    s->sees_before = arena_array(&s->arena, request->fetches.n + 1, sizeof *s->sees_before);
-    for (size_t i = 0; i < request->fetches.n; i++)
-        s->sees_before[i] = request_sees_before(request, (int)i);
+    size_t i = 0;
+    if (!save_options.best)
+        return 0;
+    s->metric = retain_metric(save_options.best, &s->arena, &is_low);
+    while (i < request->names.n && strcmp(request->names.items[i], s->metric) != 0)
+        i++;
+    if (i == request->names.n)
+        return error_set(err, ERR_USAGE, "--save-best %s: it is not fetched; --fetch %s", s->metric,
+                         s->metric);
+    const struct edge edge = request->fetches.items[i];
+    const struct node_output *output = &graph_node(request->graph, edge.node)->outputs[edge.slot];
+    return may_be_scalar(output) ? 0 : say_no_scalar(s->metric, output->type, &output->shape, err);
+}
+
+static void take_scalar(void *context, const char *name, const struct tensor *value,
+                        const struct request_view *view)
+{
+    struct saving *s = context;
+    if (tensor_count(value) == 1 && (DTYPE_BIT(value->type) & DTYPES_REAL))
+        autosave_set_scalar(s->autosave, name, tensor_get_float64(value, 0), view->before);
+    else if (s->metric && !strcmp(name, s->metric))
+        say_no_scalar(name, value->type, &value->shape, &s->no_scalar);
 }
 
 /* Checkpoints say by what metric the best is the best. */
@@ -35,7 +63,7 @@ static void say_metric(struct saving *s, const struct autosave_options *options)
     struct str text = STR_INIT;
     if (!options->best)
         return;
-    str_printf(&text, "%s:%s", options->best, options->best_is_low ? "min" : "max");
+    retain_print_metric(save_options.best, &text);
     autosave_set_blob(s->autosave, BEST_BLOB, text.data, text.n);
     str_release(&text);
 }
@@ -56,7 +84,6 @@ void saving_take_place(struct saving *s)
 
 void saving_watch_fetches(struct saving *s, const struct autosave_options *options)
 {
-    look_at_fetches(s);
     say_metric(s, options);
     s->driver->fetched = take_scalar;
     s->driver->fetched_context = s;

@@ -204,6 +204,8 @@ static int set_up(struct graph_execution *job, struct error *err)
         code = tool_cancel_after(grace, &job->driver.at_hand.cancelled, err);
     if (!code)
         code = exec_request_read(&job->request, err);
+    if (!code && needs)
+        code = saving_check_metric(&job->saving, err);
     if (code || needs)
         return code ? code : exec_request_print_needs(&job->request, err);
     code = exec_request_open_feeds(&job->request, err);

@@ -27,6 +27,8 @@ static const struct option_row rows[] = {
      "a store for checkpoints of the job, see tf-ckpt"},
     {0, "save-every", OPTION_TEXT, &ps_serving.save_every, "N|TIME",
      "one after every N updates, or every 30s"},
+    {0, "save-best", OPTION_TEXT, &ps_serving.save_best, "METRIC",
+     "the best of them by this fetch is DIR@best, and stays, too; METRIC:min, METRIC:max"},
     {0, "run-name", OPTION_TEXT, &ps_serving.run_name, "NAME",
      "of the run, by which stores know it"},
     {0, "resume", OPTION_FLAG, &ps_serving.resume, NULL, "go on from the newest in --save, if any"},
@@ -47,7 +49,8 @@ static const struct option_verb verbs[] = {
     {"serve", "",
      "wait for drivers (tf-exec), keep the variables that they place on this task, and\n"
      "run their updates; SIGTERM ends it",
-     "task lifeline lease save save-every run-name resume keep threads deterministic exact ops"},
+     "task lifeline lease save save-every save-best run-name resume keep threads deterministic "
+     "exact ops"},
     {"list", "", "the variables of all shards", "task json container output"},
     {"get", "NAME", "the value of one, as a record, or with -o FILE.npy in NumPy's format",
      "task container output"},
@@ -66,7 +69,8 @@ static const struct option_verb verbs[] = {
     {"watch", "", "a line for all that happens in it", "lease"},
     {NULL, NULL, NULL, NULL}};
 
-static const struct option_need needs[] = {{"save-every resume keep", "save"}, {NULL, NULL}};
+static const struct option_need needs[] = {{"save-every save-best resume keep", "save"},
+                                           {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-ps",

@@ -8,10 +8,14 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/time.h"
 #include "checkpoint/store/save.h"
 #include "ps/shard_private.h"
+#include "ps/tail.h"
 #include "ps/verbs.h"
 #include "wire/slice.h"
+
+#define SCALARS_SECONDS 5.0
 
 struct fetching {
     const struct backup *backup;
@@ -23,6 +27,9 @@ struct fetching {
     VEC(struct save_tensor) tensors;
     VEC(const char *) names; /* what the shard's variables are called, in their order */
     struct arena arena;
+    struct tail tail;  /* of the fetches, if there are any */
+    bool is_versioned; /* the clock's step is that of the cut, so that there are scalars of it, */
+    bool exact;        /* which are of no other */
 };
 
 /* ---- the cut ---- */
@@ -38,6 +45,7 @@ static void take_step(void *context, const char *task, const struct record *repl
     struct fetching *f = context;
     (void)task;
     record_get_int(&reply->header, "step", &f->step);
+    f->is_versioned = record_get_bool(&reply->header, "exact", &f->exact);
     shard_take_run(&reply->header, &f->run);
 }
 
@@ -183,6 +191,23 @@ static int save_shards(struct fetching *f, const char **names, struct error *err
 
 /* ---- all of it ---- */
 
+/* A loss is in the records of the step after the one that made the variables. A worker that is slow
+ * is not waited for long. */
+static void await_scalars(struct fetching *f)
+{
+    const double end = time_now() + SCALARS_SECONDS;
+    struct error ignored = ERROR_INIT;
+    if (!f->backup->fetches || !f->is_versioned)
+        return;
+    tail_want(&f->tail, f->step, f->exact);
+    for (tail_read(&f->tail); !f->tail.has_all && f->tail.fd >= 0 && time_now() < end;
+         tail_read(&f->tail)) {
+        if (go_on(f, &ignored))
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+}
+
 static int commit(const struct fetching *f, const char *const *names, struct error *err)
 {
     const struct backup *b = f->backup;
@@ -191,8 +216,8 @@ static int commit(const struct fetching *f, const char *const *names, struct err
                                          .producer = b->producer,
                                          .shards = names,
                                          .n_shards = b->client->tasks.n,
-                                         .scalars = b->scalars->items,
-                                         .n_scalars = b->scalars->n};
+                                         .scalars = f->tail.wanted.items,
+                                         .n_scalars = f->tail.wanted.n};
     return store_save(b->store, &request, NULL, err);
 }
 
@@ -203,11 +228,15 @@ int backup_save(const struct backup *backup, int64_t *step, struct error *err)
     snprintf(f.name, sizeof f.name, SHARD_CUT_REMOTE "%ld-%lld", (long)getpid(),
              (long long)time(NULL));
     const char **names = arena_array(&f.arena, backup->client->tasks.n, sizeof *names);
+    if (backup->fetches)
+        tail_init(&f.tail, backup->fetches);
     if (!client_check_shards_keep(backup->client, err) &&
         !store_next_step(backup->store, &f.step, err) && !cut(&f, err) &&
         !store_may_save(backup->store, f.step, &f.run, err) && !save_shards(&f, names, err) &&
-        !commit(&f, names, err))
+        (await_scalars(&f), !commit(&f, names, err)))
         *step = f.step;
+    if (backup->fetches)
+        tail_release(&f.tail);
     vec_release(&f.tensors);
     vec_release(&f.names);
     arena_release(&f.arena);

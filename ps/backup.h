@@ -8,15 +8,14 @@
 
 #include "checkpoint/store/maintain.h"
 #include "ps/client.h"
-#include "ps/tail.h"
 
 struct backup {
     struct client *client; /* of all shards */
     struct store *store;   /* open for writing */
     const char *path;      /* of the store */
     const char *owner, *producer;
-    double lock_wait;          /* for the environments of shards */
-    const scalar_vec *scalars; /* what was fetched last */
+    double lock_wait;    /* for the environments of shards */
+    const char *fetches; /* the first worker's records, for scalars; NULL: there are none */
     const struct maintain_watch *watch;
 };
 

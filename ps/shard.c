@@ -213,6 +213,8 @@ struct shard *shard_new(const struct shard_options *options)
     pthread_mutex_init(&shard->lock, NULL);
     pthread_mutex_init(&shard->cuts_lock, NULL);
     pthread_mutex_init(&shard->claims_lock, NULL);
+    if (options->fetches)
+        tail_init(&shard->measure.fetches, options->fetches);
     open_folder(shard);
     watch_variables(shard);
     shard->sums =
@@ -255,6 +257,9 @@ void shard_free(struct shard *shard)
     resource_watch(shard->options.variables, NULL);
     variable_watch(shard->options.variables, NULL);
     shard_cuts_end(shard);
+    shard_measure_forget(shard);
+    if (shard->measure.fetches.path)
+        tail_release(&shard->measure.fetches);
     shard_claims_end(shard);
     if (shard_clock(shard))
         clock_count_in(shard_clock(shard), NULL, 0);

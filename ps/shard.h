@@ -23,7 +23,6 @@
 #include "exec/device/device.h"
 #include "graph/cluster.h"
 #include "ps/origin.h"
-#include "ps/tail.h"
 #include "transport/value/hub.h"
 
 struct shard_options {
@@ -51,8 +50,8 @@ struct shard_options {
     int keep;                /* checkpoints in the folder; 0: 5 */
     const char *producer;    /* tool, version and arguments, for manifests */
     struct ckpt_run run;     /* what they are of, until a resume or another shard says better */
-    /* What was fetched last, for manifests; names in the arena. Any thread; may be NULL. */
-    void (*fetched)(void *context, struct arena *arena, scalar_vec *scalars);
+    const char *fetches;     /* the first worker's records, for scalars; NULL: there are none */
+    const char *best;        /* the metric, and which is better, as BEST_BLOB; NULL: none */
 };
 
 struct shard;

@@ -12,6 +12,7 @@
 #include "ps/origin.h"
 #include "ps/pushes.h"
 #include "ps/shard.h"
+#include "ps/tail.h"
 #include "resource/clock.h"
 #include "transport/collective/sum_server.h"
 
@@ -33,6 +34,14 @@ struct shard_cut {
     bool is_collected;
 };
 
+struct shard_measure {
+    struct tail fetches; /* of the first worker; no path: they are not there */
+    char *folder;        /* of the checkpoint that is to get its scalars; NULL: none is */
+    int64_t step;
+    struct ckpt_run run;
+    bool is_looking;
+};
+
 struct shard {
     struct resource_watcher watcher; /* first */
     struct variable_watcher variable_watcher;
@@ -50,6 +59,8 @@ struct shard {
     atomic_bool saves_itself;   /* since what there was to resume is there */
     _Atomic int64_t first_stop; /* of a clock that was made since then: where it was told to stop;
                                  * 0: there is none, or it was restored */
+
+    struct shard_measure measure; /* the slow queue's */
 
     pthread_mutex_t cuts_lock; /* guards the cuts; held while values are copied */
     struct shard_cut cuts[SHARD_CUTS];
@@ -140,6 +151,16 @@ struct shard_save_request {
 };
 int shard_save_all(struct shard *shard, const struct shard_save_request *wanted, int64_t *step,
                    struct error *err);
+
+/* shard_measure.c, in the slow queue */
+/* Before the cut of a checkpoint, while the clock is paused: what is measured of it is looked for
+ * from here on. The one before gets what there is of it. */
+void shard_measure_want(struct shard *shard, const struct shard_save_request *wanted);
+const scalar_vec *shard_measured(struct shard *shard); /* so far */
+/* The rest is added to the checkpoint, which is there, when the worker has it. */
+void shard_measure_later(struct shard *shard, const char *folder, int64_t step,
+                         const struct ckpt_run *run);
+void shard_measure_forget(struct shard *shard);
 
 /* shard_run.c */
 #define SHARD_RUN_FIELDS 2

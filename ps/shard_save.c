@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "checkpoint/store/best.h"
 #include "checkpoint/store/maintain.h"
 #include "ps/asking.h"
 #include "ps/shard_private.h"
@@ -178,28 +179,30 @@ static int commit(struct leading_save *save, struct store *store, struct error *
     size_t n = save->others.tasks.n + 1;
     struct arena arena = ARENA_INIT;
     struct shard *shard = save->shard;
-    scalar_vec scalars = VEC_INIT;
-    const char **names = arena_array(&arena, n, sizeof *names);
-    const struct manifest_blob pushes = {"pushes", save->pushes.data, save->pushes.n};
-    struct save_request request = {.step = save->step,
-                                   .run = save->run,
-                                   .producer = shard->options.producer,
-                                   .blobs = &pushes,
-                                   .n_blobs = save->pushes.n > 0,
-                                   .shards = names,
-                                   .n_shards = n,
-                                   .threads = 1};
+    const scalar_vec *scalars = shard_measured(shard);
+    const char *best = shard->options.best, **names = arena_array(&arena, n, sizeof *names);
+    struct manifest_blob blobs[2];
+    size_t n_blobs = 0;
+    if (save->pushes.n)
+        blobs[n_blobs++] = (struct manifest_blob){"pushes", save->pushes.data, save->pushes.n};
+    if (best)
+        blobs[n_blobs++] = (struct manifest_blob){BEST_BLOB, best, strlen(best)};
+    const struct save_request request = {.step = save->step,
+                                         .run = save->run,
+                                         .producer = shard->options.producer,
+                                         .scalars = scalars->items,
+                                         .n_scalars = scalars->n,
+                                         .blobs = blobs,
+                                         .n_blobs = n_blobs,
+                                         .shards = names,
+                                         .n_shards = n,
+                                         .threads = 1};
     for (size_t i = 0; i < n; i++) {
         char *name = arena_alloc(&arena, SHARD_NAME_BYTES);
         shard_name(i ? save->others.tasks.items[i - 1] : shard->options.task, name);
         names[i] = name;
     }
-    if (shard->options.fetched)
-        shard->options.fetched(shard->options.context, &arena, &scalars);
-    request.scalars = scalars.items;
-    request.n_scalars = scalars.n;
     store_save(store, &request, NULL, err);
-    vec_release(&scalars);
     arena_release(&arena);
     return err->code;
 }
@@ -244,6 +247,7 @@ static int write_all(struct leading_save *save, int keep, struct error *err)
         !write_parts(save, err) && !commit(save, store, err)) {
         if (shard_is_own_folder(save->shard, save->name))
             shard_go_on_with(save->shard, &save->run);
+        shard_measure_later(save->shard, save->name, save->step, &save->run);
         keep_newest(save, store, keep);
     }
     shard_close_store(save->shard, store);
@@ -314,6 +318,7 @@ int shard_save_all(struct shard *shard, const struct shard_save_request *wanted,
         .shard = shard, .name = wanted->folder, .step = wanted->step, .seconds = wanted->seconds};
     bool goes_on;
     save.run = shard_run(shard, &goes_on);
+    shard_measure_want(shard, wanted);
     if ((wanted->step >= 0 || !next_step(wanted->folder, &save.step, err)) &&
         !cut_for(&save, wanted, err)) {
         save.seconds = wanted->lock_wait;
@@ -361,9 +366,15 @@ void shard_save(struct shard_query *query)
 /* Who fetches the values saves them as a checkpoint of the job's run. */
 static void answer_cut(struct shard_query *query, const struct leading_save *save)
 {
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 1 + SHARD_RUN_FIELDS);
+    struct clock *clock = shard_clock(query->shard);
+    msgpack_packer *packer =
+        answer_begin(query->peer, query->id, 1 + SHARD_RUN_FIELDS + (clock != NULL));
     if (!packer)
         return;
+    if (clock) {
+        pack_key(packer, "exact");
+        (clock_has_one_version(clock) ? msgpack_pack_true : msgpack_pack_false)(packer);
+    }
     pack_key(packer, "step");
     msgpack_pack_int64(packer, save->step);
     shard_pack_run(packer, &save->run);

@@ -10,7 +10,8 @@
 
 void tail_init(struct tail *tail, const char *path)
 {
-    *tail = (struct tail){.path = mem_strdup(path), .fd = -1, .step = -1, .total = -1};
+    *tail =
+        (struct tail){.path = mem_strdup(path), .fd = -1, .step = -1, .total = -1, .version = -1};
 }
 
 static void forget(struct tail *tail)
@@ -25,9 +26,25 @@ static void forget(struct tail *tail)
     tail->begun = tail->damaged = false;
 }
 
+static void forget_wanted(struct tail *tail)
+{
+    for (size_t i = 0; i < tail->wanted.n; i++)
+        mem_free((void *)(uintptr_t)tail->wanted.items[i].name);
+    vec_release(&tail->wanted);
+    tail->has_all = false;
+}
+
+void tail_want(struct tail *tail, int64_t version, bool exact)
+{
+    forget_wanted(tail);
+    tail->version = version;
+    tail->exact = exact;
+}
+
 void tail_release(struct tail *tail)
 {
     forget(tail);
+    forget_wanted(tail);
     mem_free(tail->path);
     str_release(&tail->values);
 }
@@ -59,6 +76,35 @@ static void take_values(struct tail *tail)
     }
 }
 
+static bool is_taken(const struct tail *tail, const char *name)
+{
+    for (size_t i = 0; i < tail->wanted.n; i++)
+        if (!strcmp(tail->wanted.items[i].name, name))
+            return true;
+    return false;
+}
+
+/* A record may have what was computed before a step and after it, of two versions. */
+static void take_wanted(struct tail *tail)
+{
+    int64_t least = -1;
+    for (int i = 0; i < tail->record.n_tensors && tail->version >= 0 && !tail->has_all; i++) {
+        const struct named_tensor *named = &tail->record.tensors[i];
+        const struct tensor *value = &named->tensor;
+        int64_t version = record_version(&tail->record, named->name);
+        bool fits = version == tail->version || (!tail->exact && version > tail->version);
+        if (version < 0)
+            continue;
+        least = least < 0 || version < least ? version : least;
+        if (fits && tensor_count(value) == 1 && (DTYPE_BIT(value->type) & DTYPES_REAL) &&
+            !is_taken(tail, named->name)) {
+            struct manifest_scalar scalar = {mem_strdup(named->name), tensor_get_float64(value, 0)};
+            vec_push(&tail->wanted, scalar);
+        }
+    }
+    tail->has_all |= least >= tail->version && tail->version >= 0;
+}
+
 static void take_record(struct tail *tail)
 {
     bool sums = true;
@@ -68,8 +114,11 @@ static void take_record(struct tail *tail)
         record_get_bool(&tail->record.header, "sums", &sums);
         tail->decoder.sums = sums;
     } else if (tail->record.kind == RECORD_FETCH) {
+        int64_t before = tail->step;
         record_get_int(&tail->record.header, "step", &tail->step);
+        tail->is_of_each_step = before >= 0 && tail->step == before + 1;
         take_values(tail);
+        take_wanted(tail);
     }
 }
 
@@ -95,18 +144,5 @@ void tail_read(struct tail *tail)
             take_record(tail);
             tail->begun = false;
         }
-    }
-}
-
-void tail_scalars(const struct tail *tail, struct arena *arena, scalar_vec *scalars)
-{
-    char *rest = arena_strdup(arena, str_text(&tail->values)), *word;
-    while ((word = strtok_r(rest, " ", &rest))) {
-        struct manifest_scalar scalar = {.name = word};
-        char *equals = strrchr(word, '=');
-        if (!equals || !str_to_float64(equals + 1, &scalar.value))
-            continue;
-        *equals = '\0';
-        vec_push(scalars, scalar);
     }
 }

@@ -31,6 +31,15 @@ const char *retain_metric(const char *text, struct arena *arena, bool *is_low)
     return name;
 }
 
+void retain_print_metric(const char *text, struct str *out)
+{
+    bool is_low;
+    struct arena arena = ARENA_INIT;
+    const char *name = retain_metric(text, &arena, &is_low);
+    str_printf(out, "%s:%s", name, is_low ? "min" : "max");
+    arena_release(&arena);
+}
+
 /* ---- periods: two times are in the same one if these texts are equal ---- */
 
 static void period_of(const char *format, int64_t time, char *text, size_t n)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 
 struct retain_policy {
     int64_t last, hourly, daily, weekly, monthly;
@@ -36,5 +37,7 @@ void retain(const struct retain_policy *policy, struct retain_item *items, size_
 /* The metric of "loss", "loss:min" or "accuracy:max", in the arena. *is_low: whether less is
  * better; where the text does not say, if its name has loss, error, cost or perplexity in it. */
 const char *retain_metric(const char *text, struct arena *arena, bool *is_low);
+/* "loss:min", whatever the text leaves open: as manifests have it (store/best.h). */
+void retain_print_metric(const char *text, struct str *out);
 
 #endif

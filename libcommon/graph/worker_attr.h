@@ -21,6 +21,9 @@
  */
 #define WORKER_PART_INITIAL "_part_initial"
 
+/* The name of the variable that has the clock's version that a worker computes from. */
+#define WORKER_VERSION "clock/version"
+
 /* Names, where a worker pushes every so many steps: of the variable that has how many it has run,
  * and of the constant that says how many make a push. */
 #define WORKER_STEP_COUNT "clock/count"

@@ -141,6 +141,9 @@ struct clock_worker {
 int clock_workers(struct clock *clock, struct clock_worker *workers, int max);
 int64_t clock_version(struct clock *clock);
 
+/* Whether what a worker computes is of the one version that it was told. */
+bool clock_has_one_version(struct clock *clock);
+
 /* Whether a worker has joined since the clock was made or restored in this process. A worker joins
  * when all variables have their values. */
 bool clock_was_joined(struct clock *clock);

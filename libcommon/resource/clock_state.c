@@ -250,6 +250,15 @@ void clock_missing(struct clock *clock, struct str *text)
     pthread_mutex_unlock(&clock->lock);
 }
 
+bool clock_has_one_version(struct clock *clock)
+{
+    pthread_mutex_lock(&clock->lock);
+    const struct policy *policy = &clock->policy;
+    bool has = policy->kind && policy->kind->one_version && !policy->number;
+    pthread_mutex_unlock(&clock->lock);
+    return has;
+}
+
 bool clock_was_joined(struct clock *clock)
 {
     pthread_mutex_lock(&clock->lock);

@@ -22,6 +22,7 @@ struct policy_kind {
     const char *option; /* its number, as in "ssp,bound=3"; NULL: it has none */
     bool needs_option;  /* false: 0 if it is not said */
     bool leaves_out;    /* the number is of workers that do not count in a round */
+    bool one_version;   /* variables do not change while a worker reads them for a step */
     const char *usage;  /* "ssp,bound=S"; several are separated by "; " */
     const char *doc;    /* a line, for --help */
 

@@ -50,6 +50,7 @@ const struct policy_kind policy_sync = {
     .name = "sync",
     .option = "backup",
     .leaves_out = true,
+    .one_version = true,
     .usage = "sync; sync,backup=B",
     .doc = "all count in every step (same seed, same bits), or all but the last B",
     .choose = choose,

@@ -234,6 +234,13 @@ int stream_write_feed(struct stream_writer *writer, enum record_kind kind, int64
                       const struct feed_position *position, const struct named_tensor *tensors,
                       int n_tensors, struct error *err);
 
+/* What a step has fetched; versions[i]: of the variables that tensor i was computed of; below 0:
+ * not known. */
+int stream_write_fetches(struct stream_writer *writer, int64_t step, const int64_t *versions,
+                         const struct named_tensor *tensors, int n_tensors, struct error *err);
+/* Of that tensor of such a record; -1: not known. */
+int64_t record_version(const struct record *record, const char *name);
+
 /* ---- tensor records of variables: the exchange form of checkpoints ---- */
 
 #define DEFAULT_CONTAINER "default"

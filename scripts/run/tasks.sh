@@ -48,6 +48,7 @@ first_worker_words() {
 saving_words() {
     quote --save "$opt_save"
     [ -z "$opt_save_every" ] || quote --save-every "$opt_save_every"
+    [ -z "$opt_save_best" ] || quote --save-best "$opt_save_best"
     [ -z "$opt_keep" ] || quote --keep "$opt_keep"
     [ -z "$opt_run_name" ] || quote --run-name "$opt_run_name"
     case $opt_resume$1 in 1* | anew | resumed) quote --resume ;; esac
@@ -133,6 +134,15 @@ is_fed() {
     worker:*) [ -n "$feed" ] && ! serves "$1" ;;
     *) false ;;
     esac
+}
+
+# The metric is a number that is fetched; shards have none but of checkpoints that they make.
+check_best() {
+    [ -n "$opt_save_best" ] || return 0
+    [ -z "$keepers" ] || [ -n "$opt_save_every" ] ||
+        die 64 "--save-best $opt_save_best: shards choose among what --save-every makes"
+    tf-exec -g "$job/parts.tfg" --run "$opt_run" --fetch "$opt_fetch" --save "$opt_save" \
+        --save-best "$opt_save_best" --needs </dev/null >/dev/null || leave $?
 }
 
 # What a step is to be fed comes from a feed command, and that is there, where it is to run here.

@@ -41,7 +41,7 @@ train() {
 
 @test "the verbs work on what shards have saved" {
     tf-ckpt list whole | finds -E '^92 .* accuracy|^92 '
-    tf-ckpt list --json whole | jq -e '.shards == 2 and .scalars.accuracy > 0.5'
+    tf-ckpt list --json whole | jq -e '.shards == 2 and .scalars == {}' # no step came after
     tf-ckpt show whole | finds -E '^hidden/W +float32\[64,128\] .* ps-[01] '
     tf-ckpt verify whole --data
     tf-ckpt cat whole output/b -o b.npy

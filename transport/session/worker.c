@@ -165,10 +165,23 @@ static int run(void *context, const struct session_call *call, struct step *step
     return code;
 }
 
+/* What is pushed to shards changes what they keep by versions. */
+static int64_t version_now(void *context)
+{
+    struct worker *worker = context;
+    struct saved_variable saved = {.node = worker->version};
+    struct error ignored = ERROR_INIT;
+    bool is_there = !worker_take(worker, &saved, &ignored) && saved.value.type == INT64;
+    int64_t version = is_there ? *(const int64_t *)saved.value.data : -1;
+    tensor_release(&saved.value);
+    return version;
+}
+
 void worker_bind_driver(struct worker *worker, struct driver *driver)
 {
     driver->run = run;
     driver->run_context = worker;
+    driver->version = worker->version ? version_now : NULL;
     driver->name = worker->member.task;
 }
 

@@ -48,6 +48,7 @@ struct worker {
     struct collective *collective;  /* of the job's workers; NULL: there is nothing they share */
     VEC(const struct node *) own;   /* variables of which each worker has its own */
     VEC(const struct node *) parts; /* and those of which each has a part */
+    const struct node *version;     /* that it computes from; NULL: there is no clock */
     const struct node *asked;       /* whether it is to rest; NULL: it never is */
     int64_t n_left;                 /* how many of them have left before the last step */
     struct worker_parting parting;  /* in WORKER_PARTS */

@@ -40,6 +40,7 @@ void worker_find_state(struct worker *worker)
         if (node_is(node, "Variable") && node_attr(node, WORKER_ASKED))
             worker->asked = node;
     }
+    worker->version = graph_find(graph, WORKER_VERSION);
     worker_watch_leaving(worker);
 }
 

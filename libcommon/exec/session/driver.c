@@ -22,6 +22,7 @@ void driver_release(struct driver *driver)
     stage_free(driver->stage);
     request_release(&driver->request);
     feeds_release(&driver->feeds);
+    mem_free(driver->views);
     vec_release(&driver->needs);
     record_release(&driver->record);
 }
@@ -139,22 +140,47 @@ static bool is_written(const struct driver *driver)
 
 #define FLUSH_SECONDS 0.2 /* who reads what is fetched waits no longer, if steps take long */
 
+/* At once where others count versions: they wait for what was measured of one. */
 static int flush_fetches(struct driver *driver, struct error *err)
 {
     double now = time_now();
-    if (now - driver->flushed < FLUSH_SECONDS)
+    if (!driver->version && now - driver->flushed < FLUSH_SECONDS)
         return 0;
     driver->flushed = now;
     return stream_flush(driver->writer, err);
 }
 
-static int write_fetches(struct driver *driver, struct tensor *values, struct error *err)
+static const struct request_view *views_of(struct driver *driver)
+{
+    size_t n = driver->request.fetches.n;
+    if (driver->views)
+        return driver->views;
+    driver->views = mem_array(n + 1, sizeof *driver->views);
+    for (size_t i = 0; i < n; i++)
+        driver->views[i] = request_view(&driver->request, (int)i);
+    return driver->views;
+}
+
+static int64_t version_now(const struct driver *driver)
+{
+    return driver->version && is_written(driver) ? driver->version(driver->run_context) : -1;
+}
+
+/* `before`: the version before the step. */
+static int write_fetches(struct driver *driver, struct tensor *values, int64_t before,
+                         struct error *err)
 {
     int n = (int)driver->request.fetches.n;
+    int64_t after = version_now(driver);
     struct named_tensor *named = mem_array((size_t)n + 1, sizeof *named);
-    for (int i = 0; i < n; i++)
+    int64_t *versions = mem_array((size_t)n + 1, sizeof *versions);
+    for (int i = 0; i < n; i++) {
+        const struct request_view *view = driver->version ? &views_of(driver)[i] : NULL;
         named[i] = (struct named_tensor){driver->request.names.items[i], values[i]};
-    int code = stream_write_feed(driver->writer, RECORD_FETCH, driver->step, NULL, named, n, err);
+        versions[i] = !view || view->of_own ? -1 : view->before ? before : after;
+    }
+    int code = stream_write_fetches(driver->writer, driver->step, versions, named, n, err);
+    mem_free(versions);
     mem_free(named);
     return code ? code : flush_fetches(driver, err);
 }
@@ -183,6 +209,7 @@ int driver_run_step(struct driver *driver, struct error *err)
     driver->at_hand.trace = driver->trace;
     struct session_call call = make_call(driver);
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
+    int64_t version = version_now(driver);
     int64_t start = driver->trace ? time_now_ns() : 0;
     driver_begin_staged(driver);
     driver->at_hand.staged = driver->staged;
@@ -195,10 +222,11 @@ int driver_run_step(struct driver *driver, struct error *err)
         code = trace_flush(driver->trace, driver->trace_writer, err);
     }
     if (!code && is_written(driver))
-        code = write_fetches(driver, values, err);
+        code = write_fetches(driver, values, version, err);
     for (size_t i = 0; i < driver->request.fetches.n; i++) {
         if (!code && driver->fetched)
-            driver->fetched(driver->fetched_context, driver->request.names.items[i], &values[i]);
+            driver->fetched(driver->fetched_context, driver->request.names.items[i], &values[i],
+                            &views_of(driver)[i]);
         tensor_release(&values[i]);
     }
     mem_free(values);

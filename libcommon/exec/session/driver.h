@@ -34,8 +34,12 @@ struct driver {
     int (*await_feeds)(void *context, int fd, struct error *err);
     void *await_context;
     int64_t write_every; /* steps from one that is written to the next; 0 is 1 */
+    /* The version of the variables, where others change them, too: before and after a step, for the
+     * records of fetches; -1: not known. With run_context; NULL: none is counted. */
+    int64_t (*version)(void *context);
     /* Called after a step with each of its fetches; NULL: nobody wants to know. */
-    void (*fetched)(void *context, const char *name, const struct tensor *value);
+    void (*fetched)(void *context, const char *name, const struct tensor *value,
+                    const struct request_view *view);
     void *fetched_context;
     struct trace *trace; /* with its writer, or NULL */
     struct stream_writer *trace_writer;
@@ -49,6 +53,7 @@ struct driver {
     int64_t step;                /* the last that was run: what the variables are of */
     int64_t passed;              /* steps that count as run, and whose feeds were taken */
     bool is_passing;             /* it takes such feeds */
+    struct request_view *views;  /* by fetch, once somebody wanted to know */
     double flushed;              /* when the fetches were, for readers; 0: not yet */
     struct stage *stage;         /* NULL: no step was run yet */
     struct staged_batch *staged; /* of the step at hand */

@@ -41,9 +41,13 @@ bool request_uses(const struct request *request, int node);
 /* A mark by node for each that a step runs, Sends of Recvs too, in the arena. */
 const bool *request_mark_used(const struct request *request, struct arena *memory);
 
-/* Whether the fetch is computed of some variable as it was before the step changed it: then it is
- * about the variables before the step, else about those after it. */
-bool request_sees_before(const struct request *request, int fetch);
+/* What a fetch is about. */
+struct request_view {
+    bool
+        before; /* variables as they were before the step changed them; else as they are after it */
+    bool of_own; /* also of what a worker has for itself, as a copy of what shards keep */
+};
+struct request_view request_view(const struct request *request, int fetch);
 
 /* A trained variable whose value a step reads that changes no variable, so that it answers by what
  * was restored; -1: there is none. */

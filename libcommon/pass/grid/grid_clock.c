@@ -183,7 +183,7 @@ static int add_version(struct clocked *c)
                            {WORKER_LOCAL, attr_bool(true)},
                            {"_trainable", attr_bool(false)}};
     struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
-    return add(c, DRIVER_DEVICE, "clock/version", &spec);
+    return add(c, DRIVER_DEVICE, WORKER_VERSION, &spec);
 }
 
 static int set_version(struct clocked *c, const char *name, int from)

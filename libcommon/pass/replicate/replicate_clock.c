@@ -51,7 +51,7 @@ static int add_version(struct replicator *r)
                            {WORKER_LOCAL, attr_bool(true)},
                            {"_trainable", attr_bool(false)}};
     struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
-    return r->version = replicate_add(r, WORKER_DEVICE, "clock/version", &spec);
+    return r->version = replicate_add(r, WORKER_DEVICE, WORKER_VERSION, &spec);
 }
 
 static int set_version(struct replicator *r, const char *name, struct edge value)

@@ -27,7 +27,12 @@ static const char graph_text[] = "w = Variable() {dtype=float32, shape=[]}\n"
                                  "still = Neg(other)\n"
                                  "chain = AssignSub(add, one)\n"
                                  "end = Identity(w, ^chain)\n"
-                                 "constant = Neg(one)\n";
+                                 "constant = Neg(one)\n"
+                                 "own = Variable() {_local=true, dtype=float32, shape=[]}\n"
+                                 "copied = Add(own, still)\n"
+                                 "told = Variable() {_local=true, dtype=int64, shape=[]}\n"
+                                 "push = ClockPush(told) {N=0, clock=\"c\", workers=1}\n"
+                                 "pushed = Identity(w, ^push)\n";
 
 struct sight_case {
     const char *run, *fetch;
@@ -41,7 +46,8 @@ static void a_fetch_is_about_the_variables_that_it_reads(void **state)
         {"add", "late", true},     {"add", "still", false}, {"add", "constant", false},
         {"add", "add", false},     {"loss", "loss", false}, {"chain", "after", true},
         {"chain", "end", false},   {"chain", "add", true},  {"after", "loss", true},
-        {"chain", "still", false},
+        {"chain", "still", false}, {"push", "loss", true},  {"push", "pushed", false},
+        {"push", "copied", true},
     };
     struct graph *graph;
     struct error err = ERROR_INIT;
@@ -53,7 +59,8 @@ static void a_fetch_is_about_the_variables_that_it_reads(void **state)
         if (request_run(&request, cases[i].run, &err) ||
             request_fetch(&request, cases[i].fetch, &err))
             fail_msg("%s", err.text);
-        if (request_sees_before(&request, (int)request.fetches.n - 1) != cases[i].before)
+        struct request_view view = request_view(&request, (int)request.fetches.n - 1);
+        if (view.before != cases[i].before || view.of_own != !strcmp(cases[i].fetch, "copied"))
             fail_msg("run %s: %s", cases[i].run, cases[i].fetch);
         request_release(&request);
     }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/unit.h"
@@ -70,6 +71,60 @@ static void a_file_that_grows(void **unused)
     stream_writer_free(writer);
 }
 
+static double scalar_of(const struct tail *tail, const char *name)
+{
+    for (size_t i = 0; i < tail->wanted.n; i++)
+        if (!strcmp(tail->wanted.items[i].name, name))
+            return tail->wanted.items[i].value;
+    return -1;
+}
+
+/* Step i computes its loss of the variables of version i - 1, and what comes after the update of
+ * those of i; `lags`: what is of no version in particular. */
+static void write_step(struct stream_writer *writer, int64_t i)
+{
+    float loss = (float)i, late = (float)(10 * i), own = 7;
+    struct shape scalar = {.rank = 0};
+    struct error err = ERROR_INIT;
+    struct named_tensor tensors[] = {{"loss", tensor_borrow(FLOAT32, &scalar, &loss)},
+                                     {"late", tensor_borrow(FLOAT32, &scalar, &late)},
+                                     {"own", tensor_borrow(FLOAT32, &scalar, &own)}};
+    const int64_t versions[] = {i - 1, i, -1};
+    assert_int_equal(stream_write_fetches(writer, i, versions, tensors, 3, &err), 0);
+}
+
+/* What was computed of one version stands in two records. */
+static void scalars_of_a_version(void **unused)
+{
+    (void)unused;
+    struct stream_writer *writer = stream_writer_new_memory("test", -1);
+    struct tail tail;
+    size_t n, written = 0;
+    tail_init(&tail, path);
+    tail_want(&tail, 3, true);
+    for (int64_t i = 1; i <= 5; i++) {
+        write_step(writer, i);
+        const char *bytes = stream_writer_bytes(writer, &n);
+        write_bytes(bytes + written, n - written, O_APPEND);
+        written = n;
+        tail_read(&tail);
+        assert_int_equal(tail.wanted.n, i < 3 ? 0 : i < 4 ? 1 : 2);
+        assert_int_equal(tail.has_all, i >= 4);
+    }
+    assert_true(scalar_of(&tail, "late") == 30);
+    assert_true(scalar_of(&tail, "loss") == 4);
+    tail_want(&tail, 6, false); /* 7 will do where 6 is nobody's */
+    assert_int_equal(tail.wanted.n, 0);
+    write_step(writer, 8);
+    const char *bytes = stream_writer_bytes(writer, &n);
+    write_bytes(bytes + written, n - written, O_APPEND);
+    tail_read(&tail);
+    assert_true(tail.has_all && !tail.is_of_each_step);
+    assert_true(scalar_of(&tail, "loss") == 8 && scalar_of(&tail, "late") == 80);
+    tail_release(&tail);
+    stream_writer_free(writer);
+}
+
 static void a_file_that_is_begun_again(void **unused)
 {
     (void)unused;
@@ -98,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_file_that_grows, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(scalars_of_a_version, set_up, clean_up),
         cmocka_unit_test_setup_teardown(a_file_that_is_begun_again, set_up, clean_up),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

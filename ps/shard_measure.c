@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What was measured of a checkpoint: the scalars that the first worker computed of the very
+ * variables that are in it. Of a loss that is the step after the one that made them, so that a
+ * checkpoint is committed first and gets its scalars when they are in the worker's records.
+ */
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/time.h"
+#include "checkpoint/store/best.h"
+#include "ps/shard_private.h"
+
+#define WORKER_SECONDS 1.0
+
+static const struct timespec look_again = {0, 50000000}, soon = {0, 1000000};
+
+const scalar_vec *shard_measured(struct shard *shard)
+{
+    struct shard_measure *m = &shard->measure;
+    if (m->fetches.path)
+        tail_read(&m->fetches);
+    return &m->fetches.wanted;
+}
+
+static int set_scalars(struct shard *shard, struct error *err)
+{
+    const struct shard_measure *m = &shard->measure;
+    const struct store_options options = {.write = true, .owner = "tf-ps"};
+    const scalar_vec *scalars = &m->fetches.wanted;
+    struct store *store;
+    if (!scalars->n || shard_open_store(shard, m->folder, &options, &store, err))
+        return err->code;
+    if (!shard_is_own_folder(shard, m->folder) || !shard_check_generation(shard, store, err))
+        store_set_scalars(store, m->step, &m->run, scalars->items, scalars->n, err);
+    shard_close_store(shard, store);
+    return err->code;
+}
+
+/* Whether there is nothing to wait for any more. */
+static bool measure(struct shard *shard)
+{
+    struct shard_measure *m = &shard->measure;
+    struct error err = ERROR_INIT;
+    if (!m->folder)
+        return true;
+    tail_read(&m->fetches);
+    if (!m->fetches.has_all || set_scalars(shard, &err) == ERR_RETRY)
+        return false;
+    shard_measure_forget(shard);
+    if (err.code && err.code != ERR_NOINPUT && shard->options.tell) /* it may be forgotten */
+        shard->options.tell(shard->options.context, err.text);
+    return true;
+}
+
+/* An errand among others, until the worker has come so far. */
+static void look(void *argument)
+{
+    struct shard *shard = argument;
+    if (measure(shard) || atomic_load(&shard->ends)) {
+        shard->measure.is_looking = false;
+        return;
+    }
+    nanosleep(&look_again, NULL);
+    serial_queue_add(shard->slow, look, shard);
+}
+
+void shard_measure_later(struct shard *shard, const char *folder, int64_t step,
+                         const struct ckpt_run *run)
+{
+    struct shard_measure *m = &shard->measure;
+    if (!m->fetches.path || m->fetches.version < 0 || m->fetches.has_all)
+        return;
+    m->folder = mem_strdup(folder);
+    m->step = step;
+    m->run = *run;
+    if (!m->is_looking)
+        m->is_looking = serial_queue_add(shard->slow, look, shard);
+}
+
+void shard_measure_forget(struct shard *shard)
+{
+    mem_free(shard->measure.folder);
+    shard->measure.folder = NULL;
+}
+
+static bool worker_is_there(struct clock *clock)
+{
+    struct clock_worker first;
+    return clock_workers(clock, &first, 1) && first.worker == 0 && first.joined && !first.left;
+}
+
+/* A worker that writes each of its steps is about to write the one of the checkpoint before: the
+ * clock did not come as far as this without it. */
+static void await_worker(struct shard *shard, struct clock *clock)
+{
+    const struct tail *fetches = &shard->measure.fetches;
+    const double end = time_now() + WORKER_SECONDS;
+    bool writes_soon = clock && fetches->exact && worker_is_there(clock);
+    while (!measure(shard) && writes_soon && fetches->is_of_each_step && time_now() < end &&
+           !atomic_load(&shard->ends))
+        nanosleep(&soon, NULL);
+    shard_measure_forget(shard);
+}
+
+void shard_measure_want(struct shard *shard, const struct shard_save_request *wanted)
+{
+    struct shard_measure *m = &shard->measure;
+    if (!m->fetches.path)
+        return;
+    await_worker(shard,
+                 wanted->clock); /* nothing was read since, so that what is there was not passed */
+    if (wanted->clock)
+        tail_want(&m->fetches, wanted->step, clock_has_one_version(wanted->clock));
+    else
+        tail_want(&m->fetches, -1, true); /* nobody knows what it was measured of */
+}

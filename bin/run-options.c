@@ -245,6 +245,11 @@ static int check_options(const char *graph, struct error *err)
     if (options.workers < 1)
         return error_set(err, ERR_USAGE, "--workers %" PRId64 ": nobody would work",
                          options.workers);
+    if (options.steps > 0 && options.accumulate > options.steps)
+        return error_set(err, ERR_USAGE,
+                         "--accumulate %" PRId64 ": --steps %" PRId64 " make no push: nothing "
+                         "would be trained",
+                         options.accumulate, options.steps);
     if (!str_to_budget(options.max_restarts, &max, &within))
         return error_set(err, ERR_USAGE,
                          "--max-restarts %s: a number is wanted, or one a time, as in 5/1h",

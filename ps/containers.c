@@ -124,7 +124,7 @@ int containers_reset(struct variable_store *store, const char *container, double
     if (!code && !locked.n)
         code = error_set(err, ERR_NOINPUT, "no container '%s'", container);
     for (size_t i = 0; !code && i < locked.n; i++)
-        variable_clear(locked.items[i]);
+        variable_withdraw(locked.items[i]);
     *n = code ? 0 : (int)locked.n;
     containers_unlock(&locked, true);
     return code;

@@ -114,4 +114,7 @@ END
     [ "$(cat err)" = "tf-run: worker:0: not pushed: $why" ]
     quick --mode downpour,push=2 2>err
     [ "$(cat err)" = "tf-run: worker:0: not pushed: $why" ]
+    run --separate-stderr quick --accumulate 4 --steps 3
+    [ "$status" -eq 64 ]
+    [ "$stderr" = "tf-run: --accumulate 4: --steps 3 make no push: nothing would be trained" ]
 }

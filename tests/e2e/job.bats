@@ -87,6 +87,10 @@ train() { # five steps
 
     tf-ps stats | finds -E '^TASK +UP +STILL +LINKS +IN +OUT +STAGED +HELD +REFUSED +SAVES +FAILED$'
     tf-ps stats --by key | finds -E '^ps:[01] +output/W +6 +0 B$'
+    tf-graph -D units=32 "$root/examples/digits.lua" | tf-opt | tf-place -c c | tf-part >parts.tfg
+    train # what was reset may have other shapes
+    tf-ps list | finds -E '^ps:[01] +default +output/W +float32\[32,10\] +6$'
+    [ "$(tf-ps list | wc -l)" -eq 15 ]
     tf-ps stats --by worker | finds '^WORKER  CLOCK  BEHIND  WAITED  PUSHED  LATE'
     run --separate-stderr tf-ps stats --by hour
     [ "$status" -eq 64 ]

@@ -305,6 +305,8 @@ void variable_written(struct variable *variable)
 {
     variable->initialized = true;
     variable->updates++;
+    if (variable->is_withdrawn)
+        variable->is_withdrawn = false;
 }
 
 int variable_get_value(const struct variable *variable, struct tensor *value, struct error *err)
@@ -345,6 +347,12 @@ void variable_clear(struct variable *variable)
     pool_free(variable->pool);
     variable->pool = NULL;
     variable->initialized = false;
+}
+
+void variable_withdraw(struct variable *variable)
+{
+    variable_clear(variable);
+    variable->is_withdrawn = true;
 }
 
 struct variable_slice variable_get_slice(struct variable *variable)

@@ -44,6 +44,8 @@ struct variable {
     struct variable_store *store; /* that has it; NULL: none */
     struct variable *next;        /* in the store, which guards it, */
     struct variable *same_name;   /* and the next of this name, of another container */
+    bool is_replaced;             /* by one that was declared otherwise; who had it has it still */
+    atomic_bool is_withdrawn;     /* its declaration holds for those who know it alone */
     atomic_bool is_sent;          /* to other processes: set by who plans with it */
 
     /* The writer's: */
@@ -111,6 +113,9 @@ int variable_copy_in(struct variable *variable, const struct tensor *value, stru
 /* With the lock of a writer: as before the first assignment, but for the count of updates. Gives
  * the memory back. */
 void variable_clear(struct variable *variable);
+/* The same, and whoever asks the store for one of this name next may declare it otherwise, unless a
+ * value is written before. */
+void variable_withdraw(struct variable *variable);
 
 /* A slice that was not known when the variable was made comes with a later variable_store_get. Once
  * there it stays; the name is the variable's. */
@@ -129,7 +134,8 @@ void variable_store_free(struct variable_store *store);
 void variable_store_send_from(struct variable_store *store, struct outgoing *outgoing);
 struct outgoing *variable_store_outgoing(const struct variable_store *store);
 
-/* Finds or makes. ERR_DATA when one of that name has another type or an incompatible shape.
+/* Finds or makes. ERR_DATA when one of that name has another type or an incompatible shape, and is
+ * not withdrawn; one that is is replaced.
  * Thread-safe. The pointer is valid as long as the store. */
 int variable_store_get(struct variable_store *store, const struct variable *like,
                        struct variable **variable, struct error *err);
@@ -143,7 +149,8 @@ struct variable_watcher {
 };
 void variable_watch(struct variable_store *store, struct variable_watcher *watcher);
 
-/* The next one of the store, in the order of creation; NULL: the first, and after the last. */
+/* The next one of the store that was not replaced, in the order of creation; NULL: the first, and
+ * after the last. */
 struct variable *variable_store_next(struct variable_store *store, const struct variable *variable);
 
 #endif

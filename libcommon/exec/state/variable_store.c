@@ -125,9 +125,14 @@ int variable_store_get(struct variable_store *store, const struct variable *like
     int code = 0;
     pthread_mutex_lock(&store->lock);
     struct variable *v = find(store, like->container, like->name);
+    bool differs = v && (v->type != like->type || !shape_compatible(&v->shape, &like->shape));
     if (!v) {
         code = add(store, like, &v, err);
-    } else if (v->type != like->type || !shape_compatible(&v->shape, &like->shape)) {
+    } else if (differs && v->is_withdrawn) {
+        struct variable *before = v;
+        code = add(store, like, &v, err); /* the newest of a name is the one that is found */
+        before->is_replaced = !code;
+    } else if (differs) {
         code = error_set(err, ERR_DATA, "variable '%s' exists as %s, not %s", like->name,
                          shape_text_typed(v->type, &v->shape),
                          shape_text_typed(like->type, &like->shape));
@@ -152,6 +157,8 @@ struct variable *variable_store_next(struct variable_store *store, const struct 
 {
     pthread_mutex_lock(&store->lock);
     struct variable *next = variable ? variable->next : store->first;
+    while (next && next->is_replaced)
+        next = next->next;
     pthread_mutex_unlock(&store->lock);
     return next;
 }

@@ -114,6 +114,34 @@ static void reset_forgets_a_container_and_no_other(void **unused)
     variable_store_free(store);
 }
 
+/* What was reset is there to be declared anew; who has the old one goes on with that. */
+static void what_was_reset_may_be_declared_otherwise(void **unused)
+{
+    (void)unused;
+    struct variable_store *store = make_store();
+    struct error err = ERROR_INIT;
+    struct variable like = {.container = "default", .name = "w", .type = FLOAT64}, *made;
+    struct variable *before = variable_store_find(store, "default", "w");
+    struct container_list list = {0};
+    int n;
+    assert_int_equal(put(store, "default", "w", "[1.5,2]", FLOAT32, &err), 0);
+    unit_assert_error(variable_store_get(store, &like, &made, &err), err, ERR_DATA,
+                      "variable 'w' exists as float32[2], not float64[]");
+    assert_int_equal(containers_reset(store, "default", 1, &n, &err), 0);
+    assert_int_equal(put(store, "default", "w", "[1.5,2]", FLOAT32, &err), 0);
+    unit_assert_error(variable_store_get(store, &like, &made, &err), err, ERR_DATA,
+                      "variable 'w' exists as float32[2], not float64[]"); /* it is in use again */
+    assert_int_equal(containers_reset(store, "default", 1, &n, &err), 0);
+    assert_int_equal(variable_store_get(store, &like, &made, &err), 0);
+    assert_ptr_not_equal(made, before);
+    assert_ptr_equal(variable_store_find(store, "default", "w"), made);
+    assert_int_equal(put(store, "default", "w", "2.5", FLOAT64, &err), 0);
+    assert_int_equal(containers_list(store, "default", NULL, 1, &list, &err), 0);
+    assert_int_equal(list.rows.n, 2);
+    container_list_release(&list);
+    variable_store_free(store);
+}
+
 static void a_step_that_does_not_end_is_named(void **unused)
 {
     (void)unused;
@@ -364,6 +392,7 @@ int main(void)
         cmocka_unit_test(values_go_in_and_come_out),
         cmocka_unit_test(a_list_tells_what_there_is),
         cmocka_unit_test(reset_forgets_a_container_and_no_other),
+        cmocka_unit_test(what_was_reset_may_be_declared_otherwise),
         cmocka_unit_test(a_step_that_does_not_end_is_named),
         cmocka_unit_test(locks_with_a_deadline),
         cmocka_unit_test(a_new_variable_is_listed_once_it_has_its_value),

@@ -53,11 +53,15 @@ static const struct option_table table = {
 
 /* ---- a job ---- */
 
+/* What a task has said has its time already. */
 static void say(void *context, const char *text)
 {
+    char stamp[TIME_STAMP_BYTES] = "";
     (void)context;
+    if (!time_stamp_length(text))
+        tool_stamp(stamp);
     progress_clear();
-    fprintf(stderr, "%s\n", text);
+    fprintf(stderr, "%s%s\n", stamp, text);
 }
 
 static void draw(void *context, const struct watch_state *state)

@@ -36,6 +36,7 @@ void task_last_words(const struct task *task, char text[TEXT_BYTES])
     const char *last = "", *tool = NULL;
     read_last(task, tail);
     while ((line = strsep(&rest, "\r\n"))) {
+        line += time_stamp_length(line);
         if (*line)
             last = line;
         if (str_starts(line, "tf-") || str_starts(line, "ssh: "))

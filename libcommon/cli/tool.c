@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,9 +37,20 @@ static int reported; /* the status that the error line stands for; 0: there was 
 /* In one write, so that lines of several stages do not mix. */
 static void write_line(const char *line, size_t n)
 {
+    char stamp[TIME_STAMP_BYTES] = "";
+    tool_stamp(stamp);
+    const struct iovec parts[] = {{stamp, strlen(stamp)}, {(char *)(uintptr_t)line, n}};
     progress_clear();
-    if (write(STDERR_FILENO, line, n) < 0)
+    if (writev(STDERR_FILENO, parts, 2) < 0)
         return; /* there is nobody left to tell */
+}
+
+void tool_stamp(char text[TIME_STAMP_BYTES])
+{
+    const char *wanted = getenv("TF_LOG_TIMES");
+    text[0] = '\0';
+    if (wanted && *wanted)
+        time_stamp(text);
 }
 
 static void out_of_memory(size_t bytes)

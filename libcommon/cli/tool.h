@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/time.h"
 #include "base/version.h"
 #include "cli/options.h"
 #include "wire/record.h"
@@ -88,6 +89,9 @@ int tool_open_text(struct tool *tool, FILE **out, struct error *err);
 /* "tf-opt 1.0 --report": tool, version and arguments, for a graph's provenance. In a static buffer.
  */
 const char *tool_provenance(const struct tool *tool);
+
+/* With TF_LOG_TIMES in the environment the time, as each line on stderr begins; else "". */
+void tool_stamp(char text[TIME_STAMP_BYTES]);
 
 /* A line for the user on stderr, prefixed with the tool's name; not with -q. */
 void tool_say(const struct tool *tool, const char *format, ...)

@@ -46,6 +46,11 @@ is_broken() {
     tf-ps status --job "$job" --timeout 1s 2>/dev/null | grep -q ' failed='
 }
 
+# As each line begins that is about a job (base/time.h).
+stamp() {
+    [ -z "${TF_LOG_TIMES-}" ] || date -u '+%Y-%m-%dT%H:%M:%S.%3NZ '
+}
+
 save_now() { # OPTION...
     tf-ps save "$save" "$@" --job "$job" --timeout "$timeout"
 }
@@ -57,7 +62,7 @@ save_last() {
     newest=$(newest_step "$save")
     lost='nothing was saved'
     [ -z "$newest" ] || lost="what came after ${save%/}@$newest is lost"
-    printf 'tf-run: the last checkpoint failed; %s\n' "$lost" >&2
+    printf '%stf-run: the last checkpoint failed; %s\n' "$(stamp)" "$lost" >&2
     exit "$code"
 }
 
@@ -77,8 +82,12 @@ say_end() {
         line="$line; nothing was saved to $save"
     else
         line="$line; ${save%/}@$newest is kept"
+        best=
+        [ -z "$save_best" ] ||
+            best=$(tf-ckpt show "${save%/}@best" 2>/dev/null | sed -n 's/^checkpoint *//p')
+        [ -z "$best" ] || line="$line, and the best, $best"
     fi
-    printf '%s\n' "$line"
+    printf '%s%s\n' "$(stamp)" "$line"
 }
 
 # Of lines TASK PID RESTARTS ENDED, and of counters the STEPS, COUNTED and LATE: WORKER CLOCK BEHIND

@@ -74,6 +74,7 @@ agent_main() { # TASK
     agent=$1
     echo "tf-run: $agent: on $(hostname)" >&2
     job=$(mktemp -d "${TMPDIR:-/tmp}/tf-run.XXXXXX") || exit 71
+    export TF_LOG_TIMES="${TF_LOG_TIMES-1}"
     trap : INT TERM HUP # the end of stdin is what counts
     read -r starts || exit 76
     receive_file "$job/key.new"

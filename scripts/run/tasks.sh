@@ -227,7 +227,8 @@ hook() {
 
 # What the hooks want to know.
 write_options() {
-    printf '%s\n' "save=$(quote "$opt_save")" "timeout=$(quote "$opt_timeout")" \
+    printf '%s\n' "save=$(quote "$opt_save")" "save_best=$(quote "$opt_save_best")" \
+        "timeout=$(quote "$opt_timeout")" \
         "keepers=$(quote "$keepers")" "tasks=$(quote "$tasks")" \
         "replica_tasks=$replica_tasks" "quiet=$(quote "$opt_quiet")"
 }

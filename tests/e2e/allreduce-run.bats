@@ -114,7 +114,7 @@ close() {
     soon 30 has_restarted
     touch "$go"
     wait "$tf_run"
-    grep -E '^tf-run: worker:1 \(pid [0-9]+\) killed by signal 9 at step [0-9]+;' err |
+    grep -E '^[0-9T:.-]+Z tf-run: worker:1 \(pid [0-9]+\) killed by signal 9 at step [0-9]+;' err |
         grep 'restored from .*ck@'
     same_bits
 }

@@ -47,8 +47,9 @@ teardown() {
 }
 
 @test "shards: --save-best keeps the best of those that are made, beside the newest" {
-    tf-run -q --ps 2 --workers 2 --steps 60 --fetch loss --save ck/ --save-every 7 \
-        --save-best loss:max --keep 2 m.tfg
+    tf-run --ps 2 --workers 2 --steps 60 --fetch loss --save ck/ --save-every 7 \
+        --save-best loss:max --keep 2 m.tfg 2>err
+    finds 'tf-run: ended after step 60, loss=41; ck@60 is kept, and the best, ck@7$' err
     [ "$(tf-ckpt list ck --json | jq -r .step | paste -sd' ')" = "7 56 60" ]
     [ "$(measures_what_it_keeps ck)" -eq 2 ]
     tf-ckpt show ck@best | finds -E '^checkpoint +ck@7$'

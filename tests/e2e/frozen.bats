@@ -45,7 +45,7 @@ frozen='stands still, stopped by a signal:'
         # shellcheck disable=SC2086  # words
         train exec.gone:1:stop $mode
         is_whole 5
-        finds "^tf-run: worker:[01] (pid [0-9]*) $frozen continued" err
+        finds "^[0-9T:.-]*Z tf-run: worker:[01] (pid [0-9]*) $frozen continued" err
     done
 }
 
@@ -71,7 +71,7 @@ freeze() {
     freeze "^tf-ps save $PWD/ck"
     wait "$job"
     is_whole 5
-    finds "^tf-run: the hook 'end' (pid [0-9]*) $frozen killed" err
+    finds "^[0-9T:.-]*Z tf-run: the hook 'end' (pid [0-9]*) $frozen killed" err
 }
 
 @test "tf-run stop, while a worker waits for a feed that is frozen" {

@@ -125,7 +125,7 @@ feeds() { # WORKERS STEPS: each worker's are its own
     soon 30 grep -q '(restart 1 of 5)' err
     touch go
     wait "$tf_run"
-    grep -E '^tf-run: worker:1 \(pid [0-9]+\) killed by signal 9 at step [0-9]+;' err
+    grep -E '^[0-9T:.-]+Z tf-run: worker:1 \(pid [0-9]+\) killed by signal 9 at step [0-9]+;' err
     tf-ckpt diff whole ck
 }
 

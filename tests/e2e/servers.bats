@@ -212,7 +212,7 @@ loses() { # WORKER WHOM: it ends for that
         soon 30 grep -q '(restart 1 of 5)' err
         touch go
         wait "$tf_run" || { cat err; false; }
-        grep -E "^tf-run: ${victim/-/:} \(pid [0-9]+\) killed by signal 9" err
+        grep -E "^[0-9T:.-]+Z tf-run: ${victim/-/:} \(pid [0-9]+\) killed by signal 9" err
         tf-ckpt diff whole ck
     done
 }

@@ -169,7 +169,7 @@ EOF
     until mkdir ck/data.mdb 2>/dev/null; do mv ck/data.mdb away; done
     touch "$go"
     finish
-    grep -Eq '^tf-run: ps:0: no checkpoint: .*ck' err
+    grep -Eq '^[0-9T:.-]+Z tf-run: ps:0: no checkpoint: .*ck' err
     [ "$code" -ne 0 ] # the last one fails as well
 }
 

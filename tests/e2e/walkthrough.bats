@@ -485,7 +485,7 @@ EOF
     lab_run timeout -k 5 100 bash -c 'tf-run -c lab.cluster --key-file lab.key --mode sync --run train --save ckpt/ --resume digits.tfg -- ./feed --rows 1-1437 --shuffle --batch 16 --epochs 2' \
         2> lab/err 3>&- &
     run_there=$!
-    waiting='^tf-run: 5 of 6 ready; waiting for worker:3 on node4: ssh: [Cc]onnection timed out, [0-9]+ s left$'
+    waiting='^[0-9T:.-]+Z tf-run: 5 of 6 ready; waiting for worker:3 on node4: ssh: [Cc]onnection timed out, [0-9]+ s left$'
     for ((i = 0; i < 400; i++)); do grep -qE "$waiting" lab/err && break; sleep 0.1; done
     lab_start 4
     status=0

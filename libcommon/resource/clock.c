@@ -59,9 +59,14 @@ const struct resource_kind clock_kind = {
 
 struct clock_member *clock_member(struct clock *clock, int64_t worker, bool make)
 {
-    size_t at = 0;
-    while (at < clock->members.n && clock->members.items[at].worker < worker)
-        at++;
+    size_t at = 0, end = clock->members.n;
+    while (at < end) {
+        size_t middle = at + (end - at) / 2;
+        if (clock->members.items[middle].worker < worker)
+            at = middle + 1;
+        else
+            end = middle;
+    }
     if (at < clock->members.n && clock->members.items[at].worker == worker)
         return &clock->members.items[at];
     if (!make)
@@ -109,7 +114,7 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
         for (; clock->workers < workers; clock->workers++)
             clock_member(clock, clock->workers, true);
     }
-    pthread_mutex_unlock(&clock->lock);
+    clock_unlock(clock);
     return code;
 }
 
@@ -208,6 +213,7 @@ void clock_unlock(struct clock *clock)
 {
     struct clock_waiter *ready = NULL, **end = &ready;
     clock_update_asks(clock);
+    clock_update_least(clock);
     struct error failure = clock->failure;
     for (struct clock_waiter **at = &clock->waiters; *at;) {
         struct clock_waiter *waiter = *at;

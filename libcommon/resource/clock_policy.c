@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resource/clock_private.h"
 
+void clock_update_least(struct clock *clock)
+{
+    clock->least_applied = clock->least_pushed = INT64_MAX;
+    for (size_t i = 0; i < clock->members.n; i++) {
+        const struct clock_member *member = &clock->members.items[i];
+        int64_t pushed = member->clock + (member->state != PUSH_NONE);
+        if (member->left)
+            continue;
+        if (member->clock < clock->least_applied)
+            clock->least_applied = member->clock;
+        if (pushed < clock->least_pushed)
+            clock->least_pushed = pushed;
+    }
+}
+
 bool clock_choose(struct clock *clock)
 {
     return clock->policy.kind && clock->policy.kind->choose(clock);

@@ -48,6 +48,8 @@ struct clock {
     bool is_configured, is_restored; /* by a graph; from a checkpoint, and not by a graph since */
     int64_t version, arrivals;
     VEC(struct clock_member) members; /* by rank */
+    int64_t least_applied;            /* of members that have not left, by their clocks, */
+    int64_t least_pushed;             /* and by clocks that count a push that waits */
     bool under_way;                   /* a round was handed out */
     bool was_joined;                  /* by a worker, in this process */
     int pauses;                       /* while there are any, no round begins */
@@ -71,7 +73,9 @@ struct clock {
     bool has_timer, ends;
 };
 
-/* clock_policy.c: what the clock's policy says. Without one nothing is chosen, and nobody waits. */
+/* clock_policy.c: what the clock's policy says. Without one nothing is chosen, and nobody waits.
+ * The least clocks are found once after every change, not again for each worker that waits. */
+void clock_update_least(struct clock *clock);
 bool clock_choose(struct clock *clock);
 bool clock_is_late(const struct clock *clock, const struct clock_member *member);
 bool clock_may_go_on(const struct clock *clock, const struct clock_member *member);

@@ -219,7 +219,7 @@ int clock_restore(void *object, const char *part, const struct tensor *value, st
     clock->is_restored = !clock->is_configured;
     int code = !strcmp(part, "policy") ? load_policy(clock, value, err)
                                        : load_table(clock, part, value, err);
-    pthread_mutex_unlock(&clock->lock);
+    clock_unlock(clock);
     return code;
 }
 

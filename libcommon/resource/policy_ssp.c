@@ -7,27 +7,14 @@
  */
 #include "resource/clock_private.h"
 
-/* The least clock of those who are there: of pushes that came, or that are applied. */
-static int64_t least_clock(const struct clock *clock, bool applied)
-{
-    int64_t least = INT64_MAX;
-    for (size_t i = 0; i < clock->members.n; i++) {
-        const struct clock_member *member = &clock->members.items[i];
-        int64_t at = member->clock + (!applied && member->state != PUSH_NONE);
-        if (!member->left && at < least)
-            least = at;
-    }
-    return least;
-}
-
 /* A push is applied when its worker could go on after it, by clock and rank. */
 static bool choose(struct clock *clock)
 {
-    int64_t least = least_clock(clock, false);
     struct clock_member *first = NULL;
     for (size_t i = 0; i < clock->members.n; i++) {
         struct clock_member *member = &clock->members.items[i];
-        if (member->state == PUSH_WAITS && member->clock + 1 - clock->policy.number <= least &&
+        if (member->state == PUSH_WAITS &&
+            member->clock + 1 - clock->policy.number <= clock->least_pushed &&
             (!first || member->clock < first->clock))
             first = member;
     }
@@ -38,12 +25,12 @@ static bool choose(struct clock *clock)
 
 static bool may_go_on(const struct clock *clock, const struct clock_member *member)
 {
-    return least_clock(clock, true) >= member->clock - clock->policy.number;
+    return clock->least_applied >= member->clock - clock->policy.number;
 }
 
 static bool misses(const struct clock *clock, const struct clock_member *member)
 {
-    return member->state == PUSH_NONE && member->clock == least_clock(clock, true);
+    return member->state == PUSH_NONE && member->clock == clock->least_applied;
 }
 
 /* All rest at the same clock, which the first had not reached when they were asked: who rested

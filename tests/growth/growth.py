@@ -44,7 +44,7 @@ MORE = [("graph", "aliases", 1000), ("graph", "reads", 1000), ("graph", "starts"
         ("place", "assigns", 200), ("allreduce", "dense", 50), ("plan", "loopvars", 200),
         ("plan", "fetches", 500)]
 LIMIT = 1.3
-SIZES, EXPONENT, LEAST_S, LEAST_KB = (10000, 100000), 1.2, 0.3, 30000
+SIZES, EXPONENT, LEAST_S, LEAST_KB = (10000, 100000), 1.2, 0.3, 100000
 
 
 def command(tool, kind, n):
@@ -67,20 +67,21 @@ class Work:
         return path
 
     def run(self, tool, out, before=()):
-        """Its CPU seconds, its largest memory in kB, what it said."""
+        """Its CPU seconds, its largest memory in kB, what it said. GNU time starts it, since a
+        process that Python starts counts Python's memory as its own."""
         argv, given = command(tool, self.kind, self.n)
         source = self.path(given) if given else os.devnull
-        said = out + ".said"
-        with open(source, "rb") as i, open(out, "wb") as o, open(said, "wb") as e:
-            process = subprocess.Popen([*before, *argv], stdin=i, stdout=o, stderr=e)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        with open(said, encoding="utf-8", errors="replace") as f:
-            text = f.read()
-        os.remove(said)
-        if process.returncode:
-            sys.exit(f"{tool} of {self.kind}, n = {self.n}: {process.returncode}: {text}")
-        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss, text
+        usage = out + ".usage"
+        with open(source, "rb") as i, open(out, "wb") as o:
+            done = subprocess.run(["time", "-q", "-f", "%U %S %M", "-o", usage, *before, *argv],
+                                  stdin=i, stdout=o, stderr=subprocess.PIPE, check=False)
+        text = done.stderr.decode(errors="replace")
+        if done.returncode:
+            sys.exit(f"{tool} of {self.kind}, n = {self.n}: {done.returncode}: {text}")
+        with open(usage, encoding="utf-8") as f:
+            user, system, memory = f.read().split()
+        os.remove(usage)
+        return float(user) + float(system), int(memory), text
 
 
 def count(folder):

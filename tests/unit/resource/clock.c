@@ -2,9 +2,11 @@
  *
  * A clock as a resource: what it decides, counts and says.
  */
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "lib/clock_bench.h"
 
 static void synchronous_rounds_have_everyone(void **state)
@@ -64,6 +66,44 @@ static void late_pushes_are_counted_as_such(void **state)
     assert_true(seen[1].late == 1 && seen[1].counted == 1 && seen[1].pushed == 2);
     assert_true(seen[2].duplicate == 1 && seen[2].counted == 1 && seen[2].pushed == 1);
     bench_close(&b);
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* All push, and wait for each other; a clock behind the first. */
+static double time_pushes(int workers)
+{
+    struct bench b;
+    struct waiter *w = mem_array((size_t)workers, sizeof *w);
+    bench_open(&b, "ssp,bound=0", workers);
+    for (int i = 0; i < workers; i++)
+        join(&b, i, 1);
+    double start = cpu_seconds();
+    for (int i = 0; i < workers; i++)
+        push(&b, (struct push_id){i, 1, 1}, 0, &w[i]);
+    double seconds = cpu_seconds() - start;
+    apply_round(&b);
+    bench_close(&b);
+    mem_free(w);
+    return seconds;
+}
+
+/* A push looks at all who wait, and not for each of them at all workers: of 8 times the workers,
+ * and pushes, that is 64 times the work, not 512 times. */
+static void a_push_looks_at_each_worker_once(void **state)
+{
+    double few = INFINITY, many = INFINITY;
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        few = fmin(few, time_pushes(100));
+        many = fmin(many, time_pushes(800));
+    }
+    assert_true(many < 160 * few);
 }
 
 static void an_older_life_is_refused(void **state)
@@ -130,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(synchronous_rounds_have_everyone),
         cmocka_unit_test(late_pushes_are_counted_as_such),
+        cmocka_unit_test(a_push_looks_at_each_worker_once),
         cmocka_unit_test(an_older_life_is_refused),
         cmocka_unit_test(deadlines_name_who_is_missing),
         cmocka_unit_test(a_failure_reaches_all),

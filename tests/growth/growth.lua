@@ -22,6 +22,8 @@ local function repeated(x, f)
   return x
 end
 
+local function on(i, f) return device("/device:CPU:" .. i % 2, f) end
+
 local function loop(x, body)
   local _, s = while_loop(function(a) return Less(a, 3) end,
                           function(a, s) return a + 1, body(s) end, {0, x})
@@ -74,7 +76,7 @@ end
 function kinds.dropout() return repeated(number(4), function(t) return nn.dropout(t, 0.5) end) end
 function kinds.devices()
   return repeated(number(4), function(t, i)
-    return device("/device:CPU:" .. i % 2, function() return Tanh(t) end)
+    return on(i, function() return Tanh(t) end)
   end)
 end
 
@@ -159,6 +161,21 @@ function kinds.assigns()
   return repeated(NoOp(), function(t)
     return control({t}, function() return AssignAdd(w, one) end)
   end)
+end
+function kinds.across() -- writes of two devices, each after the last
+  local one = Const({1.0, 1, 1, 1})
+  return repeated(NoOp(), function(t, i)
+    return on(i, function()
+      local w = weight(i)
+      return control({t}, function() return AssignAdd(w, one) end)
+    end)
+  end)
+end
+function kinds.waits() -- for writes of two devices
+  local one = Const({1.0, 1, 1, 1})
+  return group(each(function(i)
+    return on(i, function() return AssignAdd(weight(i), one) end)
+  end))
 end
 function kinds.updates() return repeated(number(8, 4), function(t) return nn.batch_norm(t) end) end
 function kinds.embeddings()

@@ -351,6 +351,17 @@ static int cut(struct cutter *c)
     return 0;
 }
 
+static int find_order(struct cutter *c)
+{
+    size_t n = c->from->nodes.n;
+    c->order = arena_array(&c->arena, n + 1, sizeof *c->order);
+    c->position = arena_array(&c->arena, n + 1, sizeof *c->position);
+    int code = graph_order(c->from, c->order, c->err);
+    for (size_t i = 0; i < n && !code; i++)
+        c->position[c->order[i]] = (int)i;
+    return code;
+}
+
 int part_graph(const struct graph *graph, const struct part_estimates *estimates,
                struct parts *parts, struct error *err)
 {
@@ -366,12 +377,15 @@ int part_graph(const struct graph *graph, const struct part_estimates *estimates
     c.copy = arena_array(&c.arena, n + 1, sizeof *c.copy);
     c.head = arena_array(&c.arena, n + 1, sizeof *c.head);
     c.constants = arena_array(&c.arena, n + 1, sizeof *c.constants);
+    c.implied = arena_array(&c.arena, n + 1, sizeof *c.implied);
+    c.seen = arena_array(&c.arena, n + 1, sizeof *c.seen);
     memset(c.head, -1, n * sizeof *c.head);
-    int code = frames_new(graph, &c.frames, err);
+    int code = find_order(&c) ? err->code : frames_new(graph, &c.frames, err);
     if (!code) {
         code = cut(&c);
         frames_free(c.frames);
     }
+    vec_release(&c.todo);
     if (code)
         parts_release(parts);
     arena_release(&c.arena);

@@ -3,6 +3,8 @@
  * What crosses less, or not at all: constants that every part has for itself, control edges, and
  * what is of many tasks.
  */
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -32,29 +34,31 @@ struct edge part_constant(struct cutter *c, const struct node *node, int part)
 
 /* ---- control edges ---- */
 
-/* Whether the node comes after `first` in any case: by way of nodes with state, which nobody feeds
- * and no plan leaves out. */
-static bool is_implied(const struct cutter *c, const struct node *node, int first)
+/* Marks as `implied` what the node comes after in any case: by way of nodes with state, which
+ * nobody feeds and no plan leaves out. What is in order before all its controls is not looked at,
+ * so that of a long chain only the piece between the node and its controls is walked. */
+static void find_implied(struct cutter *c, const struct node *node)
 {
-    VEC(int) todo = VEC_INIT;
-    char *seen = mem_alloc(c->from->nodes.n + 1);
-    bool found = false;
-    vec_push(&todo, node->id);
-    while (todo.n && !found) {
-        const struct node *at = graph_node(c->from, vec_pop(&todo));
-        for (int i = 0; i < at->n_inputs + at->n_controls && !found; i++) {
+    int stamp = node->id + 1, earliest = INT_MAX;
+    for (int i = 0; i < node->n_controls; i++)
+        if (c->position[node->controls[i]] < earliest)
+            earliest = c->position[node->controls[i]];
+    c->todo.n = 0;
+    vec_push(&c->todo, node->id);
+    while (c->todo.n) {
+        const struct node *at = graph_node(c->from, vec_pop(&c->todo));
+        for (int i = 0; i < at->n_inputs + at->n_controls; i++) {
             int before = i < at->n_inputs ? at->inputs[i].node : at->controls[i - at->n_inputs];
             const struct node *from = graph_node(c->from, before);
-            found = before == first && (at != node || i < at->n_inputs);
-            if (seen[before] || !node_has(from, OP_STATEFUL) || node_has(from, OP_CONTROL_FLOW))
+            if (at != node || i < at->n_inputs)
+                c->implied[before] = stamp;
+            if (c->seen[before] == stamp || c->position[before] <= earliest ||
+                !node_has(from, OP_STATEFUL) || node_has(from, OP_CONTROL_FLOW))
                 continue;
-            seen[before] = 1;
-            vec_push(&todo, before);
+            c->seen[before] = stamp;
+            vec_push(&c->todo, before);
         }
     }
-    vec_release(&todo);
-    mem_free(seen);
-    return found;
 }
 
 static bool is_in_loop(const struct cutter *c, int node)
@@ -69,51 +73,75 @@ static bool may_join(const struct cutter *c, const struct node *node, int before
            !part_is_copied(graph_node(c->from, before)) && !node_has(node, OP_CONTROL_FLOW);
 }
 
-/* All that the node waits for of one part. */
-static int connect_from(struct cutter *c, const struct node *node, int part)
+/* What the node waits for of another part. */
+struct wait {
+    int part, index, node;
+};
+
+static int by_part(const void *a, const void *b)
 {
-    struct graph *graph = part_at(c, c->part[node->id]);
-    int *all = arena_array(&c->arena, (size_t)node->n_controls + 1, sizeof *all), n = 0;
-    for (int i = 0; i < node->n_controls; i++) {
-        int before = node->controls[i];
-        if (c->part[before] == part && may_join(c, node, before) && !is_implied(c, node, before))
-            all[n++] = before;
-    }
-    if (!n)
-        return 0;
+    const struct wait *x = a, *y = b;
+    return x->part != y->part ? x->part - y->part : x->index - y->index;
+}
+
+/* All that the node waits for of one part, by one crossing. */
+static int connect_from(struct cutter *c, const struct node *node, const struct wait *waits, int n)
+{
+    int *all = arena_array(&c->arena, (size_t)n, sizeof *all), to = c->part[node->id];
+    struct graph *graph = part_at(c, to);
+    for (int i = 0; i < n; i++)
+        all[i] = waits[i].node;
     struct part_crossing over = {.edge = {all[0], CONTROL_SLOT},
                                  .also = all + 1,
                                  .n_also = n - 1,
-                                 .from = part,
-                                 .to = c->part[node->id],
+                                 .from = waits->part,
+                                 .to = to,
                                  .frame = FRAME_ROOT,
                                  .reader = -1};
-    struct edge here = n > 1 ? part_receive_over(c, &over) : part_edge(c, over.edge, over.to, node);
+    struct edge here = n > 1 ? part_receive_over(c, &over) : part_edge(c, over.edge, to, node);
     if (edge_exists(here))
         graph_add_control(graph, graph_node(graph, c->copy[node->id]), here.node);
     return c->err->code;
 }
 
+static int connect_waits(struct cutter *c, const struct node *node, struct wait *waits, int n)
+{
+    qsort(waits, (size_t)n, sizeof *waits, by_part);
+    for (int from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && waits[to].part == waits[from].part; to++)
+            ;
+        if (connect_from(c, node, waits + from, to - from))
+            return c->err->code;
+    }
+    return 0;
+}
+
 int part_connect_controls(struct cutter *c, const struct node *node)
 {
-    int part = c->part[node->id];
+    int part = c->part[node->id], n = 0, code = 0;
     struct graph *graph = part_at(c, part);
-    bool crosses = false;
-    for (int i = 0; i < node->n_controls; i++) {
+    struct wait *waits = mem_array((size_t)node->n_controls + 1, sizeof *waits);
+    for (int i = 0; i < node->n_controls && !code; i++) {
         int before = node->controls[i];
         if (c->part[before] != part && may_join(c, node, before)) {
-            crosses = true;
+            waits[n++] = (struct wait){c->part[before], i, before};
             continue;
         }
         struct edge over = part_edge(c, (struct edge){before, CONTROL_SLOT}, part, node);
-        if (!edge_exists(over))
-            return c->err->code;
-        graph_add_control(graph, graph_node(graph, c->copy[node->id]), over.node);
+        if (edge_exists(over))
+            graph_add_control(graph, graph_node(graph, c->copy[node->id]), over.node);
+        code = c->err->code;
     }
-    for (int from = 0; crosses && from < c->n; from++)
-        if (from != part && connect_from(c, node, from))
-            return c->err->code;
-    return 0;
+    if (n)
+        find_implied(c, node);
+    int n_left = 0;
+    for (int i = 0; i < n; i++)
+        if (c->implied[waits[i].node] != node->id + 1)
+            waits[n_left++] = waits[i];
+    if (n_left && !code)
+        code = connect_waits(c, node, waits, n_left);
+    mem_free(waits);
+    return code;
 }
 
 int part_check_tasks(const struct cutter *c, const struct part_crossing *crossing)

@@ -36,8 +36,7 @@ struct delay_device {
 struct delayer {
     struct cutter *c;
     struct delay_device *devices; /* by part */
-    int *order;
-    char *after_write; /* by node of the source */
+    char *after_write;            /* by node of the source */
     double *start, *finish;
     double *arrival; /* by crossing; < 0: not yet */
     double *need;    /* by crossing */
@@ -141,7 +140,7 @@ static bool find_after_writes(struct delayer *d)
 {
     const struct cutter *c = d->c;
     for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, d->order[i]);
+        const struct node *node = graph_node(c->from, c->order[i]);
         bool after = writes(node);
         if (after && c->frames->frame[node->id] != FRAME_ROOT)
             return false;
@@ -234,7 +233,6 @@ int part_delay(struct cutter *c)
 {
     size_t n = c->from->nodes.n, n_crossings = c->parts->crossings.n, parts = (size_t)c->n;
     struct delayer d = {.c = c};
-    d.order = arena_array(&c->arena, n + 1, sizeof *d.order);
     d.after_write = arena_alloc(&c->arena, n + 1);
     d.start = arena_array(&c->arena, n + 1, sizeof *d.start);
     d.finish = arena_array(&c->arena, n + 1, sizeof *d.finish);
@@ -247,12 +245,12 @@ int part_delay(struct cutter *c)
         d.arrival[i] = -1;
         d.need[i] = HUGE_VAL;
     }
-    if (find_devices(&d) || graph_order(c->from, d.order, c->err))
+    if (find_devices(&d))
         return c->err->code;
     if (!find_after_writes(&d))
         return 0;
     for (size_t i = 0; i < n; i++)
-        simulate_node(&d, graph_node(c->from, d.order[i]));
+        simulate_node(&d, graph_node(c->from, c->order[i]));
     choose(&d);
     return 0;
 }

@@ -27,6 +27,9 @@ struct cutter {
     int *part, *copy, *head; /* by node: its part, its copy there, its first crossing or -1 */
     struct part_loop *loops; /* by frame and part */
     int **constants;         /* by node and part: its copy, less 1; NULL: there is none */
+    int *order, *position;   /* of nodes, after what they need; by node: its place there */
+    int *implied, *seen;     /* by node: less 1, for which node its controls were looked at last */
+    part_node_vec todo;      /* of such a look */
     const int *variable;     /* by node: the variable that it is, or hands on; -1 */
     char *late;              /* by node: it reads a variable after a write that not all do */
     int n_made;              /* nodes that were added, for names */

@@ -291,7 +291,7 @@ $(FAKE_CUDA): private BASE_LDFLAGS += $(if $(CAN_EMULATE),-Wl$(comma)--exclude-l
 $(TEST_DEVICE) $(FAKE_CUDA):
 	@mkdir -p $(@D)
 	$(if $(filter %.a,$^),$(CXX),$(CC)) -shared $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib/tf-tools'
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(LIB)
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BIN_PARTS) $(LIB)
 	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
 define CPU_RULES
 $(BUILD)/obj/cpu-$(1)/%.o: %.c | $(HEADERS_FOUND)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +11,21 @@
 #include "base/str.h"
 
 #define VERSION_KEY "tf-data prep"
-#define VERSION 1
+#define VERSION_STANDARDIZE 1 /* knows no other section, and no "of" */
+#define VERSION 2
+
+/* What is there of a feed, in one object of each section. */
+static const struct section {
+    const char *name;
+    enum figure first; /* FIGURE_FILL of categories is a text */
+    int n_figures;     /* 0: the categories */
+    const char *keys[2];
+} sections[] = {{"category", 0, 0, {"categories"}},
+                {"impute", FIGURE_FILL, 1, {"value"}},
+                {"standardize", FIGURE_MEAN, 2, {"mean", "deviation"}},
+                {"scale", FIGURE_MIN, 2, {"min", "max"}}};
+
+#define N_SECTIONS (sizeof sections / sizeof *sections)
 
 /* ---- reading ---- */
 
@@ -37,52 +52,134 @@ static int read_names(struct prep *prep, const json_t *list, const char ***names
     return *n ? 0 : refuse(prep, "a list of columns is empty", err);
 }
 
-static double *read_numbers(struct prep *prep, const json_t *list, size_t n)
+/* Of a category, its id. */
+static bool read_fill(struct fitted *fitted, const json_t *item, size_t k, double *value)
 {
-    double *numbers = arena_array(&prep->arena, n, sizeof *numbers);
-    if (json_array_size(list) != n)
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (!json_is_number(json_array_get(list, i)))
-            return NULL;
-        numbers[i] = json_number_value(json_array_get(list, i));
-    }
-    return numbers;
+    struct error err = ERROR_INIT;
+    int32_t id = -1;
+    char *text = json_is_string(item) ? NULL : json_dumps(item, JSON_ENCODE_ANY);
+    const char *fill = text ? text : json_string_value(item);
+    if (fill && !categories_id(&fitted->categories[k], fill, strlen(fill), false, &id, &err))
+        *value = id;
+    free(text);
+    return id >= 0;
 }
 
-static int read_fitted(struct prep *prep, const char *name, const json_t *object, struct error *err)
+static int read_figure(struct fitted *fitted, const struct section *section, int i,
+                       const json_t *list, struct error *err)
 {
-    struct fitted *fitted = prep_add(prep, name);
-    const json_t *columns = json_object_get(object, "columns");
-    size_t n = json_array_size(json_object_get(object, "mean"));
-    fitted->rows = json_integer_value(json_object_get(object, "rows"));
-    if (n)
-        fitted->mean = read_numbers(prep, json_object_get(object, "mean"), n);
-    if (n)
-        fitted->deviation = read_numbers(prep, json_object_get(object, "deviation"), n);
-    if (!fitted->mean || !fitted->deviation)
-        return refuse(prep, "a mean and a deviation are wanted of each column", err);
-    for (size_t i = 0; i < n; i++)
-        if (!(fitted->deviation[i] > 0))
-            return refuse(prep, "a deviation is not above 0", err);
+    struct prep *prep = fitted->prep;
+    size_t n = json_array_size(list);
+    double *numbers = arena_array(&prep->arena, n + 1, sizeof *numbers);
+    bool fits = n > 0 && (!fitted->width || (size_t)fitted->width == n) &&
+                (!fitted->columns || fitted->n_columns == n);
+    bool is_id = section->first == FIGURE_FILL && fitted->categories;
+    for (size_t k = 0; k < n && fits; k++) {
+        const json_t *item = json_array_get(list, k);
+        fits = is_id ? read_fill(fitted, item, k, &numbers[k]) : json_is_number(item);
+        numbers[k] = is_id ? numbers[k] : json_number_value(item);
+    }
+    if (!fits)
+        return error_set(err, ERR_DATA,
+                         "%s: not written by --fit: '%s': a %s is wanted of each "
+                         "column",
+                         prep->path, fitted->name, section->keys[i]);
     fitted->width = (int64_t)n;
-    return columns ? read_names(prep, columns, &fitted->columns, &fitted->n_columns, err) : 0;
+    fitted->figures[(int)section->first + i] = numbers;
+    return 0;
+}
+
+static int read_categories(struct fitted *fitted, const json_t *lists, struct error *err)
+{
+    struct prep *prep = fitted->prep;
+    size_t n = json_array_size(lists);
+    if (!n || (fitted->n_columns && fitted->n_columns != n))
+        return refuse(prep, "a list of categories is wanted of each column", err);
+    fitted_add_categories(fitted, n);
+    fitted->width = (int64_t)n;
+    for (size_t k = 0; k < n; k++) {
+        const json_t *list = json_array_get(lists, k);
+        struct categories *to = &fitted->categories[k];
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            const json_t *item = json_array_get(list, i);
+            char *number = json_is_number(item) ? json_dumps(item, JSON_ENCODE_ANY) : NULL;
+            const char *text = number ? number : json_string_value(item);
+            int32_t id = -1;
+            if (text)
+                categories_id(to, text, strlen(text), true, &id, err);
+            free(number);
+            if (err->code || id != (int32_t)i)
+                return refuse(prep, "a category is a text or a number, and there once", err);
+        }
+        to->are_numbers = json_is_number(json_array_get(list, 0));
+        if (!json_is_array(list))
+            return refuse(prep, "categories are a list", err);
+    }
+    return 0;
+}
+
+static int check_order(const struct fitted *fitted, struct error *err)
+{
+    double *const *figures = fitted->figures;
+    for (int64_t i = 0; i < fitted->width; i++)
+        if (figures[FIGURE_DEVIATION] && !(figures[FIGURE_DEVIATION][i] > 0))
+            return refuse(fitted->prep, "a deviation is not above 0", err);
+        else if (figures[FIGURE_MIN] && !(figures[FIGURE_MIN][i] <= figures[FIGURE_MAX][i]))
+            return refuse(fitted->prep, "a min is above its max", err);
+    return 0;
+}
+
+/* Each section names the same ones. */
+static int read_columns(struct fitted *fitted, const json_t *list, struct error *err)
+{
+    const char **names;
+    size_t n;
+    if (read_names(fitted->prep, list, &names, &n, err))
+        return err->code;
+    if (fitted->width && (size_t)fitted->width != n)
+        return refuse(fitted->prep, "two sections have other columns under one name", err);
+    fitted->columns = names;
+    fitted->n_columns = n;
+    return 0;
+}
+
+static int read_fitted(struct prep *prep, const struct section *section, const char *name,
+                       const json_t *object, struct error *err)
+{
+    struct fitted *known = prep_get(prep, name), *fitted = known ? known : prep_add(prep, name);
+    const json_t *columns = json_object_get(object, "columns");
+    const char *of = json_string_value(json_object_get(object, "of"));
+    const char *by = json_string_value(json_object_get(object, "by"));
+    fitted->rows = json_integer_value(json_object_get(object, "rows"));
+    fitted->of = of ? arena_strdup(&prep->arena, of) : fitted->of;
+    if (section->first == FIGURE_FILL)
+        fitted->impute = by ? arena_strdup(&prep->arena, by) : NULL;
+    if (columns && read_columns(fitted, columns, err))
+        return err->code;
+    if (!section->n_figures)
+        return read_categories(fitted, json_object_get(object, section->keys[0]), err);
+    for (int i = 0; i < section->n_figures; i++)
+        if (read_figure(fitted, section, i, json_object_get(object, section->keys[i]), err))
+            return err->code;
+    return check_order(fitted, err);
 }
 
 static int read_all(struct prep *prep, const json_t *root, struct error *err)
 {
     const json_t *header = json_object_get(root, "header");
-    json_t *object = json_object_get(root, "standardize"), *value;
-    const char *name;
     json_int_t version = json_integer_value(json_object_get(root, VERSION_KEY));
-    if (version != VERSION)
-        return refuse(prep, version ? "of another version" : "no \"" VERSION_KEY "\": 1", err);
-    if (!json_is_object(object))
-        return refuse(prep, "no \"standardize\"", err);
+    bool any = false;
+    if (version < 1 || version > VERSION)
+        return refuse(prep, version ? "of another version" : "no \"" VERSION_KEY "\"", err);
     int code = header ? read_names(prep, header, &prep->header, &prep->n_header, err) : 0;
-    json_object_foreach(object, name, value) code =
-        code ? code : read_fitted(prep, name, value, err);
-    return code;
+    for (size_t i = 0; i < N_SECTIONS; i++) {
+        json_t *object = json_object_get(root, sections[i].name), *value;
+        const char *name;
+        any |= json_is_object(object);
+        json_object_foreach(object, name, value) code =
+            code ? code : read_fitted(prep, &sections[i], name, value, err);
+    }
+    return code || any ? code : refuse(prep, "nothing is fitted in it", err);
 }
 
 int prep_read(struct prep *prep, const char *path, struct error *err)
@@ -123,25 +220,96 @@ static json_t *array_of_numbers(const double *numbers, int64_t n)
     return array;
 }
 
+static json_t *category_json(const struct categories *categories, size_t id)
+{
+    const char *text = categories->texts.items[id];
+    json_t *number = categories->are_numbers ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    return number ? number : json_string(text);
+}
+
+static json_t *categories_json(const struct fitted *fitted)
+{
+    json_t *lists = json_array();
+    for (size_t k = 0; k < fitted->n_columns; k++) {
+        json_t *list = json_array();
+        for (size_t i = 0; i < fitted->categories[k].texts.n; i++)
+            json_array_append_new(list, category_json(&fitted->categories[k], i));
+        json_array_append_new(lists, list);
+    }
+    return lists;
+}
+
+static json_t *figure_json(const struct fitted *fitted, enum figure figure)
+{
+    const double *numbers = fitted->figures[figure];
+    if (figure != FIGURE_FILL || !fitted->categories)
+        return array_of_numbers(numbers, fitted->width);
+    json_t *array = json_array();
+    for (int64_t i = 0; i < fitted->width; i++)
+        json_array_append_new(array, category_json(&fitted->categories[i], (size_t)numbers[i]));
+    return array;
+}
+
+static bool has_section(const struct fitted *fitted, const struct section *section)
+{
+    return section->n_figures ? fitted->figures[section->first] != NULL
+                              : fitted->categories != NULL;
+}
+
+static json_t *fitted_json(const struct fitted *fitted, const struct section *section)
+{
+    json_t *object = json_object();
+    if (fitted->columns)
+        json_object_set_new(
+            object, "columns",
+            array_of_names(fitted->columns, fitted->n_columns, !fitted->prep->header));
+    json_object_set_new(object, "rows", json_integer(fitted->rows));
+    if (fitted->of)
+        json_object_set_new(object, "of", json_string(fitted->of));
+    if (section->first == FIGURE_FILL)
+        json_object_set_new(object, "by", json_string(fitted->impute));
+    if (!section->n_figures)
+        json_object_set_new(object, section->keys[0], categories_json(fitted));
+    for (int i = 0; i < section->n_figures; i++)
+        json_object_set_new(object, section->keys[i],
+                            figure_json(fitted, (enum figure)((int)section->first + i)));
+    return object;
+}
+
+static json_t *section_json(const struct prep *prep, const struct section *section)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < prep->fitted.n; i++)
+        if (has_section(prep->fitted.items[i], section))
+            json_object_set_new(object, prep->fitted.items[i]->name,
+                                fitted_json(prep->fitted.items[i], section));
+    return object;
+}
+
+/* The oldest that can read it rightly. */
+static int version_of(const struct prep *prep)
+{
+    int version = VERSION_STANDARDIZE;
+    for (size_t i = 0; i < prep->fitted.n; i++) {
+        const struct fitted *f = prep->fitted.items[i];
+        if (f->of || f->categories || f->figures[FIGURE_FILL] || f->figures[FIGURE_MIN])
+            version = VERSION;
+    }
+    return version;
+}
+
 static json_t *object_of(const struct prep *prep)
 {
-    json_t *root = json_object(), *standardize = json_object();
-    json_object_set_new(root, VERSION_KEY, json_integer(VERSION));
+    json_t *root = json_object();
+    json_object_set_new(root, VERSION_KEY, json_integer(version_of(prep)));
     if (prep->header)
         json_object_set_new(root, "header", array_of_names(prep->header, prep->n_header, false));
-    for (size_t i = 0; i < prep->fitted.n; i++) {
-        const struct fitted *fitted = prep->fitted.items[i];
-        json_t *object = json_object();
-        if (fitted->columns)
-            json_object_set_new(object, "columns",
-                                array_of_names(fitted->columns, fitted->n_columns, !prep->header));
-        json_object_set_new(object, "rows", json_integer(fitted->rows));
-        json_object_set_new(object, "mean", array_of_numbers(fitted->mean, fitted->width));
-        json_object_set_new(object, "deviation",
-                            array_of_numbers(fitted->deviation, fitted->width));
-        json_object_set_new(standardize, fitted->name, object);
+    for (size_t i = 0; i < N_SECTIONS; i++) {
+        json_t *section = section_json(prep, &sections[i]);
+        if (json_object_size(section))
+            json_object_set(root, sections[i].name, section);
+        json_decref(section);
     }
-    json_object_set_new(root, "standardize", standardize);
     return root;
 }
 

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of what was fitted (data/prep.h), in JSON:
+ * The file of what was fitted (data/prep.h), in JSON. Each section is what is done, has what it is
+ * done to by the name of the feed, and there the figures of each column:
  *
- *     {"tf-data prep": 1,
+ *     {"tf-data prep": 2,
  *      "header": ["age", "sex", "bmi"],
+ *      "impute": {"x": {"columns": ["age", "bmi"], "rows": 400, "by": "median",
+ *                        "value": [47, 25]}},
  *      "standardize": {"x": {"columns": ["age", "bmi"], "rows": 400,
- *                            "mean": [48.5, 26.4], "deviation": [13.1, 4.4]}}}
+ *                            "mean": [48.5, 26.4], "deviation": [13.1, 4.4]}},
+ *      "category": {"s": {"columns": ["sex"], "rows": 400, "categories": [["f", "m"]]}}}
  *
  * `header` names the columns of the CSV file that was fitted to, if it named them; `columns` says
  * which of them these are, by name or, without a header, by position. Neither is there for arrays.
+ * `of` says what was done before, if anything: "log1p". What only standardizes is version 1.
  */
 #ifndef TF_BIN_PREP_FILE_H
 #define TF_BIN_PREP_FILE_H

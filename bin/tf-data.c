@@ -10,12 +10,13 @@
 #include "bin/prep_file.h"
 #include "cli/output.h"
 #include "cli/tool.h"
+#include "data/fit.h"
 #include "data/open.h"
 
 static struct data_request request = {.feeding = {.batch = 1, .n_shards = 1}};
 static int64_t epochs = -1, seed, prefetch;
 static const char *rows_text, *shard_text, *separator_text, *comment_text = "#";
-static const char *header_text = "auto", *fit_path, *prep_path;
+static const char *header_text = "auto", *unseen_text = "own", *fit_path, *prep_path;
 static struct prep prep; /* read from --prep, or to be written by --fit */
 
 static const struct option_row rows[] = {
@@ -40,18 +41,21 @@ static const struct option_row rows[] = {
      "or if nothing in the row is a number, true or false, which a line on stderr says then"},
     {0, "comment", OPTION_TEXT, &comment_text, "CHAR", "begins lines to pass over (#)"},
     {0, "missing", OPTION_TEXT, &request.csv.missing, "VALUE",
-     "put in place of empty fields, NA, N/A and ?; they have no part in what standardize\n"
-     "finds. mean: of a column that is standardized, so that they become 0"},
+     "put in place of empty fields, NA, N/A, null and ?, where no impute says what; they have no\n"
+     "part in what is fitted. mean: of a column that is standardized, so that they become 0"},
     {0, "fit", OPTION_TEXT, &fit_path, "FILE",
-     "write what standardize finds: mean and deviation of the rows selected"},
-    {0, "prep", OPTION_TEXT, &prep_path, "FILE", "standardize by what --fit wrote"},
+     "write what is found in the rows selected: means, deviations, categories and so on"},
+    {0, "prep", OPTION_TEXT, &prep_path, "FILE", "prepare by what --fit wrote"},
+    {0, "unseen", OPTION_TEXT, &unseen_text, "own|error",
+     "what a category is that was not there when it was fitted: an id of its own, the one behind\n"
+     "the last (of a onehot, zeros), or an error (own)"},
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
 
 #define FEEDING                                                                                    \
     "batch drop-remainder epochs steps after shuffle shuffle-buffer seed shard rows prefetch fit " \
-    "prep"
+    "prep unseen"
 
 static const struct option_verb verbs[] = {
     {"csv", "FILE NAME=COLUMNS[:PART]...", "rows of text; also other separators",
@@ -71,16 +75,23 @@ static const struct option_table table = {
     .operands = "VERB [FILE] [NAME=WHERE[:PART]]...",
     .description =
         "Each NAME is fed as a tensor, a batch a record. COLUMNS are positions as in cut(1) or "
-        "names from the header: x=1-64, x=1,3-5, y=age. One column gives a vector, several give a "
-        "matrix.\n"
-        "PART is a type (without one float32 for text, otherwise what the file has), scale=S and "
-        "offset=O (value * S + offset), standardize (mean 0 and deviation 1 over the rows "
-        "selected, each column by itself), onehot=N, or shape=8x8x1 (of one row).\n"
-        "What is fitted to data is fitted once: --fit keeps mean and deviation of the rows that a "
-        "model is trained on, as JSON, with the header's names; --prep standardizes all that come "
-        "after by them, also a single row, or rows without the header.\n"
+        "names from the header: x=1-64, x=1,3-5, y=age, or patterns of names and what is left out "
+        "of them: x=*,-id,-target. One column gives a vector, several give a matrix.\n"
+        "PART is a type (without one float32 for text, otherwise what the file has), or text for "
+        "bytes as they are, or shape=8x8x1 (of one row). It says what a field is, if no number: "
+        "category (its id among those found, in ascending order; category=a,b,c: among these), "
+        "hash=N (a number in [0, N) made of the text), date (seconds since 1970; date=year, "
+        "month, day, hour, minute, second, weekday, yearday).\n"
+        "It says what is done, each column by itself, and in this order: impute=mean, median, most "
+        "or VALUE (put in place of what is missing), log1p, standardize (mean 0 and deviation 1 "
+        "over the rows selected) or scale (to [0, 1]), scale=S and offset=O (value * S + offset), "
+        "onehot=N, or onehot of categories, flag (a further column for each: 1 where it was "
+        "missing).\n"
+        "What is fitted to data is fitted once: --fit keeps what was found in the rows that a "
+        "model is trained on, as JSON, with the header's names; --prep prepares all that come "
+        "after by it, also a single row, or rows without the header.\n"
         "FILE may be gzip; - is stdin. CSV from stdin is fed as it arrives, unless --shuffle, "
-        "--epochs or standardize without --prep need all of it first.\n"
+        "--epochs or what is fitted without --prep need all of it first.\n"
         "An order follows from seed and epoch alone; the shards of one order never overlap.",
     .examples =
         "tf-data csv digits.csv.gz x=1-64 y=65:int32 --shuffle --batch 64 --epochs 20 > train.rec\n"
@@ -154,29 +165,40 @@ static int parse_csv_format(struct csv_format *csv, struct error *err)
     return code ? code : parse_character("--comment", comment_text, &csv->comment, err);
 }
 
-static const struct data_column *first_standardized(void)
+static const struct data_column *find_column(bool (*is_it)(const struct data_column *column))
 {
     for (int i = 0; i < request.n_columns; i++)
-        if (request.columns[i].standardize)
+        if (is_it(&request.columns[i]))
             return &request.columns[i];
     return NULL;
+}
+
+static int parse_unseen(struct data_column *columns, struct error *err)
+{
+    bool refuses = strcmp(unseen_text, "error") == 0;
+    if (!refuses && strcmp(unseen_text, "own") != 0)
+        return error_set(err, ERR_USAGE, "--unseen '%s': expected own or error", unseen_text);
+    for (int i = 0; i < request.n_columns; i++)
+        columns[i].refuses_unseen = refuses;
+    return 0;
 }
 
 static int open_prep(struct data_column *columns, struct error *err)
 {
     const char *option = fit_path ? "--fit" : "--prep";
-    if (!fit_path && !prep_path)
-        return 0;
     if (fit_path && prep_path)
         return error_set(err, ERR_USAGE, "--fit writes what --prep reads: give one of them");
-    if (!first_standardized())
-        return error_set(err, ERR_USAGE, "%s: no column is to be standardized", option);
+    if ((fit_path || prep_path) && !find_column(data_column_fits))
+        return error_set(err, ERR_USAGE,
+                         "%s: no column is fitted: none has standardize, scale, category, onehot, "
+                         "or impute with what is found",
+                         option);
     prep.path = fit_path;
     if (prep_path && prep_read(&prep, prep_path, err))
         return err->code;
     request.csv.prep = prep_path ? &prep : NULL;
     request.csv.fit = fit_path ? &prep : NULL;
-    return data_columns_bind(columns, request.n_columns, request.csv.prep, request.csv.fit, err);
+    return data_columns_bind(columns, request.n_columns, &prep, prep_path != NULL, err);
 }
 
 /* FORMAT [FILE] NAME=WHERE... */
@@ -199,19 +221,28 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     request.columns = columns;
     int code = data_columns_parse(columns, (const char *const *)operands + first, request.n_columns,
                                   !has_path, arena, err);
+    if (!code)
+        code = parse_unseen(columns, err);
     return code ? code : open_prep(columns, err);
 }
 
-/* Scaled by themselves, rows that are tested or answered mean something else than those that a
+/* Fitted to themselves, rows that are tested or answered mean something else than those that a
  * model was trained on. */
 static void say_what_is_fitted(const struct tool *tool)
 {
-    const struct data_column *column = first_standardized();
+    const struct data_column *column = find_column(fit_needs_rows);
     bool is_selection = rows_text || (request.path && !strcmp(request.path, "-"));
-    if (column && !prep.path && is_selection)
+    if (!column || prep.path || !is_selection)
+        return;
+    if (column->norm == NORM_STANDARDIZE)
         tool_say(tool,
                  "'%s' is standardized by the rows selected alone; for other rows to be scaled "
                  "alike, --fit FILE keeps mean and deviation and --prep FILE uses them",
+                 column->name);
+    else
+        tool_say(tool,
+                 "'%s' is fitted to the rows selected alone; for other rows to be prepared alike, "
+                 "--fit FILE keeps what was found and --prep FILE uses it",
                  column->name);
 }
 

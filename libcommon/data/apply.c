@@ -1,141 +1,211 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From rows as they were read to what is fed: casts, standardizing, scaling, one-hot, shape.
+ * From rows as they were read to what is fed: what is missing, arithmetic, one-hot, flags, shape.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "data/column.h"
 #include "data/convert.h"
+#include "data/fit.h"
 
-#define BLOCK 1024
+#define BLOCK 1024 /* elements that are converted at once, about */
 
-/* Whether element `at` is missing. Asked of all elements in their order. */
-static bool take_gap(const struct data_gaps *gaps, size_t *next, int64_t at)
-{
-    bool is_gap = gaps && *next < gaps->at.n && gaps->at.items[*next] == at;
-    *next += is_gap;
-    return is_gap;
-}
-
-static int add_value(struct fitted *f, int64_t i, double value, int64_t *counts, struct error *err)
-{
-    if (!isfinite(value))
-        return error_set(err, ERR_DATA, "is %g, which has no mean", value);
-    f->mean[i] += (value - f->mean[i]) / (double)++counts[i];
-    return 0;
-}
-
-/* Rows as they were read, and which of their elements were not. */
-struct read_rows {
+/* One column on its way. */
+struct passage {
+    const struct data_column *column;
     const struct tensor *raw;
-    const struct data_gaps *gaps;
+    const struct data_gaps *gaps; /* NULL: none */
+    size_t next_gap;              /* gaps before this one are passed */
+    int64_t width;                /* elements of a row as it was read, ... */
+    int64_t fed_width;            /* ... and as it is fed */
+    double *values;               /* of some rows, which are computed with in place */
+    double *fed;                  /* the same rows as they are fed */
+    bool *missing;                /* of `values` */
 };
 
-/* Two passes, so that a large mean does not eat the deviation. `counts` has how many values there
- * are of each element then; `row` is room for one. */
-static int add_rows(struct fitted *f, const struct read_rows *read, bool is_second, double *row,
-                    int64_t *counts, struct error *err)
+static bool *mark_missing(const struct data_gaps *gaps, int64_t count, struct error *err)
 {
-    size_t next = 0;
-    for (int64_t r = 0; r < f->rows; r++) {
-        convert_load(read->raw, r * f->width, f->width, row);
-        for (int64_t i = 0; i < f->width; i++) {
-            double from_mean = row[i] - f->mean[i];
-            if (take_gap(read->gaps, &next, r * f->width + i))
-                continue;
-            if (is_second)
-                f->deviation[i] += from_mean * from_mean / (double)counts[i];
-            else if (add_value(f, i, row[i], counts, err))
-                return error_prefix(err, "row %" PRId64 " of the rows selected ", r + 1);
-        }
+    bool *missing = mem_try((size_t)count);
+    if (!missing) {
+        error_set(err, ERR_OS, "no memory for %" PRId64 " elements", count);
+        return NULL;
     }
-    return 0;
+    memset(missing, 0, (size_t)count);
+    for (size_t i = 0; i < gaps->at.n; i++)
+        missing[gaps->at.items[i]] = true;
+    return missing;
 }
 
-/* Mean and deviation of each element of a row; the memory is the arena's. A constant column keeps
- * deviation 1: it becomes 0. */
-static int fit(struct fitted *f, const struct read_rows *read, struct arena *arena,
+static int fit(const struct data_column *column, struct tensor *raw, const struct data_gaps *gaps,
                struct error *err)
 {
-    const struct tensor *raw = read->raw;
-    f->rows = raw->shape.dims[0];
-    f->width = tensor_count(raw) / f->rows;
-    size_t n = (size_t)f->width;
-    double *row = arena_array(arena, n, sizeof *row);
-    int64_t *counts = arena_array(arena, n, sizeof *counts);
-    f->mean = arena_array(arena, n, sizeof *f->mean);
-    f->deviation = arena_array(arena, n, sizeof *f->deviation);
-    for (int pass = 0; pass < 2; pass++)
-        if (add_rows(f, read, pass, row, counts, err))
-            return err->code;
-    for (int64_t i = 0; i < f->width; i++) {
-        if (!counts[i])
-            return error_set(err, ERR_DATA, "none of the rows selected has a value%s",
-                             f->width > 1 ? " in one of the columns" : "");
-        f->deviation[i] = f->deviation[i] > 0 ? sqrt(f->deviation[i]) : 1;
-    }
-    return 0;
+    bool *missing = NULL;
+    if (gaps && gaps->at.n && !(missing = mark_missing(gaps, tensor_count(raw), err)))
+        return err->code;
+    int code = fit_rows(column, raw, missing, err);
+    mem_free(missing);
+    return code;
 }
 
-static int check_width(const struct fitted *f, const struct tensor *raw, struct error *err)
+static int check_width(const struct data_column *column, int64_t width, struct error *err)
 {
-    int64_t width = tensor_count(raw) / raw->shape.dims[0];
-    if (width == f->width)
+    const struct fitted *f = column->fitted;
+    if (!f || !f->width || width == f->width)
         return 0;
     return error_set(err, ERR_DATA,
                      "%s was fitted to rows of %" PRId64 " elements, not of %" PRId64,
                      f->prep->path, f->width, width);
 }
 
-/* By what the column is standardized: what was fitted before, or is fitted now. *f is NULL if it is
- * not. */
-static int find_moments(const struct data_column *column, const struct read_rows *read,
-                        struct fitted *own, struct arena *arena, const struct fitted **f,
-                        struct error *err)
+/* Puts what was found in place of what is missing. */
+static void impute(const struct data_column *column, struct tensor *raw,
+                   const struct data_gaps *gaps)
 {
-    const struct tensor *raw = read->raw;
-    *f = NULL;
-    if (!column->standardize || !raw->shape.dims[0])
-        return 0;
-    if (column->prep) {
-        *f = column->prep;
-        return check_width(*f, raw, err);
+    const struct fitted *f = column->fitted;
+    for (size_t i = 0; f && f->impute && column->impute && gaps && i < gaps->at.n; i++) {
+        int64_t at = gaps->at.items[i];
+        tensor_set_float64(raw, at, f->figures[FIGURE_FILL][at % f->width]);
     }
-    struct fitted *to = column->fit ? column->fit : own;
-    *f = to;
-    return fit(to, read, column->fit ? &to->prep->arena : arena, err);
 }
 
-static int convert_all(const struct data_column *column, const struct tensor *raw,
-                       const struct fitted *f, const struct data_gaps *gaps, struct tensor *fed,
-                       struct error *err)
+/* How many zeros and ones an id becomes, of field k of a row. */
+static int64_t ids_of(const struct data_column *column, int64_t k)
 {
-    double values[BLOCK];
-    size_t next = 0;
-    int64_t count = tensor_count(raw),
-            row_width = count / (raw->shape.dims[0] ? raw->shape.dims[0] : 1);
-    for (int64_t first = 0; first < count; first += BLOCK) {
-        int64_t n = count - first < BLOCK ? count - first : BLOCK, bad;
-        convert_load(raw, first, n, values);
-        for (int64_t i = 0; f && i < n; i++) {
-            int64_t k = (first + i) % f->width;
-            bool is_mean = take_gap(gaps, &next, first + i) && gaps->are_means;
-            values[i] = is_mean ? 0 : (values[i] - f->mean[k]) / f->deviation[k];
-        }
-        if (column->scale != 1 || column->offset != 0)
-            for (int64_t i = 0; i < n; i++)
-                values[i] = values[i] * column->scale + column->offset;
-        if (convert_store(fed, first, n, values, &bad, err))
-            return error_prefix(
-                err, "row %" PRId64 " of the rows selected: ", (first + bad) / row_width + 1);
+    return column->reading == READ_HASH ? column->buckets
+                                        : (int64_t)column->fitted->categories[k].texts.n;
+}
+
+static int64_t fed_width(const struct data_column *column, int64_t width)
+{
+    int64_t fed = column->onehot_of_ids ? 0 : width;
+    for (int64_t k = 0; column->onehot_of_ids && k < width; k++)
+        fed += ids_of(column, k);
+    return fed + (column->flag ? width : 0);
+}
+
+/* ---- arithmetic ---- */
+
+/* By how much, and by what, a value of field k is shifted and divided. */
+static void find_norm(const struct data_column *column, int64_t k, double *shift, double *unit)
+{
+    double **figures = column->fitted->figures;
+    if (column->norm == NORM_STANDARDIZE) {
+        *shift = figures[FIGURE_MEAN][k];
+        *unit = figures[FIGURE_DEVIATION][k];
+    } else {
+        double range = figures[FIGURE_MAX][k] - figures[FIGURE_MIN][k];
+        *shift = figures[FIGURE_MIN][k];
+        *unit = range > 0 ? range : 1;
     }
+}
+
+static void normalize(const struct passage *p, int64_t rows)
+{
+    bool are_means = p->gaps && p->gaps->are_means;
+    for (int64_t k = 0; k < p->width; k++) {
+        double shift, unit;
+        find_norm(p->column, k, &shift, &unit);
+        for (int64_t i = k; i < rows * p->width; i += p->width)
+            p->values[i] = are_means && p->missing[i] ? 0 : (p->values[i] - shift) / unit;
+    }
+}
+
+/* *bad is the element whose logarithm does not exist; -1: they all do. */
+static void take_logarithms(const struct passage *p, int64_t rows, int64_t *bad)
+{
+    *bad = -1;
+    for (int64_t i = 0; i < rows * p->width && *bad < 0; i++) {
+        if (p->values[i] <= -1)
+            *bad = i;
+        else
+            p->values[i] = log1p(p->values[i]);
+    }
+}
+
+static int compute(const struct passage *p, int64_t first, int64_t rows, struct error *err)
+{
+    const struct data_column *column = p->column;
+    int64_t bad = -1;
+    if (column->log1p)
+        take_logarithms(p, rows, &bad);
+    if (bad >= 0)
+        return error_set(err, ERR_DATA,
+                         "row %" PRId64 " of the rows selected: log1p of %.17g does not exist",
+                         first + bad / p->width + 1, p->values[bad]);
+    if (column->norm)
+        normalize(p, rows);
+    if (column->scale != 1 || column->offset != 0)
+        for (int64_t i = 0; i < rows * p->width; i++)
+            p->values[i] = p->values[i] * column->scale + column->offset;
     return 0;
 }
 
-static int cast(const struct data_column *column, struct tensor *raw, const struct data_gaps *gaps,
-                enum dtype type, struct tensor *fed, struct error *err)
+/* ---- rows ---- */
+
+/* The elements of a row as they are fed: values, or zeros with a one among them, and then flags. */
+static void spread(const struct passage *p, const double *values, const bool *missing, double *to)
+{
+    const struct data_column *column = p->column;
+    memset(to, 0, (size_t)p->fed_width * sizeof *to);
+    for (int64_t k = 0; k < p->width; k++) {
+        int64_t ids = column->onehot_of_ids ? ids_of(column, k) : 1;
+        if (!column->onehot_of_ids)
+            *to = values[k];
+        else if ((int64_t)values[k] < ids)
+            to[(int64_t)values[k]] = 1;
+        to += ids;
+    }
+    for (int64_t k = 0; column->flag && k < p->width; k++)
+        to[k] = missing[k];
+}
+
+static void mark_block(struct passage *p, int64_t first, int64_t n)
+{
+    memset(p->missing, 0, (size_t)n);
+    for (; p->gaps && p->next_gap < p->gaps->at.n && p->gaps->at.items[p->next_gap] < first + n;
+         p->next_gap++)
+        p->missing[p->gaps->at.items[p->next_gap] - first] = true;
+}
+
+static int convert_block(struct passage *p, int64_t first, int64_t rows, struct tensor *fed,
+                         struct error *err)
+{
+    int64_t bad, n = rows * p->width;
+    bool spreads = p->column->onehot_of_ids || p->column->flag;
+    convert_load(p->raw, first * p->width, n, p->values);
+    mark_block(p, first * p->width, n);
+    if (compute(p, first, rows, err))
+        return err->code;
+    for (int64_t r = 0; spreads && r < rows; r++)
+        spread(p, p->values + r * p->width, p->missing + r * p->width, p->fed + r * p->fed_width);
+    if (convert_store(fed, first * p->fed_width, rows * p->fed_width, spreads ? p->fed : p->values,
+                      &bad, err))
+        return error_prefix(
+            err, "row %" PRId64 " of the rows selected: ", first + bad / p->fed_width + 1);
+    return 0;
+}
+
+static int convert_all(struct passage *p, struct tensor *fed, struct error *err)
+{
+    int64_t all = p->raw->shape.dims[0], widest = p->width > p->fed_width ? p->width : p->fed_width;
+    int64_t block = widest && widest < BLOCK ? BLOCK / widest : 1;
+    p->values = mem_array((size_t)(block * p->width + 1), sizeof *p->values);
+    p->missing = mem_array((size_t)(block * p->width + 1), sizeof *p->missing);
+    p->fed = mem_array((size_t)(block * p->fed_width + 1), sizeof *p->fed);
+    for (int64_t first = 0; first < all && !err->code; first += block)
+        convert_block(p, first, all - first < block ? all - first : block, fed, err);
+    mem_free(p->values);
+    mem_free(p->missing);
+    mem_free(p->fed);
+    return err->code;
+}
+
+static int convert(const struct data_column *column, struct tensor *raw,
+                   const struct data_gaps *gaps, enum dtype type, struct tensor *fed,
+                   struct error *err)
 {
     if (raw->type == type && !data_column_computes(column)) {
         *fed = *raw;
@@ -145,18 +215,14 @@ static int cast(const struct data_column *column, struct tensor *raw, const stru
     if (raw->type == STRING || type == STRING)
         return error_set(err, ERR_DATA, "no cast from %s to %s", dtype_name(raw->type),
                          dtype_name(type));
-    int code = tensor_alloc(fed, type, &raw->shape, err);
-    if (code)
-        return code;
-    struct arena arena = ARENA_INIT;
-    struct fitted own = {0};
-    const struct fitted *f;
-    const struct read_rows read = {raw, gaps};
-    code = find_moments(column, &read, &own, &arena, &f, err);
-    if (!code)
-        code = convert_all(column, raw, f, gaps, fed, err);
-    arena_release(&arena);
-    return code;
+    struct shape shape = raw->shape;
+    int64_t rows = shape.dims[0], width = rows ? tensor_count(raw) / rows : tensor_count(raw);
+    struct passage p = {column, raw, gaps, .width = width};
+    p.fed_width = fed_width(column, width);
+    if (column->onehot_of_ids || column->flag)
+        shape = shape_matrix(rows, p.fed_width);
+    int code = tensor_alloc(fed, type, &shape, err);
+    return code ? code : convert_all(&p, fed, err);
 }
 
 /* [rows, ...] of whole numbers to [rows, ..., onehot]. */
@@ -207,12 +273,19 @@ static int reshape(const struct data_column *column, struct tensor *fed, struct 
 int data_column_apply(const struct data_column *column, struct tensor *raw,
                       const struct data_gaps *gaps, struct tensor *fed, struct error *err)
 {
-    enum dtype type = column->type;
-    if (type == DTYPE_INVALID)
-        type = data_column_computes(column) && !dtype_is_floating(raw->type) ? FLOAT32 : raw->type;
+    enum dtype type = data_column_type(column, raw->type);
+    int64_t rows = raw->shape.dims[0];
+    int code = rows ? check_width(column, tensor_count(raw) / rows, err) : 0;
     *fed = (struct tensor)TENSOR_INIT;
-    int code = column->onehot ? one_hot(column, raw, type, fed, err)
-                              : cast(column, raw, gaps, type, fed, err);
+    if (!code && rows && fit_needs_rows(column))
+        code = fit(column, raw, gaps, err);
+    else if (column->fitted && !column->is_known)
+        column->fitted->rows += rows;
+    if (!code)
+        impute(column, raw, gaps);
+    if (!code)
+        code = column->onehot ? one_hot(column, raw, type, fed, err)
+                              : convert(column, raw, gaps, type, fed, err);
     if (!code)
         code = reshape(column, fed, err);
     tensor_release(raw);

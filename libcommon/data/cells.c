@@ -40,7 +40,13 @@ bool cell_is_missing(const char *text, size_t n)
 {
     cell_trim(&text, &n);
     return n == 0 || (n == 1 && *text == '?') || (n == 2 && !memcmp(text, "NA", 2)) ||
-           (n == 3 && !memcmp(text, "N/A", 3));
+           (n == 3 && !memcmp(text, "N/A", 3)) || is_word(text, n, "null");
+}
+
+bool cell_is_nan(const char *text, size_t n)
+{
+    cell_trim(&text, &n);
+    return is_word(text, n, "nan");
 }
 
 enum cell_kind cell_kind(const char *text, size_t n)
@@ -65,7 +71,7 @@ void cells_release(struct cells *cells)
     cells->bytes = cells->capacity = 0;
 }
 
-static int push(struct cells *cells, const void *bytes, size_t n, struct error *err)
+int cells_add_bytes(struct cells *cells, const void *bytes, size_t n, struct error *err)
 {
     if (cells->capacity - cells->bytes < n) {
         size_t capacity = cells->capacity * 2 + n + 256;
@@ -144,7 +150,7 @@ static int add_whole(struct cells *cells, const char *text, size_t n, struct err
     }
     if (status)
         return complain(cells, status, text, n, err);
-    return push(cells, &value, dtype_bytes(cells->type), err); /* little-endian */
+    return cells_add_bytes(cells, &value, dtype_bytes(cells->type), err); /* little-endian */
 }
 
 static int add_float(struct cells *cells, const char *text, size_t n, struct error *err)
@@ -164,22 +170,22 @@ static int add_float(struct cells *cells, const char *text, size_t n, struct err
         return complain(cells, status, text, n, err);
     switch (cells->type) {
     case FLOAT64:
-        return push(cells, &wide, sizeof wide, err);
+        return cells_add_bytes(cells, &wide, sizeof wide, err);
     case FLOAT16:
         half = float32_to_float16(narrow);
-        return push(cells, &half, sizeof half, err);
+        return cells_add_bytes(cells, &half, sizeof half, err);
     case BFLOAT16:
         half = float32_to_bfloat16(narrow);
-        return push(cells, &half, sizeof half, err);
+        return cells_add_bytes(cells, &half, sizeof half, err);
     default:
-        return push(cells, &narrow, sizeof narrow, err);
+        return cells_add_bytes(cells, &narrow, sizeof narrow, err);
     }
 }
 
 int cells_add(struct cells *cells, const char *text, size_t n, struct error *err)
 {
     if (cells->type == STRING) {
-        int code = push(cells, text, n, err);
+        int code = cells_add_bytes(cells, text, n, err);
         vec_push(&cells->ends, cells->bytes);
         return code;
     }

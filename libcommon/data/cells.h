@@ -15,7 +15,7 @@
 /* Blanks and tabs around the text never count. true and false, in any case, are 1 and 0 of every
  * type but STRING. */
 enum cell_kind {
-    CELL_MISSING, /* nothing, NA, N/A or ? */
+    CELL_MISSING, /* nothing, NA, N/A, ? or, in any case, null */
     CELL_NUMBER,  /* as number.h has it, in the range of a type or not */
     CELL_BOOL,
     CELL_TEXT,
@@ -24,6 +24,8 @@ enum cell_kind {
 void cell_trim(const char **text, size_t *n);
 enum cell_kind cell_kind(const char *text, size_t n);
 bool cell_is_missing(const char *text, size_t n); /* quicker */
+/* nan in any case, which is a number, but says nothing where that can be told. */
+bool cell_is_nan(const char *text, size_t n);
 
 struct cells {
     enum dtype type;
@@ -36,6 +38,9 @@ void cells_release(struct cells *cells);
 
 /* Parses a text. The error's text is the cause alone: "'abc' is not a number". */
 int cells_add(struct cells *cells, const char *text, size_t n, struct error *err);
+
+/* An element that is known already, of the cells' type. */
+int cells_add_bytes(struct cells *cells, const void *bytes, size_t n, struct error *err);
 
 /* All of them as a tensor; the cells are empty afterwards. */
 int cells_take(struct cells *cells, const struct shape *shape, struct tensor *tensor,

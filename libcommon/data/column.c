@@ -6,8 +6,13 @@
 #include "base/number.h"
 #include "base/str.h"
 
-static bool parse_shape(const char *text, struct shape *shape)
+#define WIDTH_MAX (1 << 24) /* of a one-hot */
+
+/* ---- parts ---- */
+
+static bool set_shape(struct data_column *column, const char *text)
 {
+    struct shape *shape = &column->shape;
     *shape = SHAPE_SCALAR;
     for (;; text++) {
         size_t n = strcspn(text, "x");
@@ -27,52 +32,171 @@ static bool parse_finite(const char *text, double *value)
     return number_float64(text, strlen(text), value) == NUMBER_OK && *value - *value == 0;
 }
 
-enum part_status { PART_OK, PART_UNKNOWN, PART_BAD, PART_TWICE };
-
-/* Whether the part sets what another one has set. Parts are read from the last to the first. */
-static bool is_set(const struct data_column *column, const char *part)
+static bool parse_width(const char *text, int64_t *width)
 {
-    enum dtype type;
-    if (dtype_parse(part, &type))
-        return column->type != DTYPE_INVALID;
-    return (str_starts(part, "scale=") && column->scale != 1) ||
-           (str_starts(part, "offset=") && column->offset != 0) ||
-           (str_starts(part, "onehot=") && column->onehot) ||
-           (str_starts(part, "shape=") && column->shape.rank != SHAPE_UNKNOWN);
+    return number_int64(text, strlen(text), width) == NUMBER_OK && *width > 0 &&
+           *width <= WIDTH_MAX;
 }
 
-static enum part_status parse_part(struct data_column *column, const char *part)
+static bool set_factor(struct data_column *column, const char *value)
 {
-    bool ok = true;
-    if (is_set(column, part))
-        return PART_TWICE;
-    if (dtype_parse(part, &column->type))
-        ok = column->type != RESOURCE && column->type != COMPLEX64;
-    else if (strcmp(part, "standardize") == 0)
-        column->standardize = true;
-    else if (str_starts(part, "scale="))
-        ok = parse_finite(part + 6, &column->scale);
-    else if (str_starts(part, "offset="))
-        ok = parse_finite(part + 7, &column->offset);
-    else if (str_starts(part, "onehot="))
-        ok = number_int64(part + 7, strlen(part + 7), &column->onehot) == NUMBER_OK &&
-             column->onehot > 0 && column->onehot <= (1 << 24);
-    else if (str_starts(part, "shape="))
-        ok = parse_shape(part + 6, &column->shape);
-    else
+    return parse_finite(value, &column->scale);
+}
+
+static bool set_offset(struct data_column *column, const char *value)
+{
+    return parse_finite(value, &column->offset);
+}
+
+static bool set_onehot(struct data_column *column, const char *value)
+{
+    return parse_width(value, &column->onehot);
+}
+
+static bool set_onehot_of_ids(struct data_column *column, const char *value)
+{
+    (void)value;
+    column->onehot_of_ids = true;
+    return true;
+}
+
+static bool set_standardize(struct data_column *column, const char *value)
+{
+    (void)value;
+    column->norm = NORM_STANDARDIZE;
+    return true;
+}
+
+static bool set_min_max(struct data_column *column, const char *value)
+{
+    (void)value;
+    column->norm = NORM_SCALE;
+    return true;
+}
+
+static bool set_log1p(struct data_column *column, const char *value)
+{
+    (void)value;
+    column->log1p = true;
+    return true;
+}
+
+static bool set_flag(struct data_column *column, const char *value)
+{
+    (void)value;
+    column->flag = true;
+    return true;
+}
+
+static bool set_impute(struct data_column *column, const char *value)
+{
+    column->impute = value;
+    return *value != '\0';
+}
+
+static bool set_category(struct data_column *column, const char *value)
+{
+    column->reading = READ_CATEGORY;
+    column->categories = value;
+    return !value || *value;
+}
+
+static bool set_hash(struct data_column *column, const char *value)
+{
+    column->reading = READ_HASH;
+    return parse_width(value, &column->buckets);
+}
+
+static bool set_date(struct data_column *column, const char *value)
+{
+    column->reading = READ_DATE;
+    return date_part_parse(value ? value : "seconds", &column->date_part);
+}
+
+static bool set_text(struct data_column *column, const char *value)
+{
+    (void)value;
+    column->type = STRING;
+    return true;
+}
+
+/* What a part of each group says is said once. */
+enum group {
+    GROUP_TYPE,
+    GROUP_READING,
+    GROUP_NORM,
+    GROUP_FACTOR,
+    GROUP_OFFSET,
+    GROUP_ONEHOT,
+    GROUP_SHAPE,
+    GROUP_IMPUTE,
+    GROUP_FLAG,
+    GROUP_LOG
+};
+
+static const struct part {
+    const char *name;
+    enum group group;
+    bool (*set)(struct data_column *column, const char *value);
+    bool with_value, without_value; /* how it may be written */
+} parts[] = {
+    {"text", GROUP_TYPE, set_text, false, true},
+    {"category", GROUP_READING, set_category, true, true},
+    {"hash", GROUP_READING, set_hash, true, false},
+    {"date", GROUP_READING, set_date, true, true},
+    {"impute", GROUP_IMPUTE, set_impute, true, false},
+    {"flag", GROUP_FLAG, set_flag, false, true},
+    {"log1p", GROUP_LOG, set_log1p, false, true},
+    {"standardize", GROUP_NORM, set_standardize, false, true},
+    {"scale", GROUP_NORM, set_min_max, false, true},
+    {"scale", GROUP_FACTOR, set_factor, true, false},
+    {"offset", GROUP_OFFSET, set_offset, true, false},
+    {"onehot", GROUP_ONEHOT, set_onehot, true, false},
+    {"onehot", GROUP_ONEHOT, set_onehot_of_ids, false, true},
+    {"shape", GROUP_SHAPE, set_shape, true, false},
+};
+
+enum part_status { PART_OK, PART_UNKNOWN, PART_BAD, PART_TWICE };
+
+static const struct part *find_part(const char *text, const char **value)
+{
+    size_t n = strcspn(text, "=");
+    *value = text[n] ? text + n + 1 : NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strlen(parts[i].name) == n && !strncmp(parts[i].name, text, n) &&
+            (*value ? parts[i].with_value : parts[i].without_value))
+            return &parts[i];
+    return NULL;
+}
+
+/* *said has a bit of each group that was said. */
+static enum part_status parse_part(struct data_column *column, const char *text, unsigned *said)
+{
+    enum dtype type;
+    const char *value;
+    bool is_type = dtype_parse(text, &type);
+    const struct part *part = is_type ? NULL : find_part(text, &value);
+    if (!is_type && !part)
         return PART_UNKNOWN;
-    return ok ? PART_OK : PART_BAD;
+    unsigned bit = 1u << (is_type ? GROUP_TYPE : part->group);
+    if (*said & bit)
+        return PART_TWICE;
+    *said |= bit;
+    if (!is_type)
+        return part->set(column, value) ? PART_OK : PART_BAD;
+    column->type = type;
+    return type != RESOURCE && type != COMPLEX64 ? PART_OK : PART_BAD;
 }
 
 /* The last part of `where` goes, if it is one; *more tells. */
-static int take_last_part(struct data_column *column, char *where, bool where_is_path, bool *more,
-                          struct error *err)
+static int take_last_part(struct data_column *column, char *where, bool where_is_path,
+                          unsigned *said, bool *more, struct error *err)
 {
     char *colon = strrchr(where, ':');
     *more = colon != NULL;
     if (!colon)
         return 0;
-    enum part_status status = parse_part(column, colon + 1);
+    enum part_status status = parse_part(column, colon + 1, said);
     if (status == PART_UNKNOWN && where_is_path) {
         *more = false;
         return 0;
@@ -81,11 +205,44 @@ static int take_last_part(struct data_column *column, char *where, bool where_is
         return error_set(err, ERR_USAGE, "'%s': another part says the same", colon + 1);
     if (status)
         return error_set(err, ERR_USAGE,
-                         "'%s': not a type, nor scale=S, offset=O, standardize, onehot=N or "
-                         "shape=8x8x1",
+                         "'%s': not a type, nor standardize, scale, scale=S, offset=O, log1p, "
+                         "category[=A,B], hash=N, date[=year], onehot[=N], text, "
+                         "impute=mean|median|most|VALUE, flag or shape=8x8x1",
                          colon + 1);
     *colon = '\0';
     return 0;
+}
+
+/* ---- which of them go together ---- */
+
+static bool is_mean_or_median(const char *impute)
+{
+    return impute && (!strcmp(impute, "mean") || !strcmp(impute, "median"));
+}
+
+static bool reads_ids(const struct data_column *column)
+{
+    return column->reading == READ_CATEGORY || column->reading == READ_HASH;
+}
+
+static const char *find_conflict(const struct data_column *column)
+{
+    bool is_text = column->type == STRING;
+    bool computes = column->norm || column->log1p || column->scale != 1 || column->offset != 0;
+    if (is_text && (data_column_computes(column) || column->reading != READ_NUMBER))
+        return "text cannot be computed with";
+    if ((column->onehot || column->onehot_of_ids) && column->norm)
+        return column->norm == NORM_SCALE ? "either scale or onehot"
+                                          : "either standardize or onehot";
+    if (reads_ids(column) && column->onehot)
+        return "onehot without a number is as wide as there are ids";
+    if (reads_ids(column) && (computes || is_mean_or_median(column->impute)))
+        return "ids are no values to compute with";
+    if (column->onehot_of_ids && !reads_ids(column))
+        return "onehot of dates wants a number: date=month:onehot=13";
+    if (column->onehot && (column->flag || column->log1p))
+        return "onehot=N goes with no flag and no log1p";
+    return NULL;
 }
 
 int data_column_parse(struct data_column *column, const char *text, bool where_is_path,
@@ -99,19 +256,19 @@ int data_column_parse(struct data_column *column, const char *text, bool where_i
     char *where = arena_strdup(arena, equals + 1);
     column->name = arena_strndup(arena, text, (size_t)(equals - text));
     column->where = where;
+    unsigned said = 0;
     bool more = true;
     while (more) {
-        int code = take_last_part(column, where, where_is_path, &more, err);
+        int code = take_last_part(column, where, where_is_path, &said, &more, err);
         if (code) {
             error_prefix(err, "'%s': ", text);
             return code;
         }
     }
-    if (column->type == STRING && data_column_computes(column))
-        return error_set(err, ERR_USAGE, "'%s': text cannot be computed with", text);
-    if (column->onehot && column->standardize)
-        return error_set(err, ERR_USAGE, "'%s': either standardize or onehot", text);
-    return 0;
+    if (column->onehot_of_ids && column->reading == READ_NUMBER)
+        column->reading = READ_CATEGORY;
+    const char *conflict = find_conflict(column);
+    return conflict ? error_set(err, ERR_USAGE, "'%s': %s", text, conflict) : 0;
 }
 
 int data_columns_parse(struct data_column *columns, const char *const *texts, int n,
@@ -128,20 +285,114 @@ int data_columns_parse(struct data_column *columns, const char *const *texts, in
     return 0;
 }
 
-int data_columns_bind(struct data_column *columns, int n, struct prep *prep, struct prep *fit,
-                      struct error *err)
-{
-    int code = 0;
-    for (int i = 0; i < n && !code; i++) {
-        if (columns[i].standardize && prep)
-            code = prep_find(prep, columns[i].name, &columns[i].prep, err);
-        if (columns[i].standardize && fit)
-            columns[i].fit = prep_add(fit, columns[i].name);
-    }
-    return code;
-}
+/* ---- what follows of them ---- */
 
 bool data_column_computes(const struct data_column *column)
 {
-    return column->onehot || column->standardize || column->scale != 1 || column->offset != 0;
+    return column->onehot || column->onehot_of_ids || column->norm || column->log1p ||
+           column->scale != 1 || column->offset != 0 || column->impute || column->flag;
+}
+
+static bool imputes_what_is_found(const struct data_column *column)
+{
+    return is_mean_or_median(column->impute) ||
+           (column->impute && strcmp(column->impute, "most") == 0);
+}
+
+bool data_column_fits(const struct data_column *column)
+{
+    return column->norm || column->reading == READ_CATEGORY || imputes_what_is_found(column);
+}
+
+bool data_column_takes_gaps(const struct data_column *column)
+{
+    return column->impute || column->flag || column->reading != READ_NUMBER;
+}
+
+enum dtype data_column_type(const struct data_column *column, enum dtype source)
+{
+    if (column->type != DTYPE_INVALID)
+        return column->type;
+    if (column->norm || column->log1p || column->onehot || column->onehot_of_ids)
+        return dtype_is_floating(source) && column->reading == READ_NUMBER ? source : FLOAT32;
+    if (reads_ids(column) || (column->reading == READ_DATE && column->date_part != DATE_SECONDS))
+        return INT32;
+    if (column->reading == READ_DATE)
+        return FLOAT64; /* a float32 is 128 seconds off */
+    return data_column_computes(column) && !dtype_is_floating(source) ? FLOAT32 : source;
+}
+
+/* ---- what was fitted ---- */
+
+/* What the column has that was not fitted, or was fitted otherwise. */
+static const char *find_misfit(const struct data_column *column, const struct fitted *fitted)
+{
+    static const struct {
+        enum data_norm norm;
+        enum figure figure;
+        const char *text;
+    } norms[] = {
+        {NORM_STANDARDIZE, FIGURE_MEAN, "has no mean and deviation: it was not standardized"},
+        {NORM_SCALE, FIGURE_MIN, "has no min and max: it was not scaled"}};
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+        if (column->norm == norms[i].norm && !fitted->figures[norms[i].figure])
+            return norms[i].text;
+    if (column->reading == READ_CATEGORY && !fitted->categories)
+        return "has no categories";
+    if (imputes_what_is_found(column) && !fitted->impute)
+        return "has nothing to impute";
+    return NULL;
+}
+
+/* What else than the values of the file is fitted to: "date=hour:log1p"; NULL: nothing. */
+static const char *fitted_of(const struct data_column *column, struct arena *arena)
+{
+    struct str of = STR_INIT;
+    if (column->reading == READ_DATE)
+        str_printf(&of, "date=%s", date_part_name(column->date_part));
+    if (column->reading == READ_HASH)
+        str_printf(&of, "hash=%lld", (long long)column->buckets);
+    if (column->log1p)
+        str_printf(&of, "%slog1p", of.n ? ":" : "");
+    const char *text = of.n ? arena_strdup(arena, of.data) : NULL;
+    str_release(&of);
+    return text;
+}
+
+static int bind_known(struct data_column *column, struct prep *prep, struct error *err)
+{
+    struct fitted *fitted;
+    if (prep_find(prep, column->name, &fitted, err))
+        return err->code;
+    const char *of = fitted_of(column, &prep->arena), *misfit = find_misfit(column, fitted);
+    if (misfit)
+        return error_set(err, ERR_DATA, "%s: '%s' %s", prep->path, column->name, misfit);
+    if (imputes_what_is_found(column) && strcmp(fitted->impute, column->impute) != 0)
+        return error_set(err, ERR_DATA, "%s: '%s' was fitted with impute=%s, not %s", prep->path,
+                         column->name, fitted->impute, column->impute);
+    if (strcmp(of ? of : "", fitted->of ? fitted->of : "") != 0)
+        return error_set(err, ERR_DATA, "%s: '%s' was fitted to %s, not to %s", prep->path,
+                         column->name, fitted->of ? fitted->of : "values as they are",
+                         of ? of : "values as they are");
+    column->fitted = fitted;
+    return 0;
+}
+
+int data_columns_bind(struct data_column *columns, int n, struct prep *prep, bool is_known,
+                      struct error *err)
+{
+    for (int i = 0; i < n; i++) {
+        struct data_column *column = &columns[i];
+        column->is_known = is_known;
+        if (!data_column_fits(column))
+            continue;
+        if (is_known && bind_known(column, prep, err))
+            return err->code;
+        if (!is_known) {
+            column->fitted = prep_add(prep, column->name);
+            column->fitted->of = fitted_of(column, &prep->arena);
+            column->fitted->impute = imputes_what_is_found(column) ? column->impute : NULL;
+        }
+    }
+    return 0;
 }

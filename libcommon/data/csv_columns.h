@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "data/column.h"
+#include "data/fields.h"
 #include "data/ranges.h"
 #include "wire/csv.h"
 #include "wire/record.h"
@@ -19,18 +19,14 @@ struct csv_format {
     char separator, comment;       /* as csv_reader_new's */
     enum csv_header_choice header; /* AUTO: the first row is one if a column is asked for by name,
                                     * or if csv_row_is_header */
-    const char *missing;       /* stands for fields that say nothing (cells.h), or CSV_MISSING_MEAN;
-                                * NULL: they are an error */
-    const struct ranges *rows; /* which rows, headers and comments not counted */
-    struct prep *prep;         /* what the columns are standardized by, knows their names */
-    struct prep *fit;          /* gets their names */
+    const char *missing;           /* as that of fields.h */
+    const struct ranges *rows;     /* which rows, headers and comments not counted */
+    struct prep *prep;             /* what the columns are standardized by, knows their names */
+    struct prep *fit;              /* gets their names */
     /* Called with a line for the user, in the thread that reads; may be NULL. */
     void (*say)(void *context, const char *line);
     void *say_context;
 };
-
-/* As `missing`: the mean of the column, which must be standardized: such a field becomes 0. */
-#define CSV_MISSING_MEAN "mean"
 
 struct csv_columns;
 

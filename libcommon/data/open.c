@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/fit.h"
 
 static const char *const format_names[] = {"csv", "idx", "npy", "npz"};
 
@@ -103,10 +104,10 @@ static int open_live(const struct data_request *r, struct batches **batches, str
 
 static bool needs_all(const struct data_request *r)
 {
-    bool standardizes = false;
+    bool fits = r->csv.fit != NULL;
     for (int i = 0; i < r->n_columns; i++)
-        standardizes |= r->columns[i].standardize && !r->columns[i].prep;
-    return standardizes || r->feeding.shuffle || r->feeding.epochs != 1;
+        fits |= fit_needs_rows(&r->columns[i]);
+    return fits || r->feeding.shuffle || r->feeding.epochs != 1;
 }
 
 int data_open(struct data_request *r, struct batches **batches, struct error *err)

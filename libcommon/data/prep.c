@@ -7,6 +7,11 @@
 
 void prep_release(struct prep *prep)
 {
+    for (size_t i = 0; i < prep->fitted.n; i++) {
+        struct fitted *fitted = prep->fitted.items[i];
+        for (size_t k = 0; fitted->categories && k < fitted->n_columns; k++)
+            categories_release(&fitted->categories[k]);
+    }
     vec_release(&prep->fitted);
     arena_release(&prep->arena);
 }
@@ -19,16 +24,28 @@ struct fitted *prep_add(struct prep *prep, const char *name)
     return fitted;
 }
 
-int prep_find(struct prep *prep, const char *name, const struct fitted **fitted, struct error *err)
+void fitted_add_categories(struct fitted *fitted, size_t n)
 {
+    fitted->n_columns = n;
+    fitted->categories = arena_array(&fitted->prep->arena, n, sizeof *fitted->categories);
+}
+
+struct fitted *prep_get(const struct prep *prep, const char *name)
+{
+    for (size_t i = 0; i < prep->fitted.n; i++)
+        if (!strcmp(prep->fitted.items[i]->name, name))
+            return prep->fitted.items[i];
+    return NULL;
+}
+
+int prep_find(struct prep *prep, const char *name, struct fitted **fitted, struct error *err)
+{
+    *fitted = prep_get(prep, name);
+    if (*fitted)
+        return 0;
     const char **names = arena_array(&prep->arena, prep->fitted.n + 1, sizeof *names);
-    for (size_t i = 0; i < prep->fitted.n; i++) {
-        *fitted = prep->fitted.items[i];
-        if (!strcmp((*fitted)->name, name))
-            return 0;
-        names[i] = (*fitted)->name;
-    }
-    names[prep->fitted.n] = NULL;
+    for (size_t i = 0; i < prep->fitted.n; i++)
+        names[i] = prep->fitted.items[i]->name;
     const char *nearest = str_nearest(name, names);
     return error_set(err, ERR_DATA, "%s: has nothing fitted to '%s'%s%s%s", prep->path, name,
                      nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'" : "");

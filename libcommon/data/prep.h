@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was fitted to some rows, to be used for others: mean and deviation of each element of what
- * is fed under a name.
+ * What was fitted to some rows, to be used for others: figures of each element of what is fed under
+ * a name, and the categories of each of its columns.
  */
 #ifndef TF_DATA_PREP_H
 #define TF_DATA_PREP_H
@@ -11,15 +11,29 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"
+#include "data/categories.h"
+
+enum figure {
+    FIGURE_MEAN,
+    FIGURE_DEVIATION, /* above 0 */
+    FIGURE_MIN,
+    FIGURE_MAX,
+    FIGURE_FILL, /* in place of what is missing; an id where there are categories */
+    N_FIGURES
+};
 
 struct fitted {
     const char *name;     /* of the feed */
     const char **columns; /* names, or positions as text; NULL: an array */
     size_t n_columns;
-    double *mean, *deviation; /* deviations are above 0 */
-    int64_t width;            /* elements of a row; 0: not fitted yet */
-    int64_t rows;             /* that were fitted to */
-    struct prep *prep;        /* that it belongs to */
+    double *figures[N_FIGURES]; /* each NULL, or one of each element of a row */
+    const char *impute;         /* how FIGURE_FILL was found: "mean"; NULL: it was not */
+    const char *of;             /* what the others were fitted to, as a part of a column (column.h):
+                                 * "log1p"; NULL: the values themselves */
+    struct categories *categories; /* NULL, or one of each column */
+    int64_t width;                 /* elements of a row; 0: not fitted yet */
+    int64_t rows;                  /* that were fitted to */
+    struct prep *prep;             /* that it belongs to */
 };
 
 struct prep {
@@ -34,7 +48,12 @@ void prep_release(struct prep *prep);
 
 struct fitted *prep_add(struct prep *prep, const char *name); /* empty */
 
-/* ERR_DATA if nothing was fitted to the name. */
-int prep_find(struct prep *prep, const char *name, const struct fitted **fitted, struct error *err);
+/* Its categories, empty ones, for n columns. */
+void fitted_add_categories(struct fitted *fitted, size_t n);
+
+/* NULL if nothing was fitted to the name. */
+struct fitted *prep_get(const struct prep *prep, const char *name);
+/* ERR_DATA if nothing was, with what may have been meant. */
+int prep_find(struct prep *prep, const char *name, struct fitted **fitted, struct error *err);
 
 #endif

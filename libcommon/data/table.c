@@ -68,6 +68,46 @@ static int select_rows(struct tensor *raw, const struct ranges *rows, struct err
     return code;
 }
 
+/* As if the array's elements stood in a file of text: what is no number to compute with is read
+ * there. */
+static int read_as_fields(const struct data_column *column, const struct tensor *raw,
+                          struct tensor *fed, struct error *err)
+{
+    int64_t count = tensor_count(raw), rows = raw->shape.dims[0];
+    struct data_column typed = *column;
+    struct fields fields;
+    struct str text = STR_INIT;
+    typed.type = data_column_type(column, raw->type);
+    fields_init(&fields, &typed, NULL);
+    int64_t width = rows ? count / rows : 1;
+    int code = raw->type == STRING ? error_set(err, ERR_DATA, "an array of texts")
+                                   : fields_start(&fields, width, err);
+    for (int64_t i = 0; i < count && !code; i++) {
+        str_clear(&text);
+        str_append_float64(&text, tensor_get_float64(raw, i));
+        if (fields_add(&fields, i % width, text.data, text.n, err))
+            code = error_prefix(err, "row %" PRId64 " of the rows selected: ", i / width + 1);
+    }
+    if (code)
+        error_prefix(err, "'%s': ", column->name);
+    else
+        code = fields_take(&fields, &raw->shape, fed, err);
+    fields_release(&fields);
+    str_release(&text);
+    return code;
+}
+
+/* Takes `raw`. */
+static int apply(const struct data_column *column, struct tensor *raw, struct tensor *fed,
+                 struct error *err)
+{
+    if (!data_column_takes_gaps(column))
+        return data_column_apply(column, raw, NULL, fed, err);
+    int code = read_as_fields(column, raw, fed, err);
+    tensor_release(raw);
+    return code;
+}
+
 /* What was read becomes column i. Takes `raw`. */
 static int set_column(struct table *table, int i, const struct data_column *column,
                       struct tensor *raw, const struct ranges *rows, struct error *err)
@@ -84,7 +124,7 @@ static int set_column(struct table *table, int i, const struct data_column *colu
         tensor_release(raw);
         return code;
     }
-    code = data_column_apply(column, raw, NULL, &table->columns[i].tensor, err);
+    code = apply(column, raw, &table->columns[i].tensor, err);
     if (code)
         return code;
     int64_t n = table->columns[i].tensor.shape.dims[0];

@@ -93,8 +93,10 @@ scaled alike, --fit FILE keeps mean and deviation and --prep FILE uses them" ]
     fails 65 "p: 'x' was fitted to columns age,bmi, not to sex,bmi" \
         csv d.csv x=2-3:standardize --prep p --header no --missing 0 --rows 2-
     fails 65 "p: has nothing fitted to 'xy'; did you mean 'x'" csv d.csv xy=age:standardize --prep p
-    fails 64 "--prep: no column is to be standardized" csv d.csv x=age --prep p
-    fails 64 "--fit: no column is to be standardized" csv d.csv x=age --fit q
+    local none="no column is fitted: none has standardize, scale, category, onehot, or impute with \
+what is found"
+    fails 64 "--prep: $none" csv d.csv x=age --prep p
+    fails 64 "--fit: $none" csv d.csv x=age --fit q
     fails 64 "--fit writes what --prep reads: give one of them" \
         csv d.csv x=age:standardize --fit q --prep p
     fails 66 "none: No such file or directory" csv d.csv x=age:standardize --prep none

@@ -59,7 +59,7 @@ fails() { # STATUS LINE ARGUMENT...
     [ "$(x csv bare.csv x=1 -b 2)" = '[1,3]' ]
     [ "$(x csv bare.csv x=1 --header yes)" = '[3]' ]
     [ "$(x csv bare.csv x=1:string -b 2 --header no)" = '["1","3"]' ]
-    fails 65 "bare.csv: no column named 'price'" csv bare.csv x=price
+    fails 65 "bare.csv:1: no column named 'price'" csv bare.csv x=price
     fails 65 "named.csv:1: column 1: 'a' is not a number" csv named.csv x=1 --header no
 }
 
@@ -97,7 +97,7 @@ number in line 2; if it names the columns, say --header yes" 'id,2019\n7,0.5\n8,
     says '[2019,0.5,0.25]' "" 'id,2019\n7,0.5\n8,0.25\n' x=2 --header no
     printf 'a,b,a\n1,2,3\n' > t.csv
     [ "$(x csv t.csv x=b)" = '[2]' ]
-    fails 65 "t.csv: more than one column is named 'a': ask for one by its position" csv t.csv x=a
+    fails 65 "t.csv:1: more than one column is named 'a': ask for one by its position" csv t.csv x=a
 }
 
 @test "lines that end with CR, CRLF and LF" {

@@ -43,11 +43,16 @@ static void lists_of_positions(void **unused)
     }
 }
 
+/* What is fitted to it is in a prep of its own. */
 static int parse(const char *text, struct data_column *column)
 {
     static struct arena arena;
+    static struct prep prep;
     struct error err = ERROR_INIT;
-    return data_column_parse(column, text, strchr(text, '/') != NULL, &arena, &err);
+    prep_release(&prep);
+    prep = (struct prep){0};
+    int code = data_column_parse(column, text, strchr(text, '/') != NULL, &arena, &err);
+    return code ? code : data_columns_bind(column, 1, &prep, false, &err);
 }
 
 static void words_of_a_column(void **unused)

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/csv_where.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/ranges.h"
+
+enum item_kind { ITEM_RANGE, ITEM_NAME, ITEM_PATTERN };
+
+struct item {
+    enum item_kind kind;
+    bool is_without; /* those are left out */
+    struct range range;
+    char *name; /* or pattern; mem_free */
+};
+
+static bool is_pattern(const char *text)
+{
+    return strpbrk(text, "*?[") != NULL;
+}
+
+/* The next item at *at, which moves on to the one behind it, or to NULL. */
+static struct item next_item(const char **at, const struct csv_header *header)
+{
+    struct item item = {.kind = ITEM_RANGE};
+    size_t n = strcspn(*at, ",");
+    const char *text = *at;
+    *at = text[n] ? text + n + 1 : NULL;
+    if (range_parse(text, n, &item.range))
+        return item;
+    item.kind = ITEM_NAME;
+    if (!csv_header_has(header, text, n)) {
+        item.is_without = n > 1 && *text == '-';
+        text += item.is_without;
+        n -= item.is_without;
+    }
+    item.name = mem_alloc(n + 1);
+    memcpy(item.name, text, n);
+    if (!csv_header_has(header, text, n) && is_pattern(item.name))
+        item.kind = ITEM_PATTERN;
+    return item;
+}
+
+static bool has(const struct csv_places *places, int64_t place)
+{
+    for (size_t i = 0; i < places->at.n; i++)
+        if (places->at.items[i] == place)
+            return true;
+    return false;
+}
+
+static void leave_out(struct csv_places *places, int64_t place)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < places->at.n; i++)
+        if (places->at.items[i] != place)
+            places->at.items[n++] = places->at.items[i];
+    places->at.n = n;
+}
+
+static int bind_pattern(const struct item *item, const struct csv_header *header,
+                        struct csv_places *places, struct error *err)
+{
+    bool any = false;
+    places->is_list = true;
+    for (size_t i = 0; i < header->n; i++) {
+        if (fnmatch(item->name, header->names[i], 0) != 0)
+            continue;
+        any = true;
+        if (item->is_without)
+            leave_out(places, (int64_t)i);
+        else if (!has(places, (int64_t)i))
+            vec_push(&places->at, (int64_t)i);
+    }
+    if (any)
+        return 0;
+    return error_set(err, ERR_DATA,
+                     header->names ? "no column has a name as '%s'"
+                                   : "'%s' asks for names, but there is no header",
+                     item->name);
+}
+
+static int bind_name(const struct item *item, const struct csv_header *header,
+                     struct csv_places *places, struct error *err)
+{
+    int64_t place;
+    if (csv_header_find(header, item->name, strlen(item->name), &place, err))
+        return err->code;
+    if (item->is_without)
+        leave_out(places, place);
+    else
+        vec_push(&places->at, place);
+    return 0;
+}
+
+static int bind_range(const struct data_column *column, const struct item *item, size_t n_fields,
+                      struct csv_places *places, struct error *err)
+{
+    const struct range *range = &item->range;
+    int64_t last = range->last == RANGE_OPEN ? (int64_t)n_fields : range->last;
+    if (last > (int64_t)n_fields || range->first > last)
+        return error_set(err, ERR_DATA, "'%s' wants column %" PRId64 ", but there are %zu",
+                         column->name, range->first > last ? range->first : last, n_fields);
+    for (int64_t i = range->first; i <= last; i++)
+        vec_push(&places->at, i - 1);
+    places->is_list |= range->first != range->last;
+    return 0;
+}
+
+/* A list that begins with what is left out begins with all. */
+static void begin_with_all(size_t n_fields, struct csv_places *places)
+{
+    places->is_list = true;
+    for (size_t i = 0; i < n_fields; i++)
+        vec_push(&places->at, (int64_t)i);
+}
+
+int csv_where_bind(const struct data_column *column, const struct csv_header *header,
+                   size_t n_fields, struct csv_places *places, struct error *err)
+{
+    const char *where = column->where;
+    places->is_list = strchr(where, ',') != NULL;
+    for (const char *at = where; at && !err->code;) {
+        bool is_first = at == where;
+        struct item item = next_item(&at, header);
+        if (is_first && item.is_without)
+            begin_with_all(n_fields, places);
+        if (item.kind == ITEM_RANGE)
+            bind_range(column, &item, n_fields, places, err);
+        else if (item.kind == ITEM_NAME)
+            bind_name(&item, header, places, err);
+        else
+            bind_pattern(&item, header, places, err);
+        mem_free(item.name);
+    }
+    if (!err->code && !places->at.n)
+        error_set(err, ERR_DATA, "'%s' has no columns: '%s' leaves none", column->name, where);
+    return err->code;
+}
+
+bool csv_where_has_names(const char *where)
+{
+    static const struct csv_header nobody;
+    bool has_names = false;
+    for (const char *at = where; at;) {
+        struct item item = next_item(&at, &nobody);
+        has_names |= item.kind != ITEM_RANGE;
+        mem_free(item.name);
+    }
+    return has_names;
+}
+
+static bool is_in(const struct item *item, const struct csv_header *header,
+                  const struct csv_header *known)
+{
+    if (item->kind == ITEM_NAME)
+        return csv_header_has(header, item->name, strlen(item->name));
+    for (size_t i = 0; item->kind == ITEM_PATTERN && known && i < known->n; i++)
+        if (!fnmatch(item->name, known->names[i], 0) &&
+            !csv_header_has(header, known->names[i], strlen(known->names[i])))
+            return false;
+    return true;
+}
+
+bool csv_where_is_in(const char *where, const struct csv_header *header,
+                     const struct csv_header *known)
+{
+    bool all = true;
+    for (const char *at = where; at;) {
+        struct item item = next_item(&at, header);
+        all = all && is_in(&item, header, known);
+        mem_free(item.name);
+    }
+    return all;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/fields.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/map.h"
+
+#define SHOWN 40 /* characters of a bad field in a message */
+
+void fields_init(struct fields *fields, const struct data_column *column, const char *missing)
+{
+    *fields = (struct fields){.column = *column, .missing = missing};
+    fields->column.type = data_column_type(column, FLOAT32);
+    if (column->reading == READ_CATEGORY || column->reading == READ_HASH)
+        fields->cells.type = INT32;
+    else if (column->reading == READ_DATE || data_column_computes(column))
+        fields->cells.type = FLOAT64;
+    else
+        fields->cells.type = fields->column.type;
+}
+
+void fields_release(struct fields *fields)
+{
+    cells_release(&fields->cells);
+    vec_release(&fields->gaps.at);
+}
+
+/* ---- categories ---- */
+
+static int list_categories(const struct data_column *column, struct categories *to,
+                           struct error *err)
+{
+    for (const char *at = column->categories; at; at = *at ? at + 1 : NULL) {
+        size_t n = strcspn(at, ",");
+        size_t before = to->texts.n;
+        int32_t id;
+        if (categories_id(to, at, n, true, &id, err))
+            return err->code;
+        if (to->texts.n == before)
+            return error_set(err, ERR_USAGE, "category=%s: '%.*s' is given twice",
+                             column->categories, (int)n, at);
+        at += n;
+    }
+    return 0;
+}
+
+/* A list that is given again must be the one that was fitted with. */
+static int check_list(const struct data_column *column, struct error *err)
+{
+    struct categories listed = {0};
+    const struct categories *fitted = column->fitted->categories;
+    int code = list_categories(column, &listed, err);
+    bool same = !code && listed.texts.n == fitted->texts.n;
+    for (size_t i = 0; same && i < listed.texts.n; i++)
+        same = !strcmp(listed.texts.items[i], fitted->texts.items[i]);
+    if (!code && !same)
+        code = error_set(err, ERR_DATA, "%s: has other categories than category=%s",
+                         column->fitted->prep->path, column->categories);
+    categories_release(&listed);
+    return code;
+}
+
+static int start_categories(struct fields *fields, struct error *err)
+{
+    const struct data_column *column = &fields->column;
+    if (column->is_known)
+        return column->categories ? check_list(column, err) : 0;
+    fitted_add_categories(column->fitted, (size_t)fields->width);
+    for (int64_t k = 0; k < fields->width && !err->code; k++)
+        list_categories(column, &column->fitted->categories[k], err);
+    return err->code;
+}
+
+static int check_width(const struct fields *fields, struct error *err)
+{
+    const struct fitted *f = fields->column.fitted;
+    int64_t fitted_to = f->categories ? (int64_t)f->n_columns : f->width;
+    if (fitted_to == fields->width)
+        return 0;
+    return error_set(err, ERR_DATA,
+                     "%s was fitted to rows of %" PRId64 " elements, not of %" PRId64,
+                     f->prep->path, fitted_to, fields->width);
+}
+
+int fields_start(struct fields *fields, int64_t width, struct error *err)
+{
+    const struct data_column *column = &fields->column;
+    fields->width = width;
+    if (column->fitted && column->is_known && check_width(fields, err))
+        return err->code;
+    return column->reading == READ_CATEGORY ? start_categories(fields, err) : 0;
+}
+
+/* ---- fields ---- */
+
+static int bad_field(const char *text, size_t n, const char *what, struct error *err)
+{
+    char shown[SHOWN * 4 + 1];
+    str_escape(shown, sizeof shown, text, n < SHOWN ? n : SHOWN);
+    return error_set(err, ERR_DATA, "'%s%s' %s", shown, n > SHOWN ? "..." : "", what);
+}
+
+static int add_category(struct fields *fields, int64_t k, const char *text, size_t n,
+                        struct error *err)
+{
+    const struct data_column *column = &fields->column;
+    struct categories *categories = &column->fitted->categories[k];
+    bool is_open = !column->is_known && !column->categories;
+    int32_t id;
+    if (categories_id(categories, text, n, is_open, &id, err))
+        return err->code;
+    if (id < 0 && column->refuses_unseen)
+        return bad_field(text, n, "is none of the categories", err);
+    if (id < 0)
+        id = (int32_t)categories->texts.n;
+    return cells_add_bytes(&fields->cells, &id, sizeof id, err);
+}
+
+static int add_value(struct fields *fields, int64_t k, const char *text, size_t n,
+                     struct error *err)
+{
+    double seconds;
+    int32_t id;
+    if (fields->column.reading == READ_NUMBER)
+        return cells_add(&fields->cells, text, n, err);
+    cell_trim(&text, &n);
+    switch (fields->column.reading) {
+    case READ_CATEGORY:
+        return add_category(fields, k, text, n, err);
+    case READ_HASH:
+        id = (int32_t)(hash_bytes(text, n, 0) % (uint64_t)fields->column.buckets);
+        return cells_add_bytes(&fields->cells, &id, sizeof id, err);
+    default:
+        if (!date_parse(text, n, &seconds))
+            return bad_field(text, n, "is no date as 2024-02-29 or 2024-02-29T13:45:30Z", err);
+        seconds = date_part(seconds, fields->column.date_part);
+        return cells_add_bytes(&fields->cells, &seconds, sizeof seconds, err);
+    }
+}
+
+static bool is_missing(const struct fields *fields, const char *text, size_t n)
+{
+    if (fields->cells.type == STRING)
+        return false;
+    return cell_is_missing(text, n) ||
+           (data_column_takes_gaps(&fields->column) && cell_is_nan(text, n));
+}
+
+/* What a part of the column, or an option, puts in place of a field that says nothing. */
+static int add_missing(struct fields *fields, int64_t k, struct error *err)
+{
+    static const double nothing; /* of any type */
+    const struct data_column *column = &fields->column;
+    bool is_found = column->fitted && column->fitted->impute;
+    const char *value = column->impute ? column->impute : fields->missing;
+    if (!value)
+        return error_set(err, ERR_DATA, "missing; --missing VALUE puts a value there");
+    if (column->norm || column->impute || column->flag)
+        vec_push(&fields->gaps.at,
+                 (int64_t)(fields->cells.bytes / dtype_bytes(fields->cells.type)));
+    if (is_found)
+        return cells_add_bytes(&fields->cells, &nothing, dtype_bytes(fields->cells.type), err);
+    if (column->impute || strcmp(value, FIELD_MEAN) != 0)
+        return add_value(fields, k, value, strlen(value), err)
+                   ? error_prefix(err,
+                                  column->impute ? "missing; impute: " : "missing; --missing: ")
+                   : 0;
+    fields->gaps.are_means = true;
+    return column->norm == NORM_STANDARDIZE
+               ? cells_add(&fields->cells, "0", 1, err)
+               : error_set(err, ERR_DATA,
+                           "missing; only what is standardized has a mean to put there");
+}
+
+int fields_add(struct fields *fields, int64_t k, const char *text, size_t n, struct error *err)
+{
+    return is_missing(fields, text, n) ? add_missing(fields, k, err)
+                                       : add_value(fields, k, text, n, err);
+}
+
+int fields_take(struct fields *fields, const struct shape *shape, struct tensor *tensor,
+                struct error *err)
+{
+    struct tensor raw = TENSOR_INIT;
+    int code = cells_take(&fields->cells, shape, &raw, err);
+    if (!code)
+        code = data_column_apply(&fields->column, &raw, &fields->gaps, tensor, err);
+    fields->gaps.at.n = 0;
+    return code;
+}

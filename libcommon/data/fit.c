@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/fit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/convert.h"
+
+static bool imputes(const struct data_column *column, const char *how)
+{
+    return column->fitted && column->fitted->impute && !strcmp(column->fitted->impute, how);
+}
+
+bool fit_needs_rows(const struct data_column *column)
+{
+    bool finds_ids = column->reading == READ_CATEGORY && !column->categories;
+    return column->fitted && !column->is_known &&
+           (finds_ids || column->norm || column->fitted->impute);
+}
+
+/* Rows as they were read, and which of their elements were not. */
+struct fitting {
+    const struct data_column *column;
+    struct fitted *fitted;
+    const struct tensor *raw;
+    const bool *missing; /* NULL: none */
+    int64_t *counts;     /* of the values of each element of a row */
+};
+
+/* ---- moments, a row after the other ---- */
+
+static double *add_figure(struct fitted *f, enum figure figure, double initial)
+{
+    f->figures[figure] = arena_array(&f->prep->arena, (size_t)f->width, sizeof *f->figures[figure]);
+    for (int64_t i = 0; i < f->width; i++)
+        f->figures[figure][i] = initial;
+    return f->figures[figure];
+}
+
+static void make_figures(const struct data_column *column, struct fitted *f)
+{
+    if (imputes(column, "mean"))
+        add_figure(f, FIGURE_FILL, 0);
+    if (column->norm == NORM_STANDARDIZE) {
+        add_figure(f, FIGURE_MEAN, 0);
+        add_figure(f, FIGURE_DEVIATION, 0);
+    }
+    if (column->norm == NORM_SCALE) {
+        add_figure(f, FIGURE_MIN, INFINITY);
+        add_figure(f, FIGURE_MAX, -INFINITY);
+    }
+}
+
+static int add_value(struct fitting *fit, int64_t i, double value, struct error *err)
+{
+    double **figures = fit->fitted->figures;
+    double count = (double)++fit->counts[i];
+    if (imputes(fit->column, "mean"))
+        figures[FIGURE_FILL][i] += (value - figures[FIGURE_FILL][i]) / count;
+    if (fit->column->log1p)
+        value = log1p(value);
+    if (!isfinite(value))
+        return error_set(err, ERR_DATA, "is %g, which has no mean", value);
+    if (figures[FIGURE_MEAN])
+        figures[FIGURE_MEAN][i] += (value - figures[FIGURE_MEAN][i]) / count;
+    if (figures[FIGURE_MIN]) {
+        figures[FIGURE_MIN][i] = fmin(figures[FIGURE_MIN][i], value);
+        figures[FIGURE_MAX][i] = fmax(figures[FIGURE_MAX][i], value);
+    }
+    return 0;
+}
+
+static void add_deviation(struct fitting *fit, int64_t i, double value)
+{
+    double **figures = fit->fitted->figures;
+    double from_mean = (fit->column->log1p ? log1p(value) : value) - figures[FIGURE_MEAN][i];
+    figures[FIGURE_DEVIATION][i] += from_mean * from_mean / (double)fit->counts[i];
+}
+
+/* `row` is room for one. */
+static int add_rows(struct fitting *fit, bool is_second, double *row, struct error *err)
+{
+    const struct fitted *f = fit->fitted;
+    for (int64_t r = 0; r < f->rows; r++) {
+        convert_load(fit->raw, r * f->width, f->width, row);
+        for (int64_t i = 0; i < f->width; i++) {
+            if (fit->missing && fit->missing[r * f->width + i])
+                continue;
+            if (is_second)
+                add_deviation(fit, i, row[i]);
+            else if (add_value(fit, i, row[i], err))
+                return error_prefix(err, "row %" PRId64 " of the rows selected ", r + 1);
+        }
+    }
+    return 0;
+}
+
+/* Two passes, so that a large mean does not eat the deviation. A constant column keeps deviation 1:
+ * it becomes 0. */
+static int find_moments(struct fitting *fit, struct error *err)
+{
+    struct fitted *f = fit->fitted;
+    make_figures(fit->column, f);
+    double *row = mem_array((size_t)f->width, sizeof *row);
+    int code = add_rows(fit, false, row, err);
+    if (!code && f->figures[FIGURE_DEVIATION])
+        code = add_rows(fit, true, row, err);
+    mem_free(row);
+    for (int64_t i = 0; f->figures[FIGURE_DEVIATION] && i < f->width; i++) {
+        double *deviation = &f->figures[FIGURE_DEVIATION][i];
+        *deviation = *deviation > 0 ? sqrt(*deviation) : 1;
+    }
+    return code;
+}
+
+static int check_counts(const struct fitting *fit, struct error *err)
+{
+    for (int64_t i = 0; i < fit->fitted->width; i++)
+        if (!fit->counts[i])
+            return error_set(err, ERR_DATA, "none of the rows selected has a value%s",
+                             fit->fitted->width > 1 ? " in one of the columns" : "");
+    return 0;
+}
+
+/* ---- median and commonest value, a column after the other ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+
+static double median(const double *sorted, int64_t n)
+{
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+/* Of several the least. */
+static double commonest(const double *sorted, int64_t n)
+{
+    double best = sorted[0];
+    int64_t longest = 0;
+    for (int64_t first = 0, end; first < n; first = end) {
+        for (end = first; end < n && sorted[end] == sorted[first]; end++)
+            ;
+        if (end - first > longest) {
+            longest = end - first;
+            best = sorted[first];
+        }
+    }
+    return best;
+}
+
+static int find_fill(struct fitting *fit, struct error *err)
+{
+    const struct fitted *f = fit->fitted;
+    double *fill = add_figure(fit->fitted, FIGURE_FILL, 0);
+    double *values = mem_try((size_t)f->rows * sizeof *values);
+    if (!values)
+        return error_set(err, ERR_OS, "no memory to sort %" PRId64 " values", f->rows);
+    for (int64_t i = 0; i < f->width; i++) {
+        int64_t n = 0;
+        for (int64_t r = 0; r < f->rows; r++)
+            if (!fit->missing || !fit->missing[r * f->width + i])
+                convert_load(fit->raw, r * f->width + i, 1, &values[n++]);
+        qsort(values, (size_t)n, sizeof *values, ascending);
+        fill[i] = imputes(fit->column, "median") ? median(values, n) : commonest(values, n);
+    }
+    mem_free(values);
+    return 0;
+}
+
+/* ---- categories ---- */
+
+static void sort_categories(const struct data_column *column, struct tensor *raw)
+{
+    struct fitted *f = column->fitted;
+    int32_t **ids = arena_array(&f->prep->arena, (size_t)f->width, sizeof *ids), *items = raw->data;
+    for (int64_t i = 0; i < f->width; i++)
+        categories_sort(&f->categories[i], &ids[i]);
+    for (int64_t r = 0; r < f->rows; r++)
+        for (int64_t i = 0; i < f->width; i++)
+            if (f->categories[i].texts.n)
+                items[r * f->width + i] = ids[i][items[r * f->width + i]];
+}
+
+int fit_rows(const struct data_column *column, struct tensor *raw, const bool *missing,
+             struct error *err)
+{
+    struct fitted *f = column->fitted;
+    f->rows = raw->shape.dims[0];
+    f->width = tensor_count(raw) / f->rows;
+    if (column->reading == READ_CATEGORY && !column->categories)
+        sort_categories(column, raw);
+    if (!column->norm && !f->impute)
+        return 0;
+    struct fitting fit = {.column = column, .fitted = f, .raw = raw, .missing = missing};
+    fit.counts = mem_array((size_t)f->width, sizeof *fit.counts);
+    int code = find_moments(&fit, err);
+    if (!code)
+        code = check_counts(&fit, err);
+    if (!code && (imputes(column, "median") || imputes(column, "most")))
+        code = find_fill(&fit, err);
+    mem_free(fit.counts);
+    return code;
+}

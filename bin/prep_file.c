@@ -15,15 +15,19 @@
 #define VERSION 2
 
 /* What is there of a feed, in one object of each section. */
+enum section_kind { SECTION_CATEGORIES, SECTION_WEIGHTS, SECTION_FIGURES };
+
 static const struct section {
     const char *name;
-    enum figure first; /* FIGURE_FILL of categories is a text */
-    int n_figures;     /* 0: the categories */
+    enum section_kind kind;
     const char *keys[2];
-} sections[] = {{"category", 0, 0, {"categories"}},
-                {"impute", FIGURE_FILL, 1, {"value"}},
-                {"standardize", FIGURE_MEAN, 2, {"mean", "deviation"}},
-                {"scale", FIGURE_MIN, 2, {"min", "max"}}};
+    enum figure first; /* of figures; FIGURE_FILL of categories is a text */
+    int n_figures;
+} sections[] = {{"category", SECTION_CATEGORIES, {"categories"}, 0, 0},
+                {"balance", SECTION_WEIGHTS, {"weights"}, 0, 0},
+                {"impute", SECTION_FIGURES, {"value"}, FIGURE_FILL, 1},
+                {"standardize", SECTION_FIGURES, {"mean", "deviation"}, FIGURE_MEAN, 2},
+                {"scale", SECTION_FIGURES, {"min", "max"}, FIGURE_MIN, 2}};
 
 #define N_SECTIONS (sizeof sections / sizeof *sections)
 
@@ -118,6 +122,18 @@ static int read_categories(struct fitted *fitted, const json_t *lists, struct er
     return 0;
 }
 
+static int read_weights(struct fitted *fitted, const json_t *list, struct error *err)
+{
+    size_t n = json_array_size(list);
+    bool fits = fitted->categories && fitted->n_columns == 1 && n == fitted->categories[0].texts.n;
+    fitted->weights = arena_array(&fitted->prep->arena, n + 1, sizeof *fitted->weights);
+    for (size_t i = 0; i < n && fits; i++) {
+        fits = json_is_number(json_array_get(list, i));
+        fitted->weights[i] = json_number_value(json_array_get(list, i));
+    }
+    return fits ? 0 : refuse(fitted->prep, "a weight is wanted of each category", err);
+}
+
 static int check_order(const struct fitted *fitted, struct error *err)
 {
     double *const *figures = fitted->figures;
@@ -152,12 +168,15 @@ static int read_fitted(struct prep *prep, const struct section *section, const c
     const char *by = json_string_value(json_object_get(object, "by"));
     fitted->rows = json_integer_value(json_object_get(object, "rows"));
     fitted->of = of ? arena_strdup(&prep->arena, of) : fitted->of;
-    if (section->first == FIGURE_FILL)
+    if (section->kind == SECTION_FIGURES && section->first == FIGURE_FILL)
         fitted->impute = by ? arena_strdup(&prep->arena, by) : NULL;
     if (columns && read_columns(fitted, columns, err))
         return err->code;
-    if (!section->n_figures)
-        return read_categories(fitted, json_object_get(object, section->keys[0]), err);
+    const json_t *first = json_object_get(object, section->keys[0]);
+    if (section->kind == SECTION_CATEGORIES)
+        return read_categories(fitted, first, err);
+    if (section->kind == SECTION_WEIGHTS)
+        return read_weights(fitted, first, err);
     for (int i = 0; i < section->n_figures; i++)
         if (read_figure(fitted, section, i, json_object_get(object, section->keys[i]), err))
             return err->code;
@@ -168,18 +187,16 @@ static int read_all(struct prep *prep, const json_t *root, struct error *err)
 {
     const json_t *header = json_object_get(root, "header");
     json_int_t version = json_integer_value(json_object_get(root, VERSION_KEY));
-    bool any = false;
     if (version < 1 || version > VERSION)
         return refuse(prep, version ? "of another version" : "no \"" VERSION_KEY "\"", err);
     int code = header ? read_names(prep, header, &prep->header, &prep->n_header, err) : 0;
     for (size_t i = 0; i < N_SECTIONS; i++) {
         json_t *object = json_object_get(root, sections[i].name), *value;
         const char *name;
-        any |= json_is_object(object);
         json_object_foreach(object, name, value) code =
             code ? code : read_fitted(prep, &sections[i], name, value, err);
     }
-    return code || any ? code : refuse(prep, "nothing is fitted in it", err);
+    return code || prep->fitted.n ? code : refuse(prep, "nothing is fitted in it", err);
 }
 
 int prep_read(struct prep *prep, const char *path, struct error *err)
@@ -252,8 +269,9 @@ static json_t *figure_json(const struct fitted *fitted, enum figure figure)
 
 static bool has_section(const struct fitted *fitted, const struct section *section)
 {
-    return section->n_figures ? fitted->figures[section->first] != NULL
-                              : fitted->categories != NULL;
+    if (section->kind == SECTION_FIGURES)
+        return fitted->figures[section->first] != NULL;
+    return section->kind == SECTION_WEIGHTS ? fitted->weights != NULL : fitted->categories != NULL;
 }
 
 static json_t *fitted_json(const struct fitted *fitted, const struct section *section)
@@ -266,10 +284,14 @@ static json_t *fitted_json(const struct fitted *fitted, const struct section *se
     json_object_set_new(object, "rows", json_integer(fitted->rows));
     if (fitted->of)
         json_object_set_new(object, "of", json_string(fitted->of));
-    if (section->first == FIGURE_FILL)
+    if (section->kind == SECTION_FIGURES && section->first == FIGURE_FILL)
         json_object_set_new(object, "by", json_string(fitted->impute));
-    if (!section->n_figures)
+    if (section->kind == SECTION_CATEGORIES)
         json_object_set_new(object, section->keys[0], categories_json(fitted));
+    if (section->kind == SECTION_WEIGHTS)
+        json_object_set_new(
+            object, section->keys[0],
+            array_of_numbers(fitted->weights, (int64_t)fitted->categories[0].texts.n));
     for (int i = 0; i < section->n_figures; i++)
         json_object_set_new(object, section->keys[i],
                             figure_json(fitted, (enum figure)((int)section->first + i)));

@@ -13,10 +13,15 @@
 #include "data/fit.h"
 #include "data/open.h"
 
-static struct data_request request = {.feeding = {.batch = 1, .n_shards = 1}};
 static int64_t epochs = -1, seed, prefetch;
 static const char *rows_text, *shard_text, *separator_text, *comment_text = "#";
 static const char *header_text = "auto", *unseen_text = "own", *fit_path, *prep_path;
+static const char *split_text, *fold_text, *part_text, *stratify, *group;
+static const char *weight_column, *balance_column;
+static struct ranges ranges;
+static struct split_rule split_rule;
+static struct data_request request = {.feeding = {.batch = 1, .n_shards = 1},
+                                      .rows = {.ranges = &ranges}};
 static struct prep prep; /* read from --prep, or to be written by --fit */
 
 static const struct option_row rows[] = {
@@ -33,6 +38,18 @@ static const struct option_row rows[] = {
     {0, "seed", OPTION_INT, &seed, "N", "of the order (0)"},
     {0, "shard", OPTION_TEXT, &shard_text, "I/N", "only every N'th row, from I on: 0/2, 1/2"},
     {0, "rows", OPTION_TEXT, &rows_text, "LIST", "only these rows: 1-1437, 1438-, 1,5-9"},
+    {0, "split", OPTION_TEXT, &split_text, "SHARES[:NAME]",
+     "deal all rows to train, valid and test as 70/15/15, or to train and test as 80/20; NAME\n"
+     "draws another split. A row stays where it is when more come"},
+    {0, "fold", OPTION_TEXT, &fold_text, "I/K[:NAME]",
+     "deal all rows to K folds: valid is fold I, from 0, train are the others"},
+    {0, "part", OPTION_TEXT, &part_text, "train|valid|test", "feed the rows of this part"},
+    {0, "stratify", OPTION_TEXT, &stratify, "COLUMN",
+     "each value of the column has the same shares in all parts"},
+    {0, "group", OPTION_TEXT, &group, "COLUMN", "rows of one value of the column are in one part"},
+    {0, "sample-weight", OPTION_TEXT, &weight_column, "COLUMN", "feed the column as sample_weight"},
+    {0, "balance", OPTION_TEXT, &balance_column, "COLUMN",
+     "feed a sample_weight by which all values of the column weigh the same"},
     {0, "prefetch", OPTION_INT, &prefetch, "N", "make up to N batches ahead, in a thread (0)"},
     {0, "separator", OPTION_TEXT, &separator_text, "CHAR",
      "or comma, semicolon, tab, blanks; without it the first line tells"},
@@ -54,12 +71,12 @@ static const struct option_row rows[] = {
     {0}};
 
 #define FEEDING                                                                                    \
-    "batch drop-remainder epochs steps after shuffle shuffle-buffer seed shard rows prefetch fit " \
-    "prep unseen"
+    "batch drop-remainder epochs steps after shuffle shuffle-buffer seed shard rows split fold "   \
+    "part prefetch fit prep unseen"
 
 static const struct option_verb verbs[] = {
     {"csv", "FILE NAME=COLUMNS[:PART]...", "rows of text; also other separators",
-     FEEDING " separator header comment missing"},
+     FEEDING " separator header comment missing stratify group sample-weight balance"},
     {"idx", "NAME=FILE[:PART]...", "arrays as those of MNIST", FEEDING},
     {"npy", "NAME=FILE[:PART]...", "arrays of NumPy's", FEEDING},
     {"npz", "FILE [NAME=ARRAY[:PART]]...", "archives of them", FEEDING},
@@ -68,6 +85,9 @@ static const struct option_verb verbs[] = {
      "tf-exec --first-step wants to run them again",
      NULL},
     {NULL, NULL, NULL, NULL}};
+
+static const struct option_need needs[] = {
+    {"split fold", "part"}, {"part stratify group", "split fold"}, {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-data",
@@ -80,7 +100,8 @@ static const struct option_table table = {
         "PART is a type (without one float32 for text, otherwise what the file has), or text for "
         "bytes as they are, or shape=8x8x1 (of one row). It says what a field is, if no number: "
         "category (its id among those found, in ascending order; category=a,b,c: among these), "
-        "hash=N (a number in [0, N) made of the text), date (seconds since 1970; date=year, "
+        "hash=N (a number in [0, N) made of the text), balance (a weight by which all values weigh "
+        "the same), date (seconds since 1970; date=year, "
         "month, day, hour, minute, second, weekday, yearday).\n"
         "It says what is done, each column by itself, and in this order: impute=mean, median, most "
         "or VALUE (put in place of what is missing), log1p, standardize (mean 0 and deviation 1 "
@@ -103,6 +124,7 @@ static const struct option_table table = {
         "tf-data cut 7 train.rec | tf-exec -g m.tfg --run train --restore ck@6 --first-step 7",
     .rows = rows,
     .verbs = verbs,
+    .needs = needs,
     .operands_max = -1,
     .writes_stream = true,
 };
@@ -117,6 +139,23 @@ static int parse_shard(struct feeding *feeding, struct error *err)
         feeding->shard >= feeding->n_shards)
         return error_set(err, ERR_USAGE, "--shard '%s': expected I/N with 0 <= I < N", shard_text);
     return 0;
+}
+
+static int parse_split(struct error *err)
+{
+    if (split_text && fold_text)
+        return error_set(err, ERR_USAGE, "either --split or --fold");
+    if (stratify && group)
+        return error_set(err, ERR_USAGE, "either --stratify or --group");
+    if (!split_text && !fold_text)
+        return 0;
+    if (!part_text)
+        return error_set(err, ERR_USAGE, "--%s wants --part", split_text ? "split" : "fold");
+    split_rule.where = group ? group : stratify;
+    split_rule.by_group = group != NULL;
+    request.rows.split = &split_rule;
+    return split_text ? split_rule_parse(&split_rule, split_text, part_text, err)
+                      : split_rule_parse_fold(&split_rule, fold_text, part_text, err);
 }
 
 static int parse_feeding(struct feeding *feeding, bool from_stdin, struct error *err)
@@ -201,6 +240,20 @@ static int open_prep(struct data_column *columns, struct error *err)
     return data_columns_bind(columns, request.n_columns, &prep, prep_path != NULL, err);
 }
 
+struct texts {
+    const char **items;
+    size_t n, capacity;
+};
+
+/* What options ask to be fed, as operands would. */
+static void add_weights(struct texts *texts, struct arena *arena)
+{
+    if (weight_column)
+        vec_push(texts, arena_printf(arena, "sample_weight=%s", weight_column));
+    if (balance_column)
+        vec_push(texts, arena_printf(arena, "sample_weight=%s:balance", balance_column));
+}
+
 /* FORMAT [FILE] NAME=WHERE... */
 static int parse_operands(int n, char **operands, struct arena *arena, struct error *err)
 {
@@ -211,16 +264,19 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     int first = has_path ? 2 : 1;
     if (n < first)
         return error_set(err, ERR_USAGE, "%s: expected a file", operands[0]);
-    if (n == first && request.format != DATA_NPZ)
+    if (n == first && request.format != DATA_NPZ && !weight_column && !balance_column)
         return error_set(err, ERR_USAGE, "%s: say what to feed, as in %s", operands[0],
                          has_path ? "x=1-64" : "x=FILE");
     request.path = has_path ? operands[1] : NULL;
-    request.n_columns = n - first;
-    struct data_column *columns =
-        arena_array(arena, (size_t)request.n_columns + 1, sizeof *columns);
+    struct texts texts = {0};
+    for (int i = first; i < n; i++)
+        vec_push(&texts, operands[i]);
+    add_weights(&texts, arena);
+    request.n_columns = (int)texts.n;
+    struct data_column *columns = arena_array(arena, texts.n + 1, sizeof *columns);
     request.columns = columns;
-    int code = data_columns_parse(columns, (const char *const *)operands + first, request.n_columns,
-                                  !has_path, arena, err);
+    int code = data_columns_parse(columns, texts.items, request.n_columns, !has_path, arena, err);
+    vec_release(&texts);
     if (!code)
         code = parse_unseen(columns, err);
     return code ? code : open_prep(columns, err);
@@ -231,7 +287,8 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
 static void say_what_is_fitted(const struct tool *tool)
 {
     const struct data_column *column = find_column(fit_needs_rows);
-    bool is_selection = rows_text || (request.path && !strcmp(request.path, "-"));
+    bool is_selection =
+        rows_text || request.rows.split || (request.path && !strcmp(request.path, "-"));
     if (!column || prep.path || !is_selection)
         return;
     if (column->norm == NORM_STANDARDIZE)
@@ -248,7 +305,7 @@ static void say_what_is_fitted(const struct tool *tool)
 
 static void say_missing_rows(const struct tool *tool)
 {
-    int64_t last = rows_text ? ranges_last(&request.rows) : RANGE_OPEN;
+    int64_t last = rows_text ? ranges_last(&ranges) : RANGE_OPEN;
     if (last != RANGE_OPEN && request.last_row && request.last_row < last)
         tool_say(tool, "--rows %s: there are only %" PRId64 " rows", rows_text, request.last_row);
 }
@@ -275,7 +332,9 @@ static int parse_request(int n, char **operands, struct arena *arena, struct err
     bool from_stdin = !code && request.path && strcmp(request.path, "-") == 0;
     if (!code)
         code = parse_feeding(&request.feeding, from_stdin, err);
-    if (!code && rows_text && (code = ranges_parse(rows_text, &request.rows, err)))
+    if (!code)
+        code = parse_split(err);
+    if (!code && rows_text && (code = ranges_parse(rows_text, &ranges, err)))
         error_prefix(err, "--rows: ");
     return code ? code : parse_csv_format(&request.csv, err);
 }
@@ -329,7 +388,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         code = feed(tool, batches, err);
     }
     batches_free(batches);
-    ranges_release(&request.rows);
+    ranges_release(&ranges);
     prep_release(&prep);
     arena_release(&arena);
     return code;

@@ -125,10 +125,21 @@ static void take_logarithms(const struct passage *p, int64_t rows, int64_t *bad)
     }
 }
 
+/* An id becomes the weight of its category; one that was not seen weighs 1. */
+static void weigh(const struct passage *p, int64_t rows)
+{
+    const struct fitted *f = p->column->fitted;
+    for (int64_t i = 0; i < rows; i++)
+        p->values[i] =
+            p->values[i] < (double)f->categories[0].texts.n ? f->weights[(int64_t)p->values[i]] : 1;
+}
+
 static int compute(const struct passage *p, int64_t first, int64_t rows, struct error *err)
 {
     const struct data_column *column = p->column;
     int64_t bad = -1;
+    if (column->balance)
+        weigh(p, rows);
     if (column->log1p)
         take_logarithms(p, rows, &bad);
     if (bad >= 0)

@@ -101,6 +101,12 @@ static bool set_category(struct data_column *column, const char *value)
     return !value || *value;
 }
 
+static bool set_balance(struct data_column *column, const char *value)
+{
+    column->balance = true;
+    return set_category(column, value);
+}
+
 static bool set_hash(struct data_column *column, const char *value)
 {
     column->reading = READ_HASH;
@@ -142,6 +148,7 @@ static const struct part {
 } parts[] = {
     {"text", GROUP_TYPE, set_text, false, true},
     {"category", GROUP_READING, set_category, true, true},
+    {"balance", GROUP_READING, set_balance, false, true},
     {"hash", GROUP_READING, set_hash, true, false},
     {"date", GROUP_READING, set_date, true, true},
     {"impute", GROUP_IMPUTE, set_impute, true, false},
@@ -206,7 +213,7 @@ static int take_last_part(struct data_column *column, char *where, bool where_is
     if (status)
         return error_set(err, ERR_USAGE,
                          "'%s': not a type, nor standardize, scale, scale=S, offset=O, log1p, "
-                         "category[=A,B], hash=N, date[=year], onehot[=N], text, "
+                         "category[=A,B], balance, hash=N, date[=year], onehot[=N], text, "
                          "impute=mean|median|most|VALUE, flag or shape=8x8x1",
                          colon + 1);
     *colon = '\0';
@@ -240,6 +247,8 @@ static const char *find_conflict(const struct data_column *column)
         return "ids are no values to compute with";
     if (column->onehot_of_ids && !reads_ids(column))
         return "onehot of dates wants a number: date=month:onehot=13";
+    if (column->balance && column->onehot_of_ids)
+        return "either balance or onehot";
     if (column->onehot && (column->flag || column->log1p))
         return "onehot=N goes with no flag and no log1p";
     return NULL;
@@ -290,10 +299,11 @@ int data_columns_parse(struct data_column *columns, const char *const *texts, in
 bool data_column_computes(const struct data_column *column)
 {
     return column->onehot || column->onehot_of_ids || column->norm || column->log1p ||
-           column->scale != 1 || column->offset != 0 || column->impute || column->flag;
+           column->balance || column->scale != 1 || column->offset != 0 || column->impute ||
+           column->flag;
 }
 
-static bool imputes_what_is_found(const struct data_column *column)
+bool data_column_imputes(const struct data_column *column)
 {
     return is_mean_or_median(column->impute) ||
            (column->impute && strcmp(column->impute, "most") == 0);
@@ -301,7 +311,7 @@ static bool imputes_what_is_found(const struct data_column *column)
 
 bool data_column_fits(const struct data_column *column)
 {
-    return column->norm || column->reading == READ_CATEGORY || imputes_what_is_found(column);
+    return column->norm || column->reading == READ_CATEGORY || data_column_imputes(column);
 }
 
 bool data_column_takes_gaps(const struct data_column *column)
@@ -313,86 +323,11 @@ enum dtype data_column_type(const struct data_column *column, enum dtype source)
 {
     if (column->type != DTYPE_INVALID)
         return column->type;
-    if (column->norm || column->log1p || column->onehot || column->onehot_of_ids)
+    if (column->norm || column->log1p || column->onehot || column->onehot_of_ids || column->balance)
         return dtype_is_floating(source) && column->reading == READ_NUMBER ? source : FLOAT32;
     if (reads_ids(column) || (column->reading == READ_DATE && column->date_part != DATE_SECONDS))
         return INT32;
     if (column->reading == READ_DATE)
         return FLOAT64; /* a float32 is 128 seconds off */
     return data_column_computes(column) && !dtype_is_floating(source) ? FLOAT32 : source;
-}
-
-/* ---- what was fitted ---- */
-
-/* What the column has that was not fitted, or was fitted otherwise. */
-static const char *find_misfit(const struct data_column *column, const struct fitted *fitted)
-{
-    static const struct {
-        enum data_norm norm;
-        enum figure figure;
-        const char *text;
-    } norms[] = {
-        {NORM_STANDARDIZE, FIGURE_MEAN, "has no mean and deviation: it was not standardized"},
-        {NORM_SCALE, FIGURE_MIN, "has no min and max: it was not scaled"}};
-    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
-        if (column->norm == norms[i].norm && !fitted->figures[norms[i].figure])
-            return norms[i].text;
-    if (column->reading == READ_CATEGORY && !fitted->categories)
-        return "has no categories";
-    if (imputes_what_is_found(column) && !fitted->impute)
-        return "has nothing to impute";
-    return NULL;
-}
-
-/* What else than the values of the file is fitted to: "date=hour:log1p"; NULL: nothing. */
-static const char *fitted_of(const struct data_column *column, struct arena *arena)
-{
-    struct str of = STR_INIT;
-    if (column->reading == READ_DATE)
-        str_printf(&of, "date=%s", date_part_name(column->date_part));
-    if (column->reading == READ_HASH)
-        str_printf(&of, "hash=%lld", (long long)column->buckets);
-    if (column->log1p)
-        str_printf(&of, "%slog1p", of.n ? ":" : "");
-    const char *text = of.n ? arena_strdup(arena, of.data) : NULL;
-    str_release(&of);
-    return text;
-}
-
-static int bind_known(struct data_column *column, struct prep *prep, struct error *err)
-{
-    struct fitted *fitted;
-    if (prep_find(prep, column->name, &fitted, err))
-        return err->code;
-    const char *of = fitted_of(column, &prep->arena), *misfit = find_misfit(column, fitted);
-    if (misfit)
-        return error_set(err, ERR_DATA, "%s: '%s' %s", prep->path, column->name, misfit);
-    if (imputes_what_is_found(column) && strcmp(fitted->impute, column->impute) != 0)
-        return error_set(err, ERR_DATA, "%s: '%s' was fitted with impute=%s, not %s", prep->path,
-                         column->name, fitted->impute, column->impute);
-    if (strcmp(of ? of : "", fitted->of ? fitted->of : "") != 0)
-        return error_set(err, ERR_DATA, "%s: '%s' was fitted to %s, not to %s", prep->path,
-                         column->name, fitted->of ? fitted->of : "values as they are",
-                         of ? of : "values as they are");
-    column->fitted = fitted;
-    return 0;
-}
-
-int data_columns_bind(struct data_column *columns, int n, struct prep *prep, bool is_known,
-                      struct error *err)
-{
-    for (int i = 0; i < n; i++) {
-        struct data_column *column = &columns[i];
-        column->is_known = is_known;
-        if (!data_column_fits(column))
-            continue;
-        if (is_known && bind_known(column, prep, err))
-            return err->code;
-        if (!is_known) {
-            column->fitted = prep_add(prep, column->name);
-            column->fitted->of = fitted_of(column, &prep->arena);
-            column->fitted->impute = imputes_what_is_found(column) ? column->impute : NULL;
-        }
-    }
-    return 0;
 }

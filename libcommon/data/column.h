@@ -6,6 +6,7 @@
  *   shape=8x8x1     how the elements of a row are arranged
  * or says what a field is read as, instead of a number,
  *   category[=a,b]  the id of a category, of those found in ascending order, or of these
+ *   balance         rows / (categories * rows of its category), as scikit-learn balances classes
  *   hash=N          a whole number in [0, N) made from the text
  *   date[=PART]     seconds since 1970 in UTC, or a part of the date (dates.h)
  * or what is done with it, in this order, however the parts are ordered:
@@ -43,6 +44,7 @@ struct data_column {
     enum dtype type;   /* DTYPE_INVALID: data_column_type says what it becomes */
     enum data_reading reading;
     const char *categories; /* "a,b"; NULL: those that are found */
+    bool balance;           /* the weight of a category is fed, not its id */
     int64_t buckets;        /* of hashes */
     enum date_part date_part;
     const char *impute; /* NULL: what is missing is an error, or for the reader */
@@ -75,6 +77,9 @@ bool data_column_computes(const struct data_column *column);
 
 /* Whether something is found in the rows for it, which --fit keeps. */
 bool data_column_fits(const struct data_column *column);
+
+/* Whether what it puts in place of what is missing is found in the rows. */
+bool data_column_imputes(const struct data_column *column);
 
 /* Whether what is missing has a place in what is fed, and NaN counts as missing. */
 bool data_column_takes_gaps(const struct data_column *column);

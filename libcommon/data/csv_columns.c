@@ -31,6 +31,8 @@ struct csv_columns {
     int64_t row;      /* rows seen, selected or not */
     int64_t selected; /* of them */
     int64_t collected;
+    struct split *split; /* NULL: none */
+    int64_t split_field; /* that it looks at; -1: none */
     struct csv_header header;
     VEC(size_t) texts; /* fields of the first row that are words, if it was taken for data */
 };
@@ -49,6 +51,8 @@ int csv_columns_open(const char *path, const struct data_column *columns, int n_
     c->reader = csv_reader_new(file, format->separator, format->comment);
     c->columns = mem_array((size_t)n_columns, sizeof *c->columns);
     c->n = n_columns;
+    c->split = format->rows.split ? split_new(format->rows.split) : NULL;
+    c->split_field = -1;
     for (int i = 0; i < n_columns; i++)
         fields_init(&c->columns[i].fields, &columns[i], format->missing);
     *result = c;
@@ -66,6 +70,7 @@ void csv_columns_free(struct csv_columns *columns)
     mem_free(columns->columns);
     csv_reader_free(columns->reader);
     gzfile_close(columns->file);
+    split_free(columns->split);
     csv_header_release(&columns->header);
     vec_release(&columns->texts);
     mem_free(columns);
@@ -93,12 +98,35 @@ static const char *where(const struct csv_columns *columns, int i)
     return columns->columns[i].fields.column.where;
 }
 
+/* The column whose values a split looks at; NULL: none. */
+static const char *split_where(const struct csv_columns *columns)
+{
+    return columns->split ? columns->format.rows.split->where : NULL;
+}
+
 static bool asks_by_name(const struct csv_columns *columns)
 {
-    for (int i = 0; i < columns->n; i++)
-        if (csv_where_has_names(where(columns, i)))
-            return true;
-    return false;
+    bool by_name = split_where(columns) && csv_where_has_names(split_where(columns));
+    for (int i = 0; i < columns->n && !by_name; i++)
+        by_name = csv_where_has_names(where(columns, i));
+    return by_name;
+}
+
+static int bind_split(struct csv_columns *columns, struct error *err)
+{
+    const struct data_column column = {.name = "--stratify or --group",
+                                       .where = split_where(columns)};
+    struct csv_places places = {0};
+    if (!column.where)
+        return 0;
+    if (csv_where_bind(&column, &columns->header, columns->n_fields, &places, err))
+        error_prefix(err, "%s:%" PRIu64 ": ", gzfile_name(columns->file), columns->first_line);
+    else if (places.at.n > 1)
+        error_set(err, ERR_USAGE, "%s: '%s' is more than one column", column.name, column.where);
+    else
+        columns->split_field = places.at.items[0];
+    vec_release(&places.at);
+    return err->code;
 }
 
 static int bind_column(struct csv_columns *columns, int i, struct error *err)
@@ -124,6 +152,8 @@ static bool has_names(const struct csv_columns *columns)
     csv_header_share(&known, prep->header, prep->n_header);
     for (int i = 0; i < columns->n; i++)
         all = all && csv_where_is_in(where(columns, i), &columns->header, &known);
+    if (split_where(columns))
+        all = all && csv_where_is_in(split_where(columns), &columns->header, &known);
     csv_header_release(&known);
     return all;
 }
@@ -225,7 +255,7 @@ static int start(struct csv_columns *columns, const struct csv_row *row, bool *h
         csv_labels_keep(columns->format.fit, &columns->header);
     for (int i = 0; i < columns->n && !code; i++)
         code = bind_column(columns, i, err);
-    return code;
+    return code ? code : bind_split(columns, err);
 }
 
 /* ---- the others ---- */
@@ -273,19 +303,33 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
     return code;
 }
 
+/* Asked of every row, as a split counts those that are not taken, too. */
+static bool is_chosen(struct csv_columns *columns, const struct csv_row *row)
+{
+    const char *value = "";
+    size_t n = 0;
+    bool in_ranges = ranges_contain(columns->format.rows.ranges, ++columns->row);
+    if (!columns->split)
+        return in_ranges;
+    if (columns->split_field >= 0) {
+        value = row->fields[columns->split_field].text;
+        n = row->fields[columns->split_field].n;
+        cell_trim(&value, &n);
+    }
+    return split_takes(columns->split, value, n) && in_ranges;
+}
+
 int csv_columns_read(struct csv_columns *columns, int64_t shard, int64_t n_shards, bool *more,
                      struct error *err)
 {
     *more = false;
-    while (columns->row < ranges_last(columns->format.rows)) {
+    while (columns->row < ranges_last(columns->format.rows.ranges)) {
         struct csv_row row;
         int code = next_row(columns, &row, more, err);
         if (code || !*more)
             return code;
-        if (!ranges_contain(columns->format.rows, ++columns->row) ||
-            columns->selected++ % n_shards != shard)
-            continue;
-        return add_row(columns, &row, err);
+        if (is_chosen(columns, &row) && columns->selected++ % n_shards == shard)
+            return add_row(columns, &row, err);
     }
     *more = false;
     return 0;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "data/fields.h"
-#include "data/ranges.h"
+#include "data/split.h"
 #include "wire/csv.h"
 #include "wire/record.h"
 
@@ -20,7 +20,7 @@ struct csv_format {
     enum csv_header_choice header; /* AUTO: the first row is one if a column is asked for by name,
                                     * or if csv_row_is_header */
     const char *missing;           /* as that of fields.h */
-    const struct ranges *rows;     /* which rows, headers and comments not counted */
+    struct row_choice rows;        /* headers and comments are not counted */
     struct prep *prep;             /* what the columns are standardized by, knows their names */
     struct prep *fit;              /* gets their names */
     /* Called with a line for the user, in the thread that reads; may be NULL. */

@@ -87,6 +87,8 @@ int fields_start(struct fields *fields, int64_t width, struct error *err)
 {
     const struct data_column *column = &fields->column;
     fields->width = width;
+    if (column->balance && width != 1)
+        return error_set(err, ERR_DATA, "balance wants one column, not %" PRId64, width);
     if (column->fitted && column->is_known && check_width(fields, err))
         return err->code;
     return column->reading == READ_CATEGORY ? start_categories(fields, err) : 0;

@@ -187,6 +187,22 @@ static void sort_categories(const struct data_column *column, struct tensor *raw
                 items[r * f->width + i] = ids[i][items[r * f->width + i]];
 }
 
+/* Of the ascending ids. */
+static void balance(struct fitted *f, const struct tensor *raw, const bool *missing)
+{
+    size_t n = f->categories[0].texts.n;
+    const int32_t *ids = raw->data;
+    int64_t counted = 0;
+    f->weights = arena_array(&f->prep->arena, n + 1, sizeof *f->weights);
+    for (int64_t r = 0; r < f->rows; r++)
+        if (!missing || !missing[r]) {
+            f->weights[ids[r]]++;
+            counted++;
+        }
+    for (size_t i = 0; i < n; i++)
+        f->weights[i] = f->weights[i] > 0 ? (double)counted / ((double)n * f->weights[i]) : 1;
+}
+
 int fit_rows(const struct data_column *column, struct tensor *raw, const bool *missing,
              struct error *err)
 {
@@ -195,6 +211,8 @@ int fit_rows(const struct data_column *column, struct tensor *raw, const bool *m
     f->width = tensor_count(raw) / f->rows;
     if (column->reading == READ_CATEGORY && !column->categories)
         sort_categories(column, raw);
+    if (column->balance)
+        balance(f, raw, missing);
     if (!column->norm && !f->impute)
         return 0;
     struct fitting fit = {.column = column, .fitted = f, .raw = raw, .missing = missing};

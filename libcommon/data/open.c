@@ -117,7 +117,7 @@ int data_open(struct data_request *r, struct batches **batches, struct error *er
         return error_set(err, ERR_USAGE,
                          "--shuffle-buffer is for csv and one epoch, without --shuffle and "
                          "standardize");
-    r->csv.rows = &r->rows;
+    r->csv.rows = r->rows;
     bool live = window || (r->format == DATA_CSV && strcmp(r->path, "-") == 0 && !needs_all(r));
     struct batches *made, *ahead;
     int code = live ? open_live(r, &made, err) : open_table(r, &made, err);

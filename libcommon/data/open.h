@@ -19,7 +19,7 @@ struct data_request {
     const char *path; /* "-": stdin; not used where each column has its own file */
     const struct data_column *columns;
     int n_columns;
-    struct ranges rows;
+    struct row_choice rows;
     struct csv_format csv; /* `rows` in it is set by data_open, `prep` and `fit` are the columns' */
     struct feeding feeding;
     int prefetch;     /* batches made ahead by a thread; 0: none */

@@ -31,6 +31,7 @@ struct fitted {
     const char *of;             /* what the others were fitted to, as a part of a column (column.h):
                                  * "log1p"; NULL: the values themselves */
     struct categories *categories; /* NULL, or one of each column */
+    double *weights;               /* NULL, or one of each category of the only column */
     int64_t width;                 /* elements of a row; 0: not fitted yet */
     int64_t rows;                  /* that were fitted to */
     struct prep *prep;             /* that it belongs to */

@@ -47,17 +47,19 @@ int table_from_csv(struct csv_columns *from, int n_columns, struct table *table,
 }
 
 /* Leaves only the rows asked for. */
-static int select_rows(struct tensor *raw, const struct ranges *rows, struct error *err)
+static int select_rows(struct tensor *raw, const struct row_choice *rows, struct error *err)
 {
-    if (rows->n == 0)
+    if (!rows->ranges->n && !rows->split)
         return 0;
     int64_t n = 0, all = raw->shape.dims[0];
     int64_t *indices = mem_try((size_t)all * sizeof *indices);
     if (!indices)
         return error_set(err, ERR_OS, "no memory for %" PRId64 " row numbers", all);
+    struct split *split = rows->split ? split_new(rows->split) : NULL;
     for (int64_t i = 0; i < all; i++)
-        if (ranges_contain(rows, i + 1))
+        if ((!split || split_takes(split, "", 0)) && ranges_contain(rows->ranges, i + 1))
             indices[n++] = i;
+    split_free(split);
     struct tensor selected = TENSOR_INIT;
     int code = rows_gather(raw, indices, n, &selected, err);
     mem_free(indices);
@@ -110,7 +112,7 @@ static int apply(const struct data_column *column, struct tensor *raw, struct te
 
 /* What was read becomes column i. Takes `raw`. */
 static int set_column(struct table *table, int i, const struct data_column *column,
-                      struct tensor *raw, const struct ranges *rows, struct error *err)
+                      struct tensor *raw, const struct row_choice *rows, struct error *err)
 {
     table->columns[i].name = column->name;
     int code;
@@ -152,7 +154,7 @@ static int read_file(enum table_format format, const char *path, struct tensor *
 }
 
 int table_from_files(enum table_format format, const struct data_column *columns, int n_columns,
-                     const struct ranges *rows, struct table *table, struct error *err)
+                     const struct row_choice *rows, struct table *table, struct error *err)
 {
     struct str source = STR_INIT;
     for (int i = 0; i < n_columns; i++)
@@ -173,7 +175,7 @@ int table_from_files(enum table_format format, const struct data_column *columns
 
 /* Array `where` of the file as column i. */
 static int set_array(struct table *table, int i, const struct data_column *column, struct npz *npz,
-                     const struct ranges *rows, struct error *err)
+                     const struct row_choice *rows, struct error *err)
 {
     struct tensor raw = TENSOR_INIT;
     int index;
@@ -183,7 +185,7 @@ static int set_array(struct table *table, int i, const struct data_column *colum
 }
 
 /* All arrays as they are. */
-static int set_all(struct table *table, struct npz *npz, const struct ranges *rows,
+static int set_all(struct table *table, struct npz *npz, const struct row_choice *rows,
                    struct error *err)
 {
     int code = 0;
@@ -196,7 +198,7 @@ static int set_all(struct table *table, struct npz *npz, const struct ranges *ro
 }
 
 int table_from_npz(const char *path, const struct data_column *columns, int n_columns,
-                   const struct ranges *rows, struct table *table, struct error *err)
+                   const struct row_choice *rows, struct table *table, struct error *err)
 {
     struct npz npz;
     int code = npz_open(path, &npz, err);

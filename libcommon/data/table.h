@@ -25,10 +25,10 @@ enum table_format { TABLE_IDX, TABLE_NPY };
 
 /* One file per column. */
 int table_from_files(enum table_format format, const struct data_column *columns, int n_columns,
-                     const struct ranges *rows, struct table *table, struct error *err);
+                     const struct row_choice *rows, struct table *table, struct error *err);
 
 /* Arrays of an .npz; without columns all of them, under their own names. */
 int table_from_npz(const char *path, const struct data_column *columns, int n_columns,
-                   const struct ranges *rows, struct table *table, struct error *err);
+                   const struct row_choice *rows, struct table *table, struct error *err);
 
 #endif

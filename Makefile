@@ -75,7 +75,7 @@ OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 # go to a module per device, loaded when it is asked for. All of these are our own: they change from
 # one version to the next, and lie in a folder of their own. What others link is $(PUBLIC_LIB) below.
 PUBLIC_SRC := libcommon/api/door.c
-LIB_SRC := $(filter-out $(PUBLIC_SRC) %_cpu.c %_cuda.c %_any.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
+LIB_SRC := $(filter-out $(PUBLIC_SRC) libcommon/data/% %_cpu.c %_cuda.c %_any.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
 JOBS_SRC := $(filter-out %_openssl.c,$(wildcard transport/*/*.c ps/*.c checkpoint/*/*.c))
 PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
@@ -193,9 +193,9 @@ $(BUILD)/obj/gen/prelude.o: $(BUILD)/gen/prelude.c
 # give a module theirs. So modules of devices call ours by other names, __wrap_NAME, which the linker
 # puts for them into both: it has an option for each.
 CORE_NAMES := $(BUILD)/gen/core.defsym $(BUILD)/gen/core.wrap
-$(BUILD)/gen/core.defsym: $(LIB_OBJ)
+$(BUILD)/gen/core.defsym: $(LIB_OBJ) Makefile
 	@mkdir -p $(@D)
-	$(NM) -g --defined-only $^ | awk '$$2 ~ /[BDRT]/ && $$3 !~ /^_/ { print "--defsym=__wrap_" $$3 "=" $$3 }' | sort -u >$@
+	$(NM) -g --defined-only $(filter %.o,$^) | awk '$$2 ~ /[BDRT]/ && $$3 !~ /^_/ { print "--defsym=__wrap_" $$3 "=" $$3 }' | sort -u >$@
 $(BUILD)/gen/core.wrap: $(BUILD)/gen/core.defsym
 	sed 's/.*=/--wrap=/' $< >$@
 shared = $(CC) -shared $(BASE_LDFLAGS) $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $(filter %.o,$^) -o $@
@@ -214,11 +214,13 @@ program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 	$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,echo '$(CC) $< -o $@';) \
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -Itests -MMD -MP -MF $(BUILD)/obj/$(<:.c=.d) $(BASE_LDFLAGS) $< $(filter %.a,$^) -o $@ \
 	$(LINK_LIBS) -lmsgpackc -ljansson $(1)
-$(BIN_PARTS): $(patsubst bin/%.c,$(BUILD)/obj/bin/%.o,$(filter-out bin/tf-% bin/run-%,$(wildcard bin/*.c)))
+# What one program alone calls is linked with it, and not with the libraries.
+PARTS_SRC := $(filter-out bin/tf-% bin/run-%,$(wildcard bin/*.c)) $(wildcard libcommon/data/*.c)
+$(BIN_PARTS): $(PARTS_SRC:%.c=$(BUILD)/obj/%.o) Makefile
 	rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) rcs $@ $(filter %.o,$^)
 $(BUILD)/bin/%: bin/%.c $(BIN_PARTS) $(LIB)
-	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib/tf-tools')
+	$(call program,-lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib/tf-tools')
 $(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS) $(RUN_PROGRAMS)
 	@mkdir -p $(@D)
 	install -m 755 $< $@
@@ -257,6 +259,7 @@ $(CUDA_TESTS): $(BUILD)/tests/unit/ops/%: tests/unit/ops/%.c
 	printf '%s\n' '#!/bin/sh' 'echo 1..1' 'echo "ok 1 - $* # SKIP no C++ compiler that goes with $(CC)"' >$@
 	chmod +x $@
 endif
+$(filter $(BUILD)/tests/unit/data/%,$(UNIT_TESTS)): $(BIN_PARTS)
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
 	$(call program,-lcmocka -lz $(if $(FILTERS),,-lcrypto) -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib/tf-tools')
 $(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
@@ -292,7 +295,7 @@ $(TEST_DEVICE) $(FAKE_CUDA):
 	@mkdir -p $(@D)
 	$(if $(filter %.a,$^),$(CXX),$(CC)) -shared $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib/tf-tools'
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BIN_PARTS) $(LIB)
-	$(call program,-fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
+	$(call program,-lm -fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
 define CPU_RULES
 $(BUILD)/obj/cpu-$(1)/%.o: %.c | $(HEADERS_FOUND)
 	@mkdir -p $$(@D)

@@ -134,17 +134,6 @@ static int read_weights(struct fitted *fitted, const json_t *list, struct error 
     return fits ? 0 : refuse(fitted->prep, "a weight is wanted of each category", err);
 }
 
-static int check_order(const struct fitted *fitted, struct error *err)
-{
-    double *const *figures = fitted->figures;
-    for (int64_t i = 0; i < fitted->width; i++)
-        if (figures[FIGURE_DEVIATION] && !(figures[FIGURE_DEVIATION][i] > 0))
-            return refuse(fitted->prep, "a deviation is not above 0", err);
-        else if (figures[FIGURE_MIN] && !(figures[FIGURE_MIN][i] <= figures[FIGURE_MAX][i]))
-            return refuse(fitted->prep, "a min is above its max", err);
-    return 0;
-}
-
 /* Each section names the same ones. */
 static int read_columns(struct fitted *fitted, const json_t *list, struct error *err)
 {
@@ -180,7 +169,13 @@ static int read_fitted(struct prep *prep, const struct section *section, const c
     for (int i = 0; i < section->n_figures; i++)
         if (read_figure(fitted, section, i, json_object_get(object, section->keys[i]), err))
             return err->code;
-    return check_order(fitted, err);
+    double *const *figures = fitted->figures;
+    for (int64_t i = 0; i < fitted->width; i++)
+        if (figures[FIGURE_DEVIATION] && !(figures[FIGURE_DEVIATION][i] > 0))
+            return refuse(prep, "a deviation is not above 0", err);
+        else if (figures[FIGURE_MIN] && !(figures[FIGURE_MIN][i] <= figures[FIGURE_MAX][i]))
+            return refuse(prep, "a min is above its max", err);
+    return 0;
 }
 
 static int read_all(struct prep *prep, const json_t *root, struct error *err)

@@ -26,25 +26,19 @@ struct passage {
     bool *missing;                /* of `values` */
 };
 
-static bool *mark_missing(const struct data_gaps *gaps, int64_t count, struct error *err)
-{
-    bool *missing = mem_try((size_t)count);
-    if (!missing) {
-        error_set(err, ERR_OS, "no memory for %" PRId64 " elements", count);
-        return NULL;
-    }
-    memset(missing, 0, (size_t)count);
-    for (size_t i = 0; i < gaps->at.n; i++)
-        missing[gaps->at.items[i]] = true;
-    return missing;
-}
-
+/* Of the rows at hand. */
 static int fit(const struct data_column *column, struct tensor *raw, const struct data_gaps *gaps,
                struct error *err)
 {
     bool *missing = NULL;
-    if (gaps && gaps->at.n && !(missing = mark_missing(gaps, tensor_count(raw), err)))
-        return err->code;
+    size_t count = (size_t)tensor_count(raw);
+    if (gaps && gaps->at.n) {
+        if (!(missing = mem_try(count)))
+            return error_set(err, ERR_OS, "no memory for %zu elements", count);
+        memset(missing, 0, count);
+        for (size_t i = 0; i < gaps->at.n; i++)
+            missing[gaps->at.items[i]] = true;
+    }
     int code = fit_rows(column, raw, missing, err);
     mem_free(missing);
     return code;
@@ -88,68 +82,47 @@ static int64_t fed_width(const struct data_column *column, int64_t width)
 
 /* ---- arithmetic ---- */
 
-/* By how much, and by what, a value of field k is shifted and divided. */
-static void find_norm(const struct data_column *column, int64_t k, double *shift, double *unit)
-{
-    double **figures = column->fitted->figures;
-    if (column->norm == NORM_STANDARDIZE) {
-        *shift = figures[FIGURE_MEAN][k];
-        *unit = figures[FIGURE_DEVIATION][k];
-    } else {
-        double range = figures[FIGURE_MAX][k] - figures[FIGURE_MIN][k];
-        *shift = figures[FIGURE_MIN][k];
-        *unit = range > 0 ? range : 1;
-    }
-}
-
 static void normalize(const struct passage *p, int64_t rows)
 {
+    double *const *figures = p->column->fitted->figures;
     bool are_means = p->gaps && p->gaps->are_means;
     for (int64_t k = 0; k < p->width; k++) {
         double shift, unit;
-        find_norm(p->column, k, &shift, &unit);
+        if (p->column->norm == NORM_STANDARDIZE) {
+            shift = figures[FIGURE_MEAN][k];
+            unit = figures[FIGURE_DEVIATION][k];
+        } else {
+            shift = figures[FIGURE_MIN][k];
+            unit = figures[FIGURE_MAX][k] - shift;
+            unit = unit > 0 ? unit : 1;
+        }
         for (int64_t i = k; i < rows * p->width; i += p->width)
             p->values[i] = are_means && p->missing[i] ? 0 : (p->values[i] - shift) / unit;
     }
 }
 
-/* *bad is the element whose logarithm does not exist; -1: they all do. */
-static void take_logarithms(const struct passage *p, int64_t rows, int64_t *bad)
-{
-    *bad = -1;
-    for (int64_t i = 0; i < rows * p->width && *bad < 0; i++) {
-        if (p->values[i] <= -1)
-            *bad = i;
-        else
-            p->values[i] = log1p(p->values[i]);
-    }
-}
-
-/* An id becomes the weight of its category; one that was not seen weighs 1. */
-static void weigh(const struct passage *p, int64_t rows)
-{
-    const struct fitted *f = p->column->fitted;
-    for (int64_t i = 0; i < rows; i++)
-        p->values[i] =
-            p->values[i] < (double)f->categories[0].texts.n ? f->weights[(int64_t)p->values[i]] : 1;
-}
-
 static int compute(const struct passage *p, int64_t first, int64_t rows, struct error *err)
 {
     const struct data_column *column = p->column;
-    int64_t bad = -1;
-    if (column->balance)
-        weigh(p, rows);
-    if (column->log1p)
-        take_logarithms(p, rows, &bad);
-    if (bad >= 0)
-        return error_set(err, ERR_DATA,
-                         "row %" PRId64 " of the rows selected: log1p of %.17g does not exist",
-                         first + bad / p->width + 1, p->values[bad]);
+    int64_t n = rows * p->width;
+    if (column->balance) { /* a category that was not seen weighs 1 */
+        const struct fitted *f = column->fitted;
+        for (int64_t i = 0; i < n; i++)
+            p->values[i] = p->values[i] < (double)f->categories[0].texts.n
+                               ? f->weights[(int64_t)p->values[i]]
+                               : 1;
+    }
+    for (int64_t i = 0; column->log1p && i < n; i++) {
+        if (p->values[i] <= -1)
+            return error_set(err, ERR_DATA,
+                             "row %" PRId64 " of the rows selected: log1p of %.17g does not exist",
+                             first + i / p->width + 1, p->values[i]);
+        p->values[i] = log1p(p->values[i]);
+    }
     if (column->norm)
         normalize(p, rows);
     if (column->scale != 1 || column->offset != 0)
-        for (int64_t i = 0; i < rows * p->width; i++)
+        for (int64_t i = 0; i < n; i++)
             p->values[i] = p->values[i] * column->scale + column->offset;
     return 0;
 }
@@ -173,21 +146,16 @@ static void spread(const struct passage *p, const double *values, const bool *mi
         to[k] = missing[k];
 }
 
-static void mark_block(struct passage *p, int64_t first, int64_t n)
-{
-    memset(p->missing, 0, (size_t)n);
-    for (; p->gaps && p->next_gap < p->gaps->at.n && p->gaps->at.items[p->next_gap] < first + n;
-         p->next_gap++)
-        p->missing[p->gaps->at.items[p->next_gap] - first] = true;
-}
-
 static int convert_block(struct passage *p, int64_t first, int64_t rows, struct tensor *fed,
                          struct error *err)
 {
-    int64_t bad, n = rows * p->width;
+    int64_t bad, n = rows * p->width, end = (first + rows) * p->width;
     bool spreads = p->column->onehot_of_ids || p->column->flag;
     convert_load(p->raw, first * p->width, n, p->values);
-    mark_block(p, first * p->width, n);
+    memset(p->missing, 0, (size_t)n);
+    for (; p->gaps && p->next_gap < p->gaps->at.n && p->gaps->at.items[p->next_gap] < end;
+         p->next_gap++)
+        p->missing[p->gaps->at.items[p->next_gap] - first * p->width] = true;
     if (compute(p, first, rows, err))
         return err->code;
     for (int64_t r = 0; spreads && r < rows; r++)
@@ -197,21 +165,6 @@ static int convert_block(struct passage *p, int64_t first, int64_t rows, struct 
         return error_prefix(
             err, "row %" PRId64 " of the rows selected: ", first + bad / p->fed_width + 1);
     return 0;
-}
-
-static int convert_all(struct passage *p, struct tensor *fed, struct error *err)
-{
-    int64_t all = p->raw->shape.dims[0], widest = p->width > p->fed_width ? p->width : p->fed_width;
-    int64_t block = widest && widest < BLOCK ? BLOCK / widest : 1;
-    p->values = mem_array((size_t)(block * p->width + 1), sizeof *p->values);
-    p->missing = mem_array((size_t)(block * p->width + 1), sizeof *p->missing);
-    p->fed = mem_array((size_t)(block * p->fed_width + 1), sizeof *p->fed);
-    for (int64_t first = 0; first < all && !err->code; first += block)
-        convert_block(p, first, all - first < block ? all - first : block, fed, err);
-    mem_free(p->values);
-    mem_free(p->missing);
-    mem_free(p->fed);
-    return err->code;
 }
 
 static int convert(const struct data_column *column, struct tensor *raw,
@@ -228,12 +181,22 @@ static int convert(const struct data_column *column, struct tensor *raw,
                          dtype_name(type));
     struct shape shape = raw->shape;
     int64_t rows = shape.dims[0], width = rows ? tensor_count(raw) / rows : tensor_count(raw);
-    struct passage p = {column, raw, gaps, .width = width};
-    p.fed_width = fed_width(column, width);
+    struct passage p = {column, raw, gaps, .width = width, .fed_width = fed_width(column, width)};
     if (column->onehot_of_ids || column->flag)
         shape = shape_matrix(rows, p.fed_width);
-    int code = tensor_alloc(fed, type, &shape, err);
-    return code ? code : convert_all(&p, fed, err);
+    if (tensor_alloc(fed, type, &shape, err))
+        return err->code;
+    int64_t widest = width > p.fed_width ? width : p.fed_width;
+    int64_t block = widest && widest < BLOCK ? BLOCK / widest : 1;
+    p.values = mem_array((size_t)(block * width + 1), sizeof *p.values);
+    p.missing = mem_array((size_t)(block * width + 1), sizeof *p.missing);
+    p.fed = mem_array((size_t)(block * p.fed_width + 1), sizeof *p.fed);
+    for (int64_t first = 0; first < rows && !err->code; first += block)
+        convert_block(&p, first, rows - first < block ? rows - first : block, fed, err);
+    mem_free(p.values);
+    mem_free(p.missing);
+    mem_free(p.fed);
+    return err->code;
 }
 
 /* [rows, ...] of whole numbers to [rows, ..., onehot]. */

@@ -32,28 +32,6 @@ static bool normalize(const char *text, size_t n, struct str *normal)
     return true;
 }
 
-static int32_t push(struct categories *categories, const char *text)
-{
-    const char *copy = arena_strdup(&categories->arena, text);
-    vec_push(&categories->texts, copy);
-    map_put(&categories->ids, copy, (int64_t)categories->texts.n - 1);
-    return (int32_t)categories->texts.n - 1;
-}
-
-static int find_or_push(struct categories *categories, const char *text, bool add, int32_t *id,
-                        struct error *err)
-{
-    int64_t found;
-    *id = -1;
-    if (map_get(&categories->ids, text, &found))
-        *id = (int32_t)found;
-    else if (add && categories->texts.n == CATEGORIES_MAX)
-        return error_set(err, ERR_DATA, "more than %d categories", CATEGORIES_MAX);
-    else if (add)
-        *id = push(categories, text);
-    return 0;
-}
-
 int categories_id(struct categories *categories, const char *text, size_t n, bool add, int32_t *id,
                   struct error *err)
 {
@@ -69,11 +47,21 @@ int categories_id(struct categories *categories, const char *text, size_t n, boo
         return error_set(err, ERR_DATA, "a category that is no text (UTF-8)");
     struct str normal = STR_INIT;
     bool is_number = normalize(text, n, &normal);
-    int code = find_or_push(categories, str_text(is_number ? &normal : wanted), add, id, err);
-    if (!code && *id >= 0 && is_number && strcmp(normal.data, str_text(wanted)) != 0)
+    const char *key = str_text(is_number ? &normal : wanted);
+    bool is_there = map_get(&categories->ids, key, &found), is_new = !is_there && add;
+    if (is_new && categories->texts.n == CATEGORIES_MAX) {
+        error_set(err, ERR_DATA, "more than %d categories", CATEGORIES_MAX);
+    } else if (is_new) {
+        found = (int64_t)categories->texts.n;
+        key = arena_strdup(&categories->arena, key);
+        vec_push(&categories->texts, key);
+        map_put(&categories->ids, key, found);
+    }
+    *id = is_there || is_new ? (int32_t)found : -1;
+    if (!err->code && *id >= 0 && is_number && strcmp(normal.data, str_text(wanted)) != 0)
         map_put(&categories->ids, arena_strdup(&categories->arena, str_text(wanted)), *id);
     str_release(&normal);
-    return code;
+    return err->code;
 }
 
 /* ---- the order ---- */

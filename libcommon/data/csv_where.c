@@ -17,11 +17,6 @@ struct item {
     char *name; /* or pattern; mem_free */
 };
 
-static bool is_pattern(const char *text)
-{
-    return strpbrk(text, "*?[") != NULL;
-}
-
 /* The next item at *at, which moves on to the one behind it, or to NULL. */
 static struct item next_item(const char **at, const struct csv_header *header)
 {
@@ -39,7 +34,7 @@ static struct item next_item(const char **at, const struct csv_header *header)
     }
     item.name = mem_alloc(n + 1);
     memcpy(item.name, text, n);
-    if (!csv_header_has(header, text, n) && is_pattern(item.name))
+    if (!csv_header_has(header, text, n) && strpbrk(item.name, "*?["))
         item.kind = ITEM_PATTERN;
     return item;
 }
@@ -110,14 +105,6 @@ static int bind_range(const struct data_column *column, const struct item *item,
     return 0;
 }
 
-/* A list that begins with what is left out begins with all. */
-static void begin_with_all(size_t n_fields, struct csv_places *places)
-{
-    places->is_list = true;
-    for (size_t i = 0; i < n_fields; i++)
-        vec_push(&places->at, (int64_t)i);
-}
-
 int csv_where_bind(const struct data_column *column, const struct csv_header *header,
                    size_t n_fields, struct csv_places *places, struct error *err)
 {
@@ -126,8 +113,9 @@ int csv_where_bind(const struct data_column *column, const struct csv_header *he
     for (const char *at = where; at && !err->code;) {
         bool is_first = at == where;
         struct item item = next_item(&at, header);
-        if (is_first && item.is_without)
-            begin_with_all(n_fields, places);
+        places->is_list |= is_first && item.is_without; /* of all columns, then */
+        for (size_t i = 0; is_first && item.is_without && i < n_fields; i++)
+            vec_push(&places->at, (int64_t)i);
         if (item.kind == ITEM_RANGE)
             bind_range(column, &item, n_fields, places, err);
         else if (item.kind == ITEM_NAME)

@@ -72,25 +72,18 @@ static int start_categories(struct fields *fields, struct error *err)
     return err->code;
 }
 
-static int check_width(const struct fields *fields, struct error *err)
-{
-    const struct fitted *f = fields->column.fitted;
-    int64_t fitted_to = f->categories ? (int64_t)f->n_columns : f->width;
-    if (fitted_to == fields->width)
-        return 0;
-    return error_set(err, ERR_DATA,
-                     "%s was fitted to rows of %" PRId64 " elements, not of %" PRId64,
-                     f->prep->path, fitted_to, fields->width);
-}
-
 int fields_start(struct fields *fields, int64_t width, struct error *err)
 {
     const struct data_column *column = &fields->column;
+    const struct fitted *f = column->is_known ? column->fitted : NULL;
+    int64_t fitted_to = !f ? width : f->categories ? (int64_t)f->n_columns : f->width;
     fields->width = width;
     if (column->balance && width != 1)
         return error_set(err, ERR_DATA, "balance wants one column, not %" PRId64, width);
-    if (column->fitted && column->is_known && check_width(fields, err))
-        return err->code;
+    if (fitted_to != width)
+        return error_set(err, ERR_DATA,
+                         "%s was fitted to rows of %" PRId64 " elements, not of %" PRId64,
+                         f->prep->path, fitted_to, width);
     return column->reading == READ_CATEGORY ? start_categories(fields, err) : 0;
 }
 
@@ -141,14 +134,6 @@ static int add_value(struct fields *fields, int64_t k, const char *text, size_t 
     }
 }
 
-static bool is_missing(const struct fields *fields, const char *text, size_t n)
-{
-    if (fields->cells.type == STRING)
-        return false;
-    return cell_is_missing(text, n) ||
-           (data_column_takes_gaps(&fields->column) && cell_is_nan(text, n));
-}
-
 /* What a part of the column, or an option, puts in place of a field that says nothing. */
 static int add_missing(struct fields *fields, int64_t k, struct error *err)
 {
@@ -177,8 +162,10 @@ static int add_missing(struct fields *fields, int64_t k, struct error *err)
 
 int fields_add(struct fields *fields, int64_t k, const char *text, size_t n, struct error *err)
 {
-    return is_missing(fields, text, n) ? add_missing(fields, k, err)
-                                       : add_value(fields, k, text, n, err);
+    bool is_missing = fields->cells.type != STRING &&
+                      (cell_is_missing(text, n) ||
+                       (data_column_takes_gaps(&fields->column) && cell_is_nan(text, n)));
+    return is_missing ? add_missing(fields, k, err) : add_value(fields, k, text, n, err);
 }
 
 int fields_take(struct fields *fields, const struct shape *shape, struct tensor *tensor,

@@ -40,20 +40,6 @@ static double *add_figure(struct fitted *f, enum figure figure, double initial)
     return f->figures[figure];
 }
 
-static void make_figures(const struct data_column *column, struct fitted *f)
-{
-    if (imputes(column, "mean"))
-        add_figure(f, FIGURE_FILL, 0);
-    if (column->norm == NORM_STANDARDIZE) {
-        add_figure(f, FIGURE_MEAN, 0);
-        add_figure(f, FIGURE_DEVIATION, 0);
-    }
-    if (column->norm == NORM_SCALE) {
-        add_figure(f, FIGURE_MIN, INFINITY);
-        add_figure(f, FIGURE_MAX, -INFINITY);
-    }
-}
-
 static int add_value(struct fitting *fit, int64_t i, double value, struct error *err)
 {
     double **figures = fit->fitted->figures;
@@ -73,13 +59,6 @@ static int add_value(struct fitting *fit, int64_t i, double value, struct error 
     return 0;
 }
 
-static void add_deviation(struct fitting *fit, int64_t i, double value)
-{
-    double **figures = fit->fitted->figures;
-    double from_mean = (fit->column->log1p ? log1p(value) : value) - figures[FIGURE_MEAN][i];
-    figures[FIGURE_DEVIATION][i] += from_mean * from_mean / (double)fit->counts[i];
-}
-
 /* `row` is room for one. */
 static int add_rows(struct fitting *fit, bool is_second, double *row, struct error *err)
 {
@@ -89,10 +68,13 @@ static int add_rows(struct fitting *fit, bool is_second, double *row, struct err
         for (int64_t i = 0; i < f->width; i++) {
             if (fit->missing && fit->missing[r * f->width + i])
                 continue;
-            if (is_second)
-                add_deviation(fit, i, row[i]);
-            else if (add_value(fit, i, row[i], err))
+            if (is_second) {
+                double value = fit->column->log1p ? log1p(row[i]) : row[i];
+                double from_mean = value - f->figures[FIGURE_MEAN][i];
+                f->figures[FIGURE_DEVIATION][i] += from_mean * from_mean / (double)fit->counts[i];
+            } else if (add_value(fit, i, row[i], err)) {
                 return error_prefix(err, "row %" PRId64 " of the rows selected ", r + 1);
+            }
         }
     }
     return 0;
@@ -103,7 +85,16 @@ static int add_rows(struct fitting *fit, bool is_second, double *row, struct err
 static int find_moments(struct fitting *fit, struct error *err)
 {
     struct fitted *f = fit->fitted;
-    make_figures(fit->column, f);
+    if (imputes(fit->column, "mean"))
+        add_figure(f, FIGURE_FILL, 0);
+    if (fit->column->norm == NORM_STANDARDIZE) {
+        add_figure(f, FIGURE_MEAN, 0);
+        add_figure(f, FIGURE_DEVIATION, 0);
+    }
+    if (fit->column->norm == NORM_SCALE) {
+        add_figure(f, FIGURE_MIN, INFINITY);
+        add_figure(f, FIGURE_MAX, -INFINITY);
+    }
     double *row = mem_array((size_t)f->width, sizeof *row);
     int code = add_rows(fit, false, row, err);
     if (!code && f->figures[FIGURE_DEVIATION])
@@ -114,15 +105,6 @@ static int find_moments(struct fitting *fit, struct error *err)
         *deviation = *deviation > 0 ? sqrt(*deviation) : 1;
     }
     return code;
-}
-
-static int check_counts(const struct fitting *fit, struct error *err)
-{
-    for (int64_t i = 0; i < fit->fitted->width; i++)
-        if (!fit->counts[i])
-            return error_set(err, ERR_DATA, "none of the rows selected has a value%s",
-                             fit->fitted->width > 1 ? " in one of the columns" : "");
-    return 0;
 }
 
 /* ---- median and commonest value, a column after the other ---- */
@@ -218,8 +200,10 @@ int fit_rows(const struct data_column *column, struct tensor *raw, const bool *m
     struct fitting fit = {.column = column, .fitted = f, .raw = raw, .missing = missing};
     fit.counts = mem_array((size_t)f->width, sizeof *fit.counts);
     int code = find_moments(&fit, err);
-    if (!code)
-        code = check_counts(&fit, err);
+    for (int64_t i = 0; i < f->width && !code; i++)
+        if (!fit.counts[i])
+            code = error_set(err, ERR_DATA, "none of the rows selected has a value%s",
+                             f->width > 1 ? " in one of the columns" : "");
     if (!code && (imputes(column, "median") || imputes(column, "most")))
         code = find_fill(&fit, err);
     mem_free(fit.counts);

@@ -145,36 +145,26 @@ static struct stratum *find_stratum(struct split *split, const char *value, size
     return &split->strata.items[place];
 }
 
-/* Which part the place-th row of a block is in, of a block in the order of the parts. */
-static int part_at(const struct split_rule *rule, int64_t place)
-{
-    int part = 0;
-    while (place >= rule->shares[part])
-        place -= rule->shares[part++];
-    return part;
-}
-
-static int deal(const struct split_rule *rule, struct stratum *stratum)
-{
-    int64_t place = stratum->rows % rule->block;
-    if (place == 0) {
-        mem_free(stratum->order);
-        stratum->order = rows_permutation(rule->block, stratum->seed, stratum->rows / rule->block);
-    }
-    stratum->rows++;
-    return part_at(rule, stratum->order ? stratum->order[place] : place);
-}
-
-static int draw_group(const struct split_rule *rule, const char *value, size_t n)
-{
-    return part_at(rule,
-                   (int64_t)(hash_bytes(value, n, hash_text(rule->name)) % (uint64_t)rule->block));
-}
-
+/* A group is drawn whole; other rows are dealt, each stratum by itself. */
 bool split_takes(struct split *split, const char *value, size_t n)
 {
     const struct split_rule *rule = split->rule;
-    int part =
-        rule->by_group ? draw_group(rule, value, n) : deal(rule, find_stratum(split, value, n));
+    int64_t place;
+    if (rule->by_group) {
+        place = (int64_t)(hash_bytes(value, n, hash_text(rule->name)) % (uint64_t)rule->block);
+    } else {
+        struct stratum *stratum = find_stratum(split, value, n);
+        place = stratum->rows % rule->block;
+        if (place == 0) {
+            mem_free(stratum->order);
+            stratum->order =
+                rows_permutation(rule->block, stratum->seed, stratum->rows / rule->block);
+        }
+        stratum->rows++;
+        place = stratum->order ? stratum->order[place] : place;
+    }
+    int part = 0; /* of a block in the order of the parts */
+    while (place >= rule->shares[part])
+        place -= rule->shares[part++];
     return (part == rule->wanted) != rule->others;
 }

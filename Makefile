@@ -168,7 +168,7 @@ thread-tests: $(THREAD_TESTS) $(TEAM_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_
 fuzzers: $(FUZZERS) $(CPU_MODULES)
 
 # Whoever types `make` first is told what to install, by one line.
-HEADERS := msgpack.h lua.h zlib.h xxhash.h jansson.h $(if $(FILTERS),,event2/event.h lmdb.h openssl/evp.h isa-l.h cblas.h dnnl.h)
+HEADERS := msgpack.h lua.h zlib.h lzma.h zstd.h xxhash.h jansson.h $(if $(FILTERS),,event2/event.h lmdb.h openssl/evp.h isa-l.h cblas.h dnnl.h)
 HEADERS_FOUND := $(BUILD)/gen/headers_found
 $(HEADERS_FOUND):
 	@mkdir -p $(@D)

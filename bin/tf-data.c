@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "bin/data_cut.h"
+#include "bin/data_describe.h"
 #include "bin/prep_file.h"
 #include "cli/output.h"
 #include "cli/tool.h"
@@ -18,6 +19,7 @@ static const char *rows_text, *shard_text, *separator_text, *comment_text = "#";
 static const char *header_text = "auto", *unseen_text = "own", *fit_path, *prep_path;
 static const char *split_text, *fold_text, *part_text, *stratify, *group;
 static const char *weight_column, *balance_column;
+static bool as_json;
 static struct ranges ranges;
 static struct split_rule split_rule;
 static struct data_request request = {.feeding = {.batch = 1, .n_shards = 1},
@@ -47,6 +49,8 @@ static const struct option_row rows[] = {
     {0, "stratify", OPTION_TEXT, &stratify, "COLUMN",
      "each value of the column has the same shares in all parts"},
     {0, "group", OPTION_TEXT, &group, "COLUMN", "rows of one value of the column are in one part"},
+    {0, "join", OPTION_TEXT, &request.csv.join, "FILE",
+     "of another file the same row: its columns stand behind those of FILE"},
     {0, "sample-weight", OPTION_TEXT, &weight_column, "COLUMN", "feed the column as sample_weight"},
     {0, "balance", OPTION_TEXT, &balance_column, "COLUMN",
      "feed a sample_weight by which all values of the column weigh the same"},
@@ -66,6 +70,7 @@ static const struct option_row rows[] = {
     {0, "unseen", OPTION_TEXT, &unseen_text, "own|error",
      "what a category is that was not there when it was fitted: an id of its own, the one behind\n"
      "the last (of a onehot, zeros), or an error (own)"},
+    {0, "json", OPTION_FLAG, &as_json, NULL, "one JSON object"},
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
@@ -76,10 +81,14 @@ static const struct option_row rows[] = {
 
 static const struct option_verb verbs[] = {
     {"csv", "FILE NAME=COLUMNS[:PART]...", "rows of text; also other separators",
-     FEEDING " separator header comment missing stratify group sample-weight balance"},
+     FEEDING " separator header comment missing stratify group sample-weight balance join"},
+    {"jsonl", "FILE NAME=COLUMNS[:PART]...", "JSON lines: an object a line",
+     FEEDING " missing stratify group sample-weight balance join"},
     {"idx", "NAME=FILE[:PART]...", "arrays as those of MNIST", FEEDING},
     {"npy", "NAME=FILE[:PART]...", "arrays of NumPy's", FEEDING},
     {"npz", "FILE [NAME=ARRAY[:PART]]...", "archives of them", FEEDING},
+    {"describe", "FILE", "what is in a table of csv or jsonl, and a line that would feed it",
+     "separator header comment json"},
     {"cut", "STEPS [FILE]",
      "the records of some steps of a stream, as 7 or 5-7,9: what\n"
      "tf-exec --first-step wants to run them again",
@@ -111,7 +120,9 @@ static const struct option_table table = {
         "What is fitted to data is fitted once: --fit keeps what was found in the rows that a "
         "model is trained on, as JSON, with the header's names; --prep prepares all that come "
         "after by it, also a single row, or rows without the header.\n"
-        "FILE may be gzip; - is stdin. CSV from stdin is fed as it arrives, unless --shuffle, "
+        "FILE may be gzip, xz or zstd; - is stdin. Of csv and jsonl it may be several, a list or a "
+        "pattern: jan.csv,'2024-*.csv.gz'. What is nested in JSON has the columns a.b and x[0]. "
+        "CSV from stdin is fed as it arrives, unless --shuffle, "
         "--epochs or what is fitted without --prep need all of it first.\n"
         "An order follows from seed and epoch alone; the shards of one order never overlap.",
     .examples =
@@ -120,6 +131,7 @@ static const struct option_table table = {
         "train.rec\n"
         "tail -1 d.csv | tf-data csv - x=age,bmi:standardize --prep prep.json\n"
         "tf-data idx x=images.gz:float32:scale=0.0039215686 y=labels.gz:int32 --batch 128\n"
+        "tf-data describe people.csv\n"
         "tail -f new.csv | tf-data csv - x=1-64 --batch 1\n"
         "tf-data cut 7 train.rec | tf-exec -g m.tfg --run train --restore ck@6 --first-step 7",
     .rows = rows,
@@ -258,7 +270,7 @@ static void add_weights(struct texts *texts, struct arena *arena)
 static int parse_operands(int n, char **operands, struct arena *arena, struct error *err)
 {
     if (n == 0 || !data_format_parse(operands[0], &request.format))
-        return error_set(err, ERR_USAGE, "%s%s%sexpected csv, idx, npy or npz", n ? "'" : "",
+        return error_set(err, ERR_USAGE, "%s%s%sexpected csv, jsonl, idx, npy or npz", n ? "'" : "",
                          n ? operands[0] : "", n ? "': " : "");
     bool has_path = data_format_has_path(request.format);
     int first = has_path ? 2 : 1;
@@ -373,6 +385,13 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (n && !strcmp(operands[0], "cut"))
         return n == 2 || n == 3 ? data_cut(tool, operands[1], n == 3 ? operands[2] : NULL, err)
                                 : error_set(err, ERR_USAGE, "usage: tf-data cut STEPS [FILE]");
+    if (n && !strcmp(operands[0], "describe")) {
+        if (n != 2)
+            return error_set(err, ERR_USAGE, "usage: tf-data describe FILE");
+        return parse_csv_format(&request.csv, err)
+                   ? err->code
+                   : data_describe(tool, operands[1], &request.csv, as_json, err);
+    }
     request.wait = flush_writer;
     request.wait_context = tool;
     request.csv.say = say;

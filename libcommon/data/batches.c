@@ -200,7 +200,7 @@ static int next_window(struct row_batches *b, struct error *err)
 /* The rows have ended, or as many batches as were asked for. */
 static int end_of_rows(const struct row_batches *b, struct error *err)
 {
-    const char *source = gzfile_name(csv_columns_file(b->source));
+    const char *source = row_source_name(csv_columns_source(b->source));
     if (b->step == 0 && b->offset + b->table.rows == 0 && b->feeding.n_shards == 1)
         return error_set(err, ERR_DATA, "%s: no rows", source);
     if (b->step == 0)
@@ -232,8 +232,8 @@ static int row_next(struct batches *batches, struct batch *batch, bool *more, st
     if (code)
         return code;
     batch->step = b->step;
-    batch->position =
-        (struct feed_position){gzfile_name(csv_columns_file(b->source)), 1, b->offset, f->seed};
+    batch->position = (struct feed_position){row_source_name(csv_columns_source(b->source)), 1,
+                                             b->offset, f->seed};
     return 0;
 }
 
@@ -249,7 +249,7 @@ static void row_free(struct batches *batches)
 
 static void row_stop_on(struct batches *batches, int fd)
 {
-    gzfile_stop_on(csv_columns_file(((struct row_batches *)batches)->source), fd);
+    row_source_stop_on(csv_columns_source(((struct row_batches *)batches)->source), fd);
 }
 
 struct batches *batches_of_rows(struct csv_columns *columns, int n, const struct feeding *f)

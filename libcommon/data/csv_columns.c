@@ -20,12 +20,12 @@ struct field_column {
 };
 
 struct csv_columns {
-    struct gzfile *file;
-    struct csv_reader *reader;
+    struct row_source *source;
     struct csv_format format;
     struct field_column *columns;
     int n;
     bool started;
+    bool has_header; /* the first row was one */
     size_t n_fields; /* of every row */
     uint64_t first_line;
     int64_t row;      /* rows seen, selected or not */
@@ -41,14 +41,19 @@ int csv_columns_open(const char *path, const struct data_column *columns, int n_
                      const struct csv_format *format, struct csv_columns **result,
                      struct error *err)
 {
-    struct gzfile *file;
-    int code = gzfile_open(path, &file, err);
-    if (code)
-        return code;
+    struct row_source *source, *right;
+    if (row_source_open(path, format->rows_of, format->separator, format->comment, &source, err))
+        return err->code;
+    if (format->join && row_source_open(format->join, format->rows_of, format->separator,
+                                        format->comment, &right, err)) {
+        row_source_free(source);
+        return err->code;
+    }
     struct csv_columns *c = mem_alloc(sizeof *c);
-    c->file = file;
+    c->source = format->join ? row_source_join(source, right) : source;
     c->format = *format;
-    c->reader = csv_reader_new(file, format->separator, format->comment);
+    if (format->rows_of == ROWS_JSONL)
+        c->format.header = CSV_HEADER_YES;
     c->columns = mem_array((size_t)n_columns, sizeof *c->columns);
     c->n = n_columns;
     c->split = format->rows.split ? split_new(format->rows.split) : NULL;
@@ -68,17 +73,16 @@ void csv_columns_free(struct csv_columns *columns)
         fields_release(&columns->columns[i].fields);
     }
     mem_free(columns->columns);
-    csv_reader_free(columns->reader);
-    gzfile_close(columns->file);
+    row_source_free(columns->source);
     split_free(columns->split);
     csv_header_release(&columns->header);
     vec_release(&columns->texts);
     mem_free(columns);
 }
 
-struct gzfile *csv_columns_file(struct csv_columns *columns)
+struct row_source *csv_columns_source(struct csv_columns *columns)
 {
-    return columns->file;
+    return columns->source;
 }
 
 int64_t csv_columns_rows(const struct csv_columns *columns)
@@ -120,7 +124,8 @@ static int bind_split(struct csv_columns *columns, struct error *err)
     if (!column.where)
         return 0;
     if (csv_where_bind(&column, &columns->header, columns->n_fields, &places, err))
-        error_prefix(err, "%s:%" PRIu64 ": ", gzfile_name(columns->file), columns->first_line);
+        error_prefix(err, "%s:%" PRIu64 ": ", row_source_file(columns->source),
+                     columns->first_line);
     else if (places.at.n > 1)
         error_set(err, ERR_USAGE, "%s: '%s' is more than one column", column.name, column.where);
     else
@@ -134,7 +139,7 @@ static int bind_column(struct csv_columns *columns, int i, struct error *err)
     struct field_column *to = &columns->columns[i];
     const struct data_column *column = &to->fields.column;
     if (csv_where_bind(column, &columns->header, columns->n_fields, &to->places, err))
-        return error_prefix(err, "%s:%" PRIu64 ": ", gzfile_name(columns->file),
+        return error_prefix(err, "%s:%" PRIu64 ": ", row_source_file(columns->source),
                             columns->first_line);
     if (csv_labels_bind(column, &to->places, &columns->header, err))
         return err->code;
@@ -166,7 +171,7 @@ static int take_names(struct csv_columns *columns, const struct csv_row *row, st
         return 0;
     if (prep->n_header != row->n_fields)
         return error_set(err, ERR_DATA, "%s:%" PRIu64 ": %zu columns, but %s was fitted to %zu",
-                         gzfile_name(columns->file), row->line, row->n_fields, prep->path,
+                         row_source_file(columns->source), row->line, row->n_fields, prep->path,
                          prep->n_header);
     csv_header_share(&columns->header, prep->header, prep->n_header);
     return 0;
@@ -184,7 +189,7 @@ static void say_names(const struct csv_columns *columns, const struct csv_row *r
     str_printf(&line,
                "%s:%" PRIu64 ": taken as the names of the columns (--header yes or no says "
                "what it is): ",
-               gzfile_name(columns->file), row->line);
+               row_source_file(columns->source), row->line);
     size_t i = 0;
     for (; i < columns->header.n && line.n < SAID_BYTES; i++)
         str_printf(&line, "%s%s", i ? "," : "", columns->header.names[i]);
@@ -218,7 +223,7 @@ static void check_second(struct csv_columns *columns, const struct csv_row *row)
         str_printf(&line,
                    "%s:%" PRIu64 ": taken as data, though column %zu is a word there and a number "
                    "in line %" PRIu64 "; if it names the columns, say --header yes",
-                   gzfile_name(columns->file), columns->first_line, at + 1, row->line);
+                   row_source_file(columns->source), columns->first_line, at + 1, row->line);
         say(columns, line.data);
         str_release(&line);
         break;
@@ -269,7 +274,7 @@ static int add_row(struct csv_columns *columns, const struct csv_row *row, struc
             const struct csv_field *field = &row->fields[index];
             if (fields_add(&to->fields, (int64_t)k, field->text, field->n, err))
                 return error_prefix(err, "%s:%" PRIu64 ": column %" PRId64 ": ",
-                                    gzfile_name(columns->file), row->line, index + 1);
+                                    row_source_file(columns->source), row->line, index + 1);
         }
     }
     columns->collected++;
@@ -282,8 +287,24 @@ static int check_width(const struct csv_columns *columns, const struct csv_row *
     if (row->n_fields == columns->n_fields)
         return 0;
     return error_set(err, ERR_DATA, "%s:%" PRIu64 ": %zu columns, but line %" PRIu64 " has %zu",
-                     gzfile_name(columns->file), row->line, row->n_fields, columns->first_line,
-                     columns->n_fields);
+                     row_source_file(columns->source), row->line, row->n_fields,
+                     columns->first_line, columns->n_fields);
+}
+
+/* Each of several files has the header, and the same one. */
+static int check_names(const struct csv_columns *columns, const struct csv_row *row,
+                       struct error *err)
+{
+    for (size_t i = 0; i < row->n_fields; i++) {
+        const char *text = row->fields[i].text, *name = columns->header.names[i];
+        size_t n = row->fields[i].n;
+        cell_trim(&text, &n);
+        if (n != strlen(name) || memcmp(text, name, n) != 0)
+            return error_set(
+                err, ERR_DATA, "%s:%" PRIu64 ": column %zu is '%.*s', but '%s' in the file before",
+                row_source_file(columns->source), row->line, i + 1, (int)n, text, name);
+    }
+    return 0;
 }
 
 /* The next row that holds data. */
@@ -292,11 +313,16 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
     bool header = false;
     int code;
     do {
-        code = csv_read(columns->reader, row, more, err);
+        code = row_source_read(columns->source, row, more, err);
         if (code || !*more)
             return code;
-        code = columns->started ? (header = false, check_width(columns, row, err))
-                                : start(columns, row, &header, err);
+        if (!columns->started) {
+            code = start(columns, row, &header, err);
+            columns->has_header = header;
+        } else if (!(code = check_width(columns, row, err))) {
+            header = columns->has_header && row_source_begins_file(columns->source);
+            code = header ? check_names(columns, row, err) : 0;
+        }
     } while (!code && header);
     if (!code && columns->texts.n && columns->first_line != row->line)
         check_second(columns, row);
@@ -345,7 +371,7 @@ int csv_columns_take(struct csv_columns *columns, struct named_tensor *tensors, 
             shape = shape_matrix(columns->collected, (int64_t)from->places.at.n);
         tensors[i].name = from->fields.column.name;
         if (fields_take(&from->fields, &shape, &tensors[i].tensor, err))
-            code = error_prefix(err, "%s: ", gzfile_name(columns->file));
+            code = error_prefix(err, "%s: ", row_source_file(columns->source));
     }
     columns->collected = 0;
     return code;

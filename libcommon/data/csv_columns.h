@@ -9,13 +9,15 @@
 #include <stdbool.h>
 
 #include "data/fields.h"
+#include "data/row_source.h"
 #include "data/split.h"
-#include "wire/csv.h"
 #include "wire/record.h"
 
 enum csv_header_choice { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
 
 struct csv_format {
+    enum row_format rows_of;
+    const char *join;              /* a source whose columns stand behind these; NULL: none */
     char separator, comment;       /* as csv_reader_new's */
     enum csv_header_choice header; /* AUTO: the first row is one if a column is asked for by name,
                                     * or if csv_row_is_header */
@@ -30,14 +32,15 @@ struct csv_format {
 
 struct csv_columns;
 
-/* Opens `path` ("-": stdin). Columns and format are copied, what they point to is borrowed. */
+/* Opens `path`, as row_source.h has it. Columns and format are copied, what they point to is
+ * borrowed. */
 int csv_columns_open(const char *path, const struct data_column *columns, int n_columns,
                      const struct csv_format *format, struct csv_columns **result,
                      struct error *err);
 void csv_columns_free(struct csv_columns *columns);
 
-/* The file, to set what happens before it waits. */
-struct gzfile *csv_columns_file(struct csv_columns *columns);
+/* Its rows, to set what happens before they are waited for. */
+struct row_source *csv_columns_source(struct csv_columns *columns);
 
 /* Collects one more of the selected rows; *more is false when there is none. Of `n_shards` shards
  * only every row whose number among the selected leaves `shard` counts. ERR_DATA with file, line

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "data/fit.h"
 
-static const char *const format_names[] = {"csv", "idx", "npy", "npz"};
+static const char *const format_names[] = {"csv", "jsonl", "idx", "npy", "npz"};
 
 bool data_format_parse(const char *name, enum data_format *format)
 {
@@ -18,9 +18,14 @@ bool data_format_parse(const char *name, enum data_format *format)
     return false;
 }
 
+bool data_format_has_rows(enum data_format format)
+{
+    return format == DATA_CSV || format == DATA_JSONL;
+}
+
 bool data_format_has_path(enum data_format format)
 {
-    return format == DATA_CSV || format == DATA_NPZ;
+    return data_format_has_rows(format) || format == DATA_NPZ;
 }
 
 /* ---- a table that lives as long as its batches ---- */
@@ -97,7 +102,7 @@ static int open_live(const struct data_request *r, struct batches **batches, str
     if (code)
         return code;
     if (r->wait && r->prefetch == 0) /* with a thread, its consumer calls it */
-        gzfile_on_wait(csv_columns_file(columns), r->wait, r->wait_context);
+        row_source_on_wait(csv_columns_source(columns), r->wait, r->wait_context);
     *batches = batches_of_rows(columns, r->n_columns, &r->feeding);
     return 0;
 }
@@ -113,12 +118,14 @@ static bool needs_all(const struct data_request *r)
 int data_open(struct data_request *r, struct batches **batches, struct error *err)
 {
     bool window = r->feeding.shuffle_window > 0;
-    if (window && (r->format != DATA_CSV || needs_all(r)))
+    if (window && (!data_format_has_rows(r->format) || needs_all(r)))
         return error_set(err, ERR_USAGE,
-                         "--shuffle-buffer is for csv and one epoch, without --shuffle and "
+                         "--shuffle-buffer is for csv, jsonl and one epoch, without --shuffle and "
                          "standardize");
     r->csv.rows = r->rows;
-    bool live = window || (r->format == DATA_CSV && strcmp(r->path, "-") == 0 && !needs_all(r));
+    r->csv.rows_of = r->format == DATA_JSONL ? ROWS_JSONL : ROWS_CSV;
+    bool live =
+        window || (data_format_has_rows(r->format) && strcmp(r->path, "-") == 0 && !needs_all(r));
     struct batches *made, *ahead;
     int code = live ? open_live(r, &made, err) : open_table(r, &made, err);
     if (code)

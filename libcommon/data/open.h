@@ -7,9 +7,12 @@
 
 #include "data/batches.h"
 
-enum data_format { DATA_CSV, DATA_IDX, DATA_NPY, DATA_NPZ };
+enum data_format { DATA_CSV, DATA_JSONL, DATA_IDX, DATA_NPY, DATA_NPZ };
 
 bool data_format_parse(const char *name, enum data_format *format);
+
+/* Whether it is rows of text, which may be fed as they arrive. */
+bool data_format_has_rows(enum data_format format);
 
 /* Whether the format has one file for all columns, or one for each. */
 bool data_format_has_path(enum data_format format);
@@ -29,9 +32,9 @@ struct data_request {
     void *wait_context;
 };
 
-/* CSV from stdin is fed as it arrives, unless the request needs all of it first: a shuffle, several
- * epochs, standardizing by what these rows have. The request must outlive the batches. ERR_USAGE
- * for what does not go together, and the errors of the sources. */
+/* Rows of text from stdin are fed as they arrive, unless the request needs all of it first: a
+ * shuffle, several epochs, standardizing by what these rows have. The request must outlive the
+ * batches. ERR_USAGE for what does not go together, and the errors of the sources. */
 int data_open(struct data_request *request, struct batches **batches, struct error *err);
 
 #endif

@@ -30,7 +30,7 @@ static void table_init(struct table *table, int n_columns, const char *source)
 
 int table_from_csv(struct csv_columns *from, int n_columns, struct table *table, struct error *err)
 {
-    table_init(table, n_columns, gzfile_name(csv_columns_file(from)));
+    table_init(table, n_columns, row_source_name(csv_columns_source(from)));
     bool more = true;
     int code = 0;
     while (more && !code)

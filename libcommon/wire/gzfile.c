@@ -12,14 +12,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "wire/codec.h"
 #include "wire/input.h"
 
 #define INPUT_BYTES ((size_t)64 << 10)
-#define DEFLATE_RATIO_MAX 1032 /* no deflated byte stands for more */
+#define WINDOW_BYTES 32768 /* that zlib may hold of its own */
 
 struct gzfile {
     char *name;
@@ -27,10 +27,10 @@ struct gzfile {
     const unsigned char *input;
     size_t input_n;
     bool input_ended;
-    bool decided; /* whether `packed` is known */
-    bool packed;
-    bool in_member; /* inside a gzip member: the end of the input here is a truncation */
-    z_stream zlib;
+    bool decided;              /* whether `codec` is known */
+    const struct codec *codec; /* NULL: the bytes are as they are */
+    void *decoder;
+    bool in_member; /* inside a member: the end of the input here is a truncation */
     uint64_t offset;
     int (*wait)(void *context, struct error *err);
     void *wait_context;
@@ -87,8 +87,8 @@ void gzfile_close(struct gzfile *file)
 {
     if (!file)
         return;
-    if (file->packed)
-        inflateEnd(&file->zlib);
+    if (file->codec)
+        file->codec->close(file->decoder);
     if (file->fd > STDIN_FILENO)
         close(file->fd);
     mem_free(file->buffer);
@@ -160,26 +160,28 @@ static int refill(struct gzfile *file, struct error *err)
     return 0;
 }
 
-static bool starts_gzip(const struct gzfile *file)
-{
-    return file->input_n >= 2 && file->input[0] == 0x1f && file->input[1] == 0x8b;
-}
-
-/* Waits for two bytes, or for one that cannot begin a gzip file. */
+/* Waits for as many bytes as say whether they are packed. */
 static int decide(struct gzfile *file, struct error *err)
 {
-    while (!file->input_ended &&
-           (file->input_n == 0 || (file->input_n == 1 && file->input[0] == 0x1f))) {
-        int code = refill(file, err);
-        if (code)
-            return code;
-    }
-    if (starts_gzip(file)) {
-        if (inflateInit2(&file->zlib, 15 + 16) != Z_OK)
-            return error_set(err, ERR_OS, "%s: no memory to unpack gzip", file->name);
-        file->packed = file->in_member = true;
+    bool may_be = true;
+    const struct codec *codec = NULL;
+    while (!codec && may_be && !file->input_ended) {
+        if (file->input_n)
+            codec = codec_find(file->input, file->input_n, &may_be);
+        if (!codec && may_be && refill(file, err))
+            return err->code;
     }
     file->decided = true;
+    if (!codec)
+        return 0;
+    file->decoder = codec->open();
+    if (!file->decoder && codec->library)
+        return error_set(err, ERR_UNAVAILABLE, "%s: is packed with %s: %s cannot be loaded",
+                         file->name, codec->name, codec->library);
+    if (!file->decoder)
+        return error_set(err, ERR_OS, "%s: no memory to unpack %s", file->name, codec->name);
+    file->codec = codec;
+    file->in_member = true;
     return 0;
 }
 
@@ -196,17 +198,20 @@ static size_t take_plain(struct gzfile *file, void *bytes, size_t n)
 /* After a member: another one, padding with zeros, or the end. */
 static int next_member(struct gzfile *file, struct error *err)
 {
+    bool may_be;
     while (file->input_n && file->input[0] == 0) {
         file->input++;
         file->input_n--;
     }
-    if (file->input_n < 2 && !file->input_ended)
-        return 0;
     if (!file->input_n)
         return 0;
-    if (!starts_gzip(file))
-        return error_set(err, ERR_DATA, "%s: garbage after the gzip data", file->name);
-    inflateReset(&file->zlib);
+    const struct codec *codec = codec_find(file->input, file->input_n, &may_be);
+    if (!codec && may_be && !file->input_ended)
+        return 0;
+    if (codec != file->codec)
+        return error_set(err, ERR_DATA, "%s: garbage after the %s data", file->name,
+                         file->codec->name);
+    codec->reset(file->decoder);
     file->in_member = true;
     return 0;
 }
@@ -217,28 +222,24 @@ static int take_packed(struct gzfile *file, void *bytes, size_t n, size_t *got, 
     *got = 0;
     if (!file->in_member)
         return next_member(file, err);
-    file->zlib.next_in = (unsigned char *)file->input;
-    file->zlib.avail_in = (unsigned)file->input_n;
-    file->zlib.next_out = bytes;
-    unsigned room = n < (1u << 30) ? (unsigned)n : 1u << 30;
-    file->zlib.avail_out = room;
-    int status = inflate(&file->zlib, Z_NO_FLUSH);
-    file->input = file->zlib.next_in;
-    file->input_n = file->zlib.avail_in;
-    *got = room - file->zlib.avail_out;
-    if (status == Z_STREAM_END)
-        file->in_member = false;
-    else if (status == Z_MEM_ERROR)
-        return error_set(err, ERR_OS, "%s: no memory to unpack gzip", file->name);
-    else if (status != Z_OK && status != Z_BUF_ERROR)
-        return error_set(err, ERR_DATA, "%s: damaged gzip data after %" PRIu64 " bytes: %s",
-                         file->name, file->offset, file->zlib.msg ? file->zlib.msg : "checksum");
+    struct codec_step step = {file->input, file->input_n, bytes, n};
+    enum codec_status status = file->codec->step(file->decoder, &step);
+    file->input = step.in;
+    file->input_n = step.in_n;
+    *got = n - step.out_n;
+    file->in_member = status != CODEC_END;
+    if (status == CODEC_MEMORY)
+        return error_set(err, ERR_OS, "%s: no memory to unpack %s", file->name, file->codec->name);
+    if (status == CODEC_DAMAGED)
+        return error_set(err, ERR_DATA, "%s: damaged %s data after %" PRIu64 " bytes: %s",
+                         file->name, file->codec->name, file->offset,
+                         file->codec->why(file->decoder));
     return 0;
 }
 
 static int take(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
 {
-    if (file->packed)
+    if (file->codec)
         return take_packed(file, bytes, n, got, err);
     *got = take_plain(file, bytes, n);
     return 0;
@@ -259,8 +260,8 @@ int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct 
             continue;
         if (file->input_ended) {
             if (file->in_member)
-                return error_set(err, ERR_DATA, "%s: truncated gzip data after %" PRIu64 " bytes",
-                                 file->name, file->offset);
+                return error_set(err, ERR_DATA, "%s: truncated %s data after %" PRIu64 " bytes",
+                                 file->name, file->codec->name, file->offset);
             return 0;
         }
         code = refill(file, err);
@@ -307,9 +308,9 @@ int gzfile_read_all(struct gzfile *file, uint8_t **data, size_t *n, struct error
 
 bool gzfile_may_have(const struct gzfile *file, uint64_t n)
 {
-    /* zlib may hold a window's bytes of its own */
-    uint64_t window = 1 << MAX_WBITS;
-    uint64_t packed = !file->packed ? n : n > window ? (n - window) / DEFLATE_RATIO_MAX : 0;
+    uint64_t packed = n;
+    if (file->codec)
+        packed = n > WINDOW_BYTES ? (n - WINDOW_BYTES) / file->codec->ratio_max : 0;
     if (packed <= file->input_n)
         return true;
     return file->fd >= 0 && !file->input_ended &&

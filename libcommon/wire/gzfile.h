@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of a file, plain or gzip, whichever it is: the content decides, not the name. Reads are
- * never larger than what the system has ready, so that a pipe stays live: gzfile_read returns as
- * soon as it has at least one byte. Not thread-safe.
+ * Bytes of a file, plain or packed with gzip, xz or zstd: the content decides, not the name. Reads
+ * are never larger than what the system has ready, so that a pipe stays live: gzfile_read returns
+ * as soon as it has at least one byte. Not thread-safe.
  */
 #ifndef TF_WIRE_GZFILE_H
 #define TF_WIRE_GZFILE_H
@@ -39,7 +39,8 @@ void gzfile_on_wait(struct gzfile *file, int (*wait)(void *context, struct error
  * stops the one that reads. -1: never. */
 void gzfile_stop_on(struct gzfile *file, int fd);
 
-/* Up to n bytes; *got is 0 only at the end. ERR_DATA: truncated or damaged gzip; ERR_IO. */
+/* Up to n bytes; *got is 0 only at the end. ERR_DATA: truncated or damaged
+ * packed data; ERR_UNAVAILABLE: no library to unpack it; ERR_IO. */
 int gzfile_read(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err);
 
 /* Exactly n bytes. ERR_DATA "truncated after K bytes" when there are fewer. */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is in the columns of a table of text: types, ranges, what is missing, the commonest values;
+ * and how such a table may be fed. Not thread-safe.
+ */
+#ifndef TF_DATA_DESCRIBE_H
+#define TF_DATA_DESCRIBE_H
+
+#include "data/csv_columns.h"
+
+#define DESCRIBE_DISTINCT_MAX 100000 /* values of a column that are told apart */
+
+enum column_type {
+    COLUMN_EMPTY,
+    COLUMN_WHOLE,
+    COLUMN_NUMBER,
+    COLUMN_BOOL,
+    COLUMN_DATE,
+    COLUMN_TEXT
+};
+
+struct value_count {
+    const char *text;
+    int64_t rows;
+};
+
+struct column_summary {
+    const char *name; /* or the position, as text */
+    enum column_type type;
+    int64_t missing;
+    double min, max, mean;            /* of numbers; NaN where there are none */
+    VEC(struct value_count) distinct; /* the commonest first, once all is read; no more than ... */
+    bool has_more;                    /* ... DESCRIBE_DISTINCT_MAX; there were others */
+    int64_t kinds[COLUMN_TEXT + 1];   /* fields that may be of each type */
+    struct map places;                /* of the values */
+};
+
+struct description {
+    int64_t rows;
+    bool has_header;
+    VEC(struct column_summary) columns;
+    struct arena arena;
+};
+
+const char *column_type_name(enum column_type type);
+
+/* Reads all rows; the source is borrowed. ERR_DATA, also if there are none. */
+int describe_rows(struct row_source *source, enum csv_header_choice header,
+                  struct description *description, struct error *err);
+void description_release(struct description *description);
+
+/* NAME=COLUMNS[:PART]..., a word each: the numbers as x, a text of few values as zeros and ones, a
+ * date in seconds, the last column as y; what has another value in each row, like a number of the
+ * row, is left out. */
+void description_suggest(const struct description *description, struct str *operands);
+
+#endif

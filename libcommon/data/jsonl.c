@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/jsonl.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/vec.h"
+
+#define READ_BYTES ((size_t)64 << 10)
+
+struct jsonl_reader {
+    struct gzfile *file;
+    struct jsonl_columns *columns;
+    char *buffer;
+    size_t capacity, n, line_at,
+        seen; /* the line at hand begins at line_at, has no end before seen */
+    uint64_t line;
+    bool ended;
+    json_t *first; /* the object whose keys have just been handed out */
+    struct str path, text;
+    VEC(struct csv_field) fields;
+    VEC(size_t) begins; /* of the fields, in `text` */
+};
+
+void jsonl_columns_release(struct jsonl_columns *columns)
+{
+    vec_release(&columns->names);
+    map_release(&columns->places);
+    arena_release(&columns->arena);
+}
+
+struct jsonl_reader *jsonl_reader_new(struct gzfile *file, struct jsonl_columns *columns)
+{
+    struct jsonl_reader *reader = mem_alloc(sizeof *reader);
+    reader->file = file;
+    reader->columns = columns;
+    return reader;
+}
+
+void jsonl_reader_free(struct jsonl_reader *reader)
+{
+    if (!reader)
+        return;
+    json_decref(reader->first);
+    mem_free(reader->buffer);
+    str_release(&reader->path);
+    str_release(&reader->text);
+    vec_release(&reader->fields);
+    vec_release(&reader->begins);
+    mem_free(reader);
+}
+
+/* ---- lines ---- */
+
+/* More bytes behind those that are there; the line at hand moves to the front. */
+static int fill(struct jsonl_reader *reader, struct error *err)
+{
+    size_t kept = reader->n - reader->line_at, got = 0;
+    if (kept > CSV_ROW_BYTES_MAX)
+        return error_set(err, ERR_DATA, "%s:%" PRIu64 ": line of more than %zu MiB",
+                         gzfile_name(reader->file), reader->line, CSV_ROW_BYTES_MAX >> 20);
+    if (kept && reader->line_at)
+        memmove(reader->buffer, reader->buffer + reader->line_at, kept);
+    reader->seen -= reader->line_at;
+    reader->line_at = 0;
+    reader->n = kept;
+    if (reader->capacity - kept < READ_BYTES) {
+        size_t capacity = reader->capacity * 2 + READ_BYTES;
+        char *grown = mem_try(capacity);
+        if (!grown)
+            return error_set(err, ERR_OS, "%s: no memory for a line of %zu bytes",
+                             gzfile_name(reader->file), kept);
+        if (kept)
+            memcpy(grown, reader->buffer, kept);
+        mem_free(reader->buffer);
+        reader->buffer = grown;
+        reader->capacity = capacity;
+    }
+    if (gzfile_read(reader->file, reader->buffer + kept, reader->capacity - kept, &got, err))
+        return err->code;
+    reader->n += got;
+    reader->ended = got == 0;
+    return 0;
+}
+
+/* The next line; *more is false at the end. */
+static int next_line(struct jsonl_reader *reader, const char **text, size_t *n, bool *more,
+                     struct error *err)
+{
+    for (;;) {
+        size_t left = reader->n - reader->seen;
+        const char *from = reader->buffer + reader->seen;
+        const char *end = left ? memchr(from, '\n', left) : NULL;
+        if (end || (reader->ended && reader->n > reader->line_at)) {
+            *text = reader->buffer + reader->line_at;
+            *n = (size_t)((end ? end : reader->buffer + reader->n) - *text);
+            reader->line_at = reader->seen = reader->line_at + *n + (end != NULL);
+            reader->line++;
+            *more = true;
+            return 0;
+        }
+        *more = false;
+        reader->seen = reader->n;
+        if (reader->ended)
+            return 0;
+        if (fill(reader, err))
+            return err->code;
+    }
+}
+
+/* ---- objects ---- */
+
+static int bad(const struct jsonl_reader *reader, const char *what, struct error *err)
+{
+    return error_set(err, ERR_DATA, "%s:%" PRIu64 ": %s", gzfile_name(reader->file), reader->line,
+                     what);
+}
+
+/* What is not nested, under the name of reader->path: a column, or a field of the row. */
+static int take_leaf(struct jsonl_reader *reader, const json_t *value, bool names,
+                     struct error *err)
+{
+    struct jsonl_columns *columns = reader->columns;
+    const char *path = str_text(&reader->path);
+    int64_t place;
+    bool is_known = map_get(&columns->places, path, &place);
+    if (names && (is_known || columns->names.n == CSV_FIELDS_MAX))
+        return bad(reader, is_known ? "two columns have one name" : "too many columns", err);
+    if (names) {
+        path = arena_strdup(&columns->arena, path);
+        map_put(&columns->places, path, (int64_t)columns->names.n);
+        vec_push(&columns->names, path);
+        return 0;
+    }
+    if (!is_known)
+        return 0;
+    size_t begin = reader->text.n;
+    if (json_is_string(value))
+        str_append_bytes(&reader->text, json_string_value(value), json_string_length(value));
+    else if (json_is_integer(value))
+        str_printf(&reader->text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        str_append_float64(&reader->text, json_real_value(value));
+    else if (json_is_boolean(value))
+        str_append(&reader->text, json_is_true(value) ? "true" : "false");
+    reader->begins.items[place] = begin;
+    reader->fields.items[place].n = reader->text.n - begin;
+    return 0;
+}
+
+/* All that is in a value: its columns, if `names`, or its fields. */
+static int take(struct jsonl_reader *reader, const json_t *value, bool names, struct error *err)
+{
+    size_t before = reader->path.n, i;
+    const char *key;
+    json_t *item;
+    if (!json_is_object(value) && !json_is_array(value))
+        return take_leaf(reader, value, names, err);
+    json_object_foreach((json_t *)value, key, item)
+    {
+        str_printf(&reader->path, "%s%s", before ? "." : "", key);
+        if (take(reader, item, names, err))
+            return err->code;
+        reader->path.data[reader->path.n = before] = '\0';
+    }
+    json_array_foreach(value, i, item)
+    {
+        str_printf(&reader->path, "[%zu]", i);
+        if (take(reader, item, names, err))
+            return err->code;
+        reader->path.data[reader->path.n = before] = '\0';
+    }
+    return 0;
+}
+
+static int read_object(struct jsonl_reader *reader, json_t **object, bool *more, struct error *err)
+{
+    const char *text;
+    size_t n;
+    json_error_t failed;
+    do {
+        if (next_line(reader, &text, &n, more, err) || !*more)
+            return err->code;
+        while (n && strchr(" \t\r", *text)) {
+            text++;
+            n--;
+        }
+    } while (!n);
+    *object = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &failed);
+    if (!*object)
+        return bad(reader, failed.text, err);
+    if (json_is_object(*object))
+        return 0;
+    json_decref(*object);
+    return bad(reader, "is no object", err);
+}
+
+int jsonl_read(struct jsonl_reader *reader, struct csv_row *row, bool *more, struct error *err)
+{
+    json_t *object = reader->first;
+    bool names = !reader->columns->names.n;
+    *more = true;
+    reader->first = NULL;
+    if (!object && (read_object(reader, &object, more, err) || !*more))
+        return err->code;
+    str_clear(&reader->path);
+    str_clear(&reader->text);
+    if (names && !take(reader, object, true, err) && !reader->columns->names.n)
+        bad(reader, "has no columns", err);
+    size_t n = reader->columns->names.n;
+    vec_reserve(&reader->fields, n);
+    vec_reserve(&reader->begins, n);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = reader->columns->names.items[i];
+        reader->fields.items[i] = (struct csv_field){name, names ? strlen(name) : 0, true};
+        reader->begins.items[i] = 0;
+    }
+    if (names)
+        reader->first = object;
+    else if (!take(reader, object, false, err))
+        for (size_t i = 0; i < n; i++)
+            reader->fields.items[i].text = str_text(&reader->text) + reader->begins.items[i];
+    if (!names)
+        json_decref(object);
+    *row = (struct csv_row){reader->fields.items, n, reader->line};
+    *more = !err->code;
+    return err->code;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "data/row_source.h"
+
+#include <glob.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/vec.h"
+#include "data/jsonl.h"
+
+struct row_source {
+    char *name;
+    enum row_format format;
+    char separator, comment;
+    VEC(char *) paths;
+    size_t next;         /* path that is opened next */
+    struct gzfile *file; /* NULL: between two */
+    struct csv_reader *csv;
+    struct jsonl_reader *jsonl;
+    struct jsonl_columns columns;
+    bool begins_file;
+    uint64_t rows; /* of this file */
+    int (*wait)(void *context, struct error *err);
+    void *wait_context;
+    int stop_fd;
+    struct row_source *left, *right; /* joined: nothing but the name is set above */
+    VEC(struct csv_field) fields;    /* of both */
+};
+
+static int add_paths(struct row_source *source, const char *pattern, struct error *err)
+{
+    glob_t found = {0};
+    int status = glob(pattern, 0, NULL, &found);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        vec_push(&source->paths, mem_strdup(found.gl_pathv[i]));
+    globfree(&found);
+    return status ? error_set(err, ERR_NOINPUT, "%s: No such file or directory", pattern) : 0;
+}
+
+static int list_paths(struct row_source *source, const char *path, struct error *err)
+{
+    bool is_one = !strcmp(path, "-") || access(path, F_OK) == 0 || !strpbrk(path, ",*?[");
+    if (is_one)
+        vec_push(&source->paths, mem_strdup(path));
+    for (const char *at = path; !is_one && at && !err->code;) {
+        size_t n = strcspn(at, ",");
+        char *pattern = mem_alloc(n + 1);
+        memcpy(pattern, at, n);
+        add_paths(source, pattern, err);
+        mem_free(pattern);
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    return err->code;
+}
+
+static void close_file(struct row_source *source)
+{
+    csv_reader_free(source->csv);
+    jsonl_reader_free(source->jsonl);
+    gzfile_close(source->file);
+    source->csv = NULL;
+    source->jsonl = NULL;
+    source->file = NULL;
+}
+
+static int open_next(struct row_source *source, struct error *err)
+{
+    if (gzfile_open(source->paths.items[source->next], &source->file, err))
+        return err->code;
+    source->next++;
+    source->rows = 0;
+    gzfile_on_wait(source->file, source->wait, source->wait_context);
+    gzfile_stop_on(source->file, source->stop_fd);
+    if (source->format == ROWS_CSV)
+        source->csv = csv_reader_new(source->file, source->separator, source->comment);
+    else
+        source->jsonl = jsonl_reader_new(source->file, &source->columns);
+    return 0;
+}
+
+int row_source_open(const char *path, enum row_format format, char separator, char comment,
+                    struct row_source **result, struct error *err)
+{
+    struct row_source *source = mem_alloc(sizeof *source);
+    source->name = mem_strdup(strcmp(path, "-") ? path : "stdin");
+    source->format = format;
+    source->separator = separator;
+    source->comment = comment;
+    source->stop_fd = -1;
+    if (list_paths(source, path, err) || open_next(source, err)) {
+        row_source_free(source);
+        return err->code;
+    }
+    *result = source;
+    return 0;
+}
+
+struct row_source *row_source_join(struct row_source *left, struct row_source *right)
+{
+    struct row_source *source = mem_alloc(sizeof *source);
+    source->name = mem_strdup(left->name);
+    source->left = left;
+    source->right = right;
+    return source;
+}
+
+void row_source_free(struct row_source *source)
+{
+    if (!source)
+        return;
+    row_source_free(source->left);
+    row_source_free(source->right);
+    close_file(source);
+    for (size_t i = 0; i < source->paths.n; i++)
+        mem_free(source->paths.items[i]);
+    vec_release(&source->paths);
+    vec_release(&source->fields);
+    jsonl_columns_release(&source->columns);
+    mem_free(source->name);
+    mem_free(source);
+}
+
+static int read_joined(struct row_source *source, struct csv_row *row, bool *more,
+                       struct error *err)
+{
+    struct csv_row other;
+    bool more_right;
+    if (row_source_read(source->left, row, more, err) ||
+        row_source_read(source->right, &other, &more_right, err))
+        return err->code;
+    source->rows += *more && more_right;
+    if (*more != more_right)
+        return error_set(err, ERR_DATA, "%s: ends after %" PRIu64 " rows, but %s has more",
+                         row_source_name(*more ? source->right : source->left), source->rows,
+                         row_source_name(*more ? source->left : source->right));
+    source->fields.n = 0;
+    for (size_t i = 0; *more && i < row->n_fields; i++)
+        vec_push(&source->fields, row->fields[i]);
+    for (size_t i = 0; *more && i < other.n_fields; i++)
+        vec_push(&source->fields, other.fields[i]);
+    row->fields = source->fields.items;
+    row->n_fields = source->fields.n;
+    return 0;
+}
+
+int row_source_read(struct row_source *source, struct csv_row *row, bool *more, struct error *err)
+{
+    if (source->left)
+        return read_joined(source, row, more, err);
+    for (*more = false; !*more && (source->file || source->next < source->paths.n);) {
+        if (!source->file && open_next(source, err))
+            return err->code;
+        int code = source->csv ? csv_read(source->csv, row, more, err)
+                               : jsonl_read(source->jsonl, row, more, err);
+        if (code)
+            return code;
+        source->begins_file = source->csv && source->next > 1 && source->rows == 0;
+        source->rows++;
+        if (!*more && source->next < source->paths.n)
+            close_file(source);
+        else if (!*more)
+            return 0; /* the last one's name is still asked for */
+    }
+    return 0;
+}
+
+bool row_source_begins_file(const struct row_source *source)
+{
+    return source->left ? source->left->begins_file : source->begins_file;
+}
+
+const char *row_source_name(const struct row_source *source)
+{
+    return source->name;
+}
+
+const char *row_source_file(const struct row_source *source)
+{
+    if (source->left)
+        return row_source_file(source->left);
+    return source->file ? gzfile_name(source->file) : source->name;
+}
+
+void row_source_on_wait(struct row_source *source, int (*wait)(void *context, struct error *err),
+                        void *context)
+{
+    source->wait = wait;
+    source->wait_context = context;
+    if (source->file)
+        gzfile_on_wait(source->file, wait, context);
+    if (source->left) {
+        row_source_on_wait(source->left, wait, context);
+        row_source_on_wait(source->right, wait, context);
+    }
+}
+
+void row_source_stop_on(struct row_source *source, int fd)
+{
+    source->stop_fd = fd;
+    if (source->file)
+        gzfile_stop_on(source->file, fd);
+    if (source->left) {
+        row_source_stop_on(source->left, fd);
+        row_source_stop_on(source->right, fd);
+    }
+}

@@ -1,0 +1,148 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-data: JSON lines, several files, what is packed, two files side by side; describe.
+# shellcheck disable=SC2154  # variables of run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+# shellcheck disable=SC2094  # --fit writes another file than the pipeline
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    printf 'a,b\n1,2\n' > m1.csv
+    printf 'a,b\n3,4\n5,6\n' > m2.csv
+}
+
+x() {
+    tf-data "$@" | tf-show --json | jq -c .x
+}
+
+fails() { # STATUS LINE ARGUMENT...
+    local status=$1 line=$2
+    shift 2
+    run --separate-stderr -"$status" tf-data "$@" -o /dev/null
+    [ "$stderr" = "tf-data: $line" ] || { echo "$stderr" >&2 && false; }
+}
+
+@test "JSON lines: what is nested, missing, of other types" {
+    printf '%s\n' '{"id": 1, "a": {"b": 1.5}, "v": [1, 2], "s": "red", "ok": true}' '' \
+        '{"s": "blue", "id": 12345678901234567, "v": [3], "other": 1, "a": {"b": null}}' \
+        '{"id":-1,"a":{"b":"NA"},"v":[5,6],"s":"red","ok":false}' > d.jsonl
+    tf-data jsonl d.jsonl x=id:int64 -b 9 | tf-show --json | finds -F '[1,12345678901234567,-1]'
+    [ "$(x jsonl d.jsonl x=a.b:impute=0:flag -b 9)" = '[[1.5,0],[0,1],[0,1]]' ]
+    [ "$(x jsonl d.jsonl 'x=v[*:impute=0' -b 9)" = '[[1,2],[3,0],[5,6]]' ]
+    [ "$(x jsonl d.jsonl x=s:category -b 9)" = '[1,0,1]' ]
+    [ "$(x jsonl d.jsonl x=ok:impute=0 -b 9)" = '[1,0,0]' ]
+    [ "$(x jsonl d.jsonl x=1,3:int32 --rows 1)" = '[[1,1]]' ]
+    fails 65 "d.jsonl:1: no column named 'colour'" jsonl d.jsonl x=colour
+    fails 65 "d.jsonl:3: column 2: missing; --missing VALUE puts a value there" jsonl d.jsonl x=a.b
+    for wrong in '[1]|is no object' '{"a": 1|'"'}' expected near end of file" \
+        '{}|has no columns' '{"a": 1, "a": 2}|duplicate object key near '"'\"a\"'" \
+        '{"a.b": 1, "a": {"b": 2}}|two columns have one name'; do
+        printf '%s' "${wrong%|*}" > wrong.jsonl
+        run --separate-stderr -65 tf-data jsonl wrong.jsonl x=a -o /dev/null
+        [[ $stderr == "tf-data: wrong.jsonl:1: ${wrong#*|}"* ]] ||
+            { echo "$wrong: $stderr" >&2 && false; }
+    done
+    fails 64 "--separator is for csv and describe, not for jsonl" jsonl d.jsonl x=id --separator ,
+}
+
+@test "JSON lines and CSV of the same rows are prepared alike, also as they arrive" {
+    printf '%s\n' 'n,w,d' '1,red,2024-01-01' ',blue,2024-01-02' '3,,2024-02-01' > d.csv
+    printf '%s\n' '{"n":1,"w":"red","d":"2024-01-01"}' '{"n":null,"w":"blue","d":"2024-01-02"}' \
+        '{"n":3.0,"d":"2024-02-01"}' > d.jsonl
+    columns=(x=n:impute=mean:standardize:flag w=w:onehot:impute=most d=d:date=month)
+    tf-data csv d.csv "${columns[@]}" -b 9 --fit c.json | tf-show --json > of_csv
+    tf-data jsonl d.jsonl "${columns[@]}" -b 9 --fit j.json | tf-show --json > of_jsonl
+    cmp of_csv of_jsonl
+    cmp c.json j.json
+    tf-data jsonl - "${columns[@]}" -b 9 --prep c.json < d.jsonl | tf-show --json | cmp - of_csv
+    mkfifo in
+    tf-data jsonl - x=n:int32 < in | tf-show > shown &
+    exec 7> in
+    echo '{"n": 7}' >&7
+    soon 10 grep -qx 'feed 1  x int32\[1\] 7' shown
+    exec 7>&-
+    wait
+}
+
+@test "several files are one behind the other, with the header of the first" {
+    [ "$(x csv 'm*.csv' x=a,b -b 9)" = '[[1,2],[3,4],[5,6]]' ]
+    [ "$(x csv m2.csv,m1.csv x=a -b 9)" = '[3,5,1]' ]
+    [ "$(x csv 'm2.csv,m?.csv' x=a --rows 2-3 -b 9)" = '[5,1]' ]
+    seq 3 > s1
+    seq 4 5 > s2
+    [ "$(x csv s1,s2 x=1 -b 9)" = '[1,2,3,4,5]' ]
+    printf '{"a":1}\n' > 1.jsonl
+    printf '{"b":1,"a":2}\n' > 2.jsonl
+    [ "$(x jsonl '?.jsonl' x=a -b 9)" = '[1,2]' ]
+    printf 'a,c\n3,4\n' > m3.csv
+    fails 65 "m3.csv:1: column 2 is 'c', but 'b' in the file before" csv 'm*.csv' x=a
+    fails 66 "n*.csv: No such file or directory" csv 'm1.csv,n*.csv' x=a
+    fails 66 "n.csv: No such file or directory" csv 'n.csv,m1.csv' x=a
+    # a file that is called so
+    printf 'a\n9\n' > 'm*,.csv'
+    [ "$(x csv 'm*,.csv' x=a)" = '[9]' ]
+}
+
+@test "files that are packed, whole, in members, cut, and damaged" {
+    seq 20000 > s.csv
+    gzip -k s.csv
+    xz -k s.csv
+    # seq 20000 | zstd
+    cp "$BATS_TEST_DIRNAME/../data/csv/seq.csv.zst" s.csv.zst
+    sum=$(x csv s.csv x=1:int64 -b 20000 | jq add)
+    for packed in s.csv.gz s.csv.xz s.csv.zst; do
+        [ "$(x csv $packed x=1:int64 -b 20000 | jq add)" = "$sum" ]
+        [ "$(x csv - x=1:int64 -b 20000 < $packed | jq add)" = "$sum" ]
+        cat $packed $packed > two
+        [ "$(x csv two x=1:int64 -b 40000 | jq length)" = 40000 ]
+        case $packed in *.gz) kind=gzip ;; *.xz) kind=xz ;; *) kind=zstd ;; esac
+        head -c 500 $packed > cut.csv
+        run --separate-stderr -65 tf-data csv cut.csv x=1 -o /dev/null
+        [[ $stderr == "tf-data: cut.csv: truncated $kind data after "* ]]
+        { head -c 300 $packed && head -c 100 /dev/zero | tr '\0' x && tail -c +401 $packed; } > bad
+        run --separate-stderr -65 tf-data csv bad x=1 -o /dev/null
+        [[ $stderr == "tf-data: bad"*": "* ]]
+        { cat $packed && echo more; } > behind
+        fails 65 "behind: garbage after the $kind data" csv behind x=1
+    done
+}
+
+@test "two files side by side" {
+    printf 'c\n7\n8\n' > n.csv
+    [ "$(x csv m2.csv --join n.csv x=a,c -b 9)" = '[[3,7],[5,8]]' ]
+    [ "$(x csv m2.csv --join n.csv x=-b -b 9)" = '[[3,7],[5,8]]' ]
+    fails 65 "m1.csv: ends after 2 rows, but n.csv has more" csv m1.csv --join n.csv x=a
+    fails 65 "n.csv: ends after 3 rows, but m1.csv,m2.csv has more" \
+        csv m1.csv,m2.csv --join n.csv x=1:text --header no
+    fails 66 "o.csv: No such file or directory" csv m1.csv --join o.csv x=a
+}
+
+@test "describe says what is there, and its line feeds it" {
+    printf '%s\n' id,age,sex,when,n,risk 1,50,f,2024-01-31,0.5,low 2,NA,m,2024-02-29,1.5,high \
+        3,30,,2024-01-31,-2,low > p.csv
+    tf-data describe p.csv > shown
+    grep -qx 'p.csv: 3 rows, 6 columns' shown
+    grep -qx 'age     whole   1        2         30   50   40    30 (1), 50 (1)' shown
+    grep -qx 'risk    text    0        2         -    -    -     low (2), high (1)' shown
+    tf-data describe --json p.csv | jq -e '.rows == 3 and ([.columns[].type] == ["whole", "whole",
+        "text", "date", "number", "text"]) and .columns[1].mean == 40 and
+        .columns[2].commonest[0] == {"value": "f", "rows": 1} and .columns[2].min == null'
+    line=$(tail -n 1 shown)
+    [ "$line" = "tf-data csv p.csv x=age,n:impute=median:standardize sex=sex:onehot:impute=most \
+when=when:date:standardize y=risk:category --fit prep.json --shuffle --batch 32" ]
+    eval "$line" | tf-show | finds 'y int32\[3\]'
+    printf '1,2,0\n3,4,1\n' > bare.csv
+    tf-data describe bare.csv | tail -n 1 | finds 'x=1-2:standardize y=3:category'
+    printf '{"a b": 1, "c,d": 2, "y": 0.5}\n{"a b": 4, "c,d": 1, "y": 1}\n' > d.jsonl
+    line=$(tf-data describe d.jsonl | tail -n 1)
+    [ "$line" = "tf-data jsonl d.jsonl 'x=a b:standardize' y=y --fit prep.json --shuffle --batch \
+32" ]
+    eval "$line" | tf-show | finds 'y float32\[2\]'
+    : > empty
+    fails 65 "empty: no rows" describe empty
+    fails 66 "none: No such file or directory" describe none
+}

@@ -18,7 +18,7 @@ struct call_host {
     bool copies_reads; /* dynamic: an output cannot be memory of a variable that is not counted */
     struct plan *plan;
     const struct item *item;
-    struct tensor *fetches;        /* of the step */
+    struct tensor **fetches;       /* of the step */
     struct variable **out_refs;    /* dynamic: the variable of a ref output */
     struct pool *pool;             /* dynamic: where outputs come from */
     struct pool *host_pool;        /* and those in host memory, if that is not the device's */

@@ -64,6 +64,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         plan_place_memory(plan, &(struct placing){.order = plan->order, .n_order = plan->n_order},
                           plan->arena_bytes);
         plan_find_captured(plan);
+        dynamic_one_region(plan);
     }
     plan->is_cheap = plan->is_static && all_cheap(plan);
     for (size_t i = 0; i < plan->items.n; i++) {
@@ -80,7 +81,6 @@ static struct plan *plan_alloc(const struct graph *graph, const struct plan_opti
     plan->options = *options;
     if (options->device->kernels)
         plan->options.kernels = options->device->kernels;
-    pthread_mutex_init(&plan->lock, NULL);
     if (!options->arenas)
         plan->options.arenas = plan->own_arenas = arenas_new();
     return plan;
@@ -175,6 +175,7 @@ void plan_release(struct plan *plan)
     vec_release(&plan->loops);
     vec_release(&plan->kept);
     vec_release(&plan->locks);
+    vec_release(&plan->counted);
     vec_release(&plan->reads);
     vec_release(&plan->items);
     vec_release(&plan->values);
@@ -186,7 +187,6 @@ void plan_release(struct plan *plan)
     mem_free(plan->dump);
     arena_release(&plan->memory);
     arenas_free(plan->own_arenas);
-    pthread_mutex_destroy(&plan->lock);
     mem_free(plan);
 }
 

@@ -186,3 +186,39 @@ int dynamic_new(struct plan *plan, struct error *err)
         plan->host_pool = pool_new(plan->options.device, false);
     return analyse(d, plan, err);
 }
+
+void dynamic_one_region(struct plan *plan)
+{
+    struct dynamic *d = plan->dynamic = mem_alloc(sizeof *d);
+    struct dynamic_frame root = {
+        .name = "", .parent = -1, .parallel_iterations = 1, .n_items = 1}; /* the head */
+    make_room(d, plan, (int)plan->items.n);
+    for (int at = 0; at < plan->n_order; at++) {
+        int id = plan->order[at];
+        const struct item *item = &plan->items.items[id];
+        struct region_item entry = {
+            .item = id, .looks = item->seen != NULL, .locks = item->take.n || item->give.n};
+        d->items[id] = (struct dynamic_item){.position = at,
+                                             .first_input = root.n_inputs,
+                                             .first_output = root.n_outputs,
+                                             .locks = item->take.items,
+                                             .n_locks = (int)item->take.n,
+                                             .gives = item->give.items,
+                                             .n_gives = (int)item->give.n,
+                                             .keeps = true};
+        root.n_inputs += item->n_in;
+        root.n_outputs += item->n_out;
+        vec_push(&root.order, entry);
+        for (int i = 0; i < item->n_out; i++) {
+            const struct value *value = &plan->values.items[item->out[i]];
+            if (value->kind == VALUE_COMPUTED && value->is_counted)
+                vec_push(&plan->counted, item->out[i]);
+        }
+    }
+    vec_push(&root.items, plan->n_order ? plan->order[0] : 0);
+    root.waits = arena_array(&plan->memory, 2, sizeof *root.waits);
+    struct region region = {.items = root.order.items, .n = plan->n_order};
+    d->all = (struct dynamic_item){.locks = plan->locks.items, .n_locks = (int)plan->locks.n};
+    vec_push(&d->frames, root);
+    vec_push(&d->regions, region);
+}

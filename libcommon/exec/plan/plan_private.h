@@ -18,7 +18,6 @@
 #include "exec/plan/plan.h"
 
 struct dynamic;
-struct instance;
 struct pool;
 struct run;
 
@@ -54,9 +53,8 @@ struct plan {
     size_t arena_bytes[2];           /* of static plans: the host's memory, the device's */
     struct plan_item *dump;
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
-    struct instance *idle;     /* static: of steps that are over; guarded by the arenas' lock */
-    pthread_mutex_t lock;      /* guards what dynamic plans keep of steps that are over */
-    struct run *idle_runs;     /* dynamic: memory of steps that are over; under lock */
+    struct run *idle_runs;     /* memory of steps that are over; guarded by the arenas' lock */
+    VEC(int) counted;          /* static: values whose memory is */
     struct pool *host_pool; /* on a device with memory of its own: host memory of fetches, copies */
     struct pool *pool; /* of counted values, and of a device's temporary memory; NULL: there can
                         * be none */

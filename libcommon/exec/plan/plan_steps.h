@@ -156,6 +156,8 @@ void plan_count_uses(struct plan *plan);
 /* plan_frames.c: finds frames; plan_connect.c: when items are ordered, regions and edges. */
 int dynamic_new(struct plan *plan, struct error *err);
 int dynamic_connect(struct plan *plan, struct error *err);
+/* Of a whole plan, which is placed: all is one region of one frame, and nothing leaves it. */
+void dynamic_one_region(struct plan *plan);
 
 /* region_list.c: of a dynamic plan, for plan_items: its order, and then regions and lifetimes in
  * it. */

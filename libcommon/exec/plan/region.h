@@ -58,8 +58,11 @@ struct dynamic_item {
     int child_frame;               /* of an Enter */
     int first_input, first_output; /* in the iteration's arrays */
     int first_edge, n_edges;
-    struct variable_lock *locks; /* in the order in which they are taken */
+    struct variable_lock *locks; /* in the order in which they are taken before it runs */
     int n_locks;
+    const struct variable_lock *gives; /* of a whole plan: what is given back after it */
+    int n_gives;
+    bool keeps; /* the others are not given back after it */
 };
 
 struct region_item;
@@ -71,6 +74,7 @@ struct region {
     int first, n; /* in the frame's order */
     int n_ready, level;
     int rank;      /* who comes first */
+    bool leads;    /* one of its items does */
     bool is_cheap; /* all its items are */
     bool is_empty; /* none of them does anything */
     bool fetches;  /* one of them does */
@@ -117,6 +121,7 @@ struct dynamic_frame {
 
 struct dynamic {
     struct dynamic_item *items;
+    struct dynamic_item all;          /* of a whole plan that is captured: with all its locks */
     int n_items;                      /* that there is memory for */
     VEC(struct dynamic_frame) frames; /* 0: the root */
     VEC(struct region) regions;

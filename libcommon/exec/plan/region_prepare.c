@@ -15,8 +15,9 @@ static bool is_placed(const struct plan *plan, int v)
 static bool comes_from_elsewhere(const struct plan *plan, const struct item *item, int i,
                                  int region)
 {
+    const struct value *value = &plan->values.items[item->in[i]];
     bool is_ref = item->refs && item->refs[i];
-    return !is_ref && !region_sees_constant(&plan->values.items[item->in[i]]) &&
+    return !is_ref && value->kind != VALUE_FEED && !region_sees_constant(value) &&
            !region_has_made(plan, item->in[i], region);
 }
 
@@ -25,8 +26,7 @@ static bool is_looked_for(const struct plan *plan, const struct item *item, int 
 {
     const struct value *value = &plan->values.items[item->in[i]];
     bool is_ref = item->refs && item->refs[i];
-    return value->kind == VALUE_FEED || (value->kind == VALUE_VARIABLE && !is_ref) ||
-           (item->seen && item->seen[i]);
+    return (value->kind == VALUE_VARIABLE && !is_ref) || (item->seen && item->seen[i]);
 }
 
 static bool is_large_outgoing(const struct value *value)
@@ -155,6 +155,7 @@ static void describe_region(struct plan *plan, struct region *region)
     region->is_empty = true;
     for (int k = region->n; k-- > 0;) {
         describe(plan, &first[k]);
+        region->leads |= first[k].leads;
         region->frees |= frees(plan, &first[k]);
         region->is_empty &= (plan->items.items[first[k].item].flags & KERNEL_EMPTY) != 0;
         region->fetches |= plan->items.items[first[k].item].builtin == BUILTIN_FETCH;

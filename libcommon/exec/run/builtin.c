@@ -86,7 +86,7 @@ static int fetch_run(struct kernel_call *call)
 {
     struct call_host *host = call_host(call);
     const struct tensor *in = call->in[0];
-    struct tensor *fetch = &host->fetches[*(const int *)call->state];
+    struct tensor *fetch = &(*host->fetches)[*(const int *)call->state];
     const struct value *value = &host->plan->values.items[host->item->in[0]];
     if (host->plan->options.shares_fetches && in->buffer) {
         tensor_share(fetch, in);

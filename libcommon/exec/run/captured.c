@@ -6,12 +6,12 @@
 #include "base/memory.h"
 #include "exec/device/queue.h"
 #include "exec/run/builtin.h"
-#include "exec/run/static.h"
+#include "exec/run/dynamic.h"
 
-bool captured_may_run(const struct instance *instance, const struct step *step)
+bool captured_may_run(const struct run *run)
 {
-    return instance->captured.has_run && !step->trace &&
-           atomic_load_explicit(&instance->plan->is_captured, memory_order_relaxed);
+    return run->captured.has_run && !run->step->trace &&
+           atomic_load_explicit(&run->plan->is_captured, memory_order_relaxed);
 }
 
 /* ---- memory of the host ---- */
@@ -27,18 +27,17 @@ static int make_host(struct device *device, enum dtype type, const struct shape 
     return 0;
 }
 
-static int make_ways(struct instance *instance, struct error *err)
+static int make_ways(struct run *run, struct error *err)
 {
-    struct captured *captured = &instance->captured;
-    struct plan *plan = instance->plan;
+    struct captured *captured = &run->captured;
+    struct plan *plan = run->plan;
     int code = 0;
     captured->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *captured->feeds);
     captured->fetches = mem_array((size_t)plan->n_fetches + 1, sizeof *captured->fetches);
-    for (size_t i = 0; i < instance->feeds.n && !code; i++) {
-        const struct value *value = &plan->values.items[instance->feeds.items[i]];
-        code = make_host(plan->options.device, value->type, &value->shape,
-                         &captured->feeds[value->feed], err);
-    }
+    for (int i = 0; i < plan->n_feeds && !code; i++)
+        if (plan->feed_nodes[i] >= 0)
+            code = make_host(plan->options.device, plan->feeds[i].type, &plan->feeds[i].shape,
+                             &captured->feeds[i], err);
     for (int i = 0; i < plan->n_fetches && !code; i++) {
         const struct value *value = &plan->values.items[plan->fetch_values[i]];
         code =
@@ -47,15 +46,11 @@ static int make_ways(struct instance *instance, struct error *err)
     return code;
 }
 
-static void bind(struct instance *instance)
+static void bind(struct run *run)
 {
-    const struct captured *captured = &instance->captured;
-    for (size_t i = 0; i < instance->feeds.n; i++) {
-        int v = instance->feeds.items[i];
-        instance->tensors[v].data = captured->feeds[instance->plan->values.items[v].feed].data;
-    }
-    for (size_t i = 0; i < instance->fetches.n; i++)
-        instance->calls[instance->fetches.items[i]].host.fetches = captured->fetches;
+    for (int i = 0; i < run->plan->n_feeds; i++)
+        run->feeds[i].data = run->captured.feeds[i].data;
+    run->fetches = run->captured.fetches;
 }
 
 /* ---- capturing ---- */
@@ -69,32 +64,32 @@ static bool only_aliases(const struct plan *plan, const struct item *item)
     return item->n_out || !item->n_in;
 }
 
-static int enqueue_item(struct instance *instance, struct static_call *c)
+static int enqueue_item(struct run *run, struct region_call *c)
 {
     const struct item *item = c->host.item;
-    static_see(c);
     int result = item_kernel(item)(&c->call);
     if (result > 0 || result == KERNEL_ENQUEUED)
         return result > 0 ? result : 0;
-    if (result == KERNEL_DONE && only_aliases(instance->plan, item))
+    if (result == KERNEL_DONE && only_aliases(run->plan, item))
         return 0;
-    return error_set(&instance->err, ERR_INTERNAL, "kernel '%s' cannot be captured", item->kernel);
+    return error_set(&run->own.err, ERR_INTERNAL, "kernel '%s' cannot be captured", item->kernel);
 }
 
 /* Feeds are copied before the launch (plan_schedule.c). The compute queue waits in the end for what
  * copies to the host. */
 static int enqueue(void *context)
 {
-    struct instance *instance = context;
-    const struct plan *plan = instance->plan;
+    struct run *run = context;
+    struct region_call *calls = run->root->oldest->calls;
+    const struct plan *plan = run->plan;
     bool fetches = false;
     int code = 0;
     for (int at = 0; at < plan->n_order && !code; at++) {
-        const struct item *item = instance->calls[at].host.item;
+        const struct item *item = calls[at].host.item;
         if (plan_is_feed_copy(plan, item))
             continue;
         fetches |= plan_is_copied(plan, item);
-        code = enqueue_item(instance, &instance->calls[at]);
+        code = enqueue_item(run, &calls[at]);
     }
     if (fetches && !code)
         queue_follow(plan->options.device, QUEUE_COMPUTE, QUEUE_OUT);
@@ -102,12 +97,12 @@ static int enqueue(void *context)
 }
 
 /* Kernels count the updates of variables when they enqueue them. */
-static void note_writes(struct instance *instance, bool is_over)
+static void note_writes(struct run *run, bool is_over)
 {
-    const struct plan *plan = instance->plan;
+    const struct plan *plan = run->plan;
     for (size_t i = 0; i < plan->locks.n; i++) {
         struct variable *variable = plan->locks.items[i].variable;
-        struct captured_write *write = &instance->captured.writes[i];
+        struct captured_write *write = &run->captured.writes[i];
         uint64_t before = write->updates;
         *write = (struct captured_write){variable->value.data, variable->updates};
         if (!is_over)
@@ -119,23 +114,24 @@ static void note_writes(struct instance *instance, bool is_over)
 }
 
 /* A step that fails at it has done nothing yet. */
-static bool capture(struct instance *instance)
+static bool capture(struct run *run)
 {
-    struct captured *captured = &instance->captured;
-    struct plan *plan = instance->plan;
+    struct captured *captured = &run->captured;
+    struct plan *plan = run->plan;
     struct device *device = plan->options.device;
     struct error err = ERROR_INIT;
     captured->writes = mem_array(plan->locks.n + 1, sizeof *captured->writes);
-    int code = make_ways(instance, &err);
-    bind(instance);
-    note_writes(instance, false);
-    instance->on_device.is_captured = true;
+    int code = make_ways(run, &err);
+    bind(run);
+    note_writes(run, false);
+    run->on_device.is_captured = true;
     if (!code)
-        code = device->capture(device, enqueue, instance, &captured->graph, &err);
-    instance->on_device.is_captured = false;
-    temporaries_free(&instance->temporaries);
-    note_writes(instance, true);
-    instance->err = (struct error)ERROR_INIT;
+        code = device->capture(device, enqueue, run, &captured->graph, &err);
+    run->on_device.is_captured = false;
+    temporaries_free(&run->own.temporaries);
+    note_writes(run, true);
+    run->own.err.code = 0;
+    run_bind(run);
     if (code)
         atomic_store(&plan->is_captured, false);
     return !code;
@@ -144,44 +140,41 @@ static bool capture(struct instance *instance)
 /* ---- running ---- */
 
 /* They have been there since the first step, or since they were captured. */
-static bool are_there(const struct instance *instance)
+static bool are_there(const struct run *run)
 {
-    const struct plan *plan = instance->plan;
+    const struct plan *plan = run->plan;
     for (size_t i = 0; i < plan->locks.n; i++) {
         const struct variable *variable = plan->locks.items[i].variable;
-        bool moved =
-            instance->captured.graph && variable->value.data != instance->captured.writes[i].data;
+        bool moved = run->captured.graph && variable->value.data != run->captured.writes[i].data;
         if (!variable->initialized || moved)
             return false;
     }
     return true;
 }
 
-bool captured_prepare(struct instance *instance, struct step *step)
+bool captured_prepare(struct run *run)
 {
-    for (int at = 0; at < instance->plan->n_order; at++) {
-        instance->calls[at].call.step = step;
-        instance->calls[at].call.iteration = 0;
-    }
-    if (are_there(instance) && (instance->captured.graph || capture(instance)))
+    region_bind(run, &run->own, 0);
+    if (are_there(run) && (run->captured.graph || capture(run)))
         return true;
-    captured_release(instance);
+    captured_release(run);
     return false;
 }
 
-static void count_updates(const struct instance *instance)
+static void count_updates(const struct run *run)
 {
-    const struct plan *plan = instance->plan;
+    const struct plan *plan = run->plan;
     for (size_t i = 0; i < plan->locks.n; i++)
-        if (instance->captured.writes[i].updates)
-            plan->locks.items[i].variable->updates += instance->captured.writes[i].updates;
+        if (run->captured.writes[i].updates)
+            plan->locks.items[i].variable->updates += run->captured.writes[i].updates;
 }
 
 /* To where the captured work has it. What was not staged goes through pinned memory. */
-static int bring_feed(struct instance *instance, struct static_call *c, const struct tensor *feeds)
+static int bring_feed(struct run *run, struct region_call *c)
 {
-    int number = instance->plan->values.items[c->host.item->in[0]].feed, code;
-    const struct tensor *feed = &feeds[number], *pinned = &instance->captured.feeds[number];
+    int number = run->plan->values.items[c->host.item->in[0]].feed, code;
+    const struct tensor *feed = &run->execution.feeds[number],
+                        *pinned = &run->captured.feeds[number];
     if (item_take_staged(&c->call, feed, &code))
         return code;
     if (tensor_bytes(feed))
@@ -189,37 +182,37 @@ static int bring_feed(struct instance *instance, struct static_call *c, const st
     return item_copy_in(&c->call, 0, pinned);
 }
 
-static int bring_feeds(struct instance *instance, const struct tensor *feeds)
+static int bring_feeds(struct run *run)
 {
-    const struct plan *plan = instance->plan;
+    const struct plan *plan = run->plan;
     int code = 0;
     for (int at = 0; at < plan->n_order && !code; at++) {
-        struct static_call *c = &instance->calls[at];
+        struct region_call *c = &run->root->oldest->calls[at];
         if (!plan_is_feed_copy(plan, c->host.item))
             break;
-        code = bring_feed(instance, c, feeds);
+        code = bring_feed(run, c);
     }
-    device_step_await_copies(&instance->on_device);
+    device_step_await_copies(&run->on_device);
     return code;
 }
 
-int captured_launch(struct instance *instance, const struct tensor *feeds, struct error *err)
+int captured_launch(struct run *run, struct error *err)
 {
-    struct captured *captured = &instance->captured;
-    struct device *device = instance->plan->options.device;
+    struct captured *captured = &run->captured;
+    struct device *device = run->plan->options.device;
     captured->is_current = true;
-    int code = bring_feeds(instance, feeds); /* whose errors are the instance's, as *err is */
+    int code = bring_feeds(run); /* whose errors are the run's, as *err is */
     if (code)
         return code;
-    count_updates(instance);
+    count_updates(run);
     return device->launch(device, captured->graph, err);
 }
 
-int captured_fetch(struct instance *instance, struct tensor *fetches, struct error *err)
+int captured_fetch(struct run *run, struct error *err)
 {
     int code = 0;
-    for (int i = 0; i < instance->plan->n_fetches && !code; i++)
-        code = tensor_copy(&fetches[i], &instance->captured.fetches[i], err);
+    for (int i = 0; i < run->plan->n_fetches && !code; i++)
+        code = tensor_copy(&run->fetches[i], &run->captured.fetches[i], err);
     return code;
 }
 
@@ -230,14 +223,14 @@ static void release_all(struct tensor *tensors, int n)
     mem_free(tensors);
 }
 
-void captured_release(struct instance *instance)
+void captured_release(struct run *run)
 {
-    struct captured *captured = &instance->captured;
-    struct device *device = instance->plan->options.device;
+    struct captured *captured = &run->captured;
+    struct device *device = run->plan->options.device;
     if (captured->graph)
         device->graph_free(device, captured->graph);
-    release_all(captured->feeds, instance->plan->n_feeds);
-    release_all(captured->fetches, instance->plan->n_fetches);
+    release_all(captured->feeds, run->plan->n_feeds);
+    release_all(captured->fetches, run->plan->n_fetches);
     mem_free(captured->writes);
     *captured = (struct captured){0};
 }

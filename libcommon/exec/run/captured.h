@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps of a static plan whose work the device has captured. The first step of an instance enqueues
+ * Steps of a whole plan whose work the device has captured. The first step of a run enqueues
  * item by item, so that all memory is there and all that is made once has been made; the second is
  * captured, and it and those that follow are launched. Feeds and fetches then pass through host
- * memory of the instance, variables have to be where they were, and what changes from step to step
+ * memory of the run, variables have to be where they were, and what changes from step to step
  * is in the step block. Private to exec/run.
  */
 #ifndef TF_EXEC_CAPTURED_H
@@ -11,7 +11,7 @@
 
 #include "exec/plan/plan_private.h"
 
-struct instance;
+struct run;
 
 struct captured_write { /* of a variable that the plan uses */
     const void *data;   /* where it was */
@@ -27,19 +27,19 @@ struct captured {
     bool is_current; /* the step that runs was launched */
 };
 
-/* Whether the step of an instance that begins is to be launched. */
-bool captured_may_run(const struct instance *instance, const struct step *step);
+/* Whether the run that begins is to be launched. */
+bool captured_may_run(const struct run *run);
 
 /* With all variables of the plan locked: whether it is captured, now or before. If not, as it
  * cannot be or something is not where it was, the step has to run item by item. */
-bool captured_prepare(struct instance *instance, struct step *step);
+bool captured_prepare(struct run *run);
 
 /* Then, with the locks still. */
-int captured_launch(struct instance *instance, const struct tensor *feeds, struct error *err);
+int captured_launch(struct run *run, struct error *err);
 
 /* When a step that was launched is over: its fetches. */
-int captured_fetch(struct instance *instance, struct tensor *fetches, struct error *err);
+int captured_fetch(struct run *run, struct error *err);
 
-void captured_release(struct instance *instance);
+void captured_release(struct run *run);
 
 #endif

@@ -157,7 +157,7 @@ static int run_dead(struct launch *launch)
     const struct node *node = a->run->plan->items.items[a->item].node;
     if (collective_decline(a->run->step, node, a->iteration->tag, &launch->err))
         return launch->err.code;
-    return a->region && a->region->fetches ? execution_fail_dead(&launch->err) : 0;
+    return a->region && a->region->fetches ? run_fail_dead(&launch->err) : 0;
 }
 
 static int run_point(struct run *run, struct launch *launch)

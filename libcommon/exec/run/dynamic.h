@@ -5,7 +5,8 @@
  * By frames, edges and regions of the plan (exec/plan/region.h) dynamic_ready.c says what becomes
  * ready, dynamic_frame.c in which iterations, with memory from dynamic_memory.c;
  * dynamic.c distributes it over threads, by the queue of dynamic_queue.c; dynamic_kernel.c runs
- * points, region_run.c regions. dynamic_step.c begins and ends a step.
+ * points, region_run.c regions. run.c begins and ends a step. A whole plan is one region, which
+ * whole.c runs without all the rest.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -19,60 +20,42 @@
 #ifndef TF_EXEC_DYNAMIC_H
 #define TF_EXEC_DYNAMIC_H
 
-#include "exec/device/deferred.h"
+#include "exec/device/arenas.h"
+#include "exec/plan/plan_while.h"
+#include "exec/run/captured.h"
 #include "exec/run/iteration.h"
-#include "exec/run/run.h"
+#include "exec/step/device_step.h"
+#include "exec/step/step.h"
 
-/* What a kernel needs while it runs: of the thread that runs it, and used for one after the other,
- * so that it stays in the cache; of the activation where the kernel may go on by itself. */
-struct launch {
-    struct call_host host; /* first: what call->executor points to */
-    struct kernel_call call;
-    struct activation *activation;
-    temporary_vec temporaries;
-    struct buffer *scratch;
-    struct item_start start; /* for the trace */
-    int result;              /* of an asynchronous kernel */
-    int depth;               /* regions of whose items one waits for the next, for this */
-    struct error err;
-};
-
-/* What one that does nothing takes comes first, to lie in one line of the cache. */
-struct activation {
-    struct iteration *iteration;  /* these are the same in every step: */
-    const struct out_edge *edges; /* of the one item that there is; NULL: of several */
-    int n_edges, first_output;
-    bool is_cheap;    /* it is, or all of its region */
-    bool is_empty;    /* a region in which there is nothing to run */
-    bool passes_dead; /* or not if it is dead */
-
-    bool is_dead;
-    int n_locked; /* locks taken so far */
-    int at, told; /* of a region: the next item; those before `told` have told others */
-    struct activation *next;
-
-    struct run *run;                 /* the same in every step, as the next: */
-    const struct dynamic_item *head; /* the item, or the region's first */
-    const struct region *region;     /* NULL: a point */
-    int item;
-    struct launch *launch; /* NULL until an asynchronous kernel first runs here */
-    struct variable_waiter waiter;
-    struct deferred_work deferred;
+/* What a run of a plan was given, and who is told how it ended. */
+struct execution {
+    struct step *step;
+    const struct tensor *feeds;
+    struct tensor *fetches;
+    struct step_done *done; /* NULL: the thread that runs it waits for the end */
+    bool is_part;           /* of a step that others end */
+    struct step_waiter
+        waiter; /* aborts the rendezvous when the step stops; registered if `waits` */
+    bool waits;
 };
 
 struct run {
     struct plan *plan;
     struct execution execution;
-    struct step *step; /* of the execution, as the next two */
-    const struct tensor *feeds;
+    struct step *step;    /* of the execution, as the next two */
+    struct tensor *feeds; /* an array of its own */
     struct tensor *fetches;
     struct frame *root;
     struct frame **idle_frames; /* by definition */
     struct iteration **idle_iterations;
     struct run *next;
 
+    struct shared_arena *arenas[2]; /* of a whole plan; NULL: it needs none, as the next two */
+    struct captured captured;
+    struct launch own;
+
     struct device_step on_device;
-    struct deferred_work deferred; /* begins a run that is started */
+    struct deferred_work deferred; /* goes on with a run that is started */
     struct event_waiter over;      /* concludes it when what it has enqueued is over */
     struct variable_waiter waiter;
     size_t n_kept; /* of the plan's `kept`, so far */
@@ -100,6 +83,8 @@ struct region_calls {
 /* Runs items of the activation's region from where it stands. KERNEL_PENDING: it was put aside, and
  * the run may be over; 0: all have run; an error code. */
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls);
+/* Before: tells the calls of the activation's region from `at` on whose they are now. */
+void region_bind(struct run *run, struct launch *launch, int at);
 /* Of one that was put aside and is not to go on. */
 void region_give_locks(const struct run *run, struct activation *a);
 /* After all: lets go of what the region has computed, as far as it is counted. */
@@ -126,8 +111,34 @@ void run_help(struct run *run);
 void run_resume(struct activation *a);
 void run_async_done(struct executor *executor, int result);
 
-/* dynamic_step.c. Everything is over and nobody touches the run any more. */
+/* runs.c: one that no step uses, or a new one; NULL with the error set. */
+struct run *run_take(struct plan *plan, struct error *err);
+void run_give(struct run *run);
+void run_free_idle(struct plan *plan); /* those that no step uses */
+
+/* run.c: step, fetches and feeds as the execution has them. */
+void run_bind(struct run *run);
+/* Everything is over and nobody touches the run any more. */
 void run_conclude(struct run *run);
+/* Of a run that was to fetch what is dead: ERR_DATA. */
+int run_fail_dead(struct error *err);
+/* Goes on with a whole plan that has waited for a lock, which it has. */
+void whole_resume(struct run *run);
+
+/* whole.c: begins, runs and lets go of what is counted. 0, KERNEL_PENDING: it was put aside; or an
+ * error code, with run->failed set. */
+void whole_open(struct run *run);
+int whole_run(struct run *run);
+void whole_clear(struct run *run);
+/* What a loop repeats, once, on the thread that calls; fetches are the caller's. */
+struct while_call {
+    const struct while_loop *loop;
+    const struct tensor *values; /* of its inputs, counted where they have buffers */
+    uint64_t iteration;
+    struct step *step;
+};
+int whole_repeat(struct run *run, const struct while_call *call, struct tensor *fetches,
+                 struct error *err);
 
 /* dynamic_kernel.c. False: the activation was put aside until a lock is free. */
 bool kernel_take_locks(struct activation *a, const struct dynamic_item *di);

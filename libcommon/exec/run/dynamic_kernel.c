@@ -15,7 +15,10 @@ static void resume(struct variable_waiter *waiter)
 {
     struct activation *a = CONTAINER_OF(waiter, struct activation, waiter);
     a->n_locked++;
-    run_resume(a);
+    if (a->run->plan->is_static)
+        whole_resume(a->run);
+    else
+        run_resume(a);
 }
 
 /* False: the activation was put aside until a lock is free. */
@@ -24,7 +27,9 @@ bool kernel_take_locks(struct activation *a, const struct dynamic_item *di)
     while (a->n_locked < di->n_locks) {
         const struct variable_lock *lock = &di->locks[a->n_locked];
         a->waiter.resume = resume;
-        if (!variable_lock(lock->variable, lock->write, &a->waiter))
+        if (a->run->plan->is_static && !a->run->execution.done)
+            variable_lock_wait(lock->variable, lock->write);
+        else if (!variable_lock(lock->variable, lock->write, &a->waiter))
             return false;
         a->n_locked++;
     }
@@ -33,10 +38,13 @@ bool kernel_take_locks(struct activation *a, const struct dynamic_item *di)
 
 void kernel_give_locks(struct activation *a, const struct dynamic_item *di)
 {
-    while (a->n_locked > 0) {
+    for (int i = 0; i < di->n_gives; i++)
+        variable_unlock(di->gives[i].variable, di->gives[i].write);
+    while (!di->keeps && a->n_locked > 0) {
         const struct variable_lock *lock = &di->locks[--a->n_locked];
         variable_unlock(lock->variable, lock->write);
     }
+    a->n_locked = 0;
 }
 
 /* ---- one kernel ---- */
@@ -94,7 +102,6 @@ static int gather(struct run *run, struct launch *launch, struct tensor **in)
             in[i] = &value->constant;
         } else if (value->kind == VALUE_FEED) {
             input->tensor = run->feeds[value->feed];
-            input->tensor.buffer = NULL;
         } else if (!input->is_live) {
             in[i] = NULL; /* the other inputs of a Merge */
         } else if (item->seen && item->seen[i]) {
@@ -117,14 +124,18 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
     struct tensor **out = in + item->n_in;
     for (int i = 0; i < item->n_out; i++)
         out[i] = &it->outputs[di->first_output + i];
-    *host = (struct call_host){.plan = plan,
-                               .item = item,
-                               .out_refs = it->out_refs + di->first_output,
-                               .pool = plan->pool,
-                               .host_pool = plan->host_pool,
-                               .copies_reads = !d->keeps_reads,
-                               .on_device = &run->on_device,
-                               .executor.done = run_async_done};
+    *host =
+        (struct call_host){.planned = plan->is_static,
+                           .counts = plan->is_static && plan->pool && plan->options.device->is_host,
+                           .fetches = &run->fetches,
+                           .plan = plan,
+                           .item = item,
+                           .out_refs = it->out_refs + di->first_output,
+                           .pool = plan->pool,
+                           .host_pool = plan->host_pool,
+                           .copies_reads = !plan->is_static && !d->keeps_reads,
+                           .on_device = &run->on_device,
+                           .executor.done = run_async_done};
     *call = (struct kernel_call){.node = item->node,
                                  .state = item->state,
                                  .n_in = item->n_in,
@@ -143,7 +154,6 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
 void kernel_bind(struct run *run, struct launch *launch, const struct iteration *it,
                  struct call_host *host, struct kernel_call *call)
 {
-    host->fetches = run->fetches;
     host->temporaries = &launch->temporaries;
     call->step = run->step;
     call->iteration = it->tag;

@@ -6,8 +6,10 @@
 #ifndef TF_EXEC_ITERATION_H
 #define TF_EXEC_ITERATION_H
 
+#include "exec/device/deferred.h"
 #include "exec/plan/region.h"
 #include "exec/run/item.h"
+#include "exec/state/variable.h"
 
 struct run;
 
@@ -16,8 +18,6 @@ struct token {
     struct tensor tensor; /* empty for a reference: which variable is known from the plan */
     bool is_live;
 };
-
-struct activation; /* an item to be executed in an iteration */
 
 /* An item of a region in an iteration. */
 struct region_call {
@@ -40,11 +40,14 @@ struct iteration {
     struct tensor **pointers; /* n_inputs + n_outputs */
     struct variable **out_refs;
     struct activation *activations;
-    struct region_call *calls; /* by position; NULL: no region has run in it yet */
-    struct plain_call *plain;  /* the same */
-    struct buffer *arenas[2];  /* in host memory, in the device's; from the first region on */
-    void *placed[2];           /* where outputs were placed last */
-    atomic_bool is_open;       /* calls and arenas are there; set under run->lock */
+    struct region_call *calls;     /* by position; NULL: no region has run in it yet */
+    struct plain_call *plain;      /* the same */
+    bool *dead;                    /* by value, then by item; NULL: nothing ever is */
+    const struct step *bound_step; /* that calls of a whole plan were told last, */
+    uint64_t bound_tag;            /* and the tag */
+    struct buffer *arenas[2];      /* in host memory, in the device's; from the first region on */
+    void *placed[2];               /* where outputs were placed last */
+    atomic_bool is_open;           /* calls and arenas are there; set under run->lock */
 };
 
 struct deferred {
@@ -65,6 +68,54 @@ struct frame {
     bool starts;                   /* one of them is alive: there will be one */
     VEC(struct deferred) invariants;
 };
+
+/* What a kernel needs while it runs: of the thread that runs it, and used for one after the other,
+ * so that it stays in the cache; of the activation where the kernel may go on by itself. */
+struct launch {
+    struct call_host host; /* first: what call->executor points to */
+    struct kernel_call call;
+    struct activation *activation;
+    temporary_vec temporaries;
+    struct buffer *scratch;
+    struct item_start start; /* for the trace */
+    int result;              /* of an asynchronous kernel */
+    int depth;               /* regions of whose items one waits for the next, for this */
+    struct error err;
+};
+
+/* What one that does nothing takes comes first, to lie in one line of the cache. */
+struct activation {
+    struct iteration *iteration;  /* these are the same in every step: */
+    const struct out_edge *edges; /* of the one item that there is; NULL: of several */
+    int n_edges, first_output;
+    bool is_cheap;    /* it is, or all of its region */
+    bool is_empty;    /* a region in which there is nothing to run */
+    bool passes_dead; /* or not if it is dead */
+
+    bool is_dead;
+    int n_locked; /* locks taken so far */
+    int at, told; /* of a region: the next item; those before `told` have told others */
+    struct activation *next;
+
+    struct run *run;                 /* the same in every step, as the next: */
+    const struct dynamic_item *head; /* the item, or the region's first */
+    const struct region *region;     /* NULL: a point */
+    int item;
+    struct launch *launch; /* NULL until an asynchronous kernel first runs here */
+    struct variable_waiter waiter;
+    struct deferred_work deferred;
+};
+
+/* Where an item of a region leaves the value. */
+static inline struct tensor *iteration_output(const struct plan *plan, struct iteration *it, int v)
+{
+    int from = plan->values.items[v].item;
+    int slot = v - plan->items.items[from].out[0];
+    return &it->outputs[plan->dynamic->items[from].first_output + slot];
+}
+/* region_memory.c: where a value is, and what an item of a region is given. */
+struct tensor *iteration_value(struct run *run, struct iteration *it, int v);
+struct tensor *iteration_input(struct run *run, struct iteration *it, int item, int input);
 
 /* dynamic_memory.c; with run->lock held. */
 struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number);
@@ -89,5 +140,10 @@ int region_open(struct run *run, struct iteration *it, struct error *err);
 /* Lets go of an iteration's arenas, or of all that it has for regions. */
 void region_close(struct iteration *it);
 void region_free(struct iteration *it);
+
+/* branch.c: whether an item that may be dead runs, whose inputs are bound then; and what is dead
+ * when it has run. */
+bool branch_begin(struct run *run, struct iteration *it, const struct region_call *call);
+void branch_end(struct run *run, struct iteration *it, const struct region_call *call);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What an iteration has for its regions: calls, made when the first of them runs, and kept with it;
- * arenas, which come from the plan's pool and go back when the iteration is over.
+ * arenas, which come from the plan's pool and go back when the iteration is over. Those of a whole
+ * plan are its run's.
  */
 #include "base/memory.h"
 #include "exec/run/builtin.h"
@@ -15,7 +16,7 @@ static struct pool *pool_of(const struct plan *plan, bool on_device)
 
 static int take_arenas(const struct plan *plan, struct iteration *it, struct error *err)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; !plan->is_static && i < 2; i++) {
         size_t bytes = it->frame->def->arena_bytes[i];
         if (bytes && !it->arenas[i])
             it->arenas[i] = pool_alloc(pool_of(plan, i), bytes);
@@ -33,62 +34,77 @@ static void *at_offset(const struct iteration *it, bool on_device, int64_t offse
     return arena ? (char *)arena->data + offset : NULL;
 }
 
+/* In a whole plan shapes are known of all values. */
 static void place_outputs(const struct plan *plan, struct iteration *it, int id)
 {
     const struct item *item = &plan->items.items[id];
     struct tensor *out = it->outputs + plan->dynamic->items[id].first_output;
     for (int i = 0; i < item->n_out; i++) {
         const struct value *value = &plan->values.items[item->out[i]];
-        if (value->offset >= 0)
-            out[i] = (struct tensor){.type = value->type,
-                                     .shape = value->shape,
-                                     .layout = value->layout,
-                                     .data = at_offset(it, value->on_device, value->offset)};
+        bool has_place = value->offset >= 0;
+        if (has_place || plan->is_static)
+            out[i] = (struct tensor){
+                .type = value->type,
+                .shape = value->shape,
+                .layout = value->layout,
+                .data = has_place ? at_offset(it, value->on_device, value->offset) : NULL};
     }
 }
 
-static struct tensor *input_of(const struct plan *plan, struct iteration *it, int id, int i)
+struct tensor *iteration_value(struct run *run, struct iteration *it, int v)
 {
-    const struct dynamic *d = plan->dynamic;
-    const struct item *item = &plan->items.items[id];
-    struct value *value = &plan->values.items[item->in[i]];
-    if (item->refs && item->refs[i])
+    struct value *value = &run->plan->values.items[v];
+    switch (value->kind) {
+    case VALUE_VARIABLE:
         return &value->variable->value;
-    if (region_sees_constant(value))
+    case VALUE_CONSTANT:
         return &value->constant;
-    bool is_own = !region_has_made(plan, item->in[i], d->items[id].region);
-    if (is_own || (item->seen && item->seen[i]))
-        return &it->inputs[d->items[id].first_input + i].tensor;
-    int slot = item->in[i] - plan->items.items[value->item].out[0];
-    return &it->outputs[d->items[value->item].first_output + slot];
+    case VALUE_FEED:
+        return &run->feeds[value->feed];
+    default:
+        return iteration_output(run->plan, it, v);
+    }
 }
 
-static void make_call(struct run *run, struct iteration *it, int id, struct region_call *c)
+struct tensor *iteration_input(struct run *run, struct iteration *it, int id, int i)
 {
-    struct plan *plan = run->plan;
+    const struct plan *plan = run->plan;
+    const struct dynamic_item *di = &plan->dynamic->items[id];
     const struct item *item = &plan->items.items[id];
-    struct tensor **in = kernel_make_call(run, it, id, &c->host, &c->call);
-    for (int i = 0; i < item->n_in; i++)
-        in[i] = input_of(plan, it, id, i);
+    const struct value *value = &plan->values.items[item->in[i]];
+    bool is_ref = item->refs && item->refs[i], is_seen = item->seen && item->seen[i];
+    bool is_there = plan->is_static || value->kind == VALUE_FEED || region_sees_constant(value) ||
+                    region_has_made(plan, item->in[i], di->region);
+    if (!is_ref && (is_seen || !is_there))
+        return &it->inputs[di->first_input + i].tensor;
+    return iteration_value(run, it, item->in[i]);
 }
 
 static struct plain_call plain_call_of(const struct plan *plan, const struct region_item *at,
                                        struct region_call *c)
 {
     const struct item *item = c->host.item;
-    bool is_plain = !at->gathers && !at->is_relieved && !at->n_drops && !at->locks &&
-                    !item->is_prepared && !plan->options.check_numerics;
+    bool is_plain = !at->gathers && !at->looks && !at->is_relieved && !at->n_drops && !at->locks &&
+                    item->flow == FLOW_ALWAYS && !item->is_prepared &&
+                    !plan->options.check_numerics;
     return (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
 }
 
 static void make_calls(struct run *run, struct iteration *it)
 {
+    const struct plan *plan = run->plan;
     const struct dynamic_frame *def = it->frame->def;
     it->calls = mem_array(def->order.n + 1, sizeof *it->calls);
     it->plain = mem_array(def->order.n + 1, sizeof *it->plain);
+    if (plan->has_branches)
+        it->dead = mem_array(plan->values.n + plan->items.n, sizeof *it->dead);
     for (size_t at = 0; at < def->order.n; at++) {
-        make_call(run, it, def->order.items[at].item, &it->calls[at]);
-        it->plain[at] = plain_call_of(run->plan, &def->order.items[at], &it->calls[at]);
+        struct region_call *c = &it->calls[at];
+        int id = def->order.items[at].item;
+        struct tensor **in = kernel_make_call(run, it, id, &c->host, &c->call);
+        for (int i = 0; i < c->call.n_in; i++)
+            in[i] = iteration_input(run, it, id, i);
+        it->plain[at] = plain_call_of(plan, &def->order.items[at], c);
     }
 }
 
@@ -149,4 +165,5 @@ void region_free(struct iteration *it)
     region_close(it);
     mem_free(it->calls);
     mem_free(it->plain);
+    mem_free(it->dead);
 }

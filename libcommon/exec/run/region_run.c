@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running regions.
+ * Running regions, of which a whole plan is one.
  */
 #include "exec/run/builtin.h"
 #include "exec/run/dynamic.h"
@@ -10,15 +10,14 @@
 /* What the region has made, in another shape. */
 static void see(const struct plan *plan, struct iteration *it, int v, struct tensor *input)
 {
-    int from = plan->values.items[v].item;
-    int slot = v - plan->items.items[from].out[0];
-    const struct tensor *made = &it->outputs[plan->dynamic->items[from].first_output + slot];
+    const struct tensor *made = iteration_output(plan, it, v);
     if (made->buffer)
         tensor_share(input, made);
     else
         *input = *made;
 }
 
+/* What is seen in another shape than it has, and variables that others may write to. */
 static int gather(struct run *run, struct launch *launch, const struct region_item *at,
                   struct iteration *it)
 {
@@ -26,19 +25,23 @@ static int gather(struct run *run, struct launch *launch, const struct region_it
     const struct item *item = &plan->items.items[at->item];
     struct token *inputs = it->inputs + plan->dynamic->items[at->item].first_input;
     for (int i = 0; i < item->n_in; i++) {
-        const struct value *value = &plan->values.items[item->in[i]];
-        bool is_ref = item->refs && item->refs[i];
-        if (value->kind == VALUE_FEED) {
-            inputs[i].tensor = run->feeds[value->feed];
-            inputs[i].tensor.buffer = NULL;
-        } else if (value->kind == VALUE_VARIABLE && !is_ref &&
-                   kernel_gather_variable(run, item, i, &inputs[i], &launch->err)) {
-            return item_fail(item, &launch->err);
-        }
-        if (!item->seen || !item->seen[i])
+        int v = item->in[i];
+        bool is_seen = item->seen && item->seen[i];
+        if (plan->is_static) {
+            if (is_seen)
+                inputs[i].tensor = (struct tensor){.type = plan->values.items[v].type,
+                                                   .shape = *item->seen[i],
+                                                   .data = iteration_value(run, it, v)->data};
             continue;
-        if (region_has_made(plan, item->in[i], plan->dynamic->items[at->item].region))
-            see(plan, it, item->in[i], &inputs[i].tensor);
+        }
+        bool is_ref = item->refs && item->refs[i];
+        if (plan->values.items[v].kind == VALUE_VARIABLE && !is_ref &&
+            kernel_gather_variable(run, item, i, &inputs[i], &launch->err))
+            return item_fail(item, &launch->err);
+        if (!is_seen)
+            continue;
+        if (region_has_made(plan, v, plan->dynamic->items[at->item].region))
+            see(plan, it, v, &inputs[i].tensor);
         inputs[i].tensor.shape = *item->seen[i];
     }
     return 0;
@@ -60,24 +63,46 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
                     struct region_call *c)
 {
     const struct item *item = c->host.item;
-    struct iteration *it = launch->activation->iteration;
+    if (at->looks && gather(run, launch, at, launch->activation->iteration))
+        return launch->err.code;
     if (item_begin(item, &run->on_device, &launch->err))
         return launch->err.code;
-    if (at->looks && gather(run, launch, at, it))
-        return launch->err.code;
-    kernel_bind(run, launch, it, &c->host, &c->call);
     struct item_start start = item_start(&c->call, run->step);
     return item_over(run->plan, item, &c->call, start, item_kernel(item)(&c->call));
 }
 
-static int run_plain(struct run *run, struct launch *launch, struct iteration *it, int position)
+/* One that may be dead. */
+static int run_of_branch(struct run *run, struct launch *launch, const struct region_item *at,
+                         struct region_call *c)
 {
-    struct region_call *c = &it->calls[position];
-    kernel_bind(run, launch, it, &c->host, &c->call);
-    int result = it->plain[position].run(&c->call);
-    if (result <= 0)
-        return 0;
-    return item_over(run->plan, c->host.item, &c->call, (struct item_start){0}, result);
+    const struct item *item = c->host.item;
+    struct iteration *it = launch->activation->iteration;
+    int code = 0;
+    if (!branch_begin(run, it, c))
+        return item->builtin == BUILTIN_FETCH ? run_fail_dead(&launch->err) : 0;
+    if (item->builtin != BUILTIN_CONSTANT) /* which is there */
+        code = run_item(run, launch, at, c);
+    if (!code)
+        branch_end(run, it, c);
+    return code;
+}
+
+/* One with something around its kernel. KERNEL_PENDING: it was put aside. */
+static int run_with_more(struct run *run, struct launch *launch, const struct region_item *at,
+                         struct region_call *c)
+{
+    struct activation *a = launch->activation;
+    const struct dynamic_item *di = &run->plan->dynamic->items[at->item];
+    if (at->locks && !kernel_take_locks(a, di))
+        return KERNEL_PENDING;
+    int code = c->host.item->flow == FLOW_ALWAYS ? run_item(run, launch, at, c)
+                                                 : run_of_branch(run, launch, at, c);
+    if (at->gathers)
+        let_go_of_inputs(run->plan, at, a->iteration);
+    if (at->locks)
+        kernel_give_locks(a, di);
+    temporaries_free(&launch->temporaries);
+    return code ? code : step_stopped(run->step, &launch->err);
 }
 
 /* An output for which others wait who have not been told stays until they have. */
@@ -89,38 +114,61 @@ static void drop(const struct plan *plan, const struct activation *a, const stru
         int v = d->drops[at->first_drop + i], from = plan->values.items[v].item;
         int position = d->items[from].position;
         bool waits = d->items[from].n_edges && position - region->first >= a->told;
-        int slot = v - plan->items.items[from].out[0];
         if (!waits)
-            tensor_release(&a->iteration->outputs[d->items[from].first_output + slot]);
+            tensor_release(iteration_output(plan, a->iteration, v));
     }
 }
 
 /* ---- a region ---- */
 
-/* One with something around its kernel. KERNEL_PENDING: it was put aside. */
-static int run_whole(struct run *run, struct launch *launch, const struct region_item *at,
-                     struct region_call *c)
+/* What a whole plan is told is often the same as before. */
+void region_bind(struct run *run, struct launch *launch, int at)
+{
+    const struct region *region = launch->activation->region;
+    struct iteration *it = launch->activation->iteration;
+    if (run->plan->is_static) {
+        if (it->bound_step == run->step && it->bound_tag == it->tag)
+            return;
+        it->bound_step = run->step;
+        it->bound_tag = it->tag;
+    }
+    for (; at < region->n; at++) {
+        struct region_call *c = &it->calls[region->first + at];
+        kernel_bind(run, launch, it, &c->host, &c->call);
+    }
+}
+
+/* Plain items one after the other, up to one that others wait for: long plans of short kernels run
+ * as fast as memory brings what is looked at here. */
+static int run_plain(struct run *run, struct launch *launch, const struct region *region,
+                     const struct plain_call *plain)
 {
     struct activation *a = launch->activation;
-    const struct dynamic_item *di = &run->plan->dynamic->items[at->item];
-    if (at->locks && !kernel_take_locks(a, di))
-        return KERNEL_PENDING;
-    int code = run_item(run, launch, at, c);
-    if (at->gathers)
-        let_go_of_inputs(run->plan, at, a->iteration);
-    if (at->locks)
-        kernel_give_locks(a, di);
+    struct step *step = run->step;
+    int at = a->at, code = 0;
+    for (bool goes_on = true; goes_on;) {
+        int result = plain[at].run(plain[at].call);
+        if (result > 0)
+            code = item_over(run->plan, call_host(plain[at].call)->item, plain[at].call,
+                             (struct item_start){0}, result);
+        temporaries_free(&launch->temporaries);
+        if (code || (code = step_stopped(step, &launch->err)))
+            break;
+        goes_on =
+            ++at < region->n && plain[at].run && !(region->leads && region->items[at - 1].leads);
+    }
+    a->at = at;
     return code;
 }
 
-static void tell_others(struct run *run, struct activation *a, const struct region *region,
-                        const struct region_item *at, const struct region_calls *calls)
+static void tell_others(struct run *run, struct activation *a, const struct region_item *at,
+                        const struct region_calls *calls)
 {
     bool tells = at->leads && !at->rest_is_cheap;
     if (tells)
         calls->tell(calls->context, run, a);
     if (at->n_drops) /* before: who is told may be the one holder then */
-        drop(run->plan, a, region, at);
+        drop(run->plan, a, a->region, at);
     if (tells)
         calls->give(calls->context, run);
 }
@@ -129,28 +177,24 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
 {
     struct activation *a = launch->activation;
     const struct region *region = a->region;
-    const struct region_item *first = region->items;
     struct iteration *it = a->iteration;
     if (!a->at && region_open(run, it, &launch->err))
         return launch->err.code;
+    region_bind(run, launch, a->at);
+    const struct plain_call *plain = it->plain + region->first;
     while (a->at < region->n) {
-        const struct region_item *at = &first[a->at];
-        struct region_call *c = &it->calls[region->first + a->at];
-        bool is_plain = it->plain[region->first + a->at].run && !run->step->trace;
+        const struct region_item *at = &region->items[a->at];
+        bool is_plain = plain[a->at].run && !run->step->trace;
         if (!is_plain && at->is_relieved)
             calls->relieve(calls->context, run, launch);
-        int code = is_plain ? run_plain(run, launch, it, region->first + a->at)
-                            : run_whole(run, launch, at, c);
-        if (code == KERNEL_PENDING)
-            return code;
-        temporaries_free(&launch->temporaries);
-        if (!code)
-            code = step_stopped(run->step, &launch->err);
+        int code = is_plain ? run_plain(run, launch, region, plain)
+                            : run_with_more(run, launch, at, &it->calls[region->first + a->at]);
         if (code)
             return code;
-        a->at++;
+        a->at += !is_plain;
+        at = &region->items[a->at - 1];
         if (at->leads || at->n_drops)
-            tell_others(run, a, region, at, calls);
+            tell_others(run, a, at, calls);
     }
     return 0;
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running plans and starting them: what both executors do before and after.
+ * Running plans and starting them: a run from its beginning to its end.
  */
 #include <stddef.h>
 #include <string.h>
 
 #include "base/container_of.h"
-#include "exec/device/deferred.h"
 #include "exec/device/pool.h"
+#include "exec/device/queue.h"
 #include "exec/plan/plan_while.h"
-#include "exec/run/run.h"
+#include "exec/run/dynamic.h"
 #include "exec/step/rendezvous.h"
+#include "exec/step/workers.h"
+
+/* ---- what a run was given ---- */
 
 /* Those who wait for a value learn by the rendezvous that the step stops. */
 static void abort_rendezvous(struct step_waiter *waiter, const struct error *reason)
@@ -20,7 +23,7 @@ static void abort_rendezvous(struct step_waiter *waiter, const struct error *rea
     rendezvous->abort(rendezvous, reason);
 }
 
-/* Feeds are what the plan was made for: static plans check that shapes are equal themselves. */
+/* Feeds are what the plan was made for. */
 static int check_feeds(const struct plan *plan, const struct tensor *feeds, struct error *err)
 {
     for (int i = 0; i < plan->n_feeds; i++) {
@@ -34,7 +37,9 @@ static int check_feeds(const struct plan *plan, const struct tensor *feeds, stru
     return 0;
 }
 
-int execution_open(struct execution *execution, const struct plan *plan, struct error *err)
+/* Clears fetches and checks feeds. close_execution follows in any case; it stops the step if the
+ * run failed, and ends it. In between *execution must not move. */
+static int open_execution(struct execution *execution, const struct plan *plan, struct error *err)
 {
     struct rendezvous *rendezvous = execution->step->rendezvous;
     if (plan->n_fetches)
@@ -48,7 +53,7 @@ int execution_open(struct execution *execution, const struct plan *plan, struct 
     return check_feeds(plan, execution->feeds, err);
 }
 
-void execution_close(struct execution *execution, int code, const struct error *err)
+static void close_execution(struct execution *execution, int code, const struct error *err)
 {
     if (code)
         step_stop(execution->step, err);
@@ -58,60 +63,263 @@ void execution_close(struct execution *execution, int code, const struct error *
         step_end(execution->step);
 }
 
-int execution_result(struct step *step, struct device_step *on_device, const struct error *own,
-                     const struct error *devices, struct error *err)
-{
-    bool has_failed = devices && devices->code;
-    device_step_tell(on_device, step, has_failed);
-    const struct fault *fault = has_failed ? NULL : device_step_fault(on_device);
-    if (fault)
-        return fault_report(fault, err);
-    if (!own && !has_failed)
-        return 0;
-    *err = own ? *own : *devices;
-    return err->code;
-}
-
-int execution_fail_dead(struct error *err)
+int run_fail_dead(struct error *err)
 {
     return error_set(err, ERR_DATA,
                      "a fetched value is dead: it is in a branch that was not taken");
 }
 
-static int run(struct plan *plan, struct execution *execution, struct error *err)
+/* ---- the beginning ---- */
+
+void run_bind(struct run *run)
 {
+    const struct execution *execution = &run->execution;
+    run->step = execution->step;
+    run->fetches = execution->fetches;
+    for (int i = 0; i < run->plan->n_feeds; i++) {
+        run->feeds[i] = execution->feeds[i];
+        run->feeds[i].buffer = NULL;
+    }
+}
+
+static int open(struct run *run, struct error *err)
+{
+    run_bind(run);
+    run->queue = NULL;
+    run->failed = false;
+    run->n_kept = 0;
+    if (run->plan->is_static)
+        whole_open(run);
+    return run->plan->is_on_device ? device_step_begin(&run->on_device, run->step, err) : 0;
+}
+
+/* The run, which may be NULL, goes back to the plan. */
+static void end(struct plan *plan, struct run *run, struct execution *execution, int code,
+                const struct error *err)
+{
+    for (int i = 0; code && i < plan->n_fetches; i++)
+        tensor_release(&execution->fetches[i]);
+    close_execution(execution, code, err);
+    if (run && plan->is_static)
+        whole_clear(run);
+    if (run)
+        run_give(run);
+}
+
+/* NULL with the error set: it has ended. */
+static struct run *begin(struct plan *plan, const struct execution *given, struct error *err)
+{
+    struct error ignored = ERROR_INIT;
+    struct execution local;
     thread_take_up(plan->options.device);
-    return plan->is_static ? static_run(plan, execution, err) : dynamic_run(plan, execution, err);
+    struct run *run = run_take(plan, err);
+    struct execution *execution = run ? &run->execution : &local;
+    *execution = *given;
+    if (!open_execution(execution, plan, run ? err : &ignored) && run && !open(run, err))
+        return run;
+    end(plan, run, execution, err->code, err);
+    return NULL;
+}
+
+/* ---- the end ---- */
+
+/* After a step without errors: something that waits for ever is an error. */
+static void check_waiting(struct run *run)
+{
+    const struct item *waiting = run->failed ? NULL : ready_find_waiting(run);
+    if (!waiting)
+        return;
+    run->failed = true;
+    error_set(&run->err, ERR_INTERNAL, "waits for what never happens");
+    item_fail(waiting, &run->err);
+}
+
+/* Nothing of the step is left but what was enqueued. */
+static void let_go(struct run *run)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    while (run->n_kept > 0)
+        variable_unlock(d->kept.items[--run->n_kept], false);
+    if (!run->plan->is_static) {
+        check_waiting(run);
+        frame_clear(run);
+    }
+    device_step_end(&run->on_device);
+}
+
+/* How a run has ended, all that it enqueued included: as the device's failure says (NULL or no
+ * error: none), or what a kernel has left in the step block, which comes before what the run itself
+ * met with. */
+static int find_result(struct run *run, const struct error *devices, struct error *err)
+{
+    bool has_failed = devices && devices->code;
+    device_step_tell(&run->on_device, run->step, has_failed);
+    const struct fault *fault = has_failed ? NULL : device_step_fault(&run->on_device);
+    if (fault)
+        return fault_report(fault, err);
+    if (!run->failed && !has_failed)
+        return 0;
+    *err = run->failed ? run->err : *devices;
+    return err->code;
+}
+
+/* That is over, too. */
+static int collect(struct run *run, const struct error *devices, struct error *err)
+{
+    struct captured *captured = &run->captured;
+    int code = find_result(run, devices, err);
+    if (!code && captured->is_current) {
+        code = captured_fetch(run, err);
+    } else if (!code) {
+        code = fetches_bring_home(run->plan, run->fetches, err);
+        captured->has_run |= !code;
+    }
+    end(run->plan, run, &run->execution, code, err);
+    return code;
+}
+
+static void conclude(struct event_waiter *over, const struct error *failure)
+{
+    struct run *run = CONTAINER_OF(over, struct run, over);
+    struct step_done *done = run->execution.done;
+    struct error err = ERROR_INIT;
+    deferred_begin();
+    int code = collect(run, failure, &err);
+    done->done(done, code, &err);
+    deferred_end();
+}
+
+void run_conclude(struct run *run)
+{
+    let_go(run);
+    run->over.done = conclude;
+    device_notify_end(run->plan->options.device, &run->over);
+}
+
+/* ---- a thread that waits ---- */
+
+/* Reads that last as long as the step are begun in the order of all locks. */
+static void keep_reads(struct run *run)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    for (; run->n_kept < d->kept.n; run->n_kept++)
+        variable_lock_wait(d->kept.items[run->n_kept], false);
+}
+
+/* Helps, too, until nothing is left and no helper touches the run. */
+static void wait_for(struct run *run)
+{
+    pthread_mutex_lock(&run->lock);
+    while (run->active > 0 || run->helpers > 0) {
+        if (run->queue) {
+            run_drain(run);
+        } else if (deferred_is_pending()) {
+            pthread_mutex_unlock(&run->lock);
+            deferred_catch_up();
+            pthread_mutex_lock(&run->lock);
+        } else {
+            pthread_cond_wait(&run->changed, &run->lock);
+        }
+    }
+    pthread_mutex_unlock(&run->lock);
 }
 
 int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
              struct tensor *fetches, struct error *err)
 {
     struct execution execution = {.step = step, .feeds = feeds, .fetches = fetches};
-    return run(plan, &execution, err);
+    struct error failure = ERROR_INIT;
+    struct run *run = begin(plan, &execution, err);
+    if (!run)
+        return err->code;
+    if (plan->is_static) {
+        whole_run(run);
+    } else {
+        deferred_begin();
+        keep_reads(run);
+        run_begin(run, true);
+        wait_for(run);
+        deferred_end();
+    }
+    let_go(run);
+    device_finish(plan->options.device, &failure);
+    return collect(run, &failure, err);
 }
 
-void plan_trim(struct plan *plan)
+/* ---- a step that is started ---- */
+
+/* The run may be another step's as soon as an item of it was put aside, or its end is told. */
+static void go_on_whole(struct deferred_work *deferred)
 {
-    if (plan->is_static)
-        static_free_instances(plan);
-    if (plan->pool)
-        pool_trim(plan->pool);
-    if (plan->host_pool)
-        pool_trim(plan->host_pool);
-    for (size_t i = 0; i < plan->loops.n; i++) {
-        plan_trim(plan->loops.items[i]->condition);
-        plan_trim(plan->loops.items[i]->body);
+    struct run *run = CONTAINER_OF(deferred, struct run, deferred);
+    struct plan *plan = run->plan;
+    thread_take_up(plan->options.device);
+    if (!plan->is_cheap)
+        deferred_before_long();
+    if (whole_run(run) != KERNEL_PENDING)
+        run_conclude(run);
+}
+
+static void help_whole(void *argument)
+{
+    struct run *run = argument;
+    struct device *device = run->plan->options.device;
+    thread_enter_device(device, device->threads);
+    deferred_run(&run->deferred);
+}
+
+/* On this thread if that does not keep it for long. */
+static void proceed_whole(struct run *run, bool computes)
+{
+    bool stays = computes || run->plan->is_cheap;
+    run->deferred.run = go_on_whole;
+    if (stays || !workers_submit(1, help_whole, run))
+        deferred_run(&run->deferred);
+}
+
+void whole_resume(struct run *run)
+{
+    proceed_whole(run, false);
+}
+
+static void resume(struct variable_waiter *waiter)
+{
+    struct run *run = CONTAINER_OF(waiter, struct run, waiter);
+    run->n_kept++;
+    deferred_run(&run->deferred);
+}
+
+static void go_on(struct deferred_work *deferred)
+{
+    struct run *run = CONTAINER_OF(deferred, struct run, deferred);
+    const struct dynamic *d = run->plan->dynamic;
+    for (; run->n_kept < d->kept.n; run->n_kept++) {
+        run->waiter.resume = resume;
+        if (!variable_lock(d->kept.items[run->n_kept], false, &run->waiter))
+            return;
     }
+    if (!run->execution.done->computes) {
+        run_begin(run, false);
+        return;
+    }
+    run->helpers = 1;
+    run_begin(run, true);
+    run_help(run);
 }
 
 static void start(struct plan *plan, const struct execution *execution)
 {
-    thread_take_up(plan->options.device);
-    if (plan->is_static)
-        static_start(plan, execution);
-    else
-        dynamic_start(plan, execution);
+    struct step_done *done = execution->done;
+    struct error err = ERROR_INIT;
+    struct run *run = begin(plan, execution, &err);
+    if (!run) {
+        done->done(done, err.code, &err);
+    } else if (plan->is_static) {
+        proceed_whole(run, done->computes);
+    } else {
+        run->deferred.run = go_on;
+        deferred_run(&run->deferred);
+    }
 }
 
 void plan_start(struct plan *plan, struct step *step, const struct tensor *feeds,
@@ -129,12 +337,27 @@ void plan_start_part(struct plan *plan, struct step *step, const struct tensor *
               .step = step, .feeds = feeds, .fetches = fetches, .done = done, .is_part = true});
 }
 
+/* ---- plans ---- */
+
+void plan_trim(struct plan *plan)
+{
+    if (plan->is_static)
+        run_free_idle(plan);
+    if (plan->pool)
+        pool_trim(plan->pool);
+    if (plan->host_pool)
+        pool_trim(plan->host_pool);
+    for (size_t i = 0; i < plan->loops.n; i++) {
+        plan_trim(plan->loops.items[i]->condition);
+        plan_trim(plan->loops.items[i]->body);
+    }
+}
+
 void plan_free(struct plan *plan)
 {
     if (!plan)
         return;
-    static_free_instances(plan);
-    dynamic_free_runs(plan);
+    run_free_idle(plan);
     for (size_t i = 0; i < plan->loops.n; i++) {
         struct while_loop *loop = plan->loops.items[i];
         plan_free(loop->condition);

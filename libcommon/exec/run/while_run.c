@@ -6,19 +6,19 @@
 
 #include "base/memory.h"
 #include "exec/run/builtin.h"
-#include "exec/run/static.h"
+#include "exec/run/dynamic.h"
 
 struct repetition {
     struct kernel_call *call;
     const struct while_loop *loop;
-    struct instance *condition, *body;
+    struct run *condition, *body;
     struct tensor *values; /* of the inputs, counted where they have buffers */
     struct tensor *next;   /* of the variables */
 };
 
-static int take(struct plan *plan, struct instance **instance, struct error *err)
+static int take(struct plan *plan, struct run **run, struct error *err)
 {
-    return (*instance = instance_take(plan, err)) ? 0 : err->code;
+    return (*run = run_take(plan, err)) ? 0 : err->code;
 }
 
 /* What holds the input's memory: a variable's, where the input is one seen otherwise, as well. */
@@ -47,7 +47,7 @@ static void begin(struct repetition *r)
 static int goes_on(struct repetition *r, const struct while_call *call, bool *yes)
 {
     struct tensor condition;
-    if (static_repeat(r->condition, call, &condition, r->call->err))
+    if (whole_repeat(r->condition, call, &condition, r->call->err))
         return r->call->err->code;
     int code = 0;
     if (tensor_count(&condition) == 1)
@@ -61,7 +61,7 @@ static int goes_on(struct repetition *r, const struct while_call *call, bool *ye
 
 static int iterate(struct repetition *r, const struct while_call *call)
 {
-    if (static_repeat(r->body, call, r->next, r->call->err))
+    if (whole_repeat(r->body, call, r->next, r->call->err))
         return r->call->err->code;
     for (int i = 0; i < r->loop->n_variables; i++) {
         tensor_release(&r->values[i]);
@@ -102,9 +102,9 @@ static void end(struct repetition *r)
     for (int i = 0; i < r->loop->n_inputs; i++)
         tensor_release(&r->values[i]);
     if (r->condition)
-        instance_give(r->loop->condition, r->condition);
+        run_give(r->condition);
     if (r->body)
-        instance_give(r->loop->body, r->body);
+        run_give(r->body);
     mem_free(r->values);
 }
 

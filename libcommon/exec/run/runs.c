@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What runs of a plan write to is kept for later ones: one run for each step that ever ran at once.
+ * That of a whole plan has its memory in arenas that all plans of a session share.
+ */
+#include "base/memory.h"
+#include "exec/run/dynamic.h"
+
+/* ---- with the lock of the arenas ---- */
+
+static void drop_arenas(struct run *run)
+{
+    for (int i = 0; i < 2; i++)
+        if (run->arenas[i])
+            arena_drop(run->plan->options.arenas, run->arenas[i]);
+}
+
+static int take_arenas(struct run *run, struct error *err)
+{
+    const struct plan *plan = run->plan;
+    for (int i = 0; plan->is_static && i < 2; i++) {
+        size_t bytes = plan->arena_bytes[i];
+        if (!bytes)
+            continue;
+        run->arenas[i] = arena_take(plan->options.arenas, plan->options.device, i == 1, bytes);
+        if (!run->arenas[i])
+            return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", bytes,
+                             mem_limit_text());
+    }
+    return 0;
+}
+
+static void set_busy(struct run *run, bool busy)
+{
+    for (int i = 0; i < 2; i++)
+        if (run->arenas[i])
+            run->arenas[i]->busy = busy;
+}
+
+static bool can_run(const struct run *run)
+{
+    for (int i = 0; i < 2; i++)
+        if (run->arenas[i] && !arena_is_free(run->arenas[i]))
+            return false;
+    return true;
+}
+
+static bool has_gone(const struct run *run)
+{
+    for (int i = 0; i < 2; i++)
+        if (run->arenas[i] && !run->arenas[i]->buffer)
+            return true;
+    return false;
+}
+
+static void run_free(struct run *run);
+
+/* One whose arenas no other step uses. Those whose arenas have gone go as well. */
+static struct run *find_idle(struct plan *plan)
+{
+    for (struct run **at = &plan->idle_runs; *at;) {
+        struct run *run = *at;
+        bool runs = can_run(run);
+        if (!runs && !has_gone(run)) {
+            at = &run->next;
+            continue;
+        }
+        *at = run->next;
+        if (runs)
+            return run;
+        drop_arenas(run);
+        run_free(run);
+    }
+    return NULL;
+}
+
+/* ---- */
+
+/* The one iteration of a whole plan stays as long as the run. */
+static void open_whole(struct run *run, struct error *err)
+{
+    run->root = frame_new(run, 0, NULL, NULL);
+    struct iteration *it = iteration_new(run, run->root, 0);
+    for (int i = 0; i < 2; i++)
+        it->arenas[i] = run->arenas[i] ? run->arenas[i]->buffer : NULL;
+    region_open(run, it, err);
+}
+
+static void run_free(struct run *run)
+{
+    captured_release(run);
+    if (run->root) { /* of a whole plan: it holds nothing, and arenas are the session's */
+        run->failed = false;
+        for (int i = 0; i < 2; i++)
+            run->root->oldest->arenas[i] = NULL;
+    }
+    frame_clear(run);
+    frame_free_idle(run);
+    device_step_release(&run->on_device);
+    vec_release(&run->own.temporaries);
+    mem_free(run->feeds);
+    mem_free(run->idle_frames);
+    mem_free(run->idle_iterations);
+    pthread_mutex_destroy(&run->lock);
+    pthread_cond_destroy(&run->changed);
+    mem_free(run);
+}
+
+static int take_memory(struct run *run, struct error *err)
+{
+    struct plan *plan = run->plan;
+    pthread_mutex_lock(&plan->options.arenas->lock);
+    int code = take_arenas(run, err);
+    pthread_mutex_unlock(&plan->options.arenas->lock);
+    if (!code && plan->is_on_device)
+        code = device_step_open(&run->on_device, plan->options.device, err);
+    return code;
+}
+
+static void abandon(struct run *run)
+{
+    struct plan *plan = run->plan;
+    pthread_mutex_lock(&plan->options.arenas->lock);
+    set_busy(run, false);
+    drop_arenas(run);
+    pthread_mutex_unlock(&plan->options.arenas->lock);
+    run_free(run);
+}
+
+static struct run *run_new(struct plan *plan, struct error *err)
+{
+    struct run *run = mem_alloc(sizeof *run);
+    size_t n = plan->dynamic->frames.n;
+    run->plan = plan;
+    run->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *run->feeds);
+    run->idle_frames = mem_array(n, sizeof *run->idle_frames);
+    run->idle_iterations = mem_array(n, sizeof *run->idle_iterations);
+    pthread_mutex_init(&run->lock, NULL);
+    pthread_cond_init(&run->changed, NULL);
+    if (take_memory(run, err)) {
+        abandon(run);
+        return NULL;
+    }
+    if (plan->is_static)
+        open_whole(run, err);
+    return run;
+}
+
+struct run *run_take(struct plan *plan, struct error *err)
+{
+    pthread_mutex_lock(&plan->options.arenas->lock);
+    struct run *run = find_idle(plan);
+    if (run)
+        set_busy(run, true);
+    pthread_mutex_unlock(&plan->options.arenas->lock);
+    return run ? run : run_new(plan, err);
+}
+
+void run_give(struct run *run)
+{
+    struct plan *plan = run->plan;
+    pthread_mutex_lock(&plan->options.arenas->lock);
+    set_busy(run, false);
+    run->next = plan->idle_runs;
+    plan->idle_runs = run;
+    pthread_mutex_unlock(&plan->options.arenas->lock);
+}
+
+void run_free_idle(struct plan *plan)
+{
+    pthread_mutex_lock(&plan->options.arenas->lock);
+    struct run *idle = plan->idle_runs;
+    plan->idle_runs = NULL;
+    for (struct run *at = idle; at; at = at->next)
+        drop_arenas(at);
+    pthread_mutex_unlock(&plan->options.arenas->lock);
+    while (idle) {
+        struct run *next = idle->next;
+        run_free(idle);
+        idle = next;
+    }
+}

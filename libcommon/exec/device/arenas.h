@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arenas of a session's static plans. A step has one of each memory that its plan needs; who
+ * The arenas of a session's whole plans. A step has one of each memory that its plan needs; who
  * runs when no other step does gets the one that the other has left, whatever its plan was, so that
  * the plans of a session need as much as the largest of them, for each step that ever ran at once.
  * Private to exec. Thread-safe.

@@ -49,7 +49,7 @@ struct variable_check {
     const struct node *reader; /* that is named if it has none; NULL: the planner's own */
 };
 
-/* In a static plan: whether it runs in every step. */
+/* In a whole plan: whether it runs in every step. */
 enum item_flow {
     FLOW_ALWAYS,
     FLOW_INPUTS, /* where all that it needs is there */
@@ -89,7 +89,7 @@ struct item {
     VEC(int) after;            /* items that must be over before, dead or alive */
     VEC(int) follows;          /* some of them: a path leads from there that is not in the plan */
     VEC(int) wishes;           /* items that are to be over before if that closes no cycle */
-    VEC(struct variable_lock) take, give; /* static plans: before and after the item */
+    VEC(struct variable_lock) take, give; /* whole plans: before and after the item */
     bool needs_initialized;    /* its ref inputs must have a value; what it reads always must */
     const struct shape **seen; /* by input: the shape that it is seen with; NULL: its own */
     struct variable_check *checked; /* those variables, each once, if it reads any */
@@ -112,7 +112,7 @@ struct use {
 };
 typedef VEC(struct use) use_vec;
 
-/* Of a value in a static plan with branches. */
+/* Of a value in a whole plan with branches. */
 struct merged {
     bool is_merged; /* a Merge brings its memory, or may */
     int beside;     /* a value of another branch, in whose memory it may be; -1: none */

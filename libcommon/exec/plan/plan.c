@@ -17,15 +17,6 @@ static bool all_cheap(const struct plan *plan)
     return true;
 }
 
-/* A large graph may take long: between all that takes long with it. */
-int plan_goes_on(const struct plan *plan, struct error *err)
-{
-    const atomic_bool *cancelled = plan->options.cancelled, *stopped = plan->options.stopped;
-    return cancelled && atomic_load(cancelled) && !(stopped && atomic_load(stopped))
-               ? error_set(err, ERR_CANCELLED, "cancelled while it was planned")
-               : 0;
-}
-
 static int compile(struct plan *plan, const struct plan_request *request, struct error *err)
 {
     plan->n_fetches = request->n_fetches;
@@ -43,7 +34,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
             edge_map_add(&plan->fed, (struct edge){plan->feed_nodes[i], 0}, i);
     if (!code)
         code = plan_prepare(plan, fetches, err);
-    if (!code && !plan->is_static) {
+    if (!code && !plan->is_whole) {
         plan_resolve_views(plan);
         plan_take_in_constants(plan);
         code = dynamic_new(plan, err);
@@ -54,7 +45,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         return err->code;
     plan_find_checks(plan);
     plan_find_copies(plan);
-    if (!plan->is_static) {
+    if (!plan->is_whole) {
         code = dynamic_connect(plan, err);
     } else if (!(code = plan_schedule(plan, err)) && !(code = plan_goes_on(plan, err))) {
         plan_find_counted(plan);
@@ -66,7 +57,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         plan_find_captured(plan);
         dynamic_one_region(plan);
     }
-    plan->is_cheap = plan->is_static && all_cheap(plan);
+    plan->is_cheap = plan->is_whole && all_cheap(plan);
     for (size_t i = 0; i < plan->items.n; i++) {
         struct item *item = &plan->items.items[i];
         item->is_prepared = item->n_checked || item->uses_copies || item->seen;
@@ -192,7 +183,7 @@ void plan_release(struct plan *plan)
 
 bool plan_is_whole(const struct plan *plan)
 {
-    return plan->is_static;
+    return plan->is_whole;
 }
 
 /* Loops run one after the other, but keep what they have. */
@@ -226,7 +217,7 @@ static void describe(const struct plan *plan, const struct item *item, struct pl
 
 int plan_n_regions(const struct plan *plan)
 {
-    return plan->is_static ? 1 : region_count(plan);
+    return plan->is_whole ? 1 : region_count(plan);
 }
 
 static int count_items(const struct plan *plan)
@@ -258,7 +249,7 @@ static int describe_all(struct plan *plan, struct plan_item *out, int first)
     int *place = mem_array((size_t)n + 1, sizeof *place);
     for (int i = 0; i < n; i++)
         describe(plan, &plan->items.items[plan->order[i]], &own[i]);
-    if (!plan->is_static)
+    if (!plan->is_whole)
         region_describe(plan, own);
     for (int i = 0; i < n; i++) {
         const struct item *item = &plan->items.items[plan->order[i]];

@@ -3,11 +3,11 @@
  * Plans: a graph compiled for one set of feeds, fetches and targets. Everything that can be decided
  * once is decided here: what runs, in which order, with which kernel, where its memory is.
  *
- * A plan whose shapes are all known and which has no asynchronous kernel is *static*: a fixed order
- * over an arena that was laid out by lifetimes, of which branches that are not taken are passed
- * over, and in which a loop is one item. Any other is *dynamic*: such orders, regions, between
- * points at which values come or go; with pending counts, a ready queue, frames and iterations. So
- * is one with control flow on a device with memory of its own.
+ * What runs is *regions*: items in a fixed order over an arena that was laid out by lifetimes. A
+ * plan whose shapes are all known and which has no asynchronous kernel is *whole*: one region, of
+ * which branches that are not taken are passed over, and in which a loop is one item. Any other has
+ * regions between points at which values come or go, with pending counts, a ready queue, frames and
+ * iterations. So has one with control flow on a device with memory of its own.
  */
 #ifndef TF_EXEC_PLAN_H
 #define TF_EXEC_PLAN_H

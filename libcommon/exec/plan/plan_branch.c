@@ -10,32 +10,12 @@
 
 /* ---- what may be dead ---- */
 
-static bool may_be_dead(const struct plan *plan, int item)
-{
-    return item >= 0 && plan->items.items[item].flow != FLOW_ALWAYS;
-}
-
 bool plan_may_lack_control(const struct plan *plan, const struct node *node)
 {
-    bool may = !plan->is_static && node->n_controls;
+    bool may = !plan->is_whole && node->n_controls;
     for (int i = 0; plan->has_branches && !may && i < node->n_controls; i++)
-        may = may_be_dead(plan, plan->item_of[node->controls[i]]);
+        may = item_may_be_dead(plan, plan->item_of[node->controls[i]]);
     return may;
-}
-
-enum item_flow plan_flow_of(const struct plan *plan, const struct item *item)
-{
-    if (item->node && node_is(item->node, "Switch"))
-        return FLOW_SWITCH;
-    if (item->node && node_is(item->node, "Merge"))
-        return FLOW_MERGE;
-    bool may = false;
-    for (int i = 0; i < item->n_in && !may; i++)
-        may = may_be_dead(plan, plan->values.items[item->in[i]].item);
-    for (int i = 0; i < item->n_controls && !may; i++)
-        may = may_be_dead(plan, item->controls[i]);
-    bool runs_dead = item->node && node_is(item->node, "ControlTrigger");
-    return may && !runs_dead ? FLOW_INPUTS : FLOW_ALWAYS;
 }
 
 /* ---- Merges ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether all that a step of a static plan enqueues is the same in every step, so that a device may
+ * Whether all that a step of a whole plan enqueues is the same in every step, so that a device may
  * capture it: only copies of feeds and fetches touch host memory that changes.
  */
 #include <stdlib.h>

@@ -56,7 +56,7 @@ int plan_write(struct stream_writer *writer, const struct plan *plan, const char
     pack_key(packer, "of");
     msgpack_pack_uint64(packer, plan->source->nodes.n);
     pack_key(packer, "static");
-    if (plan->is_static)
+    if (plan->is_whole)
         msgpack_pack_true(packer);
     else
         msgpack_pack_false(packer);
@@ -71,6 +71,6 @@ int plan_write(struct stream_writer *writer, const struct plan *plan, const char
     pack_key(packer, "items");
     msgpack_pack_array(packer, (size_t)n);
     for (int i = 0; i < n; i++)
-        pack_item(packer, &items[i], !plan->is_static);
+        pack_item(packer, &items[i], !plan->is_whole);
     return stream_write(writer, NULL, 0, err);
 }

@@ -1,10 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is to be known of one item: what it costs, and how its errors name it.
+ * Items and values one by one: how they are added, what an item costs, how its errors name it.
  */
 #include "base/container_of.h"
+#include "base/memory.h"
 #include "exec/device/fault.h"
-#include "exec/plan/plan_private.h"
+#include "exec/plan/plan_steps.h"
+
+/* ---- adding them ---- */
+
+bool item_may_be_dead(const struct plan *plan, int item)
+{
+    return item >= 0 && plan->items.items[item].flow != FLOW_ALWAYS;
+}
+
+static enum item_flow flow_of(const struct plan *plan, const struct item *item)
+{
+    if (item->node && node_is(item->node, "Switch"))
+        return FLOW_SWITCH;
+    if (item->node && node_is(item->node, "Merge"))
+        return FLOW_MERGE;
+    bool may = false;
+    for (int i = 0; i < item->n_in && !may; i++)
+        may = item_may_be_dead(plan, plan->values.items[item->in[i]].item);
+    for (int i = 0; i < item->n_controls && !may; i++)
+        may = item_may_be_dead(plan, item->controls[i]);
+    bool runs_dead = item->node && node_is(item->node, "ControlTrigger");
+    return may && !runs_dead ? FLOW_INPUTS : FLOW_ALWAYS;
+}
+
+int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape)
+{
+    struct value value = {.kind = VALUE_COMPUTED,
+                          .type = type,
+                          .twin = -1,
+                          .shape = *shape,
+                          .feed = -1,
+                          .item = -1,
+                          .alias_input = -1,
+                          .alias_of = -1,
+                          .root = (int)plan->values.n,
+                          .offset = -1};
+    vec_push(&plan->values, value);
+    return (int)plan->values.n - 1;
+}
+
+int plan_add_item(struct plan *plan, const struct item *item)
+{
+    int id = (int)plan->items.n;
+    vec_push(&plan->items, *item);
+    if (plan->has_branches)
+        plan->items.items[id].flow = flow_of(plan, item);
+    return id;
+}
+
+struct item plan_copy_of(struct plan *plan, int value)
+{
+    const struct value from = plan->values.items[value];
+    struct item item = {.builtin = BUILTIN_COPY,
+                        .name = "copy",
+                        .kernel = "copy",
+                        .n_in = 1,
+                        .n_out = 1,
+                        .needs_initialized = true};
+    item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
+    item.out = item.in + 1;
+    item.in[0] = value;
+    item.out[0] = plan_add_value(plan, from.type, &from.shape);
+    plan->values.items[item.out[0]].on_device = from.on_device;
+    return item;
+}
+
+int plan_root_value(const struct plan *plan, int value)
+{
+    return plan->values.items[value].root;
+}
+
+bool plan_is_back_edge(const struct plan *plan, int from, int to)
+{
+    const struct node *first = plan->items.items[from].node, *then = plan->items.items[to].node;
+    return first && then && node_is(first, "NextIteration") && node_is(then, "Merge");
+}
+
+/* ---- what they cost ---- */
 
 #define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed of so little */
 #define CHEAP_FETCH_BYTES 65536 /* copied in as many */
@@ -56,6 +134,8 @@ bool item_is_cheap(const struct plan *plan, const struct item *item)
     }
     return bytes <= limit;
 }
+
+/* ---- errors ---- */
 
 int item_fail(const struct item *item, struct error *err)
 {

@@ -2,7 +2,7 @@
  *
  * Reads and writes of variables within a step, in the order that graph/access.h demands: items and
  * what they wait for are given to it, and what it finds missing is added: edges, and copies of
- * variables. In a static plan an alias of a variable is the variable's memory, and whoever has it
+ * variables. In a whole plan an alias of a variable is the variable's memory, and whoever has it
  * is a user of the read. In a dynamic one such values are copies already (dynamic.h).
  */
 #include <stdlib.h>

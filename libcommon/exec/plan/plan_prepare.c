@@ -8,53 +8,6 @@
 #include "exec/plan/plan_steps.h"
 #include "exec/state/saver.h"
 
-int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape)
-{
-    struct value value = {.kind = VALUE_COMPUTED,
-                          .type = type,
-                          .twin = -1,
-                          .shape = *shape,
-                          .feed = -1,
-                          .item = -1,
-                          .alias_input = -1,
-                          .alias_of = -1,
-                          .root = (int)plan->values.n,
-                          .offset = -1};
-    vec_push(&plan->values, value);
-    return (int)plan->values.n - 1;
-}
-
-int plan_add_item(struct plan *plan, const struct item *item)
-{
-    int id = (int)plan->items.n;
-    vec_push(&plan->items, *item);
-    if (plan->has_branches)
-        plan->items.items[id].flow = plan_flow_of(plan, item);
-    return id;
-}
-
-struct item plan_copy_of(struct plan *plan, int value)
-{
-    const struct value from = plan->values.items[value];
-    struct item item = {.builtin = BUILTIN_COPY,
-                        .name = "copy",
-                        .kernel = "copy",
-                        .n_in = 1,
-                        .n_out = 1,
-                        .needs_initialized = true};
-    item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
-    item.out = item.in + 1;
-    item.in[0] = value;
-    item.out[0] = plan_add_value(plan, from.type, &from.shape);
-    plan->values.items[item.out[0]].on_device = from.on_device;
-    return item;
-}
-
-int plan_root_value(const struct plan *plan, int value)
-{
-    return plan->values.items[value].root;
-}
-
 static int value_at(const struct plan *plan, struct edge edge)
 {
     return plan->value_of[edge.node] < 0 ? -1 : plan->value_of[edge.node] + edge.slot;
@@ -330,12 +283,6 @@ static int add_fetches(struct plan *plan, const struct edge *edges, struct error
         plan_follow_variable(plan, plan_add_item(plan, &item), edges[i].node);
     }
     return 0;
-}
-
-bool plan_is_back_edge(const struct plan *plan, int from, int to)
-{
-    const struct node *first = plan->items.items[from].node, *then = plan->items.items[to].node;
-    return first && then && node_is(first, "NextIteration") && node_is(then, "Merge");
 }
 
 int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err)

@@ -6,8 +6,8 @@
  * node that computes becomes an *item*, each output a *value*; the planner adds items of its own:
  * fetches, changes of layout, copies between host and device memory, copies of variables that are
  * read before and needed after a write. plan_prepare.c makes them, plan_order.c orders reads and
- * writes of variables, plan_memory.c places values in arenas (plan_steps.h). exec/run runs them:
- * static plans in static.c, dynamic ones, which have a struct dynamic (region.h), in dynamic.c.
+ * writes of variables, plan_memory.c places values in arenas (plan_steps.h). exec/run runs what
+ * region.h says of them.
  */
 #ifndef TF_EXEC_PLAN_PRIVATE_H
 #define TF_EXEC_PLAN_PRIVATE_H
@@ -34,7 +34,7 @@ struct plan {
     VEC(struct value) values;
     int *value_of;       /* first output's value, by node of `graph`; -1: none */
     int *item_of;        /* by node; -1: none */
-    use_vec reads;       /* static: of views that do not run, by the items that read for them */
+    use_vec reads;       /* whole: of views that do not run, by the items that read for them */
     int *order, n_order; /* items, as they run; of a dynamic plan, as they are shown, once asked */
     int n_feeds, n_fetches;
     struct plan_feed *feeds; /* as requested */
@@ -42,19 +42,19 @@ struct plan {
     struct edge_map fed;     /* outputs of these nodes -> feed, once the graph is as it stays */
     int *fetch_values;
     int *fetch_places; /* of a part: struct plan_place; NULL: it sees all there is */
-    bool is_static;
-    bool has_branches;          /* static: some items may not run (plan_branch.c) */
+    bool is_whole;
+    bool has_branches;          /* whole: some items may not run (plan_branch.c) */
     struct merged *merged;      /* then: by value, once all is in order */
     bool is_on_device;          /* items use memory that is not the host's */
     struct fault_source faults; /* of its items, on a device with memory of its own */
-    bool is_cheap;              /* static: no kernel is worth a thread of its own */
-    atomic_bool is_captured;    /* static: all that steps enqueue is the same, as far as is known */
+    bool is_cheap;              /* whole: no kernel is worth a thread of its own */
+    atomic_bool is_captured;    /* whole: all that steps enqueue is the same, as far as is known */
     VEC(struct variable_lock) locks; /* then: all that items take, by id */
-    size_t arena_bytes[2];           /* of static plans: the host's memory, the device's */
+    size_t arena_bytes[2];           /* of whole plans: the host's memory, the device's */
     struct plan_item *dump;
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
     struct run *idle_runs;     /* memory of steps that are over; guarded by the arenas' lock */
-    VEC(int) counted;          /* static: values whose memory is */
+    VEC(int) counted;          /* whole: values whose memory is */
     struct pool *host_pool; /* on a device with memory of its own: host memory of fetches, copies */
     struct pool *pool; /* of counted values, and of a device's temporary memory; NULL: there can
                         * be none */
@@ -64,7 +64,7 @@ struct plan {
 /* Whether kernels run beside each other, each with a team of one. */
 static inline bool plan_is_parallel(const struct plan *plan)
 {
-    return plan->options.alone || (!plan->is_static && plan->options.threads > 1);
+    return plan->options.alone || (!plan->is_whole && plan->options.threads > 1);
 }
 
 /* Which item makes what an item takes; -1: none. */

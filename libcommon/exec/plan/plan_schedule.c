@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fixed order of items; and which items of a static plan take and give variables, so that steps
+ * The fixed order of items; and which items of a whole plan take and give variables, so that steps
  * may overlap: a run of reads is one lock, a write another.
  *
  * Steps cannot wait for each other in a circle because whoever keeps a variable waits only for

@@ -64,6 +64,6 @@ static bool can_be_static(const struct plan *plan, bool *has_branches)
 void plan_find_static(struct plan *plan)
 {
     bool has_branches;
-    plan->is_static = can_be_static(plan, &has_branches);
-    plan->has_branches = plan->is_static && has_branches;
+    plan->is_whole = can_be_static(plan, &has_branches);
+    plan->has_branches = plan->is_whole && has_branches;
 }

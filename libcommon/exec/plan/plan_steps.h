@@ -27,13 +27,21 @@ int plan_infer_stacks(struct graph *graph, struct error *err);
 bool plan_can_place(const struct plan *plan, const struct node *node);
 /* Says of plan->graph whether a fixed order with planned memory will do. */
 void plan_find_static(struct plan *plan);
-/* plan.c: ERR_CANCELLED where nobody wants it any more. */
-int plan_goes_on(const struct plan *plan, struct error *err);
+/* ERR_CANCELLED where nobody wants it any more: a large graph may take long. Between all that takes
+ * long with it. */
+static inline int plan_goes_on(const struct plan *plan, struct error *err)
+{
+    const atomic_bool *cancelled = plan->options.cancelled, *stopped = plan->options.stopped;
+    return cancelled && atomic_load(cancelled) && !(stopped && atomic_load(stopped))
+               ? error_set(err, ERR_CANCELLED, "cancelled while it was planned")
+               : 0;
+}
 
 /* plan_prepare.c: values, items, prepared kernels, fetches. */
 int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error *err);
 int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape);
 int plan_add_item(struct plan *plan, const struct item *item);
+bool item_may_be_dead(const struct plan *plan, int item);
 /* An item, not added yet, that copies the value to a new one, in memory of the same kind. */
 struct item plan_copy_of(struct plan *plan, int value);
 
@@ -86,9 +94,7 @@ int plan_order_variables(struct plan *plan, struct error *err);
 /* Then: finds the variables that an item checks. */
 void plan_find_checks(struct plan *plan);
 
-/* plan_branch.c: of a static plan with branches: how the item, whose inputs are there, depends on
- * what may not be. */
-enum item_flow plan_flow_of(const struct plan *plan, const struct item *item);
+/* plan_branch.c, of a whole plan with branches. */
 /* Whether one of the node's control inputs may not be there. */
 bool plan_may_lack_control(const struct plan *plan, const struct node *node);
 /* What a Merge may have as its input: a variable's value is copied. */
@@ -113,7 +119,7 @@ void plan_resolve_views(struct plan *plan);
 /* plan_constant.c: of a dynamic plan on the host, before its frames are found. */
 void plan_take_in_constants(struct plan *plan);
 
-/* plan_schedule.c: puts the items of a static plan in order; then says who locks variables. */
+/* plan_schedule.c: puts the items of a whole plan in order; then says who locks variables. */
 int plan_schedule(struct plan *plan, struct error *err);
 void plan_add_locks(struct plan *plan);
 /* Puts items into `order` by their rank (-1: they are left out; NULL: all have the same), and those
@@ -146,7 +152,7 @@ struct placing {
 };
 void plan_place_memory(struct plan *plan, const struct placing *placing, size_t bytes[2]);
 
-/* plan_counted.c: what the item keeps of its inputs, or all of them, is counted; of a static plan,
+/* plan_counted.c: what the item keeps of its inputs, or all of them, is counted; of a whole plan,
  * all that is. */
 void plan_count_inputs(struct plan *plan, const struct item *item, bool keeps_all);
 void plan_find_counted(struct plan *plan);

@@ -3,7 +3,7 @@
  * Views: items whose output is their input's memory, perhaps seen with another shape, and that do
  * nothing else. They do not run: who takes the output is given the input, and told the shape.
  *
- * In a static plan they are left out when all is in order, so that what waits for one, or it for
+ * In a whole plan they are left out when all is in order, so that what waits for one, or it for
  * others, stays where it was. A read of a variable is one of them: the item that runs next locks
  * the variable for it, and sees to it that it has a value. In a dynamic plan a read is a moment of
  * its own, after which others may write, and waiting is part of how things run: there only what is
@@ -73,7 +73,7 @@ static bool can_go(const struct views *s, const struct item *item)
 {
     return is_view(s->plan, item) && s->is_taken[item->out[0]] &&
            !s->is_chosen[item - s->plan->items.items] &&
-           (s->plan->is_static ? can_go_from_order(s->plan, item) : can_go_from_dataflow(s, item));
+           (s->plan->is_whole ? can_go_from_order(s->plan, item) : can_go_from_dataflow(s, item));
 }
 
 static void need_all(struct views *s, const struct item *item)
@@ -207,9 +207,9 @@ void plan_resolve_views(struct plan *plan)
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed)
             look_at(&s, &plan->items.items[i]);
-    if (plan->is_static)
+    if (plan->is_whole)
         resolve_order(&s);
-    for (size_t i = 0; !plan->is_static && i < plan->items.n; i++)
+    for (size_t i = 0; !plan->is_whole && i < plan->items.n; i++)
         if (!plan->items.items[i].removed)
             resolve(&s, &plan->items.items[i]);
     arena_release(&memory);

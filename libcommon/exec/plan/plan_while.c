@@ -31,7 +31,7 @@ int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error 
     int code = plan_new(loop->graph, &options, &condition, &loop->condition, err);
     if (!code)
         code = plan_new(loop->graph, &options, &body, &loop->body, err);
-    if (!code && !(loop->condition->is_static && loop->body->is_static)) {
+    if (!code && !(loop->condition->is_whole && loop->body->is_whole)) {
         vec_push(&plan->kept, loop->key);
         plan->keeps_more = true;
         code = error_set(err, ERR_INTERNAL, "loop '%s' has points", loop->frame);

@@ -10,7 +10,7 @@
  * not taken by Switch is dead, and deadness passes through everything but Merge.
  *
  * What is between points, where only running tells when or whether something comes, runs as
- * regions: items in a fixed order with planned memory, as in a static plan (region_find.c).
+ * regions: items in a fixed order with planned memory, as in a whole plan (region_find.c).
  */
 #ifndef TF_EXEC_REGION_H
 #define TF_EXEC_REGION_H

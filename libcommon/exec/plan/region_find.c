@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Regions: which items of a dynamic plan run together, one after the other in a fixed order, as all
- * of a static plan do.
+ * of a whole plan do.
  *
  * A *point* is an item of which only running tells when, or whether, there is what it brings: an
  * asynchronous kernel, a Send, control flow. What it brings is an *arrival*. Of every item two sets

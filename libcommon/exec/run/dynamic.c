@@ -148,7 +148,7 @@ static void finish(struct run *run, struct launch *launch, int code, enum takes 
     bool over = is_over(run);
     pthread_mutex_unlock(&run->lock);
     if (over)
-        run_conclude(run);
+        run->conclude(run);
 }
 
 static int run_dead(struct launch *launch)
@@ -157,7 +157,7 @@ static int run_dead(struct launch *launch)
     const struct node *node = a->run->plan->items.items[a->item].node;
     if (collective_decline(a->run->step, node, a->iteration->tag, &launch->err))
         return launch->err.code;
-    return a->region && a->region->fetches ? run_fail_dead(&launch->err) : 0;
+    return a->region && a->region->fetches ? item_fail_dead(&launch->err) : 0;
 }
 
 static int run_point(struct run *run, struct launch *launch)
@@ -264,7 +264,7 @@ void run_begin(struct run *run, bool computes)
     bool over = is_over(run);
     pthread_mutex_unlock(&run->lock);
     if (over)
-        run_conclude(run);
+        run->conclude(run);
     else
         run_execute(run, mine, computes);
 }
@@ -287,7 +287,7 @@ void run_help(struct run *run)
     bool over = is_over(run);
     pthread_mutex_unlock(&run->lock);
     if (over)
-        run_conclude(run);
+        run->conclude(run);
 }
 
 static void help(void *argument)

@@ -3,7 +3,7 @@
  * The dynamic executor. Private to libcommon/exec.
  *
  * By frames, edges and regions of the plan (exec/plan/region.h) dynamic_ready.c says what becomes
- * ready, dynamic_frame.c in which iterations, with memory from dynamic_memory.c;
+ * ready, dynamic_frame.c in which iterations, with memory from iteration.c;
  * dynamic.c distributes it over threads, by the queue of dynamic_queue.c; dynamic_kernel.c runs
  * points, region_run.c regions. run.c begins and ends a step. A whole plan is one region, which
  * whole.c runs without all the rest.
@@ -14,7 +14,7 @@
  * Variables: a step that only reads, and never waits for the outside, locks what it reads from its
  * beginning to its end. In any other an item locks a variable only while its kernel runs: nobody
  * ever waits for a lock while keeping one from others, but in the order of the variables' ids, so
- * that steps cannot wait for each other in a circle (static plans: plan_schedule.c). A tensor that
+ * that steps cannot wait for each other in a circle (whole plans: plan_schedule.c). A tensor that
  * is the variable's memory shares it; on a device with memory of its own it is a copy.
  */
 #ifndef TF_EXEC_DYNAMIC_H
@@ -49,6 +49,11 @@ struct run {
     struct frame **idle_frames; /* by definition */
     struct iteration **idle_iterations;
     struct run *next;
+
+    /* What goes on when a lock, or an asynchronous kernel, was waited for; and when all is over. */
+    void (*resume)(struct activation *a);
+    void (*async_done)(struct executor *executor, int result);
+    void (*conclude)(struct run *run);
 
     struct shared_arena *arenas[2]; /* of a whole plan; NULL: it needs none, as the next two */
     struct captured captured;
@@ -116,29 +121,14 @@ struct run *run_take(struct plan *plan, struct error *err);
 void run_give(struct run *run);
 void run_free_idle(struct plan *plan); /* those that no step uses */
 
-/* run.c: step, fetches and feeds as the execution has them. */
+/* Step, fetches and feeds as the execution has them. */
 void run_bind(struct run *run);
-/* Everything is over and nobody touches the run any more. */
-void run_conclude(struct run *run);
-/* Of a run that was to fetch what is dead: ERR_DATA. */
-int run_fail_dead(struct error *err);
-/* Goes on with a whole plan that has waited for a lock, which it has. */
-void whole_resume(struct run *run);
 
 /* whole.c: begins, runs and lets go of what is counted. 0, KERNEL_PENDING: it was put aside; or an
  * error code, with run->failed set. */
 void whole_open(struct run *run);
 int whole_run(struct run *run);
 void whole_clear(struct run *run);
-/* What a loop repeats, once, on the thread that calls; fetches are the caller's. */
-struct while_call {
-    const struct while_loop *loop;
-    const struct tensor *values; /* of its inputs, counted where they have buffers */
-    uint64_t iteration;
-    struct step *step;
-};
-int whole_repeat(struct run *run, const struct while_call *call, struct tensor *fetches,
-                 struct error *err);
 
 /* dynamic_kernel.c. False: the activation was put aside until a lock is free. */
 bool kernel_take_locks(struct activation *a, const struct dynamic_item *di);
@@ -151,8 +141,14 @@ int kernel_gather_variable(struct run *run, const struct item *item, int i, stru
 struct tensor **kernel_make_call(struct run *run, struct iteration *it, int item,
                                  struct call_host *host, struct kernel_call *call);
 /* Sets what is of this step, iteration and launch. */
-void kernel_bind(struct run *run, struct launch *launch, const struct iteration *it,
-                 struct call_host *host, struct kernel_call *call);
+static inline void kernel_bind(struct run *run, struct launch *launch, const struct iteration *it,
+                               struct call_host *host, struct kernel_call *call)
+{
+    host->temporaries = &launch->temporaries;
+    call->step = run->step;
+    call->iteration = it->tag;
+    call->err = &launch->err;
+}
 /* What it is run with: `own` of the thread, or the activation's. */
 struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own);
 /* KERNEL_PENDING, 0 or an error code; when it is pending the run may be over. */

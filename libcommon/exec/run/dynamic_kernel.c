@@ -15,10 +15,7 @@ static void resume(struct variable_waiter *waiter)
 {
     struct activation *a = CONTAINER_OF(waiter, struct activation, waiter);
     a->n_locked++;
-    if (a->run->plan->is_static)
-        whole_resume(a->run);
-    else
-        run_resume(a);
+    a->run->resume(a);
 }
 
 /* False: the activation was put aside until a lock is free. */
@@ -27,7 +24,7 @@ bool kernel_take_locks(struct activation *a, const struct dynamic_item *di)
     while (a->n_locked < di->n_locks) {
         const struct variable_lock *lock = &di->locks[a->n_locked];
         a->waiter.resume = resume;
-        if (a->run->plan->is_static && !a->run->execution.done)
+        if (a->run->plan->is_whole && !a->run->execution.done)
             variable_lock_wait(lock->variable, lock->write);
         else if (!variable_lock(lock->variable, lock->write, &a->waiter))
             return false;
@@ -125,17 +122,17 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
     for (int i = 0; i < item->n_out; i++)
         out[i] = &it->outputs[di->first_output + i];
     *host =
-        (struct call_host){.planned = plan->is_static,
-                           .counts = plan->is_static && plan->pool && plan->options.device->is_host,
+        (struct call_host){.planned = plan->is_whole,
+                           .counts = plan->is_whole && plan->pool && plan->options.device->is_host,
                            .fetches = &run->fetches,
                            .plan = plan,
                            .item = item,
                            .out_refs = it->out_refs + di->first_output,
                            .pool = plan->pool,
                            .host_pool = plan->host_pool,
-                           .copies_reads = !plan->is_static && !d->keeps_reads,
+                           .copies_reads = !plan->is_whole && !d->keeps_reads,
                            .on_device = &run->on_device,
-                           .executor.done = run_async_done};
+                           .executor.done = run->async_done};
     *call = (struct kernel_call){.node = item->node,
                                  .state = item->state,
                                  .n_in = item->n_in,
@@ -149,15 +146,6 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
                                  .threads = plan_team(plan),
                                  .executor = &host->executor};
     return in;
-}
-
-void kernel_bind(struct run *run, struct launch *launch, const struct iteration *it,
-                 struct call_host *host, struct kernel_call *call)
-{
-    host->temporaries = &launch->temporaries;
-    call->step = run->step;
-    call->iteration = it->tag;
-    call->err = &launch->err;
 }
 
 static void set_constant(struct run *run, struct activation *a)

@@ -186,3 +186,9 @@ int item_over(const struct plan *plan, const struct item *item, const struct ker
         return fail(item, call);
     return plan->options.check_numerics ? check_numerics(plan, item, call) : 0;
 }
+
+int item_fail_dead(struct error *err)
+{
+    return error_set(err, ERR_DATA,
+                     "a fetched value is dead: it is in a branch that was not taken");
+}

@@ -58,6 +58,8 @@ int item_copy_in(struct kernel_call *call, int i, const struct tensor *value);
 bool item_take_staged(struct kernel_call *call, const struct tensor *feed, int *code);
 /* copy_out_enqueue and, if that has gone well, copy_out_notify. */
 int item_copy_out(struct kernel_call *call, struct copy_out *copy);
+/* Of a run that was to fetch what is dead: ERR_DATA. */
+int item_fail_dead(struct error *err);
 /* When a step that was not captured has ended well: fetches that came from the device are copied to
  * memory that outlives it. */
 int fetches_bring_home(const struct plan *plan, struct tensor *fetches, struct error *err);

@@ -113,11 +113,11 @@ static inline struct tensor *iteration_output(const struct plan *plan, struct it
     int slot = v - plan->items.items[from].out[0];
     return &it->outputs[plan->dynamic->items[from].first_output + slot];
 }
-/* region_memory.c: where a value is, and what an item of a region is given. */
+/* Where a value is, and what an item of a region is given. */
 struct tensor *iteration_value(struct run *run, struct iteration *it, int v);
 struct tensor *iteration_input(struct run *run, struct iteration *it, int item, int input);
 
-/* dynamic_memory.c; with run->lock held. */
+/* iteration.c; with run->lock held. */
 struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number);
 void iteration_drop(struct run *run, struct iteration *it);
 struct frame *frame_new(struct run *run, int index, struct frame *parent,
@@ -135,7 +135,7 @@ void frame_move(struct run *run, struct activation *a, const struct token *value
 /* Ends the iteration, and those behind it, if nothing of it is left. */
 void frame_check_iteration(struct run *run, struct iteration *it, struct activation **ready);
 
-/* region_memory.c: before a region of the iteration runs. */
+/* Before a region of the iteration runs. */
 int region_open(struct run *run, struct iteration *it, struct error *err);
 /* Lets go of an iteration's arenas, or of all that it has for regions. */
 void region_close(struct iteration *it);

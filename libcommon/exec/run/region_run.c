@@ -27,7 +27,7 @@ static int gather(struct run *run, struct launch *launch, const struct region_it
     for (int i = 0; i < item->n_in; i++) {
         int v = item->in[i];
         bool is_seen = item->seen && item->seen[i];
-        if (plan->is_static) {
+        if (plan->is_whole) {
             if (is_seen)
                 inputs[i].tensor = (struct tensor){.type = plan->values.items[v].type,
                                                    .shape = *item->seen[i],
@@ -79,7 +79,7 @@ static int run_of_branch(struct run *run, struct launch *launch, const struct re
     struct iteration *it = launch->activation->iteration;
     int code = 0;
     if (!branch_begin(run, it, c))
-        return item->builtin == BUILTIN_FETCH ? run_fail_dead(&launch->err) : 0;
+        return item->builtin == BUILTIN_FETCH ? item_fail_dead(&launch->err) : 0;
     if (item->builtin != BUILTIN_CONSTANT) /* which is there */
         code = run_item(run, launch, at, c);
     if (!code)
@@ -126,7 +126,7 @@ void region_bind(struct run *run, struct launch *launch, int at)
 {
     const struct region *region = launch->activation->region;
     struct iteration *it = launch->activation->iteration;
-    if (run->plan->is_static) {
+    if (run->plan->is_whole) {
         if (it->bound_step == run->step && it->bound_tag == it->tag)
             return;
         it->bound_step = run->step;

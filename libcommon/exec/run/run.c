@@ -63,36 +63,6 @@ static void close_execution(struct execution *execution, int code, const struct 
         step_end(execution->step);
 }
 
-int run_fail_dead(struct error *err)
-{
-    return error_set(err, ERR_DATA,
-                     "a fetched value is dead: it is in a branch that was not taken");
-}
-
-/* ---- the beginning ---- */
-
-void run_bind(struct run *run)
-{
-    const struct execution *execution = &run->execution;
-    run->step = execution->step;
-    run->fetches = execution->fetches;
-    for (int i = 0; i < run->plan->n_feeds; i++) {
-        run->feeds[i] = execution->feeds[i];
-        run->feeds[i].buffer = NULL;
-    }
-}
-
-static int open(struct run *run, struct error *err)
-{
-    run_bind(run);
-    run->queue = NULL;
-    run->failed = false;
-    run->n_kept = 0;
-    if (run->plan->is_static)
-        whole_open(run);
-    return run->plan->is_on_device ? device_step_begin(&run->on_device, run->step, err) : 0;
-}
-
 /* The run, which may be NULL, goes back to the plan. */
 static void end(struct plan *plan, struct run *run, struct execution *execution, int code,
                 const struct error *err)
@@ -100,25 +70,10 @@ static void end(struct plan *plan, struct run *run, struct execution *execution,
     for (int i = 0; code && i < plan->n_fetches; i++)
         tensor_release(&execution->fetches[i]);
     close_execution(execution, code, err);
-    if (run && plan->is_static)
+    if (run && plan->is_whole)
         whole_clear(run);
     if (run)
         run_give(run);
-}
-
-/* NULL with the error set: it has ended. */
-static struct run *begin(struct plan *plan, const struct execution *given, struct error *err)
-{
-    struct error ignored = ERROR_INIT;
-    struct execution local;
-    thread_take_up(plan->options.device);
-    struct run *run = run_take(plan, err);
-    struct execution *execution = run ? &run->execution : &local;
-    *execution = *given;
-    if (!open_execution(execution, plan, run ? err : &ignored) && run && !open(run, err))
-        return run;
-    end(plan, run, execution, err->code, err);
-    return NULL;
 }
 
 /* ---- the end ---- */
@@ -140,7 +95,7 @@ static void let_go(struct run *run)
     const struct dynamic *d = run->plan->dynamic;
     while (run->n_kept > 0)
         variable_unlock(d->kept.items[--run->n_kept], false);
-    if (!run->plan->is_static) {
+    if (!run->plan->is_whole) {
         check_waiting(run);
         frame_clear(run);
     }
@@ -178,7 +133,7 @@ static int collect(struct run *run, const struct error *devices, struct error *e
     return code;
 }
 
-static void conclude(struct event_waiter *over, const struct error *failure)
+static void enqueued_is_over(struct event_waiter *over, const struct error *failure)
 {
     struct run *run = CONTAINER_OF(over, struct run, over);
     struct step_done *done = run->execution.done;
@@ -189,11 +144,78 @@ static void conclude(struct event_waiter *over, const struct error *failure)
     deferred_end();
 }
 
-void run_conclude(struct run *run)
+static void conclude(struct run *run)
 {
     let_go(run);
-    run->over.done = conclude;
+    run->over.done = enqueued_is_over;
     device_notify_end(run->plan->options.device, &run->over);
+}
+
+/* ---- a whole plan that goes on ---- */
+
+/* The run may be another step's as soon as an item of it was put aside, or its end is told. */
+static void go_on_whole(struct deferred_work *deferred)
+{
+    struct run *run = CONTAINER_OF(deferred, struct run, deferred);
+    struct plan *plan = run->plan;
+    thread_take_up(plan->options.device);
+    if (!plan->is_cheap)
+        deferred_before_long();
+    if (whole_run(run) != KERNEL_PENDING)
+        conclude(run);
+}
+
+static void help_whole(void *argument)
+{
+    struct run *run = argument;
+    struct device *device = run->plan->options.device;
+    thread_enter_device(device, device->threads);
+    deferred_run(&run->deferred);
+}
+
+/* On this thread if that does not keep it for long. */
+static void proceed_whole(struct run *run, bool computes)
+{
+    bool stays = computes || run->plan->is_cheap;
+    run->deferred.run = go_on_whole;
+    if (stays || !workers_submit(1, help_whole, run))
+        deferred_run(&run->deferred);
+}
+
+static void resume_whole(struct activation *a)
+{
+    proceed_whole(a->run, false);
+}
+
+/* ---- the beginning ---- */
+
+static int open(struct run *run, struct error *err)
+{
+    run_bind(run);
+    run->queue = NULL;
+    run->failed = false;
+    run->n_kept = 0;
+    run->conclude = conclude;
+    run->async_done = run_async_done;
+    run->resume = run->plan->is_whole ? resume_whole : run_resume;
+    if (run->plan->is_whole)
+        whole_open(run);
+    return run->plan->is_on_device ? device_step_begin(&run->on_device, run->step, err) : 0;
+}
+
+/* NULL with the error set: it has ended. */
+static struct run *begin(struct plan *plan, const struct execution *given, struct error *err)
+{
+    struct error ignored = ERROR_INIT;
+    struct execution local;
+    thread_take_up(plan->options.device);
+    struct run *run = run_take(plan, err);
+    struct execution *execution = run ? &run->execution : &local;
+    *execution = *given;
+    if (!open_execution(execution, plan, run ? err : &ignored) && run && !open(run, err))
+        return run;
+    end(plan, run, execution, err->code, err);
+    return NULL;
 }
 
 /* ---- a thread that waits ---- */
@@ -232,7 +254,7 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
     struct run *run = begin(plan, &execution, err);
     if (!run)
         return err->code;
-    if (plan->is_static) {
+    if (plan->is_whole) {
         whole_run(run);
     } else {
         deferred_begin();
@@ -247,40 +269,6 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
 }
 
 /* ---- a step that is started ---- */
-
-/* The run may be another step's as soon as an item of it was put aside, or its end is told. */
-static void go_on_whole(struct deferred_work *deferred)
-{
-    struct run *run = CONTAINER_OF(deferred, struct run, deferred);
-    struct plan *plan = run->plan;
-    thread_take_up(plan->options.device);
-    if (!plan->is_cheap)
-        deferred_before_long();
-    if (whole_run(run) != KERNEL_PENDING)
-        run_conclude(run);
-}
-
-static void help_whole(void *argument)
-{
-    struct run *run = argument;
-    struct device *device = run->plan->options.device;
-    thread_enter_device(device, device->threads);
-    deferred_run(&run->deferred);
-}
-
-/* On this thread if that does not keep it for long. */
-static void proceed_whole(struct run *run, bool computes)
-{
-    bool stays = computes || run->plan->is_cheap;
-    run->deferred.run = go_on_whole;
-    if (stays || !workers_submit(1, help_whole, run))
-        deferred_run(&run->deferred);
-}
-
-void whole_resume(struct run *run)
-{
-    proceed_whole(run, false);
-}
 
 static void resume(struct variable_waiter *waiter)
 {
@@ -314,7 +302,7 @@ static void start(struct plan *plan, const struct execution *execution)
     struct run *run = begin(plan, execution, &err);
     if (!run) {
         done->done(done, err.code, &err);
-    } else if (plan->is_static) {
+    } else if (plan->is_whole) {
         proceed_whole(run, done->computes);
     } else {
         run->deferred.run = go_on;
@@ -341,7 +329,7 @@ void plan_start_part(struct plan *plan, struct step *step, const struct tensor *
 
 void plan_trim(struct plan *plan)
 {
-    if (plan->is_static)
+    if (plan->is_whole)
         run_free_idle(plan);
     if (plan->pool)
         pool_trim(plan->pool);

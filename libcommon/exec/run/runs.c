@@ -18,7 +18,7 @@ static void drop_arenas(struct run *run)
 static int take_arenas(struct run *run, struct error *err)
 {
     const struct plan *plan = run->plan;
-    for (int i = 0; plan->is_static && i < 2; i++) {
+    for (int i = 0; plan->is_whole && i < 2; i++) {
         size_t bytes = plan->arena_bytes[i];
         if (!bytes)
             continue;
@@ -141,7 +141,7 @@ static struct run *run_new(struct plan *plan, struct error *err)
         abandon(run);
         return NULL;
     }
-    if (plan->is_static)
+    if (plan->is_whole)
         open_whole(run, err);
     return run;
 }
@@ -178,5 +178,16 @@ void run_free_idle(struct plan *plan)
         struct run *next = idle->next;
         run_free(idle);
         idle = next;
+    }
+}
+
+void run_bind(struct run *run)
+{
+    const struct execution *execution = &run->execution;
+    run->step = execution->step;
+    run->fetches = execution->fetches;
+    for (int i = 0; i < run->plan->n_feeds; i++) {
+        run->feeds[i] = execution->feeds[i];
+        run->feeds[i].buffer = NULL;
     }
 }

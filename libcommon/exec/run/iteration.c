@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory of frames and iterations, which is kept from step to step and used again. What an
+ * iteration has for its regions is calls, made when the first of them runs, and kept with it; and
+ * arenas, which come from the plan's pool and go back when the iteration is over. Those of a whole
+ * plan are its run's.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/run/builtin.h"
+#include "exec/run/dynamic.h"
+
+/* ---- calls and arenas ---- */
+
+static struct pool *pool_of(const struct plan *plan, bool on_device)
+{
+    bool is_host = plan->options.device->is_host;
+    return on_device || is_host ? plan->pool : plan->host_pool;
+}
+
+static int take_arenas(const struct plan *plan, struct iteration *it, struct error *err)
+{
+    for (int i = 0; !plan->is_whole && i < 2; i++) {
+        size_t bytes = it->frame->def->arena_bytes[i];
+        if (bytes && !it->arenas[i])
+            it->arenas[i] = pool_alloc(pool_of(plan, i), bytes);
+        if (bytes && !it->arenas[i])
+            return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", bytes,
+                             mem_limit_text());
+    }
+    return 0;
+}
+
+/* An arena of no bytes is none. */
+static void *at_offset(const struct iteration *it, bool on_device, int64_t offset)
+{
+    const struct buffer *arena = it->arenas[on_device];
+    return arena ? (char *)arena->data + offset : NULL;
+}
+
+/* In a whole plan shapes are known of all values. */
+static void place_outputs(const struct plan *plan, struct iteration *it, int id)
+{
+    const struct item *item = &plan->items.items[id];
+    struct tensor *out = it->outputs + plan->dynamic->items[id].first_output;
+    for (int i = 0; i < item->n_out; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        bool has_place = value->offset >= 0;
+        if (has_place || plan->is_whole)
+            out[i] = (struct tensor){
+                .type = value->type,
+                .shape = value->shape,
+                .layout = value->layout,
+                .data = has_place ? at_offset(it, value->on_device, value->offset) : NULL};
+    }
+}
+
+struct tensor *iteration_value(struct run *run, struct iteration *it, int v)
+{
+    struct value *value = &run->plan->values.items[v];
+    switch (value->kind) {
+    case VALUE_VARIABLE:
+        return &value->variable->value;
+    case VALUE_CONSTANT:
+        return &value->constant;
+    case VALUE_FEED:
+        return &run->feeds[value->feed];
+    default:
+        return iteration_output(run->plan, it, v);
+    }
+}
+
+struct tensor *iteration_input(struct run *run, struct iteration *it, int id, int i)
+{
+    const struct plan *plan = run->plan;
+    const struct dynamic_item *di = &plan->dynamic->items[id];
+    const struct item *item = &plan->items.items[id];
+    const struct value *value = &plan->values.items[item->in[i]];
+    bool is_ref = item->refs && item->refs[i], is_seen = item->seen && item->seen[i];
+    bool is_there = plan->is_whole || value->kind == VALUE_FEED || region_sees_constant(value) ||
+                    region_has_made(plan, item->in[i], di->region);
+    if (!is_ref && (is_seen || !is_there))
+        return &it->inputs[di->first_input + i].tensor;
+    return iteration_value(run, it, item->in[i]);
+}
+
+static struct plain_call plain_call_of(const struct plan *plan, const struct region_item *at,
+                                       struct region_call *c)
+{
+    const struct item *item = c->host.item;
+    bool is_plain = !at->gathers && !at->looks && !at->is_relieved && !at->n_drops && !at->locks &&
+                    item->flow == FLOW_ALWAYS && !item->is_prepared &&
+                    !plan->options.check_numerics;
+    return (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
+}
+
+static void make_calls(struct run *run, struct iteration *it)
+{
+    const struct plan *plan = run->plan;
+    const struct dynamic_frame *def = it->frame->def;
+    it->calls = mem_array(def->order.n + 1, sizeof *it->calls);
+    it->plain = mem_array(def->order.n + 1, sizeof *it->plain);
+    if (plan->has_branches)
+        it->dead = mem_array(plan->values.n + plan->items.n, sizeof *it->dead);
+    for (size_t at = 0; at < def->order.n; at++) {
+        struct region_call *c = &it->calls[at];
+        int id = def->order.items[at].item;
+        struct tensor **in = kernel_make_call(run, it, id, &c->host, &c->call);
+        for (int i = 0; i < c->call.n_in; i++)
+            in[i] = iteration_input(run, it, id, i);
+        it->plain[at] = plain_call_of(plan, &def->order.items[at], c);
+    }
+}
+
+/* What depends on where the arenas are. */
+static void place(const struct plan *plan, struct iteration *it)
+{
+    const struct dynamic_frame *def = it->frame->def;
+    bool on_device = !plan->options.device->is_host;
+    for (size_t at = 0; at < def->order.n; at++) {
+        int id = def->order.items[at].item;
+        const struct item *item = &plan->items.items[id];
+        place_outputs(plan, it, id);
+        if (item->scratch_bytes)
+            it->calls[at].call.scratch = at_offset(it, on_device, item->scratch_offset);
+    }
+    for (int i = 0; i < 2; i++)
+        it->placed[i] = it->arenas[i] ? it->arenas[i]->data : NULL;
+}
+
+static bool has_moved(const struct iteration *it)
+{
+    for (int i = 0; i < 2; i++)
+        if (it->placed[i] != (it->arenas[i] ? it->arenas[i]->data : NULL))
+            return true;
+    return false;
+}
+
+int region_open(struct run *run, struct iteration *it, struct error *err)
+{
+    int code = 0;
+    if (atomic_load_explicit(&it->is_open, memory_order_acquire))
+        return 0;
+    pthread_mutex_lock(&run->lock);
+    if (!it->is_open && !(code = take_arenas(run->plan, it, err))) {
+        bool is_new = !it->calls;
+        if (is_new)
+            make_calls(run, it);
+        if (is_new || has_moved(it))
+            place(run->plan, it);
+        it->is_open = true;
+    }
+    pthread_mutex_unlock(&run->lock);
+    return code;
+}
+
+void region_close(struct iteration *it)
+{
+    for (int i = 0; i < 2; i++) {
+        if (it->arenas[i])
+            it->arenas[i]->free(it->arenas[i]);
+        it->arenas[i] = NULL;
+    }
+    it->is_open = false;
+}
+
+void region_free(struct iteration *it)
+{
+    region_close(it);
+    mem_free(it->calls);
+    mem_free(it->plain);
+    mem_free(it->dead);
+}
+
+/* ---- iterations and frames: with run->lock held, or when nothing of the step runs ---- */
+
+static void make_activations(struct run *run, struct iteration *it, const struct dynamic_frame *def)
+{
+    const struct dynamic *d = run->plan->dynamic;
+    it->activations = mem_array((size_t)def->n_items + 1, sizeof *it->activations);
+    for (size_t i = 0; i < def->items.n; i++) {
+        const struct dynamic_item *head = &d->items[def->items.items[i]];
+        struct activation *a = &it->activations[head->local];
+        a->run = run;
+        a->iteration = it;
+        a->head = head;
+        a->region = head->region < 0 ? NULL : &d->regions.items[head->region];
+        a->item = def->items.items[i];
+        a->is_cheap = a->region ? a->region->is_cheap : head->is_cheap;
+        a->is_empty = a->region && a->region->is_empty;
+        a->passes_dead = a->region && !a->region->fetches;
+        a->edges = a->region && a->region->n > 1 ? NULL : d->edges + head->first_edge;
+        a->n_edges = head->n_edges;
+        a->first_output = head->first_output;
+    }
+}
+
+static struct iteration *iteration_alloc(struct run *run, int index)
+{
+    const struct dynamic_frame *def = &run->plan->dynamic->frames.items[index];
+    struct iteration *it = mem_alloc(sizeof *it);
+    it->counters = mem_array((size_t)def->n_items + 1, sizeof *it->counters);
+    it->inputs = mem_array((size_t)def->n_inputs + 1, sizeof *it->inputs);
+    it->outputs = mem_array((size_t)def->n_outputs + 1, sizeof *it->outputs);
+    it->pointers = mem_array((size_t)(def->n_inputs + def->n_outputs) + 1, sizeof *it->pointers);
+    it->out_refs = mem_array((size_t)def->n_outputs + 1, sizeof *it->out_refs);
+    make_activations(run, it, def);
+    return it;
+}
+
+static void iteration_free(struct iteration *it, int n_items)
+{
+    for (int i = 0; i < n_items; i++) {
+        if (it->activations[i].launch)
+            vec_release(&it->activations[i].launch->temporaries);
+        mem_free(it->activations[i].launch);
+    }
+    region_free(it);
+    mem_free(it->counters);
+    mem_free(it->inputs);
+    mem_free(it->outputs);
+    mem_free(it->pointers);
+    mem_free(it->out_refs);
+    mem_free(it->activations);
+    mem_free(it);
+}
+
+static uint64_t next_tag(const struct frame *frame, int64_t number)
+{
+    return frame->parent ? while_iteration(frame->parent_iteration->tag, frame->def->key, number)
+                         : 0;
+}
+
+struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number)
+{
+    struct iteration *it = run->idle_iterations[frame->index];
+    if (it)
+        run->idle_iterations[frame->index] = it->next;
+    else
+        it = iteration_alloc(run, frame->index);
+    it->frame = frame;
+    it->number = number;
+    it->tag = next_tag(frame, number);
+    it->outstanding = it->n_fired = it->n_children = 0;
+    it->children = NULL;
+    it->next = NULL;
+    memcpy(it->counters, frame->def->waits, frame->def->items.n * sizeof *it->counters);
+    if (frame->newest)
+        frame->newest->next = it;
+    else
+        frame->oldest = it;
+    frame->newest = it;
+    frame->n_live++;
+    return it;
+}
+
+/* Lets go of what is left where not all was over. */
+static void drop_values(struct iteration *it)
+{
+    const struct dynamic_frame *def = it->frame->def;
+    for (int i = 0; i < def->n_inputs; i++) {
+        tensor_release(&it->inputs[i].tensor);
+        it->inputs[i].is_live = false;
+    }
+    for (int i = 0; i < def->n_outputs; i++)
+        if (!def->is_placed[i])
+            tensor_release(&it->outputs[i]);
+}
+
+void iteration_drop(struct run *run, struct iteration *it)
+{
+    if (run->failed || it->n_fired < it->frame->def->n_heads)
+        drop_values(it);
+    region_close(it);
+    it->next = run->idle_iterations[it->frame->index];
+    run->idle_iterations[it->frame->index] = it;
+}
+
+struct frame *frame_new(struct run *run, int index, struct frame *parent,
+                        struct iteration *parent_iteration)
+{
+    const struct dynamic_frame *def = &run->plan->dynamic->frames.items[index];
+    struct frame *frame = run->idle_frames[index];
+    if (frame) {
+        run->idle_frames[index] = frame->next;
+    } else {
+        frame = mem_alloc(sizeof *frame);
+        frame->exited = mem_alloc(def->exits.n + 1);
+    }
+    frame->def = def;
+    frame->index = index;
+    frame->parent = parent;
+    frame->parent_iteration = parent_iteration;
+    frame->oldest = frame->newest = NULL;
+    frame->n_live = 0;
+    frame->enters_left = def->n_enters;
+    memset(frame->exited, 0, def->exits.n);
+    frame->next = NULL;
+    return frame;
+}
+
+static void drop_carried(struct frame *frame)
+{
+    for (size_t i = 0; i < frame->deferred.n; i++)
+        tensor_release(&frame->deferred.items[i].value.tensor);
+    for (size_t i = 0; i < frame->invariants.n; i++)
+        tensor_release(&frame->invariants.items[i].value.tensor);
+    frame->deferred.n = frame->invariants.n = 0;
+    frame->starts = false;
+}
+
+void frame_drop(struct run *run, struct frame *frame)
+{
+    drop_carried(frame);
+    while (frame->oldest) {
+        struct iteration *it = frame->oldest;
+        frame->oldest = it->next;
+        while (it->children) {
+            struct frame *child = it->children;
+            it->children = child->next;
+            frame_drop(run, child);
+        }
+        iteration_drop(run, it);
+    }
+    frame->next = run->idle_frames[frame->index];
+    run->idle_frames[frame->index] = frame;
+}
+
+void frame_clear(struct run *run)
+{
+    if (run->root)
+        frame_drop(run, run->root);
+    run->root = NULL;
+}
+
+void frame_free_idle(struct run *run)
+{
+    for (size_t i = 0; i < run->plan->dynamic->frames.n; i++) {
+        for (struct iteration *it = run->idle_iterations[i], *next; it; it = next) {
+            next = it->next;
+            iteration_free(it, run->plan->dynamic->frames.items[i].n_items);
+        }
+        for (struct frame *f = run->idle_frames[i], *next; f; f = next) {
+            next = f->next;
+            vec_release(&f->deferred);
+            vec_release(&f->invariants);
+            mem_free(f->exited);
+            mem_free(f);
+        }
+    }
+}

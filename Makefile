@@ -411,6 +411,7 @@ soak:
 	PREEMPTIONS=500 JOB_PREEMPTIONS=100 bats -f 'any moment' tests/e2e/preempt.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats
 	PARTS=10000 $(BUILD)/tests/unit/pass/part_random
+	MULTIGRAPHS=3000 $(BUILD)/tests/unit/pass/multigraph
 	PIECES=5000 $(BUILD)/tests/unit/pass/pieces
 	OVERLAPS=5000 $(BUILD)/tests/unit/exec/regions_memory
 	GRIDS=5000 $(BUILD)/tests/unit/pass/grid

@@ -324,6 +324,8 @@ int replicate_allreduce(struct replicator *r)
     if (replicate_find(r) || replicate_choose_schedule(r))
         return r->err->code;
     find_late(r);
+    if (replicate_check_late(r, "an initial value"))
+        return r->err->code;
     for (size_t i = 0; i < r->from->nodes.n; i++)
         r->facts[i] &= ~(unsigned)FACT_WRITER; /* each worker's own */
     for (size_t i = 0; i < r->from->nodes.n; i++)

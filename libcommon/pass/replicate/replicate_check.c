@@ -12,18 +12,25 @@ static int refuse(struct replicator *r, const struct node *node, const char *why
     return node_fail(node, r->err);
 }
 
+int replicate_check_late(struct replicator *r, const char *what)
+{
+    for (size_t i = 0; i < r->pushes.n; i++)
+        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++) {
+            const struct node *node = graph_node(r->from, r->pushes.items[i].edges.items[k].node);
+            if (!has(r, node->id, FACT_AFTER))
+                continue;
+            error_set(r->err, ERR_DATA, "an update needs it, but it comes after %s", what);
+            return node_fail(node, r->err);
+        }
+    return 0;
+}
+
 int replicate_check_pushes(struct replicator *r)
 {
     if (!r->pushes.n)
         return error_set(r->err, ERR_DATA, "the entry '%s' changes no variable by a gradient",
                          r->entry->name);
-    for (size_t i = 0; i < r->pushes.n; i++)
-        for (size_t k = 0; k < r->pushes.items[i].edges.n; k++) {
-            const struct node *node = graph_node(r->from, r->pushes.items[i].edges.items[k].node);
-            if (has(r, node->id, FACT_AFTER))
-                return refuse(r, node, "an update needs it, but it comes after an update");
-        }
-    return 0;
+    return replicate_check_late(r, "an update");
 }
 
 /* What a model has its workers send each other, rather than what replication added. */

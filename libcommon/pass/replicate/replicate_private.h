@@ -239,6 +239,8 @@ int replicate_find(struct replicator *r);
  * and, when pushes are known, whether they can be. */
 int replicate_check_nodes(struct replicator *r);
 int replicate_check_pushes(struct replicator *r);
+/* That nothing pushed is marked as FACT_AFTER: `what` is what it comes after. */
+int replicate_check_late(struct replicator *r, const char *what);
 /* Whether it is the gradient of a variable of which each worker has a part: that part's, which
  * crosses nowhere. */
 bool replicate_is_of_part(const struct replicator *r, struct edge edge);

@@ -20,8 +20,8 @@ const struct op_def op_AggregatorPush = {
     .attrs = "T: list(any) >= 1, aggregator: string, container: string = \"\"",
     .doc = "Stages what a worker's step pushes to the variables of a device.",
     .detail = "It is kept under worker, incarnation and number of the step; the token is the "
-              "latter. Staged once\nmore, it is replaced. It counts when a ClockPush with the "
-              "tokens of all devices does.",
+              "latter. Staged once\nmore, it is replaced. It counts when a ClockPush that "
+              "waits for those of all devices does.",
     .flags = OP_STATEFUL | OP_NO_GRADIENT,
     .keeps = 1 << 0,
     .round = ROUND_PUSH,

@@ -361,3 +361,19 @@ END
     grep -q '^entry.train.*\^w/gradient/lost' wide.txt
     grep -q '^w/gradient/residual = Variable().*_per_worker="sum"' wide.txt
 }
+
+# The clock is on ps:0, and so many of the variables on ps:1.
+@test "that all gradients of a shard were pushed is one message" {
+    printf 'task ps:%d unix:p%d\n' 0 0 1 1 >cluster
+    printf 'task worker:%d unix:w%d\n' 0 0 1 1 >>cluster
+    tf-graph - <<'LUA' >many.tfg
+local sums = {}
+for i = 1, 40 do sums[i] = Sum(Square(variable{name = "w" .. i, shape = {4}, init = 0.5}), 0) end
+loss = AddN(sums)
+entry.train = minimize(loss, optim.sgd{rate = 0.1})
+LUA
+    tf-replicate -q --mode sync --workers 2 many.tfg | tf-place -q -c cluster | tf-part -q >many.parts
+    tf-show --text many.parts >many.txt
+    [ "$(grep -c '^w[0-9]*/gradient/Send_' many.txt)" = 40 ]
+    [ "$(grep -c ' = Send(.*recv_device="/job:ps/task:0.*send_device="/job:ps/task:1' many.txt)" = 2 ]
+}

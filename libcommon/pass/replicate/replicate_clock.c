@@ -116,20 +116,29 @@ static int add_push(struct replicator *r, struct push *push)
     return 0;
 }
 
+/* The push of the step waits for those of its gradients. It checks the token of the first; the
+ * others are control edges, of which one message tells for all that are on one shard. */
 int replicate_add_pushes(struct replicator *r)
 {
-    struct edge *inputs = arena_array(&r->arena, r->pushes.n + 1, sizeof *inputs);
-    int n = 0;
+    int *waits = arena_array(&r->arena, r->pushes.n + 1, sizeof *waits);
+    struct edge inputs[2];
+    int n = 0, n_waits = 0;
     if (replicate_sum_rows(r) || replicate_list_pushed(r) || add_join(r) || replicate_add_dues(r))
         return r->err->code;
     inputs[n++] = (struct edge){r->version, 0};
     for (size_t i = 0; i < r->pushes.n; i++) {
         if (add_push(r, &r->pushes.items[i]))
             return r->err->code;
-        if (replicate_is_steady(r, &r->pushes.items[i]))
-            inputs[n++] = r->pushes.items[i].token;
+        if (!replicate_is_steady(r, &r->pushes.items[i]))
+            continue;
+        struct edge token = r->pushes.items[i].token;
+        if (n == 1)
+            inputs[n++] = token;
+        else
+            waits[n_waits++] = token.node;
     }
-    struct node_spec spec = {.inputs = inputs, .n_inputs = n};
+    struct node_spec spec = {
+        .inputs = inputs, .n_inputs = n, .controls = waits, .n_controls = n_waits};
     int push = add_clock(r, "ClockPush", "clock/push", &spec);
     int set = push < 0 ? -1 : set_version(r, "clock/push/version", (struct edge){push, 0});
     if (set < 0)

@@ -151,7 +151,7 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz
 PYTHON ?= python3
 GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests/ops/cases/*.py)))
 # What each benchmark target runs: the tests/bench/NAME.sh, or programs of the same name.
-BENCH_bench := startup nullops loops train
+BENCH_bench := startup nullops loops train csv
 BENCH_bench-dist := link allreduce dist worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques

@@ -14,6 +14,9 @@
 #include "base/number_private.h"
 
 #define LEADING_DIGITS 19
+#define HALFWAY_MASK (((uint64_t)1 << 29) - 1) /* bits of a float64 that a float32 does not have   \
+                                                */
+#define HALFWAY ((uint64_t)1 << 28)
 #define EXPONENT_LIMIT 100000000 /* far beyond any format, so that sums do not overflow */
 
 typedef unsigned __int128 u128;
@@ -257,20 +260,46 @@ static enum number_status round_to(const struct decimal *decimal, const struct f
     return assemble(mantissa, exponent, format, bits) ? NUMBER_OK : NUMBER_RANGE;
 }
 
+static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+/* What most fields of a table are: a sign, a few digits, a point among them. False for all else. */
+static bool scan_short(const char *text, size_t n, double *value)
+{
+    const char *end = text + n, *point = NULL;
+    bool negative = n && *text == '-';
+    uint64_t whole = 0;
+    text += negative;
+    if (n > LEADING_DIGITS || end - text < 2)
+        return false;
+    for (const char *at = text; at < end; at++) {
+        unsigned digit = (unsigned char)*at - '0';
+        if (digit < 10)
+            whole = whole * 10 + digit;
+        else if (*at == '.' && !point)
+            point = at;
+        else
+            return false;
+    }
+    *value = (double)whole / powers_of_ten[point ? end - point - 1 : 0];
+    *value = negative ? -*value : *value;
+    return whole <= (uint64_t)1 << 53;
+}
+
 enum number_status number_float64(const char *text, size_t n, double *value)
 {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     struct decimal decimal;
     bool special;
+    if (scan_short(text, n, value))
+        return NUMBER_OK;
     enum number_status status = scan(text, n, &decimal, &special, value);
     if (status || special)
         return status;
     int64_t q = decimal.leading_exponent;
     if (!decimal.cut && decimal.leading <= (uint64_t)1 << 53 && q >= -22 && q <= 22) {
         double whole = (double)decimal.leading;
-        *value = q < 0 ? whole / powers[-q] : whole * powers[q];
+        *value = q < 0 ? whole / powers_of_ten[-q] : whole * powers_of_ten[q];
     } else {
         uint64_t bits;
         if ((status = round_to(&decimal, &format64, &bits)))
@@ -289,6 +318,15 @@ enum number_status number_float32(const char *text, size_t n, float *value)
     struct decimal decimal;
     bool special;
     double wide;
+    uint64_t wide_bits;
+    /* A float64 that is nearest may be rounded again, unless it lies halfway between two float32.
+     */
+    if (scan_short(text, n, &wide)) {
+        memcpy(&wide_bits, &wide, sizeof wide);
+        *value = (float)wide;
+        if ((wide_bits & HALFWAY_MASK) != HALFWAY)
+            return NUMBER_OK;
+    }
     enum number_status status = scan(text, n, &decimal, &special, &wide);
     if (status)
         return status;

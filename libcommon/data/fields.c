@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/number.h"
 
 #define SHOWN 40 /* characters of a bad field in a message */
 
@@ -18,6 +19,8 @@ void fields_init(struct fields *fields, const struct data_column *column, const 
         fields->cells.type = FLOAT64;
     else
         fields->cells.type = fields->column.type;
+    fields->are_floats = column->reading == READ_NUMBER &&
+                         (fields->cells.type == FLOAT32 || fields->cells.type == FLOAT64);
 }
 
 void fields_release(struct fields *fields)
@@ -160,8 +163,33 @@ static int add_missing(struct fields *fields, int64_t k, struct error *err)
                            "missing; only what is standardized has a mean to put there");
 }
 
+/* What most fields are. A number says something, whatever a column does with what is missing,
+ * unless it is NaN. */
+static bool add_number(struct fields *fields, const char *text, size_t n)
+{
+    struct cells *cells = &fields->cells;
+    size_t bytes = cells->type == FLOAT32 ? sizeof(float) : sizeof(double);
+    if (!n || (unsigned char)(text[n - 1] - '0') > 9 || cells->capacity - cells->bytes < bytes)
+        return false;
+    if (cells->type == FLOAT32) {
+        float value;
+        if (number_float32(text, n, &value))
+            return false;
+        memcpy(cells->data + cells->bytes, &value, sizeof value);
+    } else {
+        double value;
+        if (number_float64(text, n, &value))
+            return false;
+        memcpy(cells->data + cells->bytes, &value, sizeof value);
+    }
+    cells->bytes += bytes;
+    return true;
+}
+
 int fields_add(struct fields *fields, int64_t k, const char *text, size_t n, struct error *err)
 {
+    if (fields->are_floats && add_number(fields, text, n))
+        return 0;
     bool is_missing = fields->cells.type != STRING &&
                       (cell_is_missing(text, n) ||
                        (data_column_takes_gaps(&fields->column) && cell_is_nan(text, n)));

@@ -14,6 +14,7 @@ struct fields {
     const char *missing; /* stands for fields that say nothing, or FIELD_MEAN; NULL: an error */
     int64_t width;       /* fields of a row; 0: fields_start was not called yet */
     struct cells cells;  /* as they are read */
+    bool are_floats;     /* float32 or float64, read as numbers */
     struct data_gaps gaps;
 };
 

@@ -91,8 +91,7 @@ static int next_line(struct jsonl_reader *reader, const char **text, size_t *n, 
 {
     for (;;) {
         size_t left = reader->n - reader->seen;
-        const char *from = reader->buffer + reader->seen;
-        const char *end = left ? memchr(from, '\n', left) : NULL;
+        const char *end = left ? memchr(reader->buffer + reader->seen, '\n', left) : NULL;
         if (end || (reader->ended && reader->n > reader->line_at)) {
             *text = reader->buffer + reader->line_at;
             *n = (size_t)((end ? end : reader->buffer + reader->n) - *text);

@@ -2,9 +2,12 @@
 #include "data/open.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "data/fit.h"
+
+#define SMALL_FILE ((off_t)64 << 20) /* bytes */
 
 static const char *const format_names[] = {"csv", "jsonl", "idx", "npy", "npz"};
 
@@ -115,6 +118,15 @@ static bool needs_all(const struct data_request *r)
     return fits || r->feeding.shuffle || r->feeding.epochs != 1;
 }
 
+/* Whether rows are fed while they are read: of stdin, and of what may not fit into memory. Of a
+ * small file errors are known before the first record goes out, and how many there will be. */
+static bool arrives(const char *path)
+{
+    struct stat status;
+    return strcmp(path, "-") == 0 || stat(path, &status) != 0 ||
+           (S_ISREG(status.st_mode) && status.st_size > SMALL_FILE);
+}
+
 int data_open(struct data_request *r, struct batches **batches, struct error *err)
 {
     bool window = r->feeding.shuffle_window > 0;
@@ -124,8 +136,7 @@ int data_open(struct data_request *r, struct batches **batches, struct error *er
                          "standardize");
     r->csv.rows = r->rows;
     r->csv.rows_of = r->format == DATA_JSONL ? ROWS_JSONL : ROWS_CSV;
-    bool live =
-        window || (data_format_has_rows(r->format) && strcmp(r->path, "-") == 0 && !needs_all(r));
+    bool live = window || (data_format_has_rows(r->format) && !needs_all(r) && arrives(r->path));
     struct batches *made, *ahead;
     int code = live ? open_live(r, &made, err) : open_table(r, &made, err);
     if (code)

@@ -32,7 +32,8 @@ struct data_request {
     void *wait_context;
 };
 
-/* Rows of text from stdin are fed as they arrive, unless the request needs all of it first: a
+/* Rows of text are fed as they are read from stdin, several files or one of more than 64 MiB,
+ * unless the request needs all of it first: a
  * shuffle, several epochs, standardizing by what these rows have. The request must outlive the
  * batches. ERR_USAGE for what does not go together, and the errors of the sources. */
 int data_open(struct data_request *request, struct batches **batches, struct error *err);

@@ -4,6 +4,8 @@
  */
 #include "collective/rows.h"
 
+#include "collective/sum.h"
+
 static bool is_whole(enum collective_kind kind)
 {
     return collective_adds(kind) && !collective_parts(kind);
@@ -99,4 +101,17 @@ int collective_check_rows(const struct collective_routing *routing, struct error
         if (routing->root < 0 || routing->root == from)
             code = check_wanted(routing, from, err);
     return code;
+}
+
+int collective_check_value(enum collective_kind kind, const struct tensor *value, struct error *err)
+{
+    bool divides = collective_divides(kind);
+    if ((collective_gathers(kind) || collective_parts(kind)) && value->shape.rank < 1)
+        return error_set(err, ERR_DATA, "a scalar has no rows");
+    if ((collective_adds(kind) || divides) && !collective_can_add(kind, value->type))
+        return error_set(err, ERR_DATA, "there is no %s of %s", divides ? "mean" : "sum",
+                         dtype_name(value->type));
+    if (collective_gathers(kind) && value->type == STRING)
+        return error_set(err, ERR_DATA, "rows of strings are not gathered");
+    return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "collective/kind.h"
-#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 /* Of one value, among the n members that took part, by rank. */
 struct collective_routing {
@@ -42,5 +42,9 @@ static inline bool collective_gets_zeros(const struct collective_routing *routin
 }
 /* ERR_DATA: parts do not come out even, or there are other rows than members want. */
 int collective_check_rows(const struct collective_routing *routing, struct error *err);
+
+/* ERR_DATA: the kind has nothing for values of that type and shape. */
+int collective_check_value(enum collective_kind kind, const struct tensor *value,
+                           struct error *err);
 
 #endif

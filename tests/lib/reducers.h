@@ -14,6 +14,7 @@
 #include "exec/plan/plan.h"
 #include "exec/step/collective.h"
 #include "exec/step/step.h"
+#include "lib/local_collective.h"
 
 #define REDUCERS_MAX 4
 #define REDUCERS_FETCHES 16

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "lib/combine.h"
 #include "lib/members.h"
 
 /* What member `rank` brings: values that no order of adding but one gives the same bits for. */

@@ -11,8 +11,8 @@
  * when it is added, sent on, and put in its place: 1 MiB on its way is fastest. A member sends and
  * receives 2 (n - 1) / n of the bytes, as in a ring, but in two hops instead of 2 (n - 1), and
  * every element is added by rank whatever its size and place: sums have the same bits as those of
- * collective_combine. Nothing large is sent to a member that has not asked, so that memory is
- * bounded by what the calls themselves hold.
+ * one process that has all values. Nothing large is sent to a member that has not asked, so that
+ * memory is bounded by what the calls themselves hold.
  *
  * Rows that members gather or part go from who has them to who is to have them, and nowhere else.
  * What a member brings says how many rows it has, and wants; where these are small they are there
@@ -28,11 +28,11 @@
  *
  * A sum or mean of more than 64 KiB may go by a schedule of the call instead
  * (collective/schedule.h): along a line or a ring, by a tree, by halves, or by hosts. It is cut in
- * the schedule's pieces and these in blocks of 64 KiB, which each go their way as soon as they
- * can, one behind the other; each member knows of each block what it has to do, and adds in that
- * order, so that sums have the bits of collective_combine_by. A member begins as many of its own as
- * fill the way there and back, and the others hold no more of it than that. Blocks are sent, or by
- * shared blocks to who is on the host.
+ * the schedule's pieces and these in blocks of 64 KiB, which each go their way as soon as they can,
+ * one behind the other; each member knows of each block what it has to do, and adds in that order,
+ * so that sums have the bits of one process that adds all values by it. A member begins as many of
+ * its own as fill the way there and back, and the others hold no more of it than that. Blocks are
+ * sent, or by shared blocks to who is on the host.
  *
  * Calls may say by_servers: then the blocks of sums have owners among the group's servers
  * (sum_server.h) instead of its members, each of which sends a value once, and gets its sum. Rows

@@ -40,7 +40,7 @@ void contribution_send(struct process_group *group, struct collective_round *r)
 int contribution_take(struct process_group *group, struct collective_round *r, int rank,
                       uint64_t signature, const struct record *record, struct error *err)
 {
-    struct contribution *c = &r->contributions[rank];
+    struct round_contribution *c = &r->contributions[rank];
     if (c->here)
         return error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much", r->name);
     if (record_field(&record->header, "memory") && !group->views[rank])
@@ -60,7 +60,7 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
     return 0;
 }
 
-void contribution_release(struct contribution *c)
+void contribution_release(struct round_contribution *c)
 {
     for (int i = 0; i < c->n; i++)
         tensor_release(&c->values[i]);
@@ -74,7 +74,7 @@ static int find_values(const struct process_group *group, const struct collectiv
                        int *at, const struct tensor **values, struct error *err)
 {
     for (int k = 0; k < r->n_members; k++) {
-        const struct contribution *c = &r->contributions[r->members[k]];
+        const struct round_contribution *c = &r->contributions[r->members[k]];
         bool is_there = round_is_small(r, i);
         const int64_t *counts = NULL;
         values[k] = k == r->place ? &r->own[i] : NULL;
@@ -94,17 +94,40 @@ static int find_values(const struct process_group *group, const struct collectiv
     return 0;
 }
 
-/* A value that does not go by rows. */
-static int combine_whole(struct collective_round *r, int i, const struct tensor *const *values,
-                         struct error *err)
+static int check_alike(const struct tensor *const *values, int n, struct error *err)
 {
-    struct collective_routing routing = {.kind = r->kinds[i], .n = r->n_members, .root = -1};
-    for (int k = 0; k < r->n_members && r->has_root; k++)
+    for (int k = 1; k < n; k++)
+        if (values[k]->type != values[0]->type ||
+            !shape_equal(&values[0]->shape, &values[k]->shape))
+            return error_set(err, ERR_DATA, "a member brings %s, another %s",
+                             shape_text_typed(values[k]->type, &values[k]->shape),
+                             shape_text_typed(values[0]->type, &values[0]->shape));
+    return 0;
+}
+
+/* A value that does not go by rows: a sum, or what the first or the root has. */
+static int combine_whole(const struct collective_round *r, int i,
+                         const struct tensor *const *values, struct error *err)
+{
+    enum collective_kind kind = r->kinds[i];
+    int n = r->n_members, root = 0;
+    if (collective_check_value(kind, values[0], err) || check_alike(values, n, err))
+        return err->code;
+    for (int k = 0; k < n && r->has_root; k++)
         if (r->members[k] == r->root)
-            routing.root = k;
-    return collective_combine_for(NULL, &routing, values, 0, &r->results[i], err)
-               ? error_prefix(err, "'%s': ", r->name)
-               : 0;
+            root = k;
+    if (kind == COLLECTIVE_FIRST)
+        return tensor_copy(&r->results[i], values[root], err);
+    if (tensor_alloc(&r->results[i], values[0]->type, &values[0]->shape, err))
+        return err->code;
+    const void **data = mem_array((size_t)n, sizeof *data);
+    for (int k = 0; k < n; k++)
+        data[k] = values[k]->data;
+    const struct collective_terms terms = {values[0]->type, data, n,
+                                           collective_divides(kind) ? n : 0};
+    collective_sum(&terms, r->results[i].data, NULL, tensor_count(values[0]));
+    mem_free(data);
+    return 0;
 }
 
 int contributions_combine(struct process_group *group, struct collective_round *r,
@@ -118,8 +141,8 @@ int contributions_combine(struct process_group *group, struct collective_round *
         code = find_values(group, r, i, at, values, err);
         if (!code && r->routed[i].is_routed)
             code = rows_take(group, r, i, values, err);
-        else if (!code)
-            code = combine_whole(r, i, values, err);
+        else if (!code && combine_whole(r, i, values, err))
+            code = error_prefix(err, "'%s': ", r->name);
     }
     if (!code && rows_cut(group, r, err))
         code = error_prefix(err, "'%s': ", r->name);

@@ -77,13 +77,13 @@ void direct_pack(msgpack_packer *packer, const struct memory_offer *offers, int 
 }
 
 /* From one to the other, or back: then both answer, as a sum is for who has heard of all. */
-static bool has_offers(const struct contribution *c)
+static bool has_offers(const struct round_contribution *c)
 {
     return c->n_given || c->n_offers;
 }
 
 /* As well where rows come in blocks: their places are known to who has heard of all. */
-static bool has_to_answer(const struct collective_round *r, const struct contribution *c)
+static bool has_to_answer(const struct collective_round *r, const struct round_contribution *c)
 {
     return has_offers(c) || r->has_late;
 }
@@ -92,7 +92,7 @@ bool direct_agreed(const struct process_group *group, const struct collective_ro
 {
     bool agreed = true;
     for (int i = 0; i < r->n_members && agreed; i++) {
-        const struct contribution *c = &r->contributions[r->members[i]];
+        const struct round_contribution *c = &r->contributions[r->members[i]];
         agreed = r->members[i] == group->interface.rank || !has_to_answer(r, c) || c->answered;
     }
     return agreed;
@@ -100,7 +100,7 @@ bool direct_agreed(const struct process_group *group, const struct collective_ro
 
 bool direct_take_answer(struct collective_round *r, int rank, uint64_t n)
 {
-    struct contribution *c = &r->contributions[rank];
+    struct round_contribution *c = &r->contributions[rank];
     if ((!has_offers(c) && !r->n_routed) || c->answered || n > (uint64_t)c->n_given)
         return false;
     c->answered = true;
@@ -133,7 +133,7 @@ static bool read_offer(const msgpack_object *fields, struct memory_offer *offer)
     return true;
 }
 
-bool direct_read(const struct record *record, struct contribution *c)
+bool direct_read(const struct record *record, struct round_contribution *c)
 {
     const msgpack_object *field = record_field(&record->header, "memory");
     bool good = true;
@@ -151,7 +151,7 @@ bool direct_read(const struct record *record, struct contribution *c)
 }
 
 /* Two for each value, which has a sum in blocks. */
-static bool offers_fit(const struct collective_round *r, const struct contribution *c)
+static bool offers_fit(const struct collective_round *r, const struct round_contribution *c)
 {
     for (int i = 0; i < c->n_offers; i++) {
         uint64_t v = c->offers[i].value;
@@ -165,7 +165,7 @@ static bool offers_fit(const struct collective_round *r, const struct contributi
 
 /* As many as there is room for, in their order. */
 static int map(struct process_group *group, const struct collective_round *r,
-               const struct contribution *c, struct tensor *parts, struct tensor *sums)
+               const struct round_contribution *c, struct tensor *parts, struct tensor *sums)
 {
     struct segments *segments = hub_segments(group->hub);
     int n = 0;
@@ -182,7 +182,7 @@ static int map(struct process_group *group, const struct collective_round *r,
 
 static void take_from(struct process_group *group, struct collective_round *r, int rank)
 {
-    struct contribution *c = &r->contributions[rank];
+    struct round_contribution *c = &r->contributions[rank];
     struct tensor *parts = mem_array((size_t)r->n + 1, sizeof *parts);
     struct tensor *sums = mem_array((size_t)r->n + 1, sizeof *sums);
     int n = map(group, r, c, parts, sums);

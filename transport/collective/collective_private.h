@@ -71,7 +71,7 @@ struct memory_offer { /* of a large value, or of its sum */
 };
 
 /* What a member contributes to a round. */
-struct contribution {
+struct round_contribution {
     bool here;
     bool nothing;       /* it declines */
     uint64_t signature; /* of types, shapes and kinds */
@@ -126,10 +126,10 @@ struct collective_round {
     int *direct;   /* values that others on the host read where they are */
     int n_direct;
 
-    struct contribution *contributions; /* by rank */
-    int *members;                       /* ranks of those that take part, and */
-    int n_members;                      /* how many: all are known since it is settled */
-    int place;                          /* of this one among them */
+    struct round_contribution *contributions; /* by rank */
+    int *members;                             /* ranks of those that take part, and */
+    int n_members;                            /* how many: all are known since it is settled */
+    int place;                                /* of this one among them */
     struct collective_waiter *answered; /* who gets the results when nobody holds it any more */
 };
 
@@ -235,7 +235,7 @@ int contribution_take(struct process_group *group, struct collective_round *roun
 /* The round is settled: what is small becomes results. ERR_DATA: members do not fit. */
 int contributions_combine(struct process_group *group, struct collective_round *round,
                           struct error *err);
-void contribution_release(struct contribution *contribution);
+void contribution_release(struct round_contribution *contribution);
 
 /* ---- values that go by rows (collective_rows.c) ---- */
 
@@ -245,7 +245,7 @@ void rows_call(struct process_group *group, struct collective_round *round,
 void rows_free(struct collective_round *round);
 void rows_pack(msgpack_packer *packer, const struct collective_round *round);
 /* False: it is malformed. */
-bool rows_read(const struct record *record, struct contribution *contribution);
+bool rows_read(const struct record *record, struct round_contribution *contribution);
 /* Whether a member that has so many rows of the value contributes them, or some to each. */
 bool rows_are_small(const struct collective_round *round, int value, int64_t rows);
 /* What is contributed to that rank, as a vector. */
@@ -338,7 +338,7 @@ int direct_offer(struct process_group *group, struct collective_round *round, in
                  struct memory_offer **offers);
 void direct_pack(msgpack_packer *packer, const struct memory_offer *offers, int n);
 /* False: it is malformed. */
-bool direct_read(const struct record *record, struct contribution *contribution);
+bool direct_read(const struct record *record, struct round_contribution *contribution);
 /* The round is settled: maps what was offered, and answers. ERR_PROTOCOL. */
 int direct_take(struct process_group *group, struct collective_round *round, struct error *err);
 /* With the lock: that member's answer. False: it was not asked. */

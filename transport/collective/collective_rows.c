@@ -75,7 +75,7 @@ void rows_pack(msgpack_packer *packer, const struct collective_round *r)
     msgpack_pack_int(packer, r->n_assumed);
 }
 
-bool rows_read(const struct record *record, struct contribution *c)
+bool rows_read(const struct record *record, struct round_contribution *c)
 {
     const msgpack_object *field = record_field(&record->header, "rows");
     int64_t n_parted;
@@ -100,7 +100,7 @@ bool rows_read(const struct record *record, struct contribution *c)
 int rows_counts(const struct process_group *group, const struct collective_round *r, int rank,
                 int value, const int64_t **counts, struct error *err)
 {
-    const struct contribution *c = &r->contributions[rank];
+    const struct round_contribution *c = &r->contributions[rank];
     if (c->n_rows != 2 * r->n_routed)
         return error_set(err, ERR_PROTOCOL, "'%s': %s does not say how many rows it brings",
                          r->name, group->tasks[rank]);

@@ -11,7 +11,9 @@
 #ifndef TF_EXEC_COLLECTIVE_H
 #define TF_EXEC_COLLECTIVE_H
 
-#include "collective/combine.h"
+#include "collective/by_schedule.h"
+#include "collective/rows.h"
+#include "collective/sum.h"
 #include "exec/step/device_point.h"
 
 struct pool;
@@ -88,13 +90,5 @@ struct collective {
     bool takes_devices;     /* values where they are; else those in host memory alone, */
     struct device *adds_on; /* and, for calls by_device, those of this device; NULL: of none */
 };
-
-/* For members in one process: n of them, at most 64. All are freed, in any order.
- *
- * Values of devices are taken. If all are in the memory of one device that can add, so are the
- * results, and nothing of the host waits; a fault that a member's kernels have left is left in the
- * step blocks of all. Else they meet in host memory, and a fault fails the call of all members, in
- * the name of its node. So the plans of members on devices stay until the steps of all are over. */
-void collective_local_new(int n, struct collective **members);
 
 #endif

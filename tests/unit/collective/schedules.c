@@ -3,7 +3,7 @@
  * Schedules of a sum: what they are, that faults are found in them, and what comes of them in one
  * process. FAULTS is how many faults are tried (default 2000), FAULTS_SEED the first's seed.
  */
-#include "collective/combine.h"
+#include "lib/combine.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * (lib/routes.h). ROUTES is how many calls there are (default 400), ROUTES_SEED the first's seed.
  */
 #include "lib/routes.h"
+#include "lib/local_collective.h"
 
 #include <stdlib.h>
 

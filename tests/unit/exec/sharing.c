@@ -10,6 +10,7 @@
 
 #include "exec/step/collective.h"
 #include "exec/step/rendezvous.h"
+#include "lib/local_collective.h"
 #include "lib/session.h"
 
 /* clang-format off */

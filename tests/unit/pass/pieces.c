@@ -4,6 +4,7 @@
  * same bits in all variables and losses as with whole gradients. PIECES says how many seeds,
  * PIECES_SEED where they begin.
  */
+#include "lib/local_collective.h"
 #include "lib/random.h"
 #include "lib/replicas.h"
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "lib/local_collective.h"
 #include "resource/clock.h"
 
 #define BATCH 8

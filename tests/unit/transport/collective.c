@@ -2,6 +2,7 @@
  *
  * Collectives between processes, with members in threads that have nothing in common but links.
  */
+#include "lib/combine.h"
 #include "lib/random.h"
 #include "lib/reductions.h"
 

@@ -4,6 +4,7 @@
  * carry next to nothing, whoever has its value elsewhere, and nobody's memory is written while
  * others read it.
  */
+#include "lib/combine.h"
 #include "lib/reductions.h"
 #include "transport/value/segment.h"
 

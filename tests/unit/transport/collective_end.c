@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/time.h"
+#include "lib/local_collective.h"
 #include "lib/reductions.h"
 
 static void test_cancelled(void **state)

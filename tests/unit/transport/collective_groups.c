@@ -2,6 +2,7 @@
  *
  * Collectives of groups of members, between processes and within one.
  */
+#include "lib/local_collective.h"
 #include "lib/reductions.h"
 
 #define N 6

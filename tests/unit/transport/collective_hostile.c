@@ -328,7 +328,7 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
         struct tensor own, result = TENSOR_INIT;
         int members[3] = {0, 1, 2};
         int64_t rows[2] = {absurd, 0}, honest[2] = {3, 0};
-        struct contribution contributions[3] = {
+        struct round_contribution contributions[3] = {
             {.n_parted = 3}, {.rows = rows, .n_rows = 2}, {.rows = honest, .n_rows = 2}};
         struct error err = ERROR_INIT;
         honest[0] = kinds[i] == COLLECTIVE_SUM ? 1 : 3;

@@ -3,6 +3,7 @@
  * Collectives between processes when members leave, are lost, fail or disagree.
  */
 #include "base/time.h"
+#include "lib/combine.h"
 #include "lib/reductions.h"
 
 /* One has less to do; the others go on, with sums of those who are left. */

@@ -6,6 +6,7 @@
  */
 #include "collective/schedule.h"
 
+#include "lib/local_collective.h"
 #include "lib/random.h"
 #include "lib/reductions.h"
 #include "lib/schedules.h"

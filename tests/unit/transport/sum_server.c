@@ -4,6 +4,7 @@
  * formulas say, whatever ends when. ROUNDS is how many groups there are (default 12), ROUNDS_SEED
  * the first one's seed.
  */
+#include "lib/combine.h"
 #include "lib/random.h"
 #include "lib/reductions.h"
 #include "transport/collective/collective_private.h"

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For tests: what comes of the values of all members, where one process has them: the reference of
+ * whatever sends them, which gives the same bits.
+ */
+#ifndef TF_TESTS_LIB_COMBINE_H
+#define TF_TESTS_LIB_COMBINE_H
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "collective/by_schedule.h"
+#include "collective/rows.h"
+#include "collective/sum.h"
+
+/* Memory that is not the host's, in which values are and results will be. */
+struct collective_memory {
+    void *context;
+    int (*alloc)(void *context, enum dtype type, const struct shape *shape, struct tensor *result,
+                 struct error *err);
+    int (*copy)(void *context, void *to, const void *from, size_t bytes, struct error *err);
+    /* As collective_sum, with the same bits. */
+    int (*sum)(void *context, const struct collective_terms *terms, void *sum, int64_t count,
+               struct error *err);
+};
+
+static inline int combine_check(enum collective_kind kind, const struct tensor *const *values,
+                                int n, struct error *err)
+{
+    const struct tensor *first = values[0];
+    if (collective_check_value(kind, first, err))
+        return err->code;
+    for (int k = 1; k < n; k++) {
+        struct shape like = first->shape;
+        if (collective_gathers(kind) && values[k]->shape.rank > 0)
+            like.dims[0] = values[k]->shape.dims[0];
+        if (values[k]->type != first->type || !shape_equal(&like, &values[k]->shape))
+            return error_set(err, ERR_DATA, "a member brings %s, another %s",
+                             shape_text_typed(values[k]->type, &values[k]->shape),
+                             shape_text_typed(first->type, &first->shape));
+    }
+    return 0;
+}
+
+/* ---- memory of a device, or of the host (NULL) ---- */
+
+static inline int combine_alloc(const struct collective_memory *memory, enum dtype type,
+                                const struct shape *shape, struct tensor *t, struct error *err)
+{
+    if (!memory)
+        return tensor_alloc(t, type, shape, err);
+    return memory->alloc(memory->context, type, shape, t, err);
+}
+
+static inline int combine_copy(const struct collective_memory *memory, void *to,
+                               const struct tensor *from, struct error *err)
+{
+    if (memory)
+        return memory->copy(memory->context, to, from->data, tensor_bytes(from), err);
+    memcpy(to, from->data, tensor_bytes(from));
+    return 0;
+}
+
+static inline int combine_sum(const struct collective_memory *memory,
+                              const struct collective_terms *terms, struct tensor *to,
+                              struct error *err)
+{
+    int64_t count = tensor_count(to);
+    if (memory && count)
+        return memory->sum(memory->context, terms, to->data, count, err);
+    collective_sum(terms, to->data, NULL, count);
+    return 0;
+}
+
+/* ---- kinds ---- */
+
+struct combining {
+    const struct collective_memory *memory;
+    const struct collective_routing *routing;
+    const struct tensor *const *values;
+    int member;   /* who gets the result */
+    int64_t unit; /* elements of a row */
+};
+
+/* What the member gets of another's value; borrowed. */
+static inline struct tensor combined_rows(const struct combining *c, int from)
+{
+    const struct tensor *t = c->values[from];
+    struct row_range rows = collective_rows_of(c->routing, from, c->member);
+    struct shape shape = shape_vector(rows.count * c->unit);
+    size_t at = (size_t)(rows.first * c->unit) * dtype_bytes(t->type);
+    return tensor_borrow(t->type, &shape, (char *)t->data + at);
+}
+
+static inline int combine_add(const struct combining *c, struct tensor *result, struct error *err)
+{
+    int n = c->routing->n;
+    const void **data = mem_array((size_t)n, sizeof *data);
+    for (int k = 0; k < n; k++)
+        data[k] = combined_rows(c, k).data;
+    const struct collective_terms terms = {result->type, data, n,
+                                           collective_divides(c->routing->kind) ? n : 0};
+    int code = combine_sum(c->memory, &terms, result, err);
+    mem_free(data);
+    return code;
+}
+
+static inline int combine_gather(const struct combining *c, struct tensor *result,
+                                 struct error *err)
+{
+    char *to = result->data;
+    int code = 0;
+    for (int k = 0; !code && k < c->routing->n; k++) {
+        struct tensor rows = combined_rows(c, k);
+        code = combine_copy(c->memory, to, &rows, err);
+        to += tensor_bytes(&rows);
+    }
+    return code;
+}
+
+static inline int combine_divide(const struct collective_memory *memory, struct tensor *t,
+                                 int divisor, struct error *err)
+{
+    const void *data = t->data;
+    const struct collective_terms terms = {t->type, &data, 1, divisor};
+    return combine_sum(memory, &terms, t, err);
+}
+
+static inline int combine_routed(const struct combining *c, struct tensor *result,
+                                 struct error *err)
+{
+    const struct tensor *own = c->values[c->member];
+    enum collective_kind kind = c->routing->kind;
+    struct shape shape = collective_result_shape(c->routing, &own->shape, c->member);
+    if (combine_alloc(c->memory, own->type, &shape, result, err))
+        return err->code;
+    if (collective_gets_zeros(c->routing, c->member)) {
+        memset(result->data, 0, tensor_bytes(result));
+        return 0;
+    }
+    if (collective_adds(kind))
+        return combine_add(c, result, err);
+    if (combine_gather(c, result, err))
+        return err->code;
+    return collective_divides(kind) ? combine_divide(c->memory, result, c->routing->n, err) : 0;
+}
+
+static inline int combine_by_rows(const struct combining *c, struct tensor *result,
+                                  struct error *err)
+{
+    int n = c->routing->n;
+    enum collective_kind kind = c->routing->kind;
+    int64_t *brought = mem_array((size_t)n, sizeof *brought);
+    struct collective_routing routing = *c->routing;
+    struct combining with = *c;
+    for (int k = 0; k < n; k++)
+        brought[k] = collective_rows(kind, &c->values[k]->shape);
+    routing.brought = brought;
+    with.routing = &routing;
+    with.unit = collective_row_elements(kind, &c->values[0]->shape);
+    int code = collective_check_rows(&routing, err);
+    if (!code)
+        code = combine_routed(&with, result, err);
+    mem_free(brought);
+    return code;
+}
+
+/* The same for a member, by a routing, of which what is brought need not be said. NULL: on the
+ * host. Other memory is for kinds without a root alone, and the result may be that of a value. */
+static inline int collective_combine_for(const struct collective_memory *memory,
+                                         const struct collective_routing *routing,
+                                         const struct tensor *const *values, int member,
+                                         struct tensor *result, struct error *err)
+{
+    const struct combining c = {memory, routing, values, member, 0};
+    const struct tensor *first = values[routing->root < 0 ? 0 : routing->root];
+    if (combine_check(routing->kind, values, routing->n, err))
+        return err->code;
+    if (routing->kind != COLLECTIVE_FIRST)
+        return combine_by_rows(&c, result, err);
+    if (!memory)
+        return tensor_copy(result, first, err);
+    tensor_share(result, first);
+    return 0;
+}
+
+/* Combines what members brought, by rank; of one kind, values[k] of member k, on the host: what
+ * member 0 gets. The result is new memory. ERR_DATA when types or shapes do not fit. */
+static inline int collective_combine(enum collective_kind kind, const struct tensor *const *values,
+                                     int n, struct tensor *result, struct error *err)
+{
+    const struct collective_routing routing = {.kind = kind, .n = n, .root = -1};
+    return collective_combine_for(NULL, &routing, values, 0, result, err);
+}
+
+/* ---- by a schedule ---- */
+
+#define STRIP 512 /* elements, of which all members' sums stay in the first caches */
+
+struct scheduled_sum {
+    const struct sum_schedule *schedule;
+    const struct tensor *const *values;
+    char *result;
+    char *sums; /* STRIP elements of each member */
+    int divisor;
+};
+
+static inline void strip_add(const struct scheduled_sum *c, int from, int to, int64_t n)
+{
+    enum dtype type = c->values[0]->type;
+    size_t bytes = STRIP * dtype_bytes(type);
+    const void *data[2] = {c->sums + (size_t)from * bytes, c->sums + (size_t)to * bytes};
+    const struct collective_terms terms = {type, data, 2, 0};
+    collective_sum(&terms, c->sums + (size_t)to * bytes, NULL, n);
+}
+
+/* Who has all of it last: the member that the flows of the piece add to. */
+static inline int strip_sum(const struct scheduled_sum *c, int piece, int64_t n)
+{
+    int last = 0;
+    for (size_t i = 0; i < c->schedule->flows.n; i++) {
+        const struct schedule_flow *flow = &c->schedule->flows.items[i];
+        if (flow->piece != piece || flow->operation != SCHEDULE_ADD)
+            continue;
+        strip_add(c, flow->from, flow->to, n);
+        last = flow->to;
+    }
+    return last;
+}
+
+static inline void strip_combine(const struct scheduled_sum *c, int piece, int64_t first, int64_t n)
+{
+    enum dtype type = c->values[0]->type;
+    size_t width = dtype_bytes(type), at = (size_t)first * width;
+    for (int k = 0; k < c->schedule->n_members; k++)
+        memcpy(c->sums + (size_t)k * STRIP * width, (const char *)c->values[k]->data + at,
+               (size_t)n * width);
+    const void *sum = c->sums + (size_t)strip_sum(c, piece, n) * STRIP * width;
+    const struct collective_terms terms = {type, &sum, 1, c->divisor};
+    collective_sum(&terms, c->result + at, NULL, n);
+}
+
+/* What comes of the values of those members, by rank, in host memory: the bits that a schedule of
+ * so many parts gives. */
+static inline int collective_combine_by(const struct sum_schedule *schedule, int n_parts,
+                                        enum collective_kind kind,
+                                        const struct tensor *const *values, struct tensor *result,
+                                        struct error *err)
+{
+    int n = schedule->n_members;
+    struct scheduled_sum c = {
+        .schedule = schedule, .values = values, .divisor = collective_divides(kind) ? n : 0};
+    if (tensor_alloc(result, values[0]->type, &values[0]->shape, err))
+        return err->code;
+    c.result = result->data;
+    c.sums = mem_array((size_t)n * STRIP, dtype_bytes(values[0]->type));
+    for (int part = 0; part < n_parts; part++) {
+        struct row_range range = collective_part(tensor_count(values[0]), n_parts, part);
+        for (int64_t at = 0; at < range.count; at += STRIP)
+            strip_combine(&c, part % schedule->n_pieces, range.first + at,
+                          range.count - at < STRIP ? range.count - at : STRIP);
+    }
+    mem_free(c.sums);
+    return 0;
+}
+
+#endif

@@ -59,7 +59,7 @@ static bool fail(struct process_group *group, const struct error *why)
 
 static void close_link(struct process_group *group, int rank, const struct error *why)
 {
-    struct link *link = peers_find(hub_peers(group->hub), group->tasks[rank]);
+    struct link *link = peers_find(hub_peers(group->hub), group->ends[rank].task);
     if (!link)
         return;
     link_close(link, why);
@@ -87,7 +87,7 @@ void collective_links_abort(struct collective *collective, const struct error *w
 static int find_task(const struct process_group *group, const char *task)
 {
     for (int k = 0; k < group->n_ends; k++)
-        if (k != group->interface.rank && !strcmp(group->tasks[k], task))
+        if (k != group->interface.rank && !strcmp(group->ends[k].task, task))
             return k;
     return -1;
 }
@@ -97,7 +97,7 @@ static int find_task(const struct process_group *group, const char *task)
 static void join_server(struct process_group *group, int end)
 {
     const struct reduce join = {.what = REDUCE_JOIN};
-    group->asked[end] = true;
+    group->ends[end].asked = true;
     reduce_send(group, end, &join);
 }
 
@@ -110,9 +110,9 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
         return;
     pthread_mutex_lock(&group->lock);
     struct error failed = group->failed;
-    bool is_new = !failed.code && !group->peers[k] && !group->left[k];
+    bool is_new = !failed.code && !group->ends[k].peer && !group->ends[k].left;
     if (is_new)
-        group->peers[k] = peer_retain(peer);
+        group->ends[k].peer = peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
     if (is_new && is_server(group, k))
         join_server(group, k);
@@ -130,9 +130,9 @@ static void lost(struct hub_watcher *watcher, struct peer *peer, const struct er
     if (k < 0)
         return;
     pthread_mutex_lock(&group->lock);
-    bool mine = group->peers[k] == peer, left = group->left[k];
+    bool mine = group->ends[k].peer == peer, left = group->ends[k].left;
     if (mine)
-        group->peers[k] = NULL;
+        group->ends[k].peer = NULL;
     pthread_mutex_unlock(&group->lock);
     if (!mine)
         return;
@@ -147,7 +147,7 @@ static void dial_failed(struct hub_watcher *watcher, const char *task, const str
 {
     struct process_group *group = group_of(watcher);
     int k = find_task(group, task);
-    if (k >= 0 && !group->peers[k] && !group->dial.code)
+    if (k >= 0 && !group->ends[k].peer && !group->dial.code)
         group->dial = *why;
 }
 
@@ -284,38 +284,16 @@ static void links_free(struct collective *collective)
         round_drop(group, r);
     }
     for (int k = 0; k < group->n_ends; k++) {
-        peer_release(group->peers[k]);
-        shared_view_free(group->views[k]);
-        mem_free(group->tasks[k]);
+        peer_release(group->ends[k].peer);
+        shared_view_free(group->ends[k].view);
+        mem_free(group->ends[k].task);
     }
     shared_blocks_free(group->shared);
     recycle_free(group->memory);
     pthread_cond_destroy(&group->returned);
     pthread_mutex_destroy(&group->lock);
-    mem_free(group->tasks);
-    mem_free(group->peers);
-    mem_free(group->left);
-    mem_free(group->leaving);
-    mem_free(group->asked);
-    mem_free(group->shares);
-    mem_free(group->has_said);
-    mem_free(group->views);
+    mem_free(group->ends);
     mem_free(group);
-}
-
-static void make_ends(struct process_group *group, const char *const *tasks)
-{
-    size_t n = (size_t)group->n_ends;
-    group->tasks = mem_array(n, sizeof *group->tasks);
-    group->peers = mem_array(n, sizeof(struct peer *));
-    group->left = mem_array(n, sizeof *group->left);
-    group->leaving = mem_array(n, sizeof *group->leaving);
-    group->asked = mem_array(n, sizeof *group->asked);
-    group->shares = mem_array(n, sizeof *group->shares);
-    group->has_said = mem_array(n, sizeof *group->has_said);
-    group->views = mem_array(n, sizeof(struct shared_view *));
-    for (size_t k = 0; k < n; k++)
-        group->tasks[k] = mem_strdup(tasks[k]);
 }
 
 struct collective *collective_links_new(struct hub *hub, const struct collective_tasks *tasks,
@@ -332,7 +310,9 @@ struct collective *collective_links_new(struct hub *hub, const struct collective
                                            .free = links_free};
     group->hub = hub;
     group->n_ends = tasks->n + tasks->n_servers;
-    make_ends(group, tasks->names);
+    group->ends = mem_array((size_t)group->n_ends, sizeof *group->ends);
+    for (int k = 0; k < group->n_ends; k++)
+        group->ends[k].task = mem_strdup(tasks->names[k]);
     group->shared = shared_blocks_new();
     group->memory = recycle_new(KEPT_BYTES);
     pthread_mutex_init(&group->lock, NULL);

@@ -212,7 +212,7 @@ static int share_with(struct process_group *group, const struct collective_round
     int readers = 0;
     size_t bytes = (size_t)chunk->count * dtype_bytes(r->own[chunk->value].type);
     for (int i = 0; i < r->n_members; i++)
-        readers += goes_to(group, peer, r->members[i]) && group->shares[r->members[i]] &&
+        readers += goes_to(group, peer, r->members[i]) && group->ends[r->members[i]].shares &&
                    !direct_is_read(r, r->members[i], chunk->value);
     return shared_block(group, r->kinds[chunk->value], bytes, readers, data);
 }
@@ -229,7 +229,7 @@ static void give(struct process_group *group, const struct collective_round *r,
         if (!goes_to(group, peer, rank) || (is_read && piece->what == REDUCE_PART))
             continue;
         where.is_there |= is_read;
-        where.is_shared = !where.is_there && shared >= 0 && group->shares[rank];
+        where.is_shared = !where.is_there && shared >= 0 && group->ends[rank].shares;
         where.shared = (uint64_t)shared;
         if (where.is_there || where.is_shared)
             where.n = 0;

@@ -43,7 +43,7 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
     struct round_contribution *c = &r->contributions[rank];
     if (c->here)
         return error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much", r->name);
-    if (record_field(&record->header, "memory") && !group->views[rank])
+    if (record_field(&record->header, "memory") && !group->ends[rank].view)
         return error_set(err, ERR_PROTOCOL, "offers memory where none is shared");
     if (!direct_read(record, c))
         return error_set(err, ERR_PROTOCOL, "offers memory and does not say which");
@@ -87,7 +87,7 @@ static int find_values(const struct process_group *group, const struct collectiv
         }
         if (is_there && at[k] >= c->n)
             return error_set(err, ERR_PROTOCOL, "'%s': %s brings too little", r->name,
-                             group->tasks[r->members[k]]);
+                             group->ends[r->members[k]].task);
         if (is_there)
             values[k] = &c->values[at[k]++];
     }

@@ -8,7 +8,8 @@
  *    first member numbers the call as well. All hear of all, as of any other round: of who brings
  *    something else, declines, or is lost.
  * 2. A thread of the group's enqueues sums by their numbers, and tells who waits when the device
- *    has added.
+ *    has added: calls of the library may wait for other members, and what runs on the loop must
+ *    not. It looks whether the library has lost one as well.
  *
  * Where a member has left, the values of that call go over the links from host memory, as all
  * others do. When one is lost, or a call is cancelled that others go on with, the communicator is
@@ -24,6 +25,53 @@
 #include "base/thread.h"
 #include "base/time.h"
 #include "exec/device/queue.h"
+#include "exec/step/copy_out.h"
+#include "exec/device/deferred.h"
+#include "transport/collective/collective_private.h"
+
+#define LOOK_SECONDS 0.1 /* between questions whether the library has lost a member */
+
+enum sum_state {
+    SUM_COMPUTED, /* the values, or a fault, are awaited; the first, so that zeroed is that */
+    SUM_MEETING,
+    SUM_READY,    /* the thread is to enqueue it */
+    SUM_ENQUEUED, /* it does, or the device adds */
+    SUM_COPIED,   /* values are on their way to the host */
+    SUM_LINKED,   /* and go over the links */
+};
+
+/* A call. The list holds it until it is over, and so does who looks at it without the lock. */
+struct device_sum {
+    struct device_sum *next;
+    struct device_sums *sums;
+    int holders;
+    enum sum_state state;
+    struct collective_waiter *waiter; /* NULL: nobody waits any more */
+    struct collective_call call;      /* with values and names of its own */
+    char *name, *host_name;           /* keys of its rounds: of what it brings, and of values */
+    enum collective_kind *kinds;
+    struct tensor *values, *results;
+    struct copy_out check, away; /* of the fault alone; of the values */
+    struct collective_waiter meeting;
+    int64_t number; /* from 1 on */
+    struct event_waiter over;
+};
+
+struct device_sums {
+    struct process_group *group;
+    struct device *device;
+    struct communicator_place place;
+    pthread_t thread;
+    atomic_bool gives_up;
+    struct communicator *communicator; /* the thread's own */
+    pthread_mutex_t lock;              /* guards what follows, and the state of sums */
+    pthread_cond_t changed;
+    enum { JOIN_WAITS, JOIN_DONE, JOIN_FAILED } join;
+    bool closing;
+    struct error failed; /* nothing is added any more */
+    int64_t given, next; /* numbers: the last that this member gave, the next to be enqueued */
+    struct device_sum *first;
+};
 
 /* ---- the end of a call ---- */
 
@@ -63,8 +111,8 @@ static struct collective_waiter *take_off(struct device_sum *s)
     return waiter;
 }
 
-void device_sum_finish(struct device_sum *s, const struct collective_results *results,
-                       const struct error *failure)
+static void finish(struct device_sum *s, const struct collective_results *results,
+                   const struct error *failure)
 {
     struct collective_waiter *waiter = take_off(s);
     if (waiter)
@@ -72,11 +120,11 @@ void device_sum_finish(struct device_sum *s, const struct collective_results *re
     release(s);
 }
 
-void device_sum_fail(struct device_sum *s, const struct error *why)
+static void fail(struct device_sum *s, const struct error *why)
 {
     struct error err = *why;
     error_waited(&err, "'%s'", s->name);
-    device_sum_finish(s, NULL, &err);
+    finish(s, NULL, &err);
 }
 
 void device_sums_give_up(struct device_sums *sums, const struct error *why)
@@ -94,10 +142,10 @@ void device_sums_give_up(struct device_sums *sums, const struct error *why)
 static void linked(struct collective_waiter *waiter, const struct collective_results *results,
                    const struct error *failure)
 {
-    device_sum_finish(CONTAINER_OF(waiter, struct device_sum, meeting), results, failure);
+    finish(CONTAINER_OF(waiter, struct device_sum, meeting), results, failure);
 }
 
-static void set_state(struct device_sum *s, enum sum_state state)
+static void enter(struct device_sum *s, enum sum_state state)
 {
     pthread_mutex_lock(&s->sums->lock);
     s->state = state;
@@ -117,14 +165,14 @@ static void copied(struct copy_out *copy, const struct error *failure)
     struct device_sum *s = CONTAINER_OF(copy, struct device_sum, away);
     struct collective_call call = s->call;
     if (failure || !is_awaited(s)) {
-        device_sum_finish(s, NULL, failure);
+        finish(s, NULL, failure);
         return;
     }
     call.key.name = s->host_name;
     call.values = copy->to;
     call.at = (struct device_point){0};
     s->meeting.done = linked;
-    set_state(s, SUM_LINKED);
+    enter(s, SUM_LINKED);
     links_reduce(&s->sums->group->interface, &call, &s->meeting);
 }
 
@@ -135,9 +183,9 @@ static void bring_to_host(struct device_sum *s)
     s->away = (struct copy_out){
         .at = s->check.at, .from = s->values, .to = s->results, .n = s->call.n, .done = copied};
     s->check.at = (struct device_point){0};
-    set_state(s, SUM_COPIED);
+    enter(s, SUM_COPIED);
     if (copy_out_enqueue(&s->away, s->call.host_pool, &err))
-        device_sum_finish(s, NULL, &err);
+        finish(s, NULL, &err);
     else
         copy_out_notify(&s->away);
 }
@@ -171,13 +219,13 @@ static void met(struct collective_waiter *waiter, const struct collective_result
     struct device_sums *sums = s->sums;
     struct error err = ERROR_INIT;
     if (failure) {
-        device_sum_finish(s, NULL, failure);
+        finish(s, NULL, failure);
     } else if (results->members != sums->place.n) {
         bring_to_host(s);
     } else if (!all_bring(&results->values[1], digest(s))) {
         error_set(&err, ERR_DATA, "'%s': the workers bring different types, shapes or reductions",
                   s->name);
-        device_sum_finish(s, NULL, &err);
+        finish(s, NULL, &err);
     } else {
         pthread_mutex_lock(&sums->lock);
         s->number = *(const int64_t *)results->values[0].data;
@@ -211,19 +259,19 @@ static void meet(struct device_sum *s)
     for (int i = 0; i < 2; i++)
         tensor_release(&facts[i]);
     if (code)
-        device_sum_finish(s, NULL, &err);
+        finish(s, NULL, &err);
 }
 
 static void computed(struct copy_out *copy, const struct error *failure)
 {
     struct device_sum *s = CONTAINER_OF(copy, struct device_sum, check);
     if (failure || !is_awaited(s))
-        device_sum_finish(s, NULL, failure);
+        finish(s, NULL, failure);
     else
         meet(s);
 }
 
-/* ---- for the group ---- */
+/* ---- calls ---- */
 
 static struct device_sum *sum_new(struct device_sums *sums, const struct collective_call *call,
                                   struct collective_waiter *waiter)
@@ -262,21 +310,185 @@ void device_sums_reduce(struct device_sums *sums, const struct collective_call *
     struct error failed = sums->failed;
     pthread_mutex_unlock(&sums->lock);
     if (failed.code)
-        device_sum_fail(s, &failed);
+        fail(s, &failed);
     else if (copy_out_enqueue(&s->check, call->host_pool, &err))
-        device_sum_finish(s, NULL, &err);
+        finish(s, NULL, &err);
     else
         copy_out_notify(&s->check);
 }
 
-/* Where others go on with it, they are told by the end of what is enqueued there. */
+/* ---- the thread: joins the others, and enqueues sums that are ready ---- */
+
+/* What an enqueued sum has come to. */
+static void added(struct event_waiter *over, const struct error *failure)
+{
+    struct device_sum *s = CONTAINER_OF(over, struct device_sum, over);
+    struct device_sums *sums = s->sums;
+    pthread_mutex_lock(&sums->lock);
+    struct error why = failure ? *failure : sums->failed;
+    pthread_mutex_unlock(&sums->lock);
+    const struct collective_results results = {s->results, s->check.at, sums->place.n};
+    if (why.code)
+        fail(s, &why);
+    else
+        finish(s, &results, NULL);
+}
+
+static int make_result(struct device_sum *s, int i, struct error *err)
+{
+    const struct tensor *value = &s->values[i];
+    if (s->call.yields && buffer_is_sole(value->buffer)) {
+        tensor_share(&s->results[i], value);
+        return 0;
+    }
+    struct buffer *buffer = pool_alloc(s->call.pool, tensor_bytes(value));
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for %s%s",
+                         shape_text_typed(value->type, &value->shape), mem_limit_text());
+    s->results[i] = *value;
+    s->results[i].buffer = buffer;
+    s->results[i].data = buffer->data;
+    return 0;
+}
+
+static int add_value(struct device_sum *s, int i, struct error *err)
+{
+    struct device_sums *sums = s->sums;
+    if (make_result(s, i, err))
+        return err->code;
+    const struct communicator_sum sum = {.from = s->values[i].data,
+                                         .to = s->results[i].data,
+                                         .count = tensor_count(&s->values[i]),
+                                         .type = s->values[i].type,
+                                         .mean = collective_divides(s->kinds[i])};
+    return sum.count
+               ? sums->device->communicators->add(sums->communicator, &sum, &sums->gives_up, err)
+               : 0;
+}
+
+/* What has been enqueued by a failure has to end before its memory may be used again. */
+static void enqueue(struct device_sum *s)
+{
+    struct device *device = s->sums->device;
+    struct error err = ERROR_INIT;
+    device->wait(device, QUEUE_COMPUTE, s->check.at.ready);
+    for (int i = 0; i < s->call.n && !err.code; i++)
+        add_value(s, i, &err);
+    if (err.code)
+        device_sums_give_up(s->sums, &err);
+    s->over.done = added;
+    queue_notify_end(device, QUEUE_COMPUTE, &s->over);
+}
+
+/* With the lock. */
+static struct device_sum *find_ready(const struct device_sums *sums)
+{
+    struct device_sum *s = sums->first;
+    bool any = atomic_load(&sums->gives_up);
+    while (s && !(s->state == SUM_READY && (any || s->number == sums->next)))
+        s = s->next;
+    return s;
+}
+
+/* The next sum, after a while NULL. */
+static struct device_sum *wait_for_sum(struct device_sums *sums)
+{
+    const struct timespec until = time_after(LOOK_SECONDS);
+    struct device_sum *s;
+    pthread_mutex_lock(&sums->lock);
+    while (!(s = find_ready(sums)) && !sums->closing &&
+           !(atomic_load(&sums->gives_up) && sums->communicator) &&
+           pthread_cond_timedwait(&sums->changed, &sums->lock, &until) == 0)
+        ;
+    if (s) {
+        s->state = SUM_ENQUEUED;
+        sums->next++;
+    }
+    pthread_mutex_unlock(&sums->lock);
+    return s;
+}
+
+static void nothing(void *argument)
+{
+    (void)argument;
+}
+
+/* Who waits for it on the loop looks again. */
+static void join_others(struct device_sums *sums)
+{
+    struct error err = ERROR_INIT;
+    struct device *device = sums->device;
+    sums->communicator = device->communicators->join(device, &sums->place, &sums->gives_up, &err);
+    if (!sums->communicator)
+        device_sums_give_up(sums, &err);
+    pthread_mutex_lock(&sums->lock);
+    sums->join = sums->communicator ? JOIN_DONE : JOIN_FAILED;
+    pthread_mutex_unlock(&sums->lock);
+    loop_post(hub_loop(sums->group->hub), nothing, NULL);
+}
+
+static void look_after(struct device_sums *sums)
+{
+    struct error err = ERROR_INIT;
+    const struct communicator_functions *calls = sums->device->communicators;
+    if (!sums->communicator)
+        return;
+    if (!atomic_load(&sums->gives_up) && calls->check(sums->communicator, &err))
+        device_sums_give_up(sums, &err);
+    if (!atomic_load(&sums->gives_up))
+        return;
+    calls->abort(sums->communicator);
+    calls->free(sums->communicator);
+    sums->communicator = NULL;
+}
+
+static bool is_closing(struct device_sums *sums)
+{
+    pthread_mutex_lock(&sums->lock);
+    bool closing = sums->closing;
+    pthread_mutex_unlock(&sums->lock);
+    return closing;
+}
+
+static void *run_sums(void *argument)
+{
+    struct device_sums *sums = argument;
+    thread_enter_device(sums->device, 1);
+    join_others(sums);
+    while (!is_closing(sums)) {
+        struct device_sum *s = wait_for_sum(sums);
+        if (s && sums->communicator)
+            enqueue(s);
+        else if (s)
+            fail(s, &sums->failed);
+        look_after(sums);
+    }
+    atomic_store(&sums->gives_up, true);
+    look_after(sums);
+    return NULL;
+}
+
+/* ---- for the group ---- */
+
+/* What is left of a call that nobody waits for, by its state. Where others go on with it, they are
+ * told by the end of what is enqueued there. */
+enum withdrawal {
+    WITHDRAW_LATER, /* whoever goes on with it ends it */
+    WITHDRAW_ROUND,
+    WITHDRAW_ALL, /* the communicator is given up */
+};
+static const enum withdrawal withdrawals[] = {
+    [SUM_COMPUTED] = WITHDRAW_LATER, [SUM_MEETING] = WITHDRAW_ROUND, [SUM_READY] = WITHDRAW_ALL,
+    [SUM_ENQUEUED] = WITHDRAW_ALL,   [SUM_COPIED] = WITHDRAW_LATER,  [SUM_LINKED] = WITHDRAW_ROUND,
+};
+
 static void withdraw(struct device_sum *s, enum sum_state state)
 {
     struct error why = ERROR_INIT;
-    bool is_linked = state == SUM_MEETING || state == SUM_LINKED;
-    if (is_linked && links_cancel(&s->sums->group->interface, &s->meeting)) {
-        device_sum_finish(s, NULL, NULL);
-    } else if (state == SUM_READY || state == SUM_ENQUEUED) {
+    if (withdrawals[state] == WITHDRAW_ROUND &&
+        links_cancel(&s->sums->group->interface, &s->meeting)) {
+        finish(s, NULL, NULL);
+    } else if (withdrawals[state] == WITHDRAW_ALL) {
         error_set(&why, ERR_CANCELLED, "a sum on devices was given up");
         device_sums_give_up(s->sums, &why);
     }
@@ -327,7 +539,7 @@ int collective_links_add_on(struct collective *collective, struct device *device
     sums->failed = error_none();
     pthread_mutex_init(&sums->lock, NULL);
     time_cond_init(&sums->changed);
-    if (thread_start(&sums->thread, device_sums_run, sums)) {
+    if (thread_start(&sums->thread, run_sums, sums)) {
         sums_free(sums);
         return error_set(err, ERR_OS, "no thread for sums on devices");
     }
@@ -362,7 +574,7 @@ void device_sums_free(struct device_sums *sums)
     device_settle(sums->device);
     while (sums->first) {
         sums->first->waiter = NULL;
-        device_sum_finish(sums->first, NULL, NULL);
+        finish(sums->first, NULL, NULL);
     }
     sums_free(sums);
 }

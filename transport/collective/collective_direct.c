@@ -45,9 +45,9 @@ int direct_offer(struct process_group *group, struct collective_round *r, int ra
 {
     pthread_mutex_lock(&group->lock);
     /* Who is not gives nothing back. */
-    bool is_there = group->peers[rank] && !round_lacks(group, r, rank);
+    bool is_there = group->ends[rank].peer && !round_lacks(group, r, rank);
     pthread_mutex_unlock(&group->lock);
-    int n = is_there && group->shares[rank] ? 2 * r->n_direct : 0;
+    int n = is_there && group->ends[rank].shares ? 2 * r->n_direct : 0;
     *offers = NULL;
     if (!n)
         return 0;
@@ -202,7 +202,7 @@ int direct_take(struct process_group *group, struct collective_round *r, struct 
             continue;
         if (!offers_fit(r, &r->contributions[k]))
             return error_set(err, ERR_PROTOCOL, "'%s': %s offers memory for what it does not have",
-                             r->name, group->tasks[k]);
+                             r->name, group->ends[k].task);
         take_from(group, r, k);
     }
     return 0;

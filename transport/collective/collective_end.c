@@ -17,7 +17,7 @@ static void tell(struct process_group *group, int64_t begun)
 /* This member says which step it has begun, unless it has said so. */
 static void say(struct process_group *group)
 {
-    bool *said = &group->has_said[group->interface.rank];
+    bool *said = &group->ends[group->interface.rank].has_said;
     pthread_mutex_lock(&group->lock);
     bool is_new = !*said;
     int64_t begun = group->begun;
@@ -32,7 +32,7 @@ static void say(struct process_group *group)
 void end_take(struct process_group *group, int rank, int64_t step)
 {
     pthread_mutex_lock(&group->lock);
-    group->has_said[rank] = true;
+    group->ends[rank].has_said = true;
     if (step > group->last_step)
         group->last_step = step;
     pthread_mutex_unlock(&group->lock);
@@ -47,14 +47,14 @@ void collective_links_ask_to_end(struct collective *collective)
 /* With the lock, as the next one: until all have said theirs, no step is begun. */
 static bool is_ending(const struct process_group *group)
 {
-    return group->has_said[group->interface.rank];
+    return group->ends[group->interface.rank].has_said;
 }
 
 static bool is_agreed(const struct process_group *group)
 {
     bool agreed = true;
     for (int k = 0; k < group->interface.size && agreed; k++)
-        agreed = group->has_said[k] || group->left[k] || group->leaving[k];
+        agreed = group->ends[k].has_said || group->ends[k].left || group->ends[k].leaving;
     return agreed;
 }
 
@@ -109,8 +109,9 @@ static bool is_through(void *context)
     struct process_group *group = w->group;
     bool through = true;
     for (int k = 0; k < group->n_ends && through; k++) {
-        struct link *link =
-            k == group->interface.rank ? NULL : peers_find(hub_peers(group->hub), group->tasks[k]);
+        struct link *link = k == group->interface.rank
+                                ? NULL
+                                : peers_find(hub_peers(group->hub), group->ends[k].task);
         through = !link || (!w->closing && !link_waiting(link));
         if (link)
             link_release(link);
@@ -125,7 +126,7 @@ void collective_links_end(struct collective *collective, double seconds)
     collective->leave(collective);
     pthread_mutex_lock(&group->lock);
     for (int k = 0; k < group->n_ends; k++)
-        group->left[k] = true; /* whoever ends from here on is no loss */
+        group->ends[k].left = true; /* whoever ends from here on is no loss */
     pthread_mutex_unlock(&group->lock);
     loop_run_until(hub_loop(group->hub), is_through, &waited, seconds);
     collective_close_links(group, NULL);

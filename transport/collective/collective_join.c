@@ -16,7 +16,8 @@ static int find_missing(struct process_group *group)
     int missing = -1;
     pthread_mutex_lock(&group->lock);
     for (int k = 0; k < group->n_ends && missing < 0; k++)
-        if (k != group->interface.rank && !group->left[k] && (!group->peers[k] || group->asked[k]))
+        if (k != group->interface.rank && !group->ends[k].left &&
+            (!group->ends[k].peer || group->ends[k].asked))
             missing = k;
     pthread_mutex_unlock(&group->lock);
     return missing;
@@ -42,7 +43,7 @@ static int dial(struct process_group *group, const struct collective_join *meet,
     struct peers *peers = hub_peers(group->hub);
     int code = 0;
     for (int k = group->interface.rank + 1; !code && k < group->n_ends; k++)
-        code = peers_connect(peers, group->tasks[k], meet->addresses[k], meet->seconds, err);
+        code = peers_connect(peers, group->ends[k].task, meet->addresses[k], meet->seconds, err);
     return code;
 }
 
@@ -68,12 +69,12 @@ int collective_links_join(struct collective *collective, const struct collective
             break;
         if (meet->given_up && meet->given_up(meet->context))
             return error_set(err, ERR_CANCELLED, "given up while waiting for %s",
-                             group->tasks[missing]);
+                             group->ends[missing].task);
         if (left < 0)
             return error_set(err, ERR_UNAVAILABLE, "%s did not come in %.0f s",
-                             group->tasks[missing], meet->seconds);
+                             group->ends[missing].task, meet->seconds);
         if (missing < collective->rank && time_now() - told >= 1) {
-            say(meet, group->tasks[missing], left);
+            say(meet, group->ends[missing].task, left);
             told = time_now();
         }
     }

@@ -133,11 +133,25 @@ struct collective_round {
     struct collective_waiter *answered; /* who gets the results when nobody holds it any more */
 };
 
+/* The end of a link of this member's: another member, or a server. */
+struct group_end {
+    char *task;
+
+    /* Since members have met; before, the loop's thread's own. */
+    bool asked, shares;       /* it is to answer; it reads this member's blocks */
+    struct shared_view *view; /* NULL: its values come over the link */
+
+    /* With the group's lock: */
+    struct peer *peer;  /* NULL: no link, or it is this member */
+    bool left, leaving; /* leaving: it has said that it is about to */
+    bool has_said;      /* which step it has begun last; this one since it has told all */
+};
+
 struct process_group {
     struct collective interface; /* first */
     struct hub *hub;
-    int n_ends;   /* of links: the members, by rank, and behind them the servers */
-    char **tasks; /* by end, as all arrays of the group are */
+    int n_ends;
+    struct group_end *ends; /* the members, by rank, and behind them the servers */
     struct hub_watcher watcher;
     struct hub_reducer reducer;
     struct recycle *memory;   /* of results */
@@ -145,19 +159,13 @@ struct process_group {
     struct error dial;        /* of one that was given up; the loop's thread's own */
     struct collective_leaving leaving_heard;
 
-    /* Since members have met; before, the loop's thread's own. */
     struct shared_blocks *shared; /* NULL: there is none */
-    bool *asked, *shares;         /* who is to answer; who reads this member's blocks */
-    struct shared_view **views;   /* NULL: its values come over the link */
 
     pthread_mutex_t lock; /* guards what follows, and rounds; held briefly, never while calling */
-    struct peer **peers;  /* NULL: no link, or it is this member */
-    bool *left, *leaving; /* leaving: it has said that it is about to */
     struct error failed;  /* a member is lost; nothing can meet any more */
     struct collective_round *rounds;
     size_t n_uncalled;
     int64_t begun;     /* the last step here */
-    bool *has_said;    /* which step it has begun last; this one since it has told all */
     int64_t last_step; /* the latest that anybody has begun, of those that have said it */
     int first;         /* the least rank in the round that was settled last */
 

@@ -22,11 +22,11 @@ static int take_leave(struct process_group *group, const struct taken_record *ta
 {
     uint64_t is_about_to = 0;
     record_get_uint(&taken->record->header, "number", &is_about_to);
-    bool *leave = is_about_to ? group->leaving : group->left;
+    struct group_end *end = &group->ends[taken->rank];
     if (is_about_to && group->leaving_heard.hear)
         group->leaving_heard.hear(group->leaving_heard.context);
     pthread_mutex_lock(&group->lock);
-    leave[taken->rank] = true;
+    *(is_about_to ? &end->leaving : &end->left) = true;
     pthread_mutex_unlock(&group->lock);
     rounds_settle(group);
     return 0;
@@ -39,7 +39,7 @@ static int take_bring(struct process_group *group, const struct taken_record *ta
     bool may_settle = false;
     pthread_mutex_lock(&group->lock);
     struct collective_round *r = round_get(group, &taken->key);
-    if (group->left[taken->rank] || group->n_uncalled > UNCALLED_MAX) {
+    if (group->ends[taken->rank].left || group->n_uncalled > UNCALLED_MAX) {
         code = error_set(err, ERR_PROTOCOL, "comes to '%.200s' twice, or to too much",
                          taken->key.name);
     } else {
@@ -143,7 +143,7 @@ static int rank_of(struct process_group *group, const struct peer *peer)
     int rank = -1;
     pthread_mutex_lock(&group->lock);
     for (int k = 0; k < group->n_ends; k++)
-        if (group->peers[k] == peer)
+        if (group->ends[k].peer == peer)
             rank = k;
     pthread_mutex_unlock(&group->lock);
     return rank;

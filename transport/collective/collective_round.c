@@ -155,7 +155,7 @@ static int make_result(struct process_group *group, const struct collective_call
 
 bool round_lacks(const struct process_group *group, const struct collective_round *r, int rank)
 {
-    return group->left[rank] || (group->leaving[rank] && !r->with_leaving);
+    return group->ends[rank].left || (group->ends[rank].leaving && !r->with_leaving);
 }
 
 bool round_meets(const struct process_group *group, const struct collective_round *r, int rank)
@@ -239,10 +239,10 @@ static int check_members(const struct process_group *group, const struct collect
     for (int k = 0; k < group->interface.size; k++) {
         if (r->contributions[k].here && !round_meets(group, r, k))
             return error_set(err, ERR_DATA, "'%s': %s is of another group than %s", r->name,
-                             group->tasks[k], group->tasks[group->interface.rank]);
+                             group->ends[k].task, group->ends[group->interface.rank].task);
         if (r->contributions[k].here && r->contributions[k].nothing)
             return error_set(err, ERR_DATA, "'%s': %s brings nothing: its input is dead", r->name,
-                             group->tasks[k]);
+                             group->ends[k].task);
     }
     return 0;
 }
@@ -258,7 +258,7 @@ static int refuse_values(const struct process_group *group, const struct collect
     if (r->n > 8)
         str_printf(&values, " and %d more", r->n - 8);
     error_set(err, ERR_DATA, "'%s': %s brings other values than %s, which has %s", r->name,
-              group->tasks[rank], group->tasks[group->interface.rank], str_text(&values));
+              group->ends[rank].task, group->ends[group->interface.rank].task, str_text(&values));
     str_release(&values);
     return err->code;
 }

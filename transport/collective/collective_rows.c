@@ -103,7 +103,7 @@ int rows_counts(const struct process_group *group, const struct collective_round
     const struct round_contribution *c = &r->contributions[rank];
     if (c->n_rows != 2 * r->n_routed)
         return error_set(err, ERR_PROTOCOL, "'%s': %s does not say how many rows it brings",
-                         r->name, group->tasks[rank]);
+                         r->name, group->ends[rank].task);
     *counts = c->rows + 2 * (size_t)r->routed[value].at;
     return 0;
 }
@@ -226,7 +226,7 @@ static int take_piece(const struct process_group *group, const struct collective
     else if (rows->type != r->own[value].type || rows->shape.rank != 1 ||
              rows->shape.dims[0] != range.count * routed->unit)
         return error_set(err, ERR_PROTOCOL, "%s brings other rows than it says",
-                         group->tasks[r->members[member]]);
+                         group->ends[r->members[member]].task);
     return 0;
 }
 

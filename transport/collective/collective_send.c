@@ -8,7 +8,7 @@
 static struct peer *peer_of(struct process_group *group, int end)
 {
     pthread_mutex_lock(&group->lock);
-    struct peer *peer = group->peers[end];
+    struct peer *peer = group->ends[end].peer;
     if (peer)
         peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
@@ -28,7 +28,7 @@ static void pack_served(const struct process_group *group, msgpack_packer *packe
     pack_key(packer, "members");
     msgpack_pack_array(packer, (size_t)round->n_members);
     for (int i = 0; i < round->n_members; i++)
-        pack_text(packer, group->tasks[round->members[i]]);
+        pack_text(packer, group->ends[round->members[i]].task);
     pack_key(packer, "mean");
     if (collective_divides(round->kinds[chunk->value]))
         msgpack_pack_true(packer);

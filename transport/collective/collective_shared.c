@@ -11,7 +11,7 @@
 
 void shared_offer_to(struct process_group *group, int rank)
 {
-    struct peer *peer = group->peers[rank];
+    struct peer *peer = group->ends[rank].peer;
     if (!group->shared || !peer_shares_memory(peer))
         return;
     struct shared_offer offer = shared_blocks_offer(group->shared);
@@ -22,7 +22,7 @@ void shared_offer_to(struct process_group *group, int rank)
     pack_key(packer, "what");
     msgpack_pack_int(packer, REDUCE_OFFER);
     shared_offer_pack(packer, &offer);
-    group->asked[rank] = true;
+    group->ends[rank].asked = true;
     peer_end(peer, NULL, 0, &ignored);
 }
 
@@ -30,20 +30,20 @@ int shared_take_offer(struct process_group *group, int rank, const msgpack_objec
                       struct error *err)
 {
     struct shared_offer offer;
-    if (group->views[rank] || !shared_offer_read(header, &offer))
+    if (group->ends[rank].view || !shared_offer_read(header, &offer))
         return error_set(err, ERR_PROTOCOL, "offers its memory twice, or does not say where");
-    group->views[rank] = shared_view_new(&offer);
-    const struct reduce answer = {.what = REDUCE_ANSWER, .index = group->views[rank] != NULL};
+    group->ends[rank].view = shared_view_new(&offer);
+    const struct reduce answer = {.what = REDUCE_ANSWER, .index = group->ends[rank].view != NULL};
     reduce_send(group, rank, &answer);
     return 0;
 }
 
 int shared_take_answer(struct process_group *group, int rank, bool has_it, struct error *err)
 {
-    if (!group->asked[rank])
+    if (!group->ends[rank].asked)
         return error_set(err, ERR_PROTOCOL, "answers what was not offered");
-    group->asked[rank] = false;
-    group->shares[rank] = has_it;
+    group->ends[rank].asked = false;
+    group->ends[rank].shares = has_it;
     return 0;
 }
 
@@ -91,7 +91,7 @@ static bool is_read(const struct buffer *buffer)
 int shared_read(struct process_group *group, int rank, uint64_t block, struct tensor *t,
                 struct error *err)
 {
-    struct shared_view *view = group->views[rank];
+    struct shared_view *view = group->ends[rank].view;
     void *data = view ? shared_view_block(view, block) : NULL;
     struct shape shape = shape_vector((int64_t)SHARED_BLOCK_BYTES);
     if (!data)

@@ -110,7 +110,7 @@ static void forge(struct hostile_pair *p, const struct forged *f)
     struct named_tensor tensors[2];
     bool says_rows = f->rows_text || f->n_rows;
     msgpack_packer *packer =
-        peer_begin(group->peers[0], RECORD_REDUCE, 5 + 2 * says_rows + f->is_there, &ignored);
+        peer_begin(group->ends[0].peer, RECORD_REDUCE, 5 + 2 * says_rows + f->is_there, &ignored);
     if (!packer)
         return; /* it was thrown out already */
     pack_key(packer, "what");
@@ -133,7 +133,7 @@ static void forge(struct hostile_pair *p, const struct forged *f)
         tensors[i].name = "";
         fill(&tensors[i].tensor, f->type ? f->type : UINT8, &shape, 1);
     }
-    peer_end(group->peers[0], tensors, f->n_tensors, &ignored);
+    peer_end(group->ends[0].peer, tensors, f->n_tensors, &ignored);
     for (int i = 0; i < f->n_tensors; i++)
         tensor_release(&tensors[i].tensor);
 }
@@ -333,12 +333,11 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
         struct error err = ERROR_INIT;
         honest[0] = kinds[i] == COLLECTIVE_SUM ? 1 : 3;
         bool has_root = kinds[i] == COLLECTIVE_SUM || kinds[i] == COLLECTIVE_ROWS;
-        char name[] = "rows", *tasks[] = {"worker:0", "worker:1", "worker:2"};
-        bool left[3] = {false}, leaving[3] = {false};
+        char name[] = "rows";
+        struct group_end ends[3] = {
+            {.task = "worker:0"}, {.task = "worker:1"}, {.task = "worker:2"}};
         fill(&own, UINT8, &shape, 0);
-        group.tasks = tasks;
-        group.left = left;
-        group.leaving = leaving;
+        group.ends = ends;
         group.memory = recycle_new(0);
         pthread_mutex_init(&group.lock, NULL);
         struct collective_call call = {.has_root = has_root, .root = 2};

@@ -316,6 +316,12 @@ struct reduce {
     const struct chunk *served; /* it goes to this one's server; NULL: to a member */
 };
 
+#define REDUCE_FIELDS 5 /* of what belongs to a round: what it is, the key, and an index */
+void reduce_pack(msgpack_packer *packer, enum reduce_what what, const struct collective_key *key,
+                 uint64_t index);
+#define REDUCE_NUMBER_FIELDS 2 /* of what belongs to none */
+void reduce_pack_number(msgpack_packer *packer, enum reduce_what what, uint64_t number);
+
 /* What is sent to an end that is gone is dropped. */
 void reduce_send(struct process_group *group, int end, const struct reduce *reduce);
 int reduce_take(void *group, struct peer *peer, const struct record *record, struct error *err);

@@ -38,25 +38,38 @@ static void pack_served(const struct process_group *group, msgpack_packer *packe
     msgpack_pack_int(packer, round->priority);
 }
 
+void reduce_pack(msgpack_packer *packer, enum reduce_what what, const struct collective_key *key,
+                 uint64_t index)
+{
+    pack_key(packer, "what");
+    msgpack_pack_int(packer, what);
+    pack_key(packer, "name");
+    pack_text(packer, key->name);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, key->step);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, key->iteration);
+    pack_key(packer, "index");
+    msgpack_pack_uint64(packer, index);
+}
+
+void reduce_pack_number(msgpack_packer *packer, enum reduce_what what, uint64_t number)
+{
+    pack_key(packer, "what");
+    msgpack_pack_int(packer, what);
+    pack_key(packer, "number");
+    msgpack_pack_uint64(packer, number);
+}
+
 static void pack(const struct process_group *group, msgpack_packer *packer,
                  const struct reduce *reduce)
 {
     const struct collective_round *round = reduce->round;
-    pack_key(packer, "what");
-    msgpack_pack_int(packer, reduce->what);
     if (!round) {
-        pack_key(packer, "number");
-        msgpack_pack_uint64(packer, reduce->index);
+        reduce_pack_number(packer, reduce->what, reduce->index);
         return;
     }
-    pack_key(packer, "name");
-    pack_text(packer, round->name);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, round->key.step);
-    pack_key(packer, "iteration");
-    msgpack_pack_uint64(packer, round->key.iteration);
-    pack_key(packer, "index");
-    msgpack_pack_uint64(packer, reduce->index);
+    reduce_pack(packer, reduce->what, &round->key, reduce->index);
     if (round->declined) {
         pack_key(packer, "nothing");
         msgpack_pack_true(packer);
@@ -92,10 +105,10 @@ void reduce_send(struct process_group *group, int end, const struct reduce *redu
     struct peer *peer = peer_of(group, end);
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
-    int n_fields = reduce->round ? 5 + reduce->is_shared + reduce->is_there +
+    int n_fields = reduce->round ? REDUCE_FIELDS + reduce->is_shared + reduce->is_there +
                                        reduce->round->declined + (reduce->n_offers > 0) +
                                        2 * has_rows(reduce) + (reduce->served ? SERVED_FIELDS : 0)
-                                 : 2;
+                                 : REDUCE_NUMBER_FIELDS;
     msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
     if (packer) {
         pack(group, packer, reduce);

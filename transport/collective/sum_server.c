@@ -14,13 +14,6 @@
 #define MEMBERS_MAX 65536              /* of a sum */
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of sums that is kept for the next ones */
 
-/* Who has a link. */
-struct sender {
-    struct sender *next;
-    struct peer *peer; /* held */
-    int64_t held;      /* bytes of its parts that wait */
-};
-
 /* What a part says. */
 struct said {
     struct collective_key key;
@@ -40,7 +33,7 @@ struct held_sum {
     uint64_t index;
     int n, n_here;
     char **members;
-    struct sender **from; /* by place; NULL: its part is not here */
+    struct peer **from; /* by place, held; NULL: its part is not here */
     struct tensor *parts;
     bool divides;
 };
@@ -50,7 +43,6 @@ struct sum_server {
     struct hub_watcher watcher;
     struct hub_reducer reducer;
     struct recycle *memory; /* of sums */
-    struct sender *senders;
     struct held_sum *sums;
 };
 
@@ -79,7 +71,7 @@ static bool read_members(const msgpack_object *header, const char *task, struct 
     return said->place >= 0;
 }
 
-static int read_said(const struct record *record, const struct sender *sender, struct said *said,
+static int read_said(const struct record *record, struct peer *peer, struct said *said,
                      struct error *err)
 {
     const msgpack_object *header = &record->header;
@@ -91,7 +83,7 @@ static int read_said(const struct record *record, const struct sender *sender, s
         !record_get_bool(header, "mean", &said->divides) ||
         !record_get_int(header, "priority", &priority))
         return error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
-    if (!read_members(header, peer_task(sender->peer), said))
+    if (!read_members(header, peer_task(peer), said))
         return error_set(err, ERR_PROTOCOL, "sends of '%.200s' what is not among its own",
                          said->key.name);
     said->priority = priority > INT32_MIN && priority < INT32_MAX ? (int32_t)priority : 0;
@@ -104,57 +96,40 @@ static int read_said(const struct record *record, const struct sender *sender, s
 
 /* ---- answers ---- */
 
-static struct sender *find_sender(const struct sum_server *server, const char *text, size_t n)
-{
-    struct sender *sender = server->senders;
-    while (sender &&
-           (strlen(peer_task(sender->peer)) != n || memcmp(peer_task(sender->peer), text, n) != 0))
-        sender = sender->next;
-    return sender;
-}
-
 /* Who is gone needs none. */
-static void send_block(const struct sender *to, const struct said *said, const struct tensor *t)
+static void send_chunk(struct peer *to, const struct said *said, const struct tensor *t)
 {
     struct error ignored = ERROR_INIT;
     const struct named_tensor named = {"", *t};
-    msgpack_packer *packer = peer_begin(to->peer, RECORD_REDUCE, 5, &ignored);
+    msgpack_packer *packer = peer_begin(to, RECORD_REDUCE, REDUCE_FIELDS, &ignored);
     if (!packer)
         return;
-    pack_key(packer, "what");
-    msgpack_pack_int(packer, REDUCE_SUM);
-    pack_key(packer, "name");
-    pack_text(packer, said->key.name);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, said->key.step);
-    pack_key(packer, "iteration");
-    msgpack_pack_uint64(packer, said->key.iteration);
-    pack_key(packer, "index");
-    msgpack_pack_uint64(packer, said->index);
-    peer_end_value(to->peer, said->priority, &named, 1, &ignored);
+    reduce_pack(packer, REDUCE_SUM, &said->key, said->index);
+    peer_end_value(to, said->priority, &named, 1, &ignored);
 }
 
-static void answer_join(const struct sender *to)
+static int answer_join(struct peer *to)
 {
     struct error ignored = ERROR_INIT;
-    msgpack_packer *packer = peer_begin(to->peer, RECORD_REDUCE, 2, &ignored);
+    msgpack_packer *packer = peer_begin(to, RECORD_REDUCE, REDUCE_NUMBER_FIELDS, &ignored);
     if (!packer)
-        return;
-    pack_key(packer, "what");
-    msgpack_pack_int(packer, REDUCE_ANSWER);
-    pack_key(packer, "number");
-    msgpack_pack_uint64(packer, 0);
-    peer_end(to->peer, NULL, 0, &ignored);
+        return 0;
+    reduce_pack_number(packer, REDUCE_ANSWER, 0);
+    peer_end(to, NULL, 0, &ignored);
+    return 0;
 }
 
 static int relay(const struct sum_server *server, const struct said *said)
 {
     for (int i = 0; i < said->n; i++) {
-        const msgpack_object_str *task = &said->members[i].via.str;
-        const struct sender *to =
-            i == said->place ? NULL : find_sender(server, task->ptr, task->size);
+        char *task = i == said->place
+                         ? NULL
+                         : mem_strndup(said->members[i].via.str.ptr, said->members[i].via.str.size);
+        struct peer *to = task ? hub_peer(server->options.hub, task) : NULL;
         if (to)
-            send_block(to, said, said->block);
+            send_chunk(to, said, said->block);
+        peer_release(to);
+        mem_free(task);
     }
     return 0;
 }
@@ -181,7 +156,7 @@ static struct held_sum *make_sum(struct sum_server *server, const struct said *s
     sum->divides = said->divides;
     sum->n = said->n;
     sum->members = mem_array((size_t)sum->n, sizeof *sum->members);
-    sum->from = mem_array((size_t)sum->n, sizeof(struct sender *));
+    sum->from = mem_array((size_t)sum->n, sizeof(struct peer *));
     sum->parts = mem_array((size_t)sum->n, sizeof *sum->parts);
     for (int i = 0; i < sum->n; i++)
         sum->members[i] = mem_strndup(said->members[i].via.str.ptr, said->members[i].via.str.size);
@@ -195,8 +170,7 @@ static void drop_sum(struct held_sum **at)
     struct held_sum *sum = *at;
     *at = sum->next;
     for (int i = 0; i < sum->n; i++) {
-        if (sum->from[i])
-            sum->from[i]->held -= (int64_t)tensor_bytes(&sum->parts[i]);
+        peer_release(sum->from[i]);
         tensor_release(&sum->parts[i]);
         mem_free(sum->members[i]);
     }
@@ -239,12 +213,23 @@ static int add_up(const struct sum_server *server, const struct held_sum *sum,
     collective_sum(&terms, result.data, NULL, tensor_count(said->block));
     mem_free(data);
     for (int i = 0; i < sum->n; i++)
-        send_block(sum->from[i], said, &result);
+        send_chunk(sum->from[i], said, &result);
     tensor_release(&result);
     return 0;
 }
 
-static int take_part(struct sum_server *server, struct sender *sender, const struct said *said,
+/* Bytes of the peer's parts that wait. */
+static int64_t held_of(const struct sum_server *server, const struct peer *peer)
+{
+    int64_t bytes = 0;
+    for (const struct held_sum *sum = server->sums; sum; sum = sum->next)
+        for (int i = 0; i < sum->n; i++)
+            if (sum->from[i] == peer)
+                bytes += (int64_t)tensor_bytes(&sum->parts[i]);
+    return bytes;
+}
+
+static int take_part(struct sum_server *server, struct peer *peer, const struct said *said,
                      struct error *err)
 {
     enum collective_kind kind = said->divides ? COLLECTIVE_MEAN : COLLECTIVE_SUM;
@@ -252,15 +237,14 @@ static int take_part(struct sum_server *server, struct sender *sender, const str
     if (!collective_can_add(kind, said->block->type))
         return error_set(err, ERR_PROTOCOL, "wants to add %s of '%.200s'",
                          dtype_name(said->block->type), said->key.name);
-    if (sender->held > SUM_SERVER_HELD_MAX - bytes)
+    if (held_of(server, peer) > SUM_SERVER_HELD_MAX - bytes)
         return error_set(err, ERR_PROTOCOL, "sends more parts than others do, '%.200s' last",
                          said->key.name);
     struct held_sum **at = find_sum(server, said), *sum = *at ? *at : make_sum(server, said);
     if (check_part(sum, said, err))
         return err->code;
     tensor_share(&sum->parts[said->place], said->block);
-    sum->from[said->place] = sender;
-    sender->held += bytes;
+    sum->from[said->place] = peer_retain(peer);
     if (++sum->n_here < sum->n)
         return 0;
     int code = add_up(server, sum, said, err);
@@ -270,30 +254,19 @@ static int take_part(struct sum_server *server, struct sender *sender, const str
 
 /* ---- records ---- */
 
-static struct sender *sender_of(const struct sum_server *server, const struct peer *peer)
-{
-    struct sender *sender = server->senders;
-    while (sender && sender->peer != peer)
-        sender = sender->next;
-    return sender;
-}
-
 static int take_record(struct sum_server *server, struct peer *peer, const struct record *record,
                        struct error *err)
 {
-    struct sender *sender = sender_of(server, peer);
     struct said said;
     int64_t what;
-    if (!sender || !record_get_int(&record->header, "what", &what) ||
+    if (!record_get_int(&record->header, "what", &what) ||
         (what != REDUCE_PART && what != REDUCE_RELAY && what != REDUCE_JOIN))
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
-    if (what == REDUCE_JOIN) {
-        answer_join(sender);
-        return 0;
-    }
-    if (read_said(record, sender, &said, err))
+    if (what == REDUCE_JOIN)
+        return answer_join(peer);
+    if (read_said(record, peer, &said, err))
         return err->code;
-    return what == REDUCE_RELAY ? relay(server, &said) : take_part(server, sender, &said, err);
+    return what == REDUCE_RELAY ? relay(server, &said) : take_part(server, peer, &said, err);
 }
 
 static int take(void *context, struct peer *peer, const struct record *record, struct error *err)
@@ -317,52 +290,30 @@ static bool place(void *context, struct peer *peer, const struct record *record,
 
 /* ---- links ---- */
 
-static void opened(struct hub_watcher *watcher, struct peer *peer)
+/* Whether the sum has a part of the peer's; or, if nobody has come in its place, wants one. */
+static bool takes_part(const struct held_sum *sum, const struct peer *peer, bool is_replaced)
 {
-    struct sum_server *server = CONTAINER_OF(watcher, struct sum_server, watcher);
-    struct sender *sender = mem_alloc(sizeof *sender);
-    sender->peer = peer_retain(peer);
-    sender->next = server->senders;
-    server->senders = sender;
-}
-
-/* Whether the sum has a part of the sender's; or, if nobody has come in its place, wants one. */
-static bool takes_part(const struct held_sum *sum, const struct sender *sender, bool is_replaced)
-{
-    const char *task = peer_task(sender->peer);
+    const char *task = peer_task(peer);
     int i = 0;
-    while (i < sum->n && sum->from[i] != sender &&
+    while (i < sum->n && sum->from[i] != peer &&
            (is_replaced || sum->from[i] || strcmp(sum->members[i], task) != 0))
         i++;
     return i < sum->n;
 }
 
-static void drop_sums_of(struct sum_server *server, const struct sender *gone)
-{
-    const char *task = peer_task(gone->peer);
-    bool is_replaced = find_sender(server, task, strlen(task)) != NULL;
-    struct held_sum **at = &server->sums;
-    while (*at)
-        if (takes_part(*at, gone, is_replaced))
-            drop_sum(at);
-        else
-            at = &(*at)->next;
-}
-
 static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct sum_server *server = CONTAINER_OF(watcher, struct sum_server, watcher);
-    struct sender **at = &server->senders;
+    struct peer *now = hub_peer(server->options.hub, peer_task(peer));
+    struct held_sum **at = &server->sums;
+    bool is_replaced = now && now != peer;
     (void)why;
-    while (*at && (*at)->peer != peer)
-        at = &(*at)->next;
-    struct sender *sender = *at;
-    if (!sender)
-        return;
-    *at = sender->next;
-    drop_sums_of(server, sender);
-    peer_release(sender->peer);
-    mem_free(sender);
+    while (*at)
+        if (takes_part(*at, peer, is_replaced))
+            drop_sum(at);
+        else
+            at = &(*at)->next;
+    peer_release(now);
 }
 
 /* ---- the server ---- */
@@ -372,7 +323,7 @@ struct sum_server *sum_server_new(const struct sum_server_options *options)
     struct sum_server *server = mem_alloc(sizeof *server);
     server->options = *options;
     server->memory = recycle_new(KEPT_BYTES);
-    server->watcher = (struct hub_watcher){opened, lost, NULL, NULL};
+    server->watcher = (struct hub_watcher){NULL, lost, NULL, NULL};
     server->reducer = (struct hub_reducer){take, place, server};
     hub_watch(options->hub, &server->watcher);
     hub_reduce(options->hub, &server->reducer);
@@ -387,12 +338,6 @@ void sum_server_free(struct sum_server *server)
     hub_reduce(server->options.hub, NULL);
     while (server->sums)
         drop_sum(&server->sums);
-    while (server->senders) {
-        struct sender *sender = server->senders;
-        server->senders = sender->next;
-        peer_release(sender->peer);
-        mem_free(sender);
-    }
     recycle_free(server->memory);
     mem_free(server);
 }

@@ -39,13 +39,17 @@ struct hostile_pair {
     enum schedule_kind schedule;
 };
 
-static void pair_open(struct hostile_pair *p, enum collective_kind kind, int64_t rows)
+static void pair_start(struct hostile_pair *p, enum collective_kind kind)
 {
-    struct shape shape = shape_matrix(rows, ROW_BYTES);
     p->deaf = (struct hub_reducer){take_nothing, place_nothing, NULL};
     p->kind = kind;
     members_start_some_shared(&p->all, 2, 0);
     hub_reduce(p->all.ends[1].hub, &p->deaf);
+}
+
+static void pair_call(struct hostile_pair *p, int64_t rows)
+{
+    struct shape shape = shape_matrix(rows, ROW_BYTES);
     fill(&p->value, UINT8, &shape, 0);
     struct collective_call call = {.key = {"rows", 1, 0},
                                    .values = &p->value,
@@ -53,6 +57,12 @@ static void pair_open(struct hostile_pair *p, enum collective_kind kind, int64_t
                                    .n = 1,
                                    .schedule = {p->schedule, NULL}};
     member_call(&p->all, 0, &call, &p->answer);
+}
+
+static void pair_open(struct hostile_pair *p, enum collective_kind kind, int64_t rows)
+{
+    pair_start(p, kind);
+    pair_call(p, rows);
 }
 
 static void pair_expect(struct hostile_pair *p, int code, const char *why)
@@ -289,6 +299,35 @@ static void blocks_come_when_all_are_known(void **state)
     pair_expect(&p, ERR_UNAVAILABLE, "sends a block of 'rows' that it does not have");
 }
 
+/* Nobody can have heard all before this member has called, which fails then. */
+static void what_comes_before_the_call_is_refused(void **state)
+{
+    static const struct {
+        struct forged record;
+        const char *why;
+    } cases[] = {
+        {{REDUCE_PART, .n_tensors = 1, .elements = 65536}, "a block of 'rows' that it does not"},
+        {{REDUCE_SUM, .n_tensors = 1, .elements = 65536}, "a block of 'rows' that it does not"},
+        {{.what = REDUCE_READS}, "answers 'rows', which it was not asked"},
+        {{.what = REDUCE_BRING}, "comes to 'rows' twice"},
+    };
+    const struct forged bring = {.what = REDUCE_BRING};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hostile_pair p = {.schedule = SCHEDULE_RING};
+        struct peer *peer;
+        pair_start(&p, COLLECTIVE_SUM);
+        forge(&p, &bring);
+        forge(&p, &cases[i].record);
+        while ((peer = hub_peer(p.all.ends[0].hub, p.all.tasks[1]))) { /* the link ends */
+            peer_release(peer);
+            usleep(1000);
+        }
+        pair_call(&p, MANY);
+        pair_expect(&p, ERR_UNAVAILABLE, cases[i].why);
+    }
+}
+
 /* Who hears nothing of the others' rows stops after the window, and a block of its own. */
 static void nobody_runs_ahead(void **state)
 {
@@ -375,6 +414,7 @@ int main(void)
         cmocka_unit_test(nobody_runs_ahead),
         cmocka_unit_test(absurd_numbers_of_rows_do_no_harm),
         cmocka_unit_test(blocks_come_when_all_are_known),
+        cmocka_unit_test(what_comes_before_the_call_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,9 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "base/vec.h"
+#include "exec/device/deferred.h"
 #include "exec/step/collective.h"
 #include "exec/step/copy_out.h"
-#include "exec/device/deferred.h"
 #include "lib/combine.h"
 
 #define LOCAL_MEMBERS_MAX 64

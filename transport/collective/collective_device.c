@@ -24,9 +24,9 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "base/time.h"
+#include "exec/device/deferred.h"
 #include "exec/device/queue.h"
 #include "exec/step/copy_out.h"
-#include "exec/device/deferred.h"
 #include "transport/collective/collective_private.h"
 
 #define LOOK_SECONDS 0.1 /* between questions whether the library has lost a member */

@@ -481,6 +481,7 @@ bool chunk_take_whole(struct process_group *group, struct collective_round *r, s
 {
     pthread_mutex_lock(&group->lock);
     bool good = chunk_awaits(group, r, chunk, end), is_early = !chunk->program;
+    size_t at = good && !is_early ? find_copy(group, r, chunk, end) : 0;
     pthread_mutex_unlock(&group->lock);
     if (!good)
         return false;
@@ -492,7 +493,7 @@ bool chunk_take_whole(struct process_group *group, struct collective_round *r, s
         chunk->over = true;
         r->n_missing--;
     } else {
-        chunk->n_done = find_copy(group, r, chunk, end) + 1;
+        chunk->n_done = at + 1;
         chunk->has_sum = chunk->busy = true;
     }
     pthread_mutex_unlock(&group->lock);

@@ -24,16 +24,29 @@
 #define KILLED_SECONDS 5.0      /* what does not end by then cannot be killed */
 #define LEAVING_SECONDS 1.0     /* in which a service that refuses a hook, as it ends, has ended */
 
-void say(struct supervisor *s, const char *format, ...)
+static void say_line(struct supervisor *s, const char *format, va_list arguments)
 {
     char text[3 * TEXT_BYTES];
     int n = snprintf(text, sizeof text, "%s: ", s->name);
+    vsnprintf(text + n, sizeof text - (size_t)n, format, arguments);
+    s->options.say(s->options.context, text);
+}
+
+void say(struct supervisor *s, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text + n, sizeof text - (size_t)n, format, arguments);
-    va_end(arguments);
     if (!s->quiet)
-        s->options.say(s->options.context, text);
+        say_line(s, format, arguments);
+    va_end(arguments);
+}
+
+void say_loss(struct supervisor *s, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say_line(s, format, arguments);
+    va_end(arguments);
 }
 
 /* ---- phases ---- */

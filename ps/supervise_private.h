@@ -196,6 +196,8 @@ void state_write(struct supervisor *s);
 
 /* supervise.c */
 void say(struct supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Of what is lost: also to who wants to hear of nothing else (-q). */
+void say_loss(struct supervisor *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void enter(struct supervisor *s, enum phase phase);
 void stop_with(struct supervisor *s, const char *why, int result);
 /* What fails at the end is the job's result, if that is not a failure already. */

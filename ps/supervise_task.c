@@ -164,7 +164,7 @@ static void could_not_end(struct supervisor *s, struct task *task)
     if (!task->life.code || task->life.code == ERR_UNAVAILABLE || !s->why || s->killed_at)
         return;
     task_cause(task, cause);
-    say(s, "%s %s", task->name, cause);
+    say_loss(s, "%s %s", task->name, cause);
     fail_with(s, task->life.code);
 }
 

@@ -82,16 +82,9 @@ static const char *find_repeated(const struct task *task, const char *line)
     return found;
 }
 
-/* What is lost is said also to who wants to hear of nothing else. */
 static void repeat_line(struct supervisor *s, const struct task *task, const char *line)
 {
-    char text[3 * TEXT_BYTES];
-    if (!str_starts(line, "no")) {
-        say(s, "%s: %s", task->name, line);
-        return;
-    }
-    snprintf(text, sizeof text, "%s: %s: %s", s->name, task->name, line);
-    s->options.say(s->options.context, text);
+    (str_starts(line, "no") ? say_loss : say)(s, "%s: %s", task->name, line);
 }
 
 /* Whole lines that have been written since, and hold a text of `repeats`. */

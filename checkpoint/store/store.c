@@ -353,7 +353,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
         options = &reading;
     error_clear(err);
     struct store *store = mem_alloc(sizeof *store);
-    store->lock_fd = store->committed_fd = -1;
+    store->fd = store->lock_fd = store->committed_fd = -1;
     store->writes = options->write;
     store->repairs = options->repairs;
     store->page_bytes = (size_t)sysconf(_SC_PAGESIZE);

@@ -2,6 +2,7 @@
  *
  * Saving and reading checkpoints: what comes back, what is written twice, who may write.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -55,6 +56,27 @@ static void what_was_saved_comes_back(void **state)
     assert_int_equal(store_pages(store)->lost, 0);
     assert_int_equal(checkpoint_open(store, 9, &c, NULL, &err), ERR_NOINPUT);
     store_close(store);
+}
+
+/* A shard's environment that cannot be made: nothing that was not opened is closed, stdin above
+ * all.
+ */
+static void what_was_not_opened_is_not_closed(void **state)
+{
+    (void)state;
+    struct store *store;
+    struct error err = ERROR_INIT;
+    char shards[sizeof path + 16];
+    const struct store_options options = {.write = true, .owner = "test", .shard = "ps-0"};
+    snprintf(shards, sizeof shards, "%s/shards", path);
+    if (rmdir(shards))
+        assert_int_equal(errno, ENOENT);
+    int fd = open(shards, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0 || open("/dev/null", O_RDONLY) == STDIN_FILENO);
+    assert_int_not_equal(store_open(path, &options, &store, &err), 0);
+    assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
 }
 
 static void what_is_there_is_not_written_again(void **state)
@@ -281,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_saved_comes_back, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_there_is_not_written_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_not_opened_is_not_closed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_step_can_be_saved_again, setup, teardown),
         cmocka_unit_test_setup_teardown(strings_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(one_writes_and_others_are_told_who, setup, teardown),

@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A job whose store cannot be written: known before the first step where it can be, and told by exit
+# code and line where the last checkpoint fails, also when the job was asked to end.
+# shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+    export OMP_NUM_THREADS=1
+    cat >big.lua <<'END'
+w = variable{name = "w", shape = {500, 500}, init = init.zeros}
+loss = Sum(Square(w - 1), {0, 1})
+entry.train = minimize(loss, optim.sgd{rate = 0.1})
+END
+    tf-graph big.lua | tf-opt >big.tfg
+}
+
+teardown() {
+    kill_job run
+    mount -o remount,rw small 2>/dev/null || true
+    umount -l small 2>/dev/null || true
+}
+
+small_disk() { # OPTIONS
+    mkdir -p small
+    mount -t tmpfs -o "$1" none small 2>/dev/null || skip "needs the right to mount"
+}
+
+@test "the last checkpoint fails on a full disk: 74, and what is lost, under stop as well" {
+    local mode code tf_run
+    small_disk size=6000k
+    for mode in "--ps 2" "--mode allreduce"; do
+        rm -rf small/* run
+        # shellcheck disable=SC2086
+        tf-run -q $mode --workers 1 --steps 100000000 --fetch loss --fetch-every 100 \
+            --save small/st/ --save-every 1000000 --job run big.tfg 2>err 3>&- &
+        tf_run=$!
+        soon 20 test -s run/worker-0.rec
+        dd if=/dev/zero of=small/fill bs=1k 2>/dev/null || true
+        tf-run stop --job run
+        code=0
+        wait "$tf_run" || code=$?
+        cat err
+        [ "$code" -eq 74 ]
+        finds "No space left on device" err
+        case $mode in
+        *ps*) finds "tf-run: the last checkpoint failed; nothing was saved$" err ;;
+        *) finds "tf-run: worker:0 ended with exit 74 .*; step [0-9]* is not saved)$" err ;;
+        esac
+        [ -z "$(tf-ckpt list small/st --json)" ]
+    done
+}
+
+@test "a store in a folder that is not there, or on a disk that is read only, before any step" {
+    local mode
+    small_disk size=6000k
+    tf-ckpt init small/st
+    mount -o remount,ro small
+    for mode in "--ps 2" "--mode allreduce"; do
+        # shellcheck disable=SC2086
+        run --separate-stderr timeout 60 tf-run -q $mode --workers 1 --steps 3 \
+            --save none/a/b/ --job run big.tfg
+        [ "$status" -eq 66 ]
+        [ "$stderr" = "tf-run: --save none/a/b/: none/a: No such file or directory" ]
+        [ ! -e none ]
+        # shellcheck disable=SC2086
+        run --separate-stderr timeout 60 tf-run -q $mode --workers 1 --steps 3 --fetch loss \
+            --save small/st/ --job run big.tfg
+        [ "$status" -eq 77 ]
+        [ "$(wc -l <<<"$stderr")" -eq 1 ]
+        [[ $stderr == "tf-run: --save small/st/: "*"Read-only file system" ]]
+        [ ! -e run/worker-0.rec ]
+    done
+}

@@ -143,7 +143,7 @@ close() {
     start 1 --feed f.rec --seed 2
     for i in 0 1; do
         finish $i
-        [ "$status" -ne 0 ]
+        [ "$status" -eq 78 ]
         grep -q "^tf-exec: worker:$i: .*worker 1 has --seed 2, worker 0 --seed 1" w$i.err
     done
 }

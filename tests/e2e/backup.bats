@@ -74,8 +74,8 @@ train() {
     # what the clock knows of workers, how often they joined and which have left, is no value
     run tf-ckpt diff --all on2@184 on3@184
     [ "$status" -le 1 ]
-    run ! grep -vE '^(clock|aggregator):|^$' <<<"$output"
-    run ! bash -c 'tf-ckpt show on3 | grep -F clock:'
+    run -1 grep -vE '^(clock|aggregator):|^$' <<<"$output"
+    run -1 bash -c 'tf-ckpt show on3 | grep -F clock:'
     tf-ckpt show --all on3 | finds '^clock:train/version '
     [ "$(tf-ckpt list --json on3 | tail -1 | jq .tensors)" -eq 14 ]
     tf-ckpt diff on2@184 on1@184

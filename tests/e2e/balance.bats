@@ -57,7 +57,7 @@ even() { # from bytes: whether nobody has a tenth more or less than the mean
         [ "$(wc -l <is)" = $n ]
         even <is
         bytes $n --cut-above 0 >was
-        run ! even <was
+        run -1 even <was
         [ "$(awk '{ n += $1 } END { print n }' is)" = "$(awk '{ n += $1 } END { print n }' was)" ]
     done
 }
@@ -109,7 +109,7 @@ same_bits() {
     for how in sgd momentum adagrad adam rmsprop "sgd -D clip=0.05" "adam -D clip=0.05"; do
         # shellcheck disable=SC2086  # options
         same_bits 1000 $how
-        run ! grep -q '^hidden/W/part_' net.0
+        run -1 grep -q '^hidden/W/part_' net.0
         [ "$(grep -c '^hidden/W/part_[0-9] = Variable' net.1000)" = 3 ]
     done
 }
@@ -122,7 +122,7 @@ same_bits() {
         same_bits 700 $how
         grep -q "^hidden/W/part_0 .*\[0,0\].* float32\[2,134\]" net.700
         grep -q "^hidden/W/part_2 .*\[0,267\].* float32\[2,133\]" net.700
-        run ! grep -q '^hidden/b/part_' net.700
+        run -1 grep -q '^hidden/b/part_' net.700
     done
 }
 
@@ -156,7 +156,7 @@ LUA
     go moved 3 --steps 7
     go moved 2 --steps 14 --resume
     tf-ckpt show moved | finds '^hidden/W/part_1 '
-    run ! finds '^hidden/W/part_2 ' < <(tf-ckpt show moved)
+    run -1 finds '^hidden/W/part_2 ' < <(tf-ckpt show moved)
     go moved 1 --steps 17 --resume
     tf-ckpt show moved | finds '^hidden/W '
     go moved 3 --resume

@@ -121,7 +121,7 @@ END
 end)' >m.lua
     tf-graph m.lua | tf-place -c c | tf-part >parts.tfg
     for i in 0 1 2 3; do export "FEED$i=--feed x=[1,$i]"; done
-    run ! among 4 --fetch y
+    run -65 among 4 --fetch y
     for i in 0 1 2 3; do
         grep -q "4 workers are not parted into groups of 3, 1 apart" "w$i.err"
         [ "$(grep -c . "w$i.err")" -eq 1 ]
@@ -153,6 +153,6 @@ END
     for i in 0 1; do [ "$(jq -c .y "w$i.txt" | uniq)" = "[2,1]" ]; done
     for i in 2 3; do [ "$(jq -c .y "w$i.txt" | uniq)" = "[1,$i]" ]; done
     export FEED1="--feed x=[1,1] --feed p=false"
-    run ! among 4 --fetch y -n 5
+    run -65 among 4 --fetch y -n 5
     grep -q "AllReduce.*': worker:1 brings nothing: its input is dead" w0.err
 }

@@ -132,7 +132,7 @@ END
 }
 
 @test "rows that do not fit are refused by all workers" {
-    run ! exchange all_to_all 3,3,4 2
+    run -65 exchange all_to_all 3,3,4 2
     for i in 0 1 2; do
         grep -q "a member brings 4 rows to be parted, another 3" "w$i.err"
     done

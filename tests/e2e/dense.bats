@@ -47,7 +47,7 @@ one() { # OPTION...: one process; its losses are in one.txt
 
 # workers N OPTION...: all good; the mean of their losses is in many.txt. The first saves many.ckpt.
 workers() {
-    local n=$1 i pids=() save=(--save many.ckpt)
+    local n=$1 i pids=() save=(--save many.ckpt) code
     shift
     rm -f w*.txt
     for ((i = 0; i < n; i++)); do
@@ -57,7 +57,7 @@ workers() {
         save=()
     done
     for ((i = 0; i < n; i++)); do
-        wait "${pids[i]}" || { cat "w$i.err"; return 1; }
+        wait "${pids[i]}" || { code=$?; cat "w$i.err"; return "$code"; }
         tf-show --json "w$i.rec" | jq .loss >"w$i.txt"
     done
     paste w*.txt | awk '{ s = 0; for (i = 1; i <= NF; i++) s += $i; printf "%.15g\n", s / NF }' \
@@ -292,8 +292,11 @@ rows() {
     sed -n 1,8p f1.csv >short.csv
     tf-data csv short.csv x=1-64 y=65:int32 --batch 4 >f1.rec
     run workers 2
-    [ "$status" -ne 0 ]
-    finds -E '1 of 2 workers have left, with their parts|others go on, and need its part' w0.err
+    case $status in # of who notices it first
+    65) finds '1 of 2 workers have left, with their parts' w0.err ;;
+    69) finds 'others go on, and need its part' w0.err ;;
+    *) false ;;
+    esac
 }
 
 @test "what cannot be cut is refused in one line" {

@@ -290,7 +290,7 @@ endless() {
     shards 2
     endless
     kill -9 "$worker"
-    wait "$worker" || true
+    wait "$worker" || [ $? -eq 137 ]
     work 0 -g parts.tfg --run eval --feed <(cd "$root/examples" && feed --rows 1438-1500 --batch 63)
 }
 

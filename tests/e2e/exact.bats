@@ -104,5 +104,5 @@ EOF
     tf-run --dry-run --exact --ps 1 --workers 2 t.tfg >dry
     [ "$(grep -c -- "--exact" dry)" -ge 3 ]
     tf-run --dry-run --ps 1 --workers 2 t.tfg >dry
-    run ! grep -q -- "--exact" dry
+    run -1 grep -q -- "--exact" dry
 }

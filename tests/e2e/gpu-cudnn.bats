@@ -138,7 +138,7 @@ near_numbers() { # FILE FILE: of JSON
     [ "$(TF_CUDNN=1 n_cudnn)" -eq 8 ]
     run_rivals > "$work/own"
     TF_CUDNN=1 run_rivals > "$work/cudnn"
-    run ! cmp -s "$work/own" "$work/cudnn"
+    run -1 cmp -s "$work/own" "$work/cudnn"
     near_numbers "$work/own" "$work/cudnn"
     TF_CUDNN=1 TF_TEST_DEVICE_LACKS=dnn-ops \
         says "Softmax: CUDA:0: the fake library has convolutions alone" --fetch soft

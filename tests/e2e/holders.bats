@@ -82,11 +82,11 @@ END
     echo 'y = Identity(Placeholder{dtype = float32, shape = {-1}, name = "x"}, {name = "y"})
 entry.train = group{y}' >none.lua
     tf-graph none.lua >none.tfg
-    run ! --separate-stderr tf-exec -g none.tfg --fetch y --feed 'x=[1,2]' --save st/
+    run -64 --separate-stderr tf-exec -g none.tfg --fetch y --feed 'x=[1,2]' --save st/
     echo "$stderr"
     [ "$status" -eq 64 ]
     [ "$stderr" = "tf-exec: --save st/: the graph has no variables" ]
-    run ! --separate-stderr tf-exec -g none.tfg --fetch y --feed 'x=[1,2]' --save x.ckpt
+    run -64 --separate-stderr tf-exec -g none.tfg --fetch y --feed 'x=[1,2]' --save x.ckpt
     [ ! -e st ]
     [ ! -e x.ckpt ]
 }
@@ -100,9 +100,9 @@ set = Assign(v, one)
 entry train = ^set
 END
     tf-graph --text two.txt >two.tfg
-    run ! --separate-stderr tf-exec -g two.tfg --run train --save st/
+    run -65 --separate-stderr tf-exec -g two.tfg --run train --save st/
     [[ $stderr == *"'u'"*"has no value, and --run train gives it none"* ]]
-    run ! --separate-stderr tf-exec -g two.tfg --run train --save x.ckpt
+    run -65 --separate-stderr tf-exec -g two.tfg --run train --save x.ckpt
     [[ $stderr == *"nothing saved: "*"'u'"*"has no value" ]]
     [ ! -e x.ckpt ]
 }

@@ -110,7 +110,7 @@ LIBRARIES
     grep -o '^[a-z_].*\btf_[a-z_]*(' "$prefix/include/tf-tools/tf_tools.h" |
         grep -o 'tf_[a-z_]*($' | tr -d '(' | sort >declared
     nm -D --defined-only "$library" | awk '{ print $3 }' >names
-    run ! grep -v '^tf_' names
+    run -1 grep -v '^tf_' names
     sed -n 's/@.*//p' names | sort >exported
     diff declared exported
     [ "$(wc -l <exported)" -gt 15 ]
@@ -254,7 +254,7 @@ LUA
     sed -i 's/sizeof(struct tf_op_functions),/sizeof(struct tf_op_functions) - sizeof(void *),/' \
         older/tf_op.h
     sed -i 's/int (\*gradient)(tf_grad \*grad);/& void *more;/' later/tf_op.h
-    run ! cmp older/tf_op.h later/tf_op.h
+    run -1 cmp older/tf_op.h later/tf_op.h
     for header in older later; do
         cc -shared -fPIC -I$header "$root/examples/op/softclip.c" -o $header.so -lm
     done

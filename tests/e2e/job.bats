@@ -221,12 +221,16 @@ END
 }
 
 @test "a shard that is killed while it saves leaves the checkpoint before" {
-    local i n=${SAVE_KILLS:-6}
+    local i n=${SAVE_KILLS:-6} before restored
     begin unix:pN
     train
     tf-ps save ckpt
-    tf-ps get hidden/W >before.rec
     for ((i = 0; i < n; i++)); do
+        before=$(tf-ckpt list --json ckpt | tail -n 1 | jq .step)
+        tf-ps get hidden/W >"$before.rec"
+        train
+        tf-ps get hidden/W >"$((before + 1)).rec"
+        run -1 cmp "$before.rec" "$((before + 1)).rec"
         tf-ps save ckpt --timeout 2s & saver=$!
         sleep "0.0$((RANDOM % 40 + 10))"
         kill -9 "$(cat "run/ps-$((i % 2)).pid")"
@@ -237,7 +241,10 @@ END
         soon 30 serve 0 --save ckpt --resume
         soon 30 serve 1 --save ckpt --resume
         [ "$(grep -ohE 'restored from ckpt@.*' run/ps-?.err | sort -u | wc -l)" -eq 1 ]
-        cmp before.rec <(tf-ps get hidden/W)
+        restored=$(grep -ohE 'restored from ckpt@[0-9]+' run/ps-0.err)
+        restored=${restored#*@}
+        [ "$restored" -eq "$before" ] || [ "$restored" -eq $((before + 1)) ]
+        cmp "$restored.rec" <(tf-ps get hidden/W)
     done
     tf-ps save ckpt
 }

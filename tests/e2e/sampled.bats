@@ -168,7 +168,7 @@ END
     cmp counts.1 counts.2
     cmp w0.1 w0.2
     cmp w1.1 w1.2
-    run ! cmp -s w0.1 w1.1
+    run -1 cmp -s w0.1 w1.1
 }
 
 output() { # NODE: its type and shape
@@ -186,7 +186,7 @@ output() { # NODE: its type and shape
     # 513 * 512 * 4 = 1,050,624 bytes of rows cross, and as many of their gradient; no table does.
     grep -q '^sampled_softmax/Gather  .*:ps.* -> .*:worker.*  1.0 MiB$' report
     grep -q '^out/W/gradient/values  .*:worker.* -> .*:ps.*  1.0 MiB$' report
-    run ! grep -q '^out/./read  ' report
+    run -1 grep -q '^out/./read  ' report
     [ "$(tail -n 1 report)" = 'tf-part: 3 graphs, 24 tensors cross, 4.0 MiB a step' ]
     # Of all classes 40,000 rows are looked up and multiplied, 40,000 / 512 = 78 times as many.
     graph -D classes=40000 -D units=512 -D batch=1 | tf-place -c c | tf-part --report 2>report |

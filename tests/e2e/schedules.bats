@@ -90,7 +90,7 @@ feeds() { # WORKERS STEPS: each worker's are its own
         done
         cmp weights.none weights.direct
         cmp weights.none weights.chain
-        ((n == 2)) || run ! cmp -s weights.none weights.ring
+        ((n == 2)) || run -1 cmp -s weights.none weights.ring
     done
 }
 

@@ -48,7 +48,7 @@ train() {
     [ "$(tf-ckpt list --json "$BATS_TEST_TMPDIR/backup" | jq -r .run)" = \
         "$(tf-ckpt list --json "$store" | jq -r .run | tail -1)" ]
     kill -INT $!
-    wait $! || true
+    wait $! || [ $? -eq 130 ]
     [ "$(tf-ckpt list --json "$store" | jq -r .run_name | sort -u)" = mine ]
 }
 

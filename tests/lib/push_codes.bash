@@ -32,11 +32,11 @@ LUA
 
 # job NAME MODE OPTION... [-- FEED...]: NAME/ is its store
 job() {
-    local name=$1 mode=$2
+    local name=$1 mode=$2 code
     shift 2
     timeout 120 tf-run --workers "${workers:-2}" --ps 2 --mode "$mode" --save "$name/" \
         --job "job-$name" --max-restarts 20 "$@" 2>>"$name.err" 3>&- ||
-        { cat "$name.err"; return 1; }
+        { code=$?; cat "$name.err"; return "$code"; }
 }
 
 # all_there STORE SHARE: what is in w, times SHARE, and what all have lost, are the rows of x.csv

@@ -67,6 +67,14 @@ static inline void cannot_go_on(void *context, const struct error *why)
     pthread_mutex_unlock(&server->lock);
 }
 
+static inline int failure_of(struct test_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    int code = server->failure.code;
+    pthread_mutex_unlock(&server->lock);
+    return code;
+}
+
 /* Has its verbs, and answers nobody before start_answering. */
 static inline void start_silent(struct test_server *server, int i, int64_t save_every)
 {

@@ -293,7 +293,7 @@ passes_the_blame_on() {
     exec 9>input
     sleep 0.2
     kill -TERM $!
-    wait $! || true
+    wait $! || [ $? -eq 143 ]
     exec 9>&-
     [ ! -e out.tfg ]
     [[ -z $(compgen -G '.*.tmp') ]]

@@ -65,7 +65,7 @@ step 3  y 3 6" ]
 @test "feed records follow the parts" {
     printf '1,2\n3,4\n' >x.csv
     run bash -c '(tf-part m.tfg; tf-data csv x.csv x=1-2 --batch 1) | tf-exec --run step | tf-show'
-    [ "$status" -ne 0 ] # the records are [1,2]
+    [ "$status" -eq 65 ] # the records are [1,2]
     [[ $output == *"node 'x'"* ]]
 }
 

@@ -30,17 +30,17 @@ LUA
     [ "$(grep -c '^l/W/momentum/part_[0-5] = Variable' t.txt)" = 6 ]
     [ "$(grep -c '^c/W = Variable' t.txt)" = 1 ]
     for grid in 2 1x1 2x2x2 40x40; do
-        run ! tf-replicate --grid $grid tiles.tfg
+        run -64 tf-replicate --grid $grid tiles.tfg
         [ "$status" = 64 ]
         [[ "$output" == *"--grid is ROWSxCOLUMNS of 2 to 1024 tiles"* ]]
     done
-    run ! tf-replicate --grid 2x2 --mode async tiles.tfg
+    run -64 tf-replicate --grid 2x2 --mode async tiles.tfg
     [ "$status" = 64 ]
-    run ! tf-replicate --grid 2x2 --towers /device:CPU:0 tiles.tfg
+    run -64 tf-replicate --grid 2x2 --towers /device:CPU:0 tiles.tfg
     [ "$status" = 64 ]
     tf-graph -e 'x = Placeholder{dtype = float32, shape = {-1, 4}}
         entry.train = minimize(Mean(nn.dense(x, 3), {0, 1}), optim.sgd{})' >m.tfg
-    run ! tf-replicate --grid 2x2 m.tfg
+    run -65 tf-replicate --grid 2x2 m.tfg
     [ "$status" = 65 ]
     [[ "$output" == *"no op with windows has images of known size that 2 x 2 tiles can"* ]]
 }
@@ -69,12 +69,12 @@ LUA
     [ "$(tf-replicate --grid 2x2 c.tfg | tf-show --text | grep -c clock/)" = 0 ]
     [ "$(tf-graph c.lua -D eval=1 | tf-opt | "${on[@]}" | tf-show --text | grep -c clock/)" = 0 ]
     tf-graph c.lua -D second=1 | tf-opt >two.tfg
-    run ! --separate-stderr "${on[@]}" two.tfg
+    run -65 --separate-stderr "${on[@]}" two.tfg
     [[ "$stderr" == *"both 'train' and 'other' train: say with --entry which one counts steps" ]]
     tf-graph c.lua -D again=1 | tf-opt >again.tfg
-    run ! --separate-stderr "${on[@]}" --entry train again.tfg
+    run -65 --separate-stderr "${on[@]}" --entry train again.tfg
     [[ "$stderr" == *"the entry 'again' needs node "*", which changes in a step of 'train' only" ]]
-    run ! --separate-stderr "${on[@]}" --entry nobody c.tfg
+    run -65 --separate-stderr "${on[@]}" --entry nobody c.tfg
     [[ "$stderr" == *"the entry 'nobody' does not exist or nothing of it trains" ]]
     [ "$(wc -l <<<"$stderr")" -eq 1 ]
 }

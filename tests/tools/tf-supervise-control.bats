@@ -166,12 +166,12 @@ END
     supervised
     kill -9 "$supervisor"
     soon 10 test ! -e job/control
-    wait "$supervisor" || true
+    wait "$supervisor" || [ $? -eq 137 ]
     supervised
     kill -STOP "$supervisor" # it does not see that its guard is lost
     pkill -9 -f -- "--guard $supervisor"
     kill -9 "$supervisor"
-    wait "$supervisor" || true
+    wait "$supervisor" || [ $? -eq 137 ]
     [ -S job/control ]
     run --separate-stderr tf-supervise --stop --job job
     [ "$status" -eq 69 ]

@@ -359,7 +359,7 @@ END
     supervised
     soon 10 grep -q "\"pid\":$supervisor," job/run.json
     kill -9 "$supervisor"
-    wait "$supervisor" || true
+    wait "$supervisor" || [ $? -eq 137 ]
     run --separate-stderr tf-supervise --status --job job
     [ "$status" -eq 69 ]
     [ "$stderr" = "tf-supervise: job directory job: its tf-run has died" ]

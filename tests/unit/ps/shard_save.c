@@ -107,20 +107,21 @@ static void save_as_one_process(const char *path, int64_t value, bool with_clock
 struct maker {
     struct test_server *server;
     atomic_bool over;
-    int made;
+    atomic_int made;
 };
 
 static void *make_variables(void *argument)
 {
     struct maker *maker = argument;
-    while (!atomic_load(&maker->over) && maker->made < NEW_VARIABLES) {
+    for (int i = 0; !atomic_load(&maker->over) && i < NEW_VARIABLES; i++) {
         struct error err = ERROR_INIT;
         struct variable like = {.container = "default", .type = INT64}, *variable;
         char name[32];
-        snprintf(name, sizeof name, "new%d", maker->made++);
+        snprintf(name, sizeof name, "new%d", i);
         like.name = name;
         if (variable_store_get(maker->server->store, &like, &variable, &err))
             fail_msg("%s", err.text);
+        atomic_store(&maker->made, i + 1);
         usleep(2000); /* a lock is not fair */
     }
     return NULL;
@@ -156,12 +157,17 @@ static void a_save_succeeds_while_variables_claim_their_values(void **unused)
     must_restore(&client, here);
     put_others(); /* what the checkpoint lacks */
     assert_int_equal(pthread_create(&thread, NULL, make_variables, &maker), 0);
-    for (int i = 0; i < 4; i++) /* fewer than are kept */
+    for (int i = 0, made = 0; i < 4; i++) { /* fewer than are kept */
+        int more = made + 6 < NEW_VARIABLES ? made + 6 : NEW_VARIABLES;
+        while (atomic_load(&maker.made) < more)
+            usleep(100); /* each save finds some that claim their values meanwhile */
+        made = atomic_load(&maker.made);
         if (client_ask_one(&client, 0, &save, &err))
             fail_msg("save %d: %s", i, err.text);
+    }
     atomic_store(&maker.over, true);
     pthread_join(thread, NULL);
-    assert_true(maker.made > 20);
+    assert_true(atomic_load(&maker.made) >= 24);
     struct variable like = {.container = "default", .name = "before", .type = INT64}, *variable;
     assert_int_equal(variable_store_get(servers[0].store, &like, &variable, &err), 0);
     assert_int_equal(get(&servers[0], "before"), 7);

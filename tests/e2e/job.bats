@@ -221,11 +221,11 @@ END
 }
 
 @test "a shard that is killed while it saves leaves the checkpoint before" {
-    local i n=${SAVE_KILLS:-6} before restored
+    local kill kills=${SAVE_KILLS:-6} before restored
     begin unix:pN
     train
     tf-ps save ckpt
-    for ((i = 0; i < n; i++)); do
+    for ((kill = 0; kill < kills; kill++)); do
         before=$(tf-ckpt list --json ckpt | tail -n 1 | jq .step)
         tf-ps get hidden/W >"$before.rec"
         train
@@ -233,9 +233,9 @@ END
         run -1 cmp "$before.rec" "$((before + 1)).rec"
         tf-ps save ckpt --timeout 2s & saver=$!
         sleep "0.0$((RANDOM % 40 + 10))"
-        kill -9 "$(cat "run/ps-$((i % 2)).pid")"
+        kill -9 "$(cat "run/ps-$((kill % 2)).pid")"
         wait "$saver" || true
-        kill -9 "$(cat "run/ps-$((1 - i % 2)).pid")"
+        kill -9 "$(cat "run/ps-$((1 - kill % 2)).pid")"
         : >run/ps-0.err
         : >run/ps-1.err
         soon 30 serve 0 --save ckpt --resume

@@ -59,6 +59,11 @@ serves() {
     esac
 }
 
+no_shards() { # WHY
+    [ "$opt_ps" != 0 ] || die 64 "--ps 0: $1"
+    die 78 "the cluster has no task ps:0: $1"
+}
+
 # Writes the cluster into the job's directory, and sets the lists tasks, shards and workers.
 make_job() {
     if [ -z "$opt_cluster" ] && [ -n "${TF_CONFIG:-}" ]; then
@@ -76,6 +81,10 @@ make_job() {
     shards=$(printf '%s\n' "$tasks" | grep '^ps:') || shards=
     workers=$(printf '%s\n' "$tasks" | grep '^worker:') ||
         die 78 "the cluster has no task worker:0"
+    case $opt_mode in
+    allreduce*) ;;
+    *) [ -n "$shards" ] || no_shards "--mode $opt_mode wants shards; --mode allreduce needs none" ;;
+    esac
     n_workers=$(printf '%s\n' "$workers" | wc -l)
     replica_tasks=${opt_replica_tasks:-1}
     [ $((n_workers % replica_tasks)) -eq 0 ] ||

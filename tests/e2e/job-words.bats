@@ -114,7 +114,16 @@ END
     [[ "$(cat err)" == 2*"Z tf-run: worker:0: not pushed: $why" ]]
     quick --mode downpour,push=2 2>err
     [[ "$(cat err)" == 2*"Z tf-run: worker:0: not pushed: $why" ]]
-    run --separate-stderr quick --accumulate 4 --steps 3
+    run -64 --separate-stderr quick --accumulate 4 --steps 3
     [ "$status" -eq 64 ]
     [ "$stderr" = "tf-run: --accumulate 4: --steps 3 make no push: nothing would be trained" ]
+}
+
+@test "a mode of shards without any is refused, and the mode without shards named" {
+    run -64 --separate-stderr tf-run --ps 0 --workers 2 --mode async m.tfg
+    [ "$stderr" = "tf-run: --ps 0: --mode async wants shards; --mode allreduce needs none" ]
+    echo 'task worker:0 unix:w0' >workers
+    run -78 --separate-stderr tf-run -c workers m.tfg
+    why='the cluster has no task ps:0: --mode sync wants shards; --mode allreduce needs none'
+    [ "$stderr" = "tf-run: $why" ]
 }

@@ -10,12 +10,31 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/str.h"
+#include "resource/push.h"
 
-#define BYTES (PUSHES_WORKERS * sizeof(int64_t))
+#define BYTES (PUSHES_WORKERS * sizeof(uint64_t))
 
 static int fail(const char *path, struct error *err)
 {
     return error_set_errno(err, file_write_error_code(), "%s", path);
+}
+
+void pushes_write(struct pushes *pushes, int worker, int64_t count)
+{
+    atomic_store(&pushes->counts[worker], push_count_seal(worker, count));
+}
+
+int64_t pushes_read(const struct pushes *pushes, int worker)
+{
+    return push_count_open(worker, atomic_load(&pushes->counts[worker]));
+}
+
+static bool is_empty(const struct pushes *pushes)
+{
+    for (int i = 0; i < PUSHES_WORKERS; i++)
+        if (atomic_load(&pushes->counts[i]))
+            return false;
+    return true;
 }
 
 /* The space is taken first: a page that the disk has no room for would end the process. */
@@ -30,6 +49,9 @@ static int map(struct pushes *pushes, int fd, const char *path, struct error *er
     if (memory == MAP_FAILED)
         return fail(path, err);
     pushes->counts = memory;
+    if (is_empty(pushes)) /* or its maker was killed before it came as far */
+        for (int i = 0; i < PUSHES_WORKERS; i++)
+            pushes_write(pushes, i, 0);
     return 0;
 }
 

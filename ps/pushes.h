@@ -15,11 +15,15 @@
 #define PUSHES_WORKERS 1024 /* that are counted */
 
 struct pushes {
-    _Atomic int64_t *counts; /* by worker; NULL: not open */
+    _Atomic uint64_t *counts; /* by worker, sealed (resource/push.h); NULL: not open */
 };
 
-/* FOLDER/pushes, made if it is missing. ERR_IO: no space. */
+/* FOLDER/pushes, made if it is missing: then nothing has counted. ERR_IO: no space. */
 int pushes_open(struct pushes *pushes, const char *folder, struct error *err);
 void pushes_close(struct pushes *pushes);
+
+void pushes_write(struct pushes *pushes, int worker, int64_t count);
+/* -1: what is there is not what was written. */
+int64_t pushes_read(const struct pushes *pushes, int worker);
 
 #endif

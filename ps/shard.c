@@ -155,7 +155,7 @@ static void resource_made(struct resource_watcher *watcher, const struct resourc
     struct shard *shard = (struct shard *)watcher;
     if (resource->kind == &clock_kind && shard->pushes.counts) {
         for (int i = 0; i < PUSHES_WORKERS; i++)
-            atomic_store(&shard->pushes.counts[i], 0);
+            pushes_write(&shard->pushes, i, 0);
         clock_count_in(resource->object, shard->pushes.counts, PUSHES_WORKERS);
     }
     shard_claims_resource(shard, resource);

@@ -193,6 +193,7 @@ int shard_check_decision(struct shard *shard, uint64_t decision, struct error *e
 
 /* shard_undone.c */
 void shard_say(struct shard *shard, const char *line);
+/* -1: it is not known, as the file is damaged. */
 void shard_read_counts(const struct shard *shard, int64_t counts[PUSHES_WORKERS]);
 /* Those of the clock that was restored, into the file; all zero if there is none. */
 void shard_write_counts(struct shard *shard);

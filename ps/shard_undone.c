@@ -17,7 +17,7 @@ void shard_say(struct shard *shard, const char *line)
 void shard_read_counts(const struct shard *shard, int64_t counts[PUSHES_WORKERS])
 {
     for (int i = 0; i < PUSHES_WORKERS; i++)
-        counts[i] = shard->pushes.counts ? atomic_load(&shard->pushes.counts[i]) : 0;
+        counts[i] = shard->pushes.counts ? pushes_read(&shard->pushes, i) : 0;
 }
 
 void shard_write_counts(struct shard *shard)
@@ -28,21 +28,22 @@ void shard_write_counts(struct shard *shard)
     if (!shard->pushes.counts)
         return;
     for (int i = 0; i < PUSHES_WORKERS; i++)
-        atomic_store(&shard->pushes.counts[i], 0);
+        pushes_write(&shard->pushes, i, 0);
     for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
         if (workers[i].worker >= 0 && workers[i].worker < PUSHES_WORKERS)
-            atomic_store(&shard->pushes.counts[workers[i].worker], workers[i].counted);
+            pushes_write(&shard->pushes, (int)workers[i].worker, workers[i].counted);
 }
 
 /* "; 3 pushes that had counted are undone (worker:0 2, worker:1 1)" */
 static void print_undone(struct shard *shard, const int64_t before[PUSHES_WORKERS],
                          struct str *line)
 {
-    int64_t after[PUSHES_WORKERS], all = 0;
+    int64_t after[PUSHES_WORKERS], all = 0, damaged = 0;
     struct str each = STR_INIT;
     shard_read_counts(shard, after);
     for (int i = 0; i < PUSHES_WORKERS; i++) {
         int64_t undone = before[i] - after[i];
+        damaged += before[i] < 0;
         if (undone <= 0)
             continue;
         str_printf(&each, "%sworker:%d %" PRId64, all ? ", " : "", i, undone);
@@ -51,6 +52,9 @@ static void print_undone(struct shard *shard, const int64_t before[PUSHES_WORKER
     if (all)
         str_printf(line, "; %" PRId64 " push%s that had counted %s undone (%s)", all,
                    all == 1 ? "" : "es", all == 1 ? "is" : "are", str_text(&each));
+    if (damaged)
+        str_printf(line, "; of %" PRId64 " workers it is not known: the file 'pushes' is damaged",
+                   damaged);
     str_release(&each);
 }
 

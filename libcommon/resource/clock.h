@@ -114,9 +114,9 @@ void clock_fail(struct clock *clock, const struct error *reason);
 void clock_pause(struct clock *clock, int64_t version, struct clock_waiter *waiter);
 void clock_resume(struct clock *clock);
 
-/* From now on the number of a worker's pushes that count is written to counts[worker], before the
- * worker is told; NULL: nowhere. Of workers below n. */
-void clock_count_in(struct clock *clock, _Atomic int64_t *counts, int n);
+/* From now on the number of a worker's pushes that count is written to counts[worker], sealed,
+ * before the worker is told; NULL: nowhere. Of workers below n. */
+void clock_count_in(struct clock *clock, _Atomic uint64_t *counts, int n);
 
 /* No round begins at that version or later, as if it were paused from then on, but for those that
  * workers with states need to come to rest; 0: none is held back. */

@@ -61,7 +61,7 @@ struct clock {
     int64_t ask_version;              /* and of this version all who wait for it are told so; */
     int64_t seen_version;             /* that of the last change */
     bool is_lost;                     /* a state, which the failure is about */
-    _Atomic int64_t *counts;          /* of pushes that counted, by worker, for others; or NULL */
+    _Atomic uint64_t *counts;         /* of pushes that counted, by worker, for others; or NULL */
     int n_counts;
     int64_t stop_at; /* the version at which none begins; 0: none */
     push_vec dropped, round_members, round_dropped;

@@ -41,7 +41,8 @@ static void apply(struct clock *clock, struct clock_member *member)
         member->clock++;
         member->counted++;
         if (clock->counts && member->worker >= 0 && member->worker < clock->n_counts)
-            atomic_store(&clock->counts[member->worker], member->counted);
+            atomic_store(&clock->counts[member->worker],
+                         push_count_seal(member->worker, member->counted));
     } else if (member->state == PUSH_WAITS && clock_is_late(clock, member)) {
         clock_decide_late(clock, member);
     }
@@ -97,7 +98,7 @@ void clock_drive_by_worker(struct clock *clock)
     pthread_mutex_unlock(&clock->lock);
 }
 
-void clock_count_in(struct clock *clock, _Atomic int64_t *counts, int n)
+void clock_count_in(struct clock *clock, _Atomic uint64_t *counts, int n)
 {
     pthread_mutex_lock(&clock->lock);
     clock->counts = counts;

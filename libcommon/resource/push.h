@@ -13,6 +13,11 @@ struct push_id {
     int64_t seq; /* of the worker's steps: 1, 2, ... */
 };
 
+/* How many pushes of a worker count, as a file has it that is written by one store: the count, and
+ * a sum of it and of whose it is. Opened, it is what was sealed; -1: it is not. */
+uint64_t push_count_seal(int64_t worker, int64_t count);
+int64_t push_count_open(int64_t worker, uint64_t sealed);
+
 struct push_list {
     const struct push_id *ids;
     int n;

@@ -224,6 +224,15 @@ static int explain(struct tls_channel *tls, struct error *err)
     return error_set(err, ERR_DENIED, "%s is not the key of this cluster", tls->context->name);
 }
 
+/* What a link goes on with are secrets that the handshake has made of the key. */
+static void forget_key(SSL *ssl)
+{
+    static const unsigned char nothing[TLS_KEY_BYTES];
+    SSL_SESSION *session = SSL_get_session(ssl);
+    if (session)
+        SSL_SESSION_set1_master_key(session, nothing, TLS_KEY_BYTES);
+}
+
 static int handshake(struct channel *channel, struct error *err)
 {
     struct tls_channel *tls = (struct tls_channel *)channel;
@@ -233,6 +242,8 @@ static int handshake(struct channel *channel, struct error *err)
     ERR_clear_error();
     int status = SSL_do_handshake(tls->ssl);
     int what = status == 1 ? SSL_ERROR_NONE : SSL_get_error(tls->ssl, status);
+    if (status == 1)
+        forget_key(tls->ssl);
     bool sent = send_ready(tls) || errno == EAGAIN; /* an alert too */
     pthread_mutex_unlock(&tls->lock);
     if (what == SSL_ERROR_NONE && sent)

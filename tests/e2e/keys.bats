@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Where the key of a job is, and is not: what a core file would have of each of its processes.
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    export OMP_NUM_THREADS=1
+}
+
+teardown() {
+    kill_job run
+}
+
+# Says of each place of the key in the memory of a process whether core files leave it out: "dd" in
+# VmFlags, madvise(2)'s MADV_DONTDUMP.
+places() { # PID
+    python3 - "$1" <<'END'
+import re, sys
+key = open('run/key').read().strip()
+wanted = [key.encode(), bytes.fromhex(key)]
+memory = open(f'/proc/{sys.argv[1]}/mem', 'rb', 0)
+for block in re.split(r'(?m)^(?=[0-9a-f]+-[0-9a-f]+ )', open(f'/proc/{sys.argv[1]}/smaps').read())[1:]:
+    first, end, rights = re.match(r'([0-9a-f]+)-([0-9a-f]+) (\S+)', block).groups()
+    left_out = 'dd' in re.search('VmFlags:(.*)', block)[1].split()
+    try:
+        memory.seek(int(first, 16))
+        data = memory.read(int(end, 16) - int(first, 16)) if 'r' in rights else b''
+    except OSError:  # of the kernel, or of a device
+        continue
+    for _ in range(sum(data.count(text) for text in wanted)):
+        print('left out' if left_out else 'dumped')
+END
+}
+
+@test "core files of a job's processes do not have its key, links or not" {
+    local port=$((20000 + RANDOM % 10000)) task
+    printf 'task ps:%d 127.0.0.1:%d\n' 0 $port 1 $((port + 1)) >c
+    echo "task worker:0 127.0.0.1:$((port + 2))" >>c
+    echo 'w = variable{name = "w", shape = {}, init = Const(0.0)}
+entry.train = minimize(Square(w - 3), optim.sgd{rate = 0.1})' >m.lua
+    tf-graph m.lua >m.tfg
+    tf-run -q -c c --steps 100000000 --job run m.tfg 3>&- &
+    trained() { tf-ps stats --by worker --job run | finds -E '^worker:0 +[1-9]'; }
+    soon 20 trained
+    for task in ps-0 ps-1 worker-0; do
+        [ "$(places "$(cat "run/$task.pid")" | sort | uniq -c | xargs)" = "1 left out" ]
+    done
+    tf-run stop --job run
+}

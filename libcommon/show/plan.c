@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <string.h>
 
 #include "show/columns.h"
 #include "show/show.h"
@@ -55,15 +56,33 @@ static void add_region(struct columns *columns, const msgpack_object *item)
         columns_add(columns, "%" PRId64, region);
 }
 
+/* The kernel, and of one that stands for several nodes the ops: fused_matmul(FusedMatMul+Relu). */
+static void add_kernel(struct columns *columns, const msgpack_object *item, struct arena *arena)
+{
+    const msgpack_object *ops = record_field(item, "ops");
+    const char *kernel = "-";
+    struct str text = STR_INIT;
+    record_get_text(item, "kernel", arena, &kernel);
+    str_append(&text, kernel);
+    for (uint32_t i = 0; ops && ops->type == MSGPACK_OBJECT_ARRAY && i < ops->via.array.size; i++) {
+        const msgpack_object *op = &ops->via.array.ptr[i];
+        if (op->type == MSGPACK_OBJECT_STR)
+            str_printf(&text, "%c%.*s", i ? '+' : '(', (int)op->via.str.size, op->via.str.ptr);
+    }
+    if (text.n > strlen(kernel))
+        str_append_char(&text, ')');
+    columns_add(columns, "%s", str_text(&text));
+    str_release(&text);
+}
+
 /* A row of the table. */
 static void add_item(struct columns *columns, const msgpack_object *item, uint32_t order,
                      struct arena *arena)
 {
-    const char *node = "-", *kernel = "-";
+    const char *node = "-";
     int64_t offset = -1, bytes = 0, from = 0, to = 0;
     bool on_host = false;
     record_get_text(item, "node", arena, &node);
-    record_get_text(item, "kernel", arena, &kernel);
     record_get_int(item, "offset", &offset);
     record_get_bool(item, "host", &on_host);
     record_get_int(item, "bytes", &bytes);
@@ -73,7 +92,7 @@ static void add_item(struct columns *columns, const msgpack_object *item, uint32
     if (columns->n > N_TITLES)
         add_region(columns, item);
     columns_add(columns, "%s", node);
-    columns_add(columns, "%s", kernel);
+    add_kernel(columns, item, arena);
     if (offset < 0)
         columns_add(columns, "-");
     else

@@ -220,6 +220,18 @@ make_graph() {
         jq -e '.feeds == ["x float32[2]"]'
 }
 
+@test "plans: what a node of several stands for" {
+    cat >d.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {2, 3}}
+y = Relu(BiasAdd(MatMul(x, Const({{1.0, 2}, {3, 4}, {5, 6}})), Const({1.0, -1})))
+z = Tanh(x * 2 + 1)
+LUA
+    tf-graph d.lua >d.tfg
+    tf-exec -g d.tfg --fetch y --fetch z --feed 'x=[[1,2,3],[4,5,6]]' --dump-plan | tf-show >shown
+    grep -q 'MatMul+BiasAdd+Relu' shown
+    grep -q '(Mul+Add+Tanh)' shown
+}
+
 @test "plans: regions, between points of which only running tells when they come" {
     cat >c.lua <<'LUA'
 x = Placeholder{dtype = float32, shape = {4}}

@@ -3,9 +3,32 @@
 
 #include "exec/plan/plan_steps.h"
 
-static void pack_item(msgpack_packer *packer, const struct plan_item *item, bool has_region)
+/* The ops that a node of several stands for: its attribute of fusion, and what is before them. */
+static const struct attr_value *ops_of(const struct node *node, const char **first)
 {
-    msgpack_pack_map(packer, 6 + item->on_host + has_region);
+    const struct attr_value *behind = node ? node_attr(node, "epilogue") : NULL;
+    *first = behind ? node->op->def->name : NULL;
+    return behind || !node ? behind : node_attr(node, "ops");
+}
+
+static void pack_ops(msgpack_packer *packer, const struct attr_value *ops, const char *first)
+{
+    pack_key(packer, "ops");
+    msgpack_pack_array(packer, (size_t)ops->n + (first != NULL));
+    if (first)
+        pack_text(packer, first);
+    for (int i = 0; i < ops->n; i++)
+        pack_text(packer, ops->strings[i]);
+}
+
+static void pack_item(msgpack_packer *packer, const struct plan *plan, const struct plan_item *item)
+{
+    const char *first;
+    const struct attr_value *ops = ops_of(graph_find(plan->graph, item->name), &first);
+    bool has_region = !plan->is_whole;
+    msgpack_pack_map(packer, 6 + item->on_host + has_region + (ops != NULL));
+    if (ops)
+        pack_ops(packer, ops, first);
     pack_key(packer, "node");
     pack_text(packer, item->name);
     pack_key(packer, "kernel");
@@ -71,6 +94,6 @@ int plan_write(struct stream_writer *writer, const struct plan *plan, const char
     pack_key(packer, "items");
     msgpack_pack_array(packer, (size_t)n);
     for (int i = 0; i < n; i++)
-        pack_item(packer, &items[i], !plan->is_whole);
+        pack_item(packer, plan, &items[i]);
     return stream_write(writer, NULL, 0, err);
 }

@@ -82,19 +82,25 @@ static void print_crossing(const struct graph *graph, const struct parts *parts,
 static void print_report(const struct tool *tool, const struct graph *graph,
                          const struct parts *parts)
 {
-    struct str total = STR_INIT;
+    struct str total = STR_INIT, order = STR_INIT;
     int64_t bytes = 0;
+    size_t n_tensors = 0;
     bool known = true;
     for (size_t i = 0; i < parts->crossings.n; i++) {
         const struct part_crossing *crossing = &parts->crossings.items[i];
         print_crossing(graph, parts, crossing);
+        n_tensors += crossing->edge.slot != CONTROL_SLOT;
         known = known && crossing->bytes >= 0;
         bytes += crossing->bytes > 0 ? crossing->bytes : 0;
     }
     show_bytes(&total, bytes);
-    tool_say(tool, "%zu graph%s, %zu tensor%s cross%s, %s%s a step", parts->parts.n,
-             parts->parts.n == 1 ? "" : "s", parts->crossings.n, parts->crossings.n == 1 ? "" : "s",
-             parts->crossings.n == 1 ? "es" : "", known ? "" : "at least ", str_text(&total));
+    if (n_tensors < parts->crossings.n)
+        str_printf(&order, "; %zu times order only", parts->crossings.n - n_tensors);
+    tool_say(tool, "%zu graph%s, %zu tensor%s cross%s, %s%s a step%s", parts->parts.n,
+             parts->parts.n == 1 ? "" : "s", n_tensors, n_tensors == 1 ? "" : "s",
+             n_tensors == 1 ? "es" : "", known ? "" : "at least ", str_text(&total),
+             str_text(&order));
+    str_release(&order);
     str_release(&total);
 }
 

@@ -32,6 +32,20 @@ add  CPU:1 -> CPU:2  8 B
 tf-part: 3 graphs, 3 tensors cross, 24 B a step" ]
 }
 
+# tf-place counts what it would send, tf-part what it makes.
+@test "tf-place and tf-part count the same tensors" {
+    printf 'task ps:%d unix:p%d\n' 0 0 1 1 >cluster
+    echo 'task worker:0 unix:w0' >>cluster
+    tf-graph - <<'LUA' >train.tfg
+local h = nn.dense(Placeholder{dtype = float32, shape = {8, 4}, name = "x"}, 8)
+entry.train = minimize(nn.mse(h, 0.5), optim.sgd{rate = 0.1})
+LUA
+    tf-replicate -q --mode sync --workers 1 train.tfg | tf-place -c cluster --report 2>placed |
+        tf-part --report 2>parts >/dev/null
+    n=$(sed -n 's/^tf-place: \([0-9]*\) tensors cross.*/\1/p' placed)
+    grep -q "^tf-part: 3 graphs, $n tensors cross, .* a step; $(grep -c '  order only$' parts) times" parts
+}
+
 @test "parts run together: feeds, fetches and entries are found in whichever has them" {
     run bash -c 'tf-part m.tfg | tf-exec --run step --feed x=[1,2] -n 3 | tf-show'
     [ "$status" -eq 0 ]

@@ -4,11 +4,11 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "data/describe.h"
+#include "show/columns.h"
 
 #define COMMONEST 3
 
@@ -27,54 +27,42 @@ static enum row_format format_of(const char *path)
     return first == '{' ? ROWS_JSONL : ROWS_CSV;
 }
 
-static void append_number(struct str *out, double value)
+static void add_number(struct columns *cells, double value)
 {
-    str_printf(out, isnan(value) ? "-" : "%.6g", value);
+    columns_add(cells, isnan(value) ? "-" : "%.6g", value);
 }
 
-static void append_commonest(struct str *out, const struct column_summary *column)
-{
-    for (size_t i = 0; i < column->distinct.n && i < COMMONEST; i++) {
-        str_append(out, i ? ", " : "");
-        str_append_escaped(out, column->distinct.items[i].text);
-        str_printf(out, " (%" PRId64 ")", column->distinct.items[i].rows);
-    }
-}
-
-enum { CELLS = 8 };
-
-/* Columns as wide as their widest cell. */
 static void print_table(const struct description *d, FILE *out)
 {
-    static const char *const titles[CELLS] = {"column", "type", "missing", "distinct",
-                                              "min",    "max",  "mean",    "commonest"};
-    size_t n = d->columns.n + 1, widths[CELLS] = {0};
-    struct str *cells = calloc(n * CELLS, sizeof *cells);
-    for (size_t r = 0; cells && r < n; r++) {
-        const struct column_summary *column = r ? &d->columns.items[r - 1] : NULL;
-        struct str *row = cells + r * CELLS;
-        for (int i = 0; !column && i < CELLS; i++)
-            str_append(&row[i], titles[i]);
-        if (column) {
-            str_append_escaped(&row[0], column->name);
-            str_append(&row[1], column_type_name(column->type));
-            str_printf(&row[2], "%" PRId64, column->missing);
-            str_printf(&row[3], "%zu%s", column->distinct.n, column->has_more ? "+" : "");
-            append_number(&row[4], column->min);
-            append_number(&row[5], column->max);
-            append_number(&row[6], column->mean);
-            append_commonest(&row[7], column);
+    static const char *const titles[] = {"column", "type", "missing", "distinct",
+                                         "min",    "max",  "mean",    "commonest"};
+    struct columns cells = {.n = sizeof titles / sizeof *titles};
+    struct str text = STR_INIT;
+    for (int i = 0; i < cells.n; i++)
+        columns_add(&cells, "%s", titles[i]);
+    for (size_t i = 0; i < d->columns.n; i++) {
+        const struct column_summary *column = &d->columns.items[i];
+        str_clear(&text);
+        str_append_escaped(&text, column->name);
+        columns_add(&cells, "%s", str_text(&text));
+        columns_add(&cells, "%s", column_type_name(column->type));
+        columns_add(&cells, "%" PRId64, column->missing);
+        columns_add(&cells, "%zu%s", column->distinct.n, column->has_more ? "+" : "");
+        add_number(&cells, column->min);
+        add_number(&cells, column->max);
+        add_number(&cells, column->mean);
+        str_clear(&text);
+        for (size_t k = 0; k < column->distinct.n && k < COMMONEST; k++) {
+            str_append(&text, k ? ", " : "");
+            str_append_escaped(&text, column->distinct.items[k].text);
+            str_printf(&text, " (%" PRId64 ")", column->distinct.items[k].rows);
         }
-        for (int i = 0; i < CELLS; i++)
-            widths[i] = row[i].n > widths[i] ? row[i].n : widths[i];
+        columns_add(&cells, "%s", str_text(&text));
     }
-    for (size_t r = 0; cells && r < n; r++)
-        for (int i = 0; i < CELLS; i++)
-            fprintf(out, "%-*s%s", i == CELLS - 1 ? 0 : (int)widths[i],
-                    str_text(&cells[r * CELLS + (size_t)i]), i == CELLS - 1 ? "\n" : "  ");
-    for (size_t i = 0; cells && i < n * CELLS; i++)
-        str_release(&cells[i]);
-    free(cells);
+    str_clear(&text);
+    columns_print(&cells, &text);
+    fputs(str_text(&text), out);
+    str_release(&text);
 }
 
 static json_t *number_json(double value)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/str.h"
@@ -18,7 +19,8 @@ static int64_t epochs = -1, seed, prefetch;
 static const char *rows_text, *shard_text, *separator_text, *comment_text = "#";
 static const char *header_text = "auto", *unseen_text = "own", *fit_path, *prep_path;
 static const char *split_text, *fold_text, *part_text, *stratify, *group;
-static const char *weight_column, *balance_column;
+static const char *weight_column, *balance_column, *keep_text;
+static FILE *kept; /* of --keep; NULL: nothing is kept */
 static bool as_json;
 static struct ranges ranges;
 static struct split_rule split_rule;
@@ -51,6 +53,8 @@ static const struct option_row rows[] = {
     {0, "group", OPTION_TEXT, &group, "COLUMN", "rows of one value of the column are in one part"},
     {0, "join", OPTION_TEXT, &request.csv.join, "FILE",
      "of another file the same row: its columns stand behind those of FILE"},
+    {0, "keep", OPTION_TEXT, &keep_text, "COLUMN=FILE",
+     "write the column of each row that is fed to FILE, for tf-show --keep"},
     {0, "sample-weight", OPTION_TEXT, &weight_column, "COLUMN", "feed the column as sample_weight"},
     {0, "balance", OPTION_TEXT, &balance_column, "COLUMN",
      "feed a sample_weight by which all values of the column weigh the same"},
@@ -81,9 +85,9 @@ static const struct option_row rows[] = {
 
 static const struct option_verb verbs[] = {
     {"csv", "FILE NAME=COLUMNS[:PART]...", "rows of text; also other separators",
-     FEEDING " separator header comment missing stratify group sample-weight balance join"},
+     FEEDING " separator header comment missing stratify group sample-weight balance join keep"},
     {"jsonl", "FILE NAME=COLUMNS[:PART]...", "JSON lines: an object a line",
-     FEEDING " missing stratify group sample-weight balance join"},
+     FEEDING " missing stratify group sample-weight balance join keep"},
     {"idx", "NAME=FILE[:PART]...", "arrays as those of MNIST", FEEDING},
     {"npy", "NAME=FILE[:PART]...", "arrays of NumPy's", FEEDING},
     {"npz", "FILE [NAME=ARRAY[:PART]]...", "archives of them", FEEDING},
@@ -257,13 +261,18 @@ struct texts {
     size_t n, capacity;
 };
 
+#define KEPT_NAME "--keep" /* of the last column then, which is not fed */
+
 /* What options ask to be fed, as operands would. */
-static void add_weights(struct texts *texts, struct arena *arena)
+static void add_optional(struct texts *texts, struct arena *arena)
 {
     if (weight_column)
         vec_push(texts, arena_printf(arena, "sample_weight=%s", weight_column));
     if (balance_column)
         vec_push(texts, arena_printf(arena, "sample_weight=%s:balance", balance_column));
+    if (keep_text)
+        vec_push(texts, arena_printf(arena, KEPT_NAME "=%.*s:text", (int)strcspn(keep_text, "="),
+                                     keep_text));
 }
 
 /* FORMAT [FILE] NAME=WHERE... */
@@ -283,7 +292,7 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     struct texts texts = {0};
     for (int i = first; i < n; i++)
         vec_push(&texts, operands[i]);
-    add_weights(&texts, arena);
+    add_optional(&texts, arena);
     request.n_columns = (int)texts.n;
     struct data_column *columns = arena_array(arena, texts.n + 1, sizeof *columns);
     request.columns = columns;
@@ -362,19 +371,53 @@ static void say(void *context, const char *line)
     tool_say(context, "%s", line);
 }
 
+/* The file of --keep begins with the name of its column. */
+static int open_kept(struct error *err)
+{
+    size_t n = strcspn(keep_text, "=");
+    if (!n || !keep_text[n] || !keep_text[n + 1])
+        return error_set(err, ERR_USAGE, "--keep '%s': expected COLUMN=FILE", keep_text);
+    kept = fopen(keep_text + n + 1, "we");
+    if (!kept)
+        return error_set_errno(err, file_error_code(), "%s", keep_text + n + 1);
+    csv_write_field(kept, ',', keep_text, n);
+    fputc('\n', kept);
+    return 0;
+}
+
+/* Who reads the records finds their rows there: they are flushed first. */
+static int write_kept(const struct tensor *t, struct error *err)
+{
+    for (int64_t i = 0; i < tensor_count(t); i++) {
+        const char *text;
+        size_t n;
+        tensor_string(t, i, &text, &n);
+        csv_write_field(kept, ',', text, n);
+        fputc('\n', kept);
+    }
+    return fflush(kept) ? error_set_errno(err, ERR_IO, "%s", strchr(keep_text, '=') + 1) : 0;
+}
+
 static int feed(struct tool *tool, struct batches *batches, struct error *err)
 {
     bool more = true;
     int code = tool_open_writer(tool, batches->expected, err);
+    if (!code && keep_text)
+        code = open_kept(err);
     while (!code) {
         struct batch batch = {0};
         code = batches->next(batches, &batch, &more, err);
         if (code || !more)
             break;
-        code = stream_write_feed(tool->writer, RECORD_FEED, batch.step, &batch.position,
-                                 batch.tensors, batch.n, err);
+        int n_fed = batch.n - (kept != NULL);
+        code = kept ? write_kept(&batch.tensors[n_fed].tensor, err) : 0;
+        if (!code)
+            code = stream_write_feed(tool->writer, RECORD_FEED, batch.step, &batch.position,
+                                     batch.tensors, n_fed, err);
         batch_release(&batch);
     }
+    if (kept)
+        fclose(kept);
     return code;
 }
 

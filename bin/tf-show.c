@@ -6,7 +6,9 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "bin/ops_option.h"
+#include "bin/prep_file.h"
 #include "bin/show_arrays.h"
+#include "bin/show_table.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
 #include "ops/ops.h"
@@ -14,7 +16,10 @@
 
 #define FOLLOW_EVERY_SECONDS 1.0 /* without a terminal */
 
-static bool follow, npy;
+static bool follow, npy, csv, tsv;
+static const char *prep_path;
+static struct prep prep;
+static struct show_table show_table;
 static struct show show;
 
 static const struct option_row rows[] = {
@@ -33,12 +38,23 @@ static const struct option_row rows[] = {
      "a trace, the time of each node and op, for tf-place --costs"},
     {0, "npy", OPTION_FLAG, &npy, NULL,
      "the tensor NAME in NumPy's format: rows of all records, numbers as a vector"},
+    {0, "csv", OPTION_FLAG, &csv, NULL,
+     "rows of tensors as a table with a header; NAME=FEED shows a tensor as what was fed so"},
+    {0, "tsv", OPTION_FLAG, &tsv, NULL, "the same with tabs"},
+    {0, "prep", OPTION_TEXT, &prep_path, "FILE",
+     "turn ids back into categories and values into those of the file, by what tf-data --fit\n"
+     "wrote, for tensors that are called as their feed"},
+    {0, "columns", OPTION_TEXT, &show_table.choice, "LIST",
+     "only these columns of the table: names and patterns, as id,p*"},
+    {0, "keep", OPTION_TEXT, &show_table.keep, "FILE",
+     "put in front of each row what tf-data --keep wrote of it"},
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
 
-static const struct option_need needs[] = {{"depth", "dot"}, {"no-places", "text"}, {NULL, NULL}};
+static const struct option_need needs[] = {
+    {"depth", "dot"}, {"no-places", "text"}, {"prep columns keep", "csv tsv"}, {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-show",
@@ -54,6 +70,7 @@ static const struct option_table table = {
                 "diff <(tf-show --text --no-places a.tfg) <(tf-show --text --no-places b.tfg)\n"
                 "tf-show --dot --depth 1 digits.tfg | dot -Tsvg > digits.svg\n"
                 "tf-show --npy train.rec x > x.npy\n"
+                "tf-show --csv --prep prep.json predictions.rec label=y > answers.csv\n"
                 "tf-show --costs trace.rec > digits.costs\n"
                 "tf-exec -g m.tfg --run train --feed train.rec --fetch loss | tf-show --follow",
     .rows = rows,
@@ -94,6 +111,27 @@ static int write_npy(struct shown_source *from, struct record *record, const cha
         code = gathering_write(&gathering, show.out, err);
     gathering_release(&gathering);
     return code;
+}
+
+/* ---- --csv ---- */
+
+static int write_table(struct shown_source *from, struct record *record, struct error *err)
+{
+    const char *name = stream_reader_name(from->reader);
+    bool more = true;
+    show_table.out = show.out;
+    show_table.separator = tsv ? '\t' : ',';
+    show_table.wanted = show.names;
+    show_table.n_wanted = show.n_names;
+    show_table.prep = prep_path ? &prep : NULL;
+    if (prep_path && prep_read(&prep, prep_path, err))
+        return err->code;
+    while (!next_record(from, record, &more, err) && more)
+        if (show_table_add(&show_table, record, err))
+            return error_prefix(err, "%s: ", name);
+    if (!err->code && show_table_end(&show_table, err))
+        error_prefix(err, "%s: ", name);
+    return err->code;
 }
 
 /* ---- --follow ---- */
@@ -225,6 +263,8 @@ static int show_source(struct shown_source *from, struct record *record, struct 
 {
     if (npy)
         return write_npy(from, record, show.n_names ? show.names[0] : NULL, err);
+    if (csv || tsv)
+        return write_table(from, record, err);
     int code = follow ? follow_all(from, record, err) : show_all(from, record, err);
     return code || tool_signal() ? code : check_names(stream_reader_name(from->reader), err);
 }
@@ -234,8 +274,9 @@ static int check_options(struct error *err)
     static const struct {
         const char *name;
         const bool *given;
-    } forms[] = {{"--follow", &follow}, {"--npy", &npy},        {"--text", &show.text},
-                 {"--dot", &show.dot},  {"--json", &show.json}, {"--costs", &show.costs}};
+    } forms[] = {{"--follow", &follow},  {"--npy", &npy},         {"--csv", &csv},
+                 {"--tsv", &tsv},        {"--text", &show.text},  {"--dot", &show.dot},
+                 {"--json", &show.json}, {"--costs", &show.costs}};
     const char *first = NULL;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         if (*forms[i].given && first)
@@ -254,7 +295,7 @@ static int open_source(struct tool *tool, const char *path, struct shown_source 
         tool_catch_signals();
     int code = tool_open_reader(tool, path, &from->reader, err);
     from->arrays.wanted = show.names;
-    from->arrays.n_wanted = show.n_names;
+    from->arrays.n_wanted = csv || tsv ? 0 : show.n_names;
     return code || follow ? code : arrays_read(&from->arrays, from->reader, record, err);
 }
 
@@ -286,6 +327,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (from.reader)
         tool_close_reader(from.reader);
     mem_free(show.found);
+    show_table_release(&show_table);
+    prep_release(&prep);
     trace_summary_free(show.trace);
     return code;
 }

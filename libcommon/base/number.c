@@ -14,8 +14,9 @@
 #include "base/number_private.h"
 
 #define LEADING_DIGITS 19
-#define HALFWAY_MASK (((uint64_t)1 << 29) - 1) /* bits of a float64 that a float32 does not have   \
-                                                */
+#define HALFWAY_MASK                                                                               \
+    (((uint64_t)1 << 29) - 1) /* bits of a float64 that a float32 does not have                    \
+                               */
 #define HALFWAY ((uint64_t)1 << 28)
 #define EXPONENT_LIMIT 100000000 /* far beyond any format, so that sums do not overflow */
 

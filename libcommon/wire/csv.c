@@ -383,3 +383,21 @@ int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct 
     }
     return code;
 }
+
+void csv_write_field(FILE *out, char separator, const char *text, size_t n)
+{
+    bool blank_ends = n && (strchr(" \t", text[0]) || strchr(" \t", text[n - 1]));
+    bool quoted = blank_ends || memchr(text, '"', n) || memchr(text, separator, n) ||
+                  memchr(text, '\n', n) || memchr(text, '\r', n);
+    if (!quoted) {
+        fwrite(text, 1, n, out);
+        return;
+    }
+    fputc('"', out);
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '"')
+            fputc('"', out);
+        fputc(text[i], out);
+    }
+    fputc('"', out);
+}

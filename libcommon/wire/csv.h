@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "wire/gzfile.h"
@@ -41,6 +42,9 @@ struct csv_reader;
 /* `comment` begins a comment line; '\0': there are none. The file is borrowed. Never fails. */
 struct csv_reader *csv_reader_new(struct gzfile *file, char separator, char comment);
 void csv_reader_free(struct csv_reader *reader);
+
+/* Writes a field so that it is read as it is: in quotes where it needs them. */
+void csv_write_field(FILE *out, char separator, const char *text, size_t n);
 
 /* The next row, valid until the next call. *more is false at the end. ERR_DATA "FILE:LINE: ..." */
 int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct error *err);

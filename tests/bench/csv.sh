@@ -41,5 +41,6 @@ done
 printf '%-14s %8s %8s %6s %8s\n' WHAT OURS/s PANDAS/s RATIO OURS/MiB
 for what in plain prep; do
     paste <(median <"$what") <(median <pandas) <(cut -d' ' -f2 "$what" | median) |
-        awk -v what="$what" '{ printf "%-14s %8.2f %8.2f %6.2f %8.1f\n", what, $1, $2, $1 / $2, $3 }'
+        awk -v what="$what" \
+            '{ printf "%-14s %8.2f %8.2f %6.2f %8.1f\n", what, $1, $2, $1 / $2, $3 }'
 done

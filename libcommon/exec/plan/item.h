@@ -42,6 +42,7 @@ struct variable_lock {
     struct variable *variable;
     bool write;
 };
+typedef VEC(struct variable_lock) variable_lock_vec;
 
 /* A variable that must have a value. */
 struct variable_check {
@@ -89,7 +90,6 @@ struct item {
     VEC(int) after;            /* items that must be over before, dead or alive */
     VEC(int) follows;          /* some of them: a path leads from there that is not in the plan */
     VEC(int) wishes;           /* items that are to be over before if that closes no cycle */
-    VEC(struct variable_lock) take, give; /* whole plans: before and after the item */
     bool needs_initialized;    /* its ref inputs must have a value; what it reads always must */
     const struct shape **seen; /* by input: the shape that it is seen with; NULL: its own */
     struct variable_check *checked; /* those variables, each once, if it reads any */

@@ -50,12 +50,12 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     } else if (!(code = plan_schedule(plan, err)) && !(code = plan_goes_on(plan, err))) {
         plan_find_counted(plan);
         plan_resolve_views(plan);
-        plan_add_locks(plan);
         plan_join_branches(plan);
         plan_place_memory(plan, &(struct placing){.order = plan->order, .n_order = plan->n_order},
                           plan->arena_bytes);
-        plan_find_captured(plan);
         dynamic_one_region(plan);
+        plan_find_locks(plan);
+        plan_find_captured(plan);
     }
     plan->is_cheap = plan->is_whole && all_cheap(plan);
     for (size_t i = 0; i < plan->items.n; i++) {
@@ -124,8 +124,6 @@ static void item_release(struct item *item)
     vec_release(&item->after);
     vec_release(&item->follows);
     vec_release(&item->wishes);
-    vec_release(&item->take);
-    vec_release(&item->give);
 }
 
 static void dynamic_release(struct dynamic *d)
@@ -137,7 +135,12 @@ static void dynamic_release(struct dynamic *d)
         vec_release(&d->frames.items[i].over);
         vec_release(&d->frames.items[i].order);
     }
+    for (int i = 0; d && i < d->n_items; i++) {
+        vec_release(&d->items[i].locks);
+        vec_release(&d->items[i].gives);
+    }
     if (d) {
+        vec_release(&d->all.locks);
         vec_release(&d->frames);
         vec_release(&d->kept);
         vec_release(&d->regions);
@@ -165,7 +168,6 @@ void plan_release(struct plan *plan)
     }
     vec_release(&plan->loops);
     vec_release(&plan->kept);
-    vec_release(&plan->locks);
     vec_release(&plan->counted);
     vec_release(&plan->reads);
     vec_release(&plan->items);

@@ -171,7 +171,7 @@ int dynamic_connect(struct plan *plan, struct error *err)
     for (size_t i = 0; i < d->frames.n; i++)
         find_waits(d, plan, &d->frames.items[i]);
     find_roots(d, &d->frames.items[0]);
-    dynamic_find_locks(plan);
+    plan_find_locks(plan);
     region_prepare(plan);
     return 0;
 }

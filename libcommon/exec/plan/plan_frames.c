@@ -196,16 +196,9 @@ void dynamic_one_region(struct plan *plan)
     for (int at = 0; at < plan->n_order; at++) {
         int id = plan->order[at];
         const struct item *item = &plan->items.items[id];
-        struct region_item entry = {
-            .item = id, .looks = item->seen != NULL, .locks = item->take.n || item->give.n};
-        d->items[id] = (struct dynamic_item){.position = at,
-                                             .first_input = root.n_inputs,
-                                             .first_output = root.n_outputs,
-                                             .locks = item->take.items,
-                                             .n_locks = (int)item->take.n,
-                                             .gives = item->give.items,
-                                             .n_gives = (int)item->give.n,
-                                             .keeps = true};
+        struct region_item entry = {.item = id, .looks = item->seen != NULL};
+        d->items[id] = (struct dynamic_item){
+            .position = at, .first_input = root.n_inputs, .first_output = root.n_outputs};
         root.n_inputs += item->n_in;
         root.n_outputs += item->n_out;
         vec_push(&root.order, entry);
@@ -218,7 +211,6 @@ void dynamic_one_region(struct plan *plan)
     vec_push(&root.items, plan->n_order ? plan->order[0] : 0);
     root.waits = arena_array(&plan->memory, 2, sizeof *root.waits);
     struct region region = {.items = root.order.items, .n = plan->n_order};
-    d->all = (struct dynamic_item){.locks = plan->locks.items, .n_locks = (int)plan->locks.n};
     vec_push(&d->frames, root);
     vec_push(&d->regions, region);
 }

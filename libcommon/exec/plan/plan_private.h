@@ -49,8 +49,7 @@ struct plan {
     struct fault_source faults; /* of its items, on a device with memory of its own */
     bool is_cheap;              /* whole: no kernel is worth a thread of its own */
     atomic_bool is_captured;    /* whole: all that steps enqueue is the same, as far as is known */
-    VEC(struct variable_lock) locks; /* then: all that items take, by id */
-    size_t arena_bytes[2];           /* of whole plans: the host's memory, the device's */
+    size_t arena_bytes[2];      /* of whole plans: the host's memory, the device's */
     struct plan_item *dump;
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
     struct run *idle_runs;     /* memory of steps that are over; guarded by the arenas' lock */

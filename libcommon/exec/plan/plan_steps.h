@@ -119,9 +119,8 @@ void plan_resolve_views(struct plan *plan);
 /* plan_constant.c: of a dynamic plan on the host, before its frames are found. */
 void plan_take_in_constants(struct plan *plan);
 
-/* plan_schedule.c: puts the items of a whole plan in order; then says who locks variables. */
+/* plan_schedule.c: puts the items of a whole plan in order. */
 int plan_schedule(struct plan *plan, struct error *err);
-void plan_add_locks(struct plan *plan);
 /* Puts items into `order` by their rank (-1: they are left out; NULL: all have the same), and those
  * of one rank so that what one waits for comes first. ERR_INTERNAL if that cannot be. */
 int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
@@ -164,6 +163,8 @@ int dynamic_new(struct plan *plan, struct error *err);
 int dynamic_connect(struct plan *plan, struct error *err);
 /* Of a whole plan, which is placed: all is one region of one frame, and nothing leaves it. */
 void dynamic_one_region(struct plan *plan);
+/* plan_locks.c: then, who locks variables. */
+void plan_find_locks(struct plan *plan);
 
 /* region_list.c: of a dynamic plan, for plan_items: its order, and then regions and lifetimes in
  * it. */

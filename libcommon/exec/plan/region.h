@@ -58,11 +58,8 @@ struct dynamic_item {
     int child_frame;               /* of an Enter */
     int first_input, first_output; /* in the iteration's arrays */
     int first_edge, n_edges;
-    struct variable_lock *locks; /* in the order in which they are taken before it runs */
-    int n_locks;
-    const struct variable_lock *gives; /* of a whole plan: what is given back after it */
-    int n_gives;
-    bool keeps; /* the others are not given back after it */
+    variable_lock_vec locks; /* taken before it runs, in that order; */
+    variable_lock_vec gives; /* of a whole plan: which are given back after it, else all are */
 };
 
 struct region_item;

@@ -45,7 +45,7 @@ static void describe(struct plan *plan, struct region_item *at)
         at->looks |= is_looked_for(plan, item, i);
     }
     at->leads = d->items[at->item].n_edges > 0;
-    at->locks = d->items[at->item].n_locks > 0;
+    at->locks = d->items[at->item].locks.n > 0;
     for (int i = 0; i < item->n_out; i++)
         at->makes_outgoing |= is_large_outgoing(&plan->values.items[item->out[i]]);
 }

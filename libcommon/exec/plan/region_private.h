@@ -37,9 +37,6 @@ void dynamic_add_item(struct plan *plan, int item);
 int dynamic_common_frame(const struct dynamic *d, int a, int b);
 int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
 
-/* dynamic_locks.c: what each item locks while it runs, or all of the step. */
-void dynamic_find_locks(struct plan *plan);
-
 /* region_find.c: regions, their order and memory. */
 int region_find(struct plan *plan, struct error *err);
 

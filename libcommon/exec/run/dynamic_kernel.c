@@ -21,8 +21,8 @@ static void resume(struct variable_waiter *waiter)
 /* False: the activation was put aside until a lock is free. */
 bool kernel_take_locks(struct activation *a, const struct dynamic_item *di)
 {
-    while (a->n_locked < di->n_locks) {
-        const struct variable_lock *lock = &di->locks[a->n_locked];
+    while (a->n_locked < (int)di->locks.n) {
+        const struct variable_lock *lock = &di->locks.items[a->n_locked];
         a->waiter.resume = resume;
         if (a->run->plan->is_whole && !a->run->execution.done)
             variable_lock_wait(lock->variable, lock->write);
@@ -35,13 +35,10 @@ bool kernel_take_locks(struct activation *a, const struct dynamic_item *di)
 
 void kernel_give_locks(struct activation *a, const struct dynamic_item *di)
 {
-    for (int i = 0; i < di->n_gives; i++)
-        variable_unlock(di->gives[i].variable, di->gives[i].write);
-    while (!di->keeps && a->n_locked > 0) {
-        const struct variable_lock *lock = &di->locks[--a->n_locked];
+    while (a->n_locked > 0) {
+        const struct variable_lock *lock = &di->locks.items[--a->n_locked];
         variable_unlock(lock->variable, lock->write);
     }
-    a->n_locked = 0;
 }
 
 /* ---- one kernel ---- */

@@ -87,6 +87,18 @@ static int run_of_branch(struct run *run, struct launch *launch, const struct re
     return code;
 }
 
+/* Of a whole plan those whose last item it is. */
+static void give_locks(const struct run *run, struct activation *a, const struct dynamic_item *di)
+{
+    if (!run->plan->is_whole) {
+        kernel_give_locks(a, di);
+        return;
+    }
+    for (size_t i = 0; i < di->gives.n; i++)
+        variable_unlock(di->gives.items[i].variable, di->gives.items[i].write);
+    a->n_locked = 0;
+}
+
 /* One with something around its kernel. KERNEL_PENDING: it was put aside. */
 static int run_with_more(struct run *run, struct launch *launch, const struct region_item *at,
                          struct region_call *c)
@@ -100,7 +112,7 @@ static int run_with_more(struct run *run, struct launch *launch, const struct re
     if (at->gathers)
         let_go_of_inputs(run->plan, at, a->iteration);
     if (at->locks)
-        kernel_give_locks(a, di);
+        give_locks(run, a, di);
     temporaries_free(&launch->temporaries);
     return code ? code : step_stopped(run->step, &launch->err);
 }

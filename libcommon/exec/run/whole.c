@@ -28,21 +28,20 @@ void whole_open(struct run *run)
 /* After a failure at `position`: gives back what was taken and not yet given. */
 static void abandon_locks(const struct plan *plan, int position)
 {
-    for (int later = position + 1; later < plan->n_order; later++) {
-        const struct item *item = &plan->items.items[plan->order[later]];
-        for (size_t g = 0; g < item->give.n; g++) {
-            const struct variable_lock *lock = &item->give.items[g];
-            bool taken_later = false;
-            for (int at = position + 1; at <= later && !taken_later; at++) {
-                const struct item *taker = &plan->items.items[plan->order[at]];
-                for (size_t t = 0; t < taker->take.n; t++)
-                    taken_later = taken_later || (taker->take.items[t].variable == lock->variable &&
-                                                  taker->take.items[t].write == lock->write);
-            }
-            if (!taken_later)
-                variable_unlock(lock->variable, lock->write);
+    variable_lock_vec held = VEC_INIT;
+    for (int at = 0; at <= position; at++) {
+        const struct dynamic_item *di = &plan->dynamic->items[plan->order[at]];
+        for (size_t i = 0; i < di->locks.n; i++)
+            vec_push(&held, di->locks.items[i]);
+        for (size_t i = 0, k; i < di->gives.n; i++) {
+            for (k = 0; held.items[k].variable != di->gives.items[i].variable;)
+                k++;
+            held.items[k] = vec_pop(&held);
         }
     }
+    for (size_t i = 0; i < held.n; i++)
+        variable_unlock(held.items[i].variable, held.items[i].write);
+    vec_release(&held);
 }
 
 static int run_items(struct run *run)

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which variables an item locks before it runs, and which are given back after it.
+ *
+ * In a dynamic plan an item gives back what it has locked; one that only reads, and never waits for
+ * the outside, keeps what it reads as long as its step lasts. In a whole plan a run of reads of a
+ * variable is one lock, a write another, so that steps may overlap. There steps cannot wait for
+ * each other in a circle because whoever keeps a variable waits only for variables with larger ids:
+ * a lock that would be taken while one of a larger id is kept is taken earlier, together with that.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "exec/plan/region_private.h"
+
+static int writes_first(const void *a, const void *b)
+{
+    const struct use *x = a, *y = b;
+    if (x->variable->id != y->variable->id)
+        return x->variable->id < y->variable->id ? -1 : 1;
+    return (int)y->write - (int)x->write;
+}
+
+/* Each variable once, by id: a write covers the reads of the same item. */
+static void sort_uses(use_vec *uses)
+{
+    size_t n = 0;
+    if (uses->n)
+        qsort(uses->items, uses->n, sizeof *uses->items, writes_first);
+    for (size_t i = 0; i < uses->n; i++)
+        if (!n || uses->items[i].variable != uses->items[n - 1].variable)
+            uses->items[n++] = uses->items[i];
+    uses->n = n;
+}
+
+/* ---- of a whole plan ---- */
+
+struct span { /* positions in the order */
+    struct variable *variable;
+    int from, to;
+    bool write;
+};
+
+typedef VEC(struct span) span_vec;
+
+/* The last span of each variable, by its id. */
+static void add_use(span_vec *spans, int *last, const struct use *use, int position)
+{
+    int at = last[use->variable->id] - 1;
+    if (at >= 0 && !use->write && !spans->items[at].write) {
+        spans->items[at].to = position;
+        return;
+    }
+    struct span span = {use->variable, position, position, use->write};
+    vec_push(spans, span);
+    last[use->variable->id] = (int)spans->n;
+}
+
+static void collect_spans(const struct plan *plan, span_vec *spans)
+{
+    int n_ids = 0;
+    size_t read = 0;
+    for (size_t i = 0; i < plan->values.n; i++)
+        if (plan->values.items[i].variable && plan->values.items[i].variable->id >= n_ids)
+            n_ids = plan->values.items[i].variable->id + 1;
+    int *last = mem_array((size_t)n_ids + 1, sizeof *last);
+    use_vec uses = VEC_INIT;
+    for (int position = 0; position < plan->n_order; position++) {
+        int id = plan->order[position];
+        uses.n = 0;
+        plan_collect_uses(plan, id, &uses);
+        for (; read < plan->reads.n && plan->reads.items[read].item == id; read++)
+            vec_push(&uses, plan->reads.items[read]);
+        sort_uses(&uses);
+        for (size_t i = 0; i < uses.n; i++)
+            add_use(spans, last, &uses.items[i], position);
+    }
+    vec_release(&uses);
+    mem_free(last);
+}
+
+/* True if the span had to begin earlier, with one of a larger id that is kept when it begins. */
+static bool hoist(struct span *span, const span_vec *spans)
+{
+    int from = span->from;
+    for (size_t i = 0; i < spans->n; i++) {
+        const struct span *other = &spans->items[i];
+        if (other->variable->id > span->variable->id && other->from < from && other->to >= from)
+            from = other->from;
+    }
+    bool earlier = from < span->from;
+    span->from = from;
+    return earlier;
+}
+
+/* Makes two spans of one variable that overlap one span. False: there are none. */
+static bool join(span_vec *spans)
+{
+    for (size_t i = 0; i < spans->n; i++) {
+        for (size_t k = i + 1; k < spans->n; k++) {
+            struct span *a = &spans->items[i], *b = &spans->items[k];
+            if (a->variable != b->variable || a->to < b->from || b->to < a->from)
+                continue;
+            a->from = a->from < b->from ? a->from : b->from;
+            a->to = a->to > b->to ? a->to : b->to;
+            a->write = a->write || b->write;
+            *b = vec_pop(spans);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    return x->variable->id < y->variable->id ? -1 : x->variable->id > y->variable->id;
+}
+
+static void find_spans(struct plan *plan)
+{
+    struct dynamic *d = plan->dynamic;
+    struct region_item *order = d->frames.items[0].order.items;
+    variable_lock_vec *all = &d->all.locks;
+    span_vec spans = VEC_INIT;
+    collect_spans(plan, &spans);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < spans.n; i++)
+            changed = hoist(&spans.items[i], &spans) || changed;
+        while (changed && join(&spans))
+            ;
+    }
+    if (spans.n)
+        qsort(spans.items, spans.n, sizeof *spans.items, by_id);
+    for (size_t i = 0; i < spans.n; i++) {
+        const struct span *span = &spans.items[i];
+        struct variable_lock lock = {span->variable, span->write};
+        vec_push(&d->items[plan->order[span->from]].locks, lock);
+        vec_push(&d->items[plan->order[span->to]].gives, lock);
+        order[span->from].locks = order[span->to].locks = true;
+        if (all->n && all->items[all->n - 1].variable == lock.variable)
+            all->items[all->n - 1].write |= lock.write;
+        else
+            vec_push(all, lock);
+    }
+    vec_release(&spans);
+}
+
+/* ---- of a dynamic plan ---- */
+
+static void find_own(struct plan *plan, int id, use_vec *uses)
+{
+    struct dynamic_item *di = &plan->dynamic->items[id];
+    uses->n = 0;
+    plan_collect_uses(plan, id, uses);
+    sort_uses(uses);
+    for (size_t i = 0; i < uses->n; i++) {
+        struct variable_lock lock = {uses->items[i].variable, uses->items[i].write};
+        vec_push(&di->locks, lock);
+    }
+}
+
+static bool only_reads(const struct plan *plan)
+{
+    bool only = true;
+    for (size_t i = 0; i < plan->items.n && only; i++) {
+        const struct dynamic_item *di = &plan->dynamic->items[i];
+        only = !(plan->items.items[i].flags & KERNEL_ASYNC);
+        for (size_t k = 0; k < di->locks.n && only; k++)
+            only = !di->locks.items[k].write;
+    }
+    return only;
+}
+
+/* The locks of all items become those of the step. */
+static void keep_reads(struct plan *plan)
+{
+    struct dynamic *d = plan->dynamic;
+    use_vec all = VEC_INIT;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        for (size_t k = 0; k < d->items[i].locks.n; k++)
+            vec_push(&all, ((struct use){.variable = d->items[i].locks.items[k].variable}));
+        d->items[i].locks.n = 0;
+    }
+    sort_uses(&all);
+    for (size_t i = 0; i < all.n; i++)
+        vec_push(&d->kept, all.items[i].variable);
+    vec_release(&all);
+}
+
+void plan_find_locks(struct plan *plan)
+{
+    use_vec uses = VEC_INIT;
+    if (plan->is_whole) {
+        find_spans(plan);
+        return;
+    }
+    for (size_t i = 0; i < plan->items.n; i++)
+        if (!plan->items.items[i].removed)
+            find_own(plan, (int)i, &uses);
+    vec_release(&uses);
+    plan->dynamic->keeps_reads = only_reads(plan);
+    if (plan->dynamic->keeps_reads)
+        keep_reads(plan);
+}

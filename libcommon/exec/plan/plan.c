@@ -219,7 +219,7 @@ static void describe(const struct plan *plan, const struct item *item, struct pl
 
 int plan_n_regions(const struct plan *plan)
 {
-    return plan->is_whole ? 1 : region_count(plan);
+    return region_count(plan);
 }
 
 static int count_items(const struct plan *plan)
@@ -251,8 +251,7 @@ static int describe_all(struct plan *plan, struct plan_item *out, int first)
     int *place = mem_array((size_t)n + 1, sizeof *place);
     for (int i = 0; i < n; i++)
         describe(plan, &plan->items.items[plan->order[i]], &own[i]);
-    if (!plan->is_whole)
-        region_describe(plan, own);
+    region_describe(plan, own);
     for (int i = 0; i < n; i++) {
         const struct item *item = &plan->items.items[plan->order[i]];
         place[i] = at;

@@ -82,14 +82,15 @@ struct region {
 /* An item of a region, at its position. */
 struct region_item {
     int item;
-    bool gathers;            /* an input comes from elsewhere */
-    bool looks;              /* where an input is, or its shape, is not what was sent */
-    bool leads;              /* others wait for it */
-    bool locks;              /* variables */
-    bool makes_outgoing;     /* an output is large, and leaves the process */
-    bool is_relieved;        /* what frees comes before it */
-    bool rest_is_cheap;      /* what comes after it in the region */
-    int first_drop, n_drops; /* outputs of the region that are not needed here after it */
+    bool gathers;        /* an input comes from elsewhere */
+    bool looks;          /* where an input is, or its shape, is not what was sent */
+    bool leads;          /* others wait for it */
+    bool locks;          /* variables */
+    bool makes_outgoing; /* an output is large, and leaves the process */
+    bool is_relieved;    /* what frees comes before it */
+    bool rest_is_cheap;  /* what comes after it in the region */
+    bool drops;          /* outputs of the region are not needed here after it: */
+    int first_drop;      /* the first of them, a value */
 };
 
 /* What an item, or a region's first, still waits for in an iteration. */
@@ -112,7 +113,6 @@ struct dynamic_frame {
     VEC(int) exits;
     VEC(struct region_item) order; /* region after region */
     size_t arena_bytes[2];         /* of an iteration: in host memory, in the device's */
-    bool *is_placed;               /* in them: by output */
     VEC(struct out_edge) over;     /* to items of the parent that run after the loop is over */
 };
 
@@ -122,7 +122,7 @@ struct dynamic {
     int n_items;                      /* that there is memory for */
     VEC(struct dynamic_frame) frames; /* 0: the root */
     VEC(struct region) regions;
-    int *drops; /* values */
+    int *next_drop; /* by value: another one that is let go of with it; -1 */
     struct out_edge *edges;
     int threads;      /* that run regions, and points that are not cheap, of a step at once */
     bool keeps_reads; /* `kept` are locked for reading as long as a step lasts */
@@ -136,6 +136,12 @@ static inline bool region_has_made(const struct plan *plan, int v, int region)
     int from = plan->values.items[v].item;
     return from >= 0 && plan->values.items[v].kind != VALUE_VARIABLE &&
            plan->dynamic->items[from].region == region;
+}
+
+/* Whether it lies in an arena. */
+static inline bool region_is_placed(const struct plan *plan, int v)
+{
+    return plan->values.items[v].offset >= 0;
 }
 
 /* One that is there always, not only where a loop or a branch runs. */

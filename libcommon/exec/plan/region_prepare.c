@@ -7,11 +7,6 @@
 
 #define LARGE_BYTES ((int64_t)1 << 20) /* that it is worth to wait for the memory of others */
 
-static bool is_placed(const struct plan *plan, int v)
-{
-    return plan->values.items[v].offset >= 0;
-}
-
 static bool comes_from_elsewhere(const struct plan *plan, const struct item *item, int i,
                                  int region)
 {
@@ -63,8 +58,9 @@ static bool frees(const struct plan *plan, const struct region_item *at)
     return false;
 }
 
-/* By value: the position after which its region does not need it any more. */
-static void find_last_uses(const struct plan *plan, const struct dynamic_frame *frame, int *last)
+/* Each output that is not placed is let go of after the last item of its region that needs it;
+ * `last` is by value. */
+static void find_drops(const struct plan *plan, struct dynamic_frame *frame, int *last)
 {
     const struct dynamic *d = plan->dynamic;
     for (size_t at = 0; at < frame->order.n; at++) {
@@ -76,73 +72,27 @@ static void find_last_uses(const struct plan *plan, const struct dynamic_frame *
             if (region_has_made(plan, item->in[i], d->items[id].region))
                 last[item->in[i]] = (int)at;
     }
-}
-
-/* Calls `take` for each output that is not placed. */
-static void for_each_counted(const struct plan *plan, const struct dynamic_frame *frame,
-                             void (*take)(void *context, int value), void *context)
-{
     for (size_t at = 0; at < frame->order.n; at++) {
         const struct item *item = &plan->items.items[frame->order.items[at].item];
-        for (int i = 0; i < item->n_out; i++)
-            if (!is_placed(plan, item->out[i]) && !plan->values.items[item->out[i]].is_ref)
-                take(context, item->out[i]);
-    }
-}
-
-struct dropping {
-    struct dynamic *d;
-    struct dynamic_frame *frame;
-    const int *last;
-};
-
-static void count_drop(void *context, int value)
-{
-    const struct dropping *dropping = context;
-    dropping->frame->order.items[dropping->last[value]].n_drops++;
-}
-
-static void add_drop(void *context, int value)
-{
-    const struct dropping *dropping = context;
-    struct region_item *at = &dropping->frame->order.items[dropping->last[value]];
-    dropping->d->drops[at->first_drop + at->n_drops++] = value;
-}
-
-static void find_drops(struct plan *plan, struct dynamic_frame *frame, int *last, int *n)
-{
-    struct dropping dropping = {plan->dynamic, frame, last};
-    find_last_uses(plan, frame, last);
-    for_each_counted(plan, frame, count_drop, &dropping);
-    for (size_t at = 0; at < frame->order.n; at++) {
-        frame->order.items[at].first_drop = *n;
-        *n += frame->order.items[at].n_drops;
-        frame->order.items[at].n_drops = 0;
-    }
-    for_each_counted(plan, frame, add_drop, &dropping);
-}
-
-static void mark_placed(struct plan *plan, struct dynamic_frame *frame)
-{
-    frame->is_placed = arena_alloc(&plan->memory, (size_t)frame->n_outputs + 1);
-    for (size_t at = 0; at < frame->order.n; at++) {
-        int id = frame->order.items[at].item;
-        const struct item *item = &plan->items.items[id];
-        for (int i = 0; i < item->n_out; i++)
-            frame->is_placed[plan->dynamic->items[id].first_output + i] =
-                is_placed(plan, item->out[i]);
+        for (int i = 0; i < item->n_out; i++) {
+            int v = item->out[i];
+            struct region_item *where = &frame->order.items[last[v]];
+            if (region_is_placed(plan, v) || plan->values.items[v].is_ref)
+                continue;
+            d->next_drop[v] = where->drops ? where->first_drop : -1;
+            where->first_drop = v;
+            where->drops = true;
+        }
     }
 }
 
 /* Whether outputs that others were given are counted. */
-static bool is_given_away(const struct plan *plan, const struct region *region,
-                          const struct region_item *at)
+static bool is_given_away(const struct plan *plan, const struct region_item *at)
 {
-    const struct dynamic *d = plan->dynamic;
-    const bool *placed = d->frames.items[region->frame].is_placed + d->items[at->item].first_output;
+    const struct item *item = &plan->items.items[at->item];
     bool any = false;
-    for (int i = 0; at->leads && i < plan->items.items[at->item].n_out; i++)
-        any |= !placed[i];
+    for (int i = 0; at->leads && i < item->n_out; i++)
+        any |= !region_is_placed(plan, item->out[i]);
     return any;
 }
 
@@ -159,7 +109,7 @@ static void describe_region(struct plan *plan, struct region *region)
         region->frees |= frees(plan, &first[k]);
         region->is_empty &= (plan->items.items[first[k].item].flags & KERNEL_EMPTY) != 0;
         region->fetches |= plan->items.items[first[k].item].builtin == BUILTIN_FETCH;
-        region->lets_go |= is_given_away(plan, region, &first[k]);
+        region->lets_go |= is_given_away(plan, &first[k]);
         first[k].rest_is_cheap = is_cheap;
         is_cheap = is_cheap && d->items[first[k].item].is_cheap;
     }
@@ -190,12 +140,10 @@ static void find_relieved(struct dynamic *d)
 void region_prepare(struct plan *plan)
 {
     struct dynamic *d = plan->dynamic;
-    int *last = mem_array(plan->values.n + 1, sizeof *last), n_drops = 0;
-    d->drops = arena_array(&plan->memory, plan->values.n + 1, sizeof *d->drops);
-    for (size_t i = 0; i < d->frames.n; i++) {
-        find_drops(plan, &d->frames.items[i], last, &n_drops);
-        mark_placed(plan, &d->frames.items[i]);
-    }
+    int *last = mem_array(plan->values.n + 1, sizeof *last);
+    d->next_drop = arena_array(&plan->memory, plan->values.n + 1, sizeof *d->next_drop);
+    for (size_t i = 0; i < d->frames.n; i++)
+        find_drops(plan, &d->frames.items[i], last);
     for (size_t i = 0; i < d->regions.n; i++)
         describe_region(plan, &d->regions.items[i]);
     find_relieved(d);

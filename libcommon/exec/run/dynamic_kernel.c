@@ -192,13 +192,8 @@ void kernel_release_inputs(struct run *run, struct launch *launch)
 {
     struct activation *a = launch->activation;
     const struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[a->item];
     const struct dynamic_item *di = &plan->dynamic->items[a->item];
-    for (int i = 0; i < item->n_in; i++) {
-        struct token *input = &a->iteration->inputs[di->first_input + i];
-        tensor_release(&input->tensor);
-        input->is_live = false;
-    }
+    iteration_drop_inputs(plan, a->iteration, a->item);
     kernel_give_locks(a, di);
     temporaries_free(&launch->temporaries);
     if (launch->scratch)

@@ -85,11 +85,21 @@ struct tensor *iteration_input(struct run *run, struct iteration *it, int id, in
     return iteration_value(run, it, item->in[i]);
 }
 
+void iteration_drop_inputs(const struct plan *plan, struct iteration *it, int id)
+{
+    struct token *inputs = it->inputs + plan->dynamic->items[id].first_input;
+    for (int i = 0; i < plan->items.items[id].n_in; i++) {
+        if (inputs[i].tensor.buffer)
+            tensor_release(&inputs[i].tensor);
+        inputs[i].is_live = false;
+    }
+}
+
 static struct plain_call plain_call_of(const struct plan *plan, const struct region_item *at,
                                        struct region_call *c)
 {
     const struct item *item = c->host.item;
-    bool is_plain = !at->gathers && !at->looks && !at->is_relieved && !at->n_drops && !at->locks &&
+    bool is_plain = !at->gathers && !at->looks && !at->is_relieved && !at->drops && !at->locks &&
                     item->flow == FLOW_ALWAYS && !item->is_prepared &&
                     !plan->options.check_numerics;
     return (struct plain_call){is_plain ? item_kernel(item) : NULL, &c->call};
@@ -256,22 +266,26 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
 }
 
 /* Lets go of what is left where not all was over. */
-static void drop_values(struct iteration *it)
+static void drop_values(const struct plan *plan, struct iteration *it)
 {
     const struct dynamic_frame *def = it->frame->def;
     for (int i = 0; i < def->n_inputs; i++) {
         tensor_release(&it->inputs[i].tensor);
         it->inputs[i].is_live = false;
     }
-    for (int i = 0; i < def->n_outputs; i++)
-        if (!def->is_placed[i])
-            tensor_release(&it->outputs[i]);
+    for (size_t k = 0; k < def->items.n; k++) {
+        const struct item *item = &plan->items.items[def->items.items[k]];
+        struct tensor *out = it->outputs + plan->dynamic->items[def->items.items[k]].first_output;
+        for (int i = 0; i < item->n_out; i++)
+            if (!region_is_placed(plan, item->out[i]))
+                tensor_release(&out[i]);
+    }
 }
 
 void iteration_drop(struct run *run, struct iteration *it)
 {
     if (run->failed || it->n_fired < it->frame->def->n_heads)
-        drop_values(it);
+        drop_values(run->plan, it);
     region_close(it);
     it->next = run->idle_iterations[it->frame->index];
     run->idle_iterations[it->frame->index] = it;

@@ -113,6 +113,8 @@ static inline struct tensor *iteration_output(const struct plan *plan, struct it
     int slot = v - plan->items.items[from].out[0];
     return &it->outputs[plan->dynamic->items[from].first_output + slot];
 }
+/* Lets go of what an item was given that came from elsewhere. */
+void iteration_drop_inputs(const struct plan *plan, struct iteration *it, int item);
 /* Where a value is, and what an item of a region is given. */
 struct tensor *iteration_value(struct run *run, struct iteration *it, int v);
 struct tensor *iteration_input(struct run *run, struct iteration *it, int item, int input);

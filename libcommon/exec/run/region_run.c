@@ -47,18 +47,6 @@ static int gather(struct run *run, struct launch *launch, const struct region_it
     return 0;
 }
 
-static void let_go_of_inputs(const struct plan *plan, const struct region_item *at,
-                             struct iteration *it)
-{
-    const struct item *item = &plan->items.items[at->item];
-    struct token *inputs = it->inputs + plan->dynamic->items[at->item].first_input;
-    for (int i = 0; i < item->n_in; i++) {
-        if (inputs[i].tensor.buffer)
-            tensor_release(&inputs[i].tensor);
-        inputs[i].is_live = false;
-    }
-}
-
 static int run_item(struct run *run, struct launch *launch, const struct region_item *at,
                     struct region_call *c)
 {
@@ -110,7 +98,7 @@ static int run_with_more(struct run *run, struct launch *launch, const struct re
     int code = c->host.item->flow == FLOW_ALWAYS ? run_item(run, launch, at, c)
                                                  : run_of_branch(run, launch, at, c);
     if (at->gathers)
-        let_go_of_inputs(run->plan, at, a->iteration);
+        iteration_drop_inputs(run->plan, a->iteration, at->item);
     if (at->locks)
         give_locks(run, a, di);
     temporaries_free(&launch->temporaries);
@@ -122,9 +110,8 @@ static void drop(const struct plan *plan, const struct activation *a, const stru
                  const struct region_item *at)
 {
     const struct dynamic *d = plan->dynamic;
-    for (int i = 0; i < at->n_drops; i++) {
-        int v = d->drops[at->first_drop + i], from = plan->values.items[v].item;
-        int position = d->items[from].position;
+    for (int v = at->first_drop; v >= 0; v = d->next_drop[v]) {
+        int from = plan->values.items[v].item, position = d->items[from].position;
         bool waits = d->items[from].n_edges && position - region->first >= a->told;
         if (!waits)
             tensor_release(iteration_output(plan, a->iteration, v));
@@ -179,7 +166,7 @@ static void tell_others(struct run *run, struct activation *a, const struct regi
     bool tells = at->leads && !at->rest_is_cheap;
     if (tells)
         calls->tell(calls->context, run, a);
-    if (at->n_drops) /* before: who is told may be the one holder then */
+    if (at->drops) /* before: who is told may be the one holder then */
         drop(run->plan, a, a->region, at);
     if (tells)
         calls->give(calls->context, run);
@@ -205,7 +192,7 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
             return code;
         a->at += !is_plain;
         at = &region->items[a->at - 1];
-        if (at->leads || at->n_drops)
+        if (at->leads || at->drops)
             tell_others(run, a, at, calls);
     }
     return 0;
@@ -222,7 +209,6 @@ void region_release(struct run *run, struct activation *a)
     const struct plan *plan = run->plan;
     const struct dynamic *d = plan->dynamic;
     const struct region *region = a->region;
-    const struct dynamic_frame *frame = &d->frames.items[region->frame];
     for (int at = 0; at < region->n; at++) {
         const struct region_item *step = &region->items[at];
         if (!step->leads && !(a->is_dead && step->gathers))
@@ -230,9 +216,9 @@ void region_release(struct run *run, struct activation *a)
         const struct item *item = &plan->items.items[step->item];
         int first = d->items[step->item].first_output;
         if (a->is_dead && step->gathers)
-            let_go_of_inputs(plan, step, a->iteration);
+            iteration_drop_inputs(plan, a->iteration, step->item);
         for (int i = 0; step->leads && i < item->n_out; i++)
-            if (!frame->is_placed[first + i])
+            if (!region_is_placed(plan, item->out[i]))
                 tensor_release(&a->iteration->outputs[first + i]);
     }
 }

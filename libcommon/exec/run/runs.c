@@ -37,20 +37,17 @@ static void set_busy(struct run *run, bool busy)
             run->arenas[i]->busy = busy;
 }
 
-static bool can_run(const struct run *run)
+static bool all_arenas(const struct run *run, bool (*is)(const struct shared_arena *arena))
 {
+    bool all = true;
     for (int i = 0; i < 2; i++)
-        if (run->arenas[i] && !arena_is_free(run->arenas[i]))
-            return false;
-    return true;
+        all = all && (!run->arenas[i] || is(run->arenas[i]));
+    return all;
 }
 
-static bool has_gone(const struct run *run)
+static bool is_there(const struct shared_arena *arena)
 {
-    for (int i = 0; i < 2; i++)
-        if (run->arenas[i] && !run->arenas[i]->buffer)
-            return true;
-    return false;
+    return arena->buffer != NULL;
 }
 
 static void run_free(struct run *run);
@@ -60,8 +57,8 @@ static struct run *find_idle(struct plan *plan)
 {
     for (struct run **at = &plan->idle_runs; *at;) {
         struct run *run = *at;
-        bool runs = can_run(run);
-        if (!runs && !has_gone(run)) {
+        bool runs = all_arenas(run, arena_is_free);
+        if (!runs && all_arenas(run, is_there)) {
             at = &run->next;
             continue;
         }
@@ -77,13 +74,13 @@ static struct run *find_idle(struct plan *plan)
 /* ---- */
 
 /* The one iteration of a whole plan stays as long as the run. */
-static void open_whole(struct run *run, struct error *err)
+static int open_whole(struct run *run, struct error *err)
 {
     run->root = frame_new(run, 0, NULL, NULL);
     struct iteration *it = iteration_new(run, run->root, 0);
     for (int i = 0; i < 2; i++)
         it->arenas[i] = run->arenas[i] ? run->arenas[i]->buffer : NULL;
-    region_open(run, it, err);
+    return region_open(run, it, err);
 }
 
 static void run_free(struct run *run)
@@ -106,27 +103,6 @@ static void run_free(struct run *run)
     mem_free(run);
 }
 
-static int take_memory(struct run *run, struct error *err)
-{
-    struct plan *plan = run->plan;
-    pthread_mutex_lock(&plan->options.arenas->lock);
-    int code = take_arenas(run, err);
-    pthread_mutex_unlock(&plan->options.arenas->lock);
-    if (!code && plan->is_on_device)
-        code = device_step_open(&run->on_device, plan->options.device, err);
-    return code;
-}
-
-static void abandon(struct run *run)
-{
-    struct plan *plan = run->plan;
-    pthread_mutex_lock(&plan->options.arenas->lock);
-    set_busy(run, false);
-    drop_arenas(run);
-    pthread_mutex_unlock(&plan->options.arenas->lock);
-    run_free(run);
-}
-
 static struct run *run_new(struct plan *plan, struct error *err)
 {
     struct run *run = mem_alloc(sizeof *run);
@@ -137,13 +113,21 @@ static struct run *run_new(struct plan *plan, struct error *err)
     run->idle_iterations = mem_array(n, sizeof *run->idle_iterations);
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);
-    if (take_memory(run, err)) {
-        abandon(run);
-        return NULL;
-    }
-    if (plan->is_whole)
-        open_whole(run, err);
-    return run;
+    pthread_mutex_lock(&plan->options.arenas->lock);
+    int code = take_arenas(run, err);
+    pthread_mutex_unlock(&plan->options.arenas->lock);
+    if (!code && plan->is_on_device)
+        code = device_step_open(&run->on_device, plan->options.device, err);
+    if (!code && plan->is_whole)
+        code = open_whole(run, err);
+    if (!code)
+        return run;
+    pthread_mutex_lock(&plan->options.arenas->lock);
+    set_busy(run, false);
+    drop_arenas(run);
+    pthread_mutex_unlock(&plan->options.arenas->lock);
+    run_free(run);
+    return NULL;
 }
 
 struct run *run_take(struct plan *plan, struct error *err)

@@ -150,19 +150,6 @@ static int run_once(struct run *run, const struct while_call *call, struct tenso
     return code;
 }
 
-struct repetition {
-    struct kernel_call *call;
-    const struct while_loop *loop;
-    struct run *condition, *body;
-    struct tensor *values; /* of the inputs, counted where they have buffers */
-    struct tensor *next;   /* of the variables */
-};
-
-static int take(struct plan *plan, struct run **run, struct error *err)
-{
-    return (*run = run_take(plan, err)) ? 0 : err->code;
-}
-
 /* What holds the input's memory: a variable's, where the input is one seen otherwise, as well. */
 static struct buffer *holder_of(const struct kernel_call *call, int i)
 {
@@ -174,57 +161,20 @@ static struct buffer *holder_of(const struct kernel_call *call, int i)
     return is_variable && !in->buffer ? root->variable->value.buffer : in->buffer;
 }
 
-static void take_inputs(struct repetition *r)
+static int goes_on(struct kernel_call *call, struct run *condition, const struct while_call *turn,
+                   bool *yes)
 {
-    for (int i = 0; i < r->loop->n_inputs; i++) {
-        struct tensor in = *r->call->in[i];
-        in.buffer = holder_of(r->call, i);
-        if (in.buffer)
-            tensor_share(&r->values[i], &in);
-        else
-            r->values[i] = in;
-    }
-}
-
-static int goes_on(struct repetition *r, const struct while_call *call, bool *yes)
-{
-    struct tensor condition;
-    if (run_once(r->condition, call, &condition, r->call->err))
-        return r->call->err->code;
-    int code = 0;
-    if (tensor_count(&condition) == 1)
-        *yes = *(const bool *)condition.data;
+    struct tensor value;
+    int code = run_once(condition, turn, &value, call->err);
+    if (code)
+        return code;
+    if (tensor_count(&value) == 1)
+        *yes = *(const bool *)value.data;
     else
-        code = kernel_fail(r->call, "the condition of loop '%s' is %s, not a scalar",
-                           r->loop->frame, shape_text(&condition.shape));
-    tensor_release(&condition);
+        code = kernel_fail(call, "the condition of loop '%s' is %s, not a scalar",
+                           turn->loop->frame, shape_text(&value.shape));
+    tensor_release(&value);
     return code;
-}
-
-static int iterate(struct repetition *r, const struct while_call *call)
-{
-    if (run_once(r->body, call, r->next, r->call->err))
-        return r->call->err->code;
-    for (int i = 0; i < r->loop->n_variables; i++) {
-        tensor_release(&r->values[i]);
-        r->values[i] = r->next[i];
-    }
-    return step_stopped(call->step, r->call->err);
-}
-
-static int repeat(struct repetition *r)
-{
-    struct while_call call = {.loop = r->loop, .values = r->values, .step = r->call->step};
-    bool yes = true;
-    for (int64_t number = 0; yes; number++) {
-        call.iteration = while_iteration(r->call->iteration, r->loop->key, number);
-        int code = goes_on(r, &call, &yes);
-        if (!code && yes)
-            code = iterate(r, &call);
-        if (code)
-            return code;
-    }
-    return 0;
 }
 
 /* What never changed may be somebody's memory. */
@@ -239,32 +189,46 @@ static int give(struct kernel_call *call, int output, const struct tensor *value
     return 0;
 }
 
-static void let_go(struct repetition *r)
-{
-    for (int i = 0; i < r->loop->n_inputs; i++)
-        tensor_release(&r->values[i]);
-    if (r->condition)
-        run_give(r->condition);
-    if (r->body)
-        run_give(r->body);
-    mem_free(r->values);
-}
-
+/* What goes into the next iteration is handed on, not copied: `values` are of the loop's inputs,
+ * counted where they have buffers, the first of them its variables. */
 int loop_run(struct kernel_call *call)
 {
     const struct while_loop *loop = call->state;
-    struct repetition r = {.call = call, .loop = loop};
-    r.values = mem_array((size_t)(loop->n_inputs + loop->n_variables) + 1, sizeof *r.values);
-    r.next = r.values + loop->n_inputs;
-    take_inputs(&r);
-    int code = take(loop->condition, &r.condition, call->err);
-    if (!code)
-        code = take(loop->body, &r.body, call->err);
-    if (!code)
-        code = repeat(&r);
+    size_t n = (size_t)(loop->n_inputs + loop->n_variables) + 1;
+    struct tensor *values = mem_array(n, sizeof *values), *next = values + loop->n_inputs;
+    struct while_call turn = {.loop = loop, .values = values, .step = call->step};
+    struct run *condition = run_take(loop->condition, call->err);
+    struct run *body = condition ? run_take(loop->body, call->err) : NULL;
+    int code = body ? 0 : call->err->code;
+    bool yes = true;
+    for (int i = 0; i < loop->n_inputs; i++) {
+        struct tensor in = *call->in[i];
+        in.buffer = holder_of(call, i);
+        if (in.buffer)
+            tensor_share(&values[i], &in);
+        else
+            values[i] = in;
+    }
+    for (int64_t number = 0; !code && yes; number++) {
+        turn.iteration = while_iteration(call->iteration, loop->key, number);
+        code = goes_on(call, condition, &turn, &yes);
+        if (code || !yes || (code = run_once(body, &turn, next, call->err)))
+            break;
+        for (int i = 0; i < loop->n_variables; i++) {
+            tensor_release(&values[i]);
+            values[i] = next[i];
+        }
+        code = step_stopped(call->step, call->err);
+    }
     for (int i = 0; i < loop->n_variables && !code; i++)
         if (loop->outputs[i] >= 0)
-            code = give(call, loop->outputs[i], &r.values[i]);
-    let_go(&r);
+            code = give(call, loop->outputs[i], &values[i]);
+    for (int i = 0; i < loop->n_inputs; i++)
+        tensor_release(&values[i]);
+    if (condition)
+        run_give(condition);
+    if (body)
+        run_give(body);
+    mem_free(values);
     return code;
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/device/fault.h"
 #include "exec/device/deferred.h"
+#include "exec/device/fault.h"
 #include "lib/device_test_call.h"
 
 /* ---- preparing ---- */

@@ -12,14 +12,14 @@
 #include "exec/step/rendezvous.h"
 #include "exec/step/step.h"
 
-struct part {
+struct plan_part {
     struct plan *plan;
     struct device *device;
     struct share share; /* of the request */
 };
 
 struct plan_set {
-    struct part *parts;
+    struct plan_part *parts;
     struct plan **plans; /* of the parts */
     int n_parts, n_fetches;
 };
@@ -64,7 +64,7 @@ static int check_places(const struct graph *graph, const struct plan_set_options
                : err->code;
 }
 
-static int make_plan(struct part *part, const struct graph *graph,
+static int make_plan(struct plan_part *part, const struct graph *graph,
                      const struct plan_set_options *set, const struct plan_request *whole,
                      struct error *err)
 {
@@ -94,7 +94,7 @@ static int make_plan(struct part *part, const struct graph *graph,
     return code;
 }
 
-static void part_release(struct part *part)
+static void part_release(struct plan_part *part)
 {
     plan_free(part->plan);
     share_release(&part->share);
@@ -109,7 +109,7 @@ static void find_parts(struct plan_set *set, const struct plan_set_options *opti
             share_release(&shares[i]);
         else
             set->parts[set->n_parts++] =
-                (struct part){.device = options->devices[i], .share = shares[i]};
+                (struct plan_part){.device = options->devices[i], .share = shares[i]};
     }
 }
 
@@ -239,7 +239,7 @@ struct plan_set_run {
 
 static void collect(const struct plan_set_run *run, int i, bool failed)
 {
-    const struct part *part = &run->set->parts[i];
+    const struct plan_part *part = &run->set->parts[i];
     const struct part_run *r = &run->parts[i];
     for (size_t k = 0; k < part->share.fetches.n; k++) {
         if (!failed)
@@ -293,7 +293,7 @@ static struct plan_set_run *prepare(const struct plan_set *set, struct step *ste
     run->fetches = fetches;
     atomic_init(&run->left, (int)n + 1);
     for (size_t i = 0; i < n; i++) {
-        const struct part *part = &set->parts[i];
+        const struct plan_part *part = &set->parts[i];
         struct part_run *r = &run->parts[i];
         r->done.done = part_over;
         r->run = run;

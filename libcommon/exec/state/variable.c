@@ -6,10 +6,10 @@
 
 #include "base/memory.h"
 #include "base/time.h"
+#include "exec/device/deferred.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
 #include "exec/state/mark.h"
-#include "exec/device/deferred.h"
 #include "exec/step/outgoing.h"
 
 /* ---- locks ---- */

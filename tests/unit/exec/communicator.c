@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "exec/device/communicator.h"
-#include "exec/device/queue.h"
 #include "exec/device/deferred.h"
+#include "exec/device/queue.h"
 #include "lib/unit.h"
 
 #define MEMBERS 3

@@ -339,23 +339,6 @@ static bool can_do(const struct process_group *group, const struct collective_ro
            (action->what == ACT_ADD && chunk->parts[r->members[action->member]].data);
 }
 
-/* Takes the next action, if it can be done: nobody else does the next. It counts already, as what a
- * send leads to may come before it has returned. */
-static const struct chunk_action *
-begin_action(struct process_group *group, const struct collective_round *r, struct chunk *chunk)
-{
-    const struct chunk_action *next = NULL;
-    pthread_mutex_lock(&group->lock);
-    if (r->state == ROUND_RUNNING && !chunk->busy && !chunk->over &&
-        chunk->n_done < chunk->program->n &&
-        can_do(group, r, chunk, &chunk->program->actions[chunk->n_done])) {
-        next = &chunk->program->actions[chunk->n_done++];
-        chunk->busy = true;
-    }
-    pthread_mutex_unlock(&group->lock);
-    return next;
-}
-
 /* Whether others are not to run ahead of this member with it. The one value of a broadcast is
  * nobody's to wait for. */
 static int64_t awaited_bytes(const struct collective_round *r, const struct chunk *chunk)
@@ -364,25 +347,46 @@ static int64_t awaited_bytes(const struct collective_round *r, const struct chun
     return counts ? chunk->count * (int64_t)dtype_bytes(r->own[chunk->value].type) : 0;
 }
 
-static void end_action(struct process_group *group, struct collective_round *r, struct chunk *chunk)
+/* With the lock: the one that was done is over. */
+static void end_action(struct collective_round *r, struct chunk *chunk)
 {
-    pthread_mutex_lock(&group->lock);
     chunk->busy = false;
-    if (!chunk->over && chunk->n_done == chunk->program->n) {
-        chunk->over = true;
-        r->n_missing--;
-        if (chunk->begun)
-            r->flying -= awaited_bytes(r, chunk);
-    }
-    pthread_mutex_unlock(&group->lock);
+    if (chunk->over || chunk->n_done < chunk->program->n)
+        return;
+    chunk->over = true;
+    r->n_missing--;
+    if (chunk->begun)
+        r->flying -= awaited_bytes(r, chunk);
 }
 
-static void advance(struct process_group *group, struct collective_round *r, struct chunk *chunk)
+/* With the lock: takes the next action, if it can be done: nobody else does the next. It counts
+ * already, as what a send leads to may come before it has returned. */
+static const struct chunk_action *begin_action(const struct process_group *group,
+                                               const struct collective_round *r,
+                                               struct chunk *chunk)
 {
-    const struct chunk_action *action;
-    while ((action = begin_action(group, r, chunk))) {
+    if (r->state != ROUND_RUNNING || chunk->busy || chunk->over ||
+        chunk->n_done == chunk->program->n ||
+        !can_do(group, r, chunk, &chunk->program->actions[chunk->n_done]))
+        return NULL;
+    chunk->busy = true;
+    return &chunk->program->actions[chunk->n_done++];
+}
+
+/* Does what can be done; `is_busy`: the caller has done an action, which is over. */
+static void advance(struct process_group *group, struct collective_round *r, struct chunk *chunk,
+                    bool is_busy)
+{
+    for (;;) {
+        pthread_mutex_lock(&group->lock);
+        if (is_busy)
+            end_action(r, chunk);
+        const struct chunk_action *action = begin_action(group, r, chunk);
+        pthread_mutex_unlock(&group->lock);
+        if (!action)
+            break;
         actions[action->what](group, r, chunk, action);
-        end_action(group, r, chunk);
+        is_busy = true;
     }
 }
 
@@ -407,7 +411,7 @@ void chunks_begin(struct process_group *group, struct collective_round *r)
 {
     struct chunk *chunk;
     while ((chunk = begin_next(group, r)))
-        advance(group, r, chunk);
+        advance(group, r, chunk, false);
 }
 
 /* ---- what comes ---- */
@@ -434,7 +438,7 @@ bool chunk_take_part(struct process_group *group, struct collective_round *r, st
         tensor_share(&chunk->parts[rank], part);
     pthread_mutex_unlock(&group->lock);
     if (good)
-        advance(group, r, chunk);
+        advance(group, r, chunk, false);
     return good;
 }
 
@@ -497,9 +501,7 @@ bool chunk_take_whole(struct process_group *group, struct collective_round *r, s
         chunk->has_sum = chunk->busy = true;
     }
     pthread_mutex_unlock(&group->lock);
-    if (!is_early && !is_busy) {
-        end_action(group, r, chunk);
-        advance(group, r, chunk);
-    }
+    if (!is_early && !is_busy)
+        advance(group, r, chunk, true);
     return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who is to end, and does not: a task that was told to, or has left the job, and a hook, which is
- * to end from its beginning on. The user hears who it is, and nobody is waited for without end.
+ * Who stands still: the feed command of a job that comes no further; and who is to end, and does
+ * not: a task that was told to, or has left the job, and a hook, which is to end from its
+ * beginning on. The user hears who it is, and who is to end is not waited for without end.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -121,6 +122,28 @@ static void look_at(struct supervisor *s, struct process *process, const char *n
     }
 }
 
+/* A worker waits for its feeds without end, and looks like one that works long: where the job comes
+ * no further, a feed command that was stopped is named, once. */
+static void look_at_feeds(struct supervisor *s)
+{
+    double now = time_now();
+    if (s->phase != PHASE_RUN || s->step != s->stood_at || !s->stood_since) {
+        s->stood_at = s->step;
+        s->stood_since = now;
+    }
+    if (now < s->stood_since + NEWS_SECONDS)
+        return;
+    for (struct task *task = s->tasks; task; task = task->next) {
+        struct lateness *late = &task->feeder.late;
+        if (!task->feeder.pid || now < late->looked + LOOK_SECONDS)
+            continue;
+        look_whether_stopped(&task->feeder, now);
+        if (late->stopped && late->stopped_at == now)
+            say_loss(s, "%s waits: its feed command (pid %ld) stands still, stopped by a signal",
+                     task->name, (long)late->stopped);
+    }
+}
+
 void late_begin(struct process *process)
 {
     if (!process->late.since)
@@ -132,6 +155,7 @@ void late_tick(struct supervisor *s)
     static const char *const hooks[HOOK_COUNT] = {"", "the hook 'restart'", "the hook 'stop'",
                                                   "the hook 'end'", "the hook 'over'"};
     double grace = s->grace > 0 ? s->grace : GRACE_TIMEOUTS * s->timeout;
+    look_at_feeds(s);
     look_at(s, &s->hook, hooks[s->hook_kind], grace);
     for (struct task *task = s->tasks; task; task = task->next)
         look_at(s, &task->main, task->name,

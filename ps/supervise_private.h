@@ -144,6 +144,8 @@ struct supervisor {
     double pause;          /* before that */
     char lost[TEXT_BYTES]; /* what the last restart was for */
     int64_t step;
+    int64_t stood_at;        /* the step that it stands at, */
+    double stood_since;      /* since then */
     char values[TEXT_BYTES]; /* "loss=0.0187", fetched last */
     struct str state;        /* as it was last written */
 

@@ -183,3 +183,20 @@ has not answered for "* ]]
     flock -n job/lock true
     [ ! -e job/control ]
 }
+
+@test "a feed command that is stopped is named, once, and the job goes on with it" {
+    tasks <<'END'
+task a
+feed echo $$ >fed; echo 1; exec sleep 600
+command read -r first; read -r second; [ "$first $second" = '1 ' ]
+END
+    supervised
+    soon 10 test -s fed
+    kill -STOP "$(cat fed)"
+    stopped='a waits: its feed command (pid [0-9]*) stands still, stopped by a signal'
+    soon 20 says "$stopped"
+    kill -CONT "$(cat fed)"
+    tf-supervise --stop --job job
+    ends 143
+    [ "$(grep -c "^tf-supervise: $stopped\$" err)" -eq 1 ]
+}

@@ -59,40 +59,10 @@ static const struct option_row rows[] = {
     TOOL_COMMON_ROWS,
     {0}};
 
-/* In the order of `works` below. */
 static const struct option_verb verbs[] = {
-    {"init", "STORE",
-     "make an empty store; other verbs never do: a missing one is an\n"
-     "error, as an unmounted disk looks the same",
-     NULL},
-    {"save", "STORE",
-     "--job DIR: a checkpoint of what the shards of a running job\n"
-     "keep, between two rounds, over its links",
-     "job key-file lock-wait"},
-    {"list", "STORE", "what is there", "json output"},
-    {"show", "NAME", "the variables of a checkpoint", "json all output"},
-    {"diff", "A B", "per variable the largest difference; exit 1 if there is any",
-     "json all output"},
-    {"verify", "STORE",
-     "whether all is there, with --data also whether it is what was\n"
-     "saved; exit 1 names what is damaged",
-     "json data output"},
-    {"forget", "STORE[@STEP]",
-     "all but what the --keep rules name, and the newest; or that one,\n"
-     "also if it is damaged",
-     "json keep-last keep-hourly keep-daily keep-weekly keep-monthly keep-best by keep-every "
-     "dry-run lock-wait output"},
-    {"prune", "STORE", "give back the space of what was forgotten",
-     "json dry-run lock-wait output"},
-    {"repair", "STORE", "where a damaged meta page hides the last commit, bring it back",
-     "lock-wait output"},
-    {"copy", "NAME STORE", "that checkpoint, or of a store all that the other one lacks",
-     "replace lock-wait"},
-    {"cat", "NAME TENSOR", "as a record, or with -o FILE.npy", "output"},
-    {"export", "NAME FILE", ".npz, .safetensors, .index (of TensorFlow, beside its data), .ckpt",
-     NULL},
-    {"import", "FILE STORE", "of such a file", "step run-name replace lock-wait"},
-    {"salvage", "NAME FILE", "of a damaged store what is intact", "output"},
+#define VERB(name, operands, help, options, ...) {name, operands, help, options},
+#include "bin/ckpt_verbs.def"
+#undef VERB
     {NULL, NULL, NULL, NULL}};
 
 static const struct option_need needs[] = {{"by", "keep-best"}, {"key-file", "job"}, {NULL, NULL}};
@@ -142,19 +112,16 @@ static void say(void *context, const char *line)
 
 /* ---- the table ---- */
 
+/* In the order of the verbs, as both come from one list. */
 static const struct ckpt_verb {
     int store;        /* which operand is a whole store; 0: none */
     const char *unit; /* that progress counts in */
     int (*command)(struct command *command, struct error *err); /* one of the two */
     int (*run)(struct ckpt_work *job, struct error *err);
 } works[] = {
-    {0, "byte", command_init, NULL},    {1, "byte", NULL, ckpt_save},
-    {1, "byte", command_list, NULL},    {0, "byte", command_show, NULL},
-    {0, "byte", command_diff, NULL},    {1, "chunk", command_verify, NULL},
-    {0, "chunk", command_forget, NULL}, {1, "chunk", command_prune, NULL},
-    {1, "byte", command_repair, NULL},  {2, "byte", command_copy, NULL},
-    {0, "byte", NULL, ckpt_cat},        {0, "byte", NULL, ckpt_export},
-    {2, "byte", command_import, NULL},  {0, "byte", NULL, ckpt_salvage},
+#define VERB(name, operands, help, options, ...) {__VA_ARGS__},
+#include "bin/ckpt_verbs.def"
+#undef VERB
 };
 
 /* What is done to a store is not done to one of its checkpoints. */

@@ -44,29 +44,10 @@ static const struct option_row rows[] = {
     TOOL_COMMON_ROWS,
     {0}};
 
-/* In the order of `works` below. */
 static const struct option_verb verbs[] = {
-    {"serve", "",
-     "wait for drivers (tf-exec), keep the variables that they place on this task, and\n"
-     "run their updates; SIGTERM ends it",
-     "task lifeline lease save save-every save-best run-name resume keep threads deterministic "
-     "exact ops"},
-    {"list", "", "the variables of all shards", "task json container output"},
-    {"get", "NAME", "the value of one, as a record, or with -o FILE.npy in NumPy's format",
-     "task container output"},
-    {"put", "NAME FILE",
-     "give it the value in a .npy file or of a stream: of its only\n"
-     "tensor, or of that of the same name",
-     "task container"},
-    {"reset", "", "all variables of a container have no value any more", "task container"},
-    {"stats", "", "what happened", "task json by container output"},
-    {"status", "", "a line for each", "task json output"},
-    {"save", "DIR", "a checkpoint of all in the store DIR", "last"},
-    {"restore", "DIR[@STEP]", "take all back to one", NULL},
-    {"stop", "", "end them", "task"},
-    {"init", "", "make the directory --job DIR, with a key, for the tasks of --cluster FILE", NULL},
-    {"end", "", "remove from it what only a running job has", NULL},
-    {"watch", "", "a line for all that happens in it", "lease"},
+#define VERB(name, operands, help, options, ...) {name, operands, help, options},
+#include "bin/ps_verbs.def"
+#undef VERB
     {NULL, NULL, NULL, NULL}};
 
 static const struct option_need needs[] = {{"save-every save-best resume keep", "save"},
@@ -236,13 +217,14 @@ static int stop(struct tool *tool, struct client *client, char **operands, struc
 
 /* ---- the verbs ---- */
 
+/* In the order of the verbs, as both come from one list. */
 static const struct ps_verb {
     int (*run)(struct tool *tool, char **operands, struct error *err); /* one of the two */
     int (*ask)(struct tool *tool, struct client *client, char **operands, struct error *err);
 } works[] = {
-    {ps_serve, NULL},  {run_list, NULL},   {NULL, get},      {NULL, put},     {NULL, reset},
-    {run_stats, NULL}, {run_status, NULL}, {NULL, save},     {NULL, restore}, {NULL, stop},
-    {ps_init, NULL},   {ps_end, NULL},     {ps_watch, NULL},
+#define VERB(name, operands, help, options, ...) {__VA_ARGS__},
+#include "bin/ps_verbs.def"
+#undef VERB
 };
 
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)

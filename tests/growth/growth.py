@@ -48,6 +48,7 @@ MORE = [("graph", "aliases", 1000), ("graph", "reads", 1000), ("graph", "starts"
 LIMIT = 1.3
 LEAST = 2  # of the elements of a Concat
 SIZES, EXPONENT, LEAST_S, LEAST_KB = (10000, 100000), 1.2, 0.3, 100000
+HEAVY, HEAVIER = ("adam", "layers", "dense"), 4  # of which a graph holds fewer
 COUNTED, CACHES = (5000, 20000), 1.4  # sizes that are counted, and what caches may explain
 
 
@@ -113,7 +114,8 @@ def exponent(large, small, least):
 def measure(folder, tool, kind):
     """Exponents of time and memory, of what there is beyond a run with the least n."""
     out = os.path.join(folder, "out")
-    none, small, large = (Work(folder, kind, n).run(tool, out) for n in (LEAST, *SIZES))
+    sizes = (n // HEAVIER if kind in HEAVY else n for n in SIZES)
+    none, small, large = (Work(folder, kind, n).run(tool, out) for n in (LEAST, *sizes))
     return (exponent(large[0] - none[0], small[0] - none[0], LEAST_S),
             exponent(large[1] - none[1], small[1] - none[1], LEAST_KB), large)
 

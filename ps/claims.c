@@ -76,7 +76,7 @@ static int claim(struct claims *claims, struct variable *variable, struct error 
     if (claims_read(claims->checkpoint, variable, &value, &updates, err) ||
         value.type == DTYPE_INVALID)
         return err->code;
-    if (!variable_copy_in(variable, &value, err))
+    if (!variable_put_in(variable, &value, err))
         variable->updates = updates;
     tensor_release(&value);
     return err->code;

@@ -88,7 +88,7 @@ int containers_put(struct variable_store *store, const char *container, const ch
     code = lock(variable, true, time_now() + seconds, err);
     if (code)
         return code;
-    code = variable_copy_in(variable, value, err);
+    code = variable_put_in(variable, value, err);
     variable_unlock(variable, true);
     return code;
 }

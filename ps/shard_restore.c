@@ -198,7 +198,7 @@ static int put_values(struct restoring *r, struct error *err)
     for (size_t i = 0; i < r->locked.n && !err->code; i++) {
         variable_clear(r->locked.items[i]); /* a dimension left open may be another now */
         if (r->values[i].type != DTYPE_INVALID)
-            variable_copy_in(r->locked.items[i], &r->values[i], err);
+            variable_put_in(r->locked.items[i], &r->values[i], err);
         r->locked.items[i]->updates = r->updates[i];
     }
     return err->code;

@@ -270,7 +270,7 @@ int variable_put(struct variable_store *store, const struct saved_variable *save
     if (code)
         return code;
     variable_lock_wait(variable, true);
-    code = variable_copy_in(variable, &saved->value, err);
+    code = variable_put_in(variable, &saved->value, err);
     if (!code)
         variable->updates = (uint64_t)saved->updates;
     variable_unlock(variable, true);

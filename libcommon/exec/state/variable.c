@@ -326,9 +326,28 @@ int variable_get_value(const struct variable *variable, struct tensor *value, st
     return code;
 }
 
-int variable_copy_in(struct variable *variable, const struct tensor *value, struct error *err)
+/* A value that has memory of its own, no piece of other memory, is not held twice: who else has it
+ * sees no write, as the variable moves away before one. */
+static bool can_be_shared(const struct variable *variable, const struct tensor *value)
+{
+    const struct buffer *buffer = value->buffer;
+    return variable_may_take_memory(variable, value) && buffer && value->data == buffer->data &&
+           buffer->bytes == tensor_bytes(value) && !buffer_is_read(buffer);
+}
+
+int variable_put_in(struct variable *variable, const struct tensor *value, struct error *err)
 {
     struct device *device = variable->device;
+    struct tensor shared;
+    if (can_be_shared(variable, value)) {
+        tensor_share(&shared, value);
+        if (variable_take_memory(variable, &shared, VARIABLE_OVERWRITE, err)) {
+            tensor_release(&shared);
+            return err->code;
+        }
+        variable_written(variable);
+        return 0;
+    }
     int code = variable_prepare_write(variable, &value->shape, VARIABLE_OVERWRITE, err);
     if (code)
         return code;

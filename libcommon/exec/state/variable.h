@@ -106,9 +106,9 @@ bool variable_is_shared(const struct variable *variable);
 /* With the lock: the value in host memory, not to be changed, which the caller releases: shared, or
  * a copy. ERR_NOINPUT when there is none. */
 int variable_get_value(const struct variable *variable, struct tensor *value, struct error *err);
-/* With the lock of a writer: a value from host memory of the variable's type. ERR_DATA when the
- * shape does not fit. */
-int variable_copy_in(struct variable *variable, const struct tensor *value, struct error *err);
+/* With the lock of a writer: a value from host memory of the variable's type, whose memory is
+ * shared until one of its holders writes, or is copied. ERR_DATA when the shape does not fit. */
+int variable_put_in(struct variable *variable, const struct tensor *value, struct error *err);
 
 /* With the lock of a writer: as before the first assignment, but for the count of updates. Gives
  * the memory back. */

@@ -83,7 +83,7 @@ static void assign(struct job *job, int64_t number)
     struct error err = ERROR_INIT;
     struct tensor value = filled(number);
     variable_lock_wait(job->variable, true);
-    assert_int_equal(variable_copy_in(job->variable, &value, &err), 0);
+    assert_int_equal(variable_put_in(job->variable, &value, &err), 0);
     variable_unlock(job->variable, true);
     tensor_release(&value);
 }

@@ -251,7 +251,7 @@ static int give_value(struct variable_watcher *watcher, struct variable *variabl
     const struct tensor value = tensor_borrow(INT64, &SHAPE_SCALAR, &number);
     variable_unlock(giver->last, true);
     usleep(50000);
-    if (!variable_copy_in(variable, &value, err))
+    if (!variable_put_in(variable, &value, err))
         variable->updates = 7;
     return err->code;
 }

@@ -180,7 +180,7 @@ static void give(struct variable *variable, int64_t number)
     struct error err = ERROR_INIT;
     const struct tensor value = tensor_borrow(INT64, &SHAPE_SCALAR, &number);
     variable_lock_wait(variable, true);
-    if (variable_copy_in(variable, &value, &err))
+    if (variable_put_in(variable, &value, &err))
         fail_msg("%s", err.text);
     variable_unlock(variable, true);
 }

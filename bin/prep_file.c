@@ -104,18 +104,19 @@ static int read_categories(struct fitted *fitted, const json_t *lists, struct er
     for (size_t k = 0; k < n; k++) {
         const json_t *list = json_array_get(lists, k);
         struct categories *to = &fitted->categories[k];
+        to->are_numbers = json_array_size(list) > 0;
         for (size_t i = 0; i < json_array_size(list); i++) {
             const json_t *item = json_array_get(list, i);
             char *number = json_is_number(item) ? json_dumps(item, JSON_ENCODE_ANY) : NULL;
             const char *text = number ? number : json_string_value(item);
             int32_t id = -1;
+            to->are_numbers = to->are_numbers && number;
             if (text)
                 categories_id(to, text, strlen(text), true, &id, err);
             free(number);
             if (err->code || id != (int32_t)i)
                 return refuse(prep, "a category is a text or a number, and there once", err);
         }
-        to->are_numbers = json_is_number(json_array_get(list, 0));
         if (!json_is_array(list))
             return refuse(prep, "categories are a list", err);
     }

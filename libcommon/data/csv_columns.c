@@ -25,7 +25,6 @@ struct csv_columns {
     struct field_column *columns;
     int n;
     bool started;
-    bool has_header; /* the first row was one */
     size_t n_fields; /* of every row */
     uint64_t first_line;
     int64_t row;      /* rows seen, selected or not */
@@ -291,22 +290,6 @@ static int check_width(const struct csv_columns *columns, const struct csv_row *
                      columns->first_line, columns->n_fields);
 }
 
-/* Each of several files has the header, and the same one. */
-static int check_names(const struct csv_columns *columns, const struct csv_row *row,
-                       struct error *err)
-{
-    for (size_t i = 0; i < row->n_fields; i++) {
-        const char *text = row->fields[i].text, *name = columns->header.names[i];
-        size_t n = row->fields[i].n;
-        cell_trim(&text, &n);
-        if (n != strlen(name) || memcmp(text, name, n) != 0)
-            return error_set(
-                err, ERR_DATA, "%s:%" PRIu64 ": column %zu is '%.*s', but '%s' in the file before",
-                row_source_file(columns->source), row->line, i + 1, (int)n, text, name);
-    }
-    return 0;
-}
-
 /* The next row that holds data. */
 static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more, struct error *err)
 {
@@ -316,13 +299,10 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
         code = row_source_read(columns->source, row, more, err);
         if (code || !*more)
             return code;
-        if (!columns->started) {
-            code = start(columns, row, &header, err);
-            columns->has_header = header;
-        } else if (!(code = check_width(columns, row, err))) {
-            header = columns->has_header && row_source_begins_file(columns->source);
-            code = header ? check_names(columns, row, err) : 0;
-        }
+        code = columns->started ? (header = false, check_width(columns, row, err))
+                                : start(columns, row, &header, err);
+        if (!code && header)
+            row_source_set_header(columns->source);
     } while (!code && header);
     if (!code && columns->texts.n && columns->first_line != row->line)
         check_second(columns, row);

@@ -111,10 +111,12 @@ int describe_rows(struct row_source *source, enum csv_header_choice header, stru
             return error_set(err, ERR_DATA,
                              "%s:%" PRIu64 ": %zu columns, but the first row has %zu",
                              row_source_file(source), row.line, row.n_fields, d->columns.n);
-        bool is_header = d->has_header && (is_first || row_source_begins_file(source));
+        bool is_header = d->has_header && is_first;
         is_first = false;
-        if (is_header)
+        if (is_header) {
+            row_source_set_header(source);
             continue;
+        }
         d->rows++;
         for (size_t i = 0; i < row.n_fields; i++)
             add_field(d, &d->columns.items[i], row.fields[i].text, row.fields[i].n);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/vec.h"
+#include "data/cells.h"
 #include "data/jsonl.h"
 
 struct row_source {
@@ -21,8 +22,9 @@ struct row_source {
     struct csv_reader *csv;
     struct jsonl_reader *jsonl;
     struct jsonl_columns columns;
-    bool begins_file;
-    uint64_t rows; /* of this file */
+    uint64_t rows; /* of this file, its header counted */
+    struct csv_row last;
+    VEC(char *) names; /* of the columns; empty: there are none */
     int (*wait)(void *context, struct error *err);
     void *wait_context;
     int stop_fd;
@@ -116,6 +118,9 @@ void row_source_free(struct row_source *source)
     close_file(source);
     for (size_t i = 0; i < source->paths.n; i++)
         mem_free(source->paths.items[i]);
+    for (size_t i = 0; i < source->names.n; i++)
+        mem_free(source->names.items[i]);
+    vec_release(&source->names);
     vec_release(&source->paths);
     vec_release(&source->fields);
     jsonl_columns_release(&source->columns);
@@ -146,6 +151,24 @@ static int read_joined(struct row_source *source, struct csv_row *row, bool *mor
     return 0;
 }
 
+static int check_names(const struct row_source *source, const struct csv_row *row,
+                       struct error *err)
+{
+    for (size_t i = 0; i < row->n_fields && i < source->names.n; i++) {
+        const char *text = row->fields[i].text, *name = source->names.items[i];
+        size_t n = row->fields[i].n;
+        cell_trim(&text, &n);
+        if (n != strlen(name) || memcmp(text, name, n) != 0)
+            return error_set(err, ERR_DATA,
+                             "%s:%" PRIu64 ": column %zu is '%.*s', but '%s' in the file before",
+                             row_source_file(source), row->line, i + 1, (int)n, text, name);
+    }
+    if (row->n_fields == source->names.n)
+        return 0;
+    return error_set(err, ERR_DATA, "%s:%" PRIu64 ": %zu columns, but the file before has %zu",
+                     row_source_file(source), row->line, row->n_fields, source->names.n);
+}
+
 int row_source_read(struct row_source *source, struct csv_row *row, bool *more, struct error *err)
 {
     if (source->left)
@@ -153,23 +176,37 @@ int row_source_read(struct row_source *source, struct csv_row *row, bool *more, 
     for (*more = false; !*more && (source->file || source->next < source->paths.n);) {
         if (!source->file && open_next(source, err))
             return err->code;
-        int code = source->csv ? csv_read(source->csv, row, more, err)
-                               : jsonl_read(source->jsonl, row, more, err);
-        if (code)
-            return code;
-        source->begins_file = source->csv && source->next > 1 && source->rows == 0;
-        source->rows++;
-        if (!*more && source->next < source->paths.n)
-            close_file(source);
-        else if (!*more)
+        if (source->csv ? csv_read(source->csv, row, more, err)
+                        : jsonl_read(source->jsonl, row, more, err))
+            return err->code;
+        bool is_header =
+            *more && source->csv && source->next > 1 && !source->rows++ && source->names.n;
+        if (is_header && check_names(source, row, err))
+            return err->code;
+        if (!*more && source->next == source->paths.n)
             return 0; /* the last one's name is still asked for */
+        if (!*more)
+            close_file(source);
+        *more = *more && !is_header;
     }
+    source->last = *row;
     return 0;
 }
 
-bool row_source_begins_file(const struct row_source *source)
+void row_source_set_header(struct row_source *source)
 {
-    return source->left ? source->left->begins_file : source->begins_file;
+    if (source->left) {
+        row_source_set_header(source->left);
+        row_source_set_header(source->right);
+    }
+    for (size_t i = 0; !source->left && i < source->last.n_fields; i++) {
+        const char *text = source->last.fields[i].text;
+        size_t n = source->last.fields[i].n;
+        cell_trim(&text, &n);
+        char *name = mem_alloc(n + 1);
+        memcpy(name, text, n);
+        vec_push(&source->names, name);
+    }
 }
 
 const char *row_source_name(const struct row_source *source)

@@ -26,9 +26,9 @@ void row_source_free(struct row_source *source); /* NULL is harmless */
  * two joined ones has fewer rows. */
 int row_source_read(struct row_source *source, struct csv_row *row, bool *more, struct error *err);
 
-/* Whether the last row that was read is the first one of a file behind another: it may be the names
- * of the columns again. */
-bool row_source_begins_file(const struct row_source *source);
+/* The row that was read last names the columns. So does then the first one of each further file,
+ * which is passed over; reading is ERR_DATA if its names are others. */
+void row_source_set_header(struct row_source *source);
 
 /* Of all, "stdin" for "-", and of the file that is read. Borrowed. */
 const char *row_source_name(const struct row_source *source);

@@ -301,8 +301,8 @@ static uint64_t find_bytes(const char *at, char c)
 /* A row without quotes, separated by one character: eight of them at a time. */
 static void cut_plain(struct csv_reader *reader, const char *at, const char *end)
 {
-    const char *last = reader->buffer + reader->capacity - sizeof(uint64_t), *next = at;
-    for (; at < end && at <= last; at += sizeof(uint64_t))
+    const char *last = reader->buffer + reader->n, *next = at;
+    for (; at < end && last - at >= (ptrdiff_t)sizeof(uint64_t); at += sizeof(uint64_t))
         for (uint64_t found = find_bytes(at, reader->separator); found; found &= found - 1) {
             const char *separator = at + __builtin_ctzll(found) / 8;
             if (separator >= end)

@@ -115,10 +115,12 @@ fails() { # STATUS LINE ARGUMENT...
     printf 'c\n7\n8\n' > n.csv
     [ "$(x csv m2.csv --join n.csv x=a,c -b 9)" = '[[3,7],[5,8]]' ]
     [ "$(x csv m2.csv --join n.csv x=-b -b 9)" = '[[3,7],[5,8]]' ]
+    printf 'c\n7\n8\n9\n' > o.csv
+    [ "$(x csv 'm*.csv' --join o.csv x=a,c -b 9)" = '[[1,7],[3,8],[5,9]]' ]
     fails 65 "m1.csv: ends after 2 rows, but n.csv has more" csv m1.csv --join n.csv x=a
     fails 65 "n.csv: ends after 3 rows, but m1.csv,m2.csv has more" \
         csv m1.csv,m2.csv --join n.csv x=1:text --header no
-    fails 66 "o.csv: No such file or directory" csv m1.csv --join o.csv x=a
+    fails 66 "none.csv: No such file or directory" csv m1.csv --join none.csv x=a
 }
 
 @test "describe says what is there, and its line feeds it" {

@@ -50,7 +50,7 @@ CFLAGS ?= $(if $(SANITIZE),$(SANITIZE_CFLAGS),-O2 -g)
 # No strict aliasing: tensor memory is viewed under many types. No contraction: a value must not
 # depend on whether the compiler found a fused multiply-add.
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -fno-strict-aliasing -ffp-contract=off -fPIC -pthread \
-	-fvisibility=default $(WARN) -Ilibcommon -I.
+	-fvisibility=default $(WARN) -Ilibcommon -I. -include $(BUILD)/gen/exports.h
 # Nobody puts functions in the place of a library's own: calls within it are direct, those of others
 # without a stub. A step of a shard is hundreds of small calls (measured: 4 to 7 % of its time).
 BASE_CFLAGS += -fno-semantic-interposition -fno-plt
@@ -82,15 +82,28 @@ LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
 GRAPH_LIB := $(BUILD)/lib/tf-tools/libtf-graph.so
 JOBS_LIB := $(BUILD)/lib/tf-tools/libtf-jobs.so
 LIB := $(GRAPH_LIB) $(if $(FILTERS),,$(JOBS_LIB))
+# Unit tests call what nobody else does: the same objects, linked with all their names, and modules
+# beside them.
+TEST_LIB := $(LIB:$(BUILD)/lib/tf-tools/%=$(BUILD)/lib/tests/%)
+# What the two export, libcommon/api/exports.list. Within a program of others, whose functions may
+# have the names of ours, the dynamic linker would give a module theirs: so what modules call has
+# names that no program has, in all our objects (#pragma redefine_extname).
+EXPORTS := libcommon/api/exports.list
+EXPORTS_H := $(BUILD)/gen/exports.h
+EXPORTS_MAP := $(BUILD)/gen/exports.map
 # What others link: the functions of the public headers and nothing else. Its number is that of the
 # interface. It loads the first of the libraries above when it is first called.
 PUBLIC_HEADERS := $(addprefix libcommon/api/,tf_types.h tf_tools.h tf_op.h tf_op_calls.h)
 PUBLIC_ABI := $(shell sed -n 's/.*define TF_TOOLS_ABI //p' libcommon/api/tf_tools.h)
 PUBLIC_LIB := $(BUILD)/lib/libtf-tools.so.$(PUBLIC_ABI)
 # Each program is linked with those of the two that it uses.
-LINK_LIBS := -L$(BUILD)/lib/tf-tools -Wl$(comma)--as-needed $(if $(FILTERS),,-ltf-jobs) -ltf-graph
+LINK_LIBS = -L$(BUILD)/lib/$(or $(LINK_WITH),tf-tools) -Wl$(comma)--as-needed $(if $(FILTERS),,-ltf-jobs) -ltf-graph
 # Kernels of any device (_any.c) look at host memory alone, or move tensors: each module has them.
 ANY_SRC := $(wildcard ops/*/*_any.c)
+# What kernels compute sizes and read arguments with has no state: each module has its own.
+SHAPES := $(BUILD)/obj/shapes.a
+SHAPES_SRC := $(wildcard ops/*/*_shapes.c ops/*/*_shared.c) $(addprefix ops/,array/results.c \
+	matrix/band.c matrix/linear_sizes.c matrix/product.c nn/window.c train/apply_arguments.c)
 CPU_SRC := $(wildcard ops/*/*_cpu.c) $(ANY_SRC)
 # One build of the CPU kernels per instruction set; the best one that the machine has is loaded.
 CPU_ISAS ?= $(if $(SANITIZE),base,$(if $(filter x86_64,$(MACHINE)),base v3 v4,base))
@@ -146,6 +159,7 @@ TEAM_TESTS := $(if $(TEAM),$(BUILD)/tests/unit/ops/cases $(BUILD)/tests/lib/race
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
 
+$(UNIT_TESTS) $(BENCHES) $(FUZZERS) $(BUILD)/tests/lib/proxy: private LINK_WITH := tests
 .DELETE_ON_ERROR:
 # Expected values of op tests, written by NumPy or PyTorch: PYTHON must have what the script imports.
 PYTHON ?= python3
@@ -155,7 +169,7 @@ BENCH_bench := startup nullops loops train csv
 BENCH_bench-dist := link allreduce dist worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
-.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure docs golden all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean
+.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure exports docs golden FORCE all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -163,21 +177,35 @@ FAKE_CUDA := $(BUILD)/tests/lib/cuda.so
 OWN_OPS := $(BUILD)/tests/lib/own_ops.so $(patsubst %,$(BUILD)/tests/lib/refused-%.so,abi later none \
 	nothing taken twice name malformed reference flag kernel empty)
 PROXY := $(BUILD)/tests/lib/proxy
-unit: $(UNIT_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(FAKE_CUDA) $(PROXY) $(OWN_OPS) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
-thread-tests: $(THREAD_TESTS) $(TEAM_TESTS) $(CPU_MODULES) $(TLS_MODULE) $(TEST_DEVICE) $(FAKE_CUDA) $(PROXY)
-fuzzers: $(FUZZERS) $(CPU_MODULES)
+# What is beside the library that tests are linked with.
+TEST_MODULES = $(patsubst $(BUILD)/lib/tf-tools/%,$(BUILD)/lib/tests/%,$(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE))
+unit: $(UNIT_TESTS) $(TEST_MODULES) $(TEST_DEVICE) $(FAKE_CUDA) $(PROXY) $(OWN_OPS) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
+thread-tests: $(THREAD_TESTS) $(TEAM_TESTS) $(TEST_MODULES) $(TEST_DEVICE) $(FAKE_CUDA) $(PROXY)
+fuzzers: $(FUZZERS) $(TEST_MODULES)
+
+# Objects depend on the compiler and its flags: another CC or CFLAGS compiles anew, and not make alone.
+FLAGS := $(BUILD)/gen/flags
+CUDA_FLAGS := $(BUILD)/gen/cuda_flags
+$(FLAGS): FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) $(CPU_CFLAGS) $(OPENMP)' | cmp -s - $@ || \
+		echo '$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) $(CPU_CFLAGS) $(OPENMP)' >$@
+$(CUDA_FLAGS): FORCE
+	@mkdir -p $(@D)
+	@echo '$(NVCC) $(CUDA_CODE)' | cmp -s - $@ || echo '$(NVCC) $(CUDA_CODE)' >$@
+FORCE:
 
 # Whoever types `make` first is told what to install, by one line.
 HEADERS := msgpack.h lua.h zlib.h lzma.h zstd.h xxhash.h jansson.h $(if $(FILTERS),,event2/event.h lmdb.h openssl/evp.h isa-l.h cblas.h dnnl.h)
 HEADERS_FOUND := $(BUILD)/gen/headers_found
-$(HEADERS_FOUND):
+$(HEADERS_FOUND): | $(EXPORTS_H)
 	@mkdir -p $(@D)
 	@for header in $(HEADERS); do echo "#include <$$header>" | \
 		$(CC) $(BASE_CFLAGS) $(LUA_CFLAGS) $(CPU_CFLAGS) -fsyntax-only -xc - 2>/dev/null || { \
 		echo "make: <$$header> is missing: on Debian, scripts/setup build installs it" >&2; exit 1; }; done
 	@touch $@
 $(BUILD)/obj/tests/lib/%.o: BASE_CFLAGS += -Itests
-$(BUILD)/obj/%.o: %.c | $(HEADERS_FOUND)
+$(BUILD)/obj/%.o: %.c $(FLAGS) | $(HEADERS_FOUND)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
 # The prelude as C, compiled to bytecode: prelude_modules[] of ops/script/internal.h.
@@ -189,22 +217,28 @@ $(BUILD)/gen/prelude.c: $(PRELUDE) $(BUILD)/gen/prelude_gen
 $(BUILD)/obj/gen/prelude.o: $(BUILD)/gen/prelude.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) -MMD -MP -c $< -o $@
-# Within a program of others, whose functions may have the names of ours, the dynamic linker would
-# give a module theirs. So modules of devices call ours by other names, __wrap_NAME, which the linker
-# puts for them into both: it has an option for each.
-CORE_NAMES := $(BUILD)/gen/core.defsym $(BUILD)/gen/core.wrap
-$(BUILD)/gen/core.defsym: $(LIB_OBJ) Makefile
+$(EXPORTS_H): $(EXPORTS)
 	@mkdir -p $(@D)
-	$(NM) -g --defined-only $(filter %.o,$^) | awk '$$2 ~ /[BDRT]/ && $$3 !~ /^_/ { print "--defsym=__wrap_" $$3 "=" $$3 }' | sort -u >$@
-$(BUILD)/gen/core.wrap: $(BUILD)/gen/core.defsym
-	sed 's/.*=/--wrap=/' $< >$@
+	awk '$$2 == "modules" { print "#pragma redefine_extname", $$1, "tf_core_" $$1 }' $< >$@
+$(EXPORTS_MAP): $(EXPORTS)
+	@mkdir -p $(@D)
+	awk 'BEGIN { print "{ global: tf_core;" } /^[a-z]/ { print ($$2 == "modules" ? "tf_core_" : "") $$1 ";" } \
+		END { print "local: *; };" }' $< >$@
 shared = $(CC) -shared $(BASE_LDFLAGS) $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $(filter %.o,$^) -o $@
-$(GRAPH_LIB): $(LIB_OBJ) $(CORE_NAMES)
+$(BUILD)/lib/%/libtf-graph.so: $(LIB_OBJ) $(EXPORTS_MAP)
 	@mkdir -p $(@D)
-	$(shared) -Wl$(comma)-Bsymbolic -Wl$(comma)@$(BUILD)/gen/core.defsym $(LIB_LIBS)
-$(JOBS_LIB): $(JOBS_SRC:%.c=$(BUILD)/obj/%.o) $(GRAPH_LIB)
+	$(shared) -Wl$(comma)-soname$(comma)$(@F) -Wl$(comma)-Bsymbolic $(EXPORTED) $(LIB_LIBS)
+$(BUILD)/lib/%/libtf-jobs.so: $(JOBS_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/lib/%/libtf-graph.so $(EXPORTS_MAP)
 	@mkdir -p $(@D)
-	$(shared) -L$(BUILD)/lib/tf-tools -ltf-graph $(JOBS_LIBS) '-Wl,-rpath,$$ORIGIN'
+	$(shared) -Wl$(comma)-soname$(comma)$(@F) $(EXPORTED) -L$(@D) -ltf-graph $(JOBS_LIBS) '-Wl,-rpath,$$ORIGIN'
+$(LIB): private EXPORTED := -Wl$(comma)--version-script=$(EXPORTS_MAP)
+$(SHAPES): $(SHAPES_SRC:%.c=$(BUILD)/obj/%.o)
+	rm -f $@
+	$(AR) rcs $@ $^
+# Modules are loaded from where the library lies.
+$(TEST_MODULES): $(BUILD)/lib/tests/%.so: $(BUILD)/lib/tf-tools/%.so
+	@mkdir -p $(@D)
+	ln -sf ../tf-tools/$(@F) $@
 $(PUBLIC_LIB): $(PUBLIC_SRC:%.c=$(BUILD)/obj/%.o) libcommon/api/tf_tools.map | $(GRAPH_LIB)
 	@mkdir -p $(@D)
 	$(shared) -Wl$(comma)-soname$(comma)$(@F) -Wl$(comma)--version-script=$(filter %.map,$^) -ldl
@@ -219,29 +253,31 @@ PARTS_SRC := $(filter-out bin/tf-% bin/run-%,$(wildcard bin/*.c)) $(wildcard lib
 $(BIN_PARTS): $(PARTS_SRC:%.c=$(BUILD)/obj/%.o) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
-$(BUILD)/bin/%: bin/%.c $(BIN_PARTS) $(LIB)
-	$(call program,-lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../lib/tf-tools')
+$(BUILD)/bin/%: $(BUILD)/obj/bin/%.o $(BIN_PARTS) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) -lmsgpackc -ljansson -lz -lm '-Wl,-rpath,$$ORIGIN/../lib/tf-tools'
 $(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS) $(RUN_PROGRAMS)
 	@mkdir -p $(@D)
 	install -m 755 $< $@
 $(BUILD)/lib/tf-tools/run/%.sh: scripts/run/%.sh
 	@mkdir -p $(@D)
 	install -m 644 $< $@
-$(BUILD)/lib/tf-tools/run/%: bin/run-%.c $(BIN_PARTS) $(LIB)
-	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/..')
-$(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(LIB)
+$(BUILD)/lib/tf-tools/run/%: $(BUILD)/obj/bin/run-%.o $(BIN_PARTS) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tf-tools'
+	$(CC) $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) -lmsgpackc -ljansson '-Wl,-rpath,$$ORIGIN/..'
+$(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(TEST_LIB)
+	@mkdir -p $(@D)
+	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tests'
 # What it exports is found before what the libraries of kernels bring.
 $(BUILD)/tests/unit/ops/team $(BUILD)/tests/unit/ops/products: private BASE_LDFLAGS += -rdynamic
 # Kernels on the host have the device's arithmetic: no sum is fused with a product. What only they
 # and their emulator call is hidden, and so a direct call.
 CUDA_HOST_FLAGS = -std=c++17 -O1 $(if $(SANITIZE),-g1,-g) -fPIC -fvisibility=hidden -ffp-contract=off -fno-strict-aliasing -fno-exceptions -Wall -Wextra -Werror \
 	-Itests/lib/cuda -Itests -Ilibcommon -I. $(filter -fsanitize% -fno-sanitize% -fno-omit%,$(BASE_CFLAGS)) -MMD -MP
-$(BUILD)/obj/cuda-host/%.cu.o: %.cu
+$(BUILD)/obj/cuda-host/%.cu.o: %.cu $(FLAGS)
 	@mkdir -p $(@D)
 	$(CXX) $(CUDA_HOST_FLAGS) -x c++ -c $< -o $@
-$(BUILD)/obj/cuda-host/%.cc.o: %.cc
+$(BUILD)/obj/cuda-host/%.cc.o: %.cc $(FLAGS)
 	@mkdir -p $(@D)
 	$(CXX) $(CUDA_HOST_FLAGS) -c $< -o $@
 ifneq ($(HOST_CUDA),)
@@ -250,9 +286,9 @@ $(BUILD)/tests/lib/emulated-cuda.a: $(EMULATED_CUDA)
 	@mkdir -p $(@D)
 	rm -f $@
 	$(AR) rcs $@ $^
-$(CUDA_TESTS): $(BUILD)/tests/unit/ops/%: $(BUILD)/obj/tests/unit/ops/%.o $(BUILD)/tests/lib/emulated-cuda.a $(LIB)
+$(CUDA_TESTS): $(BUILD)/tests/unit/ops/%: $(BUILD)/obj/tests/unit/ops/%.o $(BUILD)/tests/lib/emulated-cuda.a $(TEST_LIB)
 	@mkdir -p $(@D)
-	$(CXX) $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) -lcmocka -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tf-tools'
+	$(CXX) $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) -lcmocka -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tests'
 else
 $(CUDA_TESTS): $(BUILD)/tests/unit/ops/%: tests/unit/ops/%.c
 	@mkdir -p $(@D)
@@ -260,12 +296,12 @@ $(CUDA_TESTS): $(BUILD)/tests/unit/ops/%: tests/unit/ops/%.c
 	chmod +x $@
 endif
 $(filter $(BUILD)/tests/unit/data/%,$(UNIT_TESTS)): $(BIN_PARTS)
-$(BUILD)/tests/unit/%: tests/unit/%.c $(LIB)
-	$(call program,-lcmocka -lz $(if $(FILTERS),,-lcrypto) -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib/tf-tools')
-$(BUILD)/tests/bench/%: tests/bench/%.c $(LIB)
-	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
-$(PROXY): tests/lib/proxy.c $(LIB)
-	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
+$(BUILD)/tests/unit/%: tests/unit/%.c $(FLAGS) $(TEST_LIB)
+	$(call program,-lcmocka -lz $(if $(FILTERS),,-lcrypto) -lm '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../../lib/tests')
+$(BUILD)/tests/bench/%: tests/bench/%.c $(FLAGS) $(TEST_LIB)
+	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tests')
+$(PROXY): tests/lib/proxy.c $(TEST_LIB)
+	$(call program,'-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tests')
 $(BUILD)/tests/lib/race: $(BUILD)/obj/tests/lib/race.o \
 	$(addprefix $(BUILD)/obj/cpu-base/ops/math/,parallel_cpu.o team_cpu.o) $(TEAM)
 	@mkdir -p $(@D)
@@ -288,36 +324,36 @@ CUDA_DEVICE := $(addprefix ops/device/,$(addsuffix _cuda.c,blas gemm solver dnn 
 CUDA_KERNELS := $(filter-out $(CUDA_DEVICE) ops/device/module_cuda.c %_real_cuda.c,$(wildcard ops/*/*_cuda.c)) $(ANY_SRC)
 CAN_EMULATE := $(if $(filter thread,$(SANITIZE)),,$(HOST_CUDA))
 FAKE_KERNELS := $(if $(CAN_EMULATE),$(CUDA_KERNELS:%.c=$(BUILD)/obj/%.o) $(BUILD)/tests/lib/emulated-cuda.a)
-$(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,tests/lib/device_test.c $(TEST_ENGINE)) $(LIB)
-$(FAKE_CUDA): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/fake_cuda*.c) $(CUDA_DEVICE) $(TEST_ENGINE)) $(FAKE_KERNELS) $(LIB)
+$(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,tests/lib/device_test.c $(TEST_ENGINE)) $(SHAPES) $(LIB)
+$(FAKE_CUDA): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/fake_cuda*.c) $(CUDA_DEVICE) $(TEST_ENGINE)) $(FAKE_KERNELS) $(SHAPES) $(LIB)
 $(FAKE_CUDA): private BASE_LDFLAGS += $(if $(CAN_EMULATE),-Wl$(comma)--exclude-libs$(comma)ALL)
 $(TEST_DEVICE) $(FAKE_CUDA):
 	@mkdir -p $(@D)
 	$(if $(filter %.a,$^),$(CXX),$(CC)) -shared $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib/tf-tools'
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BIN_PARTS) $(LIB)
-	$(call program,-lm -fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tf-tools')
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FLAGS) $(BIN_PARTS) $(TEST_LIB)
+	$(call program,-lm -fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tests')
 define CPU_RULES
-$(BUILD)/obj/cpu-$(1)/%.o: %.c | $(HEADERS_FOUND)
+$(BUILD)/obj/cpu-$(1)/%.o: %.c $(FLAGS) | $(HEADERS_FOUND)
 	@mkdir -p $$(@D)
 	$$(CC) $$(BASE_CFLAGS) $$(CFLAGS) $$(if $$(SANITIZE),,-O3) -fno-math-errno -fno-trapping-math $$(OPENMP) $(if $(filter thread,$(SANITIZE)),-DPARALLEL_TEAM) $$(CPU_CFLAGS) $$(ISA_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
-$(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(LIB)
+$(BUILD)/lib/tf-tools/cpu-$(1).so: $(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(1)/%.o) $(SHAPES) $(LIB)
 	@mkdir -p $$(@D)
-	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) -Wl$$(comma)@$$(BUILD)/gen/core.wrap $$(filter %.o,$$^) -o $$@ $$(LINK_LIBS) $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN'
+	$$(CC) -shared $$(OPENMP) $$(BASE_LDFLAGS) $$(filter %.o %.a,$$^) -o $$@ $$(LINK_LIBS) $$(CPU_LIBS) '-Wl,-rpath,$$$$ORIGIN'
 endef
 $(foreach isa,$(CPU_ISAS),$(eval $(call CPU_RULES,$(isa))))
 $(BUILD)/lib/tf-tools/tls.so: $(BUILD)/obj/transport/channel/tls_openssl.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) -shared $(BASE_LDFLAGS) $< -o $@ $(LINK_LIBS) -lssl -lcrypto '-Wl,-rpath,$$ORIGIN'
-$(BUILD)/obj/cuda/%.cu.o: %.cu
+$(BUILD)/obj/cuda/%.cu.o: %.cu $(CUDA_FLAGS)
 	@mkdir -p $(@D)
 	$(NVCC) -O3 -std=c++17 -fmad=false -Werror all-warnings $(CUDA_CODE) -Ilibcommon -I. \
 		-Xcompiler -fPIC,-Wall,-Wextra,-fno-exceptions -MMD -MP -c $< -o $@
-$(BUILD)/obj/cuda/%.c.o: %.c
+$(BUILD)/obj/cuda/%.c.o: %.c $(FLAGS) | $(HEADERS_FOUND)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -isystem $(CUDA_HOME)/include -MMD -MP -c $< -o $@
-$(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%=$(BUILD)/obj/cuda/%.o) $(LIB)
+$(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%=$(BUILD)/obj/cuda/%.o) $(SHAPES) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) -shared $(BASE_LDFLAGS) -Wl$(comma)-z$(comma)defs -Wl$(comma)@$(BUILD)/gen/core.wrap $(filter %.o,$^) -o $@ $(LINK_LIBS) \
+	$(CC) -shared $(BASE_LDFLAGS) -Wl$(comma)-z$(comma)defs $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) \
 		$(CUDA_LIBS) -lm '-Wl,-rpath,$$ORIGIN'
 
 $(BUILD)/man/%.1: $(BUILD)/bin/%
@@ -429,10 +465,17 @@ growth:
 report-structure: lib $(BUILD)/lib/tf-tools/libtf-graph.so
 	@scripts/report-structure
 # What is to stay equal while code moves; BASE=FOLDER of another build's programs: what differs.
+# Anew what the libraries export: after a program, libtf-jobs or a module has begun to call something.
+exports: $(TEST_LIB) $(BIN_PARTS) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard bin/*.c)) \
+	$(foreach isa,$(CPU_ISAS),$(CPU_SRC:%.c=$(BUILD)/obj/cpu-$(isa)/%.o)) $(if $(NVCC),$(CUDA_SRC:%=$(BUILD)/obj/cuda/%.o)) \
+	$(BUILD)/obj/transport/channel/tls_openssl.o \
+	$(FAKE_KERNELS) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/device_test*.c tests/lib/fake_cuda*.c)) $(SHAPES)
+	scripts/exports >$(EXPORTS).new
+	mv $(EXPORTS).new $(EXPORTS)
 digests: all
 	@tests/digests $(BUILD)/bin > $(BUILD)/digests
 	@[ -z "$(BASE)" ] || { tests/digests "$(BASE)" | diff - $(BUILD)/digests; }
-bench bench-dist bench-checkpoint bench-techniques: all $(BENCHES)
+bench bench-dist bench-checkpoint bench-techniques: all $(BENCHES) $(TEST_MODULES)
 	@scripts/bench $(BENCH_$@)
 # PyTorch may be fetched for it, which is large: not before there is a card.
 bench-gpu: all

@@ -32,7 +32,7 @@ static void add_number(struct columns *cells, double value)
     columns_add(cells, isnan(value) ? "-" : "%.6g", value);
 }
 
-static void print_table(const struct description *d, FILE *out)
+static void print_table(const struct table_description *d, FILE *out)
 {
     static const char *const titles[] = {"column", "type", "missing", "distinct",
                                          "min",    "max",  "mean",    "commonest"};
@@ -70,7 +70,7 @@ static json_t *number_json(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static void print_json(const struct description *d, const char *file, const char *command,
+static void print_json(const struct table_description *d, const char *file, const char *command,
                        FILE *out)
 {
     json_t *columns = json_array();
@@ -106,7 +106,7 @@ static void print_json(const struct description *d, const char *file, const char
 int data_describe(struct tool *tool, const char *path, const struct csv_format *format,
                   bool as_json, struct error *err)
 {
-    struct description d = {0};
+    struct table_description d = {0};
     struct row_source *source;
     struct str command = STR_INIT, operands = STR_INIT;
     FILE *out;

@@ -66,7 +66,7 @@ int categories_id(struct categories *categories, const char *text, size_t n, boo
 
 /* ---- the order ---- */
 
-struct item {
+struct category {
     const char *text;
     double number;
     int32_t id;
@@ -74,12 +74,12 @@ struct item {
 
 static int by_text(const void *a, const void *b)
 {
-    return strcmp(((const struct item *)a)->text, ((const struct item *)b)->text);
+    return strcmp(((const struct category *)a)->text, ((const struct category *)b)->text);
 }
 
 static int by_number(const void *a, const void *b)
 {
-    const struct item *one = a, *other = b;
+    const struct category *one = a, *other = b;
     int order = (one->number > other->number) - (one->number < other->number);
     return order ? order : by_text(a, b);
 }
@@ -87,12 +87,12 @@ static int by_number(const void *a, const void *b)
 void categories_sort(struct categories *categories, int32_t **ids)
 {
     size_t n = categories->texts.n;
-    struct item *items = mem_array(n + 1, sizeof *items);
+    struct category *items = mem_array(n + 1, sizeof *items);
     int32_t *now = arena_array(&categories->arena, n + 1, sizeof *now);
     categories->are_numbers = n > 0;
     for (size_t i = 0; i < n; i++) {
         const char *text = categories->texts.items[i];
-        items[i] = (struct item){.text = text, .id = (int32_t)i};
+        items[i] = (struct category){.text = text, .id = (int32_t)i};
         categories->are_numbers &= !number_float64(text, strlen(text), &items[i].number) &&
                                    items[i].number - items[i].number == 0;
     }

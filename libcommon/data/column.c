@@ -127,7 +127,7 @@ static bool set_text(struct data_column *column, const char *value)
 }
 
 /* What a part of each group says is said once. */
-enum group {
+enum column_part {
     GROUP_TYPE,
     GROUP_READING,
     GROUP_NORM,
@@ -142,7 +142,7 @@ enum group {
 
 static const struct part {
     const char *name;
-    enum group group;
+    enum column_part group;
     bool (*set)(struct data_column *column, const char *value);
     bool with_value, without_value; /* how it may be written */
 } parts[] = {

@@ -15,7 +15,7 @@
 #define SAID_BYTES 200 /* of a header, about */
 
 struct field_column {
-    struct fields fields;
+    struct column_fields fields;
     struct csv_places places;
 };
 

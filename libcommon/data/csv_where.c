@@ -10,7 +10,7 @@
 
 enum item_kind { ITEM_RANGE, ITEM_NAME, ITEM_PATTERN };
 
-struct item {
+struct csv_item {
     enum item_kind kind;
     bool is_without; /* those are left out */
     struct range range;
@@ -18,9 +18,9 @@ struct item {
 };
 
 /* The next item at *at, which moves on to the one behind it, or to NULL. */
-static struct item next_item(const char **at, const struct csv_header *header)
+static struct csv_item next_item(const char **at, const struct csv_header *header)
 {
-    struct item item = {.kind = ITEM_RANGE};
+    struct csv_item item = {.kind = ITEM_RANGE};
     size_t n = strcspn(*at, ",");
     const char *text = *at;
     *at = text[n] ? text + n + 1 : NULL;
@@ -56,7 +56,7 @@ static void leave_out(struct csv_places *places, int64_t place)
     places->at.n = n;
 }
 
-static int bind_pattern(const struct item *item, const struct csv_header *header,
+static int bind_pattern(const struct csv_item *item, const struct csv_header *header,
                         struct csv_places *places, struct error *err)
 {
     bool any = false;
@@ -78,7 +78,7 @@ static int bind_pattern(const struct item *item, const struct csv_header *header
                      item->name);
 }
 
-static int bind_name(const struct item *item, const struct csv_header *header,
+static int bind_name(const struct csv_item *item, const struct csv_header *header,
                      struct csv_places *places, struct error *err)
 {
     int64_t place;
@@ -91,8 +91,8 @@ static int bind_name(const struct item *item, const struct csv_header *header,
     return 0;
 }
 
-static int bind_range(const struct data_column *column, const struct item *item, size_t n_fields,
-                      struct csv_places *places, struct error *err)
+static int bind_range(const struct data_column *column, const struct csv_item *item,
+                      size_t n_fields, struct csv_places *places, struct error *err)
 {
     const struct range *range = &item->range;
     int64_t last = range->last == RANGE_OPEN ? (int64_t)n_fields : range->last;
@@ -112,7 +112,7 @@ int csv_where_bind(const struct data_column *column, const struct csv_header *he
     places->is_list = strchr(where, ',') != NULL;
     for (const char *at = where; at && !err->code;) {
         bool is_first = at == where;
-        struct item item = next_item(&at, header);
+        struct csv_item item = next_item(&at, header);
         places->is_list |= is_first && item.is_without; /* of all columns, then */
         for (size_t i = 0; is_first && item.is_without && i < n_fields; i++)
             vec_push(&places->at, (int64_t)i);
@@ -134,14 +134,14 @@ bool csv_where_has_names(const char *where)
     static const struct csv_header nobody;
     bool has_names = false;
     for (const char *at = where; at;) {
-        struct item item = next_item(&at, &nobody);
+        struct csv_item item = next_item(&at, &nobody);
         has_names |= item.kind != ITEM_RANGE;
         mem_free(item.name);
     }
     return has_names;
 }
 
-static bool is_in(const struct item *item, const struct csv_header *header,
+static bool is_in(const struct csv_item *item, const struct csv_header *header,
                   const struct csv_header *known)
 {
     if (item->kind == ITEM_NAME)
@@ -158,7 +158,7 @@ bool csv_where_is_in(const char *where, const struct csv_header *header,
 {
     bool all = true;
     for (const char *at = where; at;) {
-        struct item item = next_item(&at, header);
+        struct csv_item item = next_item(&at, header);
         all = all && is_in(&item, header, known);
         mem_free(item.name);
     }

@@ -20,7 +20,7 @@ const char *column_type_name(enum column_type type)
     return names[type];
 }
 
-void description_release(struct description *description)
+void description_release(struct table_description *description)
 {
     for (size_t i = 0; i < description->columns.n; i++) {
         vec_release(&description->columns.items[i].distinct);
@@ -32,8 +32,8 @@ void description_release(struct description *description)
 
 /* ---- reading ---- */
 
-static void count_value(struct description *d, struct column_summary *column, const char *text,
-                        size_t n)
+static void count_value(struct table_description *d, struct column_summary *column,
+                        const char *text, size_t n)
 {
     int64_t place;
     char *key = mem_alloc(n + 1);
@@ -50,7 +50,7 @@ static void count_value(struct description *d, struct column_summary *column, co
     mem_free(key);
 }
 
-static void add_field(struct description *d, struct column_summary *column, const char *text,
+static void add_field(struct table_description *d, struct column_summary *column, const char *text,
                       size_t n)
 {
     double value, seconds;
@@ -89,8 +89,8 @@ static int by_rows(const void *a, const void *b)
     return order ? order : strcmp(one->text, other->text);
 }
 
-int describe_rows(struct row_source *source, enum csv_header_choice header, struct description *d,
-                  struct error *err)
+int describe_rows(struct row_source *source, enum csv_header_choice header,
+                  struct table_description *d, struct error *err)
 {
     struct csv_row row;
     bool more = true, is_first = true;
@@ -149,7 +149,7 @@ static void append_name(struct str *out, const char *name)
 }
 
 /* A column as tf-data is asked for it: by position, if its name is none that can be written so. */
-static void append_where(const struct description *d, size_t i, struct str *out)
+static void append_where(const struct table_description *d, size_t i, struct str *out)
 {
     const char *name = d->columns.items[i].name;
     struct range range;
@@ -173,7 +173,7 @@ static bool is_number(const struct column_summary *column)
 }
 
 /* Says no more of a row than which one it is. */
-static bool is_key(const struct description *d, const struct column_summary *column)
+static bool is_key(const struct table_description *d, const struct column_summary *column)
 {
     bool all_differ = column->has_more || (int64_t)column->distinct.n == d->rows;
     return d->rows > 1 && all_differ && !column->missing &&
@@ -181,7 +181,7 @@ static bool is_key(const struct description *d, const struct column_summary *col
             (column->type == COLUMN_WHOLE && column->max - column->min == (double)(d->rows - 1)));
 }
 
-void description_suggest(const struct description *d, struct str *operands)
+void description_suggest(const struct table_description *d, struct str *operands)
 {
     struct str word = STR_INIT;
     bool is_missing = false;

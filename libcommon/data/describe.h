@@ -35,7 +35,7 @@ struct column_summary {
     struct map places;                /* of the values */
 };
 
-struct description {
+struct table_description {
     int64_t rows;
     bool has_header;
     VEC(struct column_summary) columns;
@@ -46,12 +46,12 @@ const char *column_type_name(enum column_type type);
 
 /* Reads all rows; the source is borrowed. ERR_DATA, also if there are none. */
 int describe_rows(struct row_source *source, enum csv_header_choice header,
-                  struct description *description, struct error *err);
-void description_release(struct description *description);
+                  struct table_description *description, struct error *err);
+void description_release(struct table_description *description);
 
 /* NAME=COLUMNS[:PART]..., a word each: the numbers as x, a text of few values as zeros and ones, a
  * date in seconds, the last column as y; what has another value in each row, like a number of the
  * row, is left out. */
-void description_suggest(const struct description *description, struct str *operands);
+void description_suggest(const struct table_description *description, struct str *operands);
 
 #endif

@@ -9,9 +9,10 @@
 
 #define SHOWN 40 /* characters of a bad field in a message */
 
-void fields_init(struct fields *fields, const struct data_column *column, const char *missing)
+void fields_init(struct column_fields *fields, const struct data_column *column,
+                 const char *missing)
 {
-    *fields = (struct fields){.column = *column, .missing = missing};
+    *fields = (struct column_fields){.column = *column, .missing = missing};
     fields->column.type = data_column_type(column, FLOAT32);
     if (column->reading == READ_CATEGORY || column->reading == READ_HASH)
         fields->cells.type = INT32;
@@ -23,7 +24,7 @@ void fields_init(struct fields *fields, const struct data_column *column, const 
                          (fields->cells.type == FLOAT32 || fields->cells.type == FLOAT64);
 }
 
-void fields_release(struct fields *fields)
+void fields_release(struct column_fields *fields)
 {
     cells_release(&fields->cells);
     vec_release(&fields->gaps.at);
@@ -64,7 +65,7 @@ static int check_list(const struct data_column *column, struct error *err)
     return code;
 }
 
-static int start_categories(struct fields *fields, struct error *err)
+static int start_categories(struct column_fields *fields, struct error *err)
 {
     const struct data_column *column = &fields->column;
     if (column->is_known)
@@ -75,7 +76,7 @@ static int start_categories(struct fields *fields, struct error *err)
     return err->code;
 }
 
-int fields_start(struct fields *fields, int64_t width, struct error *err)
+int fields_start(struct column_fields *fields, int64_t width, struct error *err)
 {
     const struct data_column *column = &fields->column;
     const struct fitted *f = column->is_known ? column->fitted : NULL;
@@ -99,7 +100,7 @@ static int bad_field(const char *text, size_t n, const char *what, struct error 
     return error_set(err, ERR_DATA, "'%s%s' %s", shown, n > SHOWN ? "..." : "", what);
 }
 
-static int add_category(struct fields *fields, int64_t k, const char *text, size_t n,
+static int add_category(struct column_fields *fields, int64_t k, const char *text, size_t n,
                         struct error *err)
 {
     const struct data_column *column = &fields->column;
@@ -115,7 +116,7 @@ static int add_category(struct fields *fields, int64_t k, const char *text, size
     return cells_add_bytes(&fields->cells, &id, sizeof id, err);
 }
 
-static int add_value(struct fields *fields, int64_t k, const char *text, size_t n,
+static int add_value(struct column_fields *fields, int64_t k, const char *text, size_t n,
                      struct error *err)
 {
     double seconds;
@@ -138,7 +139,7 @@ static int add_value(struct fields *fields, int64_t k, const char *text, size_t 
 }
 
 /* What a part of the column, or an option, puts in place of a field that says nothing. */
-static int add_missing(struct fields *fields, int64_t k, struct error *err)
+static int add_missing(struct column_fields *fields, int64_t k, struct error *err)
 {
     static const double nothing; /* of any type */
     const struct data_column *column = &fields->column;
@@ -165,7 +166,7 @@ static int add_missing(struct fields *fields, int64_t k, struct error *err)
 
 /* What most fields are. A number says something, whatever a column does with what is missing,
  * unless it is NaN. */
-static bool add_number(struct fields *fields, const char *text, size_t n)
+static bool add_number(struct column_fields *fields, const char *text, size_t n)
 {
     struct cells *cells = &fields->cells;
     size_t bytes = cells->type == FLOAT32 ? sizeof(float) : sizeof(double);
@@ -186,7 +187,8 @@ static bool add_number(struct fields *fields, const char *text, size_t n)
     return true;
 }
 
-int fields_add(struct fields *fields, int64_t k, const char *text, size_t n, struct error *err)
+int fields_add(struct column_fields *fields, int64_t k, const char *text, size_t n,
+               struct error *err)
 {
     if (fields->are_floats && add_number(fields, text, n))
         return 0;
@@ -196,7 +198,7 @@ int fields_add(struct fields *fields, int64_t k, const char *text, size_t n, str
     return is_missing ? add_missing(fields, k, err) : add_value(fields, k, text, n, err);
 }
 
-int fields_take(struct fields *fields, const struct shape *shape, struct tensor *tensor,
+int fields_take(struct column_fields *fields, const struct shape *shape, struct tensor *tensor,
                 struct error *err)
 {
     struct tensor raw = TENSOR_INIT;

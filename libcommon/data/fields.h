@@ -9,7 +9,7 @@
 #include "data/cells.h"
 #include "data/column.h"
 
-struct fields {
+struct column_fields {
     struct data_column column;
     const char *missing; /* stands for fields that say nothing, or FIELD_MEAN; NULL: an error */
     int64_t width;       /* fields of a row; 0: fields_start was not called yet */
@@ -22,18 +22,20 @@ struct fields {
 #define FIELD_MEAN "mean"
 
 /* The column is copied, what it points to is borrowed; its type is set. */
-void fields_init(struct fields *fields, const struct data_column *column, const char *missing);
-void fields_release(struct fields *fields);
+void fields_init(struct column_fields *fields, const struct data_column *column,
+                 const char *missing);
+void fields_release(struct column_fields *fields);
 
 /* Before the first field, when it is known how many a row has. ERR_DATA if another number was
  * fitted to, or other categories. */
-int fields_start(struct fields *fields, int64_t width, struct error *err);
+int fields_start(struct column_fields *fields, int64_t width, struct error *err);
 
 /* The next field, which is field k of a row. ERR_DATA; the error's text is the cause alone. */
-int fields_add(struct fields *fields, int64_t k, const char *text, size_t n, struct error *err);
+int fields_add(struct column_fields *fields, int64_t k, const char *text, size_t n,
+               struct error *err);
 
 /* All that was added, in rows of `shape`, as data_column_apply made it; they are gone then. */
-int fields_take(struct fields *fields, const struct shape *shape, struct tensor *tensor,
+int fields_take(struct column_fields *fields, const struct shape *shape, struct tensor *tensor,
                 struct error *err);
 
 #endif

@@ -77,7 +77,7 @@ static int read_as_fields(const struct data_column *column, const struct tensor 
 {
     int64_t count = tensor_count(raw), rows = raw->shape.dims[0];
     struct data_column typed = *column;
-    struct fields fields;
+    struct column_fields fields;
     struct str text = STR_INIT;
     typed.type = data_column_type(column, raw->type);
     fields_init(&fields, &typed, NULL);

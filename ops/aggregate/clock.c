@@ -59,9 +59,9 @@ const struct op_def op_ClockPush = {
     .doc = "A worker's step is pushed whole: waits until it is decided and the worker may go on.",
     .detail =
         "version is that of the variables it was computed from. tokens are of AggregatorPushes of "
-        "the step,\nand are checked; it waits for others by control edges. newest is the version to "
-        "go on with. asked:\na checkpoint is to be made, and the worker is to give its state before "
-        "it goes on, and to ClockRest.",
+        "the step,\nand are checked; it waits for others by control edges. newest is the version "
+        "to go on with. asked:\na checkpoint is to be made, and the worker is to give its state "
+        "before it goes on, and to ClockRest.",
     .flags = CLOCK_FLAGS | OP_ASYNC,
     .round = ROUND_COMMIT,
     .cost = cost_elements,

@@ -27,7 +27,8 @@ measures_what_it_keeps() { # STORE: of each checkpoint that has a loss; says how
     while read -r step loss; do
         [ "$loss" != - ] || continue
         name=$1@$step
-        [ "$(tf-ckpt cat "$name" w | tf-show | awk '{ print $3 < 100 ? 100 - $3 : $3 - 100 }')" = "$loss" ] ||
+        tf-ckpt cat "$name" w | tf-show >shown
+        [ "$(awk '{ print $3 < 100 ? 100 - $3 : $3 - 100 }' shown)" = "$loss" ] ||
             { echo "$name: loss $loss, w $(tf-ckpt cat "$name" w | tf-show)" >&2; return 1; }
         n=$((n + 1))
     done < <(tf-ckpt list "$1" --json | jq -r '"\(.step) \(.scalars.loss // "-")"')

@@ -190,7 +190,8 @@ ends_well() { # NAME
     case $status in
     0) values "$1" | cmp - calm.json ;;
     65 | 69 | 76 | 77)
-        grep -E "^[0-9T:.-]+Z tf-run: .*ended with exit $status .*(ps|worker):[01] at 127.0.0.1:" "$1.err" ;;
+        grep -E "^[0-9T:.-]+Z tf-run: .*ended with exit $status .*(ps|worker):[01] at 127.0.0.1:" \
+            "$1.err" ;;
     *) false ;;
     esac
     [ -z "$(find "$1" -name '*.pid' -o -type s -o -type p)" ]

@@ -92,7 +92,7 @@ no_agents() {
     soon 40 test -s "$job/worker-1.rec"
     kill -9 "$(cat there/tf-run.*/worker-1.pid)"
     wait "$tf_run"
-    grep -E '^[0-9T:.-]+Z tf-run: worker:1 .* killed by signal 9 at step [0-9]+; started again as inc' err
+    grep -E '^[0-9T:.-]+Z tf-run: worker:1 .* killed by signal 9 at step [0-9]+; started again' err
     grep -E '^worker:1 +[0-9]+ +460 +460 +0 +1 +done' err
 }
 
@@ -115,7 +115,8 @@ no_agents() {
     sed -i 's/127.0.0.2:\([0-9]*\)$/127.0.0.3:\1/' "$BATS_TEST_TMPDIR/c"
     run --separate-stderr "${line[@]}" 3>&-
     [ "$status" -eq 69 ] || { echo "$status: $stderr"; false; }
-    grep -E '^[0-9T:.-]+Z tf-run: [0-3] of 4 ready; waiting for .* on 127.0.0.3: ssh: .* refused, [0-9] s' \
+    waits='[0-3] of 4 ready; waiting for .* on 127.0.0.3: ssh: .* refused, [0-9] s'
+    grep -E "^[0-9T:.-]+Z tf-run: $waits" \
         <<<"$stderr"
 }
 

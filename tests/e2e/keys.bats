@@ -23,7 +23,8 @@ import re, sys
 key = open('run/key').read().strip()
 wanted = [key.encode(), bytes.fromhex(key)]
 memory = open(f'/proc/{sys.argv[1]}/mem', 'rb', 0)
-for block in re.split(r'(?m)^(?=[0-9a-f]+-[0-9a-f]+ )', open(f'/proc/{sys.argv[1]}/smaps').read())[1:]:
+smaps = open(f'/proc/{sys.argv[1]}/smaps').read()
+for block in re.split(r'(?m)^(?=[0-9a-f]+-[0-9a-f]+ )', smaps)[1:]:
     first, end, rights = re.match(r'([0-9a-f]+)-([0-9a-f]+) (\S+)', block).groups()
     left_out = 'dd' in re.search('VmFlags:(.*)', block)[1].split()
     try:

@@ -81,9 +81,10 @@ is_good() { # ACCURACY
     [[ $stderr =~ worker:1\ +[0-9]+\ +460\ +460\ +0\ +0\ +done ]]
     [[ $stderr =~ ps:1\ +[0-9]+\ +-\ +-\ +-\ +0\ +done ]]
     local time='^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z '
-    [[ ${stderr##*$'\n'} =~ ${time}tf-run:\ ended\ after\ step\ 460,\ loss=.*\;\ nothing\ is\ kept ]]
+    ended="${time}tf-run: ended after step 460, loss=.*; nothing is kept"
+    [[ ${stderr##*$'\n'} =~ $ended ]]
     grep -E "${time}tf-ps: ps:0: ready on " "$job/ps-0.err"
-    [ -z "$(grep -hvE "$time" "$job"/*.err)" ] # each line has its time
+    run -1 grep -hvE "$time" "$job"/*.err # each line has its time
     [ "$(tf-show "$job/worker-1.rec" | tail -1 | cut -c1-9)" = "step 460 " ]
     [ ! -e "$job/ps-0.sock" ] && [ ! -e "$job/lifeline" ] && [ ! -e "$job/key" ]
 }
@@ -174,7 +175,8 @@ PY
     mv "$there.away" "$there"
     touch "$go"
     wait "$tf_run"
-    grep -E '^[0-9T:.-]+Z tf-run: ps:0 .*there/p: No such file or directory\) .*\(restart [34] of 5\)$' err
+    why='.*there/p: No such file or directory\) .*\(restart [34] of 5\)$'
+    grep -E "^[0-9T:.-]+Z tf-run: ps:0 $why" err
 }
 
 @test "a worker that is frozen is found by its lease, killed and started again" {

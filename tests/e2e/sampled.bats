@@ -187,7 +187,8 @@ output() { # NODE: its type and shape
     grep -q '^sampled_softmax/Gather  .*:ps.* -> .*:worker.*  1.0 MiB$' report
     grep -q '^out/W/gradient/values  .*:worker.* -> .*:ps.*  1.0 MiB$' report
     run -1 grep -q '^out/./read  ' report
-    [ "$(tail -n 1 report)" = 'tf-part: 3 graphs, 20 tensors cross, 4.0 MiB a step; 4 times order only' ]
+    [ "$(tail -n 1 report)" = \
+        'tf-part: 3 graphs, 20 tensors cross, 4.0 MiB a step; 4 times order only' ]
     # Of all classes 40,000 rows are looked up and multiplied, 40,000 / 512 = 78 times as many.
     graph -D classes=40000 -D units=512 -D batch=1 | tf-place -c c | tf-part --report 2>report |
         tf-show --text >p.txt

@@ -142,8 +142,9 @@ def time(folder, kinds):
                 by = " by instructions"
             bad = max(seconds, memory) > EXPONENT
             failed += bad
-            print(f"{kind:12} {tool:10} {large[0]:7.2f} s, n^{seconds:.2f}{by}  {large[1] / 1024:7.0f}"
-                  f" MiB, n^{memory:.2f}" + ("  TOO MUCH" if bad else ""), flush=True)
+            print(f"{kind:12} {tool:10} {large[0]:7.2f} s, n^{seconds:.2f}{by}  "
+                  f"{large[1] / 1024:7.0f} MiB, n^{memory:.2f}"
+                  + ("  TOO MUCH" if bad else ""), flush=True)
         for name in os.listdir(folder):
             os.remove(os.path.join(folder, name))
     return failed

@@ -372,8 +372,10 @@ for i = 1, 40 do sums[i] = Sum(Square(variable{name = "w" .. i, shape = {4}, ini
 loss = AddN(sums)
 entry.train = minimize(loss, optim.sgd{rate = 0.1})
 LUA
-    tf-replicate -q --mode sync --workers 2 many.tfg | tf-place -q -c cluster | tf-part -q >many.parts
+    tf-replicate -q --mode sync --workers 2 many.tfg | tf-place -q -c cluster |
+        tf-part -q >many.parts
     tf-show --text many.parts >many.txt
     [ "$(grep -c '^w[0-9]*/gradient/Send_' many.txt)" = 40 ]
-    [ "$(grep -c ' = Send(.*recv_device="/job:ps/task:0.*send_device="/job:ps/task:1' many.txt)" = 2 ]
+    sent=' = Send(.*recv_device="/job:ps/task:0.*send_device="/job:ps/task:1'
+    [ "$(grep -c "$sent" many.txt)" = 2 ]
 }

@@ -10,7 +10,8 @@ setup() {
     use_tools
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
-    printf '%s\n' id,age,risk 'p 1,50,low' '"p,2",NA,high' p3,30,low p4,NA,mid '"p""5",70,high' > p.csv
+    printf '%s\n' id,age,risk 'p 1,50,low' '"p,2",NA,high' p3,30,low p4,NA,mid \
+        '"p""5",70,high' > p.csv
     columns=(x=age:impute=median:standardize y=risk:category o=risk:onehot v=age:impute=0:scale
         w=age:impute=0:log1p)
     tf-data csv p.csv "${columns[@]}" --fit prep.json --batch 2 --keep id=ids.csv > p.rec

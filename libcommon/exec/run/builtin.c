@@ -181,5 +181,5 @@ int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call) = {
     [BUILTIN_FETCH] = fetch_run,         [BUILTIN_COPY] = copy_run,
     [BUILTIN_COPY_IN] = copy_in_run,     [BUILTIN_COPY_OUT] = copy_out_run,
     [BUILTIN_HAND_OVER] = hand_over_run, [BUILTIN_TAKE_OVER] = take_over_run,
-    [BUILTIN_REDUCE] = reduce_run,       [BUILTIN_LOOP] = loop_run,
+    [BUILTIN_REDUCE] = reduce_run,       [BUILTIN_LOOP] = while_run,
 };

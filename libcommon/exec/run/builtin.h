@@ -14,7 +14,7 @@ extern int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call);
 int hand_over_run(struct kernel_call *call);
 int take_over_run(struct kernel_call *call);
 int reduce_run(struct kernel_call *call);
-int loop_run(struct kernel_call *call);
+int while_run(struct kernel_call *call);
 
 /* Not of a constant, which is run by nobody. */
 static inline int (*item_kernel(const struct item *item))(struct kernel_call *call)

@@ -191,7 +191,7 @@ static int give(struct kernel_call *call, int output, const struct tensor *value
 
 /* What goes into the next iteration is handed on, not copied: `values` are of the loop's inputs,
  * counted where they have buffers, the first of them its variables. */
-int loop_run(struct kernel_call *call)
+int while_run(struct kernel_call *call)
 {
     const struct while_loop *loop = call->state;
     size_t n = (size_t)(loop->n_inputs + loop->n_variables) + 1;

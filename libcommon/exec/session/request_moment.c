@@ -58,7 +58,7 @@ static bool is_written_later(const struct request *request, const bool *used, in
     bool is_shared = !is_own(graph_node(graph, variable));
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        if (used[i] && !before[i] && is_shared && node_is(node, "ClockPush"))
+        if (used[i] && !before[i] && is_shared && node_round(node) == ROUND_COMMIT)
             return true;
         for (int k = 0; used[i] && !before[i] && k < node->n_inputs; k++)
             if (writes(node, k) && variable_of(graph, node->inputs[k]) == variable)

@@ -75,9 +75,9 @@ dnnl_memory_desc_t cpu_desc_of(const struct node_output *type, const struct layo
  * not arranged by channels (then the kernel has to deliver row-major). Thread-safe. */
 const struct layout *cpu_layout(struct device *device, const dnnl_memory_desc_t *desc, int axis);
 
-/* The same arrangement of another image (rank 4) with as many channels. */
+/* The same arrangement of another image (rank 4) with as many channels, of its own type. */
 const struct layout *cpu_layout_like(struct device *device, const struct layout *layout,
-                                     const struct shape *shape);
+                                     const struct node_output *image);
 
 /* A row-major tensor seen by channels. */
 struct channels cpu_channels(const struct shape *shape, int axis);

@@ -139,8 +139,9 @@ const struct layout *cpu_layout(struct device *device, const dnnl_memory_desc_t 
 }
 
 const struct layout *cpu_layout_like(struct device *device, const struct layout *layout,
-                                     const struct shape *shape)
+                                     const struct node_output *image)
 {
+    const struct shape *shape = &image->shape;
     const dnnl_blocking_desc_t *blocking = &layout->desc.format_desc.blocking;
     int64_t block = blocking->inner_nblks ? blocking->inner_blks[0] : 1, h, w;
     dnnl_format_tag_t tag = block == 16  ? dnnl_nChw16c
@@ -153,7 +154,7 @@ const struct layout *cpu_layout_like(struct device *device, const struct layout 
     dnnl_dims_t dims = {shape->dims[0], shape->dims[layout->axis], h, w};
     static const int to_nhwc[4] = {0, 3, 1, 2};
     dnnl_memory_desc_t desc, permuted;
-    if (dnnl_memory_desc_init_by_tag(&desc, 4, dims, layout->desc.data_type, tag) ||
+    if (dnnl_memory_desc_init_by_tag(&desc, 4, dims, cpu_dnnl_type(image->type), tag) ||
         (last && dnnl_memory_desc_permute_axes(&permuted, &desc, to_nhwc)))
         return NULL;
     return cpu_layout(device, last ? &permuted : &desc, layout->axis);

@@ -6,6 +6,7 @@
 #include "graph/op.h"
 #include "graph/op_cost.h"
 #include "ops/nn/format.h"
+#include "ops/nn/pool_shapes.h"
 #include "ops/nn/window.h"
 #include "pass/gradient/grad.h"
 
@@ -50,7 +51,7 @@ static bool avg_pool_grad_window(const struct graph *graph, const struct node *n
     return declare(node, &node->outputs[0].shape, window);
 }
 
-static int pool_shape(struct infer *infer)
+static int max_pool_shape(struct infer *infer)
 {
     if (infer_rank(infer, 0, 4))
         return infer->err->code;
@@ -105,6 +106,35 @@ static int avg_pool_grad_shape(struct infer *infer)
     if (image.rank != 4)
         image = (struct shape){4, {-1, -1, -1, -1}};
     if (pooled(infer, &image, true, &out) || check(infer, &out, 1, "grad"))
+        return infer->err->code;
+    infer->out[0] = image;
+    return 0;
+}
+
+/* A byte counts a window's cells, and says that there is none. */
+static int max_pool_with_place_shape(struct infer *infer)
+{
+    const struct attr_value *ksize = node_attr(infer->node, "ksize");
+    if (max_pool_shape(infer))
+        return infer->err->code;
+    infer->out[1] = infer->out[0];
+    for (int64_t cells = 1, i = 0; i < ksize->n; i++)
+        if ((cells *= ksize->ints[i]) > POOL_PLACES_MAX)
+            return infer_fail(infer, "a window has more than %d cells", POOL_PLACES_MAX);
+    return 0;
+}
+
+static int max_pool_place_grad_shape(struct infer *infer)
+{
+    struct shape image, out;
+    const struct attr_value *sizes = node_attr(infer->node, "image");
+    if (sizes->n != 4)
+        return infer_fail(infer, "image must have 4 elements, not %d", sizes->n);
+    pool_image_attr(infer->node, &image);
+    if (shape_count(&image) < 0)
+        return infer_fail(infer, "image is %s", shape_text(&image));
+    if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, 4) || pooled(infer, &image, false, &out) ||
+        check(infer, &out, 0, "place") || check(infer, &out, 1, "grad"))
         return infer->err->code;
     infer->out[0] = image;
     return 0;
@@ -168,7 +198,7 @@ const struct op_def op_MaxPool = {
     .detail = "Padding takes no part. A NaN in a window is its result.",
     .half = HALF_CLEAR,
     .cost = cost_elements,
-    .shape = pool_shape,
+    .shape = max_pool_shape,
     .window = pool_window,
     .tiles = {.is_known = true, .inputs = {LIES_IN}, .output = LIES_OUT},
     .gradient = max_pool_gradient,
@@ -239,4 +269,39 @@ const struct op_def op_AvgPoolGrad = {
               .output = LIES_IN,
               .window = avg_pool_grad_window},
     .gradient = avg_pool_grad_gradient,
+};
+
+#define MADE "it is made where gradients are there already"
+
+const struct op_def op_MaxPoolWithPlace = {
+    .name = "MaxPoolWithPlace",
+    .inputs = "input: T",
+    .outputs = "output: T, place: uint8",
+    .attrs = POOL_ATTRS ", masked: bool = false, T: floating",
+    .doc = "MaxPool, and where in each window the largest value is; made of it for a device.",
+    .detail =
+        "place is the cell's number in its window, rows first, cells in the padding counted; of\n"
+        "equals the first, of NaNs, too. It is 255 where a window has no cell, and if `masked`\n"
+        "where its largest value is not above 0. A window has at most 254 cells.",
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = max_pool_with_place_shape,
+    .flags = OP_NO_GRADIENT,
+    .no_gradient = MADE,
+};
+
+const struct op_def op_MaxPoolPlaceGrad = {
+    .name = "MaxPoolPlaceGrad",
+    .inputs = "place: uint8, grad: T",
+    .outputs = "output: T",
+    .attrs = POOL_ATTRS ", image: list(int), T: floating",
+    .doc = "MaxPoolGrad from MaxPoolWithPlace's places alone; made of it for a device.",
+    .detail =
+        "`image` is the shape of what was pooled. Each cell adds what the windows over it give\n"
+        "it, in their row-major order.",
+    .half = HALF_KEPT,
+    .cost = cost_elements,
+    .shape = max_pool_place_grad_shape,
+    .flags = OP_NO_GRADIENT,
+    .no_gradient = MADE,
 };

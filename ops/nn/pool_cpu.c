@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pooling over images seen as [batch, blocks, height, width, block]: row-major NHWC has one block
- * of all channels, row-major NCHW blocks of one channel, and a convolution's layouts blocks of 16
- * or 8. The innermost loop runs over a block.
+ * Pooling over images seen as planes (ops/nn/pool_planes_cpu.h).
  */
 #include <math.h>
 #include <string.h>
@@ -10,71 +8,8 @@
 #include "ops/device/chain_cpu.h"
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
+#include "ops/nn/pool_planes_cpu.h"
 #include "ops/nn/pool_shapes.h"
-
-/* Channels that are worked on at a time: with all of them compilers keep a window's in registers.
- */
-#define LANES 16
-
-struct planes {
-    struct window window;
-    int64_t n, block; /* planes [height, width, block] */
-    bool tiled;       /* each cell of an image is in one window */
-};
-
-/* One plane: image, output, and gradients of them. */
-struct plane {
-    const void *image, *output, *gradient;
-    void *result;
-};
-
-/* Lanes of a window, as far as it is inside the image: rows x columns cells. */
-struct spot {
-    int64_t rows, columns;
-    int64_t first, line, cell; /* elements: where the first cell lies, and from one to the next */
-    int64_t output;            /* where the output lies */
-};
-
-typedef void plane_loop(const struct planes *p, const struct plane *plane);
-typedef void spot_loop(const struct plane *plane, const struct spot *spot, int64_t n);
-
-#define INLINED static inline __attribute__((always_inline))
-
-static int64_t first_inside(int64_t start)
-{
-    return start < 0 ? -start : 0;
-}
-
-static int64_t end_inside(int64_t start, const struct window_axis *a)
-{
-    return start + a->size > a->in ? a->in - start : a->size;
-}
-
-/* The window (oy, ox) of the plane's windows. */
-INLINED void each_slice(const struct planes *p, const struct plane *plane, int64_t oy, int64_t ox,
-                        spot_loop *loop)
-{
-    const struct window_axis *ay = &p->window.y, *ax = &p->window.x;
-    int64_t y = oy * ay->stride - ay->before, x = ox * ax->stride - ax->before, from = 0;
-    int64_t y0 = first_inside(y), x0 = first_inside(x);
-    struct spot spot = {.rows = end_inside(y, ay) - y0,
-                        .columns = end_inside(x, ax) - x0,
-                        .first = ((y + y0) * ax->in + x + x0) * p->block,
-                        .line = ax->in * p->block,
-                        .cell = p->block,
-                        .output = (oy * ax->out + ox) * p->block};
-    for (; from + LANES <= p->block; from += LANES, spot.first += LANES, spot.output += LANES)
-        loop(plane, &spot, LANES);
-    if (from < p->block)
-        loop(plane, &spot, p->block - from);
-}
-
-INLINED void each_window(const struct planes *p, const struct plane *plane, spot_loop *loop)
-{
-    for (int64_t oy = 0; oy < p->window.y.out; oy++)
-        for (int64_t ox = 0; ox < p->window.x.out; ox++)
-            each_slice(p, plane, oy, ox, loop);
-}
 
 /* The same where results are of images: sums over the windows, or of one. */
 INLINED void each_window_back(const struct planes *p, const struct plane *plane, size_t bytes,
@@ -87,11 +22,6 @@ INLINED void each_window_back(const struct planes *p, const struct plane *plane,
     memset(plane->result, 0, (size_t)(p->window.y.in * p->window.x.in * p->block) * bytes);
     each_window(p, plane, add);
 }
-
-#define EACH_CELL(spot)                                                                            \
-    for (int64_t row = 0; row < (spot)->rows; row++)                                               \
-        for (int64_t column = 0, at = (spot)->first + row * (spot)->line;                          \
-             column < (spot)->columns; column++, at += (spot)->cell)
 
 /* `sum` is what gradients are added in: integers wrap around. */
 #define MAX_LOOPS(type, low, sum)                                                                  \
@@ -171,6 +101,13 @@ INLINED void each_window_back(const struct planes *p, const struct plane *plane,
         each_window(p, plane, max_grad_grad_spot_##type);                                          \
     }
 
+/* The cells of window number `out` that are in the image. */
+static inline int64_t inside(const struct window_axis *a, int64_t out)
+{
+    int64_t start = out * a->stride - a->before;
+    return end_inside(start, a) - first_inside(start);
+}
+
 #define AVG_LOOPS(type)                                                                            \
     INLINED void avg_spot_##type(const struct plane *plane, const struct spot *spot, int64_t n)    \
     {                                                                                              \
@@ -191,29 +128,22 @@ INLINED void each_window_back(const struct planes *p, const struct plane *plane,
     {                                                                                              \
         each_window(p, plane, avg_spot_##type);                                                    \
     }                                                                                              \
-    INLINED void avg_grad_spot_##type(const struct plane *plane, const struct spot *spot,          \
-                                      int64_t n, bool adds)                                        \
+    INLINED void avg_grad_cell_##type(const struct planes *p, const struct plane *plane,           \
+                                      const struct cell *cell, int64_t n)                          \
     {                                                                                              \
-        const type *g = (const type *)plane->gradient + spot->output;                              \
-        type count = (type)(spot->rows * spot->columns);                                           \
-        EACH_CELL(spot)                                                                            \
+        type *d = (type *)plane->result + cell->image, sum[LANES] = {0};                           \
+        EACH_WINDOW(p, cell)                                                                       \
         {                                                                                          \
-            type *d = (type *)plane->result + at;                                                  \
-            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) d[i] =                             \
-                (adds ? d[i] : 0) + g[i] / count;                                                  \
+            const type *g = (const type *)plane->gradient + at;                                    \
+            type count = (type)(inside(&p->window.y, oy) * inside(&p->window.x, ox));              \
+            _Pragma("omp simd") for (int64_t i = 0; i < n; i++) sum[i] += g[i] / count;            \
         }                                                                                          \
-    }                                                                                              \
-    INLINED void avg_grad_add_##type(const struct plane *plane, const struct spot *s, int64_t n)   \
-    {                                                                                              \
-        avg_grad_spot_##type(plane, s, n, true);                                                   \
-    }                                                                                              \
-    INLINED void avg_grad_set_##type(const struct plane *plane, const struct spot *s, int64_t n)   \
-    {                                                                                              \
-        avg_grad_spot_##type(plane, s, n, false);                                                  \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            d[i] = sum[i];                                                                         \
     }                                                                                              \
     static void avg_grad_##type(const struct planes *p, const struct plane *plane)                 \
     {                                                                                              \
-        each_window_back(p, plane, sizeof(type), avg_grad_add_##type, avg_grad_set_##type);        \
+        each_cell(p, plane, avg_grad_cell_##type);                                                 \
     }
 
 MAX_LOOPS(float, -INFINITY, float)
@@ -236,6 +166,8 @@ static const struct pool_row rows[] = {
     {"MaxPool", REALS(max)},
     {"MaxPoolGrad", REALS(max_grad)},
     {"MaxPoolGradGrad", REALS(max_grad_grad)},
+    {"MaxPoolWithPlace", FLOATS(max_place)},
+    {"MaxPoolPlaceGrad", FLOATS(max_place_grad)},
     {"AvgPool", FLOATS(avg)},
     {"AvgPoolGrad", FLOATS(avg_grad)},
 };
@@ -244,6 +176,7 @@ struct pool_state {
     const struct pool_form *form;
     plane_loop *loop;
     struct window window;
+    bool masked;
     const struct layout *layout; /* of all images, each in its size; NULL: row-major */
     struct arrivals arrivals;
 };
@@ -264,10 +197,9 @@ static int prepare_layouts(struct kernel_setup *setup, struct pool_state *state)
         if (setup->in_layouts[i] && setup->in_layouts[i]->axis == state->window.channels)
             state->layout = setup->in_layouts[i];
     for (int i = first; state->layout && i < setup->n_in; i++)
-        wanted[i] = cpu_layout_like(setup->device, state->layout, &setup->in_types[i].shape);
-    if (state->layout)
-        setup->out[0].layout =
-            cpu_layout_like(setup->device, state->layout, &setup->out_types[0].shape);
+        wanted[i] = cpu_layout_like(setup->device, state->layout, &setup->in_types[i]);
+    for (int i = 0; state->layout && i < setup->n_out; i++)
+        setup->out[i].layout = cpu_layout_like(setup->device, state->layout, &setup->out_types[i]);
     return arrivals_prepare(&state->arrivals, setup, wanted);
 }
 
@@ -295,6 +227,7 @@ static int prepare(struct kernel_setup *setup)
     struct pool_state *state = mem_alloc(sizeof *state);
     state->form = pool_form_of(setup->node);
     state->loop = find_loop(row, node_type(setup->node, "T"));
+    state->masked = node_attr(setup->node, "masked") && node_bool(setup->node, "masked");
     if (window_init(&state->window, setup->node, setup->err) ||
         window_from_ksize(&state->window, setup->node, setup->err) ||
         prepare_layouts(setup, state)) {
@@ -311,7 +244,7 @@ struct pool_work {
     const struct pool_state *state;
     struct planes planes;
     struct plane first;
-    size_t image_bytes, output_bytes; /* of a plane */
+    size_t image_bytes, output_bytes, places; /* of a plane */
 };
 
 static int run_planes(void *context, int64_t begin, int64_t end)
@@ -326,6 +259,7 @@ static int run_planes(void *context, int64_t begin, int64_t end)
         plane.output = plane.output ? (const char *)plane.output + output : NULL;
         plane.gradient = plane.gradient ? (const char *)plane.gradient + gradient : NULL;
         plane.result = (char *)plane.result + (form->to_image ? image : output);
+        plane.place = plane.place ? plane.place + (size_t)i * work->places : NULL;
         work->state->loop(&work->planes, &plane);
     }
     return 0;
@@ -350,7 +284,8 @@ static void set_planes(struct pool_work *work, const struct shape *image, size_t
         p->n = image->dims[0] * c->blocks;
     }
     work->image_bytes = (size_t)(p->window.y.in * p->window.x.in * p->block) * size;
-    work->output_bytes = (size_t)(p->window.y.out * p->window.x.out * p->block) * size;
+    work->places = (size_t)(p->window.y.out * p->window.x.out * p->block);
+    work->output_bytes = work->places * size;
 }
 
 static int run(struct kernel_call *call)
@@ -362,15 +297,21 @@ static int run(struct kernel_call *call)
         return call->err->code;
     struct pool_work work = {.state = state, .planes = {.window = shapes.window}};
     const struct shape *image = &shapes.image;
+    bool gives_place = state->form->place && !state->form->to_image;
     struct tensor *out =
         kernel_alloc_output(call, 0, state->form->to_image ? image : &shapes.output);
-    if (!out || arrivals_run(&state->arrivals, call, data))
+    struct tensor *place = gives_place ? kernel_alloc_output(call, 1, &shapes.output) : NULL;
+    if (!out || (gives_place && !place) || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
     set_planes(&work, image, dtype_bytes(out->type));
     work.first = (struct plane){.image = call->n_in == 2 ? NULL : data[0],
                                 .output = call->n_in == 3 ? data[1] : NULL,
                                 .gradient = call->n_in > 1 ? data[call->n_in - 1] : NULL,
-                                .result = out->data};
+                                .result = out->data,
+                                .place = gives_place          ? place->data
+                                         : state->form->place ? (uint8_t *)data[0]
+                                                              : NULL,
+                                .masked = state->masked};
     int64_t cells = shapes.window.y.in * shapes.window.x.in * work.planes.block;
     if (tensor_count(out))
         parallel_for(call->threads, work.planes.n, PARALLEL_GRAIN_MOVE / 4 / (cells + 1) + 1,

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/nn/pool_shapes.h"
 
+void pool_image_attr(const struct node *node, struct shape *image)
+{
+    const struct attr_value *sizes = node_attr(node, "image");
+    image->rank = 4;
+    for (int i = 0; i < 4; i++)
+        image->dims[i] = sizes->ints[i];
+}
+
 const struct pool_form *pool_form_of(const struct node *node)
 {
     static const struct pool_form forms[] = {
-        {"MaxPool", 1, false, false},        {"MaxPoolGrad", 3, true, false},
-        {"MaxPoolGradGrad", 3, false, true}, {"AvgPool", 1, false, false},
-        {"AvgPoolGrad", 1, true, false},
+        {"MaxPool", 1, false, false, false},        {"MaxPoolGrad", 3, true, false, false},
+        {"MaxPoolGradGrad", 3, false, true, false}, {"AvgPool", 1, false, false, false},
+        {"AvgPoolGrad", 1, true, false, false},     {"MaxPoolWithPlace", 1, false, false, true},
+        {"MaxPoolPlaceGrad", 2, true, false, true},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (node_is(node, forms[i].op))
@@ -18,7 +27,7 @@ const struct pool_form *pool_form_of(const struct node *node)
 static int check_inputs(struct kernel_call *call, const struct pool_form *form,
                         const struct pool_shapes *shapes)
 {
-    for (int i = 1; i < call->n_in; i++) {
+    for (int i = form->to_image && form->place ? 0 : 1; i < call->n_in; i++) {
         bool is_image = form->of_image && i == call->n_in - 1;
         const struct shape *expected = is_image ? &shapes->image : &shapes->output;
         if (!shape_equal(expected, &call->in[i]->shape))
@@ -28,12 +37,15 @@ static int check_inputs(struct kernel_call *call, const struct pool_form *form,
     return 0;
 }
 
-/* The image's shape: that of input 0, or, for the gradient of a mean, its value. */
-static int image_shape(struct kernel_call *call, struct shape *image)
+/* The image's shape: that of input 0; for the gradient of a mean, its value; where a place is all
+ * that is left of the image, an attribute. */
+static int image_shape(struct kernel_call *call, const struct pool_form *form, struct shape *image)
 {
     const struct tensor *in = call->in[0];
     *image = in->shape;
-    if (call->n_in == 2) {
+    if (form->to_image && form->place) {
+        pool_image_attr(call->node, image);
+    } else if (call->n_in == 2) {
         if (in->shape.rank != 1 || in->shape.dims[0] != 4)
             return kernel_fail(call, "orig_input_shape must have 4 elements, not %s",
                                shape_text(&in->shape));
@@ -54,7 +66,8 @@ int pool_solve(struct kernel_call *call, const struct pool_form *form, const str
 {
     struct window *w = &shapes->window;
     *w = *window;
-    if (image_shape(call, &shapes->image) || window_solve(w, call->node, &shapes->image, call->err))
+    if (image_shape(call, form, &shapes->image) ||
+        window_solve(w, call->node, &shapes->image, call->err))
         return call->err->code;
     shapes->output = window_output(w, &shapes->image, shapes->image.dims[w->channels]);
     return check_inputs(call, form, shapes);

@@ -14,7 +14,16 @@ struct pool_form {
     int n_images;  /* inputs that are images: the last ones */
     bool to_image; /* the result is one as large as the input, else as the output */
     bool of_image; /* so is what flows back */
+    bool place;    /* of a byte for each window: where its largest value is */
 };
+
+/* In place of a cell's number in its window, rows first, cells beside the image counted: the
+ * window has no cell, or its largest value lets no gradient through. */
+#define POOL_NO_PLACE 255
+#define POOL_PLACES_MAX 254
+
+/* The shape that MaxPoolPlaceGrad's attribute says, which has four elements. */
+void pool_image_attr(const struct node *node, struct shape *image);
 
 /* NULL: the node is no pooling. */
 const struct pool_form *pool_form_of(const struct node *node);

@@ -24,7 +24,7 @@ typedef VEC(struct graph *) graph_vec;
 struct fused {
     struct graph *graph; /* borrows names and attributes of the old one; NULL: nothing was found */
     int *node_of;        /* by node of the old graph; -1: it is part of another */
-    int n_gone;          /* nodes that are part of others */
+    int n_gone;          /* nodes that are part of others, or are made another way */
     graph_vec before;    /* of fuse_graph: what `graph` borrows from besides */
 };
 
@@ -36,8 +36,8 @@ struct device_pass {
 };
 
 /* In the order in which they run. */
-#define N_DEVICE_PASSES 4
-#define DEVICE_PASS_VIEWS 3
+#define N_DEVICE_PASSES 5
+#define DEVICE_PASS_VIEWS 4
 extern const struct device_pass device_passes[N_DEVICE_PASSES];
 #define DEVICE_PASSES_ALL ((1u << N_DEVICE_PASSES) - 1)
 
@@ -60,6 +60,10 @@ static inline struct edge fused_edge(const struct fused *fused, struct edge edge
  * is said to have been removed. */
 int fuse_named_graph(const struct graph *graph, const struct fuse_options *options,
                      struct fused *fused, int n_gone[N_DEVICE_PASSES], struct error *err);
+
+/* fuse_pools.c: MaxPool leaves where the largest value of each window is, a byte each, and its
+ * gradient takes that in place of image and result; a ReluGrad behind it is folded in. */
+void fuse_pools(const struct graph *graph, const struct fuse_options *options, struct fused *fused);
 
 /* fuse_products.c: a product or convolution and the bias and activation behind it, of which each is
  * for nobody else, become the op that its kernel's row names (exec/device/kernel.h): one pass over

@@ -114,8 +114,12 @@ static int add_group(struct fuse_groups *g, const struct node *end,
                              .assigned = end->assigned,
                              .file = end->file,
                              .line = end->line};
+    int n_outputs = g->n_outputs;
+    g->outputs = end->outputs;
     describe(g, end, &spec);
-    return graph_add_trusted(g->to, &spec, end->outputs, g->n_outputs)->id;
+    int id = graph_add_trusted(g->to, &spec, g->outputs, g->n_outputs)->id;
+    g->n_outputs = n_outputs;
+    return id;
 }
 
 void fuse_rewrite(struct fuse_groups *g,

@@ -17,7 +17,9 @@ struct fuse_groups {
     bool *bound;      /* by node: it waits for others, has marks, or is named by some */
     bool *named;      /* by node: it is named by some */
     int *end;         /* by node: the end of the group that it is part of; -1: of none */
-    int n_outputs;    /* of a group's node: the first ones of its end */
+    /* Of a group's node: the first ones of its end, unless it is described as having others. */
+    const struct node_output *outputs;
+    int n_outputs;
     struct fused *fused;
     struct arena memory;
 };

@@ -10,6 +10,7 @@
 #include "ops/nn/batch_norm_cuda.h"
 #include "ops/nn/lrn_cuda.h"
 #include "ops/nn/pool_cuda.h"
+#include "ops/nn/pool_place_cuda.h"
 
 #define SEEDS 3
 
@@ -90,7 +91,7 @@ static void print_list(char *to, bool nchw, int64_t y, int64_t x)
 
 static void pick_pooling(struct pooling *p, enum dtype type)
 {
-    int64_t batch = below(3), channels = 1 + below(5);
+    int64_t batch = below(3), channels = below(4) ? 1 + below(5) : 8 * (1 + below(2));
     *p = (struct pooling){.type = type, .nchw = below(2), .same = below(2)};
     pick_axis(&p->y, p->same);
     pick_axis(&p->x, p->same);
@@ -216,6 +217,81 @@ static void means_are_of_floats(void **state)
     struct cuda_pool call = {.form = CUDA_AVG_POOL, .type = CUDA_INT32};
     (void)state;
     assert_int_equal(cuda_pool(&call, NULL), CUDA_INVALID_VALUE);
+}
+
+/* ---- by places ---- */
+
+static int launch_place(const void *call, struct CUstream_st *stream)
+{
+    return cuda_max_pool_place(call, stream);
+}
+
+static int launch_place_grad(const void *call, struct CUstream_st *stream)
+{
+    return cuda_max_pool_place_grad(call, stream);
+}
+
+static void run_relu_grad(const struct tensor *gradient, const struct tensor *image,
+                          struct eager_result *result)
+{
+    struct error err = ERROR_INIT;
+    struct tensor in[] = {*gradient, *image};
+    if (beside_run("ReluGrad", in, 2, NULL, 0, result, &err))
+        fail_msg("%s", err.text);
+}
+
+/* The value is MaxPool's, and the gradient MaxPoolGrad's; with a mask, ReluGrad's of that. */
+static void check_places(enum dtype type, bool masked)
+{
+    struct pooling p;
+    struct tensor in[3];
+    struct eager_result expected = {0}, rest = {0};
+    char what[160];
+    pick_pooling(&p, type);
+    inputs_of(&p, CUDA_MAX_POOL_GRAD, in);
+    snprintf(what, sizeof what, "places%s of %s %s, ksize %s, strides %s, %s",
+             masked ? ", masked," : "", dtype_name(type), shape_text(&p.image), p.ksize, p.strides,
+             p.same ? "SAME" : "VALID");
+    run_cpu(&p, CUDA_MAX_POOL_GRAD, in, 3, masked ? &rest : &expected);
+    if (masked)
+        run_relu_grad(&rest.outputs[0], &in[0], &expected);
+    bool at_end = below(2);
+    struct guarded image = beside_place(&in[0], at_end), gradient = beside_place(&in[2], at_end);
+    struct guarded value = guarded_new(tensor_bytes(&in[1]), at_end);
+    struct guarded place = guarded_new((size_t)tensor_count(&in[1]), at_end);
+    struct guarded out = guarded_new(tensor_bytes(&in[0]), at_end);
+    int64_t channels = p.image.dims[p.nchw ? 1 : 3];
+    struct cuda_pool_place call = {.type = beside_type(type),
+                                   .masked = masked,
+                                   .planes = p.image.dims[0] * (p.nchw ? channels : 1),
+                                   .block = p.nchw ? 1 : channels,
+                                   .y = p.y,
+                                   .x = p.x,
+                                   .image = image.data,
+                                   .place = place.data,
+                                   .result = value.data};
+    run(&(struct launching){what, launch_place, &call, &value});
+    beside_compare(what, &in[1], value.data);
+    call.gradient = gradient.data;
+    call.result = out.data;
+    run(&(struct launching){what, launch_place_grad, &call, &out});
+    beside_compare(what, &expected.outputs[0], out.data);
+    struct guarded *all[] = {&image, &gradient, &value, &place, &out};
+    for (int i = 0; i < 5; i++)
+        guarded_free(all[i]);
+    for (int i = 0; i < 3; i++)
+        tensor_release(&in[i]);
+    if (masked)
+        eager_release(&rest);
+    eager_release(&expected);
+}
+
+static void places_give_the_bits_of_images(void **state)
+{
+    static const enum dtype types[] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16};
+    (void)state;
+    for (int i = 0; i < 400; i++)
+        check_places(types[i % 4], i / 4 % 2);
 }
 
 /* ---- local response normalization ---- */
@@ -385,9 +461,8 @@ static void test_norms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pools),
-        cmocka_unit_test(means_are_of_floats),
-        cmocka_unit_test(test_lrn),
+        cmocka_unit_test(test_pools),          cmocka_unit_test(places_give_the_bits_of_images),
+        cmocka_unit_test(means_are_of_floats), cmocka_unit_test(test_lrn),
         cmocka_unit_test(test_norms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

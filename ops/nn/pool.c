@@ -277,7 +277,7 @@ const struct op_def op_MaxPoolWithPlace = {
     .name = "MaxPoolWithPlace",
     .inputs = "input: T",
     .outputs = "output: T, place: uint8",
-    .attrs = POOL_ATTRS ", masked: bool = false, T: floating",
+    .attrs = POOL_ATTRS ", masked: bool = false, T: float32|float64",
     .doc = "MaxPool, and where in each window the largest value is; made of it for a device.",
     .detail =
         "place is the cell's number in its window, rows first, cells in the padding counted; of\n"
@@ -294,7 +294,7 @@ const struct op_def op_MaxPoolPlaceGrad = {
     .name = "MaxPoolPlaceGrad",
     .inputs = "place: uint8, grad: T",
     .outputs = "output: T",
-    .attrs = POOL_ATTRS ", image: list(int), T: floating",
+    .attrs = POOL_ATTRS ", image: list(int), T: float32|float64",
     .doc = "MaxPoolGrad from MaxPoolWithPlace's places alone; made of it for a device.",
     .detail =
         "`image` is the shape of what was pooled. Each cell adds what the windows over it give\n"

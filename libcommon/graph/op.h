@@ -182,6 +182,13 @@ enum op_reduction {
     REDUCTION_MEAN,
 };
 
+/* What computes the same as a pool and its gradient, and keeps of the image the place of each
+ * window's value alone: `with_place` for the pool, `gradient` for the gradient; `mask` is the op
+ * whose masking by the image the places can hold. The kernels of both are looked for by name. */
+struct op_places {
+    const char *pool, *with_place, *gradient, *mask;
+};
+
 struct op_def {
     const char *name;
     const char *inputs, *outputs, *attrs; /* NULL: none */
@@ -197,6 +204,7 @@ struct op_def {
     enum op_reduction reduction;
     struct op_identity identity;
     struct op_descent descent;
+    const struct op_places *places; /* of a pool's gradient; NULL: it needs the image */
     const char *by_reciprocal; /* the op that does the same with 1 / input 1, if that is exact */
 
     /* Whether output 0 is a sum over the rows of inputs 0 and 1, a term for each two of them: of

@@ -204,6 +204,11 @@ const struct op_def op_MaxPool = {
     .gradient = max_pool_gradient,
 };
 
+static const struct op_places max_pool_places = {.pool = "MaxPool",
+                                                 .with_place = "MaxPoolWithPlace",
+                                                 .gradient = "MaxPoolPlaceGrad",
+                                                 .mask = "ReluGrad"};
+
 const struct op_def op_MaxPoolGrad = {
     .name = "MaxPoolGrad",
     .inputs = "orig_input: T, orig_output: T, grad: T",
@@ -212,6 +217,7 @@ const struct op_def op_MaxPoolGrad = {
     .doc = "Gradient of MaxPool: each window's goes to its largest value.",
     .detail = "Among equals the first one in row-major order gets it all.",
     .half = HALF_CLEAR,
+    .places = &max_pool_places,
     .cost = cost_elements,
     .shape = max_pool_grad_shape,
     .tiles = {.is_known = true,

@@ -129,7 +129,7 @@ static inline int64_t inside(const struct window_axis *a, int64_t out)
         each_window(p, plane, avg_spot_##type);                                                    \
     }                                                                                              \
     INLINED void avg_grad_cell_##type(const struct planes *p, const struct plane *plane,           \
-                                      const struct cell *cell, int64_t n)                          \
+                                      const struct plane_cell *cell, int64_t n)                    \
     {                                                                                              \
         type *d = (type *)plane->result + cell->image, sum[LANES] = {0};                           \
         EACH_WINDOW(p, cell)                                                                       \

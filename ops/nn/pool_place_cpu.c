@@ -49,7 +49,7 @@ typedef VECTOR(int64_t) places_double;
         each_window(p, plane, place_spot_##type);                                                  \
     }                                                                                              \
     INLINED void place_grad_cell_##type(const struct planes *p, const struct plane *plane,         \
-                                        const struct cell *cell, int64_t n)                        \
+                                        const struct plane_cell *cell, int64_t n)                  \
     {                                                                                              \
         const struct window_axis *ay = &p->window.y, *ax = &p->window.x;                           \
         floats_##type sum = {0}, g = {0};                                                          \

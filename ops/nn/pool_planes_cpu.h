@@ -36,7 +36,7 @@ struct spot {
 };
 
 /* Lanes of a cell of the image, and the windows over it: rows x columns of them. */
-struct cell {
+struct plane_cell {
     int64_t y, x;
     int64_t top, bottom, left, right; /* windows oy in [top, bottom), ox in [left, right) */
     int64_t image;                    /* elements: where the cell lies */
@@ -45,8 +45,8 @@ struct cell {
 
 typedef void plane_loop(const struct planes *p, const struct plane *plane);
 typedef void spot_loop(const struct plane *plane, const struct spot *spot, int64_t n);
-typedef void cell_loop(const struct planes *p, const struct plane *plane, const struct cell *cell,
-                       int64_t n);
+typedef void cell_loop(const struct planes *p, const struct plane *plane,
+                       const struct plane_cell *cell, int64_t n);
 
 #define INLINED static inline __attribute__((always_inline))
 
@@ -105,7 +105,7 @@ INLINED void slide(const struct window_axis *a, int64_t in, int64_t *from, int64
 /* The cells of an image, each of which gathers from the windows over it. */
 INLINED void each_cell(const struct planes *p, const struct plane *plane, cell_loop *loop)
 {
-    struct cell cell = {0};
+    struct plane_cell cell = {0};
     for (cell.y = 0; cell.y < p->window.y.in; cell.y++) {
         slide(&p->window.y, cell.y, &cell.top, &cell.bottom);
         cell.left = cell.right = 0;

@@ -16,9 +16,9 @@
 
 struct pools {
     struct fuse_groups groups;
-    const struct node **pool;  /* by gradient: the MaxPool that leaves its places; NULL: none */
-    const struct node **taker; /* by node: one that takes its output */
-    bool *with_place;          /* by MaxPool */
+    const struct node **pool;        /* by gradient: the pool that leaves its places; NULL: none */
+    const struct node **taker;       /* by node: one that takes its output */
+    const struct op_places **places; /* by pool that leaves them */
     bool *masked;
 };
 
@@ -49,9 +49,14 @@ static bool is_countable(const struct node *pool)
     return cells <= PLACES_MAX;
 }
 
+static const struct op_places *places_of(const struct node *grad)
+{
+    return grad->op ? grad->op->def->places : NULL;
+}
+
 static bool has_kernels(const struct fuse_groups *g, const struct node *grad)
 {
-    static const char *const ops[] = {"MaxPoolWithPlace", "MaxPoolPlaceGrad"};
+    const char *const ops[] = {places_of(grad)->with_place, places_of(grad)->gradient};
     bool all = true;
     for (int i = 0; i < 2; i++) {
         const struct op *op = registry_find(g->graph->registry, ops[i]);
@@ -63,13 +68,13 @@ static bool has_kernels(const struct fuse_groups *g, const struct node *grad)
     return all;
 }
 
-/* The MaxPool whose gradient this is; NULL: it is none, or one that stays. */
+/* The pool whose gradient this is; NULL: it is none, or one that stays. */
 static const struct node *pool_of(const struct fuse_groups *g, const struct node *grad)
 {
-    if (!node_is(grad, "MaxPoolGrad") || g->bound[grad->id])
+    if (!places_of(grad) || g->bound[grad->id])
         return NULL;
     const struct node *pool = graph_node(g->graph, grad->inputs[1].node);
-    bool fits = node_is(pool, "MaxPool") && !g->bound[pool->id] &&
+    bool fits = node_is(pool, places_of(grad)->pool) && !g->bound[pool->id] &&
                 same_edge(pool->inputs[0], grad->inputs[0]) && same_window(pool, grad) &&
                 fuse_same_place(pool, grad) && shape_is_known(&grad->outputs[0].shape) &&
                 shape_is_known(&pool->outputs[0].shape) && !fuse_source(g, grad->inputs[0])->is_ref;
@@ -80,9 +85,9 @@ static const struct node *pool_of(const struct fuse_groups *g, const struct node
 static bool is_mask(const struct pools *p, const struct node *grad, const struct node *mask)
 {
     const struct fuse_groups *g = &p->groups;
-    return mask && node_is(mask, "ReluGrad") && g->uses[grad->id] == 1 && !g->bound[mask->id] &&
-           mask->inputs[0].node == grad->id && same_edge(mask->inputs[1], grad->inputs[0]) &&
-           fuse_same_place(grad, mask);
+    return mask && node_is(mask, places_of(grad)->mask) && g->uses[grad->id] == 1 &&
+           !g->bound[mask->id] && mask->inputs[0].node == grad->id &&
+           same_edge(mask->inputs[1], grad->inputs[0]) && fuse_same_place(grad, mask);
 }
 
 /* ---- groups ---- */
@@ -105,7 +110,7 @@ static void find_pools(struct pools *p)
             continue;
         const struct node *mask = p->taker[i];
         bool masked = n_grads[pool->id] == 1 && is_mask(p, grad, mask);
-        p->with_place[pool->id] = true;
+        p->places[pool->id] = places_of(grad);
         p->masked[pool->id] = masked;
         g->end[pool->id] = pool->id;
         g->end[i] = masked ? mask->id : (int)i;
@@ -140,7 +145,7 @@ static void describe_pool(struct pools *p, const struct node *pool, struct node_
     struct node_output *outputs = arena_array(arena, 2, sizeof *outputs);
     outputs[0] = outputs[1] = pool->outputs[0];
     outputs[1].type = UINT8;
-    spec->op = "MaxPoolWithPlace";
+    spec->op = p->places[pool->id]->with_place;
     spec->inputs = pool->inputs;
     spec->n_inputs = 1;
     set_attrs(arena, pool, (struct attr){"masked", attr_bool(p->masked[pool->id])}, spec);
@@ -157,7 +162,7 @@ static void describe_grad(struct pools *p, const struct node *end, struct node_s
     struct edge *inputs = arena_array(arena, 2, sizeof *inputs);
     inputs[0] = (struct edge){pool->id, 1};
     inputs[1] = grad->inputs[2];
-    spec->op = "MaxPoolPlaceGrad";
+    spec->op = places_of(grad)->gradient;
     spec->inputs = inputs;
     spec->n_inputs = 2;
     const int64_t *sizes = arena_copy(arena, grad->outputs[0].shape.dims, 4 * sizeof *sizes);
@@ -167,7 +172,7 @@ static void describe_grad(struct pools *p, const struct node *end, struct node_s
 static void describe(struct fuse_groups *groups, const struct node *end, struct node_spec *spec)
 {
     struct pools *p = CONTAINER_OF(groups, struct pools, groups);
-    if (p->with_place[end->id])
+    if (p->places[end->id])
         describe_pool(p, end, spec);
     else
         describe_grad(p, end, spec);
@@ -181,7 +186,7 @@ void fuse_pools(const struct graph *graph, const struct fuse_options *options, s
     bool has_order = fuse_groups_init(g, graph, options, fused);
     p.pool = arena_array(&g->memory, n, sizeof *p.pool);
     p.taker = arena_array(&g->memory, n, sizeof *p.taker);
-    p.with_place = arena_array(&g->memory, n, sizeof *p.with_place);
+    p.places = arena_array(&g->memory, n, sizeof *p.places);
     p.masked = arena_array(&g->memory, n, sizeof *p.masked);
     if (has_order)
         find_pools(&p);

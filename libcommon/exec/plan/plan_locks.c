@@ -79,42 +79,52 @@ static void collect_spans(const struct plan *plan, span_vec *spans)
     mem_free(last);
 }
 
-/* True if the span had to begin earlier, with one of a larger id that is kept when it begins. */
-static bool hoist(struct span *span, const span_vec *spans)
-{
-    int from = span->from;
-    for (size_t i = 0; i < spans->n; i++) {
-        const struct span *other = &spans->items[i];
-        if (other->variable->id > span->variable->id && other->from < from && other->to >= from)
-            from = other->from;
-    }
-    bool earlier = from < span->from;
-    span->from = from;
-    return earlier;
-}
-
-/* Makes two spans of one variable that overlap one span. False: there are none. */
-static bool join(span_vec *spans)
-{
-    for (size_t i = 0; i < spans->n; i++) {
-        for (size_t k = i + 1; k < spans->n; k++) {
-            struct span *a = &spans->items[i], *b = &spans->items[k];
-            if (a->variable != b->variable || a->to < b->from || b->to < a->from)
-                continue;
-            a->from = a->from < b->from ? a->from : b->from;
-            a->to = a->to > b->to ? a->to : b->to;
-            a->write = a->write || b->write;
-            *b = vec_pop(spans);
-            return true;
-        }
-    }
-    return false;
-}
-
-static int by_id(const void *a, const void *b)
+/* Larger ids first, and spans of one variable in their order. */
+static int larger_first(const void *a, const void *b)
 {
     const struct span *x = a, *y = b;
-    return x->variable->id < y->variable->id ? -1 : x->variable->id > y->variable->id;
+    if (x->variable->id != y->variable->id)
+        return x->variable->id > y->variable->id ? -1 : 1;
+    return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Where a lock has to be taken that is wanted at a position: where none of what is kept, one after
+ * the other, is kept from before. */
+static int begin_of(int *begin, int position)
+{
+    while (begin[position] != position)
+        position = begin[position] = begin[begin[position]];
+    return position;
+}
+
+/* Hoists spans that begin while one of a larger id is kept, and joins those of one variable that
+ * overlap then. Only larger ids move a span, so each is final when the next smaller id is looked
+ * at. `begin` is a union-find over positions: kept ones are one with the position before. */
+static void hoist(span_vec *spans, int n_positions)
+{
+    int *begin = mem_array((size_t)n_positions + 1, sizeof *begin);
+    size_t n = 0;
+    for (int i = 0; i < n_positions; i++)
+        begin[i] = i;
+    for (size_t i = 0, end; i < spans->n; i = end) {
+        size_t first = n;
+        for (end = i; end < spans->n && spans->items[end].variable == spans->items[i].variable;
+             end++) {
+            struct span span = spans->items[end];
+            span.from = begin_of(begin, span.from);
+            if (n > first && spans->items[n - 1].to >= span.from) {
+                spans->items[n - 1].to = span.to;
+                spans->items[n - 1].write |= span.write;
+            } else {
+                spans->items[n++] = span;
+            }
+        }
+        for (size_t k = first; k < n; k++)
+            for (int at = spans->items[k].to; (at = begin_of(begin, at)) > spans->items[k].from;)
+                begin[at] = at - 1;
+    }
+    spans->n = n;
+    mem_free(begin);
 }
 
 static void find_spans(struct plan *plan)
@@ -124,16 +134,10 @@ static void find_spans(struct plan *plan)
     variable_lock_vec *all = &d->all.locks;
     span_vec spans = VEC_INIT;
     collect_spans(plan, &spans);
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (size_t i = 0; i < spans.n; i++)
-            changed = hoist(&spans.items[i], &spans) || changed;
-        while (changed && join(&spans))
-            ;
-    }
     if (spans.n)
-        qsort(spans.items, spans.n, sizeof *spans.items, by_id);
-    for (size_t i = 0; i < spans.n; i++) {
+        qsort(spans.items, spans.n, sizeof *spans.items, larger_first);
+    hoist(&spans, plan->n_order);
+    for (size_t i = spans.n; i-- > 0;) { /* by id, as they are locked */
         const struct span *span = &spans.items[i];
         struct variable_lock lock = {span->variable, span->write};
         vec_push(&d->items[plan->order[span->from]].locks, lock);

@@ -39,8 +39,9 @@ static void read_owner(int fd, char text[OWNER_BYTES])
 
 static int is_taken(const char *owner, double waited, struct error *err)
 {
-    return error_set(err, ERR_RETRY, "locked by %s%s", owner,
-                     waited > 0 ? "; waited until --lock-wait was over" : "; --lock-wait waits");
+    if (waited > 0)
+        return error_set(err, ERR_RETRY, "locked by %s; waited %g s", owner, waited);
+    return error_set(err, ERR_RETRY, "locked by %s; --lock-wait waits", owner);
 }
 
 /* Who does not let the lock go for so long is named, and a signal ends the wait. */

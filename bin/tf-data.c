@@ -132,7 +132,7 @@ static const struct option_table table = {
     .examples =
         "tf-data csv digits.csv.gz x=1-64 y=65:int32 --shuffle --batch 64 --epochs 20 > train.rec\n"
         "tf-data csv d.csv x=age,bmi:standardize y=target --rows 1-400 --fit prep.json > "
-        "train.rec\n"
+        "d.rec\n"
         "tail -1 d.csv | tf-data csv - x=age,bmi:standardize --prep prep.json\n"
         "tf-data idx x=images.gz:float32:scale=0.0039215686 y=labels.gz:int32 --batch 128\n"
         "tf-data describe people.csv\n"

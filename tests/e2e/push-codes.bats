@@ -23,19 +23,32 @@ END
     same whole one
 }
 
-# spoiled NAME WHY COMMAND...: half way worker 1 dies, and what it had kept is not what it was; it
-# says WHY, and all go back to the newest checkpoint
+# spoiled NAME WHY COMMAND...: worker 1 dies in its step 7, between two checkpoints and in no wait for
+# data, and what it had kept is not what it was; it says WHY, and all go back to the newest checkpoint
 spoiled() {
-    local name=$1 why=$2 pid
+    local name=$1 why=$2 pid tool bin
     shift 2
-    job "$name" sync,bits=1 --save-every 4 --lease 20s m.tfg -- \
-        "$root/tests/lib/halfway" "$PWD/$name.go" "${feed[@]}" &
+    bin=$(dirname "$(command -v tf-exec)")
+    mkdir "$name-bin"
+    for tool in "$bin"/tf-*; do ln -s "$tool" "$name-bin/${tool##*/}"; done
+    rm "$name-bin/tf-exec" "$name-bin/tf-run"
+    cp "$bin/tf-run" "$name-bin/tf-run"
+    ln -sfn "$bin/../lib" lib
+    cat >"$name-bin/tf-exec" <<END
+#!/bin/sh
+case " \$* " in *" --task worker:1 "*)
+    mkdir "$PWD/$name-once" 2>/dev/null && export TF_FAILPOINTS=journal.commit:7:stop ;;
+esac
+exec "$bin/tf-exec" "\$@"
+END
+    chmod +x "$name-bin/tf-exec"
+    PATH=$PWD/$name-bin:$PATH job "$name" sync,bits=1 --save-every 4 --lease 20s m.tfg -- \
+        "${feed[@]}" &
     pid=$!
-    soon 60 has_reached "$name" 4
-    kill -STOP "$(cat "job-$name/worker-1.pid")"
+    soon 60 test -s "job-$name/worker-1.pid"
+    soon 60 grep -q '^State:.*T' "/proc/$(cat "job-$name/worker-1.pid")/status"
     (cd "job-$name" && "$@")
     kill -9 "$(cat "job-$name/worker-1.pid")"
-    touch "$name.go"
     wait $pid
     cat "$name.err" "job-$name/worker-1.err"
     finds 'restored from' "$name.err"

@@ -23,8 +23,8 @@ END
     same whole one
 }
 
-# spoiled NAME WHY COMMAND...: worker 1 dies in its step 7, between two checkpoints and in no wait for
-# data, and what it had kept is not what it was; it says WHY, and all go back to the newest checkpoint
+# spoiled NAME WHY COMMAND...: worker 1 dies in its step 7, between two checkpoints and in no wait
+# for data, and what it had kept is not what it was; it says WHY, and all go back to the newest one
 spoiled() {
     local name=$1 why=$2 pid tool bin
     shift 2

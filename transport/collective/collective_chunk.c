@@ -278,8 +278,8 @@ static void do_add(struct process_group *group, struct collective_round *r, stru
     bool divides = action->whole && collective_divides(r->kinds[chunk->value]);
     const struct collective_terms terms = {sum.type, data, 2, divides ? r->n_members : 0};
     collective_sum(&terms, sum.data, NULL, chunk->count);
-    chunk->has_sum = true;
     pthread_mutex_lock(&group->lock);
+    chunk->has_sum = true;
     struct tensor taken = *part;
     *part = (struct tensor){0};
     pthread_mutex_unlock(&group->lock);

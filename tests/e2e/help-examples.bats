@@ -38,6 +38,15 @@ digits() { # FILE: the net, placed
     tf-graph digits.lua | tf-opt | tf-place >"$1"
 }
 
+forward() { # fwd.tfg: a net that is not trained yet
+    cat >fwd.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {4, 8}}
+h = nn.dense(x, 3, {name = "hidden", activation = Relu})
+loss = Mean(Square(h), {0, 1})
+LUA
+    tf-graph fwd.lua >fwd.tfg
+}
+
 records() {
     ./feed --rows 1-256 --batch 64 >train.rec
     ./feed --rows 257-512 --batch 64 >test.rec
@@ -91,23 +100,13 @@ END
 }
 
 @test "tf-grad" {
-    cat >fwd.lua <<'LUA'
-x = Placeholder{dtype = float32, shape = {4, 8}}
-h = nn.dense(x, 3, {name = "hidden", activation = Relu})
-loss = Mean(Square(h), {0, 1})
-LUA
-    tf-graph fwd.lua >fwd.tfg
+    forward
     types tf-grad 2 'tf-exec' # which needs values
     tf-grad --of loss --wrt hidden/W,x fwd.tfg | tf-show --text | grep '^alias grad/x = '
 }
 
 @test "tf-graph" {
-    cat >fwd.lua <<'LUA'
-x = Placeholder{dtype = float32, shape = {4, 8}}
-h = nn.dense(x, 3, {name = "hidden", activation = Relu})
-loss = Mean(Square(h), {0, 1})
-LUA
-    tf-graph fwd.lua >fwd.tfg
+    forward
     types tf-graph 4
     tf-show --text tanh.tfg | grep ' = Tanh('
 }

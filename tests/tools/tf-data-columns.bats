@@ -3,6 +3,7 @@
 # tf-data: what a field is read as, what is done with it, and what is missing.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
+load ../lib/data
 
 bats_require_minimum_version 1.5.0
 
@@ -12,17 +13,6 @@ setup() {
     set -o pipefail
     printf '%s\n' id,age,sex,visit,risk 1,50,f,2024-01-31,low 2,NA,m,2024-02-29T12:30:00Z,high \
         3,30,,31.12.2023,low 4,null,f,20231231,mid 5,70,NaN,2024-03-01T10:00:30.5+02:00,high > p.csv
-}
-
-x() {
-    tf-data "$@" | tf-show --json | jq -c .x
-}
-
-fails() { # STATUS LINE ARGUMENT...
-    local status=$1 line=$2
-    shift 2
-    run --separate-stderr -"$status" tf-data "$@" -o /dev/null
-    [ "$stderr" = "tf-data: $line" ] || { echo "$stderr" >&2 && false; }
 }
 
 @test "random tables are prepared as scikit-learn prepares them" {

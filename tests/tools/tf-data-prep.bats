@@ -3,6 +3,7 @@
 # tf-data --fit and --prep: what is fitted to some rows is used for others.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
+load ../lib/data
 
 bats_require_minimum_version 1.5.0
 
@@ -11,17 +12,6 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     printf 'age,sex,bmi\n1,0,10\n3,1,30\n5,0,90\n7,1,-50\n' > d.csv
-}
-
-x() {
-    tf-data "$@" | tf-show --json | jq -c .x
-}
-
-fails() { # STATUS LINE ARGUMENT...
-    local status=$1 line=$2
-    shift 2
-    run --separate-stderr -"$status" tf-data "$@" -o /dev/null
-    [ "$stderr" = "tf-data: $line" ] || { echo "$stderr" >&2 && false; }
 }
 
 @test "statistics of some rows serve all that come after, also one alone and without a header" {

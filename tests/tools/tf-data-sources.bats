@@ -3,6 +3,7 @@
 # tf-data: JSON lines, several files, what is packed, two files side by side; describe.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
+load ../lib/data
 
 bats_require_minimum_version 1.5.0
 
@@ -13,17 +14,6 @@ setup() {
     set -o pipefail
     printf 'a,b\n1,2\n' > m1.csv
     printf 'a,b\n3,4\n5,6\n' > m2.csv
-}
-
-x() {
-    tf-data "$@" | tf-show --json | jq -c .x
-}
-
-fails() { # STATUS LINE ARGUMENT...
-    local status=$1 line=$2
-    shift 2
-    run --separate-stderr -"$status" tf-data "$@" -o /dev/null
-    [ "$stderr" = "tf-data: $line" ] || { echo "$stderr" >&2 && false; }
 }
 
 @test "JSON lines: what is nested, missing, of other types" {

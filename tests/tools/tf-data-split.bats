@@ -3,6 +3,7 @@
 # tf-data --split, --fold and what weighs rows.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
+load ../lib/data
 
 bats_require_minimum_version 1.5.0
 
@@ -11,17 +12,6 @@ setup() {
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
     seq 1 100 > s.csv
-}
-
-x() {
-    tf-data "$@" | tf-show --json | jq -c .x
-}
-
-fails() { # STATUS LINE ARGUMENT...
-    local status=$1 line=$2
-    shift 2
-    run --separate-stderr -"$status" tf-data "$@" -o /dev/null
-    [ "$stderr" = "tf-data: $line" ] || { echo "$stderr" >&2 && false; }
 }
 
 @test "random streams, cut, sharded and resumed: a row is in its part" {

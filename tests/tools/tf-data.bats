@@ -3,6 +3,7 @@
 # tf-data: what it feeds, and what it says of input that it cannot feed.
 # shellcheck disable=SC2154  # variables of run
 load ../lib/tools
+load ../lib/data
 
 bats_require_minimum_version 1.5.0
 
@@ -11,19 +12,6 @@ setup() {
     examples=$(realpath "$BATS_TEST_DIRNAME/../../examples")
     cd "$BATS_TEST_TMPDIR" || return 1
     set -o pipefail
-}
-
-# The elements of x, one batch a line, as JSON.
-x() {
-    tf-data "$@" | tf-show --json | jq -c .x
-}
-
-# Asserts that tf-data fails with the status, the line, and nothing else on stderr.
-fails() { # STATUS LINE ARGUMENT...
-    local status=$1 line=$2
-    shift 2
-    run --separate-stderr -"$status" tf-data "$@" -o /dev/null
-    [ "$stderr" = "tf-data: $line" ] || { echo "$stderr" >&2 && false; }
 }
 
 @test "the digits: 460 steps of 64 and a rest, each row once an epoch" {

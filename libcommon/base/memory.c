@@ -225,6 +225,17 @@ void *mem_try(size_t bytes)
     return p;
 }
 
+void *mem_try_grow(void *old, size_t kept, size_t bytes)
+{
+    void *grown = mem_try(bytes);
+    if (!grown)
+        return NULL;
+    if (kept)
+        memcpy(grown, old, kept);
+    mem_free(old);
+    return grown;
+}
+
 void mem_trim(void)
 {
 #ifdef __GLIBC__

@@ -26,6 +26,10 @@ void mem_free(void *pointer);
  * memory. Free with mem_free. `bytes` may be 0: a valid pointer comes back. */
 void *mem_try(size_t bytes);
 
+/* A larger block of mem_try in place of `old`, which is freed, with its first `kept` bytes. NULL:
+ * there is no memory, and `old`, which may be NULL if nothing is kept, stays as it is. */
+void *mem_try_grow(void *old, size_t kept, size_t bytes);
+
 /* As mem_try, but aligned only as any object is: what is small comes back faster. */
 void *mem_try_unaligned(size_t bytes);
 

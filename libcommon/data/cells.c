@@ -75,12 +75,9 @@ int cells_add_bytes(struct cells *cells, const void *bytes, size_t n, struct err
 {
     if (cells->capacity - cells->bytes < n) {
         size_t capacity = cells->capacity * 2 + n + 256;
-        char *grown = mem_try(capacity);
+        char *grown = mem_try_grow(cells->data, cells->bytes, capacity);
         if (!grown)
             return error_set(err, ERR_OS, "no memory for %zu bytes of data", capacity);
-        if (cells->bytes)
-            memcpy(grown, cells->data, cells->bytes);
-        mem_free(cells->data);
         cells->data = grown;
         cells->capacity = capacity;
     }

@@ -68,13 +68,10 @@ static int fill(struct jsonl_reader *reader, struct error *err)
     reader->n = kept;
     if (reader->capacity - kept < READ_BYTES) {
         size_t capacity = reader->capacity * 2 + READ_BYTES;
-        char *grown = mem_try(capacity);
+        char *grown = mem_try_grow(reader->buffer, kept, capacity);
         if (!grown)
             return error_set(err, ERR_OS, "%s: no memory for a line of %zu bytes",
                              gzfile_name(reader->file), kept);
-        if (kept)
-            memcpy(grown, reader->buffer, kept);
-        mem_free(reader->buffer);
         reader->buffer = grown;
         reader->capacity = capacity;
     }

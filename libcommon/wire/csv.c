@@ -74,13 +74,10 @@ static int make_room(struct csv_reader *reader, struct error *err)
     if (reader->capacity - reader->n >= READ_BYTES)
         return 0;
     size_t capacity = reader->capacity * 2 + 2 * READ_BYTES;
-    char *grown = mem_try(capacity);
+    char *grown = mem_try_grow(reader->buffer, kept, capacity);
     if (!grown)
         return error_set(err, ERR_OS, "%s: no memory for a row of %zu bytes",
                          gzfile_name(reader->file), kept);
-    if (kept)
-        memcpy(grown, reader->buffer, kept);
-    mem_free(reader->buffer);
     reader->buffer = grown;
     reader->capacity = capacity;
     return 0;

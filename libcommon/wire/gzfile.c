@@ -291,13 +291,10 @@ int gzfile_read_all(struct gzfile *file, uint8_t **data, size_t *n, struct error
     for (*data = NULL, *n = 0; got; *n += got) {
         if (*n == capacity) {
             capacity = capacity ? capacity * 2 : (size_t)1 << 20;
-            uint8_t *grown = mem_try(capacity);
+            uint8_t *grown = mem_try_grow(*data, *n, capacity);
             if (!grown)
                 return error_set(err, ERR_OS, "%s: no memory for %zu bytes", gzfile_name(file),
                                  capacity);
-            if (*n)
-                memcpy(grown, *data, *n);
-            mem_free(*data);
             *data = grown;
         }
         if (gzfile_read(file, *data + *n, capacity - *n, &got, err))

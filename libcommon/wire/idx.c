@@ -73,10 +73,9 @@ static int read_growing(struct gzfile *file, size_t n, char **data, struct error
             return code;
         done = capacity;
         capacity = n / 2 < capacity ? n : 2 * capacity;
-        char *grown = mem_try(capacity);
-        if (grown)
-            memcpy(grown, *data, done);
-        mem_free(*data);
+        char *grown = mem_try_grow(*data, done, capacity);
+        if (!grown)
+            mem_free(*data);
         *data = grown;
     }
     return error_set(err, ERR_OS, "%s: no memory for %zu bytes", gzfile_name(file), capacity);

@@ -5,9 +5,9 @@
 # when it ends.
 
 # among WORKERS OPTION...: each runs parts.tfg with the options, and what is in FEEDn; what it wrote
-# is in wN.txt, if none fails
+# is in wN.txt, if none fails. The status is that of the first, by number, that fails.
 among() {
-    local i n=$1 code=0 feed workers=()
+    local i n=$1 code=0 status feed workers=()
     shift
     for ((i = 0; i < n; i++)); do
         feed="FEED$i"
@@ -16,7 +16,11 @@ among() {
         workers[i]=$!
         pids+=($!)
     done
-    for ((i = 0; i < n; i++)); do wait "${workers[i]}" || code=$?; done
+    for ((i = 0; i < n; i++)); do
+        status=0
+        wait "${workers[i]}" || status=$?
+        ((code)) || code=$status
+    done
     for ((i = 0; i < n; i++)); do
         cat "w$i.err"
         ((code)) || tf-show --json "w$i.rec" >"w$i.txt"

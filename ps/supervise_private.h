@@ -81,6 +81,7 @@ struct task {
     struct life life;
     int input;              /* the writing end of its stdin; -1: it has none, or is at its end */
     int starts, restarts;   /* in all; those that count */
+    uint64_t incarnation;   /* in the job's directory, before the last start */
     int brief;              /* ends in turn that came soon after the start */
     bool again;             /* it was started again since all were started together */
     long pid;               /* of the last one that ran; 0: none has */

@@ -58,8 +58,8 @@ static void look_at_running(struct supervisor *s, struct task *task, const struc
         task->life.ready = true;
         task->told[0] = '\0';
     }
-    if (seen->left && heard)
-        late_begin(&task->main);
+    if (seen->left && seen->incarnation > task->incarnation)
+        late_begin(&task->main); /* also one that came and left between two looks */
     if (!late && !(seen->silent && (heard || age > s->timeout)))
         return;
     snprintf(task->life.why, sizeof task->life.why, "silent for %.1f s", time_now() - since);

@@ -235,7 +235,8 @@ static void say_step(struct watch *watch, double now)
 }
 
 /* NULL: it is there, or has ended, which was said. A worker without shards may be reading its graph
- * as long as it likes. */
+ * as long as it likes, but has read it when it listens: who stands still from there on would be
+ * missed by nobody, once the others have ended. */
 static const char *why_missing(const struct watch *watch, const struct watched *task)
 {
     bool lives = task->process.incarnation != 0;
@@ -245,7 +246,7 @@ static const char *why_missing(const struct watch *watch, const struct watched *
         return "not started";
     if (task->is_shard && task->lacks)
         return task->lacks;
-    return task->is_shard || watch->has_shards ? WATCH_NO_ANSWER : NULL;
+    return task->is_shard || watch->has_shards || task->process.listens ? WATCH_NO_ANSWER : NULL;
 }
 
 static void say_who_is_missing(const struct watch *watch)
@@ -265,6 +266,7 @@ static void tell_of_tasks(const struct watch *watch)
                                   .ready = task->ready,
                                   .silent = task->silent,
                                   .left = task->process.incarnation && !task->process.pid,
+                                  .incarnation = task->process.incarnation,
                                   .heard = task->heard,
                                   .missing = why_missing(watch, task)};
         watch->options.task(watch->options.context, &seen);

@@ -32,10 +32,11 @@ struct watch_state {     /* what the step line says */
 
 struct watch_task { /* one task, as it is seen */
     const char *name;
-    bool ready, silent;  /* it answers, or did; not for a lease now */
-    bool left;           /* it was there, and has left: its process is about to end */
-    double heard;        /* when it last did, or came (time_now); 0: never */
-    const char *missing; /* why it is not there, or that it does not answer: a literal; or NULL */
+    bool ready, silent;   /* it answers, or did; not for a lease now */
+    bool left;            /* it was there, and has left: its process is about to end */
+    uint64_t incarnation; /* the last that was there; 0: none */
+    double heard;         /* when it last did, or came (time_now); 0: never */
+    const char *missing;  /* why it is not there, or that it does not answer: a literal; or NULL */
 };
 
 struct watch_options {

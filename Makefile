@@ -5,6 +5,8 @@
 #   make check-sanitizers  unit tests under ASan, UBSan and TSan, and what fuzzing found
 #   make check-device      most of them again, on a device with memory of its own
 #   make check-portable    clang, arm64 in an emulator, musl: docs/portability.md
+#   make flickers  the tests that wait for something, with random pauses in all programs
+#   make hooks   lint before each commit, by a hook of git
 #   make chaos   faults in every phase of a job, crowds, networks: half an hour
 #   make digests  sums of graphs, and of variables after 50 steps, for comparing builds: BASE=FOLDER
 #   make report-structure  sizes, cycles of files, words: each with its limit
@@ -169,7 +171,7 @@ BENCH_bench := startup nullops loops train csv
 BENCH_bench-dist := link allreduce dist worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
-.PHONY: bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure exports docs golden FORCE all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean
+.PHONY: flickers hooks bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure exports docs golden FORCE all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -306,7 +308,7 @@ $(BUILD)/tests/lib/race: $(BUILD)/obj/tests/lib/race.o \
 	$(addprefix $(BUILD)/obj/cpu-base/ops/math/,parallel_cpu.o team_cpu.o) $(TEAM)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_LDFLAGS) $^ -o $@
-$(BUILD)/tests/lib/faults.so: tests/lib/faults.c
+$(BUILD)/tests/lib/faults.so $(BUILD)/tests/lib/pauses.so: $(BUILD)/tests/lib/%.so: tests/lib/%.c
 	@mkdir -p $(@D)
 	$(CC) $(BASE_CFLAGS) $(CFLAGS) -shared $< -o $@ -ldl
 # Objects with ops, as users compile them: they need no library, and see nothing but public headers.
@@ -402,6 +404,13 @@ chaos:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all $(BUILD)/tests/unit/ps/backup
 	@scripts/chaos
+flickers:
+	@scripts/setup build check
+	@$(MAKE) -s $(JOBS) all unit $(BUILD)/tests/lib/pauses.so
+	@scripts/check flickers
+hooks:
+	@printf '%s\n' '#!/bin/sh' 'exec scripts/lint -c' >"$$(git rev-parse --git-path hooks/pre-commit)"
+	@chmod +x "$$(git rev-parse --git-path hooks/pre-commit)"
 lint check-headers:
 	@scripts/setup build check
 	@scripts/$(@:check-headers=lint headers)

@@ -121,6 +121,11 @@ pages() {
     types docs/techniques.md
 }
 
+@test "docs/testing.md" {
+    types docs/testing.md
+    grep -qx 'ok 2 sync.shard.step.kill' out
+}
+
 @test "every page with commands is typed" {
     diff <(pages | sort) <(sed -n 's/^@test "\(.*\.md\)" {$/\1/p' "$BATS_TEST_FILENAME" | sort)
 }

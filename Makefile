@@ -331,7 +331,7 @@ $(FAKE_CUDA): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/lib/fake_cuda*.c)
 $(FAKE_CUDA): private BASE_LDFLAGS += $(if $(CAN_EMULATE),-Wl$(comma)--exclude-libs$(comma)ALL)
 $(TEST_DEVICE) $(FAKE_CUDA):
 	@mkdir -p $(@D)
-	$(if $(filter %.a,$^),$(CXX),$(CC)) -shared $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib/tf-tools'
+	$(if $(filter %emulated-cuda.a,$^),$(CXX),$(CC)) -shared $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) '-Wl,-rpath,$$ORIGIN/../../lib/tf-tools'
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FLAGS) $(BIN_PARTS) $(TEST_LIB)
 	$(call program,-lm -fsanitize=fuzzer '-Wl$(comma)-rpath$(comma)$$ORIGIN/../../lib/tests')
 define CPU_RULES

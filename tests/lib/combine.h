@@ -13,17 +13,6 @@
 #include "collective/rows.h"
 #include "collective/sum.h"
 
-/* Memory that is not the host's, in which values are and results will be. */
-struct collective_memory {
-    void *context;
-    int (*alloc)(void *context, enum dtype type, const struct shape *shape, struct tensor *result,
-                 struct error *err);
-    int (*copy)(void *context, void *to, const void *from, size_t bytes, struct error *err);
-    /* As collective_sum, with the same bits. */
-    int (*sum)(void *context, const struct collective_terms *terms, void *sum, int64_t count,
-               struct error *err);
-};
-
 static inline int combine_check(enum collective_kind kind, const struct tensor *const *values,
                                 int n, struct error *err)
 {
@@ -42,40 +31,9 @@ static inline int combine_check(enum collective_kind kind, const struct tensor *
     return 0;
 }
 
-/* ---- memory of a device, or of the host (NULL) ---- */
-
-static inline int combine_alloc(const struct collective_memory *memory, enum dtype type,
-                                const struct shape *shape, struct tensor *t, struct error *err)
-{
-    if (!memory)
-        return tensor_alloc(t, type, shape, err);
-    return memory->alloc(memory->context, type, shape, t, err);
-}
-
-static inline int combine_copy(const struct collective_memory *memory, void *to,
-                               const struct tensor *from, struct error *err)
-{
-    if (memory)
-        return memory->copy(memory->context, to, from->data, tensor_bytes(from), err);
-    memcpy(to, from->data, tensor_bytes(from));
-    return 0;
-}
-
-static inline int combine_sum(const struct collective_memory *memory,
-                              const struct collective_terms *terms, struct tensor *to,
-                              struct error *err)
-{
-    int64_t count = tensor_count(to);
-    if (memory && count)
-        return memory->sum(memory->context, terms, to->data, count, err);
-    collective_sum(terms, to->data, NULL, count);
-    return 0;
-}
-
 /* ---- kinds ---- */
 
 struct combining {
-    const struct collective_memory *memory;
     const struct collective_routing *routing;
     const struct tensor *const *values;
     int member;   /* who gets the result */
@@ -92,7 +50,7 @@ static inline struct tensor combined_rows(const struct combining *c, int from)
     return tensor_borrow(t->type, &shape, (char *)t->data + at);
 }
 
-static inline int combine_add(const struct combining *c, struct tensor *result, struct error *err)
+static inline void combine_add(const struct combining *c, struct tensor *result)
 {
     int n = c->routing->n;
     const void **data = mem_array((size_t)n, sizeof *data);
@@ -100,30 +58,25 @@ static inline int combine_add(const struct combining *c, struct tensor *result, 
         data[k] = combined_rows(c, k).data;
     const struct collective_terms terms = {result->type, data, n,
                                            collective_divides(c->routing->kind) ? n : 0};
-    int code = combine_sum(c->memory, &terms, result, err);
+    collective_sum(&terms, result->data, NULL, tensor_count(result));
     mem_free(data);
-    return code;
 }
 
-static inline int combine_gather(const struct combining *c, struct tensor *result,
-                                 struct error *err)
+static inline void combine_gather(const struct combining *c, struct tensor *result)
 {
     char *to = result->data;
-    int code = 0;
-    for (int k = 0; !code && k < c->routing->n; k++) {
+    for (int k = 0; k < c->routing->n; k++) {
         struct tensor rows = combined_rows(c, k);
-        code = combine_copy(c->memory, to, &rows, err);
+        memcpy(to, rows.data, tensor_bytes(&rows));
         to += tensor_bytes(&rows);
     }
-    return code;
 }
 
-static inline int combine_divide(const struct collective_memory *memory, struct tensor *t,
-                                 int divisor, struct error *err)
+static inline void combine_divide(struct tensor *t, int divisor)
 {
     const void *data = t->data;
     const struct collective_terms terms = {t->type, &data, 1, divisor};
-    return combine_sum(memory, &terms, t, err);
+    collective_sum(&terms, t->data, NULL, tensor_count(t));
 }
 
 static inline int combine_routed(const struct combining *c, struct tensor *result,
@@ -132,17 +85,18 @@ static inline int combine_routed(const struct combining *c, struct tensor *resul
     const struct tensor *own = c->values[c->member];
     enum collective_kind kind = c->routing->kind;
     struct shape shape = collective_result_shape(c->routing, &own->shape, c->member);
-    if (combine_alloc(c->memory, own->type, &shape, result, err))
+    if (tensor_alloc(result, own->type, &shape, err))
         return err->code;
     if (collective_gets_zeros(c->routing, c->member)) {
         memset(result->data, 0, tensor_bytes(result));
-        return 0;
+    } else if (collective_adds(kind)) {
+        combine_add(c, result);
+    } else {
+        combine_gather(c, result);
+        if (collective_divides(kind))
+            combine_divide(result, c->routing->n);
     }
-    if (collective_adds(kind))
-        return combine_add(c, result, err);
-    if (combine_gather(c, result, err))
-        return err->code;
-    return collective_divides(kind) ? combine_divide(c->memory, result, c->routing->n, err) : 0;
+    return 0;
 }
 
 static inline int combine_by_rows(const struct combining *c, struct tensor *result,
@@ -165,23 +119,18 @@ static inline int combine_by_rows(const struct combining *c, struct tensor *resu
     return code;
 }
 
-/* The same for a member, by a routing, of which what is brought need not be said. NULL: on the
- * host. Other memory is for kinds without a root alone, and the result may be that of a value. */
-static inline int collective_combine_for(const struct collective_memory *memory,
-                                         const struct collective_routing *routing,
+/* The same for a member, by a routing, of which what is brought need not be said. */
+static inline int collective_combine_for(const struct collective_routing *routing,
                                          const struct tensor *const *values, int member,
                                          struct tensor *result, struct error *err)
 {
-    const struct combining c = {memory, routing, values, member, 0};
+    const struct combining c = {routing, values, member, 0};
     const struct tensor *first = values[routing->root < 0 ? 0 : routing->root];
     if (combine_check(routing->kind, values, routing->n, err))
         return err->code;
     if (routing->kind != COLLECTIVE_FIRST)
         return combine_by_rows(&c, result, err);
-    if (!memory)
-        return tensor_copy(result, first, err);
-    tensor_share(result, first);
-    return 0;
+    return tensor_copy(result, first, err);
 }
 
 /* Combines what members brought, by rank; of one kind, values[k] of member k, on the host: what
@@ -190,7 +139,7 @@ static inline int collective_combine(enum collective_kind kind, const struct ten
                                      int n, struct tensor *result, struct error *err)
 {
     const struct collective_routing routing = {.kind = kind, .n = n, .root = -1};
-    return collective_combine_for(NULL, &routing, values, 0, result, err);
+    return collective_combine_for(&routing, values, 0, result, err);
 }
 
 /* ---- by a schedule ---- */

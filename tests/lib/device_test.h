@@ -33,7 +33,6 @@ struct device_test_counts {
     long kernels, enqueued;             /* that ran; those of them that were enqueued */
     long updates;                       /* of variables, among these */
     long captures, launches;            /* of captured work */
-    long sums;                          /* of what members of a collective have brought */
     long pins, unpins;                  /* of memory of the host */
 };
 

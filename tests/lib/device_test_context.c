@@ -139,7 +139,6 @@ void test_context_open(struct test_context *context, struct device *device, stru
     device->relayout = &test_relayout;
     device->explain = explain;
     device->leave_fault = test_leave_fault;
-    device->sum = test_sum;
     device->code = find_code;
     device->enter_thread = enter_thread;
     context->raw = *device;
@@ -174,7 +173,6 @@ struct device_test_counts device_test_counts(struct device *device)
                                        .updates = atomic_load(&context->updates),
                                        .captures = atomic_load(&context->captures),
                                        .launches = atomic_load(&context->launches),
-                                       .sums = atomic_load(&context->sums),
                                        .pins = context->pins,
                                        .unpins = context->unpins};
 }

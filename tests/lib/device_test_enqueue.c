@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the TEST device, and others over its scheduler, enqueue beside copies: kernels, faults that
- * others have left, sums.
+ * What the TEST device, and others over its scheduler, enqueue beside copies: kernels, and faults
+ * that others have left.
  */
 #include "base/memory.h"
 #include "lib/device_test_internal.h"
@@ -51,48 +51,4 @@ int test_leave_fault(struct device *device, struct step_block *block, const stru
     struct test_access accesses[] = {{leaving->block, sizeof *block, true},
                                      {leaving->fault, sizeof *fault, false}};
     return test_enqueue_kernel(context, &leaving->job, accesses, 2, err);
-}
-
-/* ---- sums ---- */
-
-struct summing {
-    struct test_job job; /* first */
-    struct collective_terms terms;
-    void *sum;
-    int64_t count;
-    const void *values[];
-};
-
-static void run_summing(struct test_job *job)
-{
-    const struct summing *s = (struct summing *)job;
-    collective_sum(&s->terms, s->sum, NULL, s->count);
-}
-
-static void free_summing(struct test_job *job)
-{
-    mem_free((struct summing *)job);
-}
-
-int test_sum(struct device *device, const struct collective_terms *terms, void *sum, int64_t count,
-             struct error *err)
-{
-    struct test_context *context = test_context(device);
-    size_t n = (size_t)terms->n, bytes = (size_t)count * dtype_bytes(terms->type);
-    struct summing *s = mem_alloc(sizeof *s + n * sizeof *s->values);
-    struct test_access *accesses = mem_array(n + 1, sizeof *accesses);
-    s->job = (struct test_job){.run = run_summing, .free = free_summing};
-    s->terms = *terms;
-    s->terms.values = s->values;
-    s->sum = test_to_host(sum);
-    s->count = count;
-    for (size_t k = 0; k < n; k++) {
-        s->values[k] = test_to_host(terms->values[k]);
-        accesses[k] = (struct test_access){s->values[k], bytes, false};
-    }
-    accesses[n] = (struct test_access){s->sum, bytes, true};
-    atomic_fetch_add(&context->sums, 1);
-    int code = test_enqueue_kernel(context, &s->job, accesses, (int)n + 1, err);
-    mem_free(accesses);
-    return code;
 }

@@ -218,7 +218,6 @@ struct test_context {
     /* What the device says when nothing works any more; NULL: what the scheduler does. */
     int (*failed)(struct device *device, struct error *err);
     atomic_long copies_in, copies_out, copies, kernels, enqueued, updates, captures, launches;
-    atomic_long sums;
     pthread_mutex_t lock;     /* guards what follows */
     VEC(struct error) errors; /* that the device's own faults stand for */
     VEC(struct test_access) pinned;
@@ -261,10 +260,6 @@ int test_enqueue_kernel(struct test_context *context, struct test_job *job,
 /* struct device.leave_fault */
 int test_leave_fault(struct device *device, struct step_block *block, const struct fault *fault,
                      struct error *err);
-
-/* struct device.sum */
-int test_sum(struct device *device, const struct collective_terms *terms, void *sum, int64_t count,
-             struct error *err);
 
 /* ---- device_test_kernel.c ---- */
 

@@ -9,17 +9,12 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/container_of.h"
 #include "base/memory.h"
 #include "base/vec.h"
-#include "exec/device/deferred.h"
 #include "exec/step/collective.h"
-#include "exec/step/copy_out.h"
 #include "lib/combine.h"
 
 #define LOCAL_MEMBERS_MAX 64
-
-struct part_copy;
 
 struct local_part { /* of a member in a round; no waiter: it is not here */
     struct collective_waiter *waiter;
@@ -27,9 +22,6 @@ struct local_part { /* of a member in a round; no waiter: it is not here */
     struct tensor *values;
     int64_t *rows; /* of the call; NULL: it has none */
     int n;
-    struct device_point at; /* of the values */
-    struct pool *pool, *host_pool;
-    struct part_copy *copy; /* of them, for a round in host memory */
 };
 
 struct local_round {
@@ -44,27 +36,14 @@ struct local_round {
     bool has_root;
     int root;
     struct local_part parts[LOCAL_MEMBERS_MAX];
-    atomic_int n_copying; /* parts, and who begins with them */
-};
-
-struct part_copy {
-    struct copy_out copy; /* to: an array of its own */
-    struct local_round *round;
-    struct error err; /* why there is none */
 };
 
 static inline void local_part_release(struct local_part *part)
 {
-    if (part->copy) {
-        copy_out_release(&part->copy->copy);
-        mem_free(part->copy->copy.to);
-        mem_free(part->copy);
-    }
     for (int i = 0; i < part->n; i++)
         tensor_release(&part->values[i]);
     mem_free(part->values);
     mem_free(part->rows);
-    device_point_release(&part->at);
     *part = (struct local_part){0};
 }
 
@@ -131,7 +110,6 @@ static inline void local_answer_all(struct local_round *round, struct local_outc
     for (int i = 0; i < answer->n * answer->results.members; i++)
         tensor_release(&answer->results.values[i]);
     mem_free(answer->results.values);
-    device_point_release(&answer->results.at);
     local_round_free(round);
 }
 
@@ -155,7 +133,7 @@ static inline void local_collect(const struct local_round *round, int i, struct 
         c->ranks[n] = k;
         if (round->has_root && round->root == k)
             c->routing.root = n;
-        c->values[n] = part->copy ? &part->copy->copy.to[i] : &part->values[i];
+        c->values[n] = &part->values[i];
         c->wanted[n] = part->rows ? part->rows[i] : 0;
         wants |= part->rows != NULL;
     }
@@ -187,8 +165,7 @@ static inline void local_combine_by_schedule(const struct local_round *round,
 }
 
 /* Of one value; who gets the same shares it. */
-static inline void local_combine_value(const struct local_round *round,
-                                       const struct collective_memory *memory, int i,
+static inline void local_combine_value(const struct local_round *round, int i,
                                        struct local_outcome *answer)
 {
     struct collected c;
@@ -200,180 +177,19 @@ static inline void local_combine_value(const struct local_round *round,
         struct tensor *result = &answer->results.values[k * answer->n + i];
         if (k && !differ)
             tensor_share(result, &answer->results.values[i]);
-        else if (!memory && local_is_scheduled(round, &c))
+        else if (local_is_scheduled(round, &c))
             local_combine_by_schedule(round, &c, result, &answer->err);
         else
-            collective_combine_for(memory, &c.routing, c.values, k, result, &answer->err);
+            collective_combine_for(&c.routing, c.values, k, result, &answer->err);
     }
-}
-
-static inline void local_combine(const struct local_round *round,
-                                 const struct collective_memory *memory,
-                                 struct local_outcome *answer)
-{
-    for (int i = 0; i < answer->n && !answer->err.code; i++)
-        local_combine_value(round, memory, i, answer);
-}
-
-/* ---- on a device ---- */
-
-/* Rows that are cut lie where kernels of a device need not be able to add; and nothing is added for
- * who brings nothing. */
-static inline bool local_is_for_host(const struct local_round *round)
-{
-    bool parts = round->has_root || round->schedule.kind != SCHEDULE_DIRECT;
-    for (int k = 0; k < LOCAL_MEMBERS_MAX; k++)
-        parts |= round->parts[k].declined;
-    for (int i = 0; i < round->n && !parts; i++)
-        parts = collective_parts(round->kinds[i]);
-    return parts;
-}
-
-/* That has all values; NULL: none has, or it does not add. */
-static inline struct device *local_device_of(const struct local_round *round)
-{
-    struct device *device = NULL;
-    if (local_is_for_host(round))
-        return NULL;
-    for (int k = 0; k < LOCAL_MEMBERS_MAX; k++) {
-        const struct local_part *part = &round->parts[k];
-        if (!part->waiter)
-            continue;
-        if (!part->at.device || (device && device != part->at.device))
-            return NULL;
-        device = part->at.device;
-    }
-    return device && device->sum ? device : NULL;
-}
-
-static inline const struct local_part *local_first_part(const struct local_round *round)
-{
-    int k = 0;
-    while (!round->parts[k].waiter)
-        k++;
-    return &round->parts[k];
-}
-
-/* The compute queue waits for all, and `block` gets the fault of the least rank that has one. */
-static inline int local_join(const struct local_round *round, struct device *device,
-                             struct step_block *block, struct error *err)
-{
-    const struct local_part *first = local_first_part(round);
-    device->wait(device, QUEUE_COMPUTE, first->at.ready);
-    int code = device->copy(device, &block->fault, device_point_fault(&first->at),
-                            sizeof block->fault, err);
-    for (const struct local_part *part = first + 1;
-         !code && part < round->parts + LOCAL_MEMBERS_MAX; part++)
-        if (part->waiter)
-            code = device_point_join(&part->at, block, err);
-    return code;
-}
-
-/* Of results: the compute queue of a device that has `sum`, and a pool of its memory. */
-struct point_memory {
-    struct device *device;
-    struct pool *pool;
-};
-
-static inline int local_alloc(void *context, enum dtype type, const struct shape *shape,
-                              struct tensor *t, struct error *err)
-{
-    const struct point_memory *memory = context;
-    struct buffer *buffer = pool_alloc(memory->pool, (size_t)shape_bytes(shape, type));
-    if (!buffer)
-        return error_set(err, ERR_OS, "no memory for %s%s", shape_text_typed(type, shape),
-                         mem_limit_text());
-    *t = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
-    return 0;
-}
-
-static inline int local_copy(void *context, void *to, const void *from, size_t bytes,
-                             struct error *err)
-{
-    const struct point_memory *memory = context;
-    return memory->device->copy(memory->device, to, from, bytes, err);
-}
-
-static inline int local_sum(void *context, const struct collective_terms *terms, void *sum,
-                            int64_t count, struct error *err)
-{
-    const struct point_memory *memory = context;
-    return memory->device->sum(memory->device, terms, sum, count, err);
-}
-
-static inline void local_conclude_on(struct device *device, struct local_round *round)
-{
-    struct local_outcome answer = local_open_answer(round);
-    struct device_point *at = &answer.results.at;
-    struct point_memory there = {device, local_first_part(round)->pool};
-    const struct collective_memory memory = {&there, local_alloc, local_copy, local_sum};
-    thread_enter_device(device, 1);
-    at->device = device;
-    at->block = pool_alloc(there.pool, sizeof(struct step_block));
-    if (!at->block)
-        error_set(&answer.err, ERR_OS, "no memory for what is reduced%s", mem_limit_text());
-    if (!answer.err.code && !local_join(round, device, at->block->data, &answer.err))
-        local_combine(round, &memory, &answer);
-    at->ready = device->record(device, QUEUE_COMPUTE, false);
-    local_answer_all(round, &answer);
-}
-
-/* ---- on the host ---- */
-
-static inline void local_conclude_on_host(struct local_round *round)
-{
-    struct local_outcome answer = local_open_answer(round);
-    for (int k = 0; k < LOCAL_MEMBERS_MAX && !answer.err.code; k++)
-        if (round->parts[k].copy)
-            answer.err = round->parts[k].copy->err;
-    local_combine(round, NULL, &answer);
-    local_answer_all(round, &answer);
-}
-
-static inline void local_count_copied(struct local_round *round)
-{
-    if (atomic_fetch_sub(&round->n_copying, 1) == 1)
-        local_conclude_on_host(round);
-}
-
-static inline void local_copied(struct copy_out *copy, const struct error *failure)
-{
-    struct part_copy *own = CONTAINER_OF(copy, struct part_copy, copy);
-    if (failure)
-        own->err = *failure;
-    local_count_copied(own->round);
-}
-
-static inline void local_begin_copy(struct local_round *round, struct local_part *part)
-{
-    struct part_copy *own = part->copy = mem_alloc(sizeof *own);
-    own->round = round;
-    own->err = error_none();
-    own->copy = (struct copy_out){.at = part->at,
-                                  .from = part->values,
-                                  .to = mem_array((size_t)part->n + 1, sizeof *own->copy.to),
-                                  .n = part->n,
-                                  .done = local_copied};
-    part->at = (struct device_point){0};
-    thread_enter_device(own->copy.at.device, 1);
-    if (copy_out_enqueue(&own->copy, part->host_pool, &own->err))
-        return;
-    atomic_fetch_add(&round->n_copying, 1);
-    copy_out_notify(&own->copy);
 }
 
 static inline void local_round_conclude(struct local_round *round)
 {
-    struct device *device = local_device_of(round);
-    if (device) {
-        local_conclude_on(device, round);
-        return;
-    }
-    atomic_store(&round->n_copying, 1);
-    for (int k = 0; k < LOCAL_MEMBERS_MAX; k++)
-        if (round->parts[k].waiter && round->parts[k].at.device)
-            local_begin_copy(round, &round->parts[k]);
-    local_count_copied(round);
+    struct local_outcome answer = local_open_answer(round);
+    for (int i = 0; i < answer.n && !answer.err.code; i++)
+        local_combine_value(round, i, &answer);
+    local_answer_all(round, &answer);
 }
 
 struct local_group {
@@ -490,9 +306,6 @@ static inline void local_reduce(struct collective *collective, const struct coll
         part->rows = mem_array((size_t)call->n + 1, sizeof *part->rows);
         memcpy(part->rows, call->rows, (size_t)call->n * sizeof *part->rows);
     }
-    part->at = call->at;
-    part->pool = call->pool;
-    part->host_pool = call->host_pool;
     part->waiter = waiter;
     pthread_mutex_unlock(&group->lock);
     local_conclude_all(group);
@@ -558,12 +371,7 @@ static inline void local_free(struct collective *collective)
     local_group_release(group);
 }
 
-/* n members, at most 64. All are freed, in any order.
- *
- * Values of devices are taken. If all are in the memory of one device that can add, so are the
- * results, and nothing of the host waits; a fault that a member's kernels have left is left in the
- * step blocks of all. Else they meet in host memory, and a fault fails the call of all members, in
- * the name of its node. So the plans of members on devices stay until the steps of all are over. */
+/* n members, at most 64. All are freed, in any order. */
 static inline void collective_local_new(int n, struct collective **members)
 {
     struct local_group *group = mem_alloc(sizeof *group);
@@ -578,8 +386,7 @@ static inline void collective_local_new(int n, struct collective **members)
                                                 .decline = local_decline,
                                                 .cancel = local_cancel,
                                                 .leave = local_leave,
-                                                .free = local_free,
-                                                .takes_devices = true};
+                                                .free = local_free};
         member->group = group;
         members[rank] = &member->interface;
     }

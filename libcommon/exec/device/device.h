@@ -20,7 +20,7 @@
 #include "exec/device/kernel.h"
 #include "exec/device/step_block.h"
 
-#define DEVICE_ABI 13
+#define DEVICE_ABI 14
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
@@ -41,7 +41,6 @@ enum queue_kind {
 };
 
 struct device_graph; /* work that was captured, the device's own */
-struct collective_terms;
 struct communicator_functions;
 struct device_event; /* all that a queue had at some time, the device's own */
 
@@ -131,12 +130,6 @@ struct device {
      * as a kernel would leave it there: unless it is none, or there is one. */
     int (*leave_fault)(struct device *device, struct step_block *block, const struct fault *fault,
                        struct error *err);
-
-    /* Enqueued in QUEUE_COMPUTE: as collective_sum (collective/sum.h), with the same bits, of
-     * arrays in the device's memory; `terms` are read before it returns. NULL: it does not add up
-     * what steps bring to a collective, and the host does. */
-    int (*sum)(struct device *device, const struct collective_terms *terms, void *sum,
-               int64_t count, struct error *err);
 
     /* Sums among devices of several processes: exec/device/communicator.h. NULL: there are none. */
     const struct communicator_functions *communicators;

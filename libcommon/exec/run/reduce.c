@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * AllReduce of values that are in the memory of a device: they go to the step's collective where
- * they are, and nothing waits but the device's queue. A collective that takes no values of devices
- * gets them in host memory, and brings such.
+ * AllReduce of values that are in the memory of a device: they go to the step's collective in host
+ * memory. Where it adds on their device they go there where they are, and nothing waits but the
+ * device's queue.
  */
 #include "base/container_of.h"
 #include "base/memory.h"
@@ -95,8 +95,7 @@ static int bring_to_host(struct bringing *b)
 static bool stays(const struct kernel_call *call, const struct collective *collective)
 {
     const struct collective_reduction *reduction = call->state;
-    return collective->takes_devices ||
-           (reduction->options.by_device && collective->adds_on == call->device);
+    return !collective || (reduction->options.by_device && collective->adds_on == call->device);
 }
 
 int reduce_run(struct kernel_call *call)
@@ -112,5 +111,5 @@ int reduce_run(struct kernel_call *call)
         bringing_free(b);
         return call->err->code;
     }
-    return !collective || stays(call, collective) ? bring_here(b) : bring_to_host(b);
+    return stays(call, collective) ? bring_here(b) : bring_to_host(b);
 }

@@ -87,8 +87,9 @@ struct collective {
     void (*leave)(struct collective *collective);
     /* Calls that have been answered may not have returned yet. */
     void (*free)(struct collective *collective);
-    bool takes_devices;     /* values where they are; else those in host memory alone, */
-    struct device *adds_on; /* and, for calls by_device, those of this device; NULL: of none */
+    /* The device of which it takes values where they are, for calls by_device; NULL: it takes those
+     * in host memory alone. */
+    struct device *adds_on;
 };
 
 #endif

@@ -23,7 +23,7 @@ static int open_handle(struct cuda_device *d, struct error *err)
                          missing.text);
     if (cuda_enter(d, err))
         return err->code;
-    struct buffer *workspace = d->device.alloc(&d->device, d->blas->workspace_bytes);
+    struct buffer *workspace = d->device.memory->alloc(&d->device, d->blas->workspace_bytes);
     if (!workspace)
         return error_set(err, ERR_OS, "%s:%d: no memory for the work of cuBLAS, %zu bytes",
                          d->device.type, d->device.index, d->blas->workspace_bytes);

@@ -100,22 +100,22 @@ bool cuda_has_failed(struct cuda_device *d, struct error *err);
 
 /* ---- queue_cuda.c ---- */
 
-void cuda_queue_functions(struct device *device);
+extern const struct device_queue cuda_queue;
 int cuda_queues_open(struct cuda_device *d, struct error *err);
 /* Everybody has been told. */
 void cuda_queues_close(struct cuda_device *d);
 
 /* ---- memory_cuda.c ---- */
 
-void cuda_memory_functions(struct device *device);
+extern const struct device_memory cuda_memory;
 
 /* ---- peer_cuda.c ---- */
 
-void cuda_peer_functions(struct device *device);
+extern const struct device_peer cuda_peer;
 
 /* ---- graph_cuda.c ---- */
 
-void cuda_graph_functions(struct device *device);
+extern const struct device_capture cuda_capture;
 
 /* The stream that the queue is to the calling thread. */
 struct cuda_stream *cuda_stream(struct cuda_device *d, enum queue_kind queue);

@@ -143,14 +143,14 @@ static int open_dnnl(struct cpu_context *context, struct error *err)
     return 0;
 }
 
+static const struct device_memory memory = {.alloc = alloc, .copy = copy};
+static const struct device_layout layout = {cpu_layout_bytes, &cpu_relayout};
+
 static void set_functions(struct device *device)
 {
-    device->alloc = alloc;
-    device->copy = copy;
+    device->memory = &memory;
+    device->layout = &layout;
     device->code = find_code;
-    device->layout_bytes = cpu_layout_bytes;
-    device->layout_equal = cpu_layout_equal;
-    device->relayout = &cpu_relayout;
     device->enter_thread = enter_thread;
     device->free = device_close;
 }

@@ -164,10 +164,10 @@ struct device *cuda_open(const struct cuda_driver *driver, int index,
                               .enter_thread = enter_thread,
                               .code = no_code,
                               .free = device_close};
-    cuda_memory_functions(device);
-    cuda_queue_functions(device);
-    cuda_peer_functions(device);
-    cuda_graph_functions(device);
+    device->memory = &cuda_memory;
+    device->queue = &cuda_queue;
+    device->peer = &cuda_peer;
+    device->capture = &cuda_capture;
     d->driver = driver;
     d->limit = options->memory;
     d->tf32 = options->tf32;

@@ -86,7 +86,7 @@ static struct buffer *room(struct cuda_device *d, const struct cuda_dnn_conv *c,
                            int64_t outer, int64_t cells)
 {
     int64_t bytes = channels * outer * cells * cuda_float_bytes(c->type);
-    return d->device.alloc(&d->device, (size_t)bytes);
+    return d->device.memory->alloc(&d->device, (size_t)bytes);
 }
 
 /* With memory of its own; false: there is not as much, or the library fails. */
@@ -97,7 +97,7 @@ static bool measure(struct cuda_device *d, const struct cuda_dnn_conv *c,
         room(d, c, c->in_channels, c->batch, (int64_t)c->y.in * c->x.in),
         room(d, c, c->in_channels, c->out_channels, (int64_t)c->y.size * c->x.size),
         room(d, c, c->out_channels, c->batch, (int64_t)c->y.out * c->x.out),
-        d->device.alloc(&d->device, WORKSPACE_LIMIT)};
+        d->device.memory->alloc(&d->device, WORKSPACE_LIMIT)};
     bool has_all = rooms[0] && rooms[1] && rooms[2] && rooms[3], done = false;
     if (has_all) {
         struct cuda_dnn_data data = {rooms[0]->data, rooms[1]->data, rooms[2]->data, rooms[3]->data,

@@ -97,7 +97,7 @@ static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op
     struct cuda_trial_memory memory = {0};
     size_t bytes = (size_t)t->family->images * image_bytes(op) +
                    CUDA_TRIAL_VECTORS * vector_bytes(op) + ALIGN_UP(scratch);
-    struct buffer *buffer = device->alloc(device, bytes);
+    struct buffer *buffer = device->memory->alloc(device, bytes);
     if (!buffer)
         return NULL;
     struct cuda_fill fill = {.element_bytes = 8, .n = (int64_t)bytes / 8, .out = buffer->data};

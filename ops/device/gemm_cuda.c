@@ -123,7 +123,7 @@ static struct buffer *room(struct cuda_device *d, const struct cuda_gemm *g, int
 {
     int element = g->wide_result ? (int)sizeof(float) : cuda_float_bytes(g->type);
     int64_t count = (g->batches - 1) * step + columns * ld;
-    return d->device.alloc(&d->device, (size_t)(count * element));
+    return d->device.memory->alloc(&d->device, (size_t)(count * element));
 }
 
 /* The fastest of them; -1: it cannot be measured. */
@@ -149,7 +149,7 @@ static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
     struct buffer *rooms[4] = {room(d, &g, g.transpose_a ? g.m : g.k, g.lda, g.step_a),
                                room(d, &g, g.transpose_b ? g.k : g.n, g.ldb, g.step_b),
                                room(d, &g, g.n, g.ldc, g.step_c),
-                               d->device.alloc(&d->device, WORKSPACE_LIMIT)};
+                               d->device.memory->alloc(&d->device, WORKSPACE_LIMIT)};
     int place = -1;
     if (rooms[0] && rooms[1] && rooms[2] && rooms[3]) {
         struct cuda_lt_room workspace = {.stream =

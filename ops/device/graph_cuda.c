@@ -104,9 +104,8 @@ static void free_graph(struct device *device, struct device_graph *graph)
     d->driver->graph_free((struct cuda_graph *)graph);
 }
 
-void cuda_graph_functions(struct device *device)
-{
-    device->capture = capture;
-    device->launch = launch;
-    device->graph_free = free_graph;
-}
+const struct device_capture cuda_capture = {
+    .capture = capture,
+    .launch = launch,
+    .free = free_graph,
+};

@@ -242,13 +242,12 @@ static int copy(struct device *device, void *to, const void *from, size_t bytes,
     return enqueue_copy(device, &within, to, from, bytes, err);
 }
 
-void cuda_memory_functions(struct device *device)
-{
-    device->alloc = alloc;
-    device->alloc_host = alloc_host;
-    device->pin = pin;
-    device->unpin = unpin;
-    device->copy_in = copy_in;
-    device->copy_out = copy_out;
-    device->copy = copy;
-}
+const struct device_memory cuda_memory = {
+    .alloc = alloc,
+    .alloc_host = alloc_host,
+    .pin = pin,
+    .unpin = unpin,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+    .copy = copy,
+};

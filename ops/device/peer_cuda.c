@@ -46,8 +46,7 @@ static int copy_to(struct device *device, void *to, struct device *other, const 
     return cuda_check_enqueued(d, result, "a copy to another device", err);
 }
 
-void cuda_peer_functions(struct device *device)
-{
-    device->reaches = reaches;
-    device->copy_to = copy_to;
-}
+const struct device_peer cuda_peer = {
+    .reaches = reaches,
+    .copy_to = copy_to,
+};

@@ -285,13 +285,12 @@ void cuda_queues_close(struct cuda_device *d)
         d->driver->stream_free(d->clock);
 }
 
-void cuda_queue_functions(struct device *device)
-{
-    device->record = record;
-    device->time = event_time;
-    device->wait = wait_for;
-    device->query = query;
-    device->notify = notify;
-    device->block = block;
-    device->event_free = event_free;
-}
+const struct device_queue cuda_queue = {
+    .record = record,
+    .event_free = event_free,
+    .time = event_time,
+    .wait = wait_for,
+    .query = query,
+    .notify = notify,
+    .block = block,
+};

@@ -57,13 +57,13 @@ static int fetch_counts(struct learned_draw *drawing)
     const struct tensor *counts = &call->refs[0]->value;
     size_t bytes = sizeof drawing->fault;
     if (tensor_alloc(&drawing->counts, counts->type, &counts->shape, call->err) ||
-        device->copy(device, call->scratch, &call->step_block->fault, bytes, call->err))
+        device->memory->copy(device, call->scratch, &call->step_block->fault, bytes, call->err))
         return call->err->code;
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-    if (device->copy_out(device, &drawing->fault, call->scratch, bytes, call->err))
+    if (device->memory->copy_out(device, &drawing->fault, call->scratch, bytes, call->err))
         return call->err->code;
-    return device->copy_out(device, drawing->counts.data, counts->data, tensor_bytes(counts),
-                            call->err);
+    return device->memory->copy_out(device, drawing->counts.data, counts->data,
+                                    tensor_bytes(counts), call->err);
 }
 
 static int return_counts(struct kernel_call *call, const struct tensor *counts)
@@ -73,8 +73,8 @@ static int return_counts(struct kernel_call *call, const struct tensor *counts)
     if (variable_prepare_write(variable, &counts->shape, VARIABLE_OVERWRITE, call->err))
         return call->err->code;
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    int code = device->copy_in(device, variable->value.data, counts->data, tensor_bytes(counts),
-                               call->err);
+    int code = device->memory->copy_in(device, variable->value.data, counts->data,
+                                       tensor_bytes(counts), call->err);
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     queue_keep(device, QUEUE_IN, counts);
     if (!code)

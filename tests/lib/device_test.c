@@ -205,25 +205,25 @@ static int compute_line(struct test_context *context)
 
 static void set_functions(struct device *device)
 {
-    device->alloc = alloc;
-    device->pin = test_pin;
-    device->unpin = test_unpin;
-    device->copy_in = copy_in;
-    device->copy_out = copy_out;
-    device->copy = copy;
-    device->record = record;
-    device->time = event_time;
-    device->wait = wait_for;
-    device->query = query;
-    device->notify = notify;
-    device->block = block;
-    device->event_free = event_free;
+    static const struct device_memory memory = {.alloc = alloc,
+                                                .pin = test_pin,
+                                                .unpin = test_unpin,
+                                                .copy_in = copy_in,
+                                                .copy_out = copy_out,
+                                                .copy = copy};
+    static const struct device_queue queue = {.record = record,
+                                              .event_free = event_free,
+                                              .time = event_time,
+                                              .wait = wait_for,
+                                              .query = query,
+                                              .notify = notify,
+                                              .block = block};
+    static const struct device_capture capturing = {capture, launch, free_graph};
+    device->memory = &memory;
+    device->queue = &queue;
     const char *captures = getenv("TF_TEST_DEVICE_CAPTURE");
-    if (!captures || strcmp(captures, "0") != 0) {
-        device->capture = capture;
-        device->launch = launch;
-        device->graph_free = free_graph;
-    }
+    if (!captures || strcmp(captures, "0") != 0)
+        device->capture = &capturing;
     device->free = device_close;
 }
 

@@ -15,7 +15,7 @@ static bool is_at(const struct tensor *t, bool on_host)
 
 static size_t bytes_of(const struct kernel_call *call, const struct tensor *t)
 {
-    return t->layout ? call->device->layout_bytes(t->layout) : tensor_bytes(t);
+    return t->layout ? call->device->layout->bytes(t->layout) : tensor_bytes(t);
 }
 
 void test_note(struct plain *p, const struct tensor *t, bool write)

@@ -134,15 +134,16 @@ void test_context_open(struct test_context *context, struct device *device, stru
     device->kernels = &context->table;
     device->threads = cpu->threads;
     device->choice = cpu->choice;
-    device->layout_bytes = cpu->layout_bytes;
-    device->layout_equal = cpu->layout_equal;
-    device->relayout = &test_relayout;
+    context->layout = (struct device_layout){cpu->layout->bytes, &test_relayout};
+    device->layout = &context->layout;
     device->explain = explain;
     device->leave_fault = test_leave_fault;
     device->code = find_code;
     device->enter_thread = enter_thread;
     context->raw = *device;
-    context->raw.alloc = raw_alloc;
+    context->raw_memory = *device->memory;
+    context->raw_memory.alloc = raw_alloc;
+    context->raw.memory = &context->raw_memory;
     context->pool = pool_new(&context->raw, true);
 }
 

@@ -206,7 +206,9 @@ bool test_host_is_used(struct test_scheduler *scheduler, const void *data, size_
 
 struct test_context {
     struct device *device; /* of whose memory tensors and variables are */
-    struct device raw;     /* the same with plain addresses, for kernels that allocate */
+    struct device_layout layout;
+    struct device raw; /* the same with plain addresses, for kernels that allocate */
+    struct device_memory raw_memory;
     struct device *cpu;
     struct pool *pool; /* of raw */
     struct kernel_table table;
@@ -243,7 +245,7 @@ struct fault test_own_fault(struct test_context *context, uint32_t item, const s
 /* Set while the thread is in a kernel of the CPU's, to which what it allocates has to be plain. */
 extern _Thread_local bool test_allocates_plain;
 
-/* ---- device_test_pinned.c: struct device.pin and unpin ---- */
+/* ---- device_test_pinned.c: struct device_memory.pin and unpin ---- */
 
 int test_pin(struct device *device, const void *data, size_t bytes, struct error *err);
 void test_unpin(struct device *device, const void *data);

@@ -111,7 +111,7 @@ static int wrap_prepare(struct kernel_setup *setup)
 static int relayout_prepare(struct kernel_setup *setup)
 {
     struct test_context *context = test_context(setup->device);
-    return prepare(setup, context->cpu->relayout, false);
+    return prepare(setup, context->cpu->layout->relayout, false);
 }
 
 static void wrap_release(void *state)

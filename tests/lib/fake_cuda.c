@@ -20,6 +20,8 @@ struct fake_device {
     struct test_context context; /* first */
     struct fake_card *card;
     struct device real; /* its functions as the device has them */
+    struct device_memory memory;
+    struct device_capture capture;
 };
 
 static struct fake_device *fake(const struct device *device)
@@ -31,7 +33,7 @@ static struct fake_device *fake(const struct device *device)
 
 static struct buffer *alloc(struct device *device, size_t bytes)
 {
-    struct buffer *buffer = fake(device)->real.alloc(device, bytes);
+    struct buffer *buffer = fake(device)->real.memory->alloc(device, bytes);
     if (buffer && test_allocates_plain)
         buffer->data = test_to_host(buffer->data);
     return buffer;
@@ -39,7 +41,7 @@ static struct buffer *alloc(struct device *device, size_t bytes)
 
 static struct buffer *raw_alloc(struct device *device, size_t bytes)
 {
-    struct buffer *buffer = fake(device)->real.alloc(device, bytes);
+    struct buffer *buffer = fake(device)->real.memory->alloc(device, bytes);
     if (buffer)
         buffer->data = test_to_host(buffer->data);
     return buffer;
@@ -52,7 +54,7 @@ static int copy_in(struct device *device, void *to, const void *from, size_t byt
 {
     if (bytes)
         atomic_fetch_add(&fake(device)->context.copies_in, 1);
-    return fake(device)->real.copy_in(device, to, from, bytes, err);
+    return fake(device)->real.memory->copy_in(device, to, from, bytes, err);
 }
 
 static int copy_out(struct device *device, void *to, const void *from, size_t bytes,
@@ -60,20 +62,20 @@ static int copy_out(struct device *device, void *to, const void *from, size_t by
 {
     if (bytes)
         atomic_fetch_add(&fake(device)->context.copies_out, 1);
-    return fake(device)->real.copy_out(device, to, from, bytes, err);
+    return fake(device)->real.memory->copy_out(device, to, from, bytes, err);
 }
 
 static int copy(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
 {
     if (bytes)
         atomic_fetch_add(&fake(device)->context.copies, 1);
-    return fake(device)->real.copy(device, to, from, bytes, err);
+    return fake(device)->real.memory->copy(device, to, from, bytes, err);
 }
 
 static int capture(struct device *device, int (*enqueue)(void *context), void *context,
                    struct device_graph **graph, struct error *err)
 {
-    int code = fake(device)->real.capture(device, enqueue, context, graph, err);
+    int code = fake(device)->real.capture->capture(device, enqueue, context, graph, err);
     if (!code)
         atomic_fetch_add(&fake(device)->context.captures, 1);
     return code;
@@ -82,7 +84,7 @@ static int capture(struct device *device, int (*enqueue)(void *context), void *c
 static int launch(struct device *device, struct device_graph *graph, struct error *err)
 {
     atomic_fetch_add(&fake(device)->context.launches, 1);
-    return fake(device)->real.launch(device, graph, err);
+    return fake(device)->real.capture->launch(device, graph, err);
 }
 
 /* ---- the device ---- */
@@ -111,17 +113,19 @@ static void device_close(struct device *device)
     mem_free(f);
 }
 
-static void set_functions(struct device *device)
+static void set_functions(struct fake_device *f, struct device *device)
 {
-    device->alloc = alloc;
-    device->copy_in = copy_in;
-    device->copy_out = copy_out;
-    device->copy = copy;
+    f->memory = *device->memory;
+    f->memory.alloc = alloc;
+    f->memory.copy_in = copy_in;
+    f->memory.copy_out = copy_out;
+    f->memory.copy = copy;
+    f->capture = (struct device_capture){capture, launch, device->capture->free};
+    device->memory = &f->memory;
     device->free = device_close;
     const char *captures = getenv("TF_TEST_DEVICE_CAPTURE");
     bool does_capture = !captures || strcmp(captures, "0") != 0;
-    device->capture = does_capture ? capture : NULL;
-    device->launch = does_capture ? launch : NULL;
+    device->capture = does_capture ? &f->capture : NULL;
 }
 
 static struct device *device_new(int index, const struct device_options *options, struct error *err)
@@ -149,7 +153,7 @@ static struct device *device_new(int index, const struct device_options *options
     if (!kernels || strcmp(kernels, "cpu") != 0)
         f->context.own = cuda_kernel_code;
     f->context.own_alone = kernels && !strcmp(kernels, "own");
-    set_functions(device);
+    set_functions(f, device);
     test_context_open(&f->context, device, cpu, raw_alloc);
     return device;
 }

@@ -371,7 +371,7 @@ static void enqueue(struct device_sum *s)
 {
     struct device *device = s->sums->device;
     struct error err = ERROR_INIT;
-    device->wait(device, QUEUE_COMPUTE, s->check.at.ready);
+    device->queue->wait(device, QUEUE_COMPUTE, s->check.at.ready);
     for (int i = 0; i < s->call.n && !err.code; i++)
         add_value(s, i, &err);
     if (err.code)

@@ -290,18 +290,18 @@ void device_free(struct device *device)
 
 struct buffer *device_alloc(struct device *device, size_t bytes)
 {
-    struct buffer *buffer = device->alloc(device, bytes);
+    struct buffer *buffer = device->memory->alloc(device, bytes);
     if (buffer || device->is_host)
         return buffer;
     mem_relieve();
-    return device->alloc(device, bytes);
+    return device->memory->alloc(device, bytes);
 }
 
 struct buffer *device_alloc_host(struct device *device, size_t bytes)
 {
     if (device->is_host)
         return device_alloc(device, bytes);
-    if (device->alloc_host)
-        return device->alloc_host(device, bytes);
+    if (device->memory->alloc_host)
+        return device->memory->alloc_host(device, bytes);
     return buffer_new(bytes);
 }

@@ -20,7 +20,7 @@
 #include "exec/device/kernel.h"
 #include "exec/device/step_block.h"
 
-#define DEVICE_ABI 14
+#define DEVICE_ABI 15
 
 struct device_options {
     int threads; /* size of the compute team; 0: as many as cores */
@@ -51,20 +51,7 @@ struct event_waiter {
     struct event_waiter *next; /* the device's */
 };
 
-struct device {
-    const char *type;     /* "CPU" */
-    int index;            /* 0 of CPU:0 */
-    bool is_host;         /* memory is the host's: copies are not needed */
-    int64_t memory_bytes; /* that it has, and that may be used; 0: the host's, or not known */
-    int threads;
-    bool deterministic, exact;
-    void *context;      /* the device's own */
-    void *module;       /* of dlopen */
-    const char *choice; /* what was chosen for this machine, for plans: "isa=v4 blas=SkylakeX" */
-
-    /* Kernels that the module brings itself; NULL: those that every tool knows. */
-    const struct kernel_table *kernels;
-
+struct device_memory {
     /* One holder; NULL without memory. Given back through the buffer. */
     struct buffer *(*alloc)(struct device *device, size_t bytes);
     /* Host memory that copies well to and from the device; NULL: any does. As alloc. */
@@ -85,42 +72,83 @@ struct device {
     int (*copy_out)(struct device *device, void *to, const void *from, size_t bytes,
                     struct error *err);
     int (*copy)(struct device *device, void *to, const void *from, size_t bytes, struct error *err);
+};
 
-    /* From the memory of one device of the type to that of another. `reaches`: whether the first
-     * copies there without the host; any device of the type knows; NULL: none does. `copy_to`:
-     * to memory of the other, enqueued in QUEUE_OUT of this one, if it reaches that. Each waits for
-     * the other's events as for its own. */
+/* From the memory of one device of the type to that of another. */
+struct device_peer {
+    /* Whether the first copies there without the host; any device of the type knows. */
     bool (*reaches)(struct device *device, int from, int to);
+    /* To memory of the other, enqueued in QUEUE_OUT of this one, if it reaches that. Each waits for
+     * the other's events as for its own. */
     int (*copy_to)(struct device *device, void *to, struct device *other, const void *from,
                    size_t bytes, struct error *err);
+};
 
-    /* Events, from any thread; NULL where the memory is the host's. `record`: the end of all that
-     * the queue has by now; if it is timed, `time` says when it was over, which it must be: in
-     * nanoseconds of CLOCK_MONOTONIC, as near as the device's clock can tell. `wait`: what the
-     * queue gets from now on begins after the event. `query`: whether it is over. `notify`: has the
-     * waiter told when it is, and frees the event; the waiter may end the device's last use, so the
-     * caller does not touch the device after it. `block`: waits for it, and says if the device has
-     * failed; not in a step but at its end. Who recorded an event that is not for `notify` calls
-     * `event_free`, as soon as nothing more is asked of it. */
+/* Events, from any thread. */
+struct device_queue {
+    /* The end of all that the queue has by now. Who recorded an event that is not for `notify`
+     * calls `event_free`, as soon as nothing more is asked of it. */
     struct device_event *(*record)(struct device *device, enum queue_kind queue, bool timed);
-    int64_t (*time)(struct device *device, struct device_event *event);
-    void (*wait)(struct device *device, enum queue_kind queue, struct device_event *event);
-    bool (*query)(struct device *device, struct device_event *event);
-    void (*notify)(struct device *device, struct device_event *event, struct event_waiter *waiter);
-    int (*block)(struct device *device, struct device_event *event, struct error *err);
     void (*event_free)(struct device *device, struct device_event *event);
+    /* When a timed event was over, which it must be: in nanoseconds of CLOCK_MONOTONIC, as near as
+     * the device's clock can tell. */
+    int64_t (*time)(struct device *device, struct device_event *event);
+    /* What the queue gets from now on begins after the event. */
+    void (*wait)(struct device *device, enum queue_kind queue, struct device_event *event);
+    /* Whether it is over. */
+    bool (*query)(struct device *device, struct device_event *event);
+    /* Has the waiter told when it is, and frees the event; the waiter may end the device's last
+     * use, so the caller does not touch the device after it. */
+    void (*notify)(struct device *device, struct device_event *event, struct event_waiter *waiter);
+    /* Waits for it, and says if the device has failed; not in a step but at its end. */
+    int (*block)(struct device *device, struct device_event *event, struct error *err);
+};
 
-    /* Work that is the same again and again; NULL: the device has no such thing. `capture` keeps
-     * what `enqueue` enqueues from this thread, in place of doing it: in QUEUE_COMPUTE, and in
-     * queues that wait there for an event of that one, for which it waits in the end. Addresses
+/* Work that is the same again and again. */
+struct device_capture {
+    /* Keeps what `enqueue` enqueues from this thread, in place of doing it: in QUEUE_COMPUTE, and
+     * in queues that wait there for an event of that one, for which it waits in the end. Addresses
      * stay as they are; what is in memory of the host is looked at when it is launched. Meanwhile
      * the thread asks for no memory, waits for nothing and asks for nothing to be told. An error,
-     * which may be `enqueue`'s, leaves nothing enqueued. `launch` enqueues it all, as one piece of
-     * work of QUEUE_COMPUTE, once at a time. It is freed when it is over. */
+     * which may be `enqueue`'s, leaves nothing enqueued. */
     int (*capture)(struct device *device, int (*enqueue)(void *context), void *context,
                    struct device_graph **graph, struct error *err);
+    /* Enqueues it all, as one piece of work of QUEUE_COMPUTE, once at a time. */
     int (*launch)(struct device *device, struct device_graph *graph, struct error *err);
-    void (*graph_free)(struct device *device, struct device_graph *graph);
+    /* When it is over. */
+    void (*free)(struct device *device, struct device_graph *graph);
+};
+
+struct device_layout {
+    size_t (*bytes)(const struct layout *layout); /* that a tensor of it takes */
+    /* Converts input 0 (in_layouts[0], NULL: row-major) to out[0].layout, which the caller sets
+     * before prepare (NULL: row-major); prepared with setup->node NULL. */
+    const struct kernel_code *relayout;
+};
+
+struct device {
+    const char *type;     /* "CPU" */
+    int index;            /* 0 of CPU:0 */
+    bool is_host;         /* memory is the host's: copies are not needed */
+    int64_t memory_bytes; /* that it has, and that may be used; 0: the host's, or not known */
+    int threads;
+    bool deterministic, exact;
+    void *context;      /* the device's own */
+    void *module;       /* of dlopen */
+    const char *choice; /* what was chosen for this machine, for plans: "isa=v4 blas=SkylakeX" */
+
+    /* Kernels that the module brings itself; NULL: those that every tool knows. */
+    const struct kernel_table *kernels;
+    /* Code of a kernel row by its name; NULL: not in this module. */
+    const struct kernel_code *(*code)(struct device *device, const char *name);
+
+    /* What the device can do; each but `memory` is NULL where it cannot. */
+    const struct device_memory *memory;
+    const struct device_queue *queue; /* not where the memory is the host's */
+    const struct device_capture *capture;
+    const struct device_peer *peer;
+    const struct device_layout *layout;
+    const struct communicator_functions *communicators; /* exec/device/communicator.h */
 
     /* Sets the error that a fault of the device's own stands for (its code is FAULT_OWN or above);
      * returns its code. NULL: its kernels leave none. */
@@ -130,19 +158,6 @@ struct device {
      * as a kernel would leave it there: unless it is none, or there is one. */
     int (*leave_fault)(struct device *device, struct step_block *block, const struct fault *fault,
                        struct error *err);
-
-    /* Sums among devices of several processes: exec/device/communicator.h. NULL: there are none. */
-    const struct communicator_functions *communicators;
-
-    /* Code of a kernel row by its name; NULL: not in this module. */
-    const struct kernel_code *(*code)(struct device *device, const char *name);
-
-    /* Layouts; NULL when the device has none. A tensor with a layout takes layout_bytes. `relayout`
-     * converts input 0 (in_layouts[0], NULL: row-major) to out[0].layout, which the caller sets
-     * before prepare (NULL: row-major); prepared with setup->node NULL. */
-    size_t (*layout_bytes)(const struct layout *layout);
-    bool (*layout_equal)(const struct layout *a, const struct layout *b);
-    const struct kernel_code *relayout;
 
     /* Called by a thread before it runs its first kernel: the size of the team it may use. */
     void (*enter_thread)(struct device *device, int threads);

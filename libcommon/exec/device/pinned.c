@@ -22,14 +22,14 @@ static void pin(struct pinned *pinned, int place)
 {
     struct error ignored = ERROR_INIT;
     struct device *device = devices[place];
-    if (device && !device->pin(device, pinned->data, pinned->bytes, &ignored))
+    if (device && !device->memory->pin(device, pinned->data, pinned->bytes, &ignored))
         pinned->by |= (uint64_t)1 << place;
 }
 
 static void unpin(struct pinned *pinned, int place)
 {
     if (pinned->by >> place & 1)
-        devices[place]->unpin(devices[place], pinned->data);
+        devices[place]->memory->unpin(devices[place], pinned->data);
     pinned->by &= ~((uint64_t)1 << place);
 }
 
@@ -61,7 +61,7 @@ void pinned_remove(const void *data)
 void pinned_open(struct device *device)
 {
     int place = 0;
-    if (!device->pin)
+    if (!device->memory->pin)
         return;
     pthread_mutex_lock(&lock);
     while (place < DEVICES_MAX && devices[place])
@@ -75,7 +75,7 @@ void pinned_open(struct device *device)
 
 void pinned_close(struct device *device)
 {
-    if (!device->pin)
+    if (!device->memory->pin)
         return;
     pthread_mutex_lock(&lock);
     for (int place = 0; place < DEVICES_MAX; place++) {

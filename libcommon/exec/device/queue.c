@@ -10,9 +10,9 @@
 void device_follow(struct device *device, enum queue_kind queue, struct device *other_device,
                    enum queue_kind other)
 {
-    struct device_event *event = other_device->record(other_device, other, false);
-    device->wait(device, queue, event);
-    other_device->event_free(other_device, event);
+    struct device_event *event = other_device->queue->record(other_device, other, false);
+    device->queue->wait(device, queue, event);
+    other_device->queue->event_free(other_device, event);
 }
 
 void queue_follow(struct device *device, enum queue_kind queue, enum queue_kind other)
@@ -26,13 +26,13 @@ static struct device_event *record_end(struct device *device)
 {
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
-    return device->record(device, QUEUE_COMPUTE, false);
+    return device->queue->record(device, QUEUE_COMPUTE, false);
 }
 
 static int block(struct device *device, struct device_event *event, struct error *err)
 {
-    int code = device->block(device, event, err);
-    device->event_free(device, event);
+    int code = device->queue->block(device, event, err);
+    device->queue->event_free(device, event);
     return code;
 }
 
@@ -46,7 +46,7 @@ void device_notify_end(struct device *device, struct event_waiter *waiter)
     if (device->is_host)
         waiter->done(waiter, NULL);
     else
-        device->notify(device, record_end(device), waiter);
+        device->queue->notify(device, record_end(device), waiter);
 }
 
 void queue_notify_end(struct device *device, enum queue_kind queue, struct event_waiter *waiter)
@@ -54,7 +54,7 @@ void queue_notify_end(struct device *device, enum queue_kind queue, struct event
     if (device->is_host)
         waiter->done(waiter, NULL);
     else
-        device->notify(device, device->record(device, queue, false), waiter);
+        device->queue->notify(device, device->queue->record(device, queue, false), waiter);
 }
 
 /* ---- copies that are waited for ---- */
@@ -63,13 +63,13 @@ static int copy_alone(struct device *device, enum queue_kind queue, void *to, co
                       size_t bytes, struct error *err)
 {
     if (device->is_host)
-        return device->copy(device, to, from, bytes, err);
+        return device->memory->copy(device, to, from, bytes, err);
     queue_follow(device, queue, QUEUE_COMPUTE);
-    if (queue == QUEUE_IN ? device->copy_in(device, to, from, bytes, err)
-                          : device->copy_out(device, to, from, bytes, err))
+    if (queue == QUEUE_IN ? device->memory->copy_in(device, to, from, bytes, err)
+                          : device->memory->copy_out(device, to, from, bytes, err))
         return err->code;
     queue_follow(device, QUEUE_COMPUTE, queue);
-    return block(device, device->record(device, queue, false), err);
+    return block(device, device->queue->record(device, queue, false), err);
 }
 
 int device_read(struct device *device, void *to, const void *from, size_t bytes, struct error *err)

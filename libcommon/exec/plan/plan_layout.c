@@ -11,12 +11,13 @@ int plan_row_major(struct plan *plan, int v, struct error *err)
         return v;
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *made = &plan->items.items[i];
-        if (!made->node && made->code == plan->options.device->relayout && made->in[0] == v)
+        if (!made->node && made->code == plan->options.device->layout->relayout && made->in[0] == v)
             return made->out[0];
     }
     struct node_output type = {from.type, false, from.shape};
     struct kernel_output output = {.layout = NULL};
     const struct tensor *no_value = NULL;
+    const struct kernel_code *relayout = plan->options.device->layout->relayout;
     struct kernel_setup setup = {.device = plan->options.device,
                                  .n_in = 1,
                                  .n_out = 1,
@@ -29,9 +30,9 @@ int plan_row_major(struct plan *plan, int v, struct error *err)
                                  .out = &output,
                                  .name = "relayout",
                                  .err = err};
-    if (plan->options.device->relayout->prepare(&setup))
+    if (relayout->prepare(&setup))
         return -1;
-    struct item item = {.code = plan->options.device->relayout,
+    struct item item = {.code = relayout,
                         .name = "relayout",
                         .kernel = setup.name,
                         .state = setup.state,

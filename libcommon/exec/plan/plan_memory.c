@@ -95,7 +95,7 @@ static void take(const struct place *p, const struct users *users, int item)
 static size_t value_bytes(const struct plan *plan, const struct value *value)
 {
     if (value->layout)
-        return plan->options.device->layout_bytes(value->layout);
+        return plan->options.device->layout->bytes(value->layout);
     int64_t bytes = shape_bytes(&value->shape, value->type);
     return bytes < 0 ? 0 : (size_t)bytes;
 }

@@ -27,8 +27,8 @@ static bool reaches(struct device *device, const char *sender, const char *recei
         return false;
     if (from.index == to.index)
         return from.index == device->index;
-    return device->reaches && (from.index == device->index || to.index == device->index) &&
-           device->reaches(device, from.index, to.index);
+    return device->peer && (from.index == device->index || to.index == device->index) &&
+           device->peer->reaches(device, from.index, to.index);
 }
 
 static bool is_reduced(const struct node *node)

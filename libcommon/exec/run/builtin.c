@@ -72,7 +72,7 @@ static int copy_fetch(struct kernel_call *call, struct tensor *fetch)
     const struct tensor *in = call->in[0];
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
     struct device_timing *timing = item_start_copy(call, QUEUE_OUT);
-    int code = device->copy_out(device, fetch->data, in->data, tensor_bytes(in), call->err);
+    int code = device->memory->copy_out(device, fetch->data, in->data, tensor_bytes(in), call->err);
     item_copied(call, timing);
     if (!is_captured(call))
         queue_keep(device, QUEUE_OUT, in);
@@ -107,7 +107,8 @@ static int copy_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
     if (!out)
         return call->err->code;
-    return call->device->copy(call->device, out->data, in->data, tensor_bytes(in), call->err);
+    return call->device->memory->copy(call->device, out->data, in->data, tensor_bytes(in),
+                                      call->err);
 }
 
 /* Whoever uses the copy has the compute queue wait for it (item_begin). */
@@ -150,13 +151,14 @@ static int copy_with_fault(struct kernel_call *call, struct tensor *out, struct 
 {
     struct device *device = call->device;
     const struct tensor *in = call->in[0];
-    if (device->copy(device, call->scratch, &call->step_block->fault, sizeof *fault, call->err))
+    if (device->memory->copy(device, call->scratch, &call->step_block->fault, sizeof *fault,
+                             call->err))
         return call->err->code;
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
     struct device_timing *timing = item_start_copy(call, QUEUE_OUT);
-    int code = device->copy_out(device, fault, call->scratch, sizeof *fault, call->err);
+    int code = device->memory->copy_out(device, fault, call->scratch, sizeof *fault, call->err);
     if (!code)
-        code = device->copy_out(device, out->data, in->data, tensor_bytes(in), call->err);
+        code = device->memory->copy_out(device, out->data, in->data, tensor_bytes(in), call->err);
     item_copied(call, timing);
     return code;
 }

@@ -126,7 +126,7 @@ static bool capture(struct run *run)
     note_writes(run, false);
     run->on_device.is_captured = true;
     if (!code)
-        code = device->capture(device, enqueue, run, &captured->graph, &err);
+        code = device->capture->capture(device, enqueue, run, &captured->graph, &err);
     run->on_device.is_captured = false;
     temporaries_free(&run->own.temporaries);
     note_writes(run, true);
@@ -205,7 +205,7 @@ int captured_launch(struct run *run, struct error *err)
     if (code)
         return code;
     count_updates(run);
-    return device->launch(device, captured->graph, err);
+    return device->capture->launch(device, captured->graph, err);
 }
 
 int captured_fetch(struct run *run, struct error *err)
@@ -228,7 +228,7 @@ void captured_release(struct run *run)
     struct captured *captured = &run->captured;
     struct device *device = run->plan->options.device;
     if (captured->graph)
-        device->graph_free(device, captured->graph);
+        device->capture->free(device, captured->graph);
     release_all(captured->feeds, run->plan->n_feeds);
     release_all(captured->fetches, run->plan->n_fetches);
     mem_free(captured->writes);

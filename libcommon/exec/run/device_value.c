@@ -24,10 +24,10 @@ static int make_point(struct kernel_call *call, struct device_point *at)
     if (!at->block)
         return error_set(call->err, ERR_OS, "no memory for a value that is handed over%s",
                          mem_limit_text());
-    if (device->copy(device, device_point_fault(at), &call->step_block->fault, sizeof(struct fault),
-                     call->err))
+    if (device->memory->copy(device, device_point_fault(at), &call->step_block->fault,
+                             sizeof(struct fault), call->err))
         return call->err->code;
-    at->ready = device->record(device, QUEUE_COMPUTE, false);
+    at->ready = device->queue->record(device, QUEUE_COMPUTE, false);
     return 0;
 }
 
@@ -56,7 +56,8 @@ int item_copy_in(struct kernel_call *call, int i, const struct tensor *value)
         return call->err->code;
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
     struct device_timing *timing = item_start_copy(call, QUEUE_IN);
-    int code = device->copy_in(device, out->data, value->data, tensor_bytes(value), call->err);
+    int code =
+        device->memory->copy_in(device, out->data, value->data, tensor_bytes(value), call->err);
     item_copied(call, timing);
     device_step_copied(host->on_device);
     queue_keep(device, QUEUE_IN, value);
@@ -72,9 +73,9 @@ bool item_take_staged(struct kernel_call *call, const struct tensor *feed, int *
         return false;
     *code = out ? 0 : call->err->code;
     if (out) {
-        device->wait(device, QUEUE_COMPUTE, staged->ready);
-        *code =
-            device->copy(device, out->data, staged->memory->data, tensor_bytes(feed), call->err);
+        device->queue->wait(device, QUEUE_COMPUTE, staged->ready);
+        *code = device->memory->copy(device, out->data, staged->memory->data, tensor_bytes(feed),
+                                     call->err);
         item_copied(call, staged->timing);
         staged->timing = NULL;
     }

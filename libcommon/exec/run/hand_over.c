@@ -99,7 +99,7 @@ static int take_here(struct kernel_call *call, const struct rendezvous_value *va
 static bool is_of_peer(const struct kernel_call *call, const struct rendezvous_value *value)
 {
     const struct device *here = call->device, *there = value->at.device;
-    return there->copy_to && !strcmp(there->type, here->type) && there->index != here->index;
+    return there->peer && !strcmp(there->type, here->type) && there->index != here->index;
 }
 
 /* What is copied is the sender's until it is over. */
@@ -109,9 +109,9 @@ static int copy_from_peer(struct kernel_call *call, const struct rendezvous_valu
     struct device *here = call->device, *there = value->at.device;
     const struct tensor *from = &value->tensor, block = {.buffer = value->at.block};
     const void *found = device_point_fault(&value->at);
-    int code = there->copy_to(there, fault, here, found, sizeof(struct fault), call->err);
+    int code = there->peer->copy_to(there, fault, here, found, sizeof(struct fault), call->err);
     if (!code)
-        code = there->copy_to(there, to, here, from->data, tensor_bytes(from), call->err);
+        code = there->peer->copy_to(there, to, here, from->data, tensor_bytes(from), call->err);
     queue_keep(there, QUEUE_OUT, from);
     queue_keep(there, QUEUE_OUT, &block);
     return code;
@@ -129,7 +129,7 @@ static int take_from_peer(struct kernel_call *call, const struct rendezvous_valu
                                mem_limit_text())
                    : call->err->code;
     device_follow(there, QUEUE_OUT, here, QUEUE_COMPUTE);
-    there->wait(there, QUEUE_OUT, value->at.ready);
+    there->queue->wait(there, QUEUE_OUT, value->at.ready);
     int code = copy_from_peer(call, value, out->data, fault->data);
     device_follow(here, QUEUE_COMPUTE, there, QUEUE_OUT);
     if (!code)

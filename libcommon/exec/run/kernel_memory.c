@@ -28,7 +28,7 @@ int value_copy(struct device *device, struct buffer *buffer, const struct tensor
     *to = *from;
     to->buffer = buffer;
     to->data = buffer->data;
-    return device->copy(device, to->data, from->data, tensor_bytes(from), err);
+    return device->memory->copy(device, to->data, from->data, tensor_bytes(from), err);
 }
 
 static struct tensor *fail_shape(struct kernel_call *call, int i, const struct shape *planned,
@@ -130,7 +130,7 @@ static bool is_an_input(const struct kernel_call *call, const void *data)
 static void spoil(const struct kernel_call *call, const struct tensor *out, bool on_device)
 {
     const struct device *device = call->device;
-    size_t bytes = out->layout ? device->layout_bytes(out->layout) : tensor_bytes(out);
+    size_t bytes = out->layout ? device->layout->bytes(out->layout) : tensor_bytes(out);
     if ((!on_device || device->is_host) && out->type != STRING && !is_an_input(call, out->data))
         spoil_memory(out->data, bytes);
 }
@@ -238,8 +238,8 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
         return NULL;
     if (!planned->on_device)
         memcpy(out->data, value->data, tensor_bytes(value));
-    else if (call->device->copy(call->device, out->data, value->data, tensor_bytes(value),
-                                call->err))
+    else if (call->device->memory->copy(call->device, out->data, value->data, tensor_bytes(value),
+                                        call->err))
         return NULL;
     return out;
 }

@@ -34,12 +34,12 @@ int copy_out_enqueue(struct copy_out *copy, struct pool *pool, struct error *err
     struct device *device = copy->at.device;
     if (alloc_all(copy, pool, err))
         return err->code;
-    device->wait(device, QUEUE_OUT, copy->at.ready);
-    int code = device->copy_out(device, copy->fault->data, device_point_fault(&copy->at),
-                                sizeof(struct fault), err);
+    device->queue->wait(device, QUEUE_OUT, copy->at.ready);
+    int code = device->memory->copy_out(device, copy->fault->data, device_point_fault(&copy->at),
+                                        sizeof(struct fault), err);
     for (int i = 0; !code && i < copy->n; i++)
-        code = device->copy_out(device, copy->to[i].data, copy->from[i].data,
-                                tensor_bytes(&copy->from[i]), err);
+        code = device->memory->copy_out(device, copy->to[i].data, copy->from[i].data,
+                                        tensor_bytes(&copy->from[i]), err);
     return code;
 }
 

@@ -25,7 +25,7 @@ int device_step_open(struct device_step *on_device, struct device *device, struc
 static void forget_copies(struct device_step *on_device)
 {
     if (on_device->copied)
-        on_device->device->event_free(on_device->device, on_device->copied);
+        on_device->device->queue->event_free(on_device->device, on_device->copied);
     on_device->copied = NULL;
 }
 
@@ -68,8 +68,8 @@ int device_step_begin(struct device_step *on_device, const struct step *step, st
     *written(on_device) =
         (struct step_block){.number = step->number, .seed = step->seed, .replica = step->replica};
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    int code = device->copy_in(device, on_device->memory->data, written(on_device),
-                               sizeof(struct step_block), err);
+    int code = device->memory->copy_in(device, on_device->memory->data, written(on_device),
+                                       sizeof(struct step_block), err);
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     return code;
 }
@@ -79,7 +79,7 @@ void device_step_copied(struct device_step *on_device)
     struct device *device = on_device->device;
     pthread_mutex_lock(&on_device->lock);
     forget_copies(on_device);
-    on_device->copied = device->record(device, QUEUE_IN, false);
+    on_device->copied = device->queue->record(device, QUEUE_IN, false);
     pthread_mutex_unlock(&on_device->lock);
 }
 
@@ -88,7 +88,7 @@ void device_step_await_copies(struct device_step *on_device)
     struct device *device = on_device->device;
     pthread_mutex_lock(&on_device->lock);
     if (on_device->copied)
-        device->wait(device, QUEUE_COMPUTE, on_device->copied);
+        device->queue->wait(device, QUEUE_COMPUTE, on_device->copied);
     pthread_mutex_unlock(&on_device->lock);
 }
 
@@ -100,8 +100,8 @@ void device_step_end(struct device_step *on_device)
     if (!on_device->memory)
         return;
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-    device->copy_out(device, read_back(on_device), on_device->memory->data,
-                     sizeof(struct step_block), &ignored);
+    device->memory->copy_out(device, read_back(on_device), on_device->memory->data,
+                             sizeof(struct step_block), &ignored);
 }
 
 const struct fault *device_step_fault(const struct device_step *on_device)

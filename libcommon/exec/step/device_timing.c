@@ -19,13 +19,13 @@ struct device_timing *device_timing_begin(struct device *device, enum queue_kind
     struct device_timing *timing = mem_alloc(sizeof *timing);
     timing->device = device;
     timing->queue = queue;
-    timing->begin = device->record(device, queue, true);
+    timing->begin = device->queue->record(device, queue, true);
     return timing;
 }
 
 void device_timing_stop(struct device_timing *timing)
 {
-    timing->end = timing->device->record(timing->device, timing->queue, true);
+    timing->end = timing->device->queue->record(timing->device, timing->queue, true);
 }
 
 void device_timing_end(struct device_timing *timing, struct device_step *on_device,
@@ -43,9 +43,9 @@ void device_timing_drop(struct device_timing *timing)
 {
     if (!timing)
         return;
-    timing->device->event_free(timing->device, timing->begin);
+    timing->device->queue->event_free(timing->device, timing->begin);
     if (timing->end)
-        timing->device->event_free(timing->device, timing->end);
+        timing->device->queue->event_free(timing->device, timing->end);
     mem_free(timing);
 }
 
@@ -55,8 +55,8 @@ static void tell(struct device_timing *timing, const struct step *step)
         [QUEUE_COMPUTE] = "compute", [QUEUE_IN] = "in", [QUEUE_OUT] = "out"};
     struct device *device = timing->device;
     timing->run.queue = names[timing->queue];
-    timing->run.start = device->time(device, timing->begin);
-    timing->run.end = device->time(device, timing->end);
+    timing->run.start = device->queue->time(device, timing->begin);
+    timing->run.end = device->queue->time(device, timing->end);
     trace_kernel(step->trace, step->number, &timing->run);
 }
 

@@ -57,12 +57,12 @@ static void settle(struct staged_slot *slot)
     struct device_event *ready = slot->feed.ready;
     struct error ignored = ERROR_INIT;
     slot->data = NULL;
-    if (ready && !device->query(device, ready))
-        device->block(device, ready, &ignored);
+    if (ready && !device->queue->query(device, ready))
+        device->queue->block(device, ready, &ignored);
     device_timing_drop(slot->feed.timing);
     slot->feed.timing = NULL;
     if (ready)
-        device->event_free(device, ready);
+        device->queue->event_free(device, ready);
     slot->feed.ready = NULL;
 }
 
@@ -197,7 +197,7 @@ static size_t bytes_of(const struct staged_feeds *feeds, struct edge edge)
 static bool allocate(struct staged_slot *slot, struct device *device, size_t bytes)
 {
     *slot = (struct staged_slot){.device = device, .bytes = bytes};
-    slot->feed.memory = device->alloc(device, bytes);
+    slot->feed.memory = device->memory->alloc(device, bytes);
     slot->host = slot->feed.memory ? device_alloc_host(device, bytes) : NULL;
     if (slot->host)
         queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
@@ -262,10 +262,11 @@ static void copy(struct stage *stage, struct staged_slot *slot, const struct ten
     memcpy(slot->host->data, value->data, bytes);
     if (stage->is_traced)
         slot->feed.timing = device_timing_begin(device, QUEUE_IN);
-    int code = device->copy_in(device, slot->feed.memory->data, slot->host->data, bytes, &ignored);
+    int code =
+        device->memory->copy_in(device, slot->feed.memory->data, slot->host->data, bytes, &ignored);
     if (stage->is_traced)
         device_timing_stop(slot->feed.timing);
-    slot->feed.ready = device->record(device, QUEUE_IN, false);
+    slot->feed.ready = device->queue->record(device, QUEUE_IN, false);
     end_copy(stage, slot, code ? NULL : value->data);
 }
 

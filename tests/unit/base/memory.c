@@ -196,7 +196,7 @@ static void an_alias_in_other_memory_is_refused(void **state)
 static void the_host_cannot_touch_its_memory(void **state)
 {
     struct device *device = fixture_device();
-    struct buffer *buffer = device->alloc(device, 64);
+    struct buffer *buffer = device->memory->alloc(device, 64);
     (void)state;
     assert_non_null(buffer);
     pid_t child = fork();
@@ -215,12 +215,12 @@ static void addresses_are_checked(void **state)
 {
     struct error err = ERROR_INIT;
     struct device *device = fixture_device();
-    struct buffer *buffer = device->alloc(device, 64);
+    struct buffer *buffer = device->memory->alloc(device, 64);
     char host[64] = "";
     (void)state;
-    assert_int_equal(device->copy_in(device, host, buffer->data, 64, &err), ERR_INTERNAL);
-    assert_int_equal(device->copy_out(device, buffer->data, host, 64, &err), ERR_INTERNAL);
-    assert_int_equal(device->copy(device, host, host, 64, &err), ERR_INTERNAL);
+    assert_int_equal(device->memory->copy_in(device, host, buffer->data, 64, &err), ERR_INTERNAL);
+    assert_int_equal(device->memory->copy_out(device, buffer->data, host, 64, &err), ERR_INTERNAL);
+    assert_int_equal(device->memory->copy(device, host, host, 64, &err), ERR_INTERNAL);
     buffer->free(buffer);
 }
 

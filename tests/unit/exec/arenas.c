@@ -14,6 +14,7 @@
 
 /* The test's device, but it counts what is there of its memory. */
 static struct device counting;
+static struct device_memory memory;
 static atomic_size_t live;
 
 struct counted {
@@ -44,7 +45,9 @@ static struct buffer *counted_alloc(struct device *device, size_t bytes)
 static struct session *open_session(const struct graph *graph)
 {
     counting = *fixture_device();
-    counting.alloc = counted_alloc;
+    memory = *counting.memory;
+    memory.alloc = counted_alloc;
+    counting.memory = &memory;
     struct session_options options = {.plan = {.kernels = ops_kernels(), .device = &counting}};
     atomic_store(&live, 0);
     return session_new(graph, &options);

@@ -60,9 +60,10 @@ static void memory_is_pinned_by_whole_pages(void **state)
     struct device *device = cuda_new();
     struct error err = ERROR_INIT;
     (void)state;
-    assert_int_equal(device->pin(device, memory + 10, 100, &err), ERR_OS); /* has no page */
+    assert_int_equal(device->memory->pin(device, memory + 10, 100, &err), ERR_OS); /* has no page */
     for (int i = 1; i < 4; i++)
-        assert_int_equal(device->pin(device, memory + ranges[i].at, ranges[i].bytes, &err), 0);
+        assert_int_equal(device->memory->pin(device, memory + ranges[i].at, ranges[i].bytes, &err),
+                         0);
     for (size_t i = 0; i < sizeof memory; i++)
         memory[i] = (char)(i * 7 + i / PAGE);
     struct buffer *b = device_alloc(device, sizeof memory);
@@ -74,7 +75,7 @@ static void memory_is_pinned_by_whole_pages(void **state)
         assert_memory_equal(back + at, memory + at, sizeof memory - at);
     }
     for (int i = 1; i < 4; i++)
-        device->unpin(device, memory + ranges[i].at);
+        device->memory->unpin(device, memory + ranges[i].at);
     b->free(b);
     device_free(device);
 }
@@ -87,11 +88,11 @@ static void devices_share_what_is_pinned(void **state)
     struct device *other = device_open("CUDA", 1, &(struct device_options){.threads = 1}, &err);
     struct buffer *b = device_alloc(other, sizeof memory);
     (void)state;
-    assert_int_equal(one->pin(one, memory, sizeof memory, &err), 0);
-    assert_int_equal(other->pin(other, memory, sizeof memory, &err), 0);
-    one->unpin(one, memory);
+    assert_int_equal(one->memory->pin(one, memory, sizeof memory, &err), 0);
+    assert_int_equal(other->memory->pin(other, memory, sizeof memory, &err), 0);
+    one->memory->unpin(one, memory);
     assert_int_equal(device_write(other, b->data, memory, sizeof memory, &err), 0);
-    other->unpin(other, memory);
+    other->memory->unpin(other, memory);
     b->free(b);
     device_free(other);
     device_free(one);
@@ -106,15 +107,16 @@ static void times_are_the_hosts(void **state)
     struct error err = ERROR_INIT;
     (void)state;
     int64_t before = time_now_ns();
-    struct device_event *begin = device->record(device, QUEUE_COMPUTE, true);
-    assert_int_equal(device->copy(device, b->data, (char *)b->data + 32, 32, &err), 0);
-    struct device_event *end = device->record(device, QUEUE_COMPUTE, true);
-    assert_int_equal(device->block(device, end, &err), 0);
-    assert_in_range(device->time(device, begin), before - 1000000, time_now_ns() + 1000000);
+    struct device_event *begin = device->queue->record(device, QUEUE_COMPUTE, true);
+    assert_int_equal(device->memory->copy(device, b->data, (char *)b->data + 32, 32, &err), 0);
+    struct device_event *end = device->queue->record(device, QUEUE_COMPUTE, true);
+    assert_int_equal(device->queue->block(device, end, &err), 0);
+    assert_in_range(device->queue->time(device, begin), before - 1000000, time_now_ns() + 1000000);
     /* a microsecond each by the driver's clock */
-    assert_in_range(device->time(device, end) - device->time(device, begin), 999, 1001);
-    device->event_free(device, begin);
-    device->event_free(device, end);
+    assert_in_range(device->queue->time(device, end) - device->queue->time(device, begin), 999,
+                    1001);
+    device->queue->event_free(device, begin);
+    device->queue->event_free(device, end);
     b->free(b);
     device_free(device);
 }
@@ -143,9 +145,10 @@ static void everybody_is_told_once(void **state)
         memset(told, 0, sizeof told);
         for (int i = 0; i < 60; i++) {
             told[i].waiter.done = note;
-            device->copy(device, b->data, (char *)b->data + 32, 32, &err);
-            struct device_event *event = device->record(device, (enum queue_kind)(i % 3), false);
-            device->notify(device, event, &told[i].waiter);
+            device->memory->copy(device, b->data, (char *)b->data + 32, 32, &err);
+            struct device_event *event =
+                device->queue->record(device, (enum queue_kind)(i % 3), false);
+            device->queue->notify(device, event, &told[i].waiter);
         }
         b->free(b);
         device_free(device);

@@ -74,7 +74,8 @@ static struct buffer *alloc(struct device *device, size_t bytes)
     return buffer_new(bytes);
 }
 
-static struct device counts = {.is_host = true, .alloc = alloc};
+static struct device counts = {.is_host = true,
+                               .memory = &(const struct device_memory){.alloc = alloc}};
 
 static void take(struct pool *pool, size_t bytes)
 {

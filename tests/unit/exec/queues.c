@@ -21,8 +21,8 @@ static void what_does_not_wait_is_found(void **state)
     char host[64] = "";
     struct error err = ERROR_INIT;
     (void)state;
-    assert_int_equal(device->copy_in(device, a->data, host, 64, &err), 0);
-    assert_int_equal(device->copy(device, b->data, a->data, 64, &err), ERR_INTERNAL);
+    assert_int_equal(device->memory->copy_in(device, a->data, host, 64, &err), 0);
+    assert_int_equal(device->memory->copy(device, b->data, a->data, 64, &err), ERR_INTERNAL);
     assert_non_null(strstr(err.text, "a read of 64 bytes in queue 'compute' does not wait for a "
                                      "write of them in queue 'in'"));
     assert_int_equal(device_finish(device, &err), ERR_INTERNAL); /* for good */
@@ -39,12 +39,12 @@ static void what_waits_is_not(void **state)
         struct buffer *a = device_alloc(device, 64), *b = device_alloc(device, 64);
         char host[64] = "before", back[64];
         struct error err = ERROR_INIT;
-        assert_int_equal(device->copy_in(device, a->data, host, 64, &err), 0);
+        assert_int_equal(device->memory->copy_in(device, a->data, host, 64, &err), 0);
         queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
-        assert_int_equal(device->copy(device, b->data, a->data, 64, &err), 0);
+        assert_int_equal(device->memory->copy(device, b->data, a->data, 64, &err), 0);
         a->free(a);
         queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-        assert_int_equal(device->copy_out(device, back, b->data, 64, &err), 0);
+        assert_int_equal(device->memory->copy_out(device, back, b->data, 64, &err), 0);
         assert_int_equal(device_finish(device, &err), 0);
         assert_string_equal(back, "before");
         b->free(b);
@@ -62,7 +62,7 @@ static void the_hosts_memory_is_the_copys_until_it_is_over(void **state)
     (void)state;
     for (int i = 0; i < 100 && !err.code; i++) { /* done at once it is right by chance */
         host[0] = (char)i;
-        device->copy_in(device, a->data, host, 64, &err);
+        device->memory->copy_in(device, a->data, host, 64, &err);
         host[0] = (char)(i + 1);
     }
     assert_int_equal(device_finish(device, &err), ERR_INTERNAL);
@@ -79,7 +79,7 @@ static void memory_that_is_used_elsewhere_is_not_given_back(void **state)
     char host[64];
     struct error err = ERROR_INIT;
     (void)state;
-    assert_int_equal(device->copy_out(device, host, a->data, 64, &err), 0);
+    assert_int_equal(device->memory->copy_out(device, host, a->data, 64, &err), 0);
     a->free(a);
     assert_int_equal(device_finish(device, &err), ERR_INTERNAL);
     assert_non_null(strstr(err.text, "a write of 64 bytes in queue 'compute' does not wait for a "
@@ -100,14 +100,14 @@ static int enqueue_copies(void *context)
     struct device *device = c->device;
     struct error err = ERROR_INIT;
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    int code = device->copy_in(device, c->a->data, c->host, 16, &err);
+    int code = device->memory->copy_in(device, c->a->data, c->host, 16, &err);
     if (c->waits)
         queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     if (!code)
-        code = device->copy(device, c->b->data, c->a->data, 16, &err);
+        code = device->memory->copy(device, c->b->data, c->a->data, 16, &err);
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
     if (!code)
-        code = device->copy_out(device, c->back, c->b->data, 16, &err);
+        code = device->memory->copy_out(device, c->back, c->b->data, 16, &err);
     if (c->joins)
         queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
     return code;
@@ -128,16 +128,16 @@ static void so_it_is_when_work_is_captured(void **state)
                                .joins = how & 2};
         struct device_graph *graph = NULL;
         struct error err = ERROR_INIT;
-        int code = device->capture(device, enqueue_copies, &c, &graph, &err);
+        int code = device->capture->capture(device, enqueue_copies, &c, &graph, &err);
         assert_int_equal(code, how == 3 ? 0 : ERR_INTERNAL);
         for (int i = 0; !code && i < 5; i++) {
             memset(host, 'a' + i, sizeof host);
-            assert_int_equal(device->launch(device, graph, &err), 0);
+            assert_int_equal(device->capture->launch(device, graph, &err), 0);
             assert_int_equal(device_finish(device, &err), 0);
             assert_memory_equal(host, back, sizeof host);
         }
         if (graph)
-            device->graph_free(device, graph);
+            device->capture->free(device, graph);
         assert_int_equal(device_finish(device, &err), 0);
         c.a->free(c.a);
         c.b->free(c.b);
@@ -167,13 +167,13 @@ static void events_are_asked_and_tell(void **state)
     struct error err = ERROR_INIT;
     (void)state;
     assert_int_equal(device_write(device, a->data, host, 64, &err), 0);
-    assert_int_equal(device->copy_out(device, back, a->data, 64, &err), 0);
+    assert_int_equal(device->memory->copy_out(device, back, a->data, 64, &err), 0);
     queue_notify_end(device, QUEUE_OUT, &told.waiter);
-    struct device_event *event = device->record(device, QUEUE_OUT, false);
-    while (!device->query(device, event))
+    struct device_event *event = device->queue->record(device, QUEUE_OUT, false);
+    while (!device->queue->query(device, event))
         ;
     assert_string_equal(back, "x");
-    device->event_free(device, event);
+    device->queue->event_free(device, event);
     assert_int_equal(device_finish(device, &err), 0);
     a->free(a);
     device_free(device); /* tells all */

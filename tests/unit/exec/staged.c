@@ -213,10 +213,10 @@ struct watch {
 /* Has the device, which puts work off, do all copies from the host that it has been given. */
 static long copies_in(struct device *device)
 {
-    struct device_event *event = device->record(device, QUEUE_IN, false);
-    while (!device->query(device, event))
+    struct device_event *event = device->queue->record(device, QUEUE_IN, false);
+    while (!device->queue->query(device, event))
         ;
-    device->event_free(device, event);
+    device->queue->event_free(device, event);
     return device_counts(device).copies_in;
 }
 

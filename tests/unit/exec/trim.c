@@ -50,8 +50,11 @@ static int count(void **state)
 {
     (void)state;
     struct device *device = fixture_device();
-    device_gives = device->alloc;
-    device->alloc = alloc;
+    device_gives = device->memory->alloc;
+    static struct device_memory counted;
+    counted = *device->memory;
+    counted.alloc = alloc;
+    device->memory = &counted;
     return 0;
 }
 

@@ -63,7 +63,7 @@ static void test_memory(void **state)
     struct device *device = open_cpu(2);
     assert_int_equal(device->threads, 2);
     assert_true(device->is_host);
-    struct buffer *buffer = device->alloc(device, 1000);
+    struct buffer *buffer = device->memory->alloc(device, 1000);
     assert_non_null(buffer);
     assert_int_equal((uintptr_t)buffer->data % MEM_ALIGNMENT, 0);
     char text[] = "twelve bytes", back[sizeof text];
@@ -72,7 +72,7 @@ static void test_memory(void **state)
     assert_int_equal(device_finish(device, &err), 0);
     assert_string_equal(back, text);
     buffer->free(buffer);
-    assert_null(device->alloc(device, (size_t)1 << 62));
+    assert_null(device->memory->alloc(device, (size_t)1 << 62));
     assert_null(device->code(device, "nothing"));
     device_free(device);
 }

@@ -168,7 +168,7 @@ PYTHON ?= python3
 GOLDEN ?= $(filter-out golden,$(patsubst tests/ops/cases/%.py,%,$(wildcard tests/ops/cases/*.py)))
 # What each benchmark target runs: the tests/bench/NAME.sh, or programs of the same name.
 BENCH_bench := startup nullops loops train csv
-BENCH_bench-dist := link allreduce dist worker ddp
+BENCH_bench-dist := link allreduce dist variables worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
 .PHONY: flickers hooks bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure exports docs golden FORCE all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean

@@ -12,6 +12,7 @@
 
 #define BODY_BYTES ((size_t)64 << 10) /* at once, and more is likely to follow */
 #define LOOP_BYTES ((size_t)4 << 20)  /* that the loop writes before it looks at other links */
+#define SMALL_BYTES ((size_t)4 << 10) /* a value that waits for others of the round */
 
 static void can_write_posted(void *argument)
 {
@@ -62,10 +63,9 @@ static bool leave(struct link *link, enum outbox_state state)
     return !stay;
 }
 
-/* Lets the loop serve others and come back. */
-static void pause_writing(struct link *link)
+/* Lets the loop serve others and come back; with the lock, which is released. */
+static void write_later(struct link *link)
 {
-    pthread_mutex_lock(&link->out.lock);
     link->out.state = OUTBOX_FULL; /* whoever comes by may go on */
     link->out.again = false;
     pthread_mutex_unlock(&link->out.lock);
@@ -93,7 +93,8 @@ static void write_out(struct link *link, bool some)
                 shutdown(link->fd, SHUT_RDWR);
             if (!some || total < LOOP_BYTES)
                 continue;
-            pause_writing(link);
+            pthread_mutex_lock(&link->out.lock);
+            write_later(link);
             return;
         }
         if (errno == EINTR || (errno == EAGAIN && !leave(link, OUTBOX_FULL)))
@@ -151,18 +152,24 @@ void link_count_tensors(atomic_uint_least64_t *counter, const struct named_tenso
         atomic_fetch_add_explicit(counter, bytes, memory_order_relaxed);
 }
 
-/* The record that is begun goes out; the lock is held, and released. */
+/* The record that is begun goes out; the lock is held, and released. Small values that a round of
+ * the loop makes go out at its end: each by itself would cost a system call, and wake the peer. */
 static int put(struct link *link, int32_t priority, const struct named_tensor *tensors,
                int n_tensors, struct error *err)
 {
     struct outbox *out = &link->out;
-    bool mine = false;
+    uint64_t before = out->put;
+    bool mine = false, waits = out->encoder.kind == RECORD_VALUE && loop_is_current(link->loop);
     int status = encoder_finish(&out->encoder, tensors, n_tensors, err);
     if (!status)
         status = outbox_put(out, priority, tensors, n_tensors, err);
     if (!status) {
         atomic_fetch_add_explicit(&link->records_out, 1, memory_order_relaxed);
         link_count_tensors(&link->tensors_out, tensors, n_tensors);
+        if (out->state == OUTBOX_IDLE && waits && out->put - before <= SMALL_BYTES) {
+            write_later(link);
+            return 0;
+        }
         mine = out->state == OUTBOX_IDLE && outbox_take(out);
         if (mine)
             out->state = OUTBOX_WRITING;

@@ -255,6 +255,7 @@ static void enter(struct loop *loop)
 
 static void leave(struct loop *loop)
 {
+    run_calls(loop); /* what the last round posted, as what links have to write, does not wait */
     loop_end_round(loop);
     atomic_store(&loop->runner, NULL);
 }

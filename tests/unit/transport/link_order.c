@@ -161,6 +161,42 @@ static void what_is_urgent_overtakes(void **state)
 }
 
 /* The end comes behind everything, however late that may come. */
+#define CROWDED 8
+
+/* In one call of the loop, where nothing may be written one by one. */
+static void send_crowded(void *context)
+{
+    struct pair *p = context;
+    struct named_tensor small;
+    make_value(&small, 4, 0);
+    uint64_t before = link_stats(p->client.link).bytes_out;
+    for (uint32_t i = 0; i < CROWDED; i++) {
+        for (int64_t k = 0; k < 4; k++)
+            ((uint32_t *)small.tensor.data)[k] = (uint32_t)k * 2654435761u + i;
+        send_value(p->client.link, i, 5, &small);
+    }
+    assert_int_equal(link_stats(p->client.link).bytes_out, before);
+    assert_true(link_waiting(p->client.link) >= CROWDED * tensor_bytes(&small.tensor));
+    tensor_release(&small.tensor);
+}
+
+/* And when the loop was left, which then nobody may run for long, all of it is on its way. */
+static void small_values_of_a_round_go_in_one_write(void **state)
+{
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    loop_post(p.client.loop, send_crowded, &p);
+    end_pump(&p.client, end_has_records, 1, 0);
+    assert_int_equal(link_waiting(p.client.link), 0);
+    for (int i = 0; i < 1000 && p.taken.n < CROWDED; i++)
+        loop_run_until(p.loop, never, NULL, 0.01);
+    assert_int_equal(p.taken.n, CROWDED);
+    for (int i = 0; i < CROWDED; i++)
+        assert_int_equal(p.taken.ids[i], i);
+    pair_close(&p);
+}
+
 static void the_end_comes_last(void **state)
 {
     (void)state;
@@ -317,6 +353,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_urgent_overtakes),
+        cmocka_unit_test(small_values_of_a_round_go_in_one_write),
         cmocka_unit_test(the_end_comes_last),
         cmocka_unit_test(a_link_may_end_between_bins),
         cmocka_unit_test(all_arrive_whole_and_in_order),

@@ -14,6 +14,7 @@
 #include "bin/exec_request.h"
 #include "bin/ops_option.h"
 #include "bin/runner.h"
+#include "bin/scores.h"
 #include "bin/without_option.h"
 #include "cli/progress.h"
 #include "cli/record_file.h"
@@ -100,7 +101,8 @@ static const struct option_table table = {
         "The entry init runs first, to give the variables their values, unless --restore reads "
         "them; a run that only reads them says so. What the entries and fetches of a step depend "
         "on runs, and nothing else; any tensor of the graph can be fed and fetched. A step may "
-        "take its feeds from several records.\n"
+        "take its feeds from several records. Scores (metric...) that a run does nothing but "
+        "fetch are of all steps, in one record at the end.\n"
         "\n"
         "The parts of a graph that tf-part has cut run together, each on its device of this "
         "process. SIGINT, SIGTERM and SIGHUP end the run after the step at hand; --save still "
@@ -134,6 +136,8 @@ struct graph_execution {
     struct record_file trace;
     struct runner *runner; /* from LIFE_OPENS on */
     struct saving saving;
+    struct scores scores; /* of all steps, where these do nothing but compute them */
+    bool is_scoring;
     struct progress progress;
     int64_t limit; /* steps to run; -1: until the feeds end */
 };
@@ -208,9 +212,11 @@ static int set_up(struct graph_execution *job, struct error *err)
         code = saving_check_metric(&job->saving, err);
     if (code || needs)
         return code ? code : exec_request_print_needs(&job->request, err);
-    code = exec_request_open_feeds(&job->request, err);
-    if (code)
-        return code;
+    job->is_scoring = !dump_plan && !save_options.path && !job->driver.request.targets.n &&
+                      scores_are_fetched(&job->driver);
+    if ((job->is_scoring && scores_begin(&job->scores, &job->driver, err)) ||
+        exec_request_open_feeds(&job->request, err))
+        return err->code;
     exec_life_go(&job->life, LIFE_OPENS);
     if (open_runner(job, err) || open_trace(job, err) || dump_plan)
         return err->code;
@@ -242,12 +248,13 @@ static int open_writer(struct graph_execution *job, struct error *err)
     if (!fetched && !dump_plan && !tool_output && !piped)
         return 0;
     int code = tool_open_writer(job->tool,
-                                fetched && fetch_every == 1               ? expected
+                                job->is_scoring                           ? 1
+                                : fetched && fetch_every == 1             ? expected
                                 : fetched                                 ? -1
                                 : dump_plan && job->request.joined.is_cut ? -1
                                                                           : dump_plan,
                                 err);
-    job->driver.writer = job->tool->writer;
+    job->driver.writer = job->is_scoring ? NULL : job->tool->writer;
     job->driver.write_every = fetch_every;
     return code;
 }
@@ -275,6 +282,12 @@ static int run_steps(struct graph_execution *job, struct error *err)
         if (code || driver->step == job->limit || runner->kind->is_over(runner))
             break;
         code = driver_next_feeds(driver, &more, err);
+    }
+    if (!code && job->is_scoring && !tool_signal()) {
+        exec_life_go(&job->life, LIFE_STEPS);
+        code = scores_end(&job->scores, err);
+        if (!code)
+            code = scores_write(&job->scores, job->tool->writer, driver->step, err);
     }
     if (!code && dump_plan) {
         exec_life_go(&job->life, LIFE_STEPS);
@@ -387,6 +400,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     code = finish_trace(&job, code, err);
     if (!code && tool_signal())
         code = interrupted(&job, err);
+    scores_release(&job.scores);
     saving_close(&job.saving);
     driver_release(&job.driver);
     runner_close(job.runner);

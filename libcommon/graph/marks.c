@@ -9,6 +9,7 @@
 #include "graph/worker_attr.h"
 
 static const char *const roles[] = {"indices", "values", NULL};
+static const char *const totals[] = {TOTAL_SUM, TOTAL_ROWS, NULL};
 static const char *const per_worker[] = {PER_WORKER_SUM, PER_WORKER_ROWS, PER_WORKER_SAME, NULL};
 
 /* Offsets of slices are numbers or lists of them, as SLICE_SHAPE has one axis or more: who reads
@@ -22,6 +23,7 @@ static const struct op_attr marks[] = {
     {.name = "_gradient", .kind = ATTR_STRING},
     {.name = "_gradient_role", .kind = ATTR_STRING, .strings = roles},
     {.name = "_loss", .kind = ATTR_STRING},
+    {.name = TOTAL, .kind = ATTR_STRING, .strings = totals},
     {.name = "_local", .kind = ATTR_BOOL},
     {.name = "_wire", .kind = ATTR_TYPE, .types = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16)},
     {.name = "_priority", .kind = ATTR_INT},

@@ -8,6 +8,12 @@
 
 #include "graph/op.h"
 
+/* Of which an evaluation takes what its steps give together: their sum, or their rows one after the
+ * other. What is computed of it then is the score of all rows (ops/prelude/metric.lua). */
+#define TOTAL "_total"
+#define TOTAL_SUM "sum"
+#define TOTAL_ROWS "rows"
+
 /* What the mark's values are; NULL: an attribute that is free. */
 const struct op_attr *mark_find(const char *name);
 

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "graph/group.h"
+#include "graph/marks.h"
 
 /* ---- what is known of the source ---- */
 
@@ -16,6 +17,8 @@ static void flag_node(struct rewrite *r, const struct node *node)
         *flags |= REWRITE_STATEFUL;
     if (node_has(node, OP_CONTROL_FLOW))
         *flags |= REWRITE_STEERING;
+    if (node_attr(node, TOTAL)) /* an evaluation feeds what it has added up */
+        *flags |= REWRITE_OPAQUE;
     if (node_has(node, OP_FED))
         *flags |= REWRITE_FED_INPUT;
     r->has_control_flow |= node_has(node, OP_CONTROL_FLOW);

@@ -5,7 +5,7 @@ local tf = ...
 local function is_integer(dtype) return dtype:find("int", 1, true) ~= nil end
 
 -- Weights of rank 1 are of rows, whatever the rank of what they weigh.
-local function along_rows(weights, each)
+function tf.along_rows(weights, each)
   if weights.rank ~= 1 or (each.rank or 1) < 2 then return weights end
   local shape = {-1}
   for i = 2, each.rank do shape[i] = 1 end
@@ -16,7 +16,7 @@ end
 local function average(each, weights)
   if not weights then return tf.reduce(Mean, each) end
   weights = tf.cast(tf.tensor("weights", weights, each.dtype), each.dtype)
-  weights = along_rows(weights, each) * OnesLike(each)
+  weights = tf.along_rows(weights, each) * OnesLike(each)
   local sum, total = tf.reduce(Sum, tf.wide(each * weights)), tf.reduce(Sum, tf.wide(weights))
   local nothing = Equal(total, 0)
   local mean = sum / Select(nothing, OnesLike(total), total)
@@ -24,7 +24,7 @@ local function average(each, weights)
 end
 
 -- [n] against [n, 1] would be broadcast to [n, n] and give a number that means nothing.
-local function check_ranks(where, a, b)
+function tf.check_ranks(where, a, b)
   if tf.is_tensor(a) and tf.is_tensor(b) and a.rank and b.rank and a.rank ~= b.rank and
      a.rank > 0 and b.rank > 0 then
     tf.fail("%s: %s and %s differ in rank; reshape one of them", where, tostring(a), tostring(b))
@@ -64,7 +64,7 @@ end
 -- Cross entropy of independent yes-no answers.
 function nn.sigmoid_cross_entropy(logits, labels, o)
   o = tf.options("nn.sigmoid_cross_entropy", o, "name weights")
-  check_ranks("nn.sigmoid_cross_entropy", logits, labels)
+  tf.check_ranks("nn.sigmoid_cross_entropy", logits, labels)
   tf.floating("nn.sigmoid_cross_entropy: the logits", logits)
   return scope(o.name or "sigmoid_cross_entropy", function()
     return average(tf.yes_or_no(logits, labels), o.weights)
@@ -73,7 +73,7 @@ end
 
 function nn.mse(prediction, target, o)
   o = tf.options("nn.mse", o, "name weights")
-  check_ranks("nn.mse", prediction, target)
+  tf.check_ranks("nn.mse", prediction, target)
   return scope(o.name or "mse", function()
     return average(SquaredDifference(prediction, target), o.weights)
   end)
@@ -81,14 +81,14 @@ end
 
 function nn.mae(prediction, target, o)
   o = tf.options("nn.mae", o, "name weights")
-  check_ranks("nn.mae", prediction, target)
+  tf.check_ranks("nn.mae", prediction, target)
   return scope(o.name or "mae", function() return average(Abs(prediction - target), o.weights) end)
 end
 
 -- Quadratic up to delta, then linear (Huber 1964).
 function nn.huber(prediction, target, o)
   o = tf.options("nn.huber", o, "name weights delta")
-  check_ranks("nn.huber", prediction, target)
+  tf.check_ranks("nn.huber", prediction, target)
   local delta = o.delta or 1
   return scope(o.name or "huber", function()
     local distance = Abs(prediction - target)
@@ -100,7 +100,7 @@ end
 -- max(0, 1 - y x) for labels of 0 and 1, which count as y = -1 and 1.
 function nn.hinge(logits, labels, o)
   o = tf.options("nn.hinge", o, "name weights")
-  check_ranks("nn.hinge", logits, labels)
+  tf.check_ranks("nn.hinge", logits, labels)
   return scope(o.name or "hinge", function()
     local y = 2 * tf.cast(labels, logits.dtype) - 1
     return average(Relu(1 - y * logits), o.weights)
@@ -143,7 +143,7 @@ end
 -- 1 - (squared error) / (squared distance from the target's mean)
 function nn.r2(prediction, target, o)
   o = tf.options("nn.r2", o, "name")
-  check_ranks("nn.r2", prediction, target)
+  tf.check_ranks("nn.r2", prediction, target)
   target = tf.tensor("nn.r2: the target", target, prediction.dtype)
   return scope(o.name or "r2", function()
     local spread = SquaredDifference(target, tf.reduce(Mean, target))

@@ -53,10 +53,13 @@ static int generate(lua_State *L)
         printf("static const unsigned char chunk_%d[] = {", i);
         lua_dump(L, write_bytes, NULL, 0);
         puts("};");
+        lua_settop(L, n);
     }
     puts("const struct prelude_module prelude_modules[] = {");
-    for (int i = 1; i <= n; i++)
+    for (int i = 1; i <= n; i++) {
         printf("{\"%s\", chunk_%d, sizeof chunk_%d},\n", module_name(L, lua_tostring(L, i)), i, i);
+        lua_settop(L, n);
+    }
     puts("{0, 0, 0}};");
     return 0;
 }

@@ -87,6 +87,11 @@ pages() {
     types docs/job.md
 }
 
+@test "docs/language.md" {
+    types docs/language.md
+    grep -q '^step 3  f1 0.666667  auc 0.833333  confusion 1 1 1 2$' out
+}
+
 @test "docs/library.md" {
     types docs/library.md
     [ "$(grep -c '^y = 3.000 x + -1.000' out)" = 2 ]

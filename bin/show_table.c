@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-enum { KEPT = -1, STEP = -2 };
+enum { KEPT = -1, STEP = -2, ROW = -3 };
 
 /* ---- the first record ---- */
 
@@ -89,6 +89,8 @@ static int start(struct show_table *table, const struct record *record, struct e
         all_scalars = all_scalars && table->tensors.items[i].is_scalar;
     if (all_scalars)
         add_column(table, "step", STEP, 0);
+    if (table->matrix && table->tensors.n)
+        add_column(table, "label", ROW, 0);
     for (size_t i = 0; i < table->tensors.n; i++) {
         const struct table_tensor *tensor = &table->tensors.items[i];
         for (int64_t k = 0; k < tensor->width; k++) {
@@ -161,6 +163,18 @@ static void put_element(const struct show_table *table, const struct table_colum
     str_release(&text);
 }
 
+/* The category whose row of a confusion matrix it is. */
+static void put_row_name(const struct show_table *table, int64_t row)
+{
+    const struct table_tensor *tensor = &table->tensors.items[0];
+    if (!has_scores(tensor) || row >= tensor->width) {
+        fprintf(table->out, "%" PRId64, row);
+        return;
+    }
+    const char *name = tensor->fitted->categories[0].texts.items[row];
+    csv_write_field(table->out, table->separator, name, strlen(name));
+}
+
 static int count_rows(const struct show_table *table, const struct tensor *const *tensors,
                       int64_t *rows, struct error *err)
 {
@@ -215,6 +229,8 @@ int show_table_add(struct show_table *table, const struct record *record, struct
                 fputc(table->separator, table->out);
             if (column->tensor == STEP)
                 fprintf(table->out, "%" PRId64, step);
+            else if (column->tensor == ROW)
+                put_row_name(table, r);
             else if (column->tensor >= 0)
                 put_element(table, column, tensors[column->tensor], r);
             else if ((size_t)column->place < kept.n_fields)

@@ -26,7 +26,7 @@ struct table_tensor {
 /* One element of the rows of a tensor, or a field of what is kept. */
 struct table_column {
     const char *label;
-    int tensor;    /* -1: kept; -2: the step */
+    int tensor;    /* -1: kept; -2: the step; -3: of a matrix, what its row is of */
     int64_t place; /* in the row */
 };
 
@@ -37,6 +37,7 @@ struct show_table {
     int n_wanted;              /* ... 0: all, each as its own */
     struct prep *prep;         /* NULL: nothing is turned back */
     const char *choice;        /* names and patterns of columns, "id,p*"; NULL: all */
+    bool matrix;               /* a row of a tensor is a category's, as of a confusion matrix */
     const char *keep;          /* a CSV file whose columns stand in front, row by row; NULL: none */
     /* Set with the first record. */
     struct arena arena;

@@ -48,13 +48,15 @@ static const struct option_row rows[] = {
      "only these columns of the table: names and patterns, as id,p*"},
     {0, "keep", OPTION_TEXT, &show_table.keep, "FILE",
      "put in front of each row what tf-data --keep wrote of it"},
+    {0, "matrix", OPTION_FLAG, &show_table.matrix, NULL,
+     "rows are of categories, too, and have their names: a confusion matrix"},
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
     {0}};
 
 static const struct option_need needs[] = {
-    {"depth", "dot"}, {"no-places", "text"}, {"prep columns keep", "csv tsv"}, {NULL, NULL}};
+    {"depth", "dot"}, {"no-places", "text"}, {"prep columns keep matrix", "csv tsv"}, {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-show",

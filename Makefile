@@ -180,7 +180,8 @@ OWN_OPS := $(BUILD)/tests/lib/own_ops.so $(patsubst %,$(BUILD)/tests/lib/refused
 	nothing taken twice name malformed reference flag kernel empty)
 PROXY := $(BUILD)/tests/lib/proxy
 # What is beside the library that tests are linked with.
-TEST_MODULES = $(patsubst $(BUILD)/lib/tf-tools/%,$(BUILD)/lib/tests/%,$(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE))
+TEST_MODULES := $(patsubst $(BUILD)/lib/tf-tools/%,$(BUILD)/lib/tests/%,$(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE))
+$(UNIT_TESTS): | $(if $(FILTERS),,$(TEST_MODULES))
 unit: $(UNIT_TESTS) $(TEST_MODULES) $(TEST_DEVICE) $(FAKE_CUDA) $(PROXY) $(OWN_OPS) $(if $(SANITIZE),,$(BUILD)/tests/lib/faults.so)
 thread-tests: $(THREAD_TESTS) $(TEAM_TESTS) $(TEST_MODULES) $(TEST_DEVICE) $(FAKE_CUDA) $(PROXY)
 fuzzers: $(FUZZERS) $(TEST_MODULES)

@@ -204,7 +204,7 @@ HEADERS_FOUND := $(BUILD)/gen/headers_found
 $(HEADERS_FOUND): | $(EXPORTS_H)
 	@mkdir -p $(@D)
 	@for header in $(HEADERS); do echo "#include <$$header>" | \
-		$(CC) $(BASE_CFLAGS) $(LUA_CFLAGS) $(CPU_CFLAGS) -fsyntax-only -xc - 2>/dev/null || { \
+		$(CC) $(BASE_CFLAGS) $(CFLAGS) $(LUA_CFLAGS) $(CPU_CFLAGS) -fsyntax-only -xc - 2>/dev/null || { \
 		echo "make: <$$header> is missing: on Debian, scripts/setup build installs it" >&2; exit 1; }; done
 	@touch $@
 $(BUILD)/obj/tests/lib/%.o: BASE_CFLAGS += -Itests

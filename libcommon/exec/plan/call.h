@@ -9,6 +9,8 @@
 #include "exec/device/temporary.h"
 #include "exec/plan/plan_private.h"
 
+struct iteration;
+
 /* What call->executor points to: how a kernel obtains outputs. The first member of whatever the
  * executor keeps per call. */
 struct call_host {
@@ -18,6 +20,7 @@ struct call_host {
     bool copies_reads; /* dynamic: an output cannot be memory of a variable that is not counted */
     struct plan *plan;
     const struct item *item;
+    struct iteration *iteration;
     struct tensor **fetches;       /* of the step */
     struct variable **out_refs;    /* dynamic: the variable of a ref output */
     struct pool *pool;             /* dynamic: where outputs come from */

@@ -13,6 +13,7 @@ enum value_kind {
     VALUE_CONSTANT, /* known when the plan was made: `constant` */
     VALUE_FEED,     /* feeds[feed] of the step */
     VALUE_VARIABLE, /* the variable's own memory: a read or a reference */
+    VALUE_CARRIED,  /* input `feed` of the loop, or what the last iteration made of it */
 };
 
 struct value {
@@ -50,7 +51,7 @@ struct variable_check {
     const struct node *reader; /* that is named if it has none; NULL: the planner's own */
 };
 
-/* In a whole plan: whether it runs in every step. */
+/* Of what is in order: whether it runs whenever that does. */
 enum item_flow {
     FLOW_ALWAYS,
     FLOW_INPUTS, /* where all that it needs is there */
@@ -94,6 +95,8 @@ struct item {
     const struct shape **seen; /* by input: the shape that it is seen with; NULL: its own */
     struct variable_check *checked; /* those variables, each once, if it reads any */
     int n_checked;
+    int loop;           /* which of the plan's loops it is repeated by; 0: none */
+    bool in_condition;  /* of that loop */
     bool removed;       /* evaluated when the plan was made, or a view that does not run */
     bool is_point;      /* only running tells when, or whether, there is what it brings */
     bool uses_copies;   /* an input was copied to the device */
@@ -112,7 +115,7 @@ struct use {
 };
 typedef VEC(struct use) use_vec;
 
-/* Of a value in a whole plan with branches. */
+/* Of a value, where there are branches in an order. */
 struct merged {
     bool is_merged; /* a Merge brings its memory, or may */
     int beside;     /* a value of another branch, in whose memory it may be; -1: none */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/plan/plan.h"
 
-#include <string.h>
-
 #include "base/memory.h"
 #include "exec/device/arenas.h"
 #include "exec/device/pool.h"
 #include "exec/plan/plan_steps.h"
 #include "exec/plan/region.h"
+#include "graph/frames.h"
 
 static bool all_cheap(const struct plan *plan)
 {
@@ -15,6 +14,25 @@ static bool all_cheap(const struct plan *plan)
         if (!item_is_cheap(plan, &plan->items.items[plan->order[i]]))
             return false;
     return true;
+}
+
+/* Loops one by one, those in others first, and what is outside of them last. */
+static void place_order(struct plan *plan)
+{
+    int n = (int)plan->loops.n, end = plan->n_order;
+    struct placing *placings = mem_array((size_t)n, sizeof *placings);
+    for (int loop = n; loop-- > 0;) {
+        int first = end;
+        while (first > 0 && plan->items.items[plan->order[first - 1]].loop == loop)
+            first--;
+        placings[n - 1 - loop] =
+            (struct placing){.order = plan->order + first,
+                             .n_order = end - first,
+                             .bytes = loop ? plan->loops.items[loop].bytes : plan->arena_bytes};
+        end = first;
+    }
+    plan_place_memory(plan, placings, n);
+    mem_free(placings);
 }
 
 static int compile(struct plan *plan, const struct plan_request *request, struct error *err)
@@ -27,7 +45,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         code = plan_goes_on(plan, err);
     if (!code) {
         plan_fuse(plan, fetches);
-        code = plan_take_loops(plan, fetches, err);
+        code = plan_find_loops(plan, fetches, err);
     }
     for (int i = 0; i < plan->n_feeds && !code; i++)
         if (plan->feed_nodes[i] >= 0)
@@ -35,7 +53,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     if (!code)
         code = plan_prepare(plan, fetches, err);
     if (!code && !plan->is_whole) {
-        plan_resolve_views(plan);
+        plan_resolve_views(plan, false);
         plan_take_in_constants(plan);
         code = dynamic_new(plan, err);
     }
@@ -45,15 +63,19 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         return err->code;
     plan_find_checks(plan);
     plan_find_copies(plan);
-    if (!plan->is_whole) {
-        code = dynamic_connect(plan, err);
-    } else if (!(code = plan_schedule(plan, err)) && !(code = plan_goes_on(plan, err))) {
+    if ((plan->is_whole || plan->loops.n > 1) && !(code = plan_schedule(plan, err)) &&
+        !(code = plan_goes_on(plan, err))) {
         plan_find_counted(plan);
-        plan_resolve_views(plan);
+        plan_resolve_views(plan, true);
         plan_join_branches(plan);
-        plan_place_memory(plan, &(struct placing){.order = plan->order, .n_order = plan->n_order},
-                          plan->arena_bytes);
-        dynamic_one_region(plan);
+        place_order(plan);
+    }
+    if (!code && !plan->is_whole)
+        code = dynamic_connect(plan, err);
+    if (code)
+        return code;
+    dynamic_add_order(plan);
+    if (plan->is_whole) {
         plan_find_locks(plan);
         plan_find_captured(plan);
     }
@@ -77,33 +99,11 @@ static struct plan *plan_alloc(const struct graph *graph, const struct plan_opti
     return plan;
 }
 
-/* As it was in the beginning, but that it knows which loops have points. */
-static struct plan *plan_anew(struct plan *plan, const struct plan_options *options)
-{
-    struct plan *fresh = plan_alloc(plan->source, options);
-    for (size_t i = 0; i < plan->loops.n; i++) { /* one has points: do others, too? */
-        struct error unheard = ERROR_INIT;
-        if (plan->loops.items[i]->condition)
-            continue;
-        plan_compile_while(plan, plan->loops.items[i], &unheard);
-        while_free(plan->loops.items[i]);
-    }
-    fresh->kept = plan->kept;
-    memset(&plan->kept, 0, sizeof plan->kept);
-    plan_release(plan);
-    return fresh;
-}
-
 int plan_new(const struct graph *graph, const struct plan_options *options,
              const struct plan_request *request, struct plan **result, struct error *err)
 {
     struct plan *plan = plan_alloc(graph, options);
     int code = compile(plan, request, err);
-    while (code && plan->keeps_more) {
-        plan = plan_anew(plan, options);
-        *err = (struct error)ERROR_INIT;
-        code = compile(plan, request, err);
-    }
     plan->options.cancelled = plan->options.stopped = NULL;
     if (!code) {
         plan->faults.n = options->device->is_host ? 0 : (uint32_t)plan->items.n;
@@ -134,6 +134,7 @@ static void dynamic_release(struct dynamic *d)
         vec_release(&d->frames.items[i].exits);
         vec_release(&d->frames.items[i].over);
         vec_release(&d->frames.items[i].order);
+        vec_release(&d->frames.items[i].counted);
     }
     for (int i = 0; d && i < d->n_items; i++) {
         vec_release(&d->items[i].locks);
@@ -162,13 +163,8 @@ void plan_release(struct plan *plan)
             tensor_release(&plan->values.items[i].constant);
     pool_free(plan->pool);
     pool_free(plan->host_pool);
-    for (size_t i = 0; i < plan->loops.n; i++) {
-        while_free(plan->loops.items[i]);
-        graph_free(plan->loops.items[i]->graph);
-    }
     vec_release(&plan->loops);
-    vec_release(&plan->kept);
-    vec_release(&plan->counted);
+    frames_free(plan->frames);
     vec_release(&plan->reads);
     vec_release(&plan->items);
     vec_release(&plan->values);
@@ -188,14 +184,9 @@ bool plan_is_whole(const struct plan *plan)
     return plan->is_whole;
 }
 
-/* Loops run one after the other, but keep what they have. */
 size_t plan_peak_bytes(const struct plan *plan)
 {
-    size_t bytes = plan->arena_bytes[0] + plan->arena_bytes[1];
-    for (size_t i = 0; i < plan->loops.n; i++)
-        bytes += plan_peak_bytes(plan->loops.items[i]->condition) +
-                 plan_peak_bytes(plan->loops.items[i]->body);
-    return bytes;
+    return plan->arena_bytes[0] + plan->arena_bytes[1];
 }
 
 static void describe(const struct plan *plan, const struct item *item, struct plan_item *out)
@@ -222,60 +213,16 @@ int plan_n_regions(const struct plan *plan)
     return region_count(plan);
 }
 
-static int count_items(const struct plan *plan)
-{
-    int n = plan->n_order;
-    for (size_t i = 0; i < plan->loops.n; i++)
-        n += count_items(plan->loops.items[i]->condition) + count_items(plan->loops.items[i]->body);
-    return n;
-}
-
-static int describe_all(struct plan *plan, struct plan_item *out, int first);
-
-/* Behind its item, which has them done. */
-static int describe_loop(const struct while_loop *loop, const struct plan_item *item,
-                         struct plan_item *out, int first)
-{
-    int n = describe_all(loop->condition, out, first);
-    n += describe_all(loop->body, out + n, first + n);
-    for (int i = 0; i < n; i++)
-        out[i].region = item->region;
-    return n;
-}
-
-/* From position `first` of the whole list on; items come later where loops are before them. */
-static int describe_all(struct plan *plan, struct plan_item *out, int first)
-{
-    int n = plan->n_order, at = 0;
-    struct plan_item *own = mem_array((size_t)n + 1, sizeof *own);
-    int *place = mem_array((size_t)n + 1, sizeof *place);
-    for (int i = 0; i < n; i++)
-        describe(plan, &plan->items.items[plan->order[i]], &own[i]);
-    region_describe(plan, own);
-    for (int i = 0; i < n; i++) {
-        const struct item *item = &plan->items.items[plan->order[i]];
-        place[i] = at;
-        out[at++] = own[i];
-        if (item->builtin == BUILTIN_LOOP)
-            at += describe_loop(item->state, &own[i], out + at, first + at);
-    }
-    for (int i = 0; i < n; i++) {
-        struct plan_item *item = &out[place[i]];
-        item->live_from = item->live_from < 0 ? -1 : first + place[item->live_from];
-        item->live_to = item->live_to < 0 ? -1 : first + place[item->live_to];
-    }
-    mem_free(own);
-    mem_free(place);
-    return at;
-}
-
 int plan_items(const struct plan *plan, const struct plan_item **items)
 {
     struct plan *mutable = (struct plan *)(uintptr_t)plan;
-    if (!plan->order)
-        region_list(mutable);
+    int *list = mem_array(plan->items.n + 1, sizeof *list), n = region_list(plan, list);
     mem_free(mutable->dump);
-    mutable->dump = mem_array((size_t)count_items(plan) + 1, sizeof *plan->dump);
+    mutable->dump = mem_array((size_t)n + 1, sizeof *plan->dump);
+    for (int i = 0; i < n; i++)
+        describe(plan, &plan->items.items[list[i]], &mutable->dump[i]);
+    region_describe(plan, list, n, mutable->dump);
+    mem_free(list);
     *items = plan->dump;
-    return describe_all(mutable, mutable->dump, 0);
+    return n;
 }

@@ -39,10 +39,6 @@ struct plan_options {
     const atomic_bool *stopped;   /* NULL, or while true `cancelled` is not looked at */
     const atomic_bool *cancelled; /* looked at while the plan is made: it ends with ERR_CANCELLED.
                                    * NULL: nobody ends it */
-
-    /* The executor's own, of what a loop repeats: */
-    bool alone;          /* beside other kernels: each has a team of one */
-    bool shares_fetches; /* they may be kept memory of the step's */
 };
 
 struct plan_feed {

@@ -12,7 +12,7 @@
 
 bool plan_may_lack_control(const struct plan *plan, const struct node *node)
 {
-    bool may = !plan->is_whole && node->n_controls;
+    bool may = !plan_has_order(plan, plan->in_loop) && node->n_controls;
     for (int i = 0; plan->has_branches && !may && i < node->n_controls; i++)
         may = item_may_be_dead(plan, plan->item_of[node->controls[i]]);
     return may;

@@ -5,41 +5,24 @@
 #include "exec/device/pool.h"
 #include "exec/plan/plan_steps.h"
 
-static bool keeps(const struct item *item, int input);
-
-/* Whether an iteration keeps what the loop is given. */
-static bool loop_keeps(struct while_loop *loop, int input)
-{
-    struct plan *body = loop->body;
-    size_t n = loop->kept ? 0 : body->items.n; /* it is found for all inputs at once */
-    if (!loop->kept)
-        loop->kept = arena_array(&body->memory, (size_t)loop->n_inputs + 1, sizeof *loop->kept);
-    for (size_t i = 0; i < n; i++) {
-        const struct item *item = &body->items.items[i];
-        for (int k = 0; k < item->n_in; k++) {
-            const struct value *root = &body->values.items[plan_root_value(body, item->in[k])];
-            int given = root->kind == VALUE_FEED ? loop->given[root->feed] : -1;
-            if (given >= 0 && !loop->kept[given])
-                loop->kept[given] = keeps(item, k);
-        }
-    }
-    return loop->kept[input];
-}
-
 static bool keeps(const struct item *item, int input)
 {
+    const struct while_loop *loop = item->state;
     if (item->builtin == BUILTIN_LOOP)
-        return loop_keeps(item->state, input);
+        return loop->kept[input];
     return item->node && node_keeps(item->node, input);
 }
 
 void plan_count_inputs(struct plan *plan, const struct item *item, bool keeps_all)
 {
     for (int k = 0; k < item->n_in; k++) {
-        if (item->in[k] < 0 || !(keeps_all || keeps(item, k)))
+        bool is_kept = item->in[k] >= 0 && keeps(item, k);
+        if (item->in[k] < 0 || !(keeps_all || is_kept))
             continue;
         struct value *root = &plan->values.items[plan_root_value(plan, item->in[k])];
         root->is_counted |= root->kind == VALUE_COMPUTED;
+        if (is_kept && root->kind == VALUE_CARRIED)
+            plan->loops.items[item->loop].kept[root->feed] = true;
     }
 }
 
@@ -63,11 +46,6 @@ static void count_merged(struct plan *plan)
     }
 }
 
-static bool has_counted_memory(const struct plan *plan, const struct value *value)
-{
-    return value->is_counted || (value->kind == VALUE_FEED && plan->options.shares_fetches);
-}
-
 /* What is the same memory as something counted is counted with it. */
 static bool count_aliases(struct plan *plan)
 {
@@ -77,10 +55,17 @@ static bool count_aliases(struct plan *plan)
         if (value->kind != VALUE_COMPUTED)
             continue;
         const struct value *root = &plan->values.items[plan_root_value(plan, (int)v)];
-        value->is_counted |= value->alias_of >= 0 && has_counted_memory(plan, root);
+        value->is_counted |=
+            value->alias_of >= 0 && (root->is_counted || root->kind == VALUE_CARRIED);
         any |= value->is_counted;
     }
     return any;
+}
+
+/* An iteration hands on what the next one has. */
+static bool node_is_next(const struct item *item)
+{
+    return item->node && node_is(item->node, "NextIteration");
 }
 
 /* On a device with memory of its own what is kept is copied. */
@@ -91,12 +76,11 @@ void plan_find_counted(struct plan *plan)
         plan->host_pool = pool_new(plan->options.device, false);
         return;
     }
-    for (int at = 0; at < plan->n_order; at++) {
+    for (int at = plan->n_order; at-- > 0;) { /* loops before what has them done */
         const struct item *item = &plan->items.items[plan->order[at]];
-        plan_count_inputs(plan, item,
-                          plan->options.shares_fetches && item->builtin == BUILTIN_FETCH);
+        plan_count_inputs(plan, item, item->loop && node_is_next(item));
     }
     count_merged(plan);
-    if (count_aliases(plan))
+    if (count_aliases(plan) && !plan->pool)
         plan->pool = pool_new(plan->options.device, false);
 }

@@ -20,7 +20,8 @@ static enum item_role role_of(const struct item *item)
                  {"ControlTrigger", ROLE_TRIGGER},
                  {"Send", ROLE_SEND},
                  {"Recv", ROLE_RECV}};
-    for (size_t i = 0; item->node && i < sizeof roles / sizeof *roles; i++)
+    bool is_wiring = !item->is_point && item->node && node_is(item->node, "Enter");
+    for (size_t i = 0; !is_wiring && item->node && i < sizeof roles / sizeof *roles; i++)
         if (node_is(item->node, roles[i].op))
             return roles[i].role;
     return ROLE_PLAIN;
@@ -135,10 +136,25 @@ int dynamic_frame_below(const struct dynamic *d, int outer, int frame)
     return frame;
 }
 
+static void add_frames(struct dynamic *d, const struct plan *plan)
+{
+    struct dynamic_frame root = {
+        .has_order = plan->is_whole, .name = "", .parent = -1, .parallel_iterations = 1};
+    vec_push(&d->frames, root);
+    for (size_t i = 1; i < plan->loops.n; i++) {
+        const struct while_loop *loop = &plan->loops.items[i];
+        struct dynamic_frame frame = {.has_order = true,
+                                      .name = loop->frame,
+                                      .key = loop->key,
+                                      .parent = loop->parent,
+                                      .parallel_iterations = 1};
+        vec_push(&d->frames, frame);
+    }
+}
+
 static int analyse(struct dynamic *d, struct plan *plan, struct error *err)
 {
-    struct dynamic_frame root = {.name = "", .parent = -1, .parallel_iterations = 1};
-    vec_push(&d->frames, root);
+    add_frames(d, plan);
     for (size_t i = 0; i < plan->items.n; i++) {
         d->items[i].head = (int)i;
         d->items[i].role = role_of(&plan->items.items[i]);
@@ -148,6 +164,10 @@ static int analyse(struct dynamic *d, struct plan *plan, struct error *err)
             d->items[i].is_constant = node_bool(plan->items.items[i].node, "is_constant");
     }
     for (size_t i = 0; i < plan->items.n; i++) {
+        d->items[i].frame = plan->items.items[i].loop;
+        d->items[i].region = -1;
+        if (plan->items.items[i].loop)
+            continue;
         int code = find_frame(d, plan, (int)i, err);
         if (code)
             return code;
@@ -187,30 +207,67 @@ int dynamic_new(struct plan *plan, struct error *err)
     return analyse(d, plan, err);
 }
 
-void dynamic_one_region(struct plan *plan)
+/* ---- what is in order ---- */
+
+/* Positions from `first` on are a region of the frame. */
+static void add_region(struct plan *plan, int frame, int first)
 {
-    struct dynamic *d = plan->dynamic = mem_alloc(sizeof *d);
-    struct dynamic_frame root = {
-        .name = "", .parent = -1, .parallel_iterations = 1, .n_items = 1}; /* the head */
-    make_room(d, plan, (int)plan->items.n);
-    for (int at = 0; at < plan->n_order; at++) {
-        int id = plan->order[at];
-        const struct item *item = &plan->items.items[id];
-        struct region_item entry = {.item = id, .looks = item->seen != NULL};
-        d->items[id] = (struct dynamic_item){
-            .position = at, .first_input = root.n_inputs, .first_output = root.n_outputs};
-        root.n_inputs += item->n_in;
-        root.n_outputs += item->n_out;
-        vec_push(&root.order, entry);
-        for (int i = 0; i < item->n_out; i++) {
-            const struct value *value = &plan->values.items[item->out[i]];
-            if (value->kind == VALUE_COMPUTED && value->is_counted)
-                vec_push(&plan->counted, item->out[i]);
-        }
-    }
-    vec_push(&root.items, plan->n_order ? plan->order[0] : 0);
-    root.waits = arena_array(&plan->memory, 2, sizeof *root.waits);
-    struct region region = {.items = root.order.items, .n = plan->n_order};
-    vec_push(&d->frames, root);
+    struct dynamic *d = plan->dynamic;
+    struct dynamic_frame *f = &d->frames.items[frame];
+    struct region region = {.items = f->order.items + first,
+                            .frame = frame,
+                            .first = first,
+                            .n = (int)f->order.n - first};
+    int head = region.n ? region.items->item : 0;
+    for (int i = 0; i < region.n; i++)
+        d->items[region.items[i].item].region = (int)d->regions.n;
+    d->items[head].local = f->n_items++;
+    vec_push(&f->items, head);
     vec_push(&d->regions, region);
+}
+
+static void add_to_order(struct plan *plan, int id)
+{
+    struct dynamic *d = plan->dynamic;
+    const struct item *item = &plan->items.items[id];
+    struct dynamic_frame *frame = &d->frames.items[item->loop];
+    struct region_item entry = {.item = id, .looks = item->seen != NULL};
+    d->items[id] = (struct dynamic_item){.frame = item->loop,
+                                         .position = (int)frame->order.n,
+                                         .first_input = frame->n_inputs,
+                                         .first_output = frame->n_outputs};
+    frame->n_inputs += item->n_in;
+    frame->n_outputs += item->n_out;
+    vec_push(&frame->order, entry);
+    for (int i = 0; i < item->n_out; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        if (value->kind == VALUE_COMPUTED && value->is_counted)
+            vec_push(&frame->counted, item->out[i]);
+    }
+}
+
+void dynamic_add_order(struct plan *plan)
+{
+    if (plan->is_whole) {
+        plan->dynamic = mem_alloc(sizeof *plan->dynamic);
+        make_room(plan->dynamic, plan, (int)plan->items.n);
+        add_frames(plan->dynamic, plan);
+    }
+    struct dynamic *d = plan->dynamic;
+    for (int at = 0; at < plan->n_order; at++)
+        add_to_order(plan, plan->order[at]);
+    for (int i = 0; i < (int)plan->loops.n; i++) {
+        struct dynamic_frame *frame = &d->frames.items[i];
+        int n_condition = 0;
+        if (!frame->has_order)
+            continue;
+        for (size_t k = 0; i && k < frame->order.n; k++)
+            n_condition += plan->items.items[frame->order.items[k].item].in_condition;
+        frame->waits = arena_array(&plan->memory, 3, sizeof *frame->waits);
+        add_region(plan, i, 0);
+        if (!i)
+            continue;
+        d->regions.items[d->regions.n - 1].n = n_condition;
+        add_region(plan, i, n_condition);
+    }
 }

@@ -22,7 +22,7 @@ static enum item_flow flow_of(const struct plan *plan, const struct item *item)
         return FLOW_MERGE;
     bool may = false;
     for (int i = 0; i < item->n_in && !may; i++)
-        may = item_may_be_dead(plan, plan->values.items[item->in[i]].item);
+        may = item_may_be_dead(plan, plan_maker(plan, item, i));
     for (int i = 0; i < item->n_controls && !may; i++)
         may = item_may_be_dead(plan, item->controls[i]);
     bool runs_dead = item->node && node_is(item->node, "ControlTrigger");
@@ -49,7 +49,8 @@ int plan_add_item(struct plan *plan, const struct item *item)
 {
     int id = (int)plan->items.n;
     vec_push(&plan->items, *item);
-    if (plan->has_branches)
+    plan->items.items[id].loop = plan->in_loop;
+    if (plan->has_branches && plan_has_order(plan, plan->in_loop))
         plan->items.items[id].flow = flow_of(plan, item);
     return id;
 }
@@ -124,7 +125,8 @@ bool item_is_cheap(const struct plan *plan, const struct item *item)
         limit = CHEAP_FETCH_BYTES;
     else if (item->flags & KERNEL_CHEAP)
         return true;
-    else if (!item->node || is_of_outside(item) || plan->options.spread)
+    else if (!item->node || item->builtin == BUILTIN_LOOP || is_of_outside(item) ||
+             plan->options.spread)
         return false;
     for (int i = 0; i < item->n_in + item->n_out && bytes <= limit; i++) {
         int64_t more = value_bytes(plan, i < item->n_in ? item->in[i] : item->out[i - item->n_in]);

@@ -42,12 +42,12 @@ static int check_alias(const struct plan *plan, const struct item *item, int out
                      item->kernel, output, from);
 }
 
-/* Whether an alias of the input is known to be the same memory: all in a whole plan; elsewhere
+/* Whether an alias of the input is known to be the same memory: all that is in order; elsewhere
  * what is constant, or computed between points. */
 static bool is_in_order(const struct plan *plan, const struct item *item, int from)
 {
     const struct value *root = &plan->values.items[plan_root_value(plan, item->in[from])];
-    if (plan->is_whole || (root->kind == VALUE_CONSTANT && root->item < 0))
+    if (plan_has_order(plan, item->loop) || (root->kind == VALUE_CONSTANT && root->item < 0))
         return true;
     return !item->is_point && root->kind == VALUE_COMPUTED && root->item >= 0 &&
            !plan->items.items[root->item].is_point;

@@ -313,7 +313,12 @@ static void place_scratch(struct place *p, int id)
 {
     struct item *item = &p->plan->items.items[id];
     struct space *space = &p->spaces[!p->plan->options.device->is_host];
+    const struct while_loop *loop = item->state;
     struct users users = {0};
+    if (item->builtin == BUILTIN_LOOP)
+        item->scratch_bytes = loop->bytes[0];
+    if (!item->scratch_bytes)
+        return;
     if (p->users)
         add_user(p, &users, id);
     item->scratch_offset = allocate(p, space, item->scratch_bytes, id);
@@ -338,8 +343,7 @@ static void sweep(struct place *p)
             struct storage *storage = &p->storages.items[starting];
             storage->offset = allocate(p, &p->spaces[storage->on_device], storage->bytes, id);
         }
-        if (p->plan->items.items[id].scratch_bytes)
-            place_scratch(p, id);
+        place_scratch(p, id);
         for (int s = ending[at]; s >= 0; s = next[s]) {
             const struct storage *storage = &p->storages.items[s];
             give_back(p, &p->spaces[storage->on_device], storage->offset, storage->bytes,
@@ -350,26 +354,45 @@ static void sweep(struct place *p)
     mem_free(next);
 }
 
-void plan_place_memory(struct plan *plan, const struct placing *placing, size_t bytes[2])
+/* One order with arenas of its own. */
+static void place_order(struct place *p, const struct placing *placing)
 {
-    struct place p = {.plan = plan, .placing = placing};
+    struct plan *plan = p->plan;
+    p->placing = placing;
+    p->storages.n = 0;
+    find_lifetimes(p);
+    for (int at = 0; at < placing->n_order; at++)
+        assign_storage(p, at);
+    sweep(p);
+    for (int at = 0; at < placing->n_order; at++) {
+        const struct item *item = &plan->items.items[placing->order[at]];
+        for (int k = 0; k < item->n_out; k++) {
+            int *storage = &p->storage_of[item->out[k]];
+            if (*storage >= 0)
+                plan->values.items[item->out[k]].offset = p->storages.items[*storage].offset;
+            *storage = -1;
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        placing->bytes[i] = (size_t)p->spaces[i].end;
+        p->spaces[i].holes.n = 0;
+        p->spaces[i].end = 0;
+    }
+}
+
+void plan_place_memory(struct plan *plan, const struct placing *placings, int n)
+{
+    struct place p = {.plan = plan};
     p.position = mem_array(plan->items.n + 1, sizeof *p.position);
     p.storage_of = mem_array(plan->values.n + 1, sizeof *p.storage_of);
     memset(p.storage_of, -1, plan->values.n * sizeof *p.storage_of);
     p.is_copied = mem_array(plan->values.n + 1, sizeof *p.is_copied);
-    if (placing->region)
+    if (placings->region)
         p.users = mem_array(plan->values.n + 1, sizeof *p.users);
-    find_lifetimes(&p);
-    for (int at = 0; at < placing->n_order; at++)
-        assign_storage(&p, at);
-    sweep(&p);
-    for (size_t i = 0; i < plan->values.n; i++)
-        if (p.storage_of[i] >= 0)
-            plan->values.items[i].offset = p.storages.items[p.storage_of[i]].offset;
-    for (int i = 0; i < 2; i++) {
-        bytes[i] = (size_t)p.spaces[i].end;
+    for (int i = 0; i < n; i++)
+        place_order(&p, &placings[i]);
+    for (int i = 0; i < 2; i++)
         vec_release(&p.spaces[i].holes);
-    }
     vec_release(&p.storages);
     mem_free(p.position);
     mem_free(p.storage_of);

@@ -116,7 +116,7 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
             return err->code;
         if (reads && (v = plan_in_memory(plan, v, on_device, item, err)) < 0)
             return err->code;
-        if (v >= 0 && plan->has_branches && node_is(node, "Merge"))
+        if (v >= 0 && plan_has_order(plan, plan->in_loop) && node_is(node, "Merge"))
             v = plan_for_merge(plan, v);
         item->in[i] = v; /* -1: a back edge, bound when its producer is there */
     }
@@ -175,8 +175,10 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
         return no_kernel(plan, node, err);
     struct item item = {
         .node = node, .row = row, .name = node->name, .kernel = row->code, .flags = row->flags};
-    item.is_point =
-        node_has(node, OP_CONTROL_FLOW) || row->flags & KERNEL_ASYNC || node_is(node, "Send");
+    bool is_wiring = plan_is_wiring(plan, node);
+    item.loop = plan->in_loop;
+    item.is_point = (node_has(node, OP_CONTROL_FLOW) && !is_wiring) || row->flags & KERNEL_ASYNC ||
+                    node_is(node, "Send");
     if (plan_hands_over(plan, node))
         item.flags |= KERNEL_ASYNC;
     if (plan->options.no_layouts || item.is_point || !has_known_shapes(plan, node))
@@ -197,35 +199,17 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
     for (int i = 0; i < item.n_out; i++)
         plan->values.items[item.out[i]].item = id;
     plan_fold(plan, &plan->items.items[id]);
-    return 0;
-}
-
-static int add_loop(struct plan *plan, struct while_loop *loop, struct error *err)
-{
-    const struct node *node = graph_node(plan->graph, loop->node);
-    struct item item = {.node = node,
-                        .name = node->name,
-                        .kernel = "while",
-                        .builtin = BUILTIN_LOOP,
-                        .state = loop};
-    bind_controls(plan, &item);
-    if (bind_inputs(plan, &item, err) || plan_compile_while(plan, loop, err))
-        return err->code;
-    bind_outputs(plan, &item);
-    int id = plan->item_of[node->id] = plan_add_item(plan, &item);
-    for (int i = 0; i < item.n_out; i++) {
-        plan->values.items[item.out[i]].item = id;
-        plan->values.items[item.out[i]].is_counted = true;
-    }
+    if (is_wiring)
+        plan_bind_wiring(plan, node);
     return 0;
 }
 
 static int add_node(struct plan *plan, const struct node *node, struct error *err)
 {
     int feed = edge_map_get(&plan->fed, (struct edge){node->id, 0});
-    struct while_loop *loop = plan_while_of(plan, node);
-    if (loop)
-        return add_loop(plan, loop, err);
+    plan->in_loop = plan->loop_of[node->id];
+    if (plan_add_wiring(plan, node))
+        return 0;
     if (feed >= 0) {
         int first = add_outputs(plan, node);
         struct value *value = &plan->values.items[first];
@@ -299,6 +283,7 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
         if (!(code = plan_goes_on(plan, err)))
             code = add_node(plan, graph_node(plan->graph, order[i]), err);
     mem_free(order);
+    plan->in_loop = 0;
     if (code)
         return code;
     if ((code = bind_back_edges(plan, err)))

@@ -16,26 +16,32 @@
 #include "exec/plan/fuse.h"
 #include "exec/plan/item.h"
 #include "exec/plan/plan.h"
+#include "exec/plan/plan_while.h"
 
 struct dynamic;
+struct frames;
 struct pool;
 struct run;
 
 struct plan {
     const struct graph *source;
-    struct graph *graph; /* pruned copy; its nodes are what items point to */
-    graph_vec wholes;    /* those before ops were fused or loops taken out, from which it borrows */
-    VEC(struct while_loop *) loops;
-    VEC(uint64_t) kept; /* keys of loops that stay in the graph */
-    bool keeps_more;    /* the last of them was taken out: the plan is to be made anew */
+    struct graph *graph;          /* pruned copy; its nodes are what items point to */
+    graph_vec wholes;             /* those before ops were fused, from which it borrows */
+    VEC(struct while_loop) loops; /* that run as one item; 0: none of them, but what is outside */
+    int *loop_of;                 /* by node: the loop of an iteration that it runs in */
+    int *loop_of_frame;           /* by frame of the graph, */
+    struct frames *frames;        /* which are these; NULL: it has no loops */
+    int *slot_of;                 /* by variable of these frames: which input of its loop */
+    int in_loop;                  /* that of which an item is being made */
     struct plan_options options;
     struct arena memory; /* of everything below that is not a VEC */
     VEC(struct item) items;
     VEC(struct value) values;
-    int *value_of;       /* first output's value, by node of `graph`; -1: none */
-    int *item_of;        /* by node; -1: none */
-    use_vec reads;       /* whole: of views that do not run, by the items that read for them */
-    int *order, n_order; /* items, as they run; of a dynamic plan, as they are shown, once asked */
+    int *value_of; /* first output's value, by node of `graph`; -1: none */
+    int *item_of;  /* by node; -1: none */
+    use_vec reads; /* whole: of views that do not run, by the items that read for them */
+    int *order,
+        n_order; /* items that are in order, as they run: a whole plan's, then loop by loop */
     int n_feeds, n_fetches;
     struct plan_feed *feeds; /* as requested */
     int *feed_nodes;         /* of `graph`; -1: not needed */
@@ -43,7 +49,7 @@ struct plan {
     int *fetch_values;
     int *fetch_places; /* of a part: struct plan_place; NULL: it sees all there is */
     bool is_whole;
-    bool has_branches;          /* whole: some items may not run (plan_branch.c) */
+    bool has_branches;          /* some items that are in order may not run (plan_branch.c) */
     struct merged *merged;      /* then: by value, once all is in order */
     bool is_on_device;          /* items use memory that is not the host's */
     struct fault_source faults; /* of its items, on a device with memory of its own */
@@ -53,7 +59,6 @@ struct plan {
     struct plan_item *dump;
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
     struct run *idle_runs;     /* memory of steps that are over; guarded by the arenas' lock */
-    VEC(int) counted;          /* whole: values whose memory is */
     struct pool *host_pool; /* on a device with memory of its own: host memory of fetches, copies */
     struct pool *pool; /* of counted values, and of a device's temporary memory; NULL: there can
                         * be none */
@@ -63,7 +68,13 @@ struct plan {
 /* Whether kernels run beside each other, each with a team of one. */
 static inline bool plan_is_parallel(const struct plan *plan)
 {
-    return plan->options.alone || (!plan->is_whole && plan->options.threads > 1);
+    return !plan->is_whole && plan->options.threads > 1;
+}
+
+/* Whether what runs there (in a loop; 0: outside) has its place in a fixed order. */
+static inline bool plan_has_order(const struct plan *plan, int loop)
+{
+    return plan->is_whole || loop;
 }
 
 /* Which item makes what an item takes; -1: none. */

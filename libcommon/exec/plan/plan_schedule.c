@@ -21,7 +21,7 @@ struct schedule {
 
 static int rank_of(const struct schedule *s, int item)
 {
-    return s->rank ? s->rank[item] : 0;
+    return s->rank ? s->rank[item] : s->plan->items.items[item].loop ? -1 : 0;
 }
 
 /* What is soon done goes first: a gradient before those of the layers below, and its update or its
@@ -155,14 +155,41 @@ int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order
     return error_set(err, ERR_INTERNAL, "the plan has a cycle among reads and writes");
 }
 
+/* All that the loop's condition needs of an iteration; the rest is its body. */
+static void mark_condition(struct plan *plan, const struct while_loop *loop)
+{
+    int_vec todo = VEC_INIT;
+    before_vec befores = VEC_INIT;
+    vec_push(&todo, plan->values.items[loop->goes_on].item);
+    while (todo.n) {
+        int id = vec_pop(&todo);
+        if (plan->items.items[id].in_condition)
+            continue;
+        plan->items.items[id].in_condition = true;
+        befores.n = 0;
+        plan_collect_befores(plan, id, &befores);
+        for (size_t i = 0; i < befores.n; i++)
+            vec_push(&todo, befores.items[i].item);
+    }
+    vec_release(&todo);
+    vec_release(&befores);
+}
+
 /* On a device with memory of its own feeds go there first: they may be on their way already, and
- * no step that was captured has them. */
+ * no step that was captured has them. Loops come behind what is outside of them, one after the
+ * other. */
 int plan_schedule(struct plan *plan, struct error *err)
 {
-    bool is_host = plan->options.device->is_host;
-    int *rank = is_host ? NULL : mem_array(plan->items.n + 1, sizeof *rank);
-    for (size_t i = 0; rank && i < plan->items.n; i++)
-        rank[i] = !plan_is_feed_copy(plan, &plan->items.items[i]);
+    int *rank = mem_array(plan->items.n + 1, sizeof *rank);
+    for (size_t i = 1; i < plan->loops.n; i++)
+        mark_condition(plan, &plan->loops.items[i]);
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        if (item->loop)
+            rank[i] = 2 * item->loop + !item->in_condition;
+        else
+            rank[i] = plan->is_whole ? !plan_is_feed_copy(plan, item) : -1;
+    }
     plan->order = arena_array(&plan->memory, plan->items.n + 1, sizeof *plan->order);
     int code = plan_sort(plan, rank, plan->order, &plan->n_order, err);
     mem_free(rank);

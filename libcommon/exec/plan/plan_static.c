@@ -3,6 +3,7 @@
  * Which nodes can be planned for, and which plans have a fixed order.
  */
 #include "exec/plan/plan_steps.h"
+#include "graph/frames.h"
 
 /* Where the output is: constants and what is fed, on the host. */
 static bool is_made_on_device(const struct plan *plan, struct edge edge)
@@ -52,7 +53,9 @@ static bool can_be_static(const struct plan *plan, bool *has_branches)
     *has_branches = false;
     for (size_t i = 0; i < plan->graph->nodes.n; i++) {
         const struct node *node = graph_node(plan->graph, (int)i);
-        bool is_flow = node_has(node, OP_CONTROL_FLOW);
+        bool is_flow = node_has(node, OP_CONTROL_FLOW) && !plan_entered_loop(plan, node);
+        if (plan->loop_of[i])
+            continue;
         if ((is_flow && !(plan->options.device->is_host && is_of_branch(node))) ||
             !plan_can_place(plan, node))
             return false;
@@ -61,9 +64,18 @@ static bool can_be_static(const struct plan *plan, bool *has_branches)
     return plan->options.cut == CUT_WHOLE;
 }
 
+static bool has_branches_in_loops(const struct plan *plan)
+{
+    bool has = false;
+    for (size_t i = 0; i < plan->graph->nodes.n && !has; i++)
+        has = plan->loop_of[i] && plan->frames->variable[i] < 0 &&
+              is_of_branch(graph_node(plan->graph, (int)i));
+    return has;
+}
+
 void plan_find_static(struct plan *plan)
 {
     bool has_branches;
     plan->is_whole = can_be_static(plan, &has_branches);
-    plan->has_branches = plan->is_whole && has_branches;
+    plan->has_branches = (plan->is_whole && has_branches) || has_branches_in_loops(plan);
 }

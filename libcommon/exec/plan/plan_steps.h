@@ -8,7 +8,6 @@
 #include "base/map.h"
 #include "exec/plan/fuse.h"
 #include "exec/plan/plan_private.h"
-#include "exec/plan/plan_while.h"
 
 /* The places of a node's inputs, in the plan's graph. */
 #define PLAN_PLACE "_place"
@@ -112,17 +111,16 @@ const int *plan_find_conditions(const struct plan *plan, struct access_graph *gr
 void plan_find_captured(struct plan *plan);
 
 /* plan_views.c: items whose output is their input, perhaps in another shape, do not run: who takes
- * it sees the input. In a dynamic plan before frames are found, in a static one when it is in
- * order. */
-void plan_resolve_views(struct plan *plan);
+ * it sees the input. Of those that are in order, when they are; else before frames are found. */
+void plan_resolve_views(struct plan *plan, bool in_order);
 
 /* plan_constant.c: of a dynamic plan on the host, before its frames are found. */
 void plan_take_in_constants(struct plan *plan);
 
-/* plan_schedule.c: puts the items of a whole plan in order. */
+/* plan_schedule.c: puts the items of a whole plan, and those of loops, in order. */
 int plan_schedule(struct plan *plan, struct error *err);
-/* Puts items into `order` by their rank (-1: they are left out; NULL: all have the same), and those
- * of one rank so that what one waits for comes first. ERR_INTERNAL if that cannot be. */
+/* Puts items into `order` by their rank (-1: they are left out; NULL: those of loops are), and
+ * those of one rank so that what one waits for comes first. ERR_INTERNAL if that cannot be. */
 int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
               struct error *err);
 /* Whether it brings a value into the next iteration of a loop. */
@@ -137,22 +135,24 @@ struct before {
 typedef VEC(struct before) before_vec;
 void plan_collect_befores(const struct plan *plan, int item, before_vec *befores);
 
-/* plan_memory.c: lifetimes, reuse, offsets of what the items in `order` compute, in arenas of
- * their own, whose sizes (in host memory, in the device's) go to `bytes`. Where the items of a
+/* plan_memory.c: lifetimes, reuse, offsets of what the items in each `order` compute, in arenas of
+ * its own, whose sizes (in host memory, in the device's) go to `bytes`; those of a loop are the
+ * scratch of its item, which comes in a later order. Where the items of a
  * region run in that order, and regions as they come, an item gets what those of another region
  * used only if it `may_follow` them; `follows` is told that it has to. */
 struct placing {
     const int *order;
     int n_order;
+    size_t *bytes;
     const int *region; /* by item; NULL: all are one */
     bool (*may_follow)(void *context, int before, int item);
     void (*follows)(void *context, int before, int item);
     void *context;
 };
-void plan_place_memory(struct plan *plan, const struct placing *placing, size_t bytes[2]);
+void plan_place_memory(struct plan *plan, const struct placing *placings, int n);
 
-/* plan_counted.c: what the item keeps of its inputs, or all of them, is counted; of a whole plan,
- * all that is. */
+/* plan_counted.c: what the item keeps of its inputs, or all of them, is counted; of what is in
+ * order, all that is. */
 void plan_count_inputs(struct plan *plan, const struct item *item, bool keeps_all);
 void plan_find_counted(struct plan *plan);
 /* Sets n_uses of all values. */
@@ -161,15 +161,16 @@ void plan_count_uses(struct plan *plan);
 /* plan_frames.c: finds frames; plan_connect.c: when items are ordered, regions and edges. */
 int dynamic_new(struct plan *plan, struct error *err);
 int dynamic_connect(struct plan *plan, struct error *err);
-/* Of a whole plan, which is placed: all is one region of one frame, and nothing leaves it. */
-void dynamic_one_region(struct plan *plan);
+/* Of what is in order and placed: a whole plan is one region of one frame, which nothing leaves; of
+ * each loop the condition is one, and the body. */
+void dynamic_add_order(struct plan *plan);
 /* plan_locks.c: then, who locks variables. */
 void plan_find_locks(struct plan *plan);
 
-/* region_list.c: of a dynamic plan, for plan_items: its order, and then regions and lifetimes in
- * it. */
-void region_list(struct plan *plan);
+/* region_list.c: for plan_items: all items in the order in which they are shown (how many), and
+ * then regions and lifetimes in it. */
+int region_list(const struct plan *plan, int *list);
 int region_count(const struct plan *plan);
-void region_describe(const struct plan *plan, struct plan_item *items);
+void region_describe(const struct plan *plan, const int *list, int n, struct plan_item *items);
 
 #endif

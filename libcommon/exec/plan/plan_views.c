@@ -73,7 +73,8 @@ static bool can_go(const struct views *s, const struct item *item)
 {
     return is_view(s->plan, item) && s->is_taken[item->out[0]] &&
            !s->is_chosen[item - s->plan->items.items] &&
-           (s->plan->is_whole ? can_go_from_order(s->plan, item) : can_go_from_dataflow(s, item));
+           (plan_has_order(s->plan, item->loop) ? can_go_from_order(s->plan, item)
+                                                : can_go_from_dataflow(s, item));
 }
 
 static void need_all(struct views *s, const struct item *item)
@@ -88,7 +89,7 @@ static void need_all(struct views *s, const struct item *item)
 
 static void look_at(struct views *s, const struct item *item)
 {
-    bool is_flow = item->node && node_has(item->node, OP_CONTROL_FLOW);
+    bool is_flow = item->node && item->is_point && node_has(item->node, OP_CONTROL_FLOW);
     for (int i = 0; i < item->n_in; i++) {
         int from = item->in[i] < 0 ? -1 : s->plan->values.items[item->in[i]].item;
         if (item->in[i] >= 0)
@@ -191,7 +192,7 @@ static void resolve_order(struct views *s)
     vec_release(&reads);
 }
 
-void plan_resolve_views(struct plan *plan)
+void plan_resolve_views(struct plan *plan, bool in_order)
 {
     const struct plan_options *options = &plan->options;
     struct arena memory = ARENA_INIT;
@@ -207,10 +208,10 @@ void plan_resolve_views(struct plan *plan)
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed)
             look_at(&s, &plan->items.items[i]);
-    if (plan->is_whole)
+    if (in_order)
         resolve_order(&s);
-    for (size_t i = 0; !plan->is_whole && i < plan->items.n; i++)
-        if (!plan->items.items[i].removed)
+    for (size_t i = 0; !in_order && i < plan->items.n; i++)
+        if (!plan->items.items[i].removed && !plan->items.items[i].loop)
             resolve(&s, &plan->items.items[i]);
     arena_release(&memory);
 }

@@ -1,84 +1,354 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loops that need no points are taken out of the plan's graph, and a node stands for each. Its
- * condition and its body are plans of a graph that has nothing else, fed where an iteration begins:
- * so they have a fixed order, planned memory, constants of their own, and loops in them are treated
- * alike.
+ * Loops that need no points run as one item: what enters an iteration is all there when it begins,
+ * nothing in it waits, and all that it makes can be planned for. Merge, Switch and Exit of their
+ * variables are no items: the values of the first two are the slots that iterations hand on, those
+ * of the last are the outputs of the loop's item. A loop in such a loop is one of them as well.
  */
 #include "base/memory.h"
-#include "exec/plan/plan_while_private.h"
+#include "exec/plan/plan_steps.h"
+#include "graph/frames.h"
 
-void while_free(struct while_loop *loop)
+struct while_search {
+    const struct plan *plan;
+    const struct graph *graph;
+    const struct frames *frames;
+    bool *refused; /* by frame, of outermost loops */
+    int *begun;    /* by node: how many loops around it have decided to go on before it runs */
+};
+
+/* ---- which loop ---- */
+
+static int outermost(const struct frames *frames, int frame)
 {
-    plan_release(loop->condition);
-    plan_release(loop->body);
-    loop->condition = loop->body = NULL;
+    while (frame != FRAME_ROOT && frames->frames.items[frame].parent != FRAME_ROOT)
+        frame = frames->frames.items[frame].parent;
+    return frame;
 }
 
-int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error *err)
+static void refuse(struct while_search *s, int frame)
 {
-    struct plan_options options = plan->options;
-    options.alone = plan_is_parallel(plan);
-    options.shares_fetches = true;
-    struct plan_request condition = {
-        .feeds = loop->feeds, .n_feeds = loop->n_feeds, .fetches = &loop->goes_on, .n_fetches = 1};
-    struct plan_request body = {.feeds = loop->feeds,
-                                .n_feeds = loop->n_feeds,
-                                .fetches = loop->next,
-                                .n_fetches = loop->n_variables,
-                                .targets = loop->targets,
-                                .n_targets = loop->n_targets};
-    int code = plan_new(loop->graph, &options, &condition, &loop->condition, err);
-    if (!code)
-        code = plan_new(loop->graph, &options, &body, &loop->body, err);
-    if (!code && !(loop->condition->is_whole && loop->body->is_whole)) {
-        vec_push(&plan->kept, loop->key);
-        plan->keeps_more = true;
-        code = error_set(err, ERR_INTERNAL, "loop '%s' has points", loop->frame);
+    s->refused[outermost(s->frames, frame)] = true;
+}
+
+static const struct loop_variable *variable_of(const struct frames *frames, int node)
+{
+    int v = frames->variable[node];
+    return v < 0 ? NULL : &frames->variables.items[v];
+}
+
+/* ---- what cannot be one item ---- */
+
+/* Loop variables as while_loop makes them, each op of theirs once. */
+static bool is_whole(const struct while_search *s, const struct loop_variable *v)
+{
+    const struct node *enter = graph_node(s->graph, v->enter);
+    if (node_bool(enter, "is_constant"))
+        return v->merge < 0;
+    if (v->merge < 0 || v->next < 0 || v->switch_ < 0)
+        return false;
+    const struct node *merge = graph_node(s->graph, v->merge);
+    return merge->n_inputs == 2 && merge->inputs[0].node == v->enter &&
+           merge->inputs[1].node == v->next;
+}
+
+/* A Merge that nothing comes to but from where it is. */
+static bool is_merge_of_branch(const struct while_search *s, const struct node *node)
+{
+    bool is = node_is(node, "Merge");
+    for (int i = 0; is && i < node->n_inputs; i++) {
+        const struct node *from = graph_node(s->graph, node->inputs[i].node);
+        is = !node_is(from, "Enter") && !node_is(from, "NextIteration");
     }
-    if (code)
-        while_free(loop);
-    return code;
+    return is;
 }
 
-/* ---- finding them ---- */
-
-static bool has_loops(const struct graph *graph)
+/* Not of a branch, or of one in an iteration. */
+static bool is_of_loop(const struct while_search *s, const struct node *node)
 {
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (node_is(graph_node(graph, (int)i), "Enter"))
-            return true;
-    return false;
+    const struct loop_variable *v = variable_of(s->frames, node->id);
+    if (!node_has(node, OP_CONTROL_FLOW) || node_is(node, "LoopCond") || node_is(node, "Enter"))
+        return true;
+    if (node_is(node, "Switch") ? !frames_is_loop_switch(s->graph, node)
+                                : is_merge_of_branch(s, node))
+        return true;
+    bool is_its = v && (v->merge == node->id || v->switch_ == node->id || v->next == node->id ||
+                        v->exit == node->id);
+    return is_its && (!node->n_controls || v->next == node->id);
 }
 
-static int take_loops(struct while_search *s, struct edge *fetches, struct error *err)
+static bool can_repeat(const struct while_search *s, const struct node *node)
 {
-    bool any = false;
-    int code = while_find(s, fetches, err);
-    for (size_t i = 0; i < s->frames->frames.n && !code; i++)
-        any |= while_can_go(s, (int)i);
-    if (any)
-        while_take_out(s, fetches);
-    return code;
+    for (int i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i].is_ref)
+            return false;
+    return is_of_loop(s, node) && !node_attr(node, "_after") && !node_has(node, OP_ASYNC) &&
+           !node_is(node, "Send") && plan_can_place(s->plan, node);
 }
 
-int plan_take_loops(struct plan *plan, struct edge *fetch_edges, struct error *err)
+/* An edge into a loop comes from its Enters, one out of it from its Exits. */
+static void check_input(struct while_search *s, const struct node *node, struct edge edge)
+{
+    const struct node *from = graph_node(s->graph, edge.node);
+    int here = s->frames->frame[node->id], there = frames_output(s->frames, from);
+    const struct loop_variable *v = variable_of(s->frames, from->id);
+    bool is_index = v && v->merge == from->id && edge.slot == 1;
+    bool is_last = v && v->switch_ == from->id && edge.slot == 0 && !node_is(node, "Exit");
+    bool is_next = node_is(from, "NextIteration") && !node_is(node, "Merge");
+    bool is_first = v && v->enter == from->id && v->merge >= 0 && v->merge != node->id;
+    if (is_index || is_last || is_next || is_first)
+        refuse(s, there);
+    if (here != there)
+        refuse(s, here);
+}
+
+/* A loop as a whole is waited for by its values alone, and waits for what enters it. */
+static void check_control(struct while_search *s, const struct node *from)
+{
+    if (node_is(from, "Exit"))
+        refuse(s, s->frames->frame[from->id]);
+    if (node_is(from, "Enter"))
+        refuse(s, frames_output(s->frames, from));
+}
+
+static void check_wishes(struct while_search *s, const struct node *node)
+{
+    const struct attr_value *names = node_attr(node, "_after");
+    for (int i = 0; names && names->kind == ATTR_LIST_STRING && i < names->n; i++) {
+        const struct node *named = graph_find(s->graph, names->strings[i]);
+        if (named)
+            refuse(s, s->frames->frame[named->id]);
+    }
+}
+
+/* All variables enter the loop if it is to run at all, and so does whatever else enters. */
+static void check_conditions(struct while_search *s)
+{
+    const struct frames *f = s->frames;
+    int *condition = mem_array(f->frames.n + 1, sizeof *condition);
+    bool *known = mem_array(f->frames.n + 1, sizeof *known);
+    for (size_t i = 0; i < f->variables.n; i++) {
+        const struct loop_variable *v = &f->variables.items[i];
+        int of = f->condition[v->enter];
+        if (v->merge >= 0 && known[v->frame] && condition[v->frame] != of)
+            refuse(s, v->frame);
+        if (v->merge >= 0) {
+            condition[v->frame] = of;
+            known[v->frame] = true;
+        }
+    }
+    for (size_t i = 0; i < f->variables.n; i++) {
+        const struct loop_variable *v = &f->variables.items[i];
+        if (!known[v->frame] || !frames_implies(f, condition[v->frame], f->condition[v->enter]))
+            refuse(s, v->frame);
+    }
+    mem_free(condition);
+    mem_free(known);
+}
+
+static void check_nodes(struct while_search *s)
+{
+    for (size_t i = 0; i < s->graph->nodes.n; i++) {
+        const struct node *node = graph_node(s->graph, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            check_input(s, node, node->inputs[k]);
+        for (int k = 0; k < node->n_controls; k++)
+            check_control(s, graph_node(s->graph, node->controls[k]));
+        check_wishes(s, node);
+        if (s->frames->frame[i] && !can_repeat(s, node))
+            refuse(s, s->frames->frame[i]);
+    }
+    for (size_t i = 0; i < s->frames->variables.n; i++)
+        if (!is_whole(s, &s->frames->variables.items[i]))
+            refuse(s, s->frames->variables.items[i].frame);
+    for (size_t i = 1; i < s->frames->frames.n; i++)
+        if (s->frames->frames.items[i].loop_cond < 0)
+            refuse(s, (int)i);
+}
+
+/* What has an effect and does not wait for an iteration to go on would have it twice, or never. */
+static void check_effects(struct while_search *s, const int *order)
+{
+    for (size_t i = 0; i < s->graph->nodes.n; i++) {
+        const struct node *node = graph_node(s->graph, order[i]);
+        const struct loop_variable *v = variable_of(s->frames, node->id);
+        int depth = s->frames->frames.items[s->frames->frame[node->id]].depth, begun = 0;
+        bool merges = v && v->merge == node->id;
+        for (int k = 0; k < node->n_inputs - merges + node->n_controls; k++) {
+            int n = node->n_inputs - merges;
+            int other = s->begun[k < n ? node->inputs[k].node : node->controls[k - n]];
+            begun = other > begun ? other : begun;
+        }
+        if (v && v->switch_ == node->id && begun == depth - 1)
+            begun = depth;
+        s->begun[node->id] = begun < depth ? begun : depth;
+        if (begun < depth && node_has(node, OP_STATEFUL))
+            refuse(s, s->frames->frame[node->id]);
+    }
+}
+
+/* ---- those that can ---- */
+
+static void add_loop(struct plan *plan, const struct graph_frame *f, int parent)
+{
+    size_t n = (size_t)f->n_enters + 1;
+    struct arena *memory = &plan->memory;
+    struct while_loop loop = {.frame = arena_strdup(memory, f->name),
+                              .key = while_key(f->name),
+                              .parent = parent,
+                              .item = -1,
+                              .n_inputs = f->n_enters};
+    loop.inputs = arena_array(memory, n, sizeof *loop.inputs);
+    loop.kept = arena_array(memory, n, sizeof *loop.kept);
+    loop.outputs = arena_array(memory, n, sizeof *loop.outputs);
+    loop.next = arena_array(memory, n, sizeof *loop.next);
+    const struct loop_variable *variables = &plan->frames->variables.items[f->first_variable];
+    for (int i = 0; i < f->n_enters; i++)
+        if (variables[i].merge >= 0)
+            plan->slot_of[f->first_variable + i] = loop.n_variables++;
+    for (int i = 0, constants = loop.n_variables; i < f->n_enters; i++) {
+        loop.inputs[i] = -1;
+        if (variables[i].merge < 0)
+            plan->slot_of[f->first_variable + i] = constants++;
+    }
+    vec_push(&plan->loops, loop);
+}
+
+static void add_loops(struct plan *plan, const bool *refused)
+{
+    const struct frames *f = plan->frames;
+    plan->slot_of = arena_array(&plan->memory, f->variables.n + 1, sizeof *plan->slot_of);
+    for (size_t i = 1; i < f->frames.n; i++) {
+        if (refused[outermost(f, (int)i)])
+            continue;
+        add_loop(plan, &f->frames.items[i], plan->loop_of_frame[f->frames.items[i].parent]);
+        plan->loop_of_frame[i] = (int)plan->loops.n - 1;
+    }
+    for (size_t i = 0; i < plan->graph->nodes.n; i++)
+        plan->loop_of[i] = plan->loop_of_frame[f->frame[i]];
+}
+
+int plan_find_loops(struct plan *plan, const struct edge *fetches, struct error *err)
 {
     const struct plan_options *options = &plan->options;
     struct error unheard = ERROR_INIT; /* it is said when the loop is planned */
     struct arena memory = ARENA_INIT;
     size_t n = plan->graph->nodes.n + 1;
     struct while_search s = {.plan = plan, .graph = plan->graph};
-    if (!options->device->is_host || options->cut != CUT_WHOLE || !has_loops(plan->graph) ||
-        frames_new(plan->graph, &s.frames, &unheard))
+    bool any = false;
+    plan->loop_of = arena_array(&plan->memory, n, sizeof *plan->loop_of);
+    vec_push(&plan->loops, (struct while_loop){.parent = -1}); /* none of them */
+    for (size_t i = 0; i + 1 < n && !any; i++)
+        any = node_is(graph_node(plan->graph, (int)i), "Enter");
+    if (!any || !options->device->is_host || options->cut != CUT_WHOLE ||
+        frames_new(plan->graph, &plan->frames, &unheard))
         return 0;
-    s.order = arena_array(&memory, n, sizeof *s.order);
-    s.top = arena_array(&memory, n, sizeof *s.top);
+    s.frames = plan->frames;
+    plan->loop_of_frame =
+        arena_array(&plan->memory, s.frames->frames.n, sizeof *plan->loop_of_frame);
     s.refused = arena_array(&memory, s.frames->frames.n, sizeof *s.refused);
     s.begun = arena_array(&memory, n, sizeof *s.begun);
-    s.reached = arena_array(&memory, n, sizeof *s.reached);
-    int code = take_loops(&s, fetch_edges, err);
-    frames_free(s.frames);
+    int *order = arena_array(&memory, n, sizeof *order);
+    int code = graph_order(plan->graph, order, err);
+    if (!code) {
+        check_nodes(&s);
+        check_conditions(&s);
+        check_effects(&s, order);
+        for (int i = 0; i < plan->n_fetches; i++)
+            refuse(&s, frames_output(s.frames, graph_node(s.graph, fetches[i].node)));
+        add_loops(plan, s.refused);
+    }
     arena_release(&memory);
     return code;
+}
+
+/* ---- their values ---- */
+
+int plan_entered_loop(const struct plan *plan, const struct node *node)
+{
+    bool enters = plan->loops.n > 1 && node_is(node, "Enter");
+    return enters ? plan->loop_of_frame[frames_output(plan->frames, node)] : 0;
+}
+
+bool plan_is_wiring(const struct plan *plan, const struct node *node)
+{
+    return plan_entered_loop(plan, node) ||
+           (plan->loop_of[node->id] &&
+            (node_is(node, "NextIteration") || node_is(node, "LoopCond")));
+}
+
+/* Its Enter is there. */
+static void add_item_of(struct plan *plan, struct while_loop *loop, const struct loop_variable *v)
+{
+    const struct node *enter = graph_node(plan->graph, v->enter);
+    const struct graph_frame *f = &plan->frames->frames.items[v->frame];
+    struct item item = {.node = enter,
+                        .name = loop->frame,
+                        .kernel = "while",
+                        .builtin = BUILTIN_LOOP,
+                        .state = loop,
+                        .n_in = loop->n_inputs,
+                        .in = loop->inputs};
+    item.out = arena_array(&plan->memory, (size_t)loop->n_variables + 1, sizeof *item.out);
+    for (int i = f->first_variable; i < f->first_variable + f->n_enters; i++) {
+        const struct loop_variable *other = &plan->frames->variables.items[i];
+        if (other->merge < 0)
+            continue;
+        loop->outputs[plan->slot_of[i]] = other->exit < 0 ? -1 : item.n_out;
+        if (other->exit < 0)
+            continue;
+        const struct node_output *output = graph_node(plan->graph, other->exit)->outputs;
+        int value = plan_add_value(plan, output->type, &output->shape);
+        plan->value_of[other->exit] = item.out[item.n_out++] = value;
+        plan->values.items[value].is_counted = true;
+    }
+    plan->in_loop = loop->parent;
+    loop->item = plan_add_item(plan, &item);
+    for (int i = 0; i < item.n_out; i++)
+        plan->values.items[item.out[i]].item = loop->item;
+}
+
+/* What an iteration is given. */
+static void add_carried(struct plan *plan, const struct node *node, int slot)
+{
+    plan->value_of[node->id] = (int)plan->values.n;
+    for (int i = 0; i < node->n_outputs; i++) {
+        int v = plan_add_value(plan, node->outputs[i].type, &node->outputs[i].shape);
+        plan->values.items[v].kind = VALUE_CARRIED;
+        plan->values.items[v].feed = slot;
+    }
+}
+
+bool plan_add_wiring(struct plan *plan, const struct node *node)
+{
+    int index = plan->loop_of[node->id], at = index ? plan->frames->variable[node->id] : -1;
+    if (at < 0)
+        return false;
+    const struct loop_variable *v = &plan->frames->variables.items[at];
+    if (v->exit == node->id)
+        return true;
+    if (v->merge != node->id && v->switch_ != node->id)
+        return false;
+    if (plan->loops.items[index].item < 0)
+        add_item_of(plan, &plan->loops.items[index], v);
+    add_carried(plan, node, plan->slot_of[at]);
+    return true;
+}
+
+void plan_bind_wiring(struct plan *plan, const struct node *node)
+{
+    int entered = plan_entered_loop(plan, node), value = plan->value_of[node->id];
+    struct while_loop *loop = &plan->loops.items[entered ? entered : plan->loop_of[node->id]];
+    int slot = entered || node_is(node, "NextIteration")
+                   ? plan->slot_of[plan->frames->variable[node->id]]
+                   : -1;
+    if (slot < 0) {
+        loop->goes_on = value;
+    } else if (!entered) {
+        loop->next[slot] = value;
+    } else {
+        loop->inputs[slot] = value;
+        if (slot >= loop->n_variables)
+            add_carried(plan, node, slot);
+    }
 }

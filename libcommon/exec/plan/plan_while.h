@@ -11,35 +11,37 @@
 #include "exec/plan/plan.h"
 
 /* A loop that runs as one item, whose inputs are what enters it and whose outputs are what leaves
- * it. What an iteration computes are plans of their own. */
+ * it. In an iteration the condition's items come first, then the body's, in one order. */
 struct while_loop {
-    const char *frame;   /* its name */
-    uint64_t key;        /* while_key */
-    int node;            /* of plan->graph; those of a plan's loops come one after the other */
-    struct graph *graph; /* what is in the loop, and enters it */
-    int n_variables;     /* the first inputs; those behind are the same in all iterations */
+    const char *frame; /* its name */
+    uint64_t key;      /* while_key */
+    int parent;        /* which of the plan's loops it is in; 0: none */
+    int item;          /* that stands for it; -1: not made yet */
+    int n_variables;   /* the first inputs; those behind are the same in all iterations */
     int n_inputs;
-    int *outputs;            /* by variable: which output its last value is; -1: none */
-    struct plan_feed *feeds; /* of both plans, which are of `graph` */
-    int *given;              /* by feed: which input's value; WHILE_GIVEN_... */
-    int n_feeds;
-    struct edge goes_on;     /* what LoopCond is given */
-    struct edge *next;       /* by variable: what NextIteration is given */
-    int *targets, n_targets; /* what has to be over besides */
-    struct plan *condition, *body;
-    bool *kept; /* by input: an iteration keeps it; NULL: not known yet */
+    int *inputs;     /* values */
+    bool *kept;      /* by input: an iteration keeps it */
+    int *outputs;    /* by variable: which output its last value is; -1: none */
+    int *next;       /* by variable: the value that goes into the next iteration */
+    int goes_on;     /* the value that says whether there is one */
+    size_t bytes[2]; /* of its arenas */
 };
 
-enum { WHILE_GIVEN_INDEX = -1, WHILE_GIVEN_TRUE = -2 };
+struct plan;
 
-/* plan_while.c: takes out of plan->graph the loops that can run as one item; `fetch_edges` follow.
- */
-int plan_take_loops(struct plan *plan, struct edge *fetch_edges, struct error *err);
-/* The loop that the node stands for; NULL: it is no such node. */
-struct while_loop *plan_while_of(const struct plan *plan, const struct node *node);
-/* ERR_INTERNAL, with plan->keeps_more set: it has points nevertheless. */
-int plan_compile_while(struct plan *plan, struct while_loop *loop, struct error *err);
-void while_free(struct while_loop *loop);
+/* plan_while.c: finds the loops of plan->graph that can run as one item. */
+int plan_find_loops(struct plan *plan, const struct edge *fetches, struct error *err);
+/* Which of them the node, an Enter, begins; 0: none. */
+int plan_entered_loop(const struct plan *plan, const struct node *node);
+/* Whether it only moves values into one of them, or there to the next iteration, so that values
+ * of loops are in order. */
+bool plan_is_wiring(const struct plan *plan, const struct node *node);
+/* Of a node of a loop that is to be prepared: true if it has no item of its own. Its values are
+ * then the loop's variables, or what leaves the loop. */
+bool plan_add_wiring(struct plan *plan, const struct node *node);
+/* Of a node that has an item: what it brings goes into a loop, or the next iteration of one. */
+void plan_bind_wiring(struct plan *plan, const struct node *node);
+
 /* What tells a loop from all others of its plan, and is the same in every plan that has a part of
  * it. */
 static inline uint64_t while_key(const char *frame)

@@ -100,6 +100,7 @@ struct counter {
 };
 
 struct dynamic_frame {
+    bool has_order; /* one order runs all of it: a whole plan's, or a loop's */
     const char *name;
     uint64_t key; /* hash of the name: the same in every plan that has a part of the loop */
     int parent;
@@ -112,6 +113,7 @@ struct dynamic_frame {
     int n_heads;           /* points, and first items of regions */
     VEC(int) exits;
     VEC(struct region_item) order; /* region after region */
+    VEC(int) counted;              /* with an order: values whose memory is */
     size_t arena_bytes[2];         /* of an iteration: in host memory, in the device's */
     VEC(struct out_edge) over;     /* to items of the parent that run after the loop is over */
 };
@@ -120,7 +122,7 @@ struct dynamic {
     struct dynamic_item *items;
     struct dynamic_item all;          /* of a whole plan that is captured: with all its locks */
     int n_items;                      /* that there is memory for */
-    VEC(struct dynamic_frame) frames; /* 0: the root */
+    VEC(struct dynamic_frame) frames; /* 0: the root; then the plan's `loops` */
     VEC(struct region) regions;
     int *next_drop; /* by value: another one that is let go of with it; -1 */
     struct out_edge *edges;

@@ -23,49 +23,73 @@ static int by_readiness(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-void region_list(struct plan *plan)
+/* The item, and behind one that stands for a loop all that it has done. */
+static int list_item(const struct plan *plan, int id, int *list)
+{
+    const struct item *item = &plan->items.items[id];
+    const struct while_loop *loop = item->state;
+    int n = 0;
+    list[n++] = id;
+    if (item->builtin != BUILTIN_LOOP)
+        return n;
+    const struct dynamic_frame *frame = &plan->dynamic->frames.items[loop - plan->loops.items];
+    for (size_t i = 0; i < frame->order.n; i++)
+        n += list_item(plan, frame->order.items[i].item, list + n);
+    return n;
+}
+
+int region_list(const struct plan *plan, int *list)
 {
     const struct dynamic *d = plan->dynamic;
     struct listed *all = mem_array(plan->items.n + 1, sizeof *all);
-    plan->order = arena_array(&plan->memory, plan->items.n + 1, sizeof *plan->order);
-    plan->n_order = 0;
+    int n = 0, n_listed = 0;
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct dynamic_item *di = &d->items[i];
         bool is_point = di->region < 0;
-        if (!plan->items.items[i].removed)
-            all[plan->n_order++] =
+        if (!plan->items.items[i].removed && !plan->items.items[i].loop)
+            all[n++] =
                 (struct listed){.n_ready = di->n_ready,
                                 .rank = is_point ? (int)i : d->regions.items[di->region].rank,
                                 .item = (int)i,
                                 .is_point = is_point};
     }
-    qsort(all, (size_t)plan->n_order, sizeof *all, by_readiness);
-    for (int i = 0, next; i < plan->n_order; i = next) {
+    if (n)
+        qsort(all, (size_t)n, sizeof *all, by_readiness);
+    for (int i = 0, next; i < n; i = next) {
         int region = d->items[all[i].item].region;
         const struct region *r = region < 0 ? NULL : &d->regions.items[region];
         next = r ? i + r->n : i + 1;
         for (int k = i; k < next; k++) /* of a region in its order */
-            plan->order[k] =
-                r ? d->frames.items[r->frame].order.items[r->first + k - i].item : all[k].item;
+            n_listed += list_item(plan, r ? r->items[k - i].item : all[k].item, list + n_listed);
     }
     mem_free(all);
+    return n_listed;
 }
 
 int region_count(const struct plan *plan)
 {
-    return (int)plan->dynamic->regions.n;
+    return (int)(plan->dynamic->regions.n - 2 * (plan->loops.n - 1));
 }
 
-void region_describe(const struct plan *plan, struct plan_item *items)
+/* Which region it, or the loop that it is in, is an item of; -1: it is a point. */
+static int region_of(const struct plan *plan, int id)
+{
+    while (plan->items.items[id].loop)
+        id = plan->loops.items[plan->items.items[id].loop].item;
+    int region = plan->dynamic->items[id].region;
+    return region < 0 ? -1 : plan->dynamic->regions.items[region].rank;
+}
+
+void region_describe(const struct plan *plan, const int *list, int n, struct plan_item *items)
 {
     const struct dynamic *d = plan->dynamic;
     int *at = mem_array(plan->items.n + 1, sizeof *at);
-    for (int i = 0; i < plan->n_order; i++)
-        at[plan->order[i]] = i;
-    for (int i = 0; i < plan->n_order; i++) {
-        const struct dynamic_item *di = &d->items[plan->order[i]];
+    for (int i = 0; i < n; i++)
+        at[list[i]] = i;
+    for (int i = 0; i < n; i++) {
+        const struct dynamic_item *di = &d->items[list[i]];
         const struct region_item *order = d->frames.items[di->frame].order.items;
-        items[i].region = di->region < 0 ? -1 : d->regions.items[di->region].rank;
+        items[i].region = region_of(plan, list[i]);
         if (di->region < 0) {
             items[i].live_from = items[i].live_to = -1;
         } else if (items[i].live_from >= 0) {

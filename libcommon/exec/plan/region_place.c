@@ -45,7 +45,7 @@ static void find_counted(struct region_find *f)
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
         int region = f->d->items[i].region;
-        if (item->removed)
+        if (item->removed || item->loop)
             continue;
         count_inputs(plan, item);
         for (int k = 0; region >= 0 && k < item->n_out; k++)
@@ -109,33 +109,31 @@ static void add_reuses(struct reuses *reuses)
     vec_release(&reuses->all);
 }
 
-static void place_frame(struct reuses *reuses, struct dynamic_frame *frame, const int *region)
-{
-    struct plan *plan = reuses->f->plan;
-    size_t n = frame->order.n;
-    int *order = mem_array(n + 1, sizeof *order);
-    for (size_t i = 0; i < n; i++)
-        order[i] = frame->order.items[i].item;
-    struct placing placing = {.order = order,
-                              .n_order = (int)n,
-                              .region = region,
-                              .may_follow = may_follow,
-                              .follows = follows,
-                              .context = reuses};
-    plan_place_memory(plan, &placing, frame->arena_bytes);
-    for (int i = 0; i < 2; i++)
-        plan->arena_bytes[i] += frame->arena_bytes[i];
-    mem_free(order);
-}
-
 static void place_all(struct region_find *f)
 {
+    struct plan *plan = f->plan;
     struct reuses reuses = {.f = f};
-    int *region = mem_array(f->plan->items.n + 1, sizeof *region);
-    for (size_t i = 0; i < f->plan->items.n; i++)
+    size_t n = plan->items.n + 1, n_frames = f->d->frames.n, at = 0;
+    int *region = mem_array(2 * n, sizeof *region), *order = region + n;
+    struct placing *placings = mem_array(n_frames, sizeof *placings);
+    for (size_t i = 0; i < plan->items.n; i++)
         region[i] = f->d->items[i].region;
-    for (size_t i = 0; i < f->d->frames.n; i++)
-        place_frame(&reuses, &f->d->frames.items[i], region);
+    for (size_t i = 0; i < n_frames; i++) {
+        struct dynamic_frame *frame = &f->d->frames.items[i];
+        placings[i] = (struct placing){.order = order + at,
+                                       .n_order = (int)frame->order.n,
+                                       .bytes = frame->arena_bytes,
+                                       .region = region,
+                                       .may_follow = may_follow,
+                                       .follows = follows,
+                                       .context = &reuses};
+        for (size_t k = 0; k < frame->order.n; k++)
+            order[at++] = frame->order.items[k].item;
+    }
+    plan_place_memory(plan, placings, (int)n_frames);
+    for (size_t i = 0; i < 2 * n_frames; i++)
+        plan->arena_bytes[i % 2] += placings[i / 2].bytes[i % 2];
+    mem_free(placings);
     mem_free(region);
     add_reuses(&reuses);
 }

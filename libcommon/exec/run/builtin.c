@@ -88,10 +88,6 @@ static int fetch_run(struct kernel_call *call)
     const struct tensor *in = call->in[0];
     struct tensor *fetch = &(*host->fetches)[*(const int *)call->state];
     const struct value *value = &host->plan->values.items[host->item->in[0]];
-    if (host->plan->options.shares_fetches && in->buffer) {
-        tensor_share(fetch, in);
-        return KERNEL_DONE;
-    }
     if (is_left_to_fetch(call))
         return kernel_take_input(call, 0, fetch);
     if (!value->on_device)

@@ -10,7 +10,7 @@
 
 extern int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call);
 
-/* hand_over.c, reduce.c, whole.c */
+/* hand_over.c, reduce.c, loop.c */
 int hand_over_run(struct kernel_call *call);
 int take_over_run(struct kernel_call *call);
 int reduce_run(struct kernel_call *call);

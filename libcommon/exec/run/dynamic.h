@@ -6,7 +6,7 @@
  * ready, dynamic_frame.c in which iterations, with memory from iteration.c;
  * dynamic.c distributes it over threads, by the queue of dynamic_queue.c; dynamic_kernel.c runs
  * points, region_run.c regions. run.c begins and ends a step. A whole plan is one region, which
- * whole.c runs without all the rest.
+ * whole.c runs without all the rest; loop.c runs loops that are one item.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -21,7 +21,6 @@
 #define TF_EXEC_DYNAMIC_H
 
 #include "exec/device/arenas.h"
-#include "exec/plan/plan_while.h"
 #include "exec/run/captured.h"
 #include "exec/run/iteration.h"
 #include "exec/step/device_step.h"
@@ -55,6 +54,7 @@ struct run {
     void (*async_done)(struct executor *executor, int result);
     void (*conclude)(struct run *run);
 
+    struct loop_run **loops;        /* by the plan's `loops`; NULL: not run yet */
     struct shared_arena *arenas[2]; /* of a whole plan; NULL: it needs none, as the next two */
     struct captured captured;
     struct launch own;
@@ -124,11 +124,13 @@ void run_free_idle(struct plan *plan); /* those that no step uses */
 /* Step, fetches and feeds as the execution has them. */
 void run_bind(struct run *run);
 
-/* whole.c: begins, runs and lets go of what is counted. 0, KERNEL_PENDING: it was put aside; or an
- * error code, with run->failed set. */
+/* whole.c: begins and runs it. 0, KERNEL_PENDING: it was put aside; or an error code, with
+ * run->failed set. */
 void whole_open(struct run *run);
 int whole_run(struct run *run);
-void whole_clear(struct run *run);
+
+/* loop.c: what a run has of a loop. */
+void loop_free(struct run *run, struct loop_run *loop);
 
 /* dynamic_kernel.c. False: the activation was put aside until a lock is free. */
 bool kernel_take_locks(struct activation *a, const struct dynamic_item *di);

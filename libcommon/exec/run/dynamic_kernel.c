@@ -118,18 +118,19 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
     struct tensor **out = in + item->n_in;
     for (int i = 0; i < item->n_out; i++)
         out[i] = &it->outputs[di->first_output + i];
-    *host =
-        (struct call_host){.planned = plan->is_whole,
-                           .counts = plan->is_whole && plan->pool && plan->options.device->is_host,
-                           .fetches = &run->fetches,
-                           .plan = plan,
-                           .item = item,
-                           .out_refs = it->out_refs + di->first_output,
-                           .pool = plan->pool,
-                           .host_pool = plan->host_pool,
-                           .copies_reads = !plan->is_whole && !d->keeps_reads,
-                           .on_device = &run->on_device,
-                           .executor.done = run->async_done};
+    bool has_order = it->frame->def->has_order;
+    *host = (struct call_host){.planned = has_order,
+                               .counts = has_order && plan->pool && plan->options.device->is_host,
+                               .fetches = &run->fetches,
+                               .plan = plan,
+                               .item = item,
+                               .iteration = it,
+                               .out_refs = it->out_refs + di->first_output,
+                               .pool = plan->pool,
+                               .host_pool = plan->host_pool,
+                               .copies_reads = !has_order && !d->keeps_reads,
+                               .on_device = &run->on_device,
+                               .executor.done = run->async_done};
     *call = (struct kernel_call){.node = item->node,
                                  .state = item->state,
                                  .n_in = item->n_in,

@@ -21,7 +21,7 @@ static struct pool *pool_of(const struct plan *plan, bool on_device)
 
 static int take_arenas(const struct plan *plan, struct iteration *it, struct error *err)
 {
-    for (int i = 0; !plan->is_whole && i < 2; i++) {
+    for (int i = 0; !it->frame->def->has_order && i < 2; i++) {
         size_t bytes = it->frame->def->arena_bytes[i];
         if (bytes && !it->arenas[i])
             it->arenas[i] = pool_alloc(pool_of(plan, i), bytes);
@@ -39,7 +39,7 @@ static void *at_offset(const struct iteration *it, bool on_device, int64_t offse
     return arena ? (char *)arena->data + offset : NULL;
 }
 
-/* In a whole plan shapes are known of all values. */
+/* In an order shapes are known of all values. */
 static void place_outputs(const struct plan *plan, struct iteration *it, int id)
 {
     const struct item *item = &plan->items.items[id];
@@ -47,7 +47,7 @@ static void place_outputs(const struct plan *plan, struct iteration *it, int id)
     for (int i = 0; i < item->n_out; i++) {
         const struct value *value = &plan->values.items[item->out[i]];
         bool has_place = value->offset >= 0;
-        if (has_place || plan->is_whole)
+        if (has_place || it->frame->def->has_order)
             out[i] = (struct tensor){
                 .type = value->type,
                 .shape = value->shape,
@@ -66,6 +66,8 @@ struct tensor *iteration_value(struct run *run, struct iteration *it, int v)
         return &value->constant;
     case VALUE_FEED:
         return &run->feeds[value->feed];
+    case VALUE_CARRIED:
+        return &it->carried[value->feed];
     default:
         return iteration_output(run->plan, it, v);
     }
@@ -78,8 +80,8 @@ struct tensor *iteration_input(struct run *run, struct iteration *it, int id, in
     const struct item *item = &plan->items.items[id];
     const struct value *value = &plan->values.items[item->in[i]];
     bool is_ref = item->refs && item->refs[i], is_seen = item->seen && item->seen[i];
-    bool is_there = plan->is_whole || value->kind == VALUE_FEED || region_sees_constant(value) ||
-                    region_has_made(plan, item->in[i], di->region);
+    bool is_there = it->frame->def->has_order || value->kind == VALUE_FEED ||
+                    region_sees_constant(value) || region_has_made(plan, item->in[i], di->region);
     if (!is_ref && (is_seen || !is_there))
         return &it->inputs[di->first_input + i].tensor;
     return iteration_value(run, it, item->in[i]);
@@ -111,7 +113,7 @@ static void make_calls(struct run *run, struct iteration *it)
     const struct dynamic_frame *def = it->frame->def;
     it->calls = mem_array(def->order.n + 1, sizeof *it->calls);
     it->plain = mem_array(def->order.n + 1, sizeof *it->plain);
-    if (plan->has_branches)
+    if (plan->has_branches && def->has_order)
         it->dead = mem_array(plan->values.n + plan->items.n, sizeof *it->dead);
     for (size_t at = 0; at < def->order.n; at++) {
         struct region_call *c = &it->calls[at];
@@ -163,6 +165,16 @@ int region_open(struct run *run, struct iteration *it, struct error *err)
     }
     pthread_mutex_unlock(&run->lock);
     return code;
+}
+
+void iteration_clear(const struct plan *plan, struct iteration *it)
+{
+    const struct dynamic_frame *def = it->frame->def;
+    for (size_t i = 0; i < def->counted.n; i++) {
+        struct tensor *t = iteration_output(plan, it, def->counted.items[i]), counted = *t;
+        t->buffer = NULL;
+        tensor_release(&counted);
+    }
 }
 
 void region_close(struct iteration *it)

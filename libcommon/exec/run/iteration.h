@@ -43,7 +43,8 @@ struct iteration {
     struct region_call *calls;     /* by position; NULL: no region has run in it yet */
     struct plain_call *plain;      /* the same */
     bool *dead;                    /* by value, then by item; NULL: nothing ever is */
-    const struct step *bound_step; /* that calls of a whole plan were told last, */
+    struct tensor *carried;        /* of a loop in order: by input of its item */
+    const struct step *bound_step; /* that calls of an order were told last, */
     uint64_t bound_tag;            /* and the tag */
     struct buffer *arenas[2];      /* in host memory, in the device's; from the first region on */
     void *placed[2];               /* where outputs were placed last */
@@ -139,6 +140,8 @@ void frame_check_iteration(struct run *run, struct iteration *it, struct activat
 
 /* Before a region of the iteration runs. */
 int region_open(struct run *run, struct iteration *it, struct error *err);
+/* Of an order that was run: lets go of what is counted. */
+void iteration_clear(const struct plan *plan, struct iteration *it);
 /* Lets go of an iteration's arenas, or of all that it has for regions. */
 void region_close(struct iteration *it);
 void region_free(struct iteration *it);

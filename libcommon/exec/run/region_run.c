@@ -27,7 +27,7 @@ static int gather(struct run *run, struct launch *launch, const struct region_it
     for (int i = 0; i < item->n_in; i++) {
         int v = item->in[i];
         bool is_seen = item->seen && item->seen[i];
-        if (plan->is_whole) {
+        if (it->frame->def->has_order) {
             if (is_seen)
                 inputs[i].tensor = (struct tensor){.type = plan->values.items[v].type,
                                                    .shape = *item->seen[i],
@@ -120,21 +120,23 @@ static void drop(const struct plan *plan, const struct activation *a, const stru
 
 /* ---- a region ---- */
 
-/* What a whole plan is told is often the same as before. */
+/* What an order is told is often the same as before, and the same for all of it. */
 void region_bind(struct run *run, struct launch *launch, int at)
 {
     const struct region *region = launch->activation->region;
     struct iteration *it = launch->activation->iteration;
-    if (run->plan->is_whole) {
+    int end = region->first + region->n;
+    at += region->first;
+    if (it->frame->def->has_order) {
         if (it->bound_step == run->step && it->bound_tag == it->tag)
             return;
         it->bound_step = run->step;
         it->bound_tag = it->tag;
+        at = 0;
+        end = (int)it->frame->def->order.n;
     }
-    for (; at < region->n; at++) {
-        struct region_call *c = &it->calls[region->first + at];
-        kernel_bind(run, launch, it, &c->host, &c->call);
-    }
+    for (; at < end; at++)
+        kernel_bind(run, launch, it, &it->calls[at].host, &it->calls[at].call);
 }
 
 /* Plain items one after the other, up to one that others wait for: long plans of short kernels run

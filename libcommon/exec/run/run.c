@@ -8,7 +8,6 @@
 #include "base/container_of.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
-#include "exec/plan/plan_while.h"
 #include "exec/run/dynamic.h"
 #include "exec/step/rendezvous.h"
 #include "exec/step/workers.h"
@@ -71,7 +70,7 @@ static void end(struct plan *plan, struct run *run, struct execution *execution,
         tensor_release(&execution->fetches[i]);
     close_execution(execution, code, err);
     if (run && plan->is_whole)
-        whole_clear(run);
+        iteration_clear(plan, run->root->oldest);
     if (run)
         run_give(run);
 }
@@ -335,10 +334,6 @@ void plan_trim(struct plan *plan)
         pool_trim(plan->pool);
     if (plan->host_pool)
         pool_trim(plan->host_pool);
-    for (size_t i = 0; i < plan->loops.n; i++) {
-        plan_trim(plan->loops.items[i]->condition);
-        plan_trim(plan->loops.items[i]->body);
-    }
 }
 
 void plan_free(struct plan *plan)
@@ -346,11 +341,5 @@ void plan_free(struct plan *plan)
     if (!plan)
         return;
     run_free_idle(plan);
-    for (size_t i = 0; i < plan->loops.n; i++) {
-        struct while_loop *loop = plan->loops.items[i];
-        plan_free(loop->condition);
-        plan_free(loop->body);
-        loop->condition = loop->body = NULL;
-    }
     plan_release(plan);
 }

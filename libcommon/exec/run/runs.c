@@ -91,8 +91,11 @@ static void run_free(struct run *run)
         for (int i = 0; i < 2; i++)
             run->root->oldest->arenas[i] = NULL;
     }
+    for (size_t i = 1; i < run->plan->loops.n; i++)
+        loop_free(run, run->loops[i]);
     frame_clear(run);
     frame_free_idle(run);
+    mem_free(run->loops);
     device_step_release(&run->on_device);
     vec_release(&run->own.temporaries);
     mem_free(run->feeds);
@@ -109,6 +112,7 @@ static struct run *run_new(struct plan *plan, struct error *err)
     size_t n = plan->dynamic->frames.n;
     run->plan = plan;
     run->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *run->feeds);
+    run->loops = mem_array(plan->loops.n, sizeof *run->loops);
     run->idle_frames = mem_array(n, sizeof *run->idle_frames);
     run->idle_iterations = mem_array(n, sizeof *run->idle_iterations);
     pthread_mutex_init(&run->lock, NULL);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A loop that is one item: condition and body in turns, on the thread that runs it. All iterations
+ * have one place in memory, which is the scratch of the loop's item; what the next one has is
+ * handed on, not copied.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "exec/run/builtin.h"
+#include "exec/run/dynamic.h"
+
+struct loop_run {
+    struct run *run;
+    const struct while_loop *loop;
+    struct frame *frame;
+    struct launch launch;
+    struct buffer arena;
+    struct tensor *next;      /* by variable */
+    struct tensor carried[1]; /* by input, counted where they have buffers; variables come first */
+};
+
+static struct loop_run *loop_open(const struct kernel_call *call)
+{
+    struct run *run = call_host(call)->iteration->activations->run;
+    const struct while_loop *loop = call->state;
+    int index = (int)(loop - run->plan->loops.items);
+    struct loop_run *l = run->loops[index];
+    if (!l) {
+        size_t n = (size_t)(loop->n_inputs + loop->n_variables) * sizeof *l->carried;
+        l = run->loops[index] = mem_alloc(sizeof *l + n);
+        l->run = run;
+        l->loop = loop;
+        l->next = l->carried + loop->n_inputs;
+        pthread_mutex_lock(&run->lock);
+        l->frame = frame_new(run, index, NULL, NULL);
+        iteration_new(run, l->frame, 0)->carried = l->carried;
+        pthread_mutex_unlock(&run->lock);
+    }
+    struct iteration *it = l->frame->oldest;
+    if (call->scratch != l->arena.data)
+        it->is_open = false;
+    l->arena.data = call->scratch;
+    it->arenas[0] = call->scratch ? &l->arena : NULL;
+    return l;
+}
+
+void loop_free(struct run *run, struct loop_run *l)
+{
+    if (!l)
+        return;
+    l->frame->oldest->arenas[0] = NULL;
+    vec_release(&l->launch.temporaries);
+    frame_drop(run, l->frame);
+    mem_free(l);
+}
+
+enum { CONDITION, BODY }; /* the frame's regions */
+
+static int run_part(struct loop_run *l, int part, struct error *err)
+{
+    struct activation *a = &l->frame->oldest->activations[part];
+    l->launch.activation = a;
+    a->at = a->n_locked = 0;
+    int code = region_run(l->run, &l->launch, NULL);
+    if (code) {
+        *err = l->launch.err;
+        l->launch.err.code = 0;
+    }
+    return code;
+}
+
+static bool goes_on(const struct loop_run *l)
+{
+    const struct tensor *value = iteration_output(l->run->plan, l->frame->oldest, l->loop->goes_on);
+    return *(const bool *)value->data;
+}
+
+/* Two variables may have changed places. */
+static void hand_on(struct loop_run *l)
+{
+    const struct plan *plan = l->run->plan;
+    for (int i = 0; i < l->loop->n_variables; i++) {
+        struct tensor *made = iteration_output(plan, l->frame->oldest, l->loop->next[i]);
+        l->next[i] = *made;
+        made->buffer = NULL;
+    }
+    for (int i = 0; i < l->loop->n_variables; i++) {
+        tensor_release(&l->carried[i]);
+        l->carried[i] = l->next[i];
+    }
+}
+
+/* What holds the input's memory: a variable's, where the input is one seen otherwise, as well. */
+static struct buffer *holder_of(const struct kernel_call *call, int i)
+{
+    const struct call_host *host = call_host(call);
+    const struct plan *plan = host->plan;
+    const struct value *root = &plan->values.items[plan_root_value(plan, host->item->in[i])];
+    const struct tensor *in = call->in[i];
+    bool is_variable = root->kind == VALUE_VARIABLE && root->variable->value.data == in->data;
+    return is_variable && !in->buffer ? root->variable->value.buffer : in->buffer;
+}
+
+/* What never changed may be somebody's memory. */
+static int give(struct kernel_call *call, int output, const struct tensor *value)
+{
+    if (value->buffer)
+        return kernel_share_output(call, output, value) ? 0 : call->err->code;
+    struct tensor *out = kernel_alloc_output(call, output, &value->shape);
+    if (!out)
+        return call->err->code;
+    memcpy(out->data, value->data, tensor_bytes(value));
+    return 0;
+}
+
+int while_run(struct kernel_call *call)
+{
+    struct loop_run *l = loop_open(call);
+    const struct while_loop *loop = l->loop;
+    struct iteration *it = l->frame->oldest;
+    int code = 0;
+    for (int i = 0; i < loop->n_inputs; i++) {
+        struct tensor in = *call->in[i];
+        in.buffer = holder_of(call, i);
+        if (in.buffer)
+            tensor_share(&l->carried[i], &in);
+        else
+            l->carried[i] = in;
+    }
+    for (int64_t number = 0; !code; number++) {
+        it->tag = while_iteration(call->iteration, loop->key, number);
+        code = run_part(l, CONDITION, call->err);
+        if (code || !goes_on(l))
+            break;
+        code = run_part(l, BODY, call->err);
+        if (!code)
+            hand_on(l);
+        iteration_clear(l->run->plan, it);
+        code = code ? code : step_stopped(call->step, call->err);
+    }
+    iteration_clear(l->run->plan, it);
+    for (int i = 0; i < loop->n_variables && !code; i++)
+        if (loop->outputs[i] >= 0)
+            code = give(call, loop->outputs[i], &l->carried[i]);
+    for (int i = 0; i < loop->n_inputs; i++)
+        tensor_release(&l->carried[i]);
+    return code;
+}

@@ -7,27 +7,7 @@
 
 #include "base/memory.h"
 #include "collective/schedule.h"
-
-static const char *const names[] = {
-    [SCHEDULE_DIRECT] = "direct",   [SCHEDULE_CHAIN] = "chain",
-    [SCHEDULE_RING] = "ring",       [SCHEDULE_TREE] = "tree",
-    [SCHEDULE_HALVING] = "halving", [SCHEDULE_TWO_LEVEL] = "two-level",
-};
-
-bool schedule_kind_of(const char *name, enum schedule_kind *kind)
-{
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        *kind = (enum schedule_kind)i;
-        if (!strcmp(names[i], name))
-            return true;
-    }
-    return false;
-}
-
-const char *schedule_name(enum schedule_kind kind)
-{
-    return names[kind];
-}
+#include "collective/sum.h"
 
 static const char *const library_names[] = {
     [BY_DEVICE_IF_THERE] = "nccl-auto", [BY_DEVICE_ALWAYS] = "nccl"};
@@ -54,31 +34,39 @@ static void flow(struct sum_schedule *s, int piece, int from, int to,
                             .from = from, .to = to, .piece = piece, .operation = operation}));
 }
 
-static void make_direct(struct sum_schedule *s, int piece)
+static void make_direct(const struct schedule_request *r, struct sum_schedule *s, int piece)
 {
-    int owner = piece % s->n_members;
-    for (int k = 0; k < s->n_members; k++)
+    int owner = piece % r->n_members;
+    for (int k = 0; k < r->n_members; k++)
         if (k != owner)
             flow(s, piece, k, owner, SCHEDULE_KEEP);
-    for (int k = 0; k < s->n_members; k++)
+    for (int k = 0; k < r->n_members; k++)
         if (k != owner)
             flow(s, piece, owner, k, SCHEDULE_COPY);
 }
 
-static void make_chain(struct sum_schedule *s, int piece)
+static void make_chain(const struct schedule_request *r, struct sum_schedule *s, int piece)
 {
-    for (int k = 0; k + 1 < s->n_members; k++)
+    for (int k = 0; k + 1 < r->n_members; k++)
         flow(s, piece, k, k + 1, SCHEDULE_ADD);
-    for (int k = s->n_members - 1; k > 0; k--)
+    for (int k = r->n_members - 1; k > 0; k--)
         flow(s, piece, k, k - 1, SCHEDULE_COPY);
 }
 
 /* Of some members, the piece from the one at `piece` around. */
-static void make_ring(struct sum_schedule *s, int piece, const int *members, int n)
+static void go_around(struct sum_schedule *s, int piece, const int *members, int n)
 {
     for (int hop = 0; hop < 2 * (n - 1); hop++)
         flow(s, piece, members[(piece + hop) % n], members[(piece + hop + 1) % n],
              hop < n - 1 ? SCHEDULE_ADD : SCHEDULE_COPY);
+}
+
+static void make_ring(const struct schedule_request *r, struct sum_schedule *s, int piece)
+{
+    int all[SCHEDULE_MEMBERS_MAX];
+    for (int k = 0; k < r->n_members; k++)
+        all[k] = k;
+    go_around(s, piece, all, r->n_members);
 }
 
 /* Of a binomial tree. */
@@ -98,10 +86,10 @@ static void gather_tree(struct sum_schedule *s, int piece, int member)
     }
 }
 
-static void make_tree(struct sum_schedule *s, int piece)
+static void make_tree(const struct schedule_request *r, struct sum_schedule *s, int piece)
 {
     gather_tree(s, piece, 0);
-    for (int k = 1; k < s->n_members; k++)
+    for (int k = 1; k < r->n_members; k++)
         flow(s, piece, parent_of(k), k, SCHEDULE_COPY);
 }
 
@@ -120,9 +108,9 @@ static int halving_member(int n, int at)
     return at < pairs ? 2 * at : at + pairs;
 }
 
-static void make_halving(struct sum_schedule *s, int piece)
+static void make_halving(const struct schedule_request *r, struct sum_schedule *s, int piece)
 {
-    int n = s->n_members, power = power_below(n), pairs = n - power, last = piece % power;
+    int n = r->n_members, power = power_below(n), pairs = n - power, last = piece % power;
     for (int k = 0; k < pairs; k++)
         flow(s, piece, 2 * k + 1, 2 * k, SCHEDULE_ADD);
     for (int distance = power / 2; distance; distance /= 2)
@@ -154,17 +142,72 @@ static int find_leaders(const struct schedule_request *r, int *leaders, int *of)
     return n;
 }
 
-static void make_two_level(struct sum_schedule *s, int piece, const struct schedule_request *r)
+static void make_two_level(const struct schedule_request *r, struct sum_schedule *s, int piece)
 {
     int leaders[SCHEDULE_MEMBERS_MAX], of[SCHEDULE_MEMBERS_MAX];
     int n = find_leaders(r, leaders, of);
     for (int k = 0; k < s->n_members; k++)
         if (of[k] != k)
             flow(s, piece, k, of[k], SCHEDULE_ADD);
-    make_ring(s, piece, leaders, n);
+    go_around(s, piece, leaders, n);
     for (int k = 0; k < s->n_members; k++)
         if (of[k] != k)
             flow(s, piece, of[k], k, SCHEDULE_COPY);
+}
+
+static int count_one(const struct schedule_request *r)
+{
+    (void)r;
+    return 1;
+}
+
+static int count_members(const struct schedule_request *r)
+{
+    return r->n_members;
+}
+
+static int count_halves(const struct schedule_request *r)
+{
+    return power_below(r->n_members);
+}
+
+static int count_leaders(const struct schedule_request *r)
+{
+    int leaders[SCHEDULE_MEMBERS_MAX], of[SCHEDULE_MEMBERS_MAX];
+    return find_leaders(r, leaders, of);
+}
+
+static const struct generator {
+    const char *name;
+    void (*make)(const struct schedule_request *request, struct sum_schedule *schedule, int piece);
+    int (*count)(const struct schedule_request *request); /* pieces, as few as it has */
+} generators[] = {
+    [SCHEDULE_DIRECT] = {"direct", make_direct, count_members},
+    [SCHEDULE_CHAIN] = {"chain", make_chain, count_one},
+    [SCHEDULE_RING] = {"ring", make_ring, count_members},
+    [SCHEDULE_TREE] = {"tree", make_tree, count_one},
+    [SCHEDULE_HALVING] = {"halving", make_halving, count_halves},
+    [SCHEDULE_TWO_LEVEL] = {"two-level", make_two_level, count_leaders},
+};
+
+bool schedule_kind_of(const char *name, enum schedule_kind *kind)
+{
+    for (size_t i = 0; i < sizeof generators / sizeof *generators; i++) {
+        *kind = (enum schedule_kind)i;
+        if (!strcmp(generators[i].name, name))
+            return true;
+    }
+    return false;
+}
+
+const char *schedule_name(enum schedule_kind kind)
+{
+    return generators[kind].name;
+}
+
+int schedule_pieces(const struct schedule_request *r)
+{
+    return generators[r->kind].count(r);
 }
 
 /* ---- rounds ---- */
@@ -238,61 +281,19 @@ static void set_rounds(struct sum_schedule *s)
     mem_free(pieces);
 }
 
-/* ---- all of them ---- */
+/* ---- all of it ---- */
 
-int schedule_pieces(const struct schedule_request *r)
-{
-    int leaders[SCHEDULE_MEMBERS_MAX], of[SCHEDULE_MEMBERS_MAX];
-    switch (r->kind) {
-    case SCHEDULE_DIRECT:
-    case SCHEDULE_RING:
-        return r->n_members;
-    case SCHEDULE_HALVING:
-        return power_below(r->n_members);
-    case SCHEDULE_TWO_LEVEL:
-        return find_leaders(r, leaders, of);
-    default:
-        return 1;
-    }
-}
-
-static void make_piece(const struct schedule_request *r, struct sum_schedule *s, int piece)
-{
-    int all[SCHEDULE_MEMBERS_MAX];
-    for (int k = 0; k < r->n_members; k++)
-        all[k] = k;
-    if (r->kind == SCHEDULE_DIRECT)
-        make_direct(s, piece);
-    else if (r->kind == SCHEDULE_CHAIN)
-        make_chain(s, piece);
-    else if (r->kind == SCHEDULE_RING)
-        make_ring(s, piece, all, r->n_members);
-    else if (r->kind == SCHEDULE_TREE)
-        make_tree(s, piece);
-    else if (r->kind == SCHEDULE_HALVING)
-        make_halving(s, piece);
-    else
-        make_two_level(s, piece, r);
-}
-
-static int check_request(const struct schedule_request *r, struct error *err)
+int schedule_make(const struct schedule_request *r, struct sum_schedule *s, struct error *err)
 {
     if (r->n_members < 1 || r->n_members > SCHEDULE_MEMBERS_MAX)
         return error_set(err, ERR_DATA, "schedules are for 1 to %d workers, not %d",
                          SCHEDULE_MEMBERS_MAX, r->n_members);
     if (r->kind == SCHEDULE_TWO_LEVEL && !r->hosts)
         return error_set(err, ERR_DATA, "two-level goes by the workers' hosts, which are not said");
-    return 0;
-}
-
-int schedule_make(const struct schedule_request *r, struct sum_schedule *s, struct error *err)
-{
-    if (check_request(r, err))
-        return err->code;
     s->n_members = r->n_members;
     s->n_pieces = r->n_pieces ? r->n_pieces : schedule_pieces(r);
     for (int piece = 0; piece < s->n_pieces; piece++)
-        make_piece(r, s, piece);
+        generators[r->kind].make(r, s, piece);
     set_rounds(s);
     return 0;
 }
@@ -301,4 +302,48 @@ void schedule_release(struct sum_schedule *s)
 {
     vec_release(&s->flows);
     *s = (struct sum_schedule){0};
+}
+
+/* ---- of a call ---- */
+
+bool collective_goes_by_schedule(const struct collective_schedule *schedule,
+                                 enum collective_kind kind, bool has_root,
+                                 const struct tensor *value)
+{
+    bool whole = kind == COLLECTIVE_SUM || kind == COLLECTIVE_MEAN;
+    return schedule->kind != SCHEDULE_DIRECT && whole && !has_root &&
+           collective_can_add(kind, value->type) && value->type != FLOAT16 &&
+           value->type != BFLOAT16 && (int64_t)tensor_bytes(value) > COLLECTIVE_SMALL_BYTES;
+}
+
+/* Those of a host have its number, as ranks have it. */
+static struct schedule_request request_of(const struct collective_schedule *schedule,
+                                          const int *ranks, int n, int *hosts)
+{
+    for (int k = 0; k < n && schedule->hosts; k++)
+        hosts[k] = (int)schedule->hosts[ranks[k]];
+    return (struct schedule_request){
+        .kind = schedule->kind, .n_members = n, .hosts = schedule->hosts ? hosts : NULL};
+}
+
+int collective_schedule_parts(const struct collective_schedule *schedule,
+                              const struct collective_group *group, int size, int rank)
+{
+    int ranks[SCHEDULE_MEMBERS_MAX], hosts[SCHEDULE_MEMBERS_MAX];
+    int n = collective_group_size(group, size);
+    BUG_ON(n > SCHEDULE_MEMBERS_MAX);
+    for (int k = 0; k < n; k++)
+        ranks[k] = (int)collective_group_rank(group, rank, k);
+    const struct schedule_request request = request_of(schedule, ranks, n, hosts);
+    return schedule_pieces(&request);
+}
+
+void collective_schedule_make(const struct collective_schedule *schedule, const int *ranks, int n,
+                              struct sum_schedule *made)
+{
+    struct error err = ERROR_INIT;
+    int hosts[SCHEDULE_MEMBERS_MAX];
+    const struct schedule_request request = request_of(schedule, ranks, n, hosts);
+    int code = schedule_make(&request, made, &err);
+    BUG_ON(code);
 }

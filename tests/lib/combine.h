@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "collective/by_schedule.h"
 #include "collective/rows.h"
+#include "collective/schedule.h"
 #include "collective/sum.h"
 
 static inline int combine_check(enum collective_kind kind, const struct tensor *const *values,

@@ -26,7 +26,7 @@
 #include "base/time.h"
 #include "exec/device/deferred.h"
 #include "exec/device/queue.h"
-#include "exec/step/copy_out.h"
+#include "exec/step/device_point.h"
 #include "transport/collective/collective_private.h"
 
 #define LOOK_SECONDS 0.1 /* between questions whether the library has lost a member */

@@ -36,54 +36,33 @@ static bool is_of(const struct shared_arena *arena, const struct device *device,
     return arena->device == device && arena->on_device == on_device && arena_is_free(arena);
 }
 
-/* The smallest that is large enough. */
-static struct shared_arena *find(const struct arenas *arenas, const struct device *device,
-                                 bool on_device, size_t bytes)
+struct shared_arena *arena_take(struct arenas *arenas, struct device *device, bool on_device,
+                                size_t bytes)
 {
-    struct shared_arena *best = NULL;
+    struct shared_arena *best = NULL; /* the smallest that is large enough */
     for (struct shared_arena *at = arenas->all; at; at = at->next)
         if (is_of(at, device, on_device) && at->bytes >= bytes &&
             (!best || at->bytes < best->bytes))
             best = at;
+    if (!best) { /* before the larger one is asked for; who points into them finds them gone */
+        for (struct shared_arena *at = arenas->all; at; at = at->next)
+            if (is_of(at, device, on_device))
+                give_back(at);
+        struct buffer *buffer =
+            on_device ? device_alloc(device, bytes) : device_alloc_host(device, bytes);
+        if (!buffer)
+            return NULL;
+        best = mem_alloc(sizeof *best);
+        *best = (struct shared_arena){.next = arenas->all,
+                                      .device = device,
+                                      .on_device = on_device,
+                                      .buffer = buffer,
+                                      .bytes = bytes};
+        arenas->all = best;
+    }
+    best->busy = true;
+    best->holders++;
     return best;
-}
-
-/* Before the larger one is asked for. Who points into them finds them gone. */
-static void retire_smaller(struct arenas *arenas, const struct device *device, bool on_device)
-{
-    for (struct shared_arena *at = arenas->all; at; at = at->next)
-        if (is_of(at, device, on_device))
-            give_back(at);
-}
-
-static struct shared_arena *add(struct arenas *arenas, struct device *device, bool on_device,
-                                size_t bytes)
-{
-    retire_smaller(arenas, device, on_device);
-    struct buffer *buffer =
-        on_device ? device_alloc(device, bytes) : device_alloc_host(device, bytes);
-    if (!buffer)
-        return NULL;
-    struct shared_arena *arena = mem_alloc(sizeof *arena);
-    *arena = (struct shared_arena){.next = arenas->all,
-                                   .device = device,
-                                   .on_device = on_device,
-                                   .buffer = buffer,
-                                   .bytes = bytes};
-    return arenas->all = arena;
-}
-
-struct shared_arena *arena_take(struct arenas *arenas, struct device *device, bool on_device,
-                                size_t bytes)
-{
-    struct shared_arena *arena = find(arenas, device, on_device, bytes);
-    if (!arena)
-        arena = add(arenas, device, on_device, bytes);
-    if (!arena)
-        return NULL;
-    arena->busy = true;
-    arena->holders++;
-    return arena;
 }
 
 void arena_drop(struct arenas *arenas, struct shared_arena *arena)

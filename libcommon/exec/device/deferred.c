@@ -14,16 +14,6 @@ static _Thread_local struct {
     int team;
 } me;
 
-static void put_off(struct deferred_work *deferred)
-{
-    deferred->next = NULL;
-    if (me.first)
-        me.last->next = deferred;
-    else
-        me.first = deferred;
-    me.last = deferred;
-}
-
 static void run_all(void)
 {
     while (me.first) {
@@ -36,7 +26,12 @@ static void run_all(void)
 void deferred_run(struct deferred_work *deferred)
 {
     if (me.depth > 0) {
-        put_off(deferred);
+        deferred->next = NULL;
+        if (me.first)
+            me.last->next = deferred;
+        else
+            me.first = deferred;
+        me.last = deferred;
         return;
     }
     deferred_begin();

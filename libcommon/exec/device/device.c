@@ -153,13 +153,28 @@ static int check_address_space(struct error *err)
     return 0;
 }
 
+/* Loads folder/name if it is there. */
+static int load_from(const struct str *folder, const char *name, const char *blas, void **module,
+                     struct error *err)
+{
+    struct str path = STR_INIT;
+    str_printf(&path, "%s%s", str_text(folder), name);
+    if (!access(path.data, R_OK)) {
+        *module = load(path.data, blas);
+        if (!*module)
+            error_set(err, ERR_CONFIG, "cannot load kernels: %s", dlerror());
+    }
+    str_release(&path);
+    return err->code;
+}
+
 /* The best module that exists for the machine, or the one that TF_CPU_ISA asks for. */
 static int load_cpu(void **module, struct error *err)
 {
     const char *wanted = getenv("TF_CPU_ISA"), *blas = NULL;
-    struct str path = STR_INIT;
-    *module = NULL;
-    if (check_address_space(err))
+    struct str folder = STR_INIT;
+    char name[32];
+    if (check_address_space(err) || module_folder(&folder, err))
         return err->code;
     error_set(err, ERR_CONFIG, "no kernels for this machine%s%s", wanted ? ": TF_CPU_ISA is " : "",
               wanted ? wanted : "");
@@ -169,50 +184,16 @@ static int load_cpu(void **module, struct error *err)
         /* A fallback to an older module keeps the fast BLAS kernels, which the machine has. */
         if (!blas)
             blas = isas[i].blas;
-        str_clear(&path);
-        if (module_folder(&path, err))
-            break;
-        str_printf(&path, "cpu-%s.so", isas[i].name);
-        if (access(path.data, R_OK)) /* not built for this instruction set */
-            continue;
-        *module = load(path.data, blas);
-        if (!*module)
-            error_set(err, ERR_CONFIG, "cannot load kernels: %s", dlerror());
+        snprintf(name, sizeof name, "cpu-%s.so", isas[i].name);
+        load_from(&folder, name, blas, module, err);
     }
-    str_release(&path);
-    if (!*module)
-        return err->code;
-    error_clear(err);
-    return 0;
+    str_release(&folder);
+    if (*module)
+        error_clear(err);
+    return err->code;
 }
 
 /* ---- other types ---- */
-
-/* "cuda.so"; false: no name of a type. */
-static bool module_name(struct str *name, const char *type)
-{
-    for (const char *c = type; *c; c++) {
-        if (!isalnum((unsigned char)*c) && *c != '_')
-            return false;
-        str_append_char(name, (char)tolower((unsigned char)*c));
-    }
-    str_append(name, ".so");
-    return *type != 0;
-}
-
-/* Loads folder/name if it is there. */
-static int load_from(const struct str *folder, const char *name, void **module, struct error *err)
-{
-    struct str path = STR_INIT;
-    str_printf(&path, "%s/%s", str_text(folder), name);
-    if (!access(path.data, R_OK)) {
-        *module = load(path.data, NULL);
-        if (!*module)
-            error_set(err, ERR_CONFIG, "cannot load kernels: %s", dlerror());
-    }
-    str_release(&path);
-    return err->code;
-}
 
 /* Folders of TF_DEVICE_PATH in turn, then the library's. */
 static int load_named(const char *name, void **module, struct error *err)
@@ -224,34 +205,35 @@ static int load_named(const char *name, void **module, struct error *err)
         size_t n = strcspn(path, ":");
         str_clear(&folder);
         str_append_bytes(&folder, path, n);
+        str_append_char(&folder, '/');
         if (n)
-            code = load_from(&folder, name, module, err);
+            code = load_from(&folder, name, NULL, module, err);
         path += n + (path[n] == ':');
     }
     str_clear(&folder);
     if (!code && !*module && !(code = module_folder(&folder, err)))
-        code = load_from(&folder, name, module, err);
+        code = load_from(&folder, name, NULL, module, err);
     str_release(&folder);
     return code;
 }
 
 static int load_other(const char *type, void **module, struct error *err)
 {
-    struct str name = STR_INIT;
-    struct error failure = ERROR_INIT;
-    bool is_name = module_name(&name, type);
-    *module = NULL;
-    if (is_name)
-        load_named(str_text(&name), module, &failure);
-    if (!failure.code && !*module && is_name)
-        error_set(&failure, ERR_UNAVAILABLE, "no device of type '%s' in this build: it has no %s",
-                  type, str_text(&name));
-    else if (!failure.code && !*module)
-        error_set(&failure, ERR_CONFIG, "no device has the type '%s'", type);
+    struct str name = STR_INIT; /* "cuda.so" */
+    bool is_name = *type != 0;
+    for (const char *c = type; *c && is_name; c++) {
+        is_name = isalnum((unsigned char)*c) || *c == '_';
+        str_append_char(&name, (char)tolower((unsigned char)*c));
+    }
+    str_append(&name, ".so");
+    error_clear(err);
+    if (!is_name)
+        error_set(err, ERR_CONFIG, "no device has the type '%s'", type);
+    else if (!load_named(str_text(&name), module, err) && !*module)
+        error_set(err, ERR_UNAVAILABLE, "no device of type '%s' in this build: it has no %s", type,
+                  str_text(&name));
     str_release(&name);
-    if (failure.code)
-        *err = failure;
-    return failure.code;
+    return err->code;
 }
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
@@ -259,7 +241,7 @@ static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 struct device *device_open(const char *type, int index, const struct device_options *options,
                            struct error *err)
 {
-    void *module;
+    void *module = NULL;
     pthread_mutex_lock(&loading);
     int code = strcmp(type, "CPU") ? load_other(type, &module, err) : load_cpu(&module, err);
     pthread_mutex_unlock(&loading);

@@ -8,32 +8,26 @@
 #include "exec/device/queue.h"
 #include "graph/device_name.h"
 
-struct device_names {
-    VEC(struct device_name) names;
-};
+typedef VEC(struct device_name) device_names;
 
-static bool has(const struct device_names *names, const struct device_name *name)
-{
-    for (size_t i = 0; i < names->names.n; i++)
-        if (device_name_equal(&names->names.items[i], name))
-            return true;
-    return false;
-}
-
-static int find_names(struct device_names *names, const struct graph *graph, struct error *err)
+/* Of a graph, each once. */
+static int find_names(device_names *names, const struct graph *graph, struct error *err)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
         struct device_name name;
+        size_t at = 0;
         if (device_name_parse(&name, node->assigned, err))
             return err->code;
         if (!device_name_is_full(&name))
             return error_set(err, ERR_CONFIG, "%s: has no device", node_text(node));
-        if (names->names.n && !device_name_same_task(&names->names.items[0], &name))
+        if (names->n && !device_name_same_task(&names->items[0], &name))
             return error_set(err, ERR_CONFIG, "%s: is on '%s', of another task than other nodes",
                              node_text(node), node->assigned);
-        if (!has(names, &name))
-            vec_push(&names->names, name);
+        while (at < names->n && !device_name_equal(&names->items[at], &name))
+            at++;
+        if (at == names->n)
+            vec_push(names, name);
     }
     return 0;
 }
@@ -41,37 +35,31 @@ static int find_names(struct device_names *names, const struct graph *graph, str
 int device_set_open(struct device_set *set, const struct graph *graph,
                     const struct device_options *options, struct error *err)
 {
-    struct device_names names = {0};
+    device_names names = VEC_INIT;
     struct device_options each = *options;
     int cores = options->threads > 0 ? options->threads : cores_usable();
     int code = find_names(&names, graph, err);
-    if (names.names.n)
-        each.threads = cores / (int)names.names.n;
+    if (names.n)
+        each.threads = cores / (int)names.n;
     each.threads = each.threads > 0 ? each.threads : 1;
-    for (size_t i = 0; !code && i < names.names.n; i++) {
-        const struct device_name *name = &names.names.items[i];
-        struct device *device = device_open(name->type, name->index, &each, err);
+    for (size_t i = 0; !code && i < names.n; i++) {
+        struct device *device = device_open(names.items[i].type, names.items[i].index, &each, err);
         if (device)
             vec_push(&set->devices, device);
         code = device ? 0 : err->code;
     }
-    vec_release(&names.names);
+    vec_release(&names);
     return code;
-}
-
-static bool is_on_one_device(const struct graph *graph)
-{
-    const char *first = graph->nodes.n ? graph_node(graph, 0)->assigned : "";
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (strcmp(graph_node(graph, (int)i)->assigned, first) != 0)
-            return false;
-    return *first != '\0';
 }
 
 int device_set_open_for(struct device_set *set, const struct graph *graph, bool is_cut,
                         const struct device_options *options, struct error *err)
 {
-    if (is_cut || is_on_one_device(graph))
+    const char *first = graph->nodes.n ? graph_node(graph, 0)->assigned : "";
+    bool is_on_one = *first != '\0';
+    for (size_t i = 0; i < graph->nodes.n && is_on_one; i++)
+        is_on_one = !strcmp(graph_node(graph, (int)i)->assigned, first);
+    if (is_cut || is_on_one)
         return device_set_open(set, graph, options, err);
     struct device *device = device_open("CPU", 0, options, err);
     if (!device)

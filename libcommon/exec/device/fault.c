@@ -15,21 +15,16 @@ bool fault_goes_first(const struct fault *a, const struct fault *b)
     return a->item != b->item ? a->item < b->item : a->at < b->at;
 }
 
-/* The element's place among those of the shape, or in a row. */
-static struct shape place_of(int64_t at, const struct shape *of)
+static int is_outside(const char *what, const struct fault *fault,
+                      const struct fault_origin *origin, struct error *err)
 {
-    struct shape place = shape_vector(at);
+    const struct shape *of = origin->shape; /* NULL: in a row */
+    struct shape place = shape_vector(fault->at);
+    int64_t at = fault->at;
     for (int d = of ? (place.rank = of->rank) - 1 : -1; d >= 0; d--) {
         place.dims[d] = at % of->dims[d];
         at /= of->dims[d];
     }
-    return place;
-}
-
-static int is_outside(const char *what, const struct fault *fault,
-                      const struct fault_origin *origin, struct error *err)
-{
-    struct shape place = place_of(fault->at, origin->shape);
     return error_set(err, ERR_DATA, "%s %" PRId64 " at %s is outside [0, %" PRId64 ")", what,
                      fault->value, shape_text(&place), fault->limit);
 }

@@ -8,37 +8,31 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether `type` is among "float32|integer" (ended by a blank or the end). */
-static bool type_listed(const char *list, enum dtype type)
+/* What "float32|integer" stands for, which a blank ends, or the end. */
+static dtype_set listed(const char *list)
 {
-    for (;;) {
+    dtype_set set = 0;
+    while (*list && *list != ' ') {
         size_t length = strcspn(list, "| ");
-        if (dtype_set_of(list, length) & DTYPE_BIT(type))
-            return true;
-        if (list[length] != '|')
-            return false;
-        list += length + 1;
+        set |= dtype_set_of(list, length);
+        list += length + (list[length] == '|');
     }
+    return set;
 }
 
 /* Whether the node's type attributes are among those of "T=float32|float64 Tidx=int32". */
 static bool types_fit(const char *types, const struct node *node)
 {
     while (types && *types) {
-        size_t name = strcspn(types, "="), end = strcspn(types, " ");
-        bool found = false;
-        for (int i = 0; i < node->n_attrs && !found; i++) {
-            const struct attr *attr = &node->attrs[i];
-            if (strlen(attr->name) == name && !memcmp(attr->name, types, name)) {
-                if (attr->value.kind != ATTR_TYPE ||
-                    !type_listed(types + name + 1, attr->value.type))
-                    return false;
-                found = true;
-            }
-        }
-        if (!found)
+        size_t name = strcspn(types, "=");
+        int at = 0;
+        while (at < node->n_attrs && (strlen(node->attrs[at].name) != name ||
+                                      memcmp(node->attrs[at].name, types, name) != 0))
+            at++;
+        if (at == node->n_attrs || node->attrs[at].value.kind != ATTR_TYPE ||
+            !(listed(types + name + 1) & DTYPE_BIT(node->attrs[at].value.type)))
             return false;
-        types += end;
+        types += strcspn(types, " ");
         while (*types == ' ')
             types++;
     }
@@ -61,19 +55,11 @@ const struct kernel_row *kernel_find(const struct kernel_table *table, const str
 /* Those that a row takes: all that are declared unless it names some. */
 static dtype_set row_types(const struct kernel_row *row, const struct op_attr *attr)
 {
-    dtype_set set = 0;
     size_t n = strlen(attr->name);
     const char *p = row->types;
     while (p && (strncmp(p, attr->name, n) || p[n] != '='))
         p = (p = strchr(p, ' ')) ? p + 1 : NULL;
-    if (!p)
-        return attr->types;
-    for (p += n + 1; *p && *p != ' ';) {
-        size_t length = strcspn(p, "| ");
-        set |= dtype_set_of(p, length);
-        p += length + (p[length] == '|');
-    }
-    return set & attr->types;
+    return p ? listed(p + n + 1) & attr->types : attr->types;
 }
 
 dtype_set kernel_types(const struct kernel_table *table, const struct op *op,
@@ -96,14 +82,6 @@ bool kernel_exists(const struct kernel_table *table, const char *op, const char 
 
 /* ---- where arguments are ---- */
 
-static enum dtype argument_type(const struct node *node, const struct op_arg *arg, int index)
-{
-    const struct op_attr *attrs = node->op->attrs;
-    if (arg->type_list_attr >= 0)
-        return node_attr(node, attrs[arg->type_list_attr].name)->types[index];
-    return arg->type_attr < 0 ? arg->type : node_type(node, attrs[arg->type_attr].name);
-}
-
 /* Whether the name is among "begin size"; "*" has all. */
 static bool is_named(const char *names, const char *name)
 {
@@ -119,11 +97,14 @@ static bool is_named(const char *names, const char *name)
 /* Of the i-th tensor among those that the arguments stand for. */
 static bool on_host(const char *names, const struct node *node, const struct op_arg *args, int i)
 {
-    int at = node_argument(node, args, &i);
-    enum dtype type = argument_type(node, &args[at], i);
-    if (args[at].is_ref)
-        return false;
-    return type == STRING || type == RESOURCE || is_named(names, args[at].name);
+    const struct op_arg *arg = &args[node_argument(node, args, &i)];
+    const struct op_attr *attrs = node->op->attrs;
+    enum dtype type = arg->type;
+    if (arg->type_list_attr >= 0)
+        type = node_attr(node, attrs[arg->type_list_attr].name)->types[i];
+    else if (arg->type_attr >= 0)
+        type = node_type(node, attrs[arg->type_attr].name);
+    return !arg->is_ref && (type == STRING || type == RESOURCE || is_named(names, arg->name));
 }
 
 bool kernel_input_on_host(const struct kernel_row *row, const struct node *node, int i)

@@ -31,23 +31,18 @@ struct pool {
     bool closed;
 };
 
-static void pooled_free(struct pooled *p)
-{
-    p->memory->free(p->memory);
-    mem_free(p);
-}
-
+/* One that is idle may be touched again. */
 static void unguard(const struct pool *pool, const struct pooled *p)
 {
     if (pool->is_host)
         unguard_memory(p->memory->data, p->memory->bytes);
 }
 
-/* One that is idle. */
 static void free_one(const struct pool *pool, struct pooled *p)
 {
     unguard(pool, p);
-    pooled_free(p);
+    p->memory->free(p->memory);
+    mem_free(p);
 }
 
 static void free_idle(struct pool *pool)
@@ -133,7 +128,7 @@ static void give_back(struct buffer *buffer)
     }
     pthread_mutex_unlock(&pool->lock);
     if (!keeps)
-        pooled_free(p);
+        free_one(pool, p);
     if (last)
         destroy(pool);
 }
@@ -162,24 +157,6 @@ static struct pooled *take_idle(struct pool *pool, int class, size_t bytes, stru
     return p;
 }
 
-/* NULL without memory. */
-static struct pooled *pooled_new(struct pool *pool, int class, size_t capacity)
-{
-    struct buffer *memory = pool->on_device ? device_alloc(pool->device, capacity)
-                                            : device_alloc_host(pool->device, capacity);
-    if (!memory) {
-        pthread_mutex_lock(&pool->lock);
-        pool->n_out--;
-        pthread_mutex_unlock(&pool->lock);
-        return NULL;
-    }
-    struct pooled *p = mem_alloc(sizeof *p);
-    p->memory = memory;
-    p->capacity = capacity;
-    p->size_class = class;
-    return p;
-}
-
 struct buffer *pool_alloc(struct pool *pool, size_t bytes)
 {
     size_t rounded;
@@ -191,9 +168,23 @@ struct buffer *pool_alloc(struct pool *pool, size_t bytes)
     bool is_exact = !smaller && bytes >= EXACT_BYTES;
     if (smaller)
         free_one(pool, smaller);
-    if (!p && !(p = pooled_new(pool, class, is_exact ? bytes : rounded)))
-        return NULL;
-    unguard(pool, p);
+    if (p) {
+        unguard(pool, p);
+    } else {
+        size_t capacity = is_exact ? bytes : rounded;
+        struct buffer *memory = pool->on_device ? device_alloc(pool->device, capacity)
+                                                : device_alloc_host(pool->device, capacity);
+        if (!memory) {
+            pthread_mutex_lock(&pool->lock);
+            pool->n_out--;
+            pthread_mutex_unlock(&pool->lock);
+            return NULL;
+        }
+        p = mem_alloc(sizeof *p);
+        p->memory = memory;
+        p->capacity = capacity;
+        p->size_class = class;
+    }
     atomic_init(&p->buffer.holders, 1);
     p->buffer.bytes = bytes;
     p->buffer.data = p->memory->data;

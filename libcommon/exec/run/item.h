@@ -6,7 +6,7 @@
 #define TF_EXEC_ITEM_H
 
 #include "exec/plan/call.h"
-#include "exec/step/copy_out.h"
+#include "exec/step/device_point.h"
 #include "exec/step/staged.h"
 
 /* kernel_memory.c: memory for a value of a dynamic plan; NULL: there is none. */

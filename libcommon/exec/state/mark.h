@@ -37,7 +37,4 @@ int variable_marks_collect(struct variable_marks *marks, struct error *err);
 /* Takes away what is still marked and frees the values. */
 void variable_marks_release(struct variable_marks *marks);
 
-/* For whoever is about to write, with the variable's mutex: copies and takes the mark away. */
-void variable_mark_copy(struct variable_mark *mark);
-
 #endif

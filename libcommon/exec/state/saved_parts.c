@@ -1,10 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/state/saved_parts_private.h"
+#include "exec/state/saved_parts.h"
 
 #include <string.h>
 
 /* Of more slices of a variable is not asked one by one whether any overlap. */
 #define COMPARED_MAX 1024
+
+/* A part of a whole: what is wanted, or what was saved. */
+struct whole_part {
+    const char *of;
+    struct shape whole;
+    struct box box;
+};
+
+struct found_part {
+    size_t i;
+    struct box box;
+};
+
+/* What is wanted, and the parts that have some of it. */
+struct part_search {
+    const struct saved_parts *parts;
+    const struct variable *like;
+    const struct name_index *index;
+    struct whole_part wanted;
+    VEC(struct found_part) found;
+    bool is_known; /* of its whole anything was saved: */
+    struct saved_part first;
+    struct shape first_whole;
+    bool in_rows;  /* all parts are rows of the whole */
+    bool overlaps; /* parts may do so */
+};
 
 void saved_parts_index(const struct saved_parts *parts, struct name_index *index)
 {
@@ -30,25 +56,6 @@ static int64_t count_common(const struct box *a, const struct box *b)
     return box_count(&both);
 }
 
-/* ---- under the variable's own name ---- */
-
-/* The part that is the variable as it is; -1: there is none, or it was cut another way. A slice
- * that does not say so, as those of files once did not, is known by its name. */
-static int find_same(const struct part_search *s, struct saved_part *same)
-{
-    const struct variable *like = s->like;
-    for (const struct name_link *l = name_index_first(s->index, like->name); l;
-         l = name_index_next(s->index, l)) {
-        *same = s->parts->at(s->parts, (size_t)l->value);
-        if (strcmp(same->name, like->name) != 0 || strcmp(same->container, like->container) != 0)
-            continue;
-        bool is_cut_so = !same->slice->of || (variable_slice_equal(same->slice, &like->slice) &&
-                                              shape_equal(same->shape, &like->shape));
-        return is_cut_so ? l->value : -1;
-    }
-    return -1;
-}
-
 /* It has that type and shape, where another shape is wanted. */
 static int misfit(const struct part_search *s, const char *name, enum dtype type,
                   const struct shape *shape, const struct shape *wanted, struct error *err)
@@ -58,21 +65,29 @@ static int misfit(const struct part_search *s, const char *name, enum dtype type
                      shape_text_typed(s->like->type, wanted));
 }
 
-static int check_same(const struct part_search *s, const struct saved_part *same, struct error *err)
+/* ---- under the variable's own name ---- */
+
+/* The part that is the variable as it is; -1: there is none, or it was cut another way. A slice
+ * that does not say so, as those of files once did not, is known by its name. */
+static int find_same(const struct part_search *s, struct error *err)
 {
     const struct variable *like = s->like;
-    if (same->type == like->type && shape_compatible(same->shape, &like->shape))
-        return 0;
-    return misfit(s, like->name, same->type, same->shape, &like->shape, err);
+    for (const struct name_link *l = name_index_first(s->index, like->name); l;
+         l = name_index_next(s->index, l)) {
+        struct saved_part same = s->parts->at(s->parts, (size_t)l->value);
+        if (strcmp(same.name, like->name) != 0 || strcmp(same.container, like->container) != 0)
+            continue;
+        if (same.slice->of && !(variable_slice_equal(same.slice, &like->slice) &&
+                                shape_equal(same.shape, &like->shape)))
+            return -1;
+        if (same.type != like->type || !shape_compatible(same.shape, &like->shape))
+            misfit(s, like->name, same.type, same.shape, &like->shape, err);
+        return l->value;
+    }
+    return -1;
 }
 
 /* ---- of the same whole ---- */
-
-static bool is_of_whole(const struct part_search *s, const struct saved_part *saved)
-{
-    const char *of = saved->slice->of ? saved->slice->of : saved->name;
-    return !strcmp(of, s->wanted.of) && !strcmp(saved->container, s->like->container);
-}
 
 /* Of what the graph leaves open all that there is is wanted. */
 static void close_wanted(struct whole_part *wanted, const struct whole_part *part)
@@ -95,14 +110,6 @@ static bool has_whole_rows(const struct whole_part *part)
     return true;
 }
 
-static int disagree(const struct part_search *s, const struct saved_part *saved,
-                    const struct whole_part *part, struct error *err)
-{
-    return error_set(err, ERR_DATA, "%s: variable '%s' is %s by '%s', but %s by '%s'",
-                     s->parts->from, s->wanted.of, shape_text_typed(s->first.type, &s->first_whole),
-                     s->first.name, shape_text_typed(saved->type, &part->whole), saved->name);
-}
-
 static int take_part(struct part_search *s, size_t i, const struct saved_part *saved,
                      struct error *err)
 {
@@ -114,7 +121,10 @@ static int take_part(struct part_search *s, size_t i, const struct saved_part *s
         close_wanted(&s->wanted, &part);
     }
     if (saved->type != s->first.type || !shape_equal(&part.whole, &s->first_whole))
-        return disagree(s, saved, &part, err);
+        return error_set(err, ERR_DATA, "%s: variable '%s' is %s by '%s', but %s by '%s'",
+                         s->parts->from, s->wanted.of,
+                         shape_text_typed(s->first.type, &s->first_whole), s->first.name,
+                         shape_text_typed(saved->type, &part.whole), saved->name);
     if (saved->type != s->like->type || saved->type == STRING ||
         !shape_equal(&part.whole, &s->wanted.whole))
         return misfit(s, s->wanted.of, s->first.type, &s->first_whole, &s->wanted.whole, err);
@@ -141,9 +151,10 @@ static int take_parts(struct part_search *s, struct error *err)
 {
     for (const struct name_link *l = name_index_first(s->index, s->wanted.of); l;
          l = name_index_next(s->index, l)) {
-        size_t i = (size_t)l->value;
-        struct saved_part saved = s->parts->at(s->parts, i);
-        if (is_of_whole(s, &saved) && take_part(s, i, &saved, err))
+        struct saved_part saved = s->parts->at(s->parts, (size_t)l->value);
+        const char *of = saved.slice->of ? saved.slice->of : saved.name;
+        if (!strcmp(of, s->wanted.of) && !strcmp(saved.container, s->like->container) &&
+            take_part(s, (size_t)l->value, &saved, err))
             return err->code;
     }
     s->in_rows = s->in_rows && has_whole_rows(&s->wanted);
@@ -153,28 +164,13 @@ static int take_parts(struct part_search *s, struct error *err)
 
 /* ---- gaps ---- */
 
-struct shape saved_parts_shape(const struct part_search *s)
+/* A tensor of what is wanted. */
+static int make_wanted(const struct part_search *s, enum dtype type, struct tensor *t,
+                       struct error *err)
 {
     struct shape shape = {.rank = s->wanted.box.rank};
     memcpy(shape.dims, s->wanted.box.size, sizeof shape.dims);
-    return shape;
-}
-
-int saved_parts_map(const struct part_search *s, struct tensor *map, struct error *err)
-{
-    struct shape shape = saved_parts_shape(s);
-    if (tensor_alloc(map, UINT8, &shape, err))
-        return err->code;
-    memset(map->data, 0, tensor_bytes(map));
-    return 0;
-}
-
-static int64_t sum_found(const struct part_search *s)
-{
-    int64_t n = 0;
-    for (size_t i = 0; i < s->found.n; i++)
-        n += count_common(&s->found.items[i].box, &s->wanted.box);
-    return n;
+    return tensor_alloc(t, type, &shape, err);
 }
 
 /* Elements that are in several parts once. */
@@ -182,8 +178,9 @@ static int64_t count_found(const struct part_search *s, struct error *err)
 {
     int64_t n = 0;
     struct tensor map;
-    if (saved_parts_map(s, &map, err))
+    if (make_wanted(s, UINT8, &map, err))
         return -1;
+    memset(map.data, 0, tensor_bytes(&map));
     for (size_t i = 0; i < s->found.n; i++)
         box_fill(map.data, &s->wanted.box, &s->found.items[i].box, 1);
     for (size_t i = 0; i < tensor_bytes(&map); i++)
@@ -196,7 +193,9 @@ static int64_t count_found(const struct part_search *s, struct error *err)
  * a whole. */
 static int check_gaps(const struct part_search *s, struct error *err)
 {
-    int64_t all = box_count(&s->wanted.box), found = sum_found(s);
+    int64_t all = box_count(&s->wanted.box), found = 0;
+    for (size_t i = 0; i < s->found.n; i++)
+        found += count_common(&s->found.items[i].box, &s->wanted.box);
     bool is_exact = !s->overlaps || found >= all;
     if (s->overlaps && is_exact)
         found = count_found(s, err);
@@ -211,47 +210,128 @@ static int check_gaps(const struct part_search *s, struct error *err)
                      s->like->name, (long long)(found / unit), (long long)(all / unit), units);
 }
 
-/* ---- both ---- */
+/* ---- the search ---- */
 
-static int search(struct part_search *s, int *same, struct error *err)
+/* Of what is zeroed but for `parts` and `like`; the caller releases `found`. The part that is all
+ * of it; -1: it is made of those that were found, or there is an error, as of saved_parts_have. */
+static int search(struct part_search *s, struct error *err)
 {
     const struct variable *like = s->like;
-    struct saved_part saved;
-    s->wanted = part_of(like->name, &like->shape, &like->slice);
-    s->in_rows = true;
-    *same = find_same(s, &saved);
-    if (*same >= 0 && check_same(s, &saved, err))
-        return err->code;
-    bool is_uncut = *same >= 0 && like->type == STRING;
-    if (is_uncut || take_parts(s, err))
-        return err->code;
-    if (*same >= 0 && s->found.n <= 1)
-        return 0;
-    *same = -1;
-    if (!s->is_known)
-        return error_set(err, ERR_NOINPUT, "%s: variable '%s' is not in it", s->parts->from,
-                         like->name);
-    return check_gaps(s, err);
-}
-
-int saved_parts_search(struct part_search *s, int *same, struct error *err)
-{
     struct name_index own = {0};
+    error_clear(err);
     if (!s->parts->index)
         saved_parts_index(s->parts, &own);
     s->index = s->parts->index ? s->parts->index : &own;
-    search(s, same, err);
+    s->wanted = part_of(like->name, &like->shape, &like->slice);
+    s->in_rows = true;
+    int same = find_same(s, err);
+    bool is_uncut = same >= 0 && like->type == STRING;
+    if (!err->code && !is_uncut)
+        take_parts(s, err);
     name_index_release(&own);
-    return err->code;
+    if (!err->code && same >= 0 && s->found.n <= 1)
+        return same;
+    if (!err->code && !s->is_known)
+        error_set(err, ERR_NOINPUT, "%s: variable '%s' is not in it", s->parts->from, like->name);
+    if (!err->code)
+        check_gaps(s, err);
+    return -1;
 }
 
 int saved_parts_have(const struct saved_parts *parts, const struct variable *like,
                      struct error *err)
 {
     struct part_search s = {.parts = parts, .like = like};
-    int same;
-    error_clear(err);
-    saved_parts_search(&s, &same, err);
+    search(&s, err);
+    vec_release(&s.found);
+    return err->code;
+}
+
+/* ---- reading ---- */
+
+static bool is_same_box(const struct box *a, const struct box *b)
+{
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->first[i] == b->first[i] && a->size[i] == b->size[i];
+    return same;
+}
+
+/* Whether a part has the bits that parts before it had, as far as they overlap. */
+static int check_overlap(const struct part_search *s, const struct tensor *part,
+                         const struct box *box, const struct tensor *value,
+                         const struct tensor *map, struct error *err)
+{
+    size_t item = dtype_bytes(part->type), n = (size_t)tensor_count(part);
+    struct tensor before, seen;
+    bool same = true;
+    if (tensor_alloc(&before, part->type, &part->shape, err))
+        return err->code;
+    if (tensor_alloc(&seen, UINT8, &part->shape, err)) {
+        tensor_release(&before);
+        return err->code;
+    }
+    memset(seen.data, 0, n);
+    box_copy(before.data, box, value->data, &s->wanted.box, item);
+    box_copy(seen.data, box, map->data, &s->wanted.box, 1);
+    for (size_t i = 0; same && i < n; i++)
+        same =
+            !((const uint8_t *)seen.data)[i] || !memcmp((const char *)before.data + i * item,
+                                                        (const char *)part->data + i * item, item);
+    tensor_release(&before);
+    tensor_release(&seen);
+    if (!same)
+        error_set(err, ERR_DATA, "%s: variable '%s': elements are in it twice, and differ",
+                  s->parts->from, s->wanted.of);
+    return err->code;
+}
+
+static int copy_part(const struct part_search *s, const struct found_part *found,
+                     struct tensor *value, struct tensor *map, struct error *err)
+{
+    struct tensor part;
+    if (s->parts->read(s->parts, found->i, &part, err))
+        return err->code;
+    if (!s->overlaps || !check_overlap(s, &part, &found->box, value, map, err))
+        box_copy(value->data, &s->wanted.box, part.data, &found->box, dtype_bytes(part.type));
+    if (s->overlaps)
+        box_fill(map->data, &s->wanted.box, &found->box, 1);
+    tensor_release(&part);
+    return err->code;
+}
+
+static void read_found(const struct part_search *s, struct tensor *value, uint64_t *updates,
+                       struct error *err)
+{
+    struct tensor map = TENSOR_INIT;
+    if (!make_wanted(s, s->like->type, value, err) && s->overlaps &&
+        !make_wanted(s, UINT8, &map, err)) /* a byte for each element: 0, none was there yet */
+        memset(map.data, 0, tensor_bytes(&map));
+    for (size_t i = 0; i < s->found.n && !err->code; i++) {
+        uint64_t n = s->parts->at(s->parts, s->found.items[i].i).updates;
+        *updates = n > *updates ? n : *updates;
+        copy_part(s, &s->found.items[i], value, &map, err);
+    }
+    tensor_release(&map);
+    if (err->code)
+        tensor_release(value);
+}
+
+int saved_parts_read(const struct saved_parts *parts, const struct variable *like,
+                     struct tensor *value, uint64_t *updates, struct error *err)
+{
+    struct part_search s = {.parts = parts, .like = like};
+    *value = (struct tensor)TENSOR_INIT;
+    *updates = 0;
+    int all = search(&s, err);
+    if (all < 0 && s.found.n == 1 && is_same_box(&s.found.items[0].box, &s.wanted.box))
+        all = (int)s.found.items[0].i;
+    if (!err->code && all >= 0) {
+        *updates = parts->at(parts, (size_t)all).updates;
+        parts->read(parts, (size_t)all, value, err);
+    } else if (!err->code) {
+        read_found(&s, value, updates, err);
+    }
     vec_release(&s.found);
     return err->code;
 }

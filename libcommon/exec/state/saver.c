@@ -71,18 +71,6 @@ int variable_take(struct variable_store *store, struct saved_variable *saved, st
     return code;
 }
 
-static int save_one(struct variable *variable, int64_t step, struct stream_writer *writer,
-                    struct error *err)
-{
-    struct variable_record record = {
-        variable->container, variable->name, TENSOR_INIT,
-        variable->updates,   step,           variable_get_slice(variable)};
-    if (!variable_get_value(variable, &record.value, err))
-        stream_write_variable(writer, &record, err);
-    tensor_release(&record.value);
-    return err->code;
-}
-
 int variables_save(struct variable_store *store, int64_t step, struct stream_writer *writer,
                    struct error *err)
 {
@@ -90,23 +78,14 @@ int variables_save(struct variable_store *store, int64_t step, struct stream_wri
     struct variable *v = NULL;
     while (!err->code && (v = variable_store_next(store, v))) {
         variable_lock_wait(v, false);
-        if (v->initialized)
-            save_one(v, step, writer, err);
+        struct variable_record record = {v->container, v->name, TENSOR_INIT,
+                                         v->updates,   step,    variable_get_slice(v)};
+        if (v->initialized && !variable_get_value(v, &record.value, err))
+            stream_write_variable(writer, &record, err);
+        tensor_release(&record.value);
         variable_unlock(v, false);
     }
     return err->code;
-}
-
-static bool has_value(struct variable_store *store, const struct node *node)
-{
-    const struct variable like = variable_of_node(node, NULL);
-    struct variable *variable = variable_store_find(store, like.container, like.name);
-    if (!variable)
-        return false;
-    variable_lock_wait(variable, false);
-    bool has = variable->initialized;
-    variable_unlock(variable, false);
-    return has;
 }
 
 const struct node *variables_find_lacking(struct variable_store *store, const struct graph *graph,
@@ -114,7 +93,16 @@ const struct node *variables_find_lacking(struct variable_store *store, const st
 {
     while (*at < graph->nodes.n) {
         const struct node *node = graph_node(graph, (int)(*at)++);
-        if (holders_must_save(node) && !has_value(store, node))
+        if (!holders_must_save(node))
+            continue;
+        const struct variable like = variable_of_node(node, NULL);
+        struct variable *variable = variable_store_find(store, like.container, like.name);
+        if (!variable)
+            return node;
+        variable_lock_wait(variable, false);
+        bool has_value = variable->initialized;
+        variable_unlock(variable, false);
+        if (!has_value)
             return node;
     }
     return NULL;
@@ -160,35 +148,25 @@ static int read_part(const struct saved_parts *parts, size_t i, struct tensor *v
     return 0;
 }
 
-static int read_record(struct stream_reader *reader, const struct record *record,
-                       struct saved_stream *all, struct error *err)
-{
-    struct variable_record saved;
-    if (record_get_variable(record, &all->arena, &saved, err))
-        return error_prefix(err, "%s: ", stream_reader_name(reader));
-    tensor_share(&saved.value, &record->tensors[0].tensor);
-    vec_push(&all->records, saved);
-    return 0;
-}
-
-/* How far a stream was read that is damaged. */
-static int say_last(struct stream_reader *reader, const struct saved_stream *all, struct error *err)
-{
-    if (err->code == ERR_DATA && !stream_reader_stopped_by(reader) && all->records.n)
-        error_append(err, "; behind variable '%s'", all->records.items[all->records.n - 1].name);
-    return err->code;
-}
-
 static int read_all(struct stream_reader *reader, struct saved_stream *all, struct error *err)
 {
     struct record record = {0};
+    struct variable_record saved;
     bool more = true;
     int code = 0;
     while (!code && more) {
-        if (stream_read(reader, &record, &more, err))
-            code = say_last(reader, all, err);
-        else if (more)
-            code = read_record(reader, &record, all, err);
+        code = stream_read(reader, &record, &more, err);
+        if (code == ERR_DATA && !stream_reader_stopped_by(reader) && all->records.n)
+            error_append(err, "; behind variable '%s'",
+                         all->records.items[all->records.n - 1].name);
+        if (code || !more)
+            break;
+        if (record_get_variable(&record, &all->arena, &saved, err)) {
+            code = error_prefix(err, "%s: ", stream_reader_name(reader));
+        } else {
+            tensor_share(&saved.value, &record.tensors[0].tensor);
+            vec_push(&all->records, saved);
+        }
     }
     record_release(&record);
     all->parts =
@@ -198,11 +176,6 @@ static int read_all(struct stream_reader *reader, struct saved_stream *all, stru
     return code;
 }
 
-static bool may_lack(const struct variables_wanted *wanted, const struct node *node)
-{
-    return wanted->may_lack && wanted->may_lack(wanted->context, node);
-}
-
 static int pick(const struct saved_stream *all, const struct variables_wanted *wanted,
                 const struct node *node, saved_variables *saved, struct error *err)
 {
@@ -210,7 +183,7 @@ static int pick(const struct saved_stream *all, const struct variables_wanted *w
     struct saved_variable one = {.node = node};
     uint64_t updates;
     int code = saved_parts_read(&all->parts, &like, &one.value, &updates, err);
-    if (code == ERR_NOINPUT && may_lack(wanted, node)) {
+    if (code == ERR_NOINPUT && wanted->may_lack && wanted->may_lack(wanted->context, node)) {
         error_clear(err);
         return 0;
     }
@@ -219,13 +192,6 @@ static int pick(const struct saved_stream *all, const struct variables_wanted *w
     one.updates = (int64_t)updates;
     vec_push(saved, one);
     return 0;
-}
-
-static struct device *device_of(const struct device_set *set, const struct node *node,
-                                struct error *err)
-{
-    int n = (int)set->devices.n, i = n > 1 ? device_find(set->devices.items, n, node, err) : 0;
-    return i < 0 ? NULL : set->devices.items[i];
 }
 
 int variables_load(const struct variables_wanted *wanted, struct stream_reader *reader,
@@ -285,8 +251,10 @@ int variables_restore(struct variable_store *store, const struct graph *graph,
     saved_variables saved = VEC_INIT;
     int code = variables_load(&wanted, reader, &saved, step, err);
     for (size_t i = 0; !code && i < saved.n; i++) {
-        struct device *device = device_of(devices, saved.items[i].node, err);
-        code = device ? variable_put(store, &saved.items[i], device, err) : err->code;
+        int n = (int)devices->devices.n;
+        int at = n > 1 ? device_find(devices->devices.items, n, saved.items[i].node, err) : 0;
+        code = at < 0 ? err->code
+                      : variable_put(store, &saved.items[i], devices->devices.items[at], err);
     }
     saved_release(&saved);
     return code;

@@ -21,8 +21,11 @@ static bool is_free(const struct variable *variable, bool write)
 
 static void take(struct variable *variable, bool write)
 {
-    if (write && variable->mark)
-        variable_mark_copy(variable->mark);
+    struct variable_mark *mark = variable->mark;
+    if (write && mark) { /* its value is wanted as it is */
+        variable->mark = NULL;
+        variable_get_value(variable, &mark->value, &mark->err);
+    }
     variable->readers = write ? -1 : variable->readers + 1;
 }
 
@@ -188,22 +191,16 @@ static struct outgoing *outgoing_of(const struct variable *variable)
                : NULL;
 }
 
-static bool allocate_outgoing(struct variable *variable, const struct shape *shape, size_t bytes)
-{
-    struct buffer *buffer = outgoing_alloc(outgoing_of(variable), variable->type, bytes);
-    if (buffer)
-        take_buffer(variable, shape, buffer);
-    return buffer != NULL;
-}
-
 static int allocate(struct variable *variable, const struct shape *shape, struct error *err)
 {
     int64_t bytes = shape_bytes(shape, variable->type);
-    if (bytes >= 0 && allocate_outgoing(variable, shape, (size_t)bytes))
-        return 0;
-    if (!variable->device)
+    struct buffer *buffer = NULL;
+    if (bytes >= 0)
+        buffer = outgoing_alloc(outgoing_of(variable), variable->type, (size_t)bytes);
+    if (!buffer && !variable->device)
         return tensor_alloc(&variable->value, variable->type, shape, err);
-    struct buffer *buffer = bytes < 0 ? NULL : device_alloc(variable->device, (size_t)bytes);
+    if (!buffer && bytes >= 0)
+        buffer = device_alloc(variable->device, (size_t)bytes);
     if (!buffer)
         return no_memory(variable, shape, err);
     take_buffer(variable, shape, buffer);
@@ -218,41 +215,32 @@ static void leave_memory(struct variable *variable)
     variable->value = (struct tensor){0};
 }
 
-/* Readers come and go: what they let go of is used again. */
-static struct buffer *other_memory(struct variable *variable, size_t bytes)
-{
-    if (!variable->device)
-        return buffer_new(bytes);
-    if (!variable->pool)
-        variable->pool = pool_new(variable->device, true);
-    return pool_alloc(variable->pool, bytes);
-}
-
-static int move_to(struct variable *variable, struct buffer *buffer, enum variable_write how,
-                   struct error *err)
-{
-    const struct tensor from = variable->value;
-    if (!buffer)
-        return no_memory(variable, &from.shape, err);
-    if (how == VARIABLE_UPDATE)
-        memcpy(buffer->data, from.data, tensor_bytes(&from));
-    leave_memory(variable);
-    take_buffer(variable, &from.shape, buffer);
-    return 0;
-}
-
 /* From memory that others have, or to such as others can read. */
 static int move(struct variable *variable, enum variable_write how, struct error *err)
 {
-    size_t bytes = tensor_bytes(&variable->value);
-    bool must = !buffer_is_sole(variable->value.buffer);
+    const struct tensor from = variable->value;
+    size_t bytes = tensor_bytes(&from);
+    bool must = !buffer_is_sole(from.buffer);
     struct outgoing *outgoing = outgoing_of(variable);
-    if (!must && !outgoing_copies(outgoing, &variable->value))
+    if (!must && !outgoing_copies(outgoing, &from))
         return 0;
     struct buffer *buffer = outgoing_alloc(outgoing, variable->type, bytes);
-    if (buffer)
-        return move_to(variable, buffer, how, err);
-    return must ? move_to(variable, other_memory(variable, bytes), how, err) : 0;
+    if (!buffer && !must)
+        return 0;
+    if (!buffer && !variable->device) {
+        buffer = buffer_new(bytes);
+    } else if (!buffer) { /* readers come and go: what they let go of is used again */
+        if (!variable->pool)
+            variable->pool = pool_new(variable->device, true);
+        buffer = pool_alloc(variable->pool, bytes);
+    }
+    if (!buffer)
+        return no_memory(variable, &from.shape, err);
+    if (how == VARIABLE_UPDATE)
+        memcpy(buffer->data, from.data, bytes);
+    leave_memory(variable);
+    take_buffer(variable, &from.shape, buffer);
+    return 0;
 }
 
 static int check_shape(const struct variable *variable, const struct shape *shape,
@@ -349,11 +337,9 @@ int variable_put_in(struct variable *variable, const struct tensor *value, struc
         return 0;
     }
     int code = variable_prepare_write(variable, &value->shape, VARIABLE_OVERWRITE, err);
-    if (code)
-        return code;
-    if (variable_is_shared(variable))
+    if (!code && variable_is_shared(variable))
         memcpy(variable->value.data, value->data, tensor_bytes(value));
-    else
+    else if (!code)
         code = device_write(device, variable->value.data, value->data, tensor_bytes(value), err);
     if (!code)
         variable_written(variable);
@@ -380,4 +366,83 @@ struct variable_slice variable_get_slice(struct variable *variable)
     struct variable_slice slice = variable->slice;
     pthread_mutex_unlock(&variable->mutex);
     return slice;
+}
+
+/* ---- marks ---- */
+
+#define LOOK_SECONDS 0.1
+
+/* With the variable's mutex. Shared memory needs no mark: a writer leaves it as it is. */
+static void place_mark(struct variable *v, struct variable_mark *mark)
+{
+    *mark = (struct variable_mark){.variable = v, .updates = v->updates, .slice = v->slice};
+    if (variable_is_shared(v)) {
+        variable_get_value(v, &mark->value, &mark->err);
+        return;
+    }
+    BUG_ON(v->mark);
+    v->mark = mark;
+}
+
+void variable_marks_place(const variable_vec *variables, struct variable_marks *marks)
+{
+    *marks = (struct variable_marks){.items = mem_array(variables->n + 1, sizeof *marks->items)};
+    for (size_t i = 0; i < variables->n; i++) {
+        struct variable *v = variables->items[i];
+        pthread_mutex_lock(&v->mutex);
+        if (v->initialized)
+            place_mark(v, &marks->items[marks->n++]);
+        pthread_mutex_unlock(&v->mutex);
+    }
+}
+
+/* False when a writer was quicker. */
+static bool take_away(struct variable_mark *mark)
+{
+    struct variable *v = mark->variable;
+    pthread_mutex_lock(&v->mutex);
+    bool placed = v->mark == mark;
+    if (placed)
+        v->mark = NULL;
+    pthread_mutex_unlock(&v->mutex);
+    return placed;
+}
+
+/* Who has its lock as a writer has copied it, so that nobody waits for a step that does not end. */
+static void collect_one(struct variable_mark *mark)
+{
+    struct variable *v = mark->variable;
+    for (bool is_placed = true; is_placed;) {
+        pthread_mutex_lock(&v->mutex);
+        is_placed = v->mark == mark;
+        pthread_mutex_unlock(&v->mutex);
+        if (!is_placed || !variable_lock_until(v, false, LOOK_SECONDS))
+            continue;
+        if (take_away(mark)) /* no writer comes before the lock is given back */
+            variable_get_value(v, &mark->value, &mark->err);
+        variable_unlock(v, false);
+    }
+}
+
+int variable_marks_collect(struct variable_marks *marks, struct error *err)
+{
+    for (size_t i = 0; i < marks->n; i++) {
+        struct variable_mark *mark = &marks->items[i];
+        collect_one(mark);
+        if (mark->err.code) {
+            *err = mark->err;
+            return error_prefix(err, "'%s': ", mark->variable->name);
+        }
+    }
+    return 0;
+}
+
+void variable_marks_release(struct variable_marks *marks)
+{
+    for (size_t i = 0; i < marks->n; i++) {
+        take_away(&marks->items[i]);
+        tensor_release(&marks->items[i].value);
+    }
+    mem_free(marks->items);
+    *marks = (struct variable_marks){0};
 }

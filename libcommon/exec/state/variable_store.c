@@ -6,23 +6,26 @@
 #include "base/memory.h"
 #include "exec/device/pool.h"
 #include "exec/state/files.h"
-#include "exec/state/resource_table.h"
+#include "exec/state/resource.h"
 
 struct variable_store {
-    struct resource_table resources;
     struct checkpoint_files *files;
     _Atomic(struct outgoing *) outgoing;
     pthread_mutex_t lock; /* guards what follows, and the variables' `next` */
     struct variable *first, *last;
     struct map names; /* -> the newest variable of the name */
     struct variable_watcher *watcher;
+
+    pthread_mutex_t resources_lock; /* guards what follows */
+    struct resource *first_resource, *last_resource;
+    struct resource_watcher *resource_watcher; /* NULL: nobody */
 };
 
 struct variable_store *variable_store_new(void)
 {
     struct variable_store *store = mem_alloc(sizeof *store);
     pthread_mutex_init(&store->lock, NULL);
-    resource_table_init(&store->resources);
+    pthread_mutex_init(&store->resources_lock, NULL);
     return store;
 }
 
@@ -47,14 +50,16 @@ void variable_store_free(struct variable_store *store)
         variable_free(v);
     }
     map_release(&store->names);
-    resource_table_release(&store->resources);
+    for (struct resource *r = store->first_resource, *next; r; r = next) {
+        next = r->next;
+        r->kind->free(r->object);
+        mem_free((char *)(uintptr_t)r->container);
+        mem_free((char *)(uintptr_t)r->name);
+        mem_free(r);
+    }
+    pthread_mutex_destroy(&store->resources_lock);
     pthread_mutex_destroy(&store->lock);
     mem_free(store);
-}
-
-struct resource_table *variable_store_resources(struct variable_store *store)
-{
-    return &store->resources;
 }
 
 static struct variable *find(struct variable_store *store, const char *container, const char *name)
@@ -188,4 +193,137 @@ void variable_store_set_files(struct variable_store *store, struct checkpoint_fi
 struct checkpoint_files *variable_store_files(struct variable_store *store)
 {
     return store->files;
+}
+
+/* ---- resources ---- */
+
+static struct resource *find_resource(const struct variable_store *store, const char *kind,
+                                      const char *container, const char *name)
+{
+    for (struct resource *r = store->first_resource; r; r = r->next)
+        if (!strcmp(r->name, name) && !strcmp(r->kind->name, kind) &&
+            !strcmp(r->container, container))
+            return r;
+    return NULL;
+}
+
+void *resource_get(struct variable_store *store, const struct resource_kind *kind,
+                   const char *container, const char *name)
+{
+    pthread_mutex_lock(&store->resources_lock);
+    struct resource *r = find_resource(store, kind->name, container, name);
+    if (!r) {
+        r = mem_alloc(sizeof *r);
+        r->kind = kind;
+        r->container = mem_strdup(container);
+        r->name = mem_strdup(name);
+        r->object = kind->create(r->name);
+        if (store->resource_watcher)
+            store->resource_watcher->made(store->resource_watcher, r);
+        if (store->last_resource)
+            store->last_resource->next = r;
+        else
+            store->first_resource = r;
+        store->last_resource = r;
+    }
+    pthread_mutex_unlock(&store->resources_lock);
+    return r->object;
+}
+
+void resource_watch(struct variable_store *store, struct resource_watcher *watcher)
+{
+    pthread_mutex_lock(&store->resources_lock);
+    store->resource_watcher = watcher;
+    pthread_mutex_unlock(&store->resources_lock);
+}
+
+struct resource *resource_next(struct variable_store *store, const struct resource *resource)
+{
+    pthread_mutex_lock(&store->resources_lock);
+    struct resource *next = resource ? resource->next : store->first_resource;
+    pthread_mutex_unlock(&store->resources_lock);
+    return next;
+}
+
+/* ---- marks of resources ---- */
+
+static void mark_kinds(struct variable_store *store, bool first, struct resource_marks *marks)
+{
+    for (struct resource *r = NULL; (r = resource_next(store, r));)
+        if (r->kind->mark && r->kind->marked_first == first)
+            vec_push(&marks->items, ((struct resource_mark){r, r->kind->mark(r->object)}));
+}
+
+void resource_marks_place(struct variable_store *store, struct resource_marks *marks)
+{
+    *marks = (struct resource_marks){0};
+    mark_kinds(store, true, marks);
+    mark_kinds(store, false, marks);
+}
+
+void resource_marks_release(struct resource_marks *marks)
+{
+    for (size_t i = 0; i < marks->items.n; i++)
+        marks->items.items[i].resource->kind->free_mark(marks->items.items[i].state);
+    vec_release(&marks->items);
+}
+
+/* ---- what is saved of them ---- */
+
+struct named_sink {
+    struct resource_sink sink; /* first */
+    struct resource_writer *writer;
+    const struct resource *resource;
+};
+
+static int put(struct resource_sink *sink, const char *part, const struct tensor *value,
+               struct error *err)
+{
+    struct named_sink *to = (struct named_sink *)sink;
+    struct str name = STR_INIT;
+    str_printf(&name, "%s:%s/%s", to->resource->kind->name, to->resource->name, part);
+    int code = to->writer->put(to->writer, to->resource->container, str_text(&name), value, err);
+    str_release(&name);
+    return code;
+}
+
+int resource_marks_save(const struct resource_marks *marks, struct resource_writer *writer,
+                        struct error *err)
+{
+    int code = 0;
+    for (size_t i = 0; !code && i < marks->items.n; i++) {
+        const struct resource_mark *mark = &marks->items.items[i];
+        struct named_sink to = {{put}, writer, mark->resource};
+        code = mark->resource->kind->save(mark->state, &to.sink, err);
+    }
+    return code;
+}
+
+bool resource_is_part(const char *name)
+{
+    return strchr(name, ':') != NULL; /* which no name of a node has */
+}
+
+static const struct resource_kind *find_kind(const struct resource_kind *const *kinds,
+                                             const char *name, size_t n)
+{
+    for (; *kinds; kinds++)
+        if (strlen((*kinds)->name) == n && !strncmp((*kinds)->name, name, n))
+            return *kinds;
+    return NULL;
+}
+
+int resource_restore(struct variable_store *store, const struct resource_kind *const *kinds,
+                     const char *container, const char *name, const struct tensor *value,
+                     struct error *err)
+{
+    const char *colon = strchr(name, ':'), *part = strrchr(name, '/');
+    const struct resource_kind *kind =
+        colon ? find_kind(kinds, name, (size_t)(colon - name)) : NULL;
+    if (!kind || !part || part < colon)
+        return error_set(err, ERR_DATA, "'%s' is no part of a resource", name);
+    char *own = mem_strndup(colon + 1, (size_t)(part - colon - 1));
+    int code = kind->restore(resource_get(store, kind, container, own), part + 1, value, err);
+    mem_free(own);
+    return code ? error_prefix(err, "'%s': ", name) : 0;
 }

@@ -11,8 +11,8 @@
 #ifndef TF_EXEC_COLLECTIVE_H
 #define TF_EXEC_COLLECTIVE_H
 
-#include "collective/by_schedule.h"
 #include "collective/rows.h"
+#include "collective/schedule.h"
 #include "collective/sum.h"
 #include "exec/step/device_point.h"
 

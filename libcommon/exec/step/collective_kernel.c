@@ -66,15 +66,6 @@ struct collective_options collective_options_of(const struct node *node)
     return options;
 }
 
-static bool can_be_by_device(const struct kernel_setup *setup, const enum collective_kind *kinds)
-{
-    bool can = !node_int(setup->node, "group_size");
-    for (int i = 0; i < setup->n_in && can; i++)
-        can = (kinds[i] == COLLECTIVE_SUM || kinds[i] == COLLECTIVE_MEAN) &&
-              communicator_adds(setup->in_types[i].type);
-    return can;
-}
-
 int collective_prepare(struct kernel_setup *setup)
 {
     const struct attr_value *reductions = node_attr(setup->node, "reductions");
@@ -86,15 +77,18 @@ int collective_prepare(struct kernel_setup *setup)
     const struct collective_schedule *schedule = &state->options.schedule;
     if (schedule->kind == SCHEDULE_TWO_LEVEL && !schedule->hosts)
         return kernel_setup_fail(setup, "schedule two-level wants schedule_hosts, each worker's");
+    bool by_device = collective_by_device(setup->node) != BY_DEVICE_NEVER &&
+                     !node_int(setup->node, "group_size");
     for (int i = 0; i < setup->n_in; i++) {
         if (!collective_kind_of(reductions->strings[i], &kinds[i]))
             return kernel_setup_fail(setup, "there is no reduction '%s'", reductions->strings[i]);
         if (collective_divides(kinds[i]) && !dtype_is_floating(setup->in_types[i].type))
             return kernel_setup_fail(setup, "there is no mean of %s",
                                      dtype_name(setup->in_types[i].type));
+        by_device &= (kinds[i] == COLLECTIVE_SUM || kinds[i] == COLLECTIVE_MEAN) &&
+                     communicator_adds(setup->in_types[i].type);
     }
-    state->options.by_device =
-        collective_by_device(setup->node) != BY_DEVICE_NEVER && can_be_by_device(setup, kinds);
+    state->options.by_device = by_device;
     return 0;
 }
 
@@ -116,22 +110,18 @@ struct reducing {
     collective_take *take;
 };
 
-static int take_results(const struct reducing *r, const struct collective_results *results)
-{
-    struct kernel_call *call = r->pending.call;
-    for (int i = 0; i < call->n_out; i++)
-        if (results->values[i].type != call->node->outputs[i].type)
-            return kernel_fail(call, "was given %s", dtype_name(results->values[i].type));
-    return r->take(call, results);
-}
-
 static void answered(struct collective_waiter *waiter, const struct collective_results *results,
                      const struct error *failure)
 {
     struct reducing *r = CONTAINER_OF(waiter, struct reducing, waiter);
+    struct kernel_call *call = r->pending.call;
+    int code = failure ? failure->code : 0;
     if (failure)
-        *r->pending.call->err = *failure;
-    pending_end(&r->pending, failure ? failure->code : take_results(r, results));
+        *call->err = *failure;
+    for (int i = 0; i < call->n_out && !code; i++)
+        if (results->values[i].type != call->node->outputs[i].type)
+            code = kernel_fail(call, "was given %s", dtype_name(results->values[i].type));
+    pending_end(&r->pending, code ? code : r->take(call, results));
 }
 
 static bool withdraw(struct pending *pending)
@@ -140,46 +130,14 @@ static bool withdraw(struct pending *pending)
     return r->collective->cancel(r->collective, &r->waiter);
 }
 
-/* The call may be over before this returns. */
-static int ask(struct kernel_call *call, struct collective_call *what, collective_take *take)
-{
-    struct collective *collective = call->step->collective;
-    struct reducing *r = mem_alloc(sizeof *r);
-    r->waiter.done = answered;
-    r->collective = collective;
-    r->take = take;
-    if (pending_begin(&r->pending, call, withdraw)) {
-        device_point_release(&what->at);
-        return call->err->code;
-    }
-    collective->reduce(collective, what, &r->waiter);
-    return pending_wait(&r->pending);
-}
-
-/* One worker alone has nobody to wait for. */
-static int take_own(struct kernel_call *call, struct tensor *values, struct device_point *at,
-                    collective_take *take)
-{
-    const struct collective_results own = {values, *at, 1};
-    int code = take(call, &own);
-    device_point_release(at);
-    return code;
-}
-
 /* One worker alone is a group, whatever its size. */
-static int check_group(struct kernel_call *call, const struct collective_group *group)
-{
-    const struct collective *collective = call->step->collective;
-    struct error why = ERROR_INIT;
-    if (!collective || !collective_check_group(group, collective->size, &why))
-        return 0;
-    return kernel_fail(call, "%s", why.text);
-}
-
-static int check_schedule(struct kernel_call *call, const struct collective_options *options)
+static int check_group(struct kernel_call *call, const struct collective_options *options)
 {
     const struct collective *collective = call->step->collective;
     const struct collective_schedule *schedule = &options->schedule;
+    struct error why = ERROR_INIT;
+    if (collective && collective_check_group(&options->group, collective->size, &why))
+        return kernel_fail(call, "%s", why.text);
     int n = collective ? collective_group_size(&options->group, collective->size) : 1;
     if (schedule->kind == SCHEDULE_DIRECT)
         return 0;
@@ -218,15 +176,24 @@ int collective_ask(struct kernel_call *call, struct tensor *values, struct colle
     what.by_servers = options->by_servers;
     what.priority = options->priority;
     what.yields = true;
-    int code = check_group(call, &options->group);
-    if (!code)
-        code = check_schedule(call, options);
-    if (code)
-        device_point_release(&what.at);
-    else if (call->step->collective)
-        code = ask(call, &what, take);
-    else
-        code = take_own(call, values, &what.at, take);
+    int code = check_group(call, options);
+    struct collective *collective = call->step->collective;
+    if (!code && collective) { /* the call may be over before this has returned */
+        struct reducing *r = mem_alloc(sizeof *r);
+        r->waiter.done = answered;
+        r->collective = collective;
+        r->take = take;
+        code = pending_begin(&r->pending, call, withdraw);
+        if (!code) {
+            collective->reduce(collective, &what, &r->waiter);
+            code = pending_wait(&r->pending);
+            what.at = (struct device_point){0};
+        }
+    } else if (!code) { /* one worker alone has nobody to wait for */
+        const struct collective_results own = {values, what.at, 1};
+        code = take(call, &own);
+    }
+    device_point_release(&what.at);
     for (int i = 0; i < what.n; i++)
         tensor_release(&values[i]);
     return code;

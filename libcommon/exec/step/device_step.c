@@ -51,19 +51,14 @@ static struct step_block *read_back(const struct device_step *on_device)
     return written(on_device) + 1;
 }
 
-static void tell_trace(const struct device *device, const struct step *step)
-{
-    struct trace_device told = {device->type, device->index, device->memory_bytes};
-    if (step->trace)
-        trace_device(step->trace, &told);
-}
-
 int device_step_begin(struct device_step *on_device, const struct step *step, struct error *err)
 {
     struct device *device = on_device->device;
     if (!on_device->memory)
         return 0;
-    tell_trace(device, step);
+    const struct trace_device told = {device->type, device->index, device->memory_bytes};
+    if (step->trace)
+        trace_device(step->trace, &told);
     forget_copies(on_device);
     *written(on_device) =
         (struct step_block){.number = step->number, .seed = step->seed, .replica = step->replica};
@@ -108,4 +103,76 @@ const struct fault *device_step_fault(const struct device_step *on_device)
 {
     const struct fault *fault = on_device->memory ? &read_back(on_device)->fault : NULL;
     return fault && fault->code ? fault : NULL;
+}
+
+/* ---- when the device did what the step has enqueued ---- */
+
+/* Its events are kept until the step is over. */
+struct device_timing {
+    struct device *device;
+    enum queue_kind queue;
+    struct device_event *begin, *end;
+    struct trace_run run;
+    struct device_timing *next;
+};
+
+struct device_timing *device_timing_begin(struct device *device, enum queue_kind queue)
+{
+    struct device_timing *timing = mem_alloc(sizeof *timing);
+    timing->device = device;
+    timing->queue = queue;
+    timing->begin = device->queue->record(device, queue, true);
+    return timing;
+}
+
+void device_timing_stop(struct device_timing *timing)
+{
+    timing->end = timing->device->queue->record(timing->device, timing->queue, true);
+}
+
+void device_timing_end(struct device_timing *timing, struct device_step *on_device,
+                       const struct trace_run *run)
+{
+    timing->run = *run;
+    if (!timing->end)
+        device_timing_stop(timing);
+    timing->next = atomic_load(&on_device->timings);
+    while (!atomic_compare_exchange_weak(&on_device->timings, &timing->next, timing))
+        ;
+}
+
+void device_timing_drop(struct device_timing *timing)
+{
+    if (!timing)
+        return;
+    timing->device->queue->event_free(timing->device, timing->begin);
+    if (timing->end)
+        timing->device->queue->event_free(timing->device, timing->end);
+    mem_free(timing);
+}
+
+void device_step_tell(struct device_step *on_device, const struct step *step, bool has_failed)
+{
+    static const char *const names[] = {
+        [QUEUE_COMPUTE] = "compute", [QUEUE_IN] = "in", [QUEUE_OUT] = "out"};
+    struct device_timing *first = NULL, *next;
+    if (!atomic_load_explicit(&on_device->timings, memory_order_acquire))
+        return;
+    for (struct device_timing *last = atomic_exchange(&on_device->timings, NULL); last;
+         last = next) { /* in the order in which they were told */
+        next = last->next;
+        last->next = first;
+        first = last;
+    }
+    for (struct device_timing *timing = first; timing; timing = next) {
+        const struct device_queue *queue = timing->device->queue;
+        next = timing->next;
+        if (!has_failed) {
+            timing->run.queue = names[timing->queue];
+            timing->run.start = queue->time(timing->device, timing->begin);
+            timing->run.end = queue->time(timing->device, timing->end);
+            trace_kernel(step->trace, step->number, &timing->run);
+        }
+        device_timing_drop(timing);
+    }
 }

@@ -88,26 +88,20 @@ static void let_go_of_all(struct staged_batch *staged)
             let_go(&staged->slots[i]);
 }
 
-/* Whoever copies to a slot allocates nothing meanwhile. */
-static void relieve_slot(struct staged_batch *staged, int i)
-{
-    struct stage *stage = staged->stage;
-    struct staged_slot *slot = &staged->slots[i];
-    while (slot->is_copied_to)
-        pthread_cond_wait(&stage->changed, &stage->lock);
-    bool is_used = staged == stage->current && slot->is_asked && !slot->is_taken;
-    if (slot->device && !is_used)
-        let_go(slot);
-}
-
 static void relieve(struct mem_keeper *keeper)
 {
     struct stage *stage = CONTAINER_OF(keeper, struct stage, keeper);
     pthread_mutex_lock(&stage->lock);
     stage->is_short = true;
     for (struct staged_batch *staged = stage->batches; staged; staged = staged->next)
-        for (int i = 0; i < WANTS_MAX; i++)
-            relieve_slot(staged, i);
+        for (int i = 0; i < WANTS_MAX; i++) {
+            struct staged_slot *slot = &staged->slots[i];
+            while (slot->is_copied_to) /* by who allocates nothing meanwhile */
+                pthread_cond_wait(&stage->changed, &stage->lock);
+            bool is_used = staged == stage->current && slot->is_asked && !slot->is_taken;
+            if (slot->device && !is_used)
+                let_go(slot);
+        }
     pthread_mutex_unlock(&stage->lock);
 }
 
@@ -176,105 +170,72 @@ void staged_free(struct staged_batch *staged)
     mem_free(staged);
 }
 
+/* The value of a feed; NULL: it is none of these, or empty. */
 static const struct tensor *find_value(const struct staged_feeds *feeds, struct edge edge)
 {
     for (int i = 0; i < feeds->n; i++)
         if (feeds->edges[i].node == edge.node && feeds->edges[i].slot == edge.slot)
-            return &feeds->values[i];
+            return tensor_bytes(&feeds->values[i]) ? &feeds->values[i] : NULL;
     return NULL;
 }
 
-static size_t bytes_of(const struct staged_feeds *feeds, struct edge edge)
-{
-    const struct tensor *value = find_value(feeds, edge);
-    return value ? tensor_bytes(value) : 0;
-}
-
 /* ---- memory of a batch ---- */
-
-/* The device's own function: others need not give back what they keep for a batch that can do
- * without. */
-static bool allocate(struct staged_slot *slot, struct device *device, size_t bytes)
-{
-    *slot = (struct staged_slot){.device = device, .bytes = bytes};
-    slot->feed.memory = device->memory->alloc(device, bytes);
-    slot->host = slot->feed.memory ? device_alloc_host(device, bytes) : NULL;
-    if (slot->host)
-        queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    else
-        let_go(slot);
-    return slot->host;
-}
-
-static void install(struct staged_batch *staged, int i, struct staged_slot *slot)
-{
-    struct stage *stage = staged->stage;
-    pthread_mutex_lock(&stage->lock);
-    if (!stage->is_short) {
-        struct staged_slot before = staged->slots[i];
-        staged->slots[i] = *slot;
-        *slot = before;
-    }
-    pthread_mutex_unlock(&stage->lock);
-    if (slot->device)
-        let_go(slot);
-}
 
 void staged_reserve(struct staged_batch *staged, const struct staged_feeds *feeds)
 {
     struct stage *stage = staged->stage;
     for (int i = 0; stage_is_wanted(stage) && i < stage->n_wants; i++) {
-        size_t bytes = bytes_of(feeds, stage->wants[i].edge);
-        struct staged_slot slot;
-        if (bytes > staged->slots[i].bytes && allocate(&slot, stage->wants[i].device, bytes))
-            install(staged, i, &slot);
+        const struct tensor *value = find_value(feeds, stage->wants[i].edge);
+        struct device *device = stage->wants[i].device;
+        struct staged_slot slot = {.device = device, .bytes = value ? tensor_bytes(value) : 0};
+        if (slot.bytes <= staged->slots[i].bytes)
+            continue;
+        /* The device's own function: others need not give back what they keep for a batch that can
+         * do without. */
+        slot.feed.memory = device->memory->alloc(device, slot.bytes);
+        slot.host = slot.feed.memory ? device_alloc_host(device, slot.bytes) : NULL;
+        if (slot.host)
+            queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
+        pthread_mutex_lock(&stage->lock);
+        if (slot.host && !stage->is_short) {
+            struct staged_slot before = staged->slots[i];
+            staged->slots[i] = slot;
+            slot = before;
+        }
+        pthread_mutex_unlock(&stage->lock);
+        if (slot.device)
+            let_go(&slot);
     }
 }
 
 /* ---- filling ---- */
 
-static bool begin_copy(struct stage *stage, struct staged_slot *slot, size_t bytes)
-{
-    pthread_mutex_lock(&stage->lock);
-    if (slot->device)
-        settle(slot);
-    slot->is_copied_to = bytes && slot->device && slot->bytes >= bytes && !stage->is_short;
-    bool begins = slot->is_copied_to;
-    pthread_mutex_unlock(&stage->lock);
-    return begins;
-}
-
-static void end_copy(struct stage *stage, struct staged_slot *slot, const void *data)
-{
-    pthread_mutex_lock(&stage->lock);
-    slot->is_copied_to = false;
-    slot->data = data;
-    pthread_cond_broadcast(&stage->changed);
-    pthread_mutex_unlock(&stage->lock);
-}
-
 /* What a device has failed at, the step says. */
-static void copy(struct stage *stage, struct staged_slot *slot, const struct tensor *value)
+static void fill(struct stage *stage, struct staged_slot *slot, const struct tensor *value)
 {
     struct device *device = slot->device;
     struct error ignored = ERROR_INIT;
-    size_t bytes = tensor_bytes(value);
-    memcpy(slot->host->data, value->data, bytes);
+    pthread_mutex_lock(&stage->lock);
+    if (slot->device)
+        settle(slot);
+    bool copies = value && slot->device && slot->bytes >= tensor_bytes(value) && !stage->is_short;
+    slot->is_copied_to = copies;
+    pthread_mutex_unlock(&stage->lock);
+    if (!copies)
+        return;
+    memcpy(slot->host->data, value->data, tensor_bytes(value));
     if (stage->is_traced)
         slot->feed.timing = device_timing_begin(device, QUEUE_IN);
-    int code =
-        device->memory->copy_in(device, slot->feed.memory->data, slot->host->data, bytes, &ignored);
+    int code = device->memory->copy_in(device, slot->feed.memory->data, slot->host->data,
+                                       tensor_bytes(value), &ignored);
     if (stage->is_traced)
         device_timing_stop(slot->feed.timing);
     slot->feed.ready = device->queue->record(device, QUEUE_IN, false);
-    end_copy(stage, slot, code ? NULL : value->data);
-}
-
-/* With the lock. */
-static bool has_begun(const struct stage *stage)
-{
-    const struct staged_batch *current = stage->current;
-    return stage->is_stopped || !current || current->n_asked == stage->n_wants;
+    pthread_mutex_lock(&stage->lock);
+    slot->is_copied_to = false;
+    slot->data = code ? NULL : value->data;
+    pthread_cond_broadcast(&stage->changed);
+    pthread_mutex_unlock(&stage->lock);
 }
 
 void staged_fill(struct staged_batch *staged, const struct staged_feeds *feeds)
@@ -282,14 +243,13 @@ void staged_fill(struct staged_batch *staged, const struct staged_feeds *feeds)
     struct stage *stage = staged->stage;
     struct want wants[WANTS_MAX];
     pthread_mutex_lock(&stage->lock);
-    while (!has_begun(stage))
+    while (!stage->is_stopped && stage->current && stage->current->n_asked != stage->n_wants)
         pthread_cond_wait(&stage->changed, &stage->lock);
     int n = stage->is_stopped ? 0 : stage->n_wants;
     memcpy(wants, stage->wants, (size_t)n * sizeof *wants);
     pthread_mutex_unlock(&stage->lock);
     for (int i = 0; i < n; i++)
-        if (begin_copy(stage, &staged->slots[i], bytes_of(feeds, wants[i].edge)))
-            copy(stage, &staged->slots[i], find_value(feeds, wants[i].edge));
+        fill(stage, &staged->slots[i], find_value(feeds, wants[i].edge));
 }
 
 /* ---- a step ---- */
@@ -320,15 +280,6 @@ void staged_end(struct staged_batch *staged)
     pthread_mutex_unlock(&stage->lock);
 }
 
-static int find_feed(const struct staged_feeds *feeds, const struct tensor *feed)
-{
-    for (int i = 0; i < feeds->n; i++)
-        if (feeds->values[i].data == feed->data &&
-            tensor_bytes(&feeds->values[i]) == tensor_bytes(feed))
-            return i;
-    return -1;
-}
-
 /* With the lock: the number of the want, which may be new; -1: there are too many. */
 static int want(struct stage *stage, struct edge edge, struct device *device)
 {
@@ -344,12 +295,21 @@ static int want(struct stage *stage, struct edge edge, struct device *device)
     return i;
 }
 
-static struct staged_feed *ask(struct staged_batch *staged, struct edge edge,
-                               const struct tensor *feed, struct device *device)
+struct staged_feed *staged_find(struct staged_batch *staged, const struct tensor *feed,
+                                struct device *device)
 {
+    int at = 0;
+    if (!staged || !tensor_bytes(feed))
+        return NULL;
+    const struct staged_feeds *feeds = &staged->feeds;
+    while (at < feeds->n && (feeds->values[at].data != feed->data ||
+                             tensor_bytes(&feeds->values[at]) != tensor_bytes(feed)))
+        at++;
+    if (at == feeds->n)
+        return NULL;
     struct stage *stage = staged->stage;
     pthread_mutex_lock(&stage->lock);
-    int i = want(stage, edge, device);
+    int i = want(stage, feeds->edges[at], device);
     struct staged_slot *slot = i < 0 ? NULL : &staged->slots[i];
     bool is_there = slot && slot->data == feed->data;
     if (slot && !slot->is_asked) {
@@ -359,15 +319,6 @@ static struct staged_feed *ask(struct staged_batch *staged, struct edge edge,
     }
     pthread_mutex_unlock(&stage->lock);
     return is_there ? &slot->feed : NULL;
-}
-
-struct staged_feed *staged_find(struct staged_batch *staged, const struct tensor *feed,
-                                struct device *device)
-{
-    if (!staged || !tensor_bytes(feed))
-        return NULL;
-    int at = find_feed(&staged->feeds, feed);
-    return at < 0 ? NULL : ask(staged, staged->feeds.edges[at], feed, device);
 }
 
 void staged_taken(struct staged_batch *staged, struct staged_feed *feed)

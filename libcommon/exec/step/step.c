@@ -58,18 +58,6 @@ void *step_resource_get(struct step *step, uint64_t handle, void (*release)(void
     return object;
 }
 
-static void free_resources(struct step *step)
-{
-    struct step_resources *resources = atomic_exchange(&step->resources, NULL);
-    if (!resources)
-        return;
-    for (size_t i = resources->items.n; i-- > 0;)
-        resources->items.items[i].release(resources->items.items[i].object);
-    vec_release(&resources->items);
-    pthread_mutex_destroy(&resources->lock);
-    mem_free(resources);
-}
-
 /* ---- stopping ---- */
 
 /* A step is plain memory that nobody opens or closes, so the locks of all of them are here. They
@@ -198,7 +186,14 @@ int step_stop_reason(struct step *step, struct error *err)
 void step_end(struct step *step)
 {
     struct step_stop *stop = &step->stop;
-    free_resources(step);
+    struct step_resources *resources = atomic_exchange(&step->resources, NULL);
+    for (size_t i = resources ? resources->items.n : 0; i-- > 0;)
+        resources->items.items[i].release(resources->items.items[i].object);
+    if (resources) {
+        vec_release(&resources->items);
+        pthread_mutex_destroy(&resources->lock);
+        mem_free(resources);
+    }
     struct guard *guard = lock_step(step);
     while (stop->is_telling)
         pthread_cond_wait(&guard->told, &guard->lock);

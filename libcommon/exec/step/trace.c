@@ -56,19 +56,14 @@ void trace_free(struct trace *trace)
     mem_free(trace);
 }
 
-/* Small numbers for threads, in the order in which they first trace something. */
-static int thread_number(void)
+/* Threads have small numbers, in the order in which they first trace something. */
+static void add(struct trace *trace, struct trace_event event)
 {
     static atomic_int last;
     static _Thread_local int number;
     if (!number)
         number = atomic_fetch_add(&last, 1) + 1;
-    return number;
-}
-
-static void add(struct trace *trace, struct trace_event event)
-{
-    event.thread = thread_number();
+    event.thread = number;
     pthread_mutex_lock(&trace->lock);
     vec_push(&trace->events, event);
     pthread_mutex_unlock(&trace->lock);
@@ -94,21 +89,16 @@ void trace_peer(struct trace *trace, int64_t step, const struct trace_peer *peer
     pthread_mutex_unlock(&trace->lock);
 }
 
-static bool is_known(const struct trace *trace, const struct trace_device *device)
-{
-    for (size_t i = 0; i < trace->devices.n; i++) {
-        const struct trace_device *known = &trace->devices.items[i].device;
-        if (known->index == device->index && !strcmp(known->type, device->type))
-            return true;
-    }
-    return false;
-}
-
 void trace_device(struct trace *trace, const struct trace_device *device)
 {
     struct traced_device event = {*device, false};
+    bool is_known = false;
     pthread_mutex_lock(&trace->lock);
-    if (!is_known(trace, device)) {
+    for (size_t i = 0; i < trace->devices.n && !is_known; i++) {
+        const struct trace_device *known = &trace->devices.items[i].device;
+        is_known = known->index == device->index && !strcmp(known->type, device->type);
+    }
+    if (!is_known) {
         event.device.type = arena_strdup(&trace->types, device->type);
         vec_push(&trace->devices, event);
     }
@@ -140,60 +130,40 @@ static void pack_event(msgpack_packer *packer, const struct trace_event *e)
     pack_text(packer, e->op);
 }
 
-static void pack_peer(msgpack_packer *packer, const struct peer_event *e)
-{
-    msgpack_pack_map(packer, 4);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, e->step);
-    pack_key(packer, "peer");
-    pack_text(packer, e->peer.task);
-    pack_key(packer, "sent");
-    msgpack_pack_uint64(packer, e->peer.sent);
-    pack_key(packer, "got");
-    msgpack_pack_uint64(packer, e->peer.got);
-}
-
-static void pack_device(msgpack_packer *packer, const struct trace_device *device)
-{
-    msgpack_pack_map(packer, 3);
-    pack_key(packer, "device");
-    pack_text(packer, device->type);
-    pack_key(packer, "index");
-    msgpack_pack_int(packer, device->index);
-    pack_key(packer, "memory");
-    msgpack_pack_int64(packer, device->memory);
-}
-
-/* With the lock held, as what follows. */
-static size_t count_new_devices(const struct trace *trace)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < trace->devices.n; i++)
-        n += !trace->devices.items[i].is_written;
-    return n;
-}
-
-static void pack_new_devices(msgpack_packer *packer, struct trace *trace)
-{
-    for (size_t i = 0; i < trace->devices.n; i++) {
-        struct traced_device *event = &trace->devices.items[i];
-        if (!event->is_written)
-            pack_device(packer, &event->device);
-        event->is_written = true;
-    }
-}
-
+/* With the lock held. */
 static int write_events(struct trace *trace, size_t n, struct stream_writer *writer,
                         struct error *err)
 {
     msgpack_packer *packer = stream_begin(writer, RECORD_TRACE, 1);
     pack_key(packer, "events");
     msgpack_pack_array(packer, n);
-    pack_new_devices(packer, trace);
+    for (size_t i = 0; i < trace->devices.n; i++) {
+        struct traced_device *e = &trace->devices.items[i];
+        if (e->is_written)
+            continue;
+        msgpack_pack_map(packer, 3);
+        pack_key(packer, "device");
+        pack_text(packer, e->device.type);
+        pack_key(packer, "index");
+        msgpack_pack_int(packer, e->device.index);
+        pack_key(packer, "memory");
+        msgpack_pack_int64(packer, e->device.memory);
+        e->is_written = true;
+    }
     for (size_t i = 0; i < trace->events.n; i++)
         pack_event(packer, &trace->events.items[i]);
-    for (size_t i = 0; i < trace->peers.n; i++)
-        pack_peer(packer, &trace->peers.items[i]);
+    for (size_t i = 0; i < trace->peers.n; i++) {
+        const struct peer_event *e = &trace->peers.items[i];
+        msgpack_pack_map(packer, 4);
+        pack_key(packer, "step");
+        msgpack_pack_int64(packer, e->step);
+        pack_key(packer, "peer");
+        pack_text(packer, e->peer.task);
+        pack_key(packer, "sent");
+        msgpack_pack_uint64(packer, e->peer.sent);
+        pack_key(packer, "got");
+        msgpack_pack_uint64(packer, e->peer.got);
+    }
     trace->events.n = trace->peers.n = 0;
     arena_release(&trace->tasks);
     return stream_write(writer, NULL, 0, err);
@@ -202,7 +172,9 @@ static int write_events(struct trace *trace, size_t n, struct stream_writer *wri
 int trace_flush(struct trace *trace, struct stream_writer *writer, struct error *err)
 {
     pthread_mutex_lock(&trace->lock);
-    size_t n = trace->events.n + trace->peers.n + count_new_devices(trace);
+    size_t n = trace->events.n + trace->peers.n;
+    for (size_t i = 0; i < trace->devices.n; i++)
+        n += !trace->devices.items[i].is_written;
     int code = n ? write_events(trace, n, writer, err) : 0;
     pthread_mutex_unlock(&trace->lock);
     return code;

@@ -37,44 +37,28 @@ static void *work(void *unused)
     return NULL;
 }
 
-/* With the lock held. */
-static bool start_worker(void)
+bool workers_submit(int threads, void (*function)(void *argument), void *argument)
 {
     pthread_t thread;
-    bool started = !thread_start(&thread, work, NULL);
-    if (started) {
+    pthread_mutex_lock(&lock);
+    /* As many as were asked for; as there are cores if all are busy: several plans may be at work.
+     */
+    while (threads > 0 &&
+           (n_workers < threads ||
+            (n_workers < cores_usable() && (size_t)n_idle <= tasks.n - first)) &&
+           !thread_start(&thread, work, NULL)) {
         pthread_detach(thread);
         n_workers++;
         n_idle++;
     }
-    return started;
-}
-
-/* With the lock held: moves the tasks to the front once that costs little for each. */
-static void compact(void)
-{
-    if (first < 64 || first * 2 < tasks.n)
-        return;
-    memmove(tasks.items, tasks.items + first, (tasks.n - first) * sizeof *tasks.items);
-    tasks.n -= first;
-    first = 0;
-}
-
-/* As many as were asked for; as there are cores if all are busy: several plans may be at work. */
-static bool is_lacking(int threads)
-{
-    return n_workers < threads || (n_workers < cores_usable() && (size_t)n_idle <= tasks.n - first);
-}
-
-bool workers_submit(int threads, void (*function)(void *argument), void *argument)
-{
-    pthread_mutex_lock(&lock);
-    while (threads > 0 && is_lacking(threads) && start_worker())
-        ;
     bool taken = n_workers > 0 && threads > 0;
+    if (first >= 64 && first * 2 >= tasks.n) { /* moving them costs little for each */
+        memmove(tasks.items, tasks.items + first, (tasks.n - first) * sizeof *tasks.items);
+        tasks.n -= first;
+        first = 0;
+    }
     if (taken) {
         struct worker_task task = {function, argument};
-        compact();
         vec_push(&tasks, task);
         pthread_cond_signal(&arrived);
     }

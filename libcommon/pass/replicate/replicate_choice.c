@@ -8,7 +8,7 @@
  */
 #include <math.h>
 
-#include "collective/by_schedule.h"
+#include "collective/schedule.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_cost.h"

@@ -3,7 +3,7 @@
  * The schedule by which gradients that cross whole are summed: one for all of them, as it was asked
  * for, or in which they together take the least time.
  */
-#include "collective/by_schedule.h"
+#include "collective/schedule.h"
 #include "pass/replicate/replicate_cost.h"
 
 /* Bytes of what goes by a schedule, of all gradients. */

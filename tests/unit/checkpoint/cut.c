@@ -279,7 +279,7 @@ static void a_cut_has_whole_pushes(void **unused)
     open_job(&job);
     atomic_store(&enough, false);
     assert_int_equal(pthread_create(&thread, NULL, push_and_take, &job), 0);
-    for (int i = 0; i < 100 || (!seen && i < 100000); i++) {
+    for (int i = 0; i < 100 || !seen; i++) { /* on busy cores the other may not run for long */
         struct cut cut;
         take(&job, &cut);
         assert_int_equal(cut_collect(&cut, &err), 0);
@@ -294,7 +294,6 @@ static void a_cut_has_whole_pushes(void **unused)
     }
     atomic_store(&enough, true);
     pthread_join(thread, NULL);
-    assert_true(seen > 0);
     close_job(&job);
 }
 

@@ -76,10 +76,13 @@ static void pause_perhaps(void)
     errno = kept;
 }
 
-/* Of the C library. A condition's functions stand there twice, the first for programs of 2002. */
+/* Of the C library. glibc has a condition's functions twice, the first for programs of 2002. */
 static void *find(const char *name)
 {
-    void *found = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
+    void *found = NULL;
+#ifdef __GLIBC__
+    found = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
+#endif
     return found ? found : dlsym(RTLD_NEXT, name);
 }
 

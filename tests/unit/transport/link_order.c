@@ -160,7 +160,6 @@ static void what_is_urgent_overtakes(void **state)
     pair_close(&p);
 }
 
-/* The end comes behind everything, however late that may come. */
 #define CROWDED 8
 
 /* In one call of the loop, where nothing may be written one by one. */
@@ -197,6 +196,7 @@ static void small_values_of_a_round_go_in_one_write(void **state)
     pair_close(&p);
 }
 
+/* The end comes behind everything, however late that may come. */
 static void the_end_comes_last(void **state)
 {
     (void)state;

@@ -11,21 +11,24 @@
 #include "base/container_of.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "transport/collective/collective_device.h"
 #include "transport/collective/collective_private.h"
 
 #define KEPT_BYTES ((size_t)256 << 20) /* memory of results that is kept for the next ones */
 
-static struct process_group *group_of(struct hub_watcher *watcher)
-{
-    return CONTAINER_OF(watcher, struct process_group, watcher);
-}
-
 /* ---- failing ---- */
 
-static void fail_waiting(struct process_group *group, const struct error *why)
+/* Ends all rounds that wait for others, unless this was known. */
+static bool fail(struct process_group *group, const struct error *why)
 {
-    for (;;) {
+    pthread_mutex_lock(&group->lock);
+    bool is_first = !group->failed.code;
+    struct device_sums *sums = group->sums;
+    if (is_first)
+        group->failed = *why;
+    pthread_mutex_unlock(&group->lock);
+    if (is_first && sums)
+        device_sums_give_up(sums, why);
+    while (is_first) {
         pthread_mutex_lock(&group->lock);
         struct collective_round *r = group->rounds;
         while (r && round_react(r->state, ROUND_LOST) != REACT_FAIL)
@@ -40,20 +43,6 @@ static void fail_waiting(struct process_group *group, const struct error *why)
         round_fail(group, r, &err);
         round_drop(group, r);
     }
-}
-
-static bool fail(struct process_group *group, const struct error *why)
-{
-    pthread_mutex_lock(&group->lock);
-    bool is_first = !group->failed.code;
-    struct device_sums *sums = group->sums;
-    if (is_first)
-        group->failed = *why;
-    pthread_mutex_unlock(&group->lock);
-    if (is_first && sums)
-        device_sums_give_up(sums, why);
-    if (is_first)
-        fail_waiting(group, why);
     return is_first;
 }
 
@@ -92,19 +81,10 @@ static int find_task(const struct process_group *group, const char *task)
     return -1;
 }
 
-/* The server's end of the link may open later than this one. Members that have met must not have
- * chunks passed on by a server that does not know all of them. */
-static void join_server(struct process_group *group, int end)
-{
-    const struct reduce join = {.what = REDUCE_JOIN};
-    group->ends[end].asked = true;
-    reduce_send(group, end, &join);
-}
-
 /* Who comes back when a group has failed is told so: what is left of the group is not for it. */
 static void opened(struct hub_watcher *watcher, struct peer *peer)
 {
-    struct process_group *group = group_of(watcher);
+    struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
     int k = find_task(group, peer_task(peer));
     if (k < 0)
         return;
@@ -114,17 +94,22 @@ static void opened(struct hub_watcher *watcher, struct peer *peer)
     if (is_new)
         group->ends[k].peer = peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
-    if (is_new && is_server(group, k))
-        join_server(group, k);
-    else if (is_new)
+    if (is_new && is_server(group, k)) {
+        /* Its end of the link may open later than this one. Members that have met must not have
+         * chunks passed on by a server that does not know all of them. */
+        const struct reduce join = {.what = REDUCE_JOIN};
+        group->ends[k].asked = true;
+        reduce_send(group, k, &join);
+    } else if (is_new) {
         shared_offer_to(group, k);
-    else if (failed.code)
+    } else if (failed.code) {
         close_link(group, k, &failed);
+    }
 }
 
 static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
 {
-    struct process_group *group = group_of(watcher);
+    struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
     struct error reason = ERROR_INIT;
     int k = find_task(group, peer_task(peer));
     if (k < 0)
@@ -145,7 +130,7 @@ static void lost(struct hub_watcher *watcher, struct peer *peer, const struct er
 
 static void dial_failed(struct hub_watcher *watcher, const char *task, const struct error *why)
 {
-    struct process_group *group = group_of(watcher);
+    struct process_group *group = CONTAINER_OF(watcher, struct process_group, watcher);
     int k = find_task(group, task);
     if (k >= 0 && !group->ends[k].peer && !group->dial.code)
         group->dial = *why;
@@ -174,16 +159,6 @@ static void leave(struct process_group *group, struct collective_round *r)
     pthread_mutex_lock(&group->lock);
     if (!--group->n_calls)
         pthread_cond_signal(&group->returned);
-    pthread_mutex_unlock(&group->lock);
-}
-
-/* A step may be over, and the group of no use to anybody, before the call has returned that the
- * step's end answers. */
-static void await_calls(struct process_group *group)
-{
-    pthread_mutex_lock(&group->lock);
-    while (group->n_calls)
-        pthread_cond_wait(&group->returned, &group->lock);
     pthread_mutex_unlock(&group->lock);
 }
 
@@ -273,7 +248,10 @@ static void links_free(struct collective *collective)
     struct process_group *group = (struct process_group *)collective;
     struct collective_round *r;
     device_sums_free(group->sums);
-    await_calls(group);
+    pthread_mutex_lock(&group->lock);
+    while (group->n_calls) /* of a step that is over, whose end a call has answered that goes on */
+        pthread_cond_wait(&group->returned, &group->lock);
+    pthread_mutex_unlock(&group->lock);
     hub_unwatch(group->hub, &group->watcher);
     hub_reduce(group->hub, NULL);
     while ((r = group->rounds)) {

@@ -29,59 +29,43 @@ bool value_is_scheduled(const struct collective_round *r, int value)
 
 /* ---- cutting ---- */
 
-/* How a value is cut: its parts, each in chunks of so many elements, which take turns. */
-struct chunk_cut {
-    int n_parts;
-    int64_t most;
-};
-
-/* Of a value that goes directly: a chunk for each owner; several where they are not too small, so
- * that sums of some are on their way while parts of others are. */
-static int64_t elements_of(int n_owners, const struct tensor *t)
-{
-    int64_t bytes = (int64_t)dtype_bytes(t->type), most = CHUNK_BYTES / bytes;
-    int64_t each = (tensor_count(t) + n_owners - 1) / n_owners, least = CHUNK_LEAST_BYTES / bytes;
-    if (each > least)
-        each = each / CHUNKS_EACH > least ? each / CHUNKS_EACH : least;
-    each = (each + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
-    return each < most ? each : most;
-}
-
-static struct chunk_cut cut_of(const struct process_group *group, const struct collective_round *r,
-                               int value)
-{
-    int size = group->interface.size;
-    const struct tensor *own = &r->own[value];
-    if (value_is_scheduled(r, value))
-        return (struct chunk_cut){
-            collective_schedule_parts(&r->schedule, &r->group, size, group->interface.rank),
-            SCHEDULED_BYTES / (int64_t)dtype_bytes(own->type)};
-    int n_owners = r->by_servers ? count_servers(group) : collective_group_size(&r->group, size);
-    return (struct chunk_cut){1, elements_of(n_owners, own)};
-}
-
-/* Appends the value's chunks, unless there is no array, and gives how many there are then. */
+/* Appends the value's chunks, unless there is no array, and gives how many there are then. It is
+ * cut in parts, and these in chunks, which take turns. */
 static size_t cut_value(const struct process_group *group, const struct collective_round *r,
                         int value, struct chunk *chunks, size_t n)
 {
-    int64_t count = tensor_count(&r->own[value]);
-    const struct chunk_cut cut = cut_of(group, r, value);
+    const struct tensor *own = &r->own[value];
+    int size = group->interface.size, n_parts = 1;
+    int64_t count = tensor_count(own), bytes = (int64_t)dtype_bytes(own->type), most;
     bool is_scheduled = value_is_scheduled(r, value);
-    for (int64_t at = 0; at < collective_part(count, cut.n_parts, 0).count; at += cut.most)
-        for (int part = 0; part < cut.n_parts; part++) {
-            struct row_range range = collective_part(count, cut.n_parts, part);
+    if (is_scheduled) {
+        n_parts = collective_schedule_parts(&r->schedule, &r->group, size, group->interface.rank);
+        most = SCHEDULED_BYTES / bytes;
+    } else { /* a chunk for each owner; several where they are not too small, so that sums of some
+              * are on their way while parts of others are */
+        int n_owners =
+            r->by_servers ? count_servers(group) : collective_group_size(&r->group, size);
+        int64_t least = CHUNK_LEAST_BYTES / bytes;
+        most = (count + n_owners - 1) / n_owners;
+        if (most > least)
+            most = most / CHUNKS_EACH > least ? most / CHUNKS_EACH : least;
+        most = (most + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
+        most = most < CHUNK_BYTES / bytes ? most : CHUNK_BYTES / bytes;
+    }
+    for (int64_t at = 0; at < collective_part(count, n_parts, 0).count; at += most)
+        for (int part = 0; part < n_parts; part++) {
+            struct row_range range = collective_part(count, n_parts, part);
             int64_t left = range.count - at;
             if (left <= 0)
                 continue;
             if (chunks)
-                chunks[n] = (struct chunk){
-                    .index = n,
-                    .value = value,
-                    .piece = is_scheduled ? part : -1,
-                    .first = range.first + at,
-                    .at = range.first + at,
-                    .count = left < cut.most ? left : cut.most,
-                    .parts = mem_array((size_t)group->interface.size, sizeof(struct tensor))};
+                chunks[n] = (struct chunk){.index = n,
+                                           .value = value,
+                                           .piece = is_scheduled ? part : -1,
+                                           .first = range.first + at,
+                                           .at = range.first + at,
+                                           .count = left < most ? left : most,
+                                           .parts = mem_array((size_t)size, sizeof(struct tensor))};
             n++;
         }
     return n;
@@ -149,19 +133,15 @@ static void make_programs(struct collective_round *r)
     schedule_release(&schedule);
 }
 
-/* Of a broadcast: who has the value. One that takes no part is found out before it is to give. */
-static int giver_of(const struct process_group *group, const struct collective_round *r)
-{
-    bool is_rank = r->has_root && r->root >= 0 && r->root < group->interface.size;
-    return is_rank ? (int)r->root : r->members[0];
-}
-
 static void settle_chunk(const struct process_group *group, const struct collective_round *r,
                          struct chunk *chunk)
 {
     bool is_first = r->kinds[chunk->value] == COLLECTIVE_FIRST;
     bool is_served = r->by_servers && r->n_members > 1 && !is_first;
-    int owner = is_first    ? giver_of(group, r)
+    /* A root that takes no part is found out before it is to give. */
+    bool is_rank = r->has_root && r->root >= 0 && r->root < group->interface.size;
+    int giver = is_rank ? (int)r->root : r->members[0];
+    int owner = is_first    ? giver
                 : is_served ? server_of(group, r, chunk->index)
                             : r->members[chunk->index % (size_t)r->n_members];
     bool is_own = owner == group->interface.rank;
@@ -327,18 +307,6 @@ typedef void do_function(struct process_group *group, struct collective_round *r
 static do_function *const actions[] = {
     [ACT_SEND] = do_send, [ACT_ADD] = do_add, [ACT_SUM] = do_sum};
 
-/* With the lock: whether what the action wants is there. The sum of a COPY is put by who takes it.
- */
-static bool can_do(const struct process_group *group, const struct collective_round *r,
-                   const struct chunk *chunk, const struct chunk_action *action)
-{
-    bool all = true;
-    for (int i = 0; i < r->n_members && all && action->what == ACT_SUM; i++)
-        all = part_data(group, r, chunk, r->members[i]) != NULL;
-    return action->what == ACT_SEND || (action->what == ACT_SUM && all) ||
-           (action->what == ACT_ADD && chunk->parts[r->members[action->member]].data);
-}
-
 /* Whether others are not to run ahead of this member with it. The one value of a broadcast is
  * nobody's to wait for. */
 static int64_t awaited_bytes(const struct collective_round *r, const struct chunk *chunk)
@@ -347,41 +315,41 @@ static int64_t awaited_bytes(const struct collective_round *r, const struct chun
     return counts ? chunk->count * (int64_t)dtype_bytes(r->own[chunk->value].type) : 0;
 }
 
-/* With the lock: the one that was done is over. */
-static void end_action(struct collective_round *r, struct chunk *chunk)
-{
-    chunk->busy = false;
-    if (chunk->over || chunk->n_done < chunk->program->n)
-        return;
-    chunk->over = true;
-    r->n_missing--;
-    if (chunk->begun)
-        r->flying -= awaited_bytes(r, chunk);
-}
-
-/* With the lock: takes the next action, if it can be done: nobody else does the next. It counts
- * already, as what a send leads to may come before it has returned. */
-static const struct chunk_action *begin_action(const struct process_group *group,
-                                               const struct collective_round *r,
-                                               struct chunk *chunk)
+/* With the lock: whether the next action can be done. The sum of a COPY is put by who takes it. */
+static bool can_go_on(const struct process_group *group, const struct collective_round *r,
+                      const struct chunk *chunk)
 {
     if (r->state != ROUND_RUNNING || chunk->busy || chunk->over ||
-        chunk->n_done == chunk->program->n ||
-        !can_do(group, r, chunk, &chunk->program->actions[chunk->n_done]))
-        return NULL;
-    chunk->busy = true;
-    return &chunk->program->actions[chunk->n_done++];
+        chunk->n_done == chunk->program->n)
+        return false;
+    const struct chunk_action *action = &chunk->program->actions[chunk->n_done];
+    for (int i = 0; i < r->n_members && action->what == ACT_SUM; i++)
+        if (!part_data(group, r, chunk, r->members[i]))
+            return false;
+    return action->what == ACT_SEND || action->what == ACT_SUM ||
+           (action->what == ACT_ADD && chunk->parts[r->members[action->member]].data);
 }
 
-/* Does what can be done; `is_busy`: the caller has done an action, which is over. */
+/* Does what can be done; `is_busy`: the caller has done an action, which is over. One that is begun
+ * is counted as done, as what a send leads to may come before it has returned. */
 static void advance(struct process_group *group, struct collective_round *r, struct chunk *chunk,
                     bool is_busy)
 {
     for (;;) {
+        const struct chunk_action *action = NULL;
         pthread_mutex_lock(&group->lock);
         if (is_busy)
-            end_action(r, chunk);
-        const struct chunk_action *action = begin_action(group, r, chunk);
+            chunk->busy = false;
+        if (is_busy && !chunk->over && chunk->n_done == chunk->program->n) {
+            chunk->over = true;
+            r->n_missing--;
+            if (chunk->begun)
+                r->flying -= awaited_bytes(r, chunk);
+        }
+        if (can_go_on(group, r, chunk)) {
+            chunk->busy = true;
+            action = &chunk->program->actions[chunk->n_done++];
+        }
         pthread_mutex_unlock(&group->lock);
         if (!action)
             break;
@@ -390,50 +358,40 @@ static void advance(struct process_group *group, struct collective_round *r, str
     }
 }
 
-/* The next chunk, if one may be begun; what is to come of it counts. */
-static struct chunk *begin_next(struct process_group *group, struct collective_round *r)
-{
-    struct chunk *chunk = NULL;
-    pthread_mutex_lock(&group->lock);
-    if (r->state == ROUND_RUNNING && r->n_begun < r->n_chunks + r->n_late &&
-        r->flying < r->window) {
-        size_t at = r->n_begun++;
-        chunk = at < r->n_chunks ? &r->chunks[at] : &r->late[at - r->n_chunks];
-        chunk->begun = true;
-        if (!chunk->over)
-            r->flying += awaited_bytes(r, chunk);
-    }
-    pthread_mutex_unlock(&group->lock);
-    return chunk;
-}
-
 void chunks_begin(struct process_group *group, struct collective_round *r)
 {
     struct chunk *chunk;
-    while ((chunk = begin_next(group, r)))
-        advance(group, r, chunk, false);
+    do {
+        chunk = NULL;
+        pthread_mutex_lock(&group->lock);
+        if (r->state == ROUND_RUNNING && r->n_begun < r->n_chunks + r->n_late &&
+            r->flying < r->window) {
+            size_t at = r->n_begun++;
+            chunk = at < r->n_chunks ? &r->chunks[at] : &r->late[at - r->n_chunks];
+            chunk->begun = true;
+            if (!chunk->over) /* what is to come of it counts */
+                r->flying += awaited_bytes(r, chunk);
+        }
+        pthread_mutex_unlock(&group->lock);
+        if (chunk)
+            advance(group, r, chunk, false);
+    } while (chunk);
 }
 
 /* ---- what comes ---- */
 
-/* With the lock: whether that member may send what is to be added. */
-static bool adds(const struct collective_round *r, const struct chunk *chunk, int rank)
+bool chunk_take_part(struct process_group *group, struct collective_round *r, struct chunk *chunk,
+                     int rank, const struct tensor *part)
 {
+    pthread_mutex_lock(&group->lock);
     bool wants = !chunk->program && collective_adds(r->kinds[chunk->value]);
     for (size_t i = chunk->n_done; chunk->program && i < chunk->program->n && !wants; i++) {
         const struct chunk_action *action = &chunk->program->actions[i];
         wants = action->what == ACT_SUM ||
                 (action->what == ACT_ADD && r->members[action->member] == rank);
     }
-    return wants && chunk->parts && !chunk->over && !chunk->parts[rank].data &&
-           r->contributions[rank].here;
-}
-
-bool chunk_take_part(struct process_group *group, struct collective_round *r, struct chunk *chunk,
-                     int rank, const struct tensor *part)
-{
-    pthread_mutex_lock(&group->lock);
-    bool good = adds(r, chunk, rank);
+    bool good = wants && chunk->parts && !chunk->over && !chunk->parts[rank].data &&
+                r->contributions[rank].here;
     if (good)
         tensor_share(&chunk->parts[rank], part);
     pthread_mutex_unlock(&group->lock);
@@ -468,16 +426,6 @@ bool chunk_awaits(const struct process_group *group, const struct collective_rou
            (chunk->program ? find_copy(group, r, chunk, end) != SIZE_MAX : may_give);
 }
 
-/* Rows are divided where they arrive: they are others' memory before. */
-static void put(const struct collective_round *r, const struct chunk *chunk,
-                const struct tensor *whole)
-{
-    struct tensor piece = tensor_piece(&r->results[chunk->value], chunk->at, chunk->count);
-    if (whole->data != piece.data) /* it was not read to there */
-        memcpy(piece.data, whole->data, tensor_bytes(&piece));
-    rows_divide(r, chunk->value, &piece);
-}
-
 /* In the loop's thread alone, so that nobody else puts what comes meanwhile; who still does a send
  * ends the chunk. */
 bool chunk_take_whole(struct process_group *group, struct collective_round *r, struct chunk *chunk,
@@ -489,8 +437,12 @@ bool chunk_take_whole(struct process_group *group, struct collective_round *r, s
     pthread_mutex_unlock(&group->lock);
     if (!good)
         return false;
-    if (whole)
-        put(r, chunk, whole);
+    if (whole) {
+        struct tensor piece = tensor_piece(&r->results[chunk->value], chunk->at, chunk->count);
+        if (whole->data != piece.data) /* it was not read to there */
+            memcpy(piece.data, whole->data, tensor_bytes(&piece));
+        rows_divide(r, chunk->value, &piece); /* here: they are others' memory before */
+    }
     pthread_mutex_lock(&group->lock);
     bool is_busy = chunk->busy;
     if (is_early) {

@@ -6,35 +6,33 @@
 #include "base/memory.h"
 #include "transport/collective/collective_private.h"
 
-static void send_to(struct process_group *group, struct collective_round *r, int rank)
-{
-    struct tensor *small = mem_array((size_t)r->n + 1, sizeof *small);
-    struct memory_offer *offers;
-    int n = 0, n_offers = direct_offer(group, r, rank, &offers);
-    for (int i = 0; i < r->n; i++) {
-        const struct routed_value *routed = &r->routed[i];
-        if (routed->is_routed && rows_are_small(r, i, routed->brought))
-            small[n++] = rows_piece(group, r, rank, i);
-        else if (!routed->is_routed && round_is_small(r, i))
-            small[n++] = r->own[i];
-    }
-    const struct reduce bring = {.what = REDUCE_BRING,
-                                 .round = r,
-                                 .index = r->signature,
-                                 .tensors = small,
-                                 .n = n,
-                                 .offers = offers,
-                                 .n_offers = n_offers};
-    reduce_send(group, rank, &bring);
-    mem_free(offers);
-    mem_free(small);
-}
-
 void contribution_send(struct process_group *group, struct collective_round *r)
 {
-    for (int k = 0; k < group->interface.size; k++)
-        if (k != group->interface.rank && round_meets(group, r, k))
-            send_to(group, r, k);
+    struct tensor *small = mem_array((size_t)r->n + 1, sizeof *small);
+    for (int rank = 0; rank < group->interface.size; rank++) {
+        struct memory_offer *offers;
+        int n = 0;
+        if (rank == group->interface.rank || !round_meets(group, r, rank))
+            continue;
+        int n_offers = direct_offer(group, r, rank, &offers);
+        for (int i = 0; i < r->n; i++) {
+            const struct routed_value *routed = &r->routed[i];
+            if (routed->is_routed && rows_are_small(r, i, routed->brought))
+                small[n++] = rows_piece(group, r, rank, i);
+            else if (!routed->is_routed && round_is_small(r, i))
+                small[n++] = r->own[i];
+        }
+        const struct reduce bring = {.what = REDUCE_BRING,
+                                     .round = r,
+                                     .index = r->signature,
+                                     .tensors = small,
+                                     .n = n,
+                                     .offers = offers,
+                                     .n_offers = n_offers};
+        reduce_send(group, rank, &bring);
+        mem_free(offers);
+    }
+    mem_free(small);
 }
 
 int contribution_take(struct process_group *group, struct collective_round *r, int rank,
@@ -94,25 +92,20 @@ static int find_values(const struct process_group *group, const struct collectiv
     return 0;
 }
 
-static int check_alike(const struct tensor *const *values, int n, struct error *err)
-{
-    for (int k = 1; k < n; k++)
-        if (values[k]->type != values[0]->type ||
-            !shape_equal(&values[0]->shape, &values[k]->shape))
-            return error_set(err, ERR_DATA, "a member brings %s, another %s",
-                             shape_text_typed(values[k]->type, &values[k]->shape),
-                             shape_text_typed(values[0]->type, &values[0]->shape));
-    return 0;
-}
-
 /* A value that does not go by rows: a sum, or what the first or the root has. */
 static int combine_whole(const struct collective_round *r, int i,
                          const struct tensor *const *values, struct error *err)
 {
     enum collective_kind kind = r->kinds[i];
     int n = r->n_members, root = 0;
-    if (collective_check_value(kind, values[0], err) || check_alike(values, n, err))
+    if (collective_check_value(kind, values[0], err))
         return err->code;
+    for (int k = 1; k < n; k++)
+        if (values[k]->type != values[0]->type ||
+            !shape_equal(&values[0]->shape, &values[k]->shape))
+            return error_set(err, ERR_DATA, "a member brings %s, another %s",
+                             shape_text_typed(values[k]->type, &values[k]->shape),
+                             shape_text_typed(values[0]->type, &values[0]->shape));
     for (int k = 0; k < n && r->has_root; k++)
         if (r->members[k] == r->root)
             root = k;

@@ -15,8 +15,6 @@
  * others do. When one is lost, or a call is cancelled that others go on with, the communicator is
  * aborted, so that what is enqueued ends; nothing can meet any more.
  */
-#include "transport/collective/collective_device.h"
-
 #include <string.h>
 
 #include "base/container_of.h"
@@ -96,8 +94,9 @@ static void release(struct device_sum *s)
     mem_free(s);
 }
 
-/* Takes it off the list; who waits, or NULL. */
-static struct collective_waiter *take_off(struct device_sum *s)
+/* Takes it off the list, and tells who waits. */
+static void finish(struct device_sum *s, const struct collective_results *results,
+                   const struct error *failure)
 {
     struct device_sums *sums = s->sums;
     pthread_mutex_lock(&sums->lock);
@@ -108,13 +107,6 @@ static struct collective_waiter *take_off(struct device_sum *s)
     struct collective_waiter *waiter = s->waiter;
     s->waiter = NULL;
     pthread_mutex_unlock(&sums->lock);
-    return waiter;
-}
-
-static void finish(struct device_sum *s, const struct collective_results *results,
-                   const struct error *failure)
-{
-    struct collective_waiter *waiter = take_off(s);
     if (waiter)
         waiter->done(waiter, results, failure);
     release(s);
@@ -145,34 +137,28 @@ static void linked(struct collective_waiter *waiter, const struct collective_res
     finish(CONTAINER_OF(waiter, struct device_sum, meeting), results, failure);
 }
 
-static void enter(struct device_sum *s, enum sum_state state)
+/* False: nobody waits any more. */
+static bool enter(struct device_sum *s, enum sum_state state)
 {
     pthread_mutex_lock(&s->sums->lock);
     s->state = state;
+    bool is_awaited = s->waiter != NULL;
     pthread_mutex_unlock(&s->sums->lock);
-}
-
-static bool is_awaited(struct device_sum *s)
-{
-    pthread_mutex_lock(&s->sums->lock);
-    bool awaited = s->waiter != NULL;
-    pthread_mutex_unlock(&s->sums->lock);
-    return awaited;
+    return is_awaited;
 }
 
 static void copied(struct copy_out *copy, const struct error *failure)
 {
     struct device_sum *s = CONTAINER_OF(copy, struct device_sum, away);
     struct collective_call call = s->call;
-    if (failure || !is_awaited(s)) {
+    s->meeting.done = linked;
+    if (failure || !enter(s, SUM_LINKED)) {
         finish(s, NULL, failure);
         return;
     }
     call.key.name = s->host_name;
     call.values = copy->to;
     call.at = (struct device_point){0};
-    s->meeting.done = linked;
-    enter(s, SUM_LINKED);
     links_reduce(&s->sums->group->interface, &call, &s->meeting);
 }
 
@@ -204,25 +190,20 @@ static int64_t digest(const struct device_sum *s)
     return (int64_t)hash;
 }
 
-static bool all_bring(const struct tensor *digests, int64_t own)
-{
-    bool same = true;
-    for (int64_t k = 0; k < tensor_count(digests) && same; k++)
-        same = ((const int64_t *)digests->data)[k] == own;
-    return same;
-}
-
 static void met(struct collective_waiter *waiter, const struct collective_results *results,
                 const struct error *failure)
 {
     struct device_sum *s = CONTAINER_OF(waiter, struct device_sum, meeting);
     struct device_sums *sums = s->sums;
     struct error err = ERROR_INIT;
+    bool same = true;
+    for (int k = 0; !failure && k < results->members && same; k++)
+        same = ((const int64_t *)results->values[1].data)[k] == digest(s);
     if (failure) {
         finish(s, NULL, failure);
     } else if (results->members != sums->place.n) {
         bring_to_host(s);
-    } else if (!all_bring(&results->values[1], digest(s))) {
+    } else if (!same) {
         error_set(&err, ERR_DATA, "'%s': the workers bring different types, shapes or reductions",
                   s->name);
         finish(s, NULL, &err);
@@ -235,54 +216,51 @@ static void met(struct collective_waiter *waiter, const struct collective_result
     }
 }
 
-static void meet(struct device_sum *s)
+/* The values are there. */
+static void computed(struct copy_out *copy, const struct error *failure)
 {
     static const enum collective_kind kinds[2] = {COLLECTIVE_FIRST, COLLECTIVE_ROWS};
     const struct shape row = shape_vector(1);
+    struct device_sum *s = CONTAINER_OF(copy, struct device_sum, check);
     struct device_sums *sums = s->sums;
-    struct tensor facts[2] = {TENSOR_INIT, TENSOR_INIT};
+    struct tensor facts[2] = {TENSOR_INIT, TENSOR_INIT}; /* the call's number, and its digest */
     struct error err = ERROR_INIT;
-    int code = tensor_alloc(&facts[0], INT64, &row, &err);
-    if (!code)
-        code = tensor_alloc(&facts[1], INT64, &row, &err);
-    if (!code) {
-        struct collective_call call = {.key = s->call.key, .values = facts, .kinds = kinds, .n = 2};
-        call.priority = s->call.priority;
+    s->meeting.done = met;
+    if (failure || !enter(s, SUM_MEETING)) {
+        finish(s, NULL, failure);
+    } else if (tensor_alloc(&facts[0], INT64, &row, &err) ||
+               tensor_alloc(&facts[1], INT64, &row, &err)) {
+        finish(s, NULL, &err);
+    } else {
+        const struct collective_call call = {.key = s->call.key,
+                                             .values = facts,
+                                             .kinds = kinds,
+                                             .n = 2,
+                                             .priority = s->call.priority};
         pthread_mutex_lock(&sums->lock);
-        s->state = SUM_MEETING;
         *(int64_t *)facts[0].data = ++sums->given;
         pthread_mutex_unlock(&sums->lock);
         *(int64_t *)facts[1].data = digest(s);
-        s->meeting.done = met;
         links_reduce(&sums->group->interface, &call, &s->meeting);
     }
     for (int i = 0; i < 2; i++)
         tensor_release(&facts[i]);
-    if (code)
-        finish(s, NULL, &err);
-}
-
-static void computed(struct copy_out *copy, const struct error *failure)
-{
-    struct device_sum *s = CONTAINER_OF(copy, struct device_sum, check);
-    if (failure || !is_awaited(s))
-        finish(s, NULL, failure);
-    else
-        meet(s);
 }
 
 /* ---- calls ---- */
 
-static struct device_sum *sum_new(struct device_sums *sums, const struct collective_call *call,
-                                  struct collective_waiter *waiter)
+void device_sums_reduce(struct device_sums *sums, const struct collective_call *call,
+                        struct collective_waiter *waiter)
 {
     struct device_sum *s = mem_alloc(sizeof *s);
-    size_t n = (size_t)call->n, length = strlen(call->key.name);
+    struct str host_name = STR_INIT;
+    struct error err = ERROR_INIT;
+    size_t n = (size_t)call->n;
     *s = (struct device_sum){.sums = sums, .holders = 1, .waiter = waiter, .call = *call};
+    str_printf(&host_name, "%s/host", call->key.name);
     s->name = mem_strdup(call->key.name);
-    s->host_name = mem_alloc(length + sizeof "/host");
-    memcpy(s->host_name, call->key.name, length);
-    memcpy(s->host_name + length, "/host", sizeof "/host");
+    s->host_name = mem_strdup(str_text(&host_name));
+    str_release(&host_name);
     s->kinds = mem_array(n + 1, sizeof *s->kinds);
     s->values = mem_array(n + 1, sizeof *s->values);
     s->results = mem_array(n + 1, sizeof *s->results);
@@ -296,14 +274,6 @@ static struct device_sum *sum_new(struct device_sums *sums, const struct collect
     s->call.schedule = (struct collective_schedule){0};
     s->call.by_device = false;
     s->check = (struct copy_out){.at = call->at, .done = computed};
-    return s;
-}
-
-void device_sums_reduce(struct device_sums *sums, const struct collective_call *call,
-                        struct collective_waiter *waiter)
-{
-    struct device_sum *s = sum_new(sums, call, waiter);
-    struct error err = ERROR_INIT;
     pthread_mutex_lock(&sums->lock);
     s->next = sums->first;
     sums->first = s;
@@ -334,32 +304,26 @@ static void added(struct event_waiter *over, const struct error *failure)
         finish(s, &results, NULL);
 }
 
-static int make_result(struct device_sum *s, int i, struct error *err)
-{
-    const struct tensor *value = &s->values[i];
-    if (s->call.yields && buffer_is_sole(value->buffer)) {
-        tensor_share(&s->results[i], value);
-        return 0;
-    }
-    struct buffer *buffer = pool_alloc(s->call.pool, tensor_bytes(value));
-    if (!buffer)
-        return error_set(err, ERR_OS, "no memory for %s%s",
-                         shape_text_typed(value->type, &value->shape), mem_limit_text());
-    s->results[i] = *value;
-    s->results[i].buffer = buffer;
-    s->results[i].data = buffer->data;
-    return 0;
-}
-
 static int add_value(struct device_sum *s, int i, struct error *err)
 {
     struct device_sums *sums = s->sums;
-    if (make_result(s, i, err))
-        return err->code;
-    const struct communicator_sum sum = {.from = s->values[i].data,
-                                         .to = s->results[i].data,
-                                         .count = tensor_count(&s->values[i]),
-                                         .type = s->values[i].type,
+    const struct tensor *value = &s->values[i];
+    struct tensor *result = &s->results[i];
+    if (s->call.yields && buffer_is_sole(value->buffer)) {
+        tensor_share(result, value);
+    } else {
+        struct buffer *buffer = pool_alloc(s->call.pool, tensor_bytes(value));
+        if (!buffer)
+            return error_set(err, ERR_OS, "no memory for %s%s",
+                             shape_text_typed(value->type, &value->shape), mem_limit_text());
+        *result = *value;
+        result->buffer = buffer;
+        result->data = buffer->data;
+    }
+    const struct communicator_sum sum = {.from = value->data,
+                                         .to = result->data,
+                                         .count = tensor_count(value),
+                                         .type = value->type,
                                          .mean = collective_divides(s->kinds[i])};
     return sum.count
                ? sums->device->communicators->add(sums->communicator, &sum, &sums->gives_up, err)
@@ -380,30 +344,27 @@ static void enqueue(struct device_sum *s)
     queue_notify_end(device, QUEUE_COMPUTE, &s->over);
 }
 
-/* With the lock. */
-static struct device_sum *find_ready(const struct device_sums *sums)
-{
-    struct device_sum *s = sums->first;
-    bool any = atomic_load(&sums->gives_up);
-    while (s && !(s->state == SUM_READY && (any || s->number == sums->next)))
-        s = s->next;
-    return s;
-}
-
-/* The next sum, after a while NULL. */
-static struct device_sum *wait_for_sum(struct device_sums *sums)
+/* The next sum, after a while NULL; *closing: there will be none. */
+static struct device_sum *wait_for_sum(struct device_sums *sums, bool *closing)
 {
     const struct timespec until = time_after(LOOK_SECONDS);
     struct device_sum *s;
+    int failed = 0;
     pthread_mutex_lock(&sums->lock);
-    while (!(s = find_ready(sums)) && !sums->closing &&
-           !(atomic_load(&sums->gives_up) && sums->communicator) &&
-           pthread_cond_timedwait(&sums->changed, &sums->lock, &until) == 0)
-        ;
+    for (;;) {
+        bool gives_up = atomic_load(&sums->gives_up);
+        s = sums->first;
+        while (s && !(s->state == SUM_READY && (gives_up || s->number == sums->next)))
+            s = s->next;
+        if (s || failed || sums->closing || (gives_up && sums->communicator))
+            break;
+        failed = pthread_cond_timedwait(&sums->changed, &sums->lock, &until);
+    }
     if (s) {
         s->state = SUM_ENQUEUED;
         sums->next++;
     }
+    *closing = sums->closing;
     pthread_mutex_unlock(&sums->lock);
     return s;
 }
@@ -411,20 +372,6 @@ static struct device_sum *wait_for_sum(struct device_sums *sums)
 static void nothing(void *argument)
 {
     (void)argument;
-}
-
-/* Who waits for it on the loop looks again. */
-static void join_others(struct device_sums *sums)
-{
-    struct error err = ERROR_INIT;
-    struct device *device = sums->device;
-    sums->communicator = device->communicators->join(device, &sums->place, &sums->gives_up, &err);
-    if (!sums->communicator)
-        device_sums_give_up(sums, &err);
-    pthread_mutex_lock(&sums->lock);
-    sums->join = sums->communicator ? JOIN_DONE : JOIN_FAILED;
-    pthread_mutex_unlock(&sums->lock);
-    loop_post(hub_loop(sums->group->hub), nothing, NULL);
 }
 
 static void look_after(struct device_sums *sums)
@@ -442,21 +389,22 @@ static void look_after(struct device_sums *sums)
     sums->communicator = NULL;
 }
 
-static bool is_closing(struct device_sums *sums)
-{
-    pthread_mutex_lock(&sums->lock);
-    bool closing = sums->closing;
-    pthread_mutex_unlock(&sums->lock);
-    return closing;
-}
-
 static void *run_sums(void *argument)
 {
     struct device_sums *sums = argument;
-    thread_enter_device(sums->device, 1);
-    join_others(sums);
-    while (!is_closing(sums)) {
-        struct device_sum *s = wait_for_sum(sums);
+    struct device *device = sums->device;
+    struct error err = ERROR_INIT;
+    thread_enter_device(device, 1);
+    sums->communicator = device->communicators->join(device, &sums->place, &sums->gives_up, &err);
+    if (!sums->communicator)
+        device_sums_give_up(sums, &err);
+    pthread_mutex_lock(&sums->lock);
+    sums->join = sums->communicator ? JOIN_DONE : JOIN_FAILED;
+    bool closing = sums->closing;
+    pthread_mutex_unlock(&sums->lock);
+    loop_post(hub_loop(sums->group->hub), nothing, NULL); /* who waits for it there looks again */
+    while (!closing) {
+        struct device_sum *s = wait_for_sum(sums, &closing);
         if (s && sums->communicator)
             enqueue(s);
         else if (s)
@@ -482,18 +430,6 @@ static const enum withdrawal withdrawals[] = {
     [SUM_ENQUEUED] = WITHDRAW_ALL,   [SUM_COPIED] = WITHDRAW_LATER,  [SUM_LINKED] = WITHDRAW_ROUND,
 };
 
-static void withdraw(struct device_sum *s, enum sum_state state)
-{
-    struct error why = ERROR_INIT;
-    if (withdrawals[state] == WITHDRAW_ROUND &&
-        links_cancel(&s->sums->group->interface, &s->meeting)) {
-        finish(s, NULL, NULL);
-    } else if (withdrawals[state] == WITHDRAW_ALL) {
-        error_set(&why, ERR_CANCELLED, "a sum on devices was given up");
-        device_sums_give_up(s->sums, &why);
-    }
-}
-
 bool device_sums_cancel(struct device_sums *sums, struct collective_waiter *waiter)
 {
     enum sum_state state = SUM_COMPUTED;
@@ -507,11 +443,18 @@ bool device_sums_cancel(struct device_sums *sums, struct collective_waiter *wait
         state = s->state;
     }
     pthread_mutex_unlock(&sums->lock);
-    if (s) {
-        withdraw(s, state);
-        release(s);
+    if (!s)
+        return false;
+    if (withdrawals[state] == WITHDRAW_ROUND &&
+        links_cancel(&sums->group->interface, &s->meeting)) {
+        finish(s, NULL, NULL);
+    } else if (withdrawals[state] == WITHDRAW_ALL) {
+        struct error why = ERROR_INIT;
+        error_set(&why, ERR_CANCELLED, "a sum on devices was given up");
+        device_sums_give_up(sums, &why);
     }
-    return s != NULL;
+    release(s);
+    return true;
 }
 
 static bool is_over(void *context)

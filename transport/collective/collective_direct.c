@@ -15,17 +15,13 @@
 
 /* ---- what this member has for the others ---- */
 
-static bool is_direct(const struct collective_round *r, int v)
-{
-    return collective_adds(r->kinds[v]) && segment_has(&r->own[v]) && segment_has(&r->results[v]);
-}
-
 void direct_choose(const struct process_group *group, struct collective_round *r)
 {
     bool served = r->by_servers && group->interface.size > 1;
     for (int v = 0; v < r->n; v++) {
         if (r->routed[v].is_routed || round_is_small(r, v) || value_is_scheduled(r, v) || served ||
-            !is_direct(r, v))
+            !collective_adds(r->kinds[v]) || !segment_has(&r->own[v]) ||
+            !segment_has(&r->results[v]))
             continue;
         if (!r->direct)
             r->direct = mem_array((size_t)r->n, sizeof *r->direct);
@@ -120,19 +116,6 @@ bool direct_is_read(const struct collective_round *r, int rank, int value)
 
 /* ---- what others have for this one ---- */
 
-static bool read_offer(const msgpack_object *fields, struct memory_offer *offer)
-{
-    for (int i = 0; i < FIELDS; i++)
-        if (fields[i].type != MSGPACK_OBJECT_POSITIVE_INTEGER)
-            return false;
-    *offer = (struct memory_offer){
-        fields[0].via.u64,
-        {{(int64_t)fields[1].via.u64, (int64_t)fields[2].via.u64, fields[3].via.u64},
-         fields[4].via.u64,
-         fields[5].via.u64}};
-    return true;
-}
-
 bool direct_read(const struct record *record, struct round_contribution *c)
 {
     const msgpack_object *field = record_field(&record->header, "memory");
@@ -145,65 +128,54 @@ bool direct_read(const struct record *record, struct round_contribution *c)
     mem_free(c->offers); /* of one that was refused */
     c->n_offers = (int)field->via.array.size / FIELDS;
     c->offers = mem_array((size_t)c->n_offers + 1, sizeof *c->offers);
-    for (int i = 0; i < c->n_offers && good; i++)
-        good = read_offer(field->via.array.ptr + i * FIELDS, &c->offers[i]);
+    for (int i = 0; i < c->n_offers && good; i++) {
+        const msgpack_object *fields = field->via.array.ptr + i * FIELDS;
+        for (int k = 0; k < FIELDS && good; k++)
+            good = fields[k].type == MSGPACK_OBJECT_POSITIVE_INTEGER;
+        if (good)
+            c->offers[i] = (struct memory_offer){
+                fields[0].via.u64,
+                {{(int64_t)fields[1].via.u64, (int64_t)fields[2].via.u64, fields[3].via.u64},
+                 fields[4].via.u64,
+                 fields[5].via.u64}};
+    }
     return good;
-}
-
-/* Two for each value, which has a sum in blocks. */
-static bool offers_fit(const struct collective_round *r, const struct round_contribution *c)
-{
-    for (int i = 0; i < c->n_offers; i++) {
-        uint64_t v = c->offers[i].value;
-        if (v >= (uint64_t)r->n || v != c->offers[i / 2 * 2].value || r->routed[v].is_routed ||
-            !collective_adds(r->kinds[v]) || round_is_small(r, (int)v) ||
-            value_is_scheduled(r, (int)v))
-            return false;
-    }
-    return true;
-}
-
-/* As many as there is room for, in their order. */
-static int map(struct process_group *group, const struct collective_round *r,
-               const struct round_contribution *c, struct tensor *parts, struct tensor *sums)
-{
-    struct segments *segments = hub_segments(group->hub);
-    int n = 0;
-    for (; n < c->n_offers; n++) {
-        const struct memory_offer *offer = &c->offers[n];
-        const struct tensor *own = &r->own[offer->value];
-        struct tensor *t = (n % 2 ? sums : parts) + offer->value;
-        if (t->data ||
-            segments_map(segments, &offer->memory, own->type, &own->shape, t) != SEGMENT_TAKEN)
-            break;
-    }
-    return n;
-}
-
-static void take_from(struct process_group *group, struct collective_round *r, int rank)
-{
-    struct round_contribution *c = &r->contributions[rank];
-    struct tensor *parts = mem_array((size_t)r->n + 1, sizeof *parts);
-    struct tensor *sums = mem_array((size_t)r->n + 1, sizeof *sums);
-    int n = map(group, r, c, parts, sums);
-    pthread_mutex_lock(&group->lock);
-    c->parts = parts;
-    c->sums = sums;
-    pthread_mutex_unlock(&group->lock);
-    const struct reduce answer = {.what = REDUCE_READS, .round = r, .index = (uint64_t)n};
-    reduce_send(group, rank, &answer);
 }
 
 int direct_take(struct process_group *group, struct collective_round *r, struct error *err)
 {
     for (int i = 0; i < r->n_members; i++) {
-        int k = r->members[i];
-        if (k == group->interface.rank || !has_to_answer(r, &r->contributions[k]))
+        int k = r->members[i], n = 0;
+        struct round_contribution *c = &r->contributions[k];
+        bool fits = true, has_room = true;
+        if (k == group->interface.rank || !has_to_answer(r, c))
             continue;
-        if (!offers_fit(r, &r->contributions[k]))
+        for (int o = 0; o < c->n_offers && fits;
+             o++) { /* two for each value with a sum in blocks */
+            uint64_t v = c->offers[o].value;
+            fits = v < (uint64_t)r->n && v == c->offers[o / 2 * 2].value &&
+                   !r->routed[v].is_routed && collective_adds(r->kinds[v]) &&
+                   !round_is_small(r, (int)v) && !value_is_scheduled(r, (int)v);
+        }
+        if (!fits)
             return error_set(err, ERR_PROTOCOL, "'%s': %s offers memory for what it does not have",
                              r->name, group->ends[k].task);
-        take_from(group, r, k);
+        struct tensor *parts = mem_array((size_t)r->n + 1, sizeof *parts);
+        struct tensor *sums = mem_array((size_t)r->n + 1, sizeof *sums);
+        while (n < c->n_offers && has_room) { /* as many as there is room for, in their order */
+            const struct memory_offer *offer = &c->offers[n];
+            const struct tensor *own = &r->own[offer->value];
+            struct tensor *t = (n % 2 ? sums : parts) + offer->value;
+            has_room = !t->data && segments_map(hub_segments(group->hub), &offer->memory, own->type,
+                                                &own->shape, t) == SEGMENT_TAKEN;
+            n += has_room;
+        }
+        pthread_mutex_lock(&group->lock);
+        c->parts = parts;
+        c->sums = sums;
+        pthread_mutex_unlock(&group->lock);
+        const struct reduce answer = {.what = REDUCE_READS, .round = r, .index = (uint64_t)n};
+        reduce_send(group, k, &answer);
     }
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How members find each other and wait for each other. All of it runs the loop.
+ * How members find each other, wait for each other, agree on when to end, and part.
  */
 #include <stdio.h>
 
@@ -38,30 +38,15 @@ static bool has_met(void *context)
     return find_missing(group) < 0 || failure_of(group).code;
 }
 
-static int dial(struct process_group *group, const struct collective_join *meet, struct error *err)
-{
-    struct peers *peers = hub_peers(group->hub);
-    int code = 0;
-    for (int k = group->interface.rank + 1; !code && k < group->n_ends; k++)
-        code = peers_connect(peers, group->ends[k].task, meet->addresses[k], meet->seconds, err);
-    return code;
-}
-
-static void say(const struct collective_join *meet, const char *task, double left)
-{
-    char text[256];
-    snprintf(text, sizeof text, "waiting for %s, %.0f s left", task, left);
-    if (meet->waiting)
-        meet->waiting(meet->context, text);
-}
-
 int collective_links_join(struct collective *collective, const struct collective_join *meet,
                           struct error *err)
 {
     struct process_group *group = (struct process_group *)collective;
     double end = time_now() + meet->seconds, told = time_now();
-    if (dial(group, meet, err))
-        return err->code;
+    for (int k = collective->rank + 1; k < group->n_ends; k++)
+        if (peers_connect(hub_peers(group->hub), group->ends[k].task, meet->addresses[k],
+                          meet->seconds, err))
+            return err->code;
     while (!loop_run_until(hub_loop(group->hub), has_met, group, LOOK_SECONDS)) {
         int missing = find_missing(group);
         double left = end - time_now();
@@ -73,8 +58,11 @@ int collective_links_join(struct collective *collective, const struct collective
         if (left < 0)
             return error_set(err, ERR_UNAVAILABLE, "%s did not come in %.0f s",
                              group->ends[missing].task, meet->seconds);
-        if (missing < collective->rank && time_now() - told >= 1) {
-            say(meet, group->ends[missing].task, left);
+        if (meet->waiting && missing < collective->rank && time_now() - told >= 1) {
+            char text[256];
+            snprintf(text, sizeof text, "waiting for %s, %.0f s left", group->ends[missing].task,
+                     left);
+            meet->waiting(meet->context, text);
             told = time_now();
         }
     }
@@ -86,12 +74,13 @@ int collective_links_join(struct collective *collective, const struct collective
 
 /* ---- a call that is waited for ---- */
 
-struct awaited {
+struct awaited_call {
     struct collective_waiter waiter; /* first */
-    pthread_mutex_t lock;
-    struct loop *loop;
+    struct process_group *group;
+    const int64_t *step; /* NULL: it is made by all */
     struct tensor *results;
     int n;
+    pthread_mutex_t lock; /* guards what follows */
     struct error err;
     bool done;
 };
@@ -104,88 +93,190 @@ static void nothing(void *argument)
 static void answered(struct collective_waiter *waiter, const struct collective_results *results,
                      const struct error *failure)
 {
-    struct awaited *a = (struct awaited *)waiter;
+    struct awaited_call *a = (struct awaited_call *)waiter;
     for (int i = 0; i < a->n && !failure; i++)
         tensor_share(&a->results[i], &results->values[i]);
     if (failure)
         a->err = *failure;
     pthread_mutex_lock(&a->lock);
     a->done = true;
-    loop_post(a->loop, nothing, NULL); /* who waits looks again; without the lock all may be gone */
+    /* Who waits looks again; without the lock all may be gone. */
+    loop_post(hub_loop(a->group->hub), nothing, NULL);
     pthread_mutex_unlock(&a->lock);
 }
 
 static bool is_answered(void *context)
 {
-    struct awaited *a = context;
+    struct awaited_call *a = context;
     pthread_mutex_lock(&a->lock);
     bool done = a->done;
     pthread_mutex_unlock(&a->lock);
     return done;
 }
 
-static void await(struct process_group *group, struct awaited *a, struct tensor *results, int n)
-{
-    *a = (struct awaited){
-        .waiter = {.done = answered}, .loop = hub_loop(group->hub), .results = results, .n = n};
-    pthread_mutex_init(&a->lock, NULL);
-}
-
-static int wait_for(struct awaited *a, struct error *err)
-{
-    while (!loop_run_until(a->loop, is_answered, a, -1))
-        ;
-    pthread_mutex_destroy(&a->lock);
-    if (a->err.code)
-        *err = a->err;
-    return a->err.code;
-}
-
-int collective_links_run(struct collective *collective, const struct collective_call *call,
-                         struct tensor *results, struct error *err)
-{
-    struct awaited a;
-    await((struct process_group *)collective, &a, results, call->n);
-    collective->reduce(collective, call, &a.waiter);
-    return wait_for(&a, err);
-}
-
-/* ---- a call that the others may not make ---- */
-
-struct meeting {
-    struct awaited awaited;
-    struct process_group *group;
-    int64_t step;
-};
-
-/* Others have called with a later step. */
-static bool others_go_on(struct process_group *group, int64_t step)
-{
-    bool go_on = false;
-    pthread_mutex_lock(&group->lock);
-    for (const struct collective_round *m = group->rounds; m && !go_on; m = m->next)
-        go_on = m->state == ROUND_NEW && m->key.step > step;
-    pthread_mutex_unlock(&group->lock);
-    return go_on;
-}
-
+/* Or others have called with a later step than is waited for. */
 static bool is_decided(void *context)
 {
-    struct meeting *m = context;
-    return is_answered(&m->awaited) || others_go_on(m->group, m->step);
+    struct awaited_call *a = context;
+    bool is_decided = is_answered(a);
+    if (is_decided || !a->step)
+        return is_decided;
+    pthread_mutex_lock(&a->group->lock);
+    for (const struct collective_round *r = a->group->rounds; r && !is_decided; r = r->next)
+        is_decided = r->state == ROUND_NEW && r->key.step > *a->step;
+    pthread_mutex_unlock(&a->group->lock);
+    return is_decided;
 }
 
 int collective_links_meet(struct collective *collective, const struct collective_call *call,
                           struct tensor *results, bool *met, struct error *err)
 {
-    struct meeting m = {.group = (struct process_group *)collective, .step = call->key.step};
-    await(m.group, &m.awaited, results, call->n);
-    collective->reduce(collective, call, &m.awaited.waiter);
-    while (!loop_run_until(m.awaited.loop, is_decided, &m, -1))
+    struct process_group *group = (struct process_group *)collective;
+    struct awaited_call a = {.waiter = {.done = answered},
+                             .group = group,
+                             .step = met ? &call->key.step : NULL,
+                             .results = results,
+                             .n = call->n};
+    pthread_mutex_init(&a.lock, NULL);
+    collective->reduce(collective, call, &a.waiter);
+    while (!loop_run_until(hub_loop(group->hub), is_decided, &a, -1))
         ;
-    *met = is_answered(&m.awaited) || !collective->cancel(collective, &m.awaited.waiter);
-    if (*met)
-        return wait_for(&m.awaited, err);
-    pthread_mutex_destroy(&m.awaited.lock);
-    return 0;
+    bool meets = is_answered(&a) || !collective->cancel(collective, &a.waiter);
+    while (meets && !loop_run_until(hub_loop(group->hub), is_answered, &a, -1))
+        ;
+    pthread_mutex_destroy(&a.lock);
+    if (met)
+        *met = meets;
+    if (a.err.code)
+        *err = a.err;
+    return a.err.code;
+}
+
+int collective_links_run(struct collective *collective, const struct collective_call *call,
+                         struct tensor *results, struct error *err)
+{
+    return collective_links_meet(collective, call, results, NULL, err);
+}
+
+/* ---- the last step ---- */
+
+/* This member says which step it has begun, unless it has said so. */
+static void say_last(struct process_group *group)
+{
+    bool *said = &group->ends[group->interface.rank].has_said;
+    pthread_mutex_lock(&group->lock);
+    bool is_new = !*said;
+    const struct reduce last = {.what = REDUCE_LAST, .index = (uint64_t)group->begun};
+    *said = true;
+    if (is_new && group->begun > group->last_step)
+        group->last_step = group->begun;
+    pthread_mutex_unlock(&group->lock);
+    for (int k = 0; k < group->interface.size && is_new; k++)
+        if (k != group->interface.rank)
+            reduce_send(group, k, &last);
+}
+
+void end_take(struct process_group *group, int rank, int64_t step)
+{
+    pthread_mutex_lock(&group->lock);
+    group->ends[rank].has_said = true;
+    if (step > group->last_step)
+        group->last_step = step;
+    pthread_mutex_unlock(&group->lock);
+    say_last(group);
+}
+
+void collective_links_ask_to_end(struct collective *collective)
+{
+    say_last((struct process_group *)collective);
+}
+
+/* With the lock, as the next one: until all have said theirs, no step is begun. */
+static bool is_ending(const struct process_group *group)
+{
+    return group->ends[group->interface.rank].has_said;
+}
+
+static bool is_agreed(const struct process_group *group)
+{
+    bool agreed = true;
+    for (int k = 0; k < group->interface.size && agreed; k++)
+        agreed = group->ends[k].has_said || group->ends[k].left || group->ends[k].leaving;
+    return agreed;
+}
+
+bool collective_links_last_step(struct collective *collective, int64_t *step)
+{
+    struct process_group *group = (struct process_group *)collective;
+    pthread_mutex_lock(&group->lock);
+    bool ends = is_ending(group) && !group->failed.code;
+    bool known = !ends || is_agreed(group);
+    *step = ends && known ? group->last_step : INT64_MAX;
+    pthread_mutex_unlock(&group->lock);
+    return known;
+}
+
+bool collective_links_begin(struct collective *collective, int64_t step)
+{
+    struct process_group *group = (struct process_group *)collective;
+    pthread_mutex_lock(&group->lock);
+    bool may =
+        !is_ending(group) || group->failed.code || (is_agreed(group) && step <= group->last_step);
+    if (may)
+        group->begun = step;
+    pthread_mutex_unlock(&group->lock);
+    return may;
+}
+
+/* ---- parting ---- */
+
+int collective_links_first(struct collective *collective)
+{
+    struct process_group *group = (struct process_group *)collective;
+    pthread_mutex_lock(&group->lock);
+    int first = group->first;
+    pthread_mutex_unlock(&group->lock);
+    return first;
+}
+
+void collective_links_hear_of_leaving(struct collective *collective,
+                                      const struct collective_leaving *leaving)
+{
+    ((struct process_group *)collective)->leaving_heard = *leaving;
+}
+
+struct waited {
+    struct process_group *group;
+    bool closing; /* not only that all is written, but that the links have ended */
+};
+
+static bool is_through(void *context)
+{
+    const struct waited *w = context;
+    struct process_group *group = w->group;
+    bool through = true;
+    for (int k = 0; k < group->n_ends && through; k++) {
+        struct link *link = k == group->interface.rank
+                                ? NULL
+                                : peers_find(hub_peers(group->hub), group->ends[k].task);
+        through = !link || (!w->closing && !link_waiting(link));
+        if (link)
+            link_release(link);
+    }
+    return through;
+}
+
+void collective_links_end(struct collective *collective, double seconds)
+{
+    struct process_group *group = (struct process_group *)collective;
+    struct waited waited = {group, false};
+    collective->leave(collective);
+    pthread_mutex_lock(&group->lock);
+    for (int k = 0; k < group->n_ends; k++)
+        group->ends[k].left = true; /* whoever ends from here on is no loss */
+    pthread_mutex_unlock(&group->lock);
+    loop_run_until(hub_loop(group->hub), is_through, &waited, seconds);
+    collective_close_links(group, NULL);
+    waited.closing = true;
+    loop_run_until(hub_loop(group->hub), is_through, &waited, seconds);
 }

@@ -196,8 +196,17 @@ static inline int count_servers(const struct process_group *group)
 int server_of(const struct process_group *group, const struct collective_round *round,
               uint64_t number);
 
-/* That member has begun the step last, and all are to end (collective_end.c). */
+/* That member has begun the step last, and all are to end (collective_join.c). */
 void end_take(struct process_group *group, int rank, int64_t step);
+
+/* ---- sums by devices, as in the interface (collective_device.c) ---- */
+
+void device_sums_reduce(struct device_sums *sums, const struct collective_call *call,
+                        struct collective_waiter *waiter);
+bool device_sums_cancel(struct device_sums *sums, struct collective_waiter *waiter);
+/* Nothing meets any more: the communicator is aborted, soon. */
+void device_sums_give_up(struct device_sums *sums, const struct error *why);
+void device_sums_free(struct device_sums *sums);
 
 /* ---- rounds (collective_round.c) ---- */
 
@@ -300,7 +309,7 @@ bool chunk_awaits(const struct process_group *group, const struct collective_rou
 /* Elements of a tensor as one of its own; shares the memory. */
 struct tensor tensor_piece(const struct tensor *t, int64_t first, int64_t count);
 
-/* ---- records (collective_send.c, collective_record.c) ---- */
+/* ---- records (collective_record.c) ---- */
 
 struct reduce {
     enum reduce_what what;

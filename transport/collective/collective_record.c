@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Taking the records `reduce`. What comes for a round that is over here is dropped.
+ * The records `reduce`, which members send each other, and servers. What comes for a round that is
+ * over here is dropped.
  */
 #include <string.h>
 
@@ -8,6 +9,108 @@
 #include "transport/collective/collective_private.h"
 
 #define UNCALLED_MAX 4096 /* rounds that others came to, and this member not yet */
+
+/* ---- sending ---- */
+
+static bool has_rows(const struct reduce *reduce)
+{
+    return reduce->what == REDUCE_BRING && reduce->round->n_routed;
+}
+
+#define SERVED_FIELDS 3 /* which are all that a server has to know */
+
+void reduce_pack(msgpack_packer *packer, enum reduce_what what, const struct collective_key *key,
+                 uint64_t index)
+{
+    pack_key(packer, "what");
+    msgpack_pack_int(packer, what);
+    pack_key(packer, "name");
+    pack_text(packer, key->name);
+    pack_key(packer, "step");
+    msgpack_pack_int64(packer, key->step);
+    pack_key(packer, "iteration");
+    msgpack_pack_uint64(packer, key->iteration);
+    pack_key(packer, "index");
+    msgpack_pack_uint64(packer, index);
+}
+
+void reduce_pack_number(msgpack_packer *packer, enum reduce_what what, uint64_t number)
+{
+    pack_key(packer, "what");
+    msgpack_pack_int(packer, what);
+    pack_key(packer, "number");
+    msgpack_pack_uint64(packer, number);
+}
+
+static void pack(const struct process_group *group, msgpack_packer *packer,
+                 const struct reduce *reduce)
+{
+    const struct collective_round *round = reduce->round;
+    if (!round) {
+        reduce_pack_number(packer, reduce->what, reduce->index);
+        return;
+    }
+    reduce_pack(packer, reduce->what, &round->key, reduce->index);
+    if (round->declined) {
+        pack_key(packer, "nothing");
+        msgpack_pack_true(packer);
+    }
+    if (has_rows(reduce))
+        rows_pack(packer, round);
+    if (reduce->served) {
+        pack_key(packer, "members");
+        msgpack_pack_array(packer, (size_t)round->n_members);
+        for (int i = 0; i < round->n_members; i++)
+            pack_text(packer, group->ends[round->members[i]].task);
+        pack_key(packer, "mean");
+        if (collective_divides(round->kinds[reduce->served->value]))
+            msgpack_pack_true(packer);
+        else
+            msgpack_pack_false(packer);
+        pack_key(packer, "priority");
+        msgpack_pack_int(packer, round->priority);
+    }
+    if (reduce->n_offers)
+        direct_pack(packer, reduce->offers, reduce->n_offers);
+    if (reduce->is_shared) {
+        pack_key(packer, "shared");
+        msgpack_pack_uint64(packer, reduce->shared);
+    }
+    if (reduce->is_there) {
+        pack_key(packer, "there");
+        msgpack_pack_true(packer);
+    }
+}
+
+void reduce_send(struct process_group *group, int end, const struct reduce *reduce)
+{
+    struct error ignored = ERROR_INIT; /* its loss is told otherwise */
+    struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
+    /* What is of a round comes in order; that a member leaves, behind all that it has sent. */
+    int32_t priority = reduce->round                  ? reduce->round->priority
+                       : reduce->what == REDUCE_LEAVE ? LINK_LAST
+                                                      : LINK_FIRST;
+    pthread_mutex_lock(&group->lock);
+    struct peer *peer = group->ends[end].peer;
+    if (peer)
+        peer_retain(peer);
+    pthread_mutex_unlock(&group->lock);
+    for (int i = 0; i < reduce->n; i++)
+        named[i] = (struct named_tensor){"", reduce->tensors[i]};
+    int n_fields = reduce->round ? REDUCE_FIELDS + reduce->is_shared + reduce->is_there +
+                                       reduce->round->declined + (reduce->n_offers > 0) +
+                                       2 * has_rows(reduce) + (reduce->served ? SERVED_FIELDS : 0)
+                                 : REDUCE_NUMBER_FIELDS;
+    msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
+    if (packer) {
+        pack(group, packer, reduce);
+        peer_end_value(peer, priority, named, reduce->n, &ignored);
+    }
+    peer_release(peer);
+    mem_free(named);
+}
+
+/* ---- taking ---- */
 
 struct taken_record {
     int rank; /* of the sender, or a server's end */
@@ -85,24 +188,21 @@ static bool find_piece(const struct taken_record *taken, const struct chunk *chu
     return true;
 }
 
-static int take_part(struct process_group *group, const struct taken_record *taken,
-                     struct collective_round *r, struct chunk *chunk, struct error *err)
-{
-    struct tensor part;
-    if (find_piece(taken, chunk, r, &part) && chunk_take_part(group, r, chunk, taken->rank, &part))
-        return 0;
-    return error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", r->name);
-}
-
 /* A sum that stays with its owner is only said to be there. */
-static int take_whole(struct process_group *group, const struct taken_record *taken,
+static int take_chunk(struct process_group *group, const struct taken_record *taken, bool is_part,
                       struct collective_round *r, struct chunk *chunk, struct error *err)
 {
-    struct tensor whole;
-    bool stays = chunk_stays(r, chunk);
-    bool good = stays ? taken->is_there : find_piece(taken, chunk, r, &whole);
-    if (good && chunk_take_whole(group, r, chunk, taken->rank, stays ? NULL : &whole))
+    struct tensor piece;
+    bool stays = !is_part && chunk_stays(r, chunk);
+    bool good = stays ? taken->is_there : find_piece(taken, chunk, r, &piece);
+    if (good && is_part)
+        good = chunk_take_part(group, r, chunk, taken->rank, &piece);
+    else if (good)
+        good = chunk_take_whole(group, r, chunk, taken->rank, stays ? NULL : &piece);
+    if (good)
         return 0;
+    if (is_part)
+        return error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", r->name);
     return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", r->name);
 }
 
@@ -130,8 +230,7 @@ static int take_of_round(struct process_group *group, int64_t what,
     if (!is_chunk)
         code = round_take_reads(group, r, taken->rank, taken->index, err);
     else
-        code = is_part ? take_part(group, taken, r, chunk, err)
-                       : take_whole(group, taken, r, chunk, err);
+        code = take_chunk(group, taken, is_part, r, chunk, err);
     if (is_chunk && !code)
         round_go_on(group, r);
     round_drop(group, r);
@@ -173,13 +272,6 @@ static bool take_key(const msgpack_object *header, struct taken_record *taken)
            record_get_uint(header, "index", &taken->index);
 }
 
-/* Servers have neither memory nor values of their own. */
-static bool is_of_server(const msgpack_object *header, int64_t what)
-{
-    return what == REDUCE_ANSWER || (what == REDUCE_SUM && !record_field(header, "there") &&
-                                     !record_field(header, "shared"));
-}
-
 int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)
 {
     struct process_group *group = context;
@@ -190,7 +282,8 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     int code = 0;
     if (taken.rank < 0 || !record_get_int(header, "what", &what) || what < 0 || what > REDUCE_READS)
         return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
-    if (is_server(group, taken.rank) && !is_of_server(header, what))
+    if (is_server(group, taken.rank) && what != REDUCE_ANSWER &&
+        (what != REDUCE_SUM || record_field(header, "there") || record_field(header, "shared")))
         return error_set(err, ERR_PROTOCOL, "a server's record that is no sum");
     if (what == REDUCE_LEAVE)
         return take_leave(group, &taken);
@@ -210,13 +303,19 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
 
 /* ---- sums are read to where they belong ---- */
 
-static bool place_sum(struct process_group *group, const struct taken_record *taken,
-                      const struct tensor *like, struct tensor *t)
+bool reduce_place(void *context, struct peer *peer, const struct record *record,
+                  const struct tensor *like, struct tensor *t)
 {
+    struct process_group *group = context;
+    struct taken_record taken = {.rank = rank_of(group, peer), .record = record};
+    int64_t what;
+    if (record->n_tensors || taken.rank < 0 || !record_get_int(&record->header, "what", &what) ||
+        what != REDUCE_SUM || !take_key(&record->header, &taken))
+        return false;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = round_find(group, &taken->key);
-    const struct chunk *chunk = r ? chunk_find(r, taken->index) : NULL;
-    bool fits = chunk && !chunk_stays(r, chunk) && chunk_awaits(group, r, chunk, taken->rank) &&
+    struct collective_round *r = round_find(group, &taken.key);
+    const struct chunk *chunk = r ? chunk_find(r, taken.index) : NULL;
+    bool fits = chunk && !chunk_stays(r, chunk) && chunk_awaits(group, r, chunk, taken.rank) &&
                 like->type == r->own[chunk->value].type && like->shape.rank == 1 &&
                 like->shape.dims[0] == chunk->count;
     if (fits) {
@@ -225,15 +324,4 @@ static bool place_sum(struct process_group *group, const struct taken_record *ta
     }
     pthread_mutex_unlock(&group->lock);
     return fits;
-}
-
-bool reduce_place(void *context, struct peer *peer, const struct record *record,
-                  const struct tensor *like, struct tensor *t)
-{
-    struct process_group *group = context;
-    struct taken_record taken = {.rank = rank_of(group, peer), .record = record};
-    int64_t what;
-    bool is_sum = !record->n_tensors && taken.rank >= 0 &&
-                  record_get_int(&record->header, "what", &what) && what == REDUCE_SUM;
-    return is_sum && take_key(&record->header, &taken) && place_sum(group, &taken, like, t);
 }

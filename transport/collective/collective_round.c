@@ -44,14 +44,23 @@ static void release(struct tensor *tensors, int n)
     mem_free(tensors);
 }
 
-static void round_free(const struct process_group *group, struct collective_round *r)
+void round_drop(struct process_group *group, struct collective_round *r)
 {
-    chunks_free(group, r);
+    pthread_mutex_lock(&group->lock);
+    bool last = !--r->holders;
+    pthread_mutex_unlock(&group->lock);
+    if (!last)
+        return;
     direct_give_back(group, r);
+    release(r->own, r->n);
+    if (r->answered) { /* who may be the one holder of the results: all else has let go of them */
+        const struct collective_results results = {.values = r->results, .members = r->n_members};
+        r->answered->done(r->answered, &results, NULL);
+    }
+    chunks_free(group, r);
     for (int k = 0; k < group->interface.size; k++)
         contribution_release(&r->contributions[k]);
     rows_free(r);
-    release(r->own, r->n);
     release(r->results, r->n);
     mem_free(r->contributions);
     mem_free(r->members);
@@ -59,27 +68,6 @@ static void round_free(const struct process_group *group, struct collective_roun
     mem_free(r->kinds);
     mem_free(r->name);
     mem_free(r);
-}
-
-/* The caller may be the one holder of its results: all else that has them lets go before. */
-static void answer(const struct process_group *group, struct collective_round *r)
-{
-    direct_give_back(group, r);
-    release(r->own, r->n);
-    r->own = NULL;
-    const struct collective_results results = {.values = r->results, .members = r->n_members};
-    r->answered->done(r->answered, &results, NULL);
-}
-
-void round_drop(struct process_group *group, struct collective_round *r)
-{
-    pthread_mutex_lock(&group->lock);
-    bool last = !--r->holders;
-    pthread_mutex_unlock(&group->lock);
-    if (last && r->answered)
-        answer(group, r);
-    if (last)
-        round_free(group, r);
 }
 
 struct collective_waiter *round_end(struct process_group *group, struct collective_round *r)
@@ -232,48 +220,36 @@ static bool settle(struct process_group *group, struct collective_round *r)
     return true;
 }
 
-/* Who contributes nothing, or comes from another group. */
-static int check_members(const struct process_group *group, const struct collective_round *r,
-                         struct error *err)
+/* Whether all contribute the same kind of thing, and belong together. */
+static int check(const struct process_group *group, const struct collective_round *r,
+                 struct error *err)
 {
+    const char *own = group->ends[group->interface.rank].task;
+    bool has_root = !r->has_root;
     for (int k = 0; k < group->interface.size; k++) {
         if (r->contributions[k].here && !round_meets(group, r, k))
             return error_set(err, ERR_DATA, "'%s': %s is of another group than %s", r->name,
-                             group->ends[k].task, group->ends[group->interface.rank].task);
+                             group->ends[k].task, own);
         if (r->contributions[k].here && r->contributions[k].nothing)
             return error_set(err, ERR_DATA, "'%s': %s brings nothing: its input is dead", r->name,
                              group->ends[k].task);
     }
-    return 0;
-}
-
-static int refuse_values(const struct process_group *group, const struct collective_round *r,
-                         int rank, struct error *err)
-{
-    struct str values = STR_INIT;
-    for (int i = 0; i < r->n && i < 8; i++) {
-        str_printf(&values, "%s", i ? ", " : "");
-        shape_print_typed(&values, r->own[i].type, &r->own[i].shape);
-    }
-    if (r->n > 8)
-        str_printf(&values, " and %d more", r->n - 8);
-    error_set(err, ERR_DATA, "'%s': %s brings other values than %s, which has %s", r->name,
-              group->ends[rank].task, group->ends[group->interface.rank].task, str_text(&values));
-    str_release(&values);
-    return err->code;
-}
-
-static int check(const struct process_group *group, const struct collective_round *r,
-                 struct error *err)
-{
-    bool has_root = !r->has_root;
-    if (check_members(group, r, err))
-        return err->code;
     for (int i = 0; i < r->n_members; i++) {
         int k = r->members[i];
         has_root |= k == r->root;
-        if (k != group->interface.rank && r->contributions[k].signature != r->signature)
-            return refuse_values(group, r, k, err);
+        if (k == group->interface.rank || r->contributions[k].signature == r->signature)
+            continue;
+        struct str values = STR_INIT;
+        for (int v = 0; v < r->n && v < 8; v++) {
+            str_printf(&values, "%s", v ? ", " : "");
+            shape_print_typed(&values, r->own[v].type, &r->own[v].shape);
+        }
+        if (r->n > 8)
+            str_printf(&values, " and %d more", r->n - 8);
+        error_set(err, ERR_DATA, "'%s': %s brings other values than %s, which has %s", r->name,
+                  group->ends[k].task, own, str_text(&values));
+        str_release(&values);
+        return err->code;
     }
     return has_root ? 0
                     : error_set(err, ERR_DATA, "'%s': the root, member %lld, takes no part",

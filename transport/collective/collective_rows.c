@@ -20,15 +20,6 @@
 
 /* ---- the call ---- */
 
-static void assume(struct process_group *group, struct collective_round *r)
-{
-    r->assumed = mem_array((size_t)group->interface.size, sizeof *r->assumed);
-    for (int k = 0; k < group->interface.size; k++) {
-        r->assumed[k] = !round_lacks(group, r, k) && round_meets(group, r, k);
-        r->n_assumed += r->assumed[k];
-    }
-}
-
 void rows_call(struct process_group *group, struct collective_round *r,
                const struct collective_call *call)
 {
@@ -47,8 +38,13 @@ void rows_call(struct process_group *group, struct collective_round *r,
                                              .brought = collective_rows(kind, shape),
                                              .wanted = r->wants ? call->rows[v] : 0};
     }
-    if (r->n_routed)
-        assume(group, r);
+    if (!r->n_routed)
+        return;
+    r->assumed = mem_array((size_t)group->interface.size, sizeof *r->assumed);
+    for (int k = 0; k < group->interface.size; k++) {
+        r->assumed[k] = !round_lacks(group, r, k) && round_meets(group, r, k);
+        r->n_assumed += r->assumed[k];
+    }
 }
 
 void rows_free(struct collective_round *r)
@@ -177,12 +173,14 @@ static bool were_contributed(const struct process_group *group, const struct col
 
 /* ---- results ---- */
 
-static int route(const struct process_group *group, struct collective_round *r, int value,
-                 struct error *err)
+/* Whose rows go to whom is known now; memory for what this member gets. */
+static int make_result(struct process_group *group, struct collective_round *r, int value,
+                       struct error *err)
 {
     struct routed_value *routed = &r->routed[value];
     int64_t *brought = mem_array(2 * (size_t)r->n_members, sizeof *brought);
     int64_t *wanted = brought + r->n_members;
+    struct tensor like = r->own[value];
     routed->counts = brought;
     routed->routing = (struct collective_routing){.kind = r->kinds[value],
                                                   .n = r->n_members,
@@ -198,21 +196,18 @@ static int route(const struct process_group *group, struct collective_round *r, 
         if (r->has_root && r->members[k] == r->root)
             routed->routing.root = k;
     }
-    return 0;
-}
-
-static int make_result(struct process_group *group, struct collective_round *r, int value,
-                       struct error *err)
-{
-    struct tensor like = r->own[value];
-    like.shape = collective_result_shape(&r->routed[value].routing, &r->own[value].shape, r->place);
+    if (collective_check_value(r->kinds[value], &like, err) ||
+        collective_check_rows(&routed->routing, err))
+        return error_prefix(err, "'%s': ", r->name);
+    like.shape = collective_result_shape(&routed->routing, &like.shape, r->place);
     int64_t bytes = shape_bytes(&like.shape, like.type);
     if (bytes < 0)
-        return error_set(err, ERR_DATA, "members bring more rows than there can be");
-    int code = recycle_alloc(group->memory, &r->results[value], &like, (size_t)bytes, err);
-    if (!code && collective_gets_zeros(&r->routed[value].routing, r->place))
+        return error_set(err, ERR_DATA, "'%s': members bring more rows than there can be", r->name);
+    if (recycle_alloc(group->memory, &r->results[value], &like, (size_t)bytes, err))
+        return error_prefix(err, "'%s': ", r->name);
+    if (collective_gets_zeros(&routed->routing, r->place))
         memset(r->results[value].data, 0, (size_t)bytes);
-    return code;
+    return 0;
 }
 
 /* *rows, what a member has brought, becomes the rows of it that are this one's. */
@@ -225,7 +220,7 @@ static int take_piece(const struct process_group *group, const struct collective
         *rows = own_rows(r, value, range);
     else if (rows->type != r->own[value].type || rows->shape.rank != 1 ||
              rows->shape.dims[0] != range.count * routed->unit)
-        return error_set(err, ERR_PROTOCOL, "%s brings other rows than it says",
+        return error_set(err, ERR_PROTOCOL, "'%s': %s brings other rows than it says", r->name,
                          group->ends[r->members[member]].task);
     return 0;
 }
@@ -244,23 +239,19 @@ static int gather_pieces(const struct process_group *group, struct collective_ro
 {
     const struct routed_value *routed = &r->routed[value];
     int64_t at = 0;
-    int code = 0;
-    for (int k = 0; k < r->n_members && !code; k++) {
-        struct tensor rows = TENSOR_INIT, place;
+    for (int k = 0; k < r->n_members; k++) {
         int64_t count = collective_rows_of(&routed->routing, k, r->place).count * routed->unit;
-        bool is_here = k == r->place || were_contributed(group, r, value, k);
-        if (is_here) {
-            rows = *pieces[k];
-            code = take_piece(group, r, value, k, &rows, err);
-        }
-        if (is_here && !code) {
-            place = tensor_piece(&r->results[value], at, count);
-            memcpy(place.data, rows.data, tensor_bytes(&rows));
-            rows_divide(r, value, &place);
-        }
+        struct tensor place = tensor_piece(&r->results[value], at, count);
         at += count;
+        if (k != r->place && !were_contributed(group, r, value, k))
+            continue;
+        struct tensor rows = *pieces[k];
+        if (take_piece(group, r, value, k, &rows, err))
+            return err->code;
+        memcpy(place.data, rows.data, tensor_bytes(&rows));
+        rows_divide(r, value, &place);
     }
-    return code;
+    return 0;
 }
 
 static int add_pieces(const struct process_group *group, struct collective_round *r, int value,
@@ -282,23 +273,14 @@ static int add_pieces(const struct process_group *group, struct collective_round
     return code;
 }
 
-static int take_rows(struct process_group *group, struct collective_round *r, int value,
-                     const struct tensor *const *pieces, struct error *err)
+int rows_take(struct process_group *group, struct collective_round *r, int value,
+              const struct tensor *const *pieces, struct error *err)
 {
-    if (collective_check_value(r->kinds[value], &r->own[value], err) ||
-        collective_check_rows(&r->routed[value].routing, err) || make_result(group, r, value, err))
+    if (make_result(group, r, value, err))
         return err->code;
     if (collective_gathers(r->kinds[value]))
         return gather_pieces(group, r, value, pieces, err);
     return were_contributed(group, r, value, 0) ? add_pieces(group, r, value, pieces, err) : 0;
-}
-
-int rows_take(struct process_group *group, struct collective_round *r, int value,
-              const struct tensor *const *pieces, struct error *err)
-{
-    if (route(group, r, value, err))
-        return err->code;
-    return take_rows(group, r, value, pieces, err) ? error_prefix(err, "'%s': ", r->name) : 0;
 }
 
 /* ---- chunks ---- */
@@ -320,16 +302,6 @@ struct rows_cutting {
     VEC(struct chunk) chunks;
 };
 
-/* Where rows of `from` begin in what this member gets. */
-static int64_t place_of(const struct rows_cutting *c, int from)
-{
-    const struct routed_value *routed = &c->round->routed[c->value];
-    int64_t rows = 0;
-    for (int k = 0; k < from; k++)
-        rows += collective_rows_of(&routed->routing, k, c->round->place).count;
-    return rows * routed->unit;
-}
-
 /* `from` to `to`, as places among the members. */
 static void add_flow(struct rows_cutting *c, int from, int to)
 {
@@ -349,8 +321,8 @@ static void add_flow(struct rows_cutting *c, int from, int to)
     next.peer = r->members[c->adds || sends ? to : from];
     if (c->is_to_all && sends)
         next.peer = TO_ALL;
-    if (!c->adds && !sends && gets)
-        next.at = place_of(c, from);
+    for (int k = 0; k < from && !c->adds && !sends && gets; k++) /* in what this member gets */
+        next.at += collective_rows_of(&routed->routing, k, r->place).count * routed->unit;
     if (c->adds || sends || gets)
         vec_push(&c->flows, ((struct row_flow){.next = next, .left = rows.count * routed->unit}));
 }
@@ -395,46 +367,37 @@ static int64_t most_elements(const struct rows_cutting *c)
     return each > most ? most : each > least ? each : least;
 }
 
-static void add_chunk(struct rows_cutting *c, struct row_flow *flow)
+/* False: so many there cannot be. */
+static bool cut_flows(struct rows_cutting *c)
 {
-    int64_t most = most_elements(c);
-    struct chunk chunk = flow->next;
-    chunk.count = flow->left < most ? flow->left : most;
-    if (is_relayed(c))
-        chunk.peer =
-            server_of(c->group, c->round, chunk.index / c->n_flows + chunk.index % c->n_flows);
-    if (chunk.program == &program_owner)
-        chunk.parts = mem_array((size_t)c->group->interface.size, sizeof *chunk.parts);
-    chunk.index += c->index;
-    vec_push(&c->chunks, chunk);
-    flow->next.index += c->n_flows;
-    flow->next.first += chunk.count;
-    flow->next.at += chunk.count;
-    flow->left -= chunk.count;
-}
-
-static void cut_flows(struct rows_cutting *c)
-{
+    int64_t most = most_elements(c), elements;
+    uint64_t chunks;
     while (c->flows.n) {
         size_t left = 0;
         for (size_t i = 0; i < c->flows.n; i++) {
-            add_chunk(c, &c->flows.items[i]);
-            if (c->flows.items[i].left)
-                c->flows.items[left++] = c->flows.items[i];
+            struct row_flow *flow = &c->flows.items[i];
+            struct chunk chunk = flow->next;
+            chunk.count = flow->left < most ? flow->left : most;
+            if (is_relayed(c))
+                chunk.peer = server_of(c->group, c->round,
+                                       chunk.index / c->n_flows + chunk.index % c->n_flows);
+            if (chunk.program == &program_owner)
+                chunk.parts = mem_array((size_t)c->group->interface.size, sizeof *chunk.parts);
+            chunk.index += c->index;
+            vec_push(&c->chunks, chunk);
+            flow->next.index += c->n_flows;
+            flow->next.first += chunk.count;
+            flow->next.at += chunk.count;
+            flow->left -= chunk.count;
+            if (flow->left)
+                c->flows.items[left++] = *flow;
         }
         c->flows.n = left;
     }
-}
-
-/* Behind as many chunks of each flow of the value as the longest one has. False: so many there
- * cannot be. */
-static bool advance(struct rows_cutting *c)
-{
-    int64_t elements;
-    uint64_t chunks;
+    /* What follows is behind as many chunks of each flow as the longest one has. */
     if (__builtin_mul_overflow(c->longest, c->round->routed[c->value].unit, &elements))
         return false;
-    uint64_t turns = (uint64_t)elements / (uint64_t)most_elements(c) + 1;
+    uint64_t turns = (uint64_t)elements / (uint64_t)most + 1;
     return !__builtin_mul_overflow(turns, c->n_flows, &chunks) &&
            !__builtin_add_overflow(c->index, chunks, &c->index);
 }
@@ -447,8 +410,7 @@ int rows_cut(struct process_group *group, struct collective_round *r, struct err
         if (!r->routed[c.value].is_routed)
             continue;
         find_flows(&c);
-        cut_flows(&c);
-        fits = advance(&c);
+        fits = cut_flows(&c);
     }
     vec_release(&c.flows);
     pthread_mutex_lock(&group->lock);

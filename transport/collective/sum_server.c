@@ -53,28 +53,11 @@ static bool is_text(const msgpack_object *object, const char *text)
     return object->via.str.size == strlen(text) && !memcmp(object->via.str.ptr, text, strlen(text));
 }
 
-/* False: they are no names, or the sender is none of them. */
-static bool read_members(const msgpack_object *header, const char *task, struct said *said)
-{
-    const msgpack_object *members = record_field(header, "members");
-    if (!members || members->type != MSGPACK_OBJECT_ARRAY || members->via.array.size > MEMBERS_MAX)
-        return false;
-    said->members = members->via.array.ptr;
-    said->n = (int)members->via.array.size;
-    said->place = -1;
-    for (int i = 0; i < said->n; i++) {
-        if (said->members[i].type != MSGPACK_OBJECT_STR)
-            return false;
-        if (is_text(&said->members[i], task))
-            said->place = i;
-    }
-    return said->place >= 0;
-}
-
+/* What is malformed is refused, as is who is not among the members. */
 static int read_said(const struct record *record, struct peer *peer, struct said *said,
                      struct error *err)
 {
-    const msgpack_object *header = &record->header;
+    const msgpack_object *header = &record->header, *members = record_field(header, "members");
     int64_t priority;
     said->key.name = record_text(header, "name");
     if (!said->key.name || !record_get_int(header, "step", &said->key.step) ||
@@ -83,7 +66,17 @@ static int read_said(const struct record *record, struct peer *peer, struct said
         !record_get_bool(header, "mean", &said->divides) ||
         !record_get_int(header, "priority", &priority))
         return error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
-    if (!read_members(header, peer_task(peer), said))
+    bool good =
+        members && members->type == MSGPACK_OBJECT_ARRAY && members->via.array.size <= MEMBERS_MAX;
+    said->members = good ? members->via.array.ptr : NULL;
+    said->n = good ? (int)members->via.array.size : 0;
+    said->place = -1;
+    for (int i = 0; i < said->n && good; i++) {
+        good = said->members[i].type == MSGPACK_OBJECT_STR;
+        if (good && is_text(&said->members[i], peer_task(peer)))
+            said->place = i;
+    }
+    if (!good || said->place < 0)
         return error_set(err, ERR_PROTOCOL, "sends of '%.200s' what is not among its own",
                          said->key.name);
     said->priority = priority > INT32_MIN && priority < INT32_MAX ? (int32_t)priority : 0;
@@ -108,18 +101,17 @@ static void send_chunk(struct peer *to, const struct said *said, const struct te
     peer_end_value(to, said->priority, &named, 1, &ignored);
 }
 
-static int answer_join(struct peer *to)
+static void answer_join(struct peer *to)
 {
     struct error ignored = ERROR_INIT;
     msgpack_packer *packer = peer_begin(to, RECORD_REDUCE, REDUCE_NUMBER_FIELDS, &ignored);
     if (!packer)
-        return 0;
+        return;
     reduce_pack_number(packer, REDUCE_ANSWER, 0);
     peer_end(to, NULL, 0, &ignored);
-    return 0;
 }
 
-static int relay(const struct sum_server *server, const struct said *said)
+static void relay(const struct sum_server *server, const struct said *said)
 {
     for (int i = 0; i < said->n; i++) {
         char *task = i == said->place
@@ -131,7 +123,6 @@ static int relay(const struct sum_server *server, const struct said *said)
         peer_release(to);
         mem_free(task);
     }
-    return 0;
 }
 
 /* ---- sums ---- */
@@ -218,26 +209,19 @@ static int add_up(const struct sum_server *server, const struct held_sum *sum,
     return 0;
 }
 
-/* Bytes of the peer's parts that wait. */
-static int64_t held_of(const struct sum_server *server, const struct peer *peer)
-{
-    int64_t bytes = 0;
-    for (const struct held_sum *sum = server->sums; sum; sum = sum->next)
-        for (int i = 0; i < sum->n; i++)
-            if (sum->from[i] == peer)
-                bytes += (int64_t)tensor_bytes(&sum->parts[i]);
-    return bytes;
-}
-
 static int take_part(struct sum_server *server, struct peer *peer, const struct said *said,
                      struct error *err)
 {
     enum collective_kind kind = said->divides ? COLLECTIVE_MEAN : COLLECTIVE_SUM;
-    int64_t bytes = (int64_t)tensor_bytes(said->block);
+    int64_t bytes = (int64_t)tensor_bytes(said->block), waiting = 0; /* parts of the peer's */
     if (!collective_can_add(kind, said->block->type))
         return error_set(err, ERR_PROTOCOL, "wants to add %s of '%.200s'",
                          dtype_name(said->block->type), said->key.name);
-    if (held_of(server, peer) > SUM_SERVER_HELD_MAX - bytes)
+    for (const struct held_sum *held = server->sums; held; held = held->next)
+        for (int i = 0; i < held->n; i++)
+            if (held->from[i] == peer)
+                waiting += (int64_t)tensor_bytes(&held->parts[i]);
+    if (waiting > SUM_SERVER_HELD_MAX - bytes)
         return error_set(err, ERR_PROTOCOL, "sends more parts than others do, '%.200s' last",
                          said->key.name);
     struct held_sum **at = find_sum(server, said), *sum = *at ? *at : make_sum(server, said);
@@ -254,25 +238,22 @@ static int take_part(struct sum_server *server, struct peer *peer, const struct 
 
 /* ---- records ---- */
 
-static int take_record(struct sum_server *server, struct peer *peer, const struct record *record,
-                       struct error *err)
-{
-    struct said said;
-    int64_t what;
-    if (!record_get_int(&record->header, "what", &what) ||
-        (what != REDUCE_PART && what != REDUCE_RELAY && what != REDUCE_JOIN))
-        return error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
-    if (what == REDUCE_JOIN)
-        return answer_join(peer);
-    if (read_said(record, peer, &said, err))
-        return err->code;
-    return what == REDUCE_RELAY ? relay(server, &said) : take_part(server, peer, &said, err);
-}
-
 static int take(void *context, struct peer *peer, const struct record *record, struct error *err)
 {
-    const struct sum_server *server = context;
-    if (!take_record(context, peer, record, err))
+    struct sum_server *server = context;
+    struct said said;
+    int64_t what;
+    error_clear(err);
+    if (!record_get_int(&record->header, "what", &what) ||
+        (what != REDUCE_PART && what != REDUCE_RELAY && what != REDUCE_JOIN))
+        error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
+    else if (what == REDUCE_JOIN)
+        answer_join(peer);
+    else if (!read_said(record, peer, &said, err) && what == REDUCE_RELAY)
+        relay(server, &said);
+    else if (!err->code)
+        take_part(server, peer, &said, err);
+    if (!err->code)
         return 0;
     struct error line = *err;
     error_prefix(&line, "%s: ", peer_text(peer));

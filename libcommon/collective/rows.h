@@ -6,7 +6,7 @@
 #define TF_COLLECTIVE_ROWS_H
 
 #include "base/error.h"
-#include "collective/kind.h"
+#include "collective/sum.h"
 #include "tensor/tensor.h"
 
 /* Of one value, among the n members that took part, by rank. */

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "tensor/narrow.h"
 
 #define BLOCK 1024 /* elements */
@@ -147,4 +148,14 @@ void collective_sum(const struct collective_terms *terms, void *sum, void *copy,
             memcpy((char *)copy + (size_t)from * bytes, (const char *)sum + (size_t)from * bytes,
                    (size_t)length * bytes);
     }
+}
+
+void collective_sum_tensors(const struct tensor *values, int n, int divisor, struct tensor *sum)
+{
+    const void **data = mem_array((size_t)n, sizeof *data);
+    for (int k = 0; k < n; k++)
+        data[k] = values[k].data;
+    const struct collective_terms terms = {sum->type, data, n, divisor};
+    collective_sum(&terms, sum->data, NULL, tensor_count(sum));
+    mem_free(data);
 }

@@ -81,7 +81,7 @@ static void sum_up(struct collective *collective, const char *name, int64_t step
     struct error err = ERROR_INIT;
     struct tensor result = TENSOR_INIT;
     struct collective_call call = {{name, step, 0}, value, &sum, 1, .yields = true};
-    must(collective_links_run(collective, &call, &result, &err), &err);
+    must(collective_links_run(collective, &call, &result, NULL, &err), &err);
     tensor_release(value);
     *value = result;
 }

@@ -16,8 +16,8 @@
  *
  * Rows that members gather or part go from who has them to who is to have them, and nowhere else.
  * What a member brings says how many rows it has, and wants; where these are small they are there
- * as well, for each other member its own. (Parts are made for those who have not left yet; if then
- * fewer take part they are sent again.) When all rows are known, and all have said that they know
+ * as well, for each other member its own. (Parts are made for all of the group; if then fewer take
+ * part they are sent again.) When all rows are known, and all have said that they know
  * and have memory, large ones follow in blocks. These are one list in all members, where the blocks
  * of one take turns with those of the others, and nobody begins one while more than 1 MiB of those
  * before it has yet to come to it. The owner of a part of a sum adds its blocks, and only says so.
@@ -93,14 +93,10 @@ int collective_links_add_on(struct collective *collective, struct device *device
                             const struct communicator_place *place, struct error *err);
 
 /* Does a call and runs the loop until it is answered. *results, n tensors of the caller's, are to
- * be released. */
+ * be released. `met` NULL: all members make it. Else this one waits for nothing, and *met is false,
+ * once another has called with a later step, which this one has not. */
 int collective_links_run(struct collective *collective, const struct collective_call *call,
-                         struct tensor *results, struct error *err);
-
-/* The same, unless another member has called with a later step, which this one has not: then it
- * waits for nothing, and *met is false. */
-int collective_links_meet(struct collective *collective, const struct collective_call *call,
-                          struct tensor *results, bool *met, struct error *err);
+                         struct tensor *results, bool *met, struct error *err);
 
 /* Tells the others why this member fails, and ends the links to them. Any thread. */
 void collective_links_abort(struct collective *collective, const struct error *why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Chunks of large values, and the one way in which all are handled: each has a program
- * (collective/program.h), and an action is done as soon as it can be, by whoever brought what it
+ * (collective/schedule.h), and an action is done as soon as it can be, by whoever brought what it
  * has waited for. So each chunk goes its way by itself, chunks follow each other as fast as links
  * take them, and a chunk is added in the order of its program whenever parts of it come.
  *

@@ -128,8 +128,8 @@ static bool is_decided(void *context)
     return is_decided;
 }
 
-int collective_links_meet(struct collective *collective, const struct collective_call *call,
-                          struct tensor *results, bool *met, struct error *err)
+int collective_links_run(struct collective *collective, const struct collective_call *call,
+                         struct tensor *results, bool *met, struct error *err)
 {
     struct process_group *group = (struct process_group *)collective;
     struct awaited_call a = {.waiter = {.done = answered},
@@ -150,12 +150,6 @@ int collective_links_meet(struct collective *collective, const struct collective
     if (a.err.code)
         *err = a.err;
     return a.err.code;
-}
-
-int collective_links_run(struct collective *collective, const struct collective_call *call,
-                         struct tensor *results, struct error *err)
-{
-    return collective_links_meet(collective, call, results, NULL, err);
 }
 
 /* ---- the last step ---- */

@@ -9,8 +9,8 @@
 
 #include <pthread.h>
 
-#include "collective/program.h"
 #include "collective/round.h"
+#include "collective/schedule.h"
 #include "transport/collective/collective.h"
 #include "transport/link/recycle.h"
 #include "transport/value/segment.h"
@@ -79,7 +79,6 @@ struct round_contribution {
     int n;
     int64_t *rows; /* two for each value that goes by rows: brought, and wanted */
     int n_rows;
-    int n_parted; /* for how many members its parts were made */
     struct memory_offer *offers;
     int n_offers;
     struct tensor *parts, *sums; /* by value, where it has them; without data: they are sent */
@@ -121,9 +120,7 @@ struct collective_round {
     int n_programs;                 /* nobody else takes part, or nothing goes by it */
     struct routed_value *routed;    /* by value */
     int n_routed;
-    bool *assumed; /* by rank: who had not left when this member came, */
-    int n_assumed; /* as many: they may take part */
-    int *direct;   /* values that others on the host read where they are */
+    int *direct; /* values that others on the host read where they are */
     int n_direct;
 
     struct round_contribution *contributions; /* by rank */
@@ -242,17 +239,9 @@ void round_fail(struct process_group *group, struct collective_round *round,
  */
 void round_go_on(struct process_group *group, struct collective_round *round);
 
-/* ---- what is contributed (collective_contribution.c) ---- */
-
-/* Tells all others what this member contributes. */
-void contribution_send(struct process_group *group, struct collective_round *round);
-/* With the lock: another's. ERR_PROTOCOL. */
+/* With the lock: what another contributes. ERR_PROTOCOL. */
 int contribution_take(struct process_group *group, struct collective_round *round, int rank,
                       uint64_t signature, const struct record *record, struct error *err);
-/* The round is settled: what is small becomes results. ERR_DATA: members do not fit. */
-int contributions_combine(struct process_group *group, struct collective_round *round,
-                          struct error *err);
-void contribution_release(struct round_contribution *contribution);
 
 /* ---- values that go by rows (collective_rows.c) ---- */
 
@@ -337,7 +326,7 @@ int reduce_take(void *group, struct peer *peer, const struct record *record, str
 bool reduce_place(void *group, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t);
 
-/* ---- shared memory for chunks (collective_shared.c) ---- */
+/* ---- shared memory for chunks (collective_memory.c) ---- */
 
 /* The link to it is there. */
 void shared_offer_to(struct process_group *group, int rank);
@@ -352,7 +341,7 @@ int shared_block(struct process_group *group, enum collective_kind kind, size_t 
 int shared_read(struct process_group *group, int rank, uint64_t block, struct tensor *t,
                 struct error *err);
 
-/* ---- values that are read where they are (collective_direct.c) ---- */
+/* ---- values that are read where they are (collective_memory.c) ---- */
 
 /* With the lock: which ones these are. */
 void direct_choose(const struct process_group *group, struct collective_round *round);

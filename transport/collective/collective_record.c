@@ -99,7 +99,7 @@ void reduce_send(struct process_group *group, int end, const struct reduce *redu
         named[i] = (struct named_tensor){"", reduce->tensors[i]};
     int n_fields = reduce->round ? REDUCE_FIELDS + reduce->is_shared + reduce->is_there +
                                        reduce->round->declined + (reduce->n_offers > 0) +
-                                       2 * has_rows(reduce) + (reduce->served ? SERVED_FIELDS : 0)
+                                       has_rows(reduce) + (reduce->served ? SERVED_FIELDS : 0)
                                  : REDUCE_NUMBER_FIELDS;
     msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
     if (packer) {

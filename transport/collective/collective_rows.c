@@ -2,8 +2,7 @@
  *
  * Values that go by rows: who gets which is known when the round is settled, since what a member
  * brings says how many rows it has. What is small goes with that already, each member's as it is
- * small, and to each only what it is to get: of parts, if they are made for as many members as then
- * take part.
+ * small, and to each only what it is to get: of parts, if all of the group then take part.
  *
  * The rest comes in chunks. They are the same list in all members, in which those of one owner, or
  * from one member to another, take turns: so all begin with them at about the same pace, and no
@@ -38,13 +37,6 @@ void rows_call(struct process_group *group, struct collective_round *r,
                                              .brought = collective_rows(kind, shape),
                                              .wanted = r->wants ? call->rows[v] : 0};
     }
-    if (!r->n_routed)
-        return;
-    r->assumed = mem_array((size_t)group->interface.size, sizeof *r->assumed);
-    for (int k = 0; k < group->interface.size; k++) {
-        r->assumed[k] = !round_lacks(group, r, k) && round_meets(group, r, k);
-        r->n_assumed += r->assumed[k];
-    }
 }
 
 void rows_free(struct collective_round *r)
@@ -52,7 +44,6 @@ void rows_free(struct collective_round *r)
     for (int v = 0; v < r->n && r->routed; v++)
         mem_free(r->routed[v].counts);
     mem_free(r->routed);
-    mem_free(r->assumed);
 }
 
 /* ---- what is said of them ---- */
@@ -67,22 +58,17 @@ void rows_pack(msgpack_packer *packer, const struct collective_round *r)
         msgpack_pack_int64(packer, r->routed[v].brought);
         msgpack_pack_int64(packer, r->routed[v].wanted);
     }
-    pack_key(packer, "parted");
-    msgpack_pack_int(packer, r->n_assumed);
 }
 
 bool rows_read(const struct record *record, struct round_contribution *c)
 {
     const msgpack_object *field = record_field(&record->header, "rows");
-    int64_t n_parted;
     if (!field)
         return true;
-    if (field->type != MSGPACK_OBJECT_ARRAY || field->via.array.size > INT32_MAX ||
-        !record_get_int(&record->header, "parted", &n_parted))
+    if (field->type != MSGPACK_OBJECT_ARRAY || field->via.array.size > INT32_MAX)
         return false;
     mem_free(c->rows); /* of one that was refused */
     c->n_rows = (int)field->via.array.size;
-    c->n_parted = n_parted < INT32_MAX ? (int)n_parted : 0;
     c->rows = mem_array((size_t)c->n_rows + 1, sizeof *c->rows);
     for (int i = 0; i < c->n_rows; i++) {
         const msgpack_object *rows = &field->via.array.ptr[i];
@@ -116,15 +102,6 @@ bool rows_are_small(const struct collective_round *r, int value, int64_t rows)
     return !bytes || rows <= SMALL_BYTES / bytes;
 }
 
-/* The place of a rank among those of whom a member assumes that they take part. */
-static int assumed_place(const struct collective_round *r, int rank)
-{
-    int place = 0;
-    for (int k = 0; k < rank; k++)
-        place += r->assumed[k];
-    return place;
-}
-
 static struct tensor own_rows(const struct collective_round *r, int value, struct row_range rows)
 {
     int64_t unit = r->routed[value].unit;
@@ -134,41 +111,31 @@ static struct tensor own_rows(const struct collective_round *r, int value, struc
 struct tensor rows_piece(const struct process_group *group, const struct collective_round *r,
                          int rank, int value)
 {
-    int own = assumed_place(r, group->interface.rank);
-    int64_t *brought = mem_array((size_t)r->n_assumed, sizeof *brought);
+    int own = collective_group_place(&r->group, group->interface.rank);
+    int n = collective_group_size(&r->group, group->interface.size);
+    int64_t *brought = mem_array((size_t)n, sizeof *brought);
     struct row_range rows = {0, 0};
-    bool has_root = r->has_root && r->root >= 0 && r->root < group->interface.size;
+    bool has_root = r->has_root && r->root >= 0 && r->root < group->interface.size &&
+                    round_meets(group, r, (int)r->root);
     const struct collective_routing routing = {
         .kind = r->kinds[value],
-        .n = r->n_assumed,
-        .root = has_root && r->assumed[r->root] ? assumed_place(r, r->root) : -1,
+        .n = n,
+        .root = has_root ? collective_group_place(&r->group, (int)r->root) : -1,
         .brought = brought};
     brought[own] = r->routed[value].brought;
-    if (r->assumed[rank] && r->has_root == (routing.root >= 0))
-        rows = collective_rows_of(&routing, own, assumed_place(r, rank));
+    if (r->has_root == has_root)
+        rows = collective_rows_of(&routing, own, collective_group_place(&r->group, rank));
     mem_free(brought);
     return own_rows(r, value, rows);
 }
 
-static bool parted_for_all(const struct process_group *group, const struct collective_round *r,
-                           int member)
-{
-    int rank = r->members[member];
-    int n = rank == group->interface.rank ? r->n_assumed : r->contributions[rank].n_parted;
-    return n == r->n_members;
-}
-
-/* Whether all the member's rows, or those of all, were in what was contributed. */
+/* Whether the member's rows were in what it contributed; of a sum, those of all. */
 static bool were_contributed(const struct process_group *group, const struct collective_round *r,
                              int value, int member)
 {
-    enum collective_kind kind = r->kinds[value];
-    bool brought = rows_are_small(r, value, r->routed[value].routing.brought[member]);
-    if (!brought || !collective_parts(kind))
-        return brought;
-    for (int k = 0; k < r->n_members && collective_adds(kind) && brought; k++)
-        brought = parted_for_all(group, r, k);
-    return brought && parted_for_all(group, r, member);
+    bool is_for_all = r->n_members == collective_group_size(&r->group, group->interface.size) ||
+                      !collective_parts(r->kinds[value]);
+    return is_for_all && rows_are_small(r, value, r->routed[value].routing.brought[member]);
 }
 
 /* ---- results ---- */
@@ -227,11 +194,8 @@ static int take_piece(const struct process_group *group, const struct collective
 
 void rows_divide(const struct collective_round *r, int value, struct tensor *piece)
 {
-    const void *data = piece->data;
-    if (!collective_gathers(r->kinds[value]) || !collective_divides(r->kinds[value]))
-        return;
-    const struct collective_terms terms = {piece->type, &data, 1, r->n_members};
-    collective_sum(&terms, piece->data, NULL, tensor_count(piece));
+    if (collective_gathers(r->kinds[value]) && collective_divides(r->kinds[value]))
+        collective_sum_tensors(piece, 1, r->n_members, piece);
 }
 
 static int gather_pieces(const struct process_group *group, struct collective_round *r, int value,
@@ -257,19 +221,16 @@ static int gather_pieces(const struct process_group *group, struct collective_ro
 static int add_pieces(const struct process_group *group, struct collective_round *r, int value,
                       const struct tensor *const *pieces, struct error *err)
 {
-    const void **data = mem_array((size_t)r->n_members, sizeof *data);
-    struct tensor rows = TENSOR_INIT;
-    int code = 0;
-    for (int k = 0; k < r->n_members && !code; k++) {
-        rows = *pieces[k];
-        code = take_piece(group, r, value, k, &rows, err);
-        data[k] = rows.data;
+    struct tensor *rows = mem_array((size_t)r->n_members, sizeof *rows);
+    int code = 0, n = r->n_members;
+    for (int k = 0; k < n && !code; k++) {
+        rows[k] = *pieces[k];
+        code = take_piece(group, r, value, k, &rows[k], err);
     }
-    int divisor = collective_divides(r->kinds[value]) ? r->n_members : 0;
-    const struct collective_terms terms = {rows.type, data, r->n_members, divisor};
     if (!code && !collective_gets_zeros(&r->routed[value].routing, r->place))
-        collective_sum(&terms, r->results[value].data, NULL, tensor_count(&rows));
-    mem_free(data);
+        collective_sum_tensors(rows, n, collective_divides(r->kinds[value]) ? n : 0,
+                               &r->results[value]);
+    mem_free(rows);
     return code;
 }
 

@@ -196,13 +196,7 @@ static int add_up(const struct sum_server *server, const struct held_sum *sum,
         return error_set(err, ERR_UNAVAILABLE, "failpoint sum_server.add");
     if (recycle_alloc(server->memory, &result, said->block, tensor_bytes(said->block), err))
         return err->code;
-    const void **data = mem_array((size_t)sum->n, sizeof *data);
-    for (int i = 0; i < sum->n; i++)
-        data[i] = sum->parts[i].data;
-    const struct collective_terms terms = {said->block->type, data, sum->n,
-                                           sum->divides ? sum->n : 0};
-    collective_sum(&terms, result.data, NULL, tensor_count(said->block));
-    mem_free(data);
+    collective_sum_tensors(sum->parts, sum->n, sum->divides ? sum->n : 0, &result);
     for (int i = 0; i < sum->n; i++)
         send_chunk(sum->from[i], said, &result);
     tensor_release(&result);

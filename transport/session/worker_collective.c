@@ -108,8 +108,7 @@ int worker_gather(struct worker *worker, const struct worker_row *row, bool *met
     if (tensor_alloc(&mine, INT64, &shape, err))
         return err->code;
     memcpy(mine.data, row->items, (size_t)row->n * sizeof *row->items);
-    int code = met ? collective_links_meet(worker->collective, &call, all, met, err)
-                   : collective_links_run(worker->collective, &call, all, err);
+    int code = collective_links_run(worker->collective, &call, all, met, err);
     tensor_release(&mine);
     return code;
 }
@@ -231,7 +230,7 @@ static int spread(struct worker *worker, const struct node *node, uint64_t which
     if (!code)
         code = flatten(&saved, node->outputs[0].type, flat, err);
     if (!code)
-        code = collective_links_run(worker->collective, &call, all, err);
+        code = collective_links_run(worker->collective, &call, all, NULL, err);
     if (!code)
         code = take_over(worker, node, all, err);
     for (int i = 0; i < 2; i++) {

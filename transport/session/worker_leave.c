@@ -121,7 +121,7 @@ static int exchange(struct worker *worker, const struct collective_key *key,
     call->key = *key;
     call->n = 1;
     call->with_leaving = true;
-    return collective_links_run(worker->collective, call, result, err);
+    return collective_links_run(worker->collective, call, result, NULL, err);
 }
 
 /* The sum of a stack of values becomes the variable's. */

@@ -125,7 +125,7 @@ static int join(struct worker *worker, const struct node *node, const struct col
         own.shape = shape_vector(tensor_count(&saved.value));
         const struct collective_call call = {
             .key = *key, .values = &own, .kinds = &kind, .n = 1, .has_root = true, .root = root};
-        code = collective_links_run(worker->collective, &call, &all, err);
+        code = collective_links_run(worker->collective, &call, &all, NULL, err);
     }
     if (!code && worker_writes(worker))
         code = put_whole(worker, node, saved.updates, &all, err);

@@ -31,7 +31,7 @@ int worker_start_collective(struct worker *worker, struct driver *driver,
 void worker_leave_collective(struct worker *worker);
 
 /* Rows of int64 of all workers that take part, one after the other: the caller's to release. `met`
- * as of collective_links_meet; NULL: it waits for all. */
+ * as of collective_links_run; NULL: it waits for all. */
 struct worker_row {
     struct collective_key key;
     const int64_t *items;

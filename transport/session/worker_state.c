@@ -112,7 +112,7 @@ static int give(struct worker *worker, const struct node *node, const struct col
                                              .n = 1,
                                              .has_root = true,
                                              .root = (int)*(const int64_t *)ranks->data};
-        code = collective_links_run(worker->collective, &call, &all, err);
+        code = collective_links_run(worker->collective, &call, &all, NULL, err);
     }
     if (!code && worker_writes(worker))
         worker_keep_others(worker, node, ranks, &all);
@@ -351,7 +351,7 @@ static int take_state(struct worker *worker, const struct node *node, uint64_t w
     if (!code) {
         const struct collective_call call = {
             .key = {"=state", 0, which}, .values = &own, .kinds = &kind, .n = 1, .has_root = true};
-        code = collective_links_run(collective, &call, &all, err);
+        code = collective_links_run(collective, &call, &all, NULL, err);
     }
     if (!code && all.shape.dims[0] != 1)
         code = error_set(err, ERR_UNAVAILABLE, "a worker has left before the first step");

@@ -13,8 +13,4 @@ void pinned_add(const void *data, size_t bytes);
 /* Before it goes. */
 void pinned_remove(const void *data);
 
-/* For device_open and device_free. */
-void pinned_open(struct device *device);
-void pinned_close(struct device *device);
-
 #endif

@@ -108,8 +108,6 @@ static void pack_rows(msgpack_packer *packer, const struct forged *f)
         for (int i = 0; i < f->n_rows; i++)
             msgpack_pack_int64(packer, f->rows[i]);
     }
-    pack_key(packer, "parted");
-    msgpack_pack_int(packer, 2);
 }
 
 static void forge(struct hostile_pair *p, const struct forged *f)
@@ -120,7 +118,7 @@ static void forge(struct hostile_pair *p, const struct forged *f)
     struct named_tensor tensors[2];
     bool says_rows = f->rows_text || f->n_rows;
     msgpack_packer *packer =
-        peer_begin(group->ends[0].peer, RECORD_REDUCE, 5 + 2 * says_rows + f->is_there, &ignored);
+        peer_begin(group->ends[0].peer, RECORD_REDUCE, 5 + says_rows + f->is_there, &ignored);
     if (!packer)
         return; /* it was thrown out already */
     pack_key(packer, "what");
@@ -368,7 +366,7 @@ static void absurd_numbers_of_rows_do_no_harm(void **state)
         int members[3] = {0, 1, 2};
         int64_t rows[2] = {absurd, 0}, honest[2] = {3, 0};
         struct round_contribution contributions[3] = {
-            {.n_parted = 3}, {.rows = rows, .n_rows = 2}, {.rows = honest, .n_rows = 2}};
+            {.here = false}, {.rows = rows, .n_rows = 2}, {.rows = honest, .n_rows = 2}};
         struct error err = ERROR_INIT;
         honest[0] = kinds[i] == COLLECTIVE_SUM ? 1 : 3;
         bool has_root = kinds[i] == COLLECTIVE_SUM || kinds[i] == COLLECTIVE_ROWS;

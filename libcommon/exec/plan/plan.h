@@ -125,10 +125,10 @@ struct step {
     atomic_bool cancelled; /* set from any thread: the step ends with ERR_CANCELLED when the kernel
                             * that runs is over; step_cancel ends it even if all wait */
     struct trace *trace;   /* NULL: off */
-    struct rendezvous *rendezvous; /* of the plans that make up the step; NULL: there is one */
-    struct collective *collective; /* of the workers that run the step; NULL: there is one */
-    struct staged_batch *staged;   /* of its feeds, what is on devices already; NULL: nothing */
-    _Atomic(struct step_resources *) resources; /* the executor's: exec/step/step.h */
+    struct rendezvous *rendezvous;    /* of the plans that make up the step; NULL: there is one */
+    struct collective *collective;    /* of the workers that run the step; NULL: there is one */
+    struct staged_batch *staged;      /* of its feeds, what is on devices already; NULL: nothing */
+    struct step_resources *resources; /* the executor's: exec/step/step.h */
     struct step_stop stop;
 };
 

@@ -87,7 +87,7 @@ void variable_unlock(struct variable *variable, bool write)
 
 struct waiting_thread {
     struct variable_waiter waiter; /* first: resume gets a pointer to it */
-    pthread_mutex_t lock;
+    struct variable *variable;     /* whose mutex guards `done` */
     pthread_cond_t admitted;
     bool done;
 };
@@ -95,60 +95,52 @@ struct waiting_thread {
 static void wake(struct variable_waiter *waiter)
 {
     struct waiting_thread *blocked = (struct waiting_thread *)waiter;
-    pthread_mutex_lock(&blocked->lock);
+    struct variable *variable = blocked->variable;
+    pthread_mutex_lock(&variable->mutex);
     blocked->done = true;
     pthread_cond_signal(&blocked->admitted);
-    pthread_mutex_unlock(&blocked->lock);
+    pthread_mutex_unlock(&variable->mutex);
 }
 
-/* Takes the waiter out of the queue and admits whoever stood behind it. False: it has the lock. */
-static bool give_up(struct variable *variable, struct waiting_thread *blocked)
+/* With the mutex. False: the waiter is not in the queue any more, as it has the lock. */
+static bool leave_queue(struct variable *variable, const struct variable_waiter *waiter)
 {
-    pthread_mutex_lock(&variable->mutex);
-    struct variable_waiter **at = &variable->first_waiter, *before = NULL, *admitted = NULL;
-    while (*at && *at != &blocked->waiter) {
+    struct variable_waiter **at = &variable->first_waiter, *before = NULL;
+    while (*at && *at != waiter) {
         before = *at;
         at = &before->next;
     }
-    bool found = *at != NULL;
-    if (found) {
-        *at = blocked->waiter.next;
-        if (variable->last_waiter == &blocked->waiter)
-            variable->last_waiter = before;
-        admitted = admit(variable);
-    }
-    pthread_mutex_unlock(&variable->mutex);
-    resume_all(admitted);
-    return found;
+    if (!*at)
+        return false;
+    *at = waiter->next;
+    if (variable->last_waiter == waiter)
+        variable->last_waiter = before;
+    return true;
 }
 
 /* Until the lock was given, or the time has come (NULL: never). */
-static bool wait_until(struct waiting_thread *blocked, const struct timespec *end)
-{
-    int failed = 0;
-    pthread_mutex_lock(&blocked->lock);
-    while (!blocked->done && !failed)
-        failed = end ? pthread_cond_timedwait(&blocked->admitted, &blocked->lock, end)
-                     : pthread_cond_wait(&blocked->admitted, &blocked->lock);
-    bool done = blocked->done;
-    pthread_mutex_unlock(&blocked->lock);
-    return done;
-}
-
 static bool lock_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
-    struct waiting_thread blocked = {.waiter.resume = wake, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct waiting_thread blocked = {.waiter.resume = wake, .variable = variable};
     time_cond_init(&blocked.admitted);
-    if (variable_lock(variable, write, &blocked.waiter)) {
-        pthread_cond_destroy(&blocked.admitted);
-        return true;
+    bool taken = variable_lock(variable, write, &blocked.waiter);
+    if (!taken) {
+        struct variable_waiter *behind = NULL;
+        int failed = 0;
+        deferred_catch_up(); /* the holder's work may be among it */
+        pthread_mutex_lock(&variable->mutex);
+        while (!blocked.done && !failed)
+            failed = end ? pthread_cond_timedwait(&blocked.admitted, &variable->mutex, end)
+                         : pthread_cond_wait(&blocked.admitted, &variable->mutex);
+        taken = blocked.done || !leave_queue(variable, &blocked.waiter);
+        while (taken && !blocked.done) /* it was given just now */
+            pthread_cond_wait(&blocked.admitted, &variable->mutex);
+        if (!taken)
+            behind = admit(variable);
+        pthread_mutex_unlock(&variable->mutex);
+        resume_all(behind);
     }
-    deferred_catch_up(); /* the holder's work may be among it */
-    bool taken = wait_until(&blocked, end);
-    if (!taken && !give_up(variable, &blocked))
-        taken = wait_until(&blocked, NULL); /* it was given just now */
     pthread_cond_destroy(&blocked.admitted);
-    pthread_mutex_destroy(&blocked.lock);
     return taken;
 }
 

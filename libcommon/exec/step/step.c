@@ -8,58 +8,6 @@
 #include "base/vec.h"
 #include "exec/device/deferred.h"
 
-struct step_resource {
-    void *object;
-    void (*release)(void *object);
-};
-
-struct step_resources {
-    pthread_mutex_t lock;            /* guards items */
-    VEC(struct step_resource) items; /* by handle - 1 */
-};
-
-/* Most steps have no resources: made when the first is added, perhaps by two threads at once. */
-static struct step_resources *resources_of(struct step *step)
-{
-    struct step_resources *present = atomic_load(&step->resources);
-    if (present)
-        return present;
-    struct step_resources *made = mem_alloc(sizeof *made);
-    pthread_mutex_init(&made->lock, NULL);
-    if (atomic_compare_exchange_strong(&step->resources, &present, made))
-        return made;
-    pthread_mutex_destroy(&made->lock);
-    mem_free(made);
-    return present;
-}
-
-uint64_t step_resource_add(struct step *step, void *object, void (*release)(void *object))
-{
-    struct step_resources *resources = resources_of(step);
-    pthread_mutex_lock(&resources->lock);
-    vec_push(&resources->items, ((struct step_resource){object, release}));
-    uint64_t handle = resources->items.n;
-    pthread_mutex_unlock(&resources->lock);
-    return handle;
-}
-
-void *step_resource_get(struct step *step, uint64_t handle, void (*release)(void *object))
-{
-    struct step_resources *resources = atomic_load(&step->resources);
-    void *object = NULL;
-    if (!resources)
-        return NULL;
-    pthread_mutex_lock(&resources->lock);
-    if (handle > 0 && handle <= resources->items.n) {
-        const struct step_resource *found = &resources->items.items[handle - 1];
-        object = found->release == release ? found->object : NULL;
-    }
-    pthread_mutex_unlock(&resources->lock);
-    return object;
-}
-
-/* ---- stopping ---- */
-
 /* A step is plain memory that nobody opens or closes, so the locks of all of them are here. They
  * are held for a few instructions, and never while a waiter is told. */
 #define N_GUARDS 16
@@ -86,6 +34,40 @@ static struct guard *lock_step(const struct step *step)
     pthread_mutex_lock(&guard->lock);
     return guard;
 }
+
+struct step_resource {
+    void *object;
+    void (*release)(void *object);
+};
+
+struct step_resources {
+    VEC(struct step_resource) items; /* by handle - 1 */
+};
+
+uint64_t step_resource_add(struct step *step, void *object, void (*release)(void *object))
+{
+    struct guard *guard = lock_step(step);
+    if (!step->resources) /* as of most steps */
+        step->resources = mem_alloc(sizeof *step->resources);
+    vec_push(&step->resources->items, ((struct step_resource){object, release}));
+    uint64_t handle = step->resources->items.n;
+    pthread_mutex_unlock(&guard->lock);
+    return handle;
+}
+
+void *step_resource_get(struct step *step, uint64_t handle, void (*release)(void *object))
+{
+    struct guard *guard = lock_step(step);
+    void *object = NULL;
+    if (step->resources && handle > 0 && handle <= step->resources->items.n) {
+        const struct step_resource *found = &step->resources->items.items[handle - 1];
+        object = found->release == release ? found->object : NULL;
+    }
+    pthread_mutex_unlock(&guard->lock);
+    return object;
+}
+
+/* ---- stopping ---- */
 
 static void unlink_waiter(struct step_waiter *waiter)
 {
@@ -186,14 +168,13 @@ int step_stop_reason(struct step *step, struct error *err)
 void step_end(struct step *step)
 {
     struct step_stop *stop = &step->stop;
-    struct step_resources *resources = atomic_exchange(&step->resources, NULL);
+    struct step_resources *resources = step->resources;
     for (size_t i = resources ? resources->items.n : 0; i-- > 0;)
         resources->items.items[i].release(resources->items.items[i].object);
-    if (resources) {
+    if (resources)
         vec_release(&resources->items);
-        pthread_mutex_destroy(&resources->lock);
-        mem_free(resources);
-    }
+    mem_free(resources);
+    step->resources = NULL;
     struct guard *guard = lock_step(step);
     while (stop->is_telling)
         pthread_cond_wait(&guard->told, &guard->lock);

@@ -7,42 +7,10 @@
 
 /* ---- nodes ---- */
 
-/* A part of it, as long as it comes out. */
-static const struct attr *attrs_of_part(struct dense_cutter *c, const struct node *node, int *n)
-{
-    int axis = c->cut[node->id];
-    struct attr *attrs = arena_array(&c->to->arena, (size_t)node->n_attrs + 2, sizeof *attrs);
-    struct shape part = node->outputs[0].shape;
-    part.dims[axis] = SHAPE_UNKNOWN;
-    memcpy(attrs, node->attrs, (size_t)node->n_attrs * sizeof *attrs);
-    for (int i = 0; i < node->n_attrs; i++)
-        if (!strcmp(attrs[i].name, "shape"))
-            attrs[i].value = attr_shape(arena_copy(&c->to->arena, &part, sizeof part));
-    attrs[node->n_attrs] = (struct attr){WORKER_PART_SHAPE, attr_shape(&node->outputs[0].shape)};
-    attrs[node->n_attrs + 1] = (struct attr){WORKER_PART_AXIS, attr_int(axis)};
-    *n = node->n_attrs + 2;
-    return attrs;
-}
-
-/* All workers draw it, for all rows, as one process would: where that is the same on all. */
-static const struct attr *attrs_of_draw(struct dense_cutter *c, const struct node *node, int *n)
-{
-    struct attr *attrs = arena_array(&c->to->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
-    memcpy(attrs, node->attrs, (size_t)node->n_attrs * sizeof *attrs);
-    attrs[node->n_attrs] = (struct attr){DRAWS_ALIKE, attr_bool(true)};
-    *n = node->n_attrs + 1;
-    return attrs;
-}
-
-static bool draws_alike(const struct node *node, struct dense_layout output)
-{
-    return node_has(node, OP_RANDOM) && output.form != DENSE_OWN;
-}
-
 static struct node *add(struct dense_cutter *c, const struct node *node, const struct edge *inputs,
                         struct dense_layout output)
 {
-    bool draws = draws_alike(node, output);
+    bool draws = node_has(node, OP_RANDOM) && output.form != DENSE_OWN;
     struct node_spec spec = {.op = node->op->def->name,
                              .name = node->name,
                              .inputs = inputs,
@@ -53,10 +21,31 @@ static struct node *add(struct dense_cutter *c, const struct node *node, const s
                              .file = node->file,
                              .line = node->line};
     bool cuts = node_is(node, "Variable") && output.form == DENSE_CUT;
-    if (cuts)
-        spec.attrs = attrs_of_part(c, node, &spec.n_attrs);
-    if (draws)
-        spec.attrs = attrs_of_draw(c, node, &spec.n_attrs);
+    if (cuts) {
+        /* A part of it, as long as it comes out. */
+        int axis = c->cut[node->id];
+        struct attr *attrs = arena_array(&c->to->arena, (size_t)node->n_attrs + 2, sizeof *attrs);
+        struct shape part = node->outputs[0].shape;
+        part.dims[axis] = SHAPE_UNKNOWN;
+        memcpy(attrs, node->attrs, (size_t)node->n_attrs * sizeof *attrs);
+        for (int i = 0; i < node->n_attrs; i++)
+            if (!strcmp(attrs[i].name, "shape"))
+                attrs[i].value = attr_shape(arena_copy(&c->to->arena, &part, sizeof part));
+        attrs[node->n_attrs] =
+            (struct attr){WORKER_PART_SHAPE, attr_shape(&node->outputs[0].shape)};
+        attrs[node->n_attrs + 1] = (struct attr){WORKER_PART_AXIS, attr_int(axis)};
+        spec.n_attrs = node->n_attrs + 2;
+        spec.attrs = attrs;
+    }
+    if (draws) {
+        /* All workers draw it, for all rows, as one process would: where that is the same on
+         * all. */
+        struct attr *attrs = arena_array(&c->to->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
+        memcpy(attrs, node->attrs, (size_t)node->n_attrs * sizeof *attrs);
+        attrs[node->n_attrs] = (struct attr){DRAWS_ALIKE, attr_bool(true)};
+        spec.n_attrs = node->n_attrs + 1;
+        spec.attrs = attrs;
+    }
     if (output.form != DENSE_CUT && output.form != DENSE_SUM && !draws)
         return graph_add_trusted(c->to, &spec, node->outputs, node->n_outputs);
     return graph_add(c->to, &spec, c->err);
@@ -76,32 +65,6 @@ static struct edge input_of(struct dense_cutter *c, const struct node *node, int
         (form == DENSE_OWN || form == DENSE_SAME))
         return dense_initial(c, graph_node(c->from, node->inputs[0].node), edge);
     return dense_convert(c, node, edge, rule->inputs[i]);
-}
-
-static int visit(struct dense_cutter *c, const struct node *node)
-{
-    struct edge *inputs = arena_array(&c->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
-    struct dense_rule rule = {
-        .inputs = arena_array(&c->arena, (size_t)node->n_inputs + 1, sizeof *rule.inputs)};
-    bool open = false;
-    if (dense_rule(c, node, &rule))
-        return c->err->code;
-    for (int i = 0; i < node->n_inputs; i++) {
-        inputs[i] = input_of(c, node, i, &rule);
-        open |= !edge_exists(inputs[i]);
-        if (c->err->code)
-            return c->err->code;
-    }
-    struct node *copy = add(c, node, inputs, rule.output);
-    if (!copy)
-        return c->err->code;
-    for (int i = 0; i < node->n_controls; i++)
-        graph_add_control(c->to, copy, c->copy[node->controls[i]]);
-    c->copy[node->id] = copy->id;
-    c->layouts[node->id] = rule.output;
-    if (open)
-        vec_push(&c->open, node->id);
-    return 0;
 }
 
 /* ---- the graph ---- */
@@ -139,9 +102,30 @@ int dense_copy_names(struct dense_cutter *c, struct edge (*name)(void *context, 
 
 static int cut(struct dense_cutter *c)
 {
-    for (size_t i = 0; i < c->from->nodes.n; i++)
-        if (visit(c, graph_node(c->from, c->order[i])))
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        struct edge *inputs = arena_array(&c->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+        struct dense_rule rule = {
+            .inputs = arena_array(&c->arena, (size_t)node->n_inputs + 1, sizeof *rule.inputs)};
+        bool open = false;
+        if (dense_rule(c, node, &rule))
             return c->err->code;
+        for (int j = 0; j < node->n_inputs; j++) {
+            inputs[j] = input_of(c, node, j, &rule);
+            open |= !edge_exists(inputs[j]);
+            if (c->err->code)
+                return c->err->code;
+        }
+        struct node *copy = add(c, node, inputs, rule.output);
+        if (!copy)
+            return c->err->code;
+        for (int j = 0; j < node->n_controls; j++)
+            graph_add_control(c->to, copy, c->copy[node->controls[j]]);
+        c->copy[node->id] = copy->id;
+        c->layouts[node->id] = rule.output;
+        if (open)
+            vec_push(&c->open, node->id);
+    }
     return dense_copy_names(c, named, c);
 }
 

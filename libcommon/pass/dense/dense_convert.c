@@ -101,25 +101,6 @@ static struct edge own_shape(struct dense_cutter *c, struct edge edge)
     return build_op(b, "Cast", &all, 1, &type, 1);
 }
 
-static struct edge times_workers(struct dense_cutter *c, struct edge x)
-{
-    const struct shape one = shape_vector(1);
-    const struct attr type = {"DstT", attr_type(build_type(&c->b, x))};
-    struct edge n = build_slot(part_of(c, &one, 0), 3);
-    return build_binary(&c->b, "Mul", x, build_op(&c->b, "Cast", &n, 1, &type, 1));
-}
-
-/* Of a sum the part that belongs to the worker's rows; of what all have the first worker's. */
-static struct edge own_rows(struct dense_cutter *c, struct edge edge, struct edge x, bool sums)
-{
-    const struct edge inputs[] = {x, own_shape(c, edge)};
-    const struct attr attrs[] = {{"reduction", attr_string(sums ? "sum_part" : "part")},
-                                 {"root", attr_int(sums ? -1 : 0)},
-                                 {.name = NULL}};
-    struct edge own = collective_add(c, "CollectiveGrad", inputs, 2, attrs);
-    return dense_has(c, edge.node, DENSE_GRADIENT) ? times_workers(c, own) : own;
-}
-
 /* ---- from form to form ---- */
 
 static struct edge source(const struct dense_cutter *c, struct edge edge)
@@ -133,7 +114,19 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
     struct edge x = source(c, edge);
     if (from.form == DENSE_CUT)
         x = put_part(c, x, shape, from.axis);
-    return own_rows(c, edge, x, from.form != DENSE_ALL);
+    /* Of a sum the part that belongs to the worker's rows; of what all have the first worker's. */
+    bool sums = from.form != DENSE_ALL;
+    const struct edge inputs[] = {x, own_shape(c, edge)};
+    const struct attr attrs[] = {{"reduction", attr_string(sums ? "sum_part" : "part")},
+                                 {"root", attr_int(sums ? -1 : 0)},
+                                 {.name = NULL}};
+    struct edge own = collective_add(c, "CollectiveGrad", inputs, 2, attrs);
+    if (!dense_has(c, edge.node, DENSE_GRADIENT))
+        return own;
+    const struct shape one = shape_vector(1);
+    const struct attr type = {"DstT", attr_type(build_type(&c->b, own))};
+    struct edge n = build_slot(part_of(c, &one, 0), 3);
+    return build_binary(&c->b, "Mul", own, build_op(&c->b, "Cast", &n, 1, &type, 1));
 }
 
 /* Of all workers' rows, or what all workers have. */

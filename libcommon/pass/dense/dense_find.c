@@ -45,19 +45,6 @@ static void spread_up(struct dense_cutter *c, unsigned fact, unsigned beginning)
     }
 }
 
-static void find_gradients(struct dense_cutter *c)
-{
-    const struct entry *init = graph_entry(c->from, "init");
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
-        c->facts[i] |= node_attr(node, "_loss") ? DENSE_GRADIENT : 0;
-    }
-    for (int i = 0; init && i < init->n_edges; i++)
-        if (node_has(graph_node(c->from, init->edges[i].node), OP_OVERWRITES))
-            c->facts[init->edges[i].node] |= DENSE_INITIAL;
-    spread_down(c, DENSE_GRADIENT, 0, 0);
-}
-
 /* Whether minimize() has handed over a gradient of all of it. */
 static bool is_trained(const struct dense_cutter *c, const struct node *variable)
 {
@@ -84,39 +71,6 @@ static bool is_layer(struct dense_cutter *c, const struct frames *frames, const 
            shape_is_known(&variable->outputs[0].shape) && is_trained(c, variable);
 }
 
-/* In one pass. A matrix with two layers, as of a recurrent network, stays whole. */
-static void count_layers(struct dense_cutter *c, const struct frames *frames, int *n)
-{
-    for (size_t i = 0; i < c->from->nodes.n; i++)
-        if (is_layer(c, frames, graph_node(c->from, (int)i)) &&
-            !dense_pass(graph_node(c->from, (int)i)))
-            n[dense_variable(c, graph_node(c->from, (int)i)->inputs[1])->id]++;
-}
-
-static int find_layers(struct dense_cutter *c)
-{
-    struct frames *frames;
-    bool found = false;
-    int *n = arena_array(&c->arena, c->from->nodes.n + 1, sizeof *n);
-    if (frames_new(c->from, &frames, c->err))
-        return c->err->code;
-    count_layers(c, frames, n);
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
-        if (!is_layer(c, frames, node) || n[dense_variable(c, node->inputs[1])->id] != 1)
-            continue;
-        c->facts[node->id] |= DENSE_LAYER;
-        found = true;
-    }
-    frames_free(frames);
-    spread_down(c, DENSE_BEHIND, DENSE_LAYER, DENSE_GRADIENT);
-    spread_up(c, DENSE_BEFORE, DENSE_LAYER);
-    return found ? 0
-                 : error_set(c->err, ERR_DATA,
-                             "there is no dense layer: no product of rows of the batch, whose "
-                             "first dimension is open (-1), and a matrix that is trained");
-}
-
 static void cut_variable(struct dense_cutter *c, const struct node *variable, int axis)
 {
     bool is_new = c->cut[variable->id] < 0;
@@ -126,39 +80,7 @@ static void cut_variable(struct dense_cutter *c, const struct node *variable, in
                          axis ? "each worker has columns" : "each worker has rows");
 }
 
-/* Columns of the first, of those behind it the rows that belong to the columns before. */
-static void cut_layers(struct dense_cutter *c)
-{
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, c->order[i]);
-        struct op_product product;
-        if (!dense_has(c, node->id, DENSE_LAYER))
-            continue;
-        node->op->def->product(node, &product);
-        bool behind = dense_has(c, node->inputs[0].node, DENSE_BEHIND | DENSE_LAYER);
-        cut_variable(c, dense_variable(c, node->inputs[1]),
-                     behind ? product.summed[1] : 1 - product.summed[1]);
-    }
-}
-
 /* ---- what goes with them ---- */
-
-/* Between layers, and element by element along the last axis: it is cut as what is there. */
-static bool is_between(const struct dense_cutter *c, const struct node *node,
-                       const struct node *variable)
-{
-    bool alike = node_rows(node) == ROWS_ALIKE || node->op->def->channels == CHANNELS_ADD;
-    const struct shape *shape = node->n_outputs ? &node->outputs[0].shape : NULL;
-    return alike && dense_has(c, node->id, DENSE_BEFORE) && dense_has(c, node->id, DENSE_BEHIND) &&
-           shape->rank == 2 && shape->dims[0] == SHAPE_UNKNOWN &&
-           shape->dims[1] == variable->outputs[0].shape.dims[0];
-}
-
-static bool takes_value(const struct dense_cutter *c, const struct node *node, int input)
-{
-    return !part_takes_ref(node, input) && !dense_has(c, node->id, DENSE_GRADIENT) &&
-           !dense_variable(c, (struct edge){node->id, 0});
-}
 
 /* A vector all of whose readers are between layers. */
 static bool is_vector_between(const struct dense_cutter *c, const struct node *variable)
@@ -170,9 +92,18 @@ static bool is_vector_between(const struct dense_cutter *c, const struct node *v
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, (int)i);
         for (int k = 0; k < node->n_inputs; k++) {
-            if (dense_variable(c, node->inputs[k]) != variable || !takes_value(c, node, k))
+            if (dense_variable(c, node->inputs[k]) != variable || part_takes_ref(node, k) ||
+                dense_has(c, node->id, DENSE_GRADIENT) ||
+                dense_variable(c, (struct edge){node->id, 0}))
                 continue;
-            if (!is_between(c, node, variable))
+            /* Between layers, and element by element along the last axis: it is cut as what is
+             * there. */
+            bool alike = node_rows(node) == ROWS_ALIKE || node->op->def->channels == CHANNELS_ADD;
+            const struct shape *shape = node->n_outputs ? &node->outputs[0].shape : NULL;
+            if (!alike || !dense_has(c, node->id, DENSE_BEFORE) ||
+                !dense_has(c, node->id, DENSE_BEHIND) || shape->rank != 2 ||
+                shape->dims[0] != SHAPE_UNKNOWN ||
+                shape->dims[1] != variable->outputs[0].shape.dims[0])
                 return false;
             n++;
         }
@@ -194,9 +125,56 @@ static const struct node *leader_of(const struct dense_cutter *c, const struct n
     return groups && groups->n ? group_leader(c->from, groups->strings[0]) : NULL;
 }
 
-/* Slots of optimizers, which are updated with the variable, or are in its group. */
-static void cut_slots(struct dense_cutter *c)
+int dense_find(struct dense_cutter *c)
 {
+    const struct entry *init = graph_entry(c->from, "init");
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, (int)i);
+        c->facts[i] |= node_attr(node, "_loss") ? DENSE_GRADIENT : 0;
+    }
+    for (int i = 0; init && i < init->n_edges; i++)
+        if (node_has(graph_node(c->from, init->edges[i].node), OP_OVERWRITES))
+            c->facts[init->edges[i].node] |= DENSE_INITIAL;
+    spread_down(c, DENSE_GRADIENT, 0, 0);
+    struct frames *frames;
+    bool found = false;
+    int *n = arena_array(&c->arena, c->from->nodes.n + 1, sizeof *n);
+    if (frames_new(c->from, &frames, c->err))
+        return c->err->code;
+    /* In one pass. A matrix with two layers, as of a recurrent network, stays whole. */
+    for (size_t i = 0; i < c->from->nodes.n; i++)
+        if (is_layer(c, frames, graph_node(c->from, (int)i)) &&
+            !dense_pass(graph_node(c->from, (int)i)))
+            n[dense_variable(c, graph_node(c->from, (int)i)->inputs[1])->id]++;
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, (int)i);
+        if (!is_layer(c, frames, node) || n[dense_variable(c, node->inputs[1])->id] != 1)
+            continue;
+        c->facts[node->id] |= DENSE_LAYER;
+        found = true;
+    }
+    frames_free(frames);
+    spread_down(c, DENSE_BEHIND, DENSE_LAYER, DENSE_GRADIENT);
+    spread_up(c, DENSE_BEFORE, DENSE_LAYER);
+    if (!found)
+        return error_set(c->err, ERR_DATA,
+                         "there is no dense layer: no product of rows of the batch, whose "
+                         "first dimension is open (-1), and a matrix that is trained");
+    /* Columns of the first, of those behind it the rows that belong to the columns before. */
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        struct op_product product;
+        if (!dense_has(c, node->id, DENSE_LAYER))
+            continue;
+        node->op->def->product(node, &product);
+        bool behind = dense_has(c, node->inputs[0].node, DENSE_BEHIND | DENSE_LAYER);
+        cut_variable(c, dense_variable(c, node->inputs[1]),
+                     behind ? product.summed[1] : 1 - product.summed[1]);
+    }
+    for (size_t i = 0; i < c->from->nodes.n; i++)
+        if (is_vector_between(c, graph_node(c->from, (int)i)))
+            cut_variable(c, graph_node(c->from, (int)i), 0);
+    /* Slots of optimizers, which are updated with the variable, or are in its group. */
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, (int)i);
         if (node_is(node, "Variable"))
@@ -206,11 +184,7 @@ static void cut_slots(struct dense_cutter *c)
                 cut_like(c, graph_node(c->from, node->inputs[k].node),
                          graph_node(c->from, node->inputs[0].node));
     }
-}
-
-/* From the gradients of what is cut back to where they begin. */
-static void find_back(struct dense_cutter *c)
-{
+    /* From the gradients of what is cut back to where they begin. */
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct attr_value *mark = node_attr(graph_node(c->from, (int)i), "_gradient");
         const struct node *variable = mark ? graph_find(c->from, mark->s) : NULL;
@@ -218,18 +192,5 @@ static void find_back(struct dense_cutter *c)
             c->facts[i] |= DENSE_BACK;
     }
     spread_up(c, DENSE_BACK, 0);
-}
-
-int dense_find(struct dense_cutter *c)
-{
-    find_gradients(c);
-    if (find_layers(c))
-        return c->err->code;
-    cut_layers(c);
-    for (size_t i = 0; i < c->from->nodes.n; i++)
-        if (is_vector_between(c, graph_node(c->from, (int)i)))
-            cut_variable(c, graph_node(c->from, (int)i), 0);
-    cut_slots(c);
-    find_back(c);
     return 0;
 }

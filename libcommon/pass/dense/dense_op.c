@@ -74,13 +74,6 @@ static int axis_of(const struct shape *in, const struct shape *out, int axis)
                                                                                           : -1;
 }
 
-static bool is_alike(const struct node *node)
-{
-    return node_rows(node) == ROWS_ALIKE || node_has(node, OP_CHECKS) ||
-           node_has(node, OP_PASSES) ||
-           (node->op->def->channels == CHANNELS_ADD && node->outputs[0].shape.rank == 2);
-}
-
 /* Along which axis the result is cut: as the first input that is; -1: it is whole. Of terms of
  * rows each worker gets the sums of some columns. */
 static int find_axis(const struct dense_cutter *c, const struct node *node)
@@ -114,7 +107,10 @@ bool dense_rule_alike(const struct dense_cutter *c, const struct node *node,
 {
     bool rows = takes(c, node, DENSE_CUT, true) || takes(c, node, DENSE_SUM, true) ||
                 takes(c, node, DENSE_ALL, true);
-    if (!is_alike(node) || node->n_outputs != 1 ||
+    if ((node_rows(node) != ROWS_ALIKE && !node_has(node, OP_CHECKS) &&
+         !node_has(node, OP_PASSES) &&
+         !(node->op->def->channels == CHANNELS_ADD && node->outputs[0].shape.rank == 2)) ||
+        node->n_outputs != 1 ||
         (!dense_is_inner(c, node) && (rows || !takes(c, node, DENSE_CUT, false))))
         return false;
     const struct shape *out = &node->outputs[0].shape;

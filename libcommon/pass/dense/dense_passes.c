@@ -12,14 +12,6 @@
 
 #include "pass/dense/dense_passes_private.h"
 
-/* How urgent it is what goes on beside a pass (graph/graph.h, node_priority): its own exchanges
- * have 0, so that no layer waits for what a later pass needs, or for what is needed after all
- * passes. */
-static int rows_priority(int pass)
-{
-    return 1 + pass;
-}
-
 static int errors_priority(const struct passes *p)
 {
     return 1 + p->n;
@@ -95,26 +87,6 @@ static void mark(struct passes *p, int id, const char *name, int64_t value)
     const struct attr attr = {name, attr_int(value)};
     if (!p->c->err->code)
         graph_set_attr(p->c->to, graph_node(p->c->to, id), &attr, p->c->err);
-}
-
-/* What a pass has of a value that is there once. */
-static struct edge part_of(struct passes *p, struct edge edge, int pass)
-{
-    struct edge whole = {p->c->copy[edge.node], edge.slot}, range[2], part = known(p, edge, pass);
-    const struct shape *shape = &dense_output(p->c, edge)->shape;
-    if (edge_exists(part) || !dense_is_rows(p->c, edge))
-        return edge_exists(part) ? part : whole;
-    begin(p, edge, "rows", pass);
-    find_range(p, dense_row_count(p->b, whole), pass, range);
-    const struct edge inputs[] = {whole, with_rest(p, range[0], shape->rank, 0),
-                                  with_rest(p, range[1], shape->rank, -1)};
-    part = build_op(p->b, "Slice", inputs, 3, NULL, 0);
-    if (p->b->failed)
-        return EDGE_NONE;
-    graph_node(p->c->to, part.node)->outputs[0].shape = *shape;
-    mark(p, part.node, DENSE_PASS, pass);
-    mark(p, part.node, "_priority", rows_priority(pass));
-    return note(p, edge, pass, part);
 }
 
 /* The share of the worker's rows that a pass has. Rows are counted in 32 bits or more. */
@@ -212,14 +184,6 @@ static struct node *add_copy(struct passes *p, const struct node *node, const ch
     return graph_add_trusted(p->c->to, &spec, node->outputs, node->n_outputs);
 }
 
-/* What is drawn in a pass is another thing than in the one before. */
-static void draw_anew(struct passes *p, struct node *copy, int pass)
-{
-    const struct attr seed = {"seed2", attr_int(node_int(copy, "seed2") + pass)};
-    if (pass && !p->c->err->code)
-        graph_set_attr(p->c->to, copy, &seed, p->c->err);
-}
-
 static void add_controls(struct passes *p, const struct node *node, struct node *copy, int pass)
 {
     for (int i = 0; i < node->n_controls; i++) {
@@ -236,8 +200,25 @@ static void add_controls(struct passes *p, const struct node *node, struct node 
 static struct edge input_in(struct passes *p, const struct node *reader, struct edge edge, int pass)
 {
     const struct node *node = graph_node(p->c->from, edge.node);
-    if (!p->is_in[edge.node])
-        return part_of(p, edge, pass);
+    if (!p->is_in[edge.node]) {
+        /* What a pass has of a value that is there once. */
+        struct edge whole = {p->c->copy[edge.node], edge.slot}, range[2],
+                    part = known(p, edge, pass);
+        const struct shape *shape = &dense_output(p->c, edge)->shape;
+        if (edge_exists(part) || !dense_is_rows(p->c, edge))
+            return edge_exists(part) ? part : whole;
+        begin(p, edge, "rows", pass);
+        find_range(p, dense_row_count(p->b, whole), pass, range);
+        const struct edge inputs[] = {whole, with_rest(p, range[0], shape->rank, 0),
+                                      with_rest(p, range[1], shape->rank, -1)};
+        part = build_op(p->b, "Slice", inputs, 3, NULL, 0);
+        if (p->b->failed)
+            return EDGE_NONE;
+        graph_node(p->c->to, part.node)->outputs[0].shape = *shape;
+        mark(p, part.node, DENSE_PASS, pass);
+        mark(p, part.node, "_priority", 1 + pass);
+        return note(p, edge, pass, part);
+    }
     if (node_has(reader, OP_CHECKS))
         return mean_of(p, edge, pass, false);
     if (!node_attr(node, "_loss"))
@@ -264,8 +245,12 @@ static int visit_in(struct passes *p, const struct node *node)
         struct node *copy = add_copy(p, node, name, inputs + k * node->n_inputs);
         add_controls(p, node, copy, k);
         mark(p, copy->id, DENSE_PASS, k);
-        if (node_has(node, OP_RANDOM))
-            draw_anew(p, copy, k);
+        if (node_has(node, OP_RANDOM)) {
+            /* What is drawn in a pass is another thing than in the one before. */
+            const struct attr seed = {"seed2", attr_int(node_int(copy, "seed2") + k)};
+            if (k && !p->c->err->code)
+                graph_set_attr(p->c->to, copy, &seed, p->c->err);
+        }
     }
     return p->c->err->code;
 }
@@ -317,28 +302,6 @@ static void wait_for(struct passes *p, const struct pass_ends *ends, int id, int
         graph_add_control(p->c->to, graph_node(p->c->to, id), p->first[ends->nodes[i]] + pass);
 }
 
-/* Errors that go to who is in front of the layers. */
-static void put_off_errors(struct passes *p, const struct pass_ends *ends)
-{
-    for (int i = 0; i < ends->n; i++)
-        for (int k = 0; dense_is_rows(p->c, (struct edge){ends->nodes[i], 0}) && k < p->n; k++)
-            mark(p, p->first[ends->nodes[i]] + k, "_priority", errors_priority(p));
-}
-
-static void order_passes(struct passes *p)
-{
-    const struct pass_ends ends = find_ends(p);
-    put_off_errors(p, &ends);
-    for (size_t i = 0; i < p->c->from->nodes.n; i++)
-        for (int k = 1; dense_has(p->c, (int)i, DENSE_LAYER) && k < p->n; k++)
-            wait_for(p, &ends, p->first[i] + k, k - 1);
-    for (size_t i = 0; i < p->known.n; i++) {
-        const struct stands_for *part = &p->known.items[i];
-        if (part->pass > 1 && !p->is_in[part->edge.node])
-            wait_for(p, &ends, part->result.node, part->pass - 2);
-    }
-}
-
 /* ---- names ---- */
 
 static struct edge named(void *context, struct edge edge)
@@ -382,7 +345,19 @@ int dense_unroll(struct dense_cutter *c)
     if (!code)
         code = copy_names(&p);
     if (!code) {
-        order_passes(&p);
+        const struct pass_ends ends = find_ends(&p);
+        /* Errors that go to who is in front of the layers. */
+        for (int i = 0; i < ends.n; i++)
+            for (int k = 0; dense_is_rows(p.c, (struct edge){ends.nodes[i], 0}) && k < p.n; k++)
+                mark(&p, p.first[ends.nodes[i]] + k, "_priority", errors_priority(&p));
+        for (size_t i = 0; i < p.c->from->nodes.n; i++)
+            for (int k = 1; dense_has(p.c, (int)i, DENSE_LAYER) && k < p.n; k++)
+                wait_for(&p, &ends, p.first[i] + k, k - 1);
+        for (size_t i = 0; i < p.known.n; i++) {
+            const struct stands_for *part = &p.known.items[i];
+            if (part->pass > 1 && !p.is_in[part->edge.node])
+                wait_for(&p, &ends, part->result.node, part->pass - 2);
+        }
         dense_order_updates(&p);
     }
     vec_release(&p.known);

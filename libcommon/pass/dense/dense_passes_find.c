@@ -41,11 +41,14 @@ static void find_down(struct passes *p, bool *ended)
     }
 }
 
-/* What is no row, but is made of rows, as a shape is, each pass has of its own; and so what it
- * reads of a variable that passes change. */
-static void find_up(struct passes *p)
+int dense_find_passes(struct passes *p)
 {
     struct dense_cutter *c = p->c;
+    find_down(p, arena_array(&c->arena, c->from->nodes.n + 1, sizeof(bool)));
+    if (c->options->update_each && dense_find_updates(p))
+        return c->err->code;
+    /* What is no row, but is made of rows, as a shape is, each pass has of its own; and so what it
+     * reads of a variable that passes change. */
     for (size_t i = c->from->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(c->from, c->order[i]);
         for (int k = 0; p->is_in[node->id] && k < node->n_inputs; k++) {
@@ -54,15 +57,6 @@ static void find_up(struct passes *p)
                 p->is_in[from->id] = true;
         }
     }
-}
-
-int dense_find_passes(struct passes *p)
-{
-    struct dense_cutter *c = p->c;
-    find_down(p, arena_array(&c->arena, c->from->nodes.n + 1, sizeof(bool)));
-    if (c->options->update_each && dense_find_updates(p))
-        return c->err->code;
-    find_up(p);
     if (c->options->update_each && dense_check_entries(p))
         return c->err->code;
     for (size_t i = 0; i < c->from->nodes.n; i++) {

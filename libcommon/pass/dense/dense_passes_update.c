@@ -48,17 +48,6 @@ static int find_writers(struct passes *p, const unsigned char *of)
     return 0;
 }
 
-/* And what these need of the gradients. */
-static void find_what_they_need(struct passes *p, const unsigned char *of)
-{
-    for (size_t i = p->c->from->nodes.n; i-- > 0;) {
-        const struct node *node = graph_node(p->c->from, p->c->order[i]);
-        for (int k = 0; p->is_update[node->id] && k < node->n_inputs; k++)
-            if (of[node->inputs[k].node])
-                p->is_update[node->inputs[k].node] = true;
-    }
-}
-
 static bool *find_dependents(const struct passes *p)
 {
     bool *depends = arena_array(&p->c->arena, p->c->from->nodes.n + 1, sizeof *depends);
@@ -93,16 +82,6 @@ static int find_checks(struct passes *p)
     return 0;
 }
 
-static void find_reads(struct passes *p)
-{
-    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
-        const struct node *node = graph_node(p->c->from, p->c->order[i]);
-        for (int k = 0; k < node->n_inputs && !p->is_update[node->id]; k++)
-            p->reads[node->id] |=
-                p->reads[node->inputs[k].node] || p->is_written[node->inputs[k].node];
-    }
-}
-
 int dense_find_updates(struct passes *p)
 {
     size_t n = p->c->from->nodes.n;
@@ -113,10 +92,21 @@ int dense_find_updates(struct passes *p)
     }
     if (find_writers(p, of))
         return p->c->err->code;
-    find_what_they_need(p, of);
+    /* And what these need of the gradients. */
+    for (size_t i = p->c->from->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(p->c->from, p->c->order[i]);
+        for (int k = 0; p->is_update[node->id] && k < node->n_inputs; k++)
+            if (of[node->inputs[k].node])
+                p->is_update[node->inputs[k].node] = true;
+    }
     if (find_checks(p))
         return p->c->err->code;
-    find_reads(p);
+    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
+        const struct node *node = graph_node(p->c->from, p->c->order[i]);
+        for (int k = 0; k < node->n_inputs && !p->is_update[node->id]; k++)
+            p->reads[node->id] |=
+                p->reads[node->inputs[k].node] || p->is_written[node->inputs[k].node];
+    }
     for (size_t i = 0; i < n; i++)
         p->is_in[i] |= p->is_update[i];
     return 0;

@@ -63,12 +63,6 @@ static struct given find_given(const struct dense_cutter *c, const struct node *
     return given;
 }
 
-static void take_all_as(struct dense_rule *rule, int n, enum dense_form form)
-{
-    for (int i = 0; i < n; i++)
-        rule->inputs[i] = (struct dense_layout){form, 0};
-}
-
 static void take_as_is(const struct dense_cutter *c, const struct node *node,
                        struct dense_rule *rule)
 {
@@ -78,14 +72,6 @@ static void take_as_is(const struct dense_cutter *c, const struct node *node,
 }
 
 /* ---- variables and what changes them ---- */
-
-static int rule_of_variable(struct dense_cutter *c, const struct node *node,
-                            struct dense_rule *rule)
-{
-    int axis = c->cut[node->id];
-    rule->output = (struct dense_layout){axis < 0 ? DENSE_SAME : DENSE_CUT, axis < 0 ? 0 : axis};
-    return 0;
-}
 
 /* Which of the inputs is a variable that it changes, or asks about; -1: none is. */
 static int find_reference(const struct dense_cutter *c, const struct node *node)
@@ -123,18 +109,6 @@ static int rule_of_writer(struct dense_cutter *c, const struct node *node, int r
     return 0;
 }
 
-/* What is handed over of a variable that is not cut is reduced, and the same then. */
-static int rule_of_gradient(struct dense_cutter *c, const struct node *node, const char *name,
-                            struct dense_rule *rule)
-{
-    const struct node *variable = graph_find(c->from, name);
-    int axis = variable ? c->cut[variable->id] : -1;
-    struct dense_layout in = dense_layout_of(c, node->inputs[0]);
-    rule->output = (struct dense_layout){axis < 0 ? DENSE_SAME : DENSE_CUT, axis < 0 ? 0 : axis};
-    rule->inputs[0] = axis < 0 && in.form == DENSE_OWN ? in : rule->output;
-    return 0;
-}
-
 /* ---- others ---- */
 
 static int rule_of_others(struct dense_cutter *c, const struct node *node, struct given given,
@@ -148,38 +122,12 @@ static int rule_of_others(struct dense_cutter *c, const struct node *node, struc
     if (!own && node_has(node, OP_STATEFUL) && !node_has(node, OP_RANDOM))
         return dense_refuse(c, node,
                             "it has a state, and would be given what workers have parts of");
-    take_all_as(rule, node->n_inputs, own ? DENSE_OWN : DENSE_ALL);
+    for (int i = 0; i < node->n_inputs; i++)
+        rule->inputs[i] = (struct dense_layout){own ? DENSE_OWN : DENSE_ALL, 0};
     rule->output = own               ? (struct dense_layout){DENSE_OWN, 0}
                    : node->n_outputs ? dense_whole(c, (struct edge){node->id, 0})
                                      : (struct dense_layout){DENSE_SAME, 0};
     return 0;
-}
-
-/* Of nothing that the workers have together. */
-static int rule_of_worker(struct dense_cutter *c, const struct node *node, struct given given,
-                          struct dense_rule *rule)
-{
-    bool own = given.own || node_has(node, OP_FED | OP_SOURCE | OP_STATEFUL | OP_RANDOM) ||
-               node_makes_resource(node);
-    if (node_has(node, OP_RANDOM) && !given.own && dense_has(c, node->id, DENSE_BEFORE))
-        own = false; /* the same noise for all rows */
-    take_as_is(c, node, rule);
-    rule->output = (struct dense_layout){own ? DENSE_OWN : DENSE_SAME, 0};
-    return 0;
-}
-
-/* Only the first dimension is of rows. */
-static int check_rows(struct dense_cutter *c, const struct node *node,
-                      const struct dense_rule *rule)
-{
-    bool dense = rule->output.form != DENSE_OWN && dense_is_inner(c, node);
-    for (int i = 0; dense && i < node->n_outputs; i++)
-        for (int k = 1; k < node->outputs[i].shape.rank; k++)
-            if (node->outputs[i].shape.dims[k] == SHAPE_UNKNOWN)
-                return dense_refuse(c, node,
-                                    "of what is between dense layers only the first dimension, "
-                                    "that of rows, may be open");
-    return c->err->code;
 }
 
 int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rule *rule)
@@ -188,18 +136,45 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
     const struct attr_value *mark = node_attr(node, "_gradient");
     int reference = find_reference(c, node);
     int code;
-    if (node_is(node, "Variable"))
-        code = rule_of_variable(c, node, rule);
-    else if (mark)
-        code = rule_of_gradient(c, node, mark->s, rule);
-    else if (reference >= 0 && node_rows(node) != ROWS_ALIKE)
+    if (node_is(node, "Variable")) {
+        int axis = c->cut[node->id];
+        rule->output =
+            (struct dense_layout){axis < 0 ? DENSE_SAME : DENSE_CUT, axis < 0 ? 0 : axis};
+        code = 0;
+    } else if (mark) {
+        /* What is handed over of a variable that is not cut is reduced, and the same then. */
+        const struct node *variable = graph_find(c->from, mark->s);
+        int axis = variable ? c->cut[variable->id] : -1;
+        struct dense_layout in = dense_layout_of(c, node->inputs[0]);
+        rule->output =
+            (struct dense_layout){axis < 0 ? DENSE_SAME : DENSE_CUT, axis < 0 ? 0 : axis};
+        rule->inputs[0] = axis < 0 && in.form == DENSE_OWN ? in : rule->output;
+        code = 0;
+    } else if (reference >= 0 && node_rows(node) != ROWS_ALIKE)
         code = rule_of_writer(c, node, reference, rule);
-    else if (!given.dense)
-        code = rule_of_worker(c, node, given, rule);
-    else if (dense_rule_product(c, node, rule) || dense_rule_alike(c, node, rule) ||
-             dense_rule_sums(c, node, rule) || dense_rule_shape(c, node, rule))
+    else if (!given.dense) {
+        /* Of nothing that the workers have together. */
+        bool own = given.own || node_has(node, OP_FED | OP_SOURCE | OP_STATEFUL | OP_RANDOM) ||
+                   node_makes_resource(node);
+        if (node_has(node, OP_RANDOM) && !given.own && dense_has(c, node->id, DENSE_BEFORE))
+            own = false; /* the same noise for all rows */
+        take_as_is(c, node, rule);
+        rule->output = (struct dense_layout){own ? DENSE_OWN : DENSE_SAME, 0};
+        code = 0;
+    } else if (dense_rule_product(c, node, rule) || dense_rule_alike(c, node, rule) ||
+               dense_rule_sums(c, node, rule) || dense_rule_shape(c, node, rule))
         code = 0;
     else
         code = rule_of_others(c, node, given, rule);
-    return code ? code : check_rows(c, node, rule);
+    if (code)
+        return code;
+    /* Only the first dimension is of rows. */
+    bool dense = rule->output.form != DENSE_OWN && dense_is_inner(c, node);
+    for (int i = 0; dense && i < node->n_outputs; i++)
+        for (int k = 1; k < node->outputs[i].shape.rank; k++)
+            if (node->outputs[i].shape.dims[k] == SHAPE_UNKNOWN)
+                return dense_refuse(c, node,
+                                    "of what is between dense layers only the first dimension, "
+                                    "that of rows, may be open");
+    return c->err->code;
 }

@@ -82,42 +82,6 @@ struct consumers {
     VEC(int) next;
 };
 
-static void find_consumers(struct grad_engine *e, struct consumers *c)
-{
-    c->first = mem_array((size_t)e->n_forward, sizeof *c->first); /* 0: none; else index + 1 */
-    for (size_t i = 0; i < e->ancestors.n; i++) {
-        int id = e->ancestors.items[i];
-        const struct node *node = graph_node(e->graph, id);
-        for (int k = 0; k < node->n_inputs && !is_barrier(e, id); k++) {
-            vec_push(&c->node, id);
-            vec_push(&c->next, c->first[node->inputs[k].node]);
-            c->first[node->inputs[k].node] = (int)c->node.n;
-        }
-    }
-}
-
-static void find_between(struct grad_engine *e, const struct gradient_request *r)
-{
-    struct consumers c = {0};
-    VEC(int) stack = VEC_INIT;
-    find_consumers(e, &c);
-    for (int i = 0; i < r->n_xs; i++)
-        if (e->marks[r->xs[i].node] & MARK_ANCESTOR)
-            vec_push(&stack, r->xs[i].node);
-    while (stack.n) {
-        int id = vec_pop(&stack);
-        if (e->marks[id] & MARK_BETWEEN)
-            continue;
-        e->marks[id] |= MARK_BETWEEN;
-        for (int k = c.first[id]; k > 0; k = c.next.items[k - 1])
-            vec_push(&stack, c.node.items[k - 1]);
-    }
-    vec_release(&stack);
-    mem_free(c.first);
-    vec_release(&c.node);
-    vec_release(&c.next);
-}
-
 /* ---- control flow ---- */
 
 static int check_frames(struct grad_engine *e, const struct edge *edges, int n)
@@ -129,21 +93,16 @@ static int check_frames(struct grad_engine *e, const struct edge *edges, int n)
     return 0;
 }
 
-/* Whether it is what the gradient of a loop takes from a stack: who puts something there has a
- * second input. */
-static bool takes_saved(const struct grad_engine *e, const struct node *node)
-{
-    struct edge in = node->n_inputs == 1 ? node->inputs[0] : EDGE_NONE;
-    return edge_exists(in) && graph_node(e->graph, in.node)->outputs[in.slot].type == RESOURCE;
-}
-
 static int analyse_frames(struct grad_engine *e, const struct gradient_request *r)
 {
     bool needed = false;
     for (size_t i = 0; i < e->ancestors.n; i++) {
         const struct node *node = graph_node(e->graph, e->ancestors.items[i]);
         needed = needed || node_has(node, OP_CONTROL_FLOW);
-        if (takes_saved(e, node))
+        /* Whether it is what the gradient of a loop takes from a stack: who puts something there
+         * has a second input. */
+        struct edge in = node->n_inputs == 1 ? node->inputs[0] : EDGE_NONE;
+        if (edge_exists(in) && graph_node(e->graph, in.node)->outputs[in.slot].type == RESOURCE)
             return error_set(e->err, ERR_DATA,
                              "%s: second derivatives through a loop are not supported",
                              node_text(node));
@@ -184,23 +143,6 @@ static int check_types(struct grad_engine *e, const struct edge *edges, int n, c
     return 0;
 }
 
-static int seed(struct grad_engine *e, const struct gradient_request *r)
-{
-    struct build b = grad_build(e, NULL, NULL);
-    for (int i = 0; i < r->n_ys; i++) {
-        int mark = (int)e->graph->nodes.n;
-        struct edge y = r->ys[i], g = r->grad_ys ? r->grad_ys[i] : EDGE_NONE;
-        if (!edge_exists(g) && build_shape(&b, y)->rank == 0)
-            g = build_scalar_like(&b, y, 1);
-        else if (!edge_exists(g))
-            g = build_binary(&b, "Fill", build_unary(&b, "Shape", y), build_scalar_like(&b, y, 1));
-        if (b.failed || grad_adopt(e, NULL, mark))
-            return e->err->code;
-        grad_contribute(e, y, (struct gradient){g, EDGE_NONE});
-    }
-    return 0;
-}
-
 /* Whether `id` depends on x, along nodes between. */
 static bool depends_on(struct grad_engine *e, int id, int x)
 {
@@ -213,67 +155,29 @@ static bool depends_on(struct grad_engine *e, int id, int x)
     return walk.seen[x];
 }
 
-static int no_path(struct grad_engine *e, const struct gradient_request *r, struct edge x)
-{
-    const char *y = edge_text(e, r->ys[0]), *to = node_text(graph_node(e->graph, x.node));
-    for (size_t i = 0; i < e->cuts.n; i++) {
-        const struct node *cut = graph_node(e->graph, e->cuts.items[i]);
-        if (depends_on(e, cut->id, x.node))
-            return error_set(
-                e->err, ERR_DATA,
-                "there is no gradient of '%s' to %s: it ends at %s, as %s passes none on", y, to,
-                node_text(cut), cut->op->def->name);
-    }
-    return error_set(e->err, ERR_DATA,
-                     "there is no gradient of '%s' to %s: '%s' does not depend on it", y, to, y);
-}
-
 static int collect(struct grad_engine *e, const struct gradient_request *r, struct gradient *result)
 {
     for (int i = 0; i < r->n_xs; i++) {
         result[i] = grad_total(e, NULL, r->xs[i]);
         if (e->err->code)
             return e->err->code;
-        if (!edge_exists(result[i].values) && !e->options->allow_missing)
-            return no_path(e, r, r->xs[i]);
+        if (edge_exists(result[i].values) || e->options->allow_missing)
+            continue;
+        struct edge x = r->xs[i];
+        const char *y = edge_text(e, r->ys[0]), *to = node_text(graph_node(e->graph, x.node));
+        for (size_t j = 0; j < e->cuts.n; j++) {
+            const struct node *cut = graph_node(e->graph, e->cuts.items[j]);
+            if (depends_on(e, cut->id, x.node))
+                return error_set(
+                    e->err, ERR_DATA,
+                    "there is no gradient of '%s' to %s: it ends at %s, as %s passes none on", y,
+                    to, node_text(cut), cut->op->def->name);
+        }
+        return error_set(e->err, ERR_DATA,
+                         "there is no gradient of '%s' to %s: '%s' does not depend on it", y, to,
+                         y);
     }
     return 0;
-}
-
-/* Whether it runs after the controls because what it takes does; a Merge takes one of its inputs,
- * of which those that come later go round a loop. */
-static bool waits_already(const struct grad_engine *e, const struct node *node, const bool *waits)
-{
-    bool any = false, all = true;
-    for (int i = 0; i < node->n_inputs; i++) {
-        int from = node->inputs[i].node;
-        bool waiting = from >= e->n_forward && waits[from - e->n_forward];
-        any = any || waiting;
-        all = all && (waiting || from >= node->id);
-    }
-    bool found = node_is(node, "Merge") ? all : any;
-    for (int i = 0; i < node->n_controls && !found; i++)
-        found = node->controls[i] >= e->n_forward && waits[node->controls[i] - e->n_forward];
-    return found;
-}
-
-/* Not what was added to the forward graph, which the controls may wait for. */
-static void add_controls(struct grad_engine *e)
-{
-    const struct gradients_options *options = e->options;
-    bool *waits = mem_array(e->graph->nodes.n, sizeof *waits);
-    for (size_t i = 0; i < e->made.n && options->n_controls; i++) {
-        struct node *node = graph_node(e->graph, e->n_forward + (int)i);
-        if (e->made.items[i].forward_frame >= 0)
-            continue;
-        waits[i] = waits_already(e, node, waits);
-        if (waits[i] || node_is(node, "Const"))
-            continue;
-        for (int k = 0; k < options->n_controls; k++)
-            graph_add_control(e->graph, node, options->controls[k]);
-        waits[i] = true;
-    }
-    mem_free(waits);
 }
 
 static int run(struct grad_engine *e, const struct gradient_request *r, struct gradient *result)
@@ -284,30 +188,80 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
     find_ancestors(e, r);
     if (analyse_frames(e, r))
         return e->err->code;
-    find_between(e, r);
+    struct consumers c = {0};
+    VEC(int) stack = VEC_INIT;
+    c.first = mem_array((size_t)e->n_forward, sizeof *c.first); /* 0: none; else index + 1 */
+    for (size_t i = 0; i < e->ancestors.n; i++) {
+        int id = e->ancestors.items[i];
+        const struct node *node = graph_node(e->graph, id);
+        for (int k = 0; k < node->n_inputs && !is_barrier(e, id); k++) {
+            vec_push(&c.node, id);
+            vec_push(&c.next, c.first[node->inputs[k].node]);
+            c.first[node->inputs[k].node] = (int)c.node.n;
+        }
+    }
+    for (int i = 0; i < r->n_xs; i++)
+        if (e->marks[r->xs[i].node] & MARK_ANCESTOR)
+            vec_push(&stack, r->xs[i].node);
+    while (stack.n) {
+        int id = vec_pop(&stack);
+        if (e->marks[id] & MARK_BETWEEN)
+            continue;
+        e->marks[id] |= MARK_BETWEEN;
+        for (int k = c.first[id]; k > 0; k = c.next.items[k - 1])
+            vec_push(&stack, c.node.items[k - 1]);
+    }
+    vec_release(&stack);
+    mem_free(c.first);
+    vec_release(&c.node);
+    vec_release(&c.next);
     grad_sort_ancestors(e);
-    if (seed(e, r) || grad_process_frame(e, NULL, e->base))
+    struct build b = grad_build(e, NULL, NULL);
+    for (int i = 0; i < r->n_ys; i++) {
+        int mark = (int)e->graph->nodes.n;
+        struct edge y = r->ys[i], g = r->grad_ys ? r->grad_ys[i] : EDGE_NONE;
+        if (!edge_exists(g) && build_shape(&b, y)->rank == 0)
+            g = build_scalar_like(&b, y, 1);
+        else if (!edge_exists(g))
+            g = build_binary(&b, "Fill", build_unary(&b, "Shape", y), build_scalar_like(&b, y, 1));
+        if (b.failed || grad_adopt(e, NULL, mark))
+            return e->err->code;
+        grad_contribute(e, y, (struct gradient){g, EDGE_NONE});
+    }
+    if (grad_process_frame(e, NULL, e->base))
         return e->err->code;
     int code = collect(e, r, result);
-    if (!code)
-        add_controls(e);
+    if (!code) {
+        /* Not what was added to the forward graph, which the controls may wait for. */
+        const struct gradients_options *options = e->options;
+        bool *waits = mem_array(e->graph->nodes.n, sizeof *waits);
+        for (size_t i = 0; i < e->made.n && options->n_controls; i++) {
+            struct node *node = graph_node(e->graph, e->n_forward + (int)i);
+            if (e->made.items[i].forward_frame >= 0)
+                continue;
+            /* Whether it runs after the controls because what it takes does; a Merge takes one of
+             * its inputs, of which those that come later go round a loop. */
+            bool any = false, all = true;
+            for (int j = 0; j < node->n_inputs; j++) {
+                int from = node->inputs[j].node;
+                bool waiting = from >= e->n_forward && waits[from - e->n_forward];
+                any = any || waiting;
+                all = all && (waiting || from >= node->id);
+            }
+            bool found = node_is(node, "Merge") ? all : any;
+            for (int j = 0; j < node->n_controls && !found; j++)
+                found =
+                    node->controls[j] >= e->n_forward && waits[node->controls[j] - e->n_forward];
+            waits[i] = found;
+            if (waits[i] || node_is(node, "Const"))
+                continue;
+            for (int k = 0; k < options->n_controls; k++)
+                graph_add_control(e->graph, node, options->controls[k]);
+            waits[i] = true;
+        }
+        mem_free(waits);
+    }
     return code;
-}
-
-static void release(struct grad_engine *e)
-{
-    if (e->frames)
-        for (size_t i = 0; i < e->frames->frames.n; i++)
-            if (e->spaces && e->spaces[i])
-                map_release(&e->spaces[i]->values);
-    frames_free(e->frames);
-    map_release(&e->loop_names);
-    mem_free(e->marks);
-    mem_free(e->contributions);
-    vec_release(&e->made);
-    vec_release(&e->ancestors);
-    vec_release(&e->cuts);
-    arena_release(&e->arena);
 }
 
 int gradients_add(struct graph *graph, const struct edge *ys, const struct edge *grad_ys, int n_ys,
@@ -326,6 +280,17 @@ int gradients_add(struct graph *graph, const struct edge *ys, const struct edge 
     for (int i = 0; i < n_xs; i++)
         result[i] = (struct gradient){EDGE_NONE, EDGE_NONE};
     int code = n_ys ? run(&e, &r, result) : error_set(err, ERR_DATA, "gradients of nothing");
-    release(&e);
+    if (e.frames)
+        for (size_t i = 0; i < e.frames->frames.n; i++)
+            if (e.spaces && e.spaces[i])
+                map_release(&e.spaces[i]->values);
+    frames_free(e.frames);
+    map_release(&e.loop_names);
+    mem_free(e.marks);
+    mem_free(e.contributions);
+    vec_release(&e.made);
+    vec_release(&e.ancestors);
+    vec_release(&e.cuts);
+    arena_release(&e.arena);
     return code;
 }

@@ -44,14 +44,6 @@ static struct edge open_merge(struct build *b, struct edge entered)
     return node ? (struct edge){node->id, 0} : EDGE_NONE;
 }
 
-static void close_merge(struct build *b, struct edge merge, struct edge next)
-{
-    if (b->failed)
-        return;
-    struct node *node = graph_node(b->graph, merge.node);
-    b->failed = graph_set_input(b->graph, node, 1, next, b->err) != 0;
-}
-
 static struct edge const_after(struct build *b, int control, int value)
 {
     b->controls = &control;
@@ -77,7 +69,10 @@ static void close_cycle(struct build *b, const struct cycle *c, struct edge next
     b->n_controls = sync >= 0;
     struct edge edge = build_unary(b, "NextIteration", next);
     b->n_controls = 0;
-    close_merge(b, c->merge, edge);
+    if (b->failed)
+        return;
+    struct node *node = graph_node(b->graph, c->merge.node);
+    b->failed = graph_set_input(b->graph, node, 1, edge, b->err) != 0;
 }
 
 static int control_trigger(struct build *b, int control)
@@ -144,15 +139,6 @@ static const char *loop_scope(struct grad_engine *e, int frame, const char *suff
     return arena_printf(&e->arena, "%s_%s", name, suffix);
 }
 
-/* No loop has the name yet: another with the same parent would be taken for this one. */
-static const char *unique_frame_name(struct grad_engine *e, const char *scope)
-{
-    const char *name = scope;
-    for (int k = 1; map_get(&e->loop_names, name, NULL); k++)
-        name = arena_printf(&e->arena, "%s_%d", scope, k);
-    return name;
-}
-
 struct grad_space *grad_space_of(struct grad_engine *e, struct grad_space *parent, int frame)
 {
     if (e->spaces[frame])
@@ -168,7 +154,11 @@ struct grad_space *grad_space_of(struct grad_engine *e, struct grad_space *paren
     struct build backward = grad_build(e, loop_scope(e, frame, "grad"), NULL);
     space->frame = frame;
     space->parent = parent;
-    space->frame_name = unique_frame_name(e, backward.scope);
+    /* No loop has the name yet: another with the same parent would be taken for this one. */
+    const char *name = backward.scope;
+    for (int k = 1; map_get(&e->loop_names, name, NULL); k++)
+        name = arena_printf(&e->arena, "%s_%d", backward.scope, k);
+    space->frame_name = name;
     struct edge count = count_forward(e, &forward, space);
     if (!forward.failed)
         count = grad_value(e, parent, count);
@@ -253,32 +243,29 @@ static int finish_variable(struct grad_engine *e, struct build *b, struct grad_s
     return b->failed ? e->err->code : 0;
 }
 
-/* What is the same in every iteration gets the sum over the iterations. */
-static int finish_constant(struct grad_engine *e, struct build *b, struct grad_space *space,
-                           const struct node *node)
-{
-    struct edge output = {node->id, 0}, term = grad_total_dense(e, space, output);
-    if (e->err->code || !edge_exists(term))
-        return e->err->code;
-    struct edge zeros = zeros_like(e, b, space->parent, node->inputs[0]);
-    if (b->failed)
-        return e->err->code;
-    struct cycle c = open_variable(e, b, space, zeros);
-    struct edge sum = build_binary(b, "Add", c.body, term);
-    close_variable(e, b, space, &c, sum);
-    grad_forget(e, output);
-    if (!b->failed)
-        grad_contribute(e, output, (struct gradient){c.exit, EDGE_NONE});
-    return b->failed ? e->err->code : 0;
-}
-
 static int finish_constants(struct grad_engine *e, struct build *b, struct grad_space *space)
 {
     for (int i = 0; i < e->frames->frames.items[space->frame].n_enters; i++) {
         const struct loop_variable *v = grad_variable(e, space->frame, i);
         const struct node *node = graph_node(e->graph, v->enter);
-        if (node_bool(node, "is_constant") && (e->marks[v->enter] & MARK_BETWEEN) &&
-            finish_constant(e, b, space, node))
+        if (!node_bool(node, "is_constant") || !(e->marks[v->enter] & MARK_BETWEEN))
+            continue;
+        /* What is the same in every iteration gets the sum over the iterations. */
+        struct edge output = {node->id, 0}, term = grad_total_dense(e, space, output);
+        if (e->err->code)
+            return e->err->code;
+        if (!edge_exists(term))
+            continue;
+        struct edge zeros = zeros_like(e, b, space->parent, node->inputs[0]);
+        if (b->failed)
+            return e->err->code;
+        struct cycle c = open_variable(e, b, space, zeros);
+        struct edge sum = build_binary(b, "Add", c.body, term);
+        close_variable(e, b, space, &c, sum);
+        grad_forget(e, output);
+        if (!b->failed)
+            grad_contribute(e, output, (struct gradient){c.exit, EDGE_NONE});
+        if (b->failed)
             return e->err->code;
     }
     return 0;

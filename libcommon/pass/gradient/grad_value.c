@@ -48,16 +48,6 @@ static void set_control(struct build *b, const int *control)
     b->n_controls = *control >= 0;
 }
 
-static struct edge copy_const(struct grad_engine *e, struct grad_space *space, struct edge edge)
-{
-    const struct node *node = graph_node(e->graph, edge.node);
-    struct build b = grad_build(e, node->name, NULL);
-    set_control(&b, &space->pivot);
-    struct edge copy = build_op(&b, "Const", NULL, 0, node->attrs, node->n_attrs);
-    grad_note(e, space, -1);
-    return copy;
-}
-
 struct edge grad_enter(struct grad_engine *e, struct grad_space *space, struct edge edge)
 {
     struct build b = grad_build(e, graph_node(e->graph, space->pivot)->name, NULL);
@@ -94,24 +84,6 @@ static struct edge add_stack(struct grad_engine *e, struct build *b, struct grad
     return handle;
 }
 
-static void add_push(struct grad_engine *e, struct build *b, struct grad_space *space,
-                     struct edge handle, struct edge value)
-{
-    const struct graph_frame *frame = &e->frames->frames.items[space->frame];
-    struct attr attrs[] = {
-        {"frame_name", attr_string(frame->name)},
-        {"is_constant", attr_bool(true)},
-        {"parallel_iterations", attr_int(frame->parallel_iterations)},
-    };
-    struct edge inside = build_op(b, "Enter", &handle, 1, attrs, 3);
-    set_control(b, &space->forward_pivot);
-    struct edge push = build_binary(b, "StackPush", inside, value);
-    b->n_controls = 0;
-    grad_note(e, NULL, space->frame);
-    if (!b->failed)
-        graph_add_control(e->graph, graph_node(e->graph, space->forward_sync), push.node);
-}
-
 /* The handle, alive only where the value was: through a Switch for each condition in the loop. */
 static struct edge guard(struct grad_engine *e, struct build *b, struct grad_space *space,
                          struct edge handle, int condition)
@@ -137,7 +109,19 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
     int condition = value.node < e->n_forward ? frames_edge_condition(e->frames, e->graph, value)
                                               : e->made.items[value.node - e->n_forward].condition;
     struct edge handle = add_stack(e, &b, space, value);
-    add_push(e, &b, space, handle, value);
+    const struct graph_frame *frame = &e->frames->frames.items[space->frame];
+    struct attr push_attrs[] = {
+        {"frame_name", attr_string(frame->name)},
+        {"is_constant", attr_bool(true)},
+        {"parallel_iterations", attr_int(frame->parallel_iterations)},
+    };
+    struct edge inside = build_op(&b, "Enter", &handle, 1, push_attrs, 3);
+    set_control(&b, &space->forward_pivot);
+    struct edge push = build_binary(&b, "StackPush", inside, value);
+    b.n_controls = 0;
+    grad_note(e, NULL, space->frame);
+    if (!b.failed)
+        graph_add_control(e->graph, graph_node(e->graph, space->forward_sync), push.node);
     if (b.failed)
         return EDGE_NONE;
     handle = grad_value(e, space, handle);
@@ -178,8 +162,13 @@ static struct edge find_value(struct grad_engine *e, struct grad_space *space, s
                               bool inside)
 {
     const struct node *node = graph_node(e->graph, edge.node);
-    if (inside && node_is(node, "Const"))
-        return copy_const(e, space, edge);
+    if (inside && node_is(node, "Const")) {
+        struct build b = grad_build(e, node->name, NULL);
+        set_control(&b, &space->pivot);
+        struct edge copy = build_op(&b, "Const", NULL, 0, node->attrs, node->n_attrs);
+        grad_note(e, space, -1);
+        return copy;
+    }
     if (inside && node_is(node, "Enter") && node_bool(node, "is_constant"))
         edge = node->inputs[0];
     else if (inside)

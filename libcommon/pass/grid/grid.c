@@ -18,21 +18,6 @@ bool grid_parse(struct grid_options *options, const char *text)
            options->rows * options->columns <= GRID_CELLS_MAX;
 }
 
-/* The pattern with the cell's number for its "*". */
-static int find_device(struct grid *g, const char *pattern, int k)
-{
-    struct device_name name;
-    struct error why = ERROR_INIT;
-    const char *text = strchr(pattern, '*') ? device_pattern_text(&g->arena, pattern, k) : NULL;
-    if (!text)
-        return error_set(g->err, ERR_USAGE,
-                         "--towers '%s' is no device with a '*' for the cell's number", pattern);
-    if (device_name_parse(&name, text, &why))
-        return error_set(g->err, ERR_USAGE, "--towers '%s': %s", pattern, why.text);
-    g->devices[k] = device_name_text(&g->r.to->arena, &name);
-    return 0;
-}
-
 static int open_grid(struct grid *g)
 {
     const char *pattern = g->options->device ? g->options->device : "/job:worker/task:*";
@@ -44,9 +29,19 @@ static int open_grid(struct grid *g)
     g->parts = arena_array(&g->arena, n, sizeof *g->parts);
     g->names = arena_array(&g->arena, n, sizeof *g->names);
     g->prefix = graph_free_prefix(&g->r.to->arena, g->from, "tile");
-    for (int k = 0; k < g->n; k++)
-        if (find_device(g, pattern, k))
-            return g->err->code;
+    for (int k = 0; k < g->n; k++) {
+        /* The pattern with the cell's number for its "*". */
+        struct device_name name;
+        struct error why = ERROR_INIT;
+        const char *text = strchr(pattern, '*') ? device_pattern_text(&g->arena, pattern, k) : NULL;
+        if (!text)
+            return error_set(g->err, ERR_USAGE,
+                             "--towers '%s' is no device with a '*' for the cell's number",
+                             pattern);
+        if (device_name_parse(&name, text, &why))
+            return error_set(g->err, ERR_USAGE, "--towers '%s': %s", pattern, why.text);
+        g->devices[k] = device_name_text(&g->r.to->arena, &name);
+    }
     return 0;
 }
 
@@ -61,26 +56,6 @@ static int check_found(struct grid *g)
                      g->rows, g->columns);
 }
 
-/* What entries and aliases name is there, and what a script has named. */
-static int end_grid(struct grid *g)
-{
-    const struct graph *from = g->from;
-    for (size_t i = 0; i < from->entries.n; i++)
-        for (int k = 0; k < from->entries.items[i].n_edges; k++)
-            if (from->entries.items[i].edges[k].slot != CONTROL_SLOT)
-                grid_whole(g, from->entries.items[i].edges[k]);
-    for (size_t i = 0; i < from->aliases.n; i++)
-        if (from->aliases.items[i].edge.slot != CONTROL_SLOT)
-            grid_whole(g, from->aliases.items[i].edge);
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, (int)i);
-        if (g->cut[i].is_cut && node->n_outputs == 1 && !node->outputs[0].is_ref &&
-            !strchr(node->name, '/') && rewrite_has_own_name(&g->r, node))
-            grid_whole(g, (struct edge){(int)i, 0});
-    }
-    return g->err->code;
-}
-
 static int build(struct grid *g, struct graph **to)
 {
     int n_changes = 0, code = open_grid(g);
@@ -93,8 +68,24 @@ static int build(struct grid *g, struct graph **to)
             code = grid_visit_variable(g, graph_node(g->from, (int)i));
     for (size_t i = 0; !code && i < g->from->nodes.n; i++)
         code = grid_visit(g, graph_node(g->from, g->r.order[i]));
-    if (!code)
-        code = end_grid(g);
+    if (!code) {
+        /* What entries and aliases name is there, and what a script has named. */
+        const struct graph *from = g->from;
+        for (size_t i = 0; i < from->entries.n; i++)
+            for (int k = 0; k < from->entries.items[i].n_edges; k++)
+                if (from->entries.items[i].edges[k].slot != CONTROL_SLOT)
+                    grid_whole(g, from->entries.items[i].edges[k]);
+        for (size_t i = 0; i < from->aliases.n; i++)
+            if (from->aliases.items[i].edge.slot != CONTROL_SLOT)
+                grid_whole(g, from->aliases.items[i].edge);
+        for (size_t i = 0; i < from->nodes.n; i++) {
+            const struct node *node = graph_node(from, (int)i);
+            if (g->cut[i].is_cut && node->n_outputs == 1 && !node->outputs[0].is_ref &&
+                !strchr(node->name, '/') && rewrite_has_own_name(&g->r, node))
+                grid_whole(g, (struct edge){(int)i, 0});
+        }
+        code = g->err->code;
+    }
     code = rewrite_close(&g->r, code, to, &n_changes);
     if (!code && *to && (code = graph_check(*to, g->err))) {
         graph_free(*to);

@@ -84,25 +84,6 @@ static bool map_attr(struct grid *g, struct attr *attr, int cell)
     return cut;
 }
 
-/* What is inferred may differ for a part. */
-static struct attr *map_attrs(struct grid *g, const struct node *node, int cell,
-                              const struct attr *more, int n_more, int *n)
-{
-    struct attr *attrs =
-        arena_array(&g->arena, (size_t)(node->n_attrs + n_more) + 1, sizeof *attrs);
-    *n = 0;
-    for (int i = 0; i < node->n_attrs; i++) {
-        struct attr attr = node->attrs[i];
-        int declared = op_find_attr(node->op, attr.name);
-        if (!is_among(more, n_more, attr.name) &&
-            !(declared >= 0 && node->op->attrs[declared].inferred) && map_attr(g, &attr, cell))
-            attrs[(*n)++] = attr;
-    }
-    for (int i = 0; i < n_more; i++)
-        attrs[(*n)++] = more[i];
-    return attrs;
-}
-
 struct attr *grid_once_attrs(struct grid *g, const struct node *node, int *n)
 {
     struct attr *attrs = arena_array(&g->r.to->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
@@ -136,7 +117,20 @@ struct edge grid_copy(struct grid *g, const struct node *node, int cell, const s
                              .device = g->devices[cell],
                              .file = node->file,
                              .line = node->line};
-    spec.attrs = map_attrs(g, node, cell, more, n_more, &spec.n_attrs);
+    /* What is inferred may differ for a part. */
+    struct attr *attrs =
+        arena_array(&g->arena, (size_t)(node->n_attrs + n_more) + 1, sizeof *attrs);
+    spec.n_attrs = 0;
+    for (int i = 0; i < node->n_attrs; i++) {
+        struct attr attr = node->attrs[i];
+        int declared = op_find_attr(node->op, attr.name);
+        if (!is_among(more, n_more, attr.name) &&
+            !(declared >= 0 && node->op->attrs[declared].inferred) && map_attr(g, &attr, cell))
+            attrs[spec.n_attrs++] = attr;
+    }
+    for (int i = 0; i < n_more; i++)
+        attrs[spec.n_attrs++] = more[i];
+    spec.attrs = attrs;
     struct node *copy = graph_add(g->r.to, &spec, g->err);
     return copy ? (struct edge){copy->id, 0} : EDGE_NONE;
 }

@@ -52,21 +52,18 @@ static void need(struct clocked *c, const struct entry *entry)
     }
 }
 
-/* An entry that trains needs a gradient that minimize() has handed over. */
-static bool trains(struct clocked *c, const struct entry *entry)
-{
-    bool found = false;
-    need(c, entry);
-    for (size_t i = 0; i < c->n_nodes && !found; i++)
-        found = c->is_needed[i] && node_attr(graph_node(c->graph, (int)i), "_gradient");
-    return found;
-}
-
 static int find_entry(struct clocked *c, const char *wanted)
 {
     for (size_t i = 0; i < c->graph->entries.n; i++) {
         const struct entry *entry = &c->graph->entries.items[i];
-        if ((wanted && strcmp(wanted, entry->name) != 0) || !trains(c, entry))
+        if (wanted && strcmp(wanted, entry->name) != 0)
+            continue;
+        /* An entry that trains needs a gradient that minimize() has handed over. */
+        bool found = false;
+        need(c, entry);
+        for (size_t j = 0; j < c->n_nodes && !found; j++)
+            found = c->is_needed[j] && node_attr(graph_node(c->graph, (int)j), "_gradient");
+        if (!found)
             continue;
         if (c->entry)
             return error_set(c->err, ERR_DATA,
@@ -91,41 +88,6 @@ static void meet(device_nodes_vec *list, const struct node *node)
     if (i == list->n)
         vec_push(list, ((struct device_nodes){.device = device}));
     vec_push(&list->items[i].nodes, node->id);
-}
-
-/* What a writer, or what comes after one, needs of the rest of the step: the round begins when all
- * of that is there, the check of the loss among it. */
-static void find_computed(struct clocked *c)
-{
-    bool *is_met = arena_alloc(&c->arena, c->n_nodes);
-    for (size_t i = 0; i < c->n_nodes; i++) {
-        const struct node *node = graph_node(c->graph, c->order[i]);
-        for (int k = 0; c->changes[node->id] && k < node->n_inputs + node->n_controls; k++) {
-            int from =
-                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
-            const struct node *needed = graph_node(c->graph, from);
-            if (is_met[from] || c->changes[from] || !needed->n_inputs)
-                continue;
-            is_met[from] = true;
-            meet(&c->computed, needed);
-        }
-    }
-}
-
-static void find_writers(struct clocked *c)
-{
-    for (size_t i = 0; i < c->n_nodes; i++) {
-        const struct node *node = graph_node(c->graph, c->order[i]);
-        bool is_writer = c->is_needed[node->id] && part_written(c->graph, node);
-        bool comes_after = false;
-        for (int k = 0; k < node->n_inputs; k++)
-            comes_after |= c->changes[node->inputs[k].node];
-        for (int k = 0; k < node->n_controls; k++)
-            comes_after |= c->changes[node->controls[k]];
-        c->changes[node->id] = c->is_needed[node->id] && (is_writer || comes_after);
-        if (is_writer)
-            meet(&c->writers, node);
-    }
 }
 
 /* Nobody would push for another entry that writes. */
@@ -176,16 +138,6 @@ static int add_clock(struct clocked *c, const char *op, const char *name, struct
     return add(c, CLOCK_DEVICE, name, &spec);
 }
 
-static int add_version(struct clocked *c)
-{
-    struct attr attrs[] = {{"dtype", attr_type(INT64)},
-                           {"shape", attr_shape(&SHAPE_SCALAR)},
-                           {WORKER_LOCAL, attr_bool(true)},
-                           {"_trainable", attr_bool(false)}};
-    struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
-    return add(c, DRIVER_DEVICE, WORKER_VERSION, &spec);
-}
-
 static int set_version(struct clocked *c, const char *name, int from)
 {
     struct edge inputs[] = {{c->version, 0}, {from, 0}};
@@ -210,33 +162,6 @@ static int *add_after(struct clocked *c, const device_nodes_vec *list, const cha
     return nodes;
 }
 
-/* The push says that the step is computed. It is answered when the round is over. */
-static void add_push(struct clocked *c)
-{
-    int *computed = add_after(c, &c->computed, "clock/computed");
-    struct edge version = {c->version, 0};
-    struct node_spec spec = {
-        .inputs = &version, .n_inputs = 1, .controls = computed, .n_controls = (int)c->computed.n};
-    c->push = c->err->code ? -1 : add_clock(c, "ClockPush", "clock/push", spec);
-}
-
-static void add_round(struct clocked *c)
-{
-    c->round = add_clock(c, "ClockRound", "clock/round", (struct node_spec){0});
-    for (size_t i = 0; i < c->writers.n && !c->err->code; i++) {
-        const struct device_nodes *there = &c->writers.items[i];
-        int begun = add_no_op(c, there->device, "clock/begun", &c->round, 1);
-        for (size_t k = 0; k < there->nodes.n && begun >= 0; k++)
-            graph_add_control(c->graph, graph_node(c->graph, there->nodes.items[k]), begun);
-    }
-    int *updated = add_after(c, &c->writers, "clock/updated");
-    struct edge input = {c->round, 0};
-    c->advance = add_clock(
-        c, "ClockAdvance", "clock/advance",
-        (struct node_spec){
-            .inputs = &input, .n_inputs = 1, .controls = updated, .n_controls = (int)c->writers.n});
-}
-
 static void add_entries(struct clocked *c)
 {
     int leave = add_clock(c, "ClockLeave", "clock/leave", (struct node_spec){0});
@@ -258,12 +183,36 @@ static void add_entries(struct clocked *c)
 static int add_all(struct clocked *c)
 {
     c->join = add_clock(c, "ClockJoin", "clock/join", (struct node_spec){0});
-    c->version = add_version(c);
+    struct attr attrs[] = {{"dtype", attr_type(INT64)},
+                           {"shape", attr_shape(&SHAPE_SCALAR)},
+                           {WORKER_LOCAL, attr_bool(true)},
+                           {"_trainable", attr_bool(false)}};
+    struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
+    c->version = add(c, DRIVER_DEVICE, WORKER_VERSION, &spec);
     if (c->err->code)
         return c->err->code;
-    add_push(c);
-    if (!c->err->code)
-        add_round(c);
+    /* The push says that the step is computed. It is answered when the round is over. */
+    int *computed = add_after(c, &c->computed, "clock/computed");
+    struct edge version = {c->version, 0};
+    struct node_spec push_spec = {
+        .inputs = &version, .n_inputs = 1, .controls = computed, .n_controls = (int)c->computed.n};
+    c->push = c->err->code ? -1 : add_clock(c, "ClockPush", "clock/push", push_spec);
+    if (!c->err->code) {
+        c->round = add_clock(c, "ClockRound", "clock/round", (struct node_spec){0});
+        for (size_t i = 0; i < c->writers.n && !c->err->code; i++) {
+            const struct device_nodes *there = &c->writers.items[i];
+            int begun = add_no_op(c, there->device, "clock/begun", &c->round, 1);
+            for (size_t k = 0; k < there->nodes.n && begun >= 0; k++)
+                graph_add_control(c->graph, graph_node(c->graph, there->nodes.items[k]), begun);
+        }
+        int *updated = add_after(c, &c->writers, "clock/updated");
+        struct edge input = {c->round, 0};
+        c->advance = add_clock(c, "ClockAdvance", "clock/advance",
+                               (struct node_spec){.inputs = &input,
+                                                  .n_inputs = 1,
+                                                  .controls = updated,
+                                                  .n_controls = (int)c->writers.n});
+    }
     if (!c->err->code)
         add_entries(c);
     return c->err->code ? c->err->code : graph_check(c->graph, c->err);
@@ -274,13 +223,6 @@ static void release_list(device_nodes_vec *list)
     for (size_t i = 0; i < list->n; i++)
         vec_release(&list->items[i].nodes);
     vec_release(list);
-}
-
-static void release(struct clocked *c)
-{
-    release_list(&c->computed);
-    release_list(&c->writers);
-    arena_release(&c->arena);
 }
 
 int grid_clock(struct graph *graph, const char *entry, double timeout, struct error *err)
@@ -294,12 +236,39 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
     if (!code)
         code = find_entry(&c, entry);
     if (!code && c.entry) {
-        find_writers(&c);
-        find_computed(&c);
+        for (size_t i = 0; i < c.n_nodes; i++) {
+            const struct node *node = graph_node(c.graph, c.order[i]);
+            bool is_writer = c.is_needed[node->id] && part_written(c.graph, node);
+            bool comes_after = false;
+            for (int k = 0; k < node->n_inputs; k++)
+                comes_after |= c.changes[node->inputs[k].node];
+            for (int k = 0; k < node->n_controls; k++)
+                comes_after |= c.changes[node->controls[k]];
+            c.changes[node->id] = c.is_needed[node->id] && (is_writer || comes_after);
+            if (is_writer)
+                meet(&c.writers, node);
+        }
+        /* What a writer, or what comes after one, needs of the rest of the step: the round begins
+         * when all of that is there, the check of the loss among it. */
+        bool *is_met = arena_alloc(&c.arena, c.n_nodes);
+        for (size_t i = 0; i < c.n_nodes; i++) {
+            const struct node *node = graph_node(c.graph, c.order[i]);
+            for (int k = 0; c.changes[node->id] && k < node->n_inputs + node->n_controls; k++) {
+                int from =
+                    k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+                const struct node *needed = graph_node(c.graph, from);
+                if (is_met[from] || c.changes[from] || !needed->n_inputs)
+                    continue;
+                is_met[from] = true;
+                meet(&c.computed, needed);
+            }
+        }
         code = check_entries(&c);
         if (!code)
             code = add_all(&c);
     }
-    release(&c);
+    release_list(&c.computed);
+    release_list(&c.writers);
+    arena_release(&c.arena);
     return code;
 }

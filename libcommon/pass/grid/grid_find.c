@@ -17,22 +17,19 @@ struct grid_cut grid_cut_of(const struct grid *g, struct edge edge)
 
 /* ---- variables ---- */
 
-static bool may_cut_variable(const struct grid *g, const struct node *node, struct grid_cut cut)
-{
-    const struct shape *shape = &node->outputs[0].shape;
-    const struct attr_value *local = node_attr(node, WORKER_LOCAL);
-    return node_is(node, "Variable") && !g->stays_whole[node->id] && shape_is_known(shape) &&
-           !*node_string(node, "shared_name") && !(local && local->b) && cut.y >= 0 && cut.x >= 0 &&
-           shape->dims[cut.y] == cut.height && shape->dims[cut.x] == cut.width;
-}
-
 /* The variable whose value the edge is, if it is to be cut so, is cut from now on. */
 static bool want(struct grid *g, struct edge edge, struct grid_cut cut)
 {
     const struct node *node = graph_node(g->from, edge.node);
     while (node_has(node, OP_PASSES) && node->n_inputs == 1)
         node = graph_node(g->from, node->inputs[0].node);
-    if (g->cut[node->id].is_cut || !may_cut_variable(g, node, cut))
+    if (g->cut[node->id].is_cut)
+        return false;
+    const struct shape *shape = &node->outputs[0].shape;
+    const struct attr_value *local = node_attr(node, WORKER_LOCAL);
+    if (!node_is(node, "Variable") || g->stays_whole[node->id] || !shape_is_known(shape) ||
+        *node_string(node, "shared_name") || (local && local->b) || cut.y < 0 || cut.x < 0 ||
+        shape->dims[cut.y] != cut.height || shape->dims[cut.x] != cut.width)
         return false;
     g->cut[node->id] = cut;
     g->role[node->id] = GRID_VARIABLE;
@@ -57,15 +54,6 @@ static struct grid_cut aligned(const struct grid *g, const struct node *node, in
     return cut;
 }
 
-static bool is_known_along(const struct grid *g, const struct node *node, int i,
-                           struct grid_cut cut)
-{
-    const struct shape *shape = &grid_output(g, node->inputs[i])->shape;
-    int shift = node->outputs[0].shape.rank - shape->rank;
-    return shape->rank >= 0 && (cut.y < shift || shape->dims[cut.y - shift] >= 0) &&
-           (cut.x < shift || shape->dims[cut.x - shift] >= 0);
-}
-
 static bool find_alike(struct grid *g, const struct node *node, struct grid_cut *cut)
 {
     if (node_rows(node) != ROWS_ALIKE || node->n_outputs != 1 || node_has(node, OP_STATEFUL) ||
@@ -82,8 +70,13 @@ static bool find_alike(struct grid *g, const struct node *node, struct grid_cut 
         cut->y += shift;
         cut->x += shift;
     }
-    for (int i = 0; i < node->n_inputs && cut->is_cut; i++)
-        cut->is_cut = is_known_along(g, node, i, *cut);
+    for (int i = 0; i < node->n_inputs && cut->is_cut; i++) {
+        const struct shape *shape = &grid_output(g, node->inputs[i])->shape;
+        int shift = node->outputs[0].shape.rank - shape->rank;
+        cut->is_cut = shape->rank >= 0 &&
+                      ((*cut).y < shift || shape->dims[(*cut).y - shift] >= 0) &&
+                      ((*cut).x < shift || shape->dims[(*cut).x - shift] >= 0);
+    }
     return cut->is_cut;
 }
 
@@ -149,18 +142,14 @@ static bool find_tiles(struct grid *g, const struct node *node, struct grid_cut 
 
 /* ---- who has variables themselves ---- */
 
-static struct edge variable_of(const struct grid *g, const struct node *node, int i)
-{
-    struct edge edge = node->inputs[i];
-    return part_takes_ref(node, i) && g->cut[edge.node].is_cut ? edge : EDGE_NONE;
-}
-
 /* All variables of an update are cut alike, or none is. */
 static bool find_writer(struct grid *g, const struct node *node, bool *changed)
 {
     struct edge first = EDGE_NONE;
-    for (int i = 0; i < node->n_inputs && !edge_exists(first); i++)
-        first = variable_of(g, node, i);
+    for (int i = 0; i < node->n_inputs && !edge_exists(first); i++) {
+        struct edge edge = node->inputs[i];
+        first = part_takes_ref(node, i) && g->cut[edge.node].is_cut ? edge : EDGE_NONE;
+    }
     if (!edge_exists(first))
         return false;
     struct grid_cut cut = g->cut[first.node];

@@ -17,19 +17,6 @@ static int is_now(struct grid *g, const struct node *node, struct edge edge)
     return graph_rename(g->r.to, graph_node(g->r.to, edge.node), node->name, g->err);
 }
 
-static int visit_once(struct grid *g, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        grid_whole(g, node->inputs[i]);
-    if (g->err->code)
-        return g->err->code;
-    struct node view = rewrite_view(&g->r, node);
-    const char *device = grid_device(g, node);
-    view.attrs = grid_once_attrs(g, node, &view.n_attrs);
-    graph_set_device(g->r.to, rewrite_add(&g->r, node, &view), device);
-    return 0;
-}
-
 /* ---- windows ---- */
 
 /* The shape, of which the batch is that of a value of the cell's if it is unknown. */
@@ -230,5 +217,13 @@ int grid_visit(struct grid *g, const struct node *node)
     case GRID_ONCE:
         break;
     }
-    return visit_once(g, node);
+    for (int i = 0; i < node->n_inputs; i++)
+        grid_whole(g, node->inputs[i]);
+    if (g->err->code)
+        return g->err->code;
+    struct node view = rewrite_view(&g->r, node);
+    const char *device = grid_device(g, node);
+    view.attrs = grid_once_attrs(g, node, &view.n_attrs);
+    graph_set_device(g->r.to, rewrite_add(&g->r, node, &view), device);
+    return 0;
 }

@@ -56,27 +56,6 @@ static void add_borders(struct scatter *s, struct grid_area area)
     add_border(s->xs, &s->n_xs, area.x1);
 }
 
-/* Each cell sends what it has of the tile. */
-static void gather(struct scatter *s, const struct grid_area *areas, const struct edge *parts)
-{
-    struct grid_area tile = grid_tile(s->g, s->cut, s->to);
-    s->n_ys = s->n_xs = 0;
-    add_borders(s, tile);
-    for (int k = 0; k < s->g->n; k++) {
-        struct grid_part part = {.cell = k, .area = areas[k], .edge = parts[k]};
-        struct grid_area area = grid_meet(areas[k], tile);
-        s->given[k] = (struct grid_part){.edge = EDGE_NONE};
-        if (grid_is_empty(area) || s->g->err->code)
-            continue;
-        add_borders(s, area);
-        s->given[k] = part;
-        if (k == s->to)
-            continue;
-        s->given[k].edge = crop(s, &part, area, k);
-        s->given[k].area = area;
-    }
-}
-
 /* Nothing, where no window sees a block: then there are zeros. */
 static struct edge make_block(const struct scatter *s, struct grid_area block, struct edge like)
 {
@@ -122,7 +101,23 @@ void grid_scatter(struct grid *g, const struct node *node, struct grid_cut cut,
     s.ys = arena_array(&g->arena, 2 * n + 2, sizeof *s.ys);
     s.xs = arena_array(&g->arena, 2 * n + 2, sizeof *s.xs);
     for (s.to = 0; s.to < g->n && !g->err->code; s.to++) {
-        gather(&s, areas, parts);
+        /* Each cell sends what it has of the tile. */
+        struct grid_area tile = grid_tile(s.g, s.cut, s.to);
+        s.n_ys = s.n_xs = 0;
+        add_borders(&s, tile);
+        for (int k = 0; k < s.g->n; k++) {
+            struct grid_part part = {.cell = k, .area = areas[k], .edge = parts[k]};
+            struct grid_area area = grid_meet(areas[k], tile);
+            s.given[k] = (struct grid_part){.edge = EDGE_NONE};
+            if (grid_is_empty(area) || s.g->err->code)
+                continue;
+            add_borders(&s, area);
+            s.given[k] = part;
+            if (k == s.to)
+                continue;
+            s.given[k].edge = crop(&s, &part, area, k);
+            s.given[k].area = area;
+        }
         tiles[s.to] = g->err->code ? EDGE_NONE : make_tile(&s);
     }
     g->parts[node->id] = tiles;

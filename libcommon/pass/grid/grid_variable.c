@@ -6,31 +6,17 @@
 #include "graph/slice_attr.h"
 #include "pass/grid/grid_private.h"
 
-static const char *part_name(struct grid *g, const struct node *node, int cell)
-{
-    const char *name = arena_printf(&g->r.to->arena, "%s/part_%d", node->name, cell);
-    for (int i = 1; graph_find(g->from, name) || graph_find(g->r.to, name); i++)
-        name = arena_printf(&g->r.to->arena, "%s/part_%d_%d", node->name, cell, i);
-    return name;
-}
-
 /* Slots are with their variables: names are known before the first of them is made. */
 static void name_parts(struct grid *g, const struct node *node)
 {
     if (g->names[node->id])
         return;
     g->names[node->id] = arena_array(&g->arena, (size_t)g->n, sizeof **g->names);
-    for (int k = 0; k < g->n; k++)
-        g->names[node->id][k] = part_name(g, node, k);
-}
-
-static void name_leaders(struct grid *g, const struct node *node)
-{
-    const struct attr_value *groups = node_attr(node, "_class");
-    for (int i = 0; groups && groups->kind == ATTR_LIST_STRING && i < groups->n; i++) {
-        const struct node *leader = group_leader(g->from, groups->strings[i]);
-        if (leader && g->role[leader->id] == GRID_VARIABLE)
-            name_parts(g, leader);
+    for (int k = 0; k < g->n; k++) {
+        const char *name = arena_printf(&g->r.to->arena, "%s/part_%d", node->name, k);
+        for (int i = 1; graph_find(g->from, name) || graph_find(g->r.to, name); i++)
+            name = arena_printf(&g->r.to->arena, "%s/part_%d_%d", node->name, k, i);
+        g->names[node->id][k] = name;
     }
 }
 
@@ -40,7 +26,12 @@ int grid_visit_variable(struct grid *g, const struct node *node)
     const struct shape *whole = &node->outputs[0].shape;
     struct grid_cut cut = g->cut[node->id];
     name_parts(g, node);
-    name_leaders(g, node);
+    const struct attr_value *groups = node_attr(node, "_class");
+    for (int i = 0; groups && groups->kind == ATTR_LIST_STRING && i < groups->n; i++) {
+        const struct node *leader = group_leader(g->from, groups->strings[i]);
+        if (leader && g->role[leader->id] == GRID_VARIABLE)
+            name_parts(g, leader);
+    }
     for (int k = 0; k < g->n; k++) {
         struct grid_area area = grid_tile(g, cut, k);
         struct shape *shape = arena_alloc(&g->arena, sizeof *shape);

@@ -67,22 +67,6 @@ struct grid_region grid_region(const struct grid *g, const struct grid_windows *
                                 at_least(x1 - w->in.width, 0)};
 }
 
-/* Whether each cell's windows see some of the image, and each tile of the image is seen. */
-static bool all_see(const struct grid *g, const struct grid_windows *w)
-{
-    for (int k = 0; k < g->n; k++) {
-        struct grid_area tile = grid_tile(g, w->in, k);
-        bool seen = false;
-        if (grid_is_empty(grid_region(g, w, k).area))
-            return false;
-        for (int j = 0; j < g->n; j++)
-            seen |= !grid_is_empty(grid_meet(grid_region(g, w, j).area, tile));
-        if (!seen)
-            return false;
-    }
-    return true;
-}
-
 bool grid_windows(const struct grid *g, const struct node *node, struct grid_windows *w)
 {
     const struct op_def *def = node->op->def;
@@ -95,7 +79,18 @@ bool grid_windows(const struct grid *g, const struct node *node, struct grid_win
     if (!cut_of(g, out, &w->window, &w->out) || !cut_of(g, in ? in : out, &w->window, &w->in))
         return false;
     w->filters = (struct grid_cut){true, 0, 1, w->out.height, w->out.width};
-    return all_see(g, w);
+    /* Whether each cell's windows see some of the image, and each tile of the image is seen. */
+    for (int k = 0; k < g->n; k++) {
+        struct grid_area tile = grid_tile(g, w->in, k);
+        bool seen = false;
+        if (grid_is_empty(grid_region(g, w, k).area))
+            return false;
+        for (int j = 0; j < g->n; j++)
+            seen |= !grid_is_empty(grid_meet(grid_region(g, w, j).area, tile));
+        if (!seen)
+            return false;
+    }
+    return true;
 }
 
 struct grid_cut grid_lies(const struct grid_windows *w, enum op_lie lie)

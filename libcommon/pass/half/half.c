@@ -10,8 +10,13 @@
 
 #include "pass/half/half_private.h"
 
-static int parse_scale(struct half_options *options, const char *scale, struct error *err)
+int half_parse(struct half_options *options, const char *type, const char *scale, struct error *err)
 {
+    options->type = !strcmp(type, "bf16")   ? BFLOAT16
+                    : !strcmp(type, "fp16") ? FLOAT16
+                                            : DTYPE_INVALID;
+    if (options->type == DTYPE_INVALID)
+        return error_set(err, ERR_USAGE, "16 bits are bf16 or fp16, not '%s'", type);
     char *end;
     if (!scale || !strcmp(scale, "dynamic")) {
         bool dynamic = scale || options->type == FLOAT16;
@@ -29,16 +34,6 @@ static int parse_scale(struct half_options *options, const char *scale, struct e
                          "'%s'",
                          HALF_SCALE_LAST, scale);
     return 0;
-}
-
-int half_parse(struct half_options *options, const char *type, const char *scale, struct error *err)
-{
-    options->type = !strcmp(type, "bf16")   ? BFLOAT16
-                    : !strcmp(type, "fp16") ? FLOAT16
-                                            : DTYPE_INVALID;
-    if (options->type == DTYPE_INVALID)
-        return error_set(err, ERR_USAGE, "16 bits are bf16 or fp16, not '%s'", type);
-    return parse_scale(options, scale, err);
 }
 
 const char *half_name(struct rewrite *r, const char *name, const char *suffix)
@@ -125,84 +120,12 @@ static struct edge wide(struct halver *h, struct edge edge)
 
 /* ---- nodes ---- */
 
-static void change_attrs(struct halver *h, struct node *view)
-{
-    struct attr *attrs = arena_array(&h->r.to->arena, (size_t)view->n_attrs, sizeof *attrs);
-    for (int i = 0; i < view->n_attrs; i++) {
-        attrs[i] = view->attrs[i];
-        if (op_find_attr(view->op, attrs[i].name) >= 0 && attrs[i].value.kind == ATTR_TYPE &&
-            attrs[i].value.type == FLOAT32)
-            attrs[i].value.type = h->options->type;
-    }
-    view->attrs = attrs;
-}
-
-static void change_outputs(struct halver *h, struct node *view)
-{
-    struct node_output *outputs =
-        arena_array(&h->r.arena, (size_t)view->n_outputs, sizeof *outputs);
-    for (int i = 0; i < view->n_outputs; i++) {
-        outputs[i] = view->outputs[i];
-        if (outputs[i].type == FLOAT32)
-            outputs[i].type = h->options->type;
-    }
-    view->outputs = outputs;
-}
-
-/* What comes over a back edge has the type that its ring has. */
-static void change_inputs(struct halver *h, const struct node *node, struct node *view)
-{
-    for (int i = 0; i < node->n_inputs; i++) {
-        if (!edge_exists(view->inputs[i]) || !half_is_float(h->r.from, node->inputs[i]))
-            continue;
-        view->inputs[i] =
-            is_painted(h, node->id) ? narrow(h, node->inputs[i]) : wide(h, node->inputs[i]);
-    }
-}
-
-static void visit(struct halver *h, const struct node *node)
-{
-    struct node view = rewrite_view(&h->r, node), named = *node;
-    change_inputs(h, node, &view);
-    if (is_painted(h, node->id)) {
-        change_attrs(h, &view);
-        change_outputs(h, &view);
-        rewrite_note(&h->r, node->name, "is computed in 16 bits");
-    }
-    if (is_known(h, node))
-        named.name = half_name(&h->r, node->name, "half");
-    rewrite_add(&h->r, &named, &view);
-}
-
-/* Names of the source stand for float32. */
-static void keep_name(struct halver *h, const struct node *node)
-{
-    const struct edge edge = {node->id, 0};
-    if (!is_known(h, node))
-        return;
-    struct edge cast = wide(h, edge);
-    if (!(h->r.flags[node->id] & REWRITE_KEPT))
-        vec_push(&h->r.lost, ((struct alias){node->name, cast}));
-}
-
 /* Of an entry or an alias. What goes round in a loop has no place for casts. */
 static void widen_end(struct halver *h, struct edge edge)
 {
     if (edge.slot != CONTROL_SLOT && h->next[edge.node] == edge.node &&
         half_is_float(h->r.from, edge))
         h->r.edges[place_of(h, edge)] = wide(h, edge);
-}
-
-static void keep_names(struct halver *h)
-{
-    const struct graph *from = h->r.from;
-    for (size_t i = 0; i < from->nodes.n; i++)
-        keep_name(h, graph_node(from, (int)i));
-    for (size_t i = 0; i < from->aliases.n; i++)
-        widen_end(h, from->aliases.items[i].edge);
-    for (size_t i = 0; i < from->entries.n; i++)
-        for (int k = 0; k < from->entries.items[i].n_edges; k++)
-            widen_end(h, from->entries.items[i].edges[k]);
 }
 
 static void rewrite_all(struct halver *h)
@@ -215,9 +138,54 @@ static void rewrite_all(struct halver *h)
     h->wide = arena_array(&h->r.arena, n, sizeof *h->wide);
     for (size_t i = 0; i < n; i++)
         h->narrow[i] = h->wide[i] = EDGE_NONE;
-    for (size_t i = 0; i < from->nodes.n; i++)
-        visit(h, graph_node(from, h->r.order[i]));
-    keep_names(h);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, h->r.order[i]);
+        struct node view = rewrite_view(&h->r, node), named = *node;
+        /* What comes over a back edge has the type that its ring has. */
+        for (int j = 0; j < node->n_inputs; j++) {
+            if (!edge_exists(view.inputs[j]) || !half_is_float(h->r.from, node->inputs[j]))
+                continue;
+            view.inputs[j] =
+                is_painted(h, node->id) ? narrow(h, node->inputs[j]) : wide(h, node->inputs[j]);
+        }
+        if (is_painted(h, node->id)) {
+            struct attr *attrs = arena_array(&h->r.to->arena, (size_t)view.n_attrs, sizeof *attrs);
+            for (int j = 0; j < view.n_attrs; j++) {
+                attrs[j] = view.attrs[j];
+                if (op_find_attr(view.op, attrs[j].name) >= 0 && attrs[j].value.kind == ATTR_TYPE &&
+                    attrs[j].value.type == FLOAT32)
+                    attrs[j].value.type = h->options->type;
+            }
+            view.attrs = attrs;
+            struct node_output *outputs =
+                arena_array(&h->r.arena, (size_t)view.n_outputs, sizeof *outputs);
+            for (int j = 0; j < view.n_outputs; j++) {
+                outputs[j] = view.outputs[j];
+                if (outputs[j].type == FLOAT32)
+                    outputs[j].type = h->options->type;
+            }
+            view.outputs = outputs;
+            rewrite_note(&h->r, node->name, "is computed in 16 bits");
+        }
+        if (is_known(h, node))
+            named.name = half_name(&h->r, node->name, "half");
+        rewrite_add(&h->r, &named, &view);
+    }
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        /* Names of the source stand for float32. */
+        const struct node *node = graph_node(from, (int)i);
+        const struct edge edge = {node->id, 0};
+        if (!is_known(h, node))
+            continue;
+        struct edge cast = wide(h, edge);
+        if (!(h->r.flags[node->id] & REWRITE_KEPT))
+            vec_push(&h->r.lost, ((struct alias){node->name, cast}));
+    }
+    for (size_t i = 0; i < from->aliases.n; i++)
+        widen_end(h, from->aliases.items[i].edge);
+    for (size_t i = 0; i < from->entries.n; i++)
+        for (int k = 0; k < from->entries.items[i].n_edges; k++)
+            widen_end(h, from->entries.items[i].edges[k]);
 }
 
 int half_graph(const struct graph *from, const struct half_options *options, struct graph **to,

@@ -20,46 +20,9 @@ static bool lists_float(const struct attr_value *value)
     return false;
 }
 
-/* Whether some type attribute is float32, and each that is can be of 16 bits. */
-static bool attrs_can(const struct node *node, enum dtype type)
-{
-    bool found = false;
-    for (int i = 0; i < node->op->n_attrs; i++) {
-        const struct op_attr *declared = &node->op->attrs[i];
-        const struct attr_value *value = node_attr(node, declared->name);
-        if (declared->kind == ATTR_LIST_TYPE && lists_float(value))
-            return false;
-        if (declared->kind != ATTR_TYPE || value->type != FLOAT32)
-            continue;
-        if (!(declared->types & DTYPE_BIT(type)))
-            return false;
-        found = true;
-    }
-    return found;
-}
-
 static bool is_free(const struct op_arg *arg)
 {
     return arg->type_attr >= 0 && !arg->is_ref;
-}
-
-static bool can(const struct halver *h, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++) {
-        const struct edge in = node->inputs[i];
-        const struct node_output *source = &graph_node(h->r.from, in.node)->outputs[in.slot];
-        int k = i;
-        const struct op_arg *arg = &node->op->inputs[node_argument(node, node->op->inputs, &k)];
-        if (source->is_ref || (source->type == FLOAT32 && !is_free(arg)))
-            return false;
-    }
-    for (int i = 0; i < node->n_outputs; i++) {
-        int k = i;
-        const struct op_arg *arg = &node->op->outputs[node_argument(node, node->op->outputs, &k)];
-        if (node->outputs[i].is_ref || (node->outputs[i].type == FLOAT32 && !is_free(arg)))
-            return false;
-    }
-    return attrs_can(node, h->options->type);
 }
 
 /* ---- nodes that must stay ---- */
@@ -72,61 +35,7 @@ static void push_needed(struct halver *h, int node, unsigned fact)
     }
 }
 
-static void find_needed(struct halver *h)
-{
-    const struct graph *from = h->r.from;
-    for (size_t i = 0; i < from->entries.n; i++) {
-        const struct entry *entry = &from->entries.items[i];
-        bool initial = !strcmp(entry->name, "init");
-        if (!strcmp(entry->name, "ready"))
-            continue;
-        for (int k = 0; k < entry->n_edges; k++)
-            push_needed(h, entry->edges[k].node, initial ? HALF_FACT_INITIAL : HALF_FACT_TRAINS);
-        while (h->todo.n) {
-            const struct node *node = graph_node(from, vec_pop(&h->todo));
-            unsigned fact = initial ? HALF_FACT_INITIAL : HALF_FACT_TRAINS;
-            for (int k = 0; k < node->n_inputs; k++)
-                push_needed(h, node->inputs[k].node, fact);
-            for (int k = 0; k < node->n_controls; k++)
-                push_needed(h, node->controls[k], fact);
-        }
-    }
-}
-
-static void find_updates(struct halver *h)
-{
-    for (size_t i = 0; i < h->r.from->nodes.n; i++) {
-        const struct node *node = graph_node(h->r.from, h->r.order[i]);
-        bool found = node_attr(node, "_gradient") != NULL;
-        for (int k = 0; k < node->n_inputs; k++)
-            found = found || half_has(h, node->inputs[k].node, HALF_FACT_UPDATE);
-        if (found)
-            h->facts[node->id] |= HALF_FACT_UPDATE;
-    }
-}
-
-/* Initial values, and what updates are made of, are float32. So is what may be fed, and what an
- * entry names if a Cast cannot have its name. */
-static bool must_stay(const struct halver *h, const struct node *node)
-{
-    unsigned char flags = h->r.flags[node->id];
-    bool initial =
-        half_has(h, node->id, HALF_FACT_INITIAL) && !half_has(h, node->id, HALF_FACT_TRAINS);
-    return initial || half_has(h, node->id, HALF_FACT_UPDATE) || flags & REWRITE_OPAQUE ||
-           (flags & REWRITE_KEPT && node->n_outputs > 1);
-}
-
 /* ---- numbers that 16 bits do not hold ---- */
-
-static bool overflows(double value, enum dtype type)
-{
-    return isfinite(value) && fabs(value) >= (type == FLOAT16 ? 65520 : 0x1.ffp127);
-}
-
-static bool underflows(double value, enum dtype type)
-{
-    return value != 0 && fabs(value) <= (type == FLOAT16 ? 0x1p-25 : 0x1p-134);
-}
 
 /* A count: floats made of integers, element by element. */
 static bool is_count(const struct graph *from, const struct node *node)
@@ -152,7 +61,8 @@ static bool is_beyond(const struct halver *h, struct edge edge)
     int64_t n = tensor_count(value);
     for (int64_t i = 0; i < n; i++) {
         double number = tensor_get_float64(value, i);
-        if (overflows(number, type) || (n == 1 && underflows(number, type)))
+        if ((isfinite(number) && fabs(number) >= (type == FLOAT16 ? 65520 : 0x1.ffp127)) ||
+            (n == 1 && number != 0 && fabs(number) <= (type == FLOAT16 ? 0x1p-25 : 0x1p-134)))
             return true;
     }
     return false;
@@ -181,7 +91,42 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
         return HALF_KEPT;
     if (kind == HALF_DENIED || kind == HALF_AROUND)
         return has_float_output(node) ? kind : HALF_KEPT;
-    if (!can(h, node) || must_stay(h, node))
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct edge in = node->inputs[i];
+        const struct node_output *source = &graph_node(h->r.from, in.node)->outputs[in.slot];
+        int k = i;
+        const struct op_arg *arg = &node->op->inputs[node_argument(node, node->op->inputs, &k)];
+        if (source->is_ref || (source->type == FLOAT32 && !is_free(arg)))
+            return HALF_KEPT;
+    }
+    for (int i = 0; i < node->n_outputs; i++) {
+        int k = i;
+        const struct op_arg *arg = &node->op->outputs[node_argument(node, node->op->outputs, &k)];
+        if (node->outputs[i].is_ref || (node->outputs[i].type == FLOAT32 && !is_free(arg)))
+            return HALF_KEPT;
+    }
+    /* Whether some type attribute is float32, and each that is can be of 16 bits. */
+    bool found = false;
+    for (int i = 0; i < node->op->n_attrs; i++) {
+        const struct op_attr *declared = &node->op->attrs[i];
+        const struct attr_value *value = node_attr(node, declared->name);
+        if (declared->kind == ATTR_LIST_TYPE && lists_float(value))
+            return HALF_KEPT;
+        if (declared->kind != ATTR_TYPE || value->type != FLOAT32)
+            continue;
+        if (!(declared->types & DTYPE_BIT(h->options->type)))
+            return HALF_KEPT;
+        found = true;
+    }
+    if (!found)
+        return HALF_KEPT;
+    /* Initial values, and what updates are made of, are float32. So is what may be fed, and what an
+     * entry names if a Cast cannot have its name. */
+    unsigned char flags = h->r.flags[node->id];
+    bool initial =
+        half_has(h, node->id, HALF_FACT_INITIAL) && !half_has(h, node->id, HALF_FACT_TRAINS);
+    if (initial || half_has(h, node->id, HALF_FACT_UPDATE) || flags & REWRITE_OPAQUE ||
+        (flags & REWRITE_KEPT && node->n_outputs > 1))
         return HALF_KEPT;
     return kind == HALF_INFERRED && takes_beyond(h, node) ? HALF_AROUND : kind;
 }
@@ -201,22 +146,6 @@ static void join(struct halver *h, int a, int b)
     h->next[b] = next;
 }
 
-static void join_loops(struct halver *h, const struct frames *frames)
-{
-    for (size_t i = 0; i < frames->variables.n; i++) {
-        const struct loop_variable *v = &frames->variables.items[i];
-        const int others[] = {v->enter, v->next, v->switch_, v->exit};
-        for (size_t k = 0; v->merge >= 0 && k < sizeof others / sizeof *others; k++)
-            if (others[k] >= 0)
-                join(h, v->merge, others[k]);
-    }
-}
-
-static bool is_resource(const struct graph *graph, struct edge edge)
-{
-    return graph_node(graph, edge.node)->outputs[edge.slot].type == RESOURCE;
-}
-
 static bool hands_on(const struct node *node)
 {
     return node_has(node, OP_CONTROL_FLOW | OP_PASSES);
@@ -229,60 +158,6 @@ static int maker_of(const struct graph *graph, struct edge edge)
     for (size_t i = 0; i < graph->nodes.n && hands_on(node); i++)
         node = graph_node(graph, node->inputs[0].node);
     return node_makes_resource(node) ? node->id : -1;
-}
-
-/* What is pushed onto a stack and popped of it. A stack that is itself pushed onto one, as those
- * of loops in loops are, is not followed: all that has to do with it stays. */
-static void join_stack(struct halver *h, const struct node *node)
-{
-    const struct graph *from = h->r.from;
-    for (int i = 0; !hands_on(node) && i < node->n_inputs; i++) {
-        if (!is_resource(from, node->inputs[i]))
-            continue;
-        int maker = maker_of(from, node->inputs[i]);
-        if (maker < 0)
-            h->kind[node->id] = HALF_KEPT;
-        else if (h->kind[node->id] == HALF_CLEAR)
-            join(h, maker, node->id);
-        else if (i > 0)
-            h->kind[maker] = HALF_KEPT;
-    }
-}
-
-/* A ring stays if one of it does. A loop's variable has its name, too. */
-static void settle(struct halver *h, int node)
-{
-    bool stays = false;
-    int i = node;
-    if (h->next[node] == node)
-        return;
-    do {
-        stays |= h->kind[i] != HALF_CLEAR || h->r.flags[i] & REWRITE_KEPT;
-        i = h->next[i];
-    } while (i != node);
-    if (!stays)
-        return;
-    do {
-        h->kind[i] = HALF_KEPT;
-        i = h->next[i];
-    } while (i != node);
-}
-
-static int join_all(struct halver *h)
-{
-    const struct graph *from = h->r.from;
-    struct frames *frames;
-    if (!h->r.has_control_flow)
-        return 0;
-    if (frames_new(from, &frames, h->err))
-        return h->err->code;
-    join_loops(h, frames);
-    frames_free(frames);
-    for (size_t i = 0; i < from->nodes.n; i++)
-        join_stack(h, graph_node(from, (int)i));
-    for (size_t i = 0; i < from->nodes.n; i++)
-        settle(h, (int)i);
-    return 0;
 }
 
 /* ---- who takes what ---- */
@@ -316,12 +191,85 @@ int half_classify(struct halver *h)
     h->facts = arena_alloc(&h->r.arena, n + 1);
     h->next = arena_array(&h->r.arena, n, sizeof *h->next);
     h->unit = arena_array(&h->r.arena, n, sizeof *h->unit);
-    find_needed(h);
-    find_updates(h);
+    const struct graph *from = h->r.from;
+    for (size_t i = 0; i < from->entries.n; i++) {
+        const struct entry *entry = &from->entries.items[i];
+        bool initial = !strcmp(entry->name, "init");
+        if (!strcmp(entry->name, "ready"))
+            continue;
+        for (int k = 0; k < entry->n_edges; k++)
+            push_needed(h, entry->edges[k].node, initial ? HALF_FACT_INITIAL : HALF_FACT_TRAINS);
+        while (h->todo.n) {
+            const struct node *node = graph_node(from, vec_pop(&h->todo));
+            unsigned fact = initial ? HALF_FACT_INITIAL : HALF_FACT_TRAINS;
+            for (int k = 0; k < node->n_inputs; k++)
+                push_needed(h, node->inputs[k].node, fact);
+            for (int k = 0; k < node->n_controls; k++)
+                push_needed(h, node->controls[k], fact);
+        }
+    }
+    for (size_t i = 0; i < h->r.from->nodes.n; i++) {
+        const struct node *node = graph_node(h->r.from, h->r.order[i]);
+        bool found = node_attr(node, "_gradient") != NULL;
+        for (int k = 0; k < node->n_inputs; k++)
+            found = found || half_has(h, node->inputs[k].node, HALF_FACT_UPDATE);
+        if (found)
+            h->facts[node->id] |= HALF_FACT_UPDATE;
+    }
     for (size_t i = 0; i < n; i++) {
         h->next[i] = h->unit[i] = (int)i;
         h->kind[i] = (unsigned char)kind_of(h, graph_node(h->r.from, (int)i));
     }
     find_users(h);
-    return join_all(h);
+
+    struct frames *frames;
+    if (!h->r.has_control_flow)
+        return 0;
+    if (frames_new(from, &frames, h->err))
+        return h->err->code;
+    for (size_t i = 0; i < frames->variables.n; i++) {
+        const struct loop_variable *v = &frames->variables.items[i];
+        const int others[] = {v->enter, v->next, v->switch_, v->exit};
+        for (size_t k = 0; v->merge >= 0 && k < sizeof others / sizeof *others; k++)
+            if (others[k] >= 0)
+                join(h, v->merge, others[k]);
+    }
+    frames_free(frames);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        /* What is pushed onto a stack and popped of it. A stack that is itself pushed onto one, as
+         * those of loops in loops are, is not followed: all that has to do with it stays. */
+        const struct node *node = graph_node(from, (int)i);
+
+        for (int j = 0; !hands_on(node) && j < node->n_inputs; j++) {
+            struct edge edge = node->inputs[j];
+            if (graph_node(from, edge.node)->outputs[edge.slot].type != RESOURCE)
+                continue;
+            int maker = maker_of(from, node->inputs[j]);
+            if (maker < 0)
+                h->kind[node->id] = HALF_KEPT;
+            else if (h->kind[node->id] == HALF_CLEAR)
+                join(h, maker, node->id);
+            else if (j > 0)
+                h->kind[maker] = HALF_KEPT;
+        }
+    }
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        /* A ring stays if one of it does. A loop's variable has its name, too. */
+        int node = (int)i;
+        bool stays = false;
+        int j = node;
+        if (h->next[node] == node)
+            continue;
+        do {
+            stays |= h->kind[j] != HALF_CLEAR || h->r.flags[j] & REWRITE_KEPT;
+            j = h->next[j];
+        } while (j != node);
+        if (!stays)
+            continue;
+        do {
+            h->kind[j] = HALF_KEPT;
+            j = h->next[j];
+        } while (j != node);
+    }
+    return 0;
 }

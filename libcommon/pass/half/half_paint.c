@@ -78,14 +78,6 @@ static bool is_refused(const struct halver *h, int node)
            (is_clear(h, node) && half_has(h, node, HALF_FACT_ABOVE));
 }
 
-static void refuse(struct halver *h)
-{
-    start(h, judges);
-    spread_up(h, HALF_FACT_ABOVE, is_clear);
-    start(h, is_denied);
-    spread_down(h, HALF_FACT_REFUSED, is_refused);
-}
-
 /* ---- what lies between ---- */
 
 static bool is_allowed(const struct halver *h, int node)
@@ -103,18 +95,6 @@ static bool may_follow(const struct halver *h, int node)
 static bool is_behind(const struct halver *h, int node)
 {
     return half_has(h, node, HALF_FACT_BEHIND);
-}
-
-static void paint_between(struct halver *h)
-{
-    start(h, is_allowed);
-    spread_down(h, HALF_FACT_BEHIND, may_follow);
-    start(h, is_allowed);
-    spread_up(h, HALF_FACT_BETWEEN, is_behind);
-    for (size_t i = 0; i < h->r.from->nodes.n; i++)
-        if (is_allowed(h, (int)i) ||
-            (half_has(h, (int)i, HALF_FACT_BETWEEN) && h->kind[i] != HALF_AROUND))
-            h->facts[i] |= HALF_FACT_PAINTED;
 }
 
 /* ---- what is clear beside it ---- */
@@ -179,16 +159,10 @@ static struct surroundings look_around(const struct halver *h, int node)
     return s;
 }
 
-/* A view has as many elements, known or not. A ring is as large as what goes into it. */
-static bool is_even(const struct halver *h, int node)
-{
-    return h->next[node] != node || node_has(graph_node(h->r.from, node), OP_VIEW);
-}
-
 static bool joins(const struct halver *h, int node)
 {
     struct surroundings s = look_around(h, node);
-    bool even = is_even(h, node);
+    bool even = h->next[node] != node || node_has(graph_node(h->r.from, node), OP_VIEW);
     if (s.n_users && s.n_users == s.n_painted && !(h->r.flags[node] & REWRITE_KEPT) &&
         (even || s.in <= s.out))
         return true;
@@ -208,8 +182,20 @@ static bool paint_one(struct halver *h, int node)
     return true;
 }
 
-static void paint_beside(struct halver *h)
+void half_paint(struct halver *h)
 {
+    start(h, judges);
+    spread_up(h, HALF_FACT_ABOVE, is_clear);
+    start(h, is_denied);
+    spread_down(h, HALF_FACT_REFUSED, is_refused);
+    start(h, is_allowed);
+    spread_down(h, HALF_FACT_BEHIND, may_follow);
+    start(h, is_allowed);
+    spread_up(h, HALF_FACT_BETWEEN, is_behind);
+    for (size_t i = 0; i < h->r.from->nodes.n; i++)
+        if (is_allowed(h, (int)i) ||
+            (half_has(h, (int)i, HALF_FACT_BETWEEN) && h->kind[i] != HALF_AROUND))
+            h->facts[i] |= HALF_FACT_PAINTED;
     size_t n = h->r.from->nodes.n;
     bool more = true;
     while (more) {
@@ -219,11 +205,4 @@ static void paint_beside(struct halver *h)
         for (size_t i = n; i-- > 0;)
             more |= paint_one(h, h->r.order[i]);
     }
-}
-
-void half_paint(struct halver *h)
-{
-    refuse(h);
-    paint_between(h);
-    paint_beside(h);
 }

@@ -9,12 +9,6 @@
 
 /* ---- what is what ---- */
 
-static bool is_handed_over(const struct node *node)
-{
-    return node_attr(node, "_gradient") && node->n_inputs == 1 && node->n_outputs == 1 &&
-           dtype_is_floating(node->outputs[0].type);
-}
-
 static void push_todo(struct half_scaler *s, int node, unsigned fact)
 {
     if (!(s->facts[node] & fact)) {
@@ -64,19 +58,6 @@ static bool is_gated(const struct half_scaler *s, const struct node *node)
            (node_has(node, OP_CHECKS) && facts & SCALE_OF_GRADIENTS);
 }
 
-static void find_gated(struct half_scaler *s)
-{
-    mark_needed(s, SCALE_GRADIENT, SCALE_BEFORE);
-    mark_dependent(s, SCALE_GRADIENT, SCALE_OF_GRADIENTS, true);
-    mark_dependent(s, SCALE_GRADIENT, SCALE_AFTER, false);
-    mark_needed(s, SCALE_AFTER, SCALE_TRAINS);
-    for (size_t i = 0; i < s->r.from->nodes.n; i++)
-        if (is_gated(s, graph_node(s->r.from, (int)i)))
-            s->facts[i] |= SCALE_GATED;
-    mark_dependent(s, SCALE_GATED, SCALE_LATE, false);
-    mark_needed(s, SCALE_GATED, SCALE_INSIDE);
-}
-
 static int check(struct half_scaler *s)
 {
     if (!s->n_gradients)
@@ -100,24 +81,28 @@ static void find_all(struct half_scaler *s)
     s->facts = arena_array(&s->r.arena, from->nodes.n, sizeof *s->facts);
     for (size_t i = 0; i < from->nodes.n; i++) {
         const struct node *node = graph_node(from, (int)i);
-        if (is_handed_over(node)) {
+        if (node_attr(node, "_gradient") && node->n_inputs == 1 && node->n_outputs == 1 &&
+            dtype_is_floating(node->outputs[0].type)) {
             s->facts[i] |= SCALE_GRADIENT;
             s->gradient = node;
             s->n_gradients++;
         }
         s->n_losses += node_attr(node, "_loss") != NULL;
     }
-    if (s->options->scaling == HALF_DYNAMIC)
-        find_gated(s);
+    if (s->options->scaling == HALF_DYNAMIC) {
+        mark_needed(s, SCALE_GRADIENT, SCALE_BEFORE);
+        mark_dependent(s, SCALE_GRADIENT, SCALE_OF_GRADIENTS, true);
+        mark_dependent(s, SCALE_GRADIENT, SCALE_AFTER, false);
+        mark_needed(s, SCALE_AFTER, SCALE_TRAINS);
+        for (size_t i = 0; i < s->r.from->nodes.n; i++)
+            if (is_gated(s, graph_node(s->r.from, (int)i)))
+                s->facts[i] |= SCALE_GATED;
+        mark_dependent(s, SCALE_GATED, SCALE_LATE, false);
+        mark_needed(s, SCALE_GATED, SCALE_INSIDE);
+    }
 }
 
 /* ---- the loss and the gradients ---- */
-
-static struct edge as(struct half_scaler *s, struct edge x, enum dtype type)
-{
-    struct attr attr = {"DstT", attr_type(type)};
-    return build_type(&s->b, x) == type ? x : build_op(&s->b, "Cast", &x, 1, &attr, 1);
-}
 
 static struct edge scale_as(struct half_scaler *s, enum dtype type)
 {
@@ -125,29 +110,9 @@ static struct edge scale_as(struct half_scaler *s, enum dtype type)
         return build_scalar(&s->b, type, s->options->factor);
     if (!edge_exists(s->scale))
         half_add_state(s);
-    return as(s, s->scale, type);
-}
-
-static void visit_loss(struct half_scaler *s, const struct node *node)
-{
-    struct edge one = {rewrite_copy(&s->r, node)->id, 0};
-    enum dtype type = node->outputs[0].type;
-    s->r.edges[s->r.first[node->id]] = build_binary(&s->b, "Mul", one, scale_as(s, type));
-    rewrite_note(&s->r, node->name, "is scaled");
-    s->r.n_changes--; /* gradients are counted */
-}
-
-static void visit_gradient(struct half_scaler *s, const struct node *node)
-{
-    struct node view = rewrite_view(&s->r, node);
-    enum dtype type = node->outputs[0].type;
-    struct edge plain = build_binary(&s->b, "Div", view.inputs[0], scale_as(s, type));
-    if (s->b.failed)
-        return;
-    view.inputs[0] = plain;
-    struct edge made = {rewrite_add(&s->r, node, &view)->id, 0};
-    rewrite_note(&s->r, node->name, "is divided by the loss scale");
-    vec_push(&s->gradients, made);
+    struct edge x = s->scale;
+    struct attr attr = {"DstT", attr_type(type)};
+    return build_type(&s->b, x) == type ? x : build_op(&s->b, "Cast", &x, 1, &attr, 1);
 }
 
 /* ---- what waits ---- */
@@ -165,13 +130,6 @@ static void add_control(struct half_scaler *s, struct node *view, int control)
         controls[i + 1] = view->controls[i];
     view->controls = controls;
     view->n_controls++;
-}
-
-static void visit_gated(struct half_scaler *s, const struct node *node)
-{
-    struct node view = rewrite_view(&s->r, node);
-    add_control(s, &view, s->go);
-    vec_push(&s->waits, rewrite_add(&s->r, node, &view)->id);
 }
 
 /* What a gated node gives: a variable, read when all is over, or what a check looked at. */
@@ -192,62 +150,71 @@ static bool is_late(const struct half_scaler *s, int node)
            (s->facts[node] & SCALE_LATE && s->facts[node] & SCALE_INSIDE);
 }
 
-static void visit_after(struct half_scaler *s, const struct node *node)
-{
-    struct node copy = *node, view;
-    bool waits = false;
-    copy.controls = arena_array(&s->r.arena, (size_t)node->n_controls, sizeof *copy.controls);
-    copy.n_controls = 0;
-    for (int i = 0; i < node->n_controls; i++) {
-        if (is_late(s, node->controls[i]))
-            waits = true;
-        else
-            copy.controls[copy.n_controls++] = node->controls[i];
-    }
-    view = rewrite_view(&s->r, &copy);
-    for (int i = 0; i < node->n_inputs; i++) {
-        waits |= (s->facts[node->inputs[i].node] & SCALE_GATED) != 0;
-        view.inputs[i] = instead_of(s, node->inputs[i]);
-    }
-    if (waits)
-        add_control(s, &view, s->done);
-    rewrite_add(&s->r, node, &view);
-}
-
 /* ---- the order in which nodes are made ---- */
-
-static void visit_early(struct half_scaler *s, const struct node *node)
-{
-    if (node_attr(node, "_loss"))
-        visit_loss(s, node);
-    else if (s->facts[node->id] & SCALE_GRADIENT)
-        visit_gradient(s, node);
-    else
-        rewrite_copy(&s->r, node);
-}
 
 /* First all that no update is waited for by, then updates, then what waits for them. */
 static int visit_all(struct half_scaler *s)
 {
     const struct graph *from = s->r.from;
     for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++)
-        if (!(s->facts[s->r.order[i]] & (SCALE_GATED | SCALE_LATE)))
-            visit_early(s, graph_node(from, s->r.order[i]));
+        if (!(s->facts[s->r.order[i]] & (SCALE_GATED | SCALE_LATE))) {
+            const struct node *node = graph_node(from, s->r.order[i]);
+            if (node_attr(node, "_loss")) {
+                struct edge one = {rewrite_copy(&s->r, node)->id, 0};
+                enum dtype type = node->outputs[0].type;
+                s->r.edges[s->r.first[node->id]] =
+                    build_binary(&s->b, "Mul", one, scale_as(s, type));
+                rewrite_note(&s->r, node->name, "is scaled");
+                s->r.n_changes--; /* gradients are counted */
+            } else if (s->facts[node->id] & SCALE_GRADIENT) {
+                struct node view = rewrite_view(&s->r, node);
+                enum dtype type = node->outputs[0].type;
+                struct edge plain = build_binary(&s->b, "Div", view.inputs[0], scale_as(s, type));
+
+                if (!s->b.failed) {
+                    view.inputs[0] = plain;
+                    struct edge made = {rewrite_add(&s->r, node, &view)->id, 0};
+                    rewrite_note(&s->r, node->name, "is divided by the loss scale");
+                    vec_push(&s->gradients, made);
+                }
+            } else
+                rewrite_copy(&s->r, node);
+        }
     if (s->options->scaling != HALF_DYNAMIC || s->b.failed)
         return s->b.failed ? s->err->code : 0;
     half_add_decision(s);
     for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++) {
         const struct node *node = graph_node(from, s->r.order[i]);
-        if (s->facts[node->id] & SCALE_GATED)
-            visit_gated(s, node);
-        else if (is_late(s, node->id))
+        if (s->facts[node->id] & SCALE_GATED) {
+            struct node view = rewrite_view(&s->r, node);
+            add_control(s, &view, s->go);
+            vec_push(&s->waits, rewrite_add(&s->r, node, &view)->id);
+        } else if (is_late(s, node->id))
             rewrite_copy(&s->r, node);
     }
     half_add_end(s);
     for (size_t i = 0; i < from->nodes.n && !s->b.failed; i++) {
         const struct node *node = graph_node(from, s->r.order[i]);
-        if (s->facts[node->id] & SCALE_LATE && !is_late(s, node->id))
-            visit_after(s, node);
+        if (!(s->facts[node->id] & SCALE_LATE) || is_late(s, node->id))
+            continue;
+        struct node copy = *node, view;
+        bool waits = false;
+        copy.controls = arena_array(&s->r.arena, (size_t)node->n_controls, sizeof *copy.controls);
+        copy.n_controls = 0;
+        for (int j = 0; j < node->n_controls; j++) {
+            if (is_late(s, node->controls[j]))
+                waits = true;
+            else
+                copy.controls[copy.n_controls++] = node->controls[j];
+        }
+        view = rewrite_view(&s->r, &copy);
+        for (int j = 0; j < node->n_inputs; j++) {
+            waits |= (s->facts[node->inputs[j].node] & SCALE_GATED) != 0;
+            view.inputs[j] = instead_of(s, node->inputs[j]);
+        }
+        if (waits)
+            add_control(s, &view, s->done);
+        rewrite_add(&s->r, node, &view);
     }
     return s->b.failed ? s->err->code : 0;
 }

@@ -53,9 +53,16 @@ static struct edge number(struct half_scaler *s, struct edge like, double value)
     return build_scalar_like(&s->b, like, value);
 }
 
-/* The sum of squares is infinite or no number if an element is. */
-static struct edge add_finite(struct half_scaler *s)
+static int assign(struct half_scaler *s, int variable, struct edge value)
 {
+    return build_binary(&s->b, "Assign", (struct edge){variable, 0}, value).node;
+}
+
+/* What is gated runs after the scale has been changed: who runs an update runs that, too. */
+void half_add_decision(struct half_scaler *s)
+{
+    int assigned[3];
+    /* The sum of squares is infinite or no number if an element is. */
     struct build *b = &s->b;
     struct edge *sums = arena_array(&s->r.arena, s->gradients.n, sizeof *sums);
     for (size_t i = 0; i < s->gradients.n && !b->failed; i++) {
@@ -65,39 +72,24 @@ static struct edge add_finite(struct half_scaler *s)
             sums[i] = build_op(b, "Cast", &sums[i], 1, &attr, 1);
     }
     struct edge total = build_op(b, "AddN", sums, (int)s->gradients.n, NULL, 0);
-    return build_binary(b, "Less", total, build_scalar(b, FLOAT32, INFINITY));
-}
-
-static int assign(struct half_scaler *s, int variable, struct edge value)
-{
-    return build_binary(&s->b, "Assign", (struct edge){variable, 0}, value).node;
-}
-
-static void add_next_state(struct half_scaler *s, struct edge finite, int *assigned)
-{
-    struct build *b = &s->b;
-    struct edge one = number(s, s->good, 1), zero = number(s, s->good, 0);
-    struct edge good = build_binary(b, "Add", s->good, one);
-    struct edge grows = build_binary(b, "GreaterEqual", good, number(s, good, HALF_GOOD_STEPS));
-    struct edge twice = build_binary(b, "Mul", s->scale, number(s, s->scale, 2));
-    struct edge half = build_binary(b, "Mul", s->scale, number(s, s->scale, 0.5));
-    struct edge larger = build_binary(b, "Minimum", twice, number(s, s->scale, HALF_SCALE_LAST));
-    struct edge smaller = build_binary(b, "Maximum", half, number(s, s->scale, 1));
-    struct edge kept = choose(s, grows, larger, s->scale);
-    struct edge stays = build_binary(b, "LogicalAnd", finite, build_unary(b, "LogicalNot", grows));
-    struct edge more = build_binary(b, "Add", s->skipped, one);
-    assigned[0] = assign(s, s->scale_var, choose(s, finite, kept, smaller));
-    assigned[1] = assign(s, s->good_var, choose(s, stays, good, zero));
-    assigned[2] = assign(s, s->skip_var, choose(s, finite, s->skipped, more));
-}
-
-/* What is gated runs after the scale has been changed: who runs an update runs that, too. */
-void half_add_decision(struct half_scaler *s)
-{
-    int assigned[3];
-    struct edge finite = add_finite(s);
-    if (!s->b.failed)
-        add_next_state(s, finite, assigned);
+    struct edge finite = build_binary(b, "Less", total, build_scalar(b, FLOAT32, INFINITY));
+    if (!s->b.failed) {
+        struct edge one = number(s, s->good, 1), zero = number(s, s->good, 0);
+        struct edge good = build_binary(b, "Add", s->good, one);
+        struct edge grows = build_binary(b, "GreaterEqual", good, number(s, good, HALF_GOOD_STEPS));
+        struct edge twice = build_binary(b, "Mul", s->scale, number(s, s->scale, 2));
+        struct edge half = build_binary(b, "Mul", s->scale, number(s, s->scale, 0.5));
+        struct edge larger =
+            build_binary(b, "Minimum", twice, number(s, s->scale, HALF_SCALE_LAST));
+        struct edge smaller = build_binary(b, "Maximum", half, number(s, s->scale, 1));
+        struct edge kept = choose(s, grows, larger, s->scale);
+        struct edge stays =
+            build_binary(b, "LogicalAnd", finite, build_unary(b, "LogicalNot", grows));
+        struct edge more = build_binary(b, "Add", s->skipped, one);
+        assigned[0] = assign(s, s->scale_var, choose(s, finite, kept, smaller));
+        assigned[1] = assign(s, s->good_var, choose(s, stays, good, zero));
+        assigned[2] = assign(s, s->skip_var, choose(s, finite, s->skipped, more));
+    }
     struct edge both = build_binary(&s->b, "Switch", finite, finite);
     if (s->b.failed)
         return;
@@ -120,46 +112,29 @@ void half_add_end(struct half_scaler *s)
 
 /* ---- entries ---- */
 
-/* A variable as it is when all is over. */
-static struct edge read_at_end(struct half_scaler *s, const struct node *written)
-{
-    s->b.controls = &s->done;
-    s->b.n_controls = 1;
-    struct edge read = build_unary(&s->b, "Identity", (struct edge){s->r.after[written->id][0], 0});
-    s->b.n_controls = 0;
-    return read;
-}
-
-static void redirect(struct half_scaler *s, struct edge edge)
-{
-    const struct node *node = graph_node(s->r.from, edge.node);
-    const struct node *written = part_written(s->r.from, node);
-    if (!(s->facts[node->id] & SCALE_GATED))
-        return;
-    if (edge.slot == CONTROL_SLOT)
-        s->r.after[node->id][0] = s->done;
-    else if (written)
-        s->r.edges[s->r.first[node->id] + edge.slot] = read_at_end(s, written);
-    else
-        s->r.edges[s->r.first[node->id] + edge.slot] = rewrite_edge(&s->r, node->inputs[0]);
-}
-
 void half_redirect_ends(struct half_scaler *s)
 {
     const struct graph *from = s->r.from;
     for (size_t i = 0; i < from->entries.n; i++)
-        for (int k = 0; k < from->entries.items[i].n_edges; k++)
-            redirect(s, from->entries.items[i].edges[k]);
-}
-
-static void extend_init(struct half_scaler *s, struct graph *to, struct entry *entry)
-{
-    struct edge *edges = arena_array(&to->arena, (size_t)entry->n_edges + 3, sizeof *edges);
-    memcpy(edges, entry->edges, (size_t)entry->n_edges * sizeof *edges);
-    for (int i = 0; i < 3; i++)
-        edges[entry->n_edges + i] = (struct edge){s->initial[i], CONTROL_SLOT};
-    entry->edges = edges;
-    entry->n_edges += 3;
+        for (int k = 0; k < from->entries.items[i].n_edges; k++) {
+            struct edge edge = from->entries.items[i].edges[k];
+            const struct node *node = graph_node(s->r.from, edge.node);
+            const struct node *written = part_written(s->r.from, node);
+            if (!(s->facts[node->id] & SCALE_GATED))
+                continue;
+            if (edge.slot == CONTROL_SLOT)
+                s->r.after[node->id][0] = s->done;
+            else if (written) {
+                /* A variable as it is when all is over. */
+                s->b.controls = &s->done;
+                s->b.n_controls = 1;
+                struct edge read =
+                    build_unary(&s->b, "Identity", (struct edge){s->r.after[written->id][0], 0});
+                s->b.n_controls = 0;
+                s->r.edges[s->r.first[node->id] + edge.slot] = read;
+            } else
+                s->r.edges[s->r.first[node->id] + edge.slot] = rewrite_edge(&s->r, node->inputs[0]);
+        }
 }
 
 static int extend_ready(struct half_scaler *s, struct graph *to, struct entry *entry)
@@ -181,9 +156,15 @@ int half_extend_entries(struct half_scaler *s, struct graph *to)
     s->b.graph = to;
     for (size_t i = 0; i < to->entries.n; i++) {
         struct entry *entry = &to->entries.items[i];
-        if (!strcmp(entry->name, "init"))
-            extend_init(s, to, entry);
-        else if (!strcmp(entry->name, "ready") && entry->n_edges == 1 && extend_ready(s, to, entry))
+        if (!strcmp(entry->name, "init")) {
+            struct edge *edges = arena_array(&to->arena, (size_t)entry->n_edges + 3, sizeof *edges);
+            memcpy(edges, entry->edges, (size_t)entry->n_edges * sizeof *edges);
+            for (int j = 0; j < 3; j++)
+                edges[entry->n_edges + j] = (struct edge){s->initial[j], CONTROL_SLOT};
+            entry->edges = edges;
+            entry->n_edges += 3;
+        } else if (!strcmp(entry->name, "ready") && entry->n_edges == 1 &&
+                   extend_ready(s, to, entry))
             return s->err->code;
     }
     return 0;

@@ -20,27 +20,6 @@ static int find_part(struct cutter *c, const char *device)
     return c->n++;
 }
 
-static int find_parts(struct cutter *c)
-{
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, (int)i);
-        if (!*node->assigned)
-            return error_set(c->err, ERR_DATA, "%s: has no device; tf-place gives it one",
-                             node_text(node));
-        if (node_is(node, "Send") || node_is(node, "Recv"))
-            return error_set(c->err, ERR_DATA, "%s: the graph was cut before", node_text(node));
-        c->part[i] = find_part(c, node->assigned);
-    }
-    return 0;
-}
-
-static void copy_node(struct cutter *c, const struct node *node)
-{
-    struct node *copy = graph_add_copy(part_at(c, c->part[node->id]), node);
-    copy->assigned = c->parts->parts.items[c->part[node->id]].device;
-    c->copy[node->id] = copy->id;
-}
-
 int part_add(struct cutter *c, int part, const struct node *near, const struct node_spec *spec)
 {
     struct graph *graph = part_at(c, part);
@@ -56,25 +35,6 @@ int part_add(struct cutter *c, int part, const struct node *near, const struct n
 }
 
 /* ---- crossings ---- */
-
-/* An empty tensor that is there when the nodes are over. */
-static struct edge add_over(struct cutter *c, const struct part_crossing *crossing)
-{
-    const struct node *node = graph_node(c->from, crossing->edge.node);
-    int *after = arena_array(&c->arena, (size_t)crossing->n_also + 1, sizeof *after);
-    after[0] = c->copy[node->id];
-    for (int i = 0; i < crossing->n_also; i++)
-        after[i + 1] = c->copy[crossing->also[i]];
-    struct shape empty = shape_vector(0);
-    struct tensor nothing = tensor_borrow(FLOAT32, &empty, NULL);
-    struct attr attrs[] = {{"dtype", attr_type(FLOAT32)}, {"value", attr_tensor(&nothing)}};
-    struct node_spec spec = {.op = "Const",
-                             .attrs = attrs,
-                             .n_attrs = 2,
-                             .controls = after,
-                             .n_controls = crossing->n_also + 1};
-    return (struct edge){part_add(c, crossing->from, node, &spec), 0};
-}
 
 /* A read of a variable where it is, when everything else that the reader needs is there. */
 static struct edge add_read(struct cutter *c, int part, const struct part_crossing *crossing)
@@ -110,8 +70,22 @@ static struct edge sent_value(struct cutter *c, const struct part_crossing *cros
 {
     const struct node *node = graph_node(c->from, crossing->edge.node);
     struct edge value = {c->copy[node->id], crossing->edge.slot};
-    if (value.slot == CONTROL_SLOT)
-        return add_over(c, crossing);
+    if (value.slot == CONTROL_SLOT) {
+        /* An empty tensor that is there when the nodes are over. */
+        int *after = arena_array(&c->arena, (size_t)crossing->n_also + 1, sizeof *after);
+        after[0] = c->copy[node->id];
+        for (int i = 0; i < crossing->n_also; i++)
+            after[i + 1] = c->copy[crossing->also[i]];
+        struct shape empty = shape_vector(0);
+        struct tensor nothing = tensor_borrow(FLOAT32, &empty, NULL);
+        struct attr attrs[] = {{"dtype", attr_type(FLOAT32)}, {"value", attr_tensor(&nothing)}};
+        struct node_spec spec = {.op = "Const",
+                                 .attrs = attrs,
+                                 .n_attrs = 2,
+                                 .controls = after,
+                                 .n_controls = crossing->n_also + 1};
+        return (struct edge){part_add(c, crossing->from, node, &spec), 0};
+    }
     if (crossing->reader >= 0)
         return add_read(c, crossing->from, crossing);
     return value;
@@ -221,12 +195,6 @@ static const struct part_crossing *find_crossing(const struct cutter *c, struct 
     return NULL;
 }
 
-static bool is_end(const struct node *node)
-{
-    return node_is(node, "NextIteration") ||
-           (node_is(node, "Enter") && !node_bool(node, "is_constant"));
-}
-
 static struct edge add_crossing(struct cutter *c, struct part_crossing *crossing)
 {
     if (part_check_tasks(c, crossing) || cross(c, crossing) < 0)
@@ -250,41 +218,18 @@ static bool reads_alone(const struct cutter *c, struct edge edge, const struct n
             (!node_is(reader, "Merge") && condition[reader->id] != condition[edge.node]));
 }
 
-static struct edge receive(struct cutter *c, struct edge edge, int to, const struct node *reader)
-{
-    const struct node *node = graph_node(c->from, edge.node);
-    int slot = edge.slot < 0 ? CONTROL_SLOT : 0, frame = c->frames->frame[reader->id];
-    bool variable = part_is_variable(c->from, edge);
-    bool alone = reads_alone(c, edge, reader);
-    const struct part_crossing *known = find_crossing(c, edge, to, alone ? reader->id : -1);
-    if (known)
-        return (struct edge){known->value, slot};
-    if (is_end(node)) {
-        error_set(c->err, ERR_DATA, "%s: %s: can only be used on the device of its Merge",
-                  node_text(node), node->op->def->name);
-        return EDGE_NONE;
-    }
-    struct part_crossing crossing = {.edge = edge,
-                                     .from = c->part[edge.node],
-                                     .to = to,
-                                     .frame = variable ? frame : frames_output(c->frames, node),
-                                     .reader = alone ? reader->id : -1};
-    return add_crossing(c, &crossing);
-}
-
-static bool same_also(const struct part_crossing *a, const struct part_crossing *b)
-{
-    return a->edge.slot == b->edge.slot && a->to == b->to && a->n_also == b->n_also &&
-           !memcmp(a->also, b->also, (size_t)a->n_also * sizeof *a->also);
-}
-
 struct edge part_receive_over(struct cutter *c, const struct part_crossing *over)
 {
     struct part_crossing crossing = *over;
     const struct part_crossing *crossings = c->parts->crossings.items;
-    for (int i = c->head[over->edge.node]; i >= 0; i = crossings[i].next)
-        if (crossings[i].n_also && same_also(&crossings[i], over))
-            return (struct edge){crossings[i].value, CONTROL_SLOT};
+    for (int i = c->head[over->edge.node]; i >= 0; i = crossings[i].next) {
+        if (crossings[i].n_also) {
+            const struct part_crossing *a = &crossings[i];
+            if (a->edge.slot == over->edge.slot && a->to == over->to && a->n_also == over->n_also &&
+                !memcmp(a->also, over->also, (size_t)a->n_also * sizeof *a->also))
+                return (struct edge){crossings[i].value, CONTROL_SLOT};
+        }
+    }
     crossing.also = arena_copy(&part_at(c, over->to)->arena, over->also,
                                (size_t)over->n_also * sizeof *over->also);
     return add_crossing(c, &crossing);
@@ -302,17 +247,28 @@ struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct
         if (edge_exists(loop->condition))
             return (struct edge){loop->condition.node, edge.slot};
     }
-    return receive(c, edge, part, reader);
+
+    int slot = edge.slot < 0 ? CONTROL_SLOT : 0, frame = c->frames->frame[reader->id];
+    bool variable = part_is_variable(c->from, edge);
+    bool alone = reads_alone(c, edge, reader);
+    const struct part_crossing *known = find_crossing(c, edge, part, alone ? reader->id : -1);
+    if (known)
+        return (struct edge){known->value, slot};
+    if (node_is(node, "NextIteration") ||
+        (node_is(node, "Enter") && !node_bool(node, "is_constant"))) {
+        error_set(c->err, ERR_DATA, "%s: %s: can only be used on the device of its Merge",
+                  node_text(node), node->op->def->name);
+        return EDGE_NONE;
+    }
+    struct part_crossing crossing = {.edge = edge,
+                                     .from = c->part[edge.node],
+                                     .to = part,
+                                     .frame = variable ? frame : frames_output(c->frames, node),
+                                     .reader = alone ? reader->id : -1};
+    return add_crossing(c, &crossing);
 }
 
 /* ---- connecting ---- */
-
-/* What stands for something of the task that made it. */
-static bool must_stay(const struct node *from, const struct node *node, int input)
-{
-    const struct node_output *output = &from->outputs[node->inputs[input].slot];
-    return output->type == RESOURCE || (output->is_ref && part_takes_ref(node, input));
-}
 
 static int connect_node(struct cutter *c, const struct node *node)
 {
@@ -320,9 +276,13 @@ static int connect_node(struct cutter *c, const struct node *node)
     struct node *copy = graph_node(part_at(c, part), c->copy[node->id]);
     for (int i = 0; i < node->n_inputs; i++) {
         const struct node *from = graph_node(c->from, node->inputs[i].node);
-        if (c->part[from->id] != part && must_stay(from, node, i))
-            return error_set(c->err, ERR_DATA, "%s: must be on the device of '%s', %s",
-                             node_text(node), from->name, from->assigned);
+        if (c->part[from->id] != part) {
+            /* What stands for something of the task that made it. */
+            const struct node_output *output = &from->outputs[node->inputs[i].slot];
+            if (output->type == RESOURCE || (output->is_ref && part_takes_ref(node, i)))
+                return error_set(c->err, ERR_DATA, "%s: must be on the device of '%s', %s",
+                                 node_text(node), from->name, from->assigned);
+        }
         copy->inputs[i] = part_edge(c, node->inputs[i], part, node);
         if (!edge_exists(copy->inputs[i]))
             return c->err->code;
@@ -333,10 +293,23 @@ static int connect_node(struct cutter *c, const struct node *node)
 static int cut(struct cutter *c)
 {
     const struct graph *from = c->from;
-    if (find_parts(c) || part_find_loops(c))
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, (int)i);
+        if (!*node->assigned)
+            return error_set(c->err, ERR_DATA, "%s: has no device; tf-place gives it one",
+                             node_text(node));
+        if (node_is(node, "Send") || node_is(node, "Recv"))
+            return error_set(c->err, ERR_DATA, "%s: the graph was cut before", node_text(node));
+        c->part[i] = find_part(c, node->assigned);
+    }
+    if (part_find_loops(c))
         return c->err->code;
-    for (size_t i = 0; i < from->nodes.n; i++)
-        copy_node(c, graph_node(from, (int)i));
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, (int)i);
+        struct node *copy = graph_add_copy(part_at(c, c->part[node->id]), node);
+        copy->assigned = c->parts->parts.items[c->part[node->id]].device;
+        c->copy[node->id] = copy->id;
+    }
     part_find_late(c);
     if (part_make_loops(c))
         return c->err->code;

@@ -26,39 +26,6 @@ static int add_read(struct access_graph *graph, int node, int variable)
     return (int)graph->accesses.n - 1;
 }
 
-static void add_takings(const struct cutter *c, struct access_graph *graph, const struct node *node,
-                        taking_vec *takings)
-{
-    for (int k = 0; k < node->n_inputs; k++) {
-        int variable = part_variable(c, node->inputs[k]);
-        if (variable < 0 || node_takes_ref(node, k))
-            continue;
-        struct taking taking = {add_read(graph, node->id, variable),
-                                add_read(graph, node->inputs[k].node, variable)};
-        vec_push(takings, taking);
-    }
-}
-
-/* Whether what has the variable writes it, to hand it on. */
-static bool is_write(const struct cutter *c, int node)
-{
-    return graph_node(c->from, node)->n_inputs &&
-           !node_has(graph_node(c->from, node), OP_READS_REF);
-}
-
-/* A reader is late if what it has the variable from does not follow all the writes that it does. */
-static void find_late(struct cutter *c, const struct access_graph *graph, const taking_vec *takings)
-{
-    int *counts = access_count_writes(graph);
-    for (size_t i = 0; i < takings->n; i++) {
-        const struct taking *taking = &takings->items[i];
-        int from = graph->accesses.items[taking->from].node;
-        if (counts[taking->reader] != counts[taking->from] + is_write(c, from))
-            c->late[graph->accesses.items[taking->reader].node] = 1;
-    }
-    mem_free(counts);
-}
-
 void part_find_late(struct cutter *c)
 {
     size_t n = c->from->nodes.n, n_frames = c->frames->frames.n;
@@ -73,9 +40,27 @@ void part_find_late(struct cutter *c)
     for (size_t i = 0; i < n; i++) {
         const struct node *node = graph_node(c->from, (int)i);
         access_add_node(&graph, c->from, c->variable, node);
-        add_takings(c, &graph, node, &takings);
+        for (int k = 0; k < node->n_inputs; k++) {
+            int variable = part_variable(c, node->inputs[k]);
+            if (variable < 0 || node_takes_ref(node, k))
+                continue;
+            struct taking taking = {add_read(&graph, node->id, variable),
+                                    add_read(&graph, node->inputs[k].node, variable)};
+            vec_push(&takings, taking);
+        }
     }
-    find_late(c, &graph, &takings);
+    /* A reader is late if what it has the variable from does not follow all the writes that it
+     * does. */
+    int *counts = access_count_writes(&graph);
+    for (size_t i = 0; i < takings.n; i++) {
+        const struct taking *taking = &takings.items[i];
+        int from = graph.accesses.items[taking->from].node;
+        if (counts[taking->reader] !=
+            counts[taking->from] + (graph_node(c->from, from)->n_inputs &&
+                                    !node_has(graph_node(c->from, from), OP_READS_REF)))
+            c->late[graph.accesses.items[taking->reader].node] = 1;
+    }
+    mem_free(counts);
     vec_release(&takings);
     access_graph_release(&graph);
 }

@@ -34,43 +34,10 @@ struct edge part_constant(struct cutter *c, const struct node *node, int part)
 
 /* ---- control edges ---- */
 
-/* Marks as `implied` what the node comes after in any case: by way of nodes with state, which
- * nobody feeds and no plan leaves out. What is in order before all its controls is not looked at,
- * so that of a long chain only the piece between the node and its controls is walked. */
-static void find_implied(struct cutter *c, const struct node *node)
-{
-    int stamp = node->id + 1, earliest = INT_MAX;
-    for (int i = 0; i < node->n_controls; i++)
-        if (c->position[node->controls[i]] < earliest)
-            earliest = c->position[node->controls[i]];
-    c->todo.n = 0;
-    vec_push(&c->todo, node->id);
-    while (c->todo.n) {
-        const struct node *at = graph_node(c->from, vec_pop(&c->todo));
-        for (int i = 0; i < at->n_inputs + at->n_controls; i++) {
-            int before = i < at->n_inputs ? at->inputs[i].node : at->controls[i - at->n_inputs];
-            const struct node *from = graph_node(c->from, before);
-            if (at != node || i < at->n_inputs)
-                c->implied[before] = stamp;
-            if (c->seen[before] == stamp || c->position[before] <= earliest ||
-                !node_has(from, OP_STATEFUL) || node_has(from, OP_CONTROL_FLOW))
-                continue;
-            c->seen[before] = stamp;
-            vec_push(&c->todo, before);
-        }
-    }
-}
-
 static bool is_in_loop(const struct cutter *c, int node)
 {
     return c->frames->frame[node] != FRAME_ROOT ||
            frames_output(c->frames, graph_node(c->from, node)) != FRAME_ROOT;
-}
-
-static bool may_join(const struct cutter *c, const struct node *node, int before)
-{
-    return !is_in_loop(c, node->id) && !is_in_loop(c, before) &&
-           !part_is_copied(graph_node(c->from, before)) && !node_has(node, OP_CONTROL_FLOW);
 }
 
 /* What the node waits for of another part. */
@@ -123,7 +90,8 @@ int part_connect_controls(struct cutter *c, const struct node *node)
     struct wait *waits = mem_array((size_t)node->n_controls + 1, sizeof *waits);
     for (int i = 0; i < node->n_controls && !code; i++) {
         int before = node->controls[i];
-        if (c->part[before] != part && may_join(c, node, before)) {
+        if (c->part[before] != part && !is_in_loop(c, node->id) && !is_in_loop(c, before) &&
+            !part_is_copied(graph_node(c->from, before)) && !node_has(node, OP_CONTROL_FLOW)) {
             waits[n++] = (struct wait){c->part[before], i, before};
             continue;
         }
@@ -132,8 +100,32 @@ int part_connect_controls(struct cutter *c, const struct node *node)
             graph_add_control(graph, graph_node(graph, c->copy[node->id]), over.node);
         code = c->err->code;
     }
-    if (n)
-        find_implied(c, node);
+    if (n) {
+        /* Marks as `implied` what the node comes after in any case: by way of nodes with state,
+         * which nobody feeds and no plan leaves out. What is in order before all its controls is
+         * not looked at, so that of a long chain only the piece between the node and its controls
+         * is walked. */
+        int stamp = node->id + 1, earliest = INT_MAX;
+        for (int i = 0; i < node->n_controls; i++)
+            if (c->position[node->controls[i]] < earliest)
+                earliest = c->position[node->controls[i]];
+        c->todo.n = 0;
+        vec_push(&c->todo, node->id);
+        while (c->todo.n) {
+            const struct node *at = graph_node(c->from, vec_pop(&c->todo));
+            for (int i = 0; i < at->n_inputs + at->n_controls; i++) {
+                int before = i < at->n_inputs ? at->inputs[i].node : at->controls[i - at->n_inputs];
+                const struct node *from = graph_node(c->from, before);
+                if (at != node || i < at->n_inputs)
+                    c->implied[before] = stamp;
+                if (c->seen[before] == stamp || c->position[before] <= earliest ||
+                    !node_has(from, OP_STATEFUL) || node_has(from, OP_CONTROL_FLOW))
+                    continue;
+                c->seen[before] = stamp;
+                vec_push(&c->todo, before);
+            }
+        }
+    }
     int n_left = 0;
     for (int i = 0; i < n; i++)
         if (c->implied[waits[i].node] != node->id + 1)

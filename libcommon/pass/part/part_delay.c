@@ -168,25 +168,6 @@ static int by_link_and_need(const void *a, const void *b, void *context)
     return x->crossing - y->crossing;
 }
 
-/* The node of the part that is over last before a time. */
-static int last_before(const struct delayer *d, int part, double time)
-{
-    const struct cutter *c = d->c;
-    int best = -1;
-    for (int i = 0; i < (int)c->from->nodes.n; i++)
-        if (c->part[i] == part && !d->after_write[i] && c->frames->frame[i] == FRAME_ROOT &&
-            d->finish[i] > d->start[i] && d->finish[i] <= time &&
-            (best < 0 || d->finish[i] > d->finish[best]))
-            best = i;
-    return best;
-}
-
-static bool is_large(const struct delayer *d, const struct part_crossing *crossing)
-{
-    return crossing->frame == FRAME_ROOT && crossing->reader < 0 &&
-           bytes_of(d, crossing) > SMALL_BYTES;
-}
-
 /* The last on a link is needed first to be looked at: what has to be before it has to leave the
  * link to it. */
 static void choose(struct delayer *d)
@@ -207,8 +188,18 @@ static void choose(struct delayer *d)
         leave = same && leave < ways.items[i].need ? leave : ways.items[i].need;
         leave -= ways.items[i].ns;
         double margin = ways.items[i].ns > d->end * AHEAD ? ways.items[i].ns : d->end * AHEAD;
-        if (is_large(d, crossing))
-            crossing->wait = last_before(d, crossing->to, leave - margin);
+        if (crossing->frame == FRAME_ROOT && crossing->reader < 0 &&
+            bytes_of(d, crossing) > SMALL_BYTES) {
+            /* The node of the part that is over last before a time. */
+            int best = -1;
+            for (int j = 0; j < (int)c->from->nodes.n; j++)
+                if (c->part[j] == crossing->to && !d->after_write[j] &&
+                    c->frames->frame[j] == FRAME_ROOT && d->finish[j] > d->start[j] &&
+                    d->finish[j] <= (leave - margin) &&
+                    (best < 0 || d->finish[j] > d->finish[best]))
+                    best = j;
+            crossing->wait = best;
+        }
     }
     vec_release(&ways);
 }

@@ -11,10 +11,18 @@
 
 /* ---- which loops are where ---- */
 
-/* The Enter of a variable in a loop's first iteration and its value in later ones must be where
- * they meet: nothing could be received in an iteration where nothing is sent. */
-static void move_ends(struct cutter *c)
+static void note(struct cutter *c, int frame, int part)
 {
+    if (frame != FRAME_ROOT)
+        part_loop(c, frame, part)->here = true;
+}
+
+int part_find_loops(struct cutter *c)
+{
+    int n_frames = (int)c->frames->frames.n;
+    c->loops = arena_array(&c->arena, (size_t)(n_frames * c->n) + 1, sizeof *c->loops);
+    /* The Enter of a variable in a loop's first iteration and its value in later ones must be where
+     * they meet: nothing could be received in an iteration where nothing is sent. */
     for (size_t i = 0; i < c->frames->variables.n; i++) {
         const struct loop_variable *v = &c->frames->variables.items[i];
         if (v->merge >= 0 && v->enter >= 0)
@@ -22,33 +30,6 @@ static void move_ends(struct cutter *c)
         if (v->merge >= 0 && v->next >= 0)
             c->part[v->next] = c->part[v->merge];
     }
-}
-
-static void note(struct cutter *c, int frame, int part)
-{
-    if (frame != FRAME_ROOT)
-        part_loop(c, frame, part)->here = true;
-}
-
-static int n_here(const struct cutter *c, int frame)
-{
-    int n = 0;
-    for (int part = 0; part < c->n; part++)
-        n += part_loop(c, frame, part)->here;
-    return n;
-}
-
-static int no_condition(struct cutter *c, int frame)
-{
-    return error_set(c->err, ERR_DATA, "the loop '%s' is on several devices and has no LoopCond",
-                     c->frames->frames.items[frame].name);
-}
-
-int part_find_loops(struct cutter *c)
-{
-    int n_frames = (int)c->frames->frames.n;
-    c->loops = arena_array(&c->arena, (size_t)(n_frames * c->n) + 1, sizeof *c->loops);
-    move_ends(c);
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, (int)i);
         note(c, c->frames->frame[i], c->part[i]);
@@ -58,9 +39,14 @@ int part_find_loops(struct cutter *c)
                 note(c, c->frames->frame[i], c->part[node->inputs[k].node]);
     }
     for (int f = n_frames - 1; f > FRAME_ROOT; f--) {
-        bool several = n_here(c, f) > 1;
+        int n = 0;
+        for (int part = 0; part < c->n; part++)
+            n += part_loop(c, f, part)->here;
+        bool several = n > 1;
         if (several && c->frames->frames.items[f].loop_cond < 0)
-            return no_condition(c, f);
+            return error_set(c->err, ERR_DATA,
+                             "the loop '%s' is on several devices and has no LoopCond",
+                             c->frames->frames.items[f].name);
         for (int part = 0; part < c->n; part++) {
             struct part_loop *loop = part_loop(c, f, part);
             if (several && loop->here) /* a loop in a loop: the outer one goes round there, too */
@@ -88,27 +74,6 @@ static struct edge make_start(struct cutter *c, int frame, int part)
     return (struct edge){part_add(c, part, condition_of(c, frame), &spec), 0};
 }
 
-static int open_loop(struct cutter *c, int frame, int part)
-{
-    const struct graph_frame *f = &c->frames->frames.items[frame];
-    struct part_loop *loop = part_loop(c, frame, part);
-    struct edge data = f->parent == FRAME_ROOT
-                           ? make_start(c, frame, part)
-                           : (struct edge){part_loop(c, f->parent, part)->merge, 0};
-    struct attr attrs[] = {{"frame_name", attr_string(f->name)},
-                           {"parallel_iterations", attr_int(f->parallel_iterations)}};
-    struct node_spec enter = {
-        .op = "Enter", .inputs = &data, .n_inputs = 1, .attrs = attrs, .n_attrs = 2};
-    if (data.node < 0)
-        return c->err->code;
-    loop->enter = part_add(c, part, condition_of(c, frame), &enter);
-    struct edge inputs[] = {{loop->enter, 0}, EDGE_NONE};
-    struct node_spec merge = {.op = "Merge", .inputs = inputs, .n_inputs = 2};
-    if (loop->enter >= 0)
-        loop->merge = part_add(c, part, condition_of(c, frame), &merge);
-    return c->err->code;
-}
-
 static int find_condition(struct cutter *c, int frame, int part)
 {
     const struct node *condition = condition_of(c, frame);
@@ -124,31 +89,52 @@ static int find_condition(struct cutter *c, int frame, int part)
     return c->err->code;
 }
 
-static int close_loop(struct cutter *c, int frame, int part)
-{
-    struct part_loop *loop = part_loop(c, frame, part);
-    if (find_condition(c, frame, part))
-        return c->err->code;
-    struct edge steered[] = {{loop->merge, 0}, loop->condition};
-    struct node_spec spec = {.op = "Switch", .inputs = steered, .n_inputs = 2};
-    int steering = part_add(c, part, condition_of(c, frame), &spec);
-    struct edge taken = {steering, 1};
-    struct node_spec next = {.op = "NextIteration", .inputs = &taken, .n_inputs = 1};
-    int id = steering < 0 ? -1 : part_add(c, part, condition_of(c, frame), &next);
-    if (id < 0)
-        return c->err->code;
-    struct graph *graph = part_at(c, part);
-    return graph_set_input(graph, graph_node(graph, loop->merge), 1, (struct edge){id, 0}, c->err);
-}
-
 int part_make_loops(struct cutter *c)
 {
     int n = (int)c->frames->frames.n * c->n;
-    for (int i = 0; i < n; i++)
-        if (c->loops[i].here && open_loop(c, i / c->n, i % c->n))
+    for (int i = 0; i < n; i++) {
+        if (!c->loops[i].here)
+            continue;
+        int frame = i / c->n;
+        int part = i % c->n;
+        const struct graph_frame *f = &c->frames->frames.items[frame];
+        struct part_loop *loop = part_loop(c, frame, part);
+        struct edge data = f->parent == FRAME_ROOT
+                               ? make_start(c, frame, part)
+                               : (struct edge){part_loop(c, f->parent, part)->merge, 0};
+        struct attr attrs[] = {{"frame_name", attr_string(f->name)},
+                               {"parallel_iterations", attr_int(f->parallel_iterations)}};
+        struct node_spec enter = {
+            .op = "Enter", .inputs = &data, .n_inputs = 1, .attrs = attrs, .n_attrs = 2};
+        if (data.node < 0)
             return c->err->code;
-    for (int i = 0; i < n; i++)
-        if (c->loops[i].here && close_loop(c, i / c->n, i % c->n))
+        loop->enter = part_add(c, part, condition_of(c, frame), &enter);
+        struct edge inputs[] = {{loop->enter, 0}, EDGE_NONE};
+        struct node_spec merge = {.op = "Merge", .inputs = inputs, .n_inputs = 2};
+        if (loop->enter >= 0)
+            loop->merge = part_add(c, part, condition_of(c, frame), &merge);
+        if (c->err->code)
             return c->err->code;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!c->loops[i].here)
+            continue;
+        int frame = i / c->n;
+        int part = i % c->n;
+        struct part_loop *loop = part_loop(c, frame, part);
+        if (find_condition(c, frame, part))
+            return c->err->code;
+        struct edge steered[] = {{loop->merge, 0}, loop->condition};
+        struct node_spec spec = {.op = "Switch", .inputs = steered, .n_inputs = 2};
+        int steering = part_add(c, part, condition_of(c, frame), &spec);
+        struct edge taken = {steering, 1};
+        struct node_spec next = {.op = "NextIteration", .inputs = &taken, .n_inputs = 1};
+        int id = steering < 0 ? -1 : part_add(c, part, condition_of(c, frame), &next);
+        if (id < 0)
+            return c->err->code;
+        struct graph *graph = part_at(c, part);
+        if (graph_set_input(graph, graph_node(graph, loop->merge), 1, (struct edge){id, 0}, c->err))
+            return c->err->code;
+    }
     return 0;
 }

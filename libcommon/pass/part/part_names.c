@@ -5,47 +5,39 @@
 #include "graph/join.h"
 #include "pass/part/part_private.h"
 
-/* Tells a node that it is fetched by an entry, and where in its order: the parts are joined to
- * the same. */
-static int note_order(struct cutter *c, const struct entry *entry, int position)
-{
-    struct edge edge = entry->edges[position];
-    struct graph *graph = part_at(c, c->part[edge.node]);
-    struct node *node = graph_node(graph, c->copy[edge.node]);
-    const struct attr_value *known = node_attr(node, JOIN_ORDER);
-    int n = known ? known->n : 0;
-    const char **notes = arena_array(&c->arena, (size_t)n + 1, sizeof *notes);
-    for (int i = 0; i < n; i++)
-        notes[i] = known->strings[i];
-    notes[n] = arena_printf(&c->arena, "%s:%d:%d", entry->name, edge.slot, position);
-    struct attr_value value = {.kind = ATTR_LIST_STRING, .n = n + 1, .strings = notes};
-    return graph_set_attr(graph, node, &(struct attr){JOIN_ORDER, value}, c->err);
-}
-
-/* Where the fetches of an entry are on several parts. */
-static int note_orders(struct cutter *c, const struct entry *entry)
-{
-    int first = -1;
-    bool spread = false;
-    for (int k = 0; k < entry->n_edges; k++) {
-        if (entry->edges[k].slot == CONTROL_SLOT)
-            continue;
-        first = first < 0 ? c->part[entry->edges[k].node] : first;
-        spread |= c->part[entry->edges[k].node] != first;
-    }
-    for (int k = 0; spread && k < entry->n_edges; k++)
-        if (entry->edges[k].slot != CONTROL_SLOT && note_order(c, entry, k))
-            return c->err->code;
-    return 0;
-}
-
 int part_copy_names(struct cutter *c)
 {
     const struct graph *from = c->from;
     for (size_t i = 0; i < from->entries.n; i++) {
         const struct entry *entry = &from->entries.items[i];
-        if (note_orders(c, entry))
-            return c->err->code;
+        /* Where the fetches of an entry are on several parts. */
+        int first = -1;
+        bool spread = false;
+        for (int k = 0; k < entry->n_edges; k++) {
+            if (entry->edges[k].slot == CONTROL_SLOT)
+                continue;
+            first = first < 0 ? c->part[entry->edges[k].node] : first;
+            spread |= c->part[entry->edges[k].node] != first;
+        }
+        for (int k = 0; spread && k < entry->n_edges; k++) {
+            if (entry->edges[k].slot == CONTROL_SLOT)
+                continue;
+            /* Tells a node that it is fetched by an entry, and where in its order: the parts are
+             * joined to the same. */
+            struct edge edge = entry->edges[k];
+            struct graph *graph = part_at(c, c->part[edge.node]);
+            struct node *node = graph_node(graph, c->copy[edge.node]);
+            const struct attr_value *known = node_attr(node, JOIN_ORDER);
+            int n = known ? known->n : 0;
+            const char **notes = arena_array(&c->arena, (size_t)n + 1, sizeof *notes);
+            for (int j = 0; j < n; j++)
+                notes[j] = known->strings[j];
+            notes[n] = arena_printf(&c->arena, "%s:%d:%d", entry->name, edge.slot, k);
+            struct attr_value value = {.kind = ATTR_LIST_STRING, .n = n + 1, .strings = notes};
+            if (graph_set_attr(graph, node, &(struct attr){JOIN_ORDER, value}, c->err))
+                return c->err->code;
+        }
+
         struct edge *edges = arena_array(&c->arena, (size_t)entry->n_edges + 1, sizeof *edges);
         for (int part = 0; part < c->n; part++) {
             int n = 0;

@@ -55,19 +55,6 @@ struct machine_load {
     double all, most;
 };
 
-static void add_traffic(struct machine_load *load, const struct cost_traffic *traffic,
-                        const struct cluster *cluster, int machine)
-{
-    for (int i = 0; i < traffic->n; i++) {
-        const struct cluster_task *task = cluster_find(cluster, traffic->job, i);
-        double each = traffic->by_task ? traffic->by_task[i] : traffic->each;
-        if (!task || cluster_machine(cluster, task->host) != machine)
-            continue;
-        load->all += each;
-        load->most = fmax(load->most, each);
-    }
-}
-
 /* Traffic for each core of the machine where that is most. A task's is for one of its threads. */
 static double traffic_of_core(const struct cost_traffic *traffic, int n_traffic,
                               const struct cluster *cluster)
@@ -76,8 +63,16 @@ static double traffic_of_core(const struct cost_traffic *traffic, int n_traffic,
     for (int i = 0; cluster && i < (int)cluster->hosts.n; i++) {
         int cores = cluster->hosts.items[i].cores;
         struct machine_load load = {0, 0};
-        for (int k = 0; cores && k < n_traffic; k++)
-            add_traffic(&load, &traffic[k], cluster, i);
+        for (int k = 0; cores && k < n_traffic; k++) {
+            for (int j = 0; j < traffic[k].n; j++) {
+                const struct cluster_task *task = cluster_find(cluster, traffic[k].job, j);
+                double each = traffic[k].by_task ? traffic[k].by_task[j] : traffic[k].each;
+                if (!task || cluster_machine(cluster, task->host) != i)
+                    continue;
+                load.all += each;
+                load.most = fmax(load.most, each);
+            }
+        }
         if (cores)
             most = fmax(most, fmax(load.all / cores, load.most));
     }

@@ -27,54 +27,33 @@ struct cost_summing {
     double *messages;      /* and in how many messages one piece for each */
 };
 
-static void find_tasks(struct cost_summing *s)
-{
-    for (int i = 0; i < s->n; i++) {
-        const struct cluster_task *task = s->cluster ? cluster_find(s->cluster, s->job, i) : NULL;
-        s->hosts[i] = task ? task->host : -1;
-        for (int k = 0; k < s->n; k++) {
-            struct device_name from = {.task = i, .type = "CPU"}, to = {.task = k, .type = "CPU"};
-            snprintf(from.job, sizeof from.job, "%s", s->job);
-            snprintf(to.job, sizeof to.job, "%s", s->job);
-            s->ways[i * s->n + k] = cost_way(&from, &to, s->cluster, NULL);
-        }
-    }
-}
-
-static void count_flow(struct cost_summing *s, const struct schedule_flow *flow, double *ns)
-{
-    int from = s->hosts[flow->from], to = s->hosts[flow->to];
-    *ns = fmax(*ns, s->ways[flow->from * s->n + flow->to].per_byte * s->piece_bytes);
-    s->sent[flow->from] += s->piece_bytes;
-    s->passed[flow->from] += s->piece_bytes;
-    s->passed[flow->to] += s->piece_bytes;
-    if (from < 0 || to < 0 || from == to)
-        return;
-    s->out[from]++;
-    s->in[to]++;
-}
-
-/* What the adapters take longer, and all begin anew. */
-static double adapters_ns(struct cost_summing *s, double ns)
-{
-    for (size_t h = 0; s->cluster && h < s->cluster->hosts.n; h++) {
-        double bandwidth = s->cluster->hosts.items[h].bandwidth;
-        if (bandwidth > 0)
-            ns = fmax(ns, cost_adapter_ns(fmax(s->out[h], s->in[h]), s->piece_bytes, bandwidth));
-        s->out[h] = s->in[h] = 0;
-    }
-    return ns;
-}
-
 static double rounds_ns(struct cost_summing *s, const struct sum_schedule *schedule)
 {
     double total = 0;
     size_t i = 0;
     for (int round = 0; round < schedule->n_rounds; round++) {
         double ns = 0;
-        for (; i < schedule->flows.n && schedule->flows.items[i].round == round; i++)
-            count_flow(s, &schedule->flows.items[i], &ns);
-        total += adapters_ns(s, ns);
+        for (; i < schedule->flows.n && schedule->flows.items[i].round == round; i++) {
+            const struct schedule_flow *flow = &schedule->flows.items[i];
+            int from = s->hosts[flow->from], to = s->hosts[flow->to];
+            ns = fmax(ns, s->ways[flow->from * s->n + flow->to].per_byte * s->piece_bytes);
+            s->sent[flow->from] += s->piece_bytes;
+            s->passed[flow->from] += s->piece_bytes;
+            s->passed[flow->to] += s->piece_bytes;
+            if (from < 0 || to < 0 || from == to)
+                continue;
+            s->out[from]++;
+            s->in[to]++;
+        }
+        /* What the adapters take longer, and all begin anew. */
+        for (size_t h = 0; s->cluster && h < s->cluster->hosts.n; h++) {
+            double bandwidth = s->cluster->hosts.items[h].bandwidth;
+            if (bandwidth > 0)
+                ns =
+                    fmax(ns, cost_adapter_ns(fmax(s->out[h], s->in[h]), s->piece_bytes, bandwidth));
+            s->out[h] = s->in[h] = 0;
+        }
+        total += ns;
     }
     return total;
 }
@@ -88,14 +67,6 @@ static double slowest_latency(const struct cost_summing *s)
     return latency;
 }
 
-static void count_messages(struct cost_summing *s, const struct sum_schedule *least)
-{
-    for (size_t i = 0; i < least->flows.n; i++) {
-        s->messages[least->flows.items[i].from]++;
-        s->messages[least->flows.items[i].to]++;
-    }
-}
-
 static void sum_up(struct cost_summing *s, const struct sum_schedule *schedule,
                    const struct sum_schedule *least, struct cost_sum *cost)
 {
@@ -103,20 +74,15 @@ static void sum_up(struct cost_summing *s, const struct sum_schedule *schedule,
     const struct cost_traffic messages = {.job = s->job, .n = s->n, .by_task = s->messages};
     struct cost_way all = {0, rounds_ns(s, schedule)};
     struct cost_way waits = {slowest_latency(s) * least->n_rounds, 0};
-    count_messages(s, least);
+    for (size_t i = 0; i < least->flows.n; i++) {
+        s->messages[least->flows.items[i].from]++;
+        s->messages[least->flows.items[i].to]++;
+    }
     cost->ns = cost_with_cores(all, &bytes, 1, s->cluster).per_byte +
                cost_with_cores(waits, &messages, 1, s->cluster).latency;
     cost->bytes = 0;
     for (int k = 0; k < s->n; k++)
         cost->bytes = fmax(cost->bytes, s->sent[k]);
-}
-
-/* More pieces than the least overlap, if these are large. */
-static int n_pieces_of(int least, double bytes)
-{
-    double most = bytes / PIECE_BYTES < PIECES_MAX ? bytes / PIECE_BYTES : PIECES_MAX;
-    int each = (int)(most / least);
-    return least * (each > 1 ? each : 1);
 }
 
 int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_sum *cost,
@@ -133,11 +99,23 @@ int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_
     s.messages = s.passed + n;
     s.out = mem_array(2 * n_hosts + 1, sizeof *s.out);
     s.in = s.out + n_hosts;
-    find_tasks(&s);
+    for (int i = 0; i < s.n; i++) {
+        const struct cluster_task *task = s.cluster ? cluster_find(s.cluster, s.job, i) : NULL;
+        s.hosts[i] = task ? task->host : -1;
+        for (int k = 0; k < s.n; k++) {
+            struct device_name from = {.task = i, .type = "CPU"}, to = {.task = k, .type = "CPU"};
+            snprintf(from.job, sizeof from.job, "%s", s.job);
+            snprintf(to.job, sizeof to.job, "%s", s.job);
+            s.ways[i * s.n + k] = cost_way(&from, &to, s.cluster, NULL);
+        }
+    }
     request.hosts = query->cluster ? s.hosts : NULL;
     int code = schedule_make(&request, &least, err);
     if (!code) {
-        request.n_pieces = n_pieces_of(least.n_pieces, bytes);
+        /* More pieces than the least overlap, if these are large. */
+        double most = bytes / PIECE_BYTES < PIECES_MAX ? bytes / PIECE_BYTES : PIECES_MAX;
+        int each = (int)(most / least.n_pieces);
+        request.n_pieces = least.n_pieces * (each > 1 ? each : 1);
         s.piece_bytes = bytes / request.n_pieces;
         code = schedule_make(&request, &schedule, err);
     }

@@ -66,26 +66,6 @@ static void join_references(struct placer *p, const struct node *node)
     }
 }
 
-/* A resource is memory of a task, which no other can use. */
-static void join_resources(struct placer *p, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++) {
-        const struct node *from = graph_node(p->graph, node->inputs[i].node);
-        if (from->outputs[node->inputs[i].slot].type == RESOURCE)
-            place_join(p, from->id, node->id);
-    }
-}
-
-static void join_classes(struct placer *p, const struct node *node)
-{
-    const struct attr_value *groups = node_attr(node, "_class");
-    for (int i = 0; groups && i < groups->n; i++) {
-        const struct node *leader = group_leader(p->graph, groups->strings[i]);
-        if (leader && leader != node)
-            place_join(p, leader->id, node->id);
-    }
-}
-
 /* ---- what nodes and groups may have ---- */
 
 static int read_request(struct placer *p, const struct node *node)
@@ -99,13 +79,6 @@ static int read_request(struct placer *p, const struct node *node)
     else if (device_name_parse(&p->asked[node->id], node->device, p->err))
         return error_prefix(p->err, "%s: ", node_text(node));
     return 0;
-}
-
-static void find_kernels(struct placer *p, const struct node *node)
-{
-    for (int i = 0; i < p->n_types; i++)
-        if (kernel_find(p->kernels, node, p->types[i]))
-            p->kernel_types[node->id] |= 1u << i;
 }
 
 static int merge_into_group(struct placer *p, int node)
@@ -160,19 +133,6 @@ static int choose(struct placer *p, int root)
     return place_fail_group(p, root);
 }
 
-/* A group stays where its first node with a feasible device was. */
-static void keep_assigned(struct placer *p, const struct node *node)
-{
-    int root = place_root(p, node->id);
-    for (size_t i = 0; *node->assigned && !p->settled[root] && i < p->placement->devices.n; i++) {
-        const struct place_device *device = &p->placement->devices.items[i];
-        if (!strcmp(device->text, node->assigned) && place_is_feasible(p, root, device)) {
-            p->chosen[root] = (int)i;
-            p->settled[root] = 1;
-        }
-    }
-}
-
 static int decide(struct placer *p)
 {
     int n = (int)p->graph->nodes.n;
@@ -180,12 +140,24 @@ static int decide(struct placer *p)
         const struct node *node = graph_node(p->graph, i);
         if (read_request(p, node))
             return p->err->code;
-        find_kernels(p, node);
+        for (int j = 0; j < p->n_types; j++)
+            if (kernel_find(p->kernels, node, p->types[j]))
+                p->kernel_types[node->id] |= 1u << j;
         if (p->soft)
             place_soften_node(p, i);
         join_references(p, node);
-        join_resources(p, node);
-        join_classes(p, node);
+        /* A resource is memory of a task, which no other can use. */
+        for (int j = 0; j < node->n_inputs; j++) {
+            const struct node *from = graph_node(p->graph, node->inputs[j].node);
+            if (from->outputs[node->inputs[j].slot].type == RESOURCE)
+                place_join(p, from->id, node->id);
+        }
+        const struct attr_value *groups = node_attr(node, "_class");
+        for (int j = 0; groups && j < groups->n; j++) {
+            const struct node *leader = group_leader(p->graph, groups->strings[j]);
+            if (leader && leader != node)
+                place_join(p, leader->id, node->id);
+        }
     }
     if (place_join_near(p))
         return p->err->code;
@@ -195,8 +167,19 @@ static int decide(struct placer *p)
     for (int i = 0; i < n; i++)
         if (place_root(p, i) == i && choose(p, i))
             return p->err->code;
-    for (int i = 0; i < n; i++)
-        keep_assigned(p, graph_node(p->graph, i));
+    for (int i = 0; i < n; i++) {
+        /* A group stays where its first node with a feasible device was. */
+        const struct node *node = graph_node(p->graph, i);
+        int root = place_root(p, node->id);
+        for (size_t j = 0; *node->assigned && !p->settled[root] && j < p->placement->devices.n;
+             j++) {
+            const struct place_device *device = &p->placement->devices.items[j];
+            if (!strcmp(device->text, node->assigned) && place_is_feasible(p, root, device)) {
+                p->chosen[root] = (int)j;
+                p->settled[root] = 1;
+            }
+        }
+    }
     return 0;
 }
 
@@ -244,39 +227,16 @@ static void explain(struct placer *p, const struct node *node, const char *befor
         snprintf(reason, 512, "first device with a kernel");
 }
 
-static void assign(struct placer *p, struct graph *graph, const struct place_options *options)
-{
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        struct node *node = graph_node(graph, (int)i);
-        const char *before = node->assigned;
-        char reason[512];
-        int device = p->chosen[place_root(p, node->id)];
-        if (strcmp(before, p->placement->devices.items[device].text))
-            graph_set_assigned(graph, node, p->placement->devices.items[device].text);
-        if (options->note) {
-            explain(p, node, before, reason);
-            options->note(options->context, node, reason);
-        }
-        if (options->moved && place_why_soft(p, node, reason))
-            options->moved(options->context, node, reason);
-    }
-}
-
-/* The tasks of the job that has a node in each; 0: none has. */
-static int count_instances(struct placer *p)
-{
-    int tasks = 0;
-    for (size_t i = 0; i < p->graph->nodes.n; i++) {
-        int n = p->placement->devices.items[p->chosen[place_root(p, (int)i)]].tasks;
-        tasks = n > tasks ? n : tasks;
-    }
-    return tasks;
-}
-
 /* A clock is told how many workers the cluster has, unless the graph says it. */
 static int tell_clocks(struct placer *p, struct graph *graph)
 {
-    int workers = count_instances(p);
+    /* The tasks of the job that has a node in each; 0: none has. */
+    int workers = 0;
+    for (size_t i = 0; i < p->graph->nodes.n; i++) {
+        int n = p->placement->devices.items[p->chosen[place_root(p, (int)i)]].tasks;
+        workers = n > workers ? n : workers;
+    }
+
     for (size_t i = 0; workers > 0 && i < graph->nodes.n; i++) {
         struct node *node = graph_node(graph, (int)i);
         const struct attr_value *known = node_attr(node, "workers");
@@ -327,8 +287,22 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
     int code = prepare(&p);
     if (!code && options->model)
         code = place_search(&p, options->model, options->result);
-    if (!code)
-        assign(&p, graph, options);
+    if (!code) {
+        for (size_t i = 0; i < graph->nodes.n; i++) {
+            struct node *node = graph_node(graph, (int)i);
+            const char *before = node->assigned;
+            char reason[512];
+            int device = p.chosen[place_root(&p, node->id)];
+            if (strcmp(before, p.placement->devices.items[device].text))
+                graph_set_assigned(graph, node, p.placement->devices.items[device].text);
+            if (options->note) {
+                explain(&p, node, before, reason);
+                options->note(options->context, node, reason);
+            }
+            if (options->moved && place_why_soft(&p, node, reason))
+                options->moved(options->context, node, reason);
+        }
+    }
     if (!code)
         code = tell_clocks(&p, graph);
     release(&p);

@@ -25,16 +25,6 @@ struct chain_search {
     int *first, *next; /* links of a node: list heads, and links by 2 * link + end */
 };
 
-static void build_lists(const struct placer *p, struct chain_search *s)
-{
-    for (size_t i = 0; i < 2 * p->links.n; i++) {
-        const struct place_link *link = &p->links.items[i / 2];
-        int node = i % 2 ? link->b : link->a;
-        s->next[i] = s->first[node];
-        s->first[node] = (int)i;
-    }
-}
-
 /* The nearest node to `start` in its group for which the predicate holds; -1: there is none.
  * s->from leads back to `start`. */
 static int find_nearest(const struct placer *p, struct chain_search *s, int start,
@@ -68,7 +58,12 @@ static void search_init(struct placer *p, struct chain_search *s)
     s->next = arena_array(&p->arena, 2 * p->links.n, sizeof *s->next);
     memset(s->from, -1, n * sizeof *s->from);
     memset(s->first, -1, n * sizeof *s->first);
-    build_lists(p, s);
+    for (size_t i = 0; i < 2 * p->links.n; i++) {
+        const struct place_link *link = &p->links.items[i / 2];
+        int node = i % 2 ? link->b : link->a;
+        s->next[i] = s->first[node];
+        s->first[node] = (int)i;
+    }
 }
 
 /* "W -> W/slot -> m", cut in the middle when it is very long. */
@@ -149,19 +144,6 @@ static void print_types(struct str *out, const struct placer *p, uint32_t types)
     }
 }
 
-/* "with T=int8, Tidx=int32". */
-static void print_type_attrs(struct str *out, const struct node *node)
-{
-    const char *separator = " with ";
-    for (int i = 0; i < node->n_attrs; i++) {
-        const struct attr *attr = &node->attrs[i];
-        if (attr->value.kind == ATTR_TYPE) {
-            str_printf(out, "%s%s=%s", separator, attr->name, dtype_name(attr->value.type));
-            separator = ", ";
-        }
-    }
-}
-
 static int report_no_kernel(struct placer *p, const struct node *node, uint32_t types)
 {
     struct str text = STR_INIT;
@@ -171,8 +153,17 @@ static int report_no_kernel(struct placer *p, const struct node *node, uint32_t 
         exists |= types >> i & 1 && kernel_exists(p->kernels, op, p->types[i]);
     str_printf(&text, "%s: no kernel for %s on ", node_text(node), op);
     print_types(&text, p, types);
-    if (exists)
-        print_type_attrs(&text, node);
+    if (exists) {
+        /* "with T=int8, Tidx=int32". */
+        const char *separator = " with ";
+        for (int i = 0; i < node->n_attrs; i++) {
+            const struct attr *attr = &node->attrs[i];
+            if (attr->value.kind == ATTR_TYPE) {
+                str_printf(&text, "%s%s=%s", separator, attr->name, dtype_name(attr->value.type));
+                separator = ", ";
+            }
+        }
+    }
     int code = error_set(p->err, ERR_DATA, "%s", str_text(&text));
     str_release(&text);
     return code;

@@ -43,23 +43,6 @@ char *place_find_initial(const struct graph *graph, struct arena *arena)
     return initial;
 }
 
-/* ---- lookups ---- */
-
-/* Of a table on a shard only the rows that are wanted travel, unless those are more. */
-static void join_lookup(struct placer *p, const struct node *node)
-{
-    if (!cluster_count(p->placement->cluster, SHARD_JOB) || node_rows(node) != ROWS_LOOKUP)
-        return;
-    const struct node *read = graph_node(p->graph, node->inputs[0].node);
-    const struct node *table =
-        node_is(read, "Identity") ? graph_node(p->graph, read->inputs[0].node) : read;
-    if (!node_is(table, "Variable") || (*node->device && strcmp(node->device, table->device) != 0))
-        return;
-    int64_t found = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
-    if (found <= shape_bytes(&table->outputs[0].shape, table->outputs[0].type))
-        place_join(p, table->id, node->id);
-}
-
 /* ---- what is for one variable alone ---- */
 
 struct nearby {
@@ -77,17 +60,13 @@ static void use(struct nearby *near, int node, int group)
     *user = *user == NOBODY || *user == group ? group : SEVERAL;
 }
 
-static bool is_here(struct nearby *near, int node, int group)
-{
-    return part_is_copied(graph_node(near->p->graph, node)) || place_root(near->p, node) == group;
-}
-
 /* Whether all that it needs is there, and something is. */
 static bool comes_from(struct nearby *near, const struct node *node, int group)
 {
     bool found = false;
     for (int i = 0; i < node->n_inputs; i++) {
-        if (!is_here(near, node->inputs[i].node, group))
+        if (!part_is_copied(graph_node(near->p->graph, node->inputs[i].node)) &&
+            place_root(near->p, node->inputs[i].node) != group)
             return false;
         found |= !part_is_copied(graph_node(near->p->graph, node->inputs[i].node));
     }
@@ -125,35 +104,43 @@ static void join_alone(struct nearby *near, const int *order)
     }
 }
 
-static void find_variables(struct nearby *near)
-{
-    for (size_t i = 0; i < near->p->graph->nodes.n; i++) {
-        near->user[i] = NOBODY;
-        if (node_is(graph_node(near->p->graph, (int)i), "Variable"))
-            near->has_variable[place_root(near->p, (int)i)] = 1;
-    }
-    for (size_t i = 0; i < near->p->graph->entries.n; i++) {
-        const struct entry *entry = &near->p->graph->entries.items[i];
-        for (int k = 0; k < entry->n_edges; k++)
-            near->user[entry->edges[k].node] = SEVERAL;
-    }
-}
-
 int place_join_near(struct placer *p)
 {
     size_t n = p->graph->nodes.n;
     struct nearby near = {.p = p};
     if (!p->placement->cluster)
         return 0;
-    for (size_t i = 0; i < n; i++)
-        join_lookup(p, graph_node(p->graph, (int)i));
+    for (size_t i = 0; i < n; i++) {
+        /* Of a table on a shard only the rows that are wanted travel, unless those are more. */
+        const struct node *node = graph_node(p->graph, (int)i);
+        if (!cluster_count(p->placement->cluster, SHARD_JOB) || node_rows(node) != ROWS_LOOKUP)
+            continue;
+        const struct node *read = graph_node(p->graph, node->inputs[0].node);
+        const struct node *table =
+            node_is(read, "Identity") ? graph_node(p->graph, read->inputs[0].node) : read;
+        if (!node_is(table, "Variable") ||
+            (*node->device && strcmp(node->device, table->device) != 0))
+            continue;
+        int64_t found = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
+        if (found <= shape_bytes(&table->outputs[0].shape, table->outputs[0].type))
+            place_join(p, table->id, node->id);
+    }
     int *order = arena_array(&p->arena, n + 1, sizeof *order);
     near.initial = place_find_initial(p->graph, &p->arena);
     near.has_variable = arena_alloc(&p->arena, n + 1);
     near.user = arena_array(&p->arena, n + 1, sizeof *near.user);
     if (graph_order(p->graph, order, p->err))
         return p->err->code;
-    find_variables(&near);
+    for (size_t i = 0; i < near.p->graph->nodes.n; i++) {
+        near.user[i] = NOBODY;
+        if (node_is(graph_node(near.p->graph, (int)i), "Variable"))
+            near.has_variable[place_root(near.p, (int)i)] = 1;
+    }
+    for (size_t i = 0; i < near.p->graph->entries.n; i++) {
+        const struct entry *entry = &near.p->graph->entries.items[i];
+        for (int k = 0; k < entry->n_edges; k++)
+            near.user[entry->edges[k].node] = SEVERAL;
+    }
     join_alone(&near, order);
     return 0;
 }

@@ -13,46 +13,11 @@
 
 /* ---- nodes ---- */
 
-static bool stays(const struct node *node)
-{
-    return node_is(node, "Variable") || node_is(node, "Const");
-}
-
 struct device_rates {
     struct device_facts facts;
     struct cost_rates rates;
     int like; /* the first device of the same type with the same facts */
 };
-
-static void measure_node(struct place_model *m, const struct node *node,
-                         const struct device_rates *rates)
-{
-    const struct cost_query query = {node, m->placer->graph, m->assume};
-    const struct place_device *devices = m->placer->placement->devices.items;
-    double ns;
-    for (int k = 0; k < m->n_devices; k++) {
-        double *cost = &m->ns[node->id * m->n_devices + k];
-        if (rates[k].like < k)
-            *cost = cost[rates[k].like - k];
-        else if (costs_find(m->measured, node, devices[k].name.type, &ns))
-            *cost = ns;
-        else
-            *cost = m->weight[node->id] * cost_estimate_ns(&query, &rates[k].rates);
-    }
-    for (int i = 0; i < node->n_outputs; i++) {
-        double bytes = cost_bytes(&node->outputs[i], m->assume);
-        m->bytes[m->first_output[node->id] + i] = bytes;
-        if (m->initial[node->id] && !node_is(node, "Variable"))
-            continue;
-        if (stays(node))
-            m->held[node->id] += bytes;
-        else if (!node->outputs[i].is_ref && !cost_is_view(&query))
-            m->made[node->id] += bytes;
-    }
-    for (int i = 0; i < node->n_inputs; i++)
-        m->n_uses[node->inputs[i].node] +=
-            !place_is_back_edge(m->placer->graph, node, node->inputs[i]);
-}
 
 /* What is not said of a device's rates is as what was measured on its type has it. */
 static struct cost_rates rates_of(const struct place_model *m, const char *type,
@@ -70,8 +35,11 @@ static bool has_rates(const struct device_facts *a, const struct device_facts *b
     return a->operations == b->operations && a->bandwidth == b->bandwidth;
 }
 
-static void find_rates(const struct place_model *m, struct device_rates *rates)
+static void measure_nodes(struct place_model *m)
 {
+    const struct placer *p = m->placer;
+    struct device_rates *rates = arena_array(&m->arena, (size_t)m->n_devices, sizeof *rates);
+    int n_outputs = 0;
     const struct placement *placement = m->placer->placement;
     for (int k = 0; k < m->n_devices; k++) {
         const struct place_device *device = &placement->devices.items[k];
@@ -84,21 +52,39 @@ static void find_rates(const struct place_model *m, struct device_rates *rates)
             own->like++;
         own->rates = own->like < k ? rates[own->like].rates : rates_of(m, name->type, &own->facts);
     }
-}
-
-static void measure_nodes(struct place_model *m)
-{
-    const struct placer *p = m->placer;
-    struct device_rates *rates = arena_array(&m->arena, (size_t)m->n_devices, sizeof *rates);
-    int n_outputs = 0;
-    find_rates(m, rates);
     for (int i = 0; i < m->n; i++) {
         m->first_output[i] = n_outputs;
         n_outputs += graph_node(p->graph, i)->n_outputs;
     }
     m->bytes = arena_array(&m->arena, (size_t)n_outputs, sizeof *m->bytes);
-    for (int i = 0; i < m->n; i++)
-        measure_node(m, graph_node(p->graph, i), rates);
+    for (int i = 0; i < m->n; i++) {
+        const struct node *node = graph_node(p->graph, i);
+        const struct cost_query query = {node, m->placer->graph, m->assume};
+        const struct place_device *devices = m->placer->placement->devices.items;
+        double ns;
+        for (int k = 0; k < m->n_devices; k++) {
+            double *cost = &m->ns[node->id * m->n_devices + k];
+            if (rates[k].like < k)
+                *cost = cost[rates[k].like - k];
+            else if (costs_find(m->measured, node, devices[k].name.type, &ns))
+                *cost = ns;
+            else
+                *cost = m->weight[node->id] * cost_estimate_ns(&query, &rates[k].rates);
+        }
+        for (int j = 0; j < node->n_outputs; j++) {
+            double bytes = cost_bytes(&node->outputs[j], m->assume);
+            m->bytes[m->first_output[node->id] + j] = bytes;
+            if (m->initial[node->id] && !node_is(node, "Variable"))
+                continue;
+            if (node_is(node, "Variable") || node_is(node, "Const"))
+                m->held[node->id] += bytes;
+            else if (!node->outputs[j].is_ref && !cost_is_view(&query))
+                m->made[node->id] += bytes;
+        }
+        for (int j = 0; j < node->n_inputs; j++)
+            m->n_uses[node->inputs[j].node] +=
+                !place_is_back_edge(m->placer->graph, node, node->inputs[j]);
+    }
 }
 
 /* ---- order ---- */
@@ -123,54 +109,6 @@ static int by_rank(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Of the first device of each type. */
-static double mean_ns(const struct place_model *m, int node)
-{
-    const struct placer *p = m->placer;
-    uint32_t seen = 0;
-    double sum = 0;
-    for (int k = 0; k < m->n_devices; k++) {
-        int type = place_type_of(p, &p->placement->devices.items[k]);
-        if (!(seen >> type & 1))
-            sum += m->ns[node * m->n_devices + k];
-        seen |= (uint32_t)1 << type;
-    }
-    return sum / p->n_types;
-}
-
-/* Of the links between different devices. */
-static struct place_wire mean_wire(const struct place_model *m)
-{
-    struct place_wire mean = {0};
-    int n = m->n_devices * (m->n_devices - 1);
-    for (int i = 0; i < m->n_devices * m->n_devices; i++) {
-        mean.latency += m->wires[i].latency;
-        mean.per_byte += m->wires[i].per_byte;
-    }
-    mean.latency /= n ? n : 1;
-    mean.per_byte /= n ? n : 1;
-    return mean;
-}
-
-static void rank_inputs(const struct place_model *m, struct rank *ranks, const struct node *node,
-                        const struct place_wire *wire)
-{
-    double longest = ranks[node->id].longest;
-    for (int i = 0; i < node->n_inputs; i++) {
-        struct edge edge = node->inputs[i];
-        double way =
-            wire->latency + wire->per_byte * m->bytes[m->first_output[edge.node] + edge.slot];
-        double *before = &ranks[edge.node].longest;
-        if (!place_is_back_edge(m->placer->graph, node, edge) && longest + way > *before)
-            *before = longest + way;
-    }
-    for (int i = 0; i < node->n_controls; i++) {
-        double *before = &ranks[node->controls[i]].longest;
-        if (longest + wire->latency > *before)
-            *before = longest + wire->latency;
-    }
-}
-
 static int find_level(const struct place_model *m, const struct rank *ranks,
                       const struct node *node)
 {
@@ -188,7 +126,16 @@ static int find_level(const struct place_model *m, const struct rank *ranks,
 static int find_order(struct place_model *m)
 {
     const struct graph *graph = m->placer->graph;
-    struct place_wire wire = mean_wire(m);
+    /* Of the links between different devices. */
+    struct place_wire wire = {0};
+    int n = m->n_devices * (m->n_devices - 1);
+    for (int i = 0; i < m->n_devices * m->n_devices; i++) {
+        wire.latency += m->wires[i].latency;
+        wire.per_byte += m->wires[i].per_byte;
+    }
+    wire.latency /= n ? n : 1;
+    wire.per_byte /= n ? n : 1;
+
     struct rank *ranks = mem_array((size_t)m->n, sizeof *ranks);
     int code = graph_order(graph, m->order, m->placer->err);
     for (int i = 0; !code && i < m->n; i++) {
@@ -198,8 +145,31 @@ static int find_order(struct place_model *m)
     }
     for (int i = m->n - 1; !code && i >= 0; i--) {
         const struct node *node = graph_node(graph, m->order[i]);
-        ranks[node->id].longest += mean_ns(m, node->id);
-        rank_inputs(m, ranks, node, &wire);
+        /* Of the first device of each type. */
+        const struct placer *p = m->placer;
+        uint32_t seen = 0;
+        double sum = 0;
+        for (int k = 0; k < m->n_devices; k++) {
+            int type = place_type_of(p, &p->placement->devices.items[k]);
+            if (!(seen >> type & 1))
+                sum += m->ns[node->id * m->n_devices + k];
+            seen |= (uint32_t)1 << type;
+        }
+        ranks[node->id].longest += sum / p->n_types;
+        double longest = ranks[node->id].longest;
+        for (int j = 0; j < node->n_inputs; j++) {
+            struct edge edge = node->inputs[j];
+            double way =
+                wire.latency + wire.per_byte * m->bytes[m->first_output[edge.node] + edge.slot];
+            double *before = &ranks[edge.node].longest;
+            if (!place_is_back_edge(m->placer->graph, node, edge) && longest + way > *before)
+                *before = longest + way;
+        }
+        for (int j = 0; j < node->n_controls; j++) {
+            double *before = &ranks[node->controls[j]].longest;
+            if (longest + wire.latency > *before)
+                *before = longest + wire.latency;
+        }
     }
     if (!code)
         qsort(ranks, (size_t)m->n, sizeof *ranks, by_rank);

@@ -48,24 +48,6 @@ static const struct place_device *device_at(const struct place_run *run, int dev
 
 /* ---- transfers ---- */
 
-/* When the transfer may begin; until it is over what it shares is taken. */
-static double enter(struct place_run *run, const struct place_wire *wire, double ready,
-                    double bytes)
-{
-    for (int i = 0; i < PLACE_CHANNELS; i++)
-        if (wire->channels[i].index >= 0)
-            ready = fmax(ready, run->channel_free[wire->channels[i].index]);
-    for (int i = 0; i < PLACE_CHANNELS; i++) {
-        struct place_channel channel = wire->channels[i];
-        if (channel.index < 0)
-            continue;
-        double *busy = &run->channel_free[channel.index];
-        vec_push(&run->undo, ((struct place_undo){channel.index, *busy}));
-        *busy = ready + bytes * channel.per_byte;
-    }
-    return ready;
-}
-
 /* When the tensor is there; sends it if it has not been sent. A source without a place yet will
  * come to where it is wanted first. */
 static double send(struct place_run *run, struct edge edge, int to)
@@ -81,7 +63,18 @@ static double send(struct place_run *run, struct edge edge, int to)
     const struct place_wire *wire = &m->wires[from * m->n_devices + to];
     double weight = m->weight[edge.node];
     double bytes = edge.slot < 0 ? 0 : m->bytes[m->first_output[edge.node] + edge.slot];
-    ready = enter(run, wire, ready, weight * bytes);
+    /* When the transfer may begin; until it is over what it shares is taken. */
+    for (int i = 0; i < PLACE_CHANNELS; i++)
+        if (wire->channels[i].index >= 0)
+            ready = fmax(ready, run->channel_free[wire->channels[i].index]);
+    for (int i = 0; i < PLACE_CHANNELS; i++) {
+        struct place_channel channel = wire->channels[i];
+        if (channel.index < 0)
+            continue;
+        double *busy = &run->channel_free[channel.index];
+        vec_push(&run->undo, ((struct place_undo){channel.index, *busy}));
+        *busy = ready + (weight * bytes) * channel.per_byte;
+    }
     double time = ready + weight * (bytes * wire->per_byte + wire->latency);
     bool moves = device_at(run, from)->host != device_at(run, to)->host;
     double held = moves && !m->initial[edge.node] ? bytes : 0;
@@ -102,18 +95,6 @@ static double gather(struct place_run *run, const struct node *node, int device)
     for (int i = 0; i < node->n_controls; i++)
         latest = fmax(latest, send(run, (struct edge){node->controls[i], CONTROL_SLOT}, device));
     return latest;
-}
-
-static void take_back(struct place_run *run, size_t n_copies)
-{
-    while (run->copies.n > n_copies) {
-        struct place_copy copy = vec_pop(&run->copies);
-        run->first_copy[copy.node] = copy.next;
-    }
-    while (run->undo.n) {
-        struct place_undo undo = vec_pop(&run->undo);
-        run->channel_free[undo.channel] = undo.before;
-    }
 }
 
 /* ---- time ---- */
@@ -206,16 +187,6 @@ static void drop(struct place_run *run, int node)
     }
 }
 
-static void drop_inputs(struct place_run *run, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        if (!place_is_back_edge(run->model->placer->graph, node, node->inputs[i]) &&
-            --run->uses_left[node->inputs[i].node] == 0)
-            drop(run, node->inputs[i].node);
-    if (!run->uses_left[node->id])
-        drop(run, node->id);
-}
-
 /* ---- nodes ---- */
 
 double place_run_try(struct place_run *run, int node, int device, double extra)
@@ -227,7 +198,14 @@ double place_run_try(struct place_run *run, int node, int device, double extra)
     double ready = gather(run, graph_node(run->model->placer->graph, node), device);
     double start = find_time(run, device_at(run, device)->host, ready, length, &gap);
     double live = run->incoming + run->model->made[node];
-    take_back(run, n_copies);
+    while (run->copies.n > n_copies) {
+        struct place_copy copy = vec_pop(&run->copies);
+        run->first_copy[copy.node] = copy.next;
+    }
+    while (run->undo.n) {
+        struct place_undo undo = vec_pop(&run->undo);
+        run->channel_free[undo.channel] = undo.before;
+    }
     return has_room(run, device, extra, live) ? start + length : INFINITY;
 }
 
@@ -246,7 +224,12 @@ void place_run_put(struct place_run *run, int node, int device)
         occupy(run, host, gap, run->start[node], run->finish[node]);
     run->makespan = fmax(run->makespan, run->finish[node]);
     take_memory(run, device, run->incoming + run->model->made[node]);
-    drop_inputs(run, n);
+    for (int i = 0; i < n->n_inputs; i++)
+        if (!place_is_back_edge(run->model->placer->graph, n, n->inputs[i]) &&
+            --run->uses_left[n->inputs[i].node] == 0)
+            drop(run, n->inputs[i].node);
+    if (!run->uses_left[n->id])
+        drop(run, n->id);
     for (; n_copies < run->copies.n; n_copies++) {
         const struct place_copy *copy = &run->copies.items[n_copies];
         double bytes = copy->slot < 0

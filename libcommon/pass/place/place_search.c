@@ -46,17 +46,6 @@ static bool is_shard(const struct place_search *s, int device)
     return !strcmp(device_at(s, device)->name.job, SHARD_JOB);
 }
 
-/* Keeps only shards, or only what is none, if that leaves anything. */
-static void restrict_to(struct place_search *s, int root, bool shards)
-{
-    int left = 0, d = s->model->n_devices;
-    for (int i = 0; i < d; i++)
-        left += may(s, root, i) && is_shard(s, i) == shards;
-    for (int i = 0; left && i < d; i++)
-        if (is_shard(s, i) != shards)
-            s->may[root * d + i] = 0;
-}
-
 static bool has_shards(const struct place_search *s)
 {
     const struct cluster *cluster = s->p->placement->cluster;
@@ -72,17 +61,16 @@ static void find_feasible(struct place_search *s)
             s->may[i * s->model->n_devices + k] = s->p->settled[i]
                                                       ? k == s->p->chosen[i]
                                                       : place_is_feasible(s->p, i, device_at(s, k));
-        if (has_shards(s) && !s->p->settled[i] && !*s->p->merged[i].job)
-            restrict_to(s, i, s->has_variable[i]);
-    }
-}
-
-static void find_held(struct place_search *s)
-{
-    for (int i = 0; i < s->model->n; i++) {
-        int root = place_root(s->p, i);
-        s->held[root] += s->model->held[i];
-        s->has_variable[root] |= node_is(graph_node(s->p->graph, i), "Variable");
+        if (!has_shards(s) || s->p->settled[i] || *s->p->merged[i].job)
+            continue;
+        /* Keeps only shards, or only what is none, if that leaves anything. */
+        bool shards = s->has_variable[i];
+        int left = 0, d = s->model->n_devices;
+        for (int j = 0; j < d; j++)
+            left += may(s, i, j) && is_shard(s, j) == shards;
+        for (int j = 0; left && j < d; j++)
+            if (is_shard(s, j) != shards)
+                s->may[i * d + j] = 0;
     }
 }
 
@@ -102,18 +90,6 @@ static int by_load(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static int fail_variable(struct place_search *s, const struct load *load, const double *taken)
-{
-    double most = 0;
-    for (int i = 0; i < s->model->n_devices; i++)
-        if (may(s, load->root, i))
-            most = fmax(most, (double)device_at(s, i)->memory_bytes - taken[i]);
-    return error_set(s->p->err, ERR_DATA,
-                     "%s: %.0f bytes of variables share a device, and no task of job %s has more "
-                     "than %.0f left",
-                     node_text(graph_node(s->p->graph, load->root)), load->bytes, SHARD_JOB, most);
-}
-
 /* The least loaded shard that has the memory; the first of equals. */
 static int put_variable(struct place_search *s, const struct load *load, double *taken)
 {
@@ -124,24 +100,23 @@ static int put_variable(struct place_search *s, const struct load *load, double 
             (best < 0 || taken[i] < taken[best]))
             best = i;
     }
-    if (best < 0)
-        return fail_variable(s, load, taken);
+    if (best < 0) {
+        double most = 0;
+        for (int i = 0; i < s->model->n_devices; i++)
+            if (may(s, load->root, i))
+                most = fmax(most, (double)device_at(s, i)->memory_bytes - taken[i]);
+        return error_set(
+            s->p->err, ERR_DATA,
+            "%s: %.0f bytes of variables share a device, and no task of job %s has more "
+            "than %.0f left",
+            node_text(graph_node(s->p->graph, load->root)), load->bytes, SHARD_JOB, most);
+    }
     taken[best] += load->bytes;
     s->p->chosen[load->root] = best;
     s->p->settled[load->root] = 1;
     s->model->by_bytes[load->root] = 1;
     s->model->by_bytes_total += load->bytes;
     return 0;
-}
-
-/* The smallest name in a group: which node is its root depends on the order of the graph. */
-static void find_names(struct place_search *s, const char **names)
-{
-    for (int i = 0; i < s->model->n; i++) {
-        const char **name = &names[place_root(s->p, i)];
-        if (!*name || strcmp(graph_node(s->p->graph, i)->name, *name) < 0)
-            *name = graph_node(s->p->graph, i)->name;
-    }
 }
 
 /* The largest first, each to the shard with least; those that are settled count. */
@@ -153,7 +128,12 @@ static int spread_variables(struct place_search *s)
     const char **names = arena_array(arena, (size_t)s->model->n, sizeof *names);
     size_t n = 0;
     int code = 0;
-    find_names(s, names);
+    /* The smallest name in a group: which node is its root depends on the order of the graph. */
+    for (int i = 0; i < s->model->n; i++) {
+        const char **name = &names[place_root(s->p, i)];
+        if (!*name || strcmp(graph_node(s->p->graph, i)->name, *name) < 0)
+            *name = graph_node(s->p->graph, i)->name;
+    }
     for (int i = 0; i < s->model->n; i++) {
         if (!s->has_variable[i])
             continue;
@@ -206,30 +186,6 @@ static int next_feasible(const struct place_search *s, int root, int device)
     BUG_ON(true); /* every group has a device */
 }
 
-/* What a way decides without a simulation. */
-static void choose_before(struct place_search *s, int strategy)
-{
-    int turn = 0;
-    for (int i = 0; i < s->model->n; i++) {
-        if (s->p->settled[i])
-            s->group[i] = s->p->chosen[i];
-        else if (place_root(s->p, i) != i || strategy == FIRST_FINISH || strategy == MOST_ROOM)
-            s->group[i] = -1;
-        else if (strategy == IN_TURN)
-            turn = 1 + (s->group[i] = next_feasible(s, i, turn));
-        else
-            s->group[i] = may(s, i, strategy - ALL_ON) ? strategy - ALL_ON : next_feasible(s, i, 0);
-    }
-}
-
-/* Needs nothing, and no time: it follows the first node that wants it. */
-static bool is_source(const struct place_search *s, const struct node *node)
-{
-    return !node->n_inputs && !node->n_controls &&
-           s->model->ns[node->id * s->model->n_devices] == 0 &&
-           s->p->members[place_root(s->p, node->id)] == 1;
-}
-
 static void put(struct place_search *s, struct place_run *run, int node, int device)
 {
     int root = place_root(s->p, node);
@@ -241,21 +197,20 @@ static void put(struct place_search *s, struct place_run *run, int node, int dev
     place_run_put(run, node, s->group[root]);
 }
 
-static void put_sources(struct place_search *s, struct place_run *run, const struct node *node,
-                        int device)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        if (run->device[node->inputs[i].node] < 0 &&
-            !place_is_back_edge(s->p->graph, node, node->inputs[i]))
-            put(s, run, node->inputs[i].node, device);
-    for (int i = 0; i < node->n_controls; i++)
-        if (run->device[node->controls[i]] < 0)
-            put(s, run, node->controls[i], device);
-}
-
 static void simulate(struct place_search *s, struct place_run *run, int strategy)
 {
-    choose_before(s, strategy);
+    /* What a way decides without a simulation. */
+    int turn = 0;
+    for (int i = 0; i < s->model->n; i++) {
+        if (s->p->settled[i])
+            s->group[i] = s->p->chosen[i];
+        else if (place_root(s->p, i) != i || strategy == FIRST_FINISH || strategy == MOST_ROOM)
+            s->group[i] = -1;
+        else if (strategy == IN_TURN)
+            turn = 1 + (s->group[i] = next_feasible(s, i, turn));
+        else
+            s->group[i] = may(s, i, strategy - ALL_ON) ? strategy - ALL_ON : next_feasible(s, i, 0);
+    }
     for (int i = 0; i < s->model->n; i++) {
         s->is_held[i] = s->group[i] >= 0 && place_root(s->p, i) == i;
         if (s->is_held[i])
@@ -264,12 +219,20 @@ static void simulate(struct place_search *s, struct place_run *run, int strategy
     for (int i = 0; i < s->model->n; i++) {
         int id = s->model->order[i], root = place_root(s->p, id), device = s->group[root];
         const struct node *node = graph_node(s->p->graph, id);
-        if (is_source(s, node))
+        if (!node->n_inputs && !node->n_controls &&
+            s->model->ns[node->id * s->model->n_devices] == 0 &&
+            s->p->members[place_root(s->p, node->id)] == 1)
             continue;
         if (device < 0)
             device =
                 strategy == MOST_ROOM ? most_room(s, run, root) : first_finish(s, run, root, id);
-        put_sources(s, run, node, device);
+        for (int j = 0; j < node->n_inputs; j++)
+            if (run->device[node->inputs[j].node] < 0 &&
+                !place_is_back_edge(s->p->graph, node, node->inputs[j]))
+                put(s, run, node->inputs[j].node, device);
+        for (int j = 0; j < node->n_controls; j++)
+            if (run->device[node->controls[j]] < 0)
+                put(s, run, node->controls[j], device);
         put(s, run, id, device);
     }
     for (int i = 0; i < s->model->n; i++) /* sources that nobody wants */
@@ -294,15 +257,6 @@ static void keep_best(struct place_search *s, const struct place_run *run,
     result->transfer_bytes = run->total.transfer_bytes;
 }
 
-static int fail_memory(struct place_search *s, const struct place_run *run)
-{
-    int device = place_run_overfull(run);
-    return error_set(s->p->err, ERR_DATA,
-                     "the graph does not fit: it needs %.0f bytes on %s, which has %lld",
-                     place_run_needs(run, device), device_at(s, device)->text,
-                     (long long)device_at(s, device)->memory_bytes);
-}
-
 static int try_all(struct place_search *s, struct place_result *result)
 {
     struct place_run run;
@@ -319,18 +273,16 @@ static int try_all(struct place_search *s, struct place_result *result)
         if (strategy >= ALL_ON)
             result->one_device = fmin(result->one_device, makespan);
         keep_best(s, &run, result);
-        if (isinf(s->shortest) && strategy == ALL_ON + s->model->n_devices - 1)
-            code = fail_memory(s, &run);
+        if (isinf(s->shortest) && strategy == ALL_ON + s->model->n_devices - 1) {
+            int device = place_run_overfull(&run);
+            code = error_set(s->p->err, ERR_DATA,
+                             "the graph does not fit: it needs %.0f bytes on %s, which has %lld",
+                             place_run_needs(&run, device), device_at(s, device)->text,
+                             (long long)device_at(s, device)->memory_bytes);
+        }
         place_run_release(&run);
     }
     return code;
-}
-
-static void settle(struct place_search *s)
-{
-    for (int i = 0; i < s->model->n; i++)
-        if (place_root(s->p, i) == i && !s->p->settled[i])
-            s->p->chosen[i] = s->best[i];
 }
 
 static int search_init(struct place_search *s, struct placer *p, const struct place_costs *costs)
@@ -347,7 +299,11 @@ static int search_init(struct place_search *s, struct placer *p, const struct pl
     s->group = arena_array(arena, n, sizeof *s->group);
     s->is_held = arena_alloc(arena, n + 1);
     s->has_variable = arena_alloc(arena, n + 1);
-    find_held(s);
+    for (int i = 0; i < s->model->n; i++) {
+        int root = place_root(s->p, i);
+        s->held[root] += s->model->held[i];
+        s->has_variable[root] |= node_is(graph_node(s->p->graph, i), "Variable");
+    }
     find_feasible(s);
     return 0;
 }
@@ -363,8 +319,11 @@ int place_search(struct placer *p, const struct place_costs *costs, struct place
         code = spread_variables(&s);
     if (!code)
         code = try_all(&s, result);
-    if (!code)
-        settle(&s);
+    if (!code) {
+        for (int i = 0; i < s.model->n; i++)
+            if (place_root(s.p, i) == i && !s.p->settled[i])
+                s.p->chosen[i] = s.best[i];
+    }
     return code;
 }
 

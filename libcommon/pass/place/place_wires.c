@@ -13,12 +13,6 @@
 
 /* ---- links ---- */
 
-/* One of many to a single one of the same job: most of them are elsewhere. */
-static bool is_mostly_elsewhere(const struct place_device *a, const struct place_device *b)
-{
-    return a->tasks != b->tasks && (a->tasks > 1 || b->tasks > 1);
-}
-
 /* The first device of the same task. */
 static int leader(const struct placement *placement, int device)
 {
@@ -40,7 +34,7 @@ static bool set_link(const struct place_model *m, struct place_wire *wire, int f
     const struct device_name *y = &placement->devices.items[b->host].name;
     struct device_name other = *y;
     bool same_task = device_name_same_task(x, y);
-    if (same_task && is_mostly_elsewhere(a, b))
+    if (same_task && a->tasks != b->tasks && (a->tasks > 1 || b->tasks > 1))
         other.task++;
     else if (same_task && a->host == b->host)
         return false;

@@ -52,23 +52,6 @@ static bool all_have(const struct cluster *cluster, const struct device_name *de
     return n == cluster_count(cluster, device->job);
 }
 
-/* What stands for one in each task has the first task's speed and memory. */
-static int add_every(struct placement *placement, const struct cluster *cluster, struct error *err)
-{
-    size_t n = placement->devices.n;
-    for (size_t i = 0; i < n; i++) {
-        struct place_device every = placement->devices.items[i];
-        if (every.name.task != 0 || !all_have(cluster, &every.name))
-            continue;
-        every.host = (int)i;
-        every.tasks = cluster_count(cluster, every.name.job);
-        every.name.task = DEVICE_EVERY;
-        if (add(placement, &every, err))
-            return err->code;
-    }
-    return 0;
-}
-
 /* ---- groups ---- */
 
 /* Whether the k-th task of each group has such a device. */
@@ -86,28 +69,6 @@ static bool all_groups_have(const struct placement *placement, const struct devi
     return n == cluster_count(placement->cluster, device->job) / size;
 }
 
-static int add_groups(struct placement *placement, const char *job, int size, struct error *err)
-{
-    size_t n = placement->devices.n;
-    int tasks = cluster_count(placement->cluster, job);
-    if (tasks % size)
-        return error_set(err, ERR_CONFIG,
-                         "the replicas are groups of %d tasks, but the cluster has %d %ss", size,
-                         tasks, job);
-    for (size_t i = 0; i < n; i++) {
-        struct place_device group = placement->devices.items[i];
-        if (group.name.task < 0 || group.name.task >= size || strcmp(group.name.job, job) != 0 ||
-            !all_groups_have(placement, &group.name, size))
-            continue;
-        group.host = (int)i;
-        group.tasks = tasks / size;
-        group.name.task = device_group_task(size, group.name.task);
-        if (add(placement, &group, err))
-            return err->code;
-    }
-    return 0;
-}
-
 int placement_add_groups(struct placement *placement, const struct graph *graph, struct error *err)
 {
     struct device_name name, known = device_name_open();
@@ -117,8 +78,26 @@ int placement_add_groups(struct placement *placement, const struct graph *graph,
         if (!strchr(device, '%') || device_name_parse(&name, device, &ignored))
             continue;
         int size = device_group_size(name.task);
-        if (!*known.job && add_groups(placement, name.job, size, err))
-            return err->code;
+        if (!*known.job) {
+            size_t n = placement->devices.n;
+            int tasks = cluster_count(placement->cluster, name.job);
+            if (tasks % size)
+                return error_set(err, ERR_CONFIG,
+                                 "the replicas are groups of %d tasks, but the cluster has %d %ss",
+                                 size, tasks, name.job);
+            for (size_t j = 0; j < n; j++) {
+                struct place_device group = placement->devices.items[j];
+                if (group.name.task < 0 || group.name.task >= size ||
+                    strcmp(group.name.job, name.job) != 0 ||
+                    !all_groups_have(placement, &group.name, size))
+                    continue;
+                group.host = (int)j;
+                group.tasks = tasks / size;
+                group.name.task = device_group_task(size, group.name.task);
+                if (add(placement, &group, err))
+                    return err->code;
+            }
+        }
         if (*known.job && (strcmp(known.job, name.job) != 0 ||
                            device_group_size(known.task) != device_group_size(name.task)))
             return error_set(err, ERR_DATA, "%s: its replicas are not those of other nodes: %s",
@@ -128,20 +107,16 @@ int placement_add_groups(struct placement *placement, const struct graph *graph,
     return 0;
 }
 
-static bool computes(const struct cluster *cluster, const struct cluster_task *task, int device)
-{
-    return strcmp(task->job, SHARD_JOB) != 0 &&
-           !strcmp(cluster->devices.items[task->first_device + device].type, "CPU");
-}
-
 int placement_add_cluster(struct placement *placement, const struct cluster *cluster,
                           struct error *err)
 {
     for (size_t i = 0; i < cluster->tasks.n; i++) {
         const struct cluster_task *task = &cluster->tasks.items[i];
         for (int k = 0; k < task->n_devices; k++) {
-            double share =
-                computes(cluster, task, k) ? cost_core_share(cluster, task->host, false) : 1;
+            double share = (strcmp(task->job, SHARD_JOB) != 0 &&
+                            !strcmp(cluster->devices.items[task->first_device + k].type, "CPU"))
+                               ? cost_core_share(cluster, task->host, false)
+                               : 1;
             struct place_device device = {.name = cluster->devices.items[task->first_device + k],
                                           .host = -1};
             struct device_facts facts = cluster_facts(cluster, &device.name);
@@ -152,7 +127,19 @@ int placement_add_cluster(struct placement *placement, const struct cluster *clu
         }
     }
     placement->cluster = cluster;
-    return add_every(placement, cluster, err);
+    /* What stands for one in each task has the first task's speed and memory. */
+    size_t n = placement->devices.n;
+    for (size_t i = 0; i < n; i++) {
+        struct place_device every = placement->devices.items[i];
+        if (every.name.task != 0 || !all_have(cluster, &every.name))
+            continue;
+        every.host = (int)i;
+        every.tasks = cluster_count(cluster, every.name.job);
+        every.name.task = DEVICE_EVERY;
+        if (add(placement, &every, err))
+            return err->code;
+    }
+    return 0;
 }
 
 void placement_take_facts(struct placement *placement, const struct costs *costs)

@@ -25,33 +25,28 @@ static void add_nodes(struct edge *edges, int *n, const int *nodes, size_t n_nod
         edges[(*n)++] = (struct edge){nodes[i], CONTROL_SLOT};
 }
 
-static int copy_entry(struct replicator *r, const struct entry *entry)
-{
-    size_t most = (size_t)entry->n_edges + r->ends.n + r->inits.n;
-    struct edge *edges = arena_array(&r->arena, most + 1, sizeof *edges);
-    int n = 0;
-    while (n < entry->n_edges) {
-        edges[n] = name_edge(r, entry->edges[n]);
-        n++;
-    }
-    if (r->options->mode == REPLICATE_ALLREDUCE && entry == r->entry)
-        add_nodes(edges, &n, r->ends.items, r->ends.n);
-    if (!strcmp(entry->name, "init"))
-        add_nodes(edges, &n, r->inits.items, r->inits.n);
-    if (graph_entry(r->to, entry->name))
-        return error_set(r->err, ERR_DATA,
-                         "there is an entry '%s', which a replicated graph has for itself",
-                         entry->name);
-    graph_add_entry(r->to, entry->name, edges, n);
-    return 0;
-}
-
 static int copy_names(struct replicator *r)
 {
     const struct graph *from = r->from;
-    for (size_t i = 0; i < from->entries.n; i++)
-        if (copy_entry(r, &from->entries.items[i]))
-            return r->err->code;
+    for (size_t i = 0; i < from->entries.n; i++) {
+        const struct entry *entry = &from->entries.items[i];
+        size_t most = (size_t)entry->n_edges + r->ends.n + r->inits.n;
+        struct edge *edges = arena_array(&r->arena, most + 1, sizeof *edges);
+        int n = 0;
+        while (n < entry->n_edges) {
+            edges[n] = name_edge(r, entry->edges[n]);
+            n++;
+        }
+        if (r->options->mode == REPLICATE_ALLREDUCE && entry == r->entry)
+            add_nodes(edges, &n, r->ends.items, r->ends.n);
+        if (!strcmp(entry->name, "init"))
+            add_nodes(edges, &n, r->inits.items, r->inits.n);
+        if (graph_entry(r->to, entry->name))
+            return error_set(r->err, ERR_DATA,
+                             "there is an entry '%s', which a replicated graph has for itself",
+                             entry->name);
+        graph_add_entry(r->to, entry->name, edges, n);
+    }
     for (size_t i = 0; i < from->aliases.n; i++)
         if (graph_add_alias(r->to, from->aliases.items[i].name,
                             name_edge(r, from->aliases.items[i].edge), r->err))
@@ -85,35 +80,6 @@ static int build(struct replicator *r)
     return graph_check(r->to, r->err);
 }
 
-static void release(struct replicator *r)
-{
-    for (size_t i = 0; i < r->pushes.n; i++) {
-        vec_release(&r->pushes.items[i].edges);
-        vec_release(&r->pushes.items[i].values);
-    }
-    vec_release(&r->pushes);
-    map_release(&r->push_at);
-    for (int i = 0; i < N_BY_EDGE; i++)
-        edge_map_release(&r->by_edge[i]);
-    vec_release(&r->todo);
-    vec_release(&r->open);
-    vec_release(&r->reduced);
-    vec_release(&r->products);
-    vec_release(&r->locals);
-    vec_release(&r->dues);
-    vec_release(&r->states);
-    vec_release(&r->held);
-    vec_release(&r->joined);
-    vec_release(&r->coded);
-    vec_release(&r->delayed);
-    vec_release(&r->pieces);
-    vec_release(&r->exchanges);
-    vec_release(&r->ends);
-    vec_release(&r->inits);
-    towers_release(r->towers);
-    arena_release(&r->arena);
-}
-
 int replicate_graph(const struct graph *from, const struct replicate_options *options,
                     struct graph **to, struct error *err)
 {
@@ -140,6 +106,30 @@ int replicate_graph(const struct graph *from, const struct replicate_options *op
     if (code)
         graph_free(r.to);
     *to = code ? NULL : r.to;
-    release(&r);
+    for (size_t i = 0; i < r.pushes.n; i++) {
+        vec_release(&r.pushes.items[i].edges);
+        vec_release(&r.pushes.items[i].values);
+    }
+    vec_release(&r.pushes);
+    map_release(&r.push_at);
+    for (int i = 0; i < N_BY_EDGE; i++)
+        edge_map_release(&r.by_edge[i]);
+    vec_release(&r.todo);
+    vec_release(&r.open);
+    vec_release(&r.reduced);
+    vec_release(&r.products);
+    vec_release(&r.locals);
+    vec_release(&r.dues);
+    vec_release(&r.states);
+    vec_release(&r.held);
+    vec_release(&r.joined);
+    vec_release(&r.coded);
+    vec_release(&r.delayed);
+    vec_release(&r.pieces);
+    vec_release(&r.exchanges);
+    vec_release(&r.ends);
+    vec_release(&r.inits);
+    towers_release(r.towers);
+    arena_release(&r.arena);
     return code;
 }

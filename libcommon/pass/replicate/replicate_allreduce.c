@@ -29,47 +29,11 @@ static struct bucket *bucket_of_codes(const struct replicator *r, struct pushed_
     return edge_exists(r->coding) ? &exchange->codes : &exchange->plain;
 }
 
-static void exchange_release(struct pushed_values *exchange)
-{
-    vec_release(&exchange->plain.values);
-    vec_release(&exchange->codes.values);
-    vec_release(&exchange->whole.values);
-}
-
 static void put_edge(struct replicator *r, struct bucket *bucket, struct edge edge,
                      const char *reduction, enum reduced_for use)
 {
     replicate_put(r, bucket,
                   (struct bucket_value){edge, replicate_crossing(r, edge), reduction, use});
-}
-
-/* Layers with the same input have a factor in common. */
-static void put_factors(struct replicator *r, struct bucket *bucket,
-                        const struct gradient_product *product)
-{
-    if (replicate_at(r, BY_LEFT, product->left) < 0)
-        put_edge(r, bucket, product->left, "rows", FOR_PRODUCTS);
-    if (replicate_at(r, BY_RIGHT, product->right) < 0)
-        put_edge(r, bucket, product->right, "mean_rows", FOR_PRODUCTS);
-    edge_map_add(&r->by_edge[BY_LEFT], product->left, 0);
-    edge_map_add(&r->by_edge[BY_RIGHT], product->right, 0);
-    vec_push(&r->products, *product);
-}
-
-/* Means that are shared out: each worker's part of them, in code, for all. */
-static int exchange_means(struct replicator *r, struct bucket *bucket, struct edge members)
-{
-    for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
-        struct coded_gradient *coded = &r->coded.items[i];
-        if (coded->is_taken || !coded->is_shared_out)
-            continue;
-        replicate_code_mean(r, coded, members);
-        if (!r->err->code)
-            replicate_put(
-                r, bucket,
-                (struct bucket_value){coded->gradient, coded->mean.code, "rows", FOR_MEANS});
-    }
-    return r->err->code ? r->err->code : replicate_reduce(r, ALLREDUCE_SCOPE "means", bucket);
 }
 
 /* With the ranks of those whose codes come of it. */
@@ -86,21 +50,20 @@ static int exchange_codes(struct replicator *r, struct bucket *bucket)
         return r->err->code;
     struct edge members = r->reduced.items[r->reduced.n - 1].value;
     bucket->priority = priority;
-    if (!exchange_means(r, bucket, members))
+    /* Means that are shared out: each worker's part of them, in code, for all. */
+    for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
+        struct coded_gradient *coded = &r->coded.items[i];
+        if (coded->is_taken || !coded->is_shared_out)
+            continue;
+        replicate_code_mean(r, coded, members);
+        if (!r->err->code)
+            replicate_put(
+                r, bucket,
+                (struct bucket_value){coded->gradient, coded->mean.code, "rows", FOR_MEANS});
+    }
+    if (!(r->err->code ? r->err->code : replicate_reduce(r, ALLREDUCE_SCOPE "means", bucket)))
         replicate_take_codes(r, members);
     return r->err->code;
-}
-
-/* What came of gradients of the step before. */
-static void settle(struct replicator *r)
-{
-    for (size_t i = 0; i < r->reduced.n && !r->err->code; i++) {
-        struct reduced *reduced = &r->reduced.items[i];
-        if (reduced->use != FOR_DELAYED)
-            continue;
-        reduced->value = replicate_settled(r, reduced->value);
-        reduced->use = FOR_UPDATES;
-    }
 }
 
 static int flush(struct replicator *r, struct pushed_values *exchange)
@@ -108,38 +71,17 @@ static int flush(struct replicator *r, struct pushed_values *exchange)
     bool codes = r->coded.n && !r->coded.items[r->coded.n - 1].is_taken;
     if (!replicate_reduce(r, ALLREDUCE_SCOPE "warm_up", &exchange->whole) && codes)
         exchange_codes(r, bucket_of_codes(r, exchange));
-    if (!replicate_reduce(r, ALLREDUCE_SCOPE "gradients", &exchange->plain))
-        settle(r);
+    if (!replicate_reduce(r, ALLREDUCE_SCOPE "gradients", &exchange->plain)) {
+        /* What came of gradients of the step before. */
+        for (size_t i = 0; i < r->reduced.n && !r->err->code; i++) {
+            struct reduced *reduced = &r->reduced.items[i];
+            if (reduced->use != FOR_DELAYED)
+                continue;
+            reduced->value = replicate_settled(r, reduced->value);
+            reduced->use = FOR_UPDATES;
+        }
+    }
     return r->err->code;
-}
-
-static void put_code(struct replicator *r, struct pushed_values *exchange, struct edge edge)
-{
-    struct edge whole = EDGE_NONE;
-    const struct coded_gradient *coded = replicate_add_code(r, edge, &whole);
-    if (!coded)
-        return;
-    if (edge_exists(whole))
-        replicate_put(r, &exchange->whole, (struct bucket_value){edge, whole, "mean", FOR_WARM_UP});
-    replicate_put(r, bucket_of_codes(r, exchange),
-                  (struct bucket_value){edge, coded->own.code,
-                                        coded->is_shared_out ? "part" : "rows", FOR_CODES});
-}
-
-static bool is_full(const struct pushed_values *exchange)
-{
-    return exchange->plain.bytes + exchange->codes.bytes >= BUCKET_BYTES ||
-           exchange->whole.bytes >= BUCKET_BYTES;
-}
-
-static void put_whole(struct replicator *r, struct bucket *bucket, struct edge edge)
-{
-    const struct node *node = graph_node(r->from, edge.node);
-    const char *reduction = replicate_reduction(node, node->outputs[edge.slot].type);
-    enum reduced_for use = replicate_is_delayed(r, edge) ? FOR_DELAYED : FOR_UPDATES;
-    struct edge value = replicate_exchanged(r, edge);
-    if (!r->err->code)
-        replicate_put(r, bucket, (struct bucket_value){edge, value, reduction, use});
 }
 
 static void urge(struct bucket *bucket, int priority)
@@ -154,15 +96,6 @@ static int priority_of(const struct replicator *r, struct edge edge)
     return mark ? replicate_priority(r, mark->s) : 0;
 }
 
-/* What is reduced together is as urgent as the most urgent of it. */
-static void urge_all(const struct replicator *r, struct pushed_values *exchange, struct edge edge)
-{
-    int priority = priority_of(r, edge);
-    urge(&exchange->plain, priority);
-    urge(&exchange->codes, priority);
-    urge(&exchange->whole, priority);
-}
-
 static int put_pushed(struct replicator *r, struct pushed_values *exchange, struct edge edge)
 {
     struct gradient_product product;
@@ -171,18 +104,48 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
         return 0;
     }
     enum crossing crossing = replicate_choose(r, edge, &product);
-    if (crossing == CROSSES_BY_FACTORS)
-        put_factors(r, &exchange->plain, &product);
-    else if (crossing == CROSSES_IN_CODE)
-        put_code(r, exchange, edge);
-    else if (replicate_is_in_pieces(r, edge))
+    if (crossing == CROSSES_BY_FACTORS) {
+        /* Layers with the same input have a factor in common. */
+        if (replicate_at(r, BY_LEFT, product.left) < 0)
+            put_edge(r, &exchange->plain, product.left, "rows", FOR_PRODUCTS);
+        if (replicate_at(r, BY_RIGHT, product.right) < 0)
+            put_edge(r, &exchange->plain, product.right, "mean_rows", FOR_PRODUCTS);
+        edge_map_add(&r->by_edge[BY_LEFT], product.left, 0);
+        edge_map_add(&r->by_edge[BY_RIGHT], product.right, 0);
+        vec_push(&r->products, product);
+    } else if (crossing == CROSSES_IN_CODE) {
+        struct edge whole = EDGE_NONE;
+        const struct coded_gradient *coded = replicate_add_code(r, edge, &whole);
+
+        if (coded) {
+            if (edge_exists(whole))
+                replicate_put(r, &exchange->whole,
+                              (struct bucket_value){edge, whole, "mean", FOR_WARM_UP});
+            replicate_put(r, bucket_of_codes(r, exchange),
+                          (struct bucket_value){edge, coded->own.code,
+                                                coded->is_shared_out ? "part" : "rows", FOR_CODES});
+        }
+    } else if (replicate_is_in_pieces(r, edge))
         return flush(r, exchange) || replicate_reduce_pieces(r, edge, priority_of(r, edge))
                    ? r->err->code
                    : 0;
-    else
-        put_whole(r, &exchange->plain, edge);
-    urge_all(r, exchange, edge);
-    return is_full(exchange) ? flush(r, exchange) : r->err->code;
+    else {
+        const struct node *node = graph_node(r->from, edge.node);
+        const char *reduction = replicate_reduction(node, node->outputs[edge.slot].type);
+        enum reduced_for use = replicate_is_delayed(r, edge) ? FOR_DELAYED : FOR_UPDATES;
+        struct edge value = replicate_exchanged(r, edge);
+        if (!r->err->code)
+            replicate_put(r, &exchange->plain, (struct bucket_value){edge, value, reduction, use});
+    }
+    /* What is reduced together is as urgent as the most urgent of it. */
+    int priority = priority_of(r, edge);
+    urge(&exchange->plain, priority);
+    urge(&exchange->codes, priority);
+    urge(&exchange->whole, priority);
+    return (exchange->plain.bytes + exchange->codes.bytes >= BUCKET_BYTES ||
+            exchange->whole.bytes >= BUCKET_BYTES)
+               ? flush(r, exchange)
+               : r->err->code;
 }
 
 /* ---- products ---- */
@@ -218,40 +181,6 @@ struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
             return reduced->value;
     }
     return EDGE_NONE;
-}
-
-/* The worker's own product, of all workers' rows. */
-static void add_products(struct replicator *r)
-{
-    for (size_t i = 0; i < r->products.n; i++) {
-        const struct gradient_product *product = &r->products.items[i];
-        const struct edge factors[] = {
-            replicate_find_reduced(r, product->left, FOR_PRODUCTS, "rows"),
-            replicate_find_reduced(r, product->right, FOR_PRODUCTS, "mean_rows")};
-        struct edge made = replicate_add_product(r, product, factors, NULL);
-        replicate_note_reduced(r,
-                               (struct reduced){product->gradient, made, FOR_UPDATES, "mean", 0});
-    }
-}
-
-static int reduce_pushed(struct replicator *r)
-{
-    struct pushed_values exchange = {.plain.bytes = 0};
-    struct known *known;
-    int code = 0, n = replicate_list_known(r, &known);
-    replicate_begin_delay(r);
-    replicate_begin_warm_up(r);
-    for (int i = 0; !code && i < n; i++)
-        code = put_pushed(r, &exchange, known[i].edge);
-    if (!code)
-        code = flush(r, &exchange);
-    exchange_release(&exchange);
-    if (!code)
-        add_products(r);
-    replicate_keep_lost(r);
-    replicate_end_delay(r);
-    replicate_end_warm_up(r);
-    return r->err->code;
 }
 
 /* ---- initial values ---- */
@@ -299,9 +228,14 @@ struct edge replicate_reduced(struct replicator *r, const struct node *reader, s
     return (struct edge){edge_exists(edge) ? r->copy[edge.node] : -1, edge.slot};
 }
 
-/* What comes after a reduction, or an initializer. */
-static void find_late(struct replicator *r)
+int replicate_allreduce(struct replicator *r)
 {
+    if (r->options->factors == FACTORS_AUTO && replicate_workers(r->options) < 1)
+        return error_set(r->err, ERR_USAGE,
+                         "factors=auto depends on the number of workers: give -c or --workers");
+    if (replicate_find(r) || replicate_choose_schedule(r))
+        return r->err->code;
+    /* What comes after a reduction, or an initializer. */
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
         bool late = is_initializer(r, node);
@@ -314,16 +248,6 @@ static void find_late(struct replicator *r)
         r->facts[node->id] &= ~(unsigned)FACT_AFTER;
         r->facts[node->id] |= late ? FACT_AFTER : 0;
     }
-}
-
-int replicate_allreduce(struct replicator *r)
-{
-    if (r->options->factors == FACTORS_AUTO && replicate_workers(r->options) < 1)
-        return error_set(r->err, ERR_USAGE,
-                         "factors=auto depends on the number of workers: give -c or --workers");
-    if (replicate_find(r) || replicate_choose_schedule(r))
-        return r->err->code;
-    find_late(r);
     if (replicate_check_late(r, "an initial value"))
         return r->err->code;
     for (size_t i = 0; i < r->from->nodes.n; i++)
@@ -331,7 +255,36 @@ int replicate_allreduce(struct replicator *r)
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (!has(r, r->order[i], FACT_AFTER))
             replicate_copy(r, graph_node(r->from, r->order[i]));
-    if (replicate_sum_rows(r) || reduce_pushed(r) || reduce_initial(r))
+    if (replicate_sum_rows(r))
+        return r->err->code;
+    struct pushed_values exchange = {.plain.bytes = 0};
+    struct known *known;
+    int code = 0, n = replicate_list_known(r, &known);
+    replicate_begin_delay(r);
+    replicate_begin_warm_up(r);
+    for (int i = 0; !code && i < n; i++)
+        code = put_pushed(r, &exchange, known[i].edge);
+    if (!code)
+        code = flush(r, &exchange);
+    vec_release(&exchange.plain.values);
+    vec_release(&exchange.codes.values);
+    vec_release(&exchange.whole.values);
+    if (!code) {
+        /* The worker's own product, of all workers' rows. */
+        for (size_t i = 0; i < r->products.n; i++) {
+            const struct gradient_product *product = &r->products.items[i];
+            const struct edge factors[] = {
+                replicate_find_reduced(r, product->left, FOR_PRODUCTS, "rows"),
+                replicate_find_reduced(r, product->right, FOR_PRODUCTS, "mean_rows")};
+            struct edge made = replicate_add_product(r, product, factors, NULL);
+            replicate_note_reduced(
+                r, (struct reduced){product->gradient, made, FOR_UPDATES, "mean", 0});
+        }
+    }
+    replicate_keep_lost(r);
+    replicate_end_delay(r);
+    replicate_end_warm_up(r);
+    if (r->err->code || reduce_initial(r))
         return r->err->code;
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (has(r, r->order[i], FACT_AFTER) &&

@@ -78,17 +78,6 @@ static int begin(struct tally *tally, const struct replicate_options *asked, con
     return 0;
 }
 
-static void tell(const struct tally *tallies, const struct tally *best)
-{
-    const struct replicate_options *asked = tallies->asked;
-    for (int i = 0; i < MODES && asked->compare; i++) {
-        const struct tally *tally = &tallies[i];
-        const struct replicate_mode_choice choice = {
-            tally->mode, tally->ns, tally->why.code ? tally->why.text : NULL, tally == best};
-        asked->compare(asked->context, &choice);
-    }
-}
-
 int replicate_auto(const struct graph *from, const struct replicate_options *options,
                    struct graph **to, struct error *err)
 {
@@ -105,7 +94,13 @@ int replicate_auto(const struct graph *from, const struct replicate_options *opt
             best = &tallies[i];
     if (!best)
         return error_set(err, tallies[1].why.code, "%s", tallies[1].why.text);
-    tell(tallies, best);
+    const struct replicate_options *asked = tallies->asked;
+    for (int i = 0; i < MODES && asked->compare; i++) {
+        const struct tally *tally = &tallies[i];
+        const struct replicate_mode_choice choice = {
+            tally->mode, tally->ns, tally->why.code ? tally->why.text : NULL, tally == best};
+        asked->compare(asked->context, &choice);
+    }
     best->options.explain = NULL;
     best->options.explain_schedule = NULL;
     best->options.note = options->note;

@@ -33,21 +33,15 @@ int replicate_check_pushes(struct replicator *r)
     return replicate_check_late(r, "an update");
 }
 
-/* What a model has its workers send each other, rather than what replication added. */
-static bool is_of_model(const struct node *node)
-{
-    return node_round(node) == ROUND_ROUTE ||
-           (node_round(node) == ROUND_REDUCE &&
-            strncmp(node->name, ALLREDUCE_SCOPE, strlen(ALLREDUCE_SCOPE)) != 0);
-}
-
 int replicate_check_nodes(struct replicator *r)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, (int)i);
         if (node_is(node, "Send") || node_is(node, "Recv"))
             return refuse(r, node, "the graph was cut before; it is replicated first");
-        bool routes = is_of_model(node);
+        bool routes = node_round(node) == ROUND_ROUTE ||
+                      (node_round(node) == ROUND_REDUCE &&
+                       strncmp(node->name, ALLREDUCE_SCOPE, strlen(ALLREDUCE_SCOPE)) != 0);
         if (routes && r->options->mode != REPLICATE_ALLREDUCE)
             return refuse(r, node, "only with --mode allreduce do all workers run it in one step");
         if (node_round(node) && !routes)

@@ -67,33 +67,6 @@ static struct replicate_way read_of(const struct replicator *r, struct cost_way 
     return (struct replicate_way){bytes, way.per_byte * bytes};
 }
 
-/* A step waits for the slower of the two. */
-static void find_by_servers(struct replicator *r, int n)
-{
-    int shards = replicate_shards(r);
-    r->served_sums = cost_served(n, shards, 1, r->options->cluster);
-    r->served_rows = cost_served(n, shards, n - 1, r->options->cluster);
-    r->way->latency = fmax(r->way->latency, r->served_sums.latency);
-}
-
-/* By which all gradients cross, of n workers, and what shards have: found when the first does. */
-static void find_ways(struct replicator *r, int n)
-{
-    const struct cluster *cluster = r->options->cluster;
-    if (r->way)
-        return;
-    r->way = arena_array(&r->arena, 2, sizeof *r->way);
-    r->read_way = r->way + 1;
-    *r->way = replicate_pushes(r) ? cost_pushes(n, replicate_shards(r), cluster)
-                                  : cost_exchange("worker", n, cluster);
-    if (replicate_pushes(r)) {
-        *r->read_way = cost_reads(n, replicate_shards(r), cluster);
-        r->pushers_beside = cost_pushers_beside(n, replicate_shards(r), cluster);
-    }
-    if (r->options->by_servers)
-        find_by_servers(r, n);
-}
-
 /* What is pushed while others still read takes no time of its own. */
 static void push_beside_reads(const struct replicator *r, double reads,
                               struct replicate_way *pushed)
@@ -105,7 +78,27 @@ static void estimate(struct replicator *r, struct replicate_choice *choice, stru
                      const struct gradient_product *product)
 {
     int workers = replicate_workers(r->options), n = workers > 0 ? workers : 1;
-    find_ways(r, n);
+    /* By which all gradients cross, of n workers, and what shards have: found when the first
+     * does. */
+    const struct cluster *cluster = r->options->cluster;
+
+    if (!r->way) {
+        r->way = arena_array(&r->arena, 2, sizeof *r->way);
+        r->read_way = r->way + 1;
+        *r->way = replicate_pushes(r) ? cost_pushes(n, replicate_shards(r), cluster)
+                                      : cost_exchange("worker", n, cluster);
+        if (replicate_pushes(r)) {
+            *r->read_way = cost_reads(n, replicate_shards(r), cluster);
+            r->pushers_beside = cost_pushers_beside(n, replicate_shards(r), cluster);
+        }
+        if (r->options->by_servers) {
+            /* A step waits for the slower of the two. */
+            int shards = replicate_shards(r);
+            r->served_sums = cost_served(n, shards, 1, r->options->cluster);
+            r->served_rows = cost_served(n, shards, n - 1, r->options->cluster);
+            r->way->latency = fmax(r->way->latency, r->served_sums.latency);
+        }
+    }
     struct cost_way way = *r->way;
     choice->latency = way.latency;
     choice->read = read_of(r, *r->read_way, edge);

@@ -9,19 +9,6 @@
 
 #define CLOCK_ATTRS_MAX 6
 
-/* What all ops of the clock say; `waits`: it may wait for others. */
-static int clock_attrs(const struct replicator *r, struct attr *attrs, bool waits)
-{
-    int n = 0;
-    attrs[n++] = (struct attr){"clock", attr_string(r->entry->name)};
-    attrs[n++] =
-        (struct attr){"policy", attr_string(arena_strdup(&r->to->arena, r->options->policy))};
-    attrs[n++] = (struct attr){"workers", attr_int(r->options->workers)};
-    if (waits)
-        attrs[n++] = (struct attr){"timeout", attr_float(r->options->timeout)};
-    return n;
-}
-
 static int add_clock(struct replicator *r, const char *op, const char *name,
                      const struct node_spec *more)
 {
@@ -30,7 +17,15 @@ static int add_clock(struct replicator *r, const char *op, const char *name,
     struct node_spec spec = more ? *more : (struct node_spec){0};
     spec.op = op;
     spec.attrs = attrs;
-    spec.n_attrs = clock_attrs(r, attrs, op_find_attr(declared, "timeout") >= 0);
+    /* What all ops of the clock say; `waits`: it may wait for others. */
+    int n = 0;
+    attrs[n++] = (struct attr){"clock", attr_string(r->entry->name)};
+    attrs[n++] =
+        (struct attr){"policy", attr_string(arena_strdup(&r->to->arena, r->options->policy))};
+    attrs[n++] = (struct attr){"workers", attr_int(r->options->workers)};
+    if (op_find_attr(declared, "timeout") >= 0)
+        attrs[n++] = (struct attr){"timeout", attr_float(r->options->timeout)};
+    spec.n_attrs = n;
     return replicate_add(r, CLOCK_DEVICE, name, &spec);
 }
 
@@ -79,43 +74,6 @@ static int add_join(struct replicator *r)
 
 /* ---- a worker pushes ---- */
 
-/* What has to be over before anything is pushed: the check of the loss, say. What is the update's
- * alone is waited for there. */
-static void find_controls(struct replicator *r, struct node *push)
-{
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, (int)i, FACT_CONTROLS) && r->copy[i] >= 0)
-            graph_add_control(r->to, push, r->copy[i]);
-}
-
-static int add_push(struct replicator *r, struct push *push)
-{
-    struct edge *edges = arena_array(&r->arena, push->values.n, sizeof *edges);
-    for (size_t i = 0; i < push->values.n; i++)
-        edges[i] = replicate_pushed(r, push, &push->values.items[i]);
-    int priority = r->err->code ? 0 : replicate_priority(r, push->variable);
-    for (size_t i = 0; i < push->values.n && !r->err->code; i++)
-        if (!replicate_narrow(r, edges[i].node))
-            replicate_hurry(r, edges[i].node, priority);
-    if (r->err->code)
-        return r->err->code;
-    const char *group;
-    struct attr attrs[] = {{"aggregator", attr_string(push->variable)},
-                           with(r, push->variable, &group)};
-    struct node_spec spec = {.op = "AggregatorPush",
-                             .inputs = edges,
-                             .n_inputs = (int)push->values.n,
-                             .attrs = attrs,
-                             .n_attrs = 2};
-    int node = replicate_add(r, SHARD_DEVICE,
-                             arena_printf(&r->to->arena, "%s/push", push->variable), &spec);
-    if (node < 0)
-        return r->err->code;
-    find_controls(r, graph_node(r->to, node));
-    push->token = (struct edge){node, 0};
-    return 0;
-}
-
 /* The push of the step waits for those of its gradients. It checks the token of the first; the
  * others are control edges, of which one message tells for all that are on one shard. */
 int replicate_add_pushes(struct replicator *r)
@@ -127,8 +85,36 @@ int replicate_add_pushes(struct replicator *r)
         return r->err->code;
     inputs[n++] = (struct edge){r->version, 0};
     for (size_t i = 0; i < r->pushes.n; i++) {
-        if (add_push(r, &r->pushes.items[i]))
+        struct edge *edges = arena_array(&r->arena, r->pushes.items[i].values.n, sizeof *edges);
+        for (size_t j = 0; j < r->pushes.items[i].values.n; j++)
+            edges[j] =
+                replicate_pushed(r, &r->pushes.items[i], &r->pushes.items[i].values.items[j]);
+        int priority = r->err->code ? 0 : replicate_priority(r, r->pushes.items[i].variable);
+        for (size_t j = 0; j < r->pushes.items[i].values.n && !r->err->code; j++)
+            if (!replicate_narrow(r, edges[j].node))
+                replicate_hurry(r, edges[j].node, priority);
+        if (r->err->code)
             return r->err->code;
+        const char *group;
+        struct attr attrs[] = {{"aggregator", attr_string(r->pushes.items[i].variable)},
+                               with(r, r->pushes.items[i].variable, &group)};
+        struct node_spec push_spec = {.op = "AggregatorPush",
+                                      .inputs = edges,
+                                      .n_inputs = (int)r->pushes.items[i].values.n,
+                                      .attrs = attrs,
+                                      .n_attrs = 2};
+        int node = replicate_add(
+            r, SHARD_DEVICE, arena_printf(&r->to->arena, "%s/push", r->pushes.items[i].variable),
+            &push_spec);
+        if (node < 0)
+            return r->err->code;
+        /* What has to be over before anything is pushed: the check of the loss, say. What is the
+         * update's alone is waited for there. */
+        for (size_t j = 0; j < r->from->nodes.n; j++)
+            if (has(r, (int)j, FACT_CONTROLS) && r->copy[j] >= 0)
+                graph_add_control(r->to, graph_node(r->to, node), r->copy[j]);
+        r->pushes.items[i].token = (struct edge){node, 0};
+
         if (!replicate_is_steady(r, &r->pushes.items[i]))
             continue;
         struct edge token = r->pushes.items[i].token;
@@ -185,68 +171,60 @@ struct take_lists {
     const char **reductions;
 };
 
-static const struct node_output *output_of(const struct replicator *r,
-                                           const struct pushed_value *value)
-{
-    struct edge edge = value->as == PUSHED_CODE     ? replicate_find_coded(r, value->edge)->own.code
-                       : value->as == PUSHED_CODING ? r->coding
-                                                    : value->edge;
-    bool is_old =
-        value->as == PUSHED_WHOLE || value->as == PUSHED_FACTOR || value->as == PUSHED_FIRST;
-    return &graph_node(is_old ? r->from : r->to, edge.node)->outputs[edge.slot];
-}
-
-static void describe(struct replicator *r, const struct push *push, struct take_lists *lists)
-{
-    for (size_t i = 0; i < push->values.n; i++) {
-        const struct pushed_value *value = &push->values.items[i];
-        const struct node_output *output = output_of(r, value);
-        lists->types[i] = output->type;
-        lists->shapes[i] = output->shape;
-        lists->reductions[i] = value->reduction;
-        bool varies = strstr(lists->reductions[i], "rows") || value->as == PUSHED_FIRST;
-        if (varies && output->shape.rank > 0)
-            lists->shapes[i].dims[0] = -1;
-    }
-}
-
-static int add_take(struct replicator *r, struct push *push)
-{
-    int n = (int)push->values.n;
-    struct arena *arena = &r->to->arena;
-    struct take_lists lists = {arena_array(arena, (size_t)n, sizeof *lists.types),
-                               arena_array(arena, (size_t)n, sizeof *lists.shapes),
-                               arena_array(arena, (size_t)n, sizeof *lists.reductions)};
-    describe(r, push, &lists);
-    const char *group;
-    struct edge inputs[] = {replicate_members(r, push), {r->round, 2}};
-    struct attr attrs[] = {
-        {"T", {.kind = ATTR_LIST_TYPE, .n = n, .types = lists.types}},
-        {"shapes", {.kind = ATTR_LIST_SHAPE, .n = n, .shapes = lists.shapes}},
-        {"reductions", {.kind = ATTR_LIST_STRING, .n = n, .strings = lists.reductions}},
-        {"aggregator", attr_string(push->variable)},
-        with(r, push->variable, &group)};
-    struct node_spec spec = {
-        .op = "AggregatorTake", .inputs = inputs, .n_inputs = 2, .attrs = attrs, .n_attrs = 5};
-    push->take =
-        r->err->code
-            ? -1
-            : replicate_add(r, SHARD_DEVICE, arena_printf(arena, "%s/take", push->variable), &spec);
-    if (r->err->code || replicate_add_products(r, push))
-        return r->err->code;
-    return replicate_add_decoded(r, push);
-}
-
 int replicate_add_update(struct replicator *r)
 {
     r->round = add_clock(r, "ClockRound", "clock/round", NULL);
     if (r->round < 0)
         return r->err->code;
     for (int pass = 0; pass < 2; pass++) /* a steady one says whether there are others */
-        for (size_t i = 0; i < r->pushes.n; i++)
-            if (replicate_is_steady(r, &r->pushes.items[i]) == !pass &&
-                add_take(r, &r->pushes.items[i]))
+        for (size_t i = 0; i < r->pushes.n; i++) {
+            if (replicate_is_steady(r, &r->pushes.items[i]) != !pass)
+                continue;
+            struct push *push = &r->pushes.items[i];
+            int n = (int)push->values.n;
+            struct arena *arena = &r->to->arena;
+            struct take_lists lists = {arena_array(arena, (size_t)n, sizeof *lists.types),
+                                       arena_array(arena, (size_t)n, sizeof *lists.shapes),
+                                       arena_array(arena, (size_t)n, sizeof *lists.reductions)};
+            for (size_t j = 0; j < push->values.n; j++) {
+                const struct pushed_value *value = &push->values.items[j];
+                struct edge edge = value->as == PUSHED_CODE
+                                       ? replicate_find_coded(r, value->edge)->own.code
+                                   : value->as == PUSHED_CODING ? r->coding
+                                                                : value->edge;
+                bool is_old = value->as == PUSHED_WHOLE || value->as == PUSHED_FACTOR ||
+                              value->as == PUSHED_FIRST;
+                const struct node_output *output =
+                    &graph_node(is_old ? r->from : r->to, edge.node)->outputs[edge.slot];
+                lists.types[j] = output->type;
+                lists.shapes[j] = output->shape;
+                lists.reductions[j] = value->reduction;
+                bool varies = strstr(lists.reductions[j], "rows") || value->as == PUSHED_FIRST;
+                if (varies && output->shape.rank > 0)
+                    lists.shapes[j].dims[0] = -1;
+            }
+            const char *group;
+            struct edge inputs[] = {replicate_members(r, push), {r->round, 2}};
+            struct attr attrs[] = {
+                {"T", {.kind = ATTR_LIST_TYPE, .n = n, .types = lists.types}},
+                {"shapes", {.kind = ATTR_LIST_SHAPE, .n = n, .shapes = lists.shapes}},
+                {"reductions", {.kind = ATTR_LIST_STRING, .n = n, .strings = lists.reductions}},
+                {"aggregator", attr_string(push->variable)},
+                with(r, push->variable, &group)};
+            struct node_spec spec = {.op = "AggregatorTake",
+                                     .inputs = inputs,
+                                     .n_inputs = 2,
+                                     .attrs = attrs,
+                                     .n_attrs = 5};
+            push->take = r->err->code
+                             ? -1
+                             : replicate_add(r, SHARD_DEVICE,
+                                             arena_printf(arena, "%s/take", push->variable), &spec);
+            if (r->err->code || replicate_add_products(r, push))
                 return r->err->code;
+            if (replicate_add_decoded(r, push))
+                return r->err->code;
+        }
     return 0;
 }
 

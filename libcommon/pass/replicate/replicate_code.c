@@ -47,17 +47,14 @@ const char *replicate_find_code(const struct replicator *r, struct edge edge)
 
 /* ---- groups ---- */
 
-static int64_t group_min(const struct replicator *r)
-{
-    return strcmp(r->options->code.name, "top") ? COUNT_MIN : TOP_GROUP_MAX;
-}
-
 /* Whole rows of the last dimension, or parts of one, so that all groups are of the same size: the
  * smallest that has enough elements. */
 static int64_t group_of(const struct replicator *r, const struct shape *shape)
 {
     int64_t row = shape->dims[shape->rank - 1], rows = shape_count(shape) / row, n = 1;
-    while (n < rows && (rows % n || n * row < group_min(r)))
+    while (
+        n < rows &&
+        (rows % n || n * row < (strcmp(r->options->code.name, "top") ? COUNT_MIN : TOP_GROUP_MAX)))
         n++;
     return n * row;
 }
@@ -166,18 +163,6 @@ struct edge replicate_quantize(struct replicator *r, const struct coded_gradient
         (struct node_spec){.inputs = inputs, .n_inputs = 3, .attrs = coded->attrs, .n_attrs = 5});
 }
 
-static void set_attrs(const struct replicator *r, struct coded_gradient *coded)
-{
-    const struct replicate_code *code = &r->options->code;
-    int64_t group = group_of(r, &coded->shape);
-    coded->groups = shape_count(&coded->shape) / group;
-    coded->attrs[0] = (struct attr){"code", attr_string(code->name)};
-    coded->attrs[1] = (struct attr){"group", attr_int(group)};
-    coded->attrs[2] = (struct attr){"bits", attr_int(code->bits)};
-    coded->attrs[3] = (struct attr){"threshold", attr_float(code->threshold)};
-    coded->attrs[4] = (struct attr){"keep", attr_int(kept_of(r, group))};
-}
-
 /* It begins with what no code has lost. */
 static struct edge add_residual(struct replicator *r, const char *name, const char *of,
                                 const struct shape *shape)
@@ -207,7 +192,14 @@ struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gr
                                    .own = {.value = value, .residual = residual},
                                    .is_shared_out = is_shared_out(r),
                                    .shape = output_of(r, gradient)->shape};
-    set_attrs(r, &coded);
+    const struct replicate_code *code = &r->options->code;
+    int64_t group = group_of(r, &coded.shape);
+    coded.groups = shape_count(&coded.shape) / group;
+    coded.attrs[0] = (struct attr){"code", attr_string(code->name)};
+    coded.attrs[1] = (struct attr){"group", attr_int(group)};
+    coded.attrs[2] = (struct attr){"bits", attr_int(code->bits)};
+    coded.attrs[3] = (struct attr){"threshold", attr_float(code->threshold)};
+    coded.attrs[4] = (struct attr){"keep", attr_int(kept_of(r, group))};
     coded.own.first = replicate_number(r, replicate_name_of(r, coded.gradient, "first"), INT64, 0);
     coded.own.code =
         replicate_quantize(r, &coded, replicate_name_of(r, coded.gradient, "code"), &coded.own);
@@ -236,25 +228,25 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
         replicate_quantize(r, coded, replicate_name_of(r, coded->gradient, "part/code"), mean);
 }
 
-/* The mean of what all workers' codes stand for; where it was shared out, of its parts' code. */
-static void take_code(struct replicator *r, const struct coded_gradient *coded, struct edge members)
-{
-    enum reduced_for use = coded->is_shared_out ? FOR_MEANS : FOR_CODES;
-    const struct edge inputs[] = {replicate_find_reduced(r, coded->gradient, use, "rows"),
-                                  coded->is_shared_out ? r->rank : members};
-    struct edge mean = replicate_decode(r, coded, replicate_name_of(r, coded->gradient, "mean"),
-                                        inputs, &coded->shape, NULL);
-    struct edge merged = replicate_merge(r, coded->gradient, mean);
-    if (replicate_is_delayed(r, coded->gradient))
-        merged = replicate_settled(r, merged);
-    replicate_note_reduced(r, (struct reduced){coded->gradient, merged, FOR_UPDATES, "mean", 0});
-}
-
 void replicate_take_codes(struct replicator *r, struct edge members)
 {
     for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
-        if (!r->coded.items[i].is_taken)
-            take_code(r, &r->coded.items[i], members);
+        if (!r->coded.items[i].is_taken) {
+            /* The mean of what all workers' codes stand for; where it was shared out, of its parts'
+             * code. */
+            const struct coded_gradient *coded = &r->coded.items[i];
+            enum reduced_for use = coded->is_shared_out ? FOR_MEANS : FOR_CODES;
+            const struct edge inputs[] = {replicate_find_reduced(r, coded->gradient, use, "rows"),
+                                          coded->is_shared_out ? r->rank : members};
+            struct edge mean =
+                replicate_decode(r, coded, replicate_name_of(r, coded->gradient, "mean"), inputs,
+                                 &coded->shape, NULL);
+            struct edge merged = replicate_merge(r, coded->gradient, mean);
+            if (replicate_is_delayed(r, coded->gradient))
+                merged = replicate_settled(r, merged);
+            replicate_note_reduced(
+                r, (struct reduced){coded->gradient, merged, FOR_UPDATES, "mean", 0});
+        }
         r->coded.items[i].is_taken = true;
     }
 }

@@ -218,30 +218,6 @@ static bool reads_state(const struct replicator *r, const struct node *node)
     return node_has(node, OP_STATEFUL);
 }
 
-static int copy_into_update(struct replicator *r, const struct node *node)
-{
-    struct node_spec spec = {.name = update_name(r, node),
-                             .attrs = attrs_of_update(r, node),
-                             .n_attrs = node->n_attrs,
-                             .device = replicate_device(r, node, SHARD_DEVICE)};
-    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
-    for (int i = 0; i < node->n_inputs; i++) {
-        inputs[i] = replicate_update_edge(r, node->inputs[i]);
-        if (!edge_exists(inputs[i]))
-            return error_set(r->err, ERR_DATA, "%s: %s: an update cannot have a loop",
-                             node_text(node), node->op->def->name);
-    }
-    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
-    if (replicate_wait_in_update(r, node, copy->id))
-        return r->err->code;
-    if (reads_state(r, node))
-        graph_add_control(r->to, copy, r->round);
-    r->updated[node->id] = copy->id;
-    if (r->options->note)
-        r->options->note(r->options->context, copy->name, "update");
-    return 0;
-}
-
 static bool is_outside(const struct replicator *r, int node)
 {
     return !has(r, node, FACT_UPDATE) || has(r, node, FACT_KEPT);
@@ -257,10 +233,30 @@ int replicate_copy_before(struct replicator *r)
 
 int replicate_copy_update(struct replicator *r)
 {
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, r->order[i], FACT_UPDATE) &&
-            copy_into_update(r, graph_node(r->from, r->order[i])))
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        if (!has(r, r->order[i], FACT_UPDATE))
+            continue;
+        const struct node *node = graph_node(r->from, r->order[i]);
+        struct node_spec spec = {.name = update_name(r, node),
+                                 .attrs = attrs_of_update(r, node),
+                                 .n_attrs = node->n_attrs,
+                                 .device = replicate_device(r, node, SHARD_DEVICE)};
+        struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+        for (int j = 0; j < node->n_inputs; j++) {
+            inputs[j] = replicate_update_edge(r, node->inputs[j]);
+            if (!edge_exists(inputs[j]))
+                return error_set(r->err, ERR_DATA, "%s: %s: an update cannot have a loop",
+                                 node_text(node), node->op->def->name);
+        }
+        struct node *copy = replicate_add_copy(r, node, &spec, inputs);
+        if (replicate_wait_in_update(r, node, copy->id))
             return r->err->code;
+        if (reads_state(r, node))
+            graph_add_control(r->to, copy, r->round);
+        r->updated[node->id] = copy->id;
+        if (r->options->note)
+            r->options->note(r->options->context, copy->name, "update");
+    }
     return 0;
 }
 

@@ -34,25 +34,6 @@ static void mark_needed(struct replicator *r, const struct entry *entry, unsigne
     }
 }
 
-/* Again, where a loop leads back. */
-static void find_training(struct replicator *r)
-{
-    bool found = true;
-    while (found) {
-        found = false;
-        for (size_t i = 0; i < r->from->nodes.n; i++) {
-            const struct node *node = graph_node(r->from, r->order[i]);
-            bool trains = has(r, node->id, FACT_MARKED);
-            for (int k = 0; k < node->n_inputs; k++)
-                trains |= has(r, node->inputs[k].node, FACT_TRAINS);
-            for (int k = 0; k < node->n_controls; k++)
-                trains |= has(r, node->controls[k], FACT_TRAINS);
-            found |= trains && !has(r, node->id, FACT_TRAINS);
-            r->facts[node->id] |= trains ? FACT_TRAINS : 0;
-        }
-    }
-}
-
 static bool trains(const struct replicator *r, const struct entry *entry)
 {
     for (int i = 0; i < entry->n_edges; i++)
@@ -61,36 +42,7 @@ static bool trains(const struct replicator *r, const struct entry *entry)
     return false;
 }
 
-static int find_entry(struct replicator *r)
-{
-    find_training(r);
-    for (size_t i = 0; i < r->from->entries.n; i++) {
-        const struct entry *entry = &r->from->entries.items[i];
-        bool wanted = !r->options->entry || !strcmp(r->options->entry, entry->name);
-        if (!wanted || !trains(r, entry))
-            continue;
-        if (r->entry)
-            return error_set(r->err, ERR_DATA,
-                             "both '%s' and '%s' train: say with --entry which one is replicated",
-                             r->entry->name, entry->name);
-        r->entry = entry;
-    }
-    if (!r->entry)
-        return error_set(r->err, ERR_DATA,
-                         "%s%s%s trains: there is no gradient that minimize() has handed over",
-                         r->options->entry ? "the entry '" : "no entry",
-                         r->options->entry ? r->options->entry : "",
-                         r->options->entry ? "' does not exist or nothing of it" : "");
-    mark_needed(r, r->entry, FACT_NEEDED);
-    return 0;
-}
-
 /* ---- what depends on what ---- */
-
-static bool is_outside(const struct node *node)
-{
-    return node_has(node, OP_FED | OP_CONTROL_FLOW) || node_makes_resource(node);
-}
 
 /* A worker's part of a variable changes within its step; it is no update that workers share, and
  * what waits for it is as before. */
@@ -98,22 +50,6 @@ static bool changes_part(const struct replicator *r, const struct node *writer)
 {
     const struct node *variable = part_written(r->from, writer);
     return variable && node_attr(variable, WORKER_PART_SHAPE);
-}
-
-static void find_dependence(struct replicator *r)
-{
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
-        unsigned facts = is_outside(node) ? FACT_OUTSIDE : 0;
-        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-            int from =
-                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
-            bool hides = changes_part(r, graph_node(r->from, from));
-            facts |= r->facts[from] & (hides ? FACT_OUTSIDE : FACT_DOWN | FACT_OUTSIDE);
-            facts |= has(r, from, FACT_MARKED) ? FACT_DOWN : 0;
-        }
-        r->facts[node->id] |= facts;
-    }
 }
 
 static bool is_stateless_writer(const struct replicator *r, const struct node *node)
@@ -146,29 +82,6 @@ bool replicate_is_of_part(const struct replicator *r, struct edge edge)
     return variable && node_attr(variable, WORKER_PART_SHAPE);
 }
 
-static void add_pushed(struct replicator *r, struct edge edge, const char *variable)
-{
-    if (replicate_is_pushed(r, edge))
-        return;
-    const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
-    struct push *push = push_of(r, mark ? mark->s : variable);
-    vec_push(&push->edges, edge);
-    edge_map_add(&r->by_edge[BY_PUSHED], edge, (int)(push - r->pushes.items));
-}
-
-static bool comes_from_worker(const struct replicator *r, int node)
-{
-    return has(r, node, FACT_MARKED) ||
-           (has(r, node, FACT_OUTSIDE) && !has(r, node, FACT_DOWN | FACT_WRITTEN));
-}
-
-/* What an update waits for and takes no value of, the check of the loss, say, the worker does
- * before it pushes: shards would compute all that the loss is made of for it. */
-static bool is_waited_for_by_worker(const struct replicator *r, int node)
-{
-    return has(r, node, FACT_MARKED) || !has(r, node, FACT_DOWN | FACT_WRITTEN);
-}
-
 /* From a writer up to what the worker has to push. */
 static void find_update_of(struct replicator *r, int writer, const char *variable)
 {
@@ -176,46 +89,30 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
     while (r->todo.n) {
         const struct node *node = graph_node(r->from, vec_pop(&r->todo));
         for (int i = 0; i < node->n_inputs; i++) {
-            if (comes_from_worker(r, node->inputs[i].node))
-                add_pushed(r, node->inputs[i], variable);
-            else if (!part_is_variable(r->from, node->inputs[i]))
+            if (has(r, node->inputs[i].node, FACT_MARKED) ||
+                (has(r, node->inputs[i].node, FACT_OUTSIDE) &&
+                 !has(r, node->inputs[i].node, FACT_DOWN | FACT_WRITTEN))) {
+                struct edge edge = node->inputs[i];
+
+                if (!replicate_is_pushed(r, edge)) {
+                    const struct attr_value *mark =
+                        node_attr(graph_node(r->from, edge.node), "_gradient");
+                    struct push *push = push_of(r, mark ? mark->s : variable);
+                    vec_push(&push->edges, edge);
+                    edge_map_add(&r->by_edge[BY_PUSHED], edge, (int)(push - r->pushes.items));
+                }
+            } else if (!part_is_variable(r->from, node->inputs[i]))
                 push_todo(r, node->inputs[i].node, FACT_UPDATE);
         }
         for (int i = 0; i < node->n_controls; i++) {
             if (node_is(graph_node(r->from, node->controls[i]), "Variable"))
                 continue;
-            if (is_waited_for_by_worker(r, node->controls[i]))
+            if (has(r, node->controls[i], FACT_MARKED) ||
+                !has(r, node->controls[i], FACT_DOWN | FACT_WRITTEN))
                 r->facts[node->controls[i]] |= FACT_CONTROLS;
             else
                 push_todo(r, node->controls[i], FACT_UPDATE);
         }
-    }
-}
-
-/* What comes after a write is no worker's, whatever else it depends on: writes are the update. */
-static void find_written(struct replicator *r)
-{
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
-        bool writes = is_stateless_writer(r, node) && !changes_part(r, node);
-        unsigned facts = writes ? FACT_WRITTEN : 0;
-        for (int k = 0; k < node->n_inputs; k++)
-            facts |= r->facts[node->inputs[k].node] & FACT_WRITTEN;
-        for (int k = 0; k < node->n_controls; k++)
-            facts |= r->facts[node->controls[k]] & FACT_WRITTEN;
-        r->facts[node->id] |= facts;
-    }
-}
-
-static void find_update(struct replicator *r)
-{
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
-        if (!is_stateless_writer(r, node))
-            continue;
-        r->facts[node->id] |= FACT_WRITER;
-        r->variable_of[node->id] = part_written(r->from, node)->name;
-        find_update_of(r, node->id, r->variable_of[node->id]);
     }
 }
 
@@ -227,56 +124,11 @@ static void keep(struct replicator *r, int node)
         push_todo(r, node, FACT_KEPT);
 }
 
-/* Parts of the update that a worker, or somebody who fetches, needs: they are there twice. */
-static void find_kept(struct replicator *r)
-{
-    for (size_t i = 0; i < r->from->entries.n; i++)
-        for (int k = 0; k < r->from->entries.items[i].n_edges; k++)
-            keep(r, r->from->entries.items[i].edges[k].node);
-    for (size_t i = 0; i < r->from->aliases.n; i++)
-        keep(r, r->from->aliases.items[i].edge.node);
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
-        for (int k = 0; !has(r, (int)i, FACT_UPDATE) && k < node->n_inputs; k++)
-            keep(r, node->inputs[k].node);
-        for (int k = 0; !has(r, (int)i, FACT_UPDATE) && k < node->n_controls; k++)
-            keep(r, node->controls[k]);
-    }
-    while (r->todo.n) {
-        const struct node *node = graph_node(r->from, vec_pop(&r->todo));
-        for (int k = 0; k < node->n_inputs; k++)
-            keep(r, node->inputs[k].node);
-        for (int k = 0; k < node->n_controls; k++)
-            keep(r, node->controls[k]);
-    }
-}
-
-static void find_after(struct replicator *r)
-{
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
-        if (has(r, node->id, FACT_WRITER))
-            continue;
-        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-            int from =
-                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
-            if (has(r, from, FACT_AFTER) ||
-                (has(r, from, FACT_WRITER) && !changes_part(r, graph_node(r->from, from))))
-                r->facts[node->id] |= FACT_AFTER;
-        }
-    }
-}
-
-/* Rows of a table, or a Cast. */
-static bool may_take_less(const struct node *node)
-{
-    return node_rows(node) == ROWS_LOOKUP || node->op->def->identity.when == SAME_TYPE;
-}
-
 bool replicate_is_lookup(const struct replicator *r, const struct node *node)
 {
     bool is_put = *node->device && r->options->replica_tasks < 2;
-    if (!may_take_less(node) || is_put || r->options->fetch > 1)
+    if ((node_rows(node) != ROWS_LOOKUP && node->op->def->identity.when != SAME_TYPE) || is_put ||
+        r->options->fetch > 1)
         return false;
     const struct node *read = graph_node(r->from, node->inputs[0].node);
     const struct node *table =
@@ -319,9 +171,59 @@ static void find_shards(struct replicator *r)
     }
 }
 
-/* What nobody but initial values needs goes to the shards, so that nothing crosses. */
-static void find_initial(struct replicator *r)
+int replicate_find(struct replicator *r)
 {
+    if (replicate_check_nodes(r))
+        return r->err->code;
+    /* Again, where a loop leads back. */
+    bool found = true;
+    while (found) {
+        found = false;
+        for (size_t i = 0; i < r->from->nodes.n; i++) {
+            const struct node *node = graph_node(r->from, r->order[i]);
+            bool trains = has(r, node->id, FACT_MARKED);
+            for (int k = 0; k < node->n_inputs; k++)
+                trains |= has(r, node->inputs[k].node, FACT_TRAINS);
+            for (int k = 0; k < node->n_controls; k++)
+                trains |= has(r, node->controls[k], FACT_TRAINS);
+            found |= trains && !has(r, node->id, FACT_TRAINS);
+            r->facts[node->id] |= trains ? FACT_TRAINS : 0;
+        }
+    }
+    for (size_t i = 0; i < r->from->entries.n; i++) {
+        const struct entry *entry = &r->from->entries.items[i];
+        bool wanted = !r->options->entry || !strcmp(r->options->entry, entry->name);
+        if (!wanted || !trains(r, entry))
+            continue;
+        if (r->entry)
+            return error_set(r->err, ERR_DATA,
+                             "both '%s' and '%s' train: say with --entry which one is replicated",
+                             r->entry->name, entry->name);
+        r->entry = entry;
+    }
+    if (!r->entry)
+        return error_set(r->err, ERR_DATA,
+                         "%s%s%s trains: there is no gradient that minimize() has handed over",
+                         r->options->entry ? "the entry '" : "no entry",
+                         r->options->entry ? r->options->entry : "",
+                         r->options->entry ? "' does not exist or nothing of it" : "");
+    mark_needed(r, r->entry, FACT_NEEDED);
+
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        unsigned facts = (node_has(node, OP_FED | OP_CONTROL_FLOW) || node_makes_resource(node))
+                             ? FACT_OUTSIDE
+                             : 0;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            int from =
+                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            bool hides = changes_part(r, graph_node(r->from, from));
+            facts |= r->facts[from] & (hides ? FACT_OUTSIDE : FACT_DOWN | FACT_OUTSIDE);
+            facts |= has(r, from, FACT_MARKED) ? FACT_DOWN : 0;
+        }
+        r->facts[node->id] |= facts;
+    }
+    /* What nobody but initial values needs goes to the shards, so that nothing crosses. */
     const struct entry *entry = graph_entry(r->from, "init");
     if (entry)
         mark_needed(r, entry, FACT_INITIAL);
@@ -338,18 +240,58 @@ static void find_initial(struct replicator *r)
         for (int k = 0; k < node->n_controls; k++)
             r->facts[node->controls[k]] &= ~(unsigned)FACT_INITIAL;
     }
-}
-
-int replicate_find(struct replicator *r)
-{
-    if (replicate_check_nodes(r) || find_entry(r))
-        return r->err->code;
-    find_dependence(r);
-    find_initial(r);
-    find_written(r);
-    find_update(r);
-    find_kept(r);
-    find_after(r);
+    /* What comes after a write is no worker's, whatever else it depends on: writes are the
+     * update. */
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        bool writes = is_stateless_writer(r, node) && !changes_part(r, node);
+        unsigned facts = writes ? FACT_WRITTEN : 0;
+        for (int k = 0; k < node->n_inputs; k++)
+            facts |= r->facts[node->inputs[k].node] & FACT_WRITTEN;
+        for (int k = 0; k < node->n_controls; k++)
+            facts |= r->facts[node->controls[k]] & FACT_WRITTEN;
+        r->facts[node->id] |= facts;
+    }
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        if (!is_stateless_writer(r, node))
+            continue;
+        r->facts[node->id] |= FACT_WRITER;
+        r->variable_of[node->id] = part_written(r->from, node)->name;
+        find_update_of(r, node->id, r->variable_of[node->id]);
+    }
+    /* Parts of the update that a worker, or somebody who fetches, needs: they are there twice. */
+    for (size_t i = 0; i < r->from->entries.n; i++)
+        for (int k = 0; k < r->from->entries.items[i].n_edges; k++)
+            keep(r, r->from->entries.items[i].edges[k].node);
+    for (size_t i = 0; i < r->from->aliases.n; i++)
+        keep(r, r->from->aliases.items[i].edge.node);
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        for (int k = 0; !has(r, (int)i, FACT_UPDATE) && k < node->n_inputs; k++)
+            keep(r, node->inputs[k].node);
+        for (int k = 0; !has(r, (int)i, FACT_UPDATE) && k < node->n_controls; k++)
+            keep(r, node->controls[k]);
+    }
+    while (r->todo.n) {
+        const struct node *node = graph_node(r->from, vec_pop(&r->todo));
+        for (int k = 0; k < node->n_inputs; k++)
+            keep(r, node->inputs[k].node);
+        for (int k = 0; k < node->n_controls; k++)
+            keep(r, node->controls[k]);
+    }
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        if (has(r, node->id, FACT_WRITER))
+            continue;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            int from =
+                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            if (has(r, from, FACT_AFTER) ||
+                (has(r, from, FACT_WRITER) && !changes_part(r, graph_node(r->from, from))))
+                r->facts[node->id] |= FACT_AFTER;
+        }
+    }
     find_shards(r);
     replicate_find_priorities(r);
     return replicate_check_pushes(r) ? r->err->code : replicate_find_intervals(r);

@@ -56,40 +56,6 @@ static int take_interval(struct replicator *r, const struct replicate_interval *
                      interval->n, interval->pattern, interval->steps);
 }
 
-/* The smallest is that of the pushes to the clock. */
-static int find_steps(struct replicator *r)
-{
-    const struct replicate_options *options = r->options;
-    int general = options->accumulate > 1 ? options->accumulate
-                  : options->push > 1     ? options->push
-                                          : 1;
-    int least = INT32_MAX;
-    for (size_t i = 0; i < r->pushes.n; i++)
-        r->pushes.items[i].steps = general;
-    for (int i = 0; i < options->n_intervals; i++)
-        if (take_interval(r, &options->intervals[i]))
-            return r->err->code;
-    for (size_t i = 0; i < r->pushes.n; i++)
-        if (has_gradient(r, &r->pushes.items[i]) && r->pushes.items[i].steps < least)
-            least = r->pushes.items[i].steps;
-    r->steps = least < INT32_MAX ? least : general;
-    return 0;
-}
-
-static int check_steps(struct replicator *r)
-{
-    for (size_t i = 0; i < r->pushes.n; i++) {
-        struct push *push = &r->pushes.items[i];
-        push->steps = has_gradient(r, push) ? push->steps : r->steps;
-        if (push->steps % r->steps)
-            return error_set(r->err, ERR_DATA,
-                             "'%s' is pushed every %d steps, which is no multiple of %d, the "
-                             "smallest interval",
-                             push->variable, push->steps, r->steps);
-    }
-    return 0;
-}
-
 /* ---- what goes with each push ---- */
 
 static bool is_held(const struct replicator *r, const struct push *push)
@@ -104,24 +70,6 @@ static struct push *steady_push(struct replicator *r)
     while (!has_gradient(r, &r->pushes.items[i]) || is_held(r, &r->pushes.items[i]))
         i++;
     return &r->pushes.items[i];
-}
-
-/* What is no gradient, a rate that is fed, say, is of the step, and others may need it, too. */
-static void move_others(struct replicator *r)
-{
-    struct push *steady = steady_push(r);
-    for (size_t i = 0; i < r->pushes.n; i++) {
-        struct push *push = &r->pushes.items[i];
-        size_t kept = 0;
-        for (size_t k = 0; is_held(r, push) && k < push->edges.n; k++) {
-            if (is_gradient(r, push->edges.items[k]))
-                push->edges.items[kept++] = push->edges.items[k];
-            else
-                vec_push(&steady->edges, push->edges.items[k]);
-        }
-        if (is_held(r, push))
-            push->edges.n = kept;
-    }
 }
 
 /* ---- the update ---- */
@@ -171,8 +119,31 @@ static int find_interval(struct replicator *r, const struct node *node)
 
 int replicate_find_intervals(struct replicator *r)
 {
-    if (find_steps(r) || check_steps(r))
-        return r->err->code;
+    /* The smallest is that of the pushes to the clock. */
+    const struct replicate_options *options = r->options;
+    int general = options->accumulate > 1 ? options->accumulate
+                  : options->push > 1     ? options->push
+                                          : 1;
+    int least = INT32_MAX;
+    for (size_t i = 0; i < r->pushes.n; i++)
+        r->pushes.items[i].steps = general;
+    for (int i = 0; i < options->n_intervals; i++)
+        if (take_interval(r, &options->intervals[i]))
+            return r->err->code;
+    for (size_t i = 0; i < r->pushes.n; i++)
+        if (has_gradient(r, &r->pushes.items[i]) && r->pushes.items[i].steps < least)
+            least = r->pushes.items[i].steps;
+    r->steps = least < INT32_MAX ? least : general;
+    for (size_t i = 0; i < r->pushes.n; i++) {
+        struct push *push = &r->pushes.items[i];
+        push->steps = has_gradient(r, push) ? push->steps : r->steps;
+        if (push->steps % r->steps)
+            return error_set(r->err, ERR_DATA,
+                             "'%s' is pushed every %d steps, which is no multiple of %d, the "
+                             "smallest interval",
+                             push->variable, push->steps, r->steps);
+    }
+
     for (size_t i = 0; i < r->pushes.n; i++)
         r->has_intervals |= is_held(r, &r->pushes.items[i]);
     if (!r->has_intervals)
@@ -181,17 +152,24 @@ int replicate_find_intervals(struct replicator *r)
         return error_set(r->err, ERR_DATA,
                          "the graph leaves out updates now and then, as a dynamic loss scale does, "
                          "which goes by all gradients: they have one interval");
-    move_others(r);
+    /* What is no gradient, a rate that is fed, say, is of the step, and others may need it, too. */
+    struct push *steady = steady_push(r);
+    for (size_t i = 0; i < r->pushes.n; i++) {
+        struct push *push = &r->pushes.items[i];
+        size_t kept = 0;
+        for (size_t k = 0; is_held(r, push) && k < push->edges.n; k++) {
+            if (is_gradient(r, push->edges.items[k]))
+                push->edges.items[kept++] = push->edges.items[k];
+            else
+                vec_push(&steady->edges, push->edges.items[k]);
+        }
+        if (is_held(r, push))
+            push->edges.n = kept;
+    }
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (has(r, r->order[i], FACT_UPDATE) && find_interval(r, graph_node(r->from, r->order[i])))
             return r->err->code;
     return 0;
-}
-
-static bool may_lack(const struct replicator *r, int node, int control)
-{
-    return r->has_intervals && r->interval[control] != r->steps &&
-           r->interval[control] != r->interval[node];
 }
 
 int replicate_wait_in_update(struct replicator *r, const struct node *node, int copy)
@@ -201,7 +179,9 @@ int replicate_wait_in_update(struct replicator *r, const struct node *node, int 
         if (!has(r, node->controls[i], FACT_UPDATE))
             continue;
         int before = r->updated[node->controls[i]];
-        if (may_lack(r, node->id, node->controls[i]))
+        int control = node->controls[i];
+        if (r->has_intervals && r->interval[control] != r->steps &&
+            r->interval[control] != r->interval[node->id])
             vec_push(&left_out, before);
         else
             graph_add_control(r->to, graph_node(r->to, copy), before);
@@ -227,33 +207,28 @@ static struct due *find_due(struct replicator *r, int steps)
     return NULL;
 }
 
-/* Of the pushes to the clock, which are counted from the worker's first step on. */
-static struct edge add_pushed_before(struct replicator *r)
-{
-    struct edge count = replicate_local(r, "clock/pushed", INT64, &SHAPE_SCALAR);
-    struct edge steps = replicate_number(r, "clock/pushed/steps", INT64, r->steps);
-    int decided = replicate_op(r, "Div", "clock/pushed/decided", (struct edge){r->join, 1}, steps);
-    int set = replicate_op(r, "Assign", "clock/pushed/join", count, replicate_out(decided));
-    if (set >= 0)
-        vec_push(&r->joined, set);
-    return count;
-}
-
 int replicate_add_dues(struct replicator *r)
 {
     if (!r->has_intervals || r->err->code)
         return r->err->code;
-    r->pushed_before = add_pushed_before(r);
+    /* Pushes to the clock are counted from the worker's first step on. */
+    r->pushed_before = replicate_local(r, "clock/pushed", INT64, &SHAPE_SCALAR);
+    struct edge steps = replicate_number(r, "clock/pushed/steps", INT64, r->steps);
+    int decided = replicate_op(r, "Div", "clock/pushed/decided", (struct edge){r->join, 1}, steps);
+    int set = replicate_op(r, "Assign", "clock/pushed/join", r->pushed_before,
+                           replicate_out(decided));
+    if (set >= 0)
+        vec_push(&r->joined, set);
     struct edge one = replicate_number(r, "clock/pushed/one", INT64, 1);
     r->pushed = replicate_out(replicate_op(r, "Add", "clock/pushed/next", r->pushed_before, one));
     struct push *steady = steady_push(r);
     for (size_t i = 0; i < r->pushes.n && !r->err->code; i++) {
-        int steps = r->pushes.items[i].steps;
-        if (!is_held(r, &r->pushes.items[i]) || find_due(r, steps))
+        int every = r->pushes.items[i].steps;
+        if (!is_held(r, &r->pushes.items[i]) || find_due(r, every))
             continue;
-        const char *name = arena_printf(&r->to->arena, "clock/pushes/%d", steps);
-        struct edge due = replicate_due(r, name, r->pushed, steps / r->steps);
-        vec_push(&r->dues, ((struct due){steps, due, (int)steady->values.n}));
+        const char *name = arena_printf(&r->to->arena, "clock/pushes/%d", every);
+        struct edge due = replicate_due(r, name, r->pushed, every / r->steps);
+        vec_push(&r->dues, ((struct due){every, due, (int)steady->values.n}));
         vec_push(&steady->values, ((struct pushed_value){due, "first", PUSHED_DUE}));
     }
     return r->err->code;

@@ -11,18 +11,13 @@
 
 typedef VEC(int) node_vec;
 
-static bool keeps_states(const struct replicator *r)
+struct edge replicate_journal_heads(struct replicator *r)
 {
     bool found = r->has_intervals;
     for (size_t i = 0; i < r->pushes.n && !found; i++)
         for (size_t k = 0; k < r->pushes.items[i].values.n && !found; k++)
             found = r->pushes.items[i].values.items[k].as == PUSHED_CODE;
-    return found;
-}
-
-struct edge replicate_journal_heads(struct replicator *r)
-{
-    if (!keeps_states(r) || r->options->replica_tasks > 1)
+    if (!found || r->options->replica_tasks > 1)
         return EDGE_NONE;
     return replicate_out(replicate_op(r, "JournalHeads", "journal/heads", EDGE_NONE, EDGE_NONE));
 }
@@ -67,27 +62,23 @@ static int write_after(struct replicator *r, const struct own_state *state, cons
     return add(r, replicate_text(r, name, suffix), spec).node;
 }
 
-static void write_state(struct replicator *r, const struct own_state *state, int pushes,
-                        node_vec *written)
-{
-    bool is_known = edge_exists(state->next);
-    const struct edge *value = is_known ? &state->next : &state->variable;
-    struct node_spec write = {.op = "JournalWrite", .inputs = value};
-    int node = write_after(r, state, "written", write, pushes);
-    vec_push(written, node);
-    if (is_known || r->err->code)
-        return;
-    struct edge coded = replicate_find_coded(r, state->gradient)->own.value;
-    struct node_spec more = {.op = "JournalAdd", .inputs = &coded};
-    vec_push(written, write_after(r, state, "added", more, node));
-}
-
 int replicate_write_journal(struct replicator *r, int push)
 {
     node_vec written = VEC_INIT;
     int pushes = has_journal(r) ? add_pushes(r) : -1;
-    for (size_t i = 0; i < r->states.n && has_journal(r); i++)
-        write_state(r, &r->states.items[i], pushes, &written);
+    for (size_t i = 0; i < r->states.n && has_journal(r); i++) {
+        const struct own_state *state = &r->states.items[i];
+        bool is_known = edge_exists(state->next);
+        const struct edge *value = is_known ? &state->next : &state->variable;
+        struct node_spec write = {.op = "JournalWrite", .inputs = value};
+        int node = write_after(r, state, "written", write, pushes);
+        vec_push(&written, node);
+        if (is_known || r->err->code)
+            continue;
+        struct edge coded = replicate_find_coded(r, state->gradient)->own.value;
+        struct node_spec more = {.op = "JournalAdd", .inputs = &coded};
+        vec_push(&written, write_after(r, state, "added", more, node));
+    }
     if (has_journal(r)) { /* what is not coded in this step adds nothing: it is dead */
         struct edge all = add(r, "journal/written",
                               (struct node_spec){.op = "ControlTrigger",

@@ -33,21 +33,6 @@ static const char *variable_of(const struct replicator *r, const struct known *k
     return mark ? mark->s : NULL;
 }
 
-/* The numbers of rows are of no use, and no more urgent, before the rows are known. */
-static void wait_for_rows(const struct replicator *r, struct known *known, int n)
-{
-    for (int i = 0; i < n; i++) {
-        const char *variable = variable_of(r, &known[i]);
-        if (!variable || !*replicate_role(graph_node(r->from, known[i].edge.node)))
-            continue;
-        for (int k = 0; k < n; k++) {
-            const char *other = variable_of(r, &known[k]);
-            if (other && !strcmp(variable, other))
-                known[i].ns = fmax(known[i].ns, known[k].ns);
-        }
-    }
-}
-
 static int by_time(const void *a, const void *b)
 {
     const struct known *x = a, *y = b;
@@ -69,7 +54,17 @@ int replicate_list_known(struct replicator *r, struct known **list)
     int n = (int)known.n;
     *list = arena_copy(&r->arena, known.items, known.n * sizeof *known.items);
     vec_release(&known);
-    wait_for_rows(r, *list, n);
+    /* The numbers of rows are of no use, and no more urgent, before the rows are known. */
+    for (int i = 0; i < n; i++) {
+        const char *variable = variable_of(r, &(*list)[i]);
+        if (!variable || !*replicate_role(graph_node(r->from, (*list)[i].edge.node)))
+            continue;
+        for (int k = 0; k < n; k++) {
+            const char *other = variable_of(r, &(*list)[k]);
+            if (other && !strcmp(variable, other))
+                (*list)[i].ns = fmax((*list)[i].ns, (*list)[k].ns);
+        }
+    }
     qsort(*list, (size_t)n, sizeof **list, by_time);
     return n;
 }

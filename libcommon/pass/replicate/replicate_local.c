@@ -12,11 +12,6 @@
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 
-static bool counts(const struct replicator *r)
-{
-    return r->steps > 1 || r->options->fetch > 1;
-}
-
 static void set_at_join(struct replicator *r, const char *name, struct edge variable,
                         struct edge value)
 {
@@ -43,7 +38,7 @@ struct edge replicate_due(struct replicator *r, const char *name, struct edge nu
 
 int replicate_add_local(struct replicator *r)
 {
-    if (!counts(r))
+    if (r->steps <= 1 && r->options->fetch <= 1)
         return 0;
     struct edge count = replicate_local(r, WORKER_STEP_COUNT, INT64, &SHAPE_SCALAR);
     struct edge zero = replicate_number(r, "clock/count/zero", INT64, 0);
@@ -62,18 +57,6 @@ int replicate_add_local(struct replicator *r)
 
 /* ---- pushing every so often ---- */
 
-static int check_sum(struct replicator *r, const struct node *node, const struct shape *shape)
-{
-    if (*replicate_role(node))
-        return error_set(r->err, ERR_DATA,
-                         "%s: is a gradient of some rows, of which there is no sum over steps",
-                         node_text(node));
-    if (!shape_is_known(shape))
-        return error_set(r->err, ERR_DATA, "%s: its shape must be known to be summed over steps",
-                         node_text(node));
-    return 0;
-}
-
 static struct edge steer(struct replicator *r, const char *name, struct edge value)
 {
     return replicate_out(replicate_op(r, "Switch", name, value, r->fires));
@@ -86,8 +69,14 @@ struct step_sum replicate_sum(struct replicator *r, const char *name, const stru
     const struct node_output *output = &node->outputs[0];
     const struct shape *shape =
         variable && !shape_is_known(&output->shape) ? &variable->outputs[0].shape : &output->shape;
-    if (check_sum(r, node, shape))
+    bool is_of_rows = *replicate_role(node);
+    if (is_of_rows || !shape_is_known(shape)) {
+        error_set(r->err, ERR_DATA,
+                  is_of_rows ? "%s: is a gradient of some rows, of which there is no sum over steps"
+                             : "%s: its shape must be known to be summed over steps",
+                  node_text(node));
         return (struct step_sum){EDGE_NONE, EDGE_NONE, EDGE_NONE};
+    }
     struct step_sum sum = {.variable = replicate_local(r, name, output->type, shape)};
     struct edge total = replicate_out(
         replicate_op(r, "Add", replicate_text(r, name, "Add"), sum.variable, gradient));
@@ -99,22 +88,6 @@ struct step_sum replicate_sum(struct replicator *r, const char *name, const stru
     sum.rest =
         replicate_out(replicate_op(r, "Merge", replicate_text(r, name, "Merge"), steered, zeros));
     return sum;
-}
-
-/* Sums a gradient; what is pushed is the sum, or the mean, and the sum starts again. */
-static struct edge add_sum(struct replicator *r, const struct node *node, struct edge gradient)
-{
-    const char *name = replicate_text(r, node->name, "sum");
-    struct step_sum sum = replicate_sum(r, name, node, gradient, r->fires);
-    if (r->err->code)
-        return EDGE_NONE;
-    const struct node_output *output = &graph_node(r->to, sum.variable.node)->outputs[0];
-    set_at_join(r, name, sum.variable, replicate_zeros(r, name, output->type, &output->shape));
-    set_at_end(r, "Assign", name, sum.variable, sum.rest);
-    if (r->options->mode == REPLICATE_DOWNPOUR)
-        return sum.full;
-    struct edge k = replicate_number(r, replicate_text(r, name, "steps"), output->type, r->steps);
-    return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), sum.full, k));
 }
 
 /* The shapes of rows may differ from step to step. */
@@ -156,22 +129,6 @@ static struct edge keep_rows(struct replicator *r, const char *name, const struc
     return (struct edge){steered.node, 1};
 }
 
-/* Of a mean over steps, too, the right factor has it. */
-static struct edge add_rows(struct replicator *r, const struct push *push,
-                            const struct pushed_value *value, struct edge crossing)
-{
-    const struct node *node = graph_node(r->from, value->edge.node);
-    const struct node_output *rows = &node->outputs[value->edge.slot];
-    bool right = !strcmp(value->reduction, "mean_rows");
-    const char *name =
-        replicate_text(r, push->variable, right ? "gradient/right/rows" : "gradient/left/rows");
-    struct edge all = keep_rows(r, name, rows, crossing);
-    if (!right || r->options->mode == REPLICATE_DOWNPOUR)
-        return all;
-    struct edge k = replicate_number(r, replicate_text(r, name, "steps"), rows->type, r->steps);
-    return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), all, k));
-}
-
 static struct edge pushed_whole(struct replicator *r, const struct push *push,
                                 const struct pushed_value *value)
 {
@@ -179,10 +136,33 @@ static struct edge pushed_whole(struct replicator *r, const struct push *push,
     struct edge crossing = replicate_crossing(r, value->edge);
     if (!edge_exists(r->fires))
         return crossing;
-    if (value->as == PUSHED_FACTOR)
-        return add_rows(r, push, value, crossing);
-    if (has(r, node->id, FACT_MARKED))
-        return add_sum(r, node, crossing);
+    if (value->as == PUSHED_FACTOR) {
+        /* Of a mean over steps, too, the right factor has it. */
+        const struct node_output *rows = &node->outputs[value->edge.slot];
+        bool right = !strcmp(value->reduction, "mean_rows");
+        const char *name =
+            replicate_text(r, push->variable, right ? "gradient/right/rows" : "gradient/left/rows");
+        struct edge all = keep_rows(r, name, rows, crossing);
+        if (!right || r->options->mode == REPLICATE_DOWNPOUR)
+            return all;
+        struct edge k = replicate_number(r, replicate_text(r, name, "steps"), rows->type, r->steps);
+        return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), all, k));
+    }
+    if (has(r, node->id, FACT_MARKED)) {
+        /* Sums a gradient; what is pushed is the sum, or the mean, and the sum starts again. */
+        const char *name = replicate_text(r, node->name, "sum");
+        struct step_sum sum = replicate_sum(r, name, node, crossing, r->fires);
+        if (r->err->code)
+            return EDGE_NONE;
+        const struct node_output *output = &graph_node(r->to, sum.variable.node)->outputs[0];
+        set_at_join(r, name, sum.variable, replicate_zeros(r, name, output->type, &output->shape));
+        set_at_end(r, "Assign", name, sum.variable, sum.rest);
+        if (r->options->mode == REPLICATE_DOWNPOUR)
+            return sum.full;
+        struct edge k =
+            replicate_number(r, replicate_text(r, name, "steps"), output->type, r->steps);
+        return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), sum.full, k));
+    }
     return (struct edge){steer(r, replicate_text(r, node->name, "push"), crossing).node, 1};
 }
 
@@ -201,15 +181,6 @@ struct edge replicate_pushed(struct replicator *r, const struct push *push,
 
 /* ---- variables fetched every so often ---- */
 
-/* Whether it is a variable's value, on a shard. */
-static const struct node *variable_of(const struct replicator *r, struct edge edge)
-{
-    const struct node *node = graph_node(r->from, edge.node);
-    if (node_is(node, "Identity") && has(r, node->id, FACT_SHARD))
-        node = graph_node(r->from, node->inputs[0].node);
-    return edge.slot == 0 && node_is(node, "Variable") ? node : NULL;
-}
-
 /* What the worker steps by in between: rate times its gradient. */
 static double rate_of(const struct replicator *r, const struct node *variable)
 {
@@ -225,25 +196,32 @@ static double rate_of(const struct replicator *r, const struct node *variable)
     return r->options->rate > 0 ? r->options->rate : 0;
 }
 
-/* Sent by the shard only in steps that fetch. */
-static int add_fetched(struct replicator *r, const struct node *variable, struct edge shared)
+struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge)
 {
+    /* Whether it is a variable's value, on a shard. */
+    const struct node *node = graph_node(r->from, edge.node);
+    if (node_is(node, "Identity") && has(r, node->id, FACT_SHARD))
+        node = graph_node(r->from, node->inputs[0].node);
+    const struct node *variable = edge.slot == 0 && node_is(node, "Variable") ? node : NULL;
+    if (!edge_exists(r->fetches) || !variable || has(r, reader->id, FACT_SHARD | FACT_INITIAL))
+        return replicate_edge(r, edge);
+    for (size_t i = 0; i < r->locals.n; i++)
+        if (r->locals.items[i].variable == variable)
+            return r->locals.items[i].used;
+    struct edge shared = replicate_edge(r, edge);
+    const struct node_output *output = &variable->outputs[0];
+    const char *name = replicate_text(r, variable->name, "local");
+    struct edge copy = replicate_local(r, name, output->type, &output->shape);
+    /* Sent by the shard only in steps that fetch. */
     const char *group = arena_printf(&r->to->arena, "loc:@%s", variable->name);
     struct edge inputs[] = {shared, r->fetches};
     struct attr attr = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &group}};
     struct node_spec spec = {
         .op = "Switch", .inputs = inputs, .n_inputs = 2, .attrs = &attr, .n_attrs = 1};
-    return r->err->code ? -1
-                        : replicate_add(r, SHARD_DEVICE,
-                                        replicate_text(r, variable->name, "local/fetched"), &spec);
-}
-
-static struct edge add_local(struct replicator *r, const struct node *variable, struct edge shared)
-{
-    const struct node_output *output = &variable->outputs[0];
-    const char *name = replicate_text(r, variable->name, "local");
-    struct edge copy = replicate_local(r, name, output->type, &output->shape);
-    int fetched = add_fetched(r, variable, shared);
+    int fetched = r->err->code
+                      ? -1
+                      : replicate_add(r, SHARD_DEVICE,
+                                      replicate_text(r, variable->name, "local/fetched"), &spec);
     if (fetched >= 0 && !replicate_narrow(r, fetched))
         replicate_hurry(r, fetched, r->priority[variable->id]);
     int kept = replicate_op(r, "Switch", replicate_text(r, name, "kept"), copy, r->fetches);
@@ -253,17 +231,6 @@ static struct edge add_local(struct replicator *r, const struct node *variable, 
     set_at_join(r, name, copy, shared);
     vec_push(&r->locals, ((struct local_copy){variable, copy, used}));
     return used;
-}
-
-struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge)
-{
-    const struct node *variable = variable_of(r, edge);
-    if (!edge_exists(r->fetches) || !variable || has(r, reader->id, FACT_SHARD | FACT_INITIAL))
-        return replicate_edge(r, edge);
-    for (size_t i = 0; i < r->locals.n; i++)
-        if (r->locals.items[i].variable == variable)
-            return r->locals.items[i].used;
-    return add_local(r, variable, replicate_edge(r, edge));
 }
 
 static const struct node *gradient_of(const struct replicator *r, const struct node *variable)

@@ -149,29 +149,6 @@ static bool read_interval(const char *text, size_t n, struct replicate_options *
     return true;
 }
 
-static int parse_downpour(struct replicate_options *options, const char *text, struct error *err)
-{
-    struct replicate_code code = no_code;
-    options->mode = REPLICATE_DOWNPOUR;
-    snprintf(options->policy, sizeof options->policy, "async");
-    while (*text && !err->code) {
-        size_t n = strcspn(text, ",");
-        if (!read_count(text, n, "fetch=", &options->fetch) &&
-            !read_count(text, n, "push=", &options->push) &&
-            !read_interval(text, n, options, err) &&
-            !read_number(text, n, "rate=", &options->rate) &&
-            !read_factors(text, n, &options->factors) && !read_code(text, n, &code) &&
-            !read_count(text, n, "after=", &options->after))
-            return error_set(err, ERR_USAGE,
-                             "--mode downpour takes fetch=N, push=N, push.NAME=N, rate=X, "
-                             "factors=auto, factors=all, bits=N, threshold=X, top=SHARE and "
-                             "after=N, not '%.*s'",
-                             (int)n, text);
-        text += n + (text[n] == ',');
-    }
-    return err->code ? err->code : take_code(options, &code, err);
-}
-
 /* False: it says nothing of a schedule. ERR_USAGE: there is none of that name. */
 static bool read_schedule(const char *text, size_t n, struct replicate_options *options,
                           struct error *err)
@@ -196,12 +173,6 @@ static bool read_schedule(const char *text, size_t n, struct replicate_options *
     return true;
 }
 
-/* What says on which way whole gradients go: there is one already. */
-static bool refuses(const struct replicate_options *options, const char *text)
-{
-    return options->by_servers && (str_starts(text, "schedule=") || str_starts(text, "dense="));
-}
-
 static int parse_allreduce(struct replicate_options *options, const char *text, struct error *err)
 {
     struct replicate_code code = no_code;
@@ -209,7 +180,8 @@ static int parse_allreduce(struct replicate_options *options, const char *text, 
     options->mode = REPLICATE_ALLREDUCE;
     while (*text) {
         size_t n = strcspn(text, ",");
-        if (refuses(options, text) ||
+        if ((options->by_servers &&
+             (str_starts(text, "schedule=") || str_starts(text, "dense="))) ||
             (!read_factors(text, n, &options->factors) && !read_schedule(text, n, options, err) &&
              !read_code(text, n, &code) && !read_count(text, n, "after=", &options->after) &&
              !read_count(text, n, "delay=", &delay) && !read_dense(text, n, options) &&
@@ -309,21 +281,6 @@ static int parse_policy(struct replicate_options *options, const char *text, boo
     return *is_known ? take_code(options, &code, err) : 0;
 }
 
-/* Of what all-reduce takes, what changes no result but by rounding, and codes if asked for. */
-static int parse_auto(struct replicate_options *options, const char *text, struct error *err)
-{
-    struct replicate_options code = {.mode = REPLICATE_ALLREDUCE};
-    if (strlen(text) >= sizeof options->policy || parse_allreduce(&code, text, err) ||
-        code.delays || code.piece_bytes || code.factors != FACTORS_NONE)
-        return error_set(err, ERR_USAGE,
-                         "--mode auto takes a code that may be used, as all-reduce has them "
-                         "(bits=N, threshold=X, top=SHARE, after=N), not '%s'",
-                         text);
-    options->mode = REPLICATE_AUTO;
-    memcpy(options->policy, text, strlen(text) + 1);
-    return 0;
-}
-
 int replicate_parse(struct replicate_options *options, const char *mode, struct error *err)
 {
     options->rate = -1;
@@ -337,10 +294,43 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
         return err->code;
     if (!strcmp(mode, "allreduce") || str_starts(mode, "allreduce,"))
         return parse_allreduce(options, mode + strlen("allreduce") + (mode[9] == ','), err);
-    if (!strcmp(mode, "downpour") || str_starts(mode, "downpour,"))
-        return parse_downpour(options, mode + strlen("downpour") + (mode[8] == ','), err);
-    if (!strcmp(mode, "auto") || str_starts(mode, "auto,"))
-        return parse_auto(options, mode + strlen("auto") + (mode[4] == ','), err);
+    if (!strcmp(mode, "downpour") || str_starts(mode, "downpour,")) {
+        const char *text = mode + strlen("downpour") + (mode[8] == ',');
+        struct replicate_code code = no_code;
+        options->mode = REPLICATE_DOWNPOUR;
+        snprintf(options->policy, sizeof options->policy, "async");
+        while (*text && !err->code) {
+            size_t n = strcspn(text, ",");
+            if (!read_count(text, n, "fetch=", &options->fetch) &&
+                !read_count(text, n, "push=", &options->push) &&
+                !read_interval(text, n, options, err) &&
+                !read_number(text, n, "rate=", &options->rate) &&
+                !read_factors(text, n, &options->factors) && !read_code(text, n, &code) &&
+                !read_count(text, n, "after=", &options->after))
+                return error_set(err, ERR_USAGE,
+                                 "--mode downpour takes fetch=N, push=N, push.NAME=N, rate=X, "
+                                 "factors=auto, factors=all, bits=N, threshold=X, top=SHARE and "
+                                 "after=N, not '%.*s'",
+                                 (int)n, text);
+            text += n + (text[n] == ',');
+        }
+        return err->code ? err->code : take_code(options, &code, err);
+    }
+    if (!strcmp(mode, "auto") || str_starts(mode, "auto,")) {
+        /* Of what all-reduce takes, what changes no result but by rounding, and codes if asked
+         * for. */
+        const char *text = mode + strlen("auto") + (mode[4] == ',');
+        struct replicate_options code = {.mode = REPLICATE_ALLREDUCE};
+        if (strlen(text) >= sizeof options->policy || parse_allreduce(&code, text, err) ||
+            code.delays || code.piece_bytes || code.factors != FACTORS_NONE)
+            return error_set(err, ERR_USAGE,
+                             "--mode auto takes a code that may be used, as all-reduce has them "
+                             "(bits=N, threshold=X, top=SHARE, after=N), not '%s'",
+                             text);
+        options->mode = REPLICATE_AUTO;
+        memcpy(options->policy, text, strlen(text) + 1);
+        return 0;
+    }
     bool is_known = false;
     if (parse_policy(options, mode, &is_known, err) || is_known)
         return err->code;

@@ -94,27 +94,6 @@ static struct edge multiply(struct replicator *r, const char *name,
         r->err->code ? -1 : replicate_add(r, device, replicate_text(r, name, "product"), &spec));
 }
 
-static void add_piece(struct replicator *r, const struct gradient_product *product, int64_t first,
-                      int64_t n, int priority)
-{
-    const struct node *node = graph_node(r->from, product->gradient.node);
-    const char *name =
-        arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s/rows_%lld", node->name, (long long)first);
-    const char *reduction = replicate_reduction(node, node->outputs[product->gradient.slot].type);
-    struct gradient_piece piece = {product->gradient, multiply(r, name, product, first, n), first,
-                                   EDGE_NONE};
-    struct bucket bucket = {.priority = priority};
-    if (r->err->code)
-        return;
-    replicate_put(r, &bucket,
-                  (struct bucket_value){product->gradient, piece.made, reduction, FOR_PIECES});
-    if (!replicate_reduce(r, name, &bucket)) {
-        piece.sum = r->reduced.items[r->reduced.n - 1].value;
-        vec_push(&r->pieces, piece);
-    }
-    vec_release(&bucket.values);
-}
-
 bool replicate_is_in_pieces(const struct replicator *r, struct edge gradient)
 {
     struct gradient_product product;
@@ -126,8 +105,27 @@ int replicate_reduce_pieces(struct replicator *r, struct edge gradient, int prio
     struct gradient_product product;
     int64_t each = find_rows(r, gradient, &product);
     int64_t rows = graph_node(r->from, gradient.node)->outputs[gradient.slot].shape.dims[0];
-    for (int64_t first = 0; first < rows && !r->err->code; first += each)
-        add_piece(r, &product, first, rows - first < each ? rows - first : each, priority);
+    for (int64_t first = 0; first < rows && !r->err->code; first += each) {
+        const struct node *node = graph_node(r->from, product.gradient.node);
+        const char *name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s/rows_%lld", node->name,
+                                        (long long)first);
+        const char *reduction =
+            replicate_reduction(node, node->outputs[product.gradient.slot].type);
+        struct gradient_piece piece = {
+            product.gradient,
+            multiply(r, name, &product, first, rows - first < each ? rows - first : each), first,
+            EDGE_NONE};
+        struct bucket bucket = {.priority = priority};
+        if (r->err->code)
+            continue;
+        replicate_put(r, &bucket,
+                      (struct bucket_value){product.gradient, piece.made, reduction, FOR_PIECES});
+        if (!replicate_reduce(r, name, &bucket)) {
+            piece.sum = r->reduced.items[r->reduced.n - 1].value;
+            vec_push(&r->pieces, piece);
+        }
+        vec_release(&bucket.values);
+    }
     return r->err->code;
 }
 

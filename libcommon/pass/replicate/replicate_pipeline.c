@@ -22,13 +22,6 @@ static bool is_in(const struct towers *t, const struct stage_item *item, int nod
            pipeline_stage(t->pipeline, node) == item->stage;
 }
 
-/* Nothing waits for nodes inside of loops, or for such as may be dead. */
-static bool may_end(const struct towers *t, const struct node *node)
-{
-    return frames_output(t->frames, node) == FRAME_ROOT &&
-           t->frames->condition[node->id] == CONDITION_NONE;
-}
-
 static void find_item(const struct towers *t, struct stage_item *item)
 {
     const struct graph *from = t->r->from;
@@ -44,9 +37,15 @@ static void find_item(const struct towers *t, struct stage_item *item)
         if (begins && is_in(t, item, (int)i))
             vec_push(&item->begin, (int)i);
     }
-    for (size_t i = 0; i < from->nodes.n; i++)
-        if (is_in(t, item, (int)i) && !is_needed[i] && may_end(t, graph_node(from, (int)i)))
-            vec_push(&item->end, (int)i);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        if (is_in(t, item, (int)i) && !is_needed[i]) {
+            /* Nothing waits for nodes inside of loops, or for such as may be dead. */
+            const struct node *node = graph_node(from, (int)i);
+            if (frames_output(t->frames, node) == FRAME_ROOT &&
+                t->frames->condition[node->id] == CONDITION_NONE)
+                vec_push(&item->end, (int)i);
+        }
+    }
 }
 
 /* The item of a tower: after `before` (-1: at once). The NoOp that it ends with. */
@@ -84,25 +83,6 @@ static int in_flight(const struct towers *t, int stage)
     return most < t->n ? most : t->n;
 }
 
-static void order_stage(struct towers *t, int stage)
-{
-    struct stage_item forward = {.stage = stage, .phase = PHASE_FORWARD};
-    struct stage_item backward = {.stage = stage, .phase = PHASE_BACKWARD};
-    int most = in_flight(t, stage), before = -1;
-    find_item(t, &forward);
-    find_item(t, &backward);
-    for (int k = 0; k < t->n + most - 1; k++) {
-        if (k < t->n)
-            before = add_item(t, &forward, k, before);
-        if (k >= most - 1)
-            before = add_item(t, &backward, k - most + 1, before);
-    }
-    vec_release(&forward.begin);
-    vec_release(&forward.end);
-    vec_release(&backward.begin);
-    vec_release(&backward.end);
-}
-
 int replicate_parse_pipeline(struct replicate_options *options, const char *text, struct error *err)
 {
     int64_t most = 0;
@@ -121,7 +101,22 @@ int replicate_parse_pipeline(struct replicate_options *options, const char *text
 
 int pipeline_order(struct towers *t)
 {
-    for (int stage = 0; stage < t->pipeline->n_stages && !t->r->err->code; stage++)
-        order_stage(t, stage);
+    for (int stage = 0; stage < t->pipeline->n_stages && !t->r->err->code; stage++) {
+        struct stage_item forward = {.stage = stage, .phase = PHASE_FORWARD};
+        struct stage_item backward = {.stage = stage, .phase = PHASE_BACKWARD};
+        int most = in_flight(t, stage), before = -1;
+        find_item(t, &forward);
+        find_item(t, &backward);
+        for (int k = 0; k < t->n + most - 1; k++) {
+            if (k < t->n)
+                before = add_item(t, &forward, k, before);
+            if (k >= most - 1)
+                before = add_item(t, &backward, k - most + 1, before);
+        }
+        vec_release(&forward.begin);
+        vec_release(&forward.end);
+        vec_release(&backward.begin);
+        vec_release(&backward.end);
+    }
     return t->r->err->code;
 }

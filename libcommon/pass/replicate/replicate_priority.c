@@ -13,23 +13,6 @@ struct lineage {
     int variable;
 };
 
-static struct lineage lineage_of(const struct replicator *r, const struct lineage *lineages,
-                                 const struct node *node)
-{
-    struct lineage found = {.fed = has(r, node->id, FACT_OUTSIDE) || node_has(node, OP_RANDOM),
-                            .variable = node_is(node, "Variable") ? node->id : -1};
-    for (int k = 0; k < node->n_inputs; k++)
-        found.fed |= lineages[node->inputs[k].node].fed;
-    for (int k = 0; k < node->n_inputs && found.variable < 0 && !found.fed; k++)
-        found.variable = lineages[node->inputs[k].node].variable;
-    return found;
-}
-
-static bool is_forward(const struct replicator *r, int node)
-{
-    return has(r, node, FACT_NEEDED) && !has(r, node, FACT_DOWN | FACT_MARKED);
-}
-
 void replicate_find_priorities(struct replicator *r)
 {
     size_t n = r->from->nodes.n;
@@ -39,8 +22,16 @@ void replicate_find_priorities(struct replicator *r)
     for (size_t i = 0; i < n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
         struct lineage *lineage = &lineages[node->id];
-        *lineage = lineage_of(r, lineages, node);
-        for (int k = 0; lineage->fed && is_forward(r, node->id) && k < node->n_inputs; k++) {
+        struct lineage found = {.fed = has(r, node->id, FACT_OUTSIDE) || node_has(node, OP_RANDOM),
+                                .variable = node_is(node, "Variable") ? node->id : -1};
+        for (int k = 0; k < node->n_inputs; k++)
+            found.fed |= lineages[node->inputs[k].node].fed;
+        for (int k = 0; k < node->n_inputs && found.variable < 0 && !found.fed; k++)
+            found.variable = lineages[node->inputs[k].node].variable;
+        *lineage = found;
+        for (int k = 0; lineage->fed && has(r, node->id, FACT_NEEDED) &&
+                        !has(r, node->id, FACT_DOWN | FACT_MARKED) && k < node->n_inputs;
+             k++) {
             int variable = lineages[node->inputs[k].node].variable;
             if (variable >= 0 && !r->priority[variable])
                 r->priority[variable] = ++next;

@@ -24,25 +24,6 @@ static void list_code(struct replicator *r, struct push *push, struct edge edge)
     vec_push(&push->values, ((struct pushed_value){edge, "first", PUSHED_CODING}));
 }
 
-static void list_value(struct replicator *r, struct push *push, struct edge edge)
-{
-    const struct node *node = graph_node(r->from, edge.node);
-    const char *reduction = replicate_reduction(node, node->outputs[edge.slot].type);
-    struct gradient_product product;
-    switch (replicate_choose(r, edge, &product)) {
-    case CROSSES_BY_FACTORS:
-        list_factors(r, push, &product);
-        break;
-    case CROSSES_IN_CODE:
-        list_code(r, push, edge);
-        break;
-    case CROSSES_WHOLE:
-        edge_map_add(&r->by_edge[BY_WHOLE], edge, (int)(push - r->pushes.items));
-        edge_map_add(&r->by_edge[BY_SLOT], edge, (int)push->values.n);
-        vec_push(&push->values, ((struct pushed_value){edge, reduction, PUSHED_WHOLE}));
-    }
-}
-
 int replicate_list_pushed(struct replicator *r)
 {
     if (r->options->factors == FACTORS_AUTO && replicate_workers(r->options) < 1)
@@ -51,8 +32,24 @@ int replicate_list_pushed(struct replicator *r)
     for (size_t i = 0; i < r->pushes.n; i++) {
         struct push *push = &r->pushes.items[i];
         push->first_product = r->products.n;
-        for (size_t k = 0; k < push->edges.n; k++)
-            list_value(r, push, push->edges.items[k]);
+        for (size_t k = 0; k < push->edges.n; k++) {
+            struct edge edge = push->edges.items[k];
+            const struct node *node = graph_node(r->from, edge.node);
+            const char *reduction = replicate_reduction(node, node->outputs[edge.slot].type);
+            struct gradient_product product;
+            switch (replicate_choose(r, edge, &product)) {
+            case CROSSES_BY_FACTORS:
+                list_factors(r, push, &product);
+                break;
+            case CROSSES_IN_CODE:
+                list_code(r, push, edge);
+                break;
+            case CROSSES_WHOLE:
+                edge_map_add(&r->by_edge[BY_WHOLE], edge, (int)(push - r->pushes.items));
+                edge_map_add(&r->by_edge[BY_SLOT], edge, (int)push->values.n);
+                vec_push(&push->values, ((struct pushed_value){edge, reduction, PUSHED_WHOLE}));
+            }
+        }
         push->n_products = r->products.n - push->first_product;
     }
     return r->err->code;

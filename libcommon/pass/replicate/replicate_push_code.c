@@ -15,20 +15,14 @@ const struct coded_gradient *replicate_find_coded(const struct replicator *r, st
 
 /* ---- pushing ---- */
 
-/* A tensor without rows, of the type and the other dimensions of an output. */
-static struct edge add_nothing(struct replicator *r, const char *name,
-                               const struct node_output *output)
-{
-    struct shape none = output->shape;
-    none.dims[0] = 0;
-    return replicate_zeros(r, name, output->type, &none);
-}
-
 /* The value where it is there, which is where `coding` is not `without`, else nothing. */
 static struct edge or_nothing(struct replicator *r, const char *name, struct edge value,
                               const struct node_output *output, int without)
 {
-    struct edge nothing = add_nothing(r, name, output);
+    /* A tensor without rows, of the type and the other dimensions of an output. */
+    struct shape none = output->shape;
+    none.dims[0] = 0;
+    struct edge nothing = replicate_zeros(r, name, output->type, &none);
     int steered = replicate_op(r, "Switch", replicate_text(r, name, "Switch"), nothing, r->coding);
     return replicate_out(replicate_op(r, "Merge", replicate_text(r, name, "Merge"), value,
                                       (struct edge){steered, without}));
@@ -45,16 +39,6 @@ static struct edge steer(struct replicator *r, struct edge gradient, struct edge
     }
     return replicate_out(
         replicate_op(r, "Switch", replicate_name_of(r, gradient, "uncoded"), value, r->coding));
-}
-
-static void push_either(struct replicator *r, struct coded_gradient *coded, struct edge whole)
-{
-    const struct node *source = graph_node(r->from, coded->gradient.node);
-    const struct node *code = graph_node(r->to, coded->own.code.node);
-    coded->pushed = or_nothing(r, replicate_name_of(r, coded->gradient, "code/none"),
-                               coded->own.code, &code->outputs[coded->own.code.slot], 0);
-    coded->first = or_nothing(r, replicate_name_of(r, coded->gradient, "uncoded/none"), whole,
-                              &source->outputs[coded->gradient.slot], 1);
 }
 
 struct edge replicate_push_first(struct replicator *r, const struct pushed_value *value)
@@ -76,8 +60,14 @@ struct edge replicate_push_code(struct replicator *r, struct edge gradient, stru
     if (r->err->code)
         return EDGE_NONE;
     coded->pushed = coded->own.code;
-    if (warms_up)
-        push_either(r, coded, steered);
+    if (warms_up) {
+        const struct node *source = graph_node(r->from, coded->gradient.node);
+        const struct node *code = graph_node(r->to, coded->own.code.node);
+        coded->pushed = or_nothing(r, replicate_name_of(r, coded->gradient, "code/none"),
+                                   coded->own.code, &code->outputs[coded->own.code.slot], 0);
+        coded->first = or_nothing(r, replicate_name_of(r, coded->gradient, "uncoded/none"), steered,
+                                  &source->outputs[coded->gradient.slot], 1);
+    }
     vec_push(&r->states, ((struct own_state){gradient, residual, EDGE_NONE}));
     return r->err->code ? EDGE_NONE : coded->pushed;
 }
@@ -118,26 +108,22 @@ int replicate_add_decoded(struct replicator *r, const struct push *push)
 
 /* ---- what is lost ---- */
 
-/* `counted`: whether the push is in the variables. */
-static void keep_or_take_back(struct replicator *r, const struct coded_gradient *coded,
-                              struct edge counted)
-{
-    struct coding lost = coded->own;
-    int value = replicate_op(r, "Switch", replicate_name_of(r, coded->gradient, "counted"),
-                             coded->own.value, counted);
-    lost.value = (struct edge){value, 1};
-    int kept = replicate_keep(r, coded, &lost, "lost").node;
-    int back = replicate_op(r, "AssignAdd", replicate_name_of(r, coded->gradient, "back"),
-                            coded->own.residual, (struct edge){value, 0});
-    if (r->err->code)
-        return;
-    vec_push(&r->ends, kept);
-    vec_push(&r->ends, back);
-}
-
 int replicate_keep_lost_pushes(struct replicator *r, struct edge counted)
 {
-    for (size_t i = 0; i < r->coded.n && !r->err->code; i++)
-        keep_or_take_back(r, &r->coded.items[i], counted);
+    for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
+        /* `counted`: whether the push is in the variables. */
+        const struct coded_gradient *coded = &r->coded.items[i];
+        struct coding lost = coded->own;
+        int value = replicate_op(r, "Switch", replicate_name_of(r, coded->gradient, "counted"),
+                                 coded->own.value, counted);
+        lost.value = (struct edge){value, 1};
+        int kept = replicate_keep(r, coded, &lost, "lost").node;
+        int back = replicate_op(r, "AssignAdd", replicate_name_of(r, coded->gradient, "back"),
+                                coded->own.residual, (struct edge){value, 0});
+        if (r->err->code)
+            continue;
+        vec_push(&r->ends, kept);
+        vec_push(&r->ends, back);
+    }
     return r->err->code;
 }

@@ -6,22 +6,6 @@
 #include "collective/schedule.h"
 #include "pass/replicate/replicate_cost.h"
 
-/* Bytes of what goes by a schedule, of all gradients. */
-static double scheduled_bytes(const struct replicator *r)
-{
-    double bytes = 0;
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
-        struct edge edge = {node->id, 0};
-        if (!node_attr(node, "_gradient") || *replicate_role(node))
-            continue;
-        double own = replicate_bytes(r, edge);
-        if (own > (double)COLLECTIVE_SMALL_BYTES)
-            bytes += own;
-    }
-    return bytes;
-}
-
 /* Not where all workers are on one host, or each on one of its own: there it is another's. */
 static bool has_two_levels(const struct replicator *r, int n)
 {
@@ -47,44 +31,13 @@ struct schedule_costs {
     double bytes;
 };
 
-static void estimate(const struct replicator *r, int n, struct schedule_costs *costs)
-{
-    costs->bytes = scheduled_bytes(r);
-    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
-        const struct cost_sum_query query = {(enum schedule_kind)kind, "worker", n,
-                                             r->options->cluster};
-        struct error ignored = ERROR_INIT; /* it is not there */
-        costs->is_there[kind] = (kind != SCHEDULE_TWO_LEVEL || has_two_levels(r, n)) &&
-                                n <= SCHEDULE_MEMBERS_MAX &&
-                                !cost_schedule(&query, costs->bytes, &costs->each[kind], &ignored);
-    }
-}
-
-static enum schedule_kind cheapest(const struct schedule_costs *costs)
-{
-    int best = SCHEDULE_DIRECT;
-    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++)
-        if (costs->is_there[kind] && costs->each[kind].ns < costs->each[best].ns)
-            best = kind;
-    return (enum schedule_kind)best;
-}
-
-static void explain(const struct replicator *r, const struct schedule_costs *costs)
-{
-    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
-        const struct replicate_schedule schedule = {
-            .name = schedule_name((enum schedule_kind)kind),
-            .sum = costs->bytes,
-            .way = {costs->each[kind].bytes, costs->each[kind].ns},
-            .is_taken = (int)r->schedule == kind};
-        if (costs->is_there[kind])
-            r->options->explain_schedule(r->options->context, &schedule);
-    }
-}
-
-static int check_schedule(const struct replicator *r, int n)
+int replicate_choose_schedule(struct replicator *r)
 {
     const struct replicate_options *options = r->options;
+    int n = replicate_workers(r->options);
+    struct schedule_costs costs = {.bytes = 0};
+    r->schedule = options->schedule;
+
     if (options->by_servers && options->cluster && !cluster_count(options->cluster, SHARD_JOB))
         return error_set(r->err, ERR_USAGE, "the cluster has no task of the job %s", SHARD_JOB);
     if (options->schedule == SCHEDULE_TWO_LEVEL && (n < 1 || !options->cluster))
@@ -96,25 +49,48 @@ static int check_schedule(const struct replicator *r, int n)
     if (options->schedules && n < 1)
         return error_set(r->err, ERR_USAGE,
                          "schedule=auto depends on the number of workers: give -c or --workers");
-    return 0;
-}
 
-int replicate_choose_schedule(struct replicator *r)
-{
-    const struct replicate_options *options = r->options;
-    int n = replicate_workers(r->options);
-    struct schedule_costs costs = {.bytes = 0};
-    r->schedule = options->schedule;
-    if (check_schedule(r, n))
-        return r->err->code;
     if (n < 1 || options->by_device || options->by_servers ||
         (!options->schedules && !options->explain_schedule))
         return 0;
-    estimate(r, n, &costs);
-    if (options->schedules)
-        r->schedule = cheapest(&costs);
-    if (options->explain_schedule && costs.bytes > 0)
-        explain(r, &costs);
+    /* Bytes of what goes by a schedule, of all gradients. */
+    double bytes = 0;
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        struct edge edge = {node->id, 0};
+        if (!node_attr(node, "_gradient") || *replicate_role(node))
+            continue;
+        double own = replicate_bytes(r, edge);
+        if (own > (double)COLLECTIVE_SMALL_BYTES)
+            bytes += own;
+    }
+    costs.bytes = bytes;
+    for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
+        const struct cost_sum_query query = {(enum schedule_kind)kind, "worker", n,
+                                             r->options->cluster};
+        struct error ignored = ERROR_INIT; /* it is not there */
+        costs.is_there[kind] = (kind != SCHEDULE_TWO_LEVEL || has_two_levels(r, n)) &&
+                               n <= SCHEDULE_MEMBERS_MAX &&
+                               !cost_schedule(&query, costs.bytes, &costs.each[kind], &ignored);
+    }
+    if (options->schedules) {
+        int best = SCHEDULE_DIRECT;
+        for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++)
+            if (costs.is_there[kind] && costs.each[kind].ns < costs.each[best].ns)
+                best = kind;
+        r->schedule = (enum schedule_kind)best;
+    }
+    if (options->explain_schedule && costs.bytes > 0) {
+        for (int kind = SCHEDULE_DIRECT; kind <= SCHEDULE_TWO_LEVEL; kind++) {
+            const struct replicate_schedule schedule = {
+                .name = schedule_name((enum schedule_kind)kind),
+                .sum = costs.bytes,
+                .way = {costs.each[kind].bytes, costs.each[kind].ns},
+                .is_taken = (int)r->schedule == kind};
+            if (costs.is_there[kind])
+                r->options->explain_schedule(r->options->context, &schedule);
+        }
+    }
     return 0;
 }
 

@@ -13,19 +13,6 @@
 
 /* ---- loops and phases ---- */
 
-static void find_loops(const struct towers *t, struct pipeline *p)
-{
-    const struct graph *from = t->r->from;
-    int *of_loop = arena_array(&t->r->arena, t->frames->frames.n + 1, sizeof *of_loop);
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, t->r->order[i]);
-        int loop = towers_loop(t, node);
-        if (loop != FRAME_ROOT && !of_loop[loop])
-            of_loop[loop] = node->id + 1;
-        p->first[node->id] = loop == FRAME_ROOT ? node->id : of_loop[loop] - 1;
-    }
-}
-
 /* What is needed for the node gets the phase, but for what has one. `seen`: by node, whether this
  * phase has come to it. */
 static void mark_phase(struct towers *t, int node, enum item_phase phase, bool *seen)
@@ -293,10 +280,42 @@ static int check_need(struct towers *t, const struct node *node, int needed)
     return node_fail(node, t->r->err);
 }
 
-/* What is there once and comes after what is in towers needs all micro-batches. */
-static int check_order(struct towers *t)
+int pipeline_find(struct towers *t)
 {
     struct replicator *r = t->r;
+    struct pipeline *p = arena_alloc(&r->arena, sizeof *p);
+    size_t n = r->from->nodes.n + 1;
+    t->pipeline = p;
+    p->devices = arena_array(&r->arena, n + (size_t)r->options->stages, sizeof *p->devices);
+    p->first = arena_array(&r->arena, n, sizeof *p->first);
+    p->stage = arena_array(&r->arena, n, sizeof *p->stage);
+    p->phase = arena_array(&r->arena, n, sizeof *p->phase);
+    p->told = arena_array(&r->arena, n, sizeof *p->told);
+    p->is_free = arena_array(&r->arena, n, sizeof *p->is_free);
+    memset(p->stage, -1, n * sizeof *p->stage);
+    const struct graph *from = t->r->from;
+    int *of_loop = arena_array(&t->r->arena, t->frames->frames.n + 1, sizeof *of_loop);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, t->r->order[i]);
+        int loop = towers_loop(t, node);
+        if (loop != FRAME_ROOT && !of_loop[loop])
+            of_loop[loop] = node->id + 1;
+        p->first[node->id] = loop == FRAME_ROOT ? node->id : of_loop[loop] - 1;
+    }
+    if (find_phases(t) || take_devices(t, PHASE_FORWARD))
+        return r->err->code;
+    if (!r->options->stages && !p->n_stages)
+        return error_set(r->err, ERR_DATA,
+                         "no node asks for a device, which would be a stage of the pipeline: "
+                         "--stages says how many there shall be");
+    if (r->options->stages && pipeline_cut(t, r->options->stages))
+        return r->err->code;
+    if (take_devices(t, PHASE_BACKWARD))
+        return r->err->code;
+    place_forward(t);
+    place_backward(t);
+    place_others(t);
+    /* What is there once and comes after what is in towers needs all micro-batches. */
     bool *after_all = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *after_all);
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
@@ -313,34 +332,4 @@ static int check_order(struct towers *t)
         }
     }
     return 0;
-}
-
-int pipeline_find(struct towers *t)
-{
-    struct replicator *r = t->r;
-    struct pipeline *p = arena_alloc(&r->arena, sizeof *p);
-    size_t n = r->from->nodes.n + 1;
-    t->pipeline = p;
-    p->devices = arena_array(&r->arena, n + (size_t)r->options->stages, sizeof *p->devices);
-    p->first = arena_array(&r->arena, n, sizeof *p->first);
-    p->stage = arena_array(&r->arena, n, sizeof *p->stage);
-    p->phase = arena_array(&r->arena, n, sizeof *p->phase);
-    p->told = arena_array(&r->arena, n, sizeof *p->told);
-    p->is_free = arena_array(&r->arena, n, sizeof *p->is_free);
-    memset(p->stage, -1, n * sizeof *p->stage);
-    find_loops(t, p);
-    if (find_phases(t) || take_devices(t, PHASE_FORWARD))
-        return r->err->code;
-    if (!r->options->stages && !p->n_stages)
-        return error_set(r->err, ERR_DATA,
-                         "no node asks for a device, which would be a stage of the pipeline: "
-                         "--stages says how many there shall be");
-    if (r->options->stages && pipeline_cut(t, r->options->stages))
-        return r->err->code;
-    if (take_devices(t, PHASE_BACKWARD))
-        return r->err->code;
-    place_forward(t);
-    place_backward(t);
-    place_others(t);
-    return check_order(t);
 }

@@ -133,12 +133,6 @@ static void sort_units(struct stage_cutter *c)
 
 /* ---- what cuts cost ---- */
 
-static double bytes_of(const struct stage_cutter *c, const struct node *node, int slot)
-{
-    return replicate_elements(c->t->r, (struct edge){node->id, slot}) *
-           (double)dtype_bytes(node->outputs[slot].type);
-}
-
 /* The bytes that cross at each cut. */
 static double *find_crossing(struct stage_cutter *c)
 {
@@ -160,7 +154,8 @@ static double *find_crossing(struct stage_cutter *c)
         int unit = unit_of(c, node->id);
         for (int k = 0; unit >= 0 && k < node->n_outputs; k++)
             for (int cut = unit + 1; cut <= last[first_output[i] + k]; cut++)
-                crossing[cut] += bytes_of(c, node, k);
+                crossing[cut] += replicate_elements(c->t->r, (struct edge){node->id, k}) *
+                                 (double)dtype_bytes(node->outputs[k].type);
     }
     return crossing;
 }

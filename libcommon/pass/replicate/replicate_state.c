@@ -51,13 +51,6 @@ static void take_at_join(struct replicator *r, const struct own_state *state,
     replicate_lose_again(r, state, set, open);
 }
 
-/* The token. */
-static struct edge give(struct replicator *r, const struct own_state *state)
-{
-    struct node_spec spec = {.op = "WorkerValueGive", .inputs = &state->variable, .n_inputs = 1};
-    return replicate_out(add_beside(r, state, "given", spec));
-}
-
 /* Whether the clock asks for it: `asked` after a push, or when it joins. */
 static struct edge add_asked(struct replicator *r, struct edge asked)
 {
@@ -80,7 +73,11 @@ int replicate_keep_states(struct replicator *r, int push)
     const struct recall recall = replicate_recall(r);
     for (size_t i = 0; i < r->states.n && !r->err->code; i++) {
         take_at_join(r, &r->states.items[i], &recall);
-        tokens[i] = give(r, &r->states.items[i]);
+        /* The token. */
+        const struct own_state *state = &r->states.items[i];
+        struct node_spec spec = {
+            .op = "WorkerValueGive", .inputs = &state->variable, .n_inputs = 1};
+        tokens[i] = replicate_out(add_beside(r, state, "given", spec));
         if (!r->err->code)
             graph_add_control(r->to, graph_node(r->to, r->leave), tokens[i].node);
     }

@@ -24,31 +24,21 @@ static bool is_own(const struct node *node)
     return node_has(node, own) || node_makes_resource(node);
 }
 
-static void look_at(struct term_search *p, const struct node *node)
-{
-    bool varies = is_own(node);
-    for (int i = 0; i < node->n_inputs; i++) {
-        varies |= p->varies[node->inputs[i].node];
-        p->n_uses[node->inputs[i].node]++;
-    }
-    for (int i = 0; i < node->n_controls; i++) {
-        varies |= p->varies[node->controls[i]];
-        p->n_uses[node->controls[i]]++;
-    }
-    p->varies[node->id] = varies;
-}
-
 static bool sums_rows(const struct node *node)
 {
     return node->op->def->sums_rows && node->op->def->sums_rows(node);
 }
 
-/* Which input of the sum that the gradient is has rows, the others being the same everywhere;
- * -1: it is no such sum. */
-static int find_product(const struct term_search *p, const struct node *gradient)
+/* By gradient: which input of its sum is handed over. */
+static int parted_at(const struct term_search *p, const struct node *node)
 {
+    bool is_gradient = node_attr(node, "_gradient") && !node_attr(node, "_gradient_role");
+    if (!is_gradient)
+        return -1;
+    /* Which input of the sum that the gradient is has rows, the others being the same everywhere;
+     * -1: it is no such sum. */
     const struct graph *from = p->rewrite.from;
-    const struct node *sum = graph_node(from, gradient->inputs[0].node);
+    const struct node *sum = graph_node(from, node->inputs[0].node);
     int product = -1, n_vary = 0;
     for (int i = 0; i < sum->n_inputs; i++) {
         if (!p->varies[sum->inputs[i].node])
@@ -59,25 +49,6 @@ static int find_product(const struct term_search *p, const struct node *gradient
     }
     return node_has(sum, OP_SUMS) && !sum->n_controls && sum->n_inputs > 1 && n_vary == 1 ? product
                                                                                           : -1;
-}
-
-/* By gradient: which input of its sum is handed over. */
-static int parted_at(const struct term_search *p, const struct node *node)
-{
-    bool is_gradient = node_attr(node, "_gradient") && !node_attr(node, "_gradient_role");
-    return is_gradient ? find_product(p, node) : -1;
-}
-
-/* What had the gradient has the sum, which keeps its name. */
-static void part(struct rewrite *r, const struct node *gradient, int product)
-{
-    struct node sum = rewrite_view(r, graph_node(r->from, gradient->inputs[0].node));
-    struct node handed = rewrite_view(r, gradient);
-    handed.inputs[0] = sum.inputs[product];
-    sum.inputs[product].node = rewrite_add_beside(r, gradient, &handed, "rows")->id;
-    sum.inputs[product].slot = 0;
-    rewrite_add(r, gradient, &sum);
-    rewrite_note(r, gradient->name, "parted");
 }
 
 /* A sum that only its gradient has is not needed as it was. */
@@ -108,15 +79,34 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
     p.varies = arena_array(&p.rewrite.arena, n, sizeof *p.varies);
     p.n_uses = arena_array(&p.rewrite.arena, n, sizeof *p.n_uses);
     bool *is_gone = arena_array(&p.rewrite.arena, n, sizeof *is_gone);
-    for (size_t i = 0; i < from->nodes.n; i++)
-        look_at(&p, graph_node(from, p.rewrite.order[i]));
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, p.rewrite.order[i]);
+        bool varies = is_own(node);
+        for (int j = 0; j < node->n_inputs; j++) {
+            varies |= p.varies[node->inputs[j].node];
+            p.n_uses[node->inputs[j].node]++;
+        }
+        for (int j = 0; j < node->n_controls; j++) {
+            varies |= p.varies[node->controls[j]];
+            p.n_uses[node->controls[j]]++;
+        }
+        p.varies[node->id] = varies;
+    }
     find_sums(&p, is_gone);
     for (size_t i = 0; i < from->nodes.n; i++) {
         const struct node *node = graph_node(from, p.rewrite.order[i]);
         int product = parted_at(&p, node);
-        if (product >= 0)
-            part(&p.rewrite, node, product);
-        else if (!is_gone[node->id])
+        if (product >= 0) {
+            /* What had the gradient has the sum, which keeps its name. */
+            struct node sum =
+                rewrite_view(&p.rewrite, graph_node(p.rewrite.from, node->inputs[0].node));
+            struct node handed = rewrite_view(&p.rewrite, node);
+            handed.inputs[0] = sum.inputs[product];
+            sum.inputs[product].node = rewrite_add_beside(&p.rewrite, node, &handed, "rows")->id;
+            sum.inputs[product].slot = 0;
+            rewrite_add(&p.rewrite, node, &sum);
+            rewrite_note(&p.rewrite, node->name, "parted");
+        } else if (!is_gone[node->id])
             rewrite_copy(&p.rewrite, node);
     }
     return rewrite_close(&p.rewrite, 0, to, &n_changes);

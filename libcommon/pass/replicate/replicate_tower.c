@@ -55,19 +55,6 @@ static const char *in_tower(struct towers *t, const char *name, int k)
     return arena_printf(&t->r->to->arena, "%s_%d/%s", t->prefix, k, name);
 }
 
-/* "loc:@NAME" of what is in the tower, too. */
-static void set_groups(struct towers *t, struct attr_value *value, int k)
-{
-    const char **groups =
-        arena_copy(&t->r->to->arena, value->strings, (size_t)value->n * sizeof *value->strings);
-    for (int i = 0; i < value->n; i++) {
-        const struct node *leader = group_leader(t->r->from, groups[i]);
-        if (leader && t->towered[leader->id])
-            groups[i] = arena_printf(&t->r->to->arena, "loc:@%s", in_tower(t, leader->name, k));
-    }
-    value->strings = groups;
-}
-
 /* Frames and stacks are the tower's own, and so are random numbers, of all towers but the first:
  * two rows of a batch shall not get the same. Gradients are not handed over here. */
 static struct attr *tower_attrs(struct towers *t, const struct node *node, int k, int *n)
@@ -82,8 +69,18 @@ static struct attr *tower_attrs(struct towers *t, const struct node *node, int k
             attr.value = attr_string(in_tower(t, attr.value.s, k));
         else if (!strcmp(attr.name, "seed2") && k > 0)
             attr.value = attr_int((int64_t)(hash_text(in_tower(t, node->name, k)) >> 1));
-        else if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING)
-            set_groups(t, &attr.value, k);
+        else if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING) {
+            /* "loc:@NAME" of what is in the tower, too. */
+            const char **groups = arena_copy(&t->r->to->arena, attr.value.strings,
+                                             (size_t)attr.value.n * sizeof *attr.value.strings);
+            for (int j = 0; j < attr.value.n; j++) {
+                const struct node *leader = group_leader(t->r->from, groups[j]);
+                if (leader && t->towered[leader->id])
+                    groups[j] =
+                        arena_printf(&t->r->to->arena, "loc:@%s", in_tower(t, leader->name, k));
+            }
+            attr.value.strings = groups;
+        }
         attrs[(*n)++] = attr;
     }
     return attrs;
@@ -97,36 +94,6 @@ static struct edge tower_input(struct towers *t, struct edge edge, int k)
         return towers_part(t, edge.node, k);
     int copy = t->towered[edge.node] ? t->copies[k][edge.node] : t->r->copy[edge.node];
     return (struct edge){copy, edge.slot};
-}
-
-static void add_to_tower(struct towers *t, const struct node *node, int k)
-{
-    struct replicator *r = t->r;
-    bool open = false;
-    int n_attrs;
-    struct attr *attrs = tower_attrs(t, node, k, &n_attrs);
-    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
-    for (int i = 0; i < node->n_inputs; i++) {
-        inputs[i] = tower_input(t, node->inputs[i], k);
-        open |= !edge_exists(inputs[i]);
-    }
-    const char *device = towers_copy_device(t, node, k);
-    struct node_spec spec = {.name = in_tower(t, node->name, k),
-                             .attrs = attrs,
-                             .n_attrs = n_attrs,
-                             .device = replicate_device(r, node, device)};
-    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
-    for (int i = 0; i < node->n_controls; i++) {
-        int from = node->controls[i];
-        graph_add_control(r->to, copy, t->towered[from] ? t->copies[k][from] : r->copy[from]);
-    }
-    t->copies[k][node->id] = copy->id;
-    if (open && k == 0)
-        vec_push(&r->open, node->id);
-    if (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))
-        replicate_narrow(r, copy->id);
-    if (r->options->note)
-        r->options->note(r->options->context, copy->name, *device ? device : "tower");
 }
 
 static int add_once(struct towers *t, const struct node *node)
@@ -154,23 +121,6 @@ static int add_once(struct towers *t, const struct node *node)
     if (open)
         vec_push(&r->open, node->id);
     return replicate_is_read(r, node) ? replicate_narrow(r, copy->id) : 0;
-}
-
-/* Back edges. */
-static void close_loops(struct towers *t)
-{
-    struct replicator *r = t->r;
-    for (size_t i = 0; i < r->open.n; i++) {
-        const struct node *node = graph_node(r->from, r->open.items[i]);
-        bool towered = t->towered[node->id];
-        for (int k = 0; k < (towered ? t->n : 1); k++) {
-            struct node *copy =
-                graph_node(r->to, towered ? t->copies[k][node->id] : r->copy[node->id]);
-            for (int input = 0; input < node->n_inputs; input++)
-                copy->inputs[input] = towered ? tower_input(t, node->inputs[input], k)
-                                              : towers_whole(t, node->inputs[input]);
-        }
-    }
 }
 
 /* What a script has named can be fetched by that name. */
@@ -232,12 +182,50 @@ static int copy_nodes(struct towers *t)
     struct replicator *r = t->r;
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
-        for (int k = 0; t->towered[node->id] && k < t->n; k++)
-            add_to_tower(t, node, k);
+        for (int k = 0; t->towered[node->id] && k < t->n; k++) {
+            bool open = false;
+            int n_attrs;
+            struct attr *attrs = tower_attrs(t, node, k, &n_attrs);
+            struct edge *inputs =
+                arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
+            for (int j = 0; j < node->n_inputs; j++) {
+                inputs[j] = tower_input(t, node->inputs[j], k);
+                open |= !edge_exists(inputs[j]);
+            }
+            const char *device = towers_copy_device(t, node, k);
+            struct node_spec spec = {.name = in_tower(t, node->name, k),
+                                     .attrs = attrs,
+                                     .n_attrs = n_attrs,
+                                     .device = replicate_device(r, node, device)};
+            struct node *copy = replicate_add_copy(r, node, &spec, inputs);
+            for (int j = 0; j < node->n_controls; j++) {
+                int from = node->controls[j];
+                graph_add_control(r->to, copy,
+                                  t->towered[from] ? t->copies[k][from] : r->copy[from]);
+            }
+            t->copies[k][node->id] = copy->id;
+            if (open && k == 0)
+                vec_push(&r->open, node->id);
+            if (has(r, node->id, FACT_SHARD) && replicate_is_lookup(r, node))
+                replicate_narrow(r, copy->id);
+            if (r->options->note)
+                r->options->note(r->options->context, copy->name, *device ? device : "tower");
+        }
         if (r->err->code || (!t->towered[node->id] && add_once(t, node)))
             return r->err->code;
     }
-    close_loops(t);
+    /* Back edges. */
+    for (size_t i = 0; i < r->open.n; i++) {
+        const struct node *node = graph_node(r->from, r->open.items[i]);
+        bool towered = t->towered[node->id];
+        for (int k = 0; k < (towered ? t->n : 1); k++) {
+            struct node *copy =
+                graph_node(r->to, towered ? t->copies[k][node->id] : r->copy[node->id]);
+            for (int input = 0; input < node->n_inputs; input++)
+                copy->inputs[input] = towered ? tower_input(t, node->inputs[input], k)
+                                              : towers_whole(t, node->inputs[input]);
+        }
+    }
     return r->err->code;
 }
 

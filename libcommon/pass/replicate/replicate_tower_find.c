@@ -31,17 +31,12 @@ int towers_loop(const struct towers *t, const struct node *node)
     return frame;
 }
 
-/* A check that only others wait for is made once, of what came of all towers. */
-static bool stands_apart(const struct tower_finder *f, const struct node *node)
-{
-    return node_has(node, OP_CHECKS) && !f->looked_at[node->id];
-}
-
 static bool is_once(const struct tower_finder *f, const struct node *node)
 {
     const struct replicator *r = f->t->r;
     return has(r, node->id, FACT_DOWN | FACT_UPDATE | FACT_INITIAL) ||
-           part_written(r->from, node) || node_is(node, "Variable") || stands_apart(f, node);
+           part_written(r->from, node) || node_is(node, "Variable") ||
+           (node_has(node, OP_CHECKS) && !f->looked_at[node->id]);
 }
 
 /* Whether what the node needs is in the towers, and of which feed that is a part. */
@@ -106,32 +101,26 @@ static void find_outside(struct tower_finder *f)
             f->loop_whole[towers_loop(f->t, graph_node(from, (int)i))] = true;
 }
 
-static int check_feeds(const struct replicator *r)
-{
-    bool parted = false;
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
-        if (node_is(node, "Placeholder") && node->outputs[0].shape.rank < 0)
-            return error_set(r->err, ERR_DATA,
-                             "%s: Placeholder: towers get a part of its rows or all of it, which "
-                             "its shape has to tell",
-                             node_text(node));
-        parted |= towers_is_parted(node) && has(r, node->id, FACT_NEEDED);
-    }
-    return parted ? 0
-                  : error_set(r->err, ERR_DATA,
-                              "nothing that the entry '%s' is fed has any number of rows (a first "
-                              "dimension of -1), which towers could share",
-                              r->entry->name);
-}
-
 int towers_find(struct towers *t)
 {
     const struct graph *from = t->r->from;
     struct arena *arena = &t->r->arena;
     size_t n_frames = t->frames->frames.n;
-    if (check_feeds(t->r))
-        return t->r->err->code;
+    bool parted = false;
+    for (size_t i = 0; i < t->r->from->nodes.n; i++) {
+        const struct node *node = graph_node(t->r->from, (int)i);
+        if (node_is(node, "Placeholder") && node->outputs[0].shape.rank < 0)
+            return error_set(t->r->err, ERR_DATA,
+                             "%s: Placeholder: towers get a part of its rows or all of it, which "
+                             "its shape has to tell",
+                             node_text(node));
+        parted |= towers_is_parted(node) && has(t->r, node->id, FACT_NEEDED);
+    }
+    if (!parted)
+        return error_set(t->r->err, ERR_DATA,
+                         "nothing that the entry '%s' is fed has any number of rows (a first "
+                         "dimension of -1), which towers could share",
+                         t->r->entry->name);
     struct tower_finder f = {.t = t,
                              .looked_at = arena_array(arena, from->nodes.n + 1, sizeof(bool)),
                              .loop_towered = arena_array(arena, n_frames + 1, sizeof(bool)),

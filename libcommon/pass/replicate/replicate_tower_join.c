@@ -41,16 +41,6 @@ static struct edge rows_of(struct build *b, struct edge value)
     return build_op(b, "StridedSlice", inputs, 4, &shrink, 1);
 }
 
-/* The first row i of n with floor(i N / n) = k, that is ceil(k n / N), as a vector. Like this the
- * shapes of all parts are known when that of the feed is. */
-static struct edge begin_of(struct build *b, struct edge rows, int k, int n)
-{
-    struct edge scaled = build_binary(b, "Mul", rows, build_scalar(b, INT32, k));
-    struct edge up = build_binary(b, "Add", scaled, build_scalar(b, INT32, n - 1));
-    struct edge first = build_binary(b, "FloorDiv", up, build_scalar(b, INT32, n));
-    return build_op(b, "Pack", &first, 1, NULL, 0);
-}
-
 static struct parted *parted_feed(struct towers *t, int feed)
 {
     if (t->parted[feed])
@@ -63,7 +53,12 @@ static struct parted *parted_feed(struct towers *t, int feed)
     parted->parts = arena_array(&r->arena, (size_t)t->n, sizeof *parted->parts);
     struct edge begin = build_ints(&b, (int64_t[]){0}, 1);
     for (int k = 0; k < t->n; k++) {
-        struct edge end = begin_of(&b, parted->rows, k + 1, t->n);
+        /* The first row i of n with floor(i N / n) = k, that is ceil(k n / N), as a vector. Like
+         * this the shapes of all parts are known when that of the feed is. */
+        struct edge scaled = build_binary(&b, "Mul", parted->rows, build_scalar(&b, INT32, k + 1));
+        struct edge up = build_binary(&b, "Add", scaled, build_scalar(&b, INT32, t->n - 1));
+        struct edge first = build_binary(&b, "FloorDiv", up, build_scalar(&b, INT32, t->n));
+        struct edge end = build_op(&b, "Pack", &first, 1, NULL, 0);
         struct edge slice[] = {value, begin, end, build_ints(&b, (int64_t[]){1}, 1)};
         parted->parts[k] = build_op(&b, "StridedSlice", slice, 4, NULL, 0);
         begin = end;
@@ -173,35 +168,6 @@ static const char *joined_device(struct towers *t, const struct node *node)
     return variable ? towers_device(t, variable) : own_device(t, node, 0);
 }
 
-/* A gradient is handed over where its variable is, by a node that says so, as in the source. */
-static struct edge add_joined(struct towers *t, const struct node *node, int slot,
-                              struct node_spec *spec)
-{
-    struct replicator *r = t->r;
-    struct attr attrs[3];
-    const struct attr_value *mark = node_attr(node, "_gradient");
-    const struct attr_value *role = node_attr(node, "_gradient_role");
-    const struct node *variable = variable_of(t, node);
-    const char *group[] = {variable ? arena_printf(&r->to->arena, "loc:@%s", mark->s) : NULL};
-    spec->attrs = attrs;
-    if (mark)
-        attrs[spec->n_attrs++] = (struct attr){"_gradient", *mark};
-    if (role)
-        attrs[spec->n_attrs++] = (struct attr){"_gradient_role", *role};
-    if (variable)
-        attrs[spec->n_attrs++] =
-            (struct attr){"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = group}};
-    spec->name = slot ? arena_printf(&r->to->arena, "%ss/join/%s/%d", t->prefix, node->name, slot)
-                      : node->name;
-    spec->device = joined_device(t, node);
-    spec->file = node->file;
-    spec->line = node->line;
-    struct node *joined = graph_add(r->to, spec, r->err);
-    if (joined && r->options->note)
-        r->options->note(r->options->context, joined->name, "of all towers");
-    return joined ? (struct edge){joined->id, 0} : EDGE_NONE;
-}
-
 /* Gradients of micro-batches are added as they come: two of the values are left. What was added of
  * each counts as the end of its backward item. */
 static int accumulate(struct towers *t, const struct node *node, struct edge *values)
@@ -260,28 +226,31 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
         mean[1] = weight(t, t->feed[node->id], t->n, kind);
         spec = (struct node_spec){.op = "Div", .inputs = mean, .n_inputs = 2};
     }
-    return r->err->code ? EDGE_NONE : add_joined(t, node, slot, &spec);
-}
-
-/* After all copies of a node. */
-static struct edge after_all(struct towers *t, const struct node *node)
-{
-    struct replicator *r = t->r;
-    int *copies = arena_array(&r->arena, (size_t)t->n, sizeof *copies);
-    for (int k = 0; k < t->n; k++)
-        copies[k] = t->copies[k][node->id];
-    struct node_spec spec = {
-        .op = "NoOp",
-        .name = node->n_outputs ? arena_printf(&r->to->arena, "%ss/all/%s", t->prefix, node->name)
-                                : node->name,
-        .controls = copies,
-        .n_controls = t->n,
-        .device = t->devices[0]};
-    if (t->all[node->id] < 0) {
-        struct node *all = graph_add(r->to, &spec, r->err);
-        t->all[node->id] = all ? all->id : -1;
-    }
-    return (struct edge){t->all[node->id], CONTROL_SLOT};
+    if (r->err->code)
+        return EDGE_NONE;
+    /* A gradient is handed over where its variable is, by a node that says so, as in the source. */
+    struct attr attrs[3];
+    const struct attr_value *mark = node_attr(node, "_gradient");
+    const struct attr_value *role = node_attr(node, "_gradient_role");
+    const struct node *variable = variable_of(t, node);
+    const char *group[] = {variable ? arena_printf(&r->to->arena, "loc:@%s", mark->s) : NULL};
+    spec.attrs = attrs;
+    if (mark)
+        attrs[spec.n_attrs++] = (struct attr){"_gradient", *mark};
+    if (role)
+        attrs[spec.n_attrs++] = (struct attr){"_gradient_role", *role};
+    if (variable)
+        attrs[spec.n_attrs++] =
+            (struct attr){"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = group}};
+    spec.name = slot ? arena_printf(&r->to->arena, "%ss/join/%s/%d", t->prefix, node->name, slot)
+                     : node->name;
+    spec.device = joined_device(t, node);
+    spec.file = node->file;
+    spec.line = node->line;
+    struct node *joined = graph_add(r->to, &spec, r->err);
+    if (joined && r->options->note)
+        r->options->note(r->options->context, joined->name, "of all towers");
+    return joined ? (struct edge){joined->id, 0} : EDGE_NONE;
 }
 
 struct edge towers_whole(struct towers *t, struct edge edge)
@@ -291,8 +260,25 @@ struct edge towers_whole(struct towers *t, struct edge edge)
     if (!t->towered[edge.node])
         return (struct edge){t->r->copy[edge.node], edge.slot};
     const struct node *node = graph_node(t->r->from, edge.node);
-    if (edge.slot == CONTROL_SLOT)
-        return after_all(t, node);
+    if (edge.slot == CONTROL_SLOT) {
+        /* After all copies of a node. */
+        struct replicator *r = t->r;
+        int *copies = arena_array(&r->arena, (size_t)t->n, sizeof *copies);
+        for (int k = 0; k < t->n; k++)
+            copies[k] = t->copies[k][node->id];
+        struct node_spec spec = {.op = "NoOp",
+                                 .name = node->n_outputs ? arena_printf(&r->to->arena, "%ss/all/%s",
+                                                                        t->prefix, node->name)
+                                                         : node->name,
+                                 .controls = copies,
+                                 .n_controls = t->n,
+                                 .device = t->devices[0]};
+        if (t->all[node->id] < 0) {
+            struct node *all = graph_add(r->to, &spec, r->err);
+            t->all[node->id] = all ? all->id : -1;
+        }
+        return (struct edge){t->all[node->id], CONTROL_SLOT};
+    }
     struct edge *whole = &t->whole[t->first[edge.node] + edge.slot];
     if (!edge_exists(*whole))
         *whole = joined(t, node, edge.slot);

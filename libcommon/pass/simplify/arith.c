@@ -85,8 +85,8 @@ static int same_input(struct rewrite *r, const struct node *node, const struct n
     case SAME_NEVER:
         return -1;
     case SAME_ALWAYS:
-        /* Behind a Switch it is dead where the branch is not taken, which the Switch itself is
-         * not: who waits for it waits for the branch. */
+        /* Behind a Switch it is dead where the branch is not taken, which the Switch itself is not:
+         * who waits for it waits for the branch. */
         return node_has(graph_node(r->to, view->inputs[0].node), OP_CONTROL_FLOW) ? -1 : 0;
     case SAME_TYPE:
         return output(r, view->inputs[0])->type == type ? 0 : -1;
@@ -123,21 +123,6 @@ static bool simplify_twice(struct rewrite *r, const struct node *node, const str
 
 /* ---- division ---- */
 
-/* Whether dividing by t is multiplying by 1/t, exactly: powers of two away from the ends. */
-static bool has_exact_reciprocal(const struct tensor *t)
-{
-    int exponent, range = t->type == FLOAT32 ? 125 : 1021;
-    if (t->type != FLOAT32 && t->type != FLOAT64)
-        return false;
-    for (int64_t i = 0; i < tensor_count(t); i++) {
-        double v = tensor_get_float64(t, i);
-        if (!isfinite(v) || fabs(frexp(v, &exponent)) != 0.5 || exponent < -range ||
-            exponent > range)
-            return false;
-    }
-    return true;
-}
-
 static bool multiply_instead(struct rewrite *r, const struct node *node, const struct node *view)
 {
     struct tensor reciprocal;
@@ -145,8 +130,19 @@ static bool multiply_instead(struct rewrite *r, const struct node *node, const s
     const char *name = node->op->def->by_reciprocal;
     const struct op *mul = name ? registry_find(r->to->registry, name) : NULL;
     const struct tensor *c = mul ? rewrite_value(r, view->inputs[1]) : NULL;
-    if (!c || !has_exact_reciprocal(c) || r->flags[node->id] & REWRITE_OPAQUE ||
-        tensor_alloc(&reciprocal, c->type, &c->shape, &err))
+    if (!c)
+        return false;
+    /* Whether dividing by t is multiplying by 1/t, exactly: powers of two away from the ends. */
+    int exponent, range = c->type == FLOAT32 ? 125 : 1021;
+    if (c->type != FLOAT32 && c->type != FLOAT64)
+        return false;
+    for (int64_t i = 0; i < tensor_count(c); i++) {
+        double v = tensor_get_float64(c, i);
+        if (!isfinite(v) || fabs(frexp(v, &exponent)) != 0.5 || exponent < -range ||
+            exponent > range)
+            return false;
+    }
+    if (r->flags[node->id] & REWRITE_OPAQUE || tensor_alloc(&reciprocal, c->type, &c->shape, &err))
         return false;
     for (int64_t i = 0; i < tensor_count(c); i++)
         tensor_set_float64(&reciprocal, i, 1.0 / tensor_get_float64(c, i));
@@ -159,13 +155,6 @@ static bool multiply_instead(struct rewrite *r, const struct node *node, const s
     return true;
 }
 
-static bool simplify(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    return simplify_identity(r, node, view) || simplify_twice(r, node, view) ||
-           multiply_instead(r, node, view) || arith_reshape(r, node, view) ||
-           arith_transpose(r, node, view);
-}
-
 int pass_arith(const struct graph *from, const struct pass_options *options, struct graph **to,
                int *n_changes, struct error *err)
 {
@@ -175,7 +164,9 @@ int pass_arith(const struct graph *from, const struct pass_options *options, str
     for (size_t i = 0; i < from->nodes.n; i++) {
         const struct node *node = graph_node(from, r.order[i]);
         struct node view = rewrite_view(&r, node);
-        if (!simplify(&r, node, &view))
+        if (!simplify_identity(&r, node, &view) && !simplify_twice(&r, node, &view) &&
+            !multiply_instead(&r, node, &view) && !arith_reshape(&r, node, &view) &&
+            !arith_transpose(&r, node, &view))
             rewrite_add(&r, node, &view);
     }
     return rewrite_close(&r, 0, to, n_changes);

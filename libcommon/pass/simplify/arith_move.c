@@ -14,11 +14,6 @@ const struct node *arith_inner(const struct rewrite *r, const struct node *view,
                : NULL;
 }
 
-static const struct shape *shape_of_edge(const struct rewrite *r, struct edge edge)
-{
-    return &graph_node(r->to, edge.node)->outputs[edge.slot].shape;
-}
-
 /* Whether two shapes of the same number of elements must be equal: at most one dimension is
  * unknown, at the same place, and the others fix it. */
 static bool must_equal(const struct shape *a, const struct shape *b)
@@ -63,7 +58,9 @@ bool arith_reshape(struct rewrite *r, const struct node *node, const struct node
         return false;
     struct edge source = reshaped(r, view->inputs[0]);
     bool plain = node->n_inputs < 2 || !r->has_control_flow || rewrite_value(r, view->inputs[1]);
-    if (plain && must_equal(shape_of_edge(r, source), &node->outputs[0].shape) &&
+    if (plain &&
+        must_equal(&graph_node(r->to, source.node)->outputs[source.slot].shape,
+                   &node->outputs[0].shape) &&
         rewrite_may_replace(r, node, source)) {
         rewrite_replace(r, node, source, "has the shape already");
         return true;
@@ -86,32 +83,35 @@ static bool is_identity(const struct tensor *perm)
     return true;
 }
 
-/* perm of the input's perm. False if it cannot be made. */
-static bool compose(const struct tensor *inner, const struct tensor *outer, struct tensor *both)
+bool arith_transpose(struct rewrite *r, const struct node *node, const struct node *view)
 {
-    struct error err = ERROR_INIT;
-    int64_t n = tensor_count(outer);
-    if (tensor_count(inner) != n || tensor_alloc(both, outer->type, &outer->shape, &err))
+    const struct tensor *perm =
+        node_has(node, OP_PERMUTES) ? rewrite_value(r, view->inputs[1]) : NULL;
+    if (!perm)
         return false;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t k = tensor_get_int64(outer, i);
-        if (k < 0 || k >= n) {
-            tensor_release(both);
-            return false;
-        }
-        tensor_set_int64(both, i, tensor_get_int64(inner, k));
+    if (is_identity(perm) && rewrite_may_replace(r, node, view->inputs[0])) {
+        rewrite_replace(r, node, view->inputs[0], "leaves the dimensions in order");
+        return true;
     }
-    return true;
-}
-
-static bool transpose_twice(struct rewrite *r, const struct node *node, const struct node *view,
-                            const struct tensor *perm)
-{
     const struct node *inner = arith_inner(r, view, node->op);
     const struct tensor *first = inner ? rewrite_value(r, inner->inputs[1]) : NULL;
     struct tensor both;
-    if (!first || !compose(first, perm, &both))
+    if (!first)
         return false;
+    /* perm of the input's perm. False if it cannot be made. */
+    struct error err = ERROR_INIT;
+    int64_t n = tensor_count(perm);
+    if (tensor_count(first) != n || tensor_alloc(&both, perm->type, &perm->shape, &err))
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = tensor_get_int64(perm, i);
+        if (k < 0 || k >= n) {
+            tensor_release(&both);
+            return false;
+        }
+        tensor_set_int64(&both, i, tensor_get_int64(first, k));
+    }
+
     if (is_identity(&both) && rewrite_may_replace(r, node, inner->inputs[0])) {
         tensor_release(&both);
         rewrite_replace(r, node, inner->inputs[0], "undoes its input");
@@ -123,17 +123,4 @@ static bool transpose_twice(struct rewrite *r, const struct node *node, const st
     rewrite_add(r, node, &direct);
     rewrite_note(r, node->name, "does what two transposes did");
     return true;
-}
-
-bool arith_transpose(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    const struct tensor *perm =
-        node_has(node, OP_PERMUTES) ? rewrite_value(r, view->inputs[1]) : NULL;
-    if (!perm)
-        return false;
-    if (is_identity(perm) && rewrite_may_replace(r, node, view->inputs[0])) {
-        rewrite_replace(r, node, view->inputs[0], "leaves the dimensions in order");
-        return true;
-    }
-    return transpose_twice(r, node, view, perm);
 }

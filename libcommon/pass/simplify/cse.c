@@ -52,17 +52,6 @@ static uint64_t hash_node(const struct node *node, const struct edge *inputs)
     return hash;
 }
 
-static bool same_attrs(const struct node *a, const struct node *b)
-{
-    if (a->n_attrs != b->n_attrs)
-        return false;
-    for (int i = 0; i < a->n_attrs; i++)
-        if (strcmp(a->attrs[i].name, b->attrs[i].name) ||
-            !attr_equal(&a->attrs[i].value, &b->attrs[i].value))
-            return false;
-    return true;
-}
-
 static bool same_bytes(const void *a, const void *b, size_t n)
 {
     return n == 0 || !memcmp(a, b, n);
@@ -83,10 +72,17 @@ static bool same_inputs(const struct node *a, const struct node *b)
 /* Of nodes of `to`. */
 static bool is_same(const struct node *a, const struct node *b)
 {
-    return a->op == b->op && a->n_inputs == b->n_inputs && a->n_controls == b->n_controls &&
-           same_bytes(a->controls, b->controls, (size_t)a->n_controls * sizeof *a->controls) &&
-           !strcmp(a->device, b->device) && !strcmp(a->assigned, b->assigned) &&
-           same_inputs(a, b) && same_attrs(a, b);
+    if (a->op != b->op || a->n_inputs != b->n_inputs || a->n_controls != b->n_controls ||
+        !same_bytes(a->controls, b->controls, (size_t)a->n_controls * sizeof *a->controls) ||
+        strcmp(a->device, b->device) || strcmp(a->assigned, b->assigned) || !same_inputs(a, b))
+        return false;
+    if (a->n_attrs != b->n_attrs)
+        return false;
+    for (int i = 0; i < a->n_attrs; i++)
+        if (strcmp(a->attrs[i].name, b->attrs[i].name) ||
+            !attr_equal(&a->attrs[i].value, &b->attrs[i].value))
+            return false;
+    return true;
 }
 
 /* An earlier node of `to` that computes the same; else the place in the table for this one. */
@@ -111,14 +107,6 @@ static const struct node *find_same(const struct cse_table *t, const struct node
     return NULL;
 }
 
-static void merge(struct rewrite *r, const struct node *node, const struct node *same)
-{
-    rewrite_stand_in(r, node, same->id);
-    if (rewrite_has_own_name(r, node))
-        vec_push(&r->lost, ((struct alias){node->name, {same->id, 0}}));
-    rewrite_note(r, node->name, arena_printf(&r->arena, "same as '%s'", same->name));
-}
-
 static void visit(struct cse_table *t, const struct node *node)
 {
     struct rewrite *r = t->r;
@@ -131,7 +119,10 @@ static void visit(struct cse_table *t, const struct node *node)
     }
     const struct node *same = find_same(t, &view, &place, &hash);
     if (same && !(r->flags[node->id] & REWRITE_KEPT)) {
-        merge(r, node, same);
+        rewrite_stand_in(r, node, same->id);
+        if (rewrite_has_own_name(r, node))
+            vec_push(&r->lost, ((struct alias){node->name, {same->id, 0}}));
+        rewrite_note(r, node->name, arena_printf(&r->arena, "same as '%s'", same->name));
         return;
     }
     const struct node *copy = rewrite_add(r, node, &view);
@@ -141,18 +132,6 @@ static void visit(struct cse_table *t, const struct node *node)
     }
 }
 
-static void table_init(struct cse_table *t, struct rewrite *r)
-{
-    size_t capacity = 16;
-    while (capacity < 2 * r->from->nodes.n)
-        capacity *= 2;
-    t->r = r;
-    t->mask = capacity - 1;
-    t->slots = arena_array(&r->arena, capacity, sizeof *t->slots);
-    t->hashes = arena_array(&r->arena, capacity, sizeof *t->hashes);
-    memset(t->slots, -1, capacity * sizeof *t->slots);
-}
-
 int pass_cse(const struct graph *from, const struct pass_options *options, struct graph **to,
              int *n_changes, struct error *err)
 {
@@ -160,7 +139,14 @@ int pass_cse(const struct graph *from, const struct pass_options *options, struc
     struct cse_table t;
     if (rewrite_open(&r, from, options, err))
         return err->code;
-    table_init(&t, &r);
+    size_t capacity = 16;
+    while (capacity < 2 * r.from->nodes.n)
+        capacity *= 2;
+    t.r = &r;
+    t.mask = capacity - 1;
+    t.slots = arena_array(&r.arena, capacity, sizeof *t.slots);
+    t.hashes = arena_array(&r.arena, capacity, sizeof *t.hashes);
+    memset(t.slots, -1, capacity * sizeof *t.slots);
     for (size_t i = 0; i < from->nodes.n; i++)
         visit(&t, graph_node(from, r.order[i]));
     return rewrite_close(&r, 0, to, n_changes);

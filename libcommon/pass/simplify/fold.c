@@ -66,14 +66,6 @@ static bool may_fold(const struct folding *f, const struct node *node)
     return node->n_inputs > 0 || node_is(node, "Const");
 }
 
-static void mark_constant(struct folding *f)
-{
-    for (size_t i = 0; i < f->from->nodes.n; i++) {
-        const struct node *node = graph_node(f->from, f->r.order[i]);
-        f->constant[node->id] = may_fold(f, node);
-    }
-}
-
 /* ---- what is known of shapes ---- */
 
 static bool fits(const struct shape *dims, enum dtype type)
@@ -132,26 +124,17 @@ static void want(struct folding *f, char *wanted, struct edge edge)
     }
 }
 
-static void collect_wanted(struct folding *f, size_t n_outputs)
+/* All at once; if that fails, one by one, to find those that do not. */
+static void evaluate(struct folding *f)
 {
-    const struct graph *g = f->from;
-    char *wanted = arena_alloc(&f->r.arena, n_outputs + 1);
-    for (size_t i = 0; i < g->nodes.n; i++) {
-        const struct node *node = graph_node(g, (int)i);
-        for (int k = 0; k < node->n_inputs && !f->constant[i]; k++)
-            want(f, wanted, node->inputs[k]);
-    }
-    for (size_t i = 0; i < g->entries.n; i++)
-        for (int k = 0; k < g->entries.items[i].n_edges; k++)
-            want(f, wanted, g->entries.items[i].edges[k]);
-    for (size_t i = 0; i < g->aliases.n; i++)
-        want(f, wanted, g->aliases.items[i].edge);
-}
-
-/* The constant nodes that the wanted edges need, so that each evaluation is as small as it can be.
- */
-static void copy_part(struct folding *f, int *copy)
-{
+    const struct fold_evaluator *e = f->r.options->evaluator;
+    struct error err = ERROR_INIT;
+    int n = (int)f->wanted.n;
+    if (!e || !n)
+        return;
+    int *copy = arena_array(&f->r.arena, f->from->nodes.n, sizeof *copy);
+    /* The constant nodes that the wanted edges need, so that each evaluation is as small as it can
+     * be. */
     f->part = graph_new(f->from->registry);
     for (size_t i = 0; i < f->from->nodes.n; i++) {
         const struct node *node = graph_node(f->from, f->r.order[i]);
@@ -168,27 +151,6 @@ static void copy_part(struct folding *f, int *copy)
                                  .n_attrs = node->n_attrs};
         copy[node->id] = graph_add_trusted(f->part, &spec, node->outputs, node->n_outputs)->id;
     }
-}
-
-static void keep_value(struct folding *f, struct edge edge, struct tensor *value)
-{
-    const struct node *node = graph_node(f->from, edge.node);
-    if (is_worth(f->from, node, (int64_t)tensor_bytes(value)))
-        f->values[f->r.first[edge.node] + edge.slot] = *value;
-    else
-        tensor_release(value);
-}
-
-/* All at once; if that fails, one by one, to find those that do not. */
-static void evaluate(struct folding *f)
-{
-    const struct fold_evaluator *e = f->r.options->evaluator;
-    struct error err = ERROR_INIT;
-    int n = (int)f->wanted.n;
-    if (!e || !n)
-        return;
-    int *copy = arena_array(&f->r.arena, f->from->nodes.n, sizeof *copy);
-    copy_part(f, copy);
     struct edge *edges = arena_array(&f->r.arena, (size_t)n, sizeof *edges);
     struct tensor *values = arena_array(&f->r.arena, (size_t)n, sizeof *values);
     for (int i = 0; i < n; i++)
@@ -196,8 +158,15 @@ static void evaluate(struct folding *f)
     bool all = !e->evaluate(e->context, f->part, edges, n, values, &err);
     for (int i = 0; i < n; i++) {
         error_clear(&err);
-        if (all || (n > 1 && !e->evaluate(e->context, f->part, &edges[i], 1, &values[i], &err)))
-            keep_value(f, f->wanted.items[i], &values[i]);
+        if (!all && !(n > 1 && !e->evaluate(e->context, f->part, &edges[i], 1, &values[i], &err)))
+            continue;
+        struct edge edge = f->wanted.items[i];
+        struct tensor *value = &values[i];
+        const struct node *node = graph_node(f->from, edge.node);
+        if (is_worth(f->from, node, (int64_t)tensor_bytes(value)))
+            f->values[f->r.first[edge.node] + edge.slot] = *value;
+        else
+            tensor_release(value);
     }
     graph_free(f->part);
 }
@@ -210,43 +179,6 @@ static bool has_value(const struct folding *f, const struct node *node)
         if (f->values[f->r.first[node->id] + i].type != DTYPE_INVALID)
             return true;
     return false;
-}
-
-static void put_constant(struct folding *f, const struct node *node)
-{
-    struct tensor *value = &f->values[f->r.first[node->id]];
-    struct node_output output = {value->type, false, value->shape};
-    struct node constant = {
-        .op = registry_find(f->from->registry, "Const"), .outputs = &output, .n_outputs = 1};
-    constant.attrs = rewrite_constant_attrs(&f->r, node, value, &constant.n_attrs);
-    rewrite_add(&f->r, node, &constant);
-    rewrite_note(&f->r, node->name, node->op->def->name);
-}
-
-/* Of several outputs each gets a constant; the node itself is then needed by nobody. */
-static void put_constants(struct folding *f, const struct node *node)
-{
-    rewrite_copy(&f->r, node);
-    for (int i = 0; i < node->n_outputs; i++) {
-        struct tensor *value = &f->values[f->r.first[node->id] + i];
-        if (value->type != DTYPE_INVALID)
-            f->r.edges[f->r.first[node->id] + i] = rewrite_constant(&f->r, node, "fold", value);
-    }
-    rewrite_note(&f->r, node->name, node->op->def->name);
-}
-
-static void rebuild(struct folding *f)
-{
-    for (size_t i = 0; i < f->from->nodes.n; i++) {
-        const struct node *node = graph_node(f->from, f->r.order[i]);
-        bool kept = f->r.flags[node->id] & REWRITE_KEPT;
-        if (!has_value(f, node) || (kept && node->n_outputs > 1))
-            rewrite_copy(&f->r, node);
-        else if (node->n_outputs == 1)
-            put_constant(f, node);
-        else
-            put_constants(f, node);
-    }
 }
 
 /* Constants tell more of shapes. If that shows a contradiction, it is the step's to report: the
@@ -273,12 +205,52 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
         n_outputs += (size_t)graph_node(from, (int)i)->n_outputs;
     f.constant = arena_alloc(&f.r.arena, from->nodes.n + 1);
     f.values = arena_array(&f.r.arena, n_outputs, sizeof *f.values);
-    mark_constant(&f);
+    for (size_t i = 0; i < f.from->nodes.n; i++) {
+        const struct node *node = graph_node(f.from, f.r.order[i]);
+        f.constant[node->id] = may_fold(&f, node);
+    }
     int code = fold_shapes(&f, err);
     if (!code) {
-        collect_wanted(&f, n_outputs);
+        const struct graph *g = f.from;
+        char *wanted = arena_alloc(&f.r.arena, n_outputs + 1);
+        for (size_t i = 0; i < g->nodes.n; i++) {
+            const struct node *node = graph_node(g, (int)i);
+            for (int k = 0; k < node->n_inputs && !f.constant[i]; k++)
+                want(&f, wanted, node->inputs[k]);
+        }
+        for (size_t i = 0; i < g->entries.n; i++)
+            for (int k = 0; k < g->entries.items[i].n_edges; k++)
+                want(&f, wanted, g->entries.items[i].edges[k]);
+        for (size_t i = 0; i < g->aliases.n; i++)
+            want(&f, wanted, g->aliases.items[i].edge);
         evaluate(&f);
-        rebuild(&f);
+        for (size_t i = 0; i < f.from->nodes.n; i++) {
+            const struct node *node = graph_node(f.from, f.r.order[i]);
+            bool kept = f.r.flags[node->id] & REWRITE_KEPT;
+            if (!has_value(&f, node) || (kept && node->n_outputs > 1))
+                rewrite_copy(&f.r, node);
+            else if (node->n_outputs == 1) {
+                struct tensor *value = &f.values[f.r.first[node->id]];
+                struct node_output output = {value->type, false, value->shape};
+                struct node constant = {.op = registry_find(f.from->registry, "Const"),
+                                        .outputs = &output,
+                                        .n_outputs = 1};
+                constant.attrs = rewrite_constant_attrs(&f.r, node, value, &constant.n_attrs);
+                rewrite_add(&f.r, node, &constant);
+                rewrite_note(&f.r, node->name, node->op->def->name);
+            } else {
+                /* Of several outputs each gets a constant; the node itself is then needed by
+                 * nobody. */
+                rewrite_copy(&f.r, node);
+                for (int j = 0; j < node->n_outputs; j++) {
+                    struct tensor *value = &f.values[f.r.first[node->id] + j];
+                    if (value->type != DTYPE_INVALID)
+                        f.r.edges[f.r.first[node->id] + j] =
+                            rewrite_constant(&f.r, node, "fold", value);
+                }
+                rewrite_note(&f.r, node->name, node->op->def->name);
+            }
+        }
     }
     for (size_t i = 0; i < n_outputs; i++)
         tensor_release(&f.values[i]);

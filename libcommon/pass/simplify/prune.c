@@ -33,42 +33,6 @@ static bool has_own_entry(const struct graph *graph)
     return false;
 }
 
-/* The nodes that lead the groups a node is to be with: they may carry the group's device. */
-static void need_leaders(struct marks *m, const struct node *node)
-{
-    const struct attr_value *groups = node_attr(node, "_class");
-    for (int i = 0; groups && i < groups->n; i++) {
-        const struct node *leader = group_leader(m->graph, groups->strings[i]);
-        if (leader)
-            need(m, leader->id);
-    }
-}
-
-static void mark(struct marks *m)
-{
-    while (m->todo.n) {
-        const struct node *node = graph_node(m->graph, vec_pop(&m->todo));
-        for (int i = 0; i < node->n_inputs; i++)
-            need(m, node->inputs[i].node);
-        for (int i = 0; i < node->n_controls; i++)
-            need(m, node->controls[i]);
-        need_leaders(m, node);
-    }
-}
-
-static void mark_roots(struct marks *m, const struct rewrite *r)
-{
-    const struct graph *graph = m->graph;
-    for (size_t i = 0; i < graph->entries.n; i++)
-        for (int k = 0; k < graph->entries.items[i].n_edges; k++)
-            need(m, graph->entries.items[i].edges[k].node);
-    for (size_t i = 0; i < graph->aliases.n; i++)
-        need(m, graph->aliases.items[i].edge.node);
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (r->flags[i] & REWRITE_OPAQUE)
-            need(m, (int)i);
-}
-
 int pass_prune(const struct graph *from, const struct pass_options *options, struct graph **to,
                int *n_changes, struct error *err)
 {
@@ -79,8 +43,30 @@ int pass_prune(const struct graph *from, const struct pass_options *options, str
     if (rewrite_open(&r, from, options, err))
         return err->code;
     m.needed = arena_alloc(&r.arena, from->nodes.n + 1);
-    mark_roots(&m, &r);
-    mark(&m);
+    const struct graph *graph = m.graph;
+    for (size_t i = 0; i < graph->entries.n; i++)
+        for (int k = 0; k < graph->entries.items[i].n_edges; k++)
+            need(&m, graph->entries.items[i].edges[k].node);
+    for (size_t i = 0; i < graph->aliases.n; i++)
+        need(&m, graph->aliases.items[i].edge.node);
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        if (r.flags[i] & REWRITE_OPAQUE)
+            need(&m, (int)i);
+    while (m.todo.n) {
+        const struct node *node = graph_node(m.graph, vec_pop(&m.todo));
+        for (int i = 0; i < node->n_inputs; i++)
+            need(&m, node->inputs[i].node);
+        for (int i = 0; i < node->n_controls; i++)
+            need(&m, node->controls[i]);
+        /* The nodes that lead the groups a node is to be with: they may carry the group's
+         * device. */
+        const struct attr_value *groups = node_attr(node, "_class");
+        for (int i = 0; groups && i < groups->n; i++) {
+            const struct node *leader = group_leader(m.graph, groups->strings[i]);
+            if (leader)
+                need(&m, leader->id);
+        }
+    }
     for (size_t i = 0; i < from->nodes.n; i++) {
         const struct node *node = graph_node(from, r.order[i]);
         if (m.needed[node->id])

@@ -23,15 +23,6 @@ static const char *free_scope(struct slicer *s)
     }
 }
 
-/* Before anything else: others are with them. */
-static int make_tables(struct slicer *s)
-{
-    for (size_t i = 0; i < s->from->nodes.n && !s->err->code; i++)
-        if (s->role[i] == SLICE_VARIABLE)
-            slice_visit(s, graph_node(s->from, (int)i));
-    return s->err->code;
-}
-
 static void name_tables(struct slicer *s)
 {
     for (size_t i = 0; i < s->from->nodes.n; i++) {
@@ -53,7 +44,11 @@ static int build(struct slicer *s, struct graph **to)
         slice_find_updates(s);
         s->scope = free_scope(s);
         name_tables(s);
-        code = make_tables(s);
+        /* Before anything else: others are with them. */
+        for (size_t i = 0; i < s->from->nodes.n && !s->err->code; i++)
+            if (s->role[i] == SLICE_VARIABLE)
+                slice_visit(s, graph_node(s->from, (int)i));
+        code = s->err->code;
     }
     for (size_t i = 0; !code && i < n; i++)
         code = slice_visit(s, graph_node(s->from, s->r.order[i]));

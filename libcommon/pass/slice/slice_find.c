@@ -55,21 +55,6 @@ static const struct node *leader_of(const struct slicer *s, const struct node *n
     return leader && node_is(leader, "Variable") ? leader : NULL;
 }
 
-static void join_node(struct slicing_finder *f, const struct node *node)
-{
-    int first = -1;
-    for (int i = 0; i < node->n_inputs; i++) {
-        if (!part_takes_ref(node, i) || !part_is_variable(f->s->from, node->inputs[i]))
-            continue;
-        if (first >= 0)
-            join(f, first, node->inputs[i].node);
-        first = node->inputs[i].node;
-    }
-    const struct node *leader = node_is(node, "Variable") ? leader_of(f->s, node, 0) : NULL;
-    if (leader)
-        join(f, leader->id, node->id);
-}
-
 /* ---- how many ---- */
 
 static bool can_be_cut(const struct node *node)
@@ -103,27 +88,6 @@ static int axis_asked(const struct node *node)
                                                                               : SHAPE_RANK_MAX;
 }
 
-static void add_to_table(struct slicing_finder *f, const struct node *node)
-{
-    if (!node_is(node, "Variable") || !shape_is_known(&node->outputs[0].shape))
-        return;
-    struct sliced_table *table = &f->tables[root_of(f, node->id)];
-    const struct attr_value *wanted = node_attr(node, SLICE_WANTED);
-    int64_t bytes = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
-    table->bytes += bytes;
-    bool any;
-    table->elsewhere |= !may_be_on_shards(node, &any);
-    table->stays |= !any;
-    if (can_be_cut(node) && bytes > table->largest) {
-        table->largest = bytes;
-        table->shape = node->outputs[0].shape;
-    }
-    if (wanted && wanted->kind == ATTR_INT && wanted->i > table->wanted)
-        table->wanted = wanted->i;
-    if (axis_asked(node) < node->outputs[0].shape.rank)
-        table->axis = axis_asked(node);
-}
-
 /* Rows, unless there are too few of them and nothing is by rows: the longest axis then. */
 static int axis_for(const struct sliced_table *table, int64_t n)
 {
@@ -135,20 +99,6 @@ static int axis_for(const struct sliced_table *table, int64_t n)
     for (int i = 1; i < table->shape.rank; i++)
         axis = table->shape.dims[i] > table->shape.dims[axis] ? i : axis;
     return axis;
-}
-
-static int check_axis(struct slicer *s, const struct node *node, const struct sliced_table *table)
-{
-    int axis = axis_asked(node), rank = node->outputs[0].shape.rank;
-    if (axis >= rank)
-        return error_set(s->err, ERR_DATA, "%s: Variable: %s is to be an axis of %s",
-                         node_text(node), SLICE_AXIS, shape_text(&node->outputs[0].shape));
-    if (axis > 0 && table->by_rows)
-        return error_set(s->err, ERR_DATA,
-                         "%s: Variable: cannot be cut along axis %d, as rows of it are looked up "
-                         "or changed",
-                         node_text(node), axis);
-    return 0;
 }
 
 struct limits {
@@ -252,15 +202,6 @@ static void find_wholes(struct slicing_finder *f)
     }
 }
 
-static void find_lookups(struct slicing_finder *f)
-{
-    for (size_t i = 0; i < f->s->from->nodes.n; i++) {
-        const struct node *node = graph_node(f->s->from, (int)i);
-        if (node_rows(node) == ROWS_LOOKUP)
-            f->tables[root_of(f, slice_origin(f->s, node->inputs[0])->id)].by_rows = true;
-    }
-}
-
 static int find_tables(struct slicing_finder *f)
 {
     struct slicer *s = f->s;
@@ -270,12 +211,46 @@ static int find_tables(struct slicing_finder *f)
         f->parent[i] = i;
         f->tables[i].axis = -1;
     }
-    for (int i = 0; i < n; i++)
-        join_node(f, graph_node(s->from, i));
-    for (int i = 0; i < n; i++)
-        add_to_table(f, graph_node(s->from, i));
+    for (int i = 0; i < n; i++) {
+        const struct node *node = graph_node(s->from, i);
+        int first = -1;
+        for (int j = 0; j < node->n_inputs; j++) {
+            if (!part_takes_ref(node, j) || !part_is_variable(f->s->from, node->inputs[j]))
+                continue;
+            if (first >= 0)
+                join(f, first, node->inputs[j].node);
+            first = node->inputs[j].node;
+        }
+        const struct node *leader = node_is(node, "Variable") ? leader_of(f->s, node, 0) : NULL;
+        if (leader)
+            join(f, leader->id, node->id);
+    }
+    for (int i = 0; i < n; i++) {
+        const struct node *node = graph_node(s->from, i);
+        if (!node_is(node, "Variable") || !shape_is_known(&node->outputs[0].shape))
+            continue;
+        struct sliced_table *table = &f->tables[root_of(f, node->id)];
+        const struct attr_value *wanted = node_attr(node, SLICE_WANTED);
+        int64_t bytes = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
+        table->bytes += bytes;
+        bool any;
+        table->elsewhere |= !may_be_on_shards(node, &any);
+        table->stays |= !any;
+        if (can_be_cut(node) && bytes > table->largest) {
+            table->largest = bytes;
+            table->shape = node->outputs[0].shape;
+        }
+        if (wanted && wanted->kind == ATTR_INT && wanted->i > table->wanted)
+            table->wanted = wanted->i;
+        if (axis_asked(node) < node->outputs[0].shape.rank)
+            table->axis = axis_asked(node);
+    }
     find_wholes(f);
-    find_lookups(f);
+    for (size_t i = 0; i < f->s->from->nodes.n; i++) {
+        const struct node *node = graph_node(f->s->from, (int)i);
+        if (node_rows(node) == ROWS_LOOKUP)
+            f->tables[root_of(f, slice_origin(f->s, node->inputs[0])->id)].by_rows = true;
+    }
     find_balance(f, &limits);
     for (int i = 0; i < n; i++)
         if (f->parent[i] == i)
@@ -283,8 +258,18 @@ static int find_tables(struct slicing_finder *f)
     for (int i = 0; i < n; i++) {
         const struct node *node = graph_node(s->from, i);
         const struct sliced_table *table = &f->tables[root_of(f, i)];
-        if (node_is(node, "Variable") && check_axis(s, node, table))
-            return s->err->code;
+        if (node_is(node, "Variable")) {
+            int axis = axis_asked(node), rank = node->outputs[0].shape.rank;
+            if (axis >= rank)
+                return error_set(s->err, ERR_DATA, "%s: Variable: %s is to be an axis of %s",
+                                 node_text(node), SLICE_AXIS, shape_text(&node->outputs[0].shape));
+            if (axis > 0 && table->by_rows)
+                return error_set(
+                    s->err, ERR_DATA,
+                    "%s: Variable: cannot be cut along axis %d, as rows of it are looked up "
+                    "or changed",
+                    node_text(node), axis);
+        }
         if (!can_be_cut(node) || table->slicing < 0 ||
             !slice_fits(slicing_at(s, table->slicing), &node->outputs[0].shape))
             continue;

@@ -145,48 +145,6 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
     return slice_note(s, form);
 }
 
-/* Sums of rows by number: each slice sums those that are its own. */
-static const struct form *part_sum(struct slicer *s, struct form *form)
-{
-    const struct node *node = graph_node(s->from, form->edge.node);
-    struct slicing cut = slicing_at(s, form->slicing);
-    const struct form *index = slice_index_of(s, form->slicing, node->inputs[1]);
-    const struct form *values =
-        index ? slice_part_of(s, form->slicing, node->inputs[0], node->inputs[1]) : NULL;
-    for (int k = 0; values && k < cut.n; k++) {
-        struct build *b = slice_builder(s, &(struct slice_site){node, node, k, values->parts[k]});
-        struct edge n = build_scalar(b, INT32, (double)slice_rows(cut, k));
-        struct edge inputs[] = {values->parts[k], index->parts[k], n};
-        struct slice_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 3};
-        form->parts[k] = slice_add_copy(s, &copy);
-    }
-    return slice_note(s, form);
-}
-
-static const struct form *cut_whole(struct slicer *s, struct form *form)
-{
-    const struct node *node = graph_node(s->from, form->edge.node);
-    struct slicing cut = slicing_at(s, form->slicing);
-    int rank = slice_output(s, form->edge)->shape.rank;
-    if (rank <= cut.axis) {
-        error_set(s->err, ERR_DATA, "%s: %s: its shape must be known, to be cut into slices",
-                  node_text(node), node->op->def->name);
-        return NULL;
-    }
-    struct edge whole = slice_whole(s, node, form->edge);
-    for (int k = 0; k < cut.n && !s->err->code; k++) {
-        int64_t begin[SHAPE_RANK_MAX] = {0}, size[SHAPE_RANK_MAX];
-        for (int i = 0; i < rank; i++)
-            size[i] = -1;
-        begin[cut.axis] = slice_first(cut, k);
-        size[cut.axis] = slice_rows(cut, k);
-        struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, whole});
-        struct edge inputs[] = {whole, build_ints(b, begin, rank), build_ints(b, size, rank)};
-        form->parts[k] = build_op(b, "Slice", inputs, 3, NULL, 0);
-    }
-    return slice_note(s, form);
-}
-
 static const struct form *make_rows(struct slicer *s, struct form *form)
 {
     const struct node *node = graph_node(s->from, form->edge.node);
@@ -205,9 +163,40 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
     if (fits && !cut.axis && node_is(node, "Const") && node_type(node, "dtype") != STRING)
         return cut_constant(s, form);
     if (fits && !cut.axis && node_rows(node) == ROWS_SUM &&
-        slice_output(s, node->inputs[1])->shape.rank == 1)
-        return part_sum(s, form);
-    return cut_whole(s, form);
+        slice_output(s, node->inputs[1])->shape.rank == 1) {
+        /* Sums of rows by number: each slice sums those that are its own. */
+        const struct form *index = slice_index_of(s, form->slicing, node->inputs[1]);
+        const struct form *values =
+            index ? slice_part_of(s, form->slicing, node->inputs[0], node->inputs[1]) : NULL;
+        for (int k = 0; values && k < cut.n; k++) {
+            struct build *b =
+                slice_builder(s, &(struct slice_site){node, node, k, values->parts[k]});
+            struct edge n = build_scalar(b, INT32, (double)slice_rows(cut, k));
+            struct edge inputs[] = {values->parts[k], index->parts[k], n};
+            struct slice_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 3};
+            form->parts[k] = slice_add_copy(s, &copy);
+        }
+        return slice_note(s, form);
+    }
+
+    int rank = slice_output(s, form->edge)->shape.rank;
+    if (rank <= cut.axis) {
+        error_set(s->err, ERR_DATA, "%s: %s: its shape must be known, to be cut into slices",
+                  node_text(node), node->op->def->name);
+        return NULL;
+    }
+    struct edge whole = slice_whole(s, node, form->edge);
+    for (int k = 0; k < cut.n && !s->err->code; k++) {
+        int64_t begin[SHAPE_RANK_MAX] = {0}, size[SHAPE_RANK_MAX];
+        for (int i = 0; i < rank; i++)
+            size[i] = -1;
+        begin[cut.axis] = slice_first(cut, k);
+        size[cut.axis] = slice_rows(cut, k);
+        struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, whole});
+        struct edge inputs[] = {whole, build_ints(b, begin, rank), build_ints(b, size, rank)};
+        form->parts[k] = build_op(b, "Slice", inputs, 3, NULL, 0);
+    }
+    return slice_note(s, form);
 }
 
 const struct form *slice_rows_of(struct slicer *s, int slicing, struct edge edge)

@@ -56,26 +56,6 @@ static bool is_inferred(const struct node *node, const char *name)
     return attr >= 0 && node->op->attrs[attr].inferred;
 }
 
-static struct attr *map_attrs(struct slicer *s, const struct slice_copy *what, int *n)
-{
-    const struct node *node = what->node;
-    struct attr *attrs =
-        arena_array(&s->arena, (size_t)(node->n_attrs + what->n_more) + 1, sizeof *attrs);
-    *n = 0;
-    for (int i = 0; i < node->n_attrs; i++) {
-        struct attr attr = node->attrs[i];
-        if (is_replaced(what, attr.name) || is_inferred(node, attr.name) ||
-            !strcmp(attr.name, SLICE_WANTED) || !strcmp(attr.name, SLICE_AXIS))
-            continue;
-        if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING)
-            attr.value = map_groups(s, &attr.value, what->k);
-        attrs[(*n)++] = attr;
-    }
-    for (int i = 0; i < what->n_more; i++)
-        attrs[(*n)++] = what->more[i];
-    return attrs;
-}
-
 struct edge slice_add_copy(struct slicer *s, const struct slice_copy *what)
 {
     const struct node *node = what->node;
@@ -93,7 +73,21 @@ struct edge slice_add_copy(struct slicer *s, const struct slice_copy *what)
                              .assigned = node->assigned,
                              .file = node->file,
                              .line = node->line};
-    spec.attrs = map_attrs(s, what, &spec.n_attrs);
+    struct attr *attrs =
+        arena_array(&s->arena, (size_t)(node->n_attrs + what->n_more) + 1, sizeof *attrs);
+    spec.n_attrs = 0;
+    for (int i = 0; i < node->n_attrs; i++) {
+        struct attr attr = node->attrs[i];
+        if (is_replaced(what, attr.name) || is_inferred(node, attr.name) ||
+            !strcmp(attr.name, SLICE_WANTED) || !strcmp(attr.name, SLICE_AXIS))
+            continue;
+        if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING)
+            attr.value = map_groups(s, &attr.value, what->k);
+        attrs[spec.n_attrs++] = attr;
+    }
+    for (int i = 0; i < what->n_more; i++)
+        attrs[spec.n_attrs++] = what->more[i];
+    spec.attrs = attrs;
     struct node *copy = graph_add(s->r.to, &spec, s->err);
     return copy ? (struct edge){copy->id, 0} : EDGE_NONE;
 }

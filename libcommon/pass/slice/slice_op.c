@@ -205,17 +205,6 @@ static struct edge *writer_input(struct slicer *s, const struct node *node, int 
     return form ? form->parts : NULL;
 }
 
-/* Whether all slices answer yes. */
-static int all_of(struct slicer *s, const struct node *node, const struct form *form)
-{
-    struct edge all = form->parts[0];
-    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, EDGE_NONE});
-    for (int k = 1; k < slice_n_slices(s, node); k++)
-        all = build_binary(b, "LogicalAnd", all, form->parts[k]);
-    slice_is_whole(s, form->edge, all);
-    return s->err->code;
-}
-
 static int visit_writer(struct slicer *s, const struct node *node)
 {
     struct form form = slice_new_rows(s, node, 0);
@@ -234,7 +223,15 @@ static int visit_writer(struct slicer *s, const struct node *node)
     if (!slice_note(s, &form))
         return s->err->code;
     slice_stand_for(s, node, form.parts, n);
-    return node_rows(node) == ROWS_ASK ? all_of(s, node, &form) : 0;
+    if (node_rows(node) != ROWS_ASK)
+        return 0;
+    /* Whether all slices answer yes. */
+    struct edge all = form.parts[0];
+    struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, EDGE_NONE});
+    for (int k = 1; k < slice_n_slices(s, node); k++)
+        all = build_binary(b, "LogicalAnd", all, form.parts[k]);
+    slice_is_whole(s, form.edge, all);
+    return s->err->code;
 }
 
 /* ---- the rest ---- */

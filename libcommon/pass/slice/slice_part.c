@@ -89,34 +89,6 @@ static bool is_unique_sum(const struct slicer *s, const struct node *node, struc
            node->inputs[1].node == index.node && node->inputs[1].slot == 1;
 }
 
-static const struct form *part_unique_sum(struct slicer *s, struct form *form)
-{
-    const struct node *node = graph_node(s->from, form->edge.node);
-    const struct node *unique = graph_node(s->from, form->index.node);
-    const struct form *index = slice_index_of(s, form->slicing, form->index);
-    const struct form *values =
-        index ? slice_part_of(s, form->slicing, node->inputs[0], unique->inputs[0]) : NULL;
-    for (int k = 0; values && k < slicing_at(s, form->slicing).n && !s->err->code; k++) {
-        struct build *b = slice_builder(s, &(struct slice_site){node, unique, k, EDGE_NONE});
-        struct edge inputs[] = {
-            values->parts[k], {index->parts[k].node, 1}, build_unary(b, "Size", index->parts[k])};
-        struct slice_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 3};
-        form->parts[k] = slice_add_copy(s, &copy);
-    }
-    return slice_note(s, form);
-}
-
-/* Rows of a slot that is cut alike, by the same numbers. */
-static const struct form *part_gather(struct slicer *s, struct form *form)
-{
-    const struct node *node = graph_node(s->from, form->edge.node);
-    const struct form *index = slice_index_of(s, form->slicing, form->index);
-    const struct form *table = index ? slice_rows_of(s, form->slicing, node->inputs[0]) : NULL;
-    for (int k = 0; table && k < slicing_at(s, form->slicing).n; k++)
-        form->parts[k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
-    return slice_note(s, form);
-}
-
 /* Whether the value is known to have one row for each of the numbers. */
 static bool has_row_each(const struct slicer *s, struct edge edge, struct edge index)
 {
@@ -162,11 +134,30 @@ static const struct form *make_part(struct slicer *s, struct form *form)
     int slicing;
     if (vector && find_aligned(s, form, rows))
         return slice_copy_rows(s, form, rows);
-    if (vector && is_unique_sum(s, node, form->index))
-        return part_unique_sum(s, form);
+    if (vector && is_unique_sum(s, node, form->index)) {
+        const struct node *unique = graph_node(s->from, form->index.node);
+        const struct form *index = slice_index_of(s, form->slicing, form->index);
+        const struct form *values =
+            index ? slice_part_of(s, form->slicing, node->inputs[0], unique->inputs[0]) : NULL;
+        for (int k = 0; values && k < slicing_at(s, form->slicing).n && !s->err->code; k++) {
+            struct build *b = slice_builder(s, &(struct slice_site){node, unique, k, EDGE_NONE});
+            struct edge inputs[] = {values->parts[k],
+                                    {index->parts[k].node, 1},
+                                    build_unary(b, "Size", index->parts[k])};
+            struct slice_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 3};
+            form->parts[k] = slice_add_copy(s, &copy);
+        }
+        return slice_note(s, form);
+    }
     if (vector && node_rows(node) == ROWS_LOOKUP && slice_same_edge(node->inputs[1], form->index) &&
-        slice_is_table(s, node->inputs[0], &slicing) && slicing == form->slicing)
-        return part_gather(s, form);
+        slice_is_table(s, node->inputs[0], &slicing) && slicing == form->slicing) {
+        /* Rows of a slot that is cut alike, by the same numbers. */
+        const struct form *index = slice_index_of(s, form->slicing, form->index);
+        const struct form *table = index ? slice_rows_of(s, form->slicing, node->inputs[0]) : NULL;
+        for (int k = 0; table && k < slicing_at(s, form->slicing).n; k++)
+            form->parts[k] = slice_add_gather(s, node, k, table->parts[k], index->parts[k]);
+        return slice_note(s, form);
+    }
     struct edge parts = partition(s, form, slice_number_of(s, form->slicing, form->index));
     for (int k = 0; k < cut.n; k++)
         form->parts[k] = (struct edge){parts.node, k};

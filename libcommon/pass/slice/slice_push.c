@@ -81,41 +81,6 @@ struct slice_outputs {
     int n;
 };
 
-static void list_outputs(struct slicer *s, const struct node *take, int k, struct slice_outputs *t)
-{
-    size_t n = (size_t)take->n_outputs;
-    *t = (struct slice_outputs){.types = arena_array(&s->arena, n, sizeof *t->types),
-                                .shapes = arena_array(&s->arena, n, sizeof *t->shapes),
-                                .reductions = arena_array(&s->arena, n, sizeof *t->reductions),
-                                .slots = arena_array(&s->arena, n, sizeof *t->slots)};
-    for (int i = 0; i < take->n_outputs; i++) {
-        enum taken what = slice_taken(s, take, i);
-        if (!goes_with(what, k))
-            continue;
-        t->types[t->n] = take->outputs[i].type;
-        t->shapes[t->n] = node_attr(take, "shapes")->shapes[i];
-        if (what == TAKEN_DENSE)
-            t->shapes[t->n] = slice_shape(slicing_at(s, s->slicing[take->id]), &t->shapes[t->n], k);
-        t->reductions[t->n] = node_attr(take, "reductions")->strings[i];
-        t->slots[i] = t->n++;
-    }
-}
-
-static struct edge add_take(struct slicer *s, const struct node *node, int k,
-                            const struct slice_outputs *t)
-{
-    struct edge inputs[] = {slice_whole(s, node, node->inputs[0]),
-                            slice_whole(s, node, node->inputs[1])};
-    struct attr more[] = {
-        {"T", {.kind = ATTR_LIST_TYPE, .n = t->n, .types = t->types}},
-        {"shapes", {.kind = ATTR_LIST_SHAPE, .n = t->n, .shapes = t->shapes}},
-        {"reductions", {.kind = ATTR_LIST_STRING, .n = t->n, .strings = t->reductions}},
-        {"aggregator", attr_string(aggregator_of(s, node, k))}};
-    struct slice_copy copy = {
-        .node = node, .k = k, .inputs = inputs, .n_inputs = 2, .more = more, .n_more = 4};
-    return slice_add_copy(s, &copy);
-}
-
 int slice_visit_take(struct slicer *s, const struct node *node)
 {
     size_t n = (size_t)node->n_outputs;
@@ -132,8 +97,31 @@ int slice_visit_take(struct slicer *s, const struct node *node)
     }
     for (int k = 0; k < slice_n_slices(s, node) && !s->err->code; k++) {
         struct slice_outputs t;
-        list_outputs(s, node, k, &t);
-        all[k] = add_take(s, node, k, &t);
+        t = (struct slice_outputs){.types = arena_array(&s->arena, n, sizeof *t.types),
+                                   .shapes = arena_array(&s->arena, n, sizeof *t.shapes),
+                                   .reductions = arena_array(&s->arena, n, sizeof *t.reductions),
+                                   .slots = arena_array(&s->arena, n, sizeof *t.slots)};
+        for (int i = 0; i < node->n_outputs; i++) {
+            enum taken what = slice_taken(s, node, i);
+            if (!goes_with(what, k))
+                continue;
+            t.types[t.n] = node->outputs[i].type;
+            t.shapes[t.n] = node_attr(node, "shapes")->shapes[i];
+            if (what == TAKEN_DENSE)
+                t.shapes[t.n] = slice_shape(slicing_at(s, s->slicing[node->id]), &t.shapes[t.n], k);
+            t.reductions[t.n] = node_attr(node, "reductions")->strings[i];
+            t.slots[i] = t.n++;
+        }
+        struct edge inputs[] = {slice_whole(s, node, node->inputs[0]),
+                                slice_whole(s, node, node->inputs[1])};
+        struct attr more[] = {
+            {"T", {.kind = ATTR_LIST_TYPE, .n = t.n, .types = t.types}},
+            {"shapes", {.kind = ATTR_LIST_SHAPE, .n = t.n, .shapes = t.shapes}},
+            {"reductions", {.kind = ATTR_LIST_STRING, .n = t.n, .strings = t.reductions}},
+            {"aggregator", attr_string(aggregator_of(s, node, k))}};
+        struct slice_copy copy = {
+            .node = node, .k = k, .inputs = inputs, .n_inputs = 2, .more = more, .n_more = 4};
+        all[k] = slice_add_copy(s, &copy);
         for (int i = 0; i < node->n_outputs; i++)
             forms[i].parts[k] = (struct edge){all[k].node, t.slots[i]};
     }

@@ -101,39 +101,6 @@ int slice_partner(const struct node *take, int slot)
     return -1;
 }
 
-static bool takes_parts(const struct slicer *s, const struct node *take)
-{
-    bool found = false;
-    for (int i = 0; i < take->n_outputs; i++)
-        found |= slice_taken(s, take, i) != TAKEN_OTHER;
-    return found;
-}
-
-static bool is_push_of(const struct node *push, const struct node *take)
-{
-    return node_round(push) == ROUND_PUSH && push->n_inputs == take->n_outputs &&
-           !strcmp(node_string(push, "aggregator"), node_string(take, "aggregator")) &&
-           !strcmp(node_string(push, "container"), node_string(take, "container"));
-}
-
-static void find_aggregators(struct slicer *s)
-{
-    for (size_t i = 0; i < s->from->nodes.n; i++) {
-        const struct node *take = graph_node(s->from, (int)i);
-        const struct node *table = node_round(take) == ROUND_TAKE ? table_of(s, take) : NULL;
-        if (!table || !takes_parts(s, take))
-            continue;
-        s->role[i] = SLICE_TAKE;
-        s->slicing[i] = s->slicing[table->id];
-        for (size_t k = 0; k < s->from->nodes.n; k++)
-            if (is_push_of(graph_node(s->from, (int)k), take)) {
-                s->role[k] = SLICE_PUSH;
-                s->slicing[k] = s->slicing[table->id];
-                s->take[k] = (int)i;
-            }
-    }
-}
-
 bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing)
 {
     const struct node *node = slice_origin(s, edge);
@@ -148,6 +115,28 @@ int slice_find_roles(struct slicer *s)
     for (size_t i = 0; i < s->from->nodes.n; i++)
         if (find_writer(s, graph_node(s->from, s->r.order[i])))
             return s->err->code;
-    find_aggregators(s);
+    for (size_t i = 0; i < s->from->nodes.n; i++) {
+        const struct node *take = graph_node(s->from, (int)i);
+        const struct node *table = node_round(take) == ROUND_TAKE ? table_of(s, take) : NULL;
+        if (!table)
+            continue;
+        bool found = false;
+        for (int j = 0; j < take->n_outputs; j++)
+            found |= slice_taken(s, take, j) != TAKEN_OTHER;
+        if (!found)
+            continue;
+        s->role[i] = SLICE_TAKE;
+        s->slicing[i] = s->slicing[table->id];
+        for (size_t k = 0; k < s->from->nodes.n; k++) {
+            const struct node *push = graph_node(s->from, (int)k);
+            if (node_round(push) == ROUND_PUSH && push->n_inputs == take->n_outputs &&
+                !strcmp(node_string(push, "aggregator"), node_string(take, "aggregator")) &&
+                !strcmp(node_string(push, "container"), node_string(take, "container"))) {
+                s->role[k] = SLICE_PUSH;
+                s->slicing[k] = s->slicing[table->id];
+                s->take[k] = (int)i;
+            }
+        }
+    }
     return 0;
 }

@@ -39,19 +39,6 @@ static void note_gone(struct graph *graph, const char *name)
         BUG_ON(graph_add_removed(graph, name, &none)); /* it was the name of a node */
 }
 
-/* Names that a user may ask for: the constants that stand for numbers in a script are none. */
-static void note_removed(const struct graph *source, struct graph *result)
-{
-    for (size_t i = 0; i < source->removed.n; i++)
-        note_gone(result, source->removed.items[i]);
-    for (size_t i = 0; i < source->nodes.n; i++) {
-        const struct node *node = graph_node(source, (int)i);
-        bool is_number = node_is(node, "Const") && strchr(node->name, '/');
-        if (!is_number)
-            note_gone(result, node->name);
-    }
-}
-
 int pass_optimize(struct graph *source, const struct pass *const *passes, int n_passes,
                   const struct pass_options *options, struct optimized *result, struct error *err)
 {
@@ -74,8 +61,18 @@ int pass_optimize(struct graph *source, const struct pass *const *passes, int n_
     }
     if (code)
         optimized_release(result);
-    else if (result->graph != source)
-        note_removed(source, result->graph);
+    else if (result->graph != source) {
+        /* Names that a user may ask for: the constants that stand for numbers in a script are
+         * none. */
+        for (size_t i = 0; i < source->removed.n; i++)
+            note_gone(result->graph, source->removed.items[i]);
+        for (size_t i = 0; i < source->nodes.n; i++) {
+            const struct node *node = graph_node(source, (int)i);
+            bool is_number = node_is(node, "Const") && strchr(node->name, '/');
+            if (!is_number)
+                note_gone(result->graph, node->name);
+        }
+    }
     return code;
 }
 

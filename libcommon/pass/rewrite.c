@@ -10,28 +10,6 @@
 
 /* ---- what is known of the source ---- */
 
-static void flag_node(struct rewrite *r, const struct node *node)
-{
-    unsigned char *flags = &r->flags[node->id];
-    if (node_has(node, OP_STATEFUL) || node_attr(node, "_gradient")) /* where tf-replicate cuts */
-        *flags |= REWRITE_STATEFUL;
-    if (node_has(node, OP_CONTROL_FLOW))
-        *flags |= REWRITE_STEERING;
-    if (node_attr(node, TOTAL)) /* an evaluation feeds what it has added up */
-        *flags |= REWRITE_OPAQUE;
-    if (node_has(node, OP_FED))
-        *flags |= REWRITE_FED_INPUT;
-    r->has_control_flow |= node_has(node, OP_CONTROL_FLOW);
-    for (int i = 0; i < node->n_outputs; i++)
-        if (node->outputs[i].is_ref)
-            *flags |= REWRITE_STATEFUL;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (graph_node(r->from, node->inputs[i].node)->outputs[node->inputs[i].slot].is_ref)
-            *flags |= REWRITE_STATEFUL;
-    for (int i = 0; i < node->n_controls; i++)
-        r->flags[node->controls[i]] |= REWRITE_AWAITED;
-}
-
 static void flag_leaders(struct rewrite *r, const struct node *node)
 {
     const struct attr_value *groups = node_attr(node, "_class");
@@ -46,8 +24,26 @@ static int flag_all(struct rewrite *r, struct error *err)
 {
     const struct graph *from = r->from;
     for (size_t i = 0; i < from->nodes.n; i++) {
-        flag_node(r, graph_node(from, (int)i));
-        flag_leaders(r, graph_node(from, (int)i));
+        const struct node *node = graph_node(from, (int)i);
+        unsigned char *flags = &r->flags[node->id];
+        if (node_has(node, OP_STATEFUL) || node_attr(node, "_gradient")) /* tf-replicate cuts there */
+            *flags |= REWRITE_STATEFUL;
+        if (node_has(node, OP_CONTROL_FLOW))
+            *flags |= REWRITE_STEERING;
+        if (node_attr(node, TOTAL)) /* an evaluation feeds what it has added up */
+            *flags |= REWRITE_OPAQUE;
+        if (node_has(node, OP_FED))
+            *flags |= REWRITE_FED_INPUT;
+        r->has_control_flow |= node_has(node, OP_CONTROL_FLOW);
+        for (int j = 0; j < node->n_outputs; j++)
+            if (node->outputs[j].is_ref)
+                *flags |= REWRITE_STATEFUL;
+        for (int j = 0; j < node->n_inputs; j++)
+            if (graph_node(r->from, node->inputs[j].node)->outputs[node->inputs[j].slot].is_ref)
+                *flags |= REWRITE_STATEFUL;
+        for (int j = 0; j < node->n_controls; j++)
+            r->flags[node->controls[j]] |= REWRITE_AWAITED;
+        flag_leaders(r, node);
     }
     for (size_t i = 0; i < from->entries.n; i++)
         for (int k = 0; k < from->entries.items[i].n_edges; k++)
@@ -106,34 +102,31 @@ static int compare_ints(const void *a, const void *b)
     return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
 }
 
-/* Nodes of `to` after which a node may run that waited for those of `node`; sorted, once each. */
-static void map_controls(struct rewrite *r, const struct node *node, struct node *view)
-{
-    size_t n = 0, unique = 0;
-    for (int i = 0; i < node->n_controls; i++)
-        for (const int *after = r->after[node->controls[i]]; after && *after >= 0; after++)
-            n++;
-    view->controls = arena_array(&r->arena, n, sizeof *view->controls);
-    n = 0;
-    for (int i = 0; i < node->n_controls; i++)
-        for (const int *after = r->after[node->controls[i]]; after && *after >= 0; after++)
-            view->controls[n++] = *after;
-    if (n > 1)
-        qsort(view->controls, n, sizeof *view->controls, compare_ints);
-    for (size_t i = 0; i < n; i++)
-        if (!unique || view->controls[unique - 1] != view->controls[i])
-            view->controls[unique++] = view->controls[i];
-    view->n_controls = (int)unique;
-}
-
 struct node rewrite_view(struct rewrite *r, const struct node *node)
 {
     struct node view = *node;
     view.inputs = arena_array(&r->arena, (size_t)node->n_inputs, sizeof *view.inputs);
     for (int i = 0; i < node->n_inputs; i++)
         view.inputs[i] = rewrite_edge(r, node->inputs[i]);
-    if (node->n_controls)
-        map_controls(r, node, &view);
+    if (node->n_controls) {
+        /* Nodes of `to` after which a node may run that waited for those of `node`; sorted, once
+         * each. */
+        size_t n = 0, unique = 0;
+        for (int i = 0; i < node->n_controls; i++)
+            for (const int *after = r->after[node->controls[i]]; after && *after >= 0; after++)
+                n++;
+        view.controls = arena_array(&r->arena, n, sizeof *view.controls);
+        n = 0;
+        for (int i = 0; i < node->n_controls; i++)
+            for (const int *after = r->after[node->controls[i]]; after && *after >= 0; after++)
+                view.controls[n++] = *after;
+        if (n > 1)
+            qsort(view.controls, n, sizeof *view.controls, compare_ints);
+        for (size_t i = 0; i < n; i++)
+            if (!unique || view.controls[unique - 1] != view.controls[i])
+                view.controls[unique++] = view.controls[i];
+        view.n_controls = (int)unique;
+    }
     return view;
 }
 
@@ -328,46 +321,30 @@ void rewrite_note(struct rewrite *r, const char *node, const char *what)
         r->options->note(r->options->context, node, what);
 }
 
-static void close_back_edges(struct rewrite *r)
-{
-    for (size_t i = 0; i < r->open.n; i++) {
-        const struct node *node = graph_node(r->from, r->open.items[i]);
-        struct node *copy = graph_node(r->to, r->after[node->id][0]);
-        for (int k = 0; k < node->n_inputs; k++)
-            copy->inputs[k] = rewrite_edge(r, node->inputs[k]);
-    }
-}
-
-static struct edge map_end(const struct rewrite *r, struct edge edge)
-{
-    return edge.slot == CONTROL_SLOT ? (struct edge){r->after[edge.node][0], CONTROL_SLOT}
-                                     : rewrite_edge(r, edge);
-}
-
-/* A node that runs is all the nodes that came of it. */
-static void copy_entry(struct rewrite *r, const struct entry *entry)
-{
-    VEC(struct edge) edges = VEC_INIT;
-    for (int i = 0; i < entry->n_edges; i++) {
-        const int *after = r->after[entry->edges[i].node];
-        if (entry->edges[i].slot != CONTROL_SLOT)
-            vec_push(&edges, rewrite_edge(r, entry->edges[i]));
-        else
-            for (; *after >= 0; after++)
-                vec_push(&edges, ((struct edge){*after, CONTROL_SLOT}));
-    }
-    graph_add_entry(r->to, entry->name, edges.items, (int)edges.n);
-    vec_release(&edges);
-}
-
 /* A name goes when nothing stands for what had it. */
 static int copy_names(struct rewrite *r, struct error *err)
 {
     const struct graph *from = r->from;
-    for (size_t i = 0; i < from->entries.n; i++)
-        copy_entry(r, &from->entries.items[i]);
+    for (size_t i = 0; i < from->entries.n; i++) {
+        /* A node that runs is all the nodes that came of it. */
+        const struct entry *entry = &from->entries.items[i];
+        VEC(struct edge) edges = VEC_INIT;
+        for (int j = 0; j < entry->n_edges; j++) {
+            const int *after = r->after[entry->edges[j].node];
+            if (entry->edges[j].slot != CONTROL_SLOT)
+                vec_push(&edges, rewrite_edge(r, entry->edges[j]));
+            else
+                for (; *after >= 0; after++)
+                    vec_push(&edges, ((struct edge){*after, CONTROL_SLOT}));
+        }
+        graph_add_entry(r->to, entry->name, edges.items, (int)edges.n);
+        vec_release(&edges);
+    }
     for (size_t i = 0; i < from->aliases.n; i++) {
-        struct edge edge = map_end(r, from->aliases.items[i].edge);
+        struct edge edge =
+            from->aliases.items[i].edge.slot == CONTROL_SLOT
+                ? (struct edge){r->after[from->aliases.items[i].edge.node][0], CONTROL_SLOT}
+                : rewrite_edge(r, from->aliases.items[i].edge);
         if (edge_exists(edge) && graph_add_alias(r->to, from->aliases.items[i].name, edge, err))
             return err->code;
     }
@@ -382,7 +359,12 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
 {
     struct error err = ERROR_INIT;
     if (!code && r->n_changes) {
-        close_back_edges(r);
+        for (size_t i = 0; i < r->open.n; i++) {
+            const struct node *node = graph_node(r->from, r->open.items[i]);
+            struct node *copy = graph_node(r->to, r->after[node->id][0]);
+            for (int k = 0; k < node->n_inputs; k++)
+                copy->inputs[k] = rewrite_edge(r, node->inputs[k]);
+        }
         BUG_ON(copy_names(r, &err)); /* the names were good in the source, and no node took them */
         *n_changes = r->n_changes;
         *to = r->to;

@@ -3,7 +3,11 @@
  * tf-supervise: runs the tasks of a job, starts again what died, ends all together; and asks the
  * one that runs in a job's folder. tf-run becomes it.
  */
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cores.h"
@@ -51,6 +55,47 @@ static const struct option_table table = {
     .operands_max = 1,
 };
 
+/* ---- what the job says ---- */
+
+#define LAST_WORDS_MS 1000 /* that a job which is over waits for who reads what it says */
+
+/* A job waits for nobody who reads what it says, as a pager that stands still. So its own lines and
+ * those of its hooks go to memory, and from there to who reads, as far as that is taken. */
+static struct relay {
+    int from, to; /* to: -1, lines go to where they are read */
+    off_t told;
+} relay = {-1, -1, 0};
+
+static void relay_start(void)
+{
+    int memory = memfd_create("said", MFD_CLOEXEC);
+    if (memory < 0)
+        return;
+    fcntl(memory, F_SETFL, O_APPEND);
+    relay.from = memory;
+    relay.to = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (relay.to >= 0)
+        dup2(memory, STDERR_FILENO);
+}
+
+/* A pipe that takes something takes PIPE_BUF bytes. */
+static void relay_pass(int milliseconds)
+{
+    char bytes[PIPE_BUF];
+    ssize_t n;
+    struct pollfd reader = {relay.to, POLLOUT, 0};
+    while (relay.to >= 0 && (n = pread(relay.from, bytes, sizeof bytes, relay.told)) > 0 &&
+           poll(&reader, 1, milliseconds) > 0 && (n = write(relay.to, bytes, (size_t)n)) > 0)
+        relay.told += n;
+}
+
+static void relay_end(void)
+{
+    relay_pass(LAST_WORDS_MS);
+    if (relay.to >= 0)
+        dup2(relay.to, STDERR_FILENO);
+}
+
 /* ---- a job ---- */
 
 /* What a task has said has its time already. */
@@ -72,13 +117,28 @@ static void draw(void *context, const struct watch_state *state)
         progress_clear();
 }
 
+static void tick(void *context)
+{
+    (void)context;
+    relay_pass(0);
+}
+
 static int run_job(struct tool *tool, const char *path, struct error *err)
 {
     struct progress progress;
-    struct supervise_options options = {
-        .path = path, .program = tool->argv[0], .say = say, .progress = draw, .context = &progress};
-    progress_start(&progress, isatty(STDERR_FILENO) && !tool->quiet, stderr, "step", 0, -1);
-    return supervise(&options, err);
+    struct supervise_options options = {.path = path,
+                                        .program = tool->argv[0],
+                                        .say = say,
+                                        .tick = tick,
+                                        .progress = draw,
+                                        .context = &progress};
+    bool is_terminal = isatty(STDERR_FILENO);
+    progress_start(&progress, is_terminal && !tool->quiet, stderr, "step", 0, -1);
+    if (!is_terminal)
+        relay_start();
+    int code = supervise(&options, err);
+    relay_end();
+    return code;
 }
 
 /* ---- the others ---- */

@@ -260,6 +260,7 @@ static void do_what_is_due(struct supervisor *s)
     look_at_guard(s, &ignored);
     advance(s);
     state_write(s);
+    s->options.tick(s->options.context);
 }
 
 static void wait_for_news(struct supervisor *s)

@@ -18,6 +18,7 @@ struct supervise_options {
     const char *path;                             /* of the tasks' file */
     const char *program;                          /* that is a guard with --guard */
     void (*say)(void *context, const char *text); /* to the user, without a newline */
+    void (*tick)(void *context);                  /* now and then, ten times a second or more */
     /* How far the job is; NULL: something else is about to be written to the terminal. */
     void (*progress)(void *context, const struct watch_state *state);
     void *context;

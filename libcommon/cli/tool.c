@@ -2,6 +2,7 @@
 #include "cli/tool.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 
 #define LINE_BYTES (ERROR_TEXT_BYTES + 256)
 #define PROVENANCE_BYTES 1024
+#define LAST_WORDS_MS 200 /* that a line of a tool which was asked to end waits for a reader */
 
 bool tool_quiet;
 int tool_verbose;
@@ -40,6 +42,9 @@ static void write_line(const char *line, size_t n)
     char stamp[TIME_STAMP_BYTES] = "";
     tool_stamp(stamp);
     const struct iovec parts[] = {{stamp, strlen(stamp)}, {(char *)(uintptr_t)line, n}};
+    struct pollfd reader = {STDERR_FILENO, POLLOUT, 0};
+    if (tool_signal() && !poll(&reader, 1, LAST_WORDS_MS))
+        return;
     progress_clear();
     if (writev(STDERR_FILENO, parts, 2) < 0)
         return; /* there is nobody left to tell */

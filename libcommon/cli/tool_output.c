@@ -93,7 +93,8 @@ int tool_flush_output(struct tool *tool, struct error *err)
     return 0;
 }
 
-/* Closes a standard I/O stream and finds out whether everything ever written to it arrived. */
+/* Closes a standard I/O stream and finds out whether everything ever written to it arrived. A
+ * signal ends a write that waits for a reader. */
 static int close_stream(FILE *stream, const char *name, struct error *err)
 {
     bool failed = ferror(stream);
@@ -102,6 +103,8 @@ static int close_stream(FILE *stream, const char *name, struct error *err)
         failed = true;
     if (!failed)
         return 0;
+    if (tool_signal())
+        return error_set(err, ERR_CANCELLED, "%s: interrupted; nobody reads", name);
     if (errno)
         return error_set_errno(err, ERR_IO, "%s", name);
     return error_set(err, ERR_IO, "%s: write error", name);

@@ -43,7 +43,7 @@ pushes() { # of worker 1
 }
 
 train() { # MODE KILLS
-    local k i first before
+    local k i first before code killed=0
     tf-graph "$root/examples/digits.lua" | tf-opt | tf-replicate --mode "$1" |
         tf-place -c c | tf-part >parts.tfg
     serve
@@ -56,9 +56,13 @@ train() { # MODE KILLS
             kill -0 "$worker" # it is not over yet
             sleep 0.05
         done
-        pkill -9 -P "$worker" || true # timeout's child
-        wait "$worker" || true
+        pkill -9 -P "$worker" || true # timeout's child, unless it is over by now
+        code=0
+        wait "$worker" || code=$?
+        [ "$code" -eq 137 ] || [ "$code" -eq 0 ]
+        killed=$((killed + (code == 137)))
     done
+    [ "$killed" -gt 0 ] || [ "$2" -eq 0 ]
     work 1
     wait "$worker"
     wait "$first"

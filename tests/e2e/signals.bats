@@ -288,7 +288,8 @@ interrupted while waiting for it; step 3 is not saved" ]
             --grace 0.3
         soon 20 waits "$pid"
         ends_by "$signal"
-        [ "$(tail -n 1 err)" = "tf-exec: stdout: interrupted; nobody reads" ] || cat err
+        [ "$(tail -n 1 err)" = "tf-exec: stdout: interrupted; nobody reads" ] ||
+            { cat err && return 1; }
         [ "$(steps_of ck)" -gt 0 ]
         exec 8>&-
     done
@@ -346,4 +347,69 @@ interrupted while waiting for it; step 3 is not saved" ]
         done
     done
     exec 7>&-
+}
+
+# full NAME: a pipe that takes no more, and whose reader stands still
+full() {
+    mkfifo "$1"
+    exec 8<>"$1"
+    dd if=/dev/zero of="$1" bs=512 oflag=nonblock 2>/dev/null || [ $? -eq 1 ]
+}
+
+@test "who writes to a reader that stands still" {
+    local signal command
+    tf-exec -g net.tfg --run init --save ck/ -q
+    tf-ckpt cat ck w -o x.npy
+    tf-place -q --devices CPU:0,CPU:1 net.tfg >placed.tfg
+    printf '1\n2\n3\n' >rows.csv
+    full output
+    for command in 'tf-graph net.lua' 'tf-graph --text m.txt' 'tf-opt net.tfg' 'tf-show net.tfg' \
+        'tf-part placed.tfg' 'tf-replicate net.tfg' 'tf-data csv rows.csv x=1' \
+        'tf-op Neg x.npy' 'tf-op list' 'tf-show --follow f.rec' 'tf-ckpt list ck' \
+        'tf-ckpt show ck' 'tf-ckpt cat ck w' 'tf-ckpt show --json ck' 'tf-ps --man'; do
+        take_signals
+        for signal in $signals; do
+            # shellcheck disable=SC2086  # words
+            begin_to output $command
+            soon 20 waits "$pid" || { echo "$command: $(cat err)" && return 1; }
+            SECONDS=0
+            ends_by "$signal" || { echo "$command" && return 1; }
+            [ "$SECONDS" -lt 10 ]
+            case $command in
+            tf-ckpt* | *--follow*)
+                [ "$(cat err)" = "${command%% *}: stdout: interrupted; nobody reads" ] ;;
+            *) [ ! -s err ] || { echo "$command: $(cat err)" && return 1; } ;;
+            esac
+        done
+    done
+    exec 8>&-
+}
+
+@test "a job whose lines nobody reads goes on, starts again what dies, and ends" {
+    local signal worker
+    printf '#!/bin/sh\ncat f.rec; exec sleep 1000\n' >feed
+    chmod +x feed
+    full lines
+    take_signals
+    for signal in $signals; do
+        rm -rf ck job
+        env --default-signal=INT,HUP tf-run --ps 1 --workers 1 --job job --save ck/ net.tfg -- ./feed \
+            2>lines 3>&- &
+        pid=$!
+        pids+=("$pid")
+        soon 20 grep -q '"step":3' job/run.json
+        worker=$(cat job/worker-0.pid)
+        kill -9 "$worker"
+        soon 20 another "$worker"
+        SECONDS=0
+        hit "$signal"
+        [ "$code" -eq $((128 + $(kill -l "$signal"))) ]
+        [ "$SECONDS" -lt 15 ]
+        [ "$(steps_of ck)" -ge 3 ]
+    done
+    exec 8>&-
+}
+
+another() { # PID: is the worker
+    [ "$(cat job/worker-0.pid)" != "$1" ] && grep -q '"restarts":1' job/run.json
 }

@@ -26,7 +26,8 @@ static int flag_all(struct rewrite *r, struct error *err)
     for (size_t i = 0; i < from->nodes.n; i++) {
         const struct node *node = graph_node(from, (int)i);
         unsigned char *flags = &r->flags[node->id];
-        if (node_has(node, OP_STATEFUL) || node_attr(node, "_gradient")) /* tf-replicate cuts there */
+        if (node_has(node, OP_STATEFUL) ||
+            node_attr(node, "_gradient")) /* tf-replicate cuts there */
             *flags |= REWRITE_STATEFUL;
         if (node_has(node, OP_CONTROL_FLOW))
             *flags |= REWRITE_STEERING;

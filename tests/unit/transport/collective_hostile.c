@@ -315,6 +315,9 @@ static void what_comes_before_the_call_is_refused(void **state)
         struct hostile_pair p = {.schedule = SCHEDULE_RING};
         struct peer *peer;
         pair_start(&p, COLLECTIVE_SUM);
+        while (!(peer = hub_peer(p.all.ends[0].hub, p.all.tasks[1]))) /* the link is there */
+            usleep(1000);
+        peer_release(peer);
         forge(&p, &bring);
         forge(&p, &cases[i].record);
         while ((peer = hub_peer(p.all.ends[0].hub, p.all.tasks[1]))) { /* the link ends */

@@ -7,22 +7,19 @@
 
 typedef VEC(int) int_vec;
 
-static void add_successor(int *count, const struct access_edge *edge, int *to)
-{
-    if (to)
-        to[count[edge->from + 1]++] = edge->to;
-    else
-        count[edge->from + 2]++;
-}
-
 /* Counts the successors of each vertex, or lists them. */
 static void each_edge(const struct access_rule *rule, const access_edge_vec *more, int *count,
                       int *to)
 {
     const access_edge_vec *all[] = {&rule->level.edges, &rule->edges, more};
     for (int k = 0; k < (more ? 3 : 2); k++)
-        for (size_t i = 0; i < all[k]->n; i++)
-            add_successor(count, &all[k]->items[i], to);
+        for (size_t i = 0; i < all[k]->n; i++) {
+            const struct access_edge *edge = &all[k]->items[i];
+            if (to)
+                to[count[edge->from + 1]++] = edge->to;
+            else
+                count[edge->from + 2]++;
+        }
 }
 
 struct access_successors access_successors(const struct access_rule *rule,

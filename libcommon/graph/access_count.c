@@ -19,13 +19,6 @@ struct write_batch {
 typedef int (*batch_visit)(struct access_rule *rule, const struct write_batch *batch,
                            struct error *err);
 
-static int n_writes_of(const struct access_rule *rule)
-{
-    const struct access_family *last =
-        rule->families.n ? &rule->families.items[rule->families.n - 1] : &(struct access_family){0};
-    return last->first_write + last->n_writes;
-}
-
 /* The families that have writes among [base, end), from `family` on; and the last place of any of
  * their reads. */
 static int last_read(const struct access_rule *rule, size_t family, int end)
@@ -59,7 +52,9 @@ static int visit_families(struct access_rule *rule, size_t family, struct write_
 
 static int each_batch(struct access_rule *rule, batch_visit visit, struct error *err)
 {
-    int n = n_writes_of(rule), code = 0;
+    const struct access_family *last =
+        rule->families.n ? &rule->families.items[rule->families.n - 1] : &(struct access_family){0};
+    int n = last->first_write + last->n_writes, code = 0;
     size_t family = 0;
     uint64_t *reached = mem_array((size_t)rule->level.n + 1, sizeof *reached);
     for (int base = 0, end; base < n && !code; base = end) {
@@ -129,53 +124,8 @@ static int by_count(const void *a, const void *b)
     return x->count != y->count ? x->count - y->count : x->access - y->access;
 }
 
-static void sort_reads(struct access_rule *rule, const struct access_kind *kind)
-{
-    size_t n = (size_t)kind->n_reads;
-    int *reads = rule->reads + kind->first_read, *count = rule->count + kind->first_read;
-    struct counted_read *sorted = mem_array(n + 1, sizeof *sorted);
-    for (size_t i = 0; i < n; i++) {
-        int place = rule->place[reads[i]];
-        sorted[i] = (struct counted_read){(int)i, place ? place - 1 : count[i], reads[i]};
-    }
-    qsort(sorted, n, sizeof *sorted, by_count);
-    for (size_t i = 0; i < n; i++) {
-        reads[i] = sorted[i].access;
-        count[i] = sorted[i].count;
-    }
-    mem_free(sorted);
-}
-
-static void add_groups(struct access_rule *rule, const struct access_family *family,
-                       struct access_kind *kind)
-{
-    kind->first_group = (int)rule->groups.n;
-    for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++) {
-        if (r == kind->first_read || rule->count[r] != rule->count[r - 1])
-            vec_push(&rule->groups, ((struct access_group){.changes = -1, .prev = -1, .next = -1}));
-        rule->group[r] = (int)rule->groups.n - 1;
-    }
-    kind->n_groups = (int)rule->groups.n - kind->first_group;
-    for (int w = 0; w < family->n_writes; w++)
-        if (kind->bucket[w] >= 0)
-            kind->bucket[w] = kind->n_groups;
-}
-
 static int contradict(const struct access_rule *rule, const struct write_batch *batch,
                       uint64_t lost, int before, int read, struct error *err);
-
-/* Of writes whose places are known: they and the reads are sorted by them. */
-static void fill_known(const struct access_rule *rule, const struct access_family *family,
-                       const struct access_kind *kind)
-{
-    int r = kind->first_read, end = r + kind->n_reads;
-    for (int w = 0; w < family->n_writes; w++) {
-        while (r < end && rule->count[r] < rule->place[rule->writes[family->first_write + w]] - 1)
-            r++;
-        if (r < end)
-            kind->bucket[w] = rule->group[r] - kind->first_group;
-    }
-}
 
 /* A write is in the bucket of the first group that follows it, and then all later ones do. */
 static int fill_buckets(struct access_rule *rule, const struct write_batch *batch,
@@ -205,10 +155,41 @@ int access_find_groups(struct access_rule *rule, struct error *err)
         const struct access_family *family = &rule->families.items[i];
         for (int k = 0; k < family->n_kinds; k++) {
             struct access_kind *kind = &rule->kinds.items[family->first_kind + k];
-            sort_reads(rule, kind);
-            add_groups(rule, family, kind);
-            if (family->is_placed)
-                fill_known(rule, family, kind);
+            size_t n = (size_t)kind->n_reads;
+            int *reads = rule->reads + kind->first_read, *count = rule->count + kind->first_read;
+            struct counted_read *sorted = mem_array(n + 1, sizeof *sorted);
+            for (size_t j = 0; j < n; j++) {
+                int place = rule->place[reads[j]];
+                sorted[j] = (struct counted_read){(int)j, place ? place - 1 : count[j], reads[j]};
+            }
+            qsort(sorted, n, sizeof *sorted, by_count);
+            for (size_t j = 0; j < n; j++) {
+                reads[j] = sorted[j].access;
+                count[j] = sorted[j].count;
+            }
+            mem_free(sorted);
+            kind->first_group = (int)rule->groups.n;
+            for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++) {
+                if (r == kind->first_read || rule->count[r] != rule->count[r - 1])
+                    vec_push(&rule->groups,
+                             ((struct access_group){.changes = -1, .prev = -1, .next = -1}));
+                rule->group[r] = (int)rule->groups.n - 1;
+            }
+            kind->n_groups = (int)rule->groups.n - kind->first_group;
+            for (int w = 0; w < family->n_writes; w++)
+                if (kind->bucket[w] >= 0)
+                    kind->bucket[w] = kind->n_groups;
+            if (family->is_placed) {
+                /* Of writes whose places are known: they and the reads are sorted by them. */
+                int r = kind->first_read, end = r + kind->n_reads;
+                for (int w = 0; w < family->n_writes; w++) {
+                    while (r < end &&
+                           rule->count[r] < rule->place[rule->writes[family->first_write + w]] - 1)
+                        r++;
+                    if (r < end)
+                        kind->bucket[w] = rule->group[r] - kind->first_group;
+                }
+            }
         }
     }
     return each_batch(rule, fill_buckets, err);

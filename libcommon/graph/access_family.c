@@ -96,18 +96,6 @@ static bool has_branches(const struct finder *f, int from, int to, int *met)
     return found;
 }
 
-static void add_kind(struct access_rule *rule, const struct access_family *family, int first, int n,
-                     bool has_branches)
-{
-    struct access_kind kind = {.first_read = first, .n_reads = n};
-    kind.bucket = arena_array(&rule->memory, (size_t)family->n_writes + 1, sizeof *kind.bucket);
-    for (int w = 0; has_branches && w < family->n_writes; w++)
-        if (access_level_excludes(&rule->level, access_read_at(rule, first)->node,
-                                  access_write_at(rule, family->first_write + w)->node))
-            kind.bucket[w] = -1;
-    vec_push(&rule->kinds, kind);
-}
-
 static void add_kinds(struct access_rule *rule, struct access_family *family, bool has_branches)
 {
     int end = family->first_read + family->n_reads;
@@ -117,7 +105,13 @@ static void add_kinds(struct access_rule *rule, struct access_family *family, bo
         for (to = has_branches ? from + 1 : end; to < end; to++)
             if (access_level_condition(&rule->level, access_read_at(rule, to)->node) != of)
                 break;
-        add_kind(rule, family, from, to - from, has_branches);
+        struct access_kind kind = {.first_read = from, .n_reads = to - from};
+        kind.bucket = arena_array(&rule->memory, (size_t)family->n_writes + 1, sizeof *kind.bucket);
+        for (int w = 0; has_branches && w < family->n_writes; w++)
+            if (access_level_excludes(&rule->level, access_read_at(rule, from)->node,
+                                      access_write_at(rule, family->first_write + w)->node))
+                kind.bucket[w] = -1;
+        vec_push(&rule->kinds, kind);
     }
     family->n_kinds = (int)rule->kinds.n - family->first_kind;
 }

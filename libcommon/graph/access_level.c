@@ -22,16 +22,11 @@ int access_frame_below(const int *parent, int outer, int frame)
     return frame;
 }
 
-static int frame_of(const struct access_graph *graph, int node)
-{
-    return graph->frame ? graph->frame[node] : 0;
-}
-
 /* The frame below the level's that the node is in, or the level's own; -1: it is outside. */
 static int place_of(const struct access_level *level, int node)
 {
     const struct access_graph *graph = level->graph;
-    int of = frame_of(graph, node);
+    int of = graph->frame ? graph->frame[node] : 0;
     if (of == level->frame)
         return of;
     if (access_common_frame(graph->parent, level->frame, of) != level->frame)
@@ -89,35 +84,6 @@ static void find_vertices(struct access_level *level)
     }
 }
 
-static void find_edges(struct access_level *level)
-{
-    const access_edge_vec *all = &level->graph->edges;
-    for (size_t i = 0; i < all->n; i++) {
-        struct access_edge edge = {level->vertex[all->items[i].from],
-                                   level->vertex[all->items[i].to]};
-        if (edge.from >= 0 && edge.to >= 0 && edge.from != edge.to)
-            vec_push(&level->edges, edge);
-    }
-}
-
-/* Turns the list of edges into one by producer: those of vertex v are first[v] to first[v + 1]. */
-static void by_producer(struct access_level *level)
-{
-    size_t n = (size_t)level->n, n_edges = level->edges.n;
-    access_edge_vec sorted = VEC_INIT;
-    level->first = arena_array(&level->memory, n + 2, sizeof *level->first);
-    for (size_t i = 0; i < n_edges; i++)
-        level->first[level->edges.items[i].from + 2]++;
-    for (size_t v = 2; v <= n; v++)
-        level->first[v] += level->first[v - 1];
-    vec_reserve(&sorted, n_edges + 1);
-    sorted.n = n_edges;
-    for (size_t i = 0; i < n_edges; i++)
-        sorted.items[level->first[level->edges.items[i].from + 1]++] = level->edges.items[i];
-    vec_release(&level->edges);
-    level->edges = sorted;
-}
-
 static void find_order(struct access_level *level)
 {
     int n = level->n, done = 0, last = n;
@@ -145,8 +111,28 @@ void access_level_init(struct access_level *level, const struct access_graph *gr
 {
     *level = (struct access_level){.graph = graph, .frame = frame, .memory = ARENA_INIT};
     find_vertices(level);
-    find_edges(level);
-    by_producer(level);
+    const access_edge_vec *all = &level->graph->edges;
+    for (size_t i = 0; i < all->n; i++) {
+        struct access_edge edge = {level->vertex[all->items[i].from],
+                                   level->vertex[all->items[i].to]};
+        if (edge.from >= 0 && edge.to >= 0 && edge.from != edge.to)
+            vec_push(&level->edges, edge);
+    }
+    /* Turns the list of edges into one by producer: those of vertex v are first[v] to first[v +
+     * 1]. */
+    size_t n = (size_t)level->n, n_edges = level->edges.n;
+    access_edge_vec sorted = VEC_INIT;
+    level->first = arena_array(&level->memory, n + 2, sizeof *level->first);
+    for (size_t i = 0; i < n_edges; i++)
+        level->first[level->edges.items[i].from + 2]++;
+    for (size_t v = 2; v <= n; v++)
+        level->first[v] += level->first[v - 1];
+    vec_reserve(&sorted, n_edges + 1);
+    sorted.n = n_edges;
+    for (size_t i = 0; i < n_edges; i++)
+        sorted.items[level->first[level->edges.items[i].from + 1]++] = level->edges.items[i];
+    vec_release(&level->edges);
+    level->edges = sorted;
     find_order(level);
 }
 

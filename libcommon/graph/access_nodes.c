@@ -11,26 +11,6 @@ bool node_takes_ref(const struct node *node, int input)
     return node->op->inputs[node_argument(node, node->op->inputs, &input)].is_ref;
 }
 
-static int find_variable(const struct node *node, struct map *known, struct arena *memory)
-{
-    int64_t first = node->id;
-    const char *name = node_string(node, "shared_name");
-    const char *key =
-        arena_printf(memory, "%s\n%s", node_string(node, "container"), *name ? name : node->name);
-    if (!map_get(known, key, &first))
-        map_put(known, key, first);
-    return (int)first;
-}
-
-/* Whose reference a node hands on that is given one. */
-static int handed_on(const struct graph *graph, const int *variables, const struct node *node)
-{
-    int k = 0;
-    while (k < node->n_inputs && !node_takes_ref(node, k))
-        k++;
-    return k < node->n_inputs ? access_variable_at(graph, variables, node->inputs[k]) : -1;
-}
-
 const int *access_variables(const struct graph *graph, struct arena *memory)
 {
     struct error none = ERROR_INIT;
@@ -40,16 +20,30 @@ const int *access_variables(const struct graph *graph, struct arena *memory)
     int *order = mem_array(n + 1, sizeof *order);
     memset(variables, -1, n * sizeof *variables);
     for (size_t i = 0; i < n; i++)
-        if (node_is(graph_node(graph, (int)i), "Variable"))
-            variables[i] = find_variable(graph_node(graph, (int)i), &known, memory);
+        if (node_is(graph_node(graph, (int)i), "Variable")) {
+            const struct node *node = graph_node(graph, (int)i);
+            int64_t first = node->id;
+            const char *name = node_string(node, "shared_name");
+            const char *key = arena_printf(memory, "%s\n%s", node_string(node, "container"),
+                                           *name ? name : node->name);
+            if (!map_get(&known, key, &first))
+                map_put(&known, key, first);
+            variables[i] = (int)first;
+        }
     bool sorted = !graph_order(graph, order, &none);
     for (size_t i = 0; sorted && i < n; i++) {
         const struct node *node = graph_node(graph, order[i]);
         bool hands = false;
         for (int k = 0; k < node->n_outputs && node->n_inputs; k++)
             hands |= node->outputs[k].is_ref;
-        if (hands)
-            variables[node->id] = handed_on(graph, variables, node);
+        if (hands) {
+            /* Whose reference a node hands on that is given one. */
+            int k = 0;
+            while (k < node->n_inputs && !node_takes_ref(node, k))
+                k++;
+            variables[node->id] =
+                k < node->n_inputs ? access_variable_at(graph, variables, node->inputs[k]) : -1;
+        }
     }
     map_release(&known);
     mem_free(order);

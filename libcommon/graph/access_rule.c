@@ -23,50 +23,6 @@ static struct access_group *group_at(struct access_rule *rule, const struct acce
     return &rule->groups.items[kind->first_group + group];
 }
 
-static void connect_groups(struct access_rule *rule, const struct access_kind *kind)
-{
-    for (int g = 0; g < kind->n_groups; g++) {
-        struct access_group *group = group_at(rule, kind, g);
-        group->point = rule->n++;
-        group->end = rule->n++;
-        group->last = rule->n++;
-        add_edge(rule, group->point, group->end);
-        add_edge(rule, group->end, group->last);
-        if (g)
-            add_edge(rule, group_at(rule, kind, g - 1)->last, group->point);
-    }
-}
-
-/* `writes` has by vertex whether it writes the variable. */
-static void connect_reads(struct access_rule *rule, const struct access_kind *kind,
-                          const char *writes)
-{
-    for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++) {
-        const struct access *read = access_read_at(rule, r);
-        struct access_group *group = &rule->groups.items[rule->group[r]];
-        int v = vertex_of(rule, read);
-        if (!access_may_copy(rule, read) && writes[v] && group->changes < 0)
-            group->changes = v;
-        bool changes = !access_may_copy(rule, read) && group->changes == v;
-        add_edge(rule, changes ? group->end : group->point, v);
-        if (!access_may_copy(rule, read))
-            add_edge(rule, v, changes ? group->last : group->end);
-    }
-}
-
-static void connect_writes(struct access_rule *rule, const struct access_family *family,
-                           const struct access_kind *kind)
-{
-    for (int w = 0; w < family->n_writes; w++) {
-        int bucket = kind->bucket[w];
-        int v = vertex_of(rule, access_write_at(rule, family->first_write + w));
-        if (bucket >= 0 && bucket < kind->n_groups)
-            add_edge(rule, v, group_at(rule, kind, bucket)->point);
-        if (bucket > 0 && group_at(rule, kind, bucket - 1)->changes != v)
-            add_edge(rule, group_at(rule, kind, bucket - 1)->last, v);
-    }
-}
-
 /* ---- all ---- */
 
 static void mark_writes(const struct access_rule *rule, const struct access_family *family,
@@ -74,34 +30,6 @@ static void mark_writes(const struct access_rule *rule, const struct access_fami
 {
     for (int w = family->first_write; w < family->first_write + family->n_writes; w++)
         writes[vertex_of(rule, access_write_at(rule, w))] = mark;
-}
-
-static void connect_placed(struct access_rule *rule, const struct access_family *family)
-{
-    for (int w = family->first_write + 1; w < family->first_write + family->n_writes; w++) {
-        int from = vertex_of(rule, access_write_at(rule, w - 1));
-        if (from != vertex_of(rule, access_write_at(rule, w)))
-            add_edge(rule, from, vertex_of(rule, access_write_at(rule, w)));
-    }
-}
-
-static void connect(struct access_rule *rule)
-{
-    char *writes = mem_alloc((size_t)rule->level.n + 1);
-    for (size_t i = 0; i < rule->families.n; i++) {
-        const struct access_family *family = &rule->families.items[i];
-        mark_writes(rule, family, writes, 1);
-        for (int k = 0; k < family->n_kinds; k++) {
-            const struct access_kind *kind = &rule->kinds.items[family->first_kind + k];
-            connect_groups(rule, kind);
-            connect_reads(rule, kind, writes);
-            connect_writes(rule, family, kind);
-        }
-        mark_writes(rule, family, writes, 0);
-        if (family->is_placed)
-            connect_placed(rule, family);
-    }
-    mem_free(writes);
 }
 
 bool access_rule_init(struct access_rule *rule, const struct access_graph *graph, int frame,
@@ -116,8 +44,56 @@ bool access_rule_init(struct access_rule *rule, const struct access_graph *graph
         return false;
     access_count(rule, n_reads);
     *code = access_find_groups(rule, err);
-    if (!*code)
-        connect(rule);
+    if (!*code) {
+        char *writes = mem_alloc((size_t)rule->level.n + 1);
+        for (size_t i = 0; i < rule->families.n; i++) {
+            const struct access_family *family = &rule->families.items[i];
+            mark_writes(rule, family, writes, 1);
+            for (int k = 0; k < family->n_kinds; k++) {
+                const struct access_kind *kind = &rule->kinds.items[family->first_kind + k];
+                for (int g = 0; g < kind->n_groups; g++) {
+                    struct access_group *group = group_at(rule, kind, g);
+                    group->point = rule->n++;
+                    group->end = rule->n++;
+                    group->last = rule->n++;
+                    add_edge(rule, group->point, group->end);
+                    add_edge(rule, group->end, group->last);
+                    if (g)
+                        add_edge(rule, group_at(rule, kind, g - 1)->last, group->point);
+                }
+                /* `writes` has by vertex whether it writes the variable. */
+                for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++) {
+                    const struct access *read = access_read_at(rule, r);
+                    struct access_group *group = &rule->groups.items[rule->group[r]];
+                    int v = vertex_of(rule, read);
+                    if (!access_may_copy(rule, read) && writes[v] && group->changes < 0)
+                        group->changes = v;
+                    bool changes = !access_may_copy(rule, read) && group->changes == v;
+                    add_edge(rule, changes ? group->end : group->point, v);
+                    if (!access_may_copy(rule, read))
+                        add_edge(rule, v, changes ? group->last : group->end);
+                }
+                for (int w = 0; w < family->n_writes; w++) {
+                    int bucket = kind->bucket[w];
+                    int v = vertex_of(rule, access_write_at(rule, family->first_write + w));
+                    if (bucket >= 0 && bucket < kind->n_groups)
+                        add_edge(rule, v, group_at(rule, kind, bucket)->point);
+                    if (bucket > 0 && group_at(rule, kind, bucket - 1)->changes != v)
+                        add_edge(rule, group_at(rule, kind, bucket - 1)->last, v);
+                }
+            }
+            mark_writes(rule, family, writes, 0);
+            if (family->is_placed) {
+                for (int w = family->first_write + 1; w < family->first_write + family->n_writes;
+                     w++) {
+                    int from = vertex_of(rule, access_write_at(rule, w - 1));
+                    if (from != vertex_of(rule, access_write_at(rule, w)))
+                        add_edge(rule, from, vertex_of(rule, access_write_at(rule, w)));
+                }
+            }
+        }
+        mem_free(writes);
+    }
     return true;
 }
 

@@ -111,13 +111,6 @@ static int find_before(const struct sorter *s, int v)
     return v;
 }
 
-/* Of a group's vertices the first that is met speaks for all of them. */
-static bool is_said(const struct sorter *s, int v, int last)
-{
-    int n = s->rule->level.n;
-    return v >= n && last >= n && (v - n) / 3 == (last - n) / 3;
-}
-
 /* From a vertex that was not placed back to one that was met before: that is a cycle. */
 static int fail(const struct sorter *s, struct error *err)
 {
@@ -134,7 +127,9 @@ static int fail(const struct sorter *s, struct error *err)
     print_vertex(s, v, &text);
     last = v;
     for (size_t i = path.n; i-- > 0 && text.n < 200;) {
-        if (!is_said(s, path.items[i], last)) {
+        /* Of a group's vertices the first that is met speaks for all of them. */
+        int n = s->rule->level.n;
+        if (path.items[i] < n || last < n || (path.items[i] - n) / 3 != (last - n) / 3) {
             str_append(&text, " before ");
             print_vertex(s, path.items[i], &text);
         }

@@ -34,24 +34,6 @@ static int set_attrs(struct bind *b, struct node *node)
     return 0;
 }
 
-static void set_outputs(struct bind *b, struct node *node)
-{
-    int64_t n = 0;
-    for (int i = 0; i < b->op->n_outputs; i++)
-        n += bind_count(b, &b->op->outputs[i]);
-    node->outputs = arena_array(&b->graph->arena, (size_t)n, sizeof *node->outputs);
-    for (int i = 0; i < b->op->n_outputs; i++) {
-        const struct op_arg *arg = &b->op->outputs[i];
-        int64_t count = bind_count(b, arg);
-        for (int64_t k = 0; k < count; k++) {
-            enum dtype type = arg->type_list_attr >= 0 ? b->values[arg->type_list_attr].types[k]
-                              : arg->type_attr >= 0    ? b->values[arg->type_attr].type
-                                                       : arg->type;
-            node->outputs[node->n_outputs++] = (struct node_output){type, arg->is_ref, SHAPE_ANY};
-        }
-    }
-}
-
 static int infer_shapes(struct bind *b, struct node *node)
 {
     struct shape small[8], *out = small;
@@ -148,7 +130,21 @@ struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct
     if (!bind_node(&b)) {
         set_rest(graph, node, spec);
         int code = set_attrs(&b, node);
-        set_outputs(&b, node);
+        int64_t n = 0;
+        for (int i = 0; i < b.op->n_outputs; i++)
+            n += bind_count(&b, &b.op->outputs[i]);
+        node->outputs = arena_array(&b.graph->arena, (size_t)n, sizeof *node->outputs);
+        for (int i = 0; i < b.op->n_outputs; i++) {
+            const struct op_arg *arg = &b.op->outputs[i];
+            int64_t count = bind_count(&b, arg);
+            for (int64_t k = 0; k < count; k++) {
+                enum dtype type = arg->type_list_attr >= 0 ? b.values[arg->type_list_attr].types[k]
+                                  : arg->type_attr >= 0    ? b.values[arg->type_attr].type
+                                                           : arg->type;
+                node->outputs[node->n_outputs++] =
+                    (struct node_output){type, arg->is_ref, SHAPE_ANY};
+            }
+        }
         if (!code && !infer_shapes(&b, node)) {
             node->file = intern(graph, spec->file, file_of);
             node->device = spec->device ? intern(graph, spec->device, device_of) : "";

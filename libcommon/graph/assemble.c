@@ -59,19 +59,6 @@ static int collect_names(struct assembly *a)
     return 0;
 }
 
-static int no_such_input(struct assembly *a, const char *name)
-{
-    const char **names = mem_array(a->raw->nodes.n + 1, sizeof *names);
-    for (size_t i = 0; i < a->raw->nodes.n; i++)
-        names[i] = a->raw->nodes.items[i].name;
-    const char *nearest = str_nearest(name, names);
-    mem_free(names);
-    if (nearest)
-        return error_set(a->err, ERR_DATA, "there is no node '%s' (did you mean '%s'?)", name,
-                         nearest);
-    return error_set(a->err, ERR_DATA, "there is no node '%s'", name);
-}
-
 /* "name:digits" is an output only if the colon is followed by digits to the end. */
 static int split_slot(char *text)
 {
@@ -100,8 +87,17 @@ static int resolve(struct assembly *a, const char *text, struct edge *edge)
     } else {
         slot = 0;
     }
-    if (!map_get(&a->names, text, &index))
-        return no_such_input(a, text);
+    if (!map_get(&a->names, text, &index)) {
+        const char **names = mem_array(a->raw->nodes.n + 1, sizeof *names);
+        for (size_t i = 0; i < a->raw->nodes.n; i++)
+            names[i] = a->raw->nodes.items[i].name;
+        const char *nearest = str_nearest(text, names);
+        mem_free(names);
+        if (nearest)
+            return error_set(a->err, ERR_DATA, "there is no node '%s' (did you mean '%s'?)", text,
+                             nearest);
+        return error_set(a->err, ERR_DATA, "there is no node '%s'", text);
+    }
     *edge = (struct edge){(int)index, slot};
     return 0;
 }
@@ -141,21 +137,6 @@ static bool is_ordered(const struct assembly *a)
     return true;
 }
 
-static int report_cycle(struct assembly *a, const int *stack, int depth, int again)
-{
-    struct str names = STR_INIT;
-    int from = depth - 1;
-    while (stack[from] != again)
-        from--;
-    for (int i = from; i < depth && names.n < 200; i++)
-        str_printf(&names, "%s <- ", a->raw->nodes.items[stack[i]].name);
-    str_append(&names, a->raw->nodes.items[again].name);
-    a->raw->failed_line = a->raw->nodes.items[again].text_line;
-    error_set(a->err, ERR_DATA, "the graph has a cycle: %s", str_text(&names));
-    str_release(&names);
-    return a->err->code;
-}
-
 enum color { WHITE, GREY, BLACK };
 
 struct visit {
@@ -187,8 +168,19 @@ static int visit_from(struct assembly *a, struct visit *v, int root)
         struct edge edge = a->edges[v->edge[at]++];
         if (v->color[edge.node] == BLACK || is_back_edge(a, (size_t)at, edge))
             continue;
-        if (v->color[edge.node] == GREY)
-            return report_cycle(a, v->stack, v->depth, edge.node);
+        if (v->color[edge.node] == GREY) {
+            struct str names = STR_INIT;
+            int from = v->depth - 1;
+            while (v->stack[from] != edge.node)
+                from--;
+            for (int i = from; i < v->depth && names.n < 200; i++)
+                str_printf(&names, "%s <- ", a->raw->nodes.items[v->stack[i]].name);
+            str_append(&names, a->raw->nodes.items[edge.node].name);
+            a->raw->failed_line = a->raw->nodes.items[edge.node].text_line;
+            error_set(a->err, ERR_DATA, "the graph has a cycle: %s", str_text(&names));
+            str_release(&names);
+            return a->err->code;
+        }
         visit_push(a, v, edge.node);
     }
     return 0;
@@ -229,24 +221,6 @@ static int check_version(struct assembly *a, const struct raw_node *node)
     return fail_at(a, node, false);
 }
 
-/* Splits a node's edges into data and control inputs, by id in the graph. */
-static void split_edges(struct assembly *a, int index, struct node_spec *spec, struct edge *data,
-                        int *controls)
-{
-    for (size_t e = a->first_edge[index]; e < a->first_edge[index + 1]; e++) {
-        struct edge edge = a->edges[e];
-        int id = a->id[edge.node];
-        if (edge.slot == CONTROL_SLOT)
-            controls[spec->n_controls++] = id;
-        else
-            data[spec->n_inputs++] = id < 0 ? EDGE_NONE : (struct edge){id, edge.slot};
-        if (id < 0)
-            a->has_back_edges = true;
-    }
-    spec->inputs = data;
-    spec->controls = controls;
-}
-
 static int add_node(struct assembly *a, int index, struct edge *data, int *controls)
 {
     const struct raw_node *raw = &a->raw->nodes.items[index];
@@ -260,7 +234,19 @@ static int add_node(struct assembly *a, int index, struct edge *data, int *contr
                              .line = raw->line};
     if (check_version(a, raw))
         return a->err->code;
-    split_edges(a, index, &spec, data, controls);
+    /* Splits a node's edges into data and control inputs, by id in the graph. */
+    for (size_t e = a->first_edge[index]; e < a->first_edge[index + 1]; e++) {
+        struct edge edge = a->edges[e];
+        int id = a->id[edge.node];
+        if (edge.slot == CONTROL_SLOT)
+            controls[spec.n_controls++] = id;
+        else
+            data[spec.n_inputs++] = id < 0 ? EDGE_NONE : (struct edge){id, edge.slot};
+        if (id < 0)
+            a->has_back_edges = true;
+    }
+    spec.inputs = data;
+    spec.controls = controls;
     struct node *node = graph_add(a->graph, &spec, a->err);
     if (!node)
         return fail_at(a, raw, true);

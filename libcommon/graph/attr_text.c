@@ -37,30 +37,6 @@ static void print_float(struct str *out, double value)
         str_append(out, ".0");
 }
 
-static void print_item(struct str *out, const struct attr_value *v, int i)
-{
-    switch (v->kind) {
-    case ATTR_LIST_INT:
-        str_printf(out, "%" PRId64, v->ints[i]);
-        break;
-    case ATTR_LIST_FLOAT:
-        print_float(out, v->floats[i]);
-        break;
-    case ATTR_LIST_BOOL:
-        str_append(out, v->bools[i] ? "true" : "false");
-        break;
-    case ATTR_LIST_STRING:
-        print_quoted(out, v->strings[i]);
-        break;
-    case ATTR_LIST_TYPE:
-        str_append(out, dtype_name(v->types[i]));
-        break;
-    default:
-        shape_print(out, &v->shapes[i]);
-        break;
-    }
-}
-
 void attr_print(struct str *out, const struct attr_value *v, int64_t limit)
 {
     switch (v->kind) {
@@ -92,7 +68,26 @@ void attr_print(struct str *out, const struct attr_value *v, int64_t limit)
         for (int i = 0; i < v->n; i++) {
             if (i)
                 str_append_char(out, ',');
-            print_item(out, v, i);
+            switch (v->kind) {
+            case ATTR_LIST_INT:
+                str_printf(out, "%" PRId64, v->ints[i]);
+                break;
+            case ATTR_LIST_FLOAT:
+                print_float(out, v->floats[i]);
+                break;
+            case ATTR_LIST_BOOL:
+                str_append(out, v->bools[i] ? "true" : "false");
+                break;
+            case ATTR_LIST_STRING:
+                print_quoted(out, v->strings[i]);
+                break;
+            case ATTR_LIST_TYPE:
+                str_append(out, dtype_name(v->types[i]));
+                break;
+            default:
+                shape_print(out, &v->shapes[i]);
+                break;
+            }
         }
         str_append_char(out, ']');
     }
@@ -192,19 +187,6 @@ static const char *parse_type(const char *text, enum dtype *type, struct error *
     return dtype_parse(word, type) ? text + n : expected("a type", text, err);
 }
 
-static const char *parse_shape(const char *text, struct shape *shape, struct error *err)
-{
-    char word[8 * 24];
-    size_t n = 1;
-    while (*text == '[' && n < sizeof word && text[n - 1] && text[n - 1] != ']')
-        n++;
-    if (n >= sizeof word || strnlen(text, n) < n)
-        return expected("a shape", text, err);
-    memcpy(word, text, n);
-    word[n] = '\0';
-    return shape_parse(word, shape) ? text + n : expected("a shape", text, err);
-}
-
 static const char *parse_item(struct arena *arena, const char *text, enum attr_kind kind,
                               struct attr_value *v, struct error *err)
 {
@@ -222,28 +204,17 @@ static const char *parse_item(struct arena *arena, const char *text, enum attr_k
     default: {
         struct shape *shape = arena_alloc(arena, sizeof *shape);
         v->shape = shape;
-        return parse_shape(text, shape, err);
+        char word[8 * 24];
+        size_t n = 1;
+        while (*text == '[' && n < sizeof word && text[n - 1] && text[n - 1] != ']')
+            n++;
+        if (n >= sizeof word || strnlen(text, n) < n)
+            return expected("a shape", text, err);
+        memcpy(word, text, n);
+        word[n] = '\0';
+        return shape_parse(word, shape) ? text + n : expected("a shape", text, err);
     }
     }
-}
-
-/* Adds an item to a list whose memory is grown in the arena by doubling. */
-static void push_item(struct arena *arena, struct attr_value *list, const struct attr_value *item)
-{
-    size_t bytes = item->kind == ATTR_BOOL    ? sizeof(bool)
-                   : item->kind == ATTR_TYPE  ? sizeof(enum dtype)
-                   : item->kind == ATTR_SHAPE ? sizeof(struct shape)
-                                              : sizeof(int64_t);
-    bool full = (list->n & (list->n - 1)) == 0;
-    if (full) {
-        void *grown = arena_array(arena, list->n ? (size_t)list->n * 2 : 1, bytes);
-        if (list->n)
-            memcpy(grown, list->ints, (size_t)list->n * bytes);
-        list->ints = grown;
-    }
-    const void *from =
-        item->kind == ATTR_SHAPE ? (const void *)item->shape : (const void *)&item->i;
-    memcpy((char *)(uintptr_t)list->ints + (size_t)list->n++ * bytes, from, bytes);
 }
 
 static const char *parse_list(struct arena *arena, const char *text, enum attr_kind kind,
@@ -259,7 +230,21 @@ static const char *parse_list(struct arena *arena, const char *text, enum attr_k
         text = parse_item(arena, skip(text), item.kind, &item, err);
         if (!text)
             return NULL;
-        push_item(arena, v, &item);
+        /* Adds an item to a list whose memory is grown in the arena by doubling. */
+        size_t bytes = item.kind == ATTR_BOOL    ? sizeof(bool)
+                       : item.kind == ATTR_TYPE  ? sizeof(enum dtype)
+                       : item.kind == ATTR_SHAPE ? sizeof(struct shape)
+                                                 : sizeof(int64_t);
+        bool full = (v->n & (v->n - 1)) == 0;
+        if (full) {
+            void *grown = arena_array(arena, v->n ? (size_t)v->n * 2 : 1, bytes);
+            if (v->n)
+                memcpy(grown, v->ints, (size_t)v->n * bytes);
+            v->ints = grown;
+        }
+        const void *from =
+            item.kind == ATTR_SHAPE ? (const void *)item.shape : (const void *)&item.i;
+        memcpy((char *)(uintptr_t)v->ints + (size_t)v->n++ * bytes, from, bytes);
         text = skip(text);
     }
     return text + 1;

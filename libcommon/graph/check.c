@@ -90,23 +90,6 @@ static bool is_gated(const struct graph *graph, const struct node *node, const b
     return found;
 }
 
-static int check_ends(const struct graph *graph, struct error *err)
-{
-    bool *gated = mem_array(graph->nodes.n + 1, sizeof *gated);
-    for (size_t i = 0; i < graph->nodes.n && !err->code; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        gated[i] = is_gated(graph, node, gated);
-        if (node_is(node, "NextIteration") && !gated[i]) {
-            error_set(err, ERR_DATA,
-                      "the loop would never end: what comes round does not depend on its Switch, "
-                      "by data or by a control input");
-            node_fail(node, err);
-        }
-    }
-    mem_free(gated);
-    return err->code;
-}
-
 int graph_check_rounds(const struct graph *graph, struct error *err)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
@@ -125,22 +108,19 @@ int graph_check_rounds(const struct graph *graph, struct error *err)
                   shape_text(&next->outputs[0].shape));
         return node_fail(node, err);
     }
-    return check_ends(graph, err);
-}
-
-static int check_names(const struct graph *graph, struct error *err)
-{
-    for (size_t i = 0; i < graph->entries.n; i++) {
-        const struct entry *entry = &graph->entries.items[i];
-        if (check_edges(graph, "entry", entry->name, entry->edges, entry->n_edges, err))
-            return err->code;
+    bool *gated = mem_array(graph->nodes.n + 1, sizeof *gated);
+    for (size_t i = 0; i < graph->nodes.n && !err->code; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        gated[i] = is_gated(graph, node, gated);
+        if (node_is(node, "NextIteration") && !gated[i]) {
+            error_set(err, ERR_DATA,
+                      "the loop would never end: what comes round does not depend on its Switch, "
+                      "by data or by a control input");
+            node_fail(node, err);
+        }
     }
-    for (size_t i = 0; i < graph->aliases.n; i++) {
-        const struct alias *alias = &graph->aliases.items[i];
-        if (check_edges(graph, "alias", alias->name, &alias->edge, 1, err))
-            return err->code;
-    }
-    return 0;
+    mem_free(gated);
+    return err->code;
 }
 
 int graph_check(const struct graph *graph, struct error *err)
@@ -152,7 +132,17 @@ int graph_check(const struct graph *graph, struct error *err)
             check_devices(node, err))
             return node_fail(node, err);
     }
-    if (check_names(graph, err) || frames_new(graph, &frames, err))
+    for (size_t i = 0; i < graph->entries.n; i++) {
+        const struct entry *entry = &graph->entries.items[i];
+        if (check_edges(graph, "entry", entry->name, entry->edges, entry->n_edges, err))
+            return err->code;
+    }
+    for (size_t i = 0; i < graph->aliases.n; i++) {
+        const struct alias *alias = &graph->aliases.items[i];
+        if (check_edges(graph, "alias", alias->name, &alias->edge, 1, err))
+            return err->code;
+    }
+    if (frames_new(graph, &frames, err))
         return err->code;
     frames_free(frames);
     return 0;

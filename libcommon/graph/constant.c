@@ -41,24 +41,6 @@ static const struct node_output *output_at(const struct graph *graph, struct edg
     return &graph_node(graph, edge.node)->outputs[edge.slot];
 }
 
-static bool is_int(const struct graph *graph, struct edge edge)
-{
-    enum dtype type = output_at(graph, edge)->type;
-    return type == INT32 || type == INT64;
-}
-
-static bool from_constant(const struct tensor *t, struct shape *out)
-{
-    if (t->shape.rank > 1 || tensor_count(t) > SHAPE_RANK_MAX)
-        return false;
-    *out = (struct shape){.rank = (int)tensor_count(t)};
-    for (int i = 0; i < out->rank; i++) {
-        int64_t v = tensor_get_int64(t, i);
-        out->dims[i] = v < 0 ? SHAPE_UNKNOWN : v;
-    }
-    return true;
-}
-
 /* ---- what the op says of its value ---- */
 
 static const struct tensor *constant_input(const struct infer *infer, int input)
@@ -98,14 +80,26 @@ static bool follows(const struct constant_search *search, const struct node *nod
 static bool known_vector(const struct constant_search *search, struct edge edge, struct shape *out)
 {
     const struct graph *graph = search->graph;
-    if (++*search->visits > VISITS_MAX || !edge_exists(edge) || !is_int(graph, edge))
+    if (++*search->visits > VISITS_MAX || !edge_exists(edge))
+        return false;
+    enum dtype type = output_at(graph, edge)->type;
+    if (type != INT32 && type != INT64)
         return false;
     const struct node *node = passed_through(graph, &edge);
     const struct shape *own = &node->outputs[edge.slot].shape;
     if (own->rank > 1)
         return false;
-    if (node_is(node, "Const"))
-        return from_constant(node_attr(node, "value")->tensor, out);
+    if (node_is(node, "Const")) {
+        const struct tensor *t = node_attr(node, "value")->tensor;
+        if (t->shape.rank > 1 || tensor_count(t) > SHAPE_RANK_MAX)
+            return false;
+        *out = (struct shape){.rank = (int)tensor_count(t)};
+        for (int i = 0; i < out->rank; i++) {
+            int64_t v = tensor_get_int64(t, i);
+            out->dims[i] = v < 0 ? SHAPE_UNKNOWN : v;
+        }
+        return true;
+    }
     for (int i = 0; i < node->n_inputs; i++)
         if (!edge_exists(node->inputs[i]))
             return false;

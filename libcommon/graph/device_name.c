@@ -81,22 +81,6 @@ int device_group_member(int task)
     return size > 1 && member == size ? DEVICE_OPEN : member;
 }
 
-/* "*", "3", "1%2", "*%2". */
-static bool parse_task(struct device_name *name, const struct device_word *part)
-{
-    const char *sign = memchr(part->value, '%', part->n_value);
-    size_t n = sign ? (size_t)(sign - part->value) : part->n_value;
-    int size = 1, member = DEVICE_OPEN;
-    bool is_many = n == 1 && *part->value == '*';
-    if (!is_many && !parse_number(part->value, n, &member))
-        return false;
-    if (sign && (!parse_number(sign + 1, part->n_value - n - 1, &size) || size < 2 ||
-                 size > DEVICE_GROUP_MAX || member >= size))
-        return false;
-    name->task = is_many || sign ? device_group_task(size, member) : member;
-    return true;
-}
-
 /* "CPU:0", "CPU", "CPU:*". */
 static bool parse_device(struct device_name *name, const char *text, size_t n)
 {
@@ -119,8 +103,20 @@ static bool parse_part(struct device_name *name, const struct device_word *part)
         return value_is_star(part) || parse_word(part->value, part->n_value, name->job);
     if (key_is(part, "replica"))
         return value_is_star(part) || parse_number(part->value, part->n_value, &name->replica);
-    if (key_is(part, "task"))
-        return parse_task(name, part);
+    if (key_is(part, "task")) {
+        /* "*", "3", "1%2", "*%2". */
+        const char *sign = memchr(part->value, '%', part->n_value);
+        size_t n = sign ? (size_t)(sign - part->value) : part->n_value;
+        int size = 1, member = DEVICE_OPEN;
+        bool is_many = n == 1 && *part->value == '*';
+        if (!is_many && !parse_number(part->value, n, &member))
+            return false;
+        if (sign && (!parse_number(sign + 1, part->n_value - n - 1, &size) || size < 2 ||
+                     size > DEVICE_GROUP_MAX || member >= size))
+            return false;
+        name->task = is_many || sign ? device_group_task(size, member) : member;
+        return true;
+    }
     if (key_is(part, "device"))
         return value_is_star(part) || parse_device(name, part->value, part->n_value);
     if (key_is(part, "cpu") || key_is(part, "gpu"))

@@ -35,25 +35,6 @@ static bool has_devices(const struct graph *graph)
     return false;
 }
 
-static struct drawn draw_key(struct drawing *d, const struct node *node, int depth)
-{
-    const char *device = d->by_device ? node->assigned : "";
-    char *key = arena_printf(&d->arena, "%s%c%s", device, SEPARATOR, node->name);
-    char *c = key + strlen(device) + 1;
-    struct drawn drawn = {key, false, node->id};
-    for (int level = 1; *c; c++) {
-        if (*c != '/')
-            continue;
-        *c = SEPARATOR;
-        if (level++ != depth)
-            continue;
-        *c = '\0';
-        drawn.is_box = true;
-        break;
-    }
-    return drawn;
-}
-
 static int by_key(const void *a, const void *b)
 {
     const struct drawn *x = a, *y = b;
@@ -104,34 +85,6 @@ static int common_components(const char *a, const char *b)
     return n;
 }
 
-static void open_cluster(struct drawing *d, const char *key, int level)
-{
-    size_t from = level > 1 ? component_end(key, level - 1) + 1 : 0;
-    size_t to = level == 1 && key[0] == SEPARATOR ? 0 : component_end(key, level);
-    bool nameless = to <= from;
-    str_append(d->out, "subgraph \"cluster");
-    for (size_t i = 0; i < to; i++)
-        str_append_char(d->out, key[i] == SEPARATOR ? '/' : key[i]);
-    str_printf(d->out, "\" {%s label=\"%.*s\"\n", nameless ? " style=invis" : "",
-               nameless ? 0 : (int)(to - from), key + from);
-}
-
-static void print_node(struct drawing *d, const struct drawn *drawn, int n_nodes)
-{
-    const struct node *node = graph_node(d->graph, drawn->node);
-    print_id(d->out, drawn);
-    if (drawn->is_box)
-        str_printf(d->out, " [shape=box3d label=\"%s\\n%d node%s\"]\n", last_name(drawn->key),
-                   n_nodes, n_nodes == 1 ? "" : "s");
-    else
-        str_printf(d->out, " [shape=%s label=\"%s\\n%s\"]\n",
-                   node_is(node, "Variable")         ? "box"
-                   : node_has(node, OP_SOURCE)       ? "invhouse"
-                   : node_has(node, OP_CONTROL_FLOW) ? "diamond"
-                                                     : "ellipse",
-                   last_name(drawn->key), node->op->def->name);
-}
-
 static void print_nodes(struct drawing *d)
 {
     const char *previous = "";
@@ -144,9 +97,31 @@ static void print_nodes(struct drawing *d)
         int common = common_components(previous, drawn->key);
         for (; open > common; open--)
             str_append(d->out, "}\n");
-        while (open < n_components(drawn->key))
-            open_cluster(d, drawn->key, ++open);
-        print_node(d, drawn, (int)n);
+        while (open < n_components(drawn->key)) {
+            int level = ++open;
+            size_t from = level > 1 ? component_end(drawn->key, level - 1) + 1 : 0;
+            size_t to =
+                level == 1 && drawn->key[0] == SEPARATOR ? 0 : component_end(drawn->key, level);
+            bool nameless = to <= from;
+            str_append(d->out, "subgraph \"cluster");
+            for (size_t j = 0; j < to; j++)
+                str_append_char(d->out, drawn->key[j] == SEPARATOR ? '/' : drawn->key[j]);
+            str_printf(d->out, "\" {%s label=\"%.*s\"\n", nameless ? " style=invis" : "",
+                       nameless ? 0 : (int)(to - from), drawn->key + from);
+        }
+        int n_nodes = (int)n;
+        const struct node *node = graph_node(d->graph, drawn->node);
+        print_id(d->out, drawn);
+        if (drawn->is_box)
+            str_printf(d->out, " [shape=box3d label=\"%s\\n%d node%s\"]\n", last_name(drawn->key),
+                       n_nodes, n_nodes == 1 ? "" : "s");
+        else
+            str_printf(d->out, " [shape=%s label=\"%s\\n%s\"]\n",
+                       node_is(node, "Variable")         ? "box"
+                       : node_has(node, OP_SOURCE)       ? "invhouse"
+                       : node_has(node, OP_CONTROL_FLOW) ? "diamond"
+                                                         : "ellipse",
+                       last_name(drawn->key), node->op->def->name);
         previous = drawn->key;
     }
     for (; open > 0; open--)
@@ -202,8 +177,24 @@ void graph_print_dot(struct str *out, const struct graph *graph, int depth)
     size_t n = graph->nodes.n;
     struct drawing d = {.out = out, .graph = graph, .by_device = has_devices(graph)};
     d.drawn = mem_array(n + 1, sizeof *d.drawn);
-    for (size_t i = 0; i < n; i++)
-        d.drawn[i] = draw_key(&d, graph_node(graph, (int)i), depth);
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        const char *device = d.by_device ? node->assigned : "";
+        char *key = arena_printf(&d.arena, "%s%c%s", device, SEPARATOR, node->name);
+        char *c = key + strlen(device) + 1;
+        struct drawn drawn = {key, false, node->id};
+        for (int level = 1; *c; c++) {
+            if (*c != '/')
+                continue;
+            *c = SEPARATOR;
+            if (level++ != depth)
+                continue;
+            *c = '\0';
+            drawn.is_box = true;
+            break;
+        }
+        d.drawn[i] = drawn;
+    }
     qsort(d.drawn, n, sizeof *d.drawn, by_key);
     for (size_t i = 0; i + 1 < n; i++) /* a node that a scope is named after belongs into its box */
         if (d.drawn[i + 1].is_box && !strcmp(d.drawn[i].key, d.drawn[i + 1].key))

@@ -41,28 +41,6 @@ static const char *frame_text(const struct analysis *a, int frame)
                                : arena_printf(&a->f->arena, "in loop '%s'", f->name);
 }
 
-/* The child that an Enter opens. */
-static int enter_frame(struct analysis *a, const struct node *node)
-{
-    struct frames *f = a->f;
-    int parent = f->frame[node->id];
-    const char *name = node_string(node, "frame_name");
-    char *key = arena_printf(&f->arena, "%d/%s", parent, name);
-    int64_t index;
-    if (!map_get(&a->names, key, &index)) {
-        index = (int64_t)f->frames.n;
-        struct graph_frame frame = {.name = name,
-                                    .parent = parent,
-                                    .depth = f->frames.items[parent].depth + 1,
-                                    .loop_cond = -1,
-                                    .parallel_iterations =
-                                        (int)node_int(node, "parallel_iterations")};
-        vec_push(&f->frames, frame);
-        map_put(&a->names, key, index);
-    }
-    return (int)index;
-}
-
 int frames_output(const struct frames *frames, const struct node *node)
 {
     int frame = frames->frame[node->id];
@@ -93,22 +71,6 @@ static bool is_variable(const struct graph *graph, struct edge edge)
 {
     const struct node *from = graph_node(graph, edge.node);
     return !from->n_inputs && from->outputs[edge.slot].is_ref;
-}
-
-static int find_frame(struct analysis *a, const struct node *node)
-{
-    int first = -1;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (!is_back_edge(a->graph, node, node->inputs[i]) &&
-            !is_variable(a->graph, node->inputs[i]) &&
-            check_same_frame(a, node, node->inputs[i].node, &first))
-            return a->err->code;
-    for (int i = 0; i < node->n_controls; i++)
-        if (check_same_frame(a, node, node->controls[i], &first))
-            return a->err->code;
-    a->f->frame[node->id] =
-        first < 0 ? FRAME_ROOT : frames_output(a->f, graph_node(a->graph, first));
-    return 0;
 }
 
 /* ---- conditions ---- */
@@ -240,21 +202,6 @@ static int find_condition(struct analysis *a, const struct node *node)
 
 /* ---- loops ---- */
 
-static int add_variable(struct analysis *a, const struct node *node)
-{
-    struct loop_variable variable = {
-        .enter = node->id, .merge = -1, .next = -1, .switch_ = -1, .exit = -1};
-    if (!*node_string(node, "frame_name"))
-        return fail_node(a, node, "frame_name is empty");
-    variable.frame = enter_frame(a, node);
-    if (a->f->frames.items[variable.frame].depth > FRAMES_DEPTH_MAX)
-        return fail_node(a, node, "loops are nested too deep");
-    a->f->frames.items[variable.frame].n_enters++;
-    a->f->variable[node->id] = (int)a->f->variables.n;
-    vec_push(&a->f->variables, variable);
-    return 0;
-}
-
 /* The loop variable that input 0 continues; -1: none. */
 static int continued(const struct analysis *a, const struct node *node, const char *from)
 {
@@ -276,27 +223,51 @@ static void add_merge(struct analysis *a, const struct node *node)
     }
 }
 
-static int add_loop_cond(struct analysis *a, const struct node *node)
-{
-    struct graph_frame *frame = &a->f->frames.items[a->f->frame[node->id]];
-    if (frame->depth == 0)
-        return fail_node(a, node, "is not in a loop");
-    if (frame->loop_cond < 0)
-        frame->loop_cond = node->id;
-    else if (!strcmp(graph_node(a->graph, frame->loop_cond)->assigned, node->assigned))
-        return fail_node(a, node, "the loop has another LoopCond"); /* not one of another part */
-    return 0;
-}
-
 static int add_control_flow(struct analysis *a, const struct node *node)
 {
     struct frames *f = a->f;
     int v;
     f->has_control_flow = true;
-    if (node_is(node, "Enter"))
-        return add_variable(a, node);
-    if (node_is(node, "LoopCond"))
-        return add_loop_cond(a, node);
+    if (node_is(node, "Enter")) {
+        struct loop_variable variable = {
+            .enter = node->id, .merge = -1, .next = -1, .switch_ = -1, .exit = -1};
+        if (!*node_string(node, "frame_name"))
+            return fail_node(a, node, "frame_name is empty");
+        /* The child that an Enter opens. */
+        int parent = f->frame[node->id];
+        const char *name = node_string(node, "frame_name");
+        char *key = arena_printf(&f->arena, "%d/%s", parent, name);
+        int64_t index;
+        if (!map_get(&a->names, key, &index)) {
+            index = (int64_t)f->frames.n;
+            struct graph_frame frame = {.name = name,
+                                        .parent = parent,
+                                        .depth = f->frames.items[parent].depth + 1,
+                                        .loop_cond = -1,
+                                        .parallel_iterations =
+                                            (int)node_int(node, "parallel_iterations")};
+            vec_push(&f->frames, frame);
+            map_put(&a->names, key, index);
+        }
+        variable.frame = (int)index;
+        if (a->f->frames.items[variable.frame].depth > FRAMES_DEPTH_MAX)
+            return fail_node(a, node, "loops are nested too deep");
+        a->f->frames.items[variable.frame].n_enters++;
+        a->f->variable[node->id] = (int)a->f->variables.n;
+        vec_push(&a->f->variables, variable);
+        return 0;
+    }
+    if (node_is(node, "LoopCond")) {
+        struct graph_frame *frame = &a->f->frames.items[a->f->frame[node->id]];
+        if (frame->depth == 0)
+            return fail_node(a, node, "is not in a loop");
+        if (frame->loop_cond < 0)
+            frame->loop_cond = node->id;
+        else if (!strcmp(graph_node(a->graph, frame->loop_cond)->assigned, node->assigned))
+            return fail_node(a, node,
+                             "the loop has another LoopCond"); /* not one of another part */
+        return 0;
+    }
     if (node_is(node, "Merge")) {
         add_merge(a, node);
     } else if (node_is(node, "Switch") && frames_is_loop_switch(a->graph, node)) {
@@ -315,18 +286,6 @@ static int add_control_flow(struct analysis *a, const struct node *node)
     return 0;
 }
 
-static int check_back_edges(struct analysis *a)
-{
-    for (size_t i = 0; i < a->graph->nodes.n; i++) {
-        const struct node *node = graph_node(a->graph, (int)i);
-        for (int k = 0; k < node->n_inputs; k++)
-            if (is_back_edge(a->graph, node, node->inputs[k]) &&
-                a->f->frame[node->inputs[k].node] != a->f->frame[node->id])
-                return fail_node(a, node, "closes a loop that it is not in");
-    }
-    return 0;
-}
-
 static int analyse(struct analysis *a)
 {
     size_t n = a->graph->nodes.n;
@@ -335,12 +294,32 @@ static int analyse(struct analysis *a)
         return a->err->code;
     for (size_t i = 0; i < n; i++) {
         const struct node *node = graph_node(a->graph, order[i]);
-        if (find_frame(a, node) || find_condition(a, node))
+        int first = -1;
+        for (int j = 0; j < node->n_inputs; j++)
+            if (!is_back_edge(a->graph, node, node->inputs[j]) &&
+                !is_variable(a->graph, node->inputs[j]) &&
+                check_same_frame(a, node, node->inputs[j].node, &first))
+                return a->err->code;
+        for (int j = 0; j < node->n_controls; j++)
+            if (check_same_frame(a, node, node->controls[j], &first))
+                return a->err->code;
+        a->f->frame[node->id] =
+            first < 0 ? FRAME_ROOT : frames_output(a->f, graph_node(a->graph, first));
+        if (find_condition(a, node))
             return a->err->code;
         if (node_has(node, OP_CONTROL_FLOW) && add_control_flow(a, node))
             return a->err->code;
     }
-    return a->f->has_control_flow ? check_back_edges(a) : 0;
+    if (!a->f->has_control_flow)
+        return 0;
+    for (size_t i = 0; i < a->graph->nodes.n; i++) {
+        const struct node *node = graph_node(a->graph, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            if (is_back_edge(a->graph, node, node->inputs[k]) &&
+                a->f->frame[node->inputs[k].node] != a->f->frame[node->id])
+                return fail_node(a, node, "closes a loop that it is not in");
+    }
+    return 0;
 }
 
 /* Puts the variables of a frame one after the other, as they were found. */

@@ -196,24 +196,6 @@ static bool read_value(struct graph_reading *r, const msgpack_object *object,
     }
 }
 
-static int read_attrs(struct graph_reading *r, const msgpack_object *object, struct raw_node *node)
-{
-    if (object->type != MSGPACK_OBJECT_MAP)
-        return malformed(r, "'attrs'");
-    size_t n = object->via.map.size;
-    struct attr *attrs = arena_array(&r->raw.arena, n, sizeof *attrs);
-    for (size_t i = 0; i < n; i++) {
-        attrs[i].name = read_text(r, &object->via.map.ptr[i].key, "the name of an attribute");
-        if (!attrs[i].name)
-            return r->err->code;
-        if (!read_value(r, &object->via.map.ptr[i].val, &attrs[i].value))
-            return error_set(r->err, ERR_DATA, "attribute '%s' is malformed", attrs[i].name);
-    }
-    node->attrs = attrs;
-    node->n_attrs = (int)n;
-    return 0;
-}
-
 /* ---- nodes and names ---- */
 
 static int read_edges(struct graph_reading *r, const msgpack_object *object,
@@ -241,8 +223,22 @@ static int read_node_field(struct graph_reading *r, const msgpack_object *key,
         return (node->op = read_text(r, val, "'op'")) ? 0 : r->err->code;
     if (is_key(key, "inputs"))
         return read_edges(r, val, &node->inputs, &node->n_inputs);
-    if (is_key(key, "attrs"))
-        return read_attrs(r, val, node);
+    if (is_key(key, "attrs")) {
+        if (val->type != MSGPACK_OBJECT_MAP)
+            return malformed(r, "'attrs'");
+        size_t n = val->via.map.size;
+        struct attr *attrs = arena_array(&r->raw.arena, n, sizeof *attrs);
+        for (size_t i = 0; i < n; i++) {
+            attrs[i].name = read_text(r, &val->via.map.ptr[i].key, "the name of an attribute");
+            if (!attrs[i].name)
+                return r->err->code;
+            if (!read_value(r, &val->via.map.ptr[i].val, &attrs[i].value))
+                return error_set(r->err, ERR_DATA, "attribute '%s' is malformed", attrs[i].name);
+        }
+        node->attrs = attrs;
+        node->n_attrs = (int)n;
+        return 0;
+    }
     if (is_key(key, "file"))
         return (node->file = read_repeated(r, val, "'file'", &r->last_file)) ? 0 : r->err->code;
     if (is_key(key, "device"))

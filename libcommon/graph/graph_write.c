@@ -40,37 +40,6 @@ static void pack_bool(msgpack_packer *packer, bool value)
         msgpack_pack_false(packer);
 }
 
-static void pack_item(msgpack_packer *packer, const struct attr_value *v, int i)
-{
-    switch (v->kind) {
-    case ATTR_LIST_INT:
-        msgpack_pack_int64(packer, v->ints[i]);
-        break;
-    case ATTR_LIST_FLOAT:
-        msgpack_pack_double(packer, v->floats[i]);
-        break;
-    case ATTR_LIST_BOOL:
-        pack_bool(packer, v->bools[i]);
-        break;
-    case ATTR_LIST_STRING:
-        pack_text(packer, v->strings[i]);
-        break;
-    case ATTR_LIST_TYPE:
-        pack_text(packer, dtype_name(v->types[i]));
-        break;
-    default:
-        pack_shape(packer, &v->shapes[i]);
-        break;
-    }
-}
-
-/* What msgpack has no type of its own for is a map of one entry: its kind and the value. */
-static void pack_kind(msgpack_packer *packer, enum attr_kind kind)
-{
-    msgpack_pack_map(packer, 1);
-    pack_key(packer, attr_kind_name(kind));
-}
-
 static void pack_value(struct writing *w, const char *name, const struct attr_value *v)
 {
     switch (v->kind) {
@@ -89,7 +58,9 @@ static void pack_value(struct writing *w, const char *name, const struct attr_va
     default:
         break;
     }
-    pack_kind(w->packer, v->kind);
+    /* What msgpack has no type of its own for is a map of one entry: its kind and the value. */
+    msgpack_pack_map(w->packer, 1);
+    pack_key(w->packer, attr_kind_name(v->kind));
     if (v->kind == ATTR_TYPE) {
         pack_text(w->packer, dtype_name(v->type));
     } else if (v->kind == ATTR_SHAPE) {
@@ -99,28 +70,28 @@ static void pack_value(struct writing *w, const char *name, const struct attr_va
         vec_push(&w->tensors, ((struct named_tensor){name, *v->tensor}));
     } else {
         msgpack_pack_array(w->packer, (size_t)v->n);
-        for (int i = 0; i < v->n; i++)
-            pack_item(w->packer, v, i);
-    }
-}
-
-static void pack_inputs(struct writing *w, const struct node *node)
-{
-    pack_key(w->packer, "inputs");
-    msgpack_pack_array(w->packer, (size_t)(node->n_inputs + node->n_controls));
-    for (int i = 0; i < node->n_inputs; i++)
-        pack_edge(w, node->inputs[i]);
-    for (int i = 0; i < node->n_controls; i++)
-        pack_edge(w, (struct edge){node->controls[i], CONTROL_SLOT});
-}
-
-static void pack_attrs(struct writing *w, const struct node *node)
-{
-    pack_key(w->packer, "attrs");
-    msgpack_pack_map(w->packer, (size_t)node->n_attrs);
-    for (int i = 0; i < node->n_attrs; i++) {
-        pack_key(w->packer, node->attrs[i].name);
-        pack_value(w, node->name, &node->attrs[i].value);
+        for (int i = 0; i < v->n; i++) {
+            switch (v->kind) {
+            case ATTR_LIST_INT:
+                msgpack_pack_int64(w->packer, v->ints[i]);
+                break;
+            case ATTR_LIST_FLOAT:
+                msgpack_pack_double(w->packer, v->floats[i]);
+                break;
+            case ATTR_LIST_BOOL:
+                pack_bool(w->packer, v->bools[i]);
+                break;
+            case ATTR_LIST_STRING:
+                pack_text(w->packer, v->strings[i]);
+                break;
+            case ATTR_LIST_TYPE:
+                pack_text(w->packer, dtype_name(v->types[i]));
+                break;
+            default:
+                pack_shape(w->packer, &v->shapes[i]);
+                break;
+            }
+        }
     }
 }
 
@@ -138,26 +109,6 @@ static void pack_number(struct writing *w, const char *key, int value)
         return;
     pack_key(w->packer, key);
     msgpack_pack_int64(w->packer, value);
-}
-
-static void pack_node(struct writing *w, const struct node *node)
-{
-    int version = node->op->def->version, line = node->file ? node->line : 0;
-    bool has_inputs = node->n_inputs + node->n_controls > 0;
-    size_t fields = 2 + (version != 0) + has_inputs + (node->n_attrs > 0) + (*node->device != 0) +
-                    (*node->assigned != 0) + (node->file && *node->file) + (line != 0);
-    msgpack_pack_map(w->packer, fields);
-    pack_field(w, "name", node->name);
-    pack_field(w, "op", node->op->def->name);
-    pack_number(w, "version", version);
-    if (has_inputs)
-        pack_inputs(w, node);
-    if (node->n_attrs)
-        pack_attrs(w, node);
-    pack_field(w, "device", node->device);
-    pack_field(w, "assigned", node->assigned);
-    pack_field(w, "file", node->file);
-    pack_number(w, "line", line);
 }
 
 static void pack_texts(struct writing *w, const char *key, const char *const *texts, size_t n)
@@ -198,8 +149,38 @@ int graph_write(struct stream_writer *writer, const struct graph *graph, struct 
     pack_entries(&w);
     pack_key(w.packer, "nodes");
     msgpack_pack_array(w.packer, graph->nodes.n);
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        pack_node(&w, graph_node(graph, (int)i));
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        int version = node->op->def->version, line = node->file ? node->line : 0;
+        bool has_inputs = node->n_inputs + node->n_controls > 0;
+        size_t fields = 2 + (version != 0) + has_inputs + (node->n_attrs > 0) +
+                        (*node->device != 0) + (*node->assigned != 0) +
+                        (node->file && *node->file) + (line != 0);
+        msgpack_pack_map(w.packer, fields);
+        pack_field(&w, "name", node->name);
+        pack_field(&w, "op", node->op->def->name);
+        pack_number(&w, "version", version);
+        if (has_inputs) {
+            pack_key(w.packer, "inputs");
+            msgpack_pack_array(w.packer, (size_t)(node->n_inputs + node->n_controls));
+            for (int j = 0; j < node->n_inputs; j++)
+                pack_edge(&w, node->inputs[j]);
+            for (int j = 0; j < node->n_controls; j++)
+                pack_edge(&w, (struct edge){node->controls[j], CONTROL_SLOT});
+        }
+        if (node->n_attrs) {
+            pack_key(w.packer, "attrs");
+            msgpack_pack_map(w.packer, (size_t)node->n_attrs);
+            for (int j = 0; j < node->n_attrs; j++) {
+                pack_key(w.packer, node->attrs[j].name);
+                pack_value(&w, node->name, &node->attrs[j].value);
+            }
+        }
+        pack_field(&w, "device", node->device);
+        pack_field(&w, "assigned", node->assigned);
+        pack_field(&w, "file", node->file);
+        pack_number(&w, "line", line);
+    }
     int code = stream_write(writer, w.tensors.items, (int)w.tensors.n, err);
     vec_release(&w.tensors);
     str_release(&w.text);

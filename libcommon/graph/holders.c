@@ -20,19 +20,16 @@ static struct device_name place_of(const struct node *node)
     return device_name_parse(&name, node->assigned, &ignored) ? device_name_open() : name;
 }
 
-static bool is_on(const struct node *node, const char *job, int task)
-{
-    const struct device_name name = place_of(node);
-    return !strcmp(name.job, job) &&
-           (task == DEVICE_OPEN || name.task == task || name.task == DEVICE_EVERY);
-}
-
 const struct node *holders_find_elsewhere(const struct graph *graph, const char *job, int task)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        if (holders_must_save(node) && !is_on(node, job, task))
-            return node;
+        if (holders_must_save(node)) {
+            const struct device_name name = place_of(node);
+            if (strcmp(name.job, job) ||
+                !(task == DEVICE_OPEN || name.task == task || name.task == DEVICE_EVERY))
+                return node;
+        }
     }
     return NULL;
 }

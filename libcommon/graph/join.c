@@ -15,48 +15,40 @@ const struct node *join_send_of(const struct graph *graph, const struct node *no
     return send && node_is(send, "Send") ? send : NULL;
 }
 
-static int copy_node(struct graph *to, const struct node *node, int first, struct error *err)
-{
-    if (graph_find(to, node->name))
-        return error_set(err, ERR_DATA, "%s: is in two parts", node_text(node));
-    struct node *copy = graph_add_copy(to, node);
-    for (int i = 0; i < node->n_inputs; i++)
-        copy->inputs[i].node = node->inputs[i].node + first;
-    return 0;
-}
-
-static void add_entry(struct graph *to, const struct entry *entry, int first)
-{
-    const struct entry *before = graph_entry(to, entry->name);
-    int n_before = before ? before->n_edges : 0, n = n_before + entry->n_edges;
-    struct edge *edges = mem_array((size_t)n + 1, sizeof *edges);
-    for (int i = 0; i < n_before; i++)
-        edges[i] = before->edges[i];
-    for (int i = 0; i < entry->n_edges; i++)
-        edges[n_before + i] = (struct edge){entry->edges[i].node + first, entry->edges[i].slot};
-    if (before) {
-        struct entry *mutable = (struct entry *)(uintptr_t)before;
-        mutable->edges = arena_copy(&to->arena, edges, (size_t)n * sizeof *edges);
-        mutable->n_edges = n;
-    } else {
-        graph_add_entry(to, entry->name, edges, n);
-    }
-    mem_free(edges);
-}
-
 static int add_part(struct graph *to, const struct graph *part, struct error *err)
 {
     int first = (int)to->nodes.n;
-    for (size_t i = 0; i < part->nodes.n; i++)
-        if (copy_node(to, graph_node(part, (int)i), first, err))
-            return err->code;
+    for (size_t i = 0; i < part->nodes.n; i++) {
+        const struct node *node = graph_node(part, (int)i);
+        if (graph_find(to, node->name))
+            return error_set(err, ERR_DATA, "%s: is in two parts", node_text(node));
+        struct node *copy = graph_add_copy(to, node);
+        for (int j = 0; j < node->n_inputs; j++)
+            copy->inputs[j].node = node->inputs[j].node + first;
+    }
     for (size_t i = 0; i < part->nodes.n; i++) {
         const struct node *node = graph_node(part, (int)i);
         for (int k = 0; k < node->n_controls; k++)
             graph_add_control(to, graph_node(to, first + (int)i), first + node->controls[k]);
     }
-    for (size_t i = 0; i < part->entries.n; i++)
-        add_entry(to, &part->entries.items[i], first);
+    for (size_t i = 0; i < part->entries.n; i++) {
+        const struct entry *entry = &part->entries.items[i];
+        const struct entry *before = graph_entry(to, entry->name);
+        int n_before = before ? before->n_edges : 0, n = n_before + entry->n_edges;
+        struct edge *edges = mem_array((size_t)n + 1, sizeof *edges);
+        for (int j = 0; j < n_before; j++)
+            edges[j] = before->edges[j];
+        for (int j = 0; j < entry->n_edges; j++)
+            edges[n_before + j] = (struct edge){entry->edges[j].node + first, entry->edges[j].slot};
+        if (before) {
+            struct entry *mutable = (struct entry *)(uintptr_t)before;
+            mutable->edges = arena_copy(&to->arena, edges, (size_t)n * sizeof *edges);
+            mutable->n_edges = n;
+        } else {
+            graph_add_entry(to, entry->name, edges, n);
+        }
+        mem_free(edges);
+    }
     for (size_t i = 0; i < part->aliases.n; i++) {
         struct alias alias = part->aliases.items[i];
         alias.edge.node += first;
@@ -96,19 +88,6 @@ static int by_position(const void *a, const void *b)
     return x->position != y->position ? (x->position < y->position ? -1 : 1) : x->at - y->at;
 }
 
-static void put_in_order(struct graph *graph, struct entry *entry)
-{
-    struct edge *edges = arena_array(&graph->arena, (size_t)entry->n_edges + 1, sizeof *edges);
-    struct placed *placed = mem_array((size_t)entry->n_edges + 1, sizeof *placed);
-    for (int i = 0; i < entry->n_edges; i++)
-        placed[i] = (struct placed){position_of(graph, entry, entry->edges[i]), i, entry->edges[i]};
-    qsort(placed, (size_t)entry->n_edges, sizeof *placed, by_position);
-    for (int i = 0; i < entry->n_edges; i++)
-        edges[i] = placed[i].edge;
-    entry->edges = edges;
-    mem_free(placed);
-}
-
 static int check_pairs(const struct graph *graph, struct error *err)
 {
     size_t n_sends = 0, n_received = 0;
@@ -144,8 +123,19 @@ int graph_join(const struct graph *const *parts, int n, struct graph **joined, s
     for (int i = 0; !code && i < n; i++)
         code = add_part(graph, parts[i], err);
     graph_add_history(graph, parts[0]);
-    for (size_t i = 0; !code && i < graph->entries.n; i++)
-        put_in_order(graph, &graph->entries.items[i]);
+    for (size_t i = 0; !code && i < graph->entries.n; i++) {
+        struct entry *entry = &graph->entries.items[i];
+        struct edge *edges = arena_array(&graph->arena, (size_t)entry->n_edges + 1, sizeof *edges);
+        struct placed *placed = mem_array((size_t)entry->n_edges + 1, sizeof *placed);
+        for (int j = 0; j < entry->n_edges; j++)
+            placed[j] =
+                (struct placed){position_of(graph, entry, entry->edges[j]), j, entry->edges[j]};
+        qsort(placed, (size_t)entry->n_edges, sizeof *placed, by_position);
+        for (int j = 0; j < entry->n_edges; j++)
+            edges[j] = placed[j].edge;
+        entry->edges = edges;
+        mem_free(placed);
+    }
     if (!code)
         code = check_pairs(graph, err);
     if (code) {

@@ -66,28 +66,24 @@ static bool type_class(const char *name, dtype_set *set)
     return types;
 }
 
-static int parse_strings(struct op_parser *p, struct op_attr *attr)
-{
-    const char **strings = arena_array(p->arena, 16, sizeof *strings);
-    int n = 0;
-    do {
-        skip(p);
-        if (*p->at != '"' || n == 15)
-            return malformed(p, "a quoted string");
-        size_t length = strcspn(p->at + 1, "\"");
-        strings[n++] = arena_strndup(p->arena, p->at + 1, length);
-        p->at += length + 2;
-    } while (accept(p, ","));
-    attr->kind = ATTR_STRING;
-    attr->strings = strings;
-    return accept(p, "}") ? 0 : malformed(p, "'}'");
-}
-
 /* A kind, a set of types or a set of strings. */
 static int parse_kind(struct op_parser *p, struct op_attr *attr)
 {
-    if (accept(p, "{"))
-        return parse_strings(p, attr);
+    if (accept(p, "{")) {
+        const char **strings = arena_array(p->arena, 16, sizeof *strings);
+        int n = 0;
+        do {
+            skip(p);
+            if (*p->at != '"' || n == 15)
+                return malformed(p, "a quoted string");
+            size_t length = strcspn(p->at + 1, "\"");
+            strings[n++] = arena_strndup(p->arena, p->at + 1, length);
+            p->at += length + 2;
+        } while (accept(p, ","));
+        attr->kind = ATTR_STRING;
+        attr->strings = strings;
+        return accept(p, "}") ? 0 : malformed(p, "'}'");
+    }
     bool list = accept(p, "list(");
     const char *name = word(p);
     if (!name)
@@ -190,18 +186,6 @@ static int parse_items(struct op_parser *p, const char *text, int (*item)(struct
     return code ? code : *p->at ? malformed(p, "the end") : 0;
 }
 
-/* Type variables and counts that some input determines need not be given. */
-static void mark_inferred(struct op_parser *p)
-{
-    for (size_t i = 0; i < p->args.n; i++) {
-        const struct op_arg *arg = &p->args.items[i];
-        int indices[] = {arg->type_attr, arg->number_attr, arg->type_list_attr};
-        for (int k = 0; k < 3; k++)
-            if (indices[k] >= 0)
-                p->attrs.items[indices[k]].inferred = true;
-    }
-}
-
 static int parse_all(struct op_parser *p, struct op *op)
 {
     int code = parse_items(p, p->def->attrs, parse_attr);
@@ -209,7 +193,14 @@ static int parse_all(struct op_parser *p, struct op *op)
         return code;
     if ((code = parse_items(p, p->def->inputs, parse_arg)))
         return code;
-    mark_inferred(p);
+    /* Type variables and counts that some input determines need not be given. */
+    for (size_t i = 0; i < p->args.n; i++) {
+        const struct op_arg *arg = &p->args.items[i];
+        int indices[] = {arg->type_attr, arg->number_attr, arg->type_list_attr};
+        for (int k = 0; k < 3; k++)
+            if (indices[k] >= 0)
+                p->attrs.items[indices[k]].inferred = true;
+    }
     op->n_inputs = (int)p->args.n;
     op->inputs = arena_copy(p->arena, p->args.items, p->args.n * sizeof *p->args.items);
     p->args.n = 0;

@@ -58,19 +58,6 @@ static void add_edge(struct topological_sort *o, int from, int to, int *edges)
     o->pending[to]++;
 }
 
-static void collect_edges(struct topological_sort *o)
-{
-    int edges = 0;
-    for (size_t id = 0; id < o->graph->nodes.n; id++) {
-        const struct node *node = graph_node(o->graph, (int)id);
-        for (int i = 0; i < node->n_inputs; i++)
-            if (edge_exists(node->inputs[i]) && !is_back_edge(o->graph, node, node->inputs[i]))
-                add_edge(o, node->inputs[i].node, (int)id, &edges);
-        for (int i = 0; i < node->n_controls; i++)
-            add_edge(o, node->controls[i], (int)id, &edges);
-    }
-}
-
 /* Follows unordered inputs from some unordered node until one repeats: that is a cycle. */
 static int report_cycle(const struct topological_sort *o, struct error *err)
 {
@@ -118,7 +105,15 @@ int graph_order(const struct graph *graph, int *order, struct error *err)
                                  .next = memory + 3 * n,
                                  .consumer = memory + 3 * n + n_edges};
     memset(o.first, -1, n * sizeof *o.first);
-    collect_edges(&o);
+    int edges = 0;
+    for (size_t id = 0; id < o.graph->nodes.n; id++) {
+        const struct node *node = graph_node(o.graph, (int)id);
+        for (int i = 0; i < node->n_inputs; i++)
+            if (edge_exists(node->inputs[i]) && !is_back_edge(o.graph, node, node->inputs[i]))
+                add_edge(&o, node->inputs[i].node, (int)id, &edges);
+        for (int i = 0; i < node->n_controls; i++)
+            add_edge(&o, node->controls[i], (int)id, &edges);
+    }
     for (size_t i = 0; i < n; i++)
         if (o.pending[i] == 0)
             heap_push(&o, (int)i);

@@ -37,14 +37,6 @@ static size_t typed_prefix(const char *text)
     return text[n] == ']' && text[n + 1] == '(' ? n + 1 : 0;
 }
 
-static void fill_tensor(struct tensor *t, const struct tensor *element)
-{
-    size_t bytes = dtype_bytes(t->type);
-    int64_t n = tensor_count(t);
-    for (int64_t i = 0; i < n; i++)
-        memcpy((char *)t->data + (size_t)i * bytes, element->data, bytes);
-}
-
 /* The tensor of the given type and shape that a literal within parentheses means: nothing for no
  * elements, one element for a fill, or all. */
 static int expand(struct tensor *t, enum dtype type, const struct shape *shape,
@@ -69,8 +61,12 @@ static int expand(struct tensor *t, enum dtype type, const struct shape *shape,
                          shape_text_typed(type, shape));
     if (tensor_alloc(t, type, shape, err))
         return err->code;
-    if (literal)
-        fill_tensor(t, literal);
+    if (literal) {
+        size_t bytes = dtype_bytes(t->type);
+        int64_t n = tensor_count(t);
+        for (int64_t i = 0; i < n; i++)
+            memcpy((char *)t->data + (size_t)i * bytes, literal->data, bytes);
+    }
     return 0;
 }
 
@@ -209,40 +205,38 @@ const char *text_parse_attr(struct arena *arena, const char *text, const struct 
 
 /* ---- types ---- */
 
-/* The text has types of the first outputs, with commas between them. */
-static int check_types(const struct raw_node *raw, const struct node *node, struct error *err)
-{
-    struct str is = STR_INIT;
-    const char *at = raw->types;
-    bool right = true;
-    for (int k = 0; right && *at && k < node->n_outputs; k++) {
-        char text[256];
-        enum dtype type;
-        struct shape shape;
-        size_t n = strcspn(at, ",["), n_shape = at[n] == '[' ? strcspn(at + n, "]") + 1 : 0;
-        snprintf(text, sizeof text, "%.*s", (int)(n + n_shape), at);
-        text[strcspn(text, " ")] = '\0';
-        right = shape_parse_typed(text, &type, &shape) && type == node->outputs[k].type;
-        at += n + n_shape;
-        at += strspn(at, " ,");
-    }
-    if (!right || *at) {
-        graph_print_types(&is, node);
-        error_set(err, ERR_DATA, "node '%s': is said to be %s, but is %s", raw->name, raw->types,
-                  str_text(&is));
-    }
-    str_release(&is);
-    return err->code;
-}
-
 int text_check_types(const struct raw_graph *raw, const struct graph *graph, int *line,
                      struct error *err)
 {
     for (size_t i = 0; i < raw->nodes.n; i++) {
         const struct raw_node *said = &raw->nodes.items[i];
         *line = said->text_line;
-        if (said->types && check_types(said, graph_find(graph, said->name), err))
-            return err->code;
+        if (said->types) {
+            /* The text has types of the first outputs, with commas between them. */
+            const struct node *node = graph_find(graph, said->name);
+            struct str is = STR_INIT;
+            const char *at = said->types;
+            bool right = true;
+            for (int k = 0; right && *at && k < node->n_outputs; k++) {
+                char text[256];
+                enum dtype type;
+                struct shape shape;
+                size_t n = strcspn(at, ",["), n_shape = at[n] == '[' ? strcspn(at + n, "]") + 1 : 0;
+                snprintf(text, sizeof text, "%.*s", (int)(n + n_shape), at);
+                text[strcspn(text, " ")] = '\0';
+                right = shape_parse_typed(text, &type, &shape) && type == node->outputs[k].type;
+                at += n + n_shape;
+                at += strspn(at, " ,");
+            }
+            if (!right || *at) {
+                graph_print_types(&is, node);
+                error_set(err, ERR_DATA, "node '%s': is said to be %s, but is %s", said->name,
+                          said->types, str_text(&is));
+            }
+            str_release(&is);
+            if (err->code)
+                return err->code;
+        }
     }
     *line = 0;
     return 0;

@@ -134,35 +134,6 @@ static int take_op(struct parser *p, struct raw_node *node, const struct op **op
     return error_prefix(p->err, "node '%s': ", node->name);
 }
 
-static int take_attrs(struct parser *p, struct raw_node *node, const struct op *op)
-{
-    VEC(struct attr) attrs = VEC_INIT;
-    enum dtype dtype = DTYPE_INVALID;
-    while (!p->err->code && *p->at != '}') {
-        struct attr attr;
-        if (attrs.n && !take(p, ",")) {
-            expected(p, "',' or '}'");
-            break;
-        }
-        p->at = text_parse_attr(&p->raw.arena, p->at, op, dtype, &attr, p->err);
-        if (!p->at) {
-            error_prefix(p->err, "node '%s': %s: ", node->name, node->op);
-            break;
-        }
-        skip_space(p);
-        if (attr.value.kind == ATTR_TYPE && !strcmp(attr.name, "dtype"))
-            dtype = attr.value.type;
-        vec_push(&attrs, attr);
-    }
-    if (!p->err->code) {
-        take(p, "}");
-        node->n_attrs = (int)attrs.n;
-        node->attrs = arena_copy(&p->raw.arena, attrs.items, attrs.n * sizeof *attrs.items);
-    }
-    vec_release(&attrs);
-    return p->err->code;
-}
-
 static const char *canonical_device(struct parser *p, const char *text, size_t n)
 {
     struct device_name name;
@@ -247,81 +218,7 @@ static int take_place(struct parser *p, struct raw_node *node)
     return 0;
 }
 
-static int parse_node(struct parser *p, const char *name)
-{
-    struct raw_node node = {.name = name, .text_line = p->line};
-    const struct op *op;
-    if (take_op(p, &node, &op))
-        return p->err->code;
-    if (!take(p, "("))
-        return expected(p, "'('");
-    if (take_edges(p, ')', &node.inputs, &node.n_inputs))
-        return p->err->code;
-    take(p, ")");
-    if (take(p, "{") && take_attrs(p, &node, op))
-        return p->err->code;
-    if (take_devices(p, &node))
-        return p->err->code;
-    if (take(p, ":") && take_types(p, &node))
-        return p->err->code;
-    if (take(p, "at ") && take_place(p, &node))
-        return p->err->code;
-    if (*p->at)
-        return expected(p, "the end of the line");
-    vec_push(&p->raw.nodes, node);
-    return 0;
-}
-
 /* ---- other lines ---- */
-
-/* "NAME = edges", after "entry" or "alias". */
-static int parse_name(struct parser *p, bool alias)
-{
-    struct raw_name name = {.name = take_name(p), .text_line = p->line};
-    if (!*name.name)
-        return expected(p, "a name");
-    if (!take(p, "="))
-        return expected(p, "'='");
-    if (take_edges(p, '\0', &name.edges, &name.n_edges))
-        return p->err->code;
-    if (alias && name.n_edges != 1)
-        return error_set(p->err, ERR_DATA, "alias '%s' must name one tensor", name.name);
-    if (alias)
-        vec_push(&p->raw.aliases, name);
-    else
-        vec_push(&p->raw.entries, name);
-    return 0;
-}
-
-static int parse_made(struct parser *p)
-{
-    const char *made = take_rest(p);
-    if (!made)
-        return p->err->code;
-    vec_push(&p->raw.made, made);
-    return 0;
-}
-
-static int parse_removed(struct parser *p)
-{
-    const char *name = take_name(p);
-    if (!*name)
-        return expected(p, "a name");
-    vec_push(&p->raw.removed, name);
-    return 0;
-}
-
-static int parse_version(struct parser *p)
-{
-    int64_t version;
-    if (!str_to_int64(p->at, &version) || version < 1)
-        return expected(p, "the version of the text form");
-    if (version > TEXT_VERSION)
-        return error_set(p->err, ERR_PROTOCOL,
-                         "the text form has version %" PRId64 "; this program knows version %d",
-                         version, TEXT_VERSION);
-    return 0;
-}
 
 static int parse_line(struct parser *p)
 {
@@ -331,16 +228,97 @@ static int parse_line(struct parser *p)
     char *word = take_name(p);
     if (!*word)
         return expected(p, "the name of a node");
-    if (take(p, "="))
-        return parse_node(p, word);
-    if (!strcmp(word, "entry") || !strcmp(word, "alias"))
-        return parse_name(p, *word == 'a');
-    if (!strcmp(word, "made"))
-        return parse_made(p);
-    if (!strcmp(word, "removed"))
-        return parse_removed(p);
-    if (!strcmp(word, "graph"))
-        return parse_version(p);
+    if (take(p, "=")) {
+        struct raw_node node = {.name = word, .text_line = p->line};
+        const struct op *op;
+        if (take_op(p, &node, &op))
+            return p->err->code;
+        if (!take(p, "("))
+            return expected(p, "'('");
+        if (take_edges(p, ')', &node.inputs, &node.n_inputs))
+            return p->err->code;
+        take(p, ")");
+        if (take(p, "{")) {
+            VEC(struct attr) attrs = VEC_INIT;
+            enum dtype dtype = DTYPE_INVALID;
+            while (!p->err->code && *p->at != '}') {
+                struct attr attr;
+                if (attrs.n && !take(p, ",")) {
+                    expected(p, "',' or '}'");
+                    break;
+                }
+                p->at = text_parse_attr(&p->raw.arena, p->at, op, dtype, &attr, p->err);
+                if (!p->at) {
+                    error_prefix(p->err, "node '%s': %s: ", node.name, node.op);
+                    break;
+                }
+                skip_space(p);
+                if (attr.value.kind == ATTR_TYPE && !strcmp(attr.name, "dtype"))
+                    dtype = attr.value.type;
+                vec_push(&attrs, attr);
+            }
+            if (!p->err->code) {
+                take(p, "}");
+                node.n_attrs = (int)attrs.n;
+                node.attrs = arena_copy(&p->raw.arena, attrs.items, attrs.n * sizeof *attrs.items);
+            }
+            vec_release(&attrs);
+            if (p->err->code)
+                return p->err->code;
+        }
+        if (take_devices(p, &node))
+            return p->err->code;
+        if (take(p, ":") && take_types(p, &node))
+            return p->err->code;
+        if (take(p, "at ") && take_place(p, &node))
+            return p->err->code;
+        if (*p->at)
+            return expected(p, "the end of the line");
+        vec_push(&p->raw.nodes, node);
+        return 0;
+    }
+    if (!strcmp(word, "entry") || !strcmp(word, "alias")) {
+        /* "NAME = edges", after "entry" or "alias". */
+        bool alias = *word == 'a';
+        struct raw_name name = {.name = take_name(p), .text_line = p->line};
+        if (!*name.name)
+            return expected(p, "a name");
+        if (!take(p, "="))
+            return expected(p, "'='");
+        if (take_edges(p, '\0', &name.edges, &name.n_edges))
+            return p->err->code;
+        if (alias && name.n_edges != 1)
+            return error_set(p->err, ERR_DATA, "alias '%s' must name one tensor", name.name);
+        if (alias)
+            vec_push(&p->raw.aliases, name);
+        else
+            vec_push(&p->raw.entries, name);
+        return 0;
+    }
+    if (!strcmp(word, "made")) {
+        const char *made = take_rest(p);
+        if (!made)
+            return p->err->code;
+        vec_push(&p->raw.made, made);
+        return 0;
+    }
+    if (!strcmp(word, "removed")) {
+        const char *name = take_name(p);
+        if (!*name)
+            return expected(p, "a name");
+        vec_push(&p->raw.removed, name);
+        return 0;
+    }
+    if (!strcmp(word, "graph")) {
+        int64_t version;
+        if (!str_to_int64(p->at, &version) || version < 1)
+            return expected(p, "the version of the text form");
+        if (version > TEXT_VERSION)
+            return error_set(p->err, ERR_PROTOCOL,
+                             "the text form has version %" PRId64 "; this program knows version %d",
+                             version, TEXT_VERSION);
+        return 0;
+    }
     return expected(p, "'='");
 }
 

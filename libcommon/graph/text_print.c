@@ -29,18 +29,14 @@ static void print_rest(struct str *out, const char *text)
 
 /* ---- attributes ---- */
 
-static bool is_fill(const struct tensor *t)
-{
-    size_t bytes = dtype_bytes(t->type), n = (size_t)tensor_count(t);
-    const char *data = t->data;
-    return bytes && n >= FILL_COUNT && !memcmp(data, data + bytes, bytes * (n - 1));
-}
-
 static void print_tensor(struct str *out, const struct node *node, const struct tensor *t,
                          int64_t elide)
 {
     const struct attr_value *type = node_attr(node, "dtype");
-    bool fill = is_fill(t), empty = tensor_count(t) == 0;
+    size_t bytes = dtype_bytes(t->type), n = (size_t)tensor_count(t);
+    const char *data = t->data;
+    bool fill = (bytes && n >= FILL_COUNT && !memcmp(data, data + bytes, bytes * (n - 1))),
+         empty = tensor_count(t) == 0;
     bool known = type && type->kind == ATTR_TYPE && type->type == t->type;
     if (known && !fill && !empty) {
         tensor_print(out, t, elide);
@@ -83,21 +79,6 @@ static bool tells_kind(const struct attr_value *value)
     }
 }
 
-static void print_attrs(struct str *out, const struct node *node, int64_t elide)
-{
-    for (int i = 0; i < node->n_attrs; i++) {
-        const struct attr *attr = &node->attrs[i];
-        str_append(out, i ? ", " : " {");
-        str_append(out, attr->name);
-        if (attr->name[0] == '_' && !tells_kind(&attr->value))
-            str_printf(out, ":%s", attr_kind_name(attr->value.kind));
-        str_append_char(out, '=');
-        graph_print_attr(out, node, &attr->value, elide);
-    }
-    if (node->n_attrs)
-        str_append_char(out, '}');
-}
-
 /* ---- nodes ---- */
 
 void graph_print_types(struct str *out, const struct node *node)
@@ -115,21 +96,6 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Controls in the order of the lines, which is that of the ids once the text is read back. */
-static void print_controls(struct str *out, const struct graph *graph, const struct node *node,
-                           const int *order, const int *position)
-{
-    int *sorted = mem_array((size_t)node->n_controls + 1, sizeof *sorted);
-    for (int i = 0; i < node->n_controls; i++)
-        sorted[i] = position[node->controls[i]];
-    qsort(sorted, (size_t)node->n_controls, sizeof *sorted, by_value);
-    for (int i = 0; i < node->n_controls; i++) {
-        str_append(out, node->n_inputs + i ? ", " : "");
-        graph_print_edge(out, graph, (struct edge){order[sorted[i]], CONTROL_SLOT});
-    }
-    mem_free(sorted);
-}
-
 static void print_node(struct str *out, const struct graph *graph, const struct node *node,
                        const int *order, const int *position, const struct text_form *form)
 {
@@ -143,10 +109,31 @@ static void print_node(struct str *out, const struct graph *graph, const struct 
         str_append(out, i ? ", " : "");
         graph_print_edge(out, graph, node->inputs[i]);
     }
-    if (node->n_controls)
-        print_controls(out, graph, node, order, position);
+    if (node->n_controls) {
+        /* Controls in the order of the lines, which is that of the ids once the text is read
+         * back. */
+        int *sorted = mem_array((size_t)node->n_controls + 1, sizeof *sorted);
+        for (int i = 0; i < node->n_controls; i++)
+            sorted[i] = position[node->controls[i]];
+        qsort(sorted, (size_t)node->n_controls, sizeof *sorted, by_value);
+        for (int i = 0; i < node->n_controls; i++) {
+            str_append(out, node->n_inputs + i ? ", " : "");
+            graph_print_edge(out, graph, (struct edge){order[sorted[i]], CONTROL_SLOT});
+        }
+        mem_free(sorted);
+    }
     str_append_char(out, ')');
-    print_attrs(out, node, form->elide);
+    for (int i = 0; i < node->n_attrs; i++) {
+        const struct attr *attr = &node->attrs[i];
+        str_append(out, i ? ", " : " {");
+        str_append(out, attr->name);
+        if (attr->name[0] == '_' && !tells_kind(&attr->value))
+            str_printf(out, ":%s", attr_kind_name(attr->value.kind));
+        str_append_char(out, '=');
+        graph_print_attr(out, node, &attr->value, form->elide);
+    }
+    if (node->n_attrs)
+        str_append_char(out, '}');
     if (*node->device)
         str_printf(out, " @?%s", node->device);
     if (*node->assigned)
@@ -162,32 +149,6 @@ static void print_node(struct str *out, const struct graph *graph, const struct 
     str_append_char(out, '\n');
 }
 
-static void print_head(struct str *out, const struct graph *graph)
-{
-    str_printf(out, "graph %d\n", TEXT_VERSION);
-    for (size_t i = 0; i < graph->made.n; i++) {
-        str_append(out, "made ");
-        print_rest(out, graph->made.items[i]);
-        str_append_char(out, '\n');
-    }
-    for (size_t i = 0; i < graph->removed.n; i++)
-        str_printf(out, "removed %s\n", graph->removed.items[i]);
-    for (size_t i = 0; i < graph->entries.n; i++) {
-        const struct entry *entry = &graph->entries.items[i];
-        str_printf(out, "entry %s =", entry->name);
-        for (int k = 0; k < entry->n_edges; k++) {
-            str_append(out, k ? ", " : " ");
-            graph_print_edge(out, graph, entry->edges[k]);
-        }
-        str_append_char(out, '\n');
-    }
-    for (size_t i = 0; i < graph->aliases.n; i++) {
-        str_printf(out, "alias %s = ", graph->aliases.items[i].name);
-        graph_print_edge(out, graph, graph->aliases.items[i].edge);
-        str_append_char(out, '\n');
-    }
-}
-
 int graph_print_text(struct str *out, const struct graph *graph, const struct text_form *form,
                      struct error *err)
 {
@@ -198,7 +159,28 @@ int graph_print_text(struct str *out, const struct graph *graph, const struct te
     if (!code) {
         for (size_t i = 0; i < n; i++)
             position[order[i]] = (int)i;
-        print_head(out, graph);
+        str_printf(out, "graph %d\n", TEXT_VERSION);
+        for (size_t i = 0; i < graph->made.n; i++) {
+            str_append(out, "made ");
+            print_rest(out, graph->made.items[i]);
+            str_append_char(out, '\n');
+        }
+        for (size_t i = 0; i < graph->removed.n; i++)
+            str_printf(out, "removed %s\n", graph->removed.items[i]);
+        for (size_t i = 0; i < graph->entries.n; i++) {
+            const struct entry *entry = &graph->entries.items[i];
+            str_printf(out, "entry %s =", entry->name);
+            for (int k = 0; k < entry->n_edges; k++) {
+                str_append(out, k ? ", " : " ");
+                graph_print_edge(out, graph, entry->edges[k]);
+            }
+            str_append_char(out, '\n');
+        }
+        for (size_t i = 0; i < graph->aliases.n; i++) {
+            str_printf(out, "alias %s = ", graph->aliases.items[i].name);
+            graph_print_edge(out, graph, graph->aliases.items[i].edge);
+            str_append_char(out, '\n');
+        }
         for (size_t i = 0; i < n; i++)
             print_node(out, graph, graph_node(graph, order[i]), order, position,
                        form ? form : &all);

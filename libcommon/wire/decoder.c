@@ -152,15 +152,6 @@ static struct named_tensor *current(const struct decoder *d)
     return &d->record->tensors[d->record->n_tensors - 1];
 }
 
-/* Where the record goes on behind a tensor's last bin. */
-static int end_tensor(struct decoder *d, struct error *err)
-{
-    if (d->got != d->bytes)
-        return error_set(err, ERR_DATA, "tensor '%s' has less data than its list says",
-                         current(d)->name);
-    return body_check(current(d), d->bytes, err);
-}
-
 /* The next bin, of this tensor or of the next one that has any; or the end of the record. */
 static int next_bin(struct decoder *d, struct error *err)
 {
@@ -170,8 +161,14 @@ static int next_bin(struct decoder *d, struct error *err)
             enter(d, DECODER_BIN_TAG, d->small, 1);
             return 0;
         }
-        if (d->record->n_tensors && end_tensor(d, err))
-            return err->code;
+        if (d->record->n_tensors) {
+            /* Where the record goes on behind a tensor's last bin. */
+            if (d->got != d->bytes)
+                return error_set(err, ERR_DATA, "tensor '%s' has less data than its list says",
+                                 current(d)->name);
+            if (body_check(current(d), d->bytes, err))
+                return err->code;
+        }
         if ((uint32_t)d->record->n_tensors == n)
             break;
         if (begin_tensor(d, err))

@@ -99,31 +99,11 @@ static size_t n_bins(const struct tensor *t, size_t bytes, size_t bin_bytes)
            (t->type == STRING && bytes == first);
 }
 
-/* As a map of five fields; by hand, as it is the most of a small record's header. */
-static void pack_tensor(struct encoder *encoder, const struct named_tensor *named)
+int encoder_finish(struct encoder *encoder, const struct named_tensor *tensors, int n_tensors,
+                   struct error *err)
 {
     struct str *header = &encoder->header;
-    const struct tensor *t = &named->tensor;
-    const char *type = dtype_name(t->type);
-    size_t bytes = tensor_bytes(t);
-    uint8_t packed[SHORT_TEXT * 5 + 9 * (SHAPE_RANK_MAX + 2)], *p = packed;
-    str_append_bytes(header, "\x85\xa4name", 6);
-    pack_text(&encoder->packer, named->name);
-    p = put_text(p, "type", 4);
-    p = put_text(p, type, strlen(type));
-    p = put_text(p, "shape", 5);
-    *p++ = (uint8_t)(0x90 | t->shape.rank);
-    for (int i = 0; i < t->shape.rank; i++)
-        p = put_int(p, (uint64_t)t->shape.dims[i]);
-    p = put_text(p, "bins", 4);
-    p = put_int(p, n_bins(t, bytes, encoder->bin_bytes));
-    p = put_text(p, "bytes", 5);
-    p = put_int(p, bytes);
-    str_append_bytes(header, packed, (size_t)(p - packed));
-}
-
-static int check_tensors(const struct named_tensor *tensors, int n_tensors, struct error *err)
-{
+    uint8_t sum[SUM_BYTES] = {0xcf};
     if ((size_t)n_tensors > LIMIT_RECORD_TENSORS)
         return error_set(err, ERR_DATA, "%d tensors in a record are beyond the limit of %zu",
                          n_tensors, LIMIT_RECORD_TENSORS);
@@ -137,21 +117,32 @@ static int check_tensors(const struct named_tensor *tensors, int n_tensors, stru
             return error_set(err, ERR_DATA, "tensor '%s': type '%s' is not carried by streams",
                              tensors[i].name, dtype_name(t->type));
     }
-    return 0;
-}
 
-int encoder_finish(struct encoder *encoder, const struct named_tensor *tensors, int n_tensors,
-                   struct error *err)
-{
-    struct str *header = &encoder->header;
-    uint8_t sum[SUM_BYTES] = {0xcf};
-    if (check_tensors(tensors, n_tensors, err))
-        return err->code;
     if (n_tensors) {
         pack_key(&encoder->packer, "tensors");
         msgpack_pack_array(&encoder->packer, (size_t)n_tensors);
-        for (int i = 0; i < n_tensors; i++)
-            pack_tensor(encoder, &tensors[i]);
+        for (int i = 0; i < n_tensors; i++) {
+            /* As a map of five fields; by hand, as it is the most of a small record's header. */
+            const struct named_tensor *named = &tensors[i];
+
+            const struct tensor *t = &named->tensor;
+            const char *type = dtype_name(t->type);
+            size_t bytes = tensor_bytes(t);
+            uint8_t packed[SHORT_TEXT * 5 + 9 * (SHAPE_RANK_MAX + 2)], *p = packed;
+            str_append_bytes(header, "\x85\xa4name", 6);
+            pack_text(&encoder->packer, named->name);
+            p = put_text(p, "type", 4);
+            p = put_text(p, type, strlen(type));
+            p = put_text(p, "shape", 5);
+            *p++ = (uint8_t)(0x90 | t->shape.rank);
+            for (int j = 0; j < t->shape.rank; j++)
+                p = put_int(p, (uint64_t)t->shape.dims[j]);
+            p = put_text(p, "bins", 4);
+            p = put_int(p, n_bins(t, bytes, encoder->bin_bytes));
+            p = put_text(p, "bytes", 5);
+            p = put_int(p, bytes);
+            str_append_bytes(header, packed, (size_t)(p - packed));
+        }
     }
     pack_key(&encoder->packer, "sum");
     size_t length = header->n - MAP_AT + SUM_BYTES;
@@ -232,37 +223,29 @@ static bool give_tag(struct encoder_bodies *bodies, size_t n, struct encoder_pie
     return true;
 }
 
-static bool give_data(struct encoder_bodies *bodies, size_t limit, struct encoder_piece *piece)
-{
-    size_t left = bodies->bin_end - bodies->done;
-    piece->bytes = (const char *)bodies->tensors[bodies->i].tensor.data + bodies->done;
-    piece->n = left < limit ? left : limit;
-    if (bodies->sums)
-        XXH3_64bits_update(bodies->sum, piece->bytes, piece->n);
-    bodies->done += piece->n;
-    skip_done(bodies);
-    return true;
-}
-
-static bool give_sum(struct encoder_bodies *bodies, struct encoder_piece *piece)
-{
-    if (!bodies->any)
-        return false;
-    bodies->any = false;
-    piece->tag[0] = 0xcf;
-    store_int(piece->tag + 1, bodies->sums ? XXH3_64bits_digest(bodies->sum) : 0, 8);
-    piece->bytes = NULL;
-    piece->n = SUM_BYTES;
-    return true;
-}
-
 bool encoder_next(struct encoder_bodies *bodies, size_t limit, struct encoder_piece *piece)
 {
     size_t most = largest_bin(bodies->bin_bytes);
-    if (bodies->i == bodies->n_tensors)
-        return give_sum(bodies, piece);
-    if (bodies->done < bodies->bin_end)
-        return give_data(bodies, limit, piece);
+    if (bodies->i == bodies->n_tensors) {
+        if (!bodies->any)
+            return false;
+        bodies->any = false;
+        piece->tag[0] = 0xcf;
+        store_int(piece->tag + 1, bodies->sums ? XXH3_64bits_digest(bodies->sum) : 0, 8);
+        piece->bytes = NULL;
+        piece->n = SUM_BYTES;
+        return true;
+    }
+    if (bodies->done < bodies->bin_end) {
+        size_t left = bodies->bin_end - bodies->done;
+        piece->bytes = (const char *)bodies->tensors[bodies->i].tensor.data + bodies->done;
+        piece->n = left < limit ? left : limit;
+        if (bodies->sums)
+            XXH3_64bits_update(bodies->sum, piece->bytes, piece->n);
+        bodies->done += piece->n;
+        skip_done(bodies);
+        return true;
+    }
     if (bodies->done < bodies->bytes) {
         size_t end = bodies->done < bodies->first ? bodies->first : bodies->bytes;
         size_t left = end - bodies->done;

@@ -47,17 +47,12 @@ static struct gzfile *file_new(const char *name, int fd)
     return file;
 }
 
-static int open_error(const char *path, struct error *err)
-{
-    return error_set_errno(err, file_error_code(), "%s", path);
-}
-
 int gzfile_open(const char *path, struct gzfile **file, struct error *err)
 {
     bool is_stdin = strcmp(path, "-") == 0;
     int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return open_error(path, err);
+        return error_set_errno(err, file_error_code(), "%s", path);
     struct stat status;
     if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
         if (!is_stdin)
@@ -185,63 +180,51 @@ static int decide(struct gzfile *file, struct error *err)
     return 0;
 }
 
-static size_t take_plain(struct gzfile *file, void *bytes, size_t n)
+static int take(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
 {
+    if (file->codec) {
+        /* Unpacks what is at hand; 0 bytes are possible when more input is needed. */
+        *got = 0;
+        if (!file->in_member) {
+            /* After a member: another one, padding with zeros, or the end. */
+            bool may_be;
+            while (file->input_n && file->input[0] == 0) {
+                file->input++;
+                file->input_n--;
+            }
+            if (!file->input_n)
+                return 0;
+            const struct codec *codec = codec_find(file->input, file->input_n, &may_be);
+            if (!codec && may_be && !file->input_ended)
+                return 0;
+            if (codec != file->codec)
+                return error_set(err, ERR_DATA, "%s: garbage after the %s data", file->name,
+                                 file->codec->name);
+            codec->reset(file->decoder);
+            file->in_member = true;
+            return 0;
+        }
+        struct codec_step step = {file->input, file->input_n, bytes, n};
+        enum codec_status status = file->codec->step(file->decoder, &step);
+        file->input = step.in;
+        file->input_n = step.in_n;
+        *got = n - step.out_n;
+        file->in_member = status != CODEC_END;
+        if (status == CODEC_MEMORY)
+            return error_set(err, ERR_OS, "%s: no memory to unpack %s", file->name,
+                             file->codec->name);
+        if (status == CODEC_DAMAGED)
+            return error_set(err, ERR_DATA, "%s: damaged %s data after %" PRIu64 " bytes: %s",
+                             file->name, file->codec->name, file->offset,
+                             file->codec->why(file->decoder));
+        return 0;
+    }
     size_t taken = n < file->input_n ? n : file->input_n;
     if (taken)
         memcpy(bytes, file->input, taken);
     file->input += taken;
     file->input_n -= taken;
-    return taken;
-}
-
-/* After a member: another one, padding with zeros, or the end. */
-static int next_member(struct gzfile *file, struct error *err)
-{
-    bool may_be;
-    while (file->input_n && file->input[0] == 0) {
-        file->input++;
-        file->input_n--;
-    }
-    if (!file->input_n)
-        return 0;
-    const struct codec *codec = codec_find(file->input, file->input_n, &may_be);
-    if (!codec && may_be && !file->input_ended)
-        return 0;
-    if (codec != file->codec)
-        return error_set(err, ERR_DATA, "%s: garbage after the %s data", file->name,
-                         file->codec->name);
-    codec->reset(file->decoder);
-    file->in_member = true;
-    return 0;
-}
-
-/* Unpacks what is at hand; 0 bytes are possible when more input is needed. */
-static int take_packed(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
-{
-    *got = 0;
-    if (!file->in_member)
-        return next_member(file, err);
-    struct codec_step step = {file->input, file->input_n, bytes, n};
-    enum codec_status status = file->codec->step(file->decoder, &step);
-    file->input = step.in;
-    file->input_n = step.in_n;
-    *got = n - step.out_n;
-    file->in_member = status != CODEC_END;
-    if (status == CODEC_MEMORY)
-        return error_set(err, ERR_OS, "%s: no memory to unpack %s", file->name, file->codec->name);
-    if (status == CODEC_DAMAGED)
-        return error_set(err, ERR_DATA, "%s: damaged %s data after %" PRIu64 " bytes: %s",
-                         file->name, file->codec->name, file->offset,
-                         file->codec->why(file->decoder));
-    return 0;
-}
-
-static int take(struct gzfile *file, void *bytes, size_t n, size_t *got, struct error *err)
-{
-    if (file->codec)
-        return take_packed(file, bytes, n, got, err);
-    *got = take_plain(file, bytes, n);
+    *got = taken;
     return 0;
 }
 

@@ -48,8 +48,11 @@ static int check_sum(const struct record *record, size_t n, struct error *err)
     return 0;
 }
 
-static int unpack(struct record *record, size_t n, size_t n_objects, struct error *err)
+int header_parse(struct record *record, size_t n, struct error *err)
 {
+    size_t n_objects;
+    if (check_sum(record, n, err) || header_measure(record->bytes, n, &n_objects, err))
+        return err->code;
     if (n_objects > record->objects_capacity) {
         mem_free(record->objects);
         record->objects_capacity = n_objects < 256 ? 256 : n_objects;
@@ -61,11 +64,6 @@ static int unpack(struct record *record, size_t n, size_t n_objects, struct erro
     }
     header_unpack(record->bytes, record->objects);
     record->header = record->objects[0];
-    return 0;
-}
-
-static int parse_kind(struct record *record, struct error *err)
-{
     const msgpack_object *name = record_field(&record->header, "kind");
     if (!name || name->type != MSGPACK_OBJECT_STR)
         return error_set(err, ERR_DATA, "a record without a kind");
@@ -73,14 +71,6 @@ static int parse_kind(struct record *record, struct error *err)
         return error_set(err, ERR_DATA, "unknown record kind '%.*s'",
                          (int)(name->via.str.size < 64 ? name->via.str.size : 64),
                          name->via.str.ptr);
-    return 0;
-}
 
-int header_parse(struct record *record, size_t n, struct error *err)
-{
-    size_t n_objects;
-    if (check_sum(record, n, err) || header_measure(record->bytes, n, &n_objects, err) ||
-        unpack(record, n, n_objects, err) || parse_kind(record, err))
-        return err->code;
     return 0;
 }

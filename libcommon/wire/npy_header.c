@@ -55,56 +55,16 @@ static bool read_quoted(struct cursor *c, const char **text, size_t *n)
     return true;
 }
 
-static bool read_dim(struct cursor *c, int64_t *dim)
+static int read_descr(struct cursor *c, struct npy_header *header, struct error *err)
 {
-    const char *start = c->at;
-    *dim = 0;
-    for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++)
-        if (__builtin_mul_overflow(*dim, (int64_t)10, dim) ||
-            __builtin_add_overflow(*dim, (int64_t)(*c->at - '0'), dim))
-            return false;
-    if (c->at == start)
-        return false;
-    if (c->at < c->end && *c->at == 'L') /* a long of Python 2 */
-        c->at++;
-    return true;
-}
-
-static int read_shape(struct cursor *c, struct shape *shape, struct error *err)
-{
-    *shape = SHAPE_SCALAR;
-    if (!accept(c, '('))
-        return error_set(err, ERR_DATA, "malformed .npy header: no shape");
-    while (!accept(c, ')')) {
-        if (shape->rank == SHAPE_RANK_MAX)
-            return error_set(err, ERR_DATA, "arrays of more than %d dimensions are not supported",
-                             SHAPE_RANK_MAX);
-        skip_space(c);
-        if (!read_dim(c, &shape->dims[shape->rank++]))
-            return error_set(err, ERR_DATA, "malformed .npy header: bad dimension");
-        if (accept(c, ','))
-            continue;
-        if (shape->rank == 1 || !accept(c, ')')) /* (3) is a number, not a tuple */
-            return error_set(err, ERR_DATA, "malformed .npy header: bad shape");
-        break;
-    }
-    return 0;
-}
-
-static int refuse_type(const char *descr, size_t n, struct error *err)
-{
-    const char *why = "";
-    if (n && memchr(descr, 'O', n))
-        why = " (Python objects)";
-    else if (n && (memchr(descr, 'U', n) || memchr(descr, 'S', n)))
-        why = " (text)";
-    return error_set(err, ERR_DATA, "arrays of type '%.*s'%s are not supported",
-                     (int)(n < 40 ? n : 40), descr, why);
-}
-
-/* "<f4": byte order, kind and size. One-byte types may have any order. */
-static int read_type(const char *descr, size_t n, struct npy_header *header, struct error *err)
-{
+    const char *descr;
+    size_t n;
+    skip_space(c);
+    if (c->at < c->end && *c->at == '[')
+        return error_set(err, ERR_DATA, "arrays of records are not supported");
+    if (!read_quoted(c, &descr, &n))
+        return error_set(err, ERR_DATA, "malformed .npy header: no type");
+    /* "<f4": byte order, kind and size. One-byte types may have any order. */
     static const enum dtype types[] = {
 #define X(constant, name, number, bytes, npy) constant,
         DTYPE_LIST(X)
@@ -124,19 +84,13 @@ static int read_type(const char *descr, size_t n, struct npy_header *header, str
             header->swap_bytes = (int)(types[i] == COMPLEX64 ? bytes / 2 : bytes);
         return 0;
     }
-    return refuse_type(descr, n, err);
-}
-
-static int read_descr(struct cursor *c, struct npy_header *header, struct error *err)
-{
-    const char *descr;
-    size_t n;
-    skip_space(c);
-    if (c->at < c->end && *c->at == '[')
-        return error_set(err, ERR_DATA, "arrays of records are not supported");
-    if (!read_quoted(c, &descr, &n))
-        return error_set(err, ERR_DATA, "malformed .npy header: no type");
-    return read_type(descr, n, header, err);
+    const char *why = "";
+    if (n && memchr(descr, 'O', n))
+        why = " (Python objects)";
+    else if (n && (memchr(descr, 'U', n) || memchr(descr, 'S', n)))
+        why = " (text)";
+    return error_set(err, ERR_DATA, "arrays of type '%.*s'%s are not supported",
+                     (int)(n < 40 ? n : 40), descr, why);
 }
 
 static int read_item(struct cursor *c, struct npy_header *header, int *seen, struct error *err)
@@ -155,8 +109,36 @@ static int read_item(struct cursor *c, struct npy_header *header, int *seen, str
     *seen |= which;
     if (which == SEEN_DESCR)
         return read_descr(c, header, err);
-    if (which == SEEN_SHAPE)
-        return read_shape(c, &header->shape, err);
+    if (which == SEEN_SHAPE) {
+        header->shape = SHAPE_SCALAR;
+        if (!accept(c, '('))
+            return error_set(err, ERR_DATA, "malformed .npy header: no shape");
+        while (!accept(c, ')')) {
+            if (header->shape.rank == SHAPE_RANK_MAX)
+                return error_set(err, ERR_DATA,
+                                 "arrays of more than %d dimensions are not supported",
+                                 SHAPE_RANK_MAX);
+            skip_space(c);
+            int64_t *dim = &header->shape.dims[header->shape.rank++];
+            const char *start = c->at;
+            *dim = 0;
+            for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++)
+                if (__builtin_mul_overflow(*dim, (int64_t)10, dim) ||
+                    __builtin_add_overflow(*dim, (int64_t)(*c->at - '0'), dim))
+                    return error_set(err, ERR_DATA, "malformed .npy header: bad dimension");
+            if (c->at == start)
+                return error_set(err, ERR_DATA, "malformed .npy header: bad dimension");
+            if (c->at < c->end && *c->at == 'L') /* a long of Python 2 */
+                c->at++;
+
+            if (accept(c, ','))
+                continue;
+            if (header->shape.rank == 1 || !accept(c, ')')) /* (3) is a number, not a tuple */
+                return error_set(err, ERR_DATA, "malformed .npy header: bad shape");
+            break;
+        }
+        return 0;
+    }
     header->fortran_order = accept_word(c, "True");
     if (!header->fortran_order && !accept_word(c, "False"))
         return error_set(err, ERR_DATA, "malformed .npy header: no order");

@@ -164,26 +164,6 @@ static const uint8_t *find_data(struct npz *a, const struct zip_member *m, struc
     return a->data + start;
 }
 
-/* zlib counts in 32 bits: feeds it in pieces. */
-static bool inflate_all(z_stream *z, const uint8_t *in, uint64_t n, uint8_t *out, uint64_t room)
-{
-    int status = Z_OK;
-    while (status == Z_OK) {
-        unsigned in_n = n < 1u << 30 ? (unsigned)n : 1u << 30;
-        unsigned out_n = room < 1u << 30 ? (unsigned)room : 1u << 30;
-        z->next_in = (unsigned char *)(uintptr_t)in;
-        z->avail_in = in_n;
-        z->next_out = out;
-        z->avail_out = out_n;
-        status = inflate(z, Z_NO_FLUSH);
-        in += in_n - z->avail_in;
-        n -= in_n - z->avail_in;
-        out += out_n - z->avail_out;
-        room -= out_n - z->avail_out;
-    }
-    return status == Z_STREAM_END && !n && !room;
-}
-
 static uint8_t *unpack(const struct npz *a, const struct zip_member *m, const uint8_t *data,
                        struct error *err)
 {
@@ -195,7 +175,26 @@ static uint8_t *unpack(const struct npz *a, const struct zip_member *m, const ui
                   (unsigned long long)m->bytes);
         return NULL;
     }
-    bool good = inflate_all(&z, data, m->packed, bytes, m->bytes);
+    /* zlib counts in 32 bits: feeds it in pieces. */
+    const uint8_t *in = data;
+    uint64_t n = m->packed;
+    uint8_t *out = bytes;
+    uint64_t room = m->bytes;
+    int status = Z_OK;
+    while (status == Z_OK) {
+        unsigned in_n = n < 1u << 30 ? (unsigned)n : 1u << 30;
+        unsigned out_n = room < 1u << 30 ? (unsigned)room : 1u << 30;
+        z.next_in = (unsigned char *)(uintptr_t)in;
+        z.avail_in = in_n;
+        z.next_out = out;
+        z.avail_out = out_n;
+        status = inflate(&z, Z_NO_FLUSH);
+        in += in_n - z.avail_in;
+        n -= in_n - z.avail_in;
+        out += out_n - z.avail_out;
+        room -= out_n - z.avail_out;
+    }
+    bool good = status == Z_STREAM_END && !n && !room;
     inflateEnd(&z);
     if (good)
         return bytes;
@@ -227,31 +226,6 @@ static int sum_of(const struct npz *a, uint64_t offset, uint64_t n, uint32_t *cr
     return got ? 0 : malformed(a, "a member was cut short", err);
 }
 
-/* From the file into the tensor's memory. */
-static int read_mapped(const struct npz *a, const struct zip_member *m, uint64_t offset,
-                       struct tensor *t, struct error *err)
-{
-    uint32_t crc;
-    if (sum_of(a, offset, m->bytes, &crc, err))
-        return err->code;
-    if (crc != m->crc)
-        return wrong_sum(a, err);
-    int fd = dup(a->fd);
-    if (fd < 0 || lseek(fd, (off_t)offset, SEEK_SET) < 0) {
-        error_set_errno(err, ERR_OS, "%s", a->name);
-        if (fd >= 0)
-            close(fd);
-        return err->code;
-    }
-    struct gzfile *file = gzfile_open_fd(fd, a->name);
-    if (!npy_read_file(file, t, err) && gzfile_offset(file) > m->bytes) {
-        tensor_release(t);
-        malformed(a, "a member is shorter than its array", err);
-    }
-    gzfile_close(file);
-    return err->code;
-}
-
 static int read_array(struct npz *a, const struct zip_member *m, struct tensor *t,
                       struct error *err)
 {
@@ -264,8 +238,29 @@ static int read_array(struct npz *a, const struct zip_member *m, struct tensor *
                          m->method);
     if (!(data = find_data(a, m, err)))
         return err->code;
-    if (!m->method && a->is_mapped)
-        return read_mapped(a, m, (uint64_t)(data - a->data), t, err);
+    if (!m->method && a->is_mapped) {
+        /* From the file into the tensor's memory. */
+        uint64_t offset = (uint64_t)(data - a->data);
+        uint32_t crc;
+        if (sum_of(a, offset, m->bytes, &crc, err))
+            return err->code;
+        if (crc != m->crc)
+            return wrong_sum(a, err);
+        int fd = dup(a->fd);
+        if (fd < 0 || lseek(fd, (off_t)offset, SEEK_SET) < 0) {
+            error_set_errno(err, ERR_OS, "%s", a->name);
+            if (fd >= 0)
+                close(fd);
+            return err->code;
+        }
+        struct gzfile *file = gzfile_open_fd(fd, a->name);
+        if (!npy_read_file(file, t, err) && gzfile_offset(file) > m->bytes) {
+            tensor_release(t);
+            malformed(a, "a member is shorter than its array", err);
+        }
+        gzfile_close(file);
+        return err->code;
+    }
     if (m->method && !(data = unpacked = unpack(a, m, data, err)))
         return err->code;
     if (crc32_z(0, data, m->bytes) != m->crc)

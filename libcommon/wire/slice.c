@@ -74,22 +74,6 @@ static bool read_axes(const msgpack_object *map, const struct shape *shape,
     return true;
 }
 
-static bool name_fits(const char *name)
-{
-    size_t n = strlen(name);
-    return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
-}
-
-static bool read_slice(const msgpack_object *map, struct arena *arena, const struct shape *shape,
-                       struct variable_slice *slice)
-{
-    return record_get_text(map, "slice_of", arena, &slice->of) && name_fits(slice->of) &&
-           shape->rank > 0 && record_get_int(map, "slice_rows", &slice->rows) &&
-           record_get_int(map, "slice_first", &slice->first) &&
-           is_within((struct slice_axis){slice->rows, slice->first}, shape->dims[0]) &&
-           read_axes(map, shape, slice);
-}
-
 bool record_get_slice(const msgpack_object *map, struct arena *arena, const struct shape *shape,
                       struct variable_slice *slice)
 {
@@ -97,7 +81,14 @@ bool record_get_slice(const msgpack_object *map, struct arena *arena, const stru
     *slice = (struct variable_slice){.of = NULL};
     if (!record_field(map, "slice_of"))
         return true;
-    if (!read_slice(map, arena, shape, slice))
+    if (!record_get_text(map, "slice_of", arena, &slice->of))
+        return false;
+    size_t n = strlen(slice->of);
+    if (n > LIMIT_NAME_BYTES || !str_is_printable(slice->of, n) || shape->rank <= 0 ||
+        !record_get_int(map, "slice_rows", &slice->rows) ||
+        !record_get_int(map, "slice_first", &slice->first) ||
+        !is_within((struct slice_axis){slice->rows, slice->first}, shape->dims[0]) ||
+        !read_axes(map, shape, slice))
         return false;
     variable_slice_box(slice, shape, &whole);
     int64_t count = shape_count(&whole);

@@ -88,66 +88,62 @@ static void set_container(msgpack_object *object, bool map, size_t n, size_t *el
     *elements = map ? 2 * n : n;
 }
 
-/* Tags 0xc0 to 0xdf; p is behind the tag. Lengths have 1, 2 or 4 bytes by the tag's order. */
-static const uint8_t *set_tagged(msgpack_object *object, uint8_t tag, const uint8_t *p,
-                                 size_t *elements)
-{
-    size_t n;
-    switch (tag) {
-    case 0xc0:
-        object->type = MSGPACK_OBJECT_NIL;
-        return p;
-    case 0xc2:
-    case 0xc3:
-        object->type = MSGPACK_OBJECT_BOOLEAN;
-        object->via.boolean = tag == 0xc3;
-        return p;
-    case 0xc4:
-    case 0xc5:
-    case 0xc6:
-        n = (size_t)1 << (tag - 0xc4);
-        return set_binary(object, p + n, read_int(p, n));
-    case 0xc7:
-    case 0xc8:
-    case 0xc9:
-        n = (size_t)1 << (tag - 0xc7);
-        return set_extension(object, p + n, read_int(p, n));
-    case 0xca:
-    case 0xcb:
-        n = tag == 0xca ? 4 : 8;
-        set_float(object, p, n);
-        return p + n;
-    case 0xd9:
-    case 0xda:
-    case 0xdb:
-        n = (size_t)1 << (tag - 0xd9);
-        return set_text(object, p + n, read_int(p, n));
-    case 0xdc:
-    case 0xdd:
-    case 0xde:
-    case 0xdf:
-        n = tag & 1 ? 4 : 2;
-        set_container(object, tag >= 0xde, read_int(p, n), elements);
-        return p + n;
-    default:
-        break;
-    }
-    if (tag >= 0xd4) /* fixext, 1 to 16 bytes */
-        return set_extension(object, p, (size_t)1 << (tag - 0xd4));
-    n = (size_t)1 << (tag & 3);
-    if (tag < 0xd0)
-        set_unsigned(object, read_int(p, n));
-    else
-        set_signed(object, sign_extend(read_int(p, n), n));
-    return p + n;
-}
-
 /* One object; sets *elements if it has any, which follow. Returns what is behind it. */
 static inline const uint8_t *set_object(msgpack_object *object, const uint8_t *p, size_t *elements)
 {
     uint8_t tag = *p++;
-    if (tag >= 0xc0 && tag < 0xe0)
-        return set_tagged(object, tag, p, elements);
+    if (tag >= 0xc0 && tag < 0xe0) {
+        /* Tags 0xc0 to 0xdf; p is behind the tag. Lengths have 1, 2 or 4 bytes by the tag's
+         * order. */
+        size_t n;
+        switch (tag) {
+        case 0xc0:
+            object->type = MSGPACK_OBJECT_NIL;
+            return p;
+        case 0xc2:
+        case 0xc3:
+            object->type = MSGPACK_OBJECT_BOOLEAN;
+            object->via.boolean = tag == 0xc3;
+            return p;
+        case 0xc4:
+        case 0xc5:
+        case 0xc6:
+            n = (size_t)1 << (tag - 0xc4);
+            return set_binary(object, p + n, read_int(p, n));
+        case 0xc7:
+        case 0xc8:
+        case 0xc9:
+            n = (size_t)1 << (tag - 0xc7);
+            return set_extension(object, p + n, read_int(p, n));
+        case 0xca:
+        case 0xcb:
+            n = tag == 0xca ? 4 : 8;
+            set_float(object, p, n);
+            return p + n;
+        case 0xd9:
+        case 0xda:
+        case 0xdb:
+            n = (size_t)1 << (tag - 0xd9);
+            return set_text(object, p + n, read_int(p, n));
+        case 0xdc:
+        case 0xdd:
+        case 0xde:
+        case 0xdf:
+            n = tag & 1 ? 4 : 2;
+            set_container(object, tag >= 0xde, read_int(p, n), elements);
+            return p + n;
+        default:
+            break;
+        }
+        if (tag >= 0xd4) /* fixext, 1 to 16 bytes */
+            return set_extension(object, p, (size_t)1 << (tag - 0xd4));
+        n = (size_t)1 << (tag & 3);
+        if (tag < 0xd0)
+            set_unsigned(object, read_int(p, n));
+        else
+            set_signed(object, sign_extend(read_int(p, n), n));
+        return p + n;
+    }
     if (tag < 0x80)
         set_unsigned(object, tag);
     else if (tag >= 0xe0)

@@ -58,17 +58,12 @@ static inline bool measure(const uint8_t *p, size_t left, size_t *bytes, size_t 
     return *bytes <= left && *elements <= left - *bytes;
 }
 
-static bool is_map(uint8_t tag)
-{
-    return (tag & 0xf0) == 0x80 || tag == 0xde || tag == 0xdf;
-}
-
 int header_measure(const uint8_t *data, size_t n, size_t *n_objects, struct error *err)
 {
     size_t outer[LIMIT_HEADER_DEPTH]; /* elements still to come of the containers around */
     size_t at = 0, count = 0, left = 1, bytes, elements;
     int depth = 0;
-    if (!n || !is_map(*data))
+    if (!n || (((*data) & 0xf0) != 0x80 && (*data) != 0xde && (*data) != 0xdf))
         return error_set(err, ERR_DATA, "a header is not a map");
     while (left) {
         if (at >= n || !measure(data + at, n - at, &bytes, &elements))

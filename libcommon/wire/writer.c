@@ -67,12 +67,6 @@ void stream_writer_give_up(struct stream_writer *writer, bool (*gives_up)(void))
     writer->gives_up = gives_up;
 }
 
-static bool has_room(const struct stream_writer *writer)
-{
-    struct pollfd fd = {.fd = writer->fd, .events = POLLOUT};
-    return poll(&fd, 1, 0) > 0;
-}
-
 /* Writes all of the two vectors. */
 static int write_vectors(struct stream_writer *writer, struct iovec vectors[2], struct error *err)
 {
@@ -82,9 +76,12 @@ static int write_vectors(struct stream_writer *writer, struct iovec vectors[2], 
             first++;
         if (first == 2)
             return 0;
-        if (writer->gives_up && writer->gives_up() && !has_room(writer))
-            return writer->failed =
-                       error_set(err, ERR_CANCELLED, "%s: interrupted; nobody reads", writer->name);
+        if (writer->gives_up && writer->gives_up()) {
+            struct pollfd fd = {.fd = writer->fd, .events = POLLOUT};
+            if (poll(&fd, 1, 0) <= 0)
+                return writer->failed = error_set(err, ERR_CANCELLED,
+                                                  "%s: interrupted; nobody reads", writer->name);
+        }
         ssize_t result = writev(writer->fd, vectors + first, 2 - first);
         if (result < 0 && errno == EAGAIN)
             poll(&(struct pollfd){.fd = writer->fd, .events = POLLOUT}, 1, -1);
@@ -118,18 +115,6 @@ msgpack_packer *stream_begin(struct stream_writer *writer, enum record_kind kind
     return encoder_begin(&writer->encoder, kind, n_fields);
 }
 
-/* Data is hashed and put in blocks that stay in the cache. */
-static int put_bodies(struct stream_writer *writer, const struct named_tensor *tensors,
-                      int n_tensors, struct error *err)
-{
-    struct encoder_piece piece;
-    encoder_bodies(&writer->bodies, tensors, n_tensors, writer->sums);
-    while (encoder_next(&writer->bodies, CHECKSUM_BLOCK_BYTES, &piece))
-        if (put(writer, piece.bytes ? piece.bytes : piece.tag, piece.n, err))
-            return err->code;
-    return 0;
-}
-
 static int put_record(struct stream_writer *writer, const struct named_tensor *tensors,
                       int n_tensors, struct error *err)
 {
@@ -137,7 +122,15 @@ static int put_record(struct stream_writer *writer, const struct named_tensor *t
     if (encoder_finish(&writer->encoder, tensors, n_tensors, err) ||
         put(writer, header->data, header->n, err))
         return err->code;
-    return n_tensors ? put_bodies(writer, tensors, n_tensors, err) : 0;
+    if (!n_tensors)
+        return 0;
+    /* Data is hashed and put in blocks that stay in the cache. */
+    struct encoder_piece piece;
+    encoder_bodies(&writer->bodies, tensors, n_tensors, writer->sums);
+    while (encoder_next(&writer->bodies, CHECKSUM_BLOCK_BYTES, &piece))
+        if (put(writer, piece.bytes ? piece.bytes : piece.tag, piece.n, err))
+            return err->code;
+    return 0;
 }
 
 /* The hello goes in front of a header that is already begun. */

@@ -33,19 +33,6 @@ static size_t block_bytes(size_t total)
                                          : total / 4;
 }
 
-static void add_block(struct arena *arena, size_t bytes)
-{
-    size_t size = block_bytes(arena->total);
-    if (size < bytes)
-        size = bytes;
-    struct arena_block *block = mem_alloc(sizeof *block + size);
-    block->bytes = size;
-    block->next = arena->blocks;
-    arena->blocks = block;
-    arena->used = 0;
-    arena->total += size;
-}
-
 /* Pieces are neighbours, so that AddressSanitizer would find nothing that is written past the end
  * of one into the next: in builds with it there is a guarded gap behind each. */
 void *arena_alloc(struct arena *arena, size_t bytes)
@@ -53,8 +40,17 @@ void *arena_alloc(struct arena *arena, size_t bytes)
     if (bytes > PTRDIFF_MAX - sizeof(struct arena_block) - 15 - GAP_BYTES)
         mem_exhausted(bytes);
     size_t room = ((bytes + 15) & ~(size_t)15) + GAP_BYTES;
-    if (!arena->blocks || room > arena->blocks->bytes - arena->used)
-        add_block(arena, room);
+    if (!arena->blocks || room > arena->blocks->bytes - arena->used) {
+        size_t size = block_bytes(arena->total);
+        if (size < room)
+            size = room;
+        struct arena_block *block = mem_alloc(sizeof *block + size);
+        block->bytes = size;
+        block->next = arena->blocks;
+        arena->blocks = block;
+        arena->used = 0;
+        arena->total += size;
+    }
     char *p = arena->blocks->data + arena->used;
     arena->used += room;
     guard_memory(p + bytes, room - bytes);

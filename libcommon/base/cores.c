@@ -108,15 +108,6 @@ double cores_of_groups(const char *root, const char *groups)
     return cores;
 }
 
-static int affine(void)
-{
-    cpu_set_t *set = CPU_ALLOC(CORES_MAX);
-    size_t bytes = CPU_ALLOC_SIZE(CORES_MAX);
-    int n = set && !sched_getaffinity(0, bytes, set) ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    return n > 0 ? n : 1;
-}
-
 static int usable;
 
 static void count(void)
@@ -125,7 +116,11 @@ static void count(void)
     double allowed = read_small("/proc/self/cgroup", groups)
                          ? 0
                          : ceil(cores_of_groups("/sys/fs/cgroup", groups));
-    int cores = affine();
+    cpu_set_t *set = CPU_ALLOC(CORES_MAX);
+    size_t bytes = CPU_ALLOC_SIZE(CORES_MAX);
+    int n = set && !sched_getaffinity(0, bytes, set) ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    int cores = n > 0 ? n : 1;
     usable = allowed >= 1 && allowed < cores ? (int)allowed : cores;
 }
 

@@ -35,19 +35,6 @@ static bool parse_number(const char *text, long least, long *value)
     return end != text && !*end && *value >= least;
 }
 
-static bool parse_action(const char *text, struct point *point)
-{
-    static const char *const names[] = {"kill", "stop", "error"};
-    for (int i = 0; i < 3; i++) {
-        if (!strcmp(text, names[i])) {
-            point->action = (enum action)i;
-            return true;
-        }
-    }
-    point->action = ACTION_DELAY;
-    return !strncmp(text, "delay=", 6) && parse_number(text + 6, 0, &point->milliseconds);
-}
-
 /* "NAME:NTH:ACTION", which is taken apart in place. */
 static bool parse_point(char *text, struct point *point)
 {
@@ -56,7 +43,17 @@ static bool parse_point(char *text, struct point *point)
         return false;
     *nth++ = *action++ = '\0';
     point->name = text;
-    return (!strcmp(nth, "*") || parse_number(nth, 1, &point->nth)) && parse_action(action, point);
+    if (!(!strcmp(nth, "*") || parse_number(nth, 1, &point->nth)))
+        return false;
+    static const char *const names[] = {"kill", "stop", "error"};
+    for (int i = 0; i < 3; i++) {
+        if (!strcmp(action, names[i])) {
+            point->action = (enum action)i;
+            return true;
+        }
+    }
+    point->action = ACTION_DELAY;
+    return !strncmp(action, "delay=", 6) && parse_number(action + 6, 0, &point->milliseconds);
 }
 
 __attribute__((constructor)) static void read_list(void)

@@ -28,21 +28,17 @@ static struct map_slot *find(const struct map *map, const char *key, uint64_t ha
     }
 }
 
-static void grow(struct map *map)
-{
-    struct map old = *map;
-    map->capacity = old.capacity ? old.capacity * 2 : 16;
-    map->slots = mem_array(map->capacity, sizeof *map->slots);
-    for (size_t i = 0; i < old.capacity; i++)
-        if (old.slots[i].key)
-            *find(map, old.slots[i].key, old.slots[i].hash) = old.slots[i];
-    mem_free(old.slots);
-}
-
 static void put(struct map *map, const char *key, uint64_t hash, int64_t value)
 {
-    if (map->n * 3 >= map->capacity * 2)
-        grow(map);
+    if (map->n * 3 >= map->capacity * 2) {
+        struct map old = *map;
+        map->capacity = old.capacity ? old.capacity * 2 : 16;
+        map->slots = mem_array(map->capacity, sizeof *map->slots);
+        for (size_t i = 0; i < old.capacity; i++)
+            if (old.slots[i].key)
+                *find(map, old.slots[i].key, old.slots[i].hash) = old.slots[i];
+        mem_free(old.slots);
+    }
     struct map_slot *slot = find(map, key, hash);
     if (!slot->key) {
         map->n++;

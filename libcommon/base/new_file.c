@@ -12,53 +12,12 @@
 
 #include "base/file.h"
 
-static int resolve(struct new_file *file, const char *path, bool exists, struct error *err)
-{
-    char *real = exists ? realpath(path, NULL) : NULL;
-    const char *name = real ? real : path;
-    size_t n = strlen(name);
-    /* room for the temporary name, which is longer */
-    if (n + 32 >= PATH_MAX) {
-        free(real);
-        return error_set(err, ERR_IO, "%s: the name is too long", path);
-    }
-    memcpy(file->path, name, n + 1);
-    free(real);
-    const char *slash = strrchr(file->path, '/');
-    int head = slash ? (int)(slash + 1 - file->path) : 0;
-    snprintf(file->temporary, sizeof file->temporary, "%.*s.%.200s.%ld.tmp", head, file->path,
-             file->path + head, (long)getpid());
-    return 0;
-}
-
-/* The name can be guessed: what stands there already, be it a link that somebody laid in a shared
- * folder or the leftover of a process that was killed, is removed and never written to. */
-static void open_temporary(struct new_file *file)
-{
-    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    unlink(file->temporary);
-    file->exists = 1; /* before it does, so that no signal finds it unmarked */
-    file->fd = open(file->temporary, flags, 0666);
-    if (file->fd < 0)
-        file->exists = 0;
-}
-
 static void folder_of(const struct new_file *file, char folder[PATH_MAX])
 {
     char copy[PATH_MAX];
     memcpy(copy, file->path, sizeof copy);
     const char *name = dirname(copy);
     memmove(folder, name, strlen(name) + 1);
-}
-
-/* Where the file system can, it has no name before it is whole: who is killed leaves nothing. */
-static void open_nameless(struct new_file *file)
-{
-    char folder[PATH_MAX];
-    folder_of(file, folder);
-    if (!access("/proc/self/fd", X_OK)) /* by which it gets one */
-        file->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    file->nameless = file->fd >= 0;
 }
 
 static int name_it(struct new_file *file)
@@ -82,31 +41,49 @@ int new_file_open(struct new_file *file, const char *path, struct error *err)
     if (exists && S_ISDIR(old.st_mode))
         return error_set(err, ERR_DATA, "%s: is a directory", path);
     file->direct = exists && !S_ISREG(old.st_mode);
-    if (resolve(file, path, exists, err))
-        return err->code;
+    char *real = exists ? realpath(path, NULL) : NULL;
+    const char *name = real ? real : path;
+    size_t n = strlen(name);
+    /* room for the temporary name, which is longer */
+    if (n + 32 >= PATH_MAX) {
+        free(real);
+        return error_set(err, ERR_IO, "%s: the name is too long", path);
+    }
+    memcpy(file->path, name, n + 1);
+    free(real);
+    const char *slash = strrchr(file->path, '/');
+    int head = slash ? (int)(slash + 1 - file->path) : 0;
+    snprintf(file->temporary, sizeof file->temporary, "%.*s.%.200s.%ld.tmp", head, file->path,
+             file->path + head, (long)getpid());
+
     if (file->direct)
         file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    else
-        open_nameless(file);
-    if (file->fd < 0 && !file->direct)
-        open_temporary(file);
+    else {
+        /* Where the file system can, it has no name before it is whole: who is killed leaves
+         * nothing. */
+        char folder[PATH_MAX];
+        folder_of(file, folder);
+        if (!access("/proc/self/fd", X_OK)) /* by which it gets one */
+            file->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+        file->nameless = file->fd >= 0;
+    }
+    if (file->fd < 0 && !file->direct) {
+        /* The name can be guessed: what stands there already, be it a link that somebody laid in a
+         * shared folder or the leftover of a process that was killed, is removed and never written
+         * to. */
+        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+        unlink(file->temporary);
+        file->exists = 1; /* before it does, so that no signal finds it unmarked */
+        file->fd = open(file->temporary, flags, 0666);
+        if (file->fd < 0)
+            file->exists = 0;
+    }
     if (file->fd < 0)
         return error_set_errno(err, file_write_error_code(), "%s", path);
     /* a file that is replaced keeps its mode; where that is not allowed, the default will do */
     if (exists && !file->direct && fchmod(file->fd, old.st_mode & 07777))
         errno = 0;
     return 0;
-}
-
-static void sync_folder(const struct new_file *file)
-{
-    char folder[PATH_MAX];
-    folder_of(file, folder);
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    fsync(fd);
-    close(fd);
 }
 
 int new_file_commit(struct new_file *file, struct error *err)
@@ -121,8 +98,16 @@ int new_file_commit(struct new_file *file, struct error *err)
     }
     if (!failed) {
         file->exists = 0;
-        if (!file->direct)
-            sync_folder(file);
+        if (!file->direct) {
+            char folder[PATH_MAX];
+            folder_of(file, folder);
+            int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+            if (fd >= 0) {
+                fsync(fd);
+                close(fd);
+            }
+        }
         return 0;
     }
     new_file_unlink(file);

@@ -11,20 +11,15 @@
 #include "base/time.h"
 #include "resource/clock_private.h"
 
-/* Of clocks of one name, in processes that follow each other. */
-static int64_t new_incarnation(void)
-{
-    int64_t bits;
-    if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
-        bits = (int64_t)(time_now() * 1e9);
-    return bits;
-}
-
 static void *clock_create(const char *name)
 {
     struct clock *clock = mem_alloc(sizeof *clock);
     clock->name = name;
-    clock->incarnation = new_incarnation();
+    /* Of clocks of one name, in processes that follow each other. */
+    int64_t bits;
+    if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
+        bits = (int64_t)(time_now() * 1e9);
+    clock->incarnation = bits;
     pthread_mutex_init(&clock->lock, NULL);
     time_cond_init(&clock->changed);
     return clock;
@@ -78,19 +73,6 @@ struct clock_member *clock_member(struct clock *clock, int64_t worker, bool make
     return member;
 }
 
-/* A job goes on with so many workers: all of them are waited for, also those that had left when
- * their data had ended, and nobody else. */
-static void expect_again(struct clock *clock, int workers)
-{
-    for (size_t i = 0; i < clock->members.n; i++) {
-        struct clock_member *member = &clock->members.items[i];
-        member->returns = member->left && member->worker < workers;
-        member->left = member->worker >= workers;
-    }
-    if (workers < clock->workers)
-        clock->workers = workers;
-}
-
 int clock_configure(struct clock *clock, const char *text, int workers, struct error *err)
 {
     struct policy policy;
@@ -107,8 +89,17 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
         str_release(&present);
     } else {
         clock->policy = policy;
-        if (clock->is_restored && workers > 0)
-            expect_again(clock, workers);
+        if (clock->is_restored && workers > 0) {
+            /* A job goes on with so many workers: all of them are waited for, also those that had
+             * left when their data had ended, and nobody else. */
+            for (size_t i = 0; i < clock->members.n; i++) {
+                struct clock_member *member = &clock->members.items[i];
+                member->returns = member->left && member->worker < workers;
+                member->left = member->worker >= workers;
+            }
+            if (workers < clock->workers)
+                clock->workers = workers;
+        }
         clock->is_restored = false;
         clock->is_configured = true;
         for (; clock->workers < workers; clock->workers++)
@@ -146,41 +137,9 @@ static bool is_over(const struct clock *clock, const struct clock_waiter *waiter
            (clock_may_go_on(clock, member) || clock_asks_for(clock, member));
 }
 
-/* A push that was pending when its worker was replaced has another incarnation than the waiter. */
-static void answer(const struct clock *clock, struct clock_waiter *waiter,
-                   struct clock_member *member)
-{
-    waiter->result = (struct clock_result){
-        .version = clock->version,
-        .seq = member->last_seq,
-        .counted = (waiter->what == WAIT_PUSH && member->last_seq > waiter->id.seq) ||
-                   member->last_counted,
-        .asked = clock_asks_for(clock, member),
-        .own = member->has_own,
-        .incarnation = clock->incarnation,
-    };
-    if (waiter->what == WAIT_PUSH)
-        member->waited += time_now() - waiter->since;
-}
-
 static struct push_list list_of(const push_vec *pushes)
 {
     return (struct push_list){pushes->items, (int)pushes->n};
-}
-
-static void hand_out_round(struct clock *clock, struct clock_waiter *waiter)
-{
-    clock->under_way = true;
-    clock->round_members.n = clock->round_dropped.n = 0;
-    for (size_t i = 0; i < clock->members.n; i++)
-        if (clock->members.items[i].state == PUSH_CHOSEN)
-            vec_push(&clock->round_members, clock->members.items[i].push);
-    for (size_t i = 0; i < clock->dropped.n; i++)
-        vec_push(&clock->round_dropped, clock->dropped.items[i]);
-    clock->dropped.n = 0;
-    waiter->result = (struct clock_result){.version = clock->version + 1,
-                                           .members = list_of(&clock->round_members),
-                                           .dropped = list_of(&clock->round_dropped)};
 }
 
 static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
@@ -197,14 +156,37 @@ static bool take_turn(struct clock *clock, struct clock_waiter *waiter)
     if (waiter->what != WAIT_ROUND) {
         struct clock_member *member = clock_member(clock, waiter->id.worker, true);
         bool over = is_over(clock, waiter, member);
-        if (over)
-            answer(clock, waiter, member);
+        if (over) {
+            /* A push that was pending when its worker was replaced has another incarnation than the
+             * waiter. */
+            waiter->result = (struct clock_result){
+                .version = clock->version,
+                .seq = member->last_seq,
+                .counted = (waiter->what == WAIT_PUSH && member->last_seq > waiter->id.seq) ||
+                           member->last_counted,
+                .asked = clock_asks_for(clock, member),
+                .own = member->has_own,
+                .incarnation = clock->incarnation,
+            };
+            if (waiter->what == WAIT_PUSH)
+                member->waited += time_now() - waiter->since;
+        }
         return over;
     }
     bool stops = clock->stop_at && clock->version >= clock->stop_at && !clock->keeps;
     if (clock->under_way || clock->pauses || stops || !clock_choose(clock))
         return false;
-    hand_out_round(clock, waiter);
+    clock->under_way = true;
+    clock->round_members.n = clock->round_dropped.n = 0;
+    for (size_t i = 0; i < clock->members.n; i++)
+        if (clock->members.items[i].state == PUSH_CHOSEN)
+            vec_push(&clock->round_members, clock->members.items[i].push);
+    for (size_t i = 0; i < clock->dropped.n; i++)
+        vec_push(&clock->round_dropped, clock->dropped.items[i]);
+    clock->dropped.n = 0;
+    waiter->result = (struct clock_result){.version = clock->version + 1,
+                                           .members = list_of(&clock->round_members),
+                                           .dropped = list_of(&clock->round_dropped)};
     return true;
 }
 
@@ -274,15 +256,6 @@ static int replaced(const struct push_id *id, uint64_t by, struct error *err)
                      id->worker, id->incarnation, by);
 }
 
-static void fail_all(struct clock_waiter *waiters, const struct error *reason)
-{
-    while (waiters) {
-        struct clock_waiter *next = waiters->next;
-        waiters->done(waiters, NULL, reason);
-        waiters = next;
-    }
-}
-
 /* ---- what workers do ---- */
 
 void clock_join(struct clock *clock, const struct push_id *id, struct clock_waiter *waiter)
@@ -314,7 +287,12 @@ void clock_rejoin(struct clock *clock, const struct push_id *id, const struct jo
     if (older)
         replaced(&older->id, id->incarnation, &reason);
     clock_unlock(clock);
-    fail_all(older, &reason);
+    struct clock_waiter *waiters = older;
+    while (waiters) {
+        struct clock_waiter *next = waiters->next;
+        waiters->done(waiters, NULL, &reason);
+        waiters = next;
+    }
 }
 
 /* Never to count: the shards forget it with the next round. */

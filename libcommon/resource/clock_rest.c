@@ -21,22 +21,17 @@ void clock_keep_states(struct clock *clock)
 
 /* ---- asking ---- */
 
-static int64_t latest_clock(const struct clock *clock)
-{
-    int64_t latest = 0;
-    for (size_t i = 0; i < clock->members.n; i++)
-        if (!clock->members.items[i].left && clock->members.items[i].clock > latest)
-            latest = clock->members.items[i].clock;
-    return latest;
-}
-
 void clock_update_asks(struct clock *clock)
 {
     bool stops = clock->stop_at && clock->version >= clock->stop_at;
     bool asks = clock->keeps && (clock->askers || stops);
     if (asks && !clock->asks) {
         bool is_new = clock->version > clock->seen_version; /* nobody was told it yet */
-        clock->ask_clock = latest_clock(clock) + 1;
+        int64_t latest = 0;
+        for (size_t i = 0; i < clock->members.n; i++)
+            if (!clock->members.items[i].left && clock->members.items[i].clock > latest)
+                latest = clock->members.items[i].clock;
+        clock->ask_clock = latest + 1;
         clock->ask_version = clock->version + !is_new;
     }
     clock->asks = asks;

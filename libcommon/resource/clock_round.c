@@ -32,22 +32,6 @@ void clock_round(struct clock *clock, struct clock_waiter *waiter)
         waiter->done(waiter, NULL, &reason);
 }
 
-static void apply(struct clock *clock, struct clock_member *member)
-{
-    if (member->state == PUSH_CHOSEN) {
-        member->state = PUSH_NONE;
-        member->last_seq = member->push.seq;
-        member->last_counted = true;
-        member->clock++;
-        member->counted++;
-        if (clock->counts && member->worker >= 0 && member->worker < clock->n_counts)
-            atomic_store(&clock->counts[member->worker],
-                         push_count_seal(member->worker, member->counted));
-    } else if (member->state == PUSH_WAITS && clock_is_late(clock, member)) {
-        clock_decide_late(clock, member);
-    }
-}
-
 int clock_advance(struct clock *clock, int64_t version, struct error *err)
 {
     int code = 0;
@@ -60,8 +44,21 @@ int clock_advance(struct clock *clock, int64_t version, struct error *err)
     } else {
         clock->version = version;
         clock->under_way = false;
-        for (size_t i = 0; i < clock->members.n; i++)
-            apply(clock, &clock->members.items[i]);
+        for (size_t i = 0; i < clock->members.n; i++) {
+            struct clock_member *member = &clock->members.items[i];
+            if (member->state == PUSH_CHOSEN) {
+                member->state = PUSH_NONE;
+                member->last_seq = member->push.seq;
+                member->last_counted = true;
+                member->clock++;
+                member->counted++;
+                if (clock->counts && member->worker >= 0 && member->worker < clock->n_counts)
+                    atomic_store(&clock->counts[member->worker],
+                                 push_count_seal(member->worker, member->counted));
+            } else if (member->state == PUSH_WAITS && clock_is_late(clock, member)) {
+                clock_decide_late(clock, member);
+            }
+        }
     }
     clock_unlock(clock);
     return code;

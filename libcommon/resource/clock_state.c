@@ -72,21 +72,6 @@ void clock_free_mark(void *pointer)
 
 #define COLUMNS 16
 
-static void to_row(const struct clock_member *m, int64_t *row)
-{
-    const int64_t values[COLUMNS] = {
-        m->worker,       (int64_t)m->incarnation,
-        m->joined,       m->left || m->returns,
-        m->clock,        m->last_seq,
-        m->last_counted, m->state != PUSH_NONE,
-        m->push.seq,     (int64_t)m->push.incarnation,
-        m->version,      m->arrival,
-        m->pushed,       m->counted,
-        m->late,         m->dropped,
-    };
-    memcpy(row, values, sizeof values);
-}
-
 void clock_forget_waiting(struct clock *clock)
 {
     for (size_t i = 0; i < clock->members.n; i++) {
@@ -128,8 +113,20 @@ static int put_table(struct resource_sink *sink, const char *part, int64_t *valu
 static int put_members(const struct clock_mark *mark, struct resource_sink *sink, struct error *err)
 {
     int64_t *rows = mem_array(mark->n_members + 1, COLUMNS * sizeof *rows);
-    for (size_t i = 0; i < mark->n_members; i++)
-        to_row(&mark->members[i], &rows[i * COLUMNS]);
+    for (size_t i = 0; i < mark->n_members; i++) {
+        const struct clock_member *m = &mark->members[i];
+        const int64_t values[COLUMNS] = {
+            m->worker,       (int64_t)m->incarnation,
+            m->joined,       m->left || m->returns,
+            m->clock,        m->last_seq,
+            m->last_counted, m->state != PUSH_NONE,
+            m->push.seq,     (int64_t)m->push.incarnation,
+            m->version,      m->arrival,
+            m->pushed,       m->counted,
+            m->late,         m->dropped,
+        };
+        memcpy(&rows[i * COLUMNS], values, sizeof values);
+    }
     int code = put_table(sink, "members", rows, mark->n_members, COLUMNS, err);
     mem_free(rows);
     return code;

@@ -27,15 +27,6 @@ static struct clock_waiter *remove_overdue(struct clock *clock)
     return overdue;
 }
 
-static void say(const struct clock *clock, const struct clock_waiter *waiter, struct error *reason)
-{
-    struct str missing = STR_INIT;
-    clock_print_missing(clock, &missing);
-    error_set(reason, ERR_RETRY, "no answer in %.1f s", waiter->timeout);
-    error_waited(reason, "%s", str_text(&missing));
-    str_release(&missing);
-}
-
 static void *look(void *argument)
 {
     struct clock *clock = argument;
@@ -45,7 +36,11 @@ static void *look(void *argument)
         while (overdue) {
             struct clock_waiter *next = overdue->next;
             struct error reason = ERROR_INIT;
-            say(clock, overdue, &reason);
+            struct str missing = STR_INIT;
+            clock_print_missing(clock, &missing);
+            error_set(&reason, ERR_RETRY, "no answer in %.1f s", overdue->timeout);
+            error_waited(&reason, "%s", str_text(&missing));
+            str_release(&missing);
             pthread_mutex_unlock(&clock->lock);
             overdue->done(overdue, NULL, &reason);
             pthread_mutex_lock(&clock->lock);

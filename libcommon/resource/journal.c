@@ -161,17 +161,6 @@ int journal_read(struct journal *journal, const char *name, struct tensor *value
 
 /* ---- writing ---- */
 
-/* The copy that is not the newest begins to be of the step. */
-static void turn_to(struct journal *journal, int64_t step)
-{
-    if (journal->writes == step)
-        return;
-    int newest = step_of(journal, 1) > step_of(journal, 0);
-    journal->copy = !newest;
-    atomic_store(&journal->file.page->heads[journal->copy].step, 0);
-    journal->writes = step;
-}
-
 int journal_write(struct journal *journal, int64_t step, const char *name,
                   const struct tensor *value, struct error *err)
 {
@@ -179,7 +168,13 @@ int journal_write(struct journal *journal, int64_t step, const char *name,
     pthread_mutex_lock(&journal->lock);
     bool is_open = journal->file.page;
     if (is_open) {
-        turn_to(journal, step);
+        /* The copy that is not the newest begins to be of the step. */
+        if (journal->writes != step) {
+            int newest = step_of(journal, 1) > step_of(journal, 0);
+            journal->copy = !newest;
+            atomic_store(&journal->file.page->heads[journal->copy].step, 0);
+            journal->writes = step;
+        }
         to = journal_file_find(&journal->file, name, value);
         to = to ? to : journal_file_add(&journal->file, name, value, err);
     }
@@ -219,15 +214,6 @@ int journal_add(struct journal *journal, int64_t step, const char *name, const s
     return 0;
 }
 
-/* The sum is of the step that the head will have: whoever is killed before has no head. */
-static void commit(struct journal *journal, int64_t step)
-{
-    struct journal_page *page = journal->file.page;
-    page->heads[journal->copy].incarnation = journal->incarnation;
-    page->heads[journal->copy].sum = journal_file_sum(&journal->file, journal->copy, step);
-    atomic_store(&page->heads[journal->copy].step, step);
-}
-
 int journal_commit(struct journal *journal, int64_t step, struct error *err)
 {
     int code = 0;
@@ -236,7 +222,11 @@ int journal_commit(struct journal *journal, int64_t step, struct error *err)
         code = error_set(err, ERR_DATA, "%s: nothing was written of step %" PRId64,
                          journal->file.path, step);
     } else if (journal->file.page) {
-        commit(journal, step);
+        /* The sum is of the step that the head will have: whoever is killed before has no head. */
+        struct journal_page *page = journal->file.page;
+        page->heads[journal->copy].incarnation = journal->incarnation;
+        page->heads[journal->copy].sum = journal_file_sum(&journal->file, journal->copy, step);
+        atomic_store(&page->heads[journal->copy].step, step);
     }
     pthread_mutex_unlock(&journal->lock);
     if (!code && FAILPOINT("journal.commit"))

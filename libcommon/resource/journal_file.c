@@ -158,18 +158,6 @@ static bool is_whole(const struct journal_file *file, int copy)
     return journal_file_sum(file, copy, step) == file->page->heads[copy].sum;
 }
 
-static void check_copies(struct journal_file *file, struct error *damage)
-{
-    for (int copy = 0; copy < JOURNAL_COPIES; copy++) {
-        int64_t step = atomic_load(&file->page->heads[copy].step);
-        if (!step || (step > 0 && is_whole(file, copy)))
-            continue;
-        error_set(damage, ERR_DATA, "%s: what was kept of step %" PRId64 " is damaged", file->path,
-                  step);
-        atomic_store(&file->page->heads[copy].step, 0);
-    }
-}
-
 /* What is wrong with the file as a whole; NULL: nothing. It is mapped then. */
 static const char *find_defect(struct journal_file *file)
 {
@@ -191,7 +179,14 @@ static int open_mapped(struct journal_file *file, struct error *damage, struct e
                          : file->bytes               ? "is damaged"
                                                      : "";
     if (!defect) {
-        check_copies(file, damage);
+        for (int copy = 0; copy < JOURNAL_COPIES; copy++) {
+            int64_t step = atomic_load(&file->page->heads[copy].step);
+            if (!step || (step > 0 && is_whole(file, copy)))
+                continue;
+            error_set(damage, ERR_DATA, "%s: what was kept of step %" PRId64 " is damaged",
+                      file->path, step);
+            atomic_store(&file->page->heads[copy].step, 0);
+        }
         return 0;
     }
     if (*defect)
@@ -221,19 +216,16 @@ void journal_file_close(struct journal_file *file)
 
 /* ---- values ---- */
 
-static bool is_like(const struct journal_value *value, const char *name, const struct tensor *like)
-{
-    return value->type == (uint32_t)like->type && value->rank == (uint32_t)like->shape.rank &&
-           !memcmp(value->dims, like->shape.dims, value->rank * sizeof value->dims[0]) &&
-           !strcmp(value->name, name);
-}
-
 struct journal_value *journal_file_find(const struct journal_file *file, const char *name,
                                         const struct tensor *like)
 {
-    for (size_t i = 0; i < file->extents.n; i++)
-        if (is_like(file->extents.items[i].value, name, like))
+    for (size_t i = 0; i < file->extents.n; i++) {
+        const struct journal_value *value = file->extents.items[i].value;
+        if (value->type == (uint32_t)like->type && value->rank == (uint32_t)like->shape.rank &&
+            !memcmp(value->dims, like->shape.dims, value->rank * sizeof value->dims[0]) &&
+            !strcmp(value->name, name))
             return file->extents.items[i].value;
+    }
     return NULL;
 }
 

@@ -79,11 +79,6 @@ void worker_value_give(struct worker_values *values, int64_t worker, const struc
 
 /* ---- taking ---- */
 
-static bool takes_over(int64_t worker, int64_t n, int64_t other)
-{
-    return other == worker || (n > 0 && other >= n && other % n == worker);
-}
-
 static int check(const struct tensor *first, const struct tensor *other, struct error *err)
 {
     if (first->type == other->type && shape_equal(&first->shape, &other->shape) &&
@@ -133,9 +128,11 @@ int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, s
     *value = (struct tensor)TENSOR_INIT;
     pthread_mutex_lock(&values->lock);
     size_t *which = mem_array(values->given.n + 1, sizeof *which);
-    for (size_t i = 0; i < values->given.n; i++)
-        if (takes_over(worker, n, values->given.items[i].worker))
+    for (size_t i = 0; i < values->given.n; i++) {
+        int64_t other = values->given.items[i].worker;
+        if (other == worker || (n > 0 && other >= n && other % n == worker))
             which[found++] = i;
+    }
     if (found && (found > 1 || values->given.items[which[0]].worker != worker))
         code = add_up(values, worker, which, found, err);
     size_t at = place_of(values, worker, &is_there);

@@ -82,25 +82,6 @@ static int64_t fed_width(const struct data_column *column, int64_t width)
 
 /* ---- arithmetic ---- */
 
-static void normalize(const struct passage *p, int64_t rows)
-{
-    double *const *figures = p->column->fitted->figures;
-    bool are_means = p->gaps && p->gaps->are_means;
-    for (int64_t k = 0; k < p->width; k++) {
-        double shift, unit;
-        if (p->column->norm == NORM_STANDARDIZE) {
-            shift = figures[FIGURE_MEAN][k];
-            unit = figures[FIGURE_DEVIATION][k];
-        } else {
-            shift = figures[FIGURE_MIN][k];
-            unit = figures[FIGURE_MAX][k] - shift;
-            unit = unit > 0 ? unit : 1;
-        }
-        for (int64_t i = k; i < rows * p->width; i += p->width)
-            p->values[i] = are_means && p->missing[i] ? 0 : (p->values[i] - shift) / unit;
-    }
-}
-
 static int compute(const struct passage *p, int64_t first, int64_t rows, struct error *err)
 {
     const struct data_column *column = p->column;
@@ -119,8 +100,23 @@ static int compute(const struct passage *p, int64_t first, int64_t rows, struct 
                              first + i / p->width + 1, p->values[i]);
         p->values[i] = log1p(p->values[i]);
     }
-    if (column->norm)
-        normalize(p, rows);
+    if (column->norm) {
+        double *const *figures = p->column->fitted->figures;
+        bool are_means = p->gaps && p->gaps->are_means;
+        for (int64_t k = 0; k < p->width; k++) {
+            double shift, unit;
+            if (p->column->norm == NORM_STANDARDIZE) {
+                shift = figures[FIGURE_MEAN][k];
+                unit = figures[FIGURE_DEVIATION][k];
+            } else {
+                shift = figures[FIGURE_MIN][k];
+                unit = figures[FIGURE_MAX][k] - shift;
+                unit = unit > 0 ? unit : 1;
+            }
+            for (int64_t i = k; i < rows * p->width; i += p->width)
+                p->values[i] = are_means && p->missing[i] ? 0 : (p->values[i] - shift) / unit;
+        }
+    }
     if (column->scale != 1 || column->offset != 0)
         for (int64_t i = 0; i < n; i++)
             p->values[i] = p->values[i] * column->scale + column->offset;
@@ -128,23 +124,6 @@ static int compute(const struct passage *p, int64_t first, int64_t rows, struct 
 }
 
 /* ---- rows ---- */
-
-/* The elements of a row as they are fed: values, or zeros with a one among them, and then flags. */
-static void spread(const struct passage *p, const double *values, const bool *missing, double *to)
-{
-    const struct data_column *column = p->column;
-    memset(to, 0, (size_t)p->fed_width * sizeof *to);
-    for (int64_t k = 0; k < p->width; k++) {
-        int64_t ids = column->onehot_of_ids ? ids_of(column, k) : 1;
-        if (!column->onehot_of_ids)
-            *to = values[k];
-        else if ((int64_t)values[k] < ids)
-            to[(int64_t)values[k]] = 1;
-        to += ids;
-    }
-    for (int64_t k = 0; column->flag && k < p->width; k++)
-        to[k] = missing[k];
-}
 
 static int convert_block(struct passage *p, int64_t first, int64_t rows, struct tensor *fed,
                          struct error *err)
@@ -158,8 +137,24 @@ static int convert_block(struct passage *p, int64_t first, int64_t rows, struct 
         p->missing[p->gaps->at.items[p->next_gap] - first * p->width] = true;
     if (compute(p, first, rows, err))
         return err->code;
-    for (int64_t r = 0; spreads && r < rows; r++)
-        spread(p, p->values + r * p->width, p->missing + r * p->width, p->fed + r * p->fed_width);
+    for (int64_t r = 0; spreads && r < rows; r++) {
+        /* The elements of a row as they are fed: values, or zeros with a one among them, and then
+         * flags. */
+        const double *values = p->values + r * p->width;
+        double *to = p->fed + r * p->fed_width;
+        const struct data_column *column = p->column;
+        memset(to, 0, (size_t)p->fed_width * sizeof *to);
+        for (int64_t k = 0; k < p->width; k++) {
+            int64_t ids = column->onehot_of_ids ? ids_of(column, k) : 1;
+            if (!column->onehot_of_ids)
+                *to = values[k];
+            else if ((int64_t)values[k] < ids)
+                to[(int64_t)values[k]] = 1;
+            to += ids;
+        }
+        for (int64_t k = 0; column->flag && k < p->width; k++)
+            to[k] = (p->missing + r * p->width)[k];
+    }
     if (convert_store(fed, first * p->fed_width, rows * p->fed_width, spreads ? p->fed : p->values,
                       &bad, err))
         return error_prefix(

@@ -130,26 +130,6 @@ static bool fits(enum dtype type, int64_t value)
     return value < beyond && value >= (is_signed ? -beyond : 0);
 }
 
-static int add_whole(struct cells *cells, const char *text, size_t n, struct error *err)
-{
-    int64_t value;
-    uint64_t large;
-    enum number_status status = parse_whole(text, n, &value);
-    if (status == NUMBER_INVALID && parse_bool(text, n, &value))
-        status = NUMBER_OK;
-    else if (!status && cells->type == BOOL && value != 0 && value != 1)
-        status = NUMBER_INVALID;
-    if (status == NUMBER_RANGE && cells->type == UINT64 && !number_uint64(text, n, &large)) {
-        value = (int64_t)large;
-        status = NUMBER_OK;
-    } else if (!status && !fits(cells->type, value)) {
-        status = NUMBER_RANGE;
-    }
-    if (status)
-        return complain(cells, status, text, n, err);
-    return cells_add_bytes(cells, &value, dtype_bytes(cells->type), err); /* little-endian */
-}
-
 static int add_float(struct cells *cells, const char *text, size_t n, struct error *err)
 {
     double wide;
@@ -189,25 +169,22 @@ int cells_add(struct cells *cells, const char *text, size_t n, struct error *err
     cell_trim(&text, &n);
     if (dtype_is_floating(cells->type))
         return add_float(cells, text, n, err);
-    return add_whole(cells, text, n, err);
-}
-
-static int take_strings(struct cells *cells, const struct shape *shape, struct tensor *tensor,
-                        struct error *err)
-{
-    size_t n = cells->ends.n, begin = 0;
-    const char **texts = mem_array(n + 1, sizeof *texts);
-    size_t *lengths = mem_array(n + 1, sizeof *lengths);
-    for (size_t i = 0; i < n; i++) {
-        texts[i] = cells->data + begin;
-        lengths[i] = cells->ends.items[i] - begin;
-        begin = cells->ends.items[i];
+    int64_t value;
+    uint64_t large;
+    enum number_status status = parse_whole(text, n, &value);
+    if (status == NUMBER_INVALID && parse_bool(text, n, &value))
+        status = NUMBER_OK;
+    else if (!status && cells->type == BOOL && value != 0 && value != 1)
+        status = NUMBER_INVALID;
+    if (status == NUMBER_RANGE && cells->type == UINT64 && !number_uint64(text, n, &large)) {
+        value = (int64_t)large;
+        status = NUMBER_OK;
+    } else if (!status && !fits(cells->type, value)) {
+        status = NUMBER_RANGE;
     }
-    int code = tensor_from_strings(tensor, shape, texts, lengths, err);
-    mem_free(texts);
-    mem_free(lengths);
-    cells->ends.n = cells->bytes = 0;
-    return code;
+    if (status)
+        return complain(cells, status, text, n, err);
+    return cells_add_bytes(cells, &value, dtype_bytes(cells->type), err); /* little-endian */
 }
 
 static void free_buffer(struct buffer *buffer)
@@ -219,8 +196,21 @@ static void free_buffer(struct buffer *buffer)
 int cells_take(struct cells *cells, const struct shape *shape, struct tensor *tensor,
                struct error *err)
 {
-    if (cells->type == STRING)
-        return take_strings(cells, shape, tensor, err);
+    if (cells->type == STRING) {
+        size_t n = cells->ends.n, begin = 0;
+        const char **texts = mem_array(n + 1, sizeof *texts);
+        size_t *lengths = mem_array(n + 1, sizeof *lengths);
+        for (size_t i = 0; i < n; i++) {
+            texts[i] = cells->data + begin;
+            lengths[i] = cells->ends.items[i] - begin;
+            begin = cells->ends.items[i];
+        }
+        int code = tensor_from_strings(tensor, shape, texts, lengths, err);
+        mem_free(texts);
+        mem_free(lengths);
+        cells->ends.n = cells->bytes = 0;
+        return code;
+    }
     if (!cells->data)
         return tensor_alloc(tensor, cells->type, shape, err);
     *tensor = tensor_borrow(cells->type, shape, cells->data);

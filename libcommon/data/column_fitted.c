@@ -45,25 +45,6 @@ static const char *fitted_of(const struct data_column *column, struct arena *are
     return text;
 }
 
-static int bind_known(struct data_column *column, struct prep *prep, struct error *err)
-{
-    struct fitted *fitted;
-    if (prep_find(prep, column->name, &fitted, err))
-        return err->code;
-    const char *of = fitted_of(column, &prep->arena), *misfit = find_misfit(column, fitted);
-    if (misfit)
-        return error_set(err, ERR_DATA, "%s: '%s' %s", prep->path, column->name, misfit);
-    if (data_column_imputes(column) && strcmp(fitted->impute, column->impute) != 0)
-        return error_set(err, ERR_DATA, "%s: '%s' was fitted with impute=%s, not %s", prep->path,
-                         column->name, fitted->impute, column->impute);
-    if (strcmp(of ? of : "", fitted->of ? fitted->of : "") != 0)
-        return error_set(err, ERR_DATA, "%s: '%s' was fitted to %s, not to %s", prep->path,
-                         column->name, fitted->of ? fitted->of : "values as they are",
-                         of ? of : "values as they are");
-    column->fitted = fitted;
-    return 0;
-}
-
 int data_columns_bind(struct data_column *columns, int n, struct prep *prep, bool is_known,
                       struct error *err)
 {
@@ -72,8 +53,22 @@ int data_columns_bind(struct data_column *columns, int n, struct prep *prep, boo
         column->is_known = is_known;
         if (!data_column_fits(column))
             continue;
-        if (is_known && bind_known(column, prep, err))
-            return err->code;
+        if (is_known) {
+            struct fitted *fitted;
+            if (prep_find(prep, column->name, &fitted, err))
+                return err->code;
+            const char *of = fitted_of(column, &prep->arena), *misfit = find_misfit(column, fitted);
+            if (misfit)
+                return error_set(err, ERR_DATA, "%s: '%s' %s", prep->path, column->name, misfit);
+            if (data_column_imputes(column) && strcmp(fitted->impute, column->impute) != 0)
+                return error_set(err, ERR_DATA, "%s: '%s' was fitted with impute=%s, not %s",
+                                 prep->path, column->name, fitted->impute, column->impute);
+            if (strcmp(of ? of : "", fitted->of ? fitted->of : "") != 0)
+                return error_set(err, ERR_DATA, "%s: '%s' was fitted to %s, not to %s", prep->path,
+                                 column->name, fitted->of ? fitted->of : "values as they are",
+                                 of ? of : "values as they are");
+            column->fitted = fitted;
+        }
         if (!is_known) {
             column->fitted = prep_add(prep, column->name);
             column->fitted->of = fitted_of(column, &prep->arena);

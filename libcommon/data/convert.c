@@ -31,20 +31,15 @@ void convert_load(const struct tensor *from, int64_t first, int64_t n, double *v
     }
 }
 
-/* The least value of an integer type and the first one beyond it: both exact in float64. */
-static void integer_bounds(enum dtype type, double *least, double *beyond)
-{
-    int bits = type == BOOL ? 1 : 8 * (int)dtype_bytes(type);
-    bool is_signed = type == INT8 || type == INT16 || type == INT32 || type == INT64;
-    *beyond = __builtin_ldexp(1, bits - is_signed);
-    *least = is_signed ? -*beyond : 0;
-}
-
 static int check_whole(enum dtype type, int64_t n, const double *values, int64_t *bad,
                        struct error *err)
 {
     double least, beyond;
-    integer_bounds(type, &least, &beyond);
+    /* The least value of an integer type and the first one beyond it: both exact in float64. */
+    int bits = type == BOOL ? 1 : 8 * (int)dtype_bytes(type);
+    bool is_signed = type == INT8 || type == INT16 || type == INT32 || type == INT64;
+    beyond = __builtin_ldexp(1, bits - is_signed);
+    least = is_signed ? -beyond : 0;
     for (int64_t i = 0; i < n; i++) {
         double v = values[i];
         if (v >= least && v < beyond && v == __builtin_trunc(v))

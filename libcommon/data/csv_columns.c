@@ -107,32 +107,6 @@ static const char *split_where(const struct csv_columns *columns)
     return columns->split ? columns->format.rows.split->where : NULL;
 }
 
-static bool asks_by_name(const struct csv_columns *columns)
-{
-    bool by_name = split_where(columns) && csv_where_has_names(split_where(columns));
-    for (int i = 0; i < columns->n && !by_name; i++)
-        by_name = csv_where_has_names(where(columns, i));
-    return by_name;
-}
-
-static int bind_split(struct csv_columns *columns, struct error *err)
-{
-    const struct data_column column = {.name = "--stratify or --group",
-                                       .where = split_where(columns)};
-    struct csv_places places = {0};
-    if (!column.where)
-        return 0;
-    if (csv_where_bind(&column, &columns->header, columns->n_fields, &places, err))
-        error_prefix(err, "%s:%" PRIu64 ": ", row_source_file(columns->source),
-                     columns->first_line);
-    else if (places.at.n > 1)
-        error_set(err, ERR_USAGE, "%s: '%s' is more than one column", column.name, column.where);
-    else
-        columns->split_field = places.at.items[0];
-    vec_release(&places.at);
-    return err->code;
-}
-
 static int bind_column(struct csv_columns *columns, int i, struct error *err)
 {
     struct field_column *to = &columns->columns[i];
@@ -182,62 +156,36 @@ static void say(const struct csv_columns *columns, const char *text)
         columns->format.say(columns->format.say_context, text);
 }
 
-static void say_names(const struct csv_columns *columns, const struct csv_row *row)
-{
-    struct str line = STR_INIT;
-    str_printf(&line,
-               "%s:%" PRIu64 ": taken as the names of the columns (--header yes or no says "
-               "what it is): ",
-               row_source_file(columns->source), row->line);
-    size_t i = 0;
-    for (; i < columns->header.n && line.n < SAID_BYTES; i++)
-        str_printf(&line, "%s%s", i ? "," : "", columns->header.names[i]);
-    str_append(&line, i < columns->header.n ? ",..." : "");
-    say(columns, line.data);
-    str_release(&line);
-}
-
-/* Of a row by whose look it is decided; its names have been taken. */
-static bool looks_like_header(struct csv_columns *columns, const struct csv_row *row)
-{
-    if (csv_row_is_header(row)) {
-        say_names(columns, row);
-        return true;
-    }
-    for (size_t i = 0; i < row->n_fields; i++)
-        if (cell_kind(row->fields[i].text, row->fields[i].n) == CELL_TEXT)
-            vec_push(&columns->texts, i);
-    return false;
-}
-
-/* A word in the first row where the second has a number is a name, more often than not. */
-static void check_second(struct csv_columns *columns, const struct csv_row *row)
-{
-    for (size_t i = 0; i < columns->texts.n; i++) {
-        size_t at = columns->texts.items[i];
-        enum cell_kind kind = cell_kind(row->fields[at].text, row->fields[at].n);
-        if (kind != CELL_NUMBER && kind != CELL_BOOL)
-            continue;
-        struct str line = STR_INIT;
-        str_printf(&line,
-                   "%s:%" PRIu64 ": taken as data, though column %zu is a word there and a number "
-                   "in line %" PRIu64 "; if it names the columns, say --header yes",
-                   row_source_file(columns->source), columns->first_line, at + 1, row->line);
-        say(columns, line.data);
-        str_release(&line);
-        break;
-    }
-    columns->texts.n = 0;
-}
-
 /* The names of the row have been taken. */
 static bool is_header(struct csv_columns *columns, const struct csv_row *row)
 {
     const struct prep *prep = columns->format.prep;
     if (columns->format.header != CSV_HEADER_AUTO)
         return columns->format.header == CSV_HEADER_YES;
-    if (!asks_by_name(columns))
-        return looks_like_header(columns, row);
+    bool by_name = split_where(columns) && csv_where_has_names(split_where(columns));
+    for (int i = 0; i < columns->n && !by_name; i++)
+        by_name = csv_where_has_names(where(columns, i));
+    if (!by_name) {
+        /* Of a row by whose look it is decided; its names have been taken. */
+        if (csv_row_is_header(row)) {
+            struct str line = STR_INIT;
+            str_printf(&line,
+                       "%s:%" PRIu64 ": taken as the names of the columns (--header yes or no says "
+                       "what it is): ",
+                       row_source_file(columns->source), row->line);
+            size_t i = 0;
+            for (; i < columns->header.n && line.n < SAID_BYTES; i++)
+                str_printf(&line, "%s%s", i ? "," : "", columns->header.names[i]);
+            str_append(&line, i < columns->header.n ? ",..." : "");
+            say(columns, line.data);
+            str_release(&line);
+            return true;
+        }
+        for (size_t i = 0; i < row->n_fields; i++)
+            if (cell_kind(row->fields[i].text, row->fields[i].n) == CELL_TEXT)
+                vec_push(&columns->texts, i);
+        return false;
+    }
     return !prep || !prep->header || has_names(columns);
 }
 
@@ -259,26 +207,25 @@ static int start(struct csv_columns *columns, const struct csv_row *row, bool *h
         csv_labels_keep(columns->format.fit, &columns->header);
     for (int i = 0; i < columns->n && !code; i++)
         code = bind_column(columns, i, err);
-    return code ? code : bind_split(columns, err);
+    if (code)
+        return code;
+    const struct data_column column = {.name = "--stratify or --group",
+                                       .where = split_where(columns)};
+    struct csv_places places = {0};
+    if (!column.where)
+        return 0;
+    if (csv_where_bind(&column, &columns->header, columns->n_fields, &places, err))
+        error_prefix(err, "%s:%" PRIu64 ": ", row_source_file(columns->source),
+                     columns->first_line);
+    else if (places.at.n > 1)
+        error_set(err, ERR_USAGE, "%s: '%s' is more than one column", column.name, column.where);
+    else
+        columns->split_field = places.at.items[0];
+    vec_release(&places.at);
+    return err->code;
 }
 
 /* ---- the others ---- */
-
-static int add_row(struct csv_columns *columns, const struct csv_row *row, struct error *err)
-{
-    for (int i = 0; i < columns->n; i++) {
-        struct field_column *to = &columns->columns[i];
-        for (size_t k = 0; k < to->places.at.n; k++) {
-            int64_t index = to->places.at.items[k];
-            const struct csv_field *field = &row->fields[index];
-            if (fields_add(&to->fields, (int64_t)k, field->text, field->n, err))
-                return error_prefix(err, "%s:%" PRIu64 ": column %" PRId64 ": ",
-                                    row_source_file(columns->source), row->line, index + 1);
-        }
-    }
-    columns->collected++;
-    return 0;
-}
 
 static int check_width(const struct csv_columns *columns, const struct csv_row *row,
                        struct error *err)
@@ -304,8 +251,25 @@ static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more
         if (!code && header)
             row_source_set_header(columns->source);
     } while (!code && header);
-    if (!code && columns->texts.n && columns->first_line != row->line)
-        check_second(columns, row);
+    if (!code && columns->texts.n && columns->first_line != row->line) {
+        /* A word in the first row where the second has a number is a name, more often than not. */
+        for (size_t i = 0; i < columns->texts.n; i++) {
+            size_t at = columns->texts.items[i];
+            enum cell_kind kind = cell_kind(row->fields[at].text, row->fields[at].n);
+            if (kind != CELL_NUMBER && kind != CELL_BOOL)
+                continue;
+            struct str line = STR_INIT;
+            str_printf(&line,
+                       "%s:%" PRIu64
+                       ": taken as data, though column %zu is a word there and a number "
+                       "in line %" PRIu64 "; if it names the columns, say --header yes",
+                       row_source_file(columns->source), columns->first_line, at + 1, row->line);
+            say(columns, line.data);
+            str_release(&line);
+            break;
+        }
+        columns->texts.n = 0;
+    }
     return code;
 }
 
@@ -334,8 +298,20 @@ int csv_columns_read(struct csv_columns *columns, int64_t shard, int64_t n_shard
         int code = next_row(columns, &row, more, err);
         if (code || !*more)
             return code;
-        if (is_chosen(columns, &row) && columns->selected++ % n_shards == shard)
-            return add_row(columns, &row, err);
+        if (is_chosen(columns, &row) && columns->selected++ % n_shards == shard) {
+            for (int i = 0; i < columns->n; i++) {
+                struct field_column *to = &columns->columns[i];
+                for (size_t k = 0; k < to->places.at.n; k++) {
+                    int64_t index = to->places.at.items[k];
+                    const struct csv_field *field = &row.fields[index];
+                    if (fields_add(&to->fields, (int64_t)k, field->text, field->n, err))
+                        return error_prefix(err, "%s:%" PRIu64 ": column %" PRId64 ": ",
+                                            row_source_file(columns->source), row.line, index + 1);
+                }
+            }
+            columns->collected++;
+            return 0;
+        }
     }
     *more = false;
     return 0;

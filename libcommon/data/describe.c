@@ -32,56 +32,6 @@ void description_release(struct table_description *description)
 
 /* ---- reading ---- */
 
-static void count_value(struct table_description *d, struct column_summary *column,
-                        const char *text, size_t n)
-{
-    int64_t place;
-    char *key = mem_alloc(n + 1);
-    memcpy(key, text, n);
-    if (map_get(&column->places, key, &place)) {
-        column->distinct.items[place].rows++;
-    } else if (column->distinct.n == DESCRIBE_DISTINCT_MAX) {
-        column->has_more = true;
-    } else {
-        struct value_count count = {arena_strdup(&d->arena, key), 1};
-        map_put(&column->places, count.text, (int64_t)column->distinct.n);
-        vec_push(&column->distinct, count);
-    }
-    mem_free(key);
-}
-
-static void add_field(struct table_description *d, struct column_summary *column, const char *text,
-                      size_t n)
-{
-    double value, seconds;
-    cell_trim(&text, &n);
-    enum cell_kind kind = cell_kind(text, n);
-    if (kind == CELL_MISSING || cell_is_nan(text, n)) {
-        column->missing++;
-        return;
-    }
-    if (kind == CELL_NUMBER && number_float64(text, n, &value) == NUMBER_OK) {
-        int64_t count = ++column->kinds[COLUMN_NUMBER];
-        column->kinds[COLUMN_WHOLE] += value == trunc(value);
-        column->min = count == 1 ? value : fmin(column->min, value);
-        column->max = count == 1 ? value : fmax(column->max, value);
-        column->mean = count == 1 ? value : column->mean + (value - column->mean) / (double)count;
-    }
-    column->kinds[COLUMN_BOOL] += kind == CELL_BOOL;
-    column->kinds[COLUMN_DATE] += date_parse(text, n, &seconds);
-    column->kinds[COLUMN_TEXT]++;
-    count_value(d, column, text, n);
-}
-
-/* The narrowest that all of its fields are of. */
-static enum column_type type_of(const struct column_summary *column)
-{
-    enum column_type type = COLUMN_EMPTY;
-    while (column->kinds[COLUMN_TEXT] && column->kinds[type] != column->kinds[COLUMN_TEXT])
-        type++;
-    return column->kinds[COLUMN_TEXT] ? type : COLUMN_EMPTY;
-}
-
 static int by_rows(const void *a, const void *b)
 {
     const struct value_count *one = a, *other = b;
@@ -118,12 +68,50 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
             continue;
         }
         d->rows++;
-        for (size_t i = 0; i < row.n_fields; i++)
-            add_field(d, &d->columns.items[i], row.fields[i].text, row.fields[i].n);
+        for (size_t i = 0; i < row.n_fields; i++) {
+            struct column_summary *column = &d->columns.items[i];
+            const char *text = row.fields[i].text;
+            size_t n = row.fields[i].n;
+            double value, seconds;
+            cell_trim(&text, &n);
+            enum cell_kind kind = cell_kind(text, n);
+            if (kind == CELL_MISSING || cell_is_nan(text, n)) {
+                column->missing++;
+                continue;
+            }
+            if (kind == CELL_NUMBER && number_float64(text, n, &value) == NUMBER_OK) {
+                int64_t count = ++column->kinds[COLUMN_NUMBER];
+                column->kinds[COLUMN_WHOLE] += value == trunc(value);
+                column->min = count == 1 ? value : fmin(column->min, value);
+                column->max = count == 1 ? value : fmax(column->max, value);
+                column->mean =
+                    count == 1 ? value : column->mean + (value - column->mean) / (double)count;
+            }
+            column->kinds[COLUMN_BOOL] += kind == CELL_BOOL;
+            column->kinds[COLUMN_DATE] += date_parse(text, n, &seconds);
+            column->kinds[COLUMN_TEXT]++;
+            int64_t place;
+            char *key = mem_alloc(n + 1);
+            memcpy(key, text, n);
+            if (map_get(&column->places, key, &place)) {
+                column->distinct.items[place].rows++;
+            } else if (column->distinct.n == DESCRIBE_DISTINCT_MAX) {
+                column->has_more = true;
+            } else {
+                struct value_count count = {arena_strdup(&d->arena, key), 1};
+                map_put(&column->places, count.text, (int64_t)column->distinct.n);
+                vec_push(&column->distinct, count);
+            }
+            mem_free(key);
+        }
     }
     for (size_t i = 0; i < d->columns.n; i++) {
         struct column_summary *column = &d->columns.items[i];
-        column->type = type_of(column);
+        /* The narrowest that all of its fields are of. */
+        enum column_type type = COLUMN_EMPTY;
+        while (column->kinds[COLUMN_TEXT] && column->kinds[type] != column->kinds[COLUMN_TEXT])
+            type++;
+        column->type = column->kinds[COLUMN_TEXT] ? type : COLUMN_EMPTY;
         if (column->distinct.n)
             qsort(column->distinct.items, column->distinct.n, sizeof *column->distinct.items,
                   by_rows);
@@ -134,19 +122,6 @@ int describe_rows(struct row_source *source, enum csv_header_choice header,
 }
 
 /* ---- how it may be fed ---- */
-
-/* A name that a script can write. */
-static void append_name(struct str *out, const char *name)
-{
-    size_t begin = out->n;
-    for (; *name; name++) {
-        bool is_letter = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z');
-        bool is_digit = *name >= '0' && *name <= '9';
-        if (is_digit && out->n == begin)
-            str_append(out, "c");
-        str_append_char(out, is_letter || is_digit ? *name : '_');
-    }
-}
 
 /* A column as tf-data is asked for it: by position, if its name is none that can be written so. */
 static void append_where(const struct table_description *d, size_t i, struct str *out)
@@ -211,9 +186,18 @@ void description_suggest(const struct table_description *d, struct str *operands
         str_clear(&word);
         if (i == last)
             str_append(&word, "y");
-        else if (column->type == COLUMN_DATE || (is_text && !is_key(d, column)))
-            append_name(&word, column->name);
-        else
+        else if (column->type == COLUMN_DATE || (is_text && !is_key(d, column))) {
+            /* A name that a script can write. */
+            const char *name = column->name;
+            size_t begin = word.n;
+            for (; *name; name++) {
+                bool is_letter = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z');
+                bool is_digit = *name >= '0' && *name <= '9';
+                if (is_digit && word.n == begin)
+                    str_append(&word, "c");
+                str_append_char(&word, is_letter || is_digit ? *name : '_');
+            }
+        } else
             continue;
         str_append(&word, "=");
         append_where(d, i, &word);

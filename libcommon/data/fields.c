@@ -49,33 +49,6 @@ static int list_categories(const struct data_column *column, struct categories *
     return 0;
 }
 
-/* A list that is given again must be the one that was fitted with. */
-static int check_list(const struct data_column *column, struct error *err)
-{
-    struct categories listed = {0};
-    const struct categories *fitted = column->fitted->categories;
-    int code = list_categories(column, &listed, err);
-    bool same = !code && listed.texts.n == fitted->texts.n;
-    for (size_t i = 0; same && i < listed.texts.n; i++)
-        same = !strcmp(listed.texts.items[i], fitted->texts.items[i]);
-    if (!code && !same)
-        code = error_set(err, ERR_DATA, "%s: has other categories than category=%s",
-                         column->fitted->prep->path, column->categories);
-    categories_release(&listed);
-    return code;
-}
-
-static int start_categories(struct column_fields *fields, struct error *err)
-{
-    const struct data_column *column = &fields->column;
-    if (column->is_known)
-        return column->categories ? check_list(column, err) : 0;
-    fitted_add_categories(column->fitted, (size_t)fields->width);
-    for (int64_t k = 0; k < fields->width && !err->code; k++)
-        list_categories(column, &column->fitted->categories[k], err);
-    return err->code;
-}
-
 int fields_start(struct column_fields *fields, int64_t width, struct error *err)
 {
     const struct data_column *column = &fields->column;
@@ -88,7 +61,29 @@ int fields_start(struct column_fields *fields, int64_t width, struct error *err)
         return error_set(err, ERR_DATA,
                          "%s was fitted to rows of %" PRId64 " elements, not of %" PRId64,
                          f->prep->path, fitted_to, width);
-    return column->reading == READ_CATEGORY ? start_categories(fields, err) : 0;
+    if (column->reading != READ_CATEGORY)
+        return 0;
+
+    if (column->is_known) {
+        if (!column->categories)
+            return 0;
+        /* A list that is given again must be the one that was fitted with. */
+        struct categories listed = {0};
+        const struct categories *fitted = column->fitted->categories;
+        int code = list_categories(column, &listed, err);
+        bool same = !code && listed.texts.n == fitted->texts.n;
+        for (size_t i = 0; same && i < listed.texts.n; i++)
+            same = !strcmp(listed.texts.items[i], fitted->texts.items[i]);
+        if (!code && !same)
+            code = error_set(err, ERR_DATA, "%s: has other categories than category=%s",
+                             column->fitted->prep->path, column->categories);
+        categories_release(&listed);
+        return code;
+    }
+    fitted_add_categories(column->fitted, (size_t)fields->width);
+    for (int64_t k = 0; k < fields->width && !err->code; k++)
+        list_categories(column, &column->fitted->categories[k], err);
+    return err->code;
 }
 
 /* ---- fields ---- */
@@ -138,32 +133,6 @@ static int add_value(struct column_fields *fields, int64_t k, const char *text, 
     }
 }
 
-/* What a part of the column, or an option, puts in place of a field that says nothing. */
-static int add_missing(struct column_fields *fields, int64_t k, struct error *err)
-{
-    static const double nothing; /* of any type */
-    const struct data_column *column = &fields->column;
-    bool is_found = column->fitted && column->fitted->impute;
-    const char *value = column->impute ? column->impute : fields->missing;
-    if (!value)
-        return error_set(err, ERR_DATA, "missing; --missing VALUE puts a value there");
-    if (column->norm || column->impute || column->flag)
-        vec_push(&fields->gaps.at,
-                 (int64_t)(fields->cells.bytes / dtype_bytes(fields->cells.type)));
-    if (is_found)
-        return cells_add_bytes(&fields->cells, &nothing, dtype_bytes(fields->cells.type), err);
-    if (column->impute || strcmp(value, FIELD_MEAN) != 0)
-        return add_value(fields, k, value, strlen(value), err)
-                   ? error_prefix(err,
-                                  column->impute ? "missing; impute: " : "missing; --missing: ")
-                   : 0;
-    fields->gaps.are_means = true;
-    return column->norm == NORM_STANDARDIZE
-               ? cells_add(&fields->cells, "0", 1, err)
-               : error_set(err, ERR_DATA,
-                           "missing; only what is standardized has a mean to put there");
-}
-
 /* What most fields are. A number says something, whatever a column does with what is missing,
  * unless it is NaN. */
 static bool add_number(struct column_fields *fields, const char *text, size_t n)
@@ -195,7 +164,30 @@ int fields_add(struct column_fields *fields, int64_t k, const char *text, size_t
     bool is_missing = fields->cells.type != STRING &&
                       (cell_is_missing(text, n) ||
                        (data_column_takes_gaps(&fields->column) && cell_is_nan(text, n)));
-    return is_missing ? add_missing(fields, k, err) : add_value(fields, k, text, n, err);
+    if (!is_missing)
+        return add_value(fields, k, text, n, err);
+    /* What a part of the column, or an option, puts in place of a field that says nothing. */
+    static const double nothing; /* of any type */
+    const struct data_column *column = &fields->column;
+    bool is_found = column->fitted && column->fitted->impute;
+    const char *value = column->impute ? column->impute : fields->missing;
+    if (!value)
+        return error_set(err, ERR_DATA, "missing; --missing VALUE puts a value there");
+    if (column->norm || column->impute || column->flag)
+        vec_push(&fields->gaps.at,
+                 (int64_t)(fields->cells.bytes / dtype_bytes(fields->cells.type)));
+    if (is_found)
+        return cells_add_bytes(&fields->cells, &nothing, dtype_bytes(fields->cells.type), err);
+    if (column->impute || strcmp(value, FIELD_MEAN) != 0)
+        return add_value(fields, k, value, strlen(value), err)
+                   ? error_prefix(err,
+                                  column->impute ? "missing; impute: " : "missing; --missing: ")
+                   : 0;
+    fields->gaps.are_means = true;
+    return column->norm == NORM_STANDARDIZE
+               ? cells_add(&fields->cells, "0", 1, err)
+               : error_set(err, ERR_DATA,
+                           "missing; only what is standardized has a mean to put there");
 }
 
 int fields_take(struct column_fields *fields, const struct shape *shape, struct tensor *tensor,

@@ -54,34 +54,6 @@ void jsonl_reader_free(struct jsonl_reader *reader)
 
 /* ---- lines ---- */
 
-/* More bytes behind those that are there; the line at hand moves to the front. */
-static int fill(struct jsonl_reader *reader, struct error *err)
-{
-    size_t kept = reader->n - reader->line_at, got = 0;
-    if (kept > CSV_ROW_BYTES_MAX)
-        return error_set(err, ERR_DATA, "%s:%" PRIu64 ": line of more than %zu MiB",
-                         gzfile_name(reader->file), reader->line, CSV_ROW_BYTES_MAX >> 20);
-    if (kept && reader->line_at)
-        memmove(reader->buffer, reader->buffer + reader->line_at, kept);
-    reader->seen -= reader->line_at;
-    reader->line_at = 0;
-    reader->n = kept;
-    if (reader->capacity - kept < READ_BYTES) {
-        size_t capacity = reader->capacity * 2 + READ_BYTES;
-        char *grown = mem_try_grow(reader->buffer, kept, capacity);
-        if (!grown)
-            return error_set(err, ERR_OS, "%s: no memory for a line of %zu bytes",
-                             gzfile_name(reader->file), kept);
-        reader->buffer = grown;
-        reader->capacity = capacity;
-    }
-    if (gzfile_read(reader->file, reader->buffer + kept, reader->capacity - kept, &got, err))
-        return err->code;
-    reader->n += got;
-    reader->ended = got == 0;
-    return 0;
-}
-
 /* The next line; *more is false at the end. */
 static int next_line(struct jsonl_reader *reader, const char **text, size_t *n, bool *more,
                      struct error *err)
@@ -101,8 +73,29 @@ static int next_line(struct jsonl_reader *reader, const char **text, size_t *n, 
         reader->seen = reader->n;
         if (reader->ended)
             return 0;
-        if (fill(reader, err))
+        /* More bytes behind those that are there; the line at hand moves to the front. */
+        size_t kept = reader->n - reader->line_at, got = 0;
+        if (kept > CSV_ROW_BYTES_MAX)
+            return error_set(err, ERR_DATA, "%s:%" PRIu64 ": line of more than %zu MiB",
+                             gzfile_name(reader->file), reader->line, CSV_ROW_BYTES_MAX >> 20);
+        if (kept && reader->line_at)
+            memmove(reader->buffer, reader->buffer + reader->line_at, kept);
+        reader->seen -= reader->line_at;
+        reader->line_at = 0;
+        reader->n = kept;
+        if (reader->capacity - kept < READ_BYTES) {
+            size_t capacity = reader->capacity * 2 + READ_BYTES;
+            char *grown = mem_try_grow(reader->buffer, kept, capacity);
+            if (!grown)
+                return error_set(err, ERR_OS, "%s: no memory for a line of %zu bytes",
+                                 gzfile_name(reader->file), kept);
+            reader->buffer = grown;
+            reader->capacity = capacity;
+        }
+        if (gzfile_read(reader->file, reader->buffer + kept, reader->capacity - kept, &got, err))
             return err->code;
+        reader->n += got;
+        reader->ended = got == 0;
     }
 }
 
@@ -114,46 +107,41 @@ static int bad(const struct jsonl_reader *reader, const char *what, struct error
                      what);
 }
 
-/* What is not nested, under the name of reader->path: a column, or a field of the row. */
-static int take_leaf(struct jsonl_reader *reader, const json_t *value, bool names,
-                     struct error *err)
-{
-    struct jsonl_columns *columns = reader->columns;
-    const char *path = str_text(&reader->path);
-    int64_t place;
-    bool is_known = map_get(&columns->places, path, &place);
-    if (names && (is_known || columns->names.n == CSV_FIELDS_MAX))
-        return bad(reader, is_known ? "two columns have one name" : "too many columns", err);
-    if (names) {
-        path = arena_strdup(&columns->arena, path);
-        map_put(&columns->places, path, (int64_t)columns->names.n);
-        vec_push(&columns->names, path);
-        return 0;
-    }
-    if (!is_known)
-        return 0;
-    size_t begin = reader->text.n;
-    if (json_is_string(value))
-        str_append_bytes(&reader->text, json_string_value(value), json_string_length(value));
-    else if (json_is_integer(value))
-        str_printf(&reader->text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    else if (json_is_real(value))
-        str_append_float64(&reader->text, json_real_value(value));
-    else if (json_is_boolean(value))
-        str_append(&reader->text, json_is_true(value) ? "true" : "false");
-    reader->begins.items[place] = begin;
-    reader->fields.items[place].n = reader->text.n - begin;
-    return 0;
-}
-
 /* All that is in a value: its columns, if `names`, or its fields. */
 static int take(struct jsonl_reader *reader, const json_t *value, bool names, struct error *err)
 {
     size_t before = reader->path.n, i;
     const char *key;
     json_t *item;
-    if (!json_is_object(value) && !json_is_array(value))
-        return take_leaf(reader, value, names, err);
+    if (!json_is_object(value) && !json_is_array(value)) {
+        /* What is not nested, under the name of reader->path: a column, or a field of the row. */
+        struct jsonl_columns *columns = reader->columns;
+        const char *path = str_text(&reader->path);
+        int64_t place;
+        bool is_known = map_get(&columns->places, path, &place);
+        if (names && (is_known || columns->names.n == CSV_FIELDS_MAX))
+            return bad(reader, is_known ? "two columns have one name" : "too many columns", err);
+        if (names) {
+            path = arena_strdup(&columns->arena, path);
+            map_put(&columns->places, path, (int64_t)columns->names.n);
+            vec_push(&columns->names, path);
+            return 0;
+        }
+        if (!is_known)
+            return 0;
+        size_t begin = reader->text.n;
+        if (json_is_string(value))
+            str_append_bytes(&reader->text, json_string_value(value), json_string_length(value));
+        else if (json_is_integer(value))
+            str_printf(&reader->text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        else if (json_is_real(value))
+            str_append_float64(&reader->text, json_real_value(value));
+        else if (json_is_boolean(value))
+            str_append(&reader->text, json_is_true(value) ? "true" : "false");
+        reader->begins.items[place] = begin;
+        reader->fields.items[place].n = reader->text.n - begin;
+        return 0;
+    }
     json_object_foreach((json_t *)value, key, item)
     {
         str_printf(&reader->path, "%s%s", before ? "." : "", key);

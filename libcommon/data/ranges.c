@@ -32,20 +32,6 @@ static int by_first(const void *a, const void *b)
     return (one->first > other->first) - (one->first < other->first);
 }
 
-static void normalize(struct ranges *ranges)
-{
-    size_t n = 0;
-    qsort(ranges->items, ranges->n, sizeof *ranges->items, by_first);
-    for (size_t i = 1; i < ranges->n; i++) {
-        struct range *last = &ranges->items[n], next = ranges->items[i];
-        if (next.first > last->last)
-            ranges->items[++n] = next;
-        else if (next.last > last->last)
-            last->last = next.last;
-    }
-    ranges->n = n + 1;
-}
-
 int ranges_parse(const char *text, struct ranges *ranges, struct error *err)
 {
     for (const char *at = text;; at++) {
@@ -58,7 +44,16 @@ int ranges_parse(const char *text, struct ranges *ranges, struct error *err)
         if (!*at)
             break;
     }
-    normalize(ranges);
+    size_t n = 0;
+    qsort(ranges->items, ranges->n, sizeof *ranges->items, by_first);
+    for (size_t i = 1; i < ranges->n; i++) {
+        struct range *last = &ranges->items[n], next = ranges->items[i];
+        if (next.first > last->last)
+            ranges->items[++n] = next;
+        else if (next.last > last->last)
+            last->last = next.last;
+    }
+    ranges->n = n + 1;
     return 0;
 }
 

@@ -48,7 +48,8 @@ static int find_writers(struct passes *p, const unsigned char *of)
     return 0;
 }
 
-static bool *find_dependents(const struct passes *p)
+/* What updates wait for is of their pass: checks of the loss become so. */
+static int find_checks(struct passes *p)
 {
     bool *depends = arena_array(&p->c->arena, p->c->from->nodes.n + 1, sizeof *depends);
     for (size_t i = 0; i < p->c->from->nodes.n; i++) {
@@ -59,13 +60,7 @@ static bool *find_dependents(const struct passes *p)
         for (int k = 0; k < node->n_controls; k++)
             depends[node->id] |= depends[node->controls[k]];
     }
-    return depends;
-}
 
-/* What updates wait for is of their pass: checks of the loss become so. */
-static int find_checks(struct passes *p)
-{
-    const bool *depends = find_dependents(p);
     for (size_t i = 0; i < p->c->from->nodes.n; i++) {
         const struct node *node = graph_node(p->c->from, (int)i);
         for (int k = 0; p->is_update[i] && k < node->n_controls; k++) {
@@ -114,27 +109,22 @@ int dense_find_updates(struct passes *p)
 
 /* ---- who would train ---- */
 
-/* By node: whether the entry needs it. */
-static bool *find_needed(const struct passes *p, const struct entry *entry)
-{
-    bool *needed = arena_array(&p->c->arena, p->c->from->nodes.n + 1, sizeof *needed);
-    for (int i = 0; i < entry->n_edges; i++)
-        needed[entry->edges[i].node] = true;
-    for (size_t i = p->c->from->nodes.n; i-- > 0;) {
-        const struct node *node = graph_node(p->c->from, p->c->order[i]);
-        for (int k = 0; needed[node->id] && k < node->n_inputs; k++)
-            needed[node->inputs[k].node] = true;
-        for (int k = 0; needed[node->id] && k < node->n_controls; k++)
-            needed[node->controls[k]] = true;
-    }
-    return needed;
-}
-
 int dense_check_entries(struct passes *p)
 {
     for (size_t e = 0; e < p->c->from->entries.n; e++) {
         const struct entry *entry = &p->c->from->entries.items[e];
-        const bool *needed = find_needed(p, entry);
+        /* By node: whether the entry needs it. */
+        bool *needed = arena_array(&p->c->arena, p->c->from->nodes.n + 1, sizeof *needed);
+        for (int i = 0; i < entry->n_edges; i++)
+            needed[entry->edges[i].node] = true;
+        for (size_t i = p->c->from->nodes.n; i-- > 0;) {
+            const struct node *node = graph_node(p->c->from, p->c->order[i]);
+            for (int k = 0; needed[node->id] && k < node->n_inputs; k++)
+                needed[node->inputs[k].node] = true;
+            for (int k = 0; needed[node->id] && k < node->n_controls; k++)
+                needed[node->controls[k]] = true;
+        }
+
         bool reads = false, trains = false;
         for (size_t i = 0; i < p->c->from->nodes.n; i++) {
             reads |= needed[i] && p->is_in[i] && p->reads[i];

@@ -62,20 +62,6 @@ void grad_sort_ancestors(struct grad_engine *e)
         e->by_frame[own[grad_frame(e, e->ancestors.items[i])]++] = e->ancestors.items[i];
 }
 
-static void count_pending(struct frame_walk *w)
-{
-    const struct grad_engine *e = w->e;
-    for (int i = 0; i < w->n_nodes; i++) {
-        int id = w->nodes[i], unit = unit_of(w, id);
-        const struct node *node = graph_node(e->graph, id);
-        for (int k = 0; k < node->n_inputs && unit >= 0; k++) {
-            int from = unit_of(w, node->inputs[k].node);
-            if (from >= 0 && from != unit)
-                w->pending[from]++;
-        }
-    }
-}
-
 static void finish_node(struct frame_walk *w, int unit, int id)
 {
     const struct node *node = graph_node(w->e->graph, id);
@@ -84,18 +70,6 @@ static void finish_node(struct frame_walk *w, int unit, int id)
         if (from >= 0 && from != unit && --w->pending[from] == 0)
             w->queue[w->last++] = from;
     }
-}
-
-static void finish_unit(struct frame_walk *w, int unit)
-{
-    const struct grad_engine *e = w->e;
-    if (unit < e->n_forward) {
-        finish_node(w, unit, unit);
-        return;
-    }
-    for (int i = e->begin[unit - e->n_forward]; i < e->end[unit - e->n_forward]; i++)
-        if (unit_of(w, e->by_frame[i]) == unit)
-            finish_node(w, unit, e->by_frame[i]);
 }
 
 /* ---- one node ---- */
@@ -205,7 +179,15 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
                            .n_nodes = e->end[frame] - e->begin[frame],
                            .pending = e->pending};
     w.queue = mem_array((size_t)w.n_nodes + 1, sizeof *w.queue); /* a unit has a node at least */
-    count_pending(&w);
+    for (int i = 0; i < w.n_nodes; i++) {
+        int id = w.nodes[i], unit = unit_of(&w, id);
+        const struct node *node = graph_node(e->graph, id);
+        for (int k = 0; k < node->n_inputs && unit >= 0; k++) {
+            int from = unit_of(&w, node->inputs[k].node);
+            if (from >= 0 && from != unit)
+                w.pending[from]++;
+        }
+    }
     for (int i = 0; i < w.n_nodes; i++) {
         int unit = unit_of(&w, w.nodes[i]);
         if (unit < 0 || w.pending[unit])
@@ -219,7 +201,13 @@ int grad_process_frame(struct grad_engine *e, struct grad_space *space, int fram
             process_node(&w, graph_node(e->graph, unit));
         else
             grad_process_loop(e, space, unit - e->n_forward);
-        finish_unit(&w, unit);
+        if (unit < e->n_forward) {
+            finish_node(&w, unit, unit);
+            continue;
+        }
+        for (int i = e->begin[unit - e->n_forward]; i < e->end[unit - e->n_forward]; i++)
+            if (unit_of(&w, e->by_frame[i]) == unit)
+                finish_node(&w, unit, e->by_frame[i]);
     }
     mem_free(w.queue);
     return e->err->code;

@@ -71,19 +71,6 @@ int grad_anchor(const struct grad_engine *e, int frame)
     return graph_node(e->graph, grad_variable(e, frame, 0)->enter)->inputs[0].node;
 }
 
-/* A new stack in the frame around the loop. */
-static struct edge add_stack(struct grad_engine *e, struct build *b, struct grad_space *space,
-                             struct edge value)
-{
-    struct attr attrs[] = {{"elem_type", attr_type(build_type(b, value))}};
-    int anchor = grad_anchor(e, space->frame);
-    set_control(b, &anchor);
-    struct edge handle = build_op(b, "Stack", NULL, 0, attrs, 1);
-    b->n_controls = 0;
-    grad_note_beside(e, space->frame);
-    return handle;
-}
-
 /* The handle, alive only where the value was: through a Switch for each condition in the loop. */
 static struct edge guard(struct grad_engine *e, struct build *b, struct grad_space *space,
                          struct edge handle, int condition)
@@ -108,7 +95,14 @@ static struct edge pop(struct grad_engine *e, struct grad_space *space, struct e
     struct build b = grad_build_beside(e, node->name, node);
     int condition = value.node < e->n_forward ? frames_edge_condition(e->frames, e->graph, value)
                                               : e->made.items[value.node - e->n_forward].condition;
-    struct edge handle = add_stack(e, &b, space, value);
+    /* A new stack in the frame around the loop. */
+    struct attr stack_attrs[] = {{"elem_type", attr_type(build_type(&b, value))}};
+    int anchor = grad_anchor(e, space->frame);
+    set_control(&b, &anchor);
+    struct edge handle = build_op(&b, "Stack", NULL, 0, stack_attrs, 1);
+    b.n_controls = 0;
+    grad_note_beside(e, space->frame);
+
     const struct graph_frame *frame = &e->frames->frames.items[space->frame];
     struct attr push_attrs[] = {
         {"frame_name", attr_string(frame->name)},

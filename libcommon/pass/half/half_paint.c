@@ -147,7 +147,7 @@ static void look_below(const struct halver *h, const struct node *node, struct s
             s->out += size_of(&node->outputs[i].shape);
 }
 
-static struct surroundings look_around(const struct halver *h, int node)
+static bool joins(const struct halver *h, int node)
 {
     struct surroundings s = {.in = 0};
     int i = node;
@@ -156,12 +156,7 @@ static struct surroundings look_around(const struct halver *h, int node)
         look_below(h, graph_node(h->r.from, i), &s);
         i = h->next[i];
     } while (i != node);
-    return s;
-}
 
-static bool joins(const struct halver *h, int node)
-{
-    struct surroundings s = look_around(h, node);
     bool even = h->next[node] != node || node_has(graph_node(h->r.from, node), OP_VIEW);
     if (s.n_users && s.n_users == s.n_painted && !(h->r.flags[node] & REWRITE_KEPT) &&
         (even || s.in <= s.out))

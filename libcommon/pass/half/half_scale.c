@@ -75,33 +75,6 @@ static int check(struct half_scaler *s)
     return 0;
 }
 
-static void find_all(struct half_scaler *s)
-{
-    const struct graph *from = s->r.from;
-    s->facts = arena_array(&s->r.arena, from->nodes.n, sizeof *s->facts);
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, (int)i);
-        if (node_attr(node, "_gradient") && node->n_inputs == 1 && node->n_outputs == 1 &&
-            dtype_is_floating(node->outputs[0].type)) {
-            s->facts[i] |= SCALE_GRADIENT;
-            s->gradient = node;
-            s->n_gradients++;
-        }
-        s->n_losses += node_attr(node, "_loss") != NULL;
-    }
-    if (s->options->scaling == HALF_DYNAMIC) {
-        mark_needed(s, SCALE_GRADIENT, SCALE_BEFORE);
-        mark_dependent(s, SCALE_GRADIENT, SCALE_OF_GRADIENTS, true);
-        mark_dependent(s, SCALE_GRADIENT, SCALE_AFTER, false);
-        mark_needed(s, SCALE_AFTER, SCALE_TRAINS);
-        for (size_t i = 0; i < s->r.from->nodes.n; i++)
-            if (is_gated(s, graph_node(s->r.from, (int)i)))
-                s->facts[i] |= SCALE_GATED;
-        mark_dependent(s, SCALE_GATED, SCALE_LATE, false);
-        mark_needed(s, SCALE_GATED, SCALE_INSIDE);
-    }
-}
-
 /* ---- the loss and the gradients ---- */
 
 static struct edge scale_as(struct half_scaler *s, enum dtype type)
@@ -245,7 +218,28 @@ int half_scale(const struct graph *from, const struct half_options *options, str
         return 0;
     if (rewrite_open(&s.r, from, options->pass, err))
         return err->code;
-    find_all(&s);
+    s.facts = arena_array(&s.r.arena, from->nodes.n, sizeof *s.facts);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, (int)i);
+        if (node_attr(node, "_gradient") && node->n_inputs == 1 && node->n_outputs == 1 &&
+            dtype_is_floating(node->outputs[0].type)) {
+            s.facts[i] |= SCALE_GRADIENT;
+            s.gradient = node;
+            s.n_gradients++;
+        }
+        s.n_losses += node_attr(node, "_loss") != NULL;
+    }
+    if (s.options->scaling == HALF_DYNAMIC) {
+        mark_needed(&s, SCALE_GRADIENT, SCALE_BEFORE);
+        mark_dependent(&s, SCALE_GRADIENT, SCALE_OF_GRADIENTS, true);
+        mark_dependent(&s, SCALE_GRADIENT, SCALE_AFTER, false);
+        mark_needed(&s, SCALE_AFTER, SCALE_TRAINS);
+        for (size_t i = 0; i < s.r.from->nodes.n; i++)
+            if (is_gated(&s, graph_node(s.r.from, (int)i)))
+                s.facts[i] |= SCALE_GATED;
+        mark_dependent(&s, SCALE_GATED, SCALE_LATE, false);
+        mark_needed(&s, SCALE_GATED, SCALE_INSIDE);
+    }
     s.b = (struct build){.graph = s.r.to, .scope = choose_scope(&s), .device = "", .err = err};
     int code = check(&s);
     if (!code && s.n_gradients)

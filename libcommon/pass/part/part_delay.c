@@ -98,33 +98,6 @@ static double arrive(struct delayer *d, struct edge edge, const struct node *nod
     return d->arrival[way];
 }
 
-static void simulate_node(struct delayer *d, const struct node *node)
-{
-    const struct cutter *c = d->c;
-    double *part = &d->free_part[c->part[node->id]], ready = *part;
-    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        struct edge edge = i < node->n_inputs
-                               ? node->inputs[i]
-                               : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
-        if (node_is(node, "Merge") && node_is(graph_node(c->from, edge.node), "NextIteration"))
-            continue;
-        double there = arrive(d, edge, node);
-        ready = there > ready ? there : ready;
-    }
-    d->start[node->id] = ready;
-    d->finish[node->id] = ready + node_ns(d, node);
-    if (d->finish[node->id] > ready)
-        *part = d->finish[node->id];
-    d->end = d->finish[node->id] > d->end ? d->finish[node->id] : d->end;
-    for (int i = 0; i < node->n_inputs; i++) {
-        int way = c->part[node->inputs[i].node] == c->part[node->id]
-                      ? -1
-                      : find_way(d, node->inputs[i], c->part[node->id]);
-        if (way >= 0 && ready < d->need[way])
-            d->need[way] = ready;
-    }
-}
-
 /* ---- writes ---- */
 
 static bool writes(const struct node *node)
@@ -133,24 +106,6 @@ static bool writes(const struct node *node)
         if (part_takes_ref(node, i))
             return true;
     return false;
-}
-
-/* False: a loop writes, and what comes after that is not looked for. */
-static bool find_after_writes(struct delayer *d)
-{
-    const struct cutter *c = d->c;
-    for (size_t i = 0; i < c->from->nodes.n; i++) {
-        const struct node *node = graph_node(c->from, c->order[i]);
-        bool after = writes(node);
-        if (after && c->frames->frame[node->id] != FRAME_ROOT)
-            return false;
-        for (int k = 0; k < node->n_inputs; k++)
-            after |= d->after_write[node->inputs[k].node];
-        for (int k = 0; k < node->n_controls; k++)
-            after |= d->after_write[node->controls[k]];
-        d->after_write[node->id] = after;
-    }
-    return true;
 }
 
 /* ---- from the end ---- */
@@ -166,58 +121,6 @@ static int by_link_and_need(const void *a, const void *b, void *context)
     if (x->need != y->need)
         return x->need > y->need ? -1 : 1;
     return x->crossing - y->crossing;
-}
-
-/* The last on a link is needed first to be looked at: what has to be before it has to leave the
- * link to it. */
-static void choose(struct delayer *d)
-{
-    struct cutter *c = d->c;
-    VEC(struct way) ways = VEC_INIT;
-    for (int i = 0; i < (int)c->parts->crossings.n; i++)
-        if (d->arrival[i] >= 0 && d->need[i] <= d->end)
-            vec_push(&ways, ((struct way){i, way_ns(d, crossing_at(d, i)), d->need[i]}));
-    if (ways.n)
-        qsort_r(ways.items, ways.n, sizeof *ways.items, by_link_and_need, d);
-    double leave = 0;
-    for (size_t i = 0; i < ways.n; i++) {
-        struct part_crossing *crossing = &c->parts->crossings.items[ways.items[i].crossing];
-        const struct part_crossing *before =
-            i ? crossing_at(d, ways.items[i - 1].crossing) : crossing;
-        bool same = i && before->from == crossing->from && before->to == crossing->to;
-        leave = same && leave < ways.items[i].need ? leave : ways.items[i].need;
-        leave -= ways.items[i].ns;
-        double margin = ways.items[i].ns > d->end * AHEAD ? ways.items[i].ns : d->end * AHEAD;
-        if (crossing->frame == FRAME_ROOT && crossing->reader < 0 &&
-            bytes_of(d, crossing) > SMALL_BYTES) {
-            /* The node of the part that is over last before a time. */
-            int best = -1;
-            for (int j = 0; j < (int)c->from->nodes.n; j++)
-                if (c->part[j] == crossing->to && !d->after_write[j] &&
-                    c->frames->frame[j] == FRAME_ROOT && d->finish[j] > d->start[j] &&
-                    d->finish[j] <= (leave - margin) &&
-                    (best < 0 || d->finish[j] > d->finish[best]))
-                    best = j;
-            crossing->wait = best;
-        }
-    }
-    vec_release(&ways);
-}
-
-static int find_devices(struct delayer *d)
-{
-    const struct cutter *c = d->c;
-    const struct cluster *cluster = c->estimates->cluster;
-    d->devices = arena_array(&d->c->arena, (size_t)c->n + 1, sizeof *d->devices);
-    for (int i = 0; i < c->n; i++) {
-        struct delay_device *device = &d->devices[i];
-        if (device_name_parse(&device->name, c->parts->parts.items[i].device, c->err))
-            return c->err->code;
-        struct device_facts facts = cost_facts(&device->name, cluster, c->estimates->costs);
-        device->rates = cost_rates_of(device->name.type, &facts);
-        device->speed = facts.speed > 0 ? facts.speed : 1;
-    }
-    return 0;
 }
 
 int part_delay(struct cutter *c)
@@ -236,12 +139,85 @@ int part_delay(struct cutter *c)
         d.arrival[i] = -1;
         d.need[i] = HUGE_VAL;
     }
-    if (find_devices(&d))
-        return c->err->code;
-    if (!find_after_writes(&d))
-        return 0;
-    for (size_t i = 0; i < n; i++)
-        simulate_node(&d, graph_node(c->from, c->order[i]));
-    choose(&d);
+    const struct cluster *cluster = c->estimates->cluster;
+    d.devices = arena_array(&d.c->arena, (size_t)c->n + 1, sizeof *d.devices);
+    for (int i = 0; i < c->n; i++) {
+        struct delay_device *device = &d.devices[i];
+        if (device_name_parse(&device->name, c->parts->parts.items[i].device, c->err))
+            return c->err->code;
+        struct device_facts facts = cost_facts(&device->name, cluster, c->estimates->costs);
+        device->rates = cost_rates_of(device->name.type, &facts);
+        device->speed = facts.speed > 0 ? facts.speed : 1;
+    }
+
+    /* False: a loop writes, and what comes after that is not looked for. */
+    for (size_t i = 0; i < c->from->nodes.n; i++) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        bool after = writes(node);
+        if (after && c->frames->frame[node->id] != FRAME_ROOT)
+            return 0;
+        for (int k = 0; k < node->n_inputs; k++)
+            after |= d.after_write[node->inputs[k].node];
+        for (int k = 0; k < node->n_controls; k++)
+            after |= d.after_write[node->controls[k]];
+        d.after_write[node->id] = after;
+    }
+
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(c->from, c->order[i]);
+        double *part = &d.free_part[c->part[node->id]], ready = *part;
+        for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
+            struct edge edge =
+                j < node->n_inputs
+                    ? node->inputs[j]
+                    : (struct edge){node->controls[j - node->n_inputs], CONTROL_SLOT};
+            if (node_is(node, "Merge") && node_is(graph_node(c->from, edge.node), "NextIteration"))
+                continue;
+            double there = arrive(&d, edge, node);
+            ready = there > ready ? there : ready;
+        }
+        d.start[node->id] = ready;
+        d.finish[node->id] = ready + node_ns(&d, node);
+        if (d.finish[node->id] > ready)
+            *part = d.finish[node->id];
+        d.end = d.finish[node->id] > d.end ? d.finish[node->id] : d.end;
+        for (int j = 0; j < node->n_inputs; j++) {
+            int way = c->part[node->inputs[j].node] == c->part[node->id]
+                          ? -1
+                          : find_way(&d, node->inputs[j], c->part[node->id]);
+            if (way >= 0 && ready < d.need[way])
+                d.need[way] = ready;
+        }
+    }
+    /* The last on a link is needed first to be looked at: what has to be before it has to leave the
+     * link to it. */
+    VEC(struct way) ways = VEC_INIT;
+    for (int i = 0; i < (int)c->parts->crossings.n; i++)
+        if (d.arrival[i] >= 0 && d.need[i] <= d.end)
+            vec_push(&ways, ((struct way){i, way_ns(&d, crossing_at(&d, i)), d.need[i]}));
+    if (ways.n)
+        qsort_r(ways.items, ways.n, sizeof *ways.items, by_link_and_need, &d);
+    double leave = 0;
+    for (size_t i = 0; i < ways.n; i++) {
+        struct part_crossing *crossing = &c->parts->crossings.items[ways.items[i].crossing];
+        const struct part_crossing *before =
+            i ? crossing_at(&d, ways.items[i - 1].crossing) : crossing;
+        bool same = i && before->from == crossing->from && before->to == crossing->to;
+        leave = same && leave < ways.items[i].need ? leave : ways.items[i].need;
+        leave -= ways.items[i].ns;
+        double margin = ways.items[i].ns > d.end * AHEAD ? ways.items[i].ns : d.end * AHEAD;
+        if (crossing->frame == FRAME_ROOT && crossing->reader < 0 &&
+            bytes_of(&d, crossing) > SMALL_BYTES) {
+            /* The node of the part that is over last before a time. */
+            int best = -1;
+            for (int j = 0; j < (int)c->from->nodes.n; j++)
+                if (c->part[j] == crossing->to && !d.after_write[j] &&
+                    c->frames->frame[j] == FRAME_ROOT && d.finish[j] > d.start[j] &&
+                    d.finish[j] <= leave - margin && (best < 0 || d.finish[j] > d.finish[best]))
+                    best = j;
+            crossing->wait = best;
+        }
+    }
+    vec_release(&ways);
     return 0;
 }

@@ -215,20 +215,15 @@ static int report_unknown(struct placer *p, const struct node *node, const char 
     return code;
 }
 
-/* The types of the devices that the group may have by name. */
-static uint32_t named_types(const struct placer *p, int root)
+int place_fail_group(struct placer *p, int root)
 {
+    int n = (int)p->graph->nodes.n;
+    /* The types of the devices that the group may have by name. */
     uint32_t types = 0;
     for (size_t i = 0; i < p->placement->devices.n; i++)
         if (device_name_specialises(&p->placement->devices.items[i].name, &p->merged[root]))
             types |= 1u << place_type_of(p, &p->placement->devices.items[i]);
-    return types;
-}
 
-int place_fail_group(struct placer *p, int root)
-{
-    int n = (int)p->graph->nodes.n;
-    uint32_t types = named_types(p, root);
     for (int i = root; i < n; i++) {
         const struct node *node = graph_node(p->graph, i);
         if (place_root(p, i) != root)

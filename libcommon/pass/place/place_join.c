@@ -83,27 +83,6 @@ static bool may_be_with(struct nearby *near, const struct node *node, int group)
            !node_has(node, OP_CONTROL_FLOW | OP_SOURCE) && !node_is(node, "Variable");
 }
 
-/* From the end: a node whose users all are in one group may join it, and so what it needs. */
-static void join_alone(struct nearby *near, const int *order)
-{
-    struct placer *p = near->p;
-    for (size_t i = p->graph->nodes.n; i-- > 0;) {
-        const struct node *node = graph_node(p->graph, order[i]);
-        int group = near->user[node->id];
-        bool joins = group >= 0 && near->has_variable[group] && may_be_with(near, node, group) &&
-                     (near->initial[node->id] || comes_from(near, node, group));
-        if (joins && place_root(p, node->id) == node->id) {
-            place_join(p, group, node->id);
-            near->has_variable[place_root(p, group)] = 1;
-        }
-        group = place_root(p, node->id);
-        for (int k = 0; k < node->n_inputs; k++)
-            use(near, node->inputs[k].node, group);
-        for (int k = 0; k < node->n_controls; k++)
-            use(near, node->controls[k], near->initial[node->id] ? group : SEVERAL);
-    }
-}
-
 int place_join_near(struct placer *p)
 {
     size_t n = p->graph->nodes.n;
@@ -141,6 +120,21 @@ int place_join_near(struct placer *p)
         for (int k = 0; k < entry->n_edges; k++)
             near.user[entry->edges[k].node] = SEVERAL;
     }
-    join_alone(&near, order);
+    /* From the end: a node whose users all are in one group may join it, and so what it needs. */
+    for (size_t i = p->graph->nodes.n; i-- > 0;) {
+        const struct node *node = graph_node(p->graph, order[i]);
+        int group = near.user[node->id];
+        bool joins = group >= 0 && near.has_variable[group] && may_be_with(&near, node, group) &&
+                     (near.initial[node->id] || comes_from(&near, node, group));
+        if (joins && place_root(p, node->id) == node->id) {
+            place_join(p, group, node->id);
+            near.has_variable[place_root(p, group)] = 1;
+        }
+        group = place_root(p, node->id);
+        for (int k = 0; k < node->n_inputs; k++)
+            use(&near, node->inputs[k].node, group);
+        for (int k = 0; k < node->n_controls; k++)
+            use(&near, node->controls[k], near.initial[node->id] ? group : SEVERAL);
+    }
     return 0;
 }

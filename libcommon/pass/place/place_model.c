@@ -35,58 +35,6 @@ static bool has_rates(const struct device_facts *a, const struct device_facts *b
     return a->operations == b->operations && a->bandwidth == b->bandwidth;
 }
 
-static void measure_nodes(struct place_model *m)
-{
-    const struct placer *p = m->placer;
-    struct device_rates *rates = arena_array(&m->arena, (size_t)m->n_devices, sizeof *rates);
-    int n_outputs = 0;
-    const struct placement *placement = m->placer->placement;
-    for (int k = 0; k < m->n_devices; k++) {
-        const struct place_device *device = &placement->devices.items[k];
-        const struct device_name *name = &placement->devices.items[device->host].name;
-        struct device_rates *own = &rates[k];
-        own->facts = cost_facts(name, placement->cluster, m->measured);
-        own->like = 0;
-        while (own->like < k && (!has_rates(&rates[own->like].facts, &own->facts) ||
-                                 strcmp(placement->devices.items[own->like].name.type, name->type)))
-            own->like++;
-        own->rates = own->like < k ? rates[own->like].rates : rates_of(m, name->type, &own->facts);
-    }
-    for (int i = 0; i < m->n; i++) {
-        m->first_output[i] = n_outputs;
-        n_outputs += graph_node(p->graph, i)->n_outputs;
-    }
-    m->bytes = arena_array(&m->arena, (size_t)n_outputs, sizeof *m->bytes);
-    for (int i = 0; i < m->n; i++) {
-        const struct node *node = graph_node(p->graph, i);
-        const struct cost_query query = {node, m->placer->graph, m->assume};
-        const struct place_device *devices = m->placer->placement->devices.items;
-        double ns;
-        for (int k = 0; k < m->n_devices; k++) {
-            double *cost = &m->ns[node->id * m->n_devices + k];
-            if (rates[k].like < k)
-                *cost = cost[rates[k].like - k];
-            else if (costs_find(m->measured, node, devices[k].name.type, &ns))
-                *cost = ns;
-            else
-                *cost = m->weight[node->id] * cost_estimate_ns(&query, &rates[k].rates);
-        }
-        for (int j = 0; j < node->n_outputs; j++) {
-            double bytes = cost_bytes(&node->outputs[j], m->assume);
-            m->bytes[m->first_output[node->id] + j] = bytes;
-            if (m->initial[node->id] && !node_is(node, "Variable"))
-                continue;
-            if (node_is(node, "Variable") || node_is(node, "Const"))
-                m->held[node->id] += bytes;
-            else if (!node->outputs[j].is_ref && !cost_is_view(&query))
-                m->made[node->id] += bytes;
-        }
-        for (int j = 0; j < node->n_inputs; j++)
-            m->n_uses[node->inputs[j].node] +=
-                !place_is_back_edge(m->placer->graph, node, node->inputs[j]);
-    }
-}
-
 /* ---- order ---- */
 
 struct rank {
@@ -204,7 +152,53 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
     if (code)
         return code;
     m->initial = place_find_initial(p->graph, &m->arena);
-    measure_nodes(m);
+    struct device_rates *rates = arena_array(&m->arena, (size_t)m->n_devices, sizeof *rates);
+    int n_outputs = 0;
+    const struct placement *placement = m->placer->placement;
+    for (int k = 0; k < m->n_devices; k++) {
+        const struct place_device *device = &placement->devices.items[k];
+        const struct device_name *name = &placement->devices.items[device->host].name;
+        struct device_rates *own = &rates[k];
+        own->facts = cost_facts(name, placement->cluster, m->measured);
+        own->like = 0;
+        while (own->like < k && (!has_rates(&rates[own->like].facts, &own->facts) ||
+                                 strcmp(placement->devices.items[own->like].name.type, name->type)))
+            own->like++;
+        own->rates = own->like < k ? rates[own->like].rates : rates_of(m, name->type, &own->facts);
+    }
+    for (int i = 0; i < m->n; i++) {
+        m->first_output[i] = n_outputs;
+        n_outputs += graph_node(p->graph, i)->n_outputs;
+    }
+    m->bytes = arena_array(&m->arena, (size_t)n_outputs, sizeof *m->bytes);
+    for (int i = 0; i < m->n; i++) {
+        const struct node *node = graph_node(p->graph, i);
+        const struct cost_query query = {node, m->placer->graph, m->assume};
+        const struct place_device *devices = m->placer->placement->devices.items;
+        double ns;
+        for (int k = 0; k < m->n_devices; k++) {
+            double *cost = &m->ns[node->id * m->n_devices + k];
+            if (rates[k].like < k)
+                *cost = cost[rates[k].like - k];
+            else if (costs_find(m->measured, node, devices[k].name.type, &ns))
+                *cost = ns;
+            else
+                *cost = m->weight[node->id] * cost_estimate_ns(&query, &rates[k].rates);
+        }
+        for (int j = 0; j < node->n_outputs; j++) {
+            double bytes = cost_bytes(&node->outputs[j], m->assume);
+            m->bytes[m->first_output[node->id] + j] = bytes;
+            if (m->initial[node->id] && !node_is(node, "Variable"))
+                continue;
+            if (node_is(node, "Variable") || node_is(node, "Const"))
+                m->held[node->id] += bytes;
+            else if (!node->outputs[j].is_ref && !cost_is_view(&query))
+                m->made[node->id] += bytes;
+        }
+        for (int j = 0; j < node->n_inputs; j++)
+            m->n_uses[node->inputs[j].node] +=
+                !place_is_back_edge(m->placer->graph, node, node->inputs[j]);
+    }
     return find_order(m);
 }
 

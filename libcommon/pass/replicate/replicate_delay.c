@@ -29,10 +29,14 @@ void replicate_begin_delay(struct replicator *r)
     vec_release(&controls);
 }
 
-/* The variable; nothing of what checkpoints have of it is lost with other numbers of workers. */
-static struct edge add_kept(struct replicator *r, const struct node *gradient, int slot)
+struct edge replicate_exchanged(struct replicator *r, struct edge edge)
 {
-    const struct node_output *output = &gradient->outputs[slot];
+    if (!replicate_is_delayed(r, edge))
+        return replicate_crossing(r, edge);
+    const struct node *gradient = graph_node(r->from, edge.node);
+    /* The variable; nothing of what checkpoints have of it is lost with other numbers of
+     * workers. */
+    const struct node_output *output = &gradient->outputs[edge.slot];
     const struct attr mark = {PER_WORKER, attr_string(PER_WORKER_SUM)};
     const char *name = replicate_text(r, gradient->name, "kept");
     struct edge kept = replicate_variable(r, &mark, name, output->type, &output->shape);
@@ -40,15 +44,7 @@ static struct edge add_kept(struct replicator *r, const struct node *gradient, i
                            replicate_zeros(r, name, output->type, &output->shape));
     if (set >= 0)
         vec_push(&r->inits, set);
-    return kept;
-}
 
-struct edge replicate_exchanged(struct replicator *r, struct edge edge)
-{
-    if (!replicate_is_delayed(r, edge))
-        return replicate_crossing(r, edge);
-    const struct node *gradient = graph_node(r->from, edge.node);
-    struct edge kept = add_kept(r, gradient, edge.slot);
     vec_push(&r->delayed, ((struct delayed_gradient){edge, kept}));
     return replicate_out(
         replicate_op(r, "Identity", replicate_text(r, gradient->name, "before"), kept, EDGE_NONE));

@@ -158,30 +158,6 @@ static void wait_for_readers(struct replicator *r, const struct node *update, st
     }
 }
 
-/* The last one has the update's name, and comes when the others are over. */
-static struct node *copy_update(struct replicator *r, const struct node *node,
-                                const struct gradient_piece *piece, bool is_last)
-{
-    const char *name =
-        arena_printf(&r->to->arena, "%s/rows_%lld", node->name, (long long)piece->first_row);
-    struct node_spec spec = {.name = is_last ? node->name : replicate_name(r, name),
-                             .attrs = node->attrs,
-                             .n_attrs = node->n_attrs,
-                             .device = replicate_device(r, node, WORKER_DEVICE)};
-    struct attr first = {UPDATE_FIRST_ROW, attr_int(piece->first_row)};
-    struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs, sizeof *inputs);
-    for (int i = 0; i < node->n_inputs; i++)
-        inputs[i] = i == node->op->def->descent.gradient
-                        ? piece->sum
-                        : replicate_reduced(r, node, node->inputs[i]);
-    struct node *copy = replicate_add_copy(r, node, &spec, inputs);
-    for (int i = 0; i < node->n_controls; i++)
-        graph_add_control(r->to, copy,
-                          replicate_edge(r, (struct edge){node->controls[i], CONTROL_SLOT}).node);
-    graph_set_attr(r->to, copy, &first, r->err);
-    return copy;
-}
-
 /* How many the gradient has; they follow each other from *first on. */
 static int find_pieces(const struct replicator *r, struct edge gradient,
                        const struct gradient_piece **first)
@@ -202,7 +178,27 @@ bool replicate_copy_pieces(struct replicator *r, const struct node *node)
     int input = node->op->def->descent.gradient;
     int n = input ? find_pieces(r, node->inputs[input], &pieces) : 0;
     for (int i = 0; i < n; i++) {
-        struct node *copy = copy_update(r, node, &pieces[i], i + 1 == n);
+        /* The last one has the update's name, and comes when the others are over. */
+        const struct gradient_piece *piece = &pieces[i];
+        const char *name =
+            arena_printf(&r->to->arena, "%s/rows_%lld", node->name, (long long)piece->first_row);
+        struct node_spec spec = {.name = i + 1 == n ? node->name : replicate_name(r, name),
+                                 .attrs = node->attrs,
+                                 .n_attrs = node->n_attrs,
+                                 .device = replicate_device(r, node, WORKER_DEVICE)};
+        struct attr first = {UPDATE_FIRST_ROW, attr_int(piece->first_row)};
+        struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs, sizeof *inputs);
+        for (int j = 0; j < node->n_inputs; j++)
+            inputs[j] = j == node->op->def->descent.gradient
+                            ? piece->sum
+                            : replicate_reduced(r, node, node->inputs[j]);
+        struct node *copy = replicate_add_copy(r, node, &spec, inputs);
+        for (int j = 0; j < node->n_controls; j++)
+            graph_add_control(
+                r->to, copy,
+                replicate_edge(r, (struct edge){node->controls[j], CONTROL_SLOT}).node);
+        graph_set_attr(r->to, copy, &first, r->err);
+
         if (i)
             graph_add_control(r->to, copy, r->copy[node->id]);
         else

@@ -51,22 +51,6 @@ static int parted_at(const struct term_search *p, const struct node *node)
                                                                                           : -1;
 }
 
-/* A sum that only its gradient has is not needed as it was. */
-static void find_sums(struct term_search *p, bool *is_gone)
-{
-    const struct graph *from = p->rewrite.from;
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, (int)i);
-        if (parted_at(p, node) >= 0)
-            is_gone[node->inputs[0].node] = p->n_uses[node->inputs[0].node] == 1;
-    }
-    for (size_t i = 0; i < from->entries.n; i++)
-        for (int k = 0; k < from->entries.items[i].n_edges; k++)
-            is_gone[from->entries.items[i].edges[k].node] = false;
-    for (size_t i = 0; i < from->aliases.n; i++)
-        is_gone[from->aliases.items[i].edge.node] = false;
-}
-
 int replicate_part_terms(const struct graph *from, struct graph **to, struct error *err)
 {
     static const struct pass_options options = {0};
@@ -92,7 +76,17 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
         }
         p.varies[node->id] = varies;
     }
-    find_sums(&p, is_gone);
+    /* A sum that only its gradient has is not needed as it was. */
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, (int)i);
+        if (parted_at(&p, node) >= 0)
+            is_gone[node->inputs[0].node] = p.n_uses[node->inputs[0].node] == 1;
+    }
+    for (size_t i = 0; i < from->entries.n; i++)
+        for (int k = 0; k < from->entries.items[i].n_edges; k++)
+            is_gone[from->entries.items[i].edges[k].node] = false;
+    for (size_t i = 0; i < from->aliases.n; i++)
+        is_gone[from->aliases.items[i].edge.node] = false;
     for (size_t i = 0; i < from->nodes.n; i++) {
         const struct node *node = graph_node(from, p.rewrite.order[i]);
         int product = parted_at(&p, node);

@@ -73,34 +73,6 @@ static bool visit(struct tower_finder *f, const struct node *node)
     return news;
 }
 
-/* What saves the values of a loop for its gradient goes with the loop. */
-static void find_stacks(struct tower_finder *f)
-{
-    const struct graph *from = f->t->r->from;
-    for (size_t i = 0; i < from->nodes.n; i++)
-        for (int k = 0; f->t->towered[i] && k < graph_node(from, (int)i)->n_inputs; k++) {
-            int input = graph_node(from, (int)i)->inputs[k].node;
-            f->t->towered[input] |= node_makes_resource(graph_node(from, input));
-        }
-}
-
-static void find_outside(struct tower_finder *f)
-{
-    const struct graph *from = f->t->r->from;
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, (int)i);
-        for (int k = 0; k < node->n_inputs; k++)
-            f->looked_at[node->inputs[k].node] = true;
-    }
-    for (size_t i = 0; i < from->entries.n; i++)
-        for (int k = 0; k < from->entries.items[i].n_edges; k++)
-            if (from->entries.items[i].edges[k].slot != CONTROL_SLOT)
-                f->looked_at[from->entries.items[i].edges[k].node] = true;
-    for (size_t i = 0; i < from->nodes.n; i++)
-        if (is_once(f, graph_node(from, (int)i)))
-            f->loop_whole[towers_loop(f->t, graph_node(from, (int)i))] = true;
-}
-
 int towers_find(struct towers *t)
 {
     const struct graph *from = t->r->from;
@@ -127,13 +99,29 @@ int towers_find(struct towers *t)
                              .loop_whole = arena_array(arena, n_frames + 1, sizeof(bool))};
     for (size_t i = 0; i < from->nodes.n; i++)
         t->feed[i] = towers_is_parted(graph_node(from, (int)i)) ? (int)i : -1;
-    find_outside(&f);
+    for (size_t i = 0; i < from->nodes.n; i++) {
+        const struct node *node = graph_node(from, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            f.looked_at[node->inputs[k].node] = true;
+    }
+    for (size_t i = 0; i < from->entries.n; i++)
+        for (int k = 0; k < from->entries.items[i].n_edges; k++)
+            if (from->entries.items[i].edges[k].slot != CONTROL_SLOT)
+                f.looked_at[from->entries.items[i].edges[k].node] = true;
+    for (size_t i = 0; i < from->nodes.n; i++)
+        if (is_once(&f, graph_node(from, (int)i)))
+            f.loop_whole[towers_loop(f.t, graph_node(from, (int)i))] = true;
     bool news = true;
     while (news) { /* until no loop comes along any more */
         news = false;
         for (size_t i = 0; i < from->nodes.n; i++)
             news |= visit(&f, graph_node(from, t->r->order[i]));
     }
-    find_stacks(&f);
+    /* What saves the values of a loop for its gradient goes with the loop. */
+    for (size_t i = 0; i < from->nodes.n; i++)
+        for (int k = 0; f.t->towered[i] && k < graph_node(from, (int)i)->n_inputs; k++) {
+            int input = graph_node(from, (int)i)->inputs[k].node;
+            f.t->towered[input] |= node_makes_resource(graph_node(from, input));
+        }
     return 0;
 }

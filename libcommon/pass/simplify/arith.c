@@ -102,12 +102,6 @@ static int same_input(struct rewrite *r, const struct node *node, const struct n
     return -1;
 }
 
-static bool simplify_identity(struct rewrite *r, const struct node *node, const struct node *view)
-{
-    int same = node->n_outputs ? same_input(r, node, view) : -1;
-    return same >= 0 && replace(r, node, view->inputs[same], node->op->def->identity.says);
-}
-
 /* Of one input: f(f(x)) is x, or f(x). */
 static bool simplify_twice(struct rewrite *r, const struct node *node, const struct node *view)
 {
@@ -164,9 +158,10 @@ int pass_arith(const struct graph *from, const struct pass_options *options, str
     for (size_t i = 0; i < from->nodes.n; i++) {
         const struct node *node = graph_node(from, r.order[i]);
         struct node view = rewrite_view(&r, node);
-        if (!simplify_identity(&r, node, &view) && !simplify_twice(&r, node, &view) &&
-            !multiply_instead(&r, node, &view) && !arith_reshape(&r, node, &view) &&
-            !arith_transpose(&r, node, &view))
+        int same = node->n_outputs ? same_input(&r, node, &view) : -1;
+        if (!(same >= 0 && replace(&r, node, view.inputs[same], node->op->def->identity.says)) &&
+            !simplify_twice(&r, node, &view) && !multiply_instead(&r, node, &view) &&
+            !arith_reshape(&r, node, &view) && !arith_transpose(&r, node, &view))
             rewrite_add(&r, node, &view);
     }
     return rewrite_close(&r, 0, to, n_changes);

@@ -39,14 +39,6 @@ static int by_variable(const void *a, const void *b, void *context)
     return of_x != of_y ? (of_x < of_y ? -1 : 1) : x - y;
 }
 
-static int group_end(const struct finder *f, int from)
-{
-    int to = from;
-    while (to < f->n && access_at(f, to)->variable == access_at(f, from)->variable)
-        to++;
-    return to;
-}
-
 /* What reads what it writes itself may be in need of a copy. */
 static bool is_open(const struct finder *f, int from, int to)
 {
@@ -116,23 +108,6 @@ static void add_kinds(struct access_rule *rule, struct access_family *family, bo
     family->n_kinds = (int)rule->kinds.n - family->first_kind;
 }
 
-static void add_family(struct finder *f, int from, int to, int *met)
-{
-    struct access_rule *rule = f->rule;
-    struct access_family family = {.first_read = f->n_reads, .first_write = f->n_writes};
-    for (int i = from; i < to; i++) {
-        if (access_at(f, i)->write)
-            rule->writes[f->n_writes++] = f->sorted[i];
-        else
-            rule->reads[f->n_reads++] = f->sorted[i];
-    }
-    family.is_placed = rule->place[f->sorted[from]] > 0;
-    family.n_reads = f->n_reads - family.first_read;
-    family.n_writes = f->n_writes - family.first_write;
-    add_kinds(rule, &family, met && !family.is_placed && has_branches(f, from, to, met));
-    vec_push(&rule->families, family);
-}
-
 void access_find_families(struct access_rule *rule, bool all, int *n_reads)
 {
     const struct access_graph *graph = rule->level.graph;
@@ -151,9 +126,23 @@ void access_find_families(struct access_rule *rule, bool all, int *n_reads)
             f.sorted[f.n++] = (int)i;
     qsort_r(f.sorted, (size_t)f.n, sizeof *f.sorted, by_variable, rule);
     for (int from = 0, to; from < f.n; from = to) {
-        to = group_end(&f, from);
-        if (all || is_open(&f, from, to))
-            add_family(&f, from, to, met);
+        to = from;
+        while (to < f.n && access_at(&f, to)->variable == access_at(&f, from)->variable)
+            to++;
+        if (!all && !is_open(&f, from, to))
+            continue;
+        struct access_family family = {.first_read = f.n_reads, .first_write = f.n_writes};
+        for (int i = from; i < to; i++) {
+            if (access_at(&f, i)->write)
+                rule->writes[f.n_writes++] = f.sorted[i];
+            else
+                rule->reads[f.n_reads++] = f.sorted[i];
+        }
+        family.is_placed = rule->place[f.sorted[from]] > 0;
+        family.n_reads = f.n_reads - family.first_read;
+        family.n_writes = f.n_writes - family.first_write;
+        add_kinds(rule, &family, met && !family.is_placed && has_branches(&f, from, to, met));
+        vec_push(&rule->families, family);
     }
     *n_reads = f.n_reads;
     mem_free(f.sorted);

@@ -59,31 +59,6 @@ bool access_level_excludes(const struct access_level *level, int a, int b)
 
 /* ---- vertices and edges ---- */
 
-static void find_vertices(struct access_level *level)
-{
-    const struct access_graph *graph = level->graph;
-    int n_frames = graph->frame ? graph->n_frames : 1;
-    int *loop = arena_array(&level->memory, (size_t)n_frames + 1, sizeof *loop);
-    level->vertex = arena_array(&level->memory, (size_t)graph->n + 1, sizeof *level->vertex);
-    level->node = arena_array(&level->memory, (size_t)graph->n + 1, sizeof *level->node);
-    memset(loop, -1, (size_t)n_frames * sizeof *loop);
-    for (int i = 0; i < graph->n; i++) {
-        int place = place_of(level, i);
-        if (place < 0) {
-            level->vertex[i] = -1;
-        } else if (place == level->frame) {
-            level->node[level->n] = i;
-            level->vertex[i] = level->n++;
-        } else {
-            if (loop[place] < 0) {
-                level->node[level->n] = i;
-                loop[place] = level->n++;
-            }
-            level->vertex[i] = loop[place];
-        }
-    }
-}
-
 static void find_order(struct access_level *level)
 {
     int n = level->n, done = 0, last = n;
@@ -110,7 +85,26 @@ static void find_order(struct access_level *level)
 void access_level_init(struct access_level *level, const struct access_graph *graph, int frame)
 {
     *level = (struct access_level){.graph = graph, .frame = frame, .memory = ARENA_INIT};
-    find_vertices(level);
+    int n_frames = graph->frame ? graph->n_frames : 1;
+    int *loop = arena_array(&level->memory, (size_t)n_frames + 1, sizeof *loop);
+    level->vertex = arena_array(&level->memory, (size_t)graph->n + 1, sizeof *level->vertex);
+    level->node = arena_array(&level->memory, (size_t)graph->n + 1, sizeof *level->node);
+    memset(loop, -1, (size_t)n_frames * sizeof *loop);
+    for (int i = 0; i < graph->n; i++) {
+        int place = place_of(level, i);
+        if (place < 0) {
+            level->vertex[i] = -1;
+        } else if (place == level->frame) {
+            level->node[level->n] = i;
+            level->vertex[i] = level->n++;
+        } else {
+            if (loop[place] < 0) {
+                level->node[level->n] = i;
+                loop[place] = level->n++;
+            }
+            level->vertex[i] = loop[place];
+        }
+    }
     const access_edge_vec *all = &level->graph->edges;
     for (size_t i = 0; i < all->n; i++) {
         struct access_edge edge = {level->vertex[all->items[i].from],

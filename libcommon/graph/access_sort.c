@@ -31,24 +31,6 @@ static int by_name(const void *a, const void *b, void *context)
     return strcmp(s->name[*(const int *)a], s->name[*(const int *)b]);
 }
 
-static void rank_writes(struct sorter *s)
-{
-    const struct access_rule *rule = s->rule;
-    const struct access_family *last = &rule->families.items[rule->families.n - 1];
-    for (int w = 0; w < last->first_write + last->n_writes; w++) {
-        int node = access_write_at(rule, w)->node, v = rule->level.vertex[node];
-        const char *name = rule->level.graph->names[node];
-        if (!s->name[v])
-            s->by_rank[s->n_writes++] = v;
-        if (!s->name[v] || strcmp(name, s->name[v]) < 0)
-            s->name[v] = name;
-    }
-    qsort_r(s->by_rank, (size_t)s->n_writes, sizeof *s->by_rank, by_name, s);
-    for (int i = 0; i < s->n_writes; i++)
-        s->rank[s->by_rank[i]] = i;
-    s->lowest = s->n_writes;
-}
-
 static void make_ready(struct sorter *s, int v)
 {
     if (!s->name[v]) {
@@ -158,7 +140,19 @@ int access_sort(struct access_rule *rule, struct error *err)
     s.may_write = mem_alloc(n + 1);
     for (int e = 0; e < s.next.first[n]; e++)
         s.pending[s.next.to[e]]++;
-    rank_writes(&s);
+    const struct access_family *last = &rule->families.items[rule->families.n - 1];
+    for (int w = 0; w < last->first_write + last->n_writes; w++) {
+        int node = access_write_at(rule, w)->node, v = rule->level.vertex[node];
+        const char *name = rule->level.graph->names[node];
+        if (!s.name[v])
+            s.by_rank[s.n_writes++] = v;
+        if (!s.name[v] || strcmp(name, s.name[v]) < 0)
+            s.name[v] = name;
+    }
+    qsort_r(s.by_rank, (size_t)s.n_writes, sizeof *s.by_rank, by_name, &s);
+    for (int i = 0; i < s.n_writes; i++)
+        s.rank[s.by_rank[i]] = i;
+    s.lowest = s.n_writes;
     place_all(&s);
     int code = s.n_placed == rule->n ? 0 : fail(&s, err);
     vec_release(&s.ready);

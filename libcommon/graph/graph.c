@@ -179,8 +179,11 @@ void graph_add_history(struct graph *to, const struct graph *from)
 
 /* ---- edges as text ---- */
 
-static const char *nearest_name(const struct graph *graph, const char *name)
+static int no_such_node(const struct graph *graph, const char *name, struct error *err)
 {
+    if (graph_was_removed(graph, name))
+        return error_set(err, ERR_DATA, "tf-opt has removed '%s'; tf-opt --keep %s keeps it", name,
+                         name);
     size_t n = graph->nodes.n + graph->aliases.n, k = 0;
     const char **names = mem_array(n + 1, sizeof *names);
     for (size_t i = 0; i < graph->nodes.n; i++)
@@ -189,15 +192,7 @@ static const char *nearest_name(const struct graph *graph, const char *name)
         names[k++] = graph->aliases.items[i].name;
     const char *nearest = str_nearest(name, names);
     mem_free(names);
-    return nearest;
-}
 
-static int no_such_node(const struct graph *graph, const char *name, struct error *err)
-{
-    if (graph_was_removed(graph, name))
-        return error_set(err, ERR_DATA, "tf-opt has removed '%s'; tf-opt --keep %s keeps it", name,
-                         name);
-    const char *nearest = nearest_name(graph, name);
     if (nearest)
         return error_set(err, ERR_DATA, "there is no node '%s' (did you mean '%s'?)", name,
                          nearest);

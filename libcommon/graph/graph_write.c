@@ -119,26 +119,6 @@ static void pack_texts(struct writing *w, const char *key, const char *const *te
         pack_text(w->packer, texts[i]);
 }
 
-static void pack_entries(struct writing *w)
-{
-    const struct graph *graph = w->graph;
-    pack_key(w->packer, "entries");
-    msgpack_pack_map(w->packer, graph->entries.n);
-    for (size_t i = 0; i < graph->entries.n; i++) {
-        const struct entry *entry = &graph->entries.items[i];
-        pack_key(w->packer, entry->name);
-        msgpack_pack_array(w->packer, (size_t)entry->n_edges);
-        for (int k = 0; k < entry->n_edges; k++)
-            pack_edge(w, entry->edges[k]);
-    }
-    pack_key(w->packer, "aliases");
-    msgpack_pack_map(w->packer, graph->aliases.n);
-    for (size_t i = 0; i < graph->aliases.n; i++) {
-        pack_key(w->packer, graph->aliases.items[i].name);
-        pack_edge(w, graph->aliases.items[i].edge);
-    }
-}
-
 int graph_write(struct stream_writer *writer, const struct graph *graph, struct error *err)
 {
     struct writing w = {.graph = graph,
@@ -146,7 +126,21 @@ int graph_write(struct stream_writer *writer, const struct graph *graph, struct 
     pack_texts(&w, "made", graph->made.items, graph->made.n);
     if (graph->removed.n)
         pack_texts(&w, "removed", graph->removed.items, graph->removed.n);
-    pack_entries(&w);
+    pack_key(w.packer, "entries");
+    msgpack_pack_map(w.packer, graph->entries.n);
+    for (size_t i = 0; i < graph->entries.n; i++) {
+        const struct entry *entry = &graph->entries.items[i];
+        pack_key(w.packer, entry->name);
+        msgpack_pack_array(w.packer, (size_t)entry->n_edges);
+        for (int k = 0; k < entry->n_edges; k++)
+            pack_edge(&w, entry->edges[k]);
+    }
+    pack_key(w.packer, "aliases");
+    msgpack_pack_map(w.packer, graph->aliases.n);
+    for (size_t i = 0; i < graph->aliases.n; i++) {
+        pack_key(w.packer, graph->aliases.items[i].name);
+        pack_edge(&w, graph->aliases.items[i].edge);
+    }
     pack_key(w.packer, "nodes");
     msgpack_pack_array(w.packer, graph->nodes.n);
     for (size_t i = 0; i < graph->nodes.n; i++) {

@@ -88,34 +88,6 @@ static int by_position(const void *a, const void *b)
     return x->position != y->position ? (x->position < y->position ? -1 : 1) : x->at - y->at;
 }
 
-static int check_pairs(const struct graph *graph, struct error *err)
-{
-    size_t n_sends = 0, n_received = 0;
-    char *received = mem_alloc(graph->nodes.n + 1);
-    int code = 0;
-    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        const struct node *send = join_send_of(graph, node);
-        n_sends += node_is(node, "Send");
-        if (node_is(node, "Recv") && !send)
-            code = error_set(err, ERR_DATA, "%s: its Send, '%s', is in none of the parts",
-                             node_text(node), node_string(node, "tensor_name"));
-        else if (send && received[send->id])
-            code =
-                error_set(err, ERR_DATA, "%s: two nodes receive '%s'", node_text(node), send->name);
-        if (send && !code)
-            n_received += received[send->id] = 1;
-    }
-    for (size_t i = 0; !code && n_sends > n_received && i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        if (node_is(node, "Send") && !received[i])
-            code =
-                error_set(err, ERR_DATA, "%s: its Recv is in none of the parts", node_text(node));
-    }
-    mem_free(received);
-    return code;
-}
-
 int graph_join(const struct graph *const *parts, int n, struct graph **joined, struct error *err)
 {
     struct graph *graph = graph_new(parts[0]->registry);
@@ -136,8 +108,30 @@ int graph_join(const struct graph *const *parts, int n, struct graph **joined, s
         entry->edges = edges;
         mem_free(placed);
     }
-    if (!code)
-        code = check_pairs(graph, err);
+    if (!code) {
+        size_t n_sends = 0, n_received = 0;
+        char *received = mem_alloc(graph->nodes.n + 1);
+        for (size_t i = 0; !code && i < graph->nodes.n; i++) {
+            const struct node *node = graph_node(graph, (int)i);
+            const struct node *send = join_send_of(graph, node);
+            n_sends += node_is(node, "Send");
+            if (node_is(node, "Recv") && !send)
+                code = error_set(err, ERR_DATA, "%s: its Send, '%s', is in none of the parts",
+                                 node_text(node), node_string(node, "tensor_name"));
+            else if (send && received[send->id])
+                code = error_set(err, ERR_DATA, "%s: two nodes receive '%s'", node_text(node),
+                                 send->name);
+            if (send && !code)
+                n_received += received[send->id] = 1;
+        }
+        for (size_t i = 0; !code && n_sends > n_received && i < graph->nodes.n; i++) {
+            const struct node *node = graph_node(graph, (int)i);
+            if (node_is(node, "Send") && !received[i])
+                code = error_set(err, ERR_DATA, "%s: its Recv is in none of the parts",
+                                 node_text(node));
+        }
+        mem_free(received);
+    }
     if (code) {
         graph_free(graph);
         graph = NULL;

@@ -7,17 +7,6 @@
 /* More than what the kernel saves with the widest registers (AMX: 11 KiB), and a handler's own. */
 #define SIGNAL_STACK_BYTES 32768
 
-static int start_blocked(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
-                         void *argument)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(thread, attr, run, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return code;
-}
-
 int thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
 {
     pthread_attr_t attr;
@@ -27,8 +16,13 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
         return code;
     if (!pthread_attr_getstacksize(&attr, &bytes) && bytes < THREAD_STACK_BYTES)
         code = pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
-    if (!code)
-        code = start_blocked(thread, &attr, run, argument);
+    if (!code) {
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        code = pthread_create(thread, &attr, run, argument);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
     pthread_attr_destroy(&attr);
     return code;
 }

@@ -192,24 +192,6 @@ static void aggregator_free_mark(void *pointer)
 
 /* ---- saving: "ids" int64[n,4] (worker, incarnation, seq, values), then the values ---- */
 
-static int put_ids(const struct aggregator_mark *mark, struct resource_sink *sink,
-                   struct error *err)
-{
-    int64_t *rows = mem_array(mark->n + 1, 4 * sizeof *rows);
-    for (size_t i = 0; i < mark->n; i++) {
-        const struct kept_push *push = &mark->pushes[i];
-        memcpy(&rows[4 * i],
-               (int64_t[]){push->id.worker, (int64_t)push->id.incarnation, push->id.seq,
-                           push->staged.n},
-               4 * sizeof *rows);
-    }
-    struct shape shape = {.rank = 2, .dims = {(int64_t)mark->n, 4}};
-    struct tensor table = tensor_borrow(INT64, &shape, rows);
-    int code = sink->put(sink, "ids", &table, err);
-    mem_free(rows);
-    return code;
-}
-
 static int put_values(const struct kept_push *push, size_t index, struct resource_sink *sink,
                       struct error *err)
 {
@@ -225,7 +207,19 @@ static int put_values(const struct kept_push *push, size_t index, struct resourc
 static int aggregator_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
     const struct aggregator_mark *mark = pointer;
-    int code = put_ids(mark, sink, err);
+    int64_t *rows = mem_array(mark->n + 1, 4 * sizeof *rows);
+    for (size_t i = 0; i < mark->n; i++) {
+        const struct kept_push *push = &mark->pushes[i];
+        memcpy(&rows[4 * i],
+               (int64_t[]){push->id.worker, (int64_t)push->id.incarnation, push->id.seq,
+                           push->staged.n},
+               4 * sizeof *rows);
+    }
+    struct shape shape = {.rank = 2, .dims = {(int64_t)mark->n, 4}};
+    struct tensor table = tensor_borrow(INT64, &shape, rows);
+    int code = sink->put(sink, "ids", &table, err);
+    mem_free(rows);
+
     for (size_t i = 0; !code && i < mark->n; i++)
         code = put_values(&mark->pushes[i], i, sink, err);
     return code;

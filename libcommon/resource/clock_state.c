@@ -110,63 +110,48 @@ static int put_table(struct resource_sink *sink, const char *part, int64_t *valu
     return sink->put(sink, part, &table, err);
 }
 
-static int put_members(const struct clock_mark *mark, struct resource_sink *sink, struct error *err)
-{
-    int64_t *rows = mem_array(mark->n_members + 1, COLUMNS * sizeof *rows);
-    for (size_t i = 0; i < mark->n_members; i++) {
-        const struct clock_member *m = &mark->members[i];
-        const int64_t values[COLUMNS] = {
-            m->worker,       (int64_t)m->incarnation,
-            m->joined,       m->left || m->returns,
-            m->clock,        m->last_seq,
-            m->last_counted, m->state != PUSH_NONE,
-            m->push.seq,     (int64_t)m->push.incarnation,
-            m->version,      m->arrival,
-            m->pushed,       m->counted,
-            m->late,         m->dropped,
-        };
-        memcpy(&rows[i * COLUMNS], values, sizeof values);
-    }
-    int code = put_table(sink, "members", rows, mark->n_members, COLUMNS, err);
-    mem_free(rows);
-    return code;
-}
-
-static int put_dropped(const struct clock_mark *mark, struct resource_sink *sink, struct error *err)
-{
-    int64_t *rows = mem_array(mark->n_dropped + 1, 3 * sizeof *rows);
-    for (size_t i = 0; i < mark->n_dropped; i++) {
-        const struct push_id *id = &mark->dropped[i];
-        memcpy(&rows[3 * i], (int64_t[]){id->worker, (int64_t)id->incarnation, id->seq},
-               3 * sizeof *rows);
-    }
-    int code = put_table(sink, "dropped", rows, mark->n_dropped, 3, err);
-    mem_free(rows);
-    return code;
-}
-
-static int put_policy(const struct clock_mark *mark, struct resource_sink *sink, struct error *err)
-{
-    struct str text = STR_INIT;
-    policy_print(&text, &mark->policy);
-    struct shape shape = shape_vector((int64_t)text.n);
-    struct tensor bytes = tensor_borrow(UINT8, &shape, text.data);
-    int code = sink->put(sink, "policy", &bytes, err);
-    str_release(&text);
-    return code;
-}
-
 int clock_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
     const struct clock_mark *mark = pointer;
     int64_t numbers[] = {mark->version, mark->arrivals, mark->workers};
     int code = put_table(sink, "version", numbers, 1, 3, err);
-    if (!code && mark->policy.kind)
-        code = put_policy(mark, sink, err);
-    if (!code)
-        code = put_members(mark, sink, err);
-    if (!code)
-        code = put_dropped(mark, sink, err);
+    if (!code && mark->policy.kind) {
+        struct str text = STR_INIT;
+        policy_print(&text, &mark->policy);
+        struct shape shape = shape_vector((int64_t)text.n);
+        struct tensor bytes = tensor_borrow(UINT8, &shape, text.data);
+        code = sink->put(sink, "policy", &bytes, err);
+        str_release(&text);
+    }
+    if (!code) {
+        int64_t *rows = mem_array(mark->n_members + 1, COLUMNS * sizeof *rows);
+        for (size_t i = 0; i < mark->n_members; i++) {
+            const struct clock_member *m = &mark->members[i];
+            const int64_t values[COLUMNS] = {
+                m->worker,       (int64_t)m->incarnation,
+                m->joined,       m->left || m->returns,
+                m->clock,        m->last_seq,
+                m->last_counted, m->state != PUSH_NONE,
+                m->push.seq,     (int64_t)m->push.incarnation,
+                m->version,      m->arrival,
+                m->pushed,       m->counted,
+                m->late,         m->dropped,
+            };
+            memcpy(&rows[i * COLUMNS], values, sizeof values);
+        }
+        code = put_table(sink, "members", rows, mark->n_members, COLUMNS, err);
+        mem_free(rows);
+    }
+    if (!code) {
+        int64_t *rows = mem_array(mark->n_dropped + 1, 3 * sizeof *rows);
+        for (size_t i = 0; i < mark->n_dropped; i++) {
+            const struct push_id *id = &mark->dropped[i];
+            memcpy(&rows[3 * i], (int64_t[]){id->worker, (int64_t)id->incarnation, id->seq},
+                   3 * sizeof *rows);
+        }
+        code = put_table(sink, "dropped", rows, mark->n_dropped, 3, err);
+        mem_free(rows);
+    }
     return code;
 }
 

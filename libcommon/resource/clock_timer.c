@@ -10,29 +10,24 @@
 
 #define LOOK_SECONDS 0.1
 
-static struct clock_waiter *remove_overdue(struct clock *clock)
-{
-    struct clock_waiter *overdue = NULL;
-    double now = time_now();
-    for (struct clock_waiter **at = &clock->waiters; *at;) {
-        struct clock_waiter *waiter = *at;
-        if (waiter->timeout > 0 && now - waiter->since >= waiter->timeout) {
-            *at = waiter->next;
-            waiter->next = overdue;
-            overdue = waiter;
-        } else {
-            at = &waiter->next;
-        }
-    }
-    return overdue;
-}
-
 static void *look(void *argument)
 {
     struct clock *clock = argument;
     pthread_mutex_lock(&clock->lock);
     while (!clock->ends) {
-        struct clock_waiter *overdue = remove_overdue(clock);
+        struct clock_waiter *overdue = NULL;
+        double now = time_now();
+        for (struct clock_waiter **at = &clock->waiters; *at;) {
+            struct clock_waiter *waiter = *at;
+            if (waiter->timeout > 0 && now - waiter->since >= waiter->timeout) {
+                *at = waiter->next;
+                waiter->next = overdue;
+                overdue = waiter;
+            } else {
+                at = &waiter->next;
+            }
+        }
+
         while (overdue) {
             struct clock_waiter *next = overdue->next;
             struct error reason = ERROR_INIT;

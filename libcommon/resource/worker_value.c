@@ -89,37 +89,6 @@ static int check(const struct tensor *first, const struct tensor *other, struct 
                      shape_text_typed(other->type, &other->shape));
 }
 
-/* The sum of n of the values, in their order, as the worker's own; they are gone. */
-static int add_up(struct worker_values *values, int64_t worker, const size_t *which, int n,
-                  struct error *err)
-{
-    const struct tensor *first = &values->given.items[which[0]].value;
-    const void **data = mem_array((size_t)n, sizeof *data);
-    struct tensor sum = TENSOR_INIT;
-    int code = 0;
-    for (int i = 0; i < n && !code; i++) {
-        data[i] = values->given.items[which[i]].value.data;
-        code = check(first, &values->given.items[which[i]].value, err);
-    }
-    if (!code && !(code = tensor_alloc(&sum, first->type, &first->shape, err))) {
-        const struct collective_terms terms = {first->type, data, n, 0};
-        collective_sum(&terms, sum.data, NULL, tensor_count(first));
-        size_t left = 0;
-        for (size_t i = 0, next = 0; i < values->given.n; i++) {
-            if (next < (size_t)n && which[next] == i) {
-                next++;
-                tensor_release(&values->given.items[i].value);
-            } else {
-                values->given.items[left++] = values->given.items[i];
-            }
-        }
-        values->given.n = left;
-        put(values, worker, sum);
-    }
-    mem_free(data);
-    return code;
-}
-
 int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, struct tensor *value,
                       struct error *err)
 {
@@ -133,8 +102,33 @@ int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, s
         if (other == worker || (n > 0 && other >= n && other % n == worker))
             which[found++] = i;
     }
-    if (found && (found > 1 || values->given.items[which[0]].worker != worker))
-        code = add_up(values, worker, which, found, err);
+    if (found && (found > 1 || values->given.items[which[0]].worker != worker)) {
+        /* The sum of n of the values, in their order, as the worker's own; they are gone. */
+        const struct tensor *first = &values->given.items[which[0]].value;
+        const void **data = mem_array((size_t)found, sizeof *data);
+        struct tensor sum = TENSOR_INIT;
+        code = 0;
+        for (int i = 0; i < found && !code; i++) {
+            data[i] = values->given.items[which[i]].value.data;
+            code = check(first, &values->given.items[which[i]].value, err);
+        }
+        if (!code && !(code = tensor_alloc(&sum, first->type, &first->shape, err))) {
+            const struct collective_terms terms = {first->type, data, found, 0};
+            collective_sum(&terms, sum.data, NULL, tensor_count(first));
+            size_t left = 0;
+            for (size_t i = 0, next = 0; i < values->given.n; i++) {
+                if (next < (size_t)found && which[next] == i) {
+                    next++;
+                    tensor_release(&values->given.items[i].value);
+                } else {
+                    values->given.items[left++] = values->given.items[i];
+                }
+            }
+            values->given.n = left;
+            put(values, worker, sum);
+        }
+        mem_free(data);
+    }
     size_t at = place_of(values, worker, &is_there);
     if (!code && is_there)
         tensor_share(value, &values->given.items[at].value);

@@ -115,22 +115,17 @@ static void table_free(struct batches *batches)
     mem_free(b);
 }
 
-static int64_t batches_total(int64_t per_epoch, const struct feeding *f)
-{
-    int64_t total = -1;
-    if (f->epochs && __builtin_mul_overflow(per_epoch, f->epochs, &total))
-        total = INT64_MAX;
-    if (f->steps && (total < 0 || f->steps < total))
-        total = f->steps;
-    return total;
-}
-
 int batches_of_table(const struct table *table, const struct feeding *f, struct batches **batches,
                      struct error *err)
 {
     int64_t rows = f->shard >= table->rows ? 0 : (table->rows - f->shard - 1) / f->n_shards + 1;
     int64_t per_epoch = rows / f->batch + (!f->drop_remainder && rows % f->batch != 0);
-    int64_t total = batches_total(per_epoch, f);
+    int64_t total = -1;
+    if (f->epochs && __builtin_mul_overflow(per_epoch, f->epochs, &total))
+        total = INT64_MAX;
+    if (f->steps && (total < 0 || f->steps < total))
+        total = f->steps;
+
     if (per_epoch == 0)
         return too_few(table->source, rows, f, err);
     if (total >= 0 && check_after(table->source, total, f, err))

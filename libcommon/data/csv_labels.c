@@ -6,18 +6,6 @@
 
 #include "base/str.h"
 
-/* A name, unless there is none, or only positions are known of what was fitted. */
-static const char **list_labels(const struct csv_places *places, const struct csv_header *header,
-                                bool by_position, struct arena *arena)
-{
-    const char **labels = arena_array(arena, places->at.n, sizeof *labels);
-    for (size_t i = 0; i < places->at.n; i++)
-        labels[i] = by_position || !header->names
-                        ? arena_printf(arena, "%" PRId64, places->at.items[i] + 1)
-                        : arena_strdup(arena, header->names[places->at.items[i]]);
-    return labels;
-}
-
 static const char *join(const char *const *texts, size_t n, struct arena *arena)
 {
     struct str all = STR_INIT;
@@ -36,7 +24,13 @@ int csv_labels_bind(const struct data_column *column, const struct csv_places *p
         return 0;
     struct arena *arena = &f->prep->arena;
     size_t n = places->at.n;
-    const char **labels = list_labels(places, header, column->is_known && !f->prep->header, arena);
+    /* A name, unless there is none, or only positions are known of what was fitted. */
+    const char **labels = arena_array(arena, places->at.n, sizeof *labels);
+    for (size_t i = 0; i < places->at.n; i++)
+        labels[i] = (column->is_known && !f->prep->header) || !header->names
+                        ? arena_printf(arena, "%" PRId64, places->at.items[i] + 1)
+                        : arena_strdup(arena, header->names[places->at.items[i]]);
+
     if (!column->is_known) {
         f->n_columns = n;
         f->columns = labels;

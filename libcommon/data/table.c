@@ -70,11 +70,14 @@ static int select_rows(struct tensor *raw, const struct row_choice *rows, struct
     return code;
 }
 
-/* As if the array's elements stood in a file of text: what is no number to compute with is read
- * there. */
-static int read_as_fields(const struct data_column *column, const struct tensor *raw,
-                          struct tensor *fed, struct error *err)
+/* Takes `raw`. */
+static int apply(const struct data_column *column, struct tensor *raw, struct tensor *fed,
+                 struct error *err)
 {
+    if (!data_column_takes_gaps(column))
+        return data_column_apply(column, raw, NULL, fed, err);
+    /* As if the array's elements stood in a file of text: what is no number to compute with is read
+     * there. */
     int64_t count = tensor_count(raw), rows = raw->shape.dims[0];
     struct data_column typed = *column;
     struct column_fields fields;
@@ -96,16 +99,7 @@ static int read_as_fields(const struct data_column *column, const struct tensor 
         code = fields_take(&fields, &raw->shape, fed, err);
     fields_release(&fields);
     str_release(&text);
-    return code;
-}
 
-/* Takes `raw`. */
-static int apply(const struct data_column *column, struct tensor *raw, struct tensor *fed,
-                 struct error *err)
-{
-    if (!data_column_takes_gaps(column))
-        return data_column_apply(column, raw, NULL, fed, err);
-    int code = read_as_fields(column, raw, fed, err);
     tensor_release(raw);
     return code;
 }
@@ -184,19 +178,6 @@ static int set_array(struct table *table, int i, const struct data_column *colum
     return set_column(table, i, column, &raw, rows, err) ? error_prefix(err, "%s: ", npz->name) : 0;
 }
 
-/* All arrays as they are. */
-static int set_all(struct table *table, struct npz *npz, const struct row_choice *rows,
-                   struct error *err)
-{
-    int code = 0;
-    for (int i = 0; i < npz->n && !code; i++) {
-        const char *name = arena_strdup(&table->arena, npz_name(npz, i));
-        struct data_column column = {.name = name, .where = name, .scale = 1, .shape = SHAPE_ANY};
-        code = set_array(table, i, &column, npz, rows, err);
-    }
-    return code;
-}
-
 int table_from_npz(const char *path, const struct data_column *columns, int n_columns,
                    const struct row_choice *rows, struct table *table, struct error *err)
 {
@@ -205,8 +186,15 @@ int table_from_npz(const char *path, const struct data_column *columns, int n_co
     if (code)
         return code;
     table_init(table, n_columns ? n_columns : npz.n, path);
-    if (n_columns == 0)
-        code = set_all(table, &npz, rows, err);
+    if (n_columns == 0) {
+        /* All arrays as they are. */
+        for (int i = 0; i < npz.n && !code; i++) {
+            const char *name = arena_strdup(&table->arena, npz_name(&npz, i));
+            struct data_column column = {
+                .name = name, .where = name, .scale = 1, .shape = SHAPE_ANY};
+            code = set_array(table, i, &column, &npz, rows, err);
+        }
+    }
     for (int i = 0; i < n_columns && !code; i++)
         code = set_array(table, i, &columns[i], &npz, rows, err);
     if (!code && table->n == 0)

@@ -346,6 +346,76 @@ int saving_step(struct saving *s, struct error *err)
     return autosave_check(s->autosave, err);
 }
 
+void saving_measure(struct saving *s, const char *name, double value)
+{
+    if (s->autosave)
+        autosave_set_scalar(s->autosave, name, value, false);
+}
+
+void saving_unmeasure(struct saving *s, const char *name)
+{
+    if (s->autosave)
+        autosave_drop_scalar(s->autosave, name);
+}
+
+void saving_set_blob(struct saving *s, const char *name, const void *data, size_t n)
+{
+    if (s->autosave)
+        autosave_set_blob(s->autosave, name, data, n);
+}
+
+/* The checkpoint of a step, where there is a store; NULL with the error, or without. */
+static struct checkpoint *open_checkpoint(struct saving *s, int64_t step, struct store **store,
+                                          struct error *err)
+{
+    struct checkpoint *checkpoint = NULL;
+    if (!saving_to_store() || store_open(saving_name(s), NULL, store, err))
+        return NULL;
+    if (checkpoint_open(*store, step, &checkpoint, NULL, err))
+        store_close(*store);
+    return err->code ? NULL : checkpoint;
+}
+
+static void close_checkpoint(struct checkpoint *checkpoint, struct store *store)
+{
+    checkpoint_close(checkpoint);
+    store_close(store);
+}
+
+int saving_read_blob(struct saving *s, const char *name, struct str *text, struct error *err)
+{
+    struct store *store;
+    struct checkpoint *from = s->resumed ? open_checkpoint(s, s->resumed, &store, err) : NULL;
+    for (size_t i = 0; from && i < from->manifest.blobs.n; i++)
+        if (!strcmp(from->manifest.blobs.items[i].name, name))
+            str_append_bytes(text, from->manifest.blobs.items[i].data,
+                             from->manifest.blobs.items[i].n);
+    if (from)
+        close_checkpoint(from, store);
+    return err->code;
+}
+
+void saving_find_best(struct saving *s, struct saved_best *best)
+{
+    struct store *store;
+    struct error ignored = ERROR_INIT;
+    struct checkpoint *from =
+        s->metric ? open_checkpoint(s, CHECKPOINT_BEST, &store, &ignored) : NULL;
+    *best = (struct saved_best){.step = -1};
+    if (!from)
+        return;
+    best->step = from->manifest.step;
+    best->store = saving_name(s);
+    best->n = from->manifest.scalars.n;
+    best->scalars = arena_array(&s->arena, best->n + 1, sizeof *best->scalars);
+    for (size_t i = 0; i < best->n; i++) {
+        const struct manifest_scalar *scalar = &from->manifest.scalars.items[i];
+        best->scalars[i] =
+            (struct manifest_scalar){arena_strdup(&s->arena, scalar->name), scalar->value};
+    }
+    close_checkpoint(from, store);
+}
+
 static void saving_tell(struct saving *s)
 {
     struct autosave_counts counts;

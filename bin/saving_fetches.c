@@ -37,6 +37,9 @@ int saving_check_metric(struct saving *s, struct error *err)
     if (!save_options.best)
         return 0;
     s->metric = retain_metric(save_options.best, &s->arena, &is_low);
+    for (size_t k = 0; k < s->n_measured; k++)
+        if (!strcmp(s->measured[k], s->metric))
+            return 0;
     while (i < request->names.n && strcmp(request->names.items[i], s->metric) != 0)
         i++;
     if (i == request->names.n)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bin/cluster_options.h"
+#include "bin/evaluation.h"
 #include "bin/exec_life.h"
 #include "bin/exec_request.h"
 #include "bin/ops_option.h"
@@ -48,6 +49,16 @@ static const struct option_row rows[] = {
      "and\n"
      "tf-data cut N a step is run again as it was"},
 #include "bin/save_rows.def"
+    {0, "eval", OPTION_TEXT, &evaluation_options.entry, "ENTRY",
+     "run it, too, over all of its feed and at the end, with the variables of that moment; its\n"
+     "scores are ENTRY/NAME for --save-best and --stop-when"},
+    {0, "eval-feed", OPTION_TEXT, &evaluation_options.feed, "FILE|CMD",
+     "its records: a file, or a program or a command with blanks, run each time"},
+    {0, "eval-every", OPTION_TEXT, &evaluation_options.every, "N|TIME",
+     "and every N steps, or every 30s"},
+    {0, "stop-when", OPTION_TEXT, &evaluation_options.stop, "METRIC,patience=N,min-delta=D",
+     "end when it has not become better by more than D (0) in N evaluations (1); METRIC is\n"
+     "as that of --save-best"},
     {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
@@ -78,7 +89,8 @@ static const struct option_row rows[] = {
 static const struct option_verb verbs[] = {
     {"", "", "run steps",
      "graph run fetch fetch-every fetch-limit feed steps save save-every save-best keep save-rate "
-     "run-name resume restore restore-partial restore-as seed first-step fast grace check without "
+     "run-name resume restore restore-partial restore-as eval eval-feed eval-every stop-when seed "
+     "first-step fast grace check without "
      "needs dump-plan trace output"},
     {"serve", "", "wait for other drivers, and run what is on the devices of this task", NULL},
     {NULL, NULL, NULL, NULL}};
@@ -88,6 +100,7 @@ static const struct option_need conditions[] = {
     {"restore-partial", "restore"},
     {"restore-as", "restore resume"},
     {"fetch-every fetch-limit", "fetch"},
+    {"eval-feed eval-every stop-when", "eval"},
     {NULL, NULL}};
 
 static const struct option_table table = {
@@ -138,6 +151,7 @@ struct graph_execution {
     struct saving saving;
     struct scores scores; /* of all steps, where these do nothing but compute them */
     bool is_scoring;
+    struct evaluation evaluation;
     struct progress progress;
     int64_t limit; /* steps to run; -1: until the feeds end */
 };
@@ -212,6 +226,8 @@ static int set_up(struct graph_execution *job, struct error *err)
         code = saving_check_metric(&job->saving, err);
     if (code || needs)
         return code ? code : exec_request_print_needs(&job->request, err);
+    if (!dump_plan && evaluation_check(&job->evaluation, err))
+        return err->code;
     job->is_scoring = !dump_plan && !save_options.path && !job->driver.request.targets.n &&
                       scores_are_fetched(&job->driver);
     if ((job->is_scoring && scores_begin(&job->scores, &job->driver, err)) ||
@@ -222,7 +238,7 @@ static int set_up(struct graph_execution *job, struct error *err)
         return err->code;
     job->driver.step = first_step - 1;
     exec_life_go(&job->life, LIFE_STARTS);
-    return runner_start(job->runner, err);
+    return runner_start(job->runner, err) ? err->code : evaluation_begin(&job->evaluation, err);
 }
 
 /* ---- running ---- */
@@ -265,10 +281,11 @@ static int run_steps(struct graph_execution *job, struct error *err)
     struct runner *runner = job->runner;
     exec_life_go(&job->life, LIFE_FEEDS);
     bool more = job->limit < 0 || driver->step < job->limit || dump_plan;
+    bool stops = job->evaluation.stop.stops;
     int code = more ? driver_next_feeds(driver, &more, err) : 0;
     if (!code)
         code = open_writer(job, err);
-    while (!code && more && !dump_plan && runner->kind->begins(runner)) {
+    while (!code && more && !stops && !dump_plan && runner->kind->begins(runner)) {
         exec_life_go(&job->life, LIFE_STEPS);
         if (fetch_limit)
             code = tool_limit_output(job->tool, fetch_limit, err);
@@ -278,8 +295,10 @@ static int run_steps(struct graph_execution *job, struct error *err)
             exec_life_go(&job->life, LIFE_FEEDS);
         progress_update(&job->progress, driver->step, "");
         if (!code)
+            code = evaluation_step(&job->evaluation, &stops, err);
+        if (!code)
             code = runner_step(runner, err);
-        if (code || driver->step == job->limit || runner->kind->is_over(runner))
+        if (code || stops || driver->step == job->limit || runner->kind->is_over(runner))
             break;
         code = driver_next_feeds(driver, &more, err);
     }
@@ -294,6 +313,8 @@ static int run_steps(struct graph_execution *job, struct error *err)
         code = driver_write_plan(driver, err);
     }
     progress_end(&job->progress, driver->step, "");
+    if (!code && !dump_plan)
+        code = evaluation_end(&job->evaluation, err);
     if (!code && !more && driver->step < job->limit)
         tool_say(job->tool, "%s: the feeds end after step %" PRId64 " of %" PRId64, driver->name,
                  driver->step, job->limit);
@@ -381,6 +402,8 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         return code ? code : serve_drivers(tool, err);
     job.request = (struct exec_request){.tool = tool, .driver = &job.driver};
     job.saving = (struct saving){.tool = tool, .driver = &job.driver};
+    job.evaluation =
+        (struct evaluation){.tool = tool, .training = &job.driver, .saving = &job.saving};
     code = set_up(&job, err);
     if (!code && !needs) {
         job.limit = steps >= 0 ? steps : job.driver.feed_reader ? -1 : 1;
@@ -397,9 +420,12 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
         add_advice(&job, err);
     if ((!code || asked) && !needs)
         code = end(&job, code, err);
+    if (!code && !needs)
+        evaluation_report(&job.evaluation);
     code = finish_trace(&job, code, err);
     if (!code && tool_signal())
         code = interrupted(&job, err);
+    evaluation_close(&job.evaluation);
     scores_release(&job.scores);
     saving_close(&job.saving);
     driver_release(&job.driver);

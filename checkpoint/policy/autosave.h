@@ -58,6 +58,8 @@ int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, s
  * both stay until they are given anew. `is_before`: it was computed of the variables as they were
  * before the step, and so belongs to the checkpoint of the step before. */
 void autosave_set_scalar(struct autosave *autosave, const char *name, double value, bool is_before);
+/* That it is of the variables no more: those that the next step leaves have none of that name. */
+void autosave_drop_scalar(struct autosave *autosave, const char *name);
 void autosave_set_blob(struct autosave *autosave, const char *name, const void *data, size_t n);
 
 /* After a step: whether autosave_step will start a save. */

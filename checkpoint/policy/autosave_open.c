@@ -31,6 +31,16 @@ void autosave_set_scalar(struct autosave *a, const char *name, double value, boo
     vec_push(&a->scalars, scalar);
 }
 
+void autosave_drop_scalar(struct autosave *a, const char *name)
+{
+    for (size_t i = 0; i < a->scalars.n; i++)
+        if (!strcmp(a->scalars.items[i].name, name)) {
+            mem_free(a->scalars.items[i].name);
+            a->scalars.items[i] = vec_pop(&a->scalars);
+            return;
+        }
+}
+
 void autosave_set_blob(struct autosave *a, const char *name, const void *data, size_t n)
 {
     char *copy = mem_alloc(n);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An entry that is run over all of its feed while another one trains, in the same process and with
+ * the variables of that moment: its scores (bin/scores.h) go to checkpoints as ENTRY/NAME, and say
+ * when to stop. It changes nothing that training depends on.
+ *
+ * From one thread. The order of calls: evaluation_check, evaluation_begin, evaluation_step after
+ * each step and before it is saved; evaluation_end, and evaluation_report when all is saved.
+ */
+#ifndef TF_BIN_EVALUATION_H
+#define TF_BIN_EVALUATION_H
+
+#include "bin/saving.h"
+#include "bin/scores.h"
+
+extern struct evaluation_options {
+    const char *entry, *feed, *every, *stop;
+} evaluation_options;
+
+struct training_mean { /* of a fetch, since the last evaluation */
+    const char *name;
+    double sum, value; /* value: what it was at that one; NaN: there was none */
+    int64_t n;
+};
+
+/* "eval/loss,patience=5,min-delta=1e-4", and how it stands. */
+struct stop_rule {
+    const char *metric; /* NULL: there is none */
+    bool is_low, stops;
+    int64_t patience, waits; /* evaluations since the best */
+    double min_delta, best;  /* NaN: none yet */
+};
+
+struct evaluation {
+    struct tool *tool;
+    struct driver *training;
+    struct saving *saving;
+    struct driver driver; /* its own */
+    struct scores scores;
+    VEC(const char *) names; /* of the scores, with the entry */
+    VEC(struct training_mean) means;
+    struct stop_rule stop;
+    int64_t every_steps;
+    double every_seconds, last_time, started;
+    int64_t first, last; /* steps: before the first; that was evaluated last, -1: none */
+    int64_t epochs;
+    void (*fetched)(void *, const char *, const struct tensor *, const struct request_view *);
+    void *fetched_context;
+    struct arena arena;
+};
+
+/* Before anything is run: the options, and that the graph has the entry; tells `saving` what will
+ * be measured. ERR_USAGE, ERR_DATA. Nothing without --eval, as all that follow. */
+int evaluation_check(struct evaluation *e, struct error *err);
+
+/* Once the variables have their values, as those of a step that was resumed perhaps. */
+int evaluation_begin(struct evaluation *e, struct error *err);
+
+/* Runs it if it is due; *stops: training is over. */
+int evaluation_step(struct evaluation *e, bool *stops, struct error *err);
+
+/* After the last step: runs it once more, unless that step was evaluated. */
+int evaluation_end(struct evaluation *e, struct error *err);
+
+/* Says what training has come to, and what predicts with it. */
+void evaluation_report(struct evaluation *e);
+void evaluation_close(struct evaluation *e);
+
+#endif

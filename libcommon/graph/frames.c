@@ -9,11 +9,13 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/edge_map.h"
 
 struct analysis {
     const struct graph *graph;
     struct frames *f;
-    struct map names; /* "PARENT/frame_name" -> frame */
+    const struct edge_map *fed; /* or NULL */
+    struct map names;           /* "PARENT/frame_name" -> frame */
     struct error *err;
 };
 
@@ -66,11 +68,13 @@ static int check_same_frame(struct analysis *a, const struct node *node, int fro
     return node_fail(node, a->err);
 }
 
-/* A variable itself, which is no value: it is there in every loop and every iteration. */
-static bool is_variable(const struct graph *graph, struct edge edge)
+/* A variable itself, which is no value, or what is fed: it is there in every loop and every
+ * iteration. */
+static bool is_everywhere(const struct analysis *a, struct edge edge)
 {
-    const struct node *from = graph_node(graph, edge.node);
-    return !from->n_inputs && from->outputs[edge.slot].is_ref;
+    const struct node *from = graph_node(a->graph, edge.node);
+    return (!from->n_inputs && from->outputs[edge.slot].is_ref) ||
+           (a->fed && edge_map_get(a->fed, edge) >= 0);
 }
 
 /* ---- conditions ---- */
@@ -297,7 +301,7 @@ static int analyse(struct analysis *a)
         int first = -1;
         for (int j = 0; j < node->n_inputs; j++)
             if (!is_back_edge(a->graph, node, node->inputs[j]) &&
-                !is_variable(a->graph, node->inputs[j]) &&
+                !is_everywhere(a, node->inputs[j]) &&
                 check_same_frame(a, node, node->inputs[j].node, &first))
                 return a->err->code;
         for (int j = 0; j < node->n_controls; j++)
@@ -345,9 +349,15 @@ static void sort_variables(struct frames *f, size_t n_nodes)
 
 int frames_new(const struct graph *graph, struct frames **frames, struct error *err)
 {
+    return frames_new_fed(graph, NULL, frames, err);
+}
+
+int frames_new_fed(const struct graph *graph, const struct edge_map *fed, struct frames **frames,
+                   struct error *err)
+{
     size_t n = graph->nodes.n;
     struct frames *f = mem_alloc(sizeof *f);
-    struct analysis a = {.graph = graph, .f = f, .err = err};
+    struct analysis a = {.graph = graph, .f = f, .fed = fed, .err = err};
     f->frame = arena_array(&f->arena, n, sizeof *f->frame);
     f->condition = arena_array(&f->arena, n, sizeof *f->condition);
     f->variable = arena_array(&f->arena, n, sizeof *f->variable);

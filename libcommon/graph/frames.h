@@ -58,6 +58,11 @@ struct frames {
  * goes deeper than FRAMES_DEPTH_MAX.
  * The result borrows names from the graph and is freed by frames_free. */
 int frames_new(const struct graph *graph, struct frames **frames, struct error *err);
+/* Likewise of a graph in which outputs are fed, those of the nodes in the map: what is fed is there
+ * in every loop, too. */
+struct edge_map;
+int frames_new_fed(const struct graph *graph, const struct edge_map *fed, struct frames **frames,
+                   struct error *err);
 void frames_free(struct frames *frames);
 
 /* The frame that the node's outputs belong to. */

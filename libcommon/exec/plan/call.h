@@ -20,13 +20,13 @@ struct call_host {
     bool copies_reads; /* dynamic: an output cannot be memory of a variable that is not counted */
     struct plan *plan;
     const struct item *item;
-    struct iteration *iteration;
     struct tensor **fetches;       /* of the step */
     struct variable **out_refs;    /* dynamic: the variable of a ref output */
     struct pool *pool;             /* dynamic: where outputs come from */
     struct pool *host_pool;        /* and those in host memory, if that is not the device's */
     temporary_vec *temporaries;    /* freed after the call */
     struct device_step *on_device; /* the step on a device with memory of its own */
+    struct iteration *iteration;   /* that it runs in */
 };
 
 static inline struct call_host *call_host(const struct kernel_call *call)

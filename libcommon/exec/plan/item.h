@@ -95,8 +95,8 @@ struct item {
     const struct shape **seen; /* by input: the shape that it is seen with; NULL: its own */
     struct variable_check *checked; /* those variables, each once, if it reads any */
     int n_checked;
-    int loop;           /* which of the plan's loops it is repeated by; 0: none */
-    bool in_condition;  /* of that loop */
+    int frame;          /* of the plan's frames */
+    bool in_condition;  /* of a loop that is an item */
     bool removed;       /* evaluated when the plan was made, or a view that does not run */
     bool is_point;      /* only running tells when, or whether, there is what it brings */
     bool uses_copies;   /* an input was copied to the device */

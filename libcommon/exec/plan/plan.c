@@ -6,7 +6,6 @@
 #include "exec/device/pool.h"
 #include "exec/plan/plan_steps.h"
 #include "exec/plan/region.h"
-#include "graph/frames.h"
 
 static bool all_cheap(const struct plan *plan)
 {
@@ -21,14 +20,14 @@ static void place_order(struct plan *plan)
 {
     int n = (int)plan->loops.n, end = plan->n_order;
     struct placing *placings = mem_array((size_t)n, sizeof *placings);
-    for (int loop = n; loop-- > 0;) {
+    for (int frame = n; frame-- > 0;) {
         int first = end;
-        while (first > 0 && plan->items.items[plan->order[first - 1]].loop == loop)
+        while (first > 0 && plan->items.items[plan->order[first - 1]].frame == frame)
             first--;
-        placings[n - 1 - loop] =
+        placings[n - 1 - frame] =
             (struct placing){.order = plan->order + first,
                              .n_order = end - first,
-                             .bytes = loop ? plan->loops.items[loop].bytes : plan->arena_bytes};
+                             .bytes = frame ? plan->loops.items[frame].bytes : plan->arena_bytes};
         end = first;
     }
     plan_place_memory(plan, placings, n);
@@ -45,17 +44,17 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         code = plan_goes_on(plan, err);
     if (!code) {
         plan_fuse(plan, fetches);
-        code = plan_find_loops(plan, fetches, err);
+        for (int i = 0; i < plan->n_feeds; i++)
+            if (plan->feed_nodes[i] >= 0)
+                edge_map_add(&plan->fed, (struct edge){plan->feed_nodes[i], 0}, i);
+        code = plan_find_frames(plan, fetches, err);
     }
-    for (int i = 0; i < plan->n_feeds && !code; i++)
-        if (plan->feed_nodes[i] >= 0)
-            edge_map_add(&plan->fed, (struct edge){plan->feed_nodes[i], 0}, i);
     if (!code)
         code = plan_prepare(plan, fetches, err);
     if (!code && !plan->is_whole) {
         plan_resolve_views(plan, false);
         plan_take_in_constants(plan);
-        code = dynamic_new(plan, err);
+        dynamic_new(plan);
     }
     if (!code)
         code = plan_order_variables(plan, err);

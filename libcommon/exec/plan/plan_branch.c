@@ -6,13 +6,12 @@
  * memory serves all.
  */
 #include "exec/plan/plan_steps.h"
-#include "graph/frames.h"
 
 /* ---- what may be dead ---- */
 
 bool plan_may_lack_control(const struct plan *plan, const struct node *node)
 {
-    bool may = !plan_has_order(plan, plan->in_loop) && node->n_controls;
+    bool may = !plan_has_order(plan, plan->in_frame) && node->n_controls;
     for (int i = 0; plan->has_branches && !may && i < node->n_controls; i++)
         may = item_may_be_dead(plan, plan->item_of[node->controls[i]]);
     return may;
@@ -34,11 +33,11 @@ int plan_for_merge(struct plan *plan, int v)
 /* ---- memory ---- */
 
 /* The condition under which the value is there; whatever else it needs. */
-static int condition_of(const struct plan *plan, const struct frames *frames, int v)
+static int condition_of(const struct plan *plan, int v)
 {
     int item = plan->values.items[v].item;
     const struct node *node = item < 0 ? NULL : plan->items.items[item].node;
-    return node ? frames->condition[node->id] : CONDITION_NONE;
+    return node ? plan->frames->condition[node->id] : CONDITION_NONE;
 }
 
 static bool exclude(const struct frames *frames, int a, int b)
@@ -53,7 +52,7 @@ static bool exclude(const struct frames *frames, int a, int b)
 }
 
 /* In pairs; a value is in one at most, so that it is beside nothing that is there with it. */
-static void join_inputs(struct plan *plan, const struct frames *frames, const struct item *merge)
+static void join_inputs(struct plan *plan, const struct item *merge)
 {
     const struct value *values = plan->values.items;
     struct merged *merged = plan->merged;
@@ -61,7 +60,7 @@ static void join_inputs(struct plan *plan, const struct frames *frames, const st
         int a = plan_root_value(plan, merge->in[i - 1]), b = plan_root_value(plan, merge->in[i]);
         if (values[a].kind == VALUE_COMPUTED && values[b].kind == VALUE_COMPUTED &&
             merged[a].beside < 0 && merged[b].beside < 0 &&
-            exclude(frames, condition_of(plan, frames, a), condition_of(plan, frames, b))) {
+            exclude(plan->frames, condition_of(plan, a), condition_of(plan, b))) {
             merged[a].beside = b;
             merged[b].beside = a;
         }
@@ -70,11 +69,8 @@ static void join_inputs(struct plan *plan, const struct frames *frames, const st
 
 void plan_join_branches(struct plan *plan)
 {
-    struct frames *frames = NULL;
-    struct error ignored = ERROR_INIT;
     if (!plan->has_branches)
         return;
-    bool known = !frames_new(plan->graph, &frames, &ignored);
     plan->merged = arena_array(&plan->memory, plan->values.n + 1, sizeof *plan->merged);
     for (size_t v = 0; v < plan->values.n; v++)
         plan->merged[v].beside = -1;
@@ -85,8 +81,6 @@ void plan_join_branches(struct plan *plan)
         plan->merged[item->out[0]].is_merged = true;
         for (int k = 0; k < item->n_in; k++)
             plan->merged[plan_root_value(plan, item->in[k])].is_merged = true;
-        if (known)
-            join_inputs(plan, frames, item);
+        join_inputs(plan, item);
     }
-    frames_free(frames);
 }

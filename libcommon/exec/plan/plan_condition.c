@@ -43,9 +43,8 @@ static void find_copies(struct conditions *c)
 const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
                                 struct arena *memory)
 {
-    struct error ignored = ERROR_INIT;
-    struct frames *frames;
-    if (frames_new(plan->graph, &frames, &ignored)) /* then nothing is known */
+    const struct frames *frames = plan->frames;
+    if (!frames)
         return NULL;
     access_name_conditions(graph, frames);
     int *condition = arena_array(memory, plan->items.n + 1, sizeof *condition);
@@ -54,6 +53,5 @@ const int *plan_find_conditions(const struct plan *plan, struct access_graph *gr
         condition[i] = node ? frames->condition[node->id] : CONDITION_NONE;
     }
     find_copies(&(struct conditions){plan, frames, condition});
-    frames_free(frames);
     return condition;
 }

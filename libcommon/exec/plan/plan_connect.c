@@ -161,12 +161,12 @@ int dynamic_connect(struct plan *plan, struct error *err)
         return code;
     edge_vec *of = mem_array(plan->items.n + 1, sizeof *of);
     for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed && !plan->items.items[i].loop)
+        if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
             collect_edges(d, plan, (int)i, of);
     flatten_edges(d, plan, of);
     mem_free(of);
     for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed && !plan->items.items[i].loop)
+        if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
             find_gifts(d, plan, (int)i);
     for (size_t i = 0; i < d->frames.n; i++)
         find_waits(d, plan, &d->frames.items[i]);

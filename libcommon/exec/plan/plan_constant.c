@@ -40,7 +40,7 @@ static void look_at_order(const struct plan *plan, int id, bool *kept)
 static bool is_constant(const struct plan *plan, int id)
 {
     const struct item *item = &plan->items.items[id];
-    return !item->removed && !item->loop && item->n_out == 1 && !item->n_in &&
+    return !item->removed && !plan_is_repeated(plan, item) && item->n_out == 1 && !item->n_in &&
            plan->values.items[item->out[0]].kind == VALUE_CONSTANT;
 }
 

@@ -22,7 +22,7 @@ void plan_count_inputs(struct plan *plan, const struct item *item, bool keeps_al
         struct value *root = &plan->values.items[plan_root_value(plan, item->in[k])];
         root->is_counted |= root->kind == VALUE_COMPUTED;
         if (is_kept && root->kind == VALUE_CARRIED)
-            plan->loops.items[item->loop].kept[root->feed] = true;
+            plan->loops.items[item->frame].kept[root->feed] = true;
     }
 }
 
@@ -78,7 +78,7 @@ void plan_find_counted(struct plan *plan)
     }
     for (int at = plan->n_order; at-- > 0;) { /* loops before what has them done */
         const struct item *item = &plan->items.items[plan->order[at]];
-        plan_count_inputs(plan, item, item->loop && node_is_next(item));
+        plan_count_inputs(plan, item, item->frame && node_is_next(item));
     }
     count_merged(plan);
     if (count_aliases(plan) && !plan->pool)

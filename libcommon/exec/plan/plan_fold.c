@@ -23,7 +23,7 @@ static bool foldable(const struct plan *plan, const struct item *item)
         return false;
     for (int i = 0; i < item->n_in; i++) {
         const struct value *value = &plan->values.items[item->in[i]];
-        bool only_shape = plan_has_order(plan, item->loop) && node_has(node, OP_SHAPE_ONLY) &&
+        bool only_shape = plan_has_order(plan, item->frame) && node_has(node, OP_SHAPE_ONLY) &&
                           shape_is_known(&value->shape);
         if (!only_shape && (value->kind != VALUE_CONSTANT || value->item >= 0))
             return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The frames of a dynamic plan's items.
+ * What runs in each frame: of a frame with an order its regions, of any other its items.
  */
 #include <string.h>
 
@@ -28,76 +28,6 @@ static enum item_role role_of(const struct item *item)
 }
 
 /* ---- frames ---- */
-
-static int child_frame(struct dynamic *d, int parent, const struct node *enter)
-{
-    const char *name = node_string(enter, "frame_name");
-    for (size_t i = 1; i < d->frames.n; i++)
-        if (d->frames.items[i].parent == parent && !strcmp(d->frames.items[i].name, name))
-            return (int)i;
-    struct dynamic_frame frame = {.name = name, .key = while_key(name), .parent = parent};
-    frame.parallel_iterations = (int)node_int(enter, "parallel_iterations");
-    vec_push(&d->frames, frame);
-    return (int)d->frames.n - 1;
-}
-
-/* The frame that a producer's outputs are in. */
-static int output_frame(const struct dynamic *d, int item)
-{
-    const struct dynamic_item *di = &d->items[item];
-    if (di->role == ROLE_ENTER)
-        return di->child_frame;
-    if (di->role == ROLE_EXIT)
-        return d->frames.items[di->frame].parent;
-    return di->frame;
-}
-
-static int frame_conflict(const struct dynamic *d, const struct item *item, int a, int b,
-                          struct error *err)
-{
-    error_set(err, ERR_DATA, "inputs come from different loops ('%s' and '%s')",
-              a ? d->frames.items[a].name : "none", b ? d->frames.items[b].name : "none");
-    return item_fail(item, err);
-}
-
-static int meet_frame(const struct dynamic *d, const struct item *item, int from, int *frame,
-                      struct error *err)
-{
-    int other = output_frame(d, from);
-    if (*frame >= 0 && *frame != other)
-        return frame_conflict(d, item, *frame, other, err);
-    *frame = other;
-    return 0;
-}
-
-/* Items are in topological order but for back edges, so that producers come first. */
-static int find_frame(struct dynamic *d, const struct plan *plan, int id, struct error *err)
-{
-    const struct item *item = &plan->items.items[id];
-    struct dynamic_item *di = &d->items[id];
-    int frame = -1, code = 0;
-    for (int k = 0; !code && k < item->n_in; k++) {
-        int from = plan->values.items[item->in[k]].item;
-        if (from >= 0 && from < id)
-            code = meet_frame(d, item, from, &frame, err);
-    }
-    for (int k = 0; !code && k < item->n_controls; k++)
-        if (!plan->items.items[item->controls[k]].removed)
-            code = meet_frame(d, item, item->controls[k], &frame, err);
-    if (code)
-        return code;
-    di->frame = frame < 0 ? 0 : frame;
-    if (di->role == ROLE_ENTER)
-        di->child_frame = child_frame(d, di->frame, item->node);
-    if (di->role == ROLE_EXIT && di->frame == 0) {
-        error_set(err, ERR_DATA, "Exit outside of a loop");
-        return item_fail(item, err);
-    }
-    if (item->builtin == BUILTIN_FETCH && di->frame != 0)
-        return error_set(err, ERR_DATA, "a value inside the loop '%s' cannot be fetched",
-                         d->frames.items[di->frame].name);
-    return 0;
-}
 
 static void place_in_frame(struct dynamic *d, const struct plan *plan, int id)
 {
@@ -138,42 +68,38 @@ int dynamic_frame_below(const struct dynamic *d, int outer, int frame)
 
 static void add_frames(struct dynamic *d, const struct plan *plan)
 {
-    struct dynamic_frame root = {
-        .has_order = plan->is_whole, .name = "", .parent = -1, .parallel_iterations = 1};
-    vec_push(&d->frames, root);
-    for (size_t i = 1; i < plan->loops.n; i++) {
-        const struct while_loop *loop = &plan->loops.items[i];
-        struct dynamic_frame frame = {.has_order = true,
-                                      .name = loop->frame,
-                                      .key = loop->key,
-                                      .parent = loop->parent,
+    for (int i = 0; i < (int)plan->loops.n; i++) {
+        struct dynamic_frame frame = {.has_order = plan_has_order(plan, i),
+                                      .name = "",
+                                      .parent = -1,
                                       .parallel_iterations = 1};
+        if (i) {
+            const struct graph_frame *of = &plan->frames->frames.items[i];
+            frame.name = of->name;
+            frame.key = while_key(of->name);
+            frame.parent = of->parent;
+            frame.parallel_iterations = of->parallel_iterations;
+        }
         vec_push(&d->frames, frame);
     }
 }
 
-static int analyse(struct dynamic *d, struct plan *plan, struct error *err)
+static void add_item(struct dynamic *d, struct plan *plan, int id)
 {
-    add_frames(d, plan);
-    for (size_t i = 0; i < plan->items.n; i++) {
-        d->items[i].head = (int)i;
-        d->items[i].role = role_of(&plan->items.items[i]);
-        d->items[i].is_cheap = item_is_cheap(plan, &plan->items.items[i]);
-        plan->items.items[i].is_point |= d->items[i].role != ROLE_PLAIN;
-        if (d->items[i].role == ROLE_ENTER)
-            d->items[i].is_constant = node_bool(plan->items.items[i].node, "is_constant");
+    struct item *item = &plan->items.items[id];
+    struct dynamic_item *di = &d->items[id];
+    di->head = id;
+    di->role = role_of(item);
+    di->is_cheap = item_is_cheap(plan, item);
+    di->frame = item->frame;
+    di->region = -1;
+    item->is_point |= di->role != ROLE_PLAIN;
+    if (di->role == ROLE_ENTER) {
+        di->is_constant = node_bool(item->node, "is_constant");
+        di->child_frame = frames_output(plan->frames, item->node);
     }
-    for (size_t i = 0; i < plan->items.n; i++) {
-        d->items[i].frame = plan->items.items[i].loop;
-        d->items[i].region = -1;
-        if (plan->items.items[i].loop)
-            continue;
-        int code = find_frame(d, plan, (int)i, err);
-        if (code)
-            return code;
-        place_in_frame(d, plan, (int)i);
-    }
-    return 0;
+    if (!plan_is_repeated(plan, item))
+        place_in_frame(d, plan, id);
 }
 
 static void make_room(struct dynamic *d, struct plan *plan, int n)
@@ -195,7 +121,7 @@ void dynamic_add_item(struct plan *plan, int item)
     place_in_frame(d, plan, item);
 }
 
-int dynamic_new(struct plan *plan, struct error *err)
+void dynamic_new(struct plan *plan)
 {
     struct dynamic *d = mem_alloc(sizeof *d);
     plan->dynamic = d;
@@ -204,7 +130,9 @@ int dynamic_new(struct plan *plan, struct error *err)
     plan->pool = pool_new(plan->options.device, true);
     if (!plan->options.device->is_host)
         plan->host_pool = pool_new(plan->options.device, false);
-    return analyse(d, plan, err);
+    add_frames(d, plan);
+    for (size_t i = 0; i < plan->items.n; i++)
+        add_item(d, plan, (int)i);
 }
 
 /* ---- what is in order ---- */
@@ -230,9 +158,9 @@ static void add_to_order(struct plan *plan, int id)
 {
     struct dynamic *d = plan->dynamic;
     const struct item *item = &plan->items.items[id];
-    struct dynamic_frame *frame = &d->frames.items[item->loop];
+    struct dynamic_frame *frame = &d->frames.items[item->frame];
     struct region_item entry = {.item = id, .looks = item->seen != NULL};
-    d->items[id] = (struct dynamic_item){.frame = item->loop,
+    d->items[id] = (struct dynamic_item){.frame = item->frame,
                                          .position = (int)frame->order.n,
                                          .first_input = frame->n_inputs,
                                          .first_output = frame->n_outputs};

@@ -47,7 +47,7 @@ static int check_alias(const struct plan *plan, const struct item *item, int out
 static bool is_in_order(const struct plan *plan, const struct item *item, int from)
 {
     const struct value *root = &plan->values.items[plan_root_value(plan, item->in[from])];
-    if (plan_has_order(plan, item->loop) || (root->kind == VALUE_CONSTANT && root->item < 0))
+    if (plan_has_order(plan, item->frame) || (root->kind == VALUE_CONSTANT && root->item < 0))
         return true;
     return !item->is_point && root->kind == VALUE_COMPUTED && root->item >= 0 &&
            !plan->items.items[root->item].is_point;

@@ -116,7 +116,7 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
             return err->code;
         if (reads && (v = plan_in_memory(plan, v, on_device, item, err)) < 0)
             return err->code;
-        if (v >= 0 && plan_has_order(plan, plan->in_loop) && node_is(node, "Merge"))
+        if (v >= 0 && plan_has_order(plan, plan->in_frame) && node_is(node, "Merge"))
             v = plan_for_merge(plan, v);
         item->in[i] = v; /* -1: a back edge, bound when its producer is there */
     }
@@ -176,7 +176,7 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
     struct item item = {
         .node = node, .row = row, .name = node->name, .kernel = row->code, .flags = row->flags};
     bool is_wiring = plan_is_wiring(plan, node);
-    item.loop = plan->in_loop;
+    item.frame = plan->in_frame;
     item.is_point = (node_has(node, OP_CONTROL_FLOW) && !is_wiring) || row->flags & KERNEL_ASYNC ||
                     node_is(node, "Send");
     if (plan_hands_over(plan, node))
@@ -207,7 +207,7 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
 static int add_node(struct plan *plan, const struct node *node, struct error *err)
 {
     int feed = edge_map_get(&plan->fed, (struct edge){node->id, 0});
-    plan->in_loop = plan->loop_of[node->id];
+    plan->in_frame = plan_frame_of(plan, node);
     if (plan_add_wiring(plan, node))
         return 0;
     if (feed >= 0) {
@@ -283,7 +283,7 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
         if (!(code = plan_goes_on(plan, err)))
             code = add_node(plan, graph_node(plan->graph, order[i]), err);
     mem_free(order);
-    plan->in_loop = 0;
+    plan->in_frame = FRAME_ROOT;
     if (code)
         return code;
     if ((code = bind_back_edges(plan, err)))

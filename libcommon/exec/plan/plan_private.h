@@ -17,9 +17,9 @@
 #include "exec/plan/item.h"
 #include "exec/plan/plan.h"
 #include "exec/plan/plan_while.h"
+#include "graph/frames.h"
 
 struct dynamic;
-struct frames;
 struct pool;
 struct run;
 
@@ -27,12 +27,10 @@ struct plan {
     const struct graph *source;
     struct graph *graph;          /* pruned copy; its nodes are what items point to */
     graph_vec wholes;             /* those before ops were fused, from which it borrows */
-    VEC(struct while_loop) loops; /* that run as one item; 0: none of them, but what is outside */
-    int *loop_of;                 /* by node: the loop of an iteration that it runs in */
-    int *loop_of_frame;           /* by frame of the graph, */
-    struct frames *frames;        /* which are these; NULL: it has no loops */
-    int *slot_of;                 /* by variable of these frames: which input of its loop */
-    int in_loop;                  /* that of which an item is being made */
+    struct frames *frames;        /* of the graph; NULL: it has no control flow */
+    VEC(struct while_loop) loops; /* by frame; the first is what is outside of all */
+    int *slot_of;                 /* by variable of the frames: which input of its loop's item */
+    int in_frame;                 /* that of which an item is being made */
     struct plan_options options;
     struct arena memory; /* of everything below that is not a VEC */
     VEC(struct item) items;
@@ -71,10 +69,22 @@ static inline bool plan_is_parallel(const struct plan *plan)
     return !plan->is_whole && plan->options.threads > 1;
 }
 
-/* Whether what runs there (in a loop; 0: outside) has its place in a fixed order. */
-static inline bool plan_has_order(const struct plan *plan, int loop)
+/* Whether what runs in the frame has its place in a fixed order. */
+static inline bool plan_has_order(const struct plan *plan, int frame)
 {
-    return plan->is_whole || loop;
+    return plan->is_whole || plan->loops.items[frame].is_item;
+}
+
+/* The frame in which the node runs. */
+static inline int plan_frame_of(const struct plan *plan, const struct node *node)
+{
+    return plan->frames ? plan->frames->frame[node->id] : FRAME_ROOT;
+}
+
+/* Whether the item is repeated by another one. */
+static inline bool plan_is_repeated(const struct plan *plan, const struct item *item)
+{
+    return plan->loops.items[item->frame].is_item;
 }
 
 /* Which item makes what an item takes; -1: none. */

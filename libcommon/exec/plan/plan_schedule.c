@@ -21,7 +21,9 @@ struct schedule {
 
 static int rank_of(const struct schedule *s, int item)
 {
-    return s->rank ? s->rank[item] : s->plan->items.items[item].loop ? -1 : 0;
+    return s->rank                                                  ? s->rank[item]
+           : plan_is_repeated(s->plan, &s->plan->items.items[item]) ? -1
+                                                                    : 0;
 }
 
 /* What is soon done goes first: a gradient before those of the layers below, and its update or its
@@ -182,11 +184,12 @@ int plan_schedule(struct plan *plan, struct error *err)
 {
     int *rank = mem_array(plan->items.n + 1, sizeof *rank);
     for (size_t i = 1; i < plan->loops.n; i++)
-        mark_condition(plan, &plan->loops.items[i]);
+        if (plan->loops.items[i].is_item)
+            mark_condition(plan, &plan->loops.items[i]);
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
-        if (item->loop)
-            rank[i] = 2 * item->loop + !item->in_condition;
+        if (plan_is_repeated(plan, item))
+            rank[i] = 2 * item->frame + !item->in_condition;
         else
             rank[i] = plan->is_whole ? !plan_is_feed_copy(plan, item) : -1;
     }

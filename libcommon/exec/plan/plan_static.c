@@ -3,7 +3,6 @@
  * Which nodes can be planned for, and which plans have a fixed order.
  */
 #include "exec/plan/plan_steps.h"
-#include "graph/frames.h"
 
 /* Where the output is: constants and what is fed, on the host. */
 static bool is_made_on_device(const struct plan *plan, struct edge edge)
@@ -54,7 +53,7 @@ static bool can_be_static(const struct plan *plan, bool *has_branches)
     for (size_t i = 0; i < plan->graph->nodes.n; i++) {
         const struct node *node = graph_node(plan->graph, (int)i);
         bool is_flow = node_has(node, OP_CONTROL_FLOW) && !plan_entered_loop(plan, node);
-        if (plan->loop_of[i])
+        if (plan->loops.items[plan_frame_of(plan, node)].is_item)
             continue;
         if ((is_flow && !(plan->options.device->is_host && is_of_branch(node))) ||
             !plan_can_place(plan, node))
@@ -67,8 +66,8 @@ static bool can_be_static(const struct plan *plan, bool *has_branches)
 static bool has_branches_in_loops(const struct plan *plan)
 {
     bool has = false;
-    for (size_t i = 0; i < plan->graph->nodes.n && !has; i++)
-        has = plan->loop_of[i] && plan->frames->variable[i] < 0 &&
+    for (size_t i = 0; plan->frames && i < plan->graph->nodes.n && !has; i++)
+        has = plan->loops.items[plan->frames->frame[i]].is_item && plan->frames->variable[i] < 0 &&
               is_of_branch(graph_node(plan->graph, (int)i));
     return has;
 }

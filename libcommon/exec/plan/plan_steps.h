@@ -101,8 +101,8 @@ int plan_for_merge(struct plan *plan, int value);
 /* In order: finds what can be in one memory because only one of it is there. */
 void plan_join_branches(struct plan *plan);
 
-/* plan_condition.c: by item, of the conditions that it adds to the graph; -1: always. NULL: they
- * are not known. */
+/* plan_condition.c: by item, of the conditions that it adds to the graph; -1: always. NULL: all run
+ * always. */
 struct access_graph;
 const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
                                 struct arena *memory);
@@ -159,7 +159,7 @@ void plan_find_counted(struct plan *plan);
 void plan_count_uses(struct plan *plan);
 
 /* plan_frames.c: finds frames; plan_connect.c: when items are ordered, regions and edges. */
-int dynamic_new(struct plan *plan, struct error *err);
+void dynamic_new(struct plan *plan);
 int dynamic_connect(struct plan *plan, struct error *err);
 /* Of what is in order and placed: a whole plan is one region of one frame, which nothing leaves; of
  * each loop the condition is one, and the body. */

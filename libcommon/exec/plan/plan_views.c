@@ -73,8 +73,8 @@ static bool can_go(const struct views *s, const struct item *item)
 {
     return is_view(s->plan, item) && s->is_taken[item->out[0]] &&
            !s->is_chosen[item - s->plan->items.items] &&
-           (plan_has_order(s->plan, item->loop) ? can_go_from_order(s->plan, item)
-                                                : can_go_from_dataflow(s, item));
+           (plan_has_order(s->plan, item->frame) ? can_go_from_order(s->plan, item)
+                                                 : can_go_from_dataflow(s, item));
 }
 
 static void need_all(struct views *s, const struct item *item)
@@ -211,7 +211,7 @@ void plan_resolve_views(struct plan *plan, bool in_order)
     if (in_order)
         resolve_order(&s);
     for (size_t i = 0; !in_order && i < plan->items.n; i++)
-        if (!plan->items.items[i].removed && !plan->items.items[i].loop)
+        if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
             resolve(&s, &plan->items.items[i]);
     arena_release(&memory);
 }

@@ -7,7 +7,6 @@
  */
 #include "base/memory.h"
 #include "exec/plan/plan_steps.h"
-#include "graph/frames.h"
 
 struct while_search {
     const struct plan *plan;
@@ -189,64 +188,34 @@ static void check_effects(struct while_search *s, const int *order)
 
 /* ---- those that can ---- */
 
-static void add_loop(struct plan *plan, const struct graph_frame *f, int parent)
+static void add_loop(struct plan *plan, struct while_loop *loop, const struct graph_frame *f)
 {
     size_t n = (size_t)f->n_enters + 1;
     struct arena *memory = &plan->memory;
-    struct while_loop loop = {.frame = arena_strdup(memory, f->name),
-                              .key = while_key(f->name),
-                              .parent = parent,
-                              .item = -1,
-                              .n_inputs = f->n_enters};
-    loop.inputs = arena_array(memory, n, sizeof *loop.inputs);
-    loop.kept = arena_array(memory, n, sizeof *loop.kept);
-    loop.outputs = arena_array(memory, n, sizeof *loop.outputs);
-    loop.next = arena_array(memory, n, sizeof *loop.next);
+    loop->is_item = true;
+    loop->n_inputs = f->n_enters;
+    loop->inputs = arena_array(memory, n, sizeof *loop->inputs);
+    loop->kept = arena_array(memory, n, sizeof *loop->kept);
+    loop->outputs = arena_array(memory, n, sizeof *loop->outputs);
+    loop->next = arena_array(memory, n, sizeof *loop->next);
     const struct loop_variable *variables = &plan->frames->variables.items[f->first_variable];
     for (int i = 0; i < f->n_enters; i++)
         if (variables[i].merge >= 0)
-            plan->slot_of[f->first_variable + i] = loop.n_variables++;
-    for (int i = 0, constants = loop.n_variables; i < f->n_enters; i++) {
-        loop.inputs[i] = -1;
+            plan->slot_of[f->first_variable + i] = loop->n_variables++;
+    for (int i = 0, constants = loop->n_variables; i < f->n_enters; i++) {
+        loop->inputs[i] = -1;
         if (variables[i].merge < 0)
             plan->slot_of[f->first_variable + i] = constants++;
     }
-    vec_push(&plan->loops, loop);
 }
 
-static void add_loops(struct plan *plan, const bool *refused)
+static int find_items(struct plan *plan, struct error *err)
 {
-    const struct frames *f = plan->frames;
-    plan->slot_of = arena_array(&plan->memory, f->variables.n + 1, sizeof *plan->slot_of);
-    for (size_t i = 1; i < f->frames.n; i++) {
-        if (refused[outermost(f, (int)i)])
-            continue;
-        add_loop(plan, &f->frames.items[i], plan->loop_of_frame[f->frames.items[i].parent]);
-        plan->loop_of_frame[i] = (int)plan->loops.n - 1;
-    }
-    for (size_t i = 0; i < plan->graph->nodes.n; i++)
-        plan->loop_of[i] = plan->loop_of_frame[f->frame[i]];
-}
-
-int plan_find_loops(struct plan *plan, const struct edge *fetches, struct error *err)
-{
-    const struct plan_options *options = &plan->options;
-    struct error unheard = ERROR_INIT; /* it is said when the loop is planned */
     struct arena memory = ARENA_INIT;
+    const struct frames *f = plan->frames;
     size_t n = plan->graph->nodes.n + 1;
-    struct while_search s = {.plan = plan, .graph = plan->graph};
-    bool any = false;
-    plan->loop_of = arena_array(&plan->memory, n, sizeof *plan->loop_of);
-    vec_push(&plan->loops, (struct while_loop){.parent = -1}); /* none of them */
-    for (size_t i = 0; i + 1 < n && !any; i++)
-        any = node_is(graph_node(plan->graph, (int)i), "Enter");
-    if (!any || !options->device->is_host || options->cut != CUT_WHOLE ||
-        frames_new(plan->graph, &plan->frames, &unheard))
-        return 0;
-    s.frames = plan->frames;
-    plan->loop_of_frame =
-        arena_array(&plan->memory, s.frames->frames.n, sizeof *plan->loop_of_frame);
-    s.refused = arena_array(&memory, s.frames->frames.n, sizeof *s.refused);
+    struct while_search s = {.plan = plan, .graph = plan->graph, .frames = f};
+    s.refused = arena_array(&memory, f->frames.n, sizeof *s.refused);
     s.begun = arena_array(&memory, n, sizeof *s.begun);
     int *order = arena_array(&memory, n, sizeof *order);
     int code = graph_order(plan->graph, order, err);
@@ -254,26 +223,47 @@ int plan_find_loops(struct plan *plan, const struct edge *fetches, struct error 
         check_nodes(&s);
         check_conditions(&s);
         check_effects(&s, order);
-        for (int i = 0; i < plan->n_fetches; i++)
-            refuse(&s, frames_output(s.frames, graph_node(s.graph, fetches[i].node)));
-        add_loops(plan, s.refused);
     }
+    plan->slot_of = arena_array(&plan->memory, f->variables.n + 1, sizeof *plan->slot_of);
+    for (size_t i = 1; i < f->frames.n && !code; i++)
+        if (!s.refused[outermost(f, (int)i)])
+            add_loop(plan, &plan->loops.items[i], &f->frames.items[i]);
     arena_release(&memory);
     return code;
+}
+
+int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error *err)
+{
+    const struct plan_options *options = &plan->options;
+    bool any = false;
+    for (size_t i = 0; i < plan->graph->nodes.n && !any; i++)
+        any = node_has(graph_node(plan->graph, (int)i), OP_CONTROL_FLOW);
+    if (any && frames_new_fed(plan->graph, &plan->fed, &plan->frames, err))
+        return err->code;
+    for (size_t i = 0; i < (any ? plan->frames->frames.n : 1); i++)
+        vec_push(&plan->loops, (struct while_loop){.item = -1});
+    for (int i = 0; any && i < plan->n_fetches; i++) {
+        int frame = frames_output(plan->frames, graph_node(plan->graph, fetches[i].node));
+        if (frame != FRAME_ROOT)
+            return error_set(err, ERR_DATA, "a value inside the loop '%s' cannot be fetched",
+                             plan->frames->frames.items[frame].name);
+    }
+    bool may = plan->loops.n > 1 && options->device->is_host && options->cut == CUT_WHOLE;
+    return may ? find_items(plan, err) : 0;
 }
 
 /* ---- their values ---- */
 
 int plan_entered_loop(const struct plan *plan, const struct node *node)
 {
-    bool enters = plan->loops.n > 1 && node_is(node, "Enter");
-    return enters ? plan->loop_of_frame[frames_output(plan->frames, node)] : 0;
+    int frame = node_is(node, "Enter") ? frames_output(plan->frames, node) : FRAME_ROOT;
+    return plan->loops.items[frame].is_item ? frame : FRAME_ROOT;
 }
 
 bool plan_is_wiring(const struct plan *plan, const struct node *node)
 {
     return plan_entered_loop(plan, node) ||
-           (plan->loop_of[node->id] &&
+           (plan->loops.items[plan_frame_of(plan, node)].is_item &&
             (node_is(node, "NextIteration") || node_is(node, "LoopCond")));
 }
 
@@ -283,7 +273,7 @@ static void add_item_of(struct plan *plan, struct while_loop *loop, const struct
     const struct node *enter = graph_node(plan->graph, v->enter);
     const struct graph_frame *f = &plan->frames->frames.items[v->frame];
     struct item item = {.node = enter,
-                        .name = loop->frame,
+                        .name = f->name,
                         .kernel = "while",
                         .builtin = BUILTIN_LOOP,
                         .state = loop,
@@ -302,7 +292,7 @@ static void add_item_of(struct plan *plan, struct while_loop *loop, const struct
         plan->value_of[other->exit] = item.out[item.n_out++] = value;
         plan->values.items[value].is_counted = true;
     }
-    plan->in_loop = loop->parent;
+    plan->in_frame = f->parent;
     loop->item = plan_add_item(plan, &item);
     for (int i = 0; i < item.n_out; i++)
         plan->values.items[item.out[i]].item = loop->item;
@@ -321,7 +311,8 @@ static void add_carried(struct plan *plan, const struct node *node, int slot)
 
 bool plan_add_wiring(struct plan *plan, const struct node *node)
 {
-    int index = plan->loop_of[node->id], at = index ? plan->frames->variable[node->id] : -1;
+    struct while_loop *loop = &plan->loops.items[plan_frame_of(plan, node)];
+    int at = loop->is_item ? plan->frames->variable[node->id] : -1;
     if (at < 0)
         return false;
     const struct loop_variable *v = &plan->frames->variables.items[at];
@@ -329,8 +320,8 @@ bool plan_add_wiring(struct plan *plan, const struct node *node)
         return true;
     if (v->merge != node->id && v->switch_ != node->id)
         return false;
-    if (plan->loops.items[index].item < 0)
-        add_item_of(plan, &plan->loops.items[index], v);
+    if (loop->item < 0)
+        add_item_of(plan, loop, v);
     add_carried(plan, node, plan->slot_of[at]);
     return true;
 }
@@ -338,7 +329,7 @@ bool plan_add_wiring(struct plan *plan, const struct node *node)
 void plan_bind_wiring(struct plan *plan, const struct node *node)
 {
     int entered = plan_entered_loop(plan, node), value = plan->value_of[node->id];
-    struct while_loop *loop = &plan->loops.items[entered ? entered : plan->loop_of[node->id]];
+    struct while_loop *loop = &plan->loops.items[entered ? entered : plan_frame_of(plan, node)];
     int slot = entered || node_is(node, "NextIteration")
                    ? plan->slot_of[plan->frames->variable[node->id]]
                    : -1;

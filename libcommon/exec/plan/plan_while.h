@@ -10,14 +10,13 @@
 #include "base/map.h"
 #include "exec/plan/plan.h"
 
-/* A loop that runs as one item, whose inputs are what enters it and whose outputs are what leaves
- * it. In an iteration the condition's items come first, then the body's, in one order. */
+/* Of a frame: whether it is a loop that runs as one item, whose inputs are what enters it and whose
+ * outputs are what leaves it. In an iteration the condition's items come first, then the body's, in
+ * one order. */
 struct while_loop {
-    const char *frame; /* its name */
-    uint64_t key;      /* while_key */
-    int parent;        /* which of the plan's loops it is in; 0: none */
-    int item;          /* that stands for it; -1: not made yet */
-    int n_variables;   /* the first inputs; those behind are the same in all iterations */
+    bool is_item;
+    int item;        /* -1: not made yet */
+    int n_variables; /* the first inputs; those behind are the same in all iterations */
     int n_inputs;
     int *inputs;     /* values */
     bool *kept;      /* by input: an iteration keeps it */
@@ -29,9 +28,10 @@ struct while_loop {
 
 struct plan;
 
-/* plan_while.c: finds the loops of plan->graph that can run as one item. */
-int plan_find_loops(struct plan *plan, const struct edge *fetches, struct error *err);
-/* Which of them the node, an Enter, begins; 0: none. */
+/* plan_while.c: finds the frames of plan->graph, and which of them are loops that can run as one
+ * item. ERR_DATA: a value of a loop was to be fetched. */
+int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error *err);
+/* The frame that the node, an Enter, begins, if it is an item; else FRAME_ROOT. */
 int plan_entered_loop(const struct plan *plan, const struct node *node);
 /* Whether it only moves values into one of them, or there to the next iteration, so that values
  * of loops are in order. */

@@ -38,7 +38,7 @@ static int number_arrivals(struct region_find *f)
     for (size_t i = 0; i < f->plan->items.n; i++) {
         const struct item *item = &f->plan->items.items[i];
         f->arrival[i] = n;
-        if (item->is_point && !item->removed && !item->loop)
+        if (item->is_point && !item->removed && !plan_is_repeated(f->plan, item))
             n += brings_apart(f->d, f->plan, (int)i) ? item->n_out + 1 : 1;
     }
     for (size_t i = 0; i < f->d->frames.n; i++)

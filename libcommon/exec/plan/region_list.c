@@ -46,7 +46,7 @@ int region_list(const struct plan *plan, int *list)
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct dynamic_item *di = &d->items[i];
         bool is_point = di->region < 0;
-        if (!plan->items.items[i].removed && !plan->items.items[i].loop)
+        if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
             all[n++] =
                 (struct listed){.n_ready = di->n_ready,
                                 .rank = is_point ? (int)i : d->regions.items[di->region].rank,
@@ -68,14 +68,17 @@ int region_list(const struct plan *plan, int *list)
 
 int region_count(const struct plan *plan)
 {
-    return (int)(plan->dynamic->regions.n - 2 * (plan->loops.n - 1));
+    size_t n = plan->dynamic->regions.n;
+    for (size_t i = 0; i < plan->loops.n; i++)
+        n -= plan->loops.items[i].is_item ? 2 : 0;
+    return (int)n;
 }
 
 /* Which region it, or the loop that it is in, is an item of; -1: it is a point. */
 static int region_of(const struct plan *plan, int id)
 {
-    while (plan->items.items[id].loop)
-        id = plan->loops.items[plan->items.items[id].loop].item;
+    while (plan_is_repeated(plan, &plan->items.items[id]))
+        id = plan->loops.items[plan->items.items[id].frame].item;
     int region = plan->dynamic->items[id].region;
     return region < 0 ? -1 : plan->dynamic->regions.items[region].rank;
 }

@@ -45,7 +45,7 @@ static void find_counted(struct region_find *f)
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
         int region = f->d->items[i].region;
-        if (item->removed || item->loop)
+        if (item->removed || plan_is_repeated(plan, item))
             continue;
         count_inputs(plan, item);
         for (int k = 0; region >= 0 && k < item->n_out; k++)

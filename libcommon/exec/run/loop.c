@@ -129,7 +129,7 @@ int while_run(struct kernel_call *call)
             l->carried[i] = in;
     }
     for (int64_t number = 0; !code; number++) {
-        it->tag = while_iteration(call->iteration, loop->key, number);
+        it->tag = while_iteration(call->iteration, l->frame->def->key, number);
         code = run_part(l, CONDITION, call->err);
         if (code || !goes_on(l))
             break;

@@ -335,6 +335,35 @@ static void what_is_in_one_can_be_asked_for(void **state)
     graph_free(graph);
 }
 
+/* Any value can be fed: one of a loop is what was fed in each iteration. */
+static void what_is_in_one_can_be_fed(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct graph *graph = scripts_build(TIMES(3, "return i + 1, Neg(a) * 2 + a") "y = r");
+    struct shape shape = {.rank = 2, .dims = {1, 2}};
+    float elements[2] = {1, 2}, negative[2] = {8, 16};
+    struct tensor feeds[] = {tensor_borrow(FLOAT32, &shape, elements),
+                             tensor_borrow(FLOAT32, &shape, negative)};
+    struct edge fed[] = {{graph_find(graph, "x")->id, 0}, {graph_find(graph, "while/Neg")->id, 0}};
+    struct edge edge;
+    (void)state;
+    assert_int_equal(graph_parse_edge(graph, "y", &edge, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        struct program program = program_of(graph, i);
+        struct step step = {.number = 1};
+        struct tensor result;
+        struct session_call call = {
+            .feeds = fed, .feed_values = feeds, .n_feeds = 2, .fetches = &edge, .n_fetches = 1};
+        if (session_run(program.session, &call, &step, &result, &err))
+            fail_msg("%s", err.text);
+        assert_float_equal(tensor_get_float64(&result, 0), 1 + 3 * 2 * 8, 0);
+        assert_float_equal(tensor_get_float64(&result, 1), 2 + 3 * 2 * 16, 0);
+        tensor_release(&result);
+        session_free(program.session);
+    }
+    graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +375,7 @@ int main(void)
         cmocka_unit_test(values_change_places),
         cmocka_unit_test(an_error_names_its_node_alone),
         cmocka_unit_test(what_is_in_one_can_be_asked_for),
+        cmocka_unit_test(what_is_in_one_can_be_fed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,8 @@ import itertools
 
 import numpy as np
 
-from golden import Golden, Like
+from golden import Golden, Like, rng
 
-rng = np.random.default_rng(5)
 FIXED = ["float32", "float64", "float16", "bfloat16", "complex64", "int8", "int16", "int32",
          "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
 NAN, INF = np.nan, np.inf

@@ -2,9 +2,8 @@
 """Where of numbers, from NumPy."""
 import numpy as np
 
-from golden import Golden, Like
+from golden import Golden, Like, rng
 
-rng = np.random.default_rng(11)
 TYPES = ["float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
          "uint64", "bool"]
 

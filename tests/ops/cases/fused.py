@@ -2,9 +2,8 @@
 """Element-wise ops in one: what NumPy computes of the same steps in float64."""
 import numpy as np
 
-from golden import Golden
+from golden import Golden, rng
 
-rng = np.random.default_rng(7)
 
 STEPS = {
     "Mul": np.multiply, "Add": np.add, "Sub": np.subtract, "Maximum": np.maximum,

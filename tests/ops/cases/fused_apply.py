@@ -2,10 +2,9 @@
 """Cases of FusedApply: two updates of several variables, by the formulas in float64 (train.py)."""
 import numpy as np
 
-from golden import Golden, typed
+from golden import Golden, typed, rng
 from train import RULES
 
-rng = np.random.default_rng(23)
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12, "float16": 8e-3, "bfloat16": 6e-2}
 SHAPES = [(3,), (0,), (2, 3), (), (37,)]
 

@@ -3,9 +3,8 @@
 same in float64."""
 import numpy as np
 
-from golden import Golden
+from golden import Golden, rng
 
-rng = np.random.default_rng(11)
 TOL = {"float32": 1e-5, "float64": 1e-11}
 
 STEPS = {

@@ -1,21 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes cases of op tests (tests/ops/README.md) from NumPy arrays.
 
-A script of a family does:
+usage: golden.py SCRIPT..., scripts of families, each of which does:
 
-    from golden import Golden
+    from golden import Golden, rng
     with Golden("math_binary") as g:
-        g.op("add/scalars", "Add", [np.float32(1), np.float32(2)], [np.float32(3)])
+        x = rng.uniform(-1, 1, 5)
+        g.op("add/scalar", "Add", [x, np.float64(2)], [x + 2])
         g.error("add/shapes", "Add", [np.zeros(2), np.zeros(3)], "cannot be broadcast")
 """
 import os
+import runpy
+import sys
+import zlib
 
+# Functions of the C library, the same on all machines, in place of vector code by what each has.
+os.environ.setdefault("NPY_DISABLE_CPU_FEATURES", "X86_V3 X86_V4 AVX512_ICL AVX512_SPR")
 import numpy as np
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data", "golden")
 FLOATS = ["float32", "float64"]
 INTS = ["int32", "int64"]
 NUMBERS = FLOATS + INTS
+
+
+class Draws:
+    """A generator that has, for what is drawn for a case, a seed of the case's name: a new case
+    changes no other one. The name comes after the draws, so a script is run twice: the first run
+    finds the names."""
+
+    def run(self, script):
+        expected = []
+        for _ in range(2):
+            self.expected, self.names = expected, []
+            self.seed()
+            runpy.run_path(script + ".py", run_name="__main__")
+            expected = self.names
+        assert self.names == self.expected, script
+
+    def seed(self):
+        name = "".join(self.expected[len(self.names):][:1])
+        self.generator = np.random.default_rng(zlib.crc32(name.encode()))
+
+    def next(self, name):
+        self.names.append(name)
+        self.seed()
+
+    def __getattr__(self, method):
+        return getattr(self.generator, method)
+
+
+rng = Draws()
 
 
 def element(x):
@@ -111,6 +146,7 @@ class Golden:
             unique, n = f"{name}-{n}", n + 1
         self.names.add(unique)
         self.lines += ["", f"case {unique}"]
+        rng.next(f"{os.path.basename(self.path)}: {unique}")
 
     def head(self, name, op, inputs, attrs):
         self.start(name)
@@ -161,3 +197,9 @@ class Golden:
                 self.lines += [f"fetch {edge} " + ("any" if x is None else tensor(x))
                                for edge, x in expected.items()]
         self.lines.append("end")
+
+
+if __name__ == "__main__":
+    import golden
+    for name in sys.argv[1:]:
+        golden.rng.run(name)

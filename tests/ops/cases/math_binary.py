@@ -2,9 +2,8 @@
 """Arithmetic, comparison and logic of two tensors; Select and AddN. Reference: NumPy in float64."""
 import numpy as np
 
-from golden import FLOATS, INTS, NUMBERS, Golden
+from golden import FLOATS, INTS, NUMBERS, Golden, rng
 
-rng = np.random.default_rng(1)
 INF, NAN = np.inf, np.nan
 
 # pairs of shapes: each way of broadcasting

@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 
-from golden import FLOATS, INTS, NUMBERS, Golden
+from golden import FLOATS, INTS, NUMBERS, Golden, rng
 
-rng = np.random.default_rng(2)
 erf = np.vectorize(math.erf, otypes=[np.float64])
 INF, NAN = np.inf, np.nan
 

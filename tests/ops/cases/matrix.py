@@ -2,9 +2,8 @@
 """Cases of ops/matrix, from NumPy."""
 import numpy as np
 
-from golden import FLOATS, NUMBERS, Golden, Like
+from golden import FLOATS, NUMBERS, Golden, Like, rng
 
-rng = np.random.default_rng(1)
 
 
 def draw(dtype, *shape):

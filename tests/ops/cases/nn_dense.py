@@ -2,9 +2,8 @@
 """Cases of ops/nn without windows, from NumPy."""
 import numpy as np
 
-from golden import FLOATS, NUMBERS, Golden, Like
+from golden import FLOATS, NUMBERS, Golden, Like, rng
 
-rng = np.random.default_rng(3)
 NAN, INF = np.nan, np.inf
 SHAPES = [(), (5,), (0,), (3, 7), (4, 0), (1, 2, 1, 2, 1, 1, 1, 2), (35,)]
 

@@ -2,9 +2,8 @@
 """Cross entropies: rows and columns that are broadcast, and second derivatives."""
 import numpy as np
 
-from golden import FLOATS, Golden
+from golden import FLOATS, Golden, rng
 
-rng = np.random.default_rng(12)
 DENSE, SPARSE = "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"
 
 

@@ -4,9 +4,8 @@ import itertools
 
 import numpy as np
 
-from golden import FLOATS, Golden, Like
+from golden import FLOATS, Golden, Like, rng
 
-rng = np.random.default_rng(4)
 
 
 def draw(shape):
@@ -210,19 +209,14 @@ DILATED = [((2, 7, 6, 2), (3, 2, 2, 3), (1, 1), (2, 3)), ((1, 6, 7, 1), (2, 3, 1
 
 
 def dilated(g):
-    own = np.random.default_rng(41)
-
-    def fresh(shape):
-        return np.round(own.standard_normal(shape), 2)
-
     for dtype, layout, padding in itertools.product(FLOATS, ("NHWC", "NCHW"), ("SAME", "VALID", "EXPLICIT")):
         for shape, f_shape, strides, dilations in DILATED:
             if f_shape[2] > 2 and (padding != "SAME" or dtype == "float64"):
                 continue  # blocks of channels: of float32 only
             explicit = [(2, 1), (0, 3)] if padding == "EXPLICIT" else None
             w = Windows(shape, f_shape[:2], strides, padding, explicit, dilations)
-            x, f = fresh(shape).astype(dtype), fresh(f_shape).astype(dtype)
-            d = fresh((shape[0], *w.out, f_shape[3])).astype(dtype)
+            x, f = draw(shape).astype(dtype), draw(f_shape).astype(dtype)
+            d = draw((shape[0], *w.out, f_shape[3])).astype(dtype)
             attrs = attributes(layout, strides, padding, explicit=explicit, dilations=dilations)
             name, tol = f"{dtype}/{layout}-{padding}-dilated", TOL[dtype]
             image = to_format(x, layout)
@@ -273,7 +267,6 @@ POOLS = [((2, 5, 4, 2), (2, 2), (2, 2)), ((1, 5, 4, 2), (3, 2), (1, 1)), ((1, 4,
 
 
 def pools(g):
-    own = np.random.default_rng(42)
     for dtype, layout, padding in itertools.product(FLOATS, ("NHWC", "NCHW"), ("SAME", "VALID")):
         for shape, ksize, strides in POOLS:
             w = Windows(shape, ksize, strides, padding)
@@ -286,7 +279,7 @@ def pools(g):
             g.op(f"MaxPool/{name}", "MaxPool", [image], [to_format(y, layout)], attrs, grad2=True)
             g.op(f"MaxPoolGrad/{name}", "MaxPoolGrad", [image, to_format(y, layout), to_format(d, layout)],
                  [to_format(max_pool_grad(w, x, d).astype(dtype), layout)], attrs, tol, grad=[2], grad2=True)
-            e = own.standard_normal(shape).round(2).astype(dtype)
+            e = rng.standard_normal(shape).round(2).astype(dtype)
             g.op(f"MaxPoolGradGrad/{name}", "MaxPoolGradGrad",
                  [image, to_format(y, layout), to_format(e, layout)],
                  [to_format(max_pool_grad_grad(w, x, e).astype(dtype), layout)], attrs, tol, grad=[2], grad2=True)

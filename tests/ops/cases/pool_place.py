@@ -3,9 +3,8 @@
 window in NumPy."""
 import numpy as np
 
-from golden import Golden
+from golden import Golden, rng
 
-rng = np.random.default_rng(35)
 MADE = "it is made where gradients are there already"
 NONE = 255
 

@@ -4,10 +4,9 @@ ops/aggregate/gradient_code.h, in NumPy. Gradients are multiples of 1/64, so tha
 whatever order. What several workers exchange is in tests/e2e/codes.bats."""
 import numpy as np
 
-from golden import Golden
+from golden import Golden, rng
 
 F = np.float32
-rng = np.random.default_rng(15)
 
 
 def pack(fields, bits):

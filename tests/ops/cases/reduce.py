@@ -4,9 +4,8 @@ import itertools
 
 import numpy as np
 
-from golden import FLOATS, INTS, NUMBERS, Golden, Like
+from golden import FLOATS, INTS, NUMBERS, Golden, Like, rng
 
-rng = np.random.default_rng(3)
 INF, NAN = np.inf, np.nan
 
 # shape, axes

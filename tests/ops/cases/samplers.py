@@ -4,7 +4,7 @@ probabilities and expected counts from the formulas; and over many draws the fre
 of the law, by a chi-square test with a bound that one seed in a thousand exceeds."""
 import numpy as np
 
-from golden import Golden
+from golden import Golden, rng
 from random_ops import Stream, const
 
 MANY = 100000
@@ -253,7 +253,6 @@ def hits(g):
     cases = [([[1], [2], [1]], [1, 2, 3]), ([[4, 2], [2, 7], [9, 9]], [2, 9, 4, 2]),
              ([[1]], [2, 3]), ([[1, 1, 1]], [1, 1]), (np.zeros((0, 1), int), [1]),
              ([[1, 2]], np.zeros(0, int))]
-    rng = np.random.default_rng(5)
     cases.append((rng.integers(0, 40, (30, 3)), rng.integers(0, 40, 50)))
     for true, sampled in cases:
         true, sampled = np.asarray(true), np.asarray(sampled)

@@ -3,9 +3,8 @@
 variable or of some of its rows."""
 import numpy as np
 
-from golden import FLOATS, Golden
+from golden import FLOATS, Golden, rng
 
-rng = np.random.default_rng(2)
 
 
 def descent(w, g, lr):

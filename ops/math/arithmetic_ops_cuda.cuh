@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "ops/device/types_cuda.cuh"
+#include "ops/math/elementwise_ops.h"
 
 #define VMATH_FUNCTION static __device__ __forceinline__
 #include "ops/nn/activation_math.h"
@@ -48,7 +49,7 @@ template <typename T> DEVICE_INLINE T floor_divide(T x, T y, uint16_t &code)
     return quotient;
 }
 
-/* As the CPU's (ops/math/arithmetic_cpu.c). */
+/* As the CPU's (ops/math/binary_loops_cpu.c). */
 template <typename T> DEVICE_INLINE T floor_mod(T x, T y)
 {
     T rest = fmod(x, y);
@@ -85,45 +86,24 @@ template <typename T> DEVICE_INLINE T power(T x, T y, uint16_t &code)
     return static_cast<T>(result);
 }
 
-DEVICE_INLINE float through_softplus(float gradient, float x)
+template <typename T> DEVICE_INLINE T power(T x, T y)
 {
-    return activation_softplus_grad(gradient, x);
+    return pow(x, y);
 }
 
-DEVICE_INLINE double through_softplus(double gradient, double x)
+DEVICE_INLINE float activation_softplus_grad(float gradient, float x)
 {
-    return activation_softplus_grad64(gradient, x);
+    return activation_softplus_grad_float32(gradient, x);
 }
 
-/* X(op, floats, integers): T is the type of x and y, U its unsigned twin. */
-#define BINARY_REAL_OPS(X)                                                                         \
-    X(Add, x + y, U(x) + U(y))                                                                     \
-    X(Sub, x - y, U(x) - U(y))                                                                     \
-    X(Mul, x *y, U(x) * U(y))                                                                      \
-    X(Div, x / y, divide(x, y, code))                                                              \
-    X(FloorDiv, floor_divide(x, y), floor_divide(x, y, code))                                      \
-    X(Mod, floor_mod(x, y), floor_mod(x, y, code))                                                 \
-    /* A NaN on either side comes through: x if it is one, else y, since y is then not less. */    \
-    X(Maximum, x > y || x != x ? x : y, x > y ? x : y)                                             \
-    X(Minimum, x < y || x != x ? x : y, x < y ? x : y)
-#define BINARY_SIGNED_OPS(X) X(Pow, pow(x, y), power(x, y, code))
-#define BINARY_WORD_OPS(X) X(SquaredDifference, (x - y) * (x - y), (U(x) - U(y)) * (U(x) - U(y)))
-/* x is an op's result, y what flows back. */
-#define BINARY_GRADIENTS(X)                                                                        \
-    X(TanhGrad, y *(1 - x * x), 0)                                                                 \
-    X(SigmoidGrad, y *x *(1 - x), 0)                                                               \
-    X(SqrtGrad, y *(1 / (x + x)), 0)                                                               \
-    X(RsqrtGrad, y *x *(x * x) / -2, 0)                                                            \
-    X(ReciprocalGrad, -y *x *x, 0)
-/* x is what flows back, y the activation's input or result. */
-#define BINARY_MASKS(X)                                                                            \
-    X(ReluGrad, y > 0 ? x : 0, y > 0 ? x : 0)                                                      \
-    X(Relu6Grad, y > 0 && y < 6 ? x : 0, y > 0 && y < 6 ? x : 0)
-#define BINARY_SLOPES(X)                                                                           \
-    X(EluGrad, y < 0 ? x * (y + 1) : x, 0)                                                         \
-    X(SoftplusGrad, through_softplus(x, y), 0)
+DEVICE_INLINE double activation_softplus_grad(double gradient, double x)
+{
+    return activation_softplus_grad_float64(gradient, x);
+}
 
-#define BINARY_OP(name, floats, integers)                                                          \
+#define BY_FLOAT(function) function
+#define CHECKED(function) function(x, y, code)
+#define BINARY_OP(name, loop, types, grain, floats, integers)                                      \
     struct name {                                                                                  \
         template <typename T>                                                                      \
         static __device__ __forceinline__ T of(T x, T y, [[maybe_unused]] uint16_t &code)          \
@@ -132,17 +112,14 @@ DEVICE_INLINE double through_softplus(double gradient, double x)
             if constexpr (std::is_floating_point<T>::value)                                        \
                 return floats;                                                                     \
             else                                                                                   \
-                return static_cast<T>(static_cast<U>(integers));                                   \
+                return integers;                                                                   \
         }                                                                                          \
     };
 namespace
 {
-BINARY_REAL_OPS(BINARY_OP)
-BINARY_SIGNED_OPS(BINARY_OP)
-BINARY_WORD_OPS(BINARY_OP)
-BINARY_GRADIENTS(BINARY_OP)
-BINARY_MASKS(BINARY_OP)
-BINARY_SLOPES(BINARY_OP)
+BINARY_OPS(BINARY_OP)
+ACTIVATION_MASK_GRADS(BINARY_OP)
+ACTIVATION_CURVE_GRADS(BINARY_OP)
 } // namespace
 
 #endif

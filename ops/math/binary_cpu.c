@@ -2,8 +2,6 @@
  *
  * The kernel of element-wise ops of two tensors.
  */
-#include <string.h>
-
 #include "base/memory.h"
 #include "exec/device/step_block.h"
 #include "ops/device/widened_cpu.h"
@@ -17,17 +15,6 @@ struct binary_state {
     struct shape shape;
     struct broadcast broadcast;
 };
-
-const struct binary_row *binary_find(const char *op, enum dtype type)
-{
-    static const struct binary_row *const tables[] = {binary_arithmetic, binary_compare,
-                                                      binary_gradients};
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const struct binary_row *row = tables[t]; row->op; row++)
-            if (row->type == type && !strcmp(row->op, op))
-                return row;
-    return NULL;
-}
 
 static int plan(struct broadcast *broadcast, struct shape *shape, const struct shape *x,
                 const struct shape *y)

@@ -88,16 +88,16 @@ static int launch_row(const cuda_binary_row (&rows)[n], const struct cuda_binary
 #define ROW(op, type, T, ...) {#op, type, launch<op, T, __VA_ARGS__>},
 #define ROW_OF(op, R, type, T) ROW(op, type, T, std::conditional_t<std::is_void<R>::value, T, R>)
 /* R: what results are of; void: the elements' own type. */
-#define FLOAT_ROWS(op, R)                                                                          \
+#define FLOATS_ROWS(op, R)                                                                         \
     ROW_OF(op, R, CUDA_FLOAT32, float)                                                             \
     ROW_OF(op, R, CUDA_FLOAT64, double)                                                            \
     ROW_OF(op, R, CUDA_FLOAT16, __half) ROW_OF(op, R, CUDA_BFLOAT16, __nv_bfloat16)
-#define WORD_ROWS(op, R) ROW_OF(op, R, CUDA_INT32, int32_t) ROW_OF(op, R, CUDA_INT64, int64_t)
+#define WORDS_ROWS(op, R)                                                                          \
+    FLOATS_ROWS(op, R) ROW_OF(op, R, CUDA_INT32, int32_t) ROW_OF(op, R, CUDA_INT64, int64_t)
 #define SIGNED_ROWS(op, R)                                                                         \
-    FLOAT_ROWS(op, R)                                                                              \
-    WORD_ROWS(op, R)                                                                               \
+    WORDS_ROWS(op, R)                                                                              \
     ROW_OF(op, R, CUDA_INT8, int8_t) ROW_OF(op, R, CUDA_INT16, int16_t)
-#define REAL_ROWS(op, R)                                                                           \
+#define REALS_ROWS(op, R)                                                                          \
     SIGNED_ROWS(op, R)                                                                             \
     ROW_OF(op, R, CUDA_UINT8, uint8_t)                                                             \
     ROW_OF(op, R, CUDA_UINT16, uint16_t)                                                           \

@@ -3,19 +3,7 @@
  * Comparisons of two arrays, and the logic of booleans.
  */
 #include "ops/math/binary_cuda.cuh"
-
-/* X(op, element) */
-#define ORDER_OPS(X)                                                                               \
-    X(Less, x < y)                                                                                 \
-    X(LessEqual, x <= y)                                                                           \
-    X(Greater, x > y)                                                                              \
-    X(GreaterEqual, x >= y)
-#define EQUALITY_OPS(X)                                                                            \
-    X(Equal, is_equal(x, y))                                                                       \
-    X(NotEqual, !is_equal(x, y))
-#define LOGIC_OPS(X)                                                                               \
-    X(LogicalAnd, x &&y)                                                                           \
-    X(LogicalOr, x || y)
+#include "ops/math/elementwise_ops.h"
 
 template <typename T> DEVICE_INLINE bool is_equal(T x, T y)
 {
@@ -28,7 +16,8 @@ DEVICE_INLINE bool is_equal(float2 x, float2 y)
     return x.x == y.x && x.y == y.y;
 }
 
-#define OP(name, element)                                                                          \
+#define EQUALS(x, y) is_equal(x, y)
+#define OP(name, loop, element)                                                                          \
     struct name {                                                                                  \
         template <typename T> static __device__ __forceinline__ bool of(T x, T y, uint16_t &)      \
         {                                                                                          \
@@ -42,7 +31,7 @@ EQUALITY_OPS(OP)
 LOGIC_OPS(OP)
 } // namespace
 
-#define ROWS_REAL(op, ...) REAL_ROWS(op, bool)
+#define ROWS_REAL(op, ...) REALS_ROWS(op, bool)
 #define ROWS_BOOL(op, ...) ROW(op, CUDA_BOOL, bool, bool)
 #define ROWS_COMPLEX(op, ...) ROW(op, CUDA_COMPLEX64, float2, bool)
 

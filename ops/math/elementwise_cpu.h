@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Element-wise kernels: one kernel per form (x, or x and y), and a table of loops per op and type.
- * To add an op: a line in one of the lists, which are made loops and tables of them.
+ * Element-wise kernels: one kernel per form (x, or x and y), and a table of loops per op and type,
+ * made of the lists of elementwise_ops.h.
  */
 #ifndef TF_OPS_MATH_ELEMENTWISE_CPU_H
 #define TF_OPS_MATH_ELEMENTWISE_CPU_H
 
 #include "exec/device/kernel.h"
+#include "ops/math/elementwise_ops.h"
 
 /* n elements. Returns flags, 0 when all is well. `out` is `x` or overlaps it nowhere. */
 typedef int unary_loop(int64_t n, const void *x, void *out);
@@ -44,22 +45,15 @@ struct binary_row {
     int64_t grain;
 };
 
-/* The tables, each ending in a row without an op. */
-extern const struct binary_row binary_arithmetic[], binary_compare[], binary_gradients[];
-extern const struct unary_row unary_simple[], unary_transcendental[];
-
-/* The row of an op for that type, in any of them; NULL: there is none. */
+/* The row of an op for that type; NULL: there is none. */
 const struct binary_row *binary_find(const char *op, enum dtype type);
 const struct unary_row *unary_find(const char *op, enum dtype type);
 
-/* A loop is written as what becomes of an element x, or of x and y; `flags |=` says what was met.
- * In it T is the type of x, and U its unsigned twin: in these integers wrap around. */
+/* A loop has the element of a list in it; `flags |=` says what it met. */
 #define ELEMENT_TYPES(input, twin)                                                                 \
     typedef input T __attribute__((unused));                                                       \
     typedef twin U __attribute__((unused));
-#define BINARY_LOOP(name, input, output, ...)                                                      \
-    BINARY_LOOP_AS(name, input, input, output, __VA_ARGS__)
-#define BINARY_LOOP_AS(name, input, twin, output, ...)                                             \
+#define BINARY_LOOP_TO(name, input, twin, output, ...)                                             \
     static int name(int64_t n, const void *px, const void *py, void *po, enum binary_mode mode)    \
     {                                                                                              \
         ELEMENT_TYPES(input, twin)                                                                 \
@@ -90,8 +84,7 @@ const struct unary_row *unary_find(const char *op, enum dtype type);
         return flags;                                                                              \
     }
 
-#define UNARY_LOOP(name, input, output, ...) UNARY_LOOP_AS(name, input, input, output, __VA_ARGS__)
-#define UNARY_LOOP_AS(name, input, twin, output, ...)                                              \
+#define UNARY_LOOP_TO(name, input, twin, output, ...)                                              \
     static int name(int64_t n, const void *px, void *po)                                           \
     {                                                                                              \
         ELEMENT_TYPES(input, twin)                                                                 \
@@ -105,28 +98,43 @@ const struct unary_row *unary_find(const char *op, enum dtype type);
         return 0;                                                                                  \
     }
 
-/* Ops in lists, each a line X(op, loop, grain, floats, integers) with the element of either, are
- * made loops (LOOPS) and rows of a table (ROWS) by these. <tgmath.h> has one name for float and
- * double. */
-#define FLOAT_LOOPS(form, name, ...)                                                               \
-    form##_LOOP(name##_float32, float, float, __VA_ARGS__)                                         \
-        form##_LOOP(name##_float64, double, double, __VA_ARGS__)
-#define INTEGER_LOOPS(form, name, ...)                                                             \
-    form##_LOOP_AS(name##_int32, int32_t, uint32_t, int32_t, __VA_ARGS__)                          \
-        form##_LOOP_AS(name##_int64, int64_t, uint64_t, int64_t, __VA_ARGS__)
-#define UNARY_FLOAT_LOOPS(op, name, grain, ...) FLOAT_LOOPS(UNARY, name, __VA_ARGS__)
-#define BINARY_FLOAT_LOOPS(op, name, grain, ...) FLOAT_LOOPS(BINARY, name, __VA_ARGS__)
-#define UNARY_REAL_LOOPS(op, name, grain, floats, integers)                                        \
-    FLOAT_LOOPS(UNARY, name, floats) INTEGER_LOOPS(UNARY, name, integers)
-#define BINARY_REAL_LOOPS(op, name, grain, floats, integers)                                       \
-    FLOAT_LOOPS(BINARY, name, floats) INTEGER_LOOPS(BINARY, name, integers)
+#define UNARY_LOOP(name, input, twin, ...) UNARY_LOOP_TO(name, input, twin, input, __VA_ARGS__)
+#define BINARY_LOOP(name, input, twin, ...) BINARY_LOOP_TO(name, input, twin, input, __VA_ARGS__)
+#define COMPARE_LOOP(name, input, twin, ...) BINARY_LOOP_TO(name, input, twin, uint8_t, __VA_ARGS__)
+
+/* Lines of lists are made loops of a form, and rows of a table, by their types. <tgmath.h> has one
+ * name for float and double. */
+#define FLOATS_LOOPS(form, name, floats, integers)                                                 \
+    form##_LOOP(name##_float32, float, float, floats)                                              \
+        form##_LOOP(name##_float64, double, double, floats)
+#define WORDS_LOOPS(form, name, floats, integers)                                                  \
+    FLOATS_LOOPS(form, name, floats, integers)                                                     \
+    form##_LOOP(name##_int32, int32_t, uint32_t, integers)                                         \
+        form##_LOOP(name##_int64, int64_t, uint64_t, integers)
+#define SIGNED_LOOPS WORDS_LOOPS
+#define REALS_LOOPS(form, name, floats, integers)                                                  \
+    WORDS_LOOPS(form, name, floats, integers)                                                      \
+    form##_LOOP(name##_uint64, uint64_t, uint64_t, integers)
+#define UNARY_LOOPS(op, name, types, grain, floats, integers)                                      \
+    types##_LOOPS(UNARY, name, floats, integers)
+#define BINARY_LOOPS(op, name, types, grain, floats, integers)                                     \
+    types##_LOOPS(BINARY, name, floats, integers)
 #define ELEMENT_ROW(op, type, loop, grain) {#op, type, loop, #loop, PARALLEL_GRAIN_##grain},
-#define FLOAT_ROWS(op, name, grain, ...)                                                           \
+#define FLOATS_ROWS(op, name, grain)                                                               \
     ELEMENT_ROW(op, FLOAT32, name##_float32, grain)                                                \
     ELEMENT_ROW(op, FLOAT64, name##_float64, grain)
-#define REAL_ROWS(op, name, grain, ...)                                                            \
-    FLOAT_ROWS(op, name, grain)                                                                    \
+#define ANGLES_ROWS FLOATS_ROWS
+#define WORDS_ROWS(op, name, grain)                                                                \
+    FLOATS_ROWS(op, name, grain)                                                                   \
     ELEMENT_ROW(op, INT32, name##_int32, grain)                                                    \
     ELEMENT_ROW(op, INT64, name##_int64, grain)
+#define SIGNED_ROWS WORDS_ROWS
+#define REALS_ROWS(op, name, grain)                                                                \
+    WORDS_ROWS(op, name, grain)                                                                    \
+    ELEMENT_ROW(op, UINT64, name##_uint64, grain)
+#define ELEMENT_ROWS(op, name, types, grain, ...) types##_ROWS(op, name, grain)
+
+/* The function of a list for the type of x. */
+#define BY_FLOAT(function) _Generic(x, float : function##_float32, double : function##_float64)
 
 #endif

@@ -10,21 +10,18 @@
 #include "ops/math/arithmetic_ops_cuda.cuh"
 #include "ops/math/unary_ops_cuda.cuh"
 
-#define UNARY_OPS(X) UNARY_FLOAT_OPS(X) UNARY_SIGNED_OPS(X) UNARY_REAL_OPS(X)
-#define BINARY_OPS(X)                                                                              \
-    BINARY_REAL_OPS(X)                                                                             \
-    BINARY_SIGNED_OPS(X)                                                                           \
-    BINARY_WORD_OPS(X) BINARY_GRADIENTS(X) BINARY_MASKS(X) BINARY_SLOPES(X)
+#define OPS_OF_ONE(X) UNARY_OPS(X) ACTIVATION_MASKS(X) ACTIVATION_CURVES(X)
+#define OPS_OF_TWO(X) BINARY_OPS(X) ACTIVATION_MASK_GRADS(X) ACTIVATION_CURVE_GRADS(X)
 
 #define NUMBER(op, ...) FUSED_##op,
 #define NAME(op, ...) #op,
 enum fused_op {
-    UNARY_OPS(NUMBER) N_FUSED_UNARY,
+    OPS_OF_ONE(NUMBER) N_FUSED_UNARY,
     FUSED_LAST_UNARY = N_FUSED_UNARY - 1,
-    BINARY_OPS(NUMBER) N_FUSED
+    OPS_OF_TWO(NUMBER) N_FUSED
 };
 
-static const char *const names[] = {UNARY_OPS(NAME) BINARY_OPS(NAME)};
+static const char *const names[] = {OPS_OF_ONE(NAME) OPS_OF_TWO(NAME)};
 
 extern "C" int cuda_fused_op(const char *name, int operands)
 {
@@ -46,8 +43,8 @@ template <typename T> DEVICE_INLINE T compute(int op, T x, T y)
 #define BINARY_CASE(op, ...)                                                                       \
     case FUSED_##op:                                                                               \
         return static_cast<T>(op::of(x, y, code));
-        UNARY_OPS(UNARY_CASE)
-        BINARY_OPS(BINARY_CASE)
+        OPS_OF_ONE(UNARY_CASE)
+        OPS_OF_TWO(BINARY_CASE)
     default:
         return x;
     }

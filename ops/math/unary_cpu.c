@@ -2,21 +2,9 @@
  *
  * The kernel of element-wise ops of one tensor.
  */
-#include <string.h>
-
 #include "ops/device/widened_cpu.h"
 #include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
-
-const struct unary_row *unary_find(const char *op, enum dtype type)
-{
-    static const struct unary_row *const tables[] = {unary_simple, unary_transcendental};
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const struct unary_row *row = tables[t]; row->op; row++)
-            if (row->type == type && !strcmp(row->op, op))
-                return row;
-    return NULL;
-}
 
 static int unary_prepare(struct kernel_setup *setup)
 {

@@ -75,26 +75,28 @@ struct unary_row {
 };
 
 #define ROW(op, type, T, R) {#op, type, launch<op, T, R>},
-#define FLOAT_ROWS(op, ...)                                                                        \
+#define FLOATS_ROWS(op)                                                                            \
     ROW(op, CUDA_FLOAT32, float, float)                                                            \
     ROW(op, CUDA_FLOAT64, double, double)                                                          \
     ROW(op, CUDA_FLOAT16, __half, __half) ROW(op, CUDA_BFLOAT16, __nv_bfloat16, __nv_bfloat16)
-#define SIGNED_ROWS(op, ...)                                                                       \
-    FLOAT_ROWS(op)                                                                                 \
+#define ANGLES_ROWS FLOATS_ROWS
+#define SIGNED_ROWS(op)                                                                            \
+    FLOATS_ROWS(op)                                                                                \
     ROW(op, CUDA_INT8, int8_t, int8_t)                                                             \
     ROW(op, CUDA_INT16, int16_t, int16_t)                                                          \
     ROW(op, CUDA_INT32, int32_t, int32_t) ROW(op, CUDA_INT64, int64_t, int64_t)
-#define REAL_ROWS(op, ...)                                                                         \
+#define REALS_ROWS(op)                                                                             \
     SIGNED_ROWS(op)                                                                                \
     ROW(op, CUDA_UINT8, uint8_t, uint8_t)                                                          \
     ROW(op, CUDA_UINT16, uint16_t, uint16_t)                                                       \
     ROW(op, CUDA_UINT32, uint32_t, uint32_t) ROW(op, CUDA_UINT64, uint64_t, uint64_t)
+#define ROWS(op, loop, types, ...) types##_ROWS(op)
 
 /* clang-format off */
 static const unary_row rows[] = {
-    UNARY_FLOAT_OPS(FLOAT_ROWS)
-    UNARY_SIGNED_OPS(SIGNED_ROWS)
-    UNARY_REAL_OPS(REAL_ROWS)
+    UNARY_OPS(ROWS)
+    ACTIVATION_MASKS(ROWS)
+    ACTIVATION_CURVES(ROWS)
     ROW(IsNan, CUDA_FLOAT32, float, bool)
     ROW(IsNan, CUDA_FLOAT64, double, bool)
     ROW(IsNan, CUDA_FLOAT16, __half, bool)

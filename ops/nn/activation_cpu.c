@@ -10,94 +10,71 @@
 #include <string.h>
 
 #include "ops/device/chain_cpu.h"
-#include "ops/device/form_cpu.h"
+#include "ops/math/elementwise_cpu.h"
 #include "ops/math/parallel_cpu.h"
 #include "ops/nn/activation.h"
 #include "ops/nn/activation_math.h"
 
-#define LOOP(name, type, ...)                                                                      \
+#define ACTIVATION_LOOP_OF(name, type, twin, arguments, element)                                   \
     static void name(int64_t n, const void *px, const void *py, void *pout)                        \
     {                                                                                              \
+        ELEMENT_TYPES(type, twin)                                                                  \
         const type *xs = px, *ys = py;                                                             \
         type *out = pout;                                                                          \
         (void)ys;                                                                                  \
         _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                        \
         {                                                                                          \
-            type x = xs[i];                                                                        \
-            out[i] = __VA_ARGS__;                                                                  \
+            type arguments;                                                                        \
+            out[i] = element;                                                                      \
         }                                                                                          \
     }
-
-#define LOOPS(type)                                                                                \
-    LOOP(relu_##type, type, x < 0 ? 0 : x)                                                         \
-    LOOP(relu_grad_##type, type, ys[i] > 0 ? x : 0)                                                \
-    LOOP(relu6_##type, type, x<0 ? 0 : x> 6 ? 6 : x)                                               \
-    LOOP(relu6_grad_##type, type, ys[i] > 0 && ys[i] < 6 ? x : 0)
-
-LOOPS(float)
-LOOPS(double)
-LOOPS(int32_t)
-LOOPS(int64_t)
-LOOP(relu_uint64_t, uint64_t, x)
-LOOP(relu6_uint64_t, uint64_t, x > 6 ? 6 : x)
-LOOP(relu_grad_uint64_t, uint64_t, ys[i] > 0 ? x : 0)
-LOOP(relu6_grad_uint64_t, uint64_t, ys[i] > 0 && ys[i] < 6 ? x : 0)
-
-LOOP(elu_float, float, x < 0.0f ? activation_expm1(x) : x)
-LOOP(elu_double, double, x < 0 ? expm1(x) : x)
-LOOP(elu_grad_float, float, ys[i] < 0.0f ? x * (ys[i] + 1.0f) : x)
-LOOP(elu_grad_double, double, ys[i] < 0 ? x * (ys[i] + 1) : x)
-LOOP(softplus_loop_float, float, activation_softplus(x))
-LOOP(softplus_loop_double, double, activation_softplus64(x))
-LOOP(softplus_grad_float, float, activation_softplus_grad(x, ys[i]))
-LOOP(softplus_grad_double, double, activation_softplus_grad64(x, ys[i]))
+#define ONE x = xs[i]
+#define TWO x = xs[i], y = ys[i]
+#define ACTIVATION_LOOP(name, type, twin, element)                                                 \
+    ACTIVATION_LOOP_OF(name, type, twin, ONE, element)
+#define GRAD_LOOP(name, type, twin, element) ACTIVATION_LOOP_OF(name, type, twin, TWO, element)
+#define LOOPS(op, name, types, grain, ...) types##_LOOPS(ACTIVATION, name, __VA_ARGS__)
+#define GRAD_LOOPS(op, name, types, grain, ...) types##_LOOPS(GRAD, name, __VA_ARGS__)
+ACTIVATION_MASKS(LOOPS)
+ACTIVATION_CURVES(LOOPS)
+ACTIVATION_MASK_GRADS(GRAD_LOOPS)
+ACTIVATION_CURVE_GRADS(GRAD_LOOPS)
 
 struct activation_row {
     const char *op;
-    bool layouts;
+    enum dtype type;
+    activation_loop *loop;
+    const char *name;
     int64_t grain;
-    activation_loop *float32, *float64, *int32, *int64, *uint64;
 };
 
-#define ALL(name) name##_float, name##_double, name##_int32_t, name##_int64_t, name##_uint64_t
-
-#define FLOATS(name) name##_float, name##_double, NULL, NULL, NULL
-
-static const struct activation_row activations[] = {
-    {"Relu", true, PARALLEL_GRAIN_MOVE, ALL(relu)},
-    {"ReluGrad", true, PARALLEL_GRAIN_MOVE, ALL(relu_grad)},
-    {"Relu6", true, PARALLEL_GRAIN_MOVE, ALL(relu6)},
-    {"Relu6Grad", true, PARALLEL_GRAIN_MOVE, ALL(relu6_grad)},
-    {"Elu", false, PARALLEL_GRAIN_COMPUTE, FLOATS(elu)},
-    {"EluGrad", false, PARALLEL_GRAIN_MOVE, FLOATS(elu_grad)},
-    {"Softplus", false, PARALLEL_GRAIN_COMPUTE, FLOATS(softplus_loop)},
-    {"SoftplusGrad", false, PARALLEL_GRAIN_COMPUTE, FLOATS(softplus_grad)},
+/* clang-format off */
+static const struct activation_row masks[] = {
+    ACTIVATION_MASKS(ELEMENT_ROWS)
+    ACTIVATION_MASK_GRADS(ELEMENT_ROWS)
+    {0},
+}, curves[] = {
+    ACTIVATION_CURVES(ELEMENT_ROWS)
+    ACTIVATION_CURVE_GRADS(ELEMENT_ROWS)
+    {0},
 };
+/* clang-format on */
 
-static activation_loop *find_loop(const struct activation_row *row, enum dtype type)
+static const struct activation_row *find_row(const char *op, enum dtype type, bool *keeps_zero)
 {
-    switch (type) {
-    case FLOAT32:
-        return row->float32;
-    case FLOAT64:
-        return row->float64;
-    case INT32:
-        return row->int32;
-    case UINT64:
-        return row->uint64;
-    default:
-        return row->int64;
-    }
+    for (int is_curve = 0; is_curve < 2; is_curve++)
+        for (const struct activation_row *row = is_curve ? curves : masks; row->op; row++)
+            if (row->type == type && !strcmp(row->op, op)) {
+                *keeps_zero = !is_curve;
+                return row;
+            }
+    return NULL;
 }
 
 activation_loop *activation_find(const char *op, enum dtype type, bool *keeps_zero)
 {
-    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
-        if (!strcmp(activations[i].op, op)) {
-            *keeps_zero = activations[i].layouts;
-            return find_loop(&activations[i], type);
-        }
-    return NULL;
+    const struct activation_row *row = find_row(op, type, keeps_zero);
+    return row ? row->loop : NULL;
 }
 
 struct activation_state {
@@ -128,13 +105,15 @@ static void release(void *pointer)
 
 static int prepare(struct kernel_setup *setup)
 {
-    const struct activation_row *activation = FORM_FIND(setup, activations);
-    if (!activation)
-        return setup->err->code;
-    struct activation_state *state = mem_alloc(sizeof *state);
+    const char *op = setup->node->op->def->name;
     enum dtype type = setup->in_types[0].type;
-    state->loop = find_loop(activation, type);
-    state->grain = activation->grain;
+    bool ignored;
+    const struct activation_row *row = find_row(op, type, &ignored);
+    if (!row)
+        return kernel_setup_fail(setup, "no loop for %s of %s", op, dtype_name(type));
+    struct activation_state *state = mem_alloc(sizeof *state);
+    state->loop = row->loop;
+    state->grain = row->grain;
     state->item_bytes = dtype_bytes(type);
     if (prepare_layout(setup, state)) {
         release(state);

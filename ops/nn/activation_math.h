@@ -8,30 +8,35 @@
 #include "ops/math/vmath.h"
 
 /* exp(x) - 1 near 0 from tanh(x/2), which is exact there: e - 1 = t (e + 1). */
-VMATH_FUNCTION float activation_expm1(float x)
+VMATH_FUNCTION float activation_expm1_float32(float x)
 {
     float e = vmath_exp(x), near = vmath_tanh(0.5f * x) * (e + 1.0f);
     return x < -0.5f ? e - 1.0f : near;
 }
 
-VMATH_FUNCTION float activation_softplus(float x)
+VMATH_FUNCTION double activation_expm1_float64(double x)
+{
+    return expm1(x);
+}
+
+VMATH_FUNCTION float activation_softplus_float32(float x)
 {
     float near = vmath_log1p(vmath_exp(-fabsf(x)));
     return x > 0.0f ? x + near : near;
 }
 
-VMATH_FUNCTION double activation_softplus64(double x)
+VMATH_FUNCTION double activation_softplus_float64(double x)
 {
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
 /* What flows back through a softplus of x. */
-VMATH_FUNCTION float activation_softplus_grad(float gradient, float x)
+VMATH_FUNCTION float activation_softplus_grad_float32(float gradient, float x)
 {
     return gradient * vmath_sigmoid(x);
 }
 
-VMATH_FUNCTION double activation_softplus_grad64(double gradient, double x)
+VMATH_FUNCTION double activation_softplus_grad_float64(double gradient, double x)
 {
     return gradient / (1 + exp(-x));
 }

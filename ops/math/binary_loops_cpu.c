@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loops of arithmetic. Integers wrap around, as two's complement does; C leaves that undefined for
+ * Loops of two tensors. Integers wrap around, as two's complement does; C leaves that undefined for
  * signed types, hence the unsigned steps.
  */
+#include <complex.h>
 #include <limits.h>
+#include <string.h>
 #include <tgmath.h>
 
 #include "ops/math/elementwise_cpu.h"
@@ -63,14 +65,16 @@ INTEGER_DIVISION(int64_t, int64, INT64_MIN)
 FLOAT_DIVISION(float, float32)
 FLOAT_DIVISION(double, float64)
 
-/* What uint64 has of its own: all else has the bits that int64 has. */
+/* Of uint64, which knows no negative powers. */
+#define floor_divide_uint64 divide_uint64
+#define power_uint64 power_int64
 static inline uint64_t divide_uint64(uint64_t x, uint64_t y, int *flags)
 {
     *flags |= y ? 0 : LOOP_DIVIDED_BY_ZERO;
     return y ? x / y : 0;
 }
 
-static inline uint64_t remainder_uint64(uint64_t x, uint64_t y, int *flags)
+static inline uint64_t floor_mod_uint64(uint64_t x, uint64_t y, int *flags)
 {
     *flags |= y ? 0 : LOOP_DIVIDED_BY_ZERO;
     return y ? x % y : 0;
@@ -97,44 +101,43 @@ INTEGER_POWER(int64_t, uint64_t, int64)
 static float (*volatile power_float32)(float, float) = powf;
 static double (*volatile power_float64)(double, double) = pow;
 
-#define BY_TYPE(function) _Generic(x, int32_t : function##_int32, int64_t : function##_int64)
-#define BY_FLOAT(function) _Generic(x, float : function##_float32, double : function##_float64)
-#define POWER _Generic(x, float : power_float32, double : power_float64)
+#define CHECKED(function)                                                                          \
+    _Generic(x, int32_t                                                                            \
+             : function##_int32, int64_t                                                           \
+             : function##_int64, uint64_t                                                          \
+             : function##_uint64)(x, y, &flags)
+#define EQUALS(x, y) ((x) == (y))
 
+#define COMPARE_LOOPS(op, name, element) REALS_LOOPS(COMPARE, name, element, element)
+#define OTHER_LOOPS(op, name, element)                                                             \
+    COMPARE_LOOP(name##_complex64, float complex, float complex, element)                          \
+    COMPARE_LOOP(name##_bool, uint8_t, uint8_t, element)
+#define LOGIC_LOOP(op, name, element) BINARY_LOOP(name, uint8_t, uint8_t, element)
+BINARY_OPS(BINARY_LOOPS)
+ORDER_OPS(COMPARE_LOOPS)
+EQUALITY_OPS(COMPARE_LOOPS)
+EQUALITY_OPS(OTHER_LOOPS)
+LOGIC_OPS(LOGIC_LOOP)
+
+#define COMPARE_ROWS(op, name, element) REALS_ROWS(op, name, MOVE)
+#define OTHER_ROWS(op, name, element)                                                              \
+    ELEMENT_ROW(op, COMPLEX64, name##_complex64, MOVE)                                             \
+    ELEMENT_ROW(op, BOOL, name##_bool, MOVE)
+#define LOGIC_ROW(op, name, element) ELEMENT_ROW(op, BOOL, name, MOVE)
 /* clang-format off */
-#define REAL_OPS(X)                                                                                \
-    X(Add, add, MOVE, x + y, (T)((U)x + (U)y))                                                     \
-    X(Sub, sub, MOVE, x - y, (T)((U)x - (U)y))                                                     \
-    X(Mul, mul, MOVE, x * y, (T)((U)x * (U)y))                                                     \
-    X(Div, div, MOVE, x / y, BY_TYPE(divide)(x, y, &flags))                                        \
-    X(FloorDiv, floor_div, COMPUTE, BY_FLOAT(floor_divide)(x, y),                                  \
-      BY_TYPE(floor_divide)(x, y, &flags))                                                         \
-    X(Mod, mod, COMPUTE, BY_FLOAT(floor_mod)(x, y), BY_TYPE(floor_mod)(x, y, &flags))              \
-    /* A NaN on either side comes through: x if it is one, else y, since y is then not less. */    \
-    X(Maximum, maximum, MOVE, x > y || x != x ? x : y, x > y ? x : y)                              \
-    X(Minimum, minimum, MOVE, x < y || x != x ? x : y, x < y ? x : y)                              \
-    X(Pow, pow, COMPUTE, POWER(x, y), BY_TYPE(power)(x, y, &flags))                                \
-    X(SquaredDifference, squared_difference, MOVE, (x - y) * (x - y),                              \
-      (T)(((U)x - (U)y) * ((U)x - (U)y)))
-/* clang-format on */
-
-REAL_OPS(BINARY_REAL_LOOPS)
-BINARY_LOOP(div_uint64, uint64_t, uint64_t, divide_uint64(x, y, &flags))
-BINARY_LOOP(mod_uint64, uint64_t, uint64_t, remainder_uint64(x, y, &flags))
-BINARY_LOOP(maximum_uint64, uint64_t, uint64_t, x > y ? x : y)
-BINARY_LOOP(minimum_uint64, uint64_t, uint64_t, x < y ? x : y)
-
-/* clang-format off */
-const struct binary_row binary_arithmetic[] = {
-    REAL_OPS(REAL_ROWS)
-    ELEMENT_ROW(Add, UINT64, add_int64, MOVE) /* the same bits */
-    ELEMENT_ROW(Sub, UINT64, sub_int64, MOVE)
-    ELEMENT_ROW(Mul, UINT64, mul_int64, MOVE)
-    ELEMENT_ROW(Div, UINT64, div_uint64, MOVE)
-    ELEMENT_ROW(FloorDiv, UINT64, div_uint64, MOVE)
-    ELEMENT_ROW(Mod, UINT64, mod_uint64, COMPUTE)
-    ELEMENT_ROW(Maximum, UINT64, maximum_uint64, MOVE)
-    ELEMENT_ROW(Minimum, UINT64, minimum_uint64, MOVE)
-    {0},
+static const struct binary_row rows[] = {
+    BINARY_OPS(ELEMENT_ROWS)
+    ORDER_OPS(COMPARE_ROWS)
+    EQUALITY_OPS(COMPARE_ROWS)
+    EQUALITY_OPS(OTHER_ROWS)
+    LOGIC_OPS(LOGIC_ROW)
 };
 /* clang-format on */
+
+const struct binary_row *binary_find(const char *op, enum dtype type)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].type == type && !strcmp(rows[i].op, op))
+            return &rows[i];
+    return NULL;
+}

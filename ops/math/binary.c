@@ -8,8 +8,17 @@
 #include "ops/lacking.h"
 #include "ops/math/gradients.h"
 
-#define BINARY(types)                                                                              \
-    .inputs = "x: T, y: T", .outputs = "z: T", .attrs = "T: " types, .shape = infer_broadcast
+#define BINARY(op, of, its_half, its_cost, its_doc, ...)                                           \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "x: T, y: T",                                         \
+                                   .outputs = "z: T",                                              \
+                                   .attrs = "T: " of,                                              \
+                                   .doc = its_doc,                                                 \
+                                   .rows = ROWS_ALIKE,                                             \
+                                   .half = HALF_##its_half,                                        \
+                                   .cost = its_cost,                                               \
+                                   .shape = infer_broadcast,                                       \
+                                   __VA_ARGS__}
 
 /* ---- what is known of a result: whole numbers of 0 or more ---- */
 
@@ -175,136 +184,60 @@ static int squared_difference_gradient(struct grad *g)
     return set_both(g, dx, grad_neg(g, dx));
 }
 
-const struct op_def op_Add = {
-    .name = "Add",
-    BINARY("real"),
-    .flags = OP_COMMUTATIVE | OP_SUMS,
-    .doc = "x + y, with broadcasting.",
-    .detail = NO_COMPLEX " Strings are not joined.",
-    .rows = ROWS_ALIKE,
-    .identity = {SAME_OPERAND, -0.0, DTYPES_REAL, "adds nothing"},
-    .value = add_value,
-    .half = HALF_INFERRED,
-    .cost = cost_elements,
-    .gradient = add_gradient,
-};
+BINARY(Add, "real", INFERRED, cost_elements, "x + y, with broadcasting.",
+       .flags = OP_COMMUTATIVE | OP_SUMS, .detail = NO_COMPLEX " Strings are not joined.",
+       .identity = {SAME_OPERAND, -0.0, DTYPES_REAL, "adds nothing"}, .value = add_value,
+       .gradient = add_gradient);
 
-const struct op_def op_Sub = {
-    .name = "Sub",
-    BINARY("real"),
-    .doc = "x - y, with broadcasting.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .identity = {SAME_OPERAND, 0.0, DTYPES_REAL, "subtracts nothing"},
-    .value = sub_value,
-    .half = HALF_INFERRED,
-    .cost = cost_elements,
-    .gradient = sub_gradient,
-};
+BINARY(Sub, "real", INFERRED, cost_elements, "x - y, with broadcasting.", .detail = NO_COMPLEX,
+       .identity = {SAME_OPERAND, 0.0, DTYPES_REAL, "subtracts nothing"}, .value = sub_value,
+       .gradient = sub_gradient);
 
-const struct op_def op_Mul = {
-    .name = "Mul",
-    BINARY("real"),
-    .flags = OP_COMMUTATIVE,
-    .doc = "x * y element by element, with broadcasting.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .identity = {SAME_OPERAND, 1.0, DTYPES_REAL, "multiplies by 1"},
-    .value = mul_value,
-    .half = HALF_INFERRED,
-    .cost = cost_elements,
-    .gradient = mul_gradient,
-};
+BINARY(Mul, "real", INFERRED, cost_elements, "x * y element by element, with broadcasting.",
+       .flags = OP_COMMUTATIVE, .detail = NO_COMPLEX,
+       .identity = {SAME_OPERAND, 1.0, DTYPES_REAL, "multiplies by 1"}, .value = mul_value,
+       .gradient = mul_gradient);
 
-const struct op_def op_Div = {
-    .name = "Div",
-    BINARY("real"),
-    .doc = "x / y, with broadcasting; of integers, cut toward zero.",
-    .detail = "An integer divided by zero is an error."
-              "\n" NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .identity = {SAME_OPERAND, 1.0, DTYPES_REAL, "divides by 1"},
-    .by_reciprocal = "Mul",
-    .value = div_value,
-    .half = HALF_INFERRED,
-    .cost = cost_elements,
-    .gradient = div_gradient,
-};
+BINARY(Div, "real", INFERRED, cost_elements,
+       "x / y, with broadcasting; of integers, cut toward zero.",
+       .detail = "An integer divided by zero is an error."
+                 "\n" NO_COMPLEX,
+       .identity = {SAME_OPERAND, 1.0, DTYPES_REAL, "divides by 1"}, .by_reciprocal = "Mul",
+       .value = div_value, .gradient = div_gradient);
 
-const struct op_def op_FloorDiv = {
-    .name = "FloorDiv",
-    BINARY("real"),
-    .flags = OP_NO_GRADIENT,
-    .doc = "The largest whole number that is not above x / y, with broadcasting.",
-    .detail =
-        "An integer divided by zero is an error. Of floats it is NumPy's floor_divide: that of "
-        "the exact quotient, which goes with Mod, and NaN where x is infinite."
-        "\n" NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .identity = {SAME_OPERAND, 1.0, DTYPES_INTEGER, "divides by 1"},
-    .value = div_value,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .no_gradient = "its result changes in steps",
-};
+BINARY(FloorDiv, "real", DENIED, cost_elements,
+       "The largest whole number that is not above x / y, with broadcasting.",
+       .flags = OP_NO_GRADIENT,
+       .detail =
+           "An integer divided by zero is an error. Of floats it is NumPy's floor_divide: that of "
+           "the exact quotient, which goes with Mod, and NaN where x is infinite."
+           "\n" NO_COMPLEX,
+       .identity = {SAME_OPERAND, 1.0, DTYPES_INTEGER, "divides by 1"}, .value = div_value,
+       .no_gradient = "its result changes in steps");
 
-const struct op_def op_Mod = {
-    .name = "Mod",
-    BINARY("real"),
-    .doc = "x - FloorDiv(x, y) * y, the remainder that has the sign of y; with broadcasting.",
-    .detail =
-        "As Lua's and Python's %: TensorFlow's FloorMod, not its Mod, which has the sign of x. "
-        "An integer divided by zero is an error; of floats the result is NaN there."
-        "\n" NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .no_gradient = "it jumps wherever x / y is a whole number",
-};
+BINARY(Mod, "real", DENIED, cost_elements,
+       "x - FloorDiv(x, y) * y, the remainder that has the sign of y; with broadcasting.",
+       .detail =
+           "As Lua's and Python's %: TensorFlow's FloorMod, not its Mod, which has the sign of x. "
+           "An integer divided by zero is an error; of floats the result is NaN there."
+           "\n" NO_COMPLEX,
+       .no_gradient = "it jumps wherever x / y is a whole number");
 
 /* Not commutative: of 0 and -0 the second is taken. */
-const struct op_def op_Maximum = {
-    .name = "Maximum",
-    BINARY("real"),
-    .doc = "The larger of x and y, with broadcasting.",
-    .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .gradient = maximum_gradient,
-};
+BINARY(Maximum, "real", CLEAR, cost_elements, "The larger of x and y, with broadcasting.",
+       .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
+       .gradient = maximum_gradient);
 
-const struct op_def op_Minimum = {
-    .name = "Minimum",
-    BINARY("real"),
-    .doc = "The smaller of x and y, with broadcasting.",
-    .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .gradient = minimum_gradient,
-};
+BINARY(Minimum, "real", CLEAR, cost_elements, "The smaller of x and y, with broadcasting.",
+       .detail = "NaN if either is NaN. The gradient of equal elements goes to x.",
+       .gradient = minimum_gradient);
 
-const struct op_def op_Pow = {
-    .name = "Pow",
-    BINARY("floating|int8|int16|int32|int64"),
-    .doc = "x to the power of y, with broadcasting.",
-    .detail = "An integer to a negative power is an error. The gradient of y is 0 where x <= 0."
-              "\n" NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .gradient = pow_gradient,
-};
+BINARY(Pow, "floating|int8|int16|int32|int64", DENIED, cost_functions,
+       "x to the power of y, with broadcasting.",
+       .detail = "An integer to a negative power is an error. The gradient of y is 0 where x <= 0."
+                 "\n" NO_COMPLEX,
+       .gradient = pow_gradient);
 
-const struct op_def op_SquaredDifference = {
-    .name = "SquaredDifference",
-    BINARY("floating|int32|int64"),
-    .flags = OP_COMMUTATIVE,
-    .doc = "(x - y) * (x - y), with broadcasting.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = squared_difference_gradient,
-};
+BINARY(SquaredDifference, "floating|int32|int64", DENIED, cost_elements,
+       "(x - y) * (x - y), with broadcasting.", .flags = OP_COMMUTATIVE, .detail = NO_COMPLEX,
+       .gradient = squared_difference_gradient);

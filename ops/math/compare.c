@@ -8,101 +8,54 @@
 
 #define NO_GRADIENT "its result changes in steps"
 
-#define COMPARISON(types)                                                                          \
-    .inputs = "x: T, y: T", .outputs = "z: bool", .attrs = "T: " types, .shape = infer_broadcast
-#define LOGIC .inputs = "x: bool, y: bool", .outputs = "z: bool", .shape = infer_broadcast
+#define COMPARISON(op, of, its_flags, its_doc, ...)                                                \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "x: T, y: T",                                         \
+                                   .outputs = "z: bool",                                           \
+                                   .attrs = "T: " of,                                              \
+                                   .flags = its_flags,                                             \
+                                   .doc = its_doc,                                                 \
+                                   .rows = ROWS_ALIKE,                                             \
+                                   .half = HALF_CLEAR,                                             \
+                                   .cost = cost_elements,                                          \
+                                   .shape = infer_broadcast,                                       \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
+#define LOGIC(op, its_doc, ...)                                                                    \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "x: bool, y: bool",                                   \
+                                   .outputs = "z: bool",                                           \
+                                   .doc = its_doc,                                                 \
+                                   .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,                       \
+                                   .rows = ROWS_ALIKE,                                             \
+                                   .cost = cost_elements,                                          \
+                                   .shape = infer_broadcast,                                       \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
 
-const struct op_def op_Less = {
-    .name = "Less",
-    COMPARISON("real"),
-    .flags = OP_NO_GRADIENT,
-    .doc = "Whether x < y, with broadcasting.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+COMPARISON(Less, "real", OP_NO_GRADIENT, "Whether x < y, with broadcasting.");
 
-const struct op_def op_LessEqual = {
-    .name = "LessEqual",
-    COMPARISON("real"),
-    .flags = OP_NO_GRADIENT,
-    .doc = "Whether x <= y, with broadcasting.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+COMPARISON(LessEqual, "real", OP_NO_GRADIENT, "Whether x <= y, with broadcasting.");
 
-const struct op_def op_Greater = {
-    .name = "Greater",
-    COMPARISON("real"),
-    .flags = OP_NO_GRADIENT,
-    .doc = "Whether x > y, with broadcasting.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+COMPARISON(Greater, "real", OP_NO_GRADIENT, "Whether x > y, with broadcasting.");
 
-const struct op_def op_GreaterEqual = {
-    .name = "GreaterEqual",
-    COMPARISON("real"),
-    .flags = OP_NO_GRADIENT,
-    .doc = "Whether x >= y, with broadcasting.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+COMPARISON(GreaterEqual, "real", OP_NO_GRADIENT, "Whether x >= y, with broadcasting.");
 
-const struct op_def op_Equal = {
-    .name = "Equal",
-    COMPARISON("numeric|bool"),
-    .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
-    .doc = "Whether x = y, with broadcasting.",
-    .detail = "A NaN equals nothing."
-              "\n" NO_STRINGS,
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+COMPARISON(Equal, "numeric|bool", OP_NO_GRADIENT | OP_COMMUTATIVE,
+           "Whether x = y, with broadcasting.",
+           .detail = "A NaN equals nothing."
+                     "\n" NO_STRINGS);
 
-const struct op_def op_NotEqual = {
-    .name = "NotEqual",
-    COMPARISON("numeric|bool"),
-    .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
-    .doc = "Whether x and y differ, with broadcasting.",
-    .detail = "A NaN differs from everything."
-              "\n" NO_STRINGS,
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+COMPARISON(NotEqual, "numeric|bool", OP_NO_GRADIENT | OP_COMMUTATIVE,
+           "Whether x and y differ, with broadcasting.",
+           .detail = "A NaN differs from everything."
+                     "\n" NO_STRINGS);
 
-const struct op_def op_LogicalAnd = {
-    .name = "LogicalAnd",
-    LOGIC,
-    .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
-    .doc = "Whether both x and y are true, with broadcasting.",
-    .rows = ROWS_ALIKE,
-    .identity = {SAME_OPERAND, true, 0, "and true"},
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+LOGIC(LogicalAnd, "Whether both x and y are true, with broadcasting.",
+      .identity = {SAME_OPERAND, true, 0, "and true"});
 
-const struct op_def op_LogicalOr = {
-    .name = "LogicalOr",
-    LOGIC,
-    .flags = OP_NO_GRADIENT | OP_COMMUTATIVE,
-    .doc = "Whether x or y or both are true, with broadcasting.",
-    .rows = ROWS_ALIKE,
-    .identity = {SAME_OPERAND, false, 0, "or false"},
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+LOGIC(LogicalOr, "Whether x or y or both are true, with broadcasting.",
+      .identity = {SAME_OPERAND, false, 0, "or false"});
 
 const struct op_def op_LogicalNot = {
     .name = "LogicalNot",

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arithmetic of one tensor, element by element.
+ * Arithmetic and elementary functions of one tensor, element by element.
  */
+#include <math.h>
+
 #include "graph/op_cost.h"
 #include "ops/lacking.h"
 #include "ops/math/gradients.h"
@@ -10,8 +12,17 @@
 
 #define SIGNED "floating|int8|int16|int32|int64"
 
-#define UNARY(types)                                                                               \
-    .inputs = "x: T", .outputs = "y: T", .attrs = "T: " types, .shape = infer_unchanged
+#define UNARY(op, of, its_half, its_cost, its_doc, ...)                                            \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "x: T",                                               \
+                                   .outputs = "y: T",                                              \
+                                   .attrs = "T: " of,                                              \
+                                   .doc = its_doc,                                                 \
+                                   .rows = ROWS_ALIKE,                                             \
+                                   .half = HALF_##its_half,                                        \
+                                   .cost = its_cost,                                               \
+                                   .shape = infer_unchanged,                                       \
+                                   __VA_ARGS__}
 
 static int neg_gradient(struct grad *g)
 {
@@ -56,116 +67,113 @@ static int reciprocal_gradient(struct grad *g)
     return grad_finish(g);
 }
 
-const struct op_def op_Neg = {
-    .name = "Neg",
-    UNARY(SIGNED),
-    .doc = "-x.",
-    .detail = NO_COMPLEX,
-    .flags = OP_INVOLUTION,
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .gradient = neg_gradient,
-};
+static int exp_gradient(struct grad *g)
+{
+    g->in[0] = grad_mul(g, g->out[0], grad_output(g, 0));
+    return grad_finish(g);
+}
 
-const struct op_def op_Abs = {
-    .name = "Abs",
-    UNARY(SIGNED),
-    .doc = "The absolute value of x.",
-    .detail = "The most negative integer has none and stays as it is.",
-    .flags = OP_IDEMPOTENT,
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .gradient = abs_gradient,
-};
+static int log_gradient(struct grad *g)
+{
+    g->in[0] = grad_div(g, g->out[0], grad_input(g, 0));
+    return grad_finish(g);
+}
 
-const struct op_def op_Square = {
-    .name = "Square",
-    UNARY("real"),
-    .doc = "x * x.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = square_gradient,
-};
+static int log1p_gradient(struct grad *g)
+{
+    struct edge x = grad_input(g, 0), one = build_scalar_like(&g->b, x, 1);
+    g->in[0] = grad_div(g, g->out[0], build_binary(&g->b, "Add", one, x));
+    return grad_finish(g);
+}
 
-const struct op_def op_Sign = {
-    .name = "Sign",
-    UNARY(SIGNED),
-    .doc = "1 where x > 0, -1 where x < 0, else x.",
-    .detail = NO_COMPLEX,
-    .flags = OP_IDEMPOTENT,
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .gradient = sign_gradient,
-};
+static int tanh_gradient(struct grad *g)
+{
+    g->in[0] = build_binary(&g->b, "TanhGrad", grad_output(g, 0), g->out[0]);
+    return grad_finish(g);
+}
 
-const struct op_def op_Sqrt = {
-    .name = "Sqrt",
-    UNARY("floating"),
-    .doc = "The square root of x; NaN where x < 0.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = sqrt_gradient,
-};
+static int sigmoid_gradient(struct grad *g)
+{
+    g->in[0] = build_binary(&g->b, "SigmoidGrad", grad_output(g, 0), g->out[0]);
+    return grad_finish(g);
+}
 
-const struct op_def op_Rsqrt = {
-    .name = "Rsqrt",
-    UNARY("floating"),
-    .doc = "One over the square root of x.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = rsqrt_gradient,
-};
+static int sin_gradient(struct grad *g)
+{
+    g->in[0] = grad_mul(g, g->out[0], grad_late(g, "Cos", grad_input(g, 0), g->out[0]));
+    return grad_finish(g);
+}
 
-const struct op_def op_Reciprocal = {
-    .name = "Reciprocal",
-    UNARY("floating"),
-    .doc = "1 / x.",
-    .detail = "Not of integers, whose reciprocals are none, nor of complex numbers.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = reciprocal_gradient,
-};
+static int cos_gradient(struct grad *g)
+{
+    struct edge sin = grad_late(g, "Sin", grad_input(g, 0), g->out[0]);
+    g->in[0] = grad_neg(g, grad_mul(g, g->out[0], sin));
+    return grad_finish(g);
+}
 
-const struct op_def op_Floor = {
-    .name = "Floor",
-    UNARY("floating"),
-    .flags = OP_NO_GRADIENT | OP_IDEMPOTENT,
-    .doc = "The largest whole number that is not above x.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+/* 2 / sqrt(pi) * exp(-x^2) */
+static int erf_gradient(struct grad *g)
+{
+    struct edge square = grad_late(g, "Square", grad_input(g, 0), g->out[0]);
+    struct edge bell = build_unary(&g->b, "Exp", grad_neg(g, square));
+    g->in[0] = grad_mul(g, grad_scale(g, M_2_SQRTPI, g->out[0]), bell);
+    return grad_finish(g);
+}
 
-const struct op_def op_Ceil = {
-    .name = "Ceil",
-    UNARY("floating"),
-    .flags = OP_NO_GRADIENT | OP_IDEMPOTENT,
-    .doc = "The smallest whole number that is not below x.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+UNARY(Neg, SIGNED, CLEAR, cost_elements, "-x.", .detail = NO_COMPLEX, .flags = OP_INVOLUTION,
+      .gradient = neg_gradient);
 
-const struct op_def op_Round = {
-    .name = "Round",
-    UNARY(SIGNED),
-    .flags = OP_NO_GRADIENT | OP_IDEMPOTENT,
-    .doc = "The nearest whole number; halves go to the even one.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+UNARY(Abs, SIGNED, CLEAR, cost_elements, "The absolute value of x.",
+      .detail = "The most negative integer has none and stays as it is.", .flags = OP_IDEMPOTENT,
+      .gradient = abs_gradient);
+
+UNARY(Square, "real", DENIED, cost_elements, "x * x.", .detail = NO_COMPLEX,
+      .gradient = square_gradient);
+
+UNARY(Sign, SIGNED, CLEAR, cost_elements, "1 where x > 0, -1 where x < 0, else x.",
+      .detail = NO_COMPLEX, .flags = OP_IDEMPOTENT, .gradient = sign_gradient);
+
+UNARY(Sqrt, "floating", DENIED, cost_elements, "The square root of x; NaN where x < 0.",
+      .detail = NO_COMPLEX, .gradient = sqrt_gradient);
+
+UNARY(Rsqrt, "floating", DENIED, cost_elements, "One over the square root of x.",
+      .detail = NO_COMPLEX, .gradient = rsqrt_gradient);
+
+UNARY(Reciprocal, "floating", DENIED, cost_elements, "1 / x.",
+      .detail = "Not of integers, whose reciprocals are none, nor of complex numbers.",
+      .gradient = reciprocal_gradient);
+
+UNARY(Floor, "floating", CLEAR, cost_elements, "The largest whole number that is not above x.",
+      .flags = OP_NO_GRADIENT | OP_IDEMPOTENT, .no_gradient = NO_GRADIENT);
+
+UNARY(Ceil, "floating", CLEAR, cost_elements, "The smallest whole number that is not below x.",
+      .flags = OP_NO_GRADIENT | OP_IDEMPOTENT, .no_gradient = NO_GRADIENT);
+
+UNARY(Round, SIGNED, CLEAR, cost_elements, "The nearest whole number; halves go to the even one.",
+      .flags = OP_NO_GRADIENT | OP_IDEMPOTENT, .detail = NO_COMPLEX, .no_gradient = NO_GRADIENT);
+
+UNARY(Exp, "floating", DENIED, cost_functions, "e to the power of x.", .detail = NO_COMPLEX,
+      .gradient = exp_gradient);
+
+UNARY(Log, "floating", DENIED, cost_functions, "The natural logarithm of x; NaN where x < 0.",
+      .detail = NO_COMPLEX, .gradient = log_gradient);
+
+UNARY(Log1p, "floating", DENIED, cost_functions,
+      "The natural logarithm of 1 + x, exact also for small x.", .detail = NO_COMPLEX,
+      .gradient = log1p_gradient);
+
+UNARY(Tanh, "floating", INFERRED, cost_functions, "The hyperbolic tangent of x.",
+      .detail = NO_COMPLEX, .gradient = tanh_gradient);
+
+UNARY(Sigmoid, "floating", INFERRED, cost_functions, "1 / (1 + e^-x).", .detail = NO_COMPLEX,
+      .gradient = sigmoid_gradient);
+
+UNARY(Sin, "floating", DENIED, cost_functions, "The sine of x, in radians.", .detail = NO_COMPLEX,
+      .gradient = sin_gradient);
+
+UNARY(Cos, "floating", DENIED, cost_functions, "The cosine of x, in radians.", .detail = NO_COMPLEX,
+      .gradient = cos_gradient);
+
+UNARY(Erf, "floating", INFERRED, cost_functions,
+      "The error function of x, 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x.",
+      .gradient = erf_gradient);

@@ -12,8 +12,18 @@ static int fused_shape(struct infer *infer)
     return infer_merge(infer, 0, 1, &infer->out[0]);
 }
 
-#define FUSED                                                                                      \
-    .inputs = "y: T, dy: T", .outputs = "z: T", .attrs = "T: floating", .shape = fused_shape
+#define FUSED(op, its_half, its_doc, ...)                                                          \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "y: T, dy: T",                                        \
+                                   .outputs = "z: T",                                              \
+                                   .attrs = "T: floating",                                         \
+                                   .doc = its_doc,                                                 \
+                                   .detail = NO_COMPLEX,                                           \
+                                   .rows = ROWS_ALIKE,                                             \
+                                   .half = HALF_##its_half,                                        \
+                                   .cost = cost_elements,                                          \
+                                   .shape = fused_shape,                                           \
+                                   __VA_ARGS__}
 
 /* z = dy (1 - y^2) */
 static int tanh_grad_gradient(struct grad *g)
@@ -62,57 +72,17 @@ static int reciprocal_grad_gradient(struct grad *g)
     return grad_finish(g);
 }
 
-const struct op_def op_TanhGrad = {
-    .name = "TanhGrad",
-    FUSED,
-    .doc = "The gradient of Tanh, dy * (1 - y * y), where y is its result.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_INFERRED,
-    .cost = cost_elements,
-    .gradient = tanh_grad_gradient,
-};
+FUSED(TanhGrad, INFERRED, "The gradient of Tanh, dy * (1 - y * y), where y is its result.",
+      .gradient = tanh_grad_gradient);
 
-const struct op_def op_SigmoidGrad = {
-    .name = "SigmoidGrad",
-    FUSED,
-    .doc = "The gradient of Sigmoid, dy * y * (1 - y), where y is its result.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_INFERRED,
-    .cost = cost_elements,
-    .gradient = sigmoid_grad_gradient,
-};
+FUSED(SigmoidGrad, INFERRED, "The gradient of Sigmoid, dy * y * (1 - y), where y is its result.",
+      .gradient = sigmoid_grad_gradient);
 
-const struct op_def op_SqrtGrad = {
-    .name = "SqrtGrad",
-    FUSED,
-    .doc = "The gradient of Sqrt, dy / (2 * y), where y is its result.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = sqrt_grad_gradient,
-};
+FUSED(SqrtGrad, DENIED, "The gradient of Sqrt, dy / (2 * y), where y is its result.",
+      .gradient = sqrt_grad_gradient);
 
-const struct op_def op_RsqrtGrad = {
-    .name = "RsqrtGrad",
-    FUSED,
-    .doc = "The gradient of Rsqrt, -dy * y^3 / 2, where y is its result.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = rsqrt_grad_gradient,
-};
+FUSED(RsqrtGrad, DENIED, "The gradient of Rsqrt, -dy * y^3 / 2, where y is its result.",
+      .gradient = rsqrt_grad_gradient);
 
-const struct op_def op_ReciprocalGrad = {
-    .name = "ReciprocalGrad",
-    FUSED,
-    .doc = "The gradient of Reciprocal, -dy * y * y, where y is its result.",
-    .detail = NO_COMPLEX,
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = reciprocal_grad_gradient,
-};
+FUSED(ReciprocalGrad, DENIED, "The gradient of Reciprocal, -dy * y * y, where y is its result.",
+      .gradient = reciprocal_grad_gradient);

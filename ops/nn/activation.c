@@ -77,110 +77,56 @@ static int softplus_grad_gradient(struct grad *g)
     return grad_finish(g);
 }
 
-const struct op_def op_Relu = {
-    .name = "Relu",
-    .inputs = "features: T",
-    .outputs = "activations: T",
-    .attrs = "T: real",
-    .doc = "The larger of the input and 0.",
-    .detail = "A NaN stays a NaN.",
-    .flags = OP_IDEMPOTENT,
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = infer_unchanged,
-    .gradient = relu_gradient,
-};
+#define ACTIVATION(op, of, its_half, its_cost, its_doc, ...)                                       \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "features: T",                                        \
+                                   .outputs = "activations: T",                                    \
+                                   .attrs = of,                                                    \
+                                   .doc = its_doc,                                                 \
+                                   .rows = ROWS_ALIKE,                                             \
+                                   .half = HALF_##its_half,                                        \
+                                   .cost = its_cost,                                               \
+                                   .shape = infer_unchanged,                                       \
+                                   __VA_ARGS__}
 
-const struct op_def op_ReluGrad = {
-    .name = "ReluGrad",
-    .inputs = "gradients: T, features: T",
-    .outputs = "backprops: T",
-    .attrs = "T: real",
-    .doc = "The gradient where Relu's input (or its output) is positive, 0 elsewhere.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = grad_shape,
-    .gradient = mask_gradient,
-};
+#define ACTIVATION_GRAD(op, takes, of, its_half, its_cost, its_doc, ...)                           \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = takes,                                                \
+                                   .outputs = "backprops: T",                                      \
+                                   .attrs = of,                                                    \
+                                   .doc = its_doc,                                                 \
+                                   .rows = ROWS_ALIKE,                                             \
+                                   .half = HALF_##its_half,                                        \
+                                   .cost = its_cost,                                               \
+                                   .shape = grad_shape,                                            \
+                                   __VA_ARGS__}
 
-const struct op_def op_Relu6 = {
-    .name = "Relu6",
-    .inputs = "features: T",
-    .outputs = "activations: T",
-    .attrs = "T: real",
-    .doc = "The input, limited to the range 0 to 6.",
-    .detail = "A NaN stays a NaN.",
-    .flags = OP_IDEMPOTENT,
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = infer_unchanged,
-    .gradient = relu6_gradient,
-};
+ACTIVATION(Relu, "T: real", CLEAR, cost_elements, "The larger of the input and 0.",
+           .detail = "A NaN stays a NaN.", .flags = OP_IDEMPOTENT, .gradient = relu_gradient);
 
-const struct op_def op_Relu6Grad = {
-    .name = "Relu6Grad",
-    .inputs = "gradients: T, features: T",
-    .outputs = "backprops: T",
-    .attrs = "T: real",
-    .doc = "The gradient where Relu6's input lies between 0 and 6, 0 elsewhere.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .shape = grad_shape,
-    .gradient = mask_gradient,
-};
+ACTIVATION_GRAD(ReluGrad, "gradients: T, features: T", "T: real", CLEAR, cost_elements,
+                "The gradient where Relu's input (or its output) is positive, 0 elsewhere.",
+                .gradient = mask_gradient);
 
-const struct op_def op_Elu = {
-    .name = "Elu",
-    .inputs = "features: T",
-    .outputs = "activations: T",
-    .attrs = "T: floating",
-    .doc = "Exponential linear unit: exp(x) - 1 where x is negative, x elsewhere.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_INFERRED,
-    .cost = cost_functions,
-    .shape = infer_unchanged,
-    .gradient = elu_gradient,
-};
+ACTIVATION(Relu6, "T: real", CLEAR, cost_elements, "The input, limited to the range 0 to 6.",
+           .detail = "A NaN stays a NaN.", .flags = OP_IDEMPOTENT, .gradient = relu6_gradient);
 
-const struct op_def op_EluGrad = {
-    .name = "EluGrad",
-    .inputs = "gradients: T, outputs: T",
-    .outputs = "backprops: T",
-    .attrs = "T: floating",
-    .doc = "Gradient of Elu from its output y: gradients * (y + 1) where y < 0, else gradients.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_INFERRED,
-    .cost = cost_elements,
-    .shape = grad_shape,
-    .gradient = elu_grad_gradient,
-};
+ACTIVATION_GRAD(Relu6Grad, "gradients: T, features: T", "T: real", CLEAR, cost_elements,
+                "The gradient where Relu6's input lies between 0 and 6, 0 elsewhere.",
+                .gradient = mask_gradient);
 
-const struct op_def op_Softplus = {
-    .name = "Softplus",
-    .inputs = "features: T",
-    .outputs = "activations: T",
-    .attrs = "T: floating",
-    .doc = "ln(1 + exp(x)), without overflow.",
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .shape = infer_unchanged,
-    .gradient = softplus_gradient,
-};
+ACTIVATION(Elu, "T: floating", INFERRED, cost_functions,
+           "Exponential linear unit: exp(x) - 1 where x is negative, x elsewhere.",
+           .gradient = elu_gradient);
 
-const struct op_def op_SoftplusGrad = {
-    .name = "SoftplusGrad",
-    .inputs = "gradients: T, features: T",
-    .outputs = "backprops: T",
-    .attrs = "T: floating",
-    .doc = "Gradient of Softplus from its input: gradients / (1 + exp(-x)).",
-    .rows = ROWS_ALIKE,
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .shape = grad_shape,
-    .gradient = softplus_grad_gradient,
-};
+ACTIVATION_GRAD(
+    EluGrad, "gradients: T, outputs: T", "T: floating", INFERRED, cost_elements,
+    "Gradient of Elu from its output y: gradients * (y + 1) where y < 0, else gradients.",
+    .gradient = elu_grad_gradient);
+
+ACTIVATION(Softplus, "T: floating", DENIED, cost_functions, "ln(1 + exp(x)), without overflow.",
+           .gradient = softplus_gradient);
+
+ACTIVATION_GRAD(SoftplusGrad, "gradients: T, features: T", "T: floating", DENIED, cost_functions,
+                "Gradient of Softplus from its input: gradients / (1 + exp(-x)).",
+                .gradient = softplus_grad_gradient);

@@ -122,120 +122,68 @@ static int grad_gradient(struct grad *g)
     "\nEach worker must run it in the same steps; one alone is the root. Workers are those of a "  \
     "group, and ranks places in it (AllReduce)."
 
-const struct op_def op_CollectiveBroadcast = {
-    .name = "CollectiveBroadcast",
-    .inputs = "value: T",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, root: int = 0 >= 0, " COLLECTIVE_GROUP_ATTRS,
-    .doc = "The value of the worker whose rank is root, which all workers get.",
-    .detail = "Others' values say only of which type and shape it is." EACH_STEP,
-    .flags = OP_STATEFUL | OP_ASYNC,
-    .keeps = 1 << 0,
-    .round = ROUND_ROUTE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = infer_unchanged,
-    .gradient = broadcast_gradient,
-};
+#define ROUTE(op, takes, its_attrs, its_doc, its_shape, its_gradient, ...)                         \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = takes,                                                \
+                                   .attrs = its_attrs,                                             \
+                                   .doc = its_doc,                                                 \
+                                   .shape = its_shape,                                             \
+                                   .gradient = its_gradient,                                       \
+                                   .outputs = "output: T",                                         \
+                                   .keeps = 1 << 0,                                                \
+                                   .round = ROUND_ROUTE,                                           \
+                                   .half = HALF_KEPT,                                              \
+                                   .cost = cost_elements,                                          \
+                                   __VA_ARGS__}
 
-const struct op_def op_CollectiveGather = {
-    .name = "CollectiveGather",
-    .inputs = "value: T",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, root: int = 0 >= 0, " COLLECTIVE_GROUP_ATTRS,
-    .doc = "All workers' rows, one worker's after the other's by rank, for the one that is root.",
-    .detail = "Workers may have different numbers of rows. The others get no rows." EACH_STEP,
-    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
-    .keeps = 1 << 0,
-    .round = ROUND_ROUTE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = unknown_rows,
-    .gradient = gather_gradient,
-};
+ROUTE(CollectiveBroadcast, "value: T",
+      "T: numeric|bool, root: int = 0 >= 0, " COLLECTIVE_GROUP_ATTRS,
+      "The value of the worker whose rank is root, which all workers get.", infer_unchanged,
+      broadcast_gradient,
+      .detail = "Others' values say only of which type and shape it is." EACH_STEP,
+      .flags = OP_STATEFUL | OP_ASYNC);
 
-const struct op_def op_CollectiveScatter = {
-    .name = "CollectiveScatter",
-    .inputs = "value: T",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, root: int = 0 >= 0, " COLLECTIVE_GROUP_ATTRS,
-    .doc = "The rows of the worker whose rank is root, a part of them for each worker by rank.",
-    .detail = "Parts are even, the first ones with a row more if need be. Others' values say only "
-              "of which\ntype and shape a row is, and may have none." EACH_STEP,
-    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
-    .keeps = 1 << 0,
-    .round = ROUND_ROUTE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = unknown_rows,
-    .gradient = scatter_gradient,
-};
+ROUTE(CollectiveGather, "value: T", "T: numeric|bool, root: int = 0 >= 0, " COLLECTIVE_GROUP_ATTRS,
+      "All workers' rows, one worker's after the other's by rank, for the one that is root.",
+      unknown_rows, gather_gradient,
+      .detail = "Workers may have different numbers of rows. The others get no rows." EACH_STEP,
+      .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA);
 
-const struct op_def op_CollectiveReduceScatter = {
-    .name = "CollectiveReduceScatter",
-    .inputs = "value: T",
-    .outputs = "output: T",
-    .attrs = "T: real, reduction: {\"sum\",\"mean\"} = \"sum\", " COLLECTIVE_GROUP_ATTRS,
-    .doc = "The sum or the mean of all workers' values, a part of its rows for each by rank.",
-    .detail = "Parts are even, the first ones with a row more if need be." EACH_STEP,
-    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
-    .keeps = 1 << 0,
-    .round = ROUND_ROUTE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = unknown_rows,
-    .gradient = reduce_scatter_gradient,
-};
+ROUTE(CollectiveScatter, "value: T", "T: numeric|bool, root: int = 0 >= 0, " COLLECTIVE_GROUP_ATTRS,
+      "The rows of the worker whose rank is root, a part of them for each worker by rank.",
+      unknown_rows, scatter_gradient,
+      .detail =
+          "Parts are even, the first ones with a row more if need be. Others' values say only "
+          "of which\ntype and shape a row is, and may have none." EACH_STEP,
+      .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA);
 
-const struct op_def op_CollectiveAllGather = {
-    .name = "CollectiveAllGather",
-    .inputs = "value: T",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, " COLLECTIVE_GROUP_ATTRS,
-    .doc = "All workers' rows, one worker's after the other's by rank, for all of them.",
-    .detail = "Workers may have different numbers of rows." EACH_STEP,
-    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
-    .keeps = 1 << 0,
-    .round = ROUND_ROUTE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = unknown_rows,
-    .gradient = all_gather_gradient,
-};
+ROUTE(CollectiveReduceScatter, "value: T",
+      "T: real, reduction: {\"sum\",\"mean\"} = \"sum\", " COLLECTIVE_GROUP_ATTRS,
+      "The sum or the mean of all workers' values, a part of its rows for each by rank.",
+      unknown_rows, reduce_scatter_gradient,
+      .detail = "Parts are even, the first ones with a row more if need be." EACH_STEP,
+      .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA);
 
-const struct op_def op_CollectiveAllToAll = {
-    .name = "CollectiveAllToAll",
-    .inputs = "value: T",
-    .outputs = "output: T",
-    .attrs = "T: numeric|bool, " COLLECTIVE_GROUP_ATTRS,
-    .doc = "Of every worker's rows the part that is this one's, one worker's after the other's.",
-    .detail = "All have as many rows, which are cut in a part for each by rank: even ones, the "
-              "first with a row\nmore if need be." EACH_STEP,
-    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
-    .keeps = 1 << 0,
-    .round = ROUND_ROUTE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = unknown_rows,
-    .gradient = all_to_all_gradient,
-};
+ROUTE(CollectiveAllGather, "value: T", "T: numeric|bool, " COLLECTIVE_GROUP_ATTRS,
+      "All workers' rows, one worker's after the other's by rank, for all of them.", unknown_rows,
+      all_gather_gradient, .detail = "Workers may have different numbers of rows." EACH_STEP,
+      .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA);
 
-const struct op_def op_CollectiveGrad = {
-    .name = "CollectiveGrad",
-    .inputs = "gradient: T, shape: int64",
-    .outputs = "output: T",
-    .attrs = "T: numeric, reduction: {\"sum\",\"mean\",\"part\",\"rows\",\"mean_rows\","
-             "\"sum_part\",\"mean_part\"}, root: int = -1, " COLLECTIVE_GROUP_ATTRS,
-    .doc = "Gradients of what workers sent each other, for who has sent it.",
+ROUTE(CollectiveAllToAll, "value: T", "T: numeric|bool, " COLLECTIVE_GROUP_ATTRS,
+      "Of every worker's rows the part that is this one's, one worker's after the other's.",
+      unknown_rows, all_to_all_gradient,
+      .detail = "All have as many rows, which are cut in a part for each by rank: even ones, the "
+                "first with a row\nmore if need be." EACH_STEP,
+      .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA);
+
+ROUTE(
+    CollectiveGrad, "gradient: T, shape: int64",
+    "T: numeric, reduction: {\"sum\",\"mean\",\"part\",\"rows\",\"mean_rows\","
+    "\"sum_part\",\"mean_part\"}, root: int = -1, " COLLECTIVE_GROUP_ATTRS,
+    "Gradients of what workers sent each other, for who has sent it.", shape_is_given,
+    grad_gradient,
     .detail =
         "shape is that of the value that was sent. reduction is as AllReduce's; part and sum_part "
         "are of as\nmany rows as each worker has sent. With a root from 0 on it alone gets the sum "
         "and the rows, and the\nothers zeros, or its rows are what is parted." EACH_STEP,
-    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA,
-    .keeps = 1 << 0,
-    .round = ROUND_ROUTE,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = shape_is_given,
-    .gradient = grad_gradient,
-};
+    .flags = OP_STATEFUL | OP_ASYNC | OP_SHAPED_BY_DATA);

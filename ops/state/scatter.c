@@ -35,52 +35,35 @@ static void scatter_cost(const struct cost_query *query, struct op_cost *cost)
         3 * cost_bytes(updates, query->assume) + cost_bytes(cost_input(query, 1), query->assume);
 }
 
-const struct op_def op_ScatterAdd = {
-    .name = "ScatterAdd",
-    .inputs = "ref: Ref(T), indices: Tindices, updates: T",
-    .outputs = "output_ref: Ref(T)",
-    .attrs = "T: real, Tindices: int32|int64, use_locking: bool = false",
-    .doc = "Adds rows to the rows of a variable with these numbers.",
-    .detail = "Numbers may repeat: all their rows are added, in order. One outside of the variable "
-              "is an error, and the variable stays as it is."
-              "\n" NO_COMPLEX,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .rows = ROWS_SCATTER,
-    .half = HALF_KEPT,
-    .cost = scatter_cost,
-    .shape = scatter_shape,
-    .no_gradient = NO_GRADIENT,
-};
+#define SCATTER(op, its_attrs, its_doc, ...)                                                       \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .attrs = its_attrs,                                             \
+                                   .doc = its_doc,                                                 \
+                                   .inputs = "ref: Ref(T), indices: Tindices, updates: T",         \
+                                   .outputs = "output_ref: Ref(T)",                                \
+                                   .flags = OP_STATEFUL | OP_NO_GRADIENT,                          \
+                                   .rows = ROWS_SCATTER,                                           \
+                                   .half = HALF_KEPT,                                              \
+                                   .cost = scatter_cost,                                           \
+                                   .shape = scatter_shape,                                         \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
 
-const struct op_def op_ScatterSub = {
-    .name = "ScatterSub",
-    .inputs = "ref: Ref(T), indices: Tindices, updates: T",
-    .outputs = "output_ref: Ref(T)",
-    .attrs = "T: real, Tindices: int32|int64, use_locking: bool = false",
-    .doc = "Subtracts rows from the rows of a variable with these numbers.",
-    .detail = "As ScatterAdd."
-              "\n" NO_COMPLEX,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .rows = ROWS_SCATTER,
-    .half = HALF_KEPT,
-    .cost = scatter_cost,
-    .shape = scatter_shape,
-    .no_gradient = NO_GRADIENT,
-};
+SCATTER(ScatterAdd, "T: real, Tindices: int32|int64, use_locking: bool = false",
+        "Adds rows to the rows of a variable with these numbers.",
+        .detail =
+            "Numbers may repeat: all their rows are added, in order. One outside of the variable "
+            "is an error, and the variable stays as it is."
+            "\n" NO_COMPLEX);
 
-const struct op_def op_ScatterUpdate = {
-    .name = "ScatterUpdate",
-    .inputs = "ref: Ref(T), indices: Tindices, updates: T",
-    .outputs = "output_ref: Ref(T)",
-    .attrs = "T: numeric|bool, Tindices: int32|int64, use_locking: bool = true",
-    .doc = "Replaces the rows of a variable with these numbers.",
-    .detail = "If a number repeats, its last row counts. One outside of the variable is an error, "
-              "and the variable stays as it is."
-              "\n" NO_STRINGS,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT,
-    .rows = ROWS_SCATTER,
-    .half = HALF_KEPT,
-    .cost = scatter_cost,
-    .shape = scatter_shape,
-    .no_gradient = NO_GRADIENT,
-};
+SCATTER(ScatterSub, "T: real, Tindices: int32|int64, use_locking: bool = false",
+        "Subtracts rows from the rows of a variable with these numbers.",
+        .detail = "As ScatterAdd."
+                  "\n" NO_COMPLEX);
+
+SCATTER(ScatterUpdate, "T: numeric|bool, Tindices: int32|int64, use_locking: bool = true",
+        "Replaces the rows of a variable with these numbers.",
+        .detail =
+            "If a number repeats, its last row counts. One outside of the variable is an error, "
+            "and the variable stays as it is."
+            "\n" NO_STRINGS);

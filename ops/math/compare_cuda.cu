@@ -17,7 +17,7 @@ DEVICE_INLINE bool is_equal(float2 x, float2 y)
 }
 
 #define EQUALS(x, y) is_equal(x, y)
-#define OP(name, loop, element)                                                                          \
+#define OP(name, loop, element)                                                                    \
     struct name {                                                                                  \
         template <typename T> static __device__ __forceinline__ bool of(T x, T y, uint16_t &)      \
         {                                                                                          \

@@ -19,32 +19,50 @@ struct apply_arguments {
     bool nesterov;
 };
 
-/* That the arguments of the op have room there. */
-int apply_check_arguments(struct kernel_setup *setup);
+/* What a node says of its arguments, found when its kernel is prepared. */
+struct apply_form {
+    enum apply_role {
+        APPLY_SCALAR,
+        APPLY_REFERENCE,
+        APPLY_GRADIENT
+    } roles[2 + APPLY_SLOTS_MAX + APPLY_SCALARS_MAX];
+    int64_t first_row; /* of the gradient; -1: it is of all of the variable */
+    bool nesterov;
+};
+
+/* An error if there are more arguments than have room. */
+int apply_find_form(struct kernel_setup *setup, struct apply_form *form);
 
 /* Opens the references for writing, so that a snapshot keeps its values. Everything lies where the
  * kernel's arguments do, scalars too; of a variable of which the gradient has some rows
  * (graph/update_rows.h), and of its slots, these. */
-int apply_collect(struct kernel_call *call, struct apply_arguments *arguments);
+int apply_collect(struct kernel_call *call, const struct apply_form *form,
+                  struct apply_arguments *arguments);
 
 /* The references have their values, the first is the output. `result`: what run is to return. */
 int apply_finish(struct kernel_call *call, int result);
 
 /* ---- FusedApply: of N variables ---- */
 
-#define APPLY_BATCH 32 /* variables that are updated at once */
+#define APPLY_BATCH_MAX 32 /* variables that are updated at once */
 
-/* The op that it makes N times. */
-const char *apply_fused_rule(const struct node *node);
+/* Its inputs are variables, slots variable by variable, gradients, scalars. */
+struct apply_batch {
+    int n, n_slots, n_scalars; /* slots of each variable */
+    bool nesterov;
+    const char *rule; /* the op that it makes n times */
+};
+
+struct apply_batch apply_batch_of(const struct node *node);
 
 /* Checks all shapes, then opens all references for writing: if it fails, nothing is changed. */
-int apply_fused_open(struct kernel_call *call);
+int apply_batch_open(struct kernel_call *call, const struct apply_batch *batch);
 
 /* Those of variables `first` to first + n - 1, when all are open. */
-void apply_fused_collect(const struct kernel_call *call, int first, int n,
-                         struct apply_arguments *arguments);
+void apply_batch_collect(const struct kernel_call *call, const struct apply_batch *batch, int first,
+                         int n, struct apply_arguments *arguments);
 
 /* As apply_finish; the op has no output. */
-int apply_fused_finish(struct kernel_call *call, int result);
+int apply_batch_finish(struct kernel_call *call, int result);
 
 #endif

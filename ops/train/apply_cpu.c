@@ -64,6 +64,8 @@ static const struct apply_row rules[] = {
 
 struct apply {
     update_loop *loop;
+    struct apply_form form;   /* of one variable, or: */
+    struct apply_batch batch; /* of several */
 };
 
 static int choose_loop(struct kernel_setup *setup, const char *op)
@@ -79,7 +81,7 @@ static int choose_loop(struct kernel_setup *setup, const char *op)
 static int prepare(struct kernel_setup *setup)
 {
     int code = choose_loop(setup, setup->node->op->def->name);
-    return code ? code : apply_check_arguments(setup);
+    return code ? code : apply_find_form(setup, &((struct apply *)setup->state)->form);
 }
 
 struct apply_work {
@@ -133,7 +135,7 @@ static int run(struct kernel_call *call)
 {
     const struct apply *state = call->state;
     struct apply_arguments update;
-    if (apply_collect(call, &update))
+    if (apply_collect(call, &state->form, &update))
         return call->err->code;
     struct apply_work part = {&update, state->loop, call->in[0]->type};
     parallel_for(call->threads, update.n, PARALLEL_GRAIN_MOVE,
@@ -147,7 +149,11 @@ const struct kernel_code kernel_apply = {.prepare = prepare, .run = run};
 
 static int prepare_fused(struct kernel_setup *setup)
 {
-    return choose_loop(setup, apply_fused_rule(setup->node));
+    struct apply_batch batch = apply_batch_of(setup->node);
+    if (choose_loop(setup, batch.rule))
+        return setup->err->code;
+    ((struct apply *)setup->state)->batch = batch;
+    return 0;
 }
 
 /* Variables whose elements are counted on, one after the other. */
@@ -176,21 +182,21 @@ static int run_fused_part(void *context, int64_t begin, int64_t end)
 static int run_fused(struct kernel_call *call)
 {
     const struct apply *state = call->state;
-    struct apply_arguments updates[APPLY_BATCH];
-    int n = (int)node_int(call->node, "N");
-    if (apply_fused_open(call))
+    struct apply_arguments updates[APPLY_BATCH_MAX];
+    int n = state->batch.n;
+    if (apply_batch_open(call, &state->batch))
         return call->err->code;
-    for (int first = 0; first < n; first += APPLY_BATCH) {
+    for (int first = 0; first < n; first += APPLY_BATCH_MAX) {
         struct joined_work work = {{NULL, state->loop, call->in[0]->type},
                                    updates,
-                                   n - first < APPLY_BATCH ? n - first : APPLY_BATCH};
+                                   n - first < APPLY_BATCH_MAX ? n - first : APPLY_BATCH_MAX};
         int64_t all = 0;
-        apply_fused_collect(call, first, work.n, updates);
+        apply_batch_collect(call, &state->batch, first, work.n, updates);
         for (int i = 0; i < work.n; i++)
             all += updates[i].n;
         parallel_for(call->threads, all, PARALLEL_GRAIN_MOVE, run_fused_part, &work);
     }
-    return apply_fused_finish(call, KERNEL_DONE);
+    return apply_batch_finish(call, KERNEL_DONE);
 }
 
 const struct kernel_code kernel_fused_apply = {.prepare = prepare_fused, .run = run_fused};

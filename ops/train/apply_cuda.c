@@ -4,6 +4,7 @@
  */
 #include "ops/train/apply_cuda.h"
 
+#include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
 #include "ops/train/apply.h"
 
@@ -33,41 +34,56 @@ static int launch(struct kernel_call *call, const char *op, const struct apply_a
     return cuda_launched(call, cuda_apply(&launch, cuda_compute(call)));
 }
 
+static int prepare(struct kernel_setup *setup)
+{
+    struct apply_form *form = setup->state = mem_alloc(sizeof *form);
+    return apply_find_form(setup, form);
+}
+
 static int run(struct kernel_call *call)
 {
     struct apply_arguments arguments;
-    if (apply_collect(call, &arguments))
+    if (apply_collect(call, call->state, &arguments))
         return call->err->code;
     struct cuda_apply_part part = part_of(&arguments);
     int code = part.n ? launch(call, call->node->op->def->name, &arguments, &part, 1) : KERNEL_DONE;
     return code > 0 ? code : apply_finish(call, code);
 }
 
-const struct kernel_code kernel_cuda_apply = {.prepare = apply_check_arguments, .run = run};
+const struct kernel_code kernel_cuda_apply = {.prepare = prepare, .run = run};
 
-static int launch_batch(struct kernel_call *call, int first, int n)
+static int prepare_batch(struct kernel_setup *setup)
 {
-    struct apply_arguments arguments[APPLY_BATCH];
-    struct cuda_apply_part parts[APPLY_BATCH];
+    struct apply_batch *batch = setup->state = mem_alloc(sizeof *batch);
+    *batch = apply_batch_of(setup->node);
+    return 0;
+}
+
+static int launch_batch(struct kernel_call *call, const struct apply_batch *batch, int first, int n)
+{
+    struct apply_arguments arguments[APPLY_BATCH_MAX];
+    struct cuda_apply_part parts[APPLY_BATCH_MAX];
     int64_t all = 0;
-    apply_fused_collect(call, first, n, arguments);
+    apply_batch_collect(call, batch, first, n, arguments);
     for (int i = 0; i < n; i++) {
         parts[i] = part_of(&arguments[i]);
         all += arguments[i].n;
     }
-    return all ? launch(call, apply_fused_rule(call->node), arguments, parts, n) : KERNEL_DONE;
+    return all ? launch(call, batch->rule, arguments, parts, n) : KERNEL_DONE;
 }
 
 static int run_fused(struct kernel_call *call)
 {
-    int n = (int)node_int(call->node, "N"), result = KERNEL_DONE;
-    if (apply_fused_open(call))
+    const struct apply_batch *batch = call->state;
+    int n = batch->n, result = KERNEL_DONE;
+    if (apply_batch_open(call, batch))
         return call->err->code;
-    for (int first = 0; first < n && result <= 0; first += APPLY_BATCH) {
-        int code = launch_batch(call, first, n - first < APPLY_BATCH ? n - first : APPLY_BATCH);
+    for (int first = 0; first < n && result <= 0; first += APPLY_BATCH_MAX) {
+        int code = launch_batch(call, batch, first,
+                                n - first < APPLY_BATCH_MAX ? n - first : APPLY_BATCH_MAX);
         result = code == KERNEL_DONE ? result : code;
     }
-    return result > 0 ? result : apply_fused_finish(call, result);
+    return result > 0 ? result : apply_batch_finish(call, result);
 }
 
-const struct kernel_code kernel_cuda_fused_apply = {.run = run_fused};
+const struct kernel_code kernel_cuda_fused_apply = {.prepare = prepare_batch, .run = run_fused};

@@ -22,6 +22,7 @@ static const struct op_def seven_scalars = {.name = "ApplyFtrl",
                                                 APPLY(", a: T, b: T, c: T, d: T, e: T, f: T, g: T"),
                                             .outputs = "out: Ref(T)",
                                             .attrs = "T: floating",
+                                            .descent = {.gradient = 10},
                                             .flags = OP_STATEFUL};
 
 static void check(const struct op_def *op, const char *code, const char *text, const char *message)

@@ -9,13 +9,15 @@
 
 /* ---- what is to be put together ---- */
 
-/* *found gets the marked nodes that the fetch depends on. */
-static void find_totals(const struct graph *graph, struct edge fetch, struct node_list *found)
+/* *found gets the marked nodes that any of the fetches depends on. */
+static void find_totals(const struct graph *graph, const struct edge *fetches, size_t n,
+                        struct node_list *found)
 {
     struct arena memory = ARENA_INIT;
     struct graph_walk walk = graph_walk_new(&memory, graph);
     const struct node *node;
-    graph_walk_to(&walk, fetch.node);
+    for (size_t i = 0; i < n; i++)
+        graph_walk_to(&walk, fetches[i].node);
     while ((node = graph_walk_next(&walk, graph))) {
         if (node_attr(node, TOTAL))
             vec_push(found, node->id);
@@ -28,8 +30,7 @@ static void find_totals(const struct graph *graph, struct edge fetch, struct nod
 bool scores_are_fetched(const struct driver *driver)
 {
     struct node_list found = {0};
-    for (size_t i = 0; i < driver->request.fetches.n; i++)
-        find_totals(driver->graph, driver->request.fetches.items[i], &found);
+    find_totals(driver->graph, driver->request.fetches.items, driver->request.fetches.n, &found);
     bool are = found.n;
     vec_release(&found);
     return are;
@@ -66,7 +67,7 @@ static int add_score(struct scores *s, struct edge edge, const char *name, struc
     const struct graph *graph = s->driver->graph;
     struct score score = {.name = name, .edge = edge, .mean = -1};
     struct node_list found = {0};
-    find_totals(graph, edge, &found);
+    find_totals(graph, &edge, 1, &found);
     for (size_t i = 0; !err->code && i < found.n; i++) {
         const struct node *node = graph_node(graph, found.items[i]);
         bool is_rows = !strcmp(node_attr(node, TOTAL)->s, TOTAL_ROWS);

@@ -282,20 +282,6 @@ struct pass_ends {
     int n;
 };
 
-static struct pass_ends find_ends(struct passes *p)
-{
-    size_t n = p->c->from->nodes.n;
-    struct pass_ends ends = {arena_array(&p->c->arena, n + 1, sizeof(int)), 0};
-    bool *goes_out = arena_array(&p->c->arena, n + 1, sizeof *goes_out);
-    for (size_t i = 0; i < p->known.n; i++)
-        goes_out[p->known.items[i].edge.node] |= p->known.items[i].pass < 0;
-    for (size_t i = 0; i < n; i++)
-        if (p->is_in[i] &&
-            (p->is_writer[i] || (goes_out[i] && dense_has(p->c, (int)i, DENSE_GRADIENT))))
-            ends.nodes[ends.n++] = (int)i;
-    return ends;
-}
-
 static void wait_for(struct passes *p, const struct pass_ends *ends, int id, int pass)
 {
     for (int i = 0; i < ends->n; i++)
@@ -345,7 +331,16 @@ int dense_unroll(struct dense_cutter *c)
     if (!code)
         code = copy_names(&p);
     if (!code) {
-        const struct pass_ends ends = find_ends(&p);
+        size_t n_nodes = p.c->from->nodes.n;
+        struct pass_ends ends = {arena_array(&p.c->arena, n_nodes + 1, sizeof(int)), 0};
+        bool *goes_out = arena_array(&p.c->arena, n_nodes + 1, sizeof *goes_out);
+        for (size_t i = 0; i < p.known.n; i++)
+            goes_out[p.known.items[i].edge.node] |= p.known.items[i].pass < 0;
+        for (size_t i = 0; i < n_nodes; i++)
+            if (p.is_in[i] &&
+                (p.is_writer[i] || (goes_out[i] && dense_has(p.c, (int)i, DENSE_GRADIENT))))
+                ends.nodes[ends.n++] = (int)i;
+
         /* Errors that go to who is in front of the layers. */
         for (int i = 0; i < ends.n; i++)
             for (int k = 0; dense_is_rows(p.c, (struct edge){ends.nodes[i], 0}) && k < p.n; k++)

@@ -128,66 +128,6 @@ static void widen_end(struct halver *h, struct edge edge)
         h->r.edges[place_of(h, edge)] = wide(h, edge);
 }
 
-static void rewrite_all(struct halver *h)
-{
-    const struct graph *from = h->r.from;
-    size_t n = 0;
-    for (size_t i = 0; i < from->nodes.n; i++)
-        n += (size_t)graph_node(from, (int)i)->n_outputs;
-    h->narrow = arena_array(&h->r.arena, n, sizeof *h->narrow);
-    h->wide = arena_array(&h->r.arena, n, sizeof *h->wide);
-    for (size_t i = 0; i < n; i++)
-        h->narrow[i] = h->wide[i] = EDGE_NONE;
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        const struct node *node = graph_node(from, h->r.order[i]);
-        struct node view = rewrite_view(&h->r, node), named = *node;
-        /* What comes over a back edge has the type that its ring has. */
-        for (int j = 0; j < node->n_inputs; j++) {
-            if (!edge_exists(view.inputs[j]) || !half_is_float(h->r.from, node->inputs[j]))
-                continue;
-            view.inputs[j] =
-                is_painted(h, node->id) ? narrow(h, node->inputs[j]) : wide(h, node->inputs[j]);
-        }
-        if (is_painted(h, node->id)) {
-            struct attr *attrs = arena_array(&h->r.to->arena, (size_t)view.n_attrs, sizeof *attrs);
-            for (int j = 0; j < view.n_attrs; j++) {
-                attrs[j] = view.attrs[j];
-                if (op_find_attr(view.op, attrs[j].name) >= 0 && attrs[j].value.kind == ATTR_TYPE &&
-                    attrs[j].value.type == FLOAT32)
-                    attrs[j].value.type = h->options->type;
-            }
-            view.attrs = attrs;
-            struct node_output *outputs =
-                arena_array(&h->r.arena, (size_t)view.n_outputs, sizeof *outputs);
-            for (int j = 0; j < view.n_outputs; j++) {
-                outputs[j] = view.outputs[j];
-                if (outputs[j].type == FLOAT32)
-                    outputs[j].type = h->options->type;
-            }
-            view.outputs = outputs;
-            rewrite_note(&h->r, node->name, "is computed in 16 bits");
-        }
-        if (is_known(h, node))
-            named.name = half_name(&h->r, node->name, "half");
-        rewrite_add(&h->r, &named, &view);
-    }
-    for (size_t i = 0; i < from->nodes.n; i++) {
-        /* Names of the source stand for float32. */
-        const struct node *node = graph_node(from, (int)i);
-        const struct edge edge = {node->id, 0};
-        if (!is_known(h, node))
-            continue;
-        struct edge cast = wide(h, edge);
-        if (!(h->r.flags[node->id] & REWRITE_KEPT))
-            vec_push(&h->r.lost, ((struct alias){node->name, cast}));
-    }
-    for (size_t i = 0; i < from->aliases.n; i++)
-        widen_end(h, from->aliases.items[i].edge);
-    for (size_t i = 0; i < from->entries.n; i++)
-        for (int k = 0; k < from->entries.items[i].n_edges; k++)
-            widen_end(h, from->entries.items[i].edges[k]);
-}
-
 int half_graph(const struct graph *from, const struct half_options *options, struct graph **to,
                int *n, struct error *err)
 {
@@ -199,7 +139,62 @@ int half_graph(const struct graph *from, const struct half_options *options, str
     int code = half_classify(&h);
     if (!code) {
         half_paint(&h);
-        rewrite_all(&h);
+        size_t count = 0;
+        for (size_t i = 0; i < from->nodes.n; i++)
+            count += (size_t)graph_node(from, (int)i)->n_outputs;
+        h.narrow = arena_array(&h.r.arena, count, sizeof *h.narrow);
+        h.wide = arena_array(&h.r.arena, count, sizeof *h.wide);
+        for (size_t i = 0; i < count; i++)
+            h.narrow[i] = h.wide[i] = EDGE_NONE;
+        for (size_t i = 0; i < from->nodes.n; i++) {
+            const struct node *node = graph_node(from, h.r.order[i]);
+            struct node view = rewrite_view(&h.r, node), named = *node;
+            /* What comes over a back edge has the type that its ring has. */
+            for (int j = 0; j < node->n_inputs; j++) {
+                if (!edge_exists(view.inputs[j]) || !half_is_float(h.r.from, node->inputs[j]))
+                    continue;
+                view.inputs[j] = is_painted(&h, node->id) ? narrow(&h, node->inputs[j])
+                                                          : wide(&h, node->inputs[j]);
+            }
+            if (is_painted(&h, node->id)) {
+                struct attr *attrs =
+                    arena_array(&h.r.to->arena, (size_t)view.n_attrs, sizeof *attrs);
+                for (int j = 0; j < view.n_attrs; j++) {
+                    attrs[j] = view.attrs[j];
+                    if (op_find_attr(view.op, attrs[j].name) >= 0 &&
+                        attrs[j].value.kind == ATTR_TYPE && attrs[j].value.type == FLOAT32)
+                        attrs[j].value.type = h.options->type;
+                }
+                view.attrs = attrs;
+                struct node_output *outputs =
+                    arena_array(&h.r.arena, (size_t)view.n_outputs, sizeof *outputs);
+                for (int j = 0; j < view.n_outputs; j++) {
+                    outputs[j] = view.outputs[j];
+                    if (outputs[j].type == FLOAT32)
+                        outputs[j].type = h.options->type;
+                }
+                view.outputs = outputs;
+                rewrite_note(&h.r, node->name, "is computed in 16 bits");
+            }
+            if (is_known(&h, node))
+                named.name = half_name(&h.r, node->name, "half");
+            rewrite_add(&h.r, &named, &view);
+        }
+        for (size_t i = 0; i < from->nodes.n; i++) {
+            /* Names of the source stand for float32. */
+            const struct node *node = graph_node(from, (int)i);
+            const struct edge edge = {node->id, 0};
+            if (!is_known(&h, node))
+                continue;
+            struct edge cast = wide(&h, edge);
+            if (!(h.r.flags[node->id] & REWRITE_KEPT))
+                vec_push(&h.r.lost, ((struct alias){node->name, cast}));
+        }
+        for (size_t i = 0; i < from->aliases.n; i++)
+            widen_end(&h, from->aliases.items[i].edge);
+        for (size_t i = 0; i < from->entries.n; i++)
+            for (int k = 0; k < from->entries.items[i].n_edges; k++)
+                widen_end(&h, from->entries.items[i].edges[k]);
     }
     vec_release(&h.todo);
     return rewrite_close(&h.r, code, to, n);

@@ -133,56 +133,6 @@ static int choose(struct placer *p, int root)
     return place_fail_group(p, root);
 }
 
-static int decide(struct placer *p)
-{
-    int n = (int)p->graph->nodes.n;
-    for (int i = 0; i < n; i++) {
-        const struct node *node = graph_node(p->graph, i);
-        if (read_request(p, node))
-            return p->err->code;
-        for (int j = 0; j < p->n_types; j++)
-            if (kernel_find(p->kernels, node, p->types[j]))
-                p->kernel_types[node->id] |= 1u << j;
-        if (p->soft)
-            place_soften_node(p, i);
-        join_references(p, node);
-        /* A resource is memory of a task, which no other can use. */
-        for (int j = 0; j < node->n_inputs; j++) {
-            const struct node *from = graph_node(p->graph, node->inputs[j].node);
-            if (from->outputs[node->inputs[j].slot].type == RESOURCE)
-                place_join(p, from->id, node->id);
-        }
-        const struct attr_value *groups = node_attr(node, "_class");
-        for (int j = 0; groups && j < groups->n; j++) {
-            const struct node *leader = group_leader(p->graph, groups->strings[j]);
-            if (leader && leader != node)
-                place_join(p, leader->id, node->id);
-        }
-    }
-    if (place_join_near(p))
-        return p->err->code;
-    for (int i = 0; i < n; i++) /* the root has the smallest id, and comes first */
-        if (merge_into_group(p, i))
-            return p->err->code;
-    for (int i = 0; i < n; i++)
-        if (place_root(p, i) == i && choose(p, i))
-            return p->err->code;
-    for (int i = 0; i < n; i++) {
-        /* A group stays where its first node with a feasible device was. */
-        const struct node *node = graph_node(p->graph, i);
-        int root = place_root(p, node->id);
-        for (size_t j = 0; *node->assigned && !p->settled[root] && j < p->placement->devices.n;
-             j++) {
-            const struct place_device *device = &p->placement->devices.items[j];
-            if (!strcmp(device->text, node->assigned) && place_is_feasible(p, root, device)) {
-                p->chosen[root] = (int)j;
-                p->settled[root] = 1;
-            }
-        }
-    }
-    return 0;
-}
-
 /* ---- reasons ---- */
 
 /* Devices of the cluster whose type has a kernel. */
@@ -254,7 +204,8 @@ static int tell_clocks(struct placer *p, struct graph *graph)
 /* Groups and what each may have; afterwards each has a device. */
 static int prepare(struct placer *p)
 {
-    size_t n = p->graph->nodes.n;
+    int n_nodes = (int)p->graph->nodes.n;
+    size_t n = (size_t)n_nodes;
     p->asked = arena_array(&p->arena, n, sizeof *p->asked);
     p->wanted = p->soft ? arena_array(&p->arena, n, sizeof *p->wanted) : p->asked;
     p->kernel_types = arena_array(&p->arena, n, sizeof *p->kernel_types);
@@ -266,8 +217,53 @@ static int prepare(struct placer *p)
     p->settled = arena_array(&p->arena, n, sizeof *p->settled);
     for (size_t i = 0; i < n; i++)
         p->parent[i] = (int)i;
-    int code = find_types(p);
-    return code ? code : decide(p);
+    if (find_types(p))
+        return p->err->code;
+    for (int i = 0; i < n_nodes; i++) {
+        const struct node *node = graph_node(p->graph, i);
+        if (read_request(p, node))
+            return p->err->code;
+        for (int j = 0; j < p->n_types; j++)
+            if (kernel_find(p->kernels, node, p->types[j]))
+                p->kernel_types[node->id] |= 1u << j;
+        if (p->soft)
+            place_soften_node(p, i);
+        join_references(p, node);
+        /* A resource is memory of a task, which no other can use. */
+        for (int j = 0; j < node->n_inputs; j++) {
+            const struct node *from = graph_node(p->graph, node->inputs[j].node);
+            if (from->outputs[node->inputs[j].slot].type == RESOURCE)
+                place_join(p, from->id, node->id);
+        }
+        const struct attr_value *groups = node_attr(node, "_class");
+        for (int j = 0; groups && j < groups->n; j++) {
+            const struct node *leader = group_leader(p->graph, groups->strings[j]);
+            if (leader && leader != node)
+                place_join(p, leader->id, node->id);
+        }
+    }
+    if (place_join_near(p))
+        return p->err->code;
+    for (int i = 0; i < n_nodes; i++) /* the root has the smallest id, and comes first */
+        if (merge_into_group(p, i))
+            return p->err->code;
+    for (int i = 0; i < n_nodes; i++)
+        if (place_root(p, i) == i && choose(p, i))
+            return p->err->code;
+    for (int i = 0; i < n_nodes; i++) {
+        /* A group stays where its first node with a feasible device was. */
+        const struct node *node = graph_node(p->graph, i);
+        int root = place_root(p, node->id);
+        for (size_t j = 0; *node->assigned && !p->settled[root] && j < p->placement->devices.n;
+             j++) {
+            const struct place_device *device = &p->placement->devices.items[j];
+            if (!strcmp(device->text, node->assigned) && place_is_feasible(p, root, device)) {
+                p->chosen[root] = (int)j;
+                p->settled[root] = 1;
+            }
+        }
+    }
+    return 0;
 }
 
 static void release(struct placer *p)

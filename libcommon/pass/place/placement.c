@@ -41,17 +41,6 @@ int placement_add(struct placement *placement, const char *device, struct error 
     return 0;
 }
 
-/* Whether each task of the job has such a device. */
-static bool all_have(const struct cluster *cluster, const struct device_name *device)
-{
-    struct device_name wanted = *device;
-    int n = 0;
-    wanted.task = DEVICE_EVERY;
-    for (size_t i = 0; i < cluster->devices.n; i++)
-        n += device_name_specialises(&cluster->devices.items[i], &wanted);
-    return n == cluster_count(cluster, device->job);
-}
-
 /* ---- groups ---- */
 
 /* Whether the k-th task of each group has such a device. */
@@ -131,7 +120,15 @@ int placement_add_cluster(struct placement *placement, const struct cluster *clu
     size_t n = placement->devices.n;
     for (size_t i = 0; i < n; i++) {
         struct place_device every = placement->devices.items[i];
-        if (every.name.task != 0 || !all_have(cluster, &every.name))
+        if (every.name.task != 0)
+            continue;
+        /* Whether each task of the job has such a device. */
+        struct device_name wanted = every.name;
+        int count = 0;
+        wanted.task = DEVICE_EVERY;
+        for (size_t j = 0; j < cluster->devices.n; j++)
+            count += device_name_specialises(&cluster->devices.items[j], &wanted);
+        if (count != cluster_count(cluster, every.name.job))
             continue;
         every.host = (int)i;
         every.tasks = cluster_count(cluster, every.name.job);

@@ -10,23 +10,6 @@
 
 #include "pass/replicate/replicate_cost.h"
 
-/* By node: when its values are there at the earliest. */
-static double *find_times(struct replicator *r)
-{
-    size_t n = r->from->nodes.n;
-    double *times = arena_array(&r->arena, n + 1, sizeof *times);
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(r->from, r->order[i]);
-        double begin = 0;
-        for (int k = 0; k < node->n_inputs; k++)
-            begin = fmax(begin, times[node->inputs[k].node]);
-        for (int k = 0; k < node->n_controls; k++)
-            begin = fmax(begin, times[node->controls[k]]);
-        times[node->id] = begin + replicate_node_ns(r, node);
-    }
-    return times;
-}
-
 static const char *variable_of(const struct replicator *r, const struct known *known)
 {
     const struct attr_value *mark = node_attr(graph_node(r->from, known->edge.node), "_gradient");
@@ -41,7 +24,19 @@ static int by_time(const void *a, const void *b)
 
 int replicate_list_known(struct replicator *r, struct known **list)
 {
-    const double *times = find_times(r);
+    /* By node: when its values are there at the earliest. */
+    size_t n_nodes = r->from->nodes.n;
+    double *times = arena_array(&r->arena, n_nodes + 1, sizeof *times);
+    for (size_t i = 0; i < n_nodes; i++) {
+        const struct node *node = graph_node(r->from, r->order[i]);
+        double begin = 0;
+        for (int k = 0; k < node->n_inputs; k++)
+            begin = fmax(begin, times[node->inputs[k].node]);
+        for (int k = 0; k < node->n_controls; k++)
+            begin = fmax(begin, times[node->controls[k]]);
+        times[node->id] = begin + replicate_node_ns(r, node);
+    }
+
     VEC(struct known) known = {0};
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);

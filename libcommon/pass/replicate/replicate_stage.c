@@ -32,30 +32,6 @@ static void mark_phase(struct towers *t, int node, enum item_phase phase, bool *
     }
 }
 
-static int find_phases(struct towers *t)
-{
-    struct replicator *r = t->r;
-    size_t n = r->from->nodes.n;
-    bool *forward = arena_array(&r->arena, n + 1, sizeof *forward), found = false;
-    bool *backward = arena_array(&r->arena, n + 1, sizeof *backward);
-    for (size_t i = 0; i < n; i++) {
-        const struct attr_value *name = node_attr(graph_node(r->from, (int)i), "_loss");
-        const struct node *loss = name ? graph_find(r->from, name->s) : NULL;
-        if (!loss || !has(r, (int)i, FACT_NEEDED))
-            continue;
-        found = true;
-        mark_phase(t, loss->id, PHASE_FORWARD, forward);
-    }
-    for (size_t i = 0; i < n; i++)
-        if (has(r, (int)i, FACT_MARKED) && has(r, (int)i, FACT_NEEDED) && t->towered[i])
-            mark_phase(t, (int)i, PHASE_BACKWARD, backward);
-    return found ? 0
-                 : error_set(r->err, ERR_DATA,
-                             "a pipeline goes forward to the loss and back again, but nothing of "
-                             "the entry '%s' says what its loss is (_loss)",
-                             r->entry->name);
-}
-
 /* ---- the script's devices ---- */
 
 static int fail(struct towers *t, const struct node *node, const char *format, const char *what)
@@ -302,7 +278,26 @@ int pipeline_find(struct towers *t)
             of_loop[loop] = node->id + 1;
         p->first[node->id] = loop == FRAME_ROOT ? node->id : of_loop[loop] - 1;
     }
-    if (find_phases(t) || take_devices(t, PHASE_FORWARD))
+    size_t n_nodes = r->from->nodes.n;
+    bool *forward = arena_array(&r->arena, n_nodes + 1, sizeof *forward), found = false;
+    bool *backward = arena_array(&r->arena, n_nodes + 1, sizeof *backward);
+    for (size_t i = 0; i < n_nodes; i++) {
+        const struct attr_value *name = node_attr(graph_node(r->from, (int)i), "_loss");
+        const struct node *loss = name ? graph_find(r->from, name->s) : NULL;
+        if (!loss || !has(r, (int)i, FACT_NEEDED))
+            continue;
+        found = true;
+        mark_phase(t, loss->id, PHASE_FORWARD, forward);
+    }
+    for (size_t i = 0; i < n_nodes; i++)
+        if (has(r, (int)i, FACT_MARKED) && has(r, (int)i, FACT_NEEDED) && t->towered[i])
+            mark_phase(t, (int)i, PHASE_BACKWARD, backward);
+    if (!found)
+        return error_set(r->err, ERR_DATA,
+                         "a pipeline goes forward to the loss and back again, but nothing of "
+                         "the entry '%s' says what its loss is (_loss)",
+                         r->entry->name);
+    if (take_devices(t, PHASE_FORWARD))
         return r->err->code;
     if (!r->options->stages && !p->n_stages)
         return error_set(r->err, ERR_DATA,

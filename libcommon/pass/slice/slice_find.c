@@ -144,26 +144,6 @@ static int64_t needed(const struct slicing_finder *f, const struct sliced_table 
     return n;
 }
 
-static void find_balance(struct slicing_finder *f, const struct limits *limits)
-{
-    int n = (int)f->s->from->nodes.n, shards = count_shards(f->s->placement);
-    VEC(struct slice_weight) weights = VEC_INIT;
-    for (int i = 0; i < n && f->s->balance_above > 0 && shards > 1; i++) {
-        const struct sliced_table *table = &f->tables[i];
-        if (f->parent[i] != i || !table->bytes || table->elsewhere)
-            continue;
-        bool may = !table->stays && table->largest &&
-                   shape_count(&table->shape) > f->s->balance_above &&
-                   table->shape.dims[axis_for(table, shards)] >= shards;
-        vec_push(&weights,
-                 ((struct slice_weight){table->bytes, i, may, needed(f, table, limits) > 1}));
-    }
-    slice_balance(weights.items, weights.n, shards);
-    for (size_t i = 0; i < weights.n; i++)
-        f->tables[weights.items[i].table].balances = weights.items[i].cut;
-    vec_release(&weights);
-}
-
 static void decide(struct slicing_finder *f, struct sliced_table *table,
                    const struct limits *limits)
 {
@@ -251,7 +231,22 @@ static int find_tables(struct slicing_finder *f)
         if (node_rows(node) == ROWS_LOOKUP)
             f->tables[root_of(f, slice_origin(f->s, node->inputs[0])->id)].by_rows = true;
     }
-    find_balance(f, &limits);
+    int shards = count_shards(s->placement);
+    VEC(struct slice_weight) weights = VEC_INIT;
+    for (int i = 0; i < n && s->balance_above > 0 && shards > 1; i++) {
+        const struct sliced_table *table = &f->tables[i];
+        if (f->parent[i] != i || !table->bytes || table->elsewhere)
+            continue;
+        bool may = !table->stays && table->largest &&
+                   shape_count(&table->shape) > s->balance_above &&
+                   table->shape.dims[axis_for(table, shards)] >= shards;
+        vec_push(&weights,
+                 ((struct slice_weight){table->bytes, i, may, needed(f, table, &limits) > 1}));
+    }
+    slice_balance(weights.items, weights.n, shards);
+    for (size_t i = 0; i < weights.n; i++)
+        f->tables[weights.items[i].table].balances = weights.items[i].cut;
+    vec_release(&weights);
     for (int i = 0; i < n; i++)
         if (f->parent[i] == i)
             decide(f, &f->tables[i], &limits);

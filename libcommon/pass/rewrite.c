@@ -10,16 +10,6 @@
 
 /* ---- what is known of the source ---- */
 
-static void flag_leaders(struct rewrite *r, const struct node *node)
-{
-    const struct attr_value *groups = node_attr(node, "_class");
-    for (int i = 0; groups && i < groups->n; i++) {
-        const struct node *leader = group_leader(r->from, groups->strings[i]);
-        if (leader && leader != node)
-            r->flags[leader->id] |= REWRITE_KEPT;
-    }
-}
-
 static int flag_all(struct rewrite *r, struct error *err)
 {
     const struct graph *from = r->from;
@@ -44,7 +34,12 @@ static int flag_all(struct rewrite *r, struct error *err)
                 *flags |= REWRITE_STATEFUL;
         for (int j = 0; j < node->n_controls; j++)
             r->flags[node->controls[j]] |= REWRITE_AWAITED;
-        flag_leaders(r, node);
+        const struct attr_value *groups = node_attr(node, "_class");
+        for (int j = 0; groups && j < groups->n; j++) {
+            const struct node *leader = group_leader(r->from, groups->strings[j]);
+            if (leader && leader != node)
+                r->flags[leader->id] |= REWRITE_KEPT;
+        }
     }
     for (size_t i = 0; i < from->entries.n; i++)
         for (int k = 0; k < from->entries.items[i].n_edges; k++)

@@ -39,19 +39,6 @@ static int by_variable(const void *a, const void *b, void *context)
     return of_x != of_y ? (of_x < of_y ? -1 : 1) : x - y;
 }
 
-/* What reads what it writes itself may be in need of a copy. */
-static bool is_open(const struct finder *f, int from, int to)
-{
-    const int *vertex = f->rule->level.vertex;
-    bool writes = false, several = false;
-    for (int i = from; i < to; i++) {
-        writes |= access_at(f, i)->write;
-        several |= vertex[access_at(f, i)->node] != vertex[access_at(f, from)->node] ||
-                   (!access_at(f, i)->write && access_may_copy(f->rule, access_at(f, i)));
-    }
-    return writes && several;
-}
-
 /* ---- kinds of reads ---- */
 
 struct chosen { /* a predicate, and the way that it has gone */
@@ -129,8 +116,18 @@ void access_find_families(struct access_rule *rule, bool all, int *n_reads)
         to = from;
         while (to < f.n && access_at(&f, to)->variable == access_at(&f, from)->variable)
             to++;
-        if (!all && !is_open(&f, from, to))
-            continue;
+        if (!all) {
+            /* What reads what it writes itself may be in need of a copy. */
+            const int *vertex = f.rule->level.vertex;
+            bool writes = false, several = false;
+            for (int i = from; i < to; i++) {
+                writes |= access_at(&f, i)->write;
+                several |= vertex[access_at(&f, i)->node] != vertex[access_at(&f, from)->node] ||
+                           (!access_at(&f, i)->write && access_may_copy(f.rule, access_at(&f, i)));
+            }
+            if (!writes || !several)
+                continue;
+        }
         struct access_family family = {.first_read = f.n_reads, .first_write = f.n_writes};
         for (int i = from; i < to; i++) {
             if (access_at(&f, i)->write)

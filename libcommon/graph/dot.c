@@ -77,14 +77,6 @@ static int n_components(const char *key)
     return n;
 }
 
-static int common_components(const char *a, const char *b)
-{
-    int n = 0;
-    for (size_t i = 0; a[i] && a[i] == b[i]; i++)
-        n += a[i] == SEPARATOR;
-    return n;
-}
-
 static void print_nodes(struct drawing *d)
 {
     const char *previous = "";
@@ -94,7 +86,10 @@ static void print_nodes(struct drawing *d)
         for (n = 1; drawn->is_box && i + n < d->graph->nodes.n; n++)
             if (!d->drawn[i + n].is_box || strcmp(d->drawn[i + n].key, drawn->key) != 0)
                 break;
-        int common = common_components(previous, drawn->key);
+        int common = 0;
+        for (size_t j = 0; previous[j] && previous[j] == drawn->key[j]; j++)
+            common += previous[j] == SEPARATOR;
+
         for (; open > common; open--)
             str_append(d->out, "}\n");
         while (open < n_components(drawn->key)) {
@@ -156,22 +151,6 @@ static void print_edge(struct drawing *d, const struct drawn *const *of, struct 
     str_release(&text);
 }
 
-static void print_edges(struct drawing *d)
-{
-    size_t n = d->graph->nodes.n;
-    const struct drawn **of = mem_array(n + 1, sizeof *of);
-    for (size_t i = 0; i < n; i++)
-        of[d->drawn[i].node] = &d->drawn[i];
-    for (size_t i = 0; i < n; i++) {
-        const struct node *node = graph_node(d->graph, (int)i);
-        for (int k = 0; k < node->n_inputs; k++)
-            print_edge(d, of, node->inputs[k], (int)i);
-        for (int k = 0; k < node->n_controls; k++)
-            print_edge(d, of, (struct edge){node->controls[k], CONTROL_SLOT}, (int)i);
-    }
-    mem_free(of);
-}
-
 void graph_print_dot(struct str *out, const struct graph *graph, int depth)
 {
     size_t n = graph->nodes.n;
@@ -203,7 +182,18 @@ void graph_print_dot(struct str *out, const struct graph *graph, int depth)
     // init_rank").
     str_append(out, "digraph graph_ {\nnewrank=true\nnode [fontsize=10]\nedge [fontsize=8]\n");
     print_nodes(&d);
-    print_edges(&d);
+    size_t n_nodes = d.graph->nodes.n;
+    const struct drawn **of = mem_array(n_nodes + 1, sizeof *of);
+    for (size_t i = 0; i < n_nodes; i++)
+        of[d.drawn[i].node] = &d.drawn[i];
+    for (size_t i = 0; i < n_nodes; i++) {
+        const struct node *node = graph_node(d.graph, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            print_edge(&d, of, node->inputs[k], (int)i);
+        for (int k = 0; k < node->n_controls; k++)
+            print_edge(&d, of, (struct edge){node->controls[k], CONTROL_SLOT}, (int)i);
+    }
+    mem_free(of);
     str_append(out, "}\n");
     mem_free(d.drawn);
     map_release(&d.edges);

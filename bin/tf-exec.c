@@ -261,7 +261,8 @@ static int open_writer(struct graph_execution *job, struct error *err)
     struct stat out;
     bool piped = !fstat(STDOUT_FILENO, &out) && (S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode));
     bool fetched = driver->request.fetches.n > 0;
-    if (!fetched && !dump_plan && !tool_output && !piped)
+    bool is_told = evaluation_options.entry && isatty(STDOUT_FILENO); /* by lines of its means */
+    if ((!fetched && !dump_plan && !tool_output && !piped) || (is_told && !tool_output))
         return 0;
     int code = tool_open_writer(job->tool,
                                 job->is_scoring                           ? 1

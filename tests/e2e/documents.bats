@@ -101,6 +101,11 @@ pages() {
     types docs/own-ops.md
 }
 
+@test "docs/patients.md" {
+    types docs/patients.md
+    grep -q '^id,risk,p.high.,p.low.$' out
+}
+
 @test "docs/replication.md" {
     types docs/replication.md
     grep -Eq 'worker:1 \(pid [0-9]+\) killed by signal 9' out

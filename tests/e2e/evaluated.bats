@@ -42,7 +42,7 @@ digest() { # STORE@STEP
 
 @test "the best is kept, its scores are those of an evaluation alone, a table says so" {
     train --eval eval --eval-feed valid.rec --eval-every 20 --save-best eval/loss:min 2>err
-    tf-exec -g d.tfg --run eval --feed valid.rec --restore ck@best --first-step 1 | tf-show --json >alone
+    tf-exec -g d.tfg --run eval --feed valid.rec --restore ck@best | tf-show --json >alone
     tf-ckpt list ck --json | jq -es --slurpfile alone alone '
         min_by(.scalars["eval/loss"] // 9).scalars |
         .["eval/loss"] == $alone[0].loss and .["eval/hits"] == $alone[0].hits'
@@ -65,8 +65,8 @@ digest() { # STORE@STEP
 }
 
 @test "it ends in time, and after a kill at the same step with the same best" {
-    train --eval eval --eval-feed valid.rec --eval-every 10 --save-best eval/loss --stop-when "$rule" \
-        --save-every 15 2>err
+    train --eval eval --eval-feed valid.rec --eval-every 10 --save-best eval/loss \
+        --stop-when "$rule" --save-every 15 2>err
     finds -E 'stopped, as eval/loss is no better since 2 evaluations$' err
     local last best
     last=$(tf-ckpt list ck --json | tail -n 1 | jq .step)

@@ -45,20 +45,16 @@ static const struct option_row rows[] = {
     {'n', "steps", OPTION_INT, &steps, "N",
      "steps to run (as many as there are feed records, or 1)"},
     {0, "first-step", OPTION_INT, &first_step, "N",
-     "what the first of them counts as (1), by which random numbers go: with --restore DIR@N-1 "
-     "and\n"
-     "tf-data cut N a step is run again as it was"},
+     "what the first of them counts as (1): with --restore DIR@N-1 and tf-data cut N as it was"},
 #include "bin/save_rows.def"
     {0, "eval", OPTION_TEXT, &evaluation_options.entry, "ENTRY",
-     "run it, too, over all of its feed and at the end, with the variables of that moment; its\n"
-     "scores are ENTRY/NAME for --save-best and --stop-when"},
+     "run it over its whole feed at the end; its scores are ENTRY/NAME for --save-best"},
     {0, "eval-feed", OPTION_TEXT, &evaluation_options.feed, "FILE|CMD",
      "its records: a file, or a program or a command with blanks, run each time"},
     {0, "eval-every", OPTION_TEXT, &evaluation_options.every, "N|TIME",
-     "and every N steps, or every 30s"},
-    {0, "stop-when", OPTION_TEXT, &evaluation_options.stop, "METRIC,patience=N,min-delta=D",
-     "end when it has not become better by more than D (0) in N evaluations (1); METRIC is\n"
-     "as that of --save-best"},
+     "and every N steps, or every 30s, with the variables of that moment"},
+    {0, "stop-when", OPTION_TEXT, &evaluation_options.stop, "METRIC,...",
+     "patience=N,min-delta=D: end if it is no better by D (0) in N evaluations (1)"},
     {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,

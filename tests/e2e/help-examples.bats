@@ -17,8 +17,8 @@ setup() {
 
 # The examples of a tool, a line each; a line that ends in a pipe goes on in the next.
 examples() { # TOOL
-    "$1" --help | awk 'NR > 2 && /^usage/ { exit }
-        NR > 2 && NF { sub(/^ */, ""); printf "%s%s", $0, /[|]$/ ? " " : "\n" }'
+    "$1" --help | awk 'NR > 2 && /^usage/ { ended = 1 } # read to its end: no SIGPIPE
+        NR > 2 && NF && !ended { sub(/^ */, ""); printf "%s%s", $0, /[|]$/ ? " " : "\n" }'
 }
 
 # types TOOL N [EXCEPT]: runs the examples, of which there are N, but for those that match EXCEPT.

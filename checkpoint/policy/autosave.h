@@ -2,7 +2,7 @@
  *
  * Saving while steps go on: every so many steps or seconds, when a metric has become better than
  * ever, and at the end. A save in the background marks the variables between two steps, which
- * takes no time, and a thread of its own copies and writes them (exec/state/mark.h).
+ * takes no time, and a thread of its own copies and writes them (exec/state/variable.h).
  *
  * A checkpoint has the scalars that were computed of its variables. A loss is one of the variables
  * before the step that changes them: so the best are known a step later, and the variables are kept

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * All that a process keeps between steps, as it was at one moment, for a checkpoint: variables
- * (exec/state/mark.h) and resources (exec/state/resource.h) are marked, which takes no time, and
- * collected while steps go on.
+ * (exec/state/variable.h) and resources (exec/state/resource.h) are marked, which takes no time,
+ * and collected while steps go on.
  */
 #ifndef TF_CHECKPOINT_CUT_H
 #define TF_CHECKPOINT_CUT_H
 
 #include "checkpoint/store/save.h"
-#include "exec/state/mark.h"
 #include "exec/state/resource.h"
+#include "exec/state/variable.h"
 
 struct cut {
     struct variable_marks marks;

@@ -81,20 +81,8 @@ typedef void add_function(void *sum, const void *first, const void *second, int6
 
 static add_function *add_of(enum dtype type)
 {
-    if (type == FLOAT32)
-        return add_float;
-    if (type == FLOAT64)
-        return add_double;
-    switch (dtype_bytes(type)) {
-    case 1:
-        return add_8;
-    case 2:
-        return add_16;
-    case 4:
-        return add_32;
-    default:
-        return add_64;
-    }
+    static add_function *const by_bytes[] = {[1] = add_8, [2] = add_16, [4] = add_32, [8] = add_64};
+    return type == FLOAT32 ? add_float : type == FLOAT64 ? add_double : by_bytes[dtype_bytes(type)];
 }
 
 static void sum_block(const struct collective_terms *terms, void *sum, int64_t from, int64_t count)

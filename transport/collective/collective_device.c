@@ -49,7 +49,7 @@ struct device_sum {
     char *name, *host_name;           /* keys of its rounds: of what it brings, and of values */
     enum collective_kind *kinds;
     struct tensor *values, *results;
-    struct copy_out check, away; /* of the fault alone; of the values */
+    struct copy_out copy; /* of the fault alone; then of the values, too, if need be */
     struct collective_waiter meeting;
     int64_t number; /* from 1 on */
     struct event_waiter over;
@@ -80,8 +80,7 @@ static void release(struct device_sum *s)
     pthread_mutex_unlock(&s->sums->lock);
     if (!last)
         return;
-    copy_out_release(&s->check);
-    copy_out_release(&s->away);
+    copy_out_release(&s->copy);
     for (int i = 0; i < s->call.n; i++) {
         tensor_release(&s->values[i]);
         tensor_release(&s->results[i]);
@@ -149,7 +148,7 @@ static bool enter(struct device_sum *s, enum sum_state state)
 
 static void copied(struct copy_out *copy, const struct error *failure)
 {
-    struct device_sum *s = CONTAINER_OF(copy, struct device_sum, away);
+    struct device_sum *s = CONTAINER_OF(copy, struct device_sum, copy);
     struct collective_call call = s->call;
     s->meeting.done = linked;
     if (failure || !enter(s, SUM_LINKED)) {
@@ -162,18 +161,18 @@ static void copied(struct copy_out *copy, const struct error *failure)
     links_reduce(&s->sums->group->interface, &call, &s->meeting);
 }
 
-/* The tensors are the copy's from now on. */
 static void bring_to_host(struct device_sum *s)
 {
     struct error err = ERROR_INIT;
-    s->away = (struct copy_out){
-        .at = s->check.at, .from = s->values, .to = s->results, .n = s->call.n, .done = copied};
-    s->check.at = (struct device_point){0};
+    s->copy.from = s->values;
+    s->copy.to = s->results;
+    s->copy.n = s->call.n;
+    s->copy.done = copied;
     enter(s, SUM_COPIED);
-    if (copy_out_enqueue(&s->away, s->call.host_pool, &err))
+    if (copy_out_enqueue(&s->copy, s->call.host_pool, &err))
         finish(s, NULL, &err);
     else
-        copy_out_notify(&s->away);
+        copy_out_notify(&s->copy);
 }
 
 /* ---- meeting ---- */
@@ -221,7 +220,7 @@ static void computed(struct copy_out *copy, const struct error *failure)
 {
     static const enum collective_kind kinds[2] = {COLLECTIVE_FIRST, COLLECTIVE_ROWS};
     const struct shape row = shape_vector(1);
-    struct device_sum *s = CONTAINER_OF(copy, struct device_sum, check);
+    struct device_sum *s = CONTAINER_OF(copy, struct device_sum, copy);
     struct device_sums *sums = s->sums;
     struct tensor facts[2] = {TENSOR_INIT, TENSOR_INIT}; /* the call's number, and its digest */
     struct error err = ERROR_INIT;
@@ -273,7 +272,7 @@ void device_sums_reduce(struct device_sums *sums, const struct collective_call *
     s->call.values = s->values;
     s->call.schedule = (struct collective_schedule){0};
     s->call.by_device = false;
-    s->check = (struct copy_out){.at = call->at, .done = computed};
+    s->copy = (struct copy_out){.at = call->at, .done = computed};
     pthread_mutex_lock(&sums->lock);
     s->next = sums->first;
     sums->first = s;
@@ -281,10 +280,10 @@ void device_sums_reduce(struct device_sums *sums, const struct collective_call *
     pthread_mutex_unlock(&sums->lock);
     if (failed.code)
         fail(s, &failed);
-    else if (copy_out_enqueue(&s->check, call->host_pool, &err))
+    else if (copy_out_enqueue(&s->copy, call->host_pool, &err))
         finish(s, NULL, &err);
     else
-        copy_out_notify(&s->check);
+        copy_out_notify(&s->copy);
 }
 
 /* ---- the thread: joins the others, and enqueues sums that are ready ---- */
@@ -297,7 +296,7 @@ static void added(struct event_waiter *over, const struct error *failure)
     pthread_mutex_lock(&sums->lock);
     struct error why = failure ? *failure : sums->failed;
     pthread_mutex_unlock(&sums->lock);
-    const struct collective_results results = {s->results, s->check.at, sums->place.n};
+    const struct collective_results results = {s->results, s->copy.at, sums->place.n};
     if (why.code)
         fail(s, &why);
     else
@@ -335,7 +334,7 @@ static void enqueue(struct device_sum *s)
 {
     struct device *device = s->sums->device;
     struct error err = ERROR_INIT;
-    device->queue->wait(device, QUEUE_COMPUTE, s->check.at.ready);
+    device->queue->wait(device, QUEUE_COMPUTE, s->copy.at.ready);
     for (int i = 0; i < s->call.n && !err.code; i++)
         add_value(s, i, &err);
     if (err.code)

@@ -9,7 +9,6 @@
 #include "exec/device/deferred.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
-#include "exec/state/mark.h"
 #include "exec/step/outgoing.h"
 
 /* ---- locks ---- */

@@ -27,7 +27,9 @@ void device_point_release(struct device_point *point)
 int copy_out_enqueue(struct copy_out *copy, struct pool *pool, struct error *err)
 {
     struct device *device = copy->at.device;
-    struct buffer *buffer = copy->fault = pool_alloc(pool, sizeof(struct fault));
+    struct buffer *buffer = copy->fault;
+    if (!buffer) /* else it is a second time */
+        buffer = copy->fault = pool_alloc(pool, sizeof(struct fault));
     /* All memory before the first copy: what is being copied stays. */
     for (int i = 0; buffer && i < copy->n; i++) {
         if (!(buffer = pool_alloc(pool, tensor_bytes(&copy->from[i]))))

@@ -46,7 +46,7 @@ struct copy_out {
 };
 
 /* Enqueues the copies, to memory from a pool of the host's. What it is given stays until `done`,
- * which is called after copy_out_notify; not if this fails. */
+ * which is called after copy_out_notify; not if this fails. Then it may be enqueued once more. */
 int copy_out_enqueue(struct copy_out *copy, struct pool *pool, struct error *err);
 void copy_out_notify(struct copy_out *copy);
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "checkpoint/variables/restore.h"
-#include "exec/state/mark.h"
 #include "exec/state/resource.h"
+#include "exec/state/variable.h"
 #include "graph/text.h"
 #include "lib/autosaves.h"
 #include "ops/ops.h"

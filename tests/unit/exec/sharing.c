@@ -3,7 +3,7 @@
  * Who keeps a variable's value shares its memory; a writer leaves it to whoever has it, and writes
  * where it is when nobody does.
  */
-#include "exec/state/mark.h"
+#include "exec/state/variable.h"
 
 #include <math.h>
 #include <pthread.h>

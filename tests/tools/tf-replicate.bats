@@ -243,7 +243,7 @@ LUA
         "TF_CLUSTER= tf-replicate --mode allreduce --explain m.tfg"
     why="compares what workers can send, and --in-graph has none"
     refused_with 64 "tf-replicate: --explain $why" "tf-replicate --in-graph 2 --explain m.tfg"
-    why="no entry trains: there is no gradient that minimize() has handed over"
+    why="no entry trains: entry.train = minimize(...) makes one that does"
     refused_with 65 "tf-replicate: stdin: $why" \
         "echo 'x = Placeholder{dtype = float32}; entry.run = x + 1' | tf-graph - | tf-replicate"
     why="node 'clock/leave': ClockLeave: the graph was replicated before"

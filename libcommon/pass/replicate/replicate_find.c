@@ -203,7 +203,7 @@ int replicate_find(struct replicator *r)
     }
     if (!r->entry)
         return error_set(r->err, ERR_DATA,
-                         "%s%s%s trains: there is no gradient that minimize() has handed over",
+                         "%s%s%s trains: entry.train = minimize(...) makes one that does",
                          r->options->entry ? "the entry '" : "no entry",
                          r->options->entry ? r->options->entry : "",
                          r->options->entry ? "' does not exist or nothing of it" : "");

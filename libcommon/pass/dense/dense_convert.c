@@ -114,7 +114,7 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
     struct edge x = source(c, edge);
     if (from.form == DENSE_CUT)
         x = put_part(c, x, shape, from.axis);
-    /* Of a sum the part that belongs to the worker's rows; of what all have the first worker's. */
+    /* A sum is cut to the worker's rows; of a value that all have, the first worker's counts. */
     bool sums = from.form != DENSE_ALL;
     const struct edge inputs[] = {x, own_shape(c, edge)};
     const struct attr attrs[] = {{"reduction", attr_string(sums ? "sum_part" : "part")},

@@ -201,7 +201,7 @@ static struct edge input_in(struct passes *p, const struct node *reader, struct 
 {
     const struct node *node = graph_node(p->c->from, edge.node);
     if (!p->is_in[edge.node]) {
-        /* What a pass has of a value that is there once. */
+        /* A pass takes its rows of a value that is there once. */
         struct edge whole = {p->c->copy[edge.node], edge.slot}, range[2],
                     part = known(p, edge, pass);
         const struct shape *shape = &dense_output(p->c, edge)->shape;
@@ -246,7 +246,7 @@ static int visit_in(struct passes *p, const struct node *node)
         add_controls(p, node, copy, k);
         mark(p, copy->id, DENSE_PASS, k);
         if (node_has(node, OP_RANDOM)) {
-            /* What is drawn in a pass is another thing than in the one before. */
+            /* Each pass draws other random numbers. */
             const struct attr seed = {"seed2", attr_int(node_int(copy, "seed2") + k)};
             if (k && !p->c->err->code)
                 graph_set_attr(p->c->to, copy, &seed, p->c->err);

@@ -47,8 +47,8 @@ int dense_find_passes(struct passes *p)
     find_down(p, arena_array(&c->arena, c->from->nodes.n + 1, sizeof(bool)));
     if (c->options->update_each && dense_find_updates(p))
         return c->err->code;
-    /* What is no row, but is made of rows, as a shape is, each pass has of its own; and so what it
-     * reads of a variable that passes change. */
+    /* Each pass has its own of what is made of rows, as a shape is, and of what it reads of a
+     * variable that passes change. */
     for (size_t i = c->from->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(c->from, c->order[i]);
         for (int k = 0; p->is_in[node->id] && k < node->n_inputs; k++) {

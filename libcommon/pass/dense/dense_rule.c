@@ -142,7 +142,8 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
             (struct dense_layout){axis < 0 ? DENSE_SAME : DENSE_CUT, axis < 0 ? 0 : axis};
         code = 0;
     } else if (mark) {
-        /* What is handed over of a variable that is not cut is reduced, and the same then. */
+        /* The gradient of a variable that is not cut is reduced, and then the same on all
+         * workers. */
         const struct node *variable = graph_find(c->from, mark->s);
         int axis = variable ? c->cut[variable->id] : -1;
         struct dense_layout in = dense_layout_of(c, node->inputs[0]);
@@ -153,7 +154,7 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
     } else if (reference >= 0 && node_rows(node) != ROWS_ALIKE)
         code = rule_of_writer(c, node, reference, rule);
     else if (!given.dense) {
-        /* Of nothing that the workers have together. */
+        /* Nothing that it is made of is shared by the workers. */
         bool own = given.own || node_has(node, OP_FED | OP_SOURCE | OP_STATEFUL | OP_RANDOM) ||
                    node_makes_resource(node);
         if (node_has(node, OP_RANDOM) && !given.own && dense_has(c, node->id, DENSE_BEFORE))

@@ -99,8 +99,8 @@ static int analyse_frames(struct grad_engine *e, const struct gradient_request *
     for (size_t i = 0; i < e->ancestors.n; i++) {
         const struct node *node = graph_node(e->graph, e->ancestors.items[i]);
         needed = needed || node_has(node, OP_CONTROL_FLOW);
-        /* Whether it is what the gradient of a loop takes from a stack: who puts something there
-         * has a second input. */
+        /* A node with a stack as its only input pops in the gradient of a loop; a push has a second
+         * input. */
         struct edge in = node->n_inputs == 1 ? node->inputs[0] : EDGE_NONE;
         if (edge_exists(in) && graph_node(e->graph, in.node)->outputs[in.slot].type == RESOURCE)
             return error_set(e->err, ERR_DATA,
@@ -239,8 +239,8 @@ static int run(struct grad_engine *e, const struct gradient_request *r, struct g
             struct node *node = graph_node(e->graph, e->n_forward + (int)i);
             if (e->made.items[i].forward_frame >= 0)
                 continue;
-            /* Whether it runs after the controls because what it takes does; a Merge takes one of
-             * its inputs, of which those that come later go round a loop. */
+            /* A node runs after the controls if an input does; a Merge if all do, but for those
+             * that come later, which go round a loop. */
             bool any = false, all = true;
             for (int j = 0; j < node->n_inputs; j++) {
                 int from = node->inputs[j].node;

@@ -250,7 +250,7 @@ static int finish_constants(struct grad_engine *e, struct build *b, struct grad_
         const struct node *node = graph_node(e->graph, v->enter);
         if (!node_bool(node, "is_constant") || !(e->marks[v->enter] & MARK_BETWEEN))
             continue;
-        /* What is the same in every iteration gets the sum over the iterations. */
+        /* A value that is the same in every iteration gets the sum over the iterations. */
         struct edge output = {node->id, 0}, term = grad_total_dense(e, space, output);
         if (e->err->code)
             return e->err->code;

@@ -69,7 +69,7 @@ static int build(struct grid *g, struct graph **to)
     for (size_t i = 0; !code && i < g->from->nodes.n; i++)
         code = grid_visit(g, graph_node(g->from, g->r.order[i]));
     if (!code) {
-        /* What entries and aliases name is there, and what a script has named. */
+        /* Nodes that entries, aliases or the script name are made whole. */
         const struct graph *from = g->from;
         for (size_t i = 0; i < from->entries.n; i++)
             for (int k = 0; k < from->entries.items[i].n_edges; k++)

@@ -117,7 +117,7 @@ struct edge grid_copy(struct grid *g, const struct node *node, int cell, const s
                              .device = g->devices[cell],
                              .file = node->file,
                              .line = node->line};
-    /* What is inferred may differ for a part. */
+    /* Inferred attributes are left out: they may differ for a part. */
     struct attr *attrs =
         arena_array(&g->arena, (size_t)(node->n_attrs + n_more) + 1, sizeof *attrs);
     spec.n_attrs = 0;

@@ -248,8 +248,8 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
             if (is_writer)
                 meet(&c.writers, node);
         }
-        /* What a writer, or what comes after one, needs of the rest of the step: the round begins
-         * when all of that is there, the check of the loss among it. */
+        /* The round begins when all is there that writers, and what comes after them, need of the
+         * rest of the step, the check of the loss among it. */
         bool *is_met = arena_alloc(&c.arena, c.n_nodes);
         for (size_t i = 0; i < c.n_nodes; i++) {
             const struct node *node = graph_node(c.graph, c.order[i]);

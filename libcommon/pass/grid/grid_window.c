@@ -79,7 +79,7 @@ bool grid_windows(const struct grid *g, const struct node *node, struct grid_win
     if (!cut_of(g, out, &w->window, &w->out) || !cut_of(g, in ? in : out, &w->window, &w->in))
         return false;
     w->filters = (struct grid_cut){true, 0, 1, w->out.height, w->out.width};
-    /* Whether each cell's windows see some of the image, and each tile of the image is seen. */
+    /* Each cell's windows must see some of the image, and each tile of it must be seen. */
     for (int k = 0; k < g->n; k++) {
         struct grid_area tile = grid_tile(g, w->in, k);
         bool seen = false;

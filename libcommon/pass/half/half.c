@@ -149,7 +149,7 @@ int half_graph(const struct graph *from, const struct half_options *options, str
         for (size_t i = 0; i < from->nodes.n; i++) {
             const struct node *node = graph_node(from, h.r.order[i]);
             struct node view = rewrite_view(&h.r, node), named = *node;
-            /* What comes over a back edge has the type that its ring has. */
+            /* A value that comes over a back edge has the type of its ring. */
             for (int j = 0; j < node->n_inputs; j++) {
                 if (!edge_exists(view.inputs[j]) || !half_is_float(h.r.from, node->inputs[j]))
                     continue;

@@ -105,7 +105,7 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
         if (node->outputs[i].is_ref || (node->outputs[i].type == FLOAT32 && !is_free(arg)))
             return HALF_KEPT;
     }
-    /* Whether some type attribute is float32, and each that is can be of 16 bits. */
+    /* Some type attribute must be float32, and each that is must allow 16 bits. */
     bool found = false;
     for (int i = 0; i < node->op->n_attrs; i++) {
         const struct op_attr *declared = &node->op->attrs[i];
@@ -236,8 +236,9 @@ int half_classify(struct halver *h)
     }
     frames_free(frames);
     for (size_t i = 0; i < from->nodes.n; i++) {
-        /* What is pushed onto a stack and popped of it. A stack that is itself pushed onto one, as
-         * those of loops in loops are, is not followed: all that has to do with it stays. */
+        /* Values that are pushed onto a stack belong with those that are popped. A stack that is
+         * itself pushed onto one, as those of loops in loops are, is not followed: all that has to
+         * do with it stays. */
         const struct node *node = graph_node(from, (int)i);
 
         for (int j = 0; !hands_on(node) && j < node->n_inputs; j++) {

@@ -277,7 +277,7 @@ static int connect_node(struct cutter *c, const struct node *node)
     for (int i = 0; i < node->n_inputs; i++) {
         const struct node *from = graph_node(c->from, node->inputs[i].node);
         if (c->part[from->id] != part) {
-            /* What stands for something of the task that made it. */
+            /* A resource or a reference is of use only in the task that made it. */
             const struct node_output *output = &from->outputs[node->inputs[i].slot];
             if (output->type == RESOURCE || (output->is_ref && part_takes_ref(node, i)))
                 return error_set(c->err, ERR_DATA, "%s: must be on the device of '%s', %s",

@@ -79,7 +79,7 @@ void part_find_late(struct cutter *c);
 /* The variable, by its first node, that an edge is or hands on; -1: none. */
 int part_variable(const struct cutter *c, struct edge edge);
 
-/* part_order.c: tells each Recv what it waits for. */
+/* part_delay.c: tells each Recv what it waits for. */
 int part_tell_waits(struct cutter *c);
 
 /* part_names.c: entries and aliases. */

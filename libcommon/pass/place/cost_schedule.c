@@ -45,7 +45,7 @@ static double rounds_ns(struct cost_summing *s, const struct sum_schedule *sched
             s->out[from]++;
             s->in[to]++;
         }
-        /* What the adapters take longer, and all begin anew. */
+        /* A round takes as long as its slowest adapter; the counts begin anew. */
         for (size_t h = 0; s->cluster && h < s->cluster->hosts.n; h++) {
             double bandwidth = s->cluster->hosts.items[h].bandwidth;
             if (bandwidth > 0)

@@ -90,7 +90,7 @@ int place_join_near(struct placer *p)
     if (!p->placement->cluster)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        /* Of a table on a shard only the rows that are wanted travel, unless those are more. */
+        /* Only the rows that are wanted of a table on a shard travel, unless those are more. */
         const struct node *node = graph_node(p->graph, (int)i);
         if (!cluster_count(p->placement->cluster, SHARD_JOB) || node_rows(node) != ROWS_LOOKUP)
             continue;

@@ -74,7 +74,7 @@ static int find_level(const struct place_model *m, const struct rank *ranks,
 static int find_order(struct place_model *m)
 {
     const struct graph *graph = m->placer->graph;
-    /* Of the links between different devices. */
+    /* Means are over links between different devices. */
     struct place_wire wire = {0};
     int n = m->n_devices * (m->n_devices - 1);
     for (int i = 0; i < m->n_devices * m->n_devices; i++) {
@@ -93,7 +93,7 @@ static int find_order(struct place_model *m)
     }
     for (int i = m->n - 1; !code && i >= 0; i--) {
         const struct node *node = graph_node(graph, m->order[i]);
-        /* Of the first device of each type. */
+        /* Only the first device of each type counts. */
         const struct placer *p = m->placer;
         uint32_t seen = 0;
         double sum = 0;

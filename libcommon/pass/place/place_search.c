@@ -199,7 +199,7 @@ static void put(struct place_search *s, struct place_run *run, int node, int dev
 
 static void simulate(struct place_search *s, struct place_run *run, int strategy)
 {
-    /* What a way decides without a simulation. */
+    /* Some strategies decide without a simulation. */
     int turn = 0;
     for (int i = 0; i < s->model->n; i++) {
         if (s->p->settled[i])

@@ -116,13 +116,13 @@ int placement_add_cluster(struct placement *placement, const struct cluster *clu
         }
     }
     placement->cluster = cluster;
-    /* What stands for one in each task has the first task's speed and memory. */
+    /* A device that stands for one in each task has the first task's speed and memory. */
     size_t n = placement->devices.n;
     for (size_t i = 0; i < n; i++) {
         struct place_device every = placement->devices.items[i];
         if (every.name.task != 0)
             continue;
-        /* Whether each task of the job has such a device. */
+        /* Each task of the job must have such a device. */
         struct device_name wanted = every.name;
         int count = 0;
         wanted.task = DEVICE_EVERY;

@@ -72,7 +72,7 @@ static int flush(struct replicator *r, struct pushed_values *exchange)
     if (!replicate_reduce(r, ALLREDUCE_SCOPE "warm_up", &exchange->whole) && codes)
         exchange_codes(r, bucket_of_codes(r, exchange));
     if (!replicate_reduce(r, ALLREDUCE_SCOPE "gradients", &exchange->plain)) {
-        /* What came of gradients of the step before. */
+        /* Sums of the step before's gradients are settled. */
         for (size_t i = 0; i < r->reduced.n && !r->err->code; i++) {
             struct reduced *reduced = &r->reduced.items[i];
             if (reduced->use != FOR_DELAYED)
@@ -137,7 +137,7 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
         if (!r->err->code)
             replicate_put(r, &exchange->plain, (struct bucket_value){edge, value, reduction, use});
     }
-    /* What is reduced together is as urgent as the most urgent of it. */
+    /* A bucket is as urgent as the most urgent value in it. */
     int priority = priority_of(r, edge);
     urge(&exchange->plain, priority);
     urge(&exchange->codes, priority);
@@ -235,7 +235,7 @@ int replicate_allreduce(struct replicator *r)
                          "factors=auto depends on the number of workers: give -c or --workers");
     if (replicate_find(r) || replicate_choose_schedule(r))
         return r->err->code;
-    /* What comes after a reduction, or an initializer. */
+    /* Nodes after a reduction, or after an initializer, are copied late. */
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
         bool late = is_initializer(r, node);

@@ -29,7 +29,7 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
             r, (struct reduced){value->edge, {node, (int)i}, value->use, value->reduction, 0});
     }
     if (node >= 0) {
-        /* What the step before has computed was checked then. */
+        /* Gradients of the step before were checked then. */
         bool waits = bucket->values.items[0].use != FOR_INITIAL;
         for (size_t i = 0; i < bucket->values.n && waits && r->options->delays; i++)
             waits = bucket->values.items[i].use == FOR_UPDATES;
@@ -56,7 +56,7 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
 void replicate_put(struct replicator *r, struct bucket *bucket, struct bucket_value value)
 {
     vec_push(&bucket->values, value);
-    /* What the worker has; an unknown number of rows counts as assumed. */
+    /* Bytes are those of the worker's value; an unknown number of rows counts as assumed. */
     const struct node_output *output =
         &graph_node(r->to, value.value.node)->outputs[value.value.slot];
     struct shape shape = output->shape;

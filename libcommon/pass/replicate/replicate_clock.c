@@ -17,7 +17,7 @@ static int add_clock(struct replicator *r, const char *op, const char *name,
     struct node_spec spec = more ? *more : (struct node_spec){0};
     spec.op = op;
     spec.attrs = attrs;
-    /* What all ops of the clock say; `waits`: it may wait for others. */
+    /* All ops of the clock have these attributes; one that may wait for others has a timeout. */
     int n = 0;
     attrs[n++] = (struct attr){"clock", attr_string(r->entry->name)};
     attrs[n++] =
@@ -108,8 +108,8 @@ int replicate_add_pushes(struct replicator *r)
             &push_spec);
         if (node < 0)
             return r->err->code;
-        /* What has to be over before anything is pushed: the check of the loss, say. What is the
-         * update's alone is waited for there. */
+        /* The check of the loss, say, has to be over before anything is pushed. The update waits
+         * for what is its own. */
         for (size_t j = 0; j < r->from->nodes.n; j++)
             if (has(r, (int)j, FACT_CONTROLS) && r->copy[j] >= 0)
                 graph_add_control(r->to, graph_node(r->to, node), r->copy[j]);

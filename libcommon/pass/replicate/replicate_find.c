@@ -223,7 +223,7 @@ int replicate_find(struct replicator *r)
         }
         r->facts[node->id] |= facts;
     }
-    /* What nobody but initial values needs goes to the shards, so that nothing crosses. */
+    /* Nodes that only initial values need go to the shards, so that nothing crosses. */
     const struct entry *entry = graph_entry(r->from, "init");
     if (entry)
         mark_needed(r, entry, FACT_INITIAL);
@@ -240,8 +240,7 @@ int replicate_find(struct replicator *r)
         for (int k = 0; k < node->n_controls; k++)
             r->facts[node->controls[k]] &= ~(unsigned)FACT_INITIAL;
     }
-    /* What comes after a write is no worker's, whatever else it depends on: writes are the
-     * update. */
+    /* A node after a write is no worker's, whatever else it depends on: writes are the update. */
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
         bool writes = is_stateless_writer(r, node) && !changes_part(r, node);

@@ -152,7 +152,8 @@ int replicate_find_intervals(struct replicator *r)
         return error_set(r->err, ERR_DATA,
                          "the graph leaves out updates now and then, as a dynamic loss scale does, "
                          "which goes by all gradients: they have one interval");
-    /* What is no gradient, a rate that is fed, say, is of the step, and others may need it, too. */
+    /* A value that is no gradient, a rate that is fed, say, is of the step, and others may need it,
+     * too. */
     struct push *steady = steady_push(r);
     for (size_t i = 0; i < r->pushes.n; i++) {
         struct push *push = &r->pushes.items[i];
@@ -215,8 +216,8 @@ int replicate_add_dues(struct replicator *r)
     r->pushed_before = replicate_local(r, "clock/pushed", INT64, &SHAPE_SCALAR);
     struct edge steps = replicate_number(r, "clock/pushed/steps", INT64, r->steps);
     int decided = replicate_op(r, "Div", "clock/pushed/decided", (struct edge){r->join, 1}, steps);
-    int set = replicate_op(r, "Assign", "clock/pushed/join", r->pushed_before,
-                           replicate_out(decided));
+    int set =
+        replicate_op(r, "Assign", "clock/pushed/join", r->pushed_before, replicate_out(decided));
     if (set >= 0)
         vec_push(&r->joined, set);
     struct edge one = replicate_number(r, "clock/pushed/one", INT64, 1);

@@ -137,7 +137,7 @@ static struct edge pushed_whole(struct replicator *r, const struct push *push,
     if (!edge_exists(r->fires))
         return crossing;
     if (value->as == PUSHED_FACTOR) {
-        /* Of a mean over steps, too, the right factor has it. */
+        /* The right factor is divided for the mean over steps, too. */
         const struct node_output *rows = &node->outputs[value->edge.slot];
         bool right = !strcmp(value->reduction, "mean_rows");
         const char *name =
@@ -198,7 +198,7 @@ static double rate_of(const struct replicator *r, const struct node *variable)
 
 struct edge replicate_read(struct replicator *r, const struct node *reader, struct edge edge)
 {
-    /* Whether it is a variable's value, on a shard. */
+    /* The edge may be a variable's value, on a shard. */
     const struct node *node = graph_node(r->from, edge.node);
     if (node_is(node, "Identity") && has(r, node->id, FACT_SHARD))
         node = graph_node(r->from, node->inputs[0].node);

@@ -317,8 +317,8 @@ int replicate_parse(struct replicate_options *options, const char *mode, struct 
         return err->code ? err->code : take_code(options, &code, err);
     }
     if (!strcmp(mode, "auto") || str_starts(mode, "auto,")) {
-        /* Of what all-reduce takes, what changes no result but by rounding, and codes if asked
-         * for. */
+        /* It takes those options of all-reduce that change results by rounding only, and codes if
+         * asked for. */
         const char *text = mode + strlen("auto") + (mode[4] == ',');
         struct replicate_options code = {.mode = REPLICATE_ALLREDUCE};
         if (strlen(text) >= sizeof options->policy || parse_allreduce(&code, text, err) ||

@@ -310,7 +310,7 @@ int pipeline_find(struct towers *t)
     place_forward(t);
     place_backward(t);
     place_others(t);
-    /* What is there once and comes after what is in towers needs all micro-batches. */
+    /* A node that is there once and comes after towers needs all micro-batches. */
     bool *after_all = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *after_all);
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);

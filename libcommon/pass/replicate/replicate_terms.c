@@ -91,7 +91,7 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
         const struct node *node = graph_node(from, p.rewrite.order[i]);
         int product = parted_at(&p, node);
         if (product >= 0) {
-            /* What had the gradient has the sum, which keeps its name. */
+            /* Users of the gradient get the sum, which keeps its name. */
             struct node sum =
                 rewrite_view(&p.rewrite, graph_node(p.rewrite.from, node->inputs[0].node));
             struct node handed = rewrite_view(&p.rewrite, node);

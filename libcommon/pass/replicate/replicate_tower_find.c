@@ -117,7 +117,7 @@ int towers_find(struct towers *t)
         for (size_t i = 0; i < from->nodes.n; i++)
             news |= visit(&f, graph_node(from, t->r->order[i]));
     }
-    /* What saves the values of a loop for its gradient goes with the loop. */
+    /* A stack that saves a loop's values for its gradient goes with the loop. */
     for (size_t i = 0; i < from->nodes.n; i++)
         for (int k = 0; f.t->towered[i] && k < graph_node(from, (int)i)->n_inputs; k++) {
             int input = graph_node(from, (int)i)->inputs[k].node;

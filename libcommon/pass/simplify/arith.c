@@ -126,7 +126,7 @@ static bool multiply_instead(struct rewrite *r, const struct node *node, const s
     const struct tensor *c = mul ? rewrite_value(r, view->inputs[1]) : NULL;
     if (!c)
         return false;
-    /* Whether dividing by t is multiplying by 1/t, exactly: powers of two away from the ends. */
+    /* Dividing by t is multiplying by 1/t exactly for powers of two away from the ends. */
     int exponent, range = c->type == FLOAT32 ? 125 : 1021;
     if (c->type != FLOAT32 && c->type != FLOAT64)
         return false;

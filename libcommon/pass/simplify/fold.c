@@ -239,8 +239,7 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
                 rewrite_add(&f.r, node, &constant);
                 rewrite_note(&f.r, node->name, node->op->def->name);
             } else {
-                /* Of several outputs each gets a constant; the node itself is then needed by
-                 * nobody. */
+                /* Each of several outputs gets a constant; nobody then needs the node itself. */
                 rewrite_copy(&f.r, node);
                 for (int j = 0; j < node->n_outputs; j++) {
                     struct tensor *value = &f.values[f.r.first[node->id] + j];

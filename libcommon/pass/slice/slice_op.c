@@ -225,7 +225,7 @@ static int visit_writer(struct slicer *s, const struct node *node)
     slice_stand_for(s, node, form.parts, n);
     if (node_rows(node) != ROWS_ASK)
         return 0;
-    /* Whether all slices answer yes. */
+    /* The answer is yes if all slices say so. */
     struct edge all = form.parts[0];
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, EDGE_NONE});
     for (int k = 1; k < slice_n_slices(s, node); k++)

@@ -180,7 +180,7 @@ int access_find_groups(struct access_rule *rule, struct error *err)
                 if (kind->bucket[w] >= 0)
                     kind->bucket[w] = kind->n_groups;
             if (family->is_placed) {
-                /* Of writes whose places are known: they and the reads are sorted by them. */
+                /* Where the places of writes are known, they and the reads are sorted by place. */
                 int r = kind->first_read, end = r + kind->n_reads;
                 for (int w = 0; w < family->n_writes; w++) {
                     while (r < end &&

@@ -117,7 +117,7 @@ void access_find_families(struct access_rule *rule, bool all, int *n_reads)
         while (to < f.n && access_at(&f, to)->variable == access_at(&f, from)->variable)
             to++;
         if (!all) {
-            /* What reads what it writes itself may be in need of a copy. */
+            /* A node that reads what it writes itself may need a copy. */
             const int *vertex = f.rule->level.vertex;
             bool writes = false, several = false;
             for (int i = from; i < to; i++) {

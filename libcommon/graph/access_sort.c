@@ -109,7 +109,7 @@ static int fail(const struct sorter *s, struct error *err)
     print_vertex(s, v, &text);
     last = v;
     for (size_t i = path.n; i-- > 0 && text.n < 200;) {
-        /* Of a group's vertices the first that is met speaks for all of them. */
+        /* The first vertex of a group that is met speaks for the whole group. */
         int n = s->rule->level.n;
         if (path.items[i] < n || last < n || (path.items[i] - n) / 3 != (last - n) / 3) {
             str_append(&text, " before ");

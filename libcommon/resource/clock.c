@@ -15,7 +15,7 @@ static void *clock_create(const char *name)
 {
     struct clock *clock = mem_alloc(sizeof *clock);
     clock->name = name;
-    /* Of clocks of one name, in processes that follow each other. */
+    /* It tells apart clocks of one name in processes that follow each other. */
     int64_t bits;
     if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
         bits = (int64_t)(time_now() * 1e9);

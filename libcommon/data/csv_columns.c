@@ -166,7 +166,7 @@ static bool is_header(struct csv_columns *columns, const struct csv_row *row)
     for (int i = 0; i < columns->n && !by_name; i++)
         by_name = csv_where_has_names(where(columns, i));
     if (!by_name) {
-        /* Of a row by whose look it is decided; its names have been taken. */
+        /* The row's look decides; its names have been taken. */
         if (csv_row_is_header(row)) {
             struct str line = STR_INIT;
             str_printf(&line,

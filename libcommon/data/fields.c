@@ -166,7 +166,7 @@ int fields_add(struct column_fields *fields, int64_t k, const char *text, size_t
                        (data_column_takes_gaps(&fields->column) && cell_is_nan(text, n)));
     if (!is_missing)
         return add_value(fields, k, text, n, err);
-    /* What a part of the column, or an option, puts in place of a field that says nothing. */
+    /* A part of the column, or an option, fills a field that says nothing. */
     static const double nothing; /* of any type */
     const struct data_column *column = &fields->column;
     bool is_found = column->fitted && column->fitted->impute;

@@ -114,7 +114,7 @@ static int take(struct jsonl_reader *reader, const json_t *value, bool names, st
     const char *key;
     json_t *item;
     if (!json_is_object(value) && !json_is_array(value)) {
-        /* What is not nested, under the name of reader->path: a column, or a field of the row. */
+        /* A value that is not nested is a column, or a field of the row, named reader->path. */
         struct jsonl_columns *columns = reader->columns;
         const char *path = str_text(&reader->path);
         int64_t place;

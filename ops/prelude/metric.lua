@@ -59,7 +59,7 @@ end
 local function class_of(where, x, threshold)
   if x.rank == 2 then return ArgMax(x, 1) end
   tf.rank(where, x, 1)
-  if x.dtype:find("float", 1, true) then return Cast(Greater(x, threshold or 0.5), {DstT = int64}) end
+  if x.dtype:find("float", 1, true) then x = Greater(x, threshold or 0.5) end
   return tf.cast(x, int64)
 end
 
@@ -235,7 +235,9 @@ end
 
 of_errors("mse", mse)
 of_errors("rmse", function(...) return Sqrt(mse(...)) end)
-of_errors("mae", function(where, x, target, weights) return mean(where, Abs(x - target), weights) end)
+of_errors("mae", function(where, x, target, weights)
+  return mean(where, Abs(x - target), weights)
+end)
 
 -- 1 - (squared error) / (squared distance from the target's mean), of several columns the mean. The
 -- targets are kept: their squares alone would not tell the distance where the mean is far from 0.

@@ -7,8 +7,8 @@ local function gates_of(x, n)
   return Split(Const(1, {dtype = int32}), x, {num_split = n})
 end
 
--- Each cell: how many gates; from what the input and the state give of them, and the state {h, ...},
--- the next state.
+-- Each cell: how many gates; from what the input and the state give of them, and the state
+-- {h, ...}, the next state.
 local cells = {
   rnn = {gates = 1, states = 1, next = function(a, b) return {Tanh(a + b)} end},
   -- Hochreiter & Schmidhuber 1997, with forget gates; input, forget, cell, output

@@ -21,8 +21,8 @@ feed() { # OPTION...
 
 # Its lines are: name, elements.
 agrees() { # JSON
-    jq -r 'del(.step) | to_entries[] | "\(.key) \([.value] | flatten | map(tostring) | join(" "))"' \
-        "$1" >got
+    jq -r 'del(.step) | to_entries[] |
+        "\(.key) \([.value] | flatten | map(tostring) | join(" "))"' "$1" >got
     awk 'NR == FNR { got[$1] = $0; next }
          { n = split(got[$1], value)
            if (n != NF) { print "missing: " $1; bad = 1 }
@@ -69,7 +69,8 @@ END
     [ "$(tf-exec -g own --run eval --feed rec | tf-show --json)" = \
         '{"step":3,"share":7,"loss":5.5,"last":[1,2,3,4,5,6,7,8,9,10]}' ]
     run --separate-stderr -64 tf-exec -g own --fetch share,pairs_of --feed rec
-    [ "$stderr" = "tf-exec: own: 'pairs_of' is float32[?,2], neither a score (metric...) nor a number" ]
+    [ "$stderr" = \
+        "tf-exec: own: 'pairs_of' is float32[?,2], neither a score (metric...) nor a number" ]
     # without a score a step is a record, as ever
     [ "$(tf-exec -g own --fetch loss --feed rec | tf-show | wc -l)" -eq 3 ]
 }
@@ -94,7 +95,7 @@ END
         [[ $stderr = *"$expected"* ]] || { echo "$stderr" && false; }
     done <<'END'
 metric.auc(x, y, {curve = "lift"})|metric.auc: curve must be roc or pr, not 'lift'
-metric.f1(x, y, {average = "mean"})|metric.f1: average must be binary, macro, micro or weighted, not 'mean'
+metric.f1(x, y, {average = "mean"})|metric.f1: average must be binary, macro, micro or weighted
 metric.f1(x, y, {averag = "macro"})|metric.f1 has no option 'averag'
 metric.f2(x, y)|metric has no field 'f2'; did you mean 'f1'
 metric.mse(x, y)|differ in rank
@@ -117,7 +118,8 @@ END
         y = Placeholder{dtype = int32, shape = {-1}}
         confusion = metric.confusion(a, y, {classes = 2})
         entry.eval = confusion'
-    tf-exec -g c --run eval --feed rec | tf-show --csv --matrix --prep prep.json - confusion=y >table
+    tf-exec -g c --run eval --feed rec |
+        tf-show --csv --matrix --prep prep.json - confusion=y >table
     diff table - <<'END'
 label,confusion[high],confusion[low]
 high,2,1

@@ -101,15 +101,6 @@ static void check_input(struct while_search *s, const struct node *node, struct 
         refuse(s, here);
 }
 
-/* A loop as a whole is waited for by its values alone, and waits for what enters it. */
-static void check_control(struct while_search *s, const struct node *from)
-{
-    if (node_is(from, "Exit"))
-        refuse(s, s->frames->frame[from->id]);
-    if (node_is(from, "Enter"))
-        refuse(s, frames_output(s->frames, from));
-}
-
 static void check_wishes(struct while_search *s, const struct node *node)
 {
     const struct attr_value *names = node_attr(node, "_after");
@@ -151,8 +142,11 @@ static void check_nodes(struct while_search *s)
         const struct node *node = graph_node(s->graph, (int)i);
         for (int k = 0; k < node->n_inputs; k++)
             check_input(s, node, node->inputs[k]);
-        for (int k = 0; k < node->n_controls; k++)
-            check_control(s, graph_node(s->graph, node->controls[k]));
+        for (int k = 0; k < node->n_controls; k++) {
+            const struct node *from = graph_node(s->graph, node->controls[k]);
+            if (node_is(from, "Enter")) /* there is no value of it to wait for */
+                refuse(s, frames_output(s->frames, from));
+        }
         check_wishes(s, node);
         if (s->frames->frame[i] && !can_repeat(s, node))
             refuse(s, s->frames->frame[i]);
@@ -290,12 +284,11 @@ static void add_item_of(struct plan *plan, struct while_loop *loop, const struct
         const struct node_output *output = graph_node(plan->graph, other->exit)->outputs;
         int value = plan_add_value(plan, output->type, &output->shape);
         plan->value_of[other->exit] = item.out[item.n_out++] = value;
+        plan->item_of[other->exit] = plan->values.items[value].item = (int)plan->items.n;
         plan->values.items[value].is_counted = true;
     }
     plan->in_frame = f->parent;
     loop->item = plan_add_item(plan, &item);
-    for (int i = 0; i < item.n_out; i++)
-        plan->values.items[item.out[i]].item = loop->item;
 }
 
 /* What an iteration is given. */

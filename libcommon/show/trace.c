@@ -28,13 +28,13 @@ struct totals {
     struct map index; /* by name */
 };
 
-struct device_memory {
+struct memory_fact {
     const char *type; /* in the summary's arena */
     int64_t bytes;    /* of the device that has least */
 };
 
 struct trace_summary {
-    VEC(struct device_memory) devices;
+    VEC(struct memory_fact) devices;
     busy_span_vec steps, kernels;
     struct totals ops, nodes;
     struct map threads; /* by their numbers' text */
@@ -103,7 +103,7 @@ static void add_thread(struct trace_summary *s, int64_t thread)
         map_put(&s->threads, arena_strdup(&s->names, str_text(&s->scratch)), thread);
 }
 
-static struct device_memory *find_device(struct trace_summary *s, const char *type)
+static struct memory_fact *find_device(struct trace_summary *s, const char *type)
 {
     for (size_t i = 0; i < s->devices.n; i++)
         if (!strcmp(s->devices.items[i].type, type))
@@ -117,12 +117,12 @@ static bool add_device(struct trace_summary *s, const msgpack_object *event)
     int64_t bytes;
     if (!get_text(s, event, "device") || !record_get_int(event, "memory", &bytes) || bytes < 0)
         return false;
-    struct device_memory *known = find_device(s, str_text(&s->scratch));
+    struct memory_fact *known = find_device(s, str_text(&s->scratch));
     if (known && bytes < known->bytes)
         known->bytes = bytes;
     if (!known)
         vec_push(&s->devices,
-                 ((struct device_memory){arena_strdup(&s->names, str_text(&s->scratch)), bytes}));
+                 ((struct memory_fact){arena_strdup(&s->names, str_text(&s->scratch)), bytes}));
     return true;
 }
 
@@ -326,13 +326,13 @@ static void print_costs(const struct totals *totals, const char *kind, bool of_s
 
 static int by_type(const void *a, const void *b)
 {
-    return strcmp(((const struct device_memory *)a)->type, ((const struct device_memory *)b)->type);
+    return strcmp(((const struct memory_fact *)a)->type, ((const struct memory_fact *)b)->type);
 }
 
 static void print_devices(const struct trace_summary *s, struct str *out)
 {
     size_t n = s->devices.n;
-    struct device_memory *sorted = mem_array(n, sizeof *sorted);
+    struct memory_fact *sorted = mem_array(n, sizeof *sorted);
     if (n)
         memcpy(sorted, s->devices.items, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, by_type);

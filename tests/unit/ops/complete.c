@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * That no step of adding an op (ops/oplist.def) was forgotten, op by op: documentation, shapes,
- * cost, a gradient or why there is none, kernels for the types that it declares, a case.
+ * cost, a gradient or why there is none, kernels for the types that it declares, a row of each
+ * device, a case.
  */
 #include <glob.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "lib/kernel_types.h"
+#include "ops/math/elementwise_ops.h"
 #include "ops/ops.h"
 
 #define CASES "tests/data/golden/*.txt"
@@ -95,9 +97,9 @@ static bool next_types(const struct op *op, struct attr *attrs)
     return false;
 }
 
-/* Names the combinations of an op's types that no row of the CPU takes. */
+/* Names the combinations of an op's types that no row of the device takes. */
 static void find_missing_types(const struct op *op, const struct kernel_table *table,
-                               struct str *missing)
+                               const char *device, struct str *missing)
 {
     struct attr attrs[32];
     struct node node = {.op = op, .attrs = attrs, .n_attrs = op->n_attrs};
@@ -111,13 +113,30 @@ static void find_missing_types(const struct op *op, const struct kernel_table *t
             attrs[i].value = attr_type((enum dtype)__builtin_ctz(op->attrs[i].types));
     }
     do {
-        if (kernel_find(table, &node, "CPU"))
+        if (kernel_find(table, &node, device))
             continue;
         str_append(missing, " kernel");
         for (int i = 0; i < op->n_attrs; i++)
             if (op->attrs[i].kind == ATTR_TYPE)
                 str_printf(missing, ":%s=%s", attrs[i].name, dtype_name(attrs[i].value.type));
     } while (next_types(op, attrs));
+}
+
+/* Whether another device has a kernel for the op: one is missing there, unless only the rows of the
+ * CPU fuse others to it. */
+static bool has_row(const struct op *op, const struct kernel_table *table, const char *device)
+{
+    bool is_fused = false, is_fused_there = false;
+    for (size_t i = 0; i < table->n; i++) {
+        const struct kernel_row *row = &table->rows[i];
+        bool is_there = !strcmp(row->device, device);
+        if (is_there && !strcmp(row->op, op->def->name))
+            return true;
+        bool fuses = row->with_epilogue && !strcmp(row->with_epilogue, op->def->name);
+        is_fused |= fuses;
+        is_fused_there |= fuses && is_there;
+    }
+    return is_fused && !is_fused_there;
 }
 
 /* Arguments that rows name and the op does not have. */
@@ -172,7 +191,9 @@ static void find_missing(const struct op *op, const struct cases *cases, struct 
         str_append(missing, " half");
     if (!map_get(&cases->ops, def->name, &ignored) && !(def->flags & OP_CONTROL_FLOW))
         str_append(missing, " case");
-    find_missing_types(op, ops_kernels(), missing);
+    find_missing_types(op, ops_kernels(), "CPU", missing);
+    if (!has_row(op, ops_kernels(), "CUDA"))
+        str_append(missing, " row:CUDA");
     find_unknown_arguments(op, ops_kernels(), missing);
 }
 
@@ -212,7 +233,7 @@ static void test_what_is_missing_is_named(void **state)
     find_missing(registry_find(registry, "Bare"), &none, &missing);
     assert_string_equal(str_text(&missing),
                         " doc shape cost gradient case kernel:T=int8:I=int32 kernel:T=bool:I=int32 "
-                        "kernel:T=int8:I=int64 kernel:T=bool:I=int64");
+                        "kernel:T=int8:I=int64 kernel:T=bool:I=int64 row:CUDA");
     str_release(&missing);
     registry_free(registry);
 }
@@ -230,6 +251,30 @@ static void test_unknown_arguments_are_named(void **state)
                            &(struct kernel_table){rows, sizeof rows / sizeof *rows}, &missing);
     assert_string_equal(str_text(&missing), " argument:sizes argument:out");
     str_release(&missing);
+}
+
+/* A line of a list of elementwise_ops.h has a kernel for each type that its op declares, on each
+ * device. */
+static void test_lists_are_of_the_declared_types(void **state)
+{
+#define NAME(op, ...) #op,
+    static const char *const names[] = {
+        UNARY_OPS(NAME) BINARY_OPS(NAME) ORDER_OPS(NAME) LOGIC_OPS(NAME) ACTIVATION_MASKS(NAME)
+            ACTIVATION_CURVES(NAME) ACTIVATION_MASK_GRADS(NAME) ACTIVATION_CURVE_GRADS(NAME)};
+    struct str all = STR_INIT;
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int k = 0; k < 2; k++) {
+            struct str missing = STR_INIT;
+            const char *device = k ? "CUDA" : "CPU";
+            find_missing_types(registry_find(ops_registry(), names[i]), ops_kernels(), device,
+                               &missing);
+            if (missing.n)
+                str_printf(&all, "%s on %s:%s\n", names[i], device, str_text(&missing));
+            str_release(&missing);
+        }
+    assert_string_equal(str_text(&all), "");
+    str_release(&all);
 }
 
 /* How many inputs an op must have for what it says of them. */
@@ -286,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_missing),
         cmocka_unit_test(test_what_is_missing_is_named),
         cmocka_unit_test(test_unknown_arguments_are_named),
+        cmocka_unit_test(test_lists_are_of_the_declared_types),
         cmocka_unit_test(test_declarations_do_not_contradict_themselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * ArgMax and ArgMin: the best along the axis of a tile of lines are searched side by side, row
  * after row.
  */
+#include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/math/lines.h"
 
@@ -89,6 +90,16 @@ static int arg_body(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
+static int arg_prepare(struct kernel_setup *setup)
+{
+    enum dtype type = setup->in_types[0].type;
+    struct arg_work *of_all = setup->state = mem_alloc(sizeof *of_all);
+    *of_all = (struct arg_work){.loop = find_loop(node_is(setup->node, "ArgMax"), type),
+                                .narrow = setup->out_types[0].type == INT32,
+                                .bytes = (int64_t)dtype_bytes(type)};
+    return 0;
+}
+
 static int arg_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
@@ -104,14 +115,12 @@ static int arg_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    struct arg_work work = {.lines = lines_along(&x->shape, axis),
-                            .loop = find_loop(node_is(call->node, "ArgMax"), x->type),
-                            .x = x->data,
-                            .out = out->data,
-                            .narrow = out->type == INT32,
-                            .bytes = (int64_t)dtype_bytes(x->type)};
+    struct arg_work work = *(const struct arg_work *)call->state;
+    work.lines = lines_along(&x->shape, axis);
+    work.x = x->data;
+    work.out = out->data;
     lines_run(&work.lines, call->threads, arg_body, &work);
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_arg = {.run = arg_run};
+const struct kernel_code kernel_arg = {.prepare = arg_prepare, .run = arg_run};

@@ -4,6 +4,7 @@
  */
 #include "ops/math/lines_cuda.h"
 
+#include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/device/kernel_cuda.h"
 
@@ -28,6 +29,15 @@ static struct shape without(const struct shape *shape, int axis)
     return left;
 }
 
+static int arg_prepare(struct kernel_setup *setup)
+{
+    struct cuda_arg *of_all = setup->state = mem_alloc(sizeof *of_all);
+    *of_all = (struct cuda_arg){.max = node_is(setup->node, "ArgMax"),
+                                .narrow = setup->out_types[0].type == INT32,
+                                .type = cuda_type_of(setup->in_types[0].type)};
+    return 0;
+}
+
 static int arg_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
@@ -42,21 +52,24 @@ static int arg_run(struct kernel_call *call)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    struct cuda_arg launch = {.max = node_is(call->node, "ArgMax"),
-                              .narrow = out->type == INT32,
-                              .type = cuda_type_of(x->type),
-                              .lines = lines_along(&x->shape, axis),
-                              .x = x->data,
-                              .y = out->data};
+    struct cuda_arg launch = *(const struct cuda_arg *)call->state;
+    launch.lines = lines_along(&x->shape, axis);
+    launch.x = x->data;
+    launch.y = out->data;
     return cuda_launched(call, cuda_arg(&launch, cuda_compute(call)));
 }
 
-const struct kernel_code kernel_cuda_arg = {.run = arg_run};
+const struct kernel_code kernel_cuda_arg = {.prepare = arg_prepare, .run = arg_run};
 
 /* ---- sums and products so far ---- */
 
 static int scan_prepare(struct kernel_setup *setup)
 {
+    struct cuda_scan *of_all = setup->state = mem_alloc(sizeof *of_all);
+    *of_all = (struct cuda_scan){.product = node_is(setup->node, "Cumprod"),
+                                 .exclusive = node_bool(setup->node, "exclusive"),
+                                 .reverse = node_bool(setup->node, "reverse"),
+                                 .type = cuda_type_of(setup->in_types[0].type)};
     cuda_offer_reuse(setup, 0);
     return 0;
 }
@@ -72,13 +85,10 @@ static int scan_run(struct kernel_call *call)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    struct cuda_scan launch = {.product = node_is(call->node, "Cumprod"),
-                               .exclusive = node_bool(call->node, "exclusive"),
-                               .reverse = node_bool(call->node, "reverse"),
-                               .type = cuda_type_of(x->type),
-                               .lines = lines_along(&x->shape, axis),
-                               .x = x->data,
-                               .y = out->data};
+    struct cuda_scan launch = *(const struct cuda_scan *)call->state;
+    launch.lines = lines_along(&x->shape, axis);
+    launch.x = x->data;
+    launch.y = out->data;
     return cuda_launched(call, cuda_scan(&launch, cuda_compute(call)));
 }
 

@@ -3,6 +3,7 @@
  * Cumsum and Cumprod: a tile of lines is carried along the axis side by side. float32 is carried in
  * double.
  */
+#include "base/memory.h"
 #include "ops/array/args.h"
 #include "ops/math/lines.h"
 
@@ -75,6 +76,12 @@ static int scan_body(void *context, int64_t begin, int64_t end)
 
 static int scan_prepare(struct kernel_setup *setup)
 {
+    enum dtype type = setup->in_types[0].type;
+    struct scan_work *of_all = setup->state = mem_alloc(sizeof *of_all);
+    *of_all = (struct scan_work){.loop = find_loop(node_is(setup->node, "Cumsum"), type),
+                                 .exclusive = node_bool(setup->node, "exclusive"),
+                                 .reverse = node_bool(setup->node, "reverse"),
+                                 .bytes = (int64_t)dtype_bytes(type)};
     setup->out[0].forward = FORWARD_REUSE;
     return 0;
 }
@@ -88,13 +95,10 @@ static int scan_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
     if (!out)
         return call->err->code;
-    struct scan_work work = {.lines = lines_along(&x->shape, axis),
-                             .loop = find_loop(node_is(call->node, "Cumsum"), x->type),
-                             .x = x->data,
-                             .out = out->data,
-                             .exclusive = node_bool(call->node, "exclusive"),
-                             .reverse = node_bool(call->node, "reverse"),
-                             .bytes = (int64_t)dtype_bytes(x->type)};
+    struct scan_work work = *(const struct scan_work *)call->state;
+    work.lines = lines_along(&x->shape, axis);
+    work.x = x->data;
+    work.out = out->data;
     lines_run(&work.lines, call->threads, scan_body, &work);
     return KERNEL_DONE;
 }

@@ -20,7 +20,7 @@ struct apply_arguments {
 };
 
 /* What a node says of its arguments, found when its kernel is prepared. */
-struct apply_form {
+struct apply_inputs {
     enum apply_role {
         APPLY_SCALAR,
         APPLY_REFERENCE,
@@ -31,12 +31,12 @@ struct apply_form {
 };
 
 /* An error if there are more arguments than have room. */
-int apply_find_form(struct kernel_setup *setup, struct apply_form *form);
+int apply_find_inputs(struct kernel_setup *setup, struct apply_inputs *form);
 
 /* Opens the references for writing, so that a snapshot keeps its values. Everything lies where the
  * kernel's arguments do, scalars too; of a variable of which the gradient has some rows
  * (graph/update_rows.h), and of its slots, these. */
-int apply_collect(struct kernel_call *call, const struct apply_form *form,
+int apply_collect(struct kernel_call *call, const struct apply_inputs *form,
                   struct apply_arguments *arguments);
 
 /* The references have their values, the first is the output. `result`: what run is to return. */

@@ -4,7 +4,7 @@
 #include "exec/state/variable.h"
 #include "graph/update_rows.h"
 
-int apply_find_form(struct kernel_setup *setup, struct apply_form *form)
+int apply_find_inputs(struct kernel_setup *setup, struct apply_inputs *form)
 {
     const struct op *op = setup->node->op;
     int n[3] = {0};
@@ -68,7 +68,7 @@ static int open_reference(struct kernel_call *call, int i, void **data)
     return 0;
 }
 
-int apply_collect(struct kernel_call *call, const struct apply_form *form,
+int apply_collect(struct kernel_call *call, const struct apply_inputs *form,
                   struct apply_arguments *arguments)
 {
     const struct tensor *updated = call->in[0];

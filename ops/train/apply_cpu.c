@@ -64,7 +64,7 @@ static const struct apply_row rules[] = {
 
 struct apply {
     update_loop *loop;
-    struct apply_form form;   /* of one variable, or: */
+    struct apply_inputs form; /* of one variable, or: */
     struct apply_batch batch; /* of several */
 };
 
@@ -81,7 +81,7 @@ static int choose_loop(struct kernel_setup *setup, const char *op)
 static int prepare(struct kernel_setup *setup)
 {
     int code = choose_loop(setup, setup->node->op->def->name);
-    return code ? code : apply_find_form(setup, &((struct apply *)setup->state)->form);
+    return code ? code : apply_find_inputs(setup, &((struct apply *)setup->state)->form);
 }
 
 struct apply_work {

@@ -36,8 +36,8 @@ static int launch(struct kernel_call *call, const char *op, const struct apply_a
 
 static int prepare(struct kernel_setup *setup)
 {
-    struct apply_form *form = setup->state = mem_alloc(sizeof *form);
-    return apply_find_form(setup, form);
+    struct apply_inputs *form = setup->state = mem_alloc(sizeof *form);
+    return apply_find_inputs(setup, form);
 }
 
 static int run(struct kernel_call *call)

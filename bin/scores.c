@@ -38,7 +38,7 @@ bool scores_are_fetched(const struct driver *driver)
 
 static int add_total(struct scores *s, struct edge edge, enum total_kind kind)
 {
-    struct total total = {.edge = edge, .kind = kind};
+    struct score_total total = {.edge = edge, .kind = kind};
     for (size_t i = 0; i < s->totals.n; i++)
         if (edge_equal(s->totals.items[i].edge, edge))
             return (int)i;
@@ -86,7 +86,7 @@ static int add_score(struct scores *s, struct edge edge, const char *name, struc
 /* ---- a step ---- */
 
 /* Room for `count` elements in all; the first ones stay. */
-static int make_room(struct total *total, const struct tensor *part, int64_t count,
+static int make_room(struct score_total *total, const struct tensor *part, int64_t count,
                      struct error *err)
 {
     struct tensor larger;
@@ -105,7 +105,7 @@ static int make_room(struct total *total, const struct tensor *part, int64_t cou
     return 0;
 }
 
-static int add_rows(struct total *total, const struct tensor *part, struct error *err)
+static int add_rows(struct score_total *total, const struct tensor *part, struct error *err)
 {
     int64_t before = total->capacity ? tensor_count(&total->value) : 0;
     int64_t more = tensor_count(part);
@@ -123,7 +123,8 @@ static int add_rows(struct total *total, const struct tensor *part, struct error
     return 0;
 }
 
-static int add_sum(struct total *total, const struct tensor *part, double weight, struct error *err)
+static int add_sum(struct score_total *total, const struct tensor *part, double weight,
+                   struct error *err)
 {
     int64_t n = tensor_count(part);
     if (!total->value.data) {
@@ -153,7 +154,7 @@ static void take(void *context, const char *name, const struct tensor *value,
                  const struct request_view *view)
 {
     struct scores *s = context;
-    struct total *total = &s->totals.items[s->next];
+    struct score_total *total = &s->totals.items[s->next];
     double rows = rows_fed(s->driver);
     (void)name, (void)view;
     s->rows += s->next ? 0 : rows;

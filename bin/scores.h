@@ -18,7 +18,7 @@ struct score {
 
 enum total_kind { TOTAL_IS_SUM, TOTAL_IS_ROWS, TOTAL_IS_MEAN };
 
-struct total {
+struct score_total {
     struct edge edge;
     enum total_kind kind;
     struct tensor value; /* so far; zeroed: no step was run */
@@ -27,11 +27,11 @@ struct total {
 
 struct scores {
     struct driver *driver;
-    VEC(struct score) items;  /* as they were fetched */
-    VEC(struct total) totals; /* what a step fetches, in this order */
-    size_t next;              /* of the step at hand */
-    double rows;              /* that the steps were fed */
-    struct error failed;      /* of what a step gave */
+    VEC(struct score) items;        /* as they were fetched */
+    VEC(struct score_total) totals; /* what a step fetches, in this order */
+    size_t next;                    /* of the step at hand */
+    double rows;                    /* that the steps were fed */
+    struct error failed;            /* of what a step gave */
 };
 
 /* Whether a fetch of the driver depends on a total. */

@@ -393,8 +393,8 @@ full() {
     take_signals
     for signal in $signals; do
         rm -rf ck job
-        env --default-signal=INT,HUP tf-run --ps 1 --workers 1 --job job --save ck/ net.tfg -- ./feed \
-            2>lines 3>&- &
+        env --default-signal=INT,HUP tf-run --ps 1 --workers 1 --job job --save ck/ net.tfg \
+            -- ./feed 2>lines 3>&- &
         pid=$!
         pids+=("$pid")
         soon 20 grep -q '"step":3' job/run.json

@@ -130,7 +130,7 @@ void whole_open(struct run *run);
 int whole_run(struct run *run);
 
 /* loop.c: what a run has of a loop. */
-void loop_free(struct run *run, struct loop_run *loop);
+void loop_run_free(struct run *run, struct loop_run *loop);
 
 /* dynamic_kernel.c. False: the activation was put aside until a lock is free. */
 bool kernel_take_locks(struct activation *a, const struct dynamic_item *di);

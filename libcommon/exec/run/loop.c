@@ -20,7 +20,7 @@ struct loop_run {
     struct tensor carried[1]; /* by input, counted where they have buffers; variables come first */
 };
 
-static struct loop_run *loop_open(const struct kernel_call *call)
+static struct loop_run *loop_run_take(const struct kernel_call *call)
 {
     struct run *run = call_host(call)->iteration->activations->run;
     const struct while_loop *loop = call->state;
@@ -45,7 +45,7 @@ static struct loop_run *loop_open(const struct kernel_call *call)
     return l;
 }
 
-void loop_free(struct run *run, struct loop_run *l)
+void loop_run_free(struct run *run, struct loop_run *l)
 {
     if (!l)
         return;
@@ -116,7 +116,7 @@ static int give(struct kernel_call *call, int output, const struct tensor *value
 
 int while_run(struct kernel_call *call)
 {
-    struct loop_run *l = loop_open(call);
+    struct loop_run *l = loop_run_take(call);
     const struct while_loop *loop = l->loop;
     struct iteration *it = l->frame->oldest;
     int code = 0;

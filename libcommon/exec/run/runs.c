@@ -92,7 +92,7 @@ static void run_free(struct run *run)
             run->root->oldest->arenas[i] = NULL;
     }
     for (size_t i = 1; i < run->plan->loops.n; i++)
-        loop_free(run, run->loops[i]);
+        loop_run_free(run, run->loops[i]);
     frame_clear(run);
     frame_free_idle(run);
     mem_free(run->loops);

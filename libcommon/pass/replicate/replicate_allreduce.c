@@ -148,48 +148,7 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
                : r->err->code;
 }
 
-/* ---- products ---- */
-
-static int next_reduced(const struct replicator *r, int i)
-{
-    return r->reduced.items[i].next ? r->reduced.items[i].next : -1;
-}
-
-/* The first of an edge for one use and reduction stays. */
-void replicate_note_reduced(struct replicator *r, struct reduced reduced)
-{
-    int at = (int)r->reduced.n, last = -1;
-    vec_push(&r->reduced, reduced);
-    if (!edge_exists(reduced.edge) ||
-        edge_exists(replicate_find_reduced(r, reduced.edge, reduced.use, reduced.reduction)))
-        return;
-    for (int i = replicate_at(r, BY_REDUCED, reduced.edge); i >= 0; i = next_reduced(r, i))
-        last = i;
-    if (last >= 0)
-        r->reduced.items[last].next = at;
-    else
-        edge_map_add(&r->by_edge[BY_REDUCED], reduced.edge, at);
-}
-
-struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
-                                   enum reduced_for use, const char *reduction)
-{
-    int i = edge_exists(edge) ? replicate_at(r, BY_REDUCED, edge) : -1;
-    for (; i >= 0; i = next_reduced(r, i)) {
-        const struct reduced *reduced = &r->reduced.items[i];
-        if (reduced->use == use && !strcmp(reduced->reduction, reduction))
-            return reduced->value;
-    }
-    return EDGE_NONE;
-}
-
 /* ---- initial values ---- */
-
-/* Also what takes a worker's part of an initial value. */
-static bool is_initializer(const struct replicator *r, const struct node *node)
-{
-    return node_attr(node, WORKER_PART_INITIAL) || has(r, node->id, FACT_FIRST);
-}
 
 /* What is to be the first worker's; EDGE_NONE: a constant, which is the same everywhere, and what
  * is a part of such. */
@@ -205,7 +164,7 @@ static int reduce_initial(struct replicator *r)
     struct bucket bucket = {.bytes = 0};
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, (int)i);
-        struct edge value = is_initializer(r, node) ? initial_value(r, node) : EDGE_NONE;
+        struct edge value = replicate_is_initializer(r, node) ? initial_value(r, node) : EDGE_NONE;
         if (edge_exists(value))
             put_edge(r, &bucket, value, "first", FOR_INITIAL);
     }
@@ -215,18 +174,6 @@ static int reduce_initial(struct replicator *r)
 }
 
 /* ---- the graph ---- */
-
-/* What an update, or the initializer of a variable, gets of an edge: what came of all workers'. */
-struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge)
-{
-    enum reduced_for use = is_initializer(r, reader) ? FOR_INITIAL : FOR_UPDATES;
-    bool wants = use == FOR_INITIAL || has(r, reader->id, FACT_UPDATE);
-    int i = wants && edge_exists(edge) ? replicate_at(r, BY_REDUCED, edge) : -1;
-    for (; i >= 0; i = next_reduced(r, i))
-        if (r->reduced.items[i].use == use)
-            return r->reduced.items[i].value;
-    return (struct edge){edge_exists(edge) ? r->copy[edge.node] : -1, edge.slot};
-}
 
 int replicate_allreduce(struct replicator *r)
 {
@@ -238,7 +185,7 @@ int replicate_allreduce(struct replicator *r)
     /* Nodes after a reduction, or after an initializer, are copied late. */
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
-        bool late = is_initializer(r, node);
+        bool late = replicate_is_initializer(r, node);
         for (int k = 0; k < node->n_inputs; k++)
             late |= has(r, node->inputs[k].node, FACT_AFTER) ||
                     (has(r, node->id, FACT_UPDATE) && replicate_is_pushed(r, node->inputs[k]) &&

@@ -51,3 +51,11 @@ int replicate_check_nodes(struct replicator *r)
     }
     return 0;
 }
+
+bool replicate_may_leave_out(const struct replicator *r)
+{
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, (int)i, FACT_UPDATE) && node_has(graph_node(r->from, (int)i), OP_CONTROL_FLOW))
+            return true;
+    return false;
+}

@@ -14,22 +14,6 @@
 #include "pass/replicate/replicate_cost.h"
 #include "pass/replicate/replicate_push.h"
 
-int replicate_workers(const struct replicate_options *options)
-{
-    return options->workers   ? options->workers
-           : options->cluster ? cluster_count(options->cluster, "worker")
-                              : 0;
-}
-
-struct replicate_way replicate_gather_way(const struct replicator *r, int n, struct cost_way way,
-                                          double bytes)
-{
-    double all = bytes * (n - 1);
-    if (r->options->by_servers && n > 2 && bytes > (double)COLLECTIVE_SMALL_BYTES)
-        return (struct replicate_way){bytes, way.latency + r->served_rows.per_byte * bytes};
-    return (struct replicate_way){all, way.latency + way.per_byte * all};
-}
-
 /* Whole, without what makes it. */
 static struct replicate_way whole(const struct replicator *r, int n, struct cost_way way,
                                   struct edge edge)

@@ -155,16 +155,6 @@ int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, s
 
 /* ---- the update ---- */
 
-const char *replicate_reduction(const struct node *node, enum dtype type)
-{
-    const char *role = replicate_role(node);
-    if (!strcmp(role, ROLE_INDICES))
-        return "rows";
-    if (!strcmp(role, ROLE_VALUES))
-        return "mean_rows";
-    return dtype_is_floating(type) ? "mean" : "first";
-}
-
 struct take_lists {
     enum dtype *types;
     struct shape *shapes;
@@ -226,14 +216,6 @@ int replicate_add_update(struct replicator *r)
                 return r->err->code;
         }
     return 0;
-}
-
-bool replicate_may_leave_out(const struct replicator *r)
-{
-    for (size_t i = 0; i < r->from->nodes.n; i++)
-        if (has(r, (int)i, FACT_UPDATE) && node_has(graph_node(r->from, (int)i), OP_CONTROL_FLOW))
-            return true;
-    return false;
 }
 
 static int wait_for_updates(struct replicator *r, int advance)

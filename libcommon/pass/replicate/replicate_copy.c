@@ -9,17 +9,7 @@
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 
-/* ---- names, devices, groups ---- */
-
-const char *replicate_name(struct replicator *r, const char *base)
-{
-    const char *name = base;
-    for (int i = 1; graph_find(r->from, name) || graph_find(r->to, name) ||
-                    map_get(&r->from->alias_names, name, NULL);
-         i++)
-        name = arena_printf(&r->to->arena, "%s_%d", base, i);
-    return name;
-}
+/* ---- names, groups ---- */
 
 /* Where the node has two versions, that of the update has a name of its own. */
 static const char *update_name(struct replicator *r, const struct node *node)
@@ -30,19 +20,6 @@ static const char *update_name(struct replicator *r, const struct node *node)
         r->update_names[node->id] =
             replicate_name(r, arena_printf(&r->to->arena, "%s/update", node->name));
     return r->update_names[node->id];
-}
-
-const char *replicate_device(struct replicator *r, const struct node *node, const char *job)
-{
-    struct device_name asked, wanted;
-    struct error ignored = ERROR_INIT;
-    bool is_parsed = !device_name_parse(&asked, node->device, &ignored);
-    if (is_parsed && r->options->replica_tasks > 1 && *asked.job && !strcmp(job, SHARD_DEVICE))
-        return job; /* the script says which task of a replica computes with a variable */
-    if (!is_parsed || *asked.job || device_name_parse(&wanted, job, &ignored) ||
-        device_name_merge(&asked, &wanted, &ignored))
-        return node->device;
-    return device_name_text(&r->to->arena, &asked);
 }
 
 /* The update's node goes with the update's version of its leader. */
@@ -66,49 +43,7 @@ static const struct attr *attrs_of_update(struct replicator *r, const struct nod
     return attrs;
 }
 
-int replicate_add(struct replicator *r, const char *device, const char *name,
-                  const struct node_spec *spec)
-{
-    struct node_spec named = *spec;
-    named.name = replicate_name(r, name);
-    named.device = device;
-    struct node *node = graph_add(r->to, &named, r->err);
-    if (node && r->options->note)
-        r->options->note(r->options->context, node->name, device);
-    return node ? node->id : -1;
-}
-
 /* ---- edges ---- */
-
-/* A variable, read when the updates of the step are over. */
-static struct edge read_after(struct replicator *r, const struct node *writer)
-{
-    const struct node *variable = part_written(r->from, writer);
-    struct edge ref = {r->copy[variable->id], 0};
-    const char *groups[] = {arena_printf(&r->to->arena, "loc:@%s", variable->name)};
-    struct attr group = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = groups}};
-    struct node_spec spec = {.op = "Identity",
-                             .inputs = &ref,
-                             .n_inputs = 1,
-                             .controls = &r->done,
-                             .n_controls = 1,
-                             .attrs = &group,
-                             .n_attrs = 1};
-    if (r->copy[writer->id] < 0)
-        r->copy[writer->id] = replicate_add(
-            r, SHARD_DEVICE, arena_printf(&r->to->arena, "%s/after", variable->name), &spec);
-    return (struct edge){r->copy[writer->id], 0};
-}
-
-struct edge replicate_edge(struct replicator *r, struct edge edge)
-{
-    if (!edge_exists(edge))
-        return EDGE_NONE;
-    if (has(r, edge.node, FACT_WRITER))
-        return edge.slot == CONTROL_SLOT ? (struct edge){r->done, CONTROL_SLOT}
-                                         : read_after(r, graph_node(r->from, edge.node));
-    return (struct edge){r->copy[edge.node], edge.slot};
-}
 
 /* A factor is taken for its product alone, a code for what it stands for. */
 static struct edge taken(const struct replicator *r, struct edge edge)
@@ -129,22 +64,6 @@ struct edge replicate_update_edge(struct replicator *r, struct edge edge)
 
 /* ---- copies ---- */
 
-struct node *replicate_add_copy(struct replicator *r, const struct node *node,
-                                const struct node_spec *differs, const struct edge *inputs)
-{
-    struct node_spec spec = {.op = node->op->def->name,
-                             .name = differs->name,
-                             .inputs = inputs,
-                             .n_inputs = node->n_inputs,
-                             .attrs = differs->attrs,
-                             .n_attrs = differs->n_attrs,
-                             .device = differs->device,
-                             .assigned = "",
-                             .file = node->file,
-                             .line = node->line};
-    return graph_add_trusted(r->to, &spec, node->outputs, node->n_outputs);
-}
-
 static const char *job_of(const struct replicator *r, const struct node *node)
 {
     bool shard = has(r, node->id, FACT_SHARD | FACT_INITIAL);
@@ -155,16 +74,6 @@ static struct edge input_of(struct replicator *r, const struct node *node, struc
 {
     return r->options->mode == REPLICATE_ALLREDUCE ? replicate_reduced(r, node, edge)
                                                    : replicate_read(r, node, edge);
-}
-
-/* What crosses of a node does so in 16 bits, if that is asked for. */
-int replicate_narrow(struct replicator *r, int id)
-{
-    struct node *node = graph_node(r->to, id);
-    struct attr wire = {"_wire", attr_type(r->options->wire)};
-    if (r->options->wire == DTYPE_INVALID || !node->n_outputs || node->outputs[0].type != FLOAT32)
-        return 0;
-    return graph_set_attr(r->to, node, &wire, r->err);
 }
 
 bool replicate_is_read(const struct replicator *r, const struct node *node)

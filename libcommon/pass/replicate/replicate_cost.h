@@ -21,5 +21,8 @@ double replicate_node_ns(const struct replicator *r, const struct node *node);
  * and that shards do, each its part. */
 double replicate_workers_ns(const struct replicator *r, double ns);
 double replicate_shards_ns(const struct replicator *r, double ns);
+/* Rows, or a code, of so many bytes, which each of n workers has for all others. */
+struct replicate_way replicate_gather_way(const struct replicator *r, int n, struct cost_way way,
+                                          double bytes);
 
 #endif

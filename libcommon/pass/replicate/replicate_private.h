@@ -241,6 +241,8 @@ int replicate_check_nodes(struct replicator *r);
 int replicate_check_pushes(struct replicator *r);
 /* That nothing pushed is marked as FACT_AFTER: `what` is what it comes after. */
 int replicate_check_late(struct replicator *r, const char *what);
+/* Whether updates are behind a Switch, which leaves them out now and then. */
+bool replicate_may_leave_out(const struct replicator *r);
 /* Whether it is the gradient of a variable of which each worker has a part: that part's, which
  * crosses nowhere. */
 bool replicate_is_of_part(const struct replicator *r, struct edge edge);
@@ -249,22 +251,13 @@ bool replicate_is_pushed(const struct replicator *r, struct edge edge);
 bool replicate_is_lookup(const struct replicator *r, const struct node *node);
 bool replicate_is_read(const struct replicator *r, const struct node *node);
 
-/* replicate_clock.c: whether updates are behind a Switch, which leaves them out now and then. */
-bool replicate_may_leave_out(const struct replicator *r);
-
 /* replicate_copy.c: copies of nodes, with mapped inputs. */
-struct edge replicate_edge(struct replicator *r, struct edge edge);        /* outside the update */
 struct edge replicate_update_edge(struct replicator *r, struct edge edge); /* in the update */
 int replicate_copy_before(struct replicator *r); /* what does not come after updates */
 int replicate_copy_update(struct replicator *r);
 int replicate_copy_after(struct replicator *r);
 void replicate_copy(struct replicator *r, const struct node *node); /* outside the update */
 void replicate_close(struct replicator *r);                         /* back edges */
-/* Like `node`, but for what `differs` says: name, attributes, device. */
-struct node *replicate_add_copy(struct replicator *r, const struct node *node,
-                                const struct node_spec *differs, const struct edge *inputs);
-/* What the script asked for, and the job if it asked for none. */
-const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
 
 /* Of a node that hands over a gradient: what it has of a row-wise one; "": it has a whole one, or
  * hands over none. */
@@ -276,21 +269,24 @@ static inline const char *replicate_role(const struct node *node)
     return role ? role->s : "";
 }
 
-/* How values of several workers become one: "mean" and the like. */
-const char *replicate_reduction(const struct node *node, enum dtype type);
-
 /* replicate_rows.c: sums rows that a gradient has more than once; and what then is to cross of a
  * worker's edge, which is any edge of the source. */
 int replicate_sum_rows(struct replicator *r);
 struct edge replicate_crossing(struct replicator *r, struct edge edge);
 
-/* replicate_allreduce.c: the whole of it, and what a node then gets of an edge. */
+/* replicate_allreduce.c: the whole of it. */
 int replicate_allreduce(struct replicator *r);
+
+/* replicate_reduced.c: how values of several workers become one, "mean" and the like; and what a
+ * node then gets of an edge. */
+const char *replicate_reduction(const struct node *node, enum dtype type);
 struct edge replicate_reduced(struct replicator *r, const struct node *reader, struct edge edge);
 void replicate_note_reduced(struct replicator *r, struct reduced reduced);
 /* For that use, what came of all workers'; or EDGE_NONE. */
 struct edge replicate_find_reduced(const struct replicator *r, struct edge edge,
                                    enum reduced_for use, const char *reduction);
+/* Whether it gives a variable its initial value, or takes a worker's part of one. */
+bool replicate_is_initializer(const struct replicator *r, const struct node *node);
 
 /* replicate_choice.c: how what is pushed is to cross; whoever wants to is told. */
 enum crossing { CROSSES_WHOLE, CROSSES_BY_FACTORS, CROSSES_IN_CODE };
@@ -298,10 +294,6 @@ enum crossing replicate_choose(struct replicator *r, struct edge gradient,
                                struct gradient_product *product);
 /* Tells of a gradient that does not cross. */
 void replicate_explain_part(struct replicator *r, struct edge gradient);
-
-/* Rows, or a code, of so many bytes, which each of n workers has for all others. */
-struct replicate_way replicate_gather_way(const struct replicator *r, int n, struct cost_way way,
-                                          double bytes);
 
 /* replicate_factors.c: NULL and the product, or why it cannot be made of factors; and what that
  * costs. `n` workers exchange as `way` says. */
@@ -359,8 +351,24 @@ int replicate_towers(struct replicator *r);
 /* replicate_group.c: the tasks of replicas that have several. */
 int replicate_group(struct replicator *r);
 
-/* replicate_build.c: nodes of the workers' that are made. What comes after a failure is nothing
- * (-1, an edge without a node). `a` and `b` may be EDGE_NONE. */
+/* replicate_build.c: a new node of `to`, with a name made unique; -1 with the error set. */
+int replicate_add(struct replicator *r, const char *device, const char *name,
+                  const struct node_spec *spec);
+const char *replicate_name(struct replicator *r, const char *base);
+/* What the script asked for, and the job if it asked for none. */
+const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
+/* Like `node`, but for what `differs` says: name, attributes, device. */
+struct node *replicate_add_copy(struct replicator *r, const struct node *node,
+                                const struct node_spec *differs, const struct edge *inputs);
+/* What crosses of that node of `to` does so in 16 bits, if that is asked for. */
+int replicate_narrow(struct replicator *r, int id);
+/* Of an edge of the source, that outside of the update. */
+struct edge replicate_edge(struct replicator *r, struct edge edge);
+/* A node beside a variable. */
+int replicate_op_beside(struct replicator *r, const char *op, const char *name, struct edge a,
+                        struct edge b, const char *variable);
+/* Nodes of the workers'. What comes after a failure is nothing (-1, an edge without a node). `a`
+ * and `b` may be EDGE_NONE. */
 int replicate_op(struct replicator *r, const char *op, const char *name, struct edge a,
                  struct edge b);
 static inline struct edge replicate_out(int node)
@@ -379,7 +387,6 @@ struct edge replicate_local(struct replicator *r, const char *name, enum dtype t
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
 /* The same of the name of an edge's node, of the source. */
 const char *replicate_name_of(struct replicator *r, struct edge edge, const char *suffix);
-int replicate_narrow(struct replicator *r, int id); /* a node of `to` */
 
 /* replicate_priority.c: fills r->priority, for the entry that was found. */
 void replicate_find_priorities(struct replicator *r);
@@ -387,10 +394,5 @@ void replicate_find_priorities(struct replicator *r);
 int replicate_priority(const struct replicator *r, const char *variable);
 /* What is sent of a node of `to` has this priority; 0: none. */
 int replicate_hurry(struct replicator *r, int id, int priority);
-
-/* A new node of `to`, with a name made unique; -1 with the error set. */
-int replicate_add(struct replicator *r, const char *device, const char *name,
-                  const struct node_spec *spec);
-const char *replicate_name(struct replicator *r, const char *base);
 
 #endif

@@ -55,20 +55,6 @@ int replicate_list_pushed(struct replicator *r)
     return r->err->code;
 }
 
-int replicate_op_beside(struct replicator *r, const char *op, const char *name, struct edge a,
-                        struct edge b, const char *variable)
-{
-    const char *groups[] = {arena_printf(&r->to->arena, "loc:@%s", variable)};
-    struct attr group = {"_class",
-                         {.kind = ATTR_LIST_STRING,
-                          .n = 1,
-                          .strings = arena_copy(&r->to->arena, groups, sizeof groups)}};
-    const struct edge inputs[] = {a, b};
-    struct node_spec spec = {
-        .op = op, .inputs = inputs, .n_inputs = 2, .attrs = &group, .n_attrs = 1};
-    return r->err->code ? -1 : replicate_add(r, SHARD_DEVICE, name, &spec);
-}
-
 int replicate_add_products(struct replicator *r, const struct push *push)
 {
     const char *group = arena_printf(&r->to->arena, "loc:@%s", push->variable);

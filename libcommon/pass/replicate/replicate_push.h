@@ -25,9 +25,6 @@ int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, s
 
 /* replicate_push.c: what of each push crosses; and what the update makes of it when it is taken. */
 int replicate_list_pushed(struct replicator *r);
-/* A node beside a variable. */
-int replicate_op_beside(struct replicator *r, const char *op, const char *name, struct edge a,
-                        struct edge b, const char *variable);
 int replicate_add_products(struct replicator *r, const struct push *push);
 
 /* replicate_push_code.c: what crosses of a value, which is pushed as a code; what the update makes

@@ -129,3 +129,12 @@ int containers_reset(struct variable_store *store, const char *container, double
     containers_unlock(&locked, true);
     return code;
 }
+
+struct clock *containers_clock(struct variable_store *store)
+{
+    struct resource *r = NULL;
+    while ((r = resource_next(store, r)))
+        if (r->kind == &clock_kind)
+            return r->object;
+    return NULL;
+}

@@ -11,6 +11,7 @@
 
 #include "base/vec.h"
 #include "exec/state/variable.h"
+#include "resource/clock.h"
 
 struct container_row {
     const char *container, *name;
@@ -51,5 +52,8 @@ int containers_reset(struct variable_store *store, const char *container, double
 int containers_lock(struct variable_store *store, const char *container, bool write, double seconds,
                     variable_vec *locked, struct error *err);
 void containers_unlock(variable_vec *locked, bool write);
+
+/* The clock of the graph's rounds. NULL: the graph has none, or is not there yet. */
+struct clock *containers_clock(struct variable_store *store);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/time.h"
+#include "ps/containers.h"
 #include "ps/shard_private.h"
 
 #define FORGET_SECONDS 30.0 /* between two looks at cuts that are fetched */
@@ -29,44 +30,6 @@ static const struct verb_row verbs[] = {
 #define N_VERBS (sizeof verbs / sizeof *verbs)
 
 /* ---- queries ---- */
-
-void shard_query_free(struct shard_query *query)
-{
-    peer_release(query->peer);
-    tensor_release(&query->value);
-    arena_release(&query->arena);
-    mem_free(query);
-}
-
-void shard_answer_failure(struct shard_query *query, const struct error *err)
-{
-    struct error told = *err;
-    if (told.code == ERR_CANCELLED)
-        told.code = ERR_UNAVAILABLE;
-    answer_error(query->peer, query->id, &told);
-}
-
-void shard_query_end(struct shard_query *query, const struct error *err)
-{
-    if (err->code)
-        shard_answer_failure(query, err);
-    else
-        answer_done(query->peer, query->id);
-    shard_query_free(query);
-}
-
-void shard_query_end_step(struct shard_query *query, int64_t step, const struct error *err)
-{
-    msgpack_packer *packer;
-    if (err->code) {
-        shard_answer_failure(query, err);
-    } else if ((packer = answer_begin(query->peer, query->id, 1))) {
-        pack_key(packer, "step");
-        msgpack_pack_int64(packer, step);
-        answer_end(query->peer, NULL, 0);
-    }
-    shard_query_free(query);
-}
 
 static struct shard_query *query_new(struct shard *shard, const struct query *from)
 {
@@ -261,8 +224,8 @@ void shard_free(struct shard *shard)
     if (shard->measure.fetches.path)
         tail_release(&shard->measure.fetches);
     shard_claims_end(shard);
-    if (shard_clock(shard))
-        clock_count_in(shard_clock(shard), NULL, 0);
+    if (containers_clock(shard->options.variables))
+        clock_count_in(containers_clock(shard->options.variables), NULL, 0);
     pushes_close(&shard->pushes);
     shard_origin_end(shard);
     pthread_mutex_destroy(&shard->lock);

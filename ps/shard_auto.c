@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/time.h"
+#include "ps/containers.h"
 #include "ps/shard_private.h"
 
 #define WAIT_SECONDS 0.3 /* then others have their turn */
@@ -14,15 +15,6 @@
 static const struct timespec look_again = {0, 50000000}; /* whether there is a clock */
 
 /* ---- between two rounds ---- */
-
-struct clock *shard_clock(struct shard *shard)
-{
-    struct resource *r = NULL;
-    while ((r = resource_next(shard->options.variables, r)))
-        if (r->kind == &clock_kind)
-            return r->object;
-    return NULL;
-}
 
 struct pause {
     struct clock_waiter waiter; /* first */
@@ -66,7 +58,7 @@ static int pause_once(struct clock *clock, int64_t from, double timeout, int64_t
 int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *version,
                 struct error *err)
 {
-    struct clock *clock = shard_clock(shard);
+    struct clock *clock = containers_clock(shard->options.variables);
     double end = time_now() + timeout, left;
     if (!from)
         clock_ask(clock);
@@ -161,7 +153,7 @@ static void save_when_due(struct shard *shard, struct clock *clock)
 
 void shard_was_saved(struct shard *shard, const char *folder, int64_t step)
 {
-    struct clock *clock = shard_clock(shard);
+    struct clock *clock = containers_clock(shard->options.variables);
     if (!clock || !shard_is_own_folder(shard, folder))
         return;
     if (shard->options.save_every > 0 && shard->due && shard->due <= step)
@@ -183,7 +175,7 @@ void shard_stop_first(struct shard *shard, struct clock *clock)
 void shard_auto_save(void *argument)
 {
     struct shard *shard = argument;
-    struct clock *clock = shard_clock(shard);
+    struct clock *clock = containers_clock(shard->options.variables);
     if (!atomic_load(&shard->saves_itself)) { /* the last one was made */
         if (clock)
             clock_stop_at(clock, 0);

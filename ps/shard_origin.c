@@ -98,7 +98,7 @@ static bool asks_again(struct shard *shard, const char *task)
 
 static int check_rest(struct shard *shard, double seconds, struct error *err)
 {
-    struct clock *clock = shard_clock(shard);
+    struct clock *clock = containers_clock(shard->options.variables);
     uint64_t updates;
     if (count_updates(shard, seconds, &updates, err))
         return err->code;

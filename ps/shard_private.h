@@ -108,6 +108,7 @@ struct shard_query {
 /* The function of a verb for a queue, which answers and then calls shard_query_free. */
 typedef void shard_work(struct shard_query *query);
 
+/* shard_query.c */
 void shard_query_free(struct shard_query *query);
 /* Answers with the error. That this process was asked to end is no signal to who asked it. */
 void shard_answer_failure(struct shard_query *query, const struct error *err);
@@ -215,7 +216,6 @@ void shard_claims_watch(struct shard *shard);
 void shard_claims_resource(struct shard *shard, const struct resource *resource);
 
 /* shard_auto.c */
-struct clock *shard_clock(struct shard *shard); /* NULL: the graph has none, or not yet */
 /* Waits until the clock, which is there, is paused at version `from` or later (0: as soon as can
  * be, workers are asked for their states for that); `version` is what it was then. */
 int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *version,

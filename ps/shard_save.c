@@ -18,6 +18,7 @@
 #include "checkpoint/store/best.h"
 #include "checkpoint/store/maintain.h"
 #include "ps/asking.h"
+#include "ps/containers.h"
 #include "ps/shard_private.h"
 
 void shard_name(const char *task, char name[SHARD_NAME_BYTES])
@@ -344,7 +345,7 @@ static int pause_for(struct shard_query *query, struct shard_save_request *wante
         .keep = query->shard->options.keep,
         .seconds = query->seconds,
         .lock_wait = query->seconds,
-        .clock = shard_clock(query->shard)};
+        .clock = containers_clock(query->shard->options.variables)};
     if (!wanted->folder)
         return error_set(err, ERR_USAGE, "no folder to save to");
     return wanted->clock ? shard_pause(query->shard, 0, query->seconds, &wanted->step, err) : 0;
@@ -366,7 +367,7 @@ void shard_save(struct shard_query *query)
 /* Who fetches the values saves them as a checkpoint of the job's run. */
 static void answer_cut(struct shard_query *query, const struct leading_save *save)
 {
-    struct clock *clock = shard_clock(query->shard);
+    struct clock *clock = containers_clock(query->shard->options.variables);
     msgpack_packer *packer =
         answer_begin(query->peer, query->id, 1 + SHARD_RUN_FIELDS + (clock != NULL));
     if (!packer)

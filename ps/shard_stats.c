@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/time.h"
+#include "ps/containers.h"
 #include "ps/shard_private.h"
 
 static void pack_int(msgpack_packer *packer, const char *key, int64_t value)
@@ -33,7 +34,7 @@ static int count_joined(struct clock *clock)
 void shard_status(struct shard *shard, const struct query *query)
 {
     struct error failure = ERROR_INIT;
-    struct clock *clock = shard_clock(shard);
+    struct clock *clock = containers_clock(shard->options.variables);
     const struct link_hello *self = peers_self(hub_peers(query->hub));
     bool failed = clock && clock_has_failed(clock, &failure);
     msgpack_packer *packer = answer_begin(query->peer, query->id, 10);
@@ -215,7 +216,7 @@ static void pack_saves(msgpack_packer *packer, struct shard *shard)
 void shard_stats(struct shard *shard, const struct query *query)
 {
     struct traffic traffic = {0};
-    struct clock *clock = shard_clock(shard);
+    struct clock *clock = containers_clock(shard->options.variables);
     struct peers *peers = hub_peers(query->hub);
     peers_each(peers, add_link, &traffic);
     struct resource_size staged = count_staged(shard);

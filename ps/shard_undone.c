@@ -6,6 +6,7 @@
 #include <libgen.h>
 
 #include "base/memory.h"
+#include "ps/containers.h"
 #include "ps/shard_private.h"
 
 void shard_say(struct shard *shard, const char *line)
@@ -23,7 +24,7 @@ void shard_read_counts(const struct shard *shard, int64_t counts[PUSHES_WORKERS]
 void shard_write_counts(struct shard *shard)
 {
     struct clock_worker workers[SHARD_WORKERS_MAX];
-    struct clock *clock = shard_clock(shard);
+    struct clock *clock = containers_clock(shard->options.variables);
     int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0;
     if (!shard->pushes.counts)
         return;

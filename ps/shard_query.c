@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How what was asked of a shard ends: it is answered, and freed.
+ */
+#include "base/memory.h"
+#include "ps/shard_private.h"
+
+void shard_query_free(struct shard_query *query)
+{
+    peer_release(query->peer);
+    tensor_release(&query->value);
+    arena_release(&query->arena);
+    mem_free(query);
+}
+
+void shard_answer_failure(struct shard_query *query, const struct error *err)
+{
+    struct error told = *err;
+    if (told.code == ERR_CANCELLED)
+        told.code = ERR_UNAVAILABLE;
+    answer_error(query->peer, query->id, &told);
+}
+
+void shard_query_end(struct shard_query *query, const struct error *err)
+{
+    if (err->code)
+        shard_answer_failure(query, err);
+    else
+        answer_done(query->peer, query->id);
+    shard_query_free(query);
+}
+
+void shard_query_end_step(struct shard_query *query, int64_t step, const struct error *err)
+{
+    msgpack_packer *packer;
+    if (err->code) {
+        shard_answer_failure(query, err);
+    } else if ((packer = answer_begin(query->peer, query->id, 1))) {
+        pack_key(packer, "step");
+        msgpack_pack_int64(packer, step);
+        answer_end(query->peer, NULL, 0);
+    }
+    shard_query_free(query);
+}

@@ -10,7 +10,7 @@ function nn.silu(x) return x * Sigmoid(x) end
 -- Ba, Kiros & Hinton 2016: over the last axis, with a scale and an offset of each element.
 function nn.layer_norm(x, o)
   o = tf.options("nn.layer_norm", o, "name epsilon trainable?")
-  local size = tf.dim("nn.layer_norm", x, x.rank)
+  local size = tf.dim("nn.layer_norm", x, x.rank or 1)
   return scope(o.name or "layer_norm", function()
     local function make(name, value)
       return variable{name = name, shape = {size}, dtype = x.dtype, init = value,

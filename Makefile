@@ -126,7 +126,7 @@ CUDA ?= $(if $(FILTERS)$(SANITIZE)$(CROSS_COMPILE),0,1)
 CUDA_ARCH ?= sm_80
 NVCC := $(if $(filter-out 0,$(CUDA)),$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(NVCC))
-CUDA_SRC := $(wildcard ops/*/*.cu ops/*/*_cuda.c) $(ANY_SRC)
+CUDA_SRC := $(wildcard ops/*_cuda.c ops/*/*.cu ops/*/*_cuda.c) $(ANY_SRC)
 CUDA_MODULE := $(if $(NVCC),$(BUILD)/lib/tf-tools/cuda.so)
 CUDA_CODE = $(foreach arch,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(arch),code=sm_$(arch)) \
 	$(foreach arch,$(lastword $(CUDA_ARCH:sm_%=%)),-gencode arch=compute_$(arch),code=compute_$(arch))
@@ -324,8 +324,8 @@ $(BUILD)/tests/lib/refused-%.so: tests/lib/refused_ops.c $(PUBLIC_HEADERS)
 # And the CUDA device's own code, over a driver that is none, on the same scheduler.
 TEST_ENGINE := $(filter-out tests/lib/device_test.c,$(wildcard tests/lib/device_test_*.c))
 # The kernels are there where they can be emulated; without them it has the CPU's.
-CUDA_DEVICE := $(addprefix ops/device/,$(addsuffix _cuda.c,blas gemm solver dnn nccl choices optional device queue memory peer graph type))
-CUDA_KERNELS := $(filter-out $(CUDA_DEVICE) ops/device/module_cuda.c %_real_cuda.c,$(wildcard ops/*/*_cuda.c)) $(ANY_SRC)
+CUDA_DEVICE := $(addprefix ops/device/,$(addsuffix _cuda.c,blas check gemm solver dnn nccl choices optional device queue memory peer graph type))
+CUDA_KERNELS := $(filter-out $(CUDA_DEVICE) ops/module_cuda.c %_real_cuda.c,$(wildcard ops/*_cuda.c ops/*/*_cuda.c)) $(ANY_SRC)
 CAN_EMULATE := $(if $(filter thread,$(SANITIZE)),,$(HOST_CUDA))
 FAKE_KERNELS := $(if $(CAN_EMULATE),$(CUDA_KERNELS:%.c=$(BUILD)/obj/%.o) $(BUILD)/tests/lib/emulated-cuda.a)
 $(TEST_DEVICE): $(patsubst %.c,$(BUILD)/obj/%.o,tests/lib/device_test.c $(TEST_ENGINE)) $(SHAPES) $(LIB)

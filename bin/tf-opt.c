@@ -12,7 +12,7 @@
 #include "graph/graph_io.h"
 #include "ops/ops.h"
 #include "pass/half/half.h"
-#include "pass/pass.h"
+#include "pass/simplify/simplify.h"
 
 #define PASSES_MAX 16
 

@@ -5,22 +5,6 @@
 
 #include "pass/rewrite.h"
 
-const struct pass pass_list[] = {
-    {"prune", "removed", pass_prune},
-    {"arith", "simplified", pass_arith},
-    {"fold", "folded", pass_fold},
-    {"cse", "merged", pass_cse},
-};
-const int pass_count = sizeof pass_list / sizeof *pass_list;
-
-const struct pass *pass_find(const char *name)
-{
-    for (int i = 0; i < pass_count; i++)
-        if (!strcmp(pass_list[i].name, name))
-            return &pass_list[i];
-    return NULL;
-}
-
 /* Whether the names to keep exist. */
 static int check_keep(const struct graph *graph, const struct pass_options *options,
                       struct error *err)

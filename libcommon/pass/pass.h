@@ -37,19 +37,15 @@ struct pass_options {
     void *context;
 };
 
+/* *to: the new graph, which borrows from `from`; NULL when there was nothing to change. */
+typedef int pass_run(const struct graph *from, const struct pass_options *options,
+                     struct graph **to, int *n_changes, struct error *err);
+
 struct pass {
     const char *name;
     const char *verb; /* what it did to nodes: "removed" */
-
-    /* The new graph, which borrows from `from`; NULL when there was nothing to change. */
-    int (*run)(const struct graph *from, const struct pass_options *options, struct graph **to,
-               int *n_changes, struct error *err);
+    pass_run *run;
 };
-
-/* prune, arith, fold, cse: in the order in which they run. */
-extern const struct pass pass_list[];
-extern const int pass_count;
-const struct pass *pass_find(const char *name); /* NULL: none */
 
 #define PASS_ROUNDS_MAX 10
 

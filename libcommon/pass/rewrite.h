@@ -93,13 +93,4 @@ bool rewrite_has_own_name(const struct rewrite *r, const struct node *node);
 
 void rewrite_note(struct rewrite *r, const char *node, const char *what);
 
-int pass_prune(const struct graph *from, const struct pass_options *options, struct graph **to,
-               int *n_changes, struct error *err);
-int pass_arith(const struct graph *from, const struct pass_options *options, struct graph **to,
-               int *n_changes, struct error *err);
-int pass_fold(const struct graph *from, const struct pass_options *options, struct graph **to,
-              int *n_changes, struct error *err);
-int pass_cse(const struct graph *from, const struct pass_options *options, struct graph **to,
-             int *n_changes, struct error *err);
-
 #endif

@@ -82,12 +82,7 @@ static inline struct cuda_device *cuda_device(const struct device *device)
     return device->context;
 }
 
-/* ---- device_cuda.c ---- */
-
-/* Opens the device of the driver. ERR_UNAVAILABLE: there is no such device, or no driver that knows
- * it. What computes (kernels, code, leave_fault) is for the caller to set. */
-struct device *cuda_open(const struct cuda_driver *driver, int index,
-                         const struct device_options *options, struct error *err);
+/* ---- check_cuda.c ---- */
 
 /* Sets the thread's device; whatever calls the driver calls this first. Fails as the device has. */
 int cuda_enter(struct cuda_device *d, struct error *err);
@@ -97,6 +92,13 @@ int cuda_check(struct cuda_device *d, int result, const char *what, struct error
 
 /* Whether it has failed; `err` (NULL: nobody wants it) says why. */
 bool cuda_has_failed(struct cuda_device *d, struct error *err);
+
+/* ---- device_cuda.c ---- */
+
+/* Opens the device of the driver. ERR_UNAVAILABLE: there is no such device, or no driver that knows
+ * it. What computes (kernels, code, leave_fault) is for the caller to set. */
+struct device *cuda_open(const struct cuda_driver *driver, int index,
+                         const struct device_options *options, struct error *err);
 
 /* ---- queue_cuda.c ---- */
 

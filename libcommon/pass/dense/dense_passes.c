@@ -12,6 +12,8 @@
 
 #include "pass/dense/dense_passes_private.h"
 
+/* Its own exchanges have priority 0, so that no layer waits for what a later pass needs, or for
+ * what is needed after all passes. */
 static int errors_priority(const struct passes *p)
 {
     return 1 + p->n;

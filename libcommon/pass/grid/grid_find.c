@@ -73,9 +73,8 @@ static bool find_alike(struct grid *g, const struct node *node, struct grid_cut 
     for (int i = 0; i < node->n_inputs && cut->is_cut; i++) {
         const struct shape *shape = &grid_output(g, node->inputs[i])->shape;
         int shift = node->outputs[0].shape.rank - shape->rank;
-        cut->is_cut = shape->rank >= 0 &&
-                      ((*cut).y < shift || shape->dims[(*cut).y - shift] >= 0) &&
-                      ((*cut).x < shift || shape->dims[(*cut).x - shift] >= 0);
+        cut->is_cut = shape->rank >= 0 && (cut->y < shift || shape->dims[cut->y - shift] >= 0) &&
+                      (cut->x < shift || shape->dims[cut->x - shift] >= 0);
     }
     return cut->is_cut;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "pass/half/half_private.h"
+#include "pass/simplify/simplify.h"
 
 int half_parse(struct half_options *options, const char *type, const char *scale, struct error *err)
 {

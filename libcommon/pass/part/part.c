@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "pass/part/part_private.h"
+#include "pass/place/place.h"
 
 /* ---- parts and copies ---- */
 
@@ -240,7 +241,7 @@ struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct
     const struct node *node = graph_node(c->from, edge.node);
     if (c->part[edge.node] == part)
         return (struct edge){c->copy[edge.node], edge.slot};
-    if (part_is_copied(node))
+    if (place_is_copied(node))
         return (struct edge){part_constant(c, node, part).node, edge.slot};
     if (node_is(node, "LoopCond")) {
         struct part_loop *loop = part_loop(c, c->frames->frame[edge.node], part);

@@ -52,10 +52,6 @@ struct parts {
     VEC(struct part_crossing) crossings;
 };
 
-/* Whether the node is a constant that each part has for itself. */
-#define PART_CONSTANT_BYTES_MAX ((int64_t)1 << 20)
-bool part_is_copied(const struct node *node);
-
 /* Whether the edge is a variable itself, which is there in every loop. */
 bool part_is_variable(const struct graph *graph, struct edge edge);
 

@@ -10,14 +10,9 @@
 #include "base/memory.h"
 #include "graph/device_name.h"
 #include "pass/part/part_private.h"
+#include "pass/place/place.h"
 
 /* ---- constants ---- */
-
-bool part_is_copied(const struct node *node)
-{
-    return node_is(node, "Const") && !node->n_controls &&
-           (int64_t)tensor_bytes(node_attr(node, "value")->tensor) <= PART_CONSTANT_BYTES_MAX;
-}
 
 struct edge part_constant(struct cutter *c, const struct node *node, int part)
 {
@@ -91,7 +86,7 @@ int part_connect_controls(struct cutter *c, const struct node *node)
     for (int i = 0; i < node->n_controls && !code; i++) {
         int before = node->controls[i];
         if (c->part[before] != part && !is_in_loop(c, node->id) && !is_in_loop(c, before) &&
-            !part_is_copied(graph_node(c->from, before)) && !node_has(node, OP_CONTROL_FLOW)) {
+            !place_is_copied(graph_node(c->from, before)) && !node_has(node, OP_CONTROL_FLOW)) {
             waits[n++] = (struct wait){c->part[before], i, before};
             continue;
         }

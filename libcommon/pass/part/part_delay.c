@@ -150,7 +150,7 @@ int part_delay(struct cutter *c)
         device->speed = facts.speed > 0 ? facts.speed : 1;
     }
 
-    /* False: a loop writes, and what comes after that is not looked for. */
+    /* Where a loop writes, what comes after that is not looked for: nothing is delayed. */
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, c->order[i]);
         bool after = writes(node);

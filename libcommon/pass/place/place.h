@@ -96,4 +96,9 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
 int place_estimate(const struct graph *graph, const struct place_options *options,
                    struct place_result *result, struct error *err);
 
+/* Whether the node is a constant that each device which needs it has for itself: tf-part sends
+ * none. */
+#define PLACE_COPIED_BYTES_MAX ((int64_t)1 << 20)
+bool place_is_copied(const struct node *node);
+
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "pass/part/part.h"
 #include "pass/place/place_private.h"
 
 /* Everything that the entry needs, or the other entries need, is marked. */
@@ -65,10 +64,10 @@ static bool comes_from(struct nearby *near, const struct node *node, int group)
 {
     bool found = false;
     for (int i = 0; i < node->n_inputs; i++) {
-        if (!part_is_copied(graph_node(near->p->graph, node->inputs[i].node)) &&
+        if (!place_is_copied(graph_node(near->p->graph, node->inputs[i].node)) &&
             place_root(near->p, node->inputs[i].node) != group)
             return false;
-        found |= !part_is_copied(graph_node(near->p->graph, node->inputs[i].node));
+        found |= !place_is_copied(graph_node(near->p->graph, node->inputs[i].node));
     }
     return found;
 }

@@ -209,3 +209,9 @@ void place_model_free(struct place_model *model)
     arena_release(&model->arena);
     mem_free(model);
 }
+
+bool place_is_copied(const struct node *node)
+{
+    return node_is(node, "Const") && !node->n_controls &&
+           (int64_t)tensor_bytes(node_attr(node, "value")->tensor) <= PLACE_COPIED_BYTES_MAX;
+}

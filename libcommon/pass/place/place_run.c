@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "pass/part/part.h"
 #include "pass/place/place_private.h"
 
 #define GAPS_MAX 32 /* of a device that are remembered */
@@ -55,7 +54,7 @@ static double send(struct place_run *run, struct edge edge, int to)
     const struct place_model *m = run->model;
     int from = run->device[edge.node];
     double ready = run->finish[edge.node];
-    if (from == to || from < 0 || part_is_copied(graph_node(m->placer->graph, edge.node)))
+    if (from == to || from < 0 || place_is_copied(graph_node(m->placer->graph, edge.node)))
         return ready;
     for (int i = run->first_copy[edge.node]; i >= 0; i = run->copies.items[i].next)
         if (run->copies.items[i].slot == edge.slot && run->copies.items[i].device == to)

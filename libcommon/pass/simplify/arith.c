@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pass/simplify/arith_private.h"
+#include "pass/simplify/simplify.h"
 
 /* ---- what a constant operand is ---- */
 

@@ -98,7 +98,7 @@ bool arith_transpose(struct rewrite *r, const struct node *node, const struct no
     struct tensor both;
     if (!first)
         return false;
-    /* perm of the input's perm. False if it cannot be made. */
+    /* perm of the input's perm. */
     struct error err = ERROR_INIT;
     int64_t n = tensor_count(perm);
     if (tensor_count(first) != n || tensor_alloc(&both, perm->type, &perm->shape, &err))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pass/rewrite.h"
+#include "pass/simplify/simplify.h"
 
 struct cse_table {
     struct rewrite *r;

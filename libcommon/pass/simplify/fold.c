@@ -12,6 +12,7 @@
 #include "graph/frames.h"
 #include "graph/infer.h"
 #include "pass/rewrite.h"
+#include "pass/simplify/simplify.h"
 
 #define SMALL_BYTES 4096 /* always worth a constant */
 

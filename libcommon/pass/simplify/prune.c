@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "graph/group.h"
 #include "pass/rewrite.h"
+#include "pass/simplify/simplify.h"
 
 struct marks {
     const struct graph *graph;

@@ -14,7 +14,7 @@
 #include "lib/order_call.h"
 #include "lib/order_run.h"
 #include "lib/order_text.h"
-#include "pass/pass.h"
+#include "pass/simplify/simplify.h"
 
 enum how { STATIC, DYNAMIC, PASSES, PARTS, N_HOW };
 static const char *const hows[] = {"static", "dynamic", "after passes", "in parts"};

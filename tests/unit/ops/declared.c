@@ -5,7 +5,7 @@
 #include "graph/infer.h"
 #include "lib/session.h"
 #include "lib/unit.h"
-#include "pass/pass.h"
+#include "pass/simplify/simplify.h"
 
 static bool may_wait(const char *op)
 {

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/str.h"
 #include "pass/grid/grid.h"
-#include "pass/pass.h"
+#include "pass/simplify/simplify.h"
 
 #define BATCH 2
 #define STEPS 3

@@ -12,7 +12,7 @@
 #include "graph/text.h"
 #include "lib/random.h"
 #include "pass/half/half.h"
-#include "pass/pass.h"
+#include "pass/simplify/simplify.h"
 
 /* Values are vectors of two small integers, which sums of any order have exactly. */
 static const char script[] =

@@ -7,7 +7,7 @@
 #include "lib/session.h"
 
 #include "exec/session/evaluate.h"
-#include "pass/pass.h"
+#include "pass/simplify/simplify.h"
 
 struct changed {
     struct graph *graph;

@@ -9,7 +9,7 @@
 
 #include "exec/session/evaluate.h"
 #include "lib/random_graph.h"
-#include "pass/pass.h"
+#include "pass/simplify/simplify.h"
 
 #define FETCHES_MAX 64
 #define SEEDS 1000

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a call of CUDA says; a device that has failed once does nothing any more.
+ */
+#include "ops/device/cuda.h"
+
+bool cuda_has_failed(struct cuda_device *d, struct error *err)
+{
+    if (!atomic_load_explicit(&d->has_failed, memory_order_acquire))
+        return false;
+    if (err)
+        *err = d->failure; /* which does not change any more */
+    return true;
+}
+
+static void fail(struct cuda_device *d, int result, const char *what)
+{
+    pthread_mutex_lock(&d->lock);
+    if (!d->failure.code)
+        error_set(&d->failure, ERR_OS, "%s:%d has failed: %s: %s (error %d of CUDA)",
+                  d->device.type, d->device.index, what, d->driver->error_text(result), result);
+    atomic_store_explicit(&d->has_failed, true, memory_order_release);
+    pthread_mutex_unlock(&d->lock);
+}
+
+int cuda_check(struct cuda_device *d, int result, const char *what, struct error *err)
+{
+    if (!result)
+        return 0;
+    fail(d, result, what);
+    cuda_has_failed(d, err);
+    return d->failure.code;
+}
+
+int cuda_enter(struct cuda_device *d, struct error *err)
+{
+    if (cuda_has_failed(d, err))
+        return d->failure.code;
+    return cuda_check(d, d->driver->set_device(d->device.index), "the device is set", err);
+}

@@ -65,3 +65,29 @@ define("piecewise", "bounds values", function(o, step)
   end
   return rate
 end)
+
+-- From `from` to `to` by half a wave of the cosine, while t goes from 0 to 1.
+local function wave(from, to, t)
+  return to + (from - to) * (1 + Cos(math.pi * Minimum(Maximum(t, 0), 1))) / 2
+end
+
+-- From rate to last by half a wave of the cosine (Loshchilov & Hutter 2017), which then stays.
+define("cosine", "rate steps last", function(o, step)
+  return wave(o.rate, o.last or 0, step / o.steps)
+end)
+
+-- rate, which may be another schedule, times what grows from `start` to 1.
+define("warm_up", "rate steps start", function(o, step)
+  local start = o.start or 0
+  return o.rate * (start + (1 - start) * Minimum(step / o.steps, 1))
+end)
+
+-- Smith & Topin 2019: from rate / div_factor up to rate, in the share pct_start of the steps, then
+-- down to the first rate / final_div_factor; both by the cosine.
+define("one_cycle", "rate steps pct_start div_factor final_div_factor", function(o, step)
+  tf.within_bounds("schedule.one_cycle: pct_start", o.pct_start, 0, 1)
+  local first, top = o.rate / (o.div_factor or 25), (o.pct_start or 0.3) * o.steps - 1
+  local up = wave(first, o.rate, step / top)
+  local down = wave(o.rate, first / (o.final_div_factor or 1e4), (step - top) / (o.steps - 1 - top))
+  return Select(Less(step, top), up, down)
+end)

@@ -1,7 +1,7 @@
 # tf-tools: one Makefile, no recursion. Programs are whatever bin/*.c holds; outputs go to $(BUILD).
 # `make help` prints these lines.
 #   make [all]   programs, libraries, man pages        make demo    train the examples through pipes
-#   make check   the tests, twenty minutes             make lint    style, headers, shellcheck
+#   make check   the tests, fifteen minutes             make lint    style, headers, shellcheck
 #   make check-sanitizers  unit tests under ASan, UBSan and TSan, and what fuzzing found
 #   make check-device      most of them again, on a device with memory of its own
 #   make check-portable    clang, arm64 in an emulator, musl: docs/portability.md

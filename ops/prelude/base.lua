@@ -71,7 +71,7 @@ function tf.show(x) return type(x) == "string" and "'" .. x .. "'" or tostring(x
 -- What arguments of the prelude's functions are, by the names that they have in it.
 local takes = {
   nn = {x = "tensor", logits = "tensor", labels = "tensor", prediction = "tensor",
-        target = "value", ids = "tensor"},
+        target = "value", ids = "tensor", layers = "list", f = "function"},
   init = {shape = "list"},
   clip = {x = "tensor", list = "list"},
   [""] = {w = "tensor", name = "text", f = "function", list = "list"},
@@ -235,10 +235,31 @@ function tf.rank(where, x, rank)
   end
 end
 
+-- That two tensors have one shape, as far as it is known.
+function tf.same_shape(where, a, b)
+  check_tensor(where, a)
+  check_tensor(where, b)
+  local differ = a.rank and b.rank and a.rank ~= b.rank
+  for i = 1, not differ and a.rank and b.rank or 0 do
+    local m, n = a.shape[i], b.shape[i]
+    differ = differ or m ~= n and m >= 0 and n >= 0
+  end
+  if differ then tf.fail("%s: %s and %s differ in shape", where, tostring(a), tostring(b)) end
+end
+
 function tf.known(shape)
   if not shape then return false end
   for _, d in ipairs(shape) do if d < 0 then return false end end
   return true
+end
+
+-- The shape of x with other last axes, in place of n: a list where all but the rows are known.
+function tf.shape_with(x, n, last)
+  local list = {-1, table.unpack(x.shape, 2, x.rank - n)}
+  if not tf.known{table.unpack(list, 2)} then
+    return Concat(0, {Slice(Shape(x), {0}, {x.rank - n}), last})
+  end
+  return table.move(last, 1, #last, #list + 1, list)
 end
 
 function tf.floating(where, x)

@@ -83,9 +83,33 @@ local function scaled(name, scale, fan, uniform)
   end
 end
 
--- Glorot & Bengio 2010; He et al. 2015.
+-- Glorot & Bengio 2010; He et al. 2015; LeCun et al. 1998.
 scaled("glorot_uniform", 1, "average", true)
 scaled("glorot_normal", 1, "average", false)
 scaled("he_uniform", 2, "in", true)
 scaled("he_normal", 2, "in", false)
+scaled("lecun_uniform", 1, "in", true)
+scaled("lecun_normal", 1, "in", false)
 init.xavier = init.glorot_uniform
+
+-- Saxe et al. 2014: orthonormal columns, or rows where these are fewer; all axes but the last count
+-- as rows. They are those of QR with a positive diagonal, by Cholesky: twice, as the first time
+-- loses digits with the square of the condition.
+function init.orthogonal(o)
+  o = tf.options("init.orthogonal", o, "gain seed")
+  return function(shape, dtype)
+    if #shape < 2 then
+      tf.fail("init.orthogonal: {%s} is no matrix", table.concat(shape, ", "))
+    end
+    local rows, columns = 1, shape[#shape]
+    for i = 1, #shape - 1 do rows = rows * shape[i] end
+    local long, short = math.max(rows, columns), math.min(rows, columns)
+    local q = RandomStandardNormal({long, short}, {dtype = float64, seed = o.seed})
+    for _ = 1, 2 do
+      local l = Cholesky(MatMul(q, q, {transpose_a = true}))
+      q = Transpose(MatrixTriangularSolve(l, Transpose(q, {1, 0})), {1, 0})
+    end
+    if rows < columns then q = Transpose(q, {1, 0}) end
+    return Reshape(tf.cast(q * (o.gain or 1), dtype), shape)
+  end
+end

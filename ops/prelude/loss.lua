@@ -71,6 +71,45 @@ function nn.sigmoid_cross_entropy(logits, labels, o)
   end)
 end
 
+-- Lin et al. 2017: cross entropy times (1 - p)^gamma, p being the probability of the truth: of
+-- classes as whole numbers, or of independent yes-no answers. alpha is the weight of all classes,
+-- or of yes, with 1 - alpha for no.
+function nn.focal(logits, labels, o)
+  o = tf.options("nn.focal", o, "name weights gamma alpha")
+  tf.within_bounds("nn.focal: gamma", o.gamma, 0, math.huge)
+  tf.within_bounds("nn.focal: alpha", o.alpha, 0, 1)
+  tf.floating("nn.focal: the logits", logits)
+  local classes = is_integer(labels.dtype)
+  if not classes then tf.same_shape("nn.focal", logits, labels) end
+  return scope(o.name or "focal", function()
+    local each, missed
+    if classes then
+      each = (SparseSoftmaxCrossEntropyWithLogits(logits, labels))
+      missed = 1 - Exp(-each)
+      each = each * (o.alpha or 1)
+    else
+      each = tf.yes_or_no(logits, labels)
+      local p = Sigmoid(logits)
+      missed = p + labels - 2 * p * labels
+      if o.alpha then each = each * (labels * (2 * o.alpha - 1) + (1 - o.alpha)) end
+    end
+    return average(Pow(missed, o.gamma or 2) * each, o.weights)
+  end)
+end
+
+-- max(0, |a - p| - |a - n| + margin) of rows (Schroff et al. 2015), with PyTorch's norm, which has
+-- a slope at 0.
+function nn.triplet(anchor, positive, negative, o)
+  o = tf.options("nn.triplet", o, "name weights margin")
+  tf.rank("nn.triplet", anchor, 2)
+  tf.same_shape("nn.triplet", anchor, positive)
+  tf.same_shape("nn.triplet", anchor, negative)
+  return scope(o.name or "triplet", function()
+    local function distance(x) return Sqrt(Sum(Square(anchor - x + 1e-6), {1})) end
+    return average(Relu(distance(positive) - distance(negative) + (o.margin or 1)), o.weights)
+  end)
+end
+
 function nn.mse(prediction, target, o)
   o = tf.options("nn.mse", o, "name weights")
   tf.check_ranks("nn.mse", prediction, target)
@@ -107,12 +146,14 @@ function nn.hinge(logits, labels, o)
   end)
 end
 
--- weight * sum over the tensors of |w|^2 / 2; of all trained matrices and filters if none is given.
+-- weight * sum over the tensors of |w|^2 / 2: those of a list, the trained variables whose names a
+-- Lua pattern finds, or all trained matrices and filters.
 function nn.l2(weight, tensors, o)
   o = tf.options("nn.l2", o, "name")
-  local list = tensors and tf.list(tensors) or {}
-  if not tensors then
-    for _, w in ipairs(trainable()) do if w.rank >= 2 then list[#list + 1] = w end end
+  local by_name = type(tensors) == "string"
+  local list = tensors and not by_name and tf.list(tensors) or {}
+  for _, w in ipairs((by_name or not tensors) and trainable() or {}) do
+    if by_name and w.name:find(tensors) or not by_name and w.rank >= 2 then list[#list + 1] = w end
   end
   if #list == 0 then tf.fail("nn.l2: there is no variable to take the norm of") end
   return scope(o.name or "l2", function()

@@ -2,7 +2,7 @@
 -- Layers. Each makes its variables and nodes in a scope of its name.
 local tf = ...
 
-local function activate(where, x, activation)
+function tf.activate(where, x, activation)
   if not activation then return x end
   if type(activation) ~= "function" then
     tf.fail("%s: activation must be a function of a tensor, as Relu, not %s", where,
@@ -26,105 +26,9 @@ function nn.dense(x, units, o)
                          trainable = o.trainable}
       y = BiasAdd(y, b)
     end
-    return activate("nn.dense", y, o.activation)
+    return tf.activate("nn.dense", y, o.activation)
   end)
 end
-
--- A window or stride: a number, or {height, width}; as an attribute in the layout's order.
-local function pair(where, value)
-  if type(value) == "number" then value = {value, value} end
-  if type(value) ~= "table" or #value ~= 2 then
-    tf.fail("%s must be a number or {height, width}", where)
-  end
-  return {tf.number(where, value[1]), tf.number(where, value[2])}
-end
-
-local function window(where, value, layout)
-  local p = pair(where, value)
-  return layout == "NCHW" and {1, 1, p[1], p[2]} or {1, p[1], p[2], 1}
-end
-
--- x [n, height, width, channels] (or layout "NCHW") -> filters channels
-function nn.conv2d(x, filters, size, o)
-  o = tf.options("nn.conv2d", o,
-                 "name stride dilation padding layout activation bias? init bias_init trainable?")
-  tf.number("nn.conv2d: filters", filters)
-  tf.rank("nn.conv2d", x, 4)
-  local layout = o.layout or "NHWC"
-  local channels = tf.dim("nn.conv2d", x, layout == "NCHW" and 2 or 4)
-  local kernel = pair("nn.conv2d: size", size)
-  return scope(o.name or "conv2d", function()
-    local w = variable{name = "W", shape = {kernel[1], kernel[2], channels, filters},
-                       dtype = x.dtype, init = o.init or init.glorot_uniform(),
-                       trainable = o.trainable}
-    local y = Conv2D(x, w, {strides = window("nn.conv2d: stride", o.stride or 1, layout),
-                            dilations = window("nn.conv2d: dilation", o.dilation or 1, layout),
-                            padding = o.padding or "SAME", data_format = layout})
-    if o.bias ~= false then
-      local b = variable{name = "b", shape = {filters}, dtype = x.dtype, init = o.bias_init,
-                         trainable = o.trainable}
-      y = BiasAdd(y, b, {data_format = layout})
-    end
-    return activate("nn.conv2d", y, o.activation)
-  end)
-end
-
--- How many windows there are along an axis.
-local function positions(where, size, window, stride, padding)
-  if padding == "SAME" then return (size + stride - 1) // stride end
-  if size < window then tf.fail("%s: a window of %d does not fit into %d", where, window, size) end
-  return (size - window) // stride + 1
-end
-
--- x [n, height, width, channels] (or layout "NCHW") -> filters channels, by a filter and a bias of
--- its own for each position.
-function nn.locally_connected2d(x, filters, size, o)
-  local where = "nn.locally_connected2d"
-  o = tf.options("nn.locally_connected2d", o,
-                 "name stride padding layout activation bias? init bias_init trainable?")
-  tf.number(where .. ": filters", filters)
-  tf.rank(where, x, 4)
-  local layout, padding = o.layout or "NHWC", o.padding or "SAME"
-  local first = layout == "NCHW" and 3 or 2
-  local channels = tf.dim(where, x, layout == "NCHW" and 2 or 4)
-  local kernel = pair(where .. ": size", size)
-  local stride = pair(where .. ": stride", o.stride or 1)
-  local out = {}
-  for i = 1, 2 do
-    out[i] = positions(where, tf.dim(where, x, first + i - 1), kernel[i], stride[i], padding)
-  end
-  return scope(o.name or "locally_connected2d", function()
-    local one = {kernel[1], kernel[2], channels, filters}
-    local initial = o.init or init.glorot_uniform()
-    if type(initial) == "function" then
-      local f = initial
-      initial = function(shape, dtype) return f(shape, dtype, one) end
-    end
-    local w = variable{name = "W", shape = {out[1], out[2], table.unpack(one)}, dtype = x.dtype,
-                       init = initial, trainable = o.trainable}
-    local y = LocallyConnected2D(x, w, {strides = window(where .. ": stride", stride, layout),
-                                        padding = padding, data_format = layout})
-    if o.bias ~= false then
-      local shape = first == 3 and {filters, out[1], out[2]} or {out[1], out[2], filters}
-      y = y + variable{name = "b", shape = shape, dtype = x.dtype, init = o.bias_init,
-                       trainable = o.trainable}
-    end
-    return activate(where, y, o.activation)
-  end)
-end
-
-local function pool(where, op)
-  return function(x, size, o)
-    o = tf.options(where, o, "name stride padding layout")
-    local layout = o.layout or "NHWC"
-    return op(x, {ksize = window(where .. ": size", size, layout),
-                  strides = window(where .. ": stride", o.stride or size, layout),
-                  padding = o.padding or "VALID", data_format = layout, name = o.name})
-  end
-end
-
-nn.max_pool = pool("nn.max_pool", MaxPool)
-nn.avg_pool = pool("nn.avg_pool", AvgPool)
 
 -- [n, a, b, ...] -> [n, a b ...]
 function nn.flatten(x, o)
@@ -173,6 +77,58 @@ function nn.embedding(ids, n, size, o)
                        dtype = o.dtype, init = o.init or init.uniform{min = -1, max = 1},
                        trainable = o.trainable, partitions = o.partitions}
     return Gather(w, ids)
+  end)
+end
+
+-- ids [n, most] -> the sum or mean of their rows of a table; of each only the first `lengths` [n].
+function nn.embedding_bag(ids, n, size, o)
+  local where = "nn.embedding_bag"
+  o = tf.options(where, o, "name mode lengths init dtype trainable? partitions")
+  if o.mode ~= nil and o.mode ~= "sum" and o.mode ~= "mean" then
+    tf.fail("%s: mode must be sum or mean, not %s", where, tf.show(o.mode))
+  end
+  tf.rank(where, ids, 2)
+  local function embedded()
+    return nn.embedding(ids, n, size, {name = o.name or "embedding_bag", init = o.init,
+                                       dtype = o.dtype, trainable = o.trainable,
+                                       partitions = o.partitions})
+  end
+  if not o.lengths then return (o.mode == "sum" and Sum or Mean)(embedded(), {1}) end
+  tf.rank(where .. ": lengths", o.lengths, 1)
+  local rows = embedded()
+  local places = Range(0, Squeeze(Slice(Shape(ids), {1}, {1})), 1)
+  local there = Less(places, ExpandDims(tf.cast(o.lengths, int32), 1))
+  local sum = Sum(Select(ExpandDims(there, 2), rows, ZerosLike(rows)), {1})
+  if o.mode == "sum" then return sum end
+  return sum / ExpandDims(tf.cast(Maximum(o.lengths, 1), rows.dtype), 1)
+end
+
+-- One layer after the other, each a function of a tensor or a list of one and what it takes behind
+-- it: nn.sequential(x, {{nn.dense, 64}, Relu, {nn.dense, 10}}).
+function nn.sequential(x, layers, o)
+  o = tf.options("nn.sequential", o, "name")
+  return scope(o.name or "sequential", function()
+    for i, layer in ipairs(layers) do
+      local call = type(layer) == "table" and layer or {layer}
+      if type(call[1]) ~= "function" then
+        tf.fail("nn.sequential: layer %d is %s, not a function", i, tf.kind(call[1]))
+      end
+      x = call[1](x, table.unpack(call, 2))
+      if not tf.is_tensor(x) then
+        tf.fail("nn.sequential: layer %d returns %s, not a tensor", i, tf.kind(x))
+      end
+    end
+    return x
+  end)
+end
+
+-- x + f(x) (He et al. 2016)
+function nn.residual(x, f, o)
+  o = tf.options("nn.residual", o, "name activation")
+  return scope(o.name or "residual", function()
+    local y = f(x)
+    tf.same_shape("nn.residual", x, y)
+    return tf.activate("nn.residual", x + y, o.activation)
   end)
 end
 

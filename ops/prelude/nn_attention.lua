@@ -1,28 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Layers of transformers (Vaswani et al. 2017), and the activations that come with them.
+-- Transformers (Vaswani et al. 2017), and what they are made of.
 local tf = ...
-
--- x Phi(x), Phi by the error function
-function nn.gelu(x) return 0.5 * x * (1 + Erf(x * 2 ^ -0.5)) end
-
-function nn.silu(x) return x * Sigmoid(x) end
-
--- Ba, Kiros & Hinton 2016: over the last axis, with a scale and an offset of each element.
-function nn.layer_norm(x, o)
-  o = tf.options("nn.layer_norm", o, "name epsilon trainable?")
-  local size = tf.dim("nn.layer_norm", x, x.rank or 1)
-  return scope(o.name or "layer_norm", function()
-    local function make(name, value)
-      return variable{name = name, shape = {size}, dtype = x.dtype, init = value,
-                      trainable = o.trainable}
-    end
-    local wide, axis = tf.wide(x), {x.rank - 1}
-    local apart = wide - Mean(wide, axis, {keep_dims = true})
-    local variance = Mean(Square(apart), axis, {keep_dims = true})
-    return tf.cast(apart * Rsqrt(variance + (o.epsilon or 1e-5)), x.dtype) * make("scale", 1) +
-           make("offset", 0)
-  end)
-end
 
 -- q [n, to, size], k and v [n, from, size]: softmax(q k' / sqrt(size of a head)) v, for each of
 -- `heads` parts of the size. causal: none sees what comes behind it; mask, bool, what may be seen,
@@ -38,8 +16,7 @@ function nn.attention(q, k, v, o)
   return scope(o.name or "attention", function()
     local function parts(x)
       local each = tf.dim("nn.attention", x, 3) // heads
-      local shape = Concat(0, {Slice(Shape(x), {0}, {2}), {heads, each}})
-      return Transpose(Reshape(x, shape), {0, 2, 1, 3})
+      return Transpose(Reshape(x, tf.shape_with(x, 1, {heads, each})), {0, 2, 1, 3})
     end
     local scores = BatchMatMul(parts(q), parts(k), {adj_y = true}) * (size / heads) ^ -0.5
     local seen = o.mask
@@ -49,6 +26,63 @@ function nn.attention(q, k, v, o)
     end
     if seen then scores = Select(seen, scores, -1e9 * OnesLike(scores)) end
     local y = Transpose(BatchMatMul(Softmax(scores), parts(v)), {0, 2, 1, 3})
-    return Reshape(y, Concat(0, {Slice(Shape(q), {0}, {2}), {tf.dim("nn.attention", v, 3)}}))
+    return Reshape(y, tf.shape_with(q, 1, {tf.dim("nn.attention", v, 3)}))
+  end)
+end
+
+-- x [n, time, size] -> x and what attention to itself adds, then what a hidden layer of `units`
+-- adds; normalized behind each sum, or with norm_first what each is made of. What is added keeps
+-- elements with probability `keep`, as by nn.dropout.
+function nn.transformer(x, o)
+  local where = "nn.transformer"
+  o = tf.options(where, o, "name heads units activation causal? mask keep training norm_first? " ..
+                 "epsilon init bias_init trainable?")
+  tf.rank(where, x, 3)
+  local size = tf.dim(where, x, 3)
+  local function dense(h, units, name, activation)
+    local y = nn.dense(Reshape(h, {-1, tf.dim(where, h, 3)}), units, {
+        name = name, activation = activation, init = o.init, bias_init = o.bias_init,
+        trainable = o.trainable})
+    return Reshape(y, tf.shape_with(h, 1, {units}))
+  end
+  local function added(h, name, f)
+    local function norm(y)
+      return nn.layer_norm(y, {name = name .. "_norm", epsilon = o.epsilon,
+                               trainable = o.trainable})
+    end
+    local y = nn.dropout(f(o.norm_first and norm(h) or h), o.keep or 1, {training = o.training})
+    return o.norm_first and h + y or norm(h + y)
+  end
+  return scope(o.name or "transformer", function()
+    local h = added(x, "attention", function(y)
+      local q, k, v = Split(2, dense(y, 3 * size, "inputs"), {num_split = 3})
+      return dense(nn.attention(q, k, v, {heads = o.heads, causal = o.causal, mask = o.mask}),
+                   size, "outputs")
+    end)
+    return added(h, "dense", function(y)
+      return dense(dense(y, o.units or 4 * size, "hidden", o.activation or Relu), size, "output")
+    end)
+  end)
+end
+
+-- x [n, time, size] and what tells its times apart: sines and cosines of wave lengths from 2 pi to
+-- 10000 times that, by turns, or learned.
+function nn.positions(x, o)
+  o = tf.options("nn.positions", o, "name learned? init trainable?")
+  tf.rank("nn.positions", x, 3)
+  local size = tf.dim("nn.positions", x, 3)
+  return scope(o.name or "positions", function()
+    if o.learned then
+      return x + variable{name = "W", shape = {tf.dim("nn.positions", x, 2), size},
+                          dtype = x.dtype, init = o.init or init.normal{stddev = 0.02},
+                          trainable = o.trainable}
+    end
+    local rates, phases = {}, {}
+    for i = 0, size - 1 do
+      rates[i + 1], phases[i + 1] = 10000 ^ (-2 * (i // 2) / size), i % 2 * math.pi / 2
+    end
+    local times = Range(0, Squeeze(Slice(Shape(x), {1}, {1})), 1)
+    local waves = Sin(ExpandDims(Cast(times, {DstT = tf.count_type(x.dtype)}), 1) * rates + phases)
+    return x + tf.cast(waves, x.dtype)
   end)
 end

@@ -34,7 +34,8 @@ local function check(o)
   end
   for _, d in ipairs(o.shape or {}) do tf.number(where .. ": a dimension", d, 0) end
   for _, name in ipairs{"uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal",
-                        "he_uniform", "he_normal", "variance_scaling", "constant", "xavier"} do
+                        "he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "orthogonal",
+                        "variance_scaling", "constant", "xavier"} do
     tf.not_called(where, "an initializer", o.init, {[name] = init[name]}, "init.", "(...)")
   end
 end

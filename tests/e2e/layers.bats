@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Recurrent layers, attention, layer normalization and activations, and their gradients, against
-# PyTorch's (tests/data/layers, made by make.py there).
+# Layers, activations, losses and their gradients against PyTorch's (tests/data/layers, made by
+# make.py there); initializers by their properties.
 # shellcheck disable=SC2154  # root is of use_tools, stderr of run
 load ../lib/tools
 
@@ -16,7 +16,7 @@ setup() {
 
 agrees() { # GRAPH
     tf-exec -q -g "$1" --run eval | tf-show --json | jq -r 'del(.step) | to_entries[] |
-        "\(.key) \(.value | flatten | map(tostring) | join(" "))"' >got
+        "\(.key) \([.value] | flatten | map(tostring) | join(" "))"' >got
     awk 'NR == FNR { got[$1] = $0; next }
          { n = split(got[$1], value)
            if (n != NF) { print "missing: " $1; bad = 1 }
@@ -43,6 +43,8 @@ agrees() { # GRAPH
             x = Placeholder{dtype = float32, shape = {-1, 6}}
             s = Placeholder{dtype = float32, shape = {-1, 4, 6}}
             long = Placeholder{dtype = float32, shape = {-1, -1, 6}}
+            image = Placeholder{dtype = float32, shape = {-1, 8, 9, 6}}
+            ids = Placeholder{dtype = int32, shape = {-1, 3}}
             y = $call"
         [[ $stderr = *"$expected"* ]] || { echo "$stderr" && false; }
     done <<'END'
@@ -52,5 +54,58 @@ nn.gru(s, 0)|nn.gru: units must be a whole number of at least 1, not 0
 nn.attention(s, s, s, {heads = 4})|nn.attention: 4 heads do not divide a size of 6
 nn.attention(x, s, s)|nn.attention: q: tensor 'x' float32[?,6] must have rank 3
 nn.layer_norm(Placeholder{dtype = float32, shape = {2, -1}})|nn.layer_norm: dimension 2 of
+nn.transformer(s, {heads = 4})|nn.attention: 4 heads do not divide a size of 6
+nn.transformer(x)|nn.transformer: tensor 'x' float32[?,6] must have rank 3
+nn.positions(long, {learned = true})|nn.positions: dimension 2 of tensor 'long' float32[?,?,6] must
+nn.group_norm(image, 4)|nn.group_norm: 4 groups do not divide 6 channels
+nn.instance_norm(Placeholder{dtype = float32, shape = {-1}})|nn.instance_norm: the rank of
+nn.conv1d(image, 4, 3)|nn.conv1d: tensor 'image' float32[?,8,9,6] must have rank 3
+nn.conv1d(s, 4, {3})|nn.conv1d: size must be a whole number of at least 1, not table
+nn.conv2d_transpose(s, 4, 3)|nn.conv2d_transpose: tensor 's' float32[?,4,6] must have rank 4
+nn.depthwise_conv2d(image, 9, {padding = 'VALID'})|nn.depthwise_conv2d: a window of 9 does not fit
+nn.depthwise_conv2d(image, 3, {padding = 'valid'})|padding must be SAME or VALID, not 'valid'
+nn.separable_conv2d(s, 4, 3)|nn.depthwise_conv2d: tensor 's' float32[?,4,6] must have rank 4
+nn.max_pool1d(image, 2)|nn.max_pool1d: tensor 'image' float32[?,8,9,6] must have rank 3
+nn.global_avg_pool(x)|nn.global_avg_pool: tensor 'x' float32[?,6] must have axes between
+nn.embedding_bag(ids, 5, 2, {mode = 'max'})|nn.embedding_bag: mode must be sum or mean, not 'max'
+nn.embedding_bag(ids, 5, 2, {lengths = ids})|nn.embedding_bag: lengths: tensor 'ids' int32[?,3] must
+nn.residual(x, function(h) return nn.dense(h, 5) end)|nn.residual: tensor 'x' float32[?,6] and
+nn.sequential(x, {{nn.dense, 5}, 'Relu'})|nn.sequential: layer 2 is a string, not a function
+nn.focal(x, Placeholder{dtype = float32, shape = {-1, 5}})|nn.focal: tensor 'x' float32[?,6] and
+nn.triplet(x, x, s)|nn.triplet: tensor 'x' float32[?,6] and tensor 's' float32[?,4,6] differ in
+nn.l2(0.1, '/w$')|nn.l2: there is no variable to take the norm of
+variable{shape = {4}, init = init.orthogonal()}|init.orthogonal: {4} is no matrix
+variable{shape = {4, 4}, init = init.orthogonal}|an initializer when it is called: init.orthogonal
 END
+}
+
+@test "orthogonal columns or rows are orthonormal; lecun's initializers have a variance of 1 / n" {
+    tf-graph -e '
+        local function look(name, shape, o)
+          local w = variable{name = name, shape = shape, init = init.orthogonal(o)}
+          local m = Reshape(w, {-1, shape[#shape]})
+          local tall = m.shape[1] >= m.shape[2]
+          local n = tall and m.shape[2] or m.shape[1]
+          local one = MatrixBandPart(Fill({n, n}, (o or {gain = 1}).gain ^ 2.0), 0, 0)
+          local product = MatMul(m, m, {transpose_a = tall, transpose_b = not tall})
+          _ENV[name .. "_off"] = Max(Abs(product - one), {0, 1})
+        end
+        look("square", {300, 300})
+        look("tall", {3, 3, 8, 20}, {gain = 2, seed = 4})
+        look("flat", {20, 150})
+        for _, name in ipairs{"uniform", "normal"} do
+          local w = variable{name = name, shape = {500, 400}, init = init["lecun_" .. name]()}
+          _ENV["v_" .. name] = Mean(Square(w), {0, 1}) * 500
+        end' >g
+    tf-exec -q -g g --fetch square_off,tall_off,flat_off,v_uniform,v_normal | tf-show --json >got
+    jq -e '.square_off < 2e-6 and .tall_off < 4e-6 and .flat_off < 2e-6 and
+           (.v_uniform - 1 | fabs) < 0.015 and (.v_normal - 1 | fabs) < 0.015' got
+}
+
+@test "nn.l2 by a pattern is of the variables that it finds" {
+    tf-graph -e 'local a = variable{name = "a/W", init = {1.0, 2.0}}
+        local b = variable{name = "a/b", init = {4.0}}
+        local kept = variable{name = "c/W", init = {8.0}, trainable = false}
+        w, all = nn.l2(0.5, "/W$"), nn.l2(0.5, "^a/")' >g
+    [ "$(tf-exec -q -g g --fetch w,all | tf-show)" = "step 1  w 1.25  all 5.25" ]
 }

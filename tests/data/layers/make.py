@@ -63,3 +63,123 @@ def attention(q, k, v, heads, causal=False):
 
 both("attention", attention(q, k, v, 2), q)
 both("causal", attention(q, q, q, 4, True), q)
+sees = torch.tensor([[1, 0, 1, 1, 0], [0, 1, 0, 0, 0], [1, 1, 1, 1, 1]]).bool()
+parts = [t.reshape(3, -1, 2, t.shape[2] // 2).transpose(1, 2) for t in (q, k, v)]
+both("masked", F.scaled_dot_product_attention(*parts, attn_mask=sees[:, None, None])
+     .transpose(1, 2).flatten(2), q)
+sees = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 1], [1, 0, 1, 1], [0, 1, 0, 1]]).bool().tril()
+parts = [q.reshape(3, 4, 2, 4).transpose(1, 2)] * 3
+both("masked_causal", F.scaled_dot_product_attention(*parts, attn_mask=sees)
+     .transpose(1, 2).flatten(2), q)
+
+
+def block(**o):
+    net = torch.nn.TransformerEncoderLayer(8, 2, 10, 0, batch_first=True, **o)
+    for p in (net.self_attn.in_proj_weight, net.self_attn.in_proj_bias,
+              net.self_attn.out_proj.weight, net.self_attn.out_proj.bias, net.linear1.weight,
+              net.linear1.bias, net.linear2.weight, net.linear2.bias):
+        p.data = sines(*p.shape[::-1]).T.contiguous() if p.dim() > 1 else sines(*p.shape)
+    return net
+
+
+both("transformer", block()(q), q)
+causal = torch.nn.Transformer.generate_square_subsequent_mask(4)
+both("norm_first", block(norm_first=True, activation="gelu")(q, src_mask=causal), q)
+waves = torch.zeros(4, 6)  # Vaswani et al. 2017, section 3.5
+for i in range(3):
+    at = torch.arange(4) / 10000 ** (2 * i / 6)
+    waves[:, 2 * i], waves[:, 2 * i + 1] = at.sin(), at.cos()
+both("positions", x + waves, x)
+both("learned", x + sines(4, 6), x)
+
+image = sines(2, 5, 6, 4).requires_grad_()
+nchw = image.permute(0, 3, 1, 2).detach().contiguous().requires_grad_()
+both("elu", F.elu(x, .7), x)
+both("elu_1", F.elu(x), x)
+both("softplus", F.softplus(x, 1.5), x)
+both("softplus_1", F.softplus(x), x)
+both("prelu", F.prelu(x.transpose(1, 2), sines(6)).transpose(1, 2), x)
+first = image.permute(0, 3, 1, 2)  # PyTorch's layout
+both("group_norm", F.group_norm(first, 2).permute(0, 2, 3, 1), image)
+both("instance_norm", F.instance_norm(x.transpose(1, 2)).transpose(1, 2), x)
+
+
+def filters(*shape):
+    """Ours are [window..., in, out]; PyTorch's [out, in, window...]."""
+    w = sines(*shape)
+    return w.permute(-1, -2, *range(len(shape) - 2))
+
+
+def images(y):
+    return y.movedim(1, -1)
+
+
+steps = x.transpose(1, 2)
+w = filters(3, 6, 5)
+both("conv1d", images(F.conv1d(steps, w, sines(5), dilation=2, padding=2)), x)
+w = filters(2, 6, 5)
+both("conv1d_stride", images(F.conv1d(steps, w, sines(5), stride=2)).tanh(), x)
+w = filters(3, 2, 3, 4)  # of a transposed one, [window..., out, in] and [in, out, window...]
+both("transpose", images(F.conv_transpose2d(first, w, sines(3), stride=2)), image)
+w = filters(3, 3, 3, 4)
+both("transpose_same", images(F.conv_transpose2d(first, w, stride=2)[..., :-1, :-1]), image)
+w = filters(3, 3, 3, 4)
+both("transpose_nchw", F.conv_transpose2d(nchw, w, sines(3), padding=1), nchw)
+
+
+def each_channel(height, width, multiplier):
+    """[window..., channels, multiplier] as PyTorch's grouped filters."""
+    w = sines(height, width, 4, multiplier)
+    return w.permute(2, 3, 0, 1).reshape(4 * multiplier, 1, height, width)
+
+
+w = each_channel(3, 3, 2)
+both("depthwise", images(F.conv2d(first, w, sines(8), padding=1, groups=4)), image)
+w = each_channel(2, 3, 1)
+both("depthwise_stride", images(F.conv2d(first, w, sines(4), stride=2, groups=4)), image)
+w = each_channel(2, 3, 1)
+both("depthwise_dilation", images(F.conv2d(first, w, dilation=(3, 2), groups=4)), image)
+w = each_channel(3, 3, 1)
+h = F.conv2d(F.pad(first, (0, 1, 1, 1)), w, stride=2, groups=4)
+w = filters(1, 1, 4, 7)
+both("separable", images(F.conv2d(h, w, sines(7))), image)
+both("pool_max", images(F.max_pool1d(steps, 2)), x)
+both("pool_avg", images(F.avg_pool1d(steps, 3, 1, 1, count_include_pad=False)), x)
+both("global_max", F.adaptive_max_pool2d(first, 1).flatten(1), image)
+both("global_avg", F.adaptive_avg_pool2d(nchw, 1).flatten(1), nchw)
+w = filters(1, 6, 6)
+both("residual", F.relu(x + images(F.conv1d(steps, w, sines(6)))), x)
+w = filters(1, 6, 5)
+h = F.conv1d(steps, w, sines(5)).tanh().mean(2)
+w = sines(5, 2).T
+both("sequential", F.linear(h, w, sines(2)), x)
+
+rows = torch.sin(torch.arange(10) * 1.7 + 1).reshape(5, 2)
+ids = torch.tensor([[4, 0, 4], [1, 2, 0], [3, 3, 3], [0, 0, 0]])
+some, starts = torch.tensor([4, 0, 4, 1, 3, 3]), torch.tensor([0, 3, 4, 6])
+put("bag", F.embedding_bag(ids, rows))
+put("bag_sum", F.embedding_bag(ids, rows, mode="sum"))
+put("bag_mean", F.embedding_bag(some, rows, starts))
+put("bag_part", F.embedding_bag(some, rows, starts, mode="sum"))
+
+logits, row = sines(4, 3).requires_grad_(), torch.tensor([.5, 2, 1, 0])
+answers = torch.tensor([[1., 0, 1], [0, 0, 1], [1, 1, 0], [0, 1, 0]])
+classes = torch.tensor([2, 0, 1, 1])
+
+
+def focal(p, gamma):
+    """-(1 - p)^gamma log(p), Lin et al. 2017, equation 4."""
+    return -(1 - p) ** gamma * p.log()
+
+
+p_yes, p_class = logits.sigmoid(), logits.softmax(1)[range(4), classes]
+p_yes = answers * p_yes + (1 - answers) * (1 - p_yes)
+both("focal", (focal(p_yes, 2) * (.25 * answers + .75 * (1 - answers))).mean(), logits)
+p_yes = logits.sigmoid()
+p_yes = answers * p_yes + (1 - answers) * (1 - p_yes)
+both("focal_plain", focal(p_yes, 1.5).mean(), logits)
+both("focal_classes", .25 * focal(p_class, 2).mean(), logits)
+p_class = logits.softmax(1)[range(4), classes]
+both("focal_weighted", (focal(p_class, 2) * row).sum() / row.sum(), logits)
+both("smooth", F.cross_entropy(logits, classes, label_smoothing=.2), logits)
+both("triplet", F.triplet_margin_loss(logits, sines(4, 3), sines(4, 3), .8), logits)

@@ -7,11 +7,21 @@ local tf = ...
 -- is broadcast to [n, heads, to, from].
 function nn.attention(q, k, v, o)
   o = tf.options("nn.attention", o, "name heads causal? mask")
-  for name, x in pairs{q = q, k = k, v = v} do tf.rank("nn.attention: " .. name, x, 3) end
-  local heads, size = o.heads or 1, tf.dim("nn.attention", q, 3)
-  tf.number("nn.attention: heads", heads)
-  if size % heads ~= 0 then
-    tf.fail("nn.attention: %d heads do not divide a size of %d", heads, size)
+  local heads, size = tf.number("nn.attention: heads", o.heads or 1), nil
+  for i, name in ipairs{"v", "k", "q"} do
+    local x = select(i, v, k, q)
+    tf.rank("nn.attention: " .. name, x, 3)
+    size = tf.dim("nn.attention", x, 3)
+    if size % heads ~= 0 then
+      tf.fail("nn.attention: %d heads do not divide a size of %d", heads, size)
+    end
+  end
+  for _, pair in ipairs{{q, k, 3}, {k, v, 2}} do
+    local a, b, axis = table.unpack(pair)
+    local m, n = a.shape[axis], b.shape[axis]
+    if m ~= n and m >= 0 and n >= 0 then
+      tf.fail("nn.attention: %s and %s differ in dimension %d", tostring(a), tostring(b), axis)
+    end
   end
   return scope(o.name or "attention", function()
     local function parts(x)

@@ -54,6 +54,9 @@ nn.gru(s, 0)|nn.gru: units must be a whole number of at least 1, not 0
 nn.attention(s, s, s, {heads = 4})|nn.attention: 4 heads do not divide a size of 6
 nn.attention(x, s, s)|nn.attention: q: tensor 'x' float32[?,6] must have rank 3
 nn.layer_norm(Placeholder{dtype = float32, shape = {2, -1}})|nn.layer_norm: dimension 2 of
+nn.attention(s, s, Placeholder{dtype = float32, shape = {-1, 4, 3}}, {heads = 2})|a size of 3
+nn.attention(s, Placeholder{dtype = float32, shape = {-1, 5, 7}}, s)|7] differ in dimension 3
+nn.attention(s, Placeholder{dtype = float32, shape = {-1, 5, 6}}, s)|6] differ in dimension 2
 nn.transformer(s, {heads = 4})|nn.attention: 4 heads do not divide a size of 6
 nn.transformer(x)|nn.transformer: tensor 'x' float32[?,6] must have rank 3
 nn.positions(long, {learned = true})|nn.positions: dimension 2 of tensor 'long' float32[?,?,6] must

@@ -105,8 +105,9 @@ function nn.triplet(anchor, positive, negative, o)
   tf.same_shape("nn.triplet", anchor, positive)
   tf.same_shape("nn.triplet", anchor, negative)
   return scope(o.name or "triplet", function()
-    local function distance(x) return Sqrt(Sum(Square(anchor - x + 1e-6), {1})) end
-    return average(Relu(distance(positive) - distance(negative) + (o.margin or 1)), o.weights)
+    local function distance(x) return Sqrt(Sum(Square(tf.wide(anchor - x) + 1e-6), {1})) end
+    local each = Relu(distance(positive) - distance(negative) + (o.margin or 1))
+    return average(tf.cast(each, anchor.dtype), o.weights)
   end)
 end
 

@@ -19,8 +19,9 @@ local function counter(where)
   end
 end
 
--- step(w, g, p, decay) is a list of ops; p are the parameters in w's type and p.t, the number of
--- the step; decay is weight_decay w, or false where there is none.
+-- step(w, g, p, decay) returns what is to be taken from w, or nil, and a list of ops; p are the
+-- parameters and p.t, the number of the step; decay is weight_decay w, or false.
+-- Beside w of 16 bits all of it is float32.
 local function rule(kind, o, defaults, step)
   local of, where, given = tf.optimizer_parameters(kind, o, defaults, "decayed")
   local pattern, found = given.decayed or "", false
@@ -30,11 +31,14 @@ local function rule(kind, o, defaults, step)
   local steps, count = counter(where)
   return {
     update = function(w, g)
-      local p, hit = {t = steps(w.dtype) + 0}, w.name:find(pattern) ~= nil
-      for name, value in pairs(of) do p[name] = value(w.dtype) end
+      local dtype, hit = tf.count_type(w.dtype), w.name:find(pattern) ~= nil
+      local p = {t = steps(dtype) + 0}
+      for name, value in pairs(of) do p[name] = value(dtype) end
       found = found or hit
       local decays = hit and (given.weight_decay or kind == "adamw" and 1 or 0) ~= 0
-      return group(step(w, g, p, decays and p.weight_decay * w))
+      local change, ops = step(w, tf.wide(g), p, decays and p.weight_decay * tf.wide(w))
+      if change then ops[#ops + 1] = AssignSub(w, tf.cast(change, w.dtype)) end
+      return group(ops)
     end,
     finish = function()
       if not found then
@@ -47,9 +51,12 @@ end
 
 local function plus(u, decay) return decay and u + decay or u end
 
+-- u / d, but 0 where d is
+local function over(u, d) return u * ReluGrad(Reciprocal(d), d) end
+
 -- beta s + (1 - beta) x, s being a slot, and the op that keeps it there
 local function average(w, name, beta, x)
-  local s = slot(w, name, 0)
+  local s = slot(w, name, 0, {dtype = x.dtype})
   local new = beta * s + (1 - beta) * x
   return new, Assign(s, new)
 end
@@ -61,16 +68,25 @@ local function moments(kind, w, g, p)
   return m, v, 1 - Pow(p.beta1, p.t), 1 - Pow(p.beta2, p.t), {keep_m, keep_v}
 end
 
+local function direction(kind, w, g, p)
+  local m, v, c1, c2, ops = moments(kind, w, g, p)
+  return over(m / c1, Sqrt(v / c2) + p.epsilon), ops
+end
+
 local function betas(rate, epsilon, decay)
   return {{"rate", rate}, {"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", epsilon},
           {"weight_decay", decay}}
 end
 
--- By ApplyAdam, whose epsilon is that of an average that is not corrected.
+-- By ApplyAdam, which is of one type, and whose epsilon is that of an average not corrected.
 function optim.adamw(o)
   return rule("adamw", o, betas(0.001, 1e-8, 0.01), function(w, g, p, decay)
+    if g.dtype ~= w.dtype then
+      local u, ops = direction("adamw", w, g, p)
+      return p.rate * plus(u, decay), ops
+    end
     local power1, power2 = Pow(p.beta1, p.t), Pow(p.beta2, p.t)
-    return control(decay and {AssignSub(w, p.rate * decay)} or {}, function()
+    return nil, control(decay and {AssignSub(w, p.rate * decay)} or {}, function()
       return {ApplyAdam(w, slot(w, "adamw/m", 0), slot(w, "adamw/v", 0), power1, power2, p.rate,
                         p.beta1, p.beta2, p.epsilon * Sqrt(1 - power2), g)}
     end)
@@ -84,12 +100,12 @@ function optim.nadam(o)
   return rule("nadam", o, defaults, function(w, g, p, decay)
     local m, v, _, c2, ops = moments("nadam", w, g, p)
     local function mu_at(t) return p.beta1 * (1 - 0.5 * Pow(0.96, t * p.momentum_decay)) end
-    local mu, next_mu, product = mu_at(p.t), mu_at(p.t + 1), slot(w, "nadam/mu", 1, {shape = {}})
+    local product = slot(w, "nadam/mu", 1, {shape = {}, dtype = g.dtype})
+    local mu, next_mu = mu_at(p.t), mu_at(p.t + 1)
     local new = product * mu
     local u = g * ((1 - mu) / (1 - new)) + m * (next_mu / (1 - new * next_mu))
     ops[3] = Assign(product, new)
-    ops[4] = AssignSub(w, p.rate * plus(u / (Sqrt(v / c2) + p.epsilon), decay))
-    return ops
+    return p.rate * plus(over(u, Sqrt(v / c2) + p.epsilon), decay), ops
   end)
 end
 
@@ -102,23 +118,22 @@ function optim.radam(o)
     local known = Greater(length, 5)
     local long = Select(known, length, last) -- no root of what is negative
     local rectified = Sqrt((long - 4) * (long - 2) * last / ((last - 4) * (last - 2) * long))
-    local factor = rectified * Sqrt(c2) / (Sqrt(v) + p.epsilon)
-    ops[3] = AssignSub(w, p.rate * plus(m / c1 * Select(known, factor, OnesLike(v)), decay))
-    return ops
+    local factor = over(rectified * Sqrt(c2), Sqrt(v) + p.epsilon)
+    return p.rate * plus(m / c1 * Select(known, factor, OnesLike(v)), decay), ops
   end)
 end
 
-local function norm(x) return Sqrt(tf.reduce(Sum, Square(x))) end
+-- The root of what `op`, Sum or Mean, makes of the squares, which 16 bits would not hold.
+local function root(op, x) return Sqrt(tf.reduce(op, Square(tf.wide(x)))) end
 
 -- You et al. 2020: a step of Adam as long as w, times the rate.
 function optim.lamb(o)
   return rule("lamb", o, betas(0.001, 1e-6, 0), function(w, g, p, decay)
-    local m, v, c1, c2, ops = moments("lamb", w, g, p)
-    local u = plus(m / c1 / (Sqrt(v / c2) + p.epsilon), decay)
-    local size, of_step = norm(w), norm(u)
+    local u, ops = direction("lamb", w, g, p)
+    u = plus(u, decay)
+    local size, of_step = root(Sum, w), root(Sum, u)
     local ratio = Select(Greater(size * of_step, 0), size / of_step, OnesLike(size))
-    ops[3] = AssignSub(w, p.rate * ratio * u)
-    return ops
+    return p.rate * ratio * u, ops
   end)
 end
 
@@ -126,9 +141,9 @@ end
 function optim.lion(o)
   local defaults = {{"rate", 1e-4}, {"beta1", 0.9}, {"beta2", 0.99}, {"weight_decay", 0}}
   return rule("lion", o, defaults, function(w, g, p, decay)
-    local m = slot(w, "lion/m", 0)
+    local m = slot(w, "lion/m", 0, {dtype = g.dtype})
     local u = Sign(p.beta1 * m + (1 - p.beta1) * g)
-    return {AssignSub(w, p.rate * plus(u, decay)), Assign(m, p.beta2 * m + (1 - p.beta2) * g)}
+    return p.rate * plus(u, decay), {Assign(m, p.beta2 * m + (1 - p.beta2) * g)}
   end)
 end
 
@@ -144,7 +159,7 @@ function optim.adafactor(o)
     local function mean_over(name, axis)
       local shape = {table.unpack(w.shape)}
       shape[axis + 1] = 1
-      local s = slot(w, "adafactor/" .. name, 0, {shape = shape})
+      local s = slot(w, "adafactor/" .. name, 0, {shape = shape, dtype = g.dtype})
       local new = beta * s + (1 - beta) * Mean(square, {axis}, {keep_dims = true})
       ops[#ops + 1] = Assign(s, new)
       return new
@@ -156,10 +171,8 @@ function optim.adafactor(o)
       v = rows * columns / Maximum(Mean(rows, {rank - 2}, {keep_dims = true}), tiny)
     end
     local u = g * Rsqrt(Maximum(v, tiny ^ 2))
-    local function rms(x) return Sqrt(tf.reduce(Mean, Square(x))) end
-    local length = Maximum(rms(w), p.least) * Minimum(p.rate, Rsqrt(p.t))
-    local step = u * (length / Maximum(1, rms(u) / p.bound))
-    ops[#ops + 1] = AssignSub(w, decay and step + p.rate * decay or step)
-    return ops
+    local length = Maximum(root(Mean, w), p.least) * Minimum(p.rate, Rsqrt(p.t))
+    local change = u * (length / Maximum(1, root(Mean, u) / p.bound))
+    return decay and change + p.rate * decay or change, ops
   end)
 end

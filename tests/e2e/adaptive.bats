@@ -57,3 +57,24 @@ optim.sgd{rate = schedule.cosine{rate = 1, steps = 5}}|schedule.cosine: step mus
 optim.sgd{rate = schedule.warm_up{step = global_step(), rate = 1}}|schedule.warm_up: steps must be
 END
 }
+
+@test "a weight that has had no gradient stays, with an epsilon of 0 and in 16 bits, too" {
+    tf-graph -e '
+        local trains, ws = {}, {}
+        for _, dtype in ipairs{float16, bfloat16, float32} do
+          for _, kind in ipairs{"adamw", "nadam", "radam", "lamb", "lion", "adafactor"} do
+            local w = variable{name = kind .. "/" .. dtype, dtype = dtype,
+                               init = Const({{3.0, 4.0}, {500.0, 2.0}}, {dtype = dtype})}
+            local o = {rate = 0.125, weight_decay = 0}
+            if kind ~= "lion" and kind ~= "adafactor" then o.epsilon = 0 end
+            local loss = Sum(w * Const({{0.0, 0.0}, {0.0, 1.0}}, {dtype = dtype}), {0, 1})
+            trains[#trains + 1] = minimize(loss, optim[kind](o), {variables = {w}})
+            ws[#ws + 1] = Cast(Reshape(w, {4}), {DstT = float32})
+          end
+        end
+        all = Pack(ws)
+        entry.step = trains' >g
+    tf-exec -q -g g --run step --fetch all --steps 9 | tf-show --json >got
+    jq -se 'last.all | length == 18 and
+            all(.[]; .[0:3] == [3, 4, 500] and .[3] < 2 and .[3] > -900)' got
+}

@@ -13,6 +13,10 @@ setup() {
     set -o pipefail
 }
 
+teardown() {
+    kill_job "$BATS_TEST_TMPDIR/job"
+}
+
 names() {
     cut -d' ' -f1 "$data/expected.txt" | sort -u | paste -sd,
 }
@@ -77,4 +81,23 @@ END
     tf-exec -q -g g --run step --fetch all --steps 9 | tf-show --json >got
     jq -se 'last.all | length == 18 and
             all(.[]; .[0:3] == [3, 4, 500] and .[3] < 2 and .[3] > -900)' got
+}
+
+@test "LAMB and Adafactor take norms over all slices of a variable that two tasks share" {
+    cat >m.lua <<'LUA'
+local w = variable{name = "w", init = Reshape(Cast(Range(1, 13, 1), {DstT = float32}), {4, 3}),
+                   partitions = 2}
+loss = Sum(Sin(MatMul(Const{{1.0, 2, 3, 4}}, w)), {0, 1}) + L2Loss(Gather(w, {1, 3}))
+entry.train = minimize(loss, optim[D.kind]{rate = 0.01, weight_decay = 0.1})
+LUA
+    for kind in lamb adafactor; do
+        tf-graph -D kind=$kind m.lua | tf-opt >m.tfg
+        tf-exec -q -g m.tfg --run train --fetch loss --steps 5 | tf-show >one
+        rm -rf job
+        timeout 60 tf-run --workers 1 --ps 2 --mode sync --fetch loss --steps 5 --job job \
+            m.tfg 2>err 3>&- || { cat err; return 1; }
+        tf-show job/worker-0.rec >two
+        [ "$(wc -l <one)" = 5 ]
+        paste -d' ' one two | awk '{ d = $4 / $8 - 1; if (!(d < 1e-6 && d > -1e-6)) exit 1 }'
+    done
 }

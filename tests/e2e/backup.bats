@@ -158,7 +158,7 @@ LUA
         code=0
         wait "$tf_run" || code=$?
         if [ $n_killed -lt 3 ]; then # one had ended: the job was about to
-            [ $((++late)) -lt 10 ]
+            [ $((++late)) -lt $((20 * n)) ]
             i=$((i - 1))
             continue
         fi

@@ -15,7 +15,11 @@ static const cuda_binary_row rows[] = {
 };
 /* clang-format on */
 
-extern "C" int cuda_arithmetic(const struct cuda_binary *call, struct CUstream_st *stream)
+extern "C" cuda_binary_launcher *cuda_binary(const char *op, enum cuda_type type)
 {
-    return launch_row(rows, call, stream);
+    cuda_binary_launcher *launch = find_launcher(rows, op, type);
+    launch = launch ? launch : find_comparison(op, type);
+    return launch ? launch : [](const struct cuda_binary *, struct CUstream_st *) {
+        return CUDA_INVALID_VALUE;
+    };
 }

@@ -8,8 +8,8 @@
 
 #include <cstring>
 
-#include "ops/math/binary_cuda.h"
 #include "ops/math/broadcast_cuda.cuh"
+#include "ops/math/elementwise_cuda.h"
 
 template <typename T> struct binary_args {
     walk_plan plan;
@@ -72,18 +72,22 @@ static int launch(const struct cuda_binary *call, struct CUstream_st *stream)
 struct cuda_binary_row {
     const char *op;
     cuda_type type;
-    int (*launch)(const struct cuda_binary *call, struct CUstream_st *stream);
+    cuda_binary_launcher *launch;
 };
 
+/* nullptr: there is no such row. */
 template <size_t n>
-static int launch_row(const cuda_binary_row (&rows)[n], const struct cuda_binary *call,
-                      struct CUstream_st *stream)
+static cuda_binary_launcher *find_launcher(const cuda_binary_row (&rows)[n], const char *op,
+                                           cuda_type type)
 {
     for (const cuda_binary_row &row : rows)
-        if (row.type == call->type && !strcmp(row.op, call->op))
-            return row.launch(call, stream);
-    return CUDA_INVALID_VALUE;
+        if (row.type == type && !strcmp(row.op, op))
+            return row.launch;
+    return nullptr;
 }
+
+/* Of comparisons, or nullptr. */
+cuda_binary_launcher *find_comparison(const char *op, cuda_type type);
 
 #define ROW(op, type, T, ...) {#op, type, launch<op, T, __VA_ARGS__>},
 #define ROW_OF(op, R, type, T) ROW(op, type, T, std::conditional_t<std::is_void<R>::value, T, R>)

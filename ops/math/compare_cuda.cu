@@ -45,7 +45,7 @@ static const cuda_binary_row rows[] = {
 };
 /* clang-format on */
 
-extern "C" int cuda_compare(const struct cuda_binary *call, struct CUstream_st *stream)
+cuda_binary_launcher *find_comparison(const char *op, cuda_type type)
 {
-    return launch_row(rows, call, stream);
+    return find_launcher(rows, op, type);
 }

@@ -2,33 +2,33 @@
  *
  * The CUDA kernels of element-wise ops: of one tensor, of two, Cast and Select.
  */
+#include "ops/math/elementwise_cuda.h"
+
+#include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/binary_cuda.h"
 #include "ops/math/cast_cuda.h"
 #include "ops/math/select.h"
 #include "ops/math/select_cuda.h"
-#include "ops/math/unary_cuda.h"
 
 /* ---- of one ---- */
 
 static int unary_prepare(struct kernel_setup *setup)
 {
+    cuda_unary_launcher **launcher = setup->state = mem_alloc(sizeof *launcher);
+    *launcher = cuda_unary(setup->node->op->def->name, cuda_type_of(setup->in_types[0].type));
     cuda_offer_reuse(setup, 0);
     return 0;
 }
 
 static int unary_run(struct kernel_call *call)
 {
+    cuda_unary_launcher *const *launcher = call->state;
     const struct tensor *x = call->in[0];
     struct tensor *y = kernel_alloc_output(call, 0, &x->shape);
     if (!y)
         return call->err->code;
-    struct cuda_unary launch = {.op = call->node->op->def->name,
-                                .type = cuda_type_of(x->type),
-                                .n = tensor_count(x),
-                                .x = x->data,
-                                .y = y->data};
-    return cuda_launched(call, cuda_unary(&launch, cuda_compute(call)));
+    struct cuda_unary launch = {.n = tensor_count(x), .x = x->data, .y = y->data};
+    return cuda_launched(call, (*launcher)(&launch, cuda_compute(call)));
 }
 
 const struct kernel_code kernel_cuda_unary = {.prepare = unary_prepare, .run = unary_run};
@@ -37,6 +37,8 @@ const struct kernel_code kernel_cuda_unary = {.prepare = unary_prepare, .run = u
 
 static int binary_prepare(struct kernel_setup *setup)
 {
+    cuda_binary_launcher **launcher = setup->state = mem_alloc(sizeof *launcher);
+    *launcher = cuda_binary(setup->node->op->def->name, cuda_type_of(setup->in_types[0].type));
     cuda_offer_reuse(setup, 0);
     cuda_offer_reuse(setup, 1);
     return 0;
@@ -44,12 +46,9 @@ static int binary_prepare(struct kernel_setup *setup)
 
 static int binary_run(struct kernel_call *call)
 {
+    cuda_binary_launcher *const *launcher = call->state;
     const struct tensor *x = call->in[0], *y = call->in[1];
-    struct cuda_binary launch = {.op = call->node->op->def->name,
-                                 .type = cuda_type_of(x->type),
-                                 .x = x->data,
-                                 .y = y->data,
-                                 .fault = cuda_fault_of(call, 0)};
+    struct cuda_binary launch = {.x = x->data, .y = y->data, .fault = cuda_fault_of(call, 0)};
     struct shape shape;
     if (!shape_broadcast(&x->shape, &y->shape, &shape))
         return kernel_fail(call, "shapes %s and %s cannot be broadcast", shape_text(&x->shape),
@@ -60,10 +59,7 @@ static int binary_run(struct kernel_call *call)
     cuda_broadcast_plan(&launch.walk, &shape, (const struct shape *const[]){&x->shape, &y->shape},
                         2);
     launch.out = out->data;
-    struct CUstream_st *stream = cuda_compute(call);
-    bool compares = out->type == BOOL;
-    return cuda_launched(call, compares ? cuda_compare(&launch, stream)
-                                        : cuda_arithmetic(&launch, stream));
+    return cuda_launched(call, (*launcher)(&launch, cuda_compute(call)));
 }
 
 const struct kernel_code kernel_cuda_binary = {.prepare = binary_prepare, .run = binary_run};

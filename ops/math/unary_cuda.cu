@@ -2,10 +2,9 @@
  *
  * Element-wise ops of one array: in a type's wide type, a pack of elements per thread and turn.
  */
-#include "ops/math/unary_cuda.h"
-
 #include <cstring>
 
+#include "ops/math/elementwise_cuda.h"
 #include "ops/math/unary_ops_cuda.cuh"
 
 namespace
@@ -71,7 +70,7 @@ static int launch(const struct cuda_unary *call, struct CUstream_st *stream)
 struct unary_row {
     const char *op;
     cuda_type type;
-    int (*launch)(const struct cuda_unary *call, struct CUstream_st *stream);
+    cuda_unary_launcher *launch;
 };
 
 #define ROW(op, type, T, R) {#op, type, launch<op, T, R>},
@@ -105,10 +104,10 @@ static const unary_row rows[] = {
 };
 /* clang-format on */
 
-extern "C" int cuda_unary(const struct cuda_unary *call, struct CUstream_st *stream)
+extern "C" cuda_unary_launcher *cuda_unary(const char *op, enum cuda_type type)
 {
     for (const unary_row &row : rows)
-        if (row.type == call->type && !strcmp(row.op, call->op))
-            return row.launch(call, stream);
-    return CUDA_INVALID_VALUE;
+        if (row.type == type && !strcmp(row.op, op))
+            return row.launch;
+    return [](const struct cuda_unary *, struct CUstream_st *) { return CUDA_INVALID_VALUE; };
 }

@@ -5,11 +5,14 @@
  */
 #include "ops/nn/activation.h"
 
+#include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/binary_cuda.h"
+#include "ops/math/elementwise_cuda.h"
 
 static int prepare(struct kernel_setup *setup)
 {
+    cuda_binary_launcher **launcher = setup->state = mem_alloc(sizeof *launcher);
+    *launcher = cuda_binary(setup->node->op->def->name, cuda_type_of(setup->in_types[0].type));
     cuda_offer_reuse(setup, 0);
     cuda_offer_reuse(setup, 1);
     return 0;
@@ -17,6 +20,7 @@ static int prepare(struct kernel_setup *setup)
 
 static int run(struct kernel_call *call)
 {
+    cuda_binary_launcher *const *launcher = call->state;
     const struct tensor *x = call->in[0], *y = call->in[1];
     if (activation_check_shapes(call))
         return call->err->code;
@@ -26,13 +30,11 @@ static int run(struct kernel_call *call)
     if (!tensor_count(out))
         return KERNEL_DONE;
     struct cuda_binary launch = {
-        .op = call->node->op->def->name,
-        .type = cuda_type_of(x->type),
         .walk = {.rank = 1, .dims = {tensor_count(out)}, .strides = {{1}, {1}}},
         .x = x->data,
         .y = y->data,
         .out = out->data};
-    return cuda_launched(call, cuda_arithmetic(&launch, cuda_compute(call)));
+    return cuda_launched(call, (*launcher)(&launch, cuda_compute(call)));
 }
 
 const struct kernel_code kernel_cuda_activation_grad = {.prepare = prepare, .run = run};

@@ -7,13 +7,14 @@
 
 #include "base/memory.h"
 #include "ops/device/kernel_cuda.h"
-#include "ops/math/binary_cuda.h"
+#include "ops/math/elementwise_cuda.h"
 #include "ops/math/reduce_cuda.h"
 #include "ops/nn/format.h"
 
 struct bias_state {
     bool nchw;
-    size_t scratch; /* bytes that every run has */
+    cuda_binary_launcher *add; /* of BiasAdd */
+    size_t scratch;            /* bytes that every run has of BiasAddGrad */
 };
 
 /* dims[1]: the channels. */
@@ -40,7 +41,7 @@ static struct bias_state *state_new(struct kernel_setup *setup)
 
 static int add_prepare(struct kernel_setup *setup)
 {
-    state_new(setup);
+    state_new(setup)->add = cuda_binary("Add", cuda_type_of(setup->in_types[0].type));
     cuda_offer_reuse(setup, 0);
     return 0;
 }
@@ -70,13 +71,9 @@ static int add_run(struct kernel_call *call)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    struct cuda_binary launch = {.op = "Add",
-                                 .type = cuda_type_of(x->type),
-                                 .walk = walk_channels(dims),
-                                 .x = x->data,
-                                 .y = call->in[1]->data,
-                                 .out = out->data};
-    return cuda_launched(call, cuda_arithmetic(&launch, cuda_compute(call)));
+    struct cuda_binary launch = {
+        .walk = walk_channels(dims), .x = x->data, .y = call->in[1]->data, .out = out->data};
+    return cuda_launched(call, state->add(&launch, cuda_compute(call)));
 }
 
 const struct kernel_code kernel_cuda_bias_add = {.prepare = add_prepare, .run = add_run};

@@ -7,10 +7,9 @@
 
 #include "exec/device/fault.h"
 #include "lib/cuda_beside.h"
-#include "ops/math/binary_cuda.h"
 #include "ops/math/cast_cuda.h"
+#include "ops/math/elementwise_cuda.h"
 #include "ops/math/select_cuda.h"
-#include "ops/math/unary_cuda.h"
 
 #define ITEM 7
 
@@ -74,12 +73,13 @@ static void check_unary(const char *op, enum dtype type, int64_t n, bool at_end)
         fail_msg("%s: %s", what, err.text);
     struct guarded in = beside_place(&x, at_end);
     struct guarded out = guarded_new(tensor_bytes(&expected.outputs[0]), at_end);
-    struct cuda_unary call = {op, beside_type(type), n, in.data, out.data};
-    beside_launched(what, cuda_unary(&call, NULL));
+    struct cuda_unary call = {n, in.data, out.data};
+    cuda_unary_launcher *launch = cuda_unary(op, beside_type(type));
+    beside_launched(what, launch(&call, NULL));
     beside_compare(what, &expected.outputs[0], out.data);
     if (dtype_bytes(type) == dtype_bytes(expected.outputs[0].type)) { /* in place */
         call.y = in.data;
-        beside_launched(what, cuda_unary(&call, NULL));
+        beside_launched(what, launch(&call, NULL));
         beside_compare(what, &expected.outputs[0], in.data);
     }
     guarded_free(&in);
@@ -89,12 +89,6 @@ static void check_unary(const char *op, enum dtype type, int64_t n, bool at_end)
 }
 
 /* ---- two arrays ---- */
-
-static int launch_binary(struct cuda_binary *call)
-{
-    int result = cuda_arithmetic(call, NULL);
-    return result == CUDA_INVALID_VALUE ? cuda_compare(call, NULL) : result;
-}
 
 static bool is_fault_of(const char *op, const struct tensor *x, const struct tensor *y, int64_t i)
 {
@@ -139,15 +133,11 @@ static void check_binary(const char *op, enum dtype type, const struct pair *pai
     struct guarded places[2] = {beside_place(&in[0], at_end), beside_place(&in[1], at_end)};
     struct guarded out = guarded_new((size_t)shape_bytes(&shape, out_type), at_end);
     struct fault fault = {0};
-    struct cuda_binary call = {.op = op,
-                               .type = beside_type(type),
-                               .x = places[0].data,
-                               .y = places[1].data,
-                               .out = out.data,
-                               .fault = {&fault, ITEM, 0}};
+    struct cuda_binary call = {
+        .x = places[0].data, .y = places[1].data, .out = out.data, .fault = {&fault, ITEM, 0}};
     walk_input(&call.walk, 0, &shape, &x);
     walk_input(&call.walk, 1, &shape, &y);
-    beside_launched(what, launch_binary(&call));
+    beside_launched(what, cuda_binary(op, beside_type(type))(&call, NULL));
     if (result) {
         check_fault(what, op, in, &fault, &err);
     } else {
@@ -228,23 +218,21 @@ static void test_earlier_fault(void **state)
     int32_t x[40] = {0}, out[40];
     struct fault fault = {.item = 3, .code = FAULT_INDEX, .input = 1, .at = 50, .value = 9};
     struct fault before = fault;
-    struct cuda_binary call = {.op = "Div",
-                               .type = CUDA_INT32,
-                               .walk = {.rank = 1, .dims = {40}, .strides = {{1}, {1}}},
+    struct cuda_binary call = {.walk = {.rank = 1, .dims = {40}, .strides = {{1}, {1}}},
                                .x = x,
                                .y = x,
                                .out = out,
                                .fault = {&fault, ITEM, 2}};
+    cuda_binary_launcher *divide = cuda_binary("Div", CUDA_INT32);
     (void)state;
-    beside_launched("Div", cuda_arithmetic(&call, NULL));
+    beside_launched("Div", divide(&call, NULL));
     assert_memory_equal(&fault, &before, sizeof fault);
     fault = (struct fault){0};
-    beside_launched("Div", cuda_arithmetic(&call, NULL));
+    beside_launched("Div", divide(&call, NULL));
     assert_int_equal(fault.code, FAULT_DIVISION);
     assert_int_equal(fault.input, 2);
     assert_int_equal(fault.at, 0);
-    call.op = "Nand";
-    assert_int_equal(launch_binary(&call), CUDA_INVALID_VALUE);
+    assert_int_equal(cuda_binary("Nand", CUDA_INT32)(&call, NULL), CUDA_INVALID_VALUE);
 }
 
 /* ---- Cast, Select, Fill ---- */

@@ -21,7 +21,7 @@ static void add_dim(struct cuda_reduce *launch, int64_t dim, bool reduced)
 static struct cuda_reduce describe(enum dtype type, const struct shape *shape,
                                    const int64_t *multiples)
 {
-    struct cuda_reduce launch = {.op = "Sum", .type = cuda_type_of(type)};
+    struct cuda_reduce launch = {.op = CUDA_SUM, .type = cuda_type_of(type)};
     for (int i = 0; i < shape->rank; i++) {
         add_dim(&launch, multiples[i], true);
         add_dim(&launch, shape->dims[i], false);

@@ -125,7 +125,7 @@ static void reduction_plan(struct reduction *r, const struct shape *input, unsig
 
 struct reduce_state {
     const struct reducer *reducer;
-    bool planned;
+    bool keep_dims, planned;
     struct reduction reduction;
 };
 
@@ -148,11 +148,12 @@ static int reduce_prepare(struct kernel_setup *setup)
     setup->state = state;
     setup->name = reducer->name;
     state->reducer = reducer;
+    state->keep_dims = node_bool(setup->node, "keep_dims");
     if (!setup->in_values[1] || !shape_is_known(&in->shape))
         return 0;
     if (reduce_axes(setup->in_values[1], in->shape.rank, &axes, setup->err))
         return setup->err->code;
-    reduction_plan(&state->reduction, &in->shape, axes, node_bool(setup->node, "keep_dims"));
+    reduction_plan(&state->reduction, &in->shape, axes, state->keep_dims);
     state->planned = true;
     setup->scratch_bytes = partial_bytes(&state->reduction, reducer);
     if (state->reduction.count == 1)
@@ -266,7 +267,7 @@ static int reduce_run(struct kernel_call *call)
                            shape_text(&call->in[1]->shape));
     if (reduce_axes(call->in[1], input->rank, &axes, call->err))
         return call->err->code;
-    reduction_plan(&own, input, axes, node_bool(call->node, "keep_dims"));
+    reduction_plan(&own, input, axes, state->keep_dims);
     return execute(call, state, &own);
 }
 

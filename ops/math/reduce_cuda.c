@@ -9,15 +9,16 @@
 #include "ops/math/reduce.h"
 
 struct cuda_reduce_state {
+    enum cuda_reduction op;
     size_t scratch; /* bytes that every run has */
-    bool aliases;
+    bool keep_dims, aliases;
 };
 
-static void describe(struct cuda_reduce *launch, const struct node *node, enum dtype type,
-                     const struct shape *shape, unsigned axes)
+static void describe(struct cuda_reduce *launch, const struct cuda_reduce_state *state,
+                     enum dtype type, const struct shape *shape, unsigned axes)
 {
-    *launch = (struct cuda_reduce){
-        .op = node->op->def->name, .type = cuda_type_of(type), .rank = shape->rank};
+    *launch =
+        (struct cuda_reduce){.op = state->op, .type = cuda_type_of(type), .rank = shape->rank};
     for (int i = 0; i < shape->rank; i++) {
         launch->dims[i] = shape->dims[i];
         launch->reduced[i] = axes >> i & 1;
@@ -40,7 +41,8 @@ static int reduce_prepare(struct kernel_setup *setup)
     struct cuda_reduce launch;
     unsigned axes;
     setup->state = state;
-    *state = (struct cuda_reduce_state){0};
+    *state = (struct cuda_reduce_state){.op = cuda_reduction_of(setup->node->op->def->name),
+                                        .keep_dims = node_bool(setup->node, "keep_dims")};
     if (!setup->in_values[1] || !shape_is_known(&in->shape))
         return 0;
     if (reduce_axes(setup->in_values[1], in->shape.rank, &axes, setup->err))
@@ -50,15 +52,9 @@ static int reduce_prepare(struct kernel_setup *setup)
         state->aliases = true;
         return 0;
     }
-    describe(&launch, setup->node, in->type, &in->shape, axes);
+    describe(&launch, state, in->type, &in->shape, axes);
     setup->scratch_bytes = state->scratch = cuda_reduce_scratch(&launch);
     return 0;
-}
-
-/* Of integers there is none of no elements. */
-static bool needs_elements(const struct kernel_call *call)
-{
-    return node_is(call->node, "Mean") && !dtype_is_floating(call->in[0]->type);
 }
 
 static int reduce_run(struct kernel_call *call)
@@ -72,17 +68,18 @@ static int reduce_run(struct kernel_call *call)
                            shape_text(&indices->shape));
     if (reduce_axes(indices, x->shape.rank, &axes, call->err))
         return call->err->code;
-    struct shape shape = reduce_shape(&x->shape, axes, node_bool(call->node, "keep_dims"));
+    struct shape shape = reduce_shape(&x->shape, axes, state->keep_dims);
     if (state->aliases)
         return kernel_alias_output(call, 0, 0, &shape) ? KERNEL_DONE : call->err->code;
-    if (needs_elements(call) && !tensor_count(x) && shape_count(&shape))
+    if (state->op == CUDA_MEAN && !dtype_is_floating(x->type) && !tensor_count(x) &&
+        shape_count(&shape))
         return kernel_fail(call, "the mean of no integers: input %s", shape_text(&x->shape));
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    describe(&launch, call->node, x->type, &x->shape, axes);
+    describe(&launch, state, x->type, &x->shape, axes);
     size_t bytes = cuda_reduce_scratch(&launch);
     launch.scratch = cuda_scratch(call, state->scratch, bytes);
     if (bytes && !launch.scratch)

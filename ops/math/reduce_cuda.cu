@@ -329,31 +329,39 @@ static int launch_loss(const struct cuda_reduce *call, struct CUstream_st *strea
     });
 }
 
-static bool is_mean_of_no_integers(const struct cuda_reduce *call)
+template <template <typename> class Op>
+static int launch_logic(const struct cuda_reduce *call, struct CUstream_st *stream)
 {
-    bool floating = call->type <= CUDA_BFLOAT16;
+    return call->type == CUDA_BOOL ? launch<Op<bool>, bool>(call, stream) : CUDA_INVALID_VALUE;
+}
+
+static int launch_mean(const struct cuda_reduce *call, struct CUstream_st *stream)
+{
     reduce_plan plan = plan_of(call);
-    return !strcmp(call->op, "Mean") && !floating && !plan.count && plan.results;
+    bool floating = call->type <= CUDA_BFLOAT16;
+    return floating || plan.count || !plan.results ? launch_by_type<Mean>(call, stream)
+                                                   : CUDA_INVALID_VALUE;
+}
+
+static const struct {
+    const char *op;
+    int (*launch)(const struct cuda_reduce *call, struct CUstream_st *stream);
+} reductions[N_CUDA_REDUCTIONS] = {
+    {"Sum", launch_by_type<Sum>}, {"Prod", launch_by_type<Prod>}, {"Max", launch_by_type<Max>},
+    {"Min", launch_by_type<Min>}, {"Mean", launch_mean},          {"All", launch_logic<All>},
+    {"Any", launch_logic<Any>},   {"L2Loss", launch_loss},
+};
+
+extern "C" enum cuda_reduction cuda_reduction_of(const char *op)
+{
+    int i = 0;
+    while (i < N_CUDA_REDUCTIONS && strcmp(reductions[i].op, op))
+        i++;
+    return static_cast<cuda_reduction>(i);
 }
 
 extern "C" int cuda_reduce(const struct cuda_reduce *call, struct CUstream_st *stream)
 {
-#define TRY(name)                                                                                  \
-    if (!strcmp(call->op, #name))                                                                  \
-        return launch_by_type<name>(call, stream);
-#define TRY_BOOL(name)                                                                             \
-    if (!strcmp(call->op, #name) && call->type == CUDA_BOOL)                                       \
-        return launch<name<bool>, bool>(call, stream);
-    if (is_mean_of_no_integers(call))
-        return CUDA_INVALID_VALUE;
-    TRY(Sum)
-    TRY(Prod)
-    TRY(Max)
-    TRY(Min)
-    TRY(Mean)
-    if (!strcmp(call->op, "L2Loss"))
-        return launch_loss(call, stream);
-    TRY_BOOL(All)
-    TRY_BOOL(Any)
-    return CUDA_INVALID_VALUE;
+    return call->op < N_CUDA_REDUCTIONS ? reductions[call->op].launch(call, stream)
+                                        : CUDA_INVALID_VALUE;
 }

@@ -12,9 +12,20 @@
 
 #define CUDA_REDUCE_RANK (2 * CUDA_RANK_MAX) /* a tile has two dimensions of each */
 
+enum cuda_reduction {
+    CUDA_SUM,
+    CUDA_PROD,
+    CUDA_MAX,
+    CUDA_MIN,
+    CUDA_MEAN,
+    CUDA_ALL, /* of booleans */
+    CUDA_ANY,
+    CUDA_L2_LOSS, /* of floats */
+    N_CUDA_REDUCTIONS,
+};
+
 struct cuda_reduce {
-    const char
-        *op; /* "Sum", "Prod", "Max", "Min", "Mean"; "All", "Any" of booleans; "L2Loss" of floats */
+    enum cuda_reduction op;
     enum cuda_type type;
     int rank; /* of x; at most CUDA_RANK_MAX dimensions are reduced, and as many kept */
     int64_t dims[CUDA_REDUCE_RANK];
@@ -27,6 +38,9 @@ struct cuda_reduce {
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* "Sum", "L2Loss"; N_CUDA_REDUCTIONS: CUDA has none of the name. */
+enum cuda_reduction cuda_reduction_of(const char *op);
 
 size_t cuda_reduce_scratch(const struct cuda_reduce *call);
 

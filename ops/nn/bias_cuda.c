@@ -83,7 +83,7 @@ const struct kernel_code kernel_cuda_bias_add = {.prepare = add_prepare, .run = 
 static struct cuda_reduce describe(const struct shape *shape, enum dtype type, bool nchw)
 {
     struct cuda_reduce launch = {
-        .op = "Sum", .type = cuda_type_of(type), .rank = 3, .reduced = {true, false, true}};
+        .op = CUDA_SUM, .type = cuda_type_of(type), .rank = 3, .reduced = {true, false, true}};
     see_channels(shape, nchw, launch.dims);
     return launch;
 }

@@ -12,7 +12,7 @@ struct loss_state {
 
 static struct cuda_reduce describe(const struct shape *shape, enum dtype type)
 {
-    return (struct cuda_reduce){.op = "L2Loss",
+    return (struct cuda_reduce){.op = CUDA_L2_LOSS,
                                 .type = cuda_type_of(type),
                                 .rank = 1,
                                 .dims = {shape_count(shape)},

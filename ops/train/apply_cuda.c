@@ -11,6 +11,12 @@
 _Static_assert(CUDA_APPLY_SLOTS == APPLY_SLOTS_MAX, "slots of a rule");
 _Static_assert(CUDA_APPLY_SCALARS == APPLY_SCALARS_MAX, "scalars of a rule");
 
+struct cuda_apply_state {
+    cuda_apply_launcher *launch;
+    struct apply_inputs form; /* of one variable, or: */
+    struct apply_batch batch; /* of several */
+};
+
 static struct cuda_apply_part part_of(const struct apply_arguments *arguments)
 {
     struct cuda_apply_part part = {.w = arguments->w, .g = arguments->g, .n = arguments->n};
@@ -20,33 +26,35 @@ static struct cuda_apply_part part_of(const struct apply_arguments *arguments)
 }
 
 /* All of one rule and its scalars, which are those of the first. */
-static int launch(struct kernel_call *call, const char *op, const struct apply_arguments *first,
+static int launch(struct kernel_call *call, const struct apply_arguments *first,
                   const struct cuda_apply_part *parts, int n_parts)
 {
-    struct cuda_apply launch = {.op = op,
-                                .type = cuda_type_of(call->in[0]->type),
+    const struct cuda_apply_state *state = call->state;
+    struct cuda_apply launch = {.type = cuda_type_of(call->in[0]->type),
                                 .nesterov = first->nesterov,
                                 .n_parts = n_parts,
                                 .parts = parts,
                                 .fault = cuda_step_fault(call)};
     for (int i = 0; i < CUDA_APPLY_SCALARS; i++)
         launch.scalars[i] = first->scalars[i];
-    return cuda_launched(call, cuda_apply(&launch, cuda_compute(call)));
+    return cuda_launched(call, state->launch(&launch, cuda_compute(call)));
 }
 
 static int prepare(struct kernel_setup *setup)
 {
-    struct apply_inputs *form = setup->state = mem_alloc(sizeof *form);
-    return apply_find_inputs(setup, form);
+    struct cuda_apply_state *state = setup->state = mem_alloc(sizeof *state);
+    state->launch = cuda_apply(setup->node->op->def->name);
+    return apply_find_inputs(setup, &state->form);
 }
 
 static int run(struct kernel_call *call)
 {
+    const struct cuda_apply_state *state = call->state;
     struct apply_arguments arguments;
-    if (apply_collect(call, call->state, &arguments))
+    if (apply_collect(call, &state->form, &arguments))
         return call->err->code;
     struct cuda_apply_part part = part_of(&arguments);
-    int code = part.n ? launch(call, call->node->op->def->name, &arguments, &part, 1) : KERNEL_DONE;
+    int code = part.n ? launch(call, &arguments, &part, 1) : KERNEL_DONE;
     return code > 0 ? code : apply_finish(call, code);
 }
 
@@ -54,8 +62,9 @@ const struct kernel_code kernel_cuda_apply = {.prepare = prepare, .run = run};
 
 static int prepare_batch(struct kernel_setup *setup)
 {
-    struct apply_batch *batch = setup->state = mem_alloc(sizeof *batch);
-    *batch = apply_batch_of(setup->node);
+    struct cuda_apply_state *state = setup->state = mem_alloc(sizeof *state);
+    state->batch = apply_batch_of(setup->node);
+    state->launch = cuda_apply(state->batch.rule);
     return 0;
 }
 
@@ -69,12 +78,12 @@ static int launch_batch(struct kernel_call *call, const struct apply_batch *batc
         parts[i] = part_of(&arguments[i]);
         all += arguments[i].n;
     }
-    return all ? launch(call, batch->rule, arguments, parts, n) : KERNEL_DONE;
+    return all ? launch(call, arguments, parts, n) : KERNEL_DONE;
 }
 
 static int run_fused(struct kernel_call *call)
 {
-    const struct apply_batch *batch = call->state;
+    const struct apply_batch *batch = &((const struct cuda_apply_state *)call->state)->batch;
     int n = batch->n, result = KERNEL_DONE;
     if (apply_batch_open(call, batch))
         return call->err->code;

@@ -180,11 +180,11 @@ static int launch_by_type(const struct cuda_apply *call, struct CUstream_st *str
     }
 }
 
-extern "C" int cuda_apply(const struct cuda_apply *call, struct CUstream_st *stream)
+extern "C" cuda_apply_launcher *cuda_apply(const char *op)
 {
 #define TRY(op_name, rule)                                                                         \
-    if (!strcmp(call->op, #op_name))                                                               \
-        return launch_by_type<op_name>(call, stream);
+    if (!strcmp(op, #op_name))                                                                     \
+        return launch_by_type<op_name>;
     RULES(TRY)
-    return CUDA_INVALID_VALUE;
+    return [](const struct cuda_apply *, struct CUstream_st *) { return CUDA_INVALID_VALUE; };
 }

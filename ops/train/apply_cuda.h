@@ -20,7 +20,6 @@ struct cuda_apply_part {
 };
 
 struct cuda_apply {
-    const char *op;      /* "ApplyAdam" */
     enum cuda_type type; /* a float; of 16 bits is computed in float32 */
     bool nesterov;
     const void *scalars[CUDA_APPLY_SCALARS]; /* of `type`, in declared order; NULL: no more */
@@ -29,11 +28,14 @@ struct cuda_apply {
     const struct fault *fault; /* if the step has failed, nothing is changed; NULL: no step */
 };
 
+typedef int cuda_apply_launcher(const struct cuda_apply *call, struct CUstream_st *stream);
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-int cuda_apply(const struct cuda_apply *call, struct CUstream_st *stream);
+/* The launcher of an op ("ApplyAdam"); where CUDA has none, one that returns CUDA_INVALID_VALUE. */
+cuda_apply_launcher *cuda_apply(const char *op);
 
 #ifdef __cplusplus
 }

@@ -137,7 +137,8 @@ static void check_reduce(const char *op, enum dtype type, size_t k)
     struct shape shape = parse(cases[k].shape);
     int32_t axes[SHAPE_RANK_MAX];
     struct tensor in[2] = {input(type, &shape, op), axes_of(cases[k].axes, axes)};
-    struct cuda_reduce call = {.op = op, .type = beside_type(type), .rank = shape.rank};
+    struct cuda_reduce call = {
+        .op = cuda_reduction_of(op), .type = beside_type(type), .rank = shape.rank};
     snprintf(what, sizeof what, "%s of %s %s by %s", op, dtype_name(type), cases[k].shape,
              cases[k].axes);
     memcpy(call.dims, shape.dims, sizeof shape.dims);
@@ -339,7 +340,7 @@ static void check_loss(enum dtype type, int64_t n)
     struct shape shape = shape_vector(n);
     struct tensor in = input(type, &shape, "L2Loss");
     struct cuda_reduce call = {
-        .op = "L2Loss", .type = beside_type(type), .rank = 1, .dims = {n}, .reduced = {true}};
+        .op = CUDA_L2_LOSS, .type = beside_type(type), .rank = 1, .dims = {n}, .reduced = {true}};
     if (beside_run("L2Loss", &in, 1, NULL, 0, &expected, &err))
         fail_msg("%s", err.text);
     struct guarded x = beside_place(&in, true), out = guarded_new(dtype_bytes(type), true);
@@ -358,7 +359,7 @@ static void check_loss(enum dtype type, int64_t n)
 static void test_loss(void **state)
 {
     static const int64_t counts[] = {0, 1, 33, 4099, 20011};
-    struct cuda_reduce integers_have_none = {.op = "L2Loss", .type = CUDA_INT32};
+    struct cuda_reduce integers_have_none = {.op = CUDA_L2_LOSS, .type = CUDA_INT32};
     (void)state;
     for (int type = 1; type < 32; type++)
         for (int i = 0; (beside_types("L2Loss", "T") & DTYPE_BIT(type)) && i < 5; i++)

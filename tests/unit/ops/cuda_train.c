@@ -341,12 +341,12 @@ static void check_apply(size_t rule, enum dtype type, bool nesterov)
     struct updated parts[PARTS];
     struct cuda_apply_part arguments[PARTS];
     struct fault fault = {.code = FAULT_INDEX};
-    struct cuda_apply call = {.op = rules[rule].op,
-                              .type = beside_type(type),
+    struct cuda_apply call = {.type = beside_type(type),
                               .nesterov = nesterov,
                               .n_parts = PARTS,
                               .parts = arguments,
                               .fault = &fault};
+    cuda_apply_launcher *launch = cuda_apply(rules[rule].op);
     snprintf(what, sizeof what, "%s of %s", rules[rule].op, dtype_name(type));
     struct shape vector = shape_vector(CUDA_APPLY_SCALARS);
     struct tensor scalars = beside_random(type, &vector, &random_state);
@@ -361,11 +361,11 @@ static void check_apply(size_t rule, enum dtype type, bool nesterov)
         for (int k = 0; k < rules[rule].slots; k++)
             arguments[i].slots[k] = u->slots[k].data;
     }
-    beside_launched(what, cuda_apply(&call, NULL)); /* the step has failed: nothing happens */
+    beside_launched(what, launch(&call, NULL)); /* the step has failed: nothing happens */
     for (int i = 0; i < PARTS; i++)
         assert_memory_equal(parts[i].w.data, parts[i].before[0].data, parts[i].w.bytes);
     fault.code = FAULT_NONE;
-    beside_launched(what, cuda_apply(&call, NULL));
+    beside_launched(what, launch(&call, NULL));
     for (int i = 0; i < PARTS; i++) {
         check_part(what, &parts[i], &scalars, rule, nesterov);
         free_part(&parts[i], rules[rule].slots);

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "collective/sum.h"
 #include "exec/plan/plan.h"
+#include "exec/step/collective_kernel.h"
 #include "ops/aggregate/ids_any.h"
 #include "resource/aggregator.h"
 
@@ -166,41 +166,37 @@ static int check_shapes(const struct take *t, int value, bool rows)
 
 struct take_state {
     struct aggregator *aggregator;
-    const char *const *reductions; /* the node's */
+    enum collective_kind kinds[]; /* of its outputs */
 };
-
-static bool can_reduce(const char *reduction, enum dtype type)
-{
-    if (!strncmp(reduction, "mean", 4))
-        return collective_can_add(COLLECTIVE_MEAN, type);
-    return strcmp(reduction, "sum") != 0 || collective_can_add(COLLECTIVE_SUM, type);
-}
 
 static int take_prepare(struct kernel_setup *setup)
 {
-    struct take_state *state = setup->state = mem_alloc(sizeof *state);
-    state->reductions = node_attr(setup->node, "reductions")->strings;
-    for (int i = 0; i < setup->n_out; i++)
-        if (!can_reduce(state->reductions[i], setup->out_types[i].type))
-            return kernel_setup_fail(setup, "there is no %.4s of %s", state->reductions[i],
-                                     dtype_name(setup->out_types[i].type));
+    const char *const *reductions = node_attr(setup->node, "reductions")->strings;
+    struct take_state *state = setup->state =
+        mem_alloc(sizeof *state + (size_t)setup->n_out * sizeof *state->kinds);
+    for (int i = 0; i < setup->n_out; i++) {
+        enum collective_kind *kind = &state->kinds[i];
+        enum dtype type = setup->out_types[i].type;
+        if (!collective_kind_of(reductions[i], kind) ||
+            ((collective_adds(*kind) || collective_divides(*kind)) &&
+             !collective_can_add(*kind, type)))
+            return kernel_setup_fail(setup, "there is no %.4s of %s", reductions[i],
+                                     dtype_name(type));
+    }
     return find_aggregator(setup, &state->aggregator);
 }
 
-static int reduce(const struct take *t, int value, const char *reduction)
+static int reduce(const struct take *t, int value, enum collective_kind kind)
 {
-    bool rows = strstr(reduction, "rows") != NULL, first = !strcmp(reduction, "first");
-    if (check_shapes(t, value, rows))
+    if (check_shapes(t, value, collective_gathers(kind)))
         return t->call->err->code;
-    if (first || t->n == 1)
+    if (kind == COLLECTIVE_FIRST || t->n == 1)
         return kernel_share_output(t->call, value, &t->staged[0].values[value])
                    ? 0
                    : t->call->err->code;
-    if (!strcmp(reduction, "rows"))
-        return join_rows(t, value);
-    if (!strcmp(reduction, "mean_rows"))
-        return mean_rows(t, value);
-    return add_up(t, value, !strcmp(reduction, "mean"));
+    if (collective_adds(kind))
+        return add_up(t, value, collective_divides(kind));
+    return collective_divides(kind) ? mean_rows(t, value) : join_rows(t, value);
 }
 
 static struct push_id *read_ids(const struct tensor *rows, struct push_list *list)
@@ -229,7 +225,7 @@ static int take_run(struct kernel_call *call)
     struct take take = {call, staged, members.n};
     int code = aggregator_take(state->aggregator, members, dropped, call->n_out, staged, call->err);
     for (int i = 0; !code && i < call->n_out; i++)
-        code = reduce(&take, i, state->reductions[i]);
+        code = reduce(&take, i, state->kinds[i]);
     for (int i = 0; i < members.n; i++)
         staged_release(&staged[i]);
     mem_free(staged);

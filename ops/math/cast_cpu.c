@@ -240,7 +240,7 @@ static int cast_body(void *context, int64_t begin, int64_t end)
 static int cast_run(struct kernel_call *call)
 {
     const struct tensor *x = call->in[0];
-    enum dtype to = node_type(call->node, "DstT");
+    enum dtype to = call->node->outputs[0].type;
     if (to == x->type)
         return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &x->shape);

@@ -43,14 +43,14 @@ static void fused_cost(const struct cost_query *query, struct op_cost *cost)
 }
 
 /* An op all of whose operands stand still has nothing to walk along. */
-static int check_operands(const struct node *node, const struct shape *const *in, struct error *err)
+static int check_operands(const struct attr_value *operands, const struct shape *const *in,
+                          int n_in, struct error *err)
 {
-    const struct attr_value *operands = node_attr(node, "operands");
     for (int i = 0; i < operands->n; i += FUSED_OPERANDS) {
         bool stands = true;
         for (int k = 0; k < FUSED_OPERANDS; k++) {
             int64_t from = operands->ints[i + k];
-            stands &= from < 0 || (from < node->n_inputs && shape_count(in[from]) == 1);
+            stands &= from < 0 || (from < n_in && shape_count(in[from]) == 1);
         }
         if (stands)
             return error_set(err, ERR_DATA, "all operands of op %d are scalars",
@@ -59,22 +59,21 @@ static int check_operands(const struct node *node, const struct shape *const *in
     return 0;
 }
 
-int fused_check_shapes(const struct node *node, const struct shape *const *in, struct shape *out,
-                       struct error *err)
+int fused_check_shapes(const struct attr_value *operands, const struct shape *const *in, int n_in,
+                       struct shape *out, struct error *err)
 {
-    int n = node->n_inputs;
     *out = *in[0];
-    for (int i = 1; i < n; i++) {
+    for (int i = 1; i < n_in; i++) {
         struct shape so_far = *out;
         if (!shape_broadcast(&so_far, in[i], out))
             return error_set(err, ERR_DATA, "input %d is %s, those before %s", i, shape_text(in[i]),
                              shape_text(&so_far));
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n_in; i++)
         if (shape_count(in[i]) != 1 && !shape_equal(in[i], out))
             return error_set(err, ERR_DATA, "input %d is %s, neither the output's %s nor a scalar",
                              i, shape_text(in[i]), shape_text(out));
-    return shape_count(out) == 1 ? 0 : check_operands(node, in, err);
+    return shape_count(out) == 1 ? 0 : check_operands(operands, in, n_in, err);
 }
 
 const struct op_def op_FusedElementwise = {

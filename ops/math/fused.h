@@ -10,9 +10,11 @@
 
 #define FUSED_OPERANDS 2 /* of each op; -1: it has one less */
 
-/* `in` has a shape per input of the node. Sets the output's. ERR_DATA: an input has neither that
- * nor one element; or an op has scalars alone, where the output is none. */
-int fused_check_shapes(const struct node *node, const struct shape *const *in, struct shape *out,
-                       struct error *err);
+/* Of a node's attribute `operands`, and a shape for each of its inputs. Sets the output's.
+ * ERR_DATA: an input has neither that nor one element; or an op has scalars alone, where the output
+ * is none.
+ */
+int fused_check_shapes(const struct attr_value *operands, const struct shape *const *in, int n_in,
+                       struct shape *out, struct error *err);
 
 #endif

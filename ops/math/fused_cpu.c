@@ -19,6 +19,7 @@ struct fused_step {
 };
 
 struct fused_state {
+    const struct attr_value *operands; /* the node's */
     int n_in, n_steps;
     int64_t grain;
     bool planned; /* shapes were known in prepare: */
@@ -36,7 +37,7 @@ static int find_loops(struct kernel_setup *setup, struct fused_state *state)
         struct fused_step *step = &state->steps[i];
         const struct unary_row *unary = unary_find(ops->strings[i], type);
         const struct binary_row *binary = binary_find(ops->strings[i], type);
-        bool is_unary = node_attr(setup->node, "operands")->ints[i * FUSED_OPERANDS + 1] < 0;
+        bool is_unary = state->operands->ints[i * FUSED_OPERANDS + 1] < 0;
         step->unary = unary ? unary->loop : NULL;
         step->binary = binary ? binary->loop : NULL;
         if (is_unary ? !unary : !binary)
@@ -69,7 +70,7 @@ static int free_register(const int *busy_until, int step)
 /* A loop may write where it reads, so a result may take the register of an operand. */
 static int assign_registers(struct kernel_setup *setup, struct fused_state *state)
 {
-    const struct attr_value *operands = node_attr(setup->node, "operands");
+    const struct attr_value *operands = state->operands;
     int busy_until[REGISTERS_MAX] = {0};
     int *last = mem_array((size_t)state->n_steps, sizeof *last);
     int code = 0;
@@ -109,7 +110,7 @@ static int plan(struct kernel_setup *setup, struct fused_state *state)
     const struct shape **in = mem_array((size_t)setup->n_in, sizeof *in);
     for (int i = 0; i < setup->n_in; i++)
         in[i] = &setup->in_types[i].shape;
-    int code = fused_check_shapes(setup->node, in, &state->shape, setup->err);
+    int code = fused_check_shapes(state->operands, in, setup->n_in, &state->shape, setup->err);
     mem_free(in);
     state->planned = true;
     offer_reuse(setup);
@@ -121,6 +122,7 @@ static int fused_prepare(struct kernel_setup *setup)
     int n = node_attr(setup->node, "ops")->n;
     struct fused_state *state = mem_alloc(sizeof *state + (size_t)n * sizeof *state->steps);
     setup->state = state;
+    state->operands = node_attr(setup->node, "operands");
     state->n_in = setup->n_in;
     state->n_steps = n;
     state->grain = PARALLEL_GRAIN_MOVE;
@@ -186,12 +188,13 @@ static int fused_body(void *context, int64_t begin, int64_t end)
 
 static int shape_of_call(struct kernel_call *call, struct shape *shape)
 {
+    const struct fused_state *state = call->state;
     const struct shape **in = kernel_temporary(call, (size_t)call->n_in * sizeof *in);
     if (!in)
         return call->err->code;
     for (int i = 0; i < call->n_in; i++)
         in[i] = &call->in[i]->shape;
-    return fused_check_shapes(call->node, in, shape, call->err);
+    return fused_check_shapes(state->operands, in, call->n_in, shape, call->err);
 }
 
 static int fused_run(struct kernel_call *call)

@@ -8,10 +8,15 @@
 #include "ops/device/kernel_cuda.h"
 #include "ops/math/fused.h"
 
-static int prepare_steps(struct kernel_setup *setup, struct cuda_fused *launch)
+struct cuda_fused_state {
+    const struct attr_value *operands; /* the node's */
+    struct cuda_fused launch;          /* without addresses */
+};
+
+static int prepare_steps(struct kernel_setup *setup, struct cuda_fused_state *state)
 {
     const struct attr_value *ops = node_attr(setup->node, "ops");
-    const int64_t *operands = node_attr(setup->node, "operands")->ints;
+    const int64_t *operands = state->operands->ints;
     if (ops->n > CUDA_FUSED_STEPS || setup->n_in > CUDA_FUSED_INPUTS)
         return kernel_setup_fail(setup, "%d ops of %d inputs are more than %d of %d", ops->n,
                                  setup->n_in, CUDA_FUSED_STEPS, CUDA_FUSED_INPUTS);
@@ -20,7 +25,7 @@ static int prepare_steps(struct kernel_setup *setup, struct cuda_fused *launch)
         if (op < 0)
             return kernel_setup_fail(setup, "no loop for %s of %d %s", ops->strings[i], n,
                                      dtype_name(setup->out_types[0].type));
-        launch->steps[i] =
+        state->launch.steps[i] =
             (struct cuda_fused_step){(int16_t)op, {(int8_t)operands[0], (int8_t)operands[1]}};
     }
     return 0;
@@ -34,23 +39,24 @@ static void offer_reuse(struct kernel_setup *setup)
 
 static int prepare(struct kernel_setup *setup)
 {
-    struct cuda_fused *launch = mem_alloc(sizeof *launch);
-    setup->state = launch;
-    *launch = (struct cuda_fused){.type = cuda_type_of(setup->out_types[0].type),
-                                  .n_in = setup->n_in,
-                                  .n_steps = node_attr(setup->node, "ops")->n};
+    struct cuda_fused_state *state = setup->state = mem_alloc(sizeof *state);
+    state->operands = node_attr(setup->node, "operands");
+    state->launch = (struct cuda_fused){.type = cuda_type_of(setup->out_types[0].type),
+                                        .n_in = setup->n_in,
+                                        .n_steps = node_attr(setup->node, "ops")->n};
     offer_reuse(setup);
-    return prepare_steps(setup, launch);
+    return prepare_steps(setup, state);
 }
 
 static int run(struct kernel_call *call)
 {
-    struct cuda_fused launch = *(const struct cuda_fused *)call->state;
+    const struct cuda_fused_state *state = call->state;
+    struct cuda_fused launch = state->launch;
     const struct shape *in[CUDA_FUSED_INPUTS];
     struct shape shape;
     for (int i = 0; i < call->n_in; i++)
         in[i] = &call->in[i]->shape;
-    if (fused_check_shapes(call->node, in, &shape, call->err))
+    if (fused_check_shapes(state->operands, in, call->n_in, &shape, call->err))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)

@@ -13,7 +13,8 @@ static bool flag(const struct node *node, const char *name)
 
 struct linear_flags linear_flags_of(const struct node *node)
 {
-    return (struct linear_flags){flag(node, "adjoint"), flag(node, "lower")};
+    return (struct linear_flags){flag(node, "adjoint"), flag(node, "lower"),
+                                 node_is(node, "MatrixDeterminant")};
 }
 
 static bool has_too_many_rows(const struct shape *a)
@@ -21,7 +22,7 @@ static bool has_too_many_rows(const struct shape *a)
     return a->dims[a->rank - 1] > ROWS_MAX;
 }
 
-bool linear_sizes_for(const struct node *node, const struct shape *a, const struct shape *b,
+bool linear_sizes_for(struct linear_flags flags, const struct shape *a, const struct shape *b,
                       struct linear_sizes *sizes)
 {
     int64_t n = a->dims[a->rank - 1], columns = b ? b->dims[b->rank - 1] : 0;
@@ -31,12 +32,12 @@ bool linear_sizes_for(const struct node *node, const struct shape *a, const stru
         .n = (int)n, .columns = (int)columns, .matrices = 1, .result = b ? *b : *a};
     for (int i = 0; i < a->rank - 2; i++)
         sizes->matrices *= a->dims[i];
-    if (node_is(node, "MatrixDeterminant"))
+    if (flags.scalars)
         sizes->result.rank -= 2;
     return true;
 }
 
-int linear_sizes_of(struct kernel_call *call, struct linear_sizes *sizes)
+int linear_sizes_of(struct kernel_call *call, struct linear_flags flags, struct linear_sizes *sizes)
 {
     const struct shape *a = &call->in[0]->shape, *b = call->n_in > 1 ? &call->in[1]->shape : NULL;
     if (a->rank < 2 || a->dims[a->rank - 1] != a->dims[a->rank - 2])
@@ -46,7 +47,7 @@ int linear_sizes_of(struct kernel_call *call, struct linear_sizes *sizes)
         fits = a->dims[i] == b->dims[i];
     if (!fits)
         return kernel_fail(call, "operands do not fit: %s and %s", shape_text(a), shape_text(b));
-    if (!linear_sizes_for(call->node, a, b, sizes))
+    if (!linear_sizes_for(flags, a, b, sizes))
         return kernel_fail(call, "matrices %s are too large",
                            shape_text(has_too_many_rows(a) ? a : b));
     return 0;

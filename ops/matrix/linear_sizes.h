@@ -8,8 +8,9 @@
 
 #include "exec/device/kernel.h"
 
-struct linear_flags { /* false where the op has none */
-    bool adjoint, lower;
+struct linear_flags {
+    bool adjoint, lower; /* false where the op has none */
+    bool scalars;        /* the op makes a number of each matrix */
 };
 
 struct linear_sizes {
@@ -22,10 +23,11 @@ struct linear_flags linear_flags_of(const struct node *node);
 
 /* Of operands with the shapes `a` and `b` (NULL: there is none), which fit. False: matrices are too
  * large. */
-bool linear_sizes_for(const struct node *node, const struct shape *a, const struct shape *b,
+bool linear_sizes_for(struct linear_flags flags, const struct shape *a, const struct shape *b,
                       struct linear_sizes *sizes);
 
 /* Of the call's one or two inputs; ERR_DATA if they do not fit, or are too large. */
-int linear_sizes_of(struct kernel_call *call, struct linear_sizes *sizes);
+int linear_sizes_of(struct kernel_call *call, struct linear_flags flags,
+                    struct linear_sizes *sizes);
 
 #endif

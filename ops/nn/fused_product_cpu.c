@@ -28,7 +28,7 @@ struct fused_product {
     const struct kernel_code *product;
     void *product_state;
     const struct layout *layout; /* of what the product makes; NULL: row-major */
-    bool is_conv;
+    int axis;                    /* of the channels of what it makes */
     int64_t grain;
     size_t item_bytes;
     char name[32];
@@ -104,7 +104,7 @@ static int fused_prepare(struct kernel_setup *setup, const struct kernel_code *p
     int n = node_attr(setup->node, "epilogue")->n;
     struct fused_product *state = mem_alloc(sizeof *state + (size_t)n * sizeof *state->steps);
     state->product = product;
-    state->is_conv = product == &kernel_conv;
+    state->axis = product == &kernel_conv ? format_channel_axis(setup->node, 4) : 1;
     state->n_steps = n;
     state->grain = PARALLEL_GRAIN_MOVE;
     state->item_bytes = dtype_bytes(setup->in_types[0].type);
@@ -176,9 +176,9 @@ static int check_biases(struct kernel_call *call, int64_t channels)
 static int run_epilogue(struct kernel_call *call, const struct fused_product *state)
 {
     const struct tensor *out = call->out[0];
-    int axis = state->is_conv ? format_channel_axis(call->node, 4) : 1;
     struct epilogue_work work = {.state = state, .in = call->in, .data = out->data};
-    work.channels = state->layout ? state->layout->channels : cpu_channels(&out->shape, axis);
+    work.channels =
+        state->layout ? state->layout->channels : cpu_channels(&out->shape, state->axis);
     work.row = work.channels.inner * work.channels.block;
     if (check_biases(call, work.channels.n))
         return call->err->code;

@@ -15,10 +15,10 @@
 
 /* ---- Softmax, LogSoftmax ---- */
 
-static enum cuda_softmax_form form_of(const struct node *node)
-{
-    return node_is(node, "Softmax") ? CUDA_SOFTMAX : CUDA_LOG_SOFTMAX;
-}
+struct cuda_softmax_state {
+    struct cuda_dnn_step dnn; /* first */
+    enum cuda_softmax_form form;
+};
 
 /* Whether cuDNN computes it: each row is an image of one cell. */
 static bool take_softmax(const struct cuda_softmax *launch, struct cuda_dnn_op *op)
@@ -56,36 +56,36 @@ static const struct cuda_dnn_family family = {.launch_bytes = sizeof(struct cuda
                                               .operands = softmax_operands,
                                               .bind = bind_softmax};
 
-static int choose(struct kernel_setup *setup, struct cuda_dnn_step *step)
+static int choose(struct kernel_setup *setup, struct cuda_softmax_state *state)
 {
     const struct node_output *x = &setup->in_types[0];
     if (!setup->shapes_known || !x->shape.rank || !shape_count(&x->shape))
         return 0;
     struct cuda_dnn_op op;
-    struct cuda_softmax launch = {.form = form_of(setup->node),
-                                  .type = cuda_type_of(x->type),
-                                  .n = x->shape.dims[x->shape.rank - 1]};
+    struct cuda_softmax launch = {
+        .form = state->form, .type = cuda_type_of(x->type), .n = x->shape.dims[x->shape.rank - 1]};
     launch.rows = shape_count(&x->shape) / launch.n;
-    return take_softmax(&launch, &op) ? cuda_dnn_choose_op(setup, &family, &op, &launch, 0, step)
-                                      : 0;
+    return take_softmax(&launch, &op)
+               ? cuda_dnn_choose_op(setup, &family, &op, &launch, 0, &state->dnn)
+               : 0;
 }
 
 /* cuDNN's manual does not say that it may overwrite what it reads. */
 static int softmax_prepare(struct kernel_setup *setup)
 {
-    struct cuda_dnn_step *step = setup->state = mem_alloc(sizeof *step);
-    *step = (struct cuda_dnn_step){0};
-    int code = choose(setup, step);
-    if (!step->description)
+    struct cuda_softmax_state *state = setup->state = mem_alloc(sizeof *state);
+    state->form = node_is(setup->node, "Softmax") ? CUDA_SOFTMAX : CUDA_LOG_SOFTMAX;
+    int code = choose(setup, state);
+    if (!state->dnn.description)
         cuda_offer_reuse(setup, 0);
     return code;
 }
 
 static int softmax_run(struct kernel_call *call)
 {
+    const struct cuda_softmax_state *state = call->state;
     const struct tensor *x = call->in[0];
-    struct cuda_softmax launch = {
-        .form = form_of(call->node), .type = cuda_type_of(x->type), .x = x->data};
+    struct cuda_softmax launch = {.form = state->form, .type = cuda_type_of(x->type), .x = x->data};
     if (softmax_rows_of(call, &launch.rows, &launch.n))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &x->shape);
@@ -94,7 +94,7 @@ static int softmax_run(struct kernel_call *call)
     if (!launch.rows)
         return KERNEL_DONE;
     launch.y = out->data;
-    return cuda_dnn_launch(call, call->state, &family, &launch);
+    return cuda_dnn_launch(call, &state->dnn, &family, &launch);
 }
 
 const struct kernel_code kernel_cuda_softmax = {

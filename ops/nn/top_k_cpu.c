@@ -138,7 +138,7 @@ static int in_top_k_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &targets->shape);
     if (!out)
         return call->err->code;
-    int64_t n = predictions->shape.dims[1], k = node_int(call->node, "k");
+    int64_t n = predictions->shape.dims[1], k = *(const int64_t *)call->state;
     for (int64_t i = 0; i < targets->shape.dims[0]; i++) {
         int64_t target = tensor_get_int64(targets, i);
         ((bool *)out->data)[i] =
@@ -150,4 +150,4 @@ static int in_top_k_run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_top_k = {.run = top_k_run};
-const struct kernel_code kernel_in_top_k = {.run = in_top_k_run};
+const struct kernel_code kernel_in_top_k = {.prepare = in_top_k_prepare, .run = in_top_k_run};

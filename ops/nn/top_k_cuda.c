@@ -35,7 +35,7 @@ static int in_top_k_run(struct kernel_call *call)
     struct cuda_in_top_k launch = {.type = cuda_type_of(predictions->type),
                                    .rows = predictions->shape.dims[0],
                                    .n = predictions->shape.dims[1],
-                                   .k = node_int(call->node, "k"),
+                                   .k = *(const int64_t *)call->state,
                                    .predictions = predictions->data,
                                    .targets = targets->data,
                                    .wide_targets = targets->type == INT64,
@@ -44,4 +44,4 @@ static int in_top_k_run(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_cuda_top_k = {.run = top_k_run};
-const struct kernel_code kernel_cuda_in_top_k = {.run = in_top_k_run};
+const struct kernel_code kernel_cuda_in_top_k = {.prepare = in_top_k_prepare, .run = in_top_k_run};

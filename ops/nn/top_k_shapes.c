@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/nn/top_k_shapes.h"
 
+#include "base/memory.h"
 #include "ops/array/args.h"
 
 int top_k_check(struct kernel_call *call, int64_t *n, int64_t *k)
@@ -27,6 +28,13 @@ int top_k_outputs(struct kernel_call *call, int64_t k, struct tensor **values,
     *values = kernel_alloc_output(call, 0, &shape);
     *indices = *values ? kernel_alloc_output(call, 1, &shape) : NULL;
     return *indices ? 0 : call->err->code;
+}
+
+int in_top_k_prepare(struct kernel_setup *setup)
+{
+    int64_t *k = setup->state = mem_alloc(sizeof *k);
+    *k = node_int(setup->node, "k");
+    return 0;
 }
 
 int in_top_k_check(struct kernel_call *call)

@@ -14,6 +14,9 @@ int top_k_check(struct kernel_call *call, int64_t *n, int64_t *k);
 int top_k_outputs(struct kernel_call *call, int64_t k, struct tensor **values,
                   struct tensor **indices);
 
+/* prepare of InTopK, whose state is k, an int64_t. */
+int in_top_k_prepare(struct kernel_setup *setup);
+
 /* ERR_DATA: predictions are no matrix, or targets no vector of its rows. */
 int in_top_k_check(struct kernel_call *call);
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "exec/device/kernel.h"
 
 struct sampled_place {
@@ -79,7 +80,7 @@ static int64_t find_all(const struct hits *hits)
 
 static int check(struct kernel_call *call)
 {
-    int64_t n_true = node_int(call->node, "num_true");
+    int64_t n_true = *(const int64_t *)call->state;
     const struct shape *classes = &call->in[0]->shape, *sampled = &call->in[1]->shape;
     if (classes->rank != 2 || classes->dims[1] != n_true)
         return kernel_fail(
@@ -106,13 +107,20 @@ static const struct sampled_place *sort(struct kernel_call *call, int64_t n)
     return sorted;
 }
 
+static int prepare(struct kernel_setup *setup)
+{
+    int64_t *n_true = setup->state = mem_alloc(sizeof *n_true);
+    *n_true = node_int(setup->node, "num_true");
+    return 0;
+}
+
 static int run(struct kernel_call *call)
 {
     if (check(call))
         return call->err->code;
     struct hits hits = {.classes = call->in[0]->data,
                         .n_rows = call->in[0]->shape.dims[0],
-                        .n_true = node_int(call->node, "num_true"),
+                        .n_true = *(const int64_t *)call->state,
                         .n_sampled = call->in[1]->shape.dims[0]};
     hits.sampled = sort(call, hits.n_sampled);
     if (!hits.sampled)
@@ -132,4 +140,4 @@ static int run(struct kernel_call *call)
     return KERNEL_DONE;
 }
 
-const struct kernel_code kernel_accidental_hits = {.run = run};
+const struct kernel_code kernel_accidental_hits = {.prepare = prepare, .run = run};

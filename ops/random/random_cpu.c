@@ -150,7 +150,7 @@ static int run(struct kernel_call *call, draw_fn *single, draw_fn *twice, struct
 
 static int uniform_run(struct kernel_call *call)
 {
-    bool half = dtype_bytes(node_type(call->node, "dtype")) == 2;
+    bool half = dtype_bytes(call->node->outputs[0].type) == 2;
     return run(call, draw_uniform32, half ? draw_uniform_half : draw_uniform64,
                &(struct draw){.offset = random_offset(call)});
 }

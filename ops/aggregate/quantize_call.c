@@ -55,11 +55,11 @@ int residual_describe(struct kernel_call *call, struct quantize_call *q)
     return variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err);
 }
 
-/* The attribute; its first dimension may be what there is. */
+/* The declared one, whose first dimension may be what there is. */
 static struct shape result_shape(const struct kernel_call *call, int64_t groups)
 {
     const struct gradient_code *code = call->state;
-    struct shape shape = *node_attr(call->node, "shape")->shape;
+    struct shape shape = call->node->outputs[0].shape;
     if (shape.rank > 0 && shape.dims[0] < 0) {
         int64_t row = 1;
         for (int i = 1; i < shape.rank; i++)

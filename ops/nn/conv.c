@@ -45,7 +45,7 @@ static int solve(struct infer *infer, struct window *w, const struct shape *imag
             return infer_fail(infer, "input has %lld channels, filter is for %lld", (long long)has,
                               (long long)wants);
     }
-    if (window_solve(w, infer->node, image, infer->err))
+    if (window_solve(w, image, infer->err))
         return infer->err->code;
     return filter->rank == 6 ? meet_positions(infer, w, filter) : 0;
 }
@@ -204,7 +204,7 @@ static bool declare(const struct node *node, const struct shape *image, const st
         return false;
     w.y.size = filter_dim(filter, 0);
     w.x.size = filter_dim(filter, 1);
-    return !window_solve(&w, node, image, &err) && window_declare(&w, window);
+    return !window_solve(&w, image, &err) && window_declare(&w, window);
 }
 
 static bool conv_window(const struct graph *graph, const struct node *node,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct conv_state {
-    enum conv_direction direction;
+    struct conv form; /* without shapes */
     bool deterministic;
     struct chain *chain;  /* NULL: by matrix products, or: */
     struct conv_few *few; /* the filter of an image with few channels */
@@ -17,13 +17,8 @@ struct conv_state {
 
 static int prepare_chain(struct kernel_setup *setup, struct conv_state *state)
 {
-    const struct shape *image = &setup->in_types[0].shape, *filter = &setup->in_types[1].shape;
-    struct conv conv;
-    if (state->direction == CONV_IMAGE)
-        image = &setup->out_types[0].shape;
-    if (state->direction == CONV_FILTER)
-        filter = &setup->out_types[0].shape;
-    if (conv_init(&conv, state->direction, setup->node, image, filter, setup->err))
+    struct conv conv = state->form;
+    if (conv_plan(setup, &conv))
         return setup->err->code;
     if (conv_is_empty(&conv))
         return 0;
@@ -48,10 +43,10 @@ static void release(void *pointer)
 static int prepare(struct kernel_setup *setup)
 {
     struct conv_state *state = mem_alloc(sizeof *state);
-    state->direction = conv_direction_of(setup->node);
     state->deterministic = setup->deterministic;
-    if (CPU_DNNL_COMPUTES && setup->shapes_known && node_type(setup->node, "T") == FLOAT32 &&
-        prepare_chain(setup, state)) {
+    if (conv_init(&state->form, setup->node, setup->err) ||
+        (CPU_DNNL_COMPUTES && setup->shapes_known && state->form.type == FLOAT32 &&
+         prepare_chain(setup, state))) {
         release(state);
         setup->state = NULL;
         return setup->err->code;
@@ -64,7 +59,7 @@ static int run_gemm(struct kernel_call *call)
 {
     const struct conv_state *state = call->state;
     struct conv conv;
-    if (conv_describe(call, state->direction, &conv))
+    if (conv_describe(call, &state->form, &conv))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
     if (!out)

@@ -23,7 +23,7 @@
 #define MATRIX_BYTES ((int64_t)128 << 20) /* of images unrolled at once, unless one has more */
 
 struct conv_cuda_state {
-    enum conv_direction direction;
+    struct conv form;    /* without shapes */
     bool has_dnn;        /* cuDNN is there and, where the shapes are known, computes it */
     bool exact;          /* as of struct kernel_setup */
     bool is_planned;     /* the shapes are known */
@@ -178,21 +178,16 @@ static void plan_conv(struct kernel_setup *setup, const struct conv *conv)
 static int prepare(struct kernel_setup *setup)
 {
     struct conv_cuda_state *state = mem_alloc(sizeof *state);
-    const struct shape *image = &setup->in_types[0].shape, *filter = &setup->in_types[1].shape;
-    struct conv conv;
-    setup->state = state;
-    *state = (struct conv_cuda_state){.direction = conv_direction_of(setup->node),
-                                      .exact = setup->exact};
     struct cuda_device *d = cuda_device(setup->device);
-    if (cuda_gemm_open(d, setup->err) || cuda_dnn_open(d, &state->has_dnn, setup->err))
+    setup->state = state;
+    state->exact = setup->exact;
+    if (conv_init(&state->form, setup->node, setup->err) || cuda_gemm_open(d, setup->err) ||
+        cuda_dnn_open(d, &state->has_dnn, setup->err))
         return setup->err->code;
     if (!setup->shapes_known)
         return 0;
-    if (state->direction == CONV_IMAGE)
-        image = &setup->out_types[0].shape;
-    if (state->direction == CONV_FILTER)
-        filter = &setup->out_types[0].shape;
-    if (conv_init(&conv, state->direction, setup->node, image, filter, setup->err))
+    struct conv conv = state->form;
+    if (conv_plan(setup, &conv))
         return setup->err->code;
     if (conv_is_empty(&conv))
         return 0;
@@ -376,7 +371,7 @@ static int run(struct kernel_call *call)
     const struct conv_cuda_state *state = call->state;
     struct conv conv;
     struct conv_dnn own;
-    if (conv_describe(call, state->direction, &conv))
+    if (conv_describe(call, &state->form, &conv))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
     if (!out)

@@ -23,18 +23,30 @@ static int check_positions(const struct conv *c, const struct shape *filter, str
                      (long long)x->out);
 }
 
-int conv_init(struct conv *c, enum conv_direction direction, const struct node *node,
-              const struct shape *image, const struct shape *filter, struct error *err)
+static enum conv_direction direction_of(const struct node *node)
+{
+    if (node_is(node, "Conv2DBackpropFilter") || node_is(node, "LocallyConnected2DBackpropFilter"))
+        return CONV_FILTER;
+    bool of_image =
+        node_is(node, "Conv2DBackpropInput") || node_is(node, "LocallyConnected2DBackpropInput");
+    return of_image ? CONV_IMAGE : CONV_FORWARD;
+}
+
+int conv_init(struct conv *c, const struct node *node, struct error *err)
 {
     memset(c, 0, sizeof *c);
+    c->direction = direction_of(node);
     c->local = conv_is_local(node);
-    if (check_rank("image", image, 4, err) ||
-        check_rank("filter", filter, conv_filter_rank(node), err) ||
-        window_init(&c->window, node, err))
+    c->type = node_type(node, "T");
+    return window_init(&c->window, node, err);
+}
+
+static int solve(struct conv *c, const struct shape *image, const struct shape *filter,
+                 struct error *err)
+{
+    if (check_rank("image", image, 4, err) || check_rank("filter", filter, c->local ? 6 : 4, err))
         return err->code;
     const int64_t *dims = filter->dims + filter->rank - 4;
-    c->direction = direction;
-    c->type = node_type(node, "T");
     c->window.y.size = dims[0];
     c->window.x.size = dims[1];
     c->batch = image->dims[0];
@@ -43,7 +55,7 @@ int conv_init(struct conv *c, enum conv_direction direction, const struct node *
     if (c->in_channels != dims[2])
         return error_set(err, ERR_DATA, "input has %lld channels, filter is for %lld",
                          (long long)c->in_channels, (long long)dims[2]);
-    if (window_solve(&c->window, node, image, err) || check_positions(c, filter, err))
+    if (window_solve(&c->window, image, err) || check_positions(c, filter, err))
         return err->code;
     c->image = *image;
     c->filter = *filter;
@@ -51,13 +63,12 @@ int conv_init(struct conv *c, enum conv_direction direction, const struct node *
     return 0;
 }
 
-enum conv_direction conv_direction_of(const struct node *node)
+int conv_plan(struct kernel_setup *setup, struct conv *c)
 {
-    if (node_is(node, "Conv2DBackpropFilter") || node_is(node, "LocallyConnected2DBackpropFilter"))
-        return CONV_FILTER;
-    bool of_image =
-        node_is(node, "Conv2DBackpropInput") || node_is(node, "LocallyConnected2DBackpropInput");
-    return of_image ? CONV_IMAGE : CONV_FORWARD;
+    const struct shape *in[] = {&setup->in_types[0].shape, &setup->in_types[1].shape};
+    if (c->direction != CONV_FORWARD)
+        in[c->direction == CONV_FILTER] = &setup->out_types[0].shape;
+    return solve(c, in[0], in[1], setup->err);
 }
 
 bool conv_is_empty(const struct conv *c)
@@ -87,12 +98,14 @@ static int read_sizes(struct kernel_call *call, int input, int rank, struct shap
     return 0;
 }
 
-int conv_describe(struct kernel_call *call, enum conv_direction direction, struct conv *conv)
+int conv_describe(struct kernel_call *call, const struct conv *form, struct conv *conv)
 {
+    enum conv_direction direction = form->direction;
     struct shape image = call->in[0]->shape, filter = call->in[1]->shape;
+    *conv = *form;
     if ((direction == CONV_IMAGE && read_sizes(call, 0, 4, &image)) ||
-        (direction == CONV_FILTER && read_sizes(call, 1, conv_filter_rank(call->node), &filter)) ||
-        conv_init(conv, direction, call->node, &image, &filter, call->err))
+        (direction == CONV_FILTER && read_sizes(call, 1, form->local ? 6 : 4, &filter)) ||
+        solve(conv, &image, &filter, call->err))
         return call->err->code;
     if (direction != CONV_FORWARD && !shape_equal(&conv->output, &call->in[2]->shape))
         return kernel_fail(call, "out_backprop must be %s, not %s", shape_text(&conv->output),

@@ -24,14 +24,14 @@ struct conv {
     struct shape image, filter, output;
 };
 
-/* Solves for known shapes. ERR_DATA when they do not fit. */
-int conv_init(struct conv *conv, enum conv_direction direction, const struct node *node,
-              const struct shape *image, const struct shape *filter, struct error *err);
+/* What a node says, without shapes. ERR_DATA as of window_init. */
+int conv_init(struct conv *conv, const struct node *node, struct error *err);
 
-enum conv_direction conv_direction_of(const struct node *node);
+/* Solves for the shapes of prepare, which are known. ERR_DATA when they do not fit. */
+int conv_plan(struct kernel_setup *setup, struct conv *conv);
 
-/* For the shapes of a call, whose sizes are read on the host. ERR_DATA when they do not fit. */
-int conv_describe(struct kernel_call *call, enum conv_direction direction, struct conv *conv);
+/* For those of a call, whose sizes are read on the host; `form`: as conv_init has left it. */
+int conv_describe(struct kernel_call *call, const struct conv *form, struct conv *conv);
 
 /* An operand has no elements: the result is zeros. */
 bool conv_is_empty(const struct conv *conv);

@@ -304,11 +304,19 @@ static int compute(struct local_work *w, struct kernel_call *call)
     return w->code;
 }
 
-static int run(struct kernel_call *call, enum conv_direction direction)
+static int prepare(struct kernel_setup *setup)
 {
+    struct conv *form = setup->state = mem_alloc(sizeof *form);
+    return conv_init(form, setup->node, setup->err);
+}
+
+static int run(struct kernel_call *call)
+{
+    const struct conv *form = call->state;
+    enum conv_direction direction = form->direction;
     struct conv conv;
     struct local_work work = {.code = 0};
-    if (conv_describe(call, direction, &conv))
+    if (conv_describe(call, form, &conv))
         return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
     if (!out)
@@ -325,21 +333,4 @@ static int run(struct kernel_call *call, enum conv_direction direction)
     return compute(&work, call);
 }
 
-static int run_forward(struct kernel_call *call)
-{
-    return run(call, CONV_FORWARD);
-}
-
-static int run_image(struct kernel_call *call)
-{
-    return run(call, CONV_IMAGE);
-}
-
-static int run_filter(struct kernel_call *call)
-{
-    return run(call, CONV_FILTER);
-}
-
-const struct kernel_code kernel_local = {.run = run_forward};
-const struct kernel_code kernel_local_image = {.run = run_image};
-const struct kernel_code kernel_local_filter = {.run = run_filter};
+const struct kernel_code kernel_local = {.prepare = prepare, .run = run};

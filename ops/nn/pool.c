@@ -21,8 +21,7 @@ static int pooled(struct infer *infer, const struct shape *image, bool mean, str
 {
     struct window w;
     if (window_init(&w, infer->node, infer->err) ||
-        window_from_ksize(&w, infer->node, infer->err) ||
-        window_solve(&w, infer->node, image, infer->err))
+        window_from_ksize(&w, infer->node, infer->err) || window_solve(&w, image, infer->err))
         return infer->err->code;
     if (mean && (!sees_image(&w.y) || !sees_image(&w.x)))
         return infer_fail(infer, "a window lies in the padding, where nothing has a mean");
@@ -35,7 +34,7 @@ static bool declare(const struct node *node, const struct shape *image, struct o
     struct error err = ERROR_INIT;
     struct window w;
     return !window_init(&w, node, &err) && !window_from_ksize(&w, node, &err) &&
-           !window_solve(&w, node, image, &err) && window_declare(&w, window);
+           !window_solve(&w, image, &err) && window_declare(&w, window);
 }
 
 static bool pool_window(const struct graph *graph, const struct node *node,
@@ -126,11 +125,10 @@ static int max_pool_with_place_shape(struct infer *infer)
 
 static int max_pool_place_grad_shape(struct infer *infer)
 {
-    struct shape image, out;
     const struct attr_value *sizes = node_attr(infer->node, "image");
     if (sizes->n != 4)
         return infer_fail(infer, "image must have 4 elements, not %d", sizes->n);
-    pool_image_attr(infer->node, &image);
+    struct shape out, image = shape_of(4, sizes->ints);
     if (shape_count(&image) < 0)
         return infer_fail(infer, "image is %s", shape_text(&image));
     if (infer_rank(infer, 0, 4) || infer_rank(infer, 1, 4) || pooled(infer, &image, false, &out) ||

@@ -101,8 +101,7 @@ static int choose(struct kernel_setup *setup, struct cuda_pool_state *state)
     struct window w = state->window;
     struct error ignored = ERROR_INIT; /* run says it */
     struct cuda_dnn_op op;
-    if (!setup->shapes_known || image->rank != 4 ||
-        window_solve(&w, setup->node, image, &ignored) ||
+    if (!setup->shapes_known || image->rank != 4 || window_solve(&w, image, &ignored) ||
         !take_pool(state->launch, out->type, &w, image, &op))
         return 0;
     struct cuda_pool launch = describe(state->launch, out->type, &w, image);

@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/nn/pool_shapes.h"
 
-void pool_image_attr(const struct node *node, struct shape *image)
-{
-    const struct attr_value *sizes = node_attr(node, "image");
-    image->rank = 4;
-    for (int i = 0; i < 4; i++)
-        image->dims[i] = sizes->ints[i];
-}
-
 const struct pool_form *pool_form_of(const struct node *node)
 {
     static const struct pool_form forms[] = {
@@ -38,13 +30,13 @@ static int check_inputs(struct kernel_call *call, const struct pool_form *form,
 }
 
 /* The image's shape: that of input 0; for the gradient of a mean, its value; where a place is all
- * that is left of the image, an attribute. */
+ * that is left of the image, an attribute, which is the output's shape. */
 static int image_shape(struct kernel_call *call, const struct pool_form *form, struct shape *image)
 {
     const struct tensor *in = call->in[0];
     *image = in->shape;
     if (form->to_image && form->place) {
-        pool_image_attr(call->node, image);
+        *image = call->node->outputs[0].shape;
     } else if (call->n_in == 2) {
         if (in->shape.rank != 1 || in->shape.dims[0] != 4)
             return kernel_fail(call, "orig_input_shape must have 4 elements, not %s",
@@ -66,8 +58,7 @@ int pool_solve(struct kernel_call *call, const struct pool_form *form, const str
 {
     struct window *w = &shapes->window;
     *w = *window;
-    if (image_shape(call, form, &shapes->image) ||
-        window_solve(w, call->node, &shapes->image, call->err))
+    if (image_shape(call, form, &shapes->image) || window_solve(w, &shapes->image, call->err))
         return call->err->code;
     shapes->output = window_output(w, &shapes->image, shapes->image.dims[w->channels]);
     return check_inputs(call, form, shapes);

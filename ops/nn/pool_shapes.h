@@ -22,9 +22,6 @@ struct pool_form {
 #define POOL_NO_PLACE 255
 #define POOL_PLACES_MAX 254
 
-/* The shape that MaxPoolPlaceGrad's attribute says, which has four elements. */
-void pool_image_attr(const struct node *node, struct shape *image);
-
 /* NULL: the node is no pooling. */
 const struct pool_form *pool_form_of(const struct node *node);
 

@@ -27,9 +27,30 @@ static int read_quadruple(const struct window *w, const struct node *node, const
     return 0;
 }
 
+static int read_explicit(struct window *w, const struct node *node, struct error *err)
+{
+    const struct attr_value *list = node_attr(node, "explicit_paddings");
+    if (!list || list->n != 8)
+        return error_set(err, ERR_DATA, "explicit_paddings must have 8 elements, not %d",
+                         list ? list->n : 0);
+    for (int i = 0; i < 8; i++) {
+        bool image = i / 2 == w->height || i / 2 == w->width;
+        if (list->ints[i] < 0 || list->ints[i] > INT32_MAX || (!image && list->ints[i]))
+            return error_set(err, ERR_DATA, "padding of %lld at [%d] of explicit_paddings",
+                             (long long)list->ints[i], i);
+    }
+    w->y.before = list->ints[2 * w->height];
+    w->y.after = list->ints[2 * w->height + 1];
+    w->x.before = list->ints[2 * w->width];
+    w->x.after = list->ints[2 * w->width + 1];
+    return 0;
+}
+
 int window_init(struct window *w, const struct node *node, struct error *err)
 {
+    const char *padding = node_string(node, "padding");
     memset(w, 0, sizeof *w);
+    w->same = !strcmp(padding, "SAME");
     w->nchw = format_is_nchw(node);
     w->height = w->nchw ? 2 : 1;
     w->width = w->nchw ? 3 : 2;
@@ -38,7 +59,9 @@ int window_init(struct window *w, const struct node *node, struct error *err)
     if (node_attr(node, "dilations") &&
         read_quadruple(w, node, "dilations", &w->y.dilation, &w->x.dilation, err))
         return err->code;
-    return read_quadruple(w, node, "strides", &w->y.stride, &w->x.stride, err);
+    if (read_quadruple(w, node, "strides", &w->y.stride, &w->x.stride, err))
+        return err->code;
+    return strcmp(padding, "EXPLICIT") ? 0 : read_explicit(w, node, err);
 }
 
 int window_from_ksize(struct window *w, const struct node *node, struct error *err)
@@ -67,25 +90,6 @@ static int solve_padded(struct window_axis *a, const char *name, struct error *e
     return 0;
 }
 
-static int read_explicit(struct window *w, const struct node *node, struct error *err)
-{
-    const struct attr_value *list = node_attr(node, "explicit_paddings");
-    if (!list || list->n != 8)
-        return error_set(err, ERR_DATA, "explicit_paddings must have 8 elements, not %d",
-                         list ? list->n : 0);
-    for (int i = 0; i < 8; i++) {
-        bool image = i / 2 == w->height || i / 2 == w->width;
-        if (list->ints[i] < 0 || list->ints[i] > INT32_MAX || (!image && list->ints[i]))
-            return error_set(err, ERR_DATA, "padding of %lld at [%d] of explicit_paddings",
-                             (long long)list->ints[i], i);
-    }
-    w->y.before = list->ints[2 * w->height];
-    w->y.after = list->ints[2 * w->height + 1];
-    w->x.before = list->ints[2 * w->width];
-    w->x.after = list->ints[2 * w->width + 1];
-    return 0;
-}
-
 static int solve_axis(struct window_axis *a, bool same, const char *name, struct error *err)
 {
     a->out = SHAPE_UNKNOWN;
@@ -98,16 +102,11 @@ static int solve_axis(struct window_axis *a, bool same, const char *name, struct
     return same ? solve_same(a) : solve_padded(a, name, err);
 }
 
-int window_solve(struct window *w, const struct node *node, const struct shape *image,
-                 struct error *err)
+int window_solve(struct window *w, const struct shape *image, struct error *err)
 {
-    const char *padding = node_string(node, "padding");
-    bool same = !strcmp(padding, "SAME");
     w->y.in = image->rank == 4 ? image->dims[w->height] : SHAPE_UNKNOWN;
     w->x.in = image->rank == 4 ? image->dims[w->width] : SHAPE_UNKNOWN;
-    if (!strcmp(padding, "EXPLICIT") && read_explicit(w, node, err))
-        return err->code;
-    if (solve_axis(&w->y, same, "height", err) || solve_axis(&w->x, same, "width", err))
+    if (solve_axis(&w->y, w->same, "height", err) || solve_axis(&w->x, w->same, "width", err))
         return err->code;
     return 0;
 }

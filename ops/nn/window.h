@@ -22,7 +22,7 @@ struct window_axis { /* an unknown size is -1 */
 };
 
 struct window {
-    bool nchw;
+    bool nchw, same;
     int height, width, channels; /* axes of the image */
     struct window_axis y, x;
 };
@@ -42,8 +42,7 @@ static inline int64_t window_span(const struct window_axis *axis)
 
 /* Solves for an image, given y.size and x.size; what is unknown stays so. ERR_DATA when the window
  * does not fit. */
-int window_solve(struct window *window, const struct node *node, const struct shape *image,
-                 struct error *err);
+int window_solve(struct window *window, const struct shape *image, struct error *err);
 
 /* The output image: like `image`, with the solved height and width and that many channels. */
 struct shape window_output(const struct window *window, const struct shape *image,

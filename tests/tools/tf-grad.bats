@@ -66,7 +66,7 @@ END
     run -65 tf-grad --minimize lost forward.tfg
     [[ $output == *"there is no node 'lost' (did you mean 'loss'?)"* ]]
     run -65 tf-grad --minimize loss --optimizer adma forward.tfg
-    [[ $output == *"there is no optimizer 'adma' (there are: adadelta, adafactor, adagrad, adam,"* ]]
+    [[ $output == *"there is no optimizer 'adma' (there are: adadelta, adafactor, adagrad,"* ]]
     run -65 tf-grad --minimize loss --optimizer adam,rat=1 forward.tfg
     [[ $output == *"optim.adam has no option 'rat'"* ]]
     run -64 tf-grad --of loss forward.tfg

@@ -229,10 +229,11 @@ $(EXPORTS_MAP): $(EXPORTS)
 	awk 'BEGIN { print "{ global: tf_core;" } /^[a-z]/ { print ($$2 == "modules" ? "tf_core_" : "") $$1 ";" } \
 		END { print "local: *; };" }' $< >$@
 shared = $(CC) -shared $(BASE_LDFLAGS) $(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $(filter %.o,$^) -o $@
-$(BUILD)/lib/%/libtf-graph.so: $(LIB_OBJ) $(EXPORTS_MAP)
+# Static patterns, as make takes what a pattern alone names for intermediate, and removes it.
+$(GRAPH_LIB) $(BUILD)/lib/tests/libtf-graph.so: $(BUILD)/lib/%/libtf-graph.so: $(LIB_OBJ) $(EXPORTS_MAP)
 	@mkdir -p $(@D)
 	$(shared) -Wl$(comma)-soname$(comma)$(@F) -Wl$(comma)-Bsymbolic $(EXPORTED) $(LIB_LIBS)
-$(BUILD)/lib/%/libtf-jobs.so: $(JOBS_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/lib/%/libtf-graph.so $(EXPORTS_MAP)
+$(JOBS_LIB) $(BUILD)/lib/tests/libtf-jobs.so: $(BUILD)/lib/%/libtf-jobs.so: $(JOBS_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/lib/%/libtf-graph.so $(EXPORTS_MAP)
 	@mkdir -p $(@D)
 	$(shared) -Wl$(comma)-soname$(comma)$(@F) $(EXPORTED) -L$(@D) -ltf-graph $(JOBS_LIBS) '-Wl,-rpath,$$ORIGIN'
 $(LIB): private EXPORTED := -Wl$(comma)--version-script=$(EXPORTS_MAP)

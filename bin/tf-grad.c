@@ -18,7 +18,7 @@ static const struct option_row rows[] = {
     {0, "minimize", OPTION_TEXT, &loss, "LOSS",
      "add the entry train, which does a step to less LOSS"},
     {0, "optimizer", OPTION_TEXT, &optimizer, "NAME[,KEY=VALUE...]",
-     "how: sgd, momentum, adagrad, adadelta, rmsprop, adam, ftrl (sgd)"},
+     "how: sgd, momentum, adam, adamw, or another of docs/language.md (sgd)"},
     {0, "of", OPTION_TEXT, &of, "Y", "add the gradients of Y"},
     {0, "wrt", OPTION_LIST, &wrt, "X,...", "with respect to these; fetched as grad/X"},
     {0, "seed", OPTION_INT, &seed, "N", "seed of random ops that are added (0)"},

@@ -5,7 +5,8 @@
 # when it ends.
 
 # among WORKERS OPTION...: each runs parts.tfg with the options, and what is in FEEDn; what it wrote
-# is in wN.txt, if none fails. The status is that of the first, by number, that fails.
+# is in wN.txt, if none fails. The status is that of the first, by number, that fails by itself; 69,
+# that another one had failed before, where none does. Who hears of what first is chance.
 among() {
     local i n=$1 code=0 status feed workers=()
     shift
@@ -19,7 +20,7 @@ among() {
     for ((i = 0; i < n; i++)); do
         status=0
         wait "${workers[i]}" || status=$?
-        ((code)) || code=$status
+        ((code && (code != 69 || status == 0))) || code=$status
     done
     for ((i = 0; i < n; i++)); do
         cat "w$i.err"

@@ -4,21 +4,12 @@
  */
 #include <float.h>
 
-#include "graph/op_cost.h"
 #include "ops/lacking.h"
+#include "ops/math/elementwise_def.h"
 #include "ops/math/gradients.h"
 
-#define BINARY(op, of, its_half, its_cost, its_doc, ...)                                           \
-    const struct op_def op_##op = {.name = #op,                                                    \
-                                   .inputs = "x: T, y: T",                                         \
-                                   .outputs = "z: T",                                              \
-                                   .attrs = "T: " of,                                              \
-                                   .doc = its_doc,                                                 \
-                                   .rows = ROWS_ALIKE,                                             \
-                                   .half = HALF_##its_half,                                        \
-                                   .cost = its_cost,                                               \
-                                   .shape = infer_broadcast,                                       \
-                                   __VA_ARGS__}
+#define BINARY(op, of, half, cost, doc, ...)                                                       \
+    ELEMENTWISE(op, "x: T, y: T", "z: T", "T: " of, half, cost, infer_broadcast, doc, __VA_ARGS__)
 
 /* ---- what is known of a result: whole numbers of 0 or more ---- */
 

@@ -3,24 +3,14 @@
  * Comparisons and the logic of booleans.
  */
 #include "graph/infer.h"
-#include "graph/op_cost.h"
 #include "ops/lacking.h"
+#include "ops/math/elementwise_def.h"
 
 #define NO_GRADIENT "its result changes in steps"
 
-#define COMPARISON(op, of, its_flags, its_doc, ...)                                                \
-    const struct op_def op_##op = {.name = #op,                                                    \
-                                   .inputs = "x: T, y: T",                                         \
-                                   .outputs = "z: bool",                                           \
-                                   .attrs = "T: " of,                                              \
-                                   .flags = its_flags,                                             \
-                                   .doc = its_doc,                                                 \
-                                   .rows = ROWS_ALIKE,                                             \
-                                   .half = HALF_CLEAR,                                             \
-                                   .cost = cost_elements,                                          \
-                                   .shape = infer_broadcast,                                       \
-                                   .no_gradient = NO_GRADIENT,                                     \
-                                   __VA_ARGS__}
+#define COMPARISON(op, of, its_flags, doc, ...)                                                    \
+    ELEMENTWISE(op, "x: T, y: T", "z: bool", "T: " of, CLEAR, cost_elements, infer_broadcast, doc, \
+                .flags = its_flags, .no_gradient = NO_GRADIENT, __VA_ARGS__)
 #define LOGIC(op, its_doc, ...)                                                                    \
     const struct op_def op_##op = {.name = #op,                                                    \
                                    .inputs = "x: bool, y: bool",                                   \

@@ -4,25 +4,16 @@
  */
 #include <math.h>
 
-#include "graph/op_cost.h"
 #include "ops/lacking.h"
+#include "ops/math/elementwise_def.h"
 #include "ops/math/gradients.h"
 
 #define NO_GRADIENT "its result changes in steps"
 
 #define SIGNED "floating|int8|int16|int32|int64"
 
-#define UNARY(op, of, its_half, its_cost, its_doc, ...)                                            \
-    const struct op_def op_##op = {.name = #op,                                                    \
-                                   .inputs = "x: T",                                               \
-                                   .outputs = "y: T",                                              \
-                                   .attrs = "T: " of,                                              \
-                                   .doc = its_doc,                                                 \
-                                   .rows = ROWS_ALIKE,                                             \
-                                   .half = HALF_##its_half,                                        \
-                                   .cost = its_cost,                                               \
-                                   .shape = infer_unchanged,                                       \
-                                   __VA_ARGS__}
+#define UNARY(op, of, half, cost, doc, ...)                                                        \
+    ELEMENTWISE(op, "x: T", "y: T", "T: " of, half, cost, infer_unchanged, doc, __VA_ARGS__)
 
 static int neg_gradient(struct grad *g)
 {

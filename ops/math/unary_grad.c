@@ -3,8 +3,8 @@
  * Gradients of one-tensor ops that are computed from the op's result y and what flows back, dy, in
  * one go. Below, d is what flows back through the gradient op itself.
  */
-#include "graph/op_cost.h"
 #include "ops/lacking.h"
+#include "ops/math/elementwise_def.h"
 #include "ops/math/gradients.h"
 
 static int fused_shape(struct infer *infer)
@@ -12,18 +12,9 @@ static int fused_shape(struct infer *infer)
     return infer_merge(infer, 0, 1, &infer->out[0]);
 }
 
-#define FUSED(op, its_half, its_doc, ...)                                                          \
-    const struct op_def op_##op = {.name = #op,                                                    \
-                                   .inputs = "y: T, dy: T",                                        \
-                                   .outputs = "z: T",                                              \
-                                   .attrs = "T: floating",                                         \
-                                   .doc = its_doc,                                                 \
-                                   .detail = NO_COMPLEX,                                           \
-                                   .rows = ROWS_ALIKE,                                             \
-                                   .half = HALF_##its_half,                                        \
-                                   .cost = cost_elements,                                          \
-                                   .shape = fused_shape,                                           \
-                                   __VA_ARGS__}
+#define FUSED(op, half, doc, ...)                                                                  \
+    ELEMENTWISE(op, "y: T, dy: T", "z: T", "T: floating", half, cost_elements, fused_shape, doc,   \
+                .detail = NO_COMPLEX, __VA_ARGS__)
 
 /* z = dy (1 - y^2) */
 static int tanh_grad_gradient(struct grad *g)

@@ -4,7 +4,7 @@
  */
 #include "graph/infer.h"
 #include "graph/op.h"
-#include "graph/op_cost.h"
+#include "ops/math/elementwise_def.h"
 #include "pass/gradient/grad.h"
 
 static int grad_shape(struct infer *infer)
@@ -77,29 +77,12 @@ static int softplus_grad_gradient(struct grad *g)
     return grad_finish(g);
 }
 
-#define ACTIVATION(op, of, its_half, its_cost, its_doc, ...)                                       \
-    const struct op_def op_##op = {.name = #op,                                                    \
-                                   .inputs = "features: T",                                        \
-                                   .outputs = "activations: T",                                    \
-                                   .attrs = of,                                                    \
-                                   .doc = its_doc,                                                 \
-                                   .rows = ROWS_ALIKE,                                             \
-                                   .half = HALF_##its_half,                                        \
-                                   .cost = its_cost,                                               \
-                                   .shape = infer_unchanged,                                       \
-                                   __VA_ARGS__}
+#define ACTIVATION(op, of, half, cost, doc, ...)                                                   \
+    ELEMENTWISE(op, "features: T", "activations: T", of, half, cost, infer_unchanged, doc,         \
+                __VA_ARGS__)
 
-#define ACTIVATION_GRAD(op, takes, of, its_half, its_cost, its_doc, ...)                           \
-    const struct op_def op_##op = {.name = #op,                                                    \
-                                   .inputs = takes,                                                \
-                                   .outputs = "backprops: T",                                      \
-                                   .attrs = of,                                                    \
-                                   .doc = its_doc,                                                 \
-                                   .rows = ROWS_ALIKE,                                             \
-                                   .half = HALF_##its_half,                                        \
-                                   .cost = its_cost,                                               \
-                                   .shape = grad_shape,                                            \
-                                   __VA_ARGS__}
+#define ACTIVATION_GRAD(op, takes, of, half, cost, doc, ...)                                       \
+    ELEMENTWISE(op, takes, "backprops: T", of, half, cost, grad_shape, doc, __VA_ARGS__)
 
 ACTIVATION(Relu, "T: real", CLEAR, cost_elements, "The larger of the input and 0.",
            .detail = "A NaN stays a NaN.", .flags = OP_IDEMPOTENT, .gradient = relu_gradient);

@@ -34,6 +34,7 @@ static bool set_link(const struct place_model *m, struct place_wire *wire, int f
     const struct device_name *y = &placement->devices.items[b->host].name;
     struct device_name other = *y;
     bool same_task = device_name_same_task(x, y);
+    /* Of many to a single one of the same job most are elsewhere. */
     if (same_task && a->tasks != b->tasks && (a->tasks > 1 || b->tasks > 1))
         other.task++;
     else if (same_task && a->host == b->host)

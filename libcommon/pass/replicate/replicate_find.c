@@ -107,6 +107,8 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
         for (int i = 0; i < node->n_controls; i++) {
             if (node_is(graph_node(r->from, node->controls[i]), "Variable"))
                 continue;
+            /* The check of the loss, say, which the worker makes before it pushes: shards would
+             * compute all that the loss is made of for it. */
             if (has(r, node->controls[i], FACT_MARKED) ||
                 !has(r, node->controls[i], FACT_DOWN | FACT_WRITTEN))
                 r->facts[node->controls[i]] |= FACT_CONTROLS;

@@ -31,6 +31,7 @@ int towers_loop(const struct towers *t, const struct node *node)
     return frame;
 }
 
+/* A check that only others wait for is made once, of what came of all towers. */
 static bool is_once(const struct tower_finder *f, const struct node *node)
 {
     const struct replicator *r = f->t->r;

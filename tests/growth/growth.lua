@@ -200,6 +200,11 @@ function kinds.loops()
   local x = number()
   return AddN(each(function() return loop(x, function(s) return s + 1 end) end))
 end
+function kinds.loopsbeside() -- a branch
+  local x = number()
+  local sum = AddN(each(function(i) return loop(x + i, function(s) return s * 2 end) end))
+  return cond(Greater(x, 0), function() return sum * 2 end, function() return sum * 3 end)
+end
 function kinds.loopchain()
   return repeated(number(), function(t) return loop(t, function(s) return s * 2 end) end)
 end

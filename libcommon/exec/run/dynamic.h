@@ -46,6 +46,7 @@ struct run {
     struct tensor *fetches;
     struct frame *root;
     struct frame **idle_frames; /* by definition */
+    bool *dead;                 /* of what is in order, by value, then by item; NULL: never */
     struct iteration **idle_iterations;
     struct run *next;
 

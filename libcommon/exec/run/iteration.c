@@ -113,8 +113,6 @@ static void make_calls(struct run *run, struct iteration *it)
     const struct dynamic_frame *def = it->frame->def;
     it->calls = mem_array(def->order.n + 1, sizeof *it->calls);
     it->plain = mem_array(def->order.n + 1, sizeof *it->plain);
-    if (plan->has_branches && def->has_order)
-        it->dead = mem_array(plan->values.n + plan->items.n, sizeof *it->dead);
     for (size_t at = 0; at < def->order.n; at++) {
         struct region_call *c = &it->calls[at];
         int id = def->order.items[at].item;
@@ -192,7 +190,6 @@ void region_free(struct iteration *it)
     region_close(it);
     mem_free(it->calls);
     mem_free(it->plain);
-    mem_free(it->dead);
 }
 
 /* ---- iterations and frames: with run->lock held, or when nothing of the step runs ---- */

@@ -42,7 +42,6 @@ struct iteration {
     struct activation *activations;
     struct region_call *calls;     /* by position; NULL: no region has run in it yet */
     struct plain_call *plain;      /* the same */
-    bool *dead;                    /* by value, then by item; NULL: nothing ever is */
     struct tensor *carried;        /* of a loop in order: by input of its item */
     const struct step *bound_step; /* that calls of an order were told last, */
     uint64_t bound_tag;            /* and the tag */

@@ -100,6 +100,7 @@ static void run_free(struct run *run)
     vec_release(&run->own.temporaries);
     mem_free(run->feeds);
     mem_free(run->idle_frames);
+    mem_free(run->dead);
     mem_free(run->idle_iterations);
     pthread_mutex_destroy(&run->lock);
     pthread_cond_destroy(&run->changed);
@@ -114,6 +115,8 @@ static struct run *run_new(struct plan *plan, struct error *err)
     run->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *run->feeds);
     run->loops = mem_array(plan->loops.n, sizeof *run->loops);
     run->idle_frames = mem_array(n, sizeof *run->idle_frames);
+    if (plan->has_branches)
+        run->dead = mem_array(plan->values.n + plan->items.n, sizeof *run->dead);
     run->idle_iterations = mem_array(n, sizeof *run->idle_iterations);
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);

@@ -26,18 +26,25 @@ struct storage {
     bool on_device;
     size_t bytes;
     int from, to; /* positions in the order */
+    int block;    /* from its first position to its last */
     int64_t offset;
     struct users users;
 };
 
-struct hole {
+/* Bytes that lie side by side, taken or free. */
+struct block {
     int64_t offset, bytes;
     struct users users;
+    int before, after; /* by offset: a ring, in which block 0 stands for both ends */
+    int less, more; /* of the free ones a treap (Seidel and Aragon 1996), by bytes, then offset */
+    bool is_free;   /* beside another only if both together had too many users */
 };
 
-struct space {              /* an arena */
-    VEC(struct hole) holes; /* by offset; adjacent ones only if both together had too many users */
-    int64_t end;            /* so far */
+struct space { /* an arena */
+    VEC(struct block) blocks;
+    int root;    /* of the free ones */
+    int unused;  /* a list through `after` */
+    int64_t end; /* so far */
 };
 
 struct place {
@@ -221,7 +228,7 @@ static void assign_storage(struct place *p, int at)
             continue;
         }
         struct storage fresh = {
-            value->on_device, ALIGN_UP(value->bytes), at, value->live_to, -1, {0}};
+            value->on_device, ALIGN_UP(value->bytes), at, value->live_to, 0, -1, {0}};
         if (p->users)
             fresh.users = p->users[v];
         p->storage_of[v] = (int)p->storages.n;
@@ -229,84 +236,162 @@ static void assign_storage(struct place *p, int at)
     }
 }
 
+/* ---- free blocks ---- */
+
+static bool is_smaller(const struct space *s, int a, int b)
+{
+    const struct block *x = &s->blocks.items[a], *y = &s->blocks.items[b];
+    return x->bytes != y->bytes ? x->bytes < y->bytes : x->offset < y->offset;
+}
+
+static uint32_t priority(int block)
+{
+    return (uint32_t)block * 2654435761u; /* Knuth's multiplicative hash */
+}
+
+static void add_free(struct space *s, int block)
+{
+    struct block *blocks = s->blocks.items;
+    int *at = &s->root, *less = &blocks[block].less, *more = &blocks[block].more;
+    while (*at && priority(*at) > priority(block))
+        at = is_smaller(s, *at, block) ? &blocks[*at].more : &blocks[*at].less;
+    int rest = *at;
+    *at = block;
+    while (rest) /* split: what is smaller, and what is larger */
+        if (is_smaller(s, rest, block)) {
+            *less = rest;
+            less = &blocks[rest].more;
+            rest = *less;
+        } else {
+            *more = rest;
+            more = &blocks[rest].less;
+            rest = *more;
+        }
+    *less = *more = 0;
+    blocks[block].is_free = true;
+}
+
+static void remove_free(struct space *s, int block)
+{
+    struct block *blocks = s->blocks.items;
+    int *at = &s->root, less = blocks[block].less, more = blocks[block].more;
+    while (*at != block)
+        at = is_smaller(s, *at, block) ? &blocks[*at].more : &blocks[*at].less;
+    while (less && more)
+        if (priority(less) > priority(more)) {
+            *at = less;
+            at = &blocks[less].more;
+            less = *at;
+        } else {
+            *at = more;
+            at = &blocks[more].less;
+            more = *at;
+        }
+    *at = less ? less : more;
+    blocks[block].is_free = false;
+}
+
+/* The smallest that the item may have, the first of equal ones; 0 if there is none. */
+static int best_free(const struct place *p, const struct space *s, int root, int64_t bytes, int id)
+{
+    for (const struct block *block; root; root = block->more) {
+        block = &s->blocks.items[root];
+        if (block->bytes < bytes)
+            continue;
+        int smaller = best_free(p, s, block->less, bytes, id);
+        if (smaller || may_take(p, &block->users, id))
+            return smaller ? smaller : root;
+    }
+    return 0;
+}
+
 /* ---- offsets ---- */
 
-static int64_t append(struct space *s, int64_t offset, size_t bytes)
+static int add_block(struct space *s, int before, int64_t offset, int64_t bytes)
 {
-    if (__builtin_add_overflow(offset, (int64_t)bytes, &s->end))
-        s->end = INT64_MAX; /* no device has that much */
-    return offset;
-}
-
-static void remove_hole(struct space *s, size_t at)
-{
-    memmove(s->holes.items + at, s->holes.items + at + 1,
-            (s->holes.n - at - 1) * sizeof *s->holes.items);
-    s->holes.n--;
-}
-
-/* The best hole that the item may have; one at the end may grow. */
-static int64_t allocate(struct place *p, struct space *s, size_t bytes, int id)
-{
-    size_t best = s->holes.n;
-    struct hole *last = s->holes.n ? &s->holes.items[s->holes.n - 1] : NULL;
-    for (size_t i = 0; i < s->holes.n; i++)
-        if (s->holes.items[i].bytes >= (int64_t)bytes &&
-            (best == s->holes.n || s->holes.items[i].bytes < s->holes.items[best].bytes) &&
-            may_take(p, &s->holes.items[i].users, id))
-            best = i;
-    if (best < s->holes.n) {
-        struct hole *hole = &s->holes.items[best];
-        int64_t offset = hole->offset;
-        take(p, &hole->users, id);
-        hole->offset += (int64_t)bytes;
-        hole->bytes -= (int64_t)bytes;
-        if (!hole->bytes)
-            remove_hole(s, best);
-        return offset;
+    int added = s->unused;
+    if (added)
+        s->unused = s->blocks.items[added].after;
+    else {
+        added = (int)s->blocks.n;
+        vec_push(&s->blocks, (struct block){0});
     }
-    if (!last || last->offset + last->bytes != s->end || !may_take(p, &last->users, id))
-        return append(s, s->end, bytes);
-    take(p, &last->users, id);
-    return append(s, s->holes.items[--s->holes.n].offset, bytes);
+    struct block *blocks = s->blocks.items;
+    int after = blocks[before].after;
+    blocks[added] = (struct block){offset, bytes, .before = before, .after = after};
+    blocks[before].after = blocks[after].before = added;
+    return added;
+}
+
+static void remove_block(struct space *s, int block)
+{
+    struct block *removed = &s->blocks.items[block];
+    s->blocks.items[removed->before].after = removed->after;
+    s->blocks.items[removed->after].before = removed->before;
+    removed->after = s->unused;
+    s->unused = block;
+}
+
+/* The best block that the item may have; one at the end may grow. */
+static int allocate(struct place *p, struct space *s, int64_t bytes, int id)
+{
+    if (!bytes)
+        return 0;
+    int last = s->blocks.items[0].before, best = best_free(p, s, s->root, bytes, id);
+    if (!best && s->blocks.items[last].is_free && may_take(p, &s->blocks.items[last].users, id))
+        best = last;
+    if (!best)
+        best = add_block(s, last, s->end, bytes);
+    else {
+        remove_free(s, best);
+        take(p, &s->blocks.items[best].users, id);
+    }
+    struct block whole = s->blocks.items[best];
+    if (whole.bytes > bytes) {
+        int rest = add_block(s, best, whole.offset + bytes, whole.bytes - bytes);
+        s->blocks.items[rest].users = whole.users;
+        add_free(s, rest);
+    }
+    s->blocks.items[best].bytes = bytes;
+    if (best == s->blocks.items[0].before && __builtin_add_overflow(whole.offset, bytes, &s->end))
+        s->end = INT64_MAX; /* no device has that much */
+    return best;
 }
 
 /* False: together they have too many users. */
-static bool merge(const struct place *p, struct hole *hole, const struct hole *next)
+static bool merge(const struct place *p, struct block *block, const struct block *next)
 {
-    struct users users = hole->users;
+    struct users users = block->users;
     for (int i = 0; i < next->users.n; i++)
         add_user(p, &users, next->users.item[i]);
     users.too_many |= next->users.too_many;
-    if (users.too_many != hole->users.too_many)
+    if (users.too_many != block->users.too_many)
         return false;
-    hole->users = users;
-    hole->bytes += next->bytes;
+    block->users = users;
+    block->bytes += next->bytes;
     return true;
 }
 
-static bool is_adjacent(const struct space *s, size_t at)
+static void give_back(struct place *p, struct space *s, int block, const struct users *users)
 {
-    return at + 1 < s->holes.n &&
-           s->holes.items[at].offset + s->holes.items[at].bytes == s->holes.items[at + 1].offset;
-}
-
-static void give_back(struct place *p, struct space *s, int64_t offset, size_t bytes,
-                      const struct users *users)
-{
-    if (!bytes)
+    struct block *blocks = s->blocks.items;
+    int before = blocks[block].before, after = blocks[block].after;
+    if (!block)
         return;
-    size_t at = 0;
-    while (at < s->holes.n && s->holes.items[at].offset < offset)
-        at++;
-    struct hole hole = {offset, (int64_t)bytes, *users};
-    vec_push(&s->holes, hole);
-    memmove(s->holes.items + at + 1, s->holes.items + at, (s->holes.n - 1 - at) * sizeof hole);
-    s->holes.items[at] = hole;
-    if (is_adjacent(s, at) && merge(p, &s->holes.items[at], &s->holes.items[at + 1]))
-        remove_hole(s, at + 1);
-    if (at > 0 && is_adjacent(s, at - 1) && merge(p, &s->holes.items[at - 1], &s->holes.items[at]))
-        remove_hole(s, at);
+    blocks[block].users = *users;
+    if (blocks[after].is_free && merge(p, &blocks[block], &blocks[after])) {
+        remove_free(s, after);
+        remove_block(s, after);
+    }
+    if (blocks[before].is_free) {
+        remove_free(s, before);
+        if (merge(p, &blocks[before], &blocks[block]))
+            remove_block(s, block);
+        else
+            add_free(s, block);
+        add_free(s, before);
+    } else
+        add_free(s, block);
 }
 
 static void place_scratch(struct place *p, int id)
@@ -321,8 +406,9 @@ static void place_scratch(struct place *p, int id)
         return;
     if (p->users)
         add_user(p, &users, id);
-    item->scratch_offset = allocate(p, space, item->scratch_bytes, id);
-    give_back(p, space, item->scratch_offset, item->scratch_bytes, &users);
+    int block = allocate(p, space, (int64_t)item->scratch_bytes, id);
+    item->scratch_offset = space->blocks.items[block].offset;
+    give_back(p, space, block, &users);
 }
 
 /* Storages by the position where they end: lists linked through `next`. */
@@ -341,13 +427,14 @@ static void sweep(struct place *p)
         int id = p->placing->order[at];
         for (; starting < p->storages.n && p->storages.items[starting].from == at; starting++) {
             struct storage *storage = &p->storages.items[starting];
-            storage->offset = allocate(p, &p->spaces[storage->on_device], storage->bytes, id);
+            struct space *space = &p->spaces[storage->on_device];
+            storage->block = allocate(p, space, (int64_t)storage->bytes, id);
+            storage->offset = space->blocks.items[storage->block].offset;
         }
         place_scratch(p, id);
         for (int s = ending[at]; s >= 0; s = next[s]) {
             const struct storage *storage = &p->storages.items[s];
-            give_back(p, &p->spaces[storage->on_device], storage->offset, storage->bytes,
-                      &storage->users);
+            give_back(p, &p->spaces[storage->on_device], storage->block, &storage->users);
         }
     }
     mem_free(ending);
@@ -360,6 +447,13 @@ static void place_order(struct place *p, const struct placing *placing)
     struct plan *plan = p->plan;
     p->placing = placing;
     p->storages.n = 0;
+    for (int i = 0; i < 2; i++) {
+        struct space *space = &p->spaces[i];
+        space->blocks.n = 0;
+        vec_push(&space->blocks, (struct block){0});
+        space->root = space->unused = 0;
+        space->end = 0;
+    }
     find_lifetimes(p);
     for (int at = 0; at < placing->n_order; at++)
         assign_storage(p, at);
@@ -373,11 +467,8 @@ static void place_order(struct place *p, const struct placing *placing)
             *storage = -1;
         }
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         placing->bytes[i] = (size_t)p->spaces[i].end;
-        p->spaces[i].holes.n = 0;
-        p->spaces[i].end = 0;
-    }
 }
 
 void plan_place_memory(struct plan *plan, const struct placing *placings, int n)
@@ -392,7 +483,7 @@ void plan_place_memory(struct plan *plan, const struct placing *placings, int n)
     for (int i = 0; i < n; i++)
         place_order(&p, &placings[i]);
     for (int i = 0; i < 2; i++)
-        vec_release(&p.spaces[i].holes);
+        vec_release(&p.spaces[i].blocks);
     vec_release(&p.storages);
     mem_free(p.position);
     mem_free(p.storage_of);

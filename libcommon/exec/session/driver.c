@@ -72,27 +72,16 @@ int driver_initialize(struct driver *driver, struct error *err)
 
 /* ---- feeding ---- */
 
-/* The step that the next feeds belong to. */
-static int64_t step_to_feed(const struct driver *driver)
-{
-    return (driver->is_passing ? driver->passed : driver->step) + 1;
-}
-
-/* Once a device has asked for a feed there is something to be staged. */
-static bool may_read_ahead(struct driver *driver)
-{
-    if (!driver->ahead && driver->steps_fed && !driver->is_passing &&
-        stage_is_wanted(driver->stage))
-        driver->ahead = feed_ahead_new(driver);
-    return driver->ahead;
-}
-
 int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
 {
-    struct step_feeding feeding = {&driver->feeds, &driver->record, step_to_feed(driver),
-                                   driver->step};
+    int64_t step = (driver->is_passing ? driver->passed : driver->step) + 1;
+    struct step_feeding feeding = {&driver->feeds, &driver->record, step, driver->step};
     *more = true;
-    if (driver->feed_reader && may_read_ahead(driver))
+    /* Once a device has asked for a feed there is something to be staged. */
+    if (driver->feed_reader && !driver->ahead && driver->steps_fed && !driver->is_passing &&
+        stage_is_wanted(driver->stage))
+        driver->ahead = feed_ahead_new(driver);
+    if (driver->feed_reader && driver->ahead)
         return feed_ahead_next(driver->ahead, more, err);
     feeds_clear(&driver->feeds);
     if (driver->feed_reader)
@@ -140,16 +129,6 @@ static bool is_written(const struct driver *driver)
 
 #define FLUSH_SECONDS 0.2 /* who reads what is fetched waits no longer, if steps take long */
 
-/* At once where others count versions: they wait for what was measured of one. */
-static int flush_fetches(struct driver *driver, struct error *err)
-{
-    double now = time_now();
-    if (!driver->version && now - driver->flushed < FLUSH_SECONDS)
-        return 0;
-    driver->flushed = now;
-    return stream_flush(driver->writer, err);
-}
-
 static const struct request_view *views_of(struct driver *driver)
 {
     size_t n = driver->request.fetches.n;
@@ -182,7 +161,12 @@ static int write_fetches(struct driver *driver, struct tensor *values, int64_t b
     int code = stream_write_fetches(driver->writer, driver->step, versions, named, n, err);
     mem_free(versions);
     mem_free(named);
-    return code ? code : flush_fetches(driver, err);
+    double now = time_now();
+    if (code || (!driver->version && now - driver->flushed < FLUSH_SECONDS))
+        return code; /* at once where others count versions: they wait for what was measured of one
+                      */
+    driver->flushed = now;
+    return stream_flush(driver->writer, err);
 }
 
 void driver_begin_staged(struct driver *driver)
@@ -194,12 +178,6 @@ void driver_begin_staged(struct driver *driver)
     staged_begin(driver->staged,
                  &(struct staged_feeds){driver->feeds.edges.items, driver->feeds.values.items,
                                         (int)driver->feeds.edges.n});
-}
-
-static void end_staged(struct driver *driver)
-{
-    driver->at_hand.staged = NULL;
-    staged_end(driver->staged);
 }
 
 int driver_run_step(struct driver *driver, struct error *err)
@@ -214,7 +192,8 @@ int driver_run_step(struct driver *driver, struct error *err)
     driver_begin_staged(driver);
     driver->at_hand.staged = driver->staged;
     int code = run_call(driver, &call, values, err);
-    end_staged(driver);
+    driver->at_hand.staged = NULL;
+    staged_end(driver->staged);
     if (code)
         error_prefix(err, "%s: step %" PRId64 ": ", driver->name, driver->step);
     if (!code && driver->trace) {

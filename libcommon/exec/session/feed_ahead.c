@@ -53,46 +53,38 @@ static struct staged_feeds fed(const struct feeds *feeds)
     return (struct staged_feeds){feeds->edges.items, feeds->values.items, (int)feeds->edges.n};
 }
 
-static void read_batch(struct feed_ahead *ahead)
-{
-    struct step_feeding feeding = {&ahead->feeds, &ahead->record, ahead->step, true};
-    feeds_clear(&ahead->feeds);
-    error_clear(&ahead->err);
-    feeding_read(ahead->driver, &feeding, &ahead->more, &ahead->err);
-    struct staged_feeds feeds = fed(&ahead->feeds);
-    if (!ahead->err.code && ahead->more)
-        staged_fill(ahead->staged, &feeds);
-}
-
-static bool wait_until_asked(struct feed_ahead *ahead)
-{
-    pthread_mutex_lock(&ahead->lock);
-    while (!ahead->is_asked && !ahead->is_stopped)
-        pthread_cond_wait(&ahead->changed, &ahead->lock);
-    bool is_asked = !ahead->is_stopped;
-    ahead->is_asked = false;
-    pthread_mutex_unlock(&ahead->lock);
-    return is_asked;
-}
-
 static void *read_ahead(void *context)
 {
     struct feed_ahead *ahead = context;
-    while (wait_until_asked(ahead)) {
-        read_batch(ahead);
+    for (;;) {
+        pthread_mutex_lock(&ahead->lock);
+        while (!ahead->is_asked && !ahead->is_stopped)
+            pthread_cond_wait(&ahead->changed, &ahead->lock);
+        ahead->is_asked = false;
+        bool is_stopped = ahead->is_stopped;
+        pthread_mutex_unlock(&ahead->lock);
+        if (is_stopped)
+            return NULL;
+        struct step_feeding feeding = {&ahead->feeds, &ahead->record, ahead->step, true};
+        feeds_clear(&ahead->feeds);
+        error_clear(&ahead->err);
+        feeding_read(ahead->driver, &feeding, &ahead->more, &ahead->err);
+        struct staged_feeds feeds = fed(&ahead->feeds);
+        if (!ahead->err.code && ahead->more)
+            staged_fill(ahead->staged, &feeds);
         BUG_ON(write(ahead->done[1], "", 1) != 1); /* an empty pipe takes a byte */
     }
-    return NULL;
 }
 
 /* ---- who runs steps ---- */
 
+/* Those that are open. */
 static void close_pipes(struct feed_ahead *ahead)
 {
-    for (int i = 0; i < 2; i++) {
-        close(ahead->done[i]);
-        close(ahead->stop[i]);
-    }
+    int *fds[] = {&ahead->done[0], &ahead->done[1], &ahead->stop[0], &ahead->stop[1]};
+    for (int i = 0; i < 4; i++)
+        if (*fds[i] >= 0)
+            close(*fds[i]);
 }
 
 static void release(struct feed_ahead *ahead)
@@ -105,17 +97,6 @@ static void release(struct feed_ahead *ahead)
     mem_free(ahead);
 }
 
-static int open_pipes(struct feed_ahead *ahead)
-{
-    if (pipe2(ahead->done, O_CLOEXEC))
-        return -1;
-    if (!pipe2(ahead->stop, O_CLOEXEC))
-        return 0;
-    close(ahead->done[0]);
-    close(ahead->done[1]);
-    return -1;
-}
-
 struct feed_ahead *feed_ahead_new(struct driver *driver)
 {
     struct feed_ahead *ahead = mem_alloc(sizeof *ahead);
@@ -124,13 +105,14 @@ struct feed_ahead *feed_ahead_new(struct driver *driver)
     pthread_cond_init(&ahead->changed, NULL);
     ahead->staged = staged_new(driver->stage);
     feeds_share_constants(&ahead->feeds, &driver->feeds);
-    if (!open_pipes(ahead)) {
-        if (!thread_start(&ahead->thread, read_ahead, ahead)) {
-            stream_reader_on_wait(driver->feed_reader, wait_for_input, ahead);
-            return ahead;
-        }
-        close_pipes(ahead);
+    for (int i = 0; i < 2; i++)
+        ahead->done[i] = ahead->stop[i] = -1;
+    if (!pipe2(ahead->done, O_CLOEXEC) && !pipe2(ahead->stop, O_CLOEXEC) &&
+        !thread_start(&ahead->thread, read_ahead, ahead)) {
+        stream_reader_on_wait(driver->feed_reader, wait_for_input, ahead);
+        return ahead;
     }
+    close_pipes(ahead);
     release(ahead);
     return NULL;
 }
@@ -163,39 +145,25 @@ static void ask(struct feed_ahead *ahead, int64_t step)
     pthread_mutex_unlock(&ahead->lock);
 }
 
-static int await(struct feed_ahead *ahead, struct error *err)
+int feed_ahead_next(struct feed_ahead *ahead, bool *more, struct error *err)
 {
     struct driver *driver = ahead->driver;
     struct pollfd done = {.fd = ahead->done[0], .events = POLLIN};
     char byte;
-    int code = driver->await_feeds ? driver->await_feeds(driver->await_context, done.fd, err) : 0;
-    if (code)
-        return code;
+    if (!ahead->is_under_way)
+        ask(ahead, driver->step + 1);
+    if (driver->await_feeds && driver->await_feeds(driver->await_context, done.fd, err))
+        return err->code;
     while (poll(&done, 1, -1) < 0)
         ;
     BUG_ON(read(done.fd, &byte, 1) != 1);
     ahead->is_under_way = false;
-    return 0;
-}
-
-static void swap_batches(struct feed_ahead *ahead, struct driver *driver)
-{
-    struct feeds feeds = driver->feeds;
+    struct feeds feeds = driver->feeds; /* the batches change places */
     struct staged_batch *staged = driver->staged;
     driver->feeds = ahead->feeds;
     driver->staged = ahead->staged;
     ahead->feeds = feeds;
     ahead->staged = staged;
-}
-
-int feed_ahead_next(struct feed_ahead *ahead, bool *more, struct error *err)
-{
-    struct driver *driver = ahead->driver;
-    if (!ahead->is_under_way)
-        ask(ahead, driver->step + 1);
-    if (await(ahead, err))
-        return err->code;
-    swap_batches(ahead, driver);
     *more = ahead->more;
     if (ahead->err.code) {
         *err = ahead->err;

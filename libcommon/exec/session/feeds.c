@@ -6,12 +6,18 @@
 #include "base/memory.h"
 #include "wire/npy.h"
 
-static int find(const struct feeds *feeds, struct edge edge)
+static bool is_fed(const struct feeds *feeds, struct edge edge)
 {
-    for (size_t i = 0; i < feeds->edges.n; i++)
-        if (feeds->edges.items[i].node == edge.node && feeds->edges.items[i].slot == edge.slot)
-            return (int)i;
-    return -1;
+    int at = edge_map_get(&feeds->places, edge);
+    return at >= 0 && (size_t)at < feeds->edges.n &&
+           edge_key(feeds->edges.items[at]) == edge_key(edge);
+}
+
+static void add(struct feeds *feeds, struct edge edge, struct tensor value)
+{
+    map_put_number(&feeds->places.map, edge_key(edge), (int64_t)feeds->edges.n);
+    vec_push(&feeds->edges, edge);
+    vec_push(&feeds->values, value);
 }
 
 static int check_type(const struct feeds *feeds, const char *name, struct edge edge,
@@ -28,18 +34,6 @@ static int check_type(const struct feeds *feeds, const char *name, struct edge e
     return 0;
 }
 
-static int parse_literal(const char *text, enum dtype type, struct tensor *value, struct error *err)
-{
-    const char *end = tensor_parse(value, text, type, err);
-    if (!end)
-        return err->code;
-    if (*end) {
-        tensor_release(value);
-        return error_set(err, ERR_DATA, "unexpected '%.20s'", end);
-    }
-    return 0;
-}
-
 int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err)
 {
     const char *equals = strchr(text, '=');
@@ -52,19 +46,23 @@ int feeds_add_constant(struct feeds *feeds, const char *text, struct error *err)
     int code = graph_parse_edge(feeds->graph, name, &edge, err);
     if (!code && edge.slot != CONTROL_SLOT) {
         enum dtype type = graph_node(feeds->graph, edge.node)->outputs[edge.slot].type;
-        code = str_ends(text, ".npy") ? npy_read(equals + 1, &value, err)
-                                      : parse_literal(equals + 1, type, &value, err);
+        const char *end;
+        if (str_ends(text, ".npy"))
+            code = npy_read(equals + 1, &value, err);
+        else if (!(end = tensor_parse(&value, equals + 1, type, err)))
+            code = err->code;
+        else if (*end)
+            code = error_set(err, ERR_DATA, "unexpected '%.20s'", end);
     }
     if (!code)
         code = check_type(feeds, name, edge, &value, err);
-    if (!code && find(feeds, edge) >= 0)
+    if (!code && is_fed(feeds, edge))
         code = error_set(err, ERR_USAGE, "it is fed twice");
     if (code) {
         error_prefix(err, "--feed %s: ", name);
         tensor_release(&value);
     } else {
-        vec_push(&feeds->edges, edge);
-        vec_push(&feeds->values, value);
+        add(feeds, edge, value);
         feeds->n_constant = feeds->edges.n;
     }
     mem_free(name);
@@ -78,8 +76,7 @@ void feeds_share_constants(struct feeds *feeds, const struct feeds *from)
     for (size_t i = 0; i < from->n_constant; i++) {
         struct tensor value;
         tensor_share(&value, &from->values.items[i]);
-        vec_push(&feeds->edges, from->edges.items[i]);
-        vec_push(&feeds->values, value);
+        add(feeds, from->edges.items[i], value);
     }
 }
 
@@ -94,11 +91,10 @@ int feeds_add_record(struct feeds *feeds, const struct record *record, struct er
             code = check_type(feeds, t->name, edge, &t->tensor, err);
         if (code)
             return code;
-        if (find(feeds, edge) >= 0)
+        if (is_fed(feeds, edge))
             return error_set(err, ERR_DATA, "'%s' is fed twice in a step", t->name);
         tensor_share(&value, &t->tensor);
-        vec_push(&feeds->edges, edge);
-        vec_push(&feeds->values, value);
+        add(feeds, edge, value);
     }
     return 0;
 }
@@ -109,14 +105,14 @@ const char *feeds_repeated(const struct feeds *feeds, const struct record *recor
     struct edge edge;
     for (int i = 0; i < record->n_tensors; i++)
         if (!graph_parse_edge(feeds->graph, record->tensors[i].name, &edge, &err) &&
-            find(feeds, edge) >= 0)
+            is_fed(feeds, edge))
             return record->tensors[i].name;
     return NULL;
 }
 
 bool feeds_has(const struct feeds *feeds, int node)
 {
-    return find(feeds, (struct edge){node, 0}) >= 0;
+    return is_fed(feeds, (struct edge){node, 0});
 }
 
 bool feeds_complete(const struct feeds *feeds, const struct node_list *needs)
@@ -147,4 +143,5 @@ void feeds_release(struct feeds *feeds)
     feeds_clear(feeds);
     vec_release(&feeds->edges);
     vec_release(&feeds->values);
+    edge_map_release(&feeds->places);
 }

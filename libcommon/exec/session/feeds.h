@@ -7,12 +7,14 @@
 #define TF_EXEC_FEEDS_H
 
 #include "exec/session/request.h"
+#include "graph/edge_map.h"
 #include "wire/record.h"
 
 struct feeds {
     const struct graph *graph;
     VEC(struct edge) edges;
     VEC(struct tensor) values; /* same order; held */
+    struct edge_map places;    /* of edges in the order, and of those that were in it */
     size_t n_constant;         /* the first ones are for all steps */
 };
 

@@ -36,15 +36,6 @@ struct session_handle *session_prepare(struct session *session, const struct ses
     return handle;
 }
 
-static bool is_as_before(const struct session_handle *handle, const struct tensor *feeds)
-{
-    bool same = handle->plans != NULL;
-    for (int i = 0; same && i < handle->call.n_feeds; i++)
-        same =
-            feeds[i].type == handle->types[i] && shape_equal(&feeds[i].shape, &handle->shapes[i]);
-    return same;
-}
-
 static void let_go(struct session_handle *handle)
 {
     if (handle->plans)
@@ -52,23 +43,23 @@ static void let_go(struct session_handle *handle)
     handle->plans = NULL;
 }
 
-static int acquire_for(struct session_handle *handle, const struct tensor *feeds, struct step *step,
-                       struct error *err)
-{
-    let_go(handle);
-    handle->call.feed_values = feeds;
-    handle->plans = session_acquire(handle->session, &handle->call, step, err);
-    for (int i = 0; i < handle->call.n_feeds; i++) {
-        handle->types[i] = feeds[i].type;
-        handle->shapes[i] = feeds[i].shape;
-    }
-    return handle->plans ? 0 : err->code;
-}
-
 int session_run_prepared(struct session_handle *handle, const struct tensor *feeds,
                          struct step *step, struct tensor *fetches, struct error *err)
 {
-    if (!is_as_before(handle, feeds) && acquire_for(handle, feeds, step, err))
+    bool is_as_before = handle->plans != NULL;
+    for (int i = 0; is_as_before && i < handle->call.n_feeds; i++)
+        is_as_before =
+            feeds[i].type == handle->types[i] && shape_equal(&feeds[i].shape, &handle->shapes[i]);
+    if (!is_as_before) {
+        let_go(handle);
+        handle->call.feed_values = feeds;
+        handle->plans = session_acquire(handle->session, &handle->call, step, err);
+        for (int i = 0; i < handle->call.n_feeds; i++) {
+            handle->types[i] = feeds[i].type;
+            handle->shapes[i] = feeds[i].shape;
+        }
+    }
+    if (!handle->plans)
         return err->code;
     return plan_set_run(handle->plans->set, step, feeds, fetches, err);
 }

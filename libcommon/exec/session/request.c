@@ -138,13 +138,6 @@ bool request_uses(const struct request *request, int node)
     return uses;
 }
 
-static bool is_trained(const struct node *node)
-{
-    const struct attr_value *mark = node_attr(node, "_trainable");
-    return node_is(node, "Variable") && dtype_is_floating(node->outputs[0].type) &&
-           !(mark && mark->kind == ATTR_BOOL && !mark->b);
-}
-
 int request_only_reads(const struct request *request, const struct edge *fed, int n_fed)
 {
     struct arena memory = ARENA_INIT;
@@ -156,8 +149,12 @@ int request_only_reads(const struct request *request, const struct edge *fed, in
         for (int k = 0; used[i] && k < node->n_inputs; k++) {
             const struct op_arg *arg = k < node->op->n_inputs ? &node->op->inputs[k] : NULL;
             const struct node *from = graph_node(request->graph, node->inputs[k].node);
+            const struct attr_value *mark = node_attr(from, "_trainable");
+            bool is_trained = node_is(from, "Variable") &&
+                              dtype_is_floating(from->outputs[0].type) &&
+                              !(mark && mark->kind == ATTR_BOOL && !mark->b);
             writes |= arg && arg->is_ref;
-            if (first < 0 && !(arg && arg->is_ref) && is_trained(from))
+            if (first < 0 && !(arg && arg->is_ref) && is_trained)
                 first = from->id;
         }
     }

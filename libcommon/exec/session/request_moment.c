@@ -37,13 +37,6 @@ static int variable_of(const struct graph *graph, struct edge edge)
     return -1;
 }
 
-/* Marks what a node depends on, itself too. */
-static const bool *above(const struct graph *graph, int node, struct arena *memory)
-{
-    const struct request request = {.graph = graph, .targets = {&node, 1, 1}};
-    return request_mark_used(&request, memory);
-}
-
 /* A worker's copy of what the shards keep, or what it counts by. */
 static bool is_own(const struct node *variable)
 {
@@ -73,6 +66,7 @@ static void look(const struct request *request, const bool *used, const struct n
                  struct request_view *view, bool *is_write)
 {
     const bool *before = NULL;
+    int id = node->id;
     struct arena memory = ARENA_INIT;
     *is_write = false;
     for (int k = 0; k < node->n_inputs; k++) {
@@ -83,7 +77,9 @@ static void look(const struct request *request, const bool *used, const struct n
         view->of_own |= is_own(graph_node(request->graph, variable));
         if (view->before)
             continue;
-        before = before ? before : above(request->graph, node->id, &memory);
+        const struct request itself = {.graph = request->graph, .targets = {&id, 1, 1}};
+        before =
+            before ? before : request_mark_used(&itself, &memory); /* what the node depends on */
         view->before = is_written_later(request, used, variable, before);
     }
     arena_release(&memory);

@@ -98,14 +98,12 @@ static void make_key(struct str *key, const struct session *session,
         str_append_bytes(key, call->order->items, call->order->n * sizeof *call->order->items);
 }
 
-static struct cached *find(struct session *session, const struct str *key)
+static struct cached *use(struct session *session, struct cached *c)
 {
-    for (size_t i = 0; i < session->plans.n; i++) {
-        struct cached *c = session->plans.items[i];
-        if (c->key.n == key->n && !memcmp(c->key.data, key->data, key->n))
-            return c;
-    }
-    return NULL;
+    c->users++;
+    c->uses++;
+    c->last_used = ++session->clock;
+    return c;
 }
 
 /* Makes room by dropping the least recently used plan that nobody runs. */
@@ -122,99 +120,6 @@ static void drop_oldest(struct session *session)
         return;
     cached_free(session->plans.items[oldest]);
     session->plans.items[oldest] = vec_pop(&session->plans);
-}
-
-/* A plan that is to be made. */
-struct session_making {
-    const struct session_call *call;
-    bool general;                 /* it serves all shapes of feeds */
-    const atomic_bool *cancelled; /* nobody wants it any more; NULL: somebody always does */
-    const atomic_bool *stopped;   /* as `stopped` of struct plan_options */
-};
-
-static int make(struct session *session, const struct session_making *making, struct plan_set **set,
-                struct error *err)
-{
-    const struct session_call *call = making->call;
-    struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
-    for (int i = 0; i < call->n_feeds; i++)
-        feeds[i] = (struct plan_feed){call->feeds[i], call->feed_values[i].type,
-                                      *feed_shape(session, call, i, making->general)};
-    struct plan_request request = session_request(call, feeds);
-    struct plan_set_options options = {session->options, session->devices, session->n_devices};
-    options.plan.cancelled = making->cancelled;
-    options.plan.stopped = making->stopped;
-    int code = plan_set_new(session->graph, &options, &request, set, err);
-    mem_free(feeds);
-    return code;
-}
-
-/* With `making` and without `lock`, which others take meanwhile to run what is there. */
-static struct cached *make_cached(struct session *session, const struct session_making *making,
-                                  struct error *err)
-{
-    struct cached *c = mem_alloc(sizeof *c);
-    make_key(&c->key, session, making->call, making->general);
-    if (make(session, making, &c->set, err)) {
-        cached_free(c);
-        return NULL;
-    }
-    return c;
-}
-
-static struct cached *add(struct session *session, struct cached *c)
-{
-    if (session->plans.n >= session->plans_max)
-        drop_oldest(session);
-    vec_push(&session->plans, c);
-    return c;
-}
-
-/* The key in session->key has no plan: true when the cache is full. The same shapes twice in a row
- * are worth one. */
-static bool wants_general(struct session *session, const struct session_call *call)
-{
-    bool full = session->plans.n >= session->plans_max;
-    uint64_t hash = full ? hash_bytes(session->key.data, session->key.n, 0) : 0;
-    bool again = full && session->last_miss == hash;
-    if (full)
-        session->last_miss = hash;
-    return full && !again && call->n_feeds > 0;
-}
-
-static struct cached *use(struct session *session, struct cached *c)
-{
-    c->users++;
-    c->uses++;
-    c->last_used = ++session->clock;
-    return c;
-}
-
-/* With one more user; NULL: it would have to be made. */
-static struct cached *acquire_planned(struct session *session, const struct session_call *call,
-                                      bool general)
-{
-    pthread_mutex_lock(&session->lock);
-    make_key(&session->key, session, call, general);
-    struct cached *c = find(session, &session->key);
-    if (c)
-        use(session, c);
-    pthread_mutex_unlock(&session->lock);
-    return c;
-}
-
-static bool is_for_all_shapes(struct session *session, const struct session_call *call)
-{
-    pthread_mutex_lock(&session->lock);
-    make_key(&session->key, session, call, false);
-    bool general = wants_general(session, call);
-    pthread_mutex_unlock(&session->lock);
-    return general;
-}
-
-void session_give_back(struct cached *c)
-{
-    atomic_fetch_sub(&c->users, 1);
 }
 
 /* What was run once, as initialization is, mostly does not come back when something else begins:
@@ -235,18 +140,80 @@ static void trim_others(struct session *session)
     vec_release(&idle);
 }
 
-/* With `making`, under which nobody else adds one. */
-static struct cached *make_planned(struct session *session, const struct session_making *making,
-                                   struct error *err)
+/* A plan that is to be made. */
+struct session_making {
+    const struct session_call *call;
+    bool general;                 /* it serves all shapes of feeds */
+    const atomic_bool *cancelled; /* nobody wants it any more; NULL: somebody always does */
+    const atomic_bool *stopped;   /* as `stopped` of struct plan_options */
+};
+
+/* With one more user. `making` is held, under which nobody else adds one; `lock` is not, which
+ * others take meanwhile to run what is there. */
+static struct cached *make(struct session *session, const struct session_making *making,
+                           struct error *err)
 {
-    struct cached *c = make_cached(session, making, err);
-    if (!c)
+    const struct session_call *call = making->call;
+    struct cached *c = mem_alloc(sizeof *c);
+    make_key(&c->key, session, call, making->general);
+    struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
+    for (int i = 0; i < call->n_feeds; i++)
+        feeds[i] = (struct plan_feed){call->feeds[i], call->feed_values[i].type,
+                                      *feed_shape(session, call, i, making->general)};
+    struct plan_request request = session_request(call, feeds);
+    struct plan_set_options options = {session->options, session->devices, session->n_devices};
+    options.plan.cancelled = making->cancelled;
+    options.plan.stopped = making->stopped;
+    int code = plan_set_new(session->graph, &options, &request, &c->set, err);
+    mem_free(feeds);
+    if (code) {
+        cached_free(c);
         return NULL;
+    }
     trim_others(session);
     pthread_mutex_lock(&session->lock);
-    use(session, add(session, c));
+    if (session->plans.n >= session->plans_max)
+        drop_oldest(session);
+    vec_push(&session->plans, use(session, c));
     pthread_mutex_unlock(&session->lock);
     return c;
+}
+
+/* With one more user; NULL: it would have to be made. */
+static struct cached *acquire_planned(struct session *session, const struct session_call *call,
+                                      bool general)
+{
+    pthread_mutex_lock(&session->lock);
+    make_key(&session->key, session, call, general);
+    struct cached *c = NULL;
+    for (size_t i = 0; i < session->plans.n && !c; i++) {
+        const struct str *key = &session->plans.items[i]->key;
+        if (key->n == session->key.n && !memcmp(key->data, session->key.data, key->n))
+            c = use(session, session->plans.items[i]);
+    }
+    pthread_mutex_unlock(&session->lock);
+    return c;
+}
+
+/* Whether a plan that serves all shapes is made, once the cache is full; the same shapes twice in a
+ * row are worth one of their own. */
+static bool is_for_all_shapes(struct session *session, const struct session_call *call)
+{
+    bool general = false;
+    pthread_mutex_lock(&session->lock);
+    if (session->plans.n >= session->plans_max) {
+        make_key(&session->key, session, call, false);
+        uint64_t hash = hash_bytes(session->key.data, session->key.n, 0);
+        general = session->last_miss != hash && call->n_feeds > 0;
+        session->last_miss = hash;
+    }
+    pthread_mutex_unlock(&session->lock);
+    return general;
+}
+
+void session_give_back(struct cached *c)
+{
+    atomic_fetch_sub(&c->users, 1);
 }
 
 struct cached *session_acquire(struct session *session, const struct session_call *call,
@@ -263,10 +230,9 @@ struct cached *session_acquire(struct session *session, const struct session_cal
     pthread_mutex_lock(&session->making);
     c = acquire_planned(session, call, false); /* another thread may have made it just now */
     if (!c && is_for_all_shapes(session, call) && !(c = acquire_planned(session, call, true)))
-        c = make_planned(session, &(struct session_making){call, true, cancelled, stopped},
-                         &ignored);
+        c = make(session, &(struct session_making){call, true, cancelled, stopped}, &ignored);
     if (!c)
-        c = make_planned(session, &(struct session_making){call, false, cancelled, stopped}, err);
+        c = make(session, &(struct session_making){call, false, cancelled, stopped}, err);
     pthread_mutex_unlock(&session->making);
     return c;
 }

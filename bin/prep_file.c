@@ -350,7 +350,10 @@ int prep_write(const struct prep *prep, int fd, struct error *err)
     if (check_names(prep, err))
         return err->code;
     json_t *root = object_of(prep);
-    bool ok = !json_dumpfd(root, fd, JSON_INDENT(2)) && write(fd, "\n", 1) == 1;
+    int own = dup(fd); /* json_dumpfd writes word by word */
+    FILE *out = own < 0 ? NULL : fdopen(own, "w");
+    bool ok = out && !json_dumpf(root, out, JSON_INDENT(2)) && fputc('\n', out) != EOF;
+    ok = out && !fclose(out) && ok;
     int saved = errno;
     json_decref(root);
     errno = saved;

@@ -39,14 +39,6 @@ static struct csv_item next_item(const char **at, const struct csv_header *heade
     return item;
 }
 
-static bool has(const struct csv_places *places, int64_t place)
-{
-    for (size_t i = 0; i < places->at.n; i++)
-        if (places->at.items[i] == place)
-            return true;
-    return false;
-}
-
 static void leave_out(struct csv_places *places, int64_t place)
 {
     size_t n = 0;
@@ -59,17 +51,29 @@ static void leave_out(struct csv_places *places, int64_t place)
 static int bind_pattern(const struct csv_item *item, const struct csv_header *header,
                         struct csv_places *places, struct error *err)
 {
+    enum { NEITHER, THERE, LEFT_OUT } *columns = mem_array(header->n + 1, sizeof *columns);
+    size_t n = 0;
     bool any = false;
     places->is_list = true;
+    for (size_t i = 0; i < places->at.n; i++)
+        if ((size_t)places->at.items[i] < header->n)
+            columns[places->at.items[i]] = THERE;
     for (size_t i = 0; i < header->n; i++) {
         if (fnmatch(item->name, header->names[i], 0) != 0)
             continue;
         any = true;
         if (item->is_without)
-            leave_out(places, (int64_t)i);
-        else if (!has(places, (int64_t)i))
+            columns[i] = LEFT_OUT;
+        else if (columns[i] == NEITHER)
             vec_push(&places->at, (int64_t)i);
     }
+    for (size_t i = 0; i < places->at.n; i++) {
+        int64_t place = places->at.items[i];
+        if ((size_t)place >= header->n || columns[place] != LEFT_OUT)
+            places->at.items[n++] = place;
+    }
+    places->at.n = n;
+    mem_free(columns);
     if (any)
         return 0;
     return error_set(err, ERR_DATA,

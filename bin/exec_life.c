@@ -5,13 +5,13 @@
 #include "cli/tool.h"
 
 const struct exec_life_rule exec_life_rules[LIFE_STATES] = {
-    [LIFE_READS] = {"exec.reads", "reading the graph", false, true},
-    [LIFE_OPENS] = {"exec.opens", "the start", false, true},
-    [LIFE_STARTS] = {"exec.starts", "init", true, true},
-    [LIFE_FEEDS] = {"exec.feeds", NULL, true, false},
-    [LIFE_STEPS] = {"exec.steps", NULL, false, true},
-    [LIFE_ENDS] = {"exec.ends", NULL, true, false},
-    [LIFE_GONE] = {"exec.gone", NULL, false, true}};
+    [LIFE_READS] = {"exec.reads", "reading the graph", END_AT_ONCE, true},
+    [LIFE_OPENS] = {"exec.opens", "the start", END_AT_ONCE, true},
+    [LIFE_STARTS] = {"exec.starts", "init", END_LEAVES, true},
+    [LIFE_FEEDS] = {"exec.feeds", NULL, END_SAVES, false},
+    [LIFE_STEPS] = {"exec.steps", NULL, END_AT_ONCE, true},
+    [LIFE_ENDS] = {"exec.ends", NULL, END_SAVES, false},
+    [LIFE_GONE] = {"exec.gone", NULL, END_AT_ONCE, true}};
 
 /* Nothing fails there: a test has the process stand still, or killed. */
 void exec_life_go(enum exec_life *life, enum exec_life next)

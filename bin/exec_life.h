@@ -20,10 +20,12 @@ enum exec_life {
     LIFE_STATES
 };
 
+enum exec_end { END_AT_ONCE, END_LEAVES, END_SAVES };
+
 struct exec_life_rule {
     const char *point; /* that is reached as it begins (base/failpoint.h) */
     const char *doing; /* what is said not to have ended; NULL: the step */
-    bool leaves;       /* asked there, it tells others and saves what steps did. Else nobody counts
+    enum exec_end end; /* asked there, it tells others, and saves what steps did. Else nobody counts
                         * on it yet, or what it did is half done */
     bool ends_late;    /* killed where it does not heed that it was cancelled: nothing is lost */
 };

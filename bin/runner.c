@@ -54,8 +54,7 @@ int runner_start(struct runner *r, struct error *err)
     int code = begin(r, err);
     if (!code)
         code = (r->kind->saves(r) ? saving_open : saving_await_turn)(r->options.saving, err);
-    r->is_started = !code;
-    r->first = r->options.driver->step;
+    r->first = code ? INT64_MAX : r->options.driver->step;
     return code;
 }
 
@@ -98,7 +97,7 @@ bool runner_was_stopped(struct runner *r)
 
 bool runner_has_run(const struct runner *r)
 {
-    return r->is_started && r->options.driver->step > r->first;
+    return r->options.driver->step > r->first;
 }
 
 /* ---- ending ---- */
@@ -109,15 +108,15 @@ bool runner_has_run(const struct runner *r)
 static bool has_to_save(const struct runner *r)
 {
     bool asked = tool_signal() || r->was_stopped;
-    return save_options.path && r->is_started && (runner_has_run(r) || !asked) && r->kind->saves(r);
+    return save_options.path && (runner_has_run(r) || !asked) && r->kind->saves(r);
 }
 
-static int save(struct runner *r, struct error *err)
+static int save(struct runner *r, bool saves, struct error *err)
 {
     struct record_file file;
     struct saving *saving = r->options.saving;
     error_clear(err); /* who was asked to end while it waited has not failed */
-    if (!has_to_save(r) || saving_open(saving, err))
+    if (!saves || saving_open(saving, err))
         return err->code;
     if (saving->autosave)
         return saving_finish(saving, r->options.driver->step, err)
@@ -133,13 +132,13 @@ static int save(struct runner *r, struct error *err)
     return code;
 }
 
-int runner_end(struct runner *r, int code, struct error *err)
+int runner_end(struct runner *r, bool has_values, int code, struct error *err)
 {
     bool asked = code;
-    if (r->is_started && saves_together(r) && r->kind->gather_last(r, has_to_save(r), err))
+    if (has_values && saves_together(r) && r->kind->gather_last(r, has_to_save(r), err))
         return r->kind->leave(r, err->code, err);
-    if (r->saves_first)
-        return r->kind->leave(r, save(r, err), err);
+    if (r->kind->saves_first && r->kind->saves_first(r))
+        return r->kind->leave(r, save(r, has_values && has_to_save(r), err), err);
     code = r->kind->leave(r, code, err);
-    return !code || asked ? save(r, err) : code;
+    return !code || asked ? save(r, has_values && has_to_save(r), err) : code;
 }

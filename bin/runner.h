@@ -34,9 +34,7 @@ struct runner_origin {
 struct runner {
     const struct runner_kind *kind;
     struct runner_options options;
-    bool saves_first; /* before it leaves: what the next one saves must be the newer */
-    bool is_started;  /* the variables have their values, as of the step `first` */
-    int64_t first;    /* the step before the first that this process runs */
+    int64_t first;    /* the step before the first that this process runs; INT64_MAX: none */
     bool was_stopped; /* by another worker, which was asked to end */
 };
 
@@ -60,6 +58,8 @@ struct runner_kind {
     bool (*saves_together)(const struct runner *runner);
     int (*gather)(struct runner *runner, bool saves, bool *again, struct error *err);
     int (*gather_last)(struct runner *runner, bool saves, struct error *err);
+    /* Whether it saves before it leaves, as what the next one saves must be the newer. NULL: no. */
+    bool (*saves_first)(const struct runner *runner);
     /* After what was gathered has been saved. */
     int (*saved)(struct runner *runner, struct error *err);
     /* Whether it is this process that saves. */
@@ -92,7 +92,7 @@ bool runner_was_stopped(struct runner *runner);
 bool runner_has_run(const struct runner *runner);
 
 /* After the last step. `code` is 0, or that it was asked to end while it waited for feeds, which
- * is no failure. Leaves, and saves what there is to save. */
-int runner_end(struct runner *runner, int code, struct error *err);
+ * is no failure. Leaves, and saves what there is to save; `has_values`: since runner_start. */
+int runner_end(struct runner *runner, bool has_values, int code, struct error *err);
 
 #endif

@@ -131,6 +131,6 @@ struct runner *runner_local_new(const struct runner_options *options)
                                             .leave = local_leave,
                                             .close = local_close};
     struct local_runner *local = mem_alloc(sizeof *local);
-    local->runner = (struct runner){.kind = &kind, .options = *options};
+    local->runner = (struct runner){.kind = &kind, .options = *options, .first = INT64_MAX};
     return &local->runner;
 }

@@ -72,7 +72,6 @@ static int open_worker(struct runner *r, struct error *err)
                                      .device = r->options.device};
     mem_share_heap();
     int code = worker_open(worker, &options, err);
-    r->saves_first = worker->collective;
     if (code)
         return code;
     worker_bind_driver(worker, r->options.driver);
@@ -147,6 +146,11 @@ static int gather_last(struct runner *r, bool saves, struct error *err)
     return worker_gather_last(worker_of(r), r->options.driver->step, saves, err);
 }
 
+static bool saves_first(const struct runner *r)
+{
+    return worker_of(r)->collective;
+}
+
 static int saved(struct runner *r, struct error *err)
 {
     return worker_cut_parts(worker_of(r), err);
@@ -209,12 +213,13 @@ struct runner *runner_worker_new(const struct runner_options *options)
                                             .saves_together = shares_state,
                                             .gather = gather,
                                             .gather_last = gather_last,
+                                            .saves_first = saves_first,
                                             .saved = saved,
                                             .saves = saves,
                                             .write = write_all,
                                             .leave = leave,
                                             .close = close_worker};
     struct worker_runner *own = mem_alloc(sizeof *own);
-    own->runner = (struct runner){.kind = &kind, .options = *options};
+    own->runner = (struct runner){.kind = &kind, .options = *options, .first = INT64_MAX};
     return &own->runner;
 }

@@ -234,7 +234,10 @@ static int set_up(struct graph_execution *job, struct error *err)
         return err->code;
     job->driver.step = first_step - 1;
     exec_life_go(&job->life, LIFE_STARTS);
-    return runner_start(job->runner, err) ? err->code : evaluation_begin(&job->evaluation, err);
+    if (runner_start(job->runner, err))
+        return err->code;
+    exec_life_go(&job->life, LIFE_FEEDS);
+    return evaluation_begin(&job->evaluation, err);
 }
 
 /* ---- running ---- */
@@ -276,7 +279,6 @@ static int run_steps(struct graph_execution *job, struct error *err)
 {
     struct driver *driver = &job->driver;
     struct runner *runner = job->runner;
-    exec_life_go(&job->life, LIFE_FEEDS);
     bool more = job->limit < 0 || driver->step < job->limit || dump_plan;
     bool stops = job->evaluation.stop.stops;
     int code = more ? driver_next_feeds(driver, &more, err) : 0;
@@ -358,10 +360,10 @@ static int interrupted(const struct graph_execution *job, struct error *err)
 /* What was asked to end where nobody counts on it has failed at nothing. */
 static int end(struct graph_execution *job, int code, struct error *err)
 {
-    bool leaves = exec_life_rules[job->life].leaves;
+    enum exec_end end = exec_life_rules[job->life].end;
     exec_life_go(&job->life, LIFE_ENDS);
-    if (leaves)
-        return runner_end(job->runner, code, err);
+    if (end != END_AT_ONCE)
+        return runner_end(job->runner, end == END_SAVES, code, err);
     error_clear(err);
     return 0;
 }

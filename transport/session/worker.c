@@ -122,7 +122,7 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
     if (!code)
         code = open_session(worker, err);
     if (!code) {
-        worker->state = WORKER_OPEN;
+        worker_react(&worker->state, WORKER_OPENED);
         worker_find_state(worker);
         place_journal(worker);
     }
@@ -154,10 +154,14 @@ static int run(void *context, const struct session_call *call, struct step *step
 {
     struct worker *worker = context;
     step->collective = worker->collective;
-    int code = worker_enter_step(worker, err);
+    enum worker_reaction what = worker_react(&worker->state, WORKER_BEGINS);
+    int code = what == WORKER_KEEP ? worker_keep_before(worker, err)
+               : what == WORKER_BUG
+                   ? error_set(err, ERR_INTERNAL, "%s: a step out of its turn", worker->member.task)
+                   : 0;
     if (!code)
         code = driver_session_run(worker->session, call, step, fetches, err);
-    worker_leave_step(worker);
+    worker_react(&worker->state, WORKER_ENDS);
     if (code && worker->collective)
         collective_links_abort(worker->collective, err);
     if (!code && step->trace)
@@ -334,7 +338,8 @@ struct device *worker_device(struct worker *worker)
 int worker_rest(struct worker *worker, struct driver *driver, bool is_idle, struct error *err)
 {
     struct saved_variable asked = {.node = worker->asked};
-    if (!worker->asked || worker->state != WORKER_JOINED || worker_take(worker, &asked, err))
+    if (!worker->asked || worker_react(&worker->state, WORKER_RESTS) == WORKER_IGNORE ||
+        worker_take(worker, &asked, err))
         return err->code;
     bool rests = is_idle || (asked.value.type == BOOL && *(const bool *)asked.value.data);
     tensor_release(&asked.value);
@@ -362,33 +367,23 @@ int worker_count_unpushed(struct worker *worker, int64_t *n, int64_t *every, str
 
 /* Who has not joined has nothing that others wait for: its links end, and what a journal keeps of
  * an earlier incarnation stays for the next one. */
-static const struct worker_leaving {
-    bool
-        tells; /* the entry leave; then its journal is done with, and others need not wait for it */
-    bool gives;
-} leavings[] = {[WORKER_MEETS] = {false, false},
-                [WORKER_OPEN] = {false, false},
-                [WORKER_JOINED] = {true, false},
-                [WORKER_PARTS] = {true, true},
-                [WORKER_LEFT] = {false, false}};
-
 int worker_leave(struct worker *worker, struct driver *driver, struct error *err)
 {
-    const struct worker_leaving *leaving = &leavings[worker->state];
+    enum worker_reaction what = worker_react(&worker->state, WORKER_LEAVES);
     if (FAILPOINT("worker.leave"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint worker.leave");
-    if (!leaving->tells)
+    if (what == WORKER_IGNORE)
         return 0;
     int code = graph_entry(driver->graph, "leave")
                    ? driver_run_entry(driver, "leave", 0, NULL, 0, err)
                    : 0;
     if (!code)
         journal_remove(own_journal(worker));
-    if (!code && leaving->gives)
+    if (!code && what == WORKER_TELL_GIVE)
         code = worker_give_state(worker, err);
     if (code)
         return code;
     worker_leave_collective(worker);
-    worker->state = WORKER_LEFT;
+    worker_react(&worker->state, WORKER_GOES);
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "exec/state/saver.h"
 #include "transport/job/member.h"
 #include "transport/session/driver_session.h"
+#include "transport/session/worker_life.h"
 
 struct worker_options {
     struct member_options member;
@@ -29,15 +30,6 @@ struct worker_parting {
     struct tensor ranks; /* of all who meet */
 };
 
-/* The life of a worker. What leaving does in each state stands in one table (worker.c). */
-enum worker_life {
-    WORKER_MEETS,  /* others are waited for: there is no session, and nobody counts on it */
-    WORKER_OPEN,   /* there is one; variables get their values */
-    WORKER_JOINED, /* others count on it */
-    WORKER_PARTS,  /* they go on without it, and are to get what it has */
-    WORKER_LEFT
-};
-
 struct worker {
     struct worker_options options;
     enum worker_life state;
@@ -52,9 +44,7 @@ struct worker {
     const struct node *asked;       /* whether it is to rest; NULL: it never is */
     int64_t n_left;                 /* how many of them have left before the last step */
     struct worker_parting parting;  /* in WORKER_PARTS */
-    /* What it had of its own before the step in which it hears that another leaves. */
-    saved_variables before;
-    bool in_step, keeps_before; /* keeps_before: it is to be kept when the next step begins */
+    saved_variables before;         /* what it had of its own before the step without another */
 };
 
 /* worker_close in any case. Errors as of member_open and driver_session_open. */

@@ -25,7 +25,7 @@ void worker_close_collective(struct worker *worker)
     if (!worker->collective)
         return;
     error_set(&why, ERR_UNAVAILABLE, "it has given up");
-    if (worker->state != WORKER_LEFT)
+    if (worker_react(&worker->state, WORKER_CLOSES) == WORKER_ABORT)
         collective_links_abort(worker->collective, &why); /* nothing, if it is known why */
     device_set_settle(&worker->devices);
     worker->collective->free(worker->collective);

@@ -26,9 +26,8 @@
 
 /* ---- what a worker had ---- */
 
-static int keep_before(struct worker *worker, struct error *err)
+int worker_keep_before(struct worker *worker, struct error *err)
 {
-    worker->keeps_before = false;
     for (size_t i = worker->before.n; i < worker->own.n && !err->code; i++) {
         struct saved_variable saved = {.node = worker->own.items[i]};
         if (!worker_take_value(worker, &saved, err))
@@ -41,8 +40,8 @@ static void heard_of_leaving(void *context)
 {
     struct worker *worker = context;
     struct error err = ERROR_INIT;
-    worker->keeps_before = !worker->in_step;
-    if (worker->in_step && keep_before(worker, &err))
+    if (worker_react(&worker->state, WORKER_HEARS) == WORKER_KEEP &&
+        worker_keep_before(worker, &err))
         collective_links_abort(worker->collective, &err);
 }
 
@@ -57,17 +56,6 @@ void worker_forget_parting(struct worker *worker)
 {
     saved_release(&worker->before);
     tensor_release(&worker->parting.ranks);
-}
-
-int worker_enter_step(struct worker *worker, struct error *err)
-{
-    worker->in_step = true;
-    return worker->keeps_before ? keep_before(worker, err) : 0;
-}
-
-void worker_leave_step(struct worker *worker)
-{
-    worker->in_step = false;
 }
 
 /* ---- who leaves ---- */
@@ -284,7 +272,7 @@ int worker_begin_parting(struct worker *worker, int64_t step, bool saves, struct
     collective_links_announce_leave(worker->collective);
     int code = begin_parting(worker, true, saves, &worker->parting, err);
     if (!code)
-        worker->state = WORKER_PARTS;
+        worker_react(&worker->state, WORKER_PARTED);
     return code;
 }
 

@@ -72,11 +72,10 @@ void worker_keep_others(struct worker *worker, const struct node *node, const st
 void worker_watch_leaving(struct worker *worker);
 void worker_forget_parting(struct worker *worker);
 
+int worker_keep_before(struct worker *worker, struct error *err);
+
 /* worker.c: when it has joined, what of its journal was damaged or another's. */
 void worker_tell_journal(const struct worker *worker);
-/* Before a step, and after it. */
-int worker_enter_step(struct worker *worker, struct error *err);
-void worker_leave_step(struct worker *worker);
 /* After the last step, `step`, where others go on: tells them, and waits until they have run the
  * next one. If it `saves`, what they had before that is kept beside its own. */
 int worker_begin_parting(struct worker *worker, int64_t step, bool saves, struct error *err);

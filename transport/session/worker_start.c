@@ -117,7 +117,7 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
     if (!code)
         code = join(driver, counted, err);
     if (!code)
-        worker->state = WORKER_JOINED;
+        worker_react(&worker->state, WORKER_STARTED);
     worker_tell_journal(worker);
     hub_trim(worker->member.hub); /* initial values came through more memory than steps use */
     return code;

@@ -83,10 +83,8 @@ static void take_names(void *context, const char *task, const struct record *rep
 static void pack_part(void *context, msgpack_packer *packer)
 {
     const struct fetching *f = context;
-    pack_key(packer, "folder");
-    pack_text(packer, f->name);
-    pack_key(packer, "index");
-    msgpack_pack_int64(packer, f->index);
+    pack_key_text(packer, "folder", f->name);
+    pack_key_int(packer, "index", f->index);
 }
 
 static void take_part(void *context, const char *task, const struct record *reply)

@@ -49,16 +49,11 @@ void origin_pack(msgpack_packer *packer, const struct shard_origin *origin)
 {
     char digest[2 * DIGEST_BYTES + 1];
     digest_hex(&origin->manifest, digest);
-    pack_key(packer, "decision");
-    msgpack_pack_uint64(packer, origin->decision);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, origin->step);
-    pack_key(packer, "sequence");
-    msgpack_pack_int64(packer, origin->sequence);
-    pack_key(packer, "manifest");
-    pack_text(packer, digest);
-    pack_key(packer, "generation");
-    msgpack_pack_int64(packer, origin->generation);
+    pack_key_uint(packer, "decision", origin->decision);
+    pack_key_int(packer, "step", origin->step);
+    pack_key_int(packer, "sequence", origin->sequence);
+    pack_key_text(packer, "manifest", digest);
+    pack_key_int(packer, "generation", origin->generation);
     shard_pack_run(packer, &origin->run);
 }
 
@@ -96,8 +91,7 @@ struct origin_request {
 
 static void pack_task(void *context, msgpack_packer *packer)
 {
-    pack_key(packer, "name");
-    pack_text(packer, ((const struct origin_request *)context)->task);
+    pack_key_text(packer, "name", ((const struct origin_request *)context)->task);
 }
 
 static void take_answer(void *context, const char *task, const struct record *reply)

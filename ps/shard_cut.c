@@ -141,12 +141,9 @@ static void answer_part(struct shard_query *query, const struct save_tensor *ten
     msgpack_packer *packer = answer_begin(query->peer, query->id, 3 + slice_fields(&tensor->slice));
     if (!packer)
         return;
-    pack_key(packer, "container");
-    pack_text(packer, tensor->container);
-    pack_key(packer, "updates");
-    msgpack_pack_uint64(packer, tensor->updates);
-    pack_key(packer, "n");
-    msgpack_pack_uint64(packer, n);
+    pack_key_text(packer, "container", tensor->container);
+    pack_key_uint(packer, "updates", tensor->updates);
+    pack_key_uint(packer, "n", n);
     pack_slice(packer, &tensor->slice);
     answer_end(query->peer, &named, 1);
 }
@@ -156,8 +153,7 @@ static void answer_empty(struct shard_query *query)
     msgpack_packer *packer = answer_begin(query->peer, query->id, 1);
     if (!packer)
         return;
-    pack_key(packer, "n");
-    msgpack_pack_uint64(packer, 0);
+    pack_key_uint(packer, "n", 0);
     answer_end(query->peer, NULL, 0);
 }
 

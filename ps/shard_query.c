@@ -36,8 +36,7 @@ void shard_query_end_step(struct shard_query *query, int64_t step, const struct 
     if (err->code) {
         shard_answer_failure(query, err);
     } else if ((packer = answer_begin(query->peer, query->id, 1))) {
-        pack_key(packer, "step");
-        msgpack_pack_int64(packer, step);
+        pack_key_int(packer, "step", step);
         answer_end(query->peer, NULL, 0);
     }
     shard_query_free(query);

@@ -13,10 +13,8 @@ void shard_pack_run(msgpack_packer *packer, const struct ckpt_run *run)
 {
     char text[RUN_HEX_BYTES];
     run_hex(run, text);
-    pack_key(packer, "run");
-    pack_text(packer, text);
-    pack_key(packer, "run_name");
-    pack_text(packer, run->name);
+    pack_key_text(packer, "run", text);
+    pack_key_text(packer, "run_name", run->name);
 }
 
 void shard_take_run(const msgpack_object *header, struct ckpt_run *run)

@@ -93,20 +93,16 @@ struct leading_save {
 
 void shard_pack_cut(msgpack_packer *packer, const char *name, int64_t step, double seconds)
 {
-    pack_key(packer, "folder");
-    pack_text(packer, name);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, step);
-    pack_key(packer, "seconds");
-    msgpack_pack_double(packer, seconds);
+    pack_key_text(packer, "folder", name);
+    pack_key_int(packer, "step", step);
+    pack_key_float(packer, "seconds", seconds);
 }
 
 static void pack_snapshot(void *context, msgpack_packer *packer)
 {
     const struct leading_save *save = context;
     shard_pack_cut(packer, save->name, save->step, save->seconds);
-    pack_key(packer, "decision");
-    msgpack_pack_uint64(packer, shard_origin(save->shard).decision);
+    pack_key_uint(packer, "decision", shard_origin(save->shard).decision);
 }
 
 static int ask(struct leading_save *save, const struct task_request *request, double seconds,
@@ -150,10 +146,8 @@ static int cut_all(struct leading_save *save, struct clock *clock, struct error 
 static void pack_write(void *context, msgpack_packer *packer)
 {
     const struct leading_save *save = context;
-    pack_key(packer, "folder");
-    pack_text(packer, save->name);
-    pack_key(packer, "seconds");
-    msgpack_pack_double(packer, save->seconds);
+    pack_key_text(packer, "folder", save->name);
+    pack_key_float(packer, "seconds", save->seconds);
     shard_pack_run(packer, &save->run);
 }
 
@@ -376,8 +370,7 @@ static void answer_cut(struct shard_query *query, const struct leading_save *sav
         pack_key(packer, "exact");
         (clock_has_one_version(clock) ? msgpack_pack_true : msgpack_pack_false)(packer);
     }
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, save->step);
+    pack_key_int(packer, "step", save->step);
     shard_pack_run(packer, &save->run);
     answer_end(query->peer, NULL, 0);
 }

@@ -8,18 +8,6 @@
 #include "ps/containers.h"
 #include "ps/shard_private.h"
 
-static void pack_int(msgpack_packer *packer, const char *key, int64_t value)
-{
-    pack_key(packer, key);
-    msgpack_pack_int64(packer, value);
-}
-
-static void pack_float(msgpack_packer *packer, const char *key, double value)
-{
-    pack_key(packer, key);
-    msgpack_pack_double(packer, value);
-}
-
 /* ---- status ---- */
 
 static int count_joined(struct clock *clock)
@@ -40,21 +28,17 @@ void shard_status(struct shard *shard, const struct query *query)
     msgpack_packer *packer = answer_begin(query->peer, query->id, 10);
     if (!packer)
         return;
-    pack_key(packer, "task");
-    pack_text(packer, shard->options.task);
-    pack_key(packer, "incarnation");
-    msgpack_pack_uint64(packer, self->incarnation);
-    pack_int(packer, "pid", getpid());
-    pack_float(packer, "seconds", time_now() - shard->began);
-    pack_float(packer, "still", loop_longest_stillness(hub_loop(query->hub)));
-    pack_int(packer, "version", clock ? clock_version(clock) : -1);
-    pack_int(packer, "workers", count_joined(clock));
-    pack_key(packer, "failed");
-    pack_text(packer, failed ? failure.text : "");
+    pack_key_text(packer, "task", shard->options.task);
+    pack_key_uint(packer, "incarnation", self->incarnation);
+    pack_key_int(packer, "pid", getpid());
+    pack_key_float(packer, "seconds", time_now() - shard->began);
+    pack_key_float(packer, "still", loop_longest_stillness(hub_loop(query->hub)));
+    pack_key_int(packer, "version", clock ? clock_version(clock) : -1);
+    pack_key_int(packer, "workers", count_joined(clock));
+    pack_key_text(packer, "failed", failed ? failure.text : "");
     pthread_mutex_lock(&shard->lock);
-    pack_int(packer, "saved", shard->saved_step);
-    pack_key(packer, "save_error");
-    pack_text(packer, shard->save_text);
+    pack_key_int(packer, "saved", shard->saved_step);
+    pack_key_text(packer, "save_error", shard->save_text);
     pthread_mutex_unlock(&shard->lock);
     answer_end(query->peer, NULL, 0);
 }
@@ -64,18 +48,18 @@ void shard_status(struct shard *shard, const struct query *query)
 static void pack_worker(msgpack_packer *packer, const struct clock_worker *worker)
 {
     msgpack_pack_map(packer, 11);
-    pack_int(packer, "worker", worker->worker);
+    pack_key_int(packer, "worker", worker->worker);
     pack_key(packer, "here");
     worker->joined && !worker->left ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
-    pack_int(packer, "clock", worker->clock);
-    pack_int(packer, "behind", worker->behind);
-    pack_float(packer, "waited", worker->waited);
-    pack_int(packer, "pushed", worker->pushed);
-    pack_int(packer, "counted", worker->counted);
-    pack_int(packer, "late", worker->late);
-    pack_int(packer, "dropped", worker->dropped);
-    pack_int(packer, "duplicate", worker->duplicate);
-    pack_float(packer, "seen", worker->seen);
+    pack_key_int(packer, "clock", worker->clock);
+    pack_key_int(packer, "behind", worker->behind);
+    pack_key_float(packer, "waited", worker->waited);
+    pack_key_int(packer, "pushed", worker->pushed);
+    pack_key_int(packer, "counted", worker->counted);
+    pack_key_int(packer, "late", worker->late);
+    pack_key_int(packer, "dropped", worker->dropped);
+    pack_key_int(packer, "duplicate", worker->duplicate);
+    pack_key_float(packer, "seen", worker->seen);
 }
 
 static void pack_workers(msgpack_packer *packer, struct clock *clock)
@@ -144,14 +128,11 @@ static void pack_resource(msgpack_packer *packer, const struct resource *r)
     str_printf(&name, "%s:%s", r->kind->name, r->name);
     r->kind->describe(r->object, &what);
     msgpack_pack_map(packer, 5);
-    pack_key(packer, "container");
-    pack_text(packer, r->container);
-    pack_key(packer, "name");
-    pack_text(packer, str_text(&name));
-    pack_int(packer, "items", size.items);
-    pack_int(packer, "bytes", size.bytes);
-    pack_key(packer, "is");
-    pack_text(packer, str_text(&what));
+    pack_key_text(packer, "container", r->container);
+    pack_key_text(packer, "name", str_text(&name));
+    pack_key_int(packer, "items", size.items);
+    pack_key_int(packer, "bytes", size.bytes);
+    pack_key_text(packer, "is", str_text(&what));
     str_release(&name);
     str_release(&what);
 }
@@ -176,40 +157,38 @@ static void pack_values(msgpack_packer *packer, const struct traffic *traffic)
     for (size_t i = 0; i < traffic->tasks.n; i++) {
         struct link_stats stats = link_stats(traffic->tasks.items[i]);
         msgpack_pack_map(packer, 3);
-        pack_key(packer, "peer");
-        pack_text(packer, link_peer(traffic->tasks.items[i])->task);
-        pack_int(packer, "got", (int64_t)stats.values_in);
-        pack_int(packer, "sent", (int64_t)stats.values_out);
+        pack_key_text(packer, "peer", link_peer(traffic->tasks.items[i])->task);
+        pack_key_int(packer, "got", (int64_t)stats.values_in);
+        pack_key_int(packer, "sent", (int64_t)stats.values_out);
     }
 }
 
 static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
 {
-    pack_int(packer, "links", traffic->links);
-    pack_int(packer, "in", (int64_t)traffic->in);
-    pack_int(packer, "out", (int64_t)traffic->out);
+    pack_key_int(packer, "links", traffic->links);
+    pack_key_int(packer, "in", (int64_t)traffic->in);
+    pack_key_int(packer, "out", (int64_t)traffic->out);
     pack_key(packer, "peers");
     msgpack_pack_map(packer, traffic->tasks.n);
     for (size_t i = 0; i < traffic->tasks.n; i++)
-        pack_float(packer, link_peer(traffic->tasks.items[i])->task,
-                   link_silence(traffic->tasks.items[i]));
+        pack_key_float(packer, link_peer(traffic->tasks.items[i])->task,
+                       link_silence(traffic->tasks.items[i]));
     pack_values(packer, traffic);
     pack_key(packer, "stuck");
     msgpack_pack_map(packer, traffic->n_stuck);
     for (size_t i = 0; i < traffic->tasks.n; i++)
         if (link_stillness(traffic->tasks.items[i]) > 0)
-            pack_float(packer, link_peer(traffic->tasks.items[i])->task,
-                       link_stillness(traffic->tasks.items[i]));
+            pack_key_float(packer, link_peer(traffic->tasks.items[i])->task,
+                           link_stillness(traffic->tasks.items[i]));
 }
 
 static void pack_saves(msgpack_packer *packer, struct shard *shard)
 {
     pthread_mutex_lock(&shard->lock);
-    pack_int(packer, "saves", shard->saves);
-    pack_int(packer, "saves_failed", shard->saves_failed);
-    pack_int(packer, "failed_step", shard->failed_step);
-    pack_key(packer, "failed_why");
-    pack_text(packer, shard->failed_text);
+    pack_key_int(packer, "saves", shard->saves);
+    pack_key_int(packer, "saves_failed", shard->saves_failed);
+    pack_key_int(packer, "failed_step", shard->failed_step);
+    pack_key_text(packer, "failed_why", shard->failed_text);
     pthread_mutex_unlock(&shard->lock);
 }
 
@@ -223,12 +202,12 @@ void shard_stats(struct shard *shard, const struct query *query)
     msgpack_packer *packer = answer_begin(query->peer, query->id, 18);
     if (packer) {
         pack_traffic(packer, &traffic);
-        pack_float(packer, "seconds", time_now() - shard->began);
-        pack_float(packer, "still", loop_longest_stillness(hub_loop(query->hub)));
-        pack_int(packer, "version", clock ? clock_version(clock) : -1);
-        pack_int(packer, "staged", staged.items);
-        pack_int(packer, "staged_bytes", staged.bytes);
-        pack_int(packer, "refused", (int64_t)count_refused(peers));
+        pack_key_float(packer, "seconds", time_now() - shard->began);
+        pack_key_float(packer, "still", loop_longest_stillness(hub_loop(query->hub)));
+        pack_key_int(packer, "version", clock ? clock_version(clock) : -1);
+        pack_key_int(packer, "staged", staged.items);
+        pack_key_int(packer, "staged_bytes", staged.bytes);
+        pack_key_int(packer, "refused", (int64_t)count_refused(peers));
         pack_saves(packer, shard);
         pack_workers(packer, clock);
         pack_resources(packer, shard->options.variables);

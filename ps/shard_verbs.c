@@ -7,18 +7,13 @@
 static void pack_row(msgpack_packer *packer, const struct container_row *row)
 {
     msgpack_pack_map(packer, 6);
-    pack_key(packer, "container");
-    pack_text(packer, row->container);
-    pack_key(packer, "name");
-    pack_text(packer, row->name);
-    pack_key(packer, "type");
-    pack_text(packer, shape_text_typed(row->type, &row->shape));
+    pack_key_text(packer, "container", row->container);
+    pack_key_text(packer, "name", row->name);
+    pack_key_text(packer, "type", shape_text_typed(row->type, &row->shape));
     pack_key(packer, "initialized");
     row->initialized ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
-    pack_key(packer, "updates");
-    msgpack_pack_uint64(packer, row->updates);
-    pack_key(packer, "bytes");
-    msgpack_pack_int64(packer, row->bytes);
+    pack_key_uint(packer, "updates", row->updates);
+    pack_key_int(packer, "bytes", row->bytes);
 }
 
 static void answer_list(struct shard_query *query, const struct container_list *list)
@@ -102,8 +97,7 @@ void shard_reset(struct shard_query *query)
     if (err.code) {
         shard_answer_failure(query, &err);
     } else if ((packer = answer_begin(query->peer, query->id, 1))) {
-        pack_key(packer, "variables");
-        msgpack_pack_int(packer, n);
+        pack_key_int(packer, "variables", n);
         answer_end(query->peer, NULL, 0);
     }
     shard_query_free(query);

@@ -20,8 +20,7 @@ static void pack_field(msgpack_packer *packer, const char *key, const char *valu
 {
     if (!value)
         return;
-    pack_key(packer, key);
-    pack_text(packer, value);
+    pack_key_text(packer, key, value);
 }
 
 static void pack(const struct fields *fields, msgpack_packer *packer)
@@ -30,12 +29,10 @@ static void pack(const struct fields *fields, msgpack_packer *packer)
     pack_field(packer, "name", fields->name);
     pack_field(packer, "folder", fields->folder);
     if (fields->step >= 0) {
-        pack_key(packer, "step");
-        msgpack_pack_int64(packer, fields->step);
+        pack_key_int(packer, "step", fields->step);
     }
     if (fields->seconds > 0) {
-        pack_key(packer, "seconds");
-        msgpack_pack_double(packer, fields->seconds);
+        pack_key_float(packer, "seconds", fields->seconds);
     }
     if (fields->last) {
         pack_key(packer, "last");
@@ -284,8 +281,7 @@ static void pack_order(void *context, msgpack_packer *packer)
 {
     const struct restore_order *order = context;
     pack_field(packer, "folder", order->folder);
-    pack_key(packer, "seconds");
-    msgpack_pack_double(packer, order->seconds);
+    pack_key_float(packer, "seconds", order->seconds);
     origin_pack(packer, &order->origin);
 }
 

@@ -43,27 +43,21 @@ static void pack_bin(msgpack_packer *packer, const void *data, size_t n)
 
 static void pack_number(msgpack_packer *packer, const char *key, int64_t value)
 {
-    pack_key(packer, key);
-    msgpack_pack_int64(packer, value);
+    pack_key_int(packer, key, value);
 }
 
 static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
 {
     msgpack_pack_map(packer, 7 + slice_fields(&t->slice));
-    pack_key(packer, "container");
-    pack_text(packer, t->container);
-    pack_key(packer, "name");
-    pack_text(packer, t->name);
-    pack_key(packer, "type");
-    pack_text(packer, dtype_name(t->type));
+    pack_key_text(packer, "container", t->container);
+    pack_key_text(packer, "name", t->name);
+    pack_key_text(packer, "type", dtype_name(t->type));
     pack_key(packer, "shape");
     msgpack_pack_array(packer, (size_t)t->shape.rank);
     for (int i = 0; i < t->shape.rank; i++)
         msgpack_pack_int64(packer, t->shape.dims[i]);
-    pack_key(packer, "bytes");
-    msgpack_pack_uint64(packer, t->bytes);
-    pack_key(packer, "updates");
-    msgpack_pack_uint64(packer, t->updates);
+    pack_key_uint(packer, "bytes", t->bytes);
+    pack_key_uint(packer, "updates", t->updates);
     pack_slice(packer, &t->slice);
     pack_key(packer, "chunks");
     pack_bin(packer, t->chunks, chunk_count(t->bytes) * DIGEST_BYTES);
@@ -101,8 +95,7 @@ static void pack_run(msgpack_packer *packer, const struct ckpt_run *run)
         return;
     pack_key(packer, "run");
     pack_bin(packer, run->id, RUN_BYTES);
-    pack_key(packer, "run_name");
-    pack_text(packer, run->name);
+    pack_key_text(packer, "run_name", run->name);
 }
 
 void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
@@ -117,8 +110,7 @@ void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
     pack_number(&packer, "step", m->step);
     pack_number(&packer, "sequence", m->sequence);
     pack_number(&packer, "time", m->time);
-    pack_key(&packer, "producer");
-    pack_text(&packer, m->producer ? m->producer : "");
+    pack_key_text(&packer, "producer", m->producer ? m->producer : "");
     pack_run(&packer, &m->run);
     pack_number(&packer, "n_tensors", (int64_t)m->n_tensors);
     pack_number(&packer, "bytes", (int64_t)m->bytes);

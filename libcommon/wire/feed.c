@@ -6,17 +6,12 @@ int stream_write_feed(struct stream_writer *writer, enum record_kind kind, int64
                       int n_tensors, struct error *err)
 {
     msgpack_packer *packer = stream_begin(writer, kind, position ? 5 : 1);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, step);
+    pack_key_int(packer, "step", step);
     if (position) {
-        pack_key(packer, "source");
-        pack_text(packer, position->source);
-        pack_key(packer, "epoch");
-        msgpack_pack_int64(packer, position->epoch);
-        pack_key(packer, "offset");
-        msgpack_pack_int64(packer, position->offset);
-        pack_key(packer, "seed");
-        msgpack_pack_uint64(packer, position->seed);
+        pack_key_text(packer, "source", position->source);
+        pack_key_int(packer, "epoch", position->epoch);
+        pack_key_int(packer, "offset", position->offset);
+        pack_key_uint(packer, "seed", position->seed);
     }
     return stream_write(writer, tensors, n_tensors, err);
 }
@@ -28,8 +23,7 @@ int stream_write_fetches(struct stream_writer *writer, int64_t step, const int64
     for (int i = 0; i < n_tensors; i++)
         n_versions += versions[i] >= 0;
     msgpack_packer *packer = stream_begin(writer, RECORD_FETCH, n_versions ? 2 : 1);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, step);
+    pack_key_int(packer, "step", step);
     if (n_versions) {
         pack_key(packer, "versions");
         msgpack_pack_map(packer, n_versions);

@@ -217,6 +217,26 @@ static inline void pack_key(msgpack_packer *packer, const char *name)
 {
     pack_text(packer, name);
 }
+static inline void pack_key_text(msgpack_packer *packer, const char *name, const char *text)
+{
+    pack_text(packer, name);
+    pack_text(packer, text);
+}
+static inline void pack_key_int(msgpack_packer *packer, const char *name, int64_t value)
+{
+    pack_text(packer, name);
+    msgpack_pack_int64(packer, value);
+}
+static inline void pack_key_uint(msgpack_packer *packer, const char *name, uint64_t value)
+{
+    pack_text(packer, name);
+    msgpack_pack_uint64(packer, value);
+}
+static inline void pack_key_float(msgpack_packer *packer, const char *name, double value)
+{
+    pack_text(packer, name);
+    msgpack_pack_double(packer, value);
+}
 
 /* ---- feed and fetch records: step, where the data came from, tensors ---- */
 

@@ -22,12 +22,9 @@ void pack_slice(msgpack_packer *packer, const struct variable_slice *slice)
     if (!slice->of)
         return;
     int last = last_axis(slice);
-    pack_key(packer, "slice_of");
-    pack_text(packer, slice->of);
-    pack_key(packer, "slice_rows");
-    msgpack_pack_int64(packer, slice->rows);
-    pack_key(packer, "slice_first");
-    msgpack_pack_int64(packer, slice->first);
+    pack_key_text(packer, "slice_of", slice->of);
+    pack_key_int(packer, "slice_rows", slice->rows);
+    pack_key_int(packer, "slice_first", slice->first);
     if (!last)
         return;
     pack_key(packer, "slice_sizes");

@@ -7,12 +7,9 @@ int stream_write_variable(struct stream_writer *writer, const struct variable_re
     struct named_tensor named = {variable->name, variable->value};
     msgpack_packer *packer =
         stream_begin(writer, RECORD_TENSOR, 3 + (int)slice_fields(&variable->slice));
-    pack_key(packer, "container");
-    pack_text(packer, variable->container);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, variable->step);
-    pack_key(packer, "updates");
-    msgpack_pack_uint64(packer, variable->updates);
+    pack_key_text(packer, "container", variable->container);
+    pack_key_int(packer, "step", variable->step);
+    pack_key_uint(packer, "updates", variable->updates);
     pack_slice(packer, &variable->slice);
     return stream_write(writer, &named, 1, err);
 }

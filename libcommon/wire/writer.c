@@ -141,15 +141,11 @@ static int put_hello(struct stream_writer *writer, struct error *err)
     writer->encoder = (struct encoder){0};
     msgpack_packer *packer =
         stream_begin(writer, RECORD_HELLO, 3 + (writer->expected >= 0) + !writer->sums);
-    pack_key(packer, "major");
-    msgpack_pack_int(packer, STREAM_MAJOR);
-    pack_key(packer, "minor");
-    msgpack_pack_int(packer, STREAM_MINOR);
-    pack_key(packer, "producer");
-    pack_text(packer, writer->producer);
+    pack_key_int(packer, "major", STREAM_MAJOR);
+    pack_key_int(packer, "minor", STREAM_MINOR);
+    pack_key_text(packer, "producer", writer->producer);
     if (writer->expected >= 0) {
-        pack_key(packer, "records");
-        msgpack_pack_int64(packer, writer->expected);
+        pack_key_int(packer, "records", writer->expected);
     }
     if (!writer->sums) {
         pack_key(packer, "sums");
@@ -197,8 +193,7 @@ int stream_flush(struct stream_writer *writer, struct error *err)
 int stream_finish(struct stream_writer *writer, struct error *err)
 {
     msgpack_packer *packer = stream_begin(writer, RECORD_END, 1);
-    pack_key(packer, "records");
-    msgpack_pack_int64(packer, writer->count);
+    pack_key_int(packer, "records", writer->count);
     if (stream_write(writer, NULL, 0, err))
         return err->code;
     return stream_flush(writer, err);
@@ -215,12 +210,9 @@ void stream_write_error(struct stream_writer *writer, const char *tool, const st
 {
     struct error ignored = ERROR_INIT;
     msgpack_packer *packer = stream_begin(writer, RECORD_ERROR, 3);
-    pack_key(packer, "tool");
-    pack_text(packer, tool);
-    pack_key(packer, "code");
-    msgpack_pack_int(packer, cause->code);
-    pack_key(packer, "text");
-    pack_text(packer, cause->text);
+    pack_key_text(packer, "tool", tool);
+    pack_key_int(packer, "code", cause->code);
+    pack_key_text(packer, "text", cause->text);
     if (!stream_write(writer, NULL, 0, &ignored))
         stream_flush(writer, &ignored);
 }

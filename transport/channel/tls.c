@@ -160,10 +160,8 @@ void tls_tell_plain(int fd)
     struct encoder encoder = {0};
     struct error ignored = ERROR_INIT;
     msgpack_packer *packer = encoder_begin(&encoder, RECORD_ERROR, 2);
-    pack_key(packer, "code");
-    msgpack_pack_int(packer, ERR_CONFIG);
-    pack_key(packer, "text");
-    pack_text(packer, "a key is needed there: --key-file FILE");
+    pack_key_int(packer, "code", ERR_CONFIG);
+    pack_key_text(packer, "text", "a key is needed there: --key-file FILE");
     if (!encoder_finish(&encoder, NULL, 0, &ignored))
         (void)!send(fd, encoder.header.data, encoder.header.n, MSG_NOSIGNAL | MSG_DONTWAIT);
     encoder_release(&encoder);

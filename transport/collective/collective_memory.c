@@ -225,8 +225,7 @@ void shared_offer_to(struct process_group *group, int rank)
     msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, 1 + SHARED_OFFER_FIELDS, &ignored);
     if (!packer)
         return;
-    pack_key(packer, "what");
-    msgpack_pack_int(packer, REDUCE_OFFER);
+    pack_key_int(packer, "what", REDUCE_OFFER);
     shared_offer_pack(packer, &offer);
     group->ends[rank].asked = true;
     peer_end(peer, NULL, 0, &ignored);

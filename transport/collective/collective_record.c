@@ -22,24 +22,17 @@ static bool has_rows(const struct reduce *reduce)
 void reduce_pack(msgpack_packer *packer, enum reduce_what what, const struct collective_key *key,
                  uint64_t index)
 {
-    pack_key(packer, "what");
-    msgpack_pack_int(packer, what);
-    pack_key(packer, "name");
-    pack_text(packer, key->name);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, key->step);
-    pack_key(packer, "iteration");
-    msgpack_pack_uint64(packer, key->iteration);
-    pack_key(packer, "index");
-    msgpack_pack_uint64(packer, index);
+    pack_key_int(packer, "what", what);
+    pack_key_text(packer, "name", key->name);
+    pack_key_int(packer, "step", key->step);
+    pack_key_uint(packer, "iteration", key->iteration);
+    pack_key_uint(packer, "index", index);
 }
 
 void reduce_pack_number(msgpack_packer *packer, enum reduce_what what, uint64_t number)
 {
-    pack_key(packer, "what");
-    msgpack_pack_int(packer, what);
-    pack_key(packer, "number");
-    msgpack_pack_uint64(packer, number);
+    pack_key_int(packer, "what", what);
+    pack_key_uint(packer, "number", number);
 }
 
 static void pack(const struct process_group *group, msgpack_packer *packer,
@@ -67,14 +60,12 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
             msgpack_pack_true(packer);
         else
             msgpack_pack_false(packer);
-        pack_key(packer, "priority");
-        msgpack_pack_int(packer, round->priority);
+        pack_key_int(packer, "priority", round->priority);
     }
     if (reduce->n_offers)
         direct_pack(packer, reduce->offers, reduce->n_offers);
     if (reduce->is_shared) {
-        pack_key(packer, "shared");
-        msgpack_pack_uint64(packer, reduce->shared);
+        pack_key_uint(packer, "shared", reduce->shared);
     }
     if (reduce->is_there) {
         pack_key(packer, "there");

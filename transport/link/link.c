@@ -94,12 +94,9 @@ static void tell(struct link *link, const struct error *why)
     if (link->state == LINK_HANDSHAKE || link->state == LINK_DRAINING)
         return;
     msgpack_packer *packer = link_begin_own(link, RECORD_ERROR, 3);
-    pack_key(packer, "tool");
-    pack_text(packer, link->config->producer);
-    pack_key(packer, "code");
-    msgpack_pack_int(packer, why->code);
-    pack_key(packer, "text");
-    pack_text(packer, why->text);
+    pack_key_text(packer, "tool", link->config->producer);
+    pack_key_int(packer, "code", why->code);
+    pack_key_text(packer, "text", why->text);
     link_send_own(link);
 }
 
@@ -120,8 +117,7 @@ void link_ended(struct link *link)
 static void send_end(struct link *link)
 {
     msgpack_packer *packer = link_begin_own(link, RECORD_END, 1);
-    pack_key(packer, "records");
-    msgpack_pack_uint64(packer, atomic_load(&link->records_out));
+    pack_key_uint(packer, "records", atomic_load(&link->records_out));
     link_send_own(link);
 }
 

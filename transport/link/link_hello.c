@@ -32,28 +32,20 @@ void link_send_hello(struct link *link)
     const struct link_config *config = link->config;
     bool shared = link_asks_shared(link);
     msgpack_packer *packer = link_begin_own(link, RECORD_HELLO, 8 + shared);
-    pack_key(packer, "major");
-    msgpack_pack_int(packer, STREAM_MAJOR);
-    pack_key(packer, "minor");
-    msgpack_pack_int(packer, STREAM_MINOR);
-    pack_key(packer, "producer");
-    pack_text(packer, config->producer);
-    pack_key(packer, "job");
-    pack_text(packer, config->self.job);
-    pack_key(packer, "task");
-    pack_text(packer, config->self.task);
-    pack_key(packer, "incarnation");
-    msgpack_pack_uint64(packer, config->self.incarnation);
-    pack_key(packer, "lease");
-    msgpack_pack_double(packer, config->lease);
+    pack_key_int(packer, "major", STREAM_MAJOR);
+    pack_key_int(packer, "minor", STREAM_MINOR);
+    pack_key_text(packer, "producer", config->producer);
+    pack_key_text(packer, "job", config->self.job);
+    pack_key_text(packer, "task", config->self.task);
+    pack_key_uint(packer, "incarnation", config->self.incarnation);
+    pack_key_float(packer, "lease", config->lease);
     pack_key(packer, "sums");
     if (skips_sums(link))
         msgpack_pack_false(packer);
     else
         msgpack_pack_true(packer);
     if (shared) {
-        pack_key(packer, "shared");
-        msgpack_pack_uint64(packer, config->shared_bytes);
+        pack_key_uint(packer, "shared", config->shared_bytes);
     }
     link_send_own(link);
 }

@@ -32,8 +32,7 @@ static void send_ping(struct link *link, size_t shared)
 {
     msgpack_packer *packer = link_begin_own(link, RECORD_PING, shared > 0);
     if (shared) {
-        pack_key(packer, "shared");
-        msgpack_pack_uint64(packer, shared);
+        pack_key_uint(packer, "shared", shared);
     }
     link_send_own(link);
 }

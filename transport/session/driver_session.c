@@ -95,8 +95,7 @@ msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
         replied(&asked->call, NULL, &err);
         return NULL;
     }
-    pack_key(packer, "session");
-    msgpack_pack_uint64(packer, session->id);
+    pack_key_uint(packer, "session", session->id);
     return packer;
 }
 

@@ -54,14 +54,10 @@ static void cancel_remote(const struct driver_step *step, const struct remote_ru
     msgpack_packer *packer =
         hub_call_begin(session->options.hub, run->task->peer, "cancel", 4, call, &ignored);
     if (packer) {
-        pack_key(packer, "session");
-        msgpack_pack_uint64(packer, session->id);
-        pack_key(packer, "step");
-        msgpack_pack_uint64(packer, session->last_step);
-        pack_key(packer, "code");
-        msgpack_pack_int(packer, step->first.code);
-        pack_key(packer, "text");
-        pack_text(packer, step->first.text);
+        pack_key_uint(packer, "session", session->id);
+        pack_key_uint(packer, "step", session->last_step);
+        pack_key_int(packer, "code", step->first.code);
+        pack_key_text(packer, "text", step->first.text);
     }
     if (!packer || hub_call(session->options.hub, call, NULL, 0, &ignored))
         cancel_replied(call, NULL, &ignored);
@@ -180,20 +176,13 @@ static void remote_over(struct call *call, const struct record *reply, const str
 static void pack_step(msgpack_packer *packer, const struct driver_step *step, uint64_t handle)
 {
     const struct driver_session *session = step->session;
-    pack_key(packer, "session");
-    msgpack_pack_uint64(packer, session->id);
-    pack_key(packer, "handle");
-    msgpack_pack_uint64(packer, handle);
-    pack_key(packer, "step");
-    msgpack_pack_uint64(packer, session->last_step);
-    pack_key(packer, "number");
-    msgpack_pack_int64(packer, step->step->number);
-    pack_key(packer, "seed");
-    msgpack_pack_uint64(packer, step->step->seed);
-    pack_key(packer, "replica");
-    msgpack_pack_uint64(packer, step->step->replica);
-    pack_key(packer, "incarnation");
-    msgpack_pack_uint64(packer, step->step->incarnation);
+    pack_key_uint(packer, "session", session->id);
+    pack_key_uint(packer, "handle", handle);
+    pack_key_uint(packer, "step", session->last_step);
+    pack_key_int(packer, "number", step->step->number);
+    pack_key_uint(packer, "seed", step->step->seed);
+    pack_key_uint(packer, "replica", step->step->replica);
+    pack_key_uint(packer, "incarnation", step->step->incarnation);
 }
 
 static void start_remote(struct remote_run *run, uint64_t handle)

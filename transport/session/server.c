@@ -30,14 +30,10 @@ static void verb_info(void *context, const struct query *query)
     msgpack_packer *packer = answer_begin(query->peer, query->id, 4);
     if (!packer)
         return;
-    pack_key(packer, "task");
-    pack_text(packer, server->options.task);
-    pack_key(packer, "sessions");
-    msgpack_pack_int(packer, server->n_sessions);
-    pack_key(packer, "steps");
-    msgpack_pack_uint64(packer, atomic_load(&server->steps));
-    pack_key(packer, "dropped");
-    msgpack_pack_uint64(packer, exchanges_dropped(hub_exchanges(server->options.hub)));
+    pack_key_text(packer, "task", server->options.task);
+    pack_key_int(packer, "sessions", server->n_sessions);
+    pack_key_uint(packer, "steps", atomic_load(&server->steps));
+    pack_key_uint(packer, "dropped", exchanges_dropped(hub_exchanges(server->options.hub)));
     answer_end(query->peer, NULL, 0);
 }
 

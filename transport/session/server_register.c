@@ -124,7 +124,6 @@ void server_verb_register(void *context, const struct query *query)
     msgpack_packer *packer = answer_begin(query->peer, query->id, 1);
     if (!packer)
         return;
-    pack_key(packer, "handle");
-    msgpack_pack_uint64(packer, served->handles.n - 1);
+    pack_key_uint(packer, "handle", served->handles.n - 1);
     answer_end(query->peer, NULL, 0);
 }

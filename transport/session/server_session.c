@@ -95,8 +95,7 @@ static void try_answer(struct served *served)
     msgpack_packer *packer = answer_begin(served->owner, served->open_query, 1);
     if (!packer)
         return;
-    pack_key(packer, "origin");
-    msgpack_pack_uint64(packer, *hub_origin(served->server->options.hub));
+    pack_key_uint(packer, "origin", *hub_origin(served->server->options.hub));
     answer_end(served->owner, NULL, 0);
 }
 

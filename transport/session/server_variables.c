@@ -36,8 +36,7 @@ static void answer_value(const struct variable_access *access, const struct save
     msgpack_packer *packer = answer_begin(access->asker, access->query, 1);
     if (!packer)
         return;
-    pack_key(packer, "updates");
-    msgpack_pack_int64(packer, saved->updates);
+    pack_key_int(packer, "updates", saved->updates);
     answer_end(access->asker, &named, saved->value.type != DTYPE_INVALID);
 }
 

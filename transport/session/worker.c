@@ -194,10 +194,8 @@ void worker_bind_driver(struct worker *worker, struct driver *driver)
 static void pack_variable(void *context, msgpack_packer *packer)
 {
     const struct saved_variable *saved = context;
-    pack_key(packer, "name");
-    pack_text(packer, saved->node->name);
-    pack_key(packer, "updates");
-    msgpack_pack_int64(packer, saved->updates);
+    pack_key_text(packer, "name", saved->node->name);
+    pack_key_int(packer, "updates", saved->updates);
 }
 
 static void take_value(void *context, const struct record *record)

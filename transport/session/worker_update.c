@@ -41,8 +41,7 @@ static void pack_cluster(void *context, msgpack_packer *packer)
         const struct cluster_task *task = &cluster->tasks.items[i];
         str_printf(&text, "task %s:%d %s\n", task->job, task->index, task->address);
     }
-    pack_key(packer, "cluster");
-    pack_text(packer, str_text(&text));
+    pack_key_text(packer, "cluster", str_text(&text));
     str_release(&text);
 }
 

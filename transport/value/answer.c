@@ -12,10 +12,8 @@ static msgpack_packer *begin_reply(struct peer *peer, uint64_t id, int code, int
     msgpack_packer *packer = peer_begin(peer, RECORD_REPLY, n_fields + 2, &ignored);
     if (!packer)
         return NULL;
-    pack_key(packer, "id");
-    msgpack_pack_uint64(packer, id);
-    pack_key(packer, "code");
-    msgpack_pack_int(packer, code);
+    pack_key_uint(packer, "id", id);
+    pack_key_int(packer, "code", code);
     return packer;
 }
 
@@ -46,11 +44,9 @@ void answer_error(struct peer *peer, uint64_t id, const struct error *err)
     msgpack_packer *packer = begin_reply(peer, id, err->code, reason ? 2 : 1);
     if (!packer)
         return;
-    pack_key(packer, "error");
-    pack_text(packer, err->text);
+    pack_key_text(packer, "error", err->text);
     if (reason) {
-        pack_key(packer, "reason");
-        pack_text(packer, reason);
+        pack_key_text(packer, "reason", reason);
     }
     answer_end(peer, NULL, 0);
 }

@@ -160,14 +160,10 @@ uint64_t flow_cost(const struct tensor *value)
 
 void value_id_pack(msgpack_packer *packer, const struct value_id *id)
 {
-    pack_key(packer, "session");
-    msgpack_pack_uint64(packer, id->session);
-    pack_key(packer, "step");
-    msgpack_pack_uint64(packer, id->step);
-    pack_key(packer, "key");
-    pack_text(packer, id->key);
-    pack_key(packer, "iteration");
-    msgpack_pack_uint64(packer, id->iteration);
+    pack_key_uint(packer, "session", id->session);
+    pack_key_uint(packer, "step", id->step);
+    pack_key_text(packer, "key", id->key);
+    pack_key_uint(packer, "iteration", id->iteration);
 }
 
 /* With the lock, as the next ones. */
@@ -200,8 +196,7 @@ static int announce(struct peer *peer, const struct value_id *id, const struct t
     struct announced a = {.id = *id};
     msgpack_packer *packer = link_begin(peer->link, RECORD_ANNOUNCE, 5);
     value_id_pack(packer, id);
-    pack_key(packer, "bytes");
-    msgpack_pack_uint64(packer, value ? tensor_bytes(value) : 0);
+    pack_key_uint(packer, "bytes", value ? tensor_bytes(value) : 0);
     int code = link_send(peer->link, NULL, 0, err);
     if (code)
         return code;
@@ -265,8 +260,7 @@ void flow_return(struct peer *peer, uint64_t bytes)
     peer->owed += bytes;
     if (peer->link && peer->owed >= peer->window / 4) {
         msgpack_packer *packer = link_begin(peer->link, RECORD_GRANT, 1);
-        pack_key(packer, "bytes");
-        msgpack_pack_uint64(packer, peer->owed);
+        pack_key_uint(packer, "bytes", peer->owed);
         peer->charged -= peer->owed;
         peer->owed = 0;
         link_send(peer->link, NULL, 0, &ignored); /* a broken link ends by itself */

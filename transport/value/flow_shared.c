@@ -53,13 +53,10 @@ static int send_offer(struct link *link, const struct shared_value *shared,
         pack_key(packer, "granted");
         msgpack_pack_true(packer);
     }
-    pack_key(packer, "type");
-    pack_text(packer, shape_text_typed(shared->value.type, &shared->value.shape));
+    pack_key_text(packer, "type", shape_text_typed(shared->value.type, &shared->value.shape));
     shared_offer_pack(packer, &offer->at);
-    pack_key(packer, "offset");
-    msgpack_pack_uint64(packer, offer->offset);
-    pack_key(packer, "slot");
-    msgpack_pack_uint64(packer, offer->slot);
+    pack_key_uint(packer, "offset", offer->offset);
+    pack_key_uint(packer, "slot", offer->slot);
     return link_send(link, NULL, 0, err);
 }
 
@@ -125,10 +122,8 @@ static void send_answer(struct peer *peer, uint64_t number, enum segment_answer 
     msgpack_packer *packer = peer_begin(peer, RECORD_SHARE, 2, &ignored);
     if (!packer)
         return;
-    pack_key(packer, "number");
-    msgpack_pack_uint64(packer, number);
-    pack_key(packer, "answer");
-    msgpack_pack_int(packer, answer);
+    pack_key_uint(packer, "number", number);
+    pack_key_int(packer, "answer", answer);
     peer_end(peer, NULL, 0, &ignored);
 }
 

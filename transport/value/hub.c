@@ -51,10 +51,8 @@ msgpack_packer *hub_call_begin(struct hub *hub, struct peer *peer, const char *v
     msgpack_packer *packer = peer_begin(peer, RECORD_REQUEST, n_fields + 2, err);
     if (!packer)
         return NULL;
-    pack_key(packer, "id");
-    msgpack_pack_uint64(packer, call->id);
-    pack_key(packer, "verb");
-    pack_text(packer, verb);
+    pack_key_uint(packer, "id", call->id);
+    pack_key_text(packer, "verb", verb);
     return packer;
 }
 

@@ -50,12 +50,9 @@ static struct shared_memory *map(int fd)
 
 void shared_offer_pack(msgpack_packer *packer, const struct shared_offer *offer)
 {
-    pack_key(packer, "pid");
-    msgpack_pack_int64(packer, offer->pid);
-    pack_key(packer, "fd");
-    msgpack_pack_int64(packer, offer->fd);
-    pack_key(packer, "number");
-    msgpack_pack_uint64(packer, offer->number);
+    pack_key_int(packer, "pid", offer->pid);
+    pack_key_int(packer, "fd", offer->fd);
+    pack_key_uint(packer, "number", offer->number);
 }
 
 bool shared_offer_read(const msgpack_object *header, struct shared_offer *offer)

@@ -29,25 +29,18 @@ static void pack_item(msgpack_packer *packer, const struct plan *plan, const str
     msgpack_pack_map(packer, 6 + item->on_host + has_region + (ops != NULL));
     if (ops)
         pack_ops(packer, ops, first);
-    pack_key(packer, "node");
-    pack_text(packer, item->name);
-    pack_key(packer, "kernel");
-    pack_text(packer, item->kernel);
-    pack_key(packer, "offset");
-    msgpack_pack_int64(packer, item->arena_offset);
+    pack_key_text(packer, "node", item->name);
+    pack_key_text(packer, "kernel", item->kernel);
+    pack_key_int(packer, "offset", item->arena_offset);
     if (item->on_host) {
         pack_key(packer, "host");
         msgpack_pack_true(packer);
     }
-    pack_key(packer, "bytes");
-    msgpack_pack_uint64(packer, item->bytes);
-    pack_key(packer, "from");
-    msgpack_pack_int(packer, item->live_from);
-    pack_key(packer, "to");
-    msgpack_pack_int(packer, item->live_to);
+    pack_key_uint(packer, "bytes", item->bytes);
+    pack_key_int(packer, "from", item->live_from);
+    pack_key_int(packer, "to", item->live_to);
     if (has_region) {
-        pack_key(packer, "region");
-        msgpack_pack_int(packer, item->region);
+        pack_key_int(packer, "region", item->region);
     }
 }
 
@@ -72,23 +65,18 @@ int plan_write(struct stream_writer *writer, const struct plan *plan, const char
     const struct plan_item *items;
     int n = plan_items(plan, &items);
     msgpack_packer *packer = stream_begin(writer, RECORD_PLAN, 9);
-    pack_key(packer, "run");
-    pack_text(packer, run);
-    pack_key(packer, "nodes");
-    msgpack_pack_uint64(packer, plan->graph->nodes.n);
-    pack_key(packer, "of");
-    msgpack_pack_uint64(packer, plan->source->nodes.n);
+    pack_key_text(packer, "run", run);
+    pack_key_uint(packer, "nodes", plan->graph->nodes.n);
+    pack_key_uint(packer, "of", plan->source->nodes.n);
     pack_key(packer, "static");
     if (plan->is_whole)
         msgpack_pack_true(packer);
     else
         msgpack_pack_false(packer);
-    pack_key(packer, "regions");
-    msgpack_pack_int(packer, plan_n_regions(plan));
-    pack_key(packer, "peak");
-    msgpack_pack_uint64(packer, plan_peak_bytes(plan));
-    pack_key(packer, "choice");
-    pack_text(packer, plan->options.device->choice ? plan->options.device->choice : "");
+    pack_key_int(packer, "regions", plan_n_regions(plan));
+    pack_key_uint(packer, "peak", plan_peak_bytes(plan));
+    pack_key_text(packer, "choice",
+                  plan->options.device->choice ? plan->options.device->choice : "");
     pack_key(packer, "feeds");
     pack_feeds(packer, plan);
     pack_key(packer, "items");

@@ -109,12 +109,9 @@ void trace_device(struct trace *trace, const struct trace_device *device)
 static void pack_event(msgpack_packer *packer, const struct trace_event *e)
 {
     msgpack_pack_map(packer, e->node ? 7 : 4);
-    pack_key(packer, "step");
-    msgpack_pack_int64(packer, e->step);
-    pack_key(packer, "start");
-    msgpack_pack_int64(packer, e->start);
-    pack_key(packer, "ns");
-    msgpack_pack_int64(packer, e->end - e->start);
+    pack_key_int(packer, "step", e->step);
+    pack_key_int(packer, "start", e->start);
+    pack_key_int(packer, "ns", e->end - e->start);
     pack_key(packer, e->queue ? "queue" : "thread");
     if (e->queue)
         pack_text(packer, e->queue);
@@ -122,12 +119,9 @@ static void pack_event(msgpack_packer *packer, const struct trace_event *e)
         msgpack_pack_int(packer, e->thread);
     if (!e->node)
         return;
-    pack_key(packer, "node");
-    pack_text(packer, e->node);
-    pack_key(packer, "kernel");
-    pack_text(packer, e->kernel);
-    pack_key(packer, "op");
-    pack_text(packer, e->op);
+    pack_key_text(packer, "node", e->node);
+    pack_key_text(packer, "kernel", e->kernel);
+    pack_key_text(packer, "op", e->op);
 }
 
 /* With the lock held. */
@@ -142,12 +136,9 @@ static int write_events(struct trace *trace, size_t n, struct stream_writer *wri
         if (e->is_written)
             continue;
         msgpack_pack_map(packer, 3);
-        pack_key(packer, "device");
-        pack_text(packer, e->device.type);
-        pack_key(packer, "index");
-        msgpack_pack_int(packer, e->device.index);
-        pack_key(packer, "memory");
-        msgpack_pack_int64(packer, e->device.memory);
+        pack_key_text(packer, "device", e->device.type);
+        pack_key_int(packer, "index", e->device.index);
+        pack_key_int(packer, "memory", e->device.memory);
         e->is_written = true;
     }
     for (size_t i = 0; i < trace->events.n; i++)
@@ -155,14 +146,10 @@ static int write_events(struct trace *trace, size_t n, struct stream_writer *wri
     for (size_t i = 0; i < trace->peers.n; i++) {
         const struct peer_event *e = &trace->peers.items[i];
         msgpack_pack_map(packer, 4);
-        pack_key(packer, "step");
-        msgpack_pack_int64(packer, e->step);
-        pack_key(packer, "peer");
-        pack_text(packer, e->peer.task);
-        pack_key(packer, "sent");
-        msgpack_pack_uint64(packer, e->peer.sent);
-        pack_key(packer, "got");
-        msgpack_pack_uint64(packer, e->peer.got);
+        pack_key_int(packer, "step", e->step);
+        pack_key_text(packer, "peer", e->peer.task);
+        pack_key_uint(packer, "sent", e->peer.sent);
+        pack_key_uint(packer, "got", e->peer.got);
     }
     trace->events.n = trace->peers.n = 0;
     arena_release(&trace->tasks);

@@ -112,6 +112,14 @@ static void verb_stop(void *context, const struct query *query)
 
 /* ---- the shard ---- */
 
+enum shard_reaction shard_react(struct shard *shard, enum shard_event event)
+{
+    pthread_mutex_lock(&shard->lock);
+    enum shard_reaction what = shard_life_react(&shard->life, event);
+    pthread_mutex_unlock(&shard->lock);
+    return what;
+}
+
 /* A new clock has counted nothing; one that is restored is given its counts then. */
 static void resource_made(struct resource_watcher *watcher, const struct resource *resource)
 {
@@ -122,7 +130,7 @@ static void resource_made(struct resource_watcher *watcher, const struct resourc
         clock_count_in(resource->object, shard->pushes.counts, PUSHES_WORKERS);
     }
     shard_claims_resource(shard, resource);
-    if (resource->kind == &clock_kind && atomic_load(&shard->saves_itself))
+    if (resource->kind == &clock_kind && shard_react(shard, SHARD_CLOCK) == SHARD_STOP)
         shard_stop_first(shard, resource->object);
 }
 
@@ -200,10 +208,10 @@ struct shard *shard_new(const struct shard_options *options)
 void shard_start_saves(struct shard *shard)
 {
     const struct shard_options *options = &shard->options;
+    shard_react(shard, SHARD_START);
     if (!options->save_folder || (options->save_every <= 0 && options->save_seconds <= 0))
         return;
     shard->due_at = time_now() + options->save_seconds;
-    atomic_store(&shard->saves_itself, true);
     serial_queue_add(shard->slow, shard_auto_save, shard);
 }
 
@@ -211,6 +219,7 @@ void shard_free(struct shard *shard)
 {
     if (!shard)
         return;
+    shard_react(shard, SHARD_END);
     atomic_store(&shard->ends, true);
     serial_queue_free(shard->quick);
     serial_queue_free(shard->slow);

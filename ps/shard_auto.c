@@ -95,7 +95,7 @@ static int64_t next_due(const struct shard *shard, int64_t step)
 
 static void set_due(struct shard *shard, struct clock *clock, int64_t due)
 {
-    shard->due = due;
+    atomic_store(&shard->due, due);
     clock_stop_at(clock, due);
 }
 
@@ -109,7 +109,8 @@ static void save_paused(struct shard *shard, struct clock *clock, int64_t versio
                                         .lock_wait = SHARD_LOCK_SECONDS,
                                         .clock = clock};
     int64_t step;
-    if (shard_save_all(shard, &wanted, &step, &err) && atomic_load(&shard->saves_itself))
+    if (shard_save_all(shard, &wanted, &step, &err) &&
+        shard_react(shard, SHARD_TURN) != SHARD_LET_GO)
         tell(shard, step, &err);
 }
 
@@ -119,11 +120,11 @@ static void save_at_time(struct shard *shard, struct clock *clock)
 {
     struct error err = ERROR_INIT;
     int64_t version = clock_version(clock);
-    if (time_now() < shard->due_at || !version || version == shard->due) {
+    if (time_now() < shard->due_at || !version || version == atomic_load(&shard->due)) {
         nanosleep(&look_again, NULL);
     } else if (!shard_pause(shard, 0, WAIT_SECONDS, &version, &err)) {
         shard->due_at = time_now() + shard->options.save_seconds;
-        shard->due = version;
+        atomic_store(&shard->due, version);
         save_paused(shard, clock, version);
     } else if (err.code != ERR_RETRY) {
         nanosleep(&look_again, NULL);
@@ -138,11 +139,9 @@ static void save_when_due(struct shard *shard, struct clock *clock)
 {
     struct error err = ERROR_INIT;
     int64_t reached;
-    if (!shard->due) {
-        int64_t version = clock_version(clock), first = atomic_load(&shard->first_stop);
-        set_due(shard, clock, first >= version && first > 0 ? first : next_due(shard, version));
-    }
-    if (shard_pause(shard, shard->due, WAIT_SECONDS, &reached, &err)) {
+    if (!atomic_load(&shard->due))
+        set_due(shard, clock, next_due(shard, clock_version(clock)));
+    if (shard_pause(shard, atomic_load(&shard->due), WAIT_SECONDS, &reached, &err)) {
         if (err.code != ERR_RETRY) /* the rounds have failed: that may end */
             nanosleep(&look_again, NULL);
         return;
@@ -154,20 +153,21 @@ static void save_when_due(struct shard *shard, struct clock *clock)
 void shard_was_saved(struct shard *shard, const char *folder, int64_t step)
 {
     struct clock *clock = containers_clock(shard->options.variables);
+    int64_t due = atomic_load(&shard->due);
     if (!clock || !shard_is_own_folder(shard, folder))
         return;
-    if (shard->options.save_every > 0 && shard->due && shard->due <= step)
+    if (shard->options.save_every > 0 && due && due <= step)
         set_due(shard, clock, next_due(shard, step));
     else if (shard->options.save_seconds > 0)
-        shard->due = step;
+        atomic_store(&shard->due, step);
 }
 
 void shard_stop_first(struct shard *shard, struct clock *clock)
 {
     if (shard->options.save_every <= 0)
         return;
-    int64_t first = next_due(shard, clock_version(clock));
-    atomic_store(&shard->first_stop, first);
+    int64_t first = next_due(shard, clock_version(clock)), unknown = 0;
+    atomic_compare_exchange_strong(&shard->due, &unknown, first);
     clock_stop_at(clock, first);
 }
 
@@ -176,7 +176,7 @@ void shard_auto_save(void *argument)
 {
     struct shard *shard = argument;
     struct clock *clock = containers_clock(shard->options.variables);
-    if (!atomic_load(&shard->saves_itself)) { /* the last one was made */
+    if (shard_react(shard, SHARD_TURN) == SHARD_LET_GO) {
         if (clock)
             clock_stop_at(clock, 0);
         return;

@@ -12,6 +12,7 @@
 #include "ps/origin.h"
 #include "ps/pushes.h"
 #include "ps/shard.h"
+#include "ps/shard_life.h"
 #include "ps/tail.h"
 #include "resource/clock.h"
 #include "transport/collective/sum_server.h"
@@ -52,13 +53,11 @@ struct shard {
         *slow;                   /* for what waits for variables; for what waits for other shards */
     struct serial_queue *writer; /* for disks: a leader waits for it, so it leads no save itself */
     double began;
-    atomic_bool ends; /* waits are given up */
-    int64_t
-        due; /* the version at which the next checkpoint is; 0: not said yet. The slow queue's */
-    double due_at;              /* the time of the next one, where they go by time; the same */
-    atomic_bool saves_itself;   /* since what there was to resume is there */
-    _Atomic int64_t first_stop; /* of a clock that was made since then: where it was told to stop;
-                                 * 0: there is none, or it was restored */
+    atomic_bool ends; /* as in SHARD_ENDS: waits are given up */
+    /* The version at which the next checkpoint is due, or, where they go by time, of the last one;
+     * 0: it is counted from where the clock is when the slow queue has its turn. */
+    _Atomic int64_t due;
+    double due_at; /* the time of the next one; the slow queue's */
 
     struct shard_measure measure; /* the slow queue's */
 
@@ -69,10 +68,9 @@ struct shard {
     pthread_mutex_t claims_lock; /* guards the claims; held while values are read */
     struct claims *claims;       /* of a checkpoint that other shards have made; NULL: none */
     int n_written;               /* stores that are open to write */
-    atomic_bool awaits_workers;  /* what was restored comes with a graph, and is all there when a
-                                  * worker has joined its clock */
 
-    pthread_mutex_t lock;  /* guards what follows */
+    pthread_mutex_t lock; /* guards what follows */
+    enum shard_life life;
     struct error no_store; /* why the folder to save to could not be made; code 0: it could */
     int64_t saved_step;    /* of the last checkpoint; -1: none */
     struct ckpt_run run;   /* that checkpoints are of */
@@ -107,6 +105,9 @@ struct shard_query {
 
 /* The function of a verb for a queue, which answers and then calls shard_query_free. */
 typedef void shard_work(struct shard_query *query);
+
+/* shard.c: goes on by the table, and says what is to be done. Any thread. */
+enum shard_reaction shard_react(struct shard *shard, enum shard_event event);
 
 /* shard_query.c */
 void shard_query_free(struct shard_query *query);

@@ -242,7 +242,7 @@ static int restore_open(struct restoring *r, double seconds, struct error *err)
 {
     shard_name(r->shard->options.task, r->name);
     r->is_own = is_own(r);
-    atomic_store(&r->shard->awaits_workers, !r->is_own && has_clock(r->checkpoint));
+    shard_react(r->shard, r->is_own || !has_clock(r->checkpoint) ? SHARD_WHOLE : SHARD_PART);
     return restore_variables(r, seconds, err) ? err->code : restore_resources(r, err);
 }
 
@@ -351,13 +351,14 @@ void shard_restore(struct shard_query *query)
     const char *folder = query->folder ? query->folder : shard->options.save_folder;
     if (!folder)
         error_set(&err, ERR_USAGE, "no folder to restore from");
+    else if (shard_react(shard, SHARD_RESTORE) == SHARD_REFUSE)
+        error_set(&err, ERR_UNAVAILABLE, "%s ends", shard->options.task);
     else if ((r.is_wanted || !origin_decide(&origin, &err)) &&
              !restore(&r, folder, query->step, query->seconds, &origin, &err)) {
         origin.generation = shard_origin(shard).generation;
         shard_set_origin(shard, &origin, true);
     }
-    atomic_store(&shard->first_stop, 0);
-    shard->due = 0; /* what is due next is counted from where the clock is now */
+    atomic_store(&shard->due, 0); /* what is due next is counted from where the clock is now */
     if (err.code)
         answer_error(query->peer, query->id, &err);
     else

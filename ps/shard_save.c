@@ -283,10 +283,15 @@ static void note(struct shard *shard, int64_t step, const struct error *err)
  */
 static int check_complete(struct shard *shard, struct clock *clock, struct error *err)
 {
-    if (!atomic_load(&shard->awaits_workers) || (clock && clock_was_joined(clock)))
-        return 0;
-    return error_set(err, ERR_RETRY,
-                     "nothing to save: no worker has come since a checkpoint was restored");
+    if (clock && clock_was_joined(clock))
+        shard_react(shard, SHARD_JOINED);
+    enum shard_reaction what = shard_react(shard, SHARD_SAVE);
+    if (what == SHARD_CHECK)
+        error_set(err, ERR_RETRY,
+                  "nothing to save: no worker has come since a checkpoint was restored");
+    else if (what == SHARD_REFUSE)
+        error_set(err, ERR_UNAVAILABLE, "%s ends", shard->options.task);
+    return err->code;
 }
 
 static int cut_for(struct leading_save *save, const struct shard_save_request *wanted,
@@ -322,7 +327,7 @@ int shard_save_all(struct shard *shard, const struct shard_save_request *wanted,
     *step = save.step;
     note(shard, *step, err);
     if (save.finds_successor) {
-        atomic_store(&shard->saves_itself, false);
+        shard_react(shard, SHARD_LOST);
         if (shard->options.fail)
             shard->options.fail(shard->options.context, err);
     }
@@ -353,7 +358,7 @@ void shard_save(struct shard_query *query)
     if (!pause_for(query, &wanted, &err) && !shard_save_all(query->shard, &wanted, &step, &err)) {
         shard_was_saved(query->shard, wanted.folder, step);
         if (query->last)
-            atomic_store(&query->shard->saves_itself, false);
+            shard_react(query->shard, SHARD_LAST);
     }
     shard_query_end_step(query, step, &err);
 }

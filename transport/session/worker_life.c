@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/session/worker_life.h"
 
-/* A reaction and the state that comes; WORKER_STATES: the state stays. */
-#define CELL(what, next) (WORKER_##what << 4 | WORKER_##next)
-#define BUG CELL(BUG, STATES)
-#define IGNORE CELL(IGNORE, STATES)
-#define STAY CELL(GO_ON, STATES)
-#define KEEP CELL(KEEP, STATES)
-#define GIVE CELL(GIVE, STATES)
-#define TELL CELL(TELL, STATES)
-#define PART CELL(TELL_GIVE, STATES)
-#define ABORT CELL(ABORT, STATES)
-#define ENTER(state) CELL(GO_ON, state)
+#include "base/life.h"
+
+#define STAY(what) LIFE_CELL(WORKER_##what, LIFE_STAYS)
+#define ENTER(state) LIFE_CELL(WORKER_GO_ON, WORKER_##state)
+#define BUG STAY(BUG)
+#define NONE STAY(IGNORE)
+#define GO STAY(GO_ON)
+#define KEEP STAY(KEEP)
+#define GIVE STAY(GIVE)
+#define TELL STAY(TELL)
+#define PART STAY(TELL_GIVE)
+#define ABORT STAY(ABORT)
 
 /* By state: MEETS, STARTS, WAITS, HEARD, STEPS, PARTS, LEFT.
  *
@@ -21,20 +22,19 @@
 static const unsigned char cells[WORKER_EVENTS][WORKER_STATES] = {
     [WORKER_OPENED] = {ENTER(STARTS), BUG, BUG, BUG, BUG, BUG, BUG},
     [WORKER_STARTED] = {BUG, ENTER(WAITS), BUG, BUG, BUG, BUG, BUG},
-    [WORKER_BEGINS] = {BUG, STAY, ENTER(STEPS), CELL(KEEP, STEPS), BUG, STAY, BUG},
-    [WORKER_ENDS] = {BUG, STAY, BUG, BUG, ENTER(WAITS), STAY, BUG},
-    [WORKER_HEARS] = {IGNORE, KEEP, ENTER(HEARD), IGNORE, KEEP, IGNORE, IGNORE},
-    [WORKER_RESTS] = {IGNORE, IGNORE, GIVE, GIVE, IGNORE, IGNORE, IGNORE},
+    [WORKER_BEGINS] = {BUG, GO, ENTER(STEPS), LIFE_CELL(WORKER_KEEP, WORKER_STEPS), BUG, GO, BUG},
+    [WORKER_ENDS] = {BUG, GO, BUG, BUG, ENTER(WAITS), GO, BUG},
+    [WORKER_HEARS] = {NONE, KEEP, ENTER(HEARD), NONE, KEEP, NONE, NONE},
+    [WORKER_RESTS] = {NONE, NONE, GIVE, GIVE, NONE, NONE, NONE},
     [WORKER_PARTED] = {BUG, BUG, ENTER(PARTS), ENTER(PARTS), BUG, BUG, BUG},
-    [WORKER_LEAVES] = {IGNORE, IGNORE, TELL, TELL, IGNORE, PART, IGNORE},
+    [WORKER_LEAVES] = {NONE, NONE, TELL, TELL, NONE, PART, NONE},
     [WORKER_GOES] = {BUG, BUG, ENTER(LEFT), ENTER(LEFT), BUG, ENTER(LEFT), BUG},
-    [WORKER_CLOSES] = {ABORT, ABORT, ABORT, ABORT, ABORT, ABORT, IGNORE},
+    [WORKER_CLOSES] = {ABORT, ABORT, ABORT, ABORT, ABORT, ABORT, NONE},
 };
 
 enum worker_reaction worker_react(enum worker_life *state, enum worker_event event)
 {
     unsigned char cell = cells[event][*state];
-    if ((cell & 15) != WORKER_STATES)
-        *state = (enum worker_life)(cell & 15);
-    return (enum worker_reaction)(cell >> 4);
+    *state = (enum worker_life)life_state(cell, (int)*state);
+    return (enum worker_reaction)life_reaction(cell);
 }

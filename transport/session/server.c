@@ -7,14 +7,23 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 
-struct served *server_find(struct server *server, const struct query *query)
+enum served_reaction served_react(struct served *served, enum served_event event)
+{
+    pthread_mutex_lock(&served->lock);
+    enum served_reaction what = served_life_react(&served->life, event);
+    pthread_mutex_unlock(&served->lock);
+    return what;
+}
+
+struct served *server_find(struct server *server, const struct query *query,
+                           enum served_event event)
 {
     struct error err = ERROR_INIT;
     uint64_t id = 0;
     record_get_uint(&query->record->header, "session", &id);
     for (struct served *served = server->sessions; served; served = served->next)
-        if (served->id == id && served->owner == query->peer && !served->is_reading &&
-            !served->is_closing)
+        if (served->id == id && served->owner == query->peer &&
+            served_react(served, event) == SERVED_GO_ON)
             return served;
     if (server->ends)
         error_set(&err, ERR_UNAVAILABLE, "%s ends", server->options.task);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/serial_queue.h"
+#include "transport/session/served_life.h"
 #include "transport/session/server.h"
 #include "transport/session/update_loop.h"
 
@@ -60,27 +61,30 @@ struct served {
     VEC(struct handle *) handles;
     struct served *next;
 
-    /* Until the graph is read: its bytes, and where other tasks are. Nobody finds it by then. */
-    bool is_reading;
+    /* Until the graph is read: its bytes, and where other tasks are. */
     struct tensor stream;
     VEC(struct served_address) addresses;
     struct arena arena;  /* of the texts */
     struct error unread; /* why it cannot be served */
 
-    /* Until all links are there, too. */
-    bool is_opening;
+    /* Until it is open. */
     uint64_t open_query;
     struct loop_timer *deadline;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock;  /* guards what follows */
+    enum served_life life; /* changed by the loop's thread alone */
     struct served_step *steps;
     int n_holders;             /* steps, who reads the graph, and others */
     struct served_step *spare; /* memory of steps that are over */
-    bool is_closing;           /* freed when nobody holds it */
 };
 
-/* The session that a query names and the asker owns; NULL: answered with an error. */
-struct served *server_find(struct server *server, const struct query *query);
+/* The session that a query names and the asker owns, for what is asked of it; NULL: answered with
+ * an error. */
+struct served *server_find(struct server *server, const struct query *query,
+                           enum served_event event);
+
+/* It goes on by its table, which says what is to be done. The loop's thread. */
+enum served_reaction served_react(struct served *served, enum served_event event);
 
 /* server_session.c: the verbs open and close. */
 void server_verb_open(void *context, const struct query *query);

@@ -54,16 +54,14 @@ void served_free(struct served *served)
 void served_close(struct served *served, const struct error *why)
 {
     pthread_mutex_lock(&served->lock);
-    bool was_closing = served->is_closing;
-    served->is_closing = true;
+    enum served_reaction what = served_life_react(&served->life, SERVED_CLOSE);
     bool is_idle = !served->n_holders;
     pthread_mutex_unlock(&served->lock);
-    if (was_closing)
+    if (what == SERVED_IGNORE)
         return;
     served->server->n_sessions--;
-    if (served->is_opening)
+    if (what == SERVED_TELL)
         answer_error(served->owner, served->open_query, why);
-    served->is_opening = false;
     if (is_idle)
         served_free(served);
     else
@@ -72,7 +70,7 @@ void served_close(struct served *served, const struct error *why)
 
 void server_verb_close(void *context, const struct query *query)
 {
-    struct served *served = server_find(context, query);
+    struct served *served = server_find(context, query, SERVED_LEFT);
     struct error why = ERROR_INIT;
     if (!served)
         return;
@@ -87,9 +85,9 @@ void server_verb_close(void *context, const struct query *query)
 static void try_answer(struct served *served)
 {
     const char *task;
-    if (exchange_lacks(served->exchange, &task))
+    if (exchange_lacks(served->exchange, &task) ||
+        served_react(served, SERVED_WHOLE) != SERVED_GO_ON)
         return;
-    served->is_opening = false;
     loop_timer_free(served->deadline);
     served->deadline = NULL;
     msgpack_packer *packer = answer_begin(served->owner, served->open_query, 1);
@@ -104,6 +102,8 @@ static void too_late(void *context)
     struct served *served = context;
     struct error why = ERROR_INIT;
     const char *task = "";
+    if (served_react(served, SERVED_LATE) != SERVED_FAIL)
+        return;
     exchange_lacks(served->exchange, &task);
     error_set(&why, ERR_UNAVAILABLE, "no link to %s within %.0f s", task,
               served->server->options.timeout);
@@ -112,7 +112,7 @@ static void too_late(void *context)
 
 void served_linked(struct served *served, struct peer *peer)
 {
-    if (!served->is_opening || served->is_reading)
+    if (served_react(served, SERVED_LINKED) != SERVED_GO_ON)
         return;
     exchange_route(served->exchange, peer_task(peer), peer);
     try_answer(served);
@@ -120,7 +120,8 @@ void served_linked(struct served *served, struct peer *peer)
 
 void served_not_linked(struct served *served, const char *task, const struct error *why)
 {
-    if (served->is_opening && !served->is_reading && exchange_is_without(served->exchange, task))
+    if (served_react(served, SERVED_MISSED) == SERVED_FAIL &&
+        exchange_is_without(served->exchange, task))
         served_close(served, why);
 }
 
@@ -191,12 +192,12 @@ static void go_on(void *argument)
     struct served *served = argument;
     struct server *server = served->server;
     int code = served->unread.code;
-    served->is_reading = false;
-    if (!served->is_closing && !code)
+    bool goes_on = served_react(served, SERVED_READ) == SERVED_GO_ON;
+    if (goes_on && !code)
         code = reach_all(served, &served->unread);
     if (code) {
         served_close(served, &served->unread);
-    } else if (!served->is_closing) {
+    } else if (goes_on) {
         served->deadline = loop_timer_new(hub_loop(server->options.hub), too_late, served);
         loop_timer_set(served->deadline, server->options.timeout);
         try_answer(served);
@@ -251,7 +252,6 @@ void server_verb_open(void *context, const struct query *query)
     struct served *served = mem_alloc(sizeof *served);
     served->server = server;
     served->owner = peer_retain(query->peer);
-    served->is_opening = served->is_reading = true;
     served->open_query = query->id;
     pthread_mutex_init(&served->lock, NULL);
     if (take_request(served, query->record, &err)) {

@@ -32,7 +32,7 @@ static void let_go(struct served *served, struct served_step *step)
         step->next = served->spare;
         served->spare = step;
     }
-    bool is_last = !--served->n_holders && served->is_closing;
+    bool is_last = !--served->n_holders && served->life == SERVED_CLOSING;
     pthread_mutex_unlock(&served->lock);
     if (is_last) /* others may be about to look at it in the loop's thread */
         loop_post(loop, last_is_over, served);
@@ -204,7 +204,7 @@ static void run(struct served_step *step)
 
 void server_verb_step(void *context, const struct query *query)
 {
-    struct served *served = server_find(context, query);
+    struct served *served = server_find(context, query, SERVED_ASKED);
     struct error err = ERROR_INIT;
     if (!served)
         return;
@@ -244,7 +244,7 @@ static struct served_step *hold_step(struct served *served, uint64_t id)
 
 void server_verb_cancel(void *context, const struct query *query)
 {
-    struct served *served = server_find(context, query);
+    struct served *served = server_find(context, query, SERVED_ASKED);
     struct error why = ERROR_INIT;
     const char *text = record_text(&query->record->header, "text");
     int64_t code = ERR_CANCELLED;

@@ -92,7 +92,7 @@ static int read_query(struct variable_access *access, const struct query *query,
 
 static void start_access(struct server *server, const struct query *query, bool writes)
 {
-    struct served *served = server_find(server, query);
+    struct served *served = server_find(server, query, SERVED_ASKED);
     struct error err = ERROR_INIT;
     pthread_t thread;
     if (!served)

@@ -8,7 +8,8 @@
 int runner_open(struct runner *r, struct error *err)
 {
     if (!r->options.plan_only &&
-        saving_check(r->options.saving, r->kind->has_all_variables(r), err))
+        saving_check(r->options.saving,
+                     !r->kind->has_all_variables || r->kind->has_all_variables(r), err))
         return err->code;
     return r->kind->open(r, err);
 }
@@ -17,6 +18,11 @@ void runner_close(struct runner *r)
 {
     if (r)
         r->kind->close(r);
+}
+
+static bool saves(const struct runner *r)
+{
+    return !r->kind->saves || r->kind->saves(r);
 }
 
 /* ---- starting ---- */
@@ -36,7 +42,7 @@ static int begin(struct runner *r, struct error *err)
 {
     struct runner_origin origin = {.reader = NULL};
     struct saving *saving = r->options.saving;
-    bool reads = r->kind->saves(r);
+    bool reads = saves(r);
     saving->takes_over = !reads;
     int code = reads ? saving_restore(saving, &origin.is_restored, err) : 0;
     if (code)
@@ -53,7 +59,7 @@ int runner_start(struct runner *r, struct error *err)
 {
     int code = begin(r, err);
     if (!code)
-        code = (r->kind->saves(r) ? saving_open : saving_await_turn)(r->options.saving, err);
+        code = (saves(r) ? saving_open : saving_await_turn)(r->options.saving, err);
     r->first = code ? INT64_MAX : r->options.driver->step;
     return code;
 }
@@ -70,7 +76,7 @@ static int step_together(struct runner *r, struct error *err)
     bool due, again = true;
     while (again) {
         due = false;
-        if ((r->kind->saves(r) && saving_is_due(r->options.saving, &due, err)) ||
+        if ((saves(r) && saving_is_due(r->options.saving, &due, err)) ||
             r->kind->gather(r, due, &again, err))
             return err->code;
     }
@@ -86,7 +92,7 @@ int runner_step(struct runner *r, struct error *err)
         return err->code;
     if (saves_together(r))
         return step_together(r, err);
-    return r->kind->saves(r) ? saving_step(r->options.saving, err) : 0;
+    return saves(r) ? saving_step(r->options.saving, err) : 0;
 }
 
 bool runner_was_stopped(struct runner *r)
@@ -108,15 +114,15 @@ bool runner_has_run(const struct runner *r)
 static bool has_to_save(const struct runner *r)
 {
     bool asked = tool_signal() || r->was_stopped;
-    return save_options.path && (runner_has_run(r) || !asked) && r->kind->saves(r);
+    return save_options.path && (runner_has_run(r) || !asked) && saves(r);
 }
 
-static int save(struct runner *r, bool saves, struct error *err)
+static int save(struct runner *r, bool has_values, struct error *err)
 {
     struct record_file file;
     struct saving *saving = r->options.saving;
     error_clear(err); /* who was asked to end while it waited has not failed */
-    if (!saves || saving_open(saving, err))
+    if (!has_values || !has_to_save(r) || saving_open(saving, err))
         return err->code;
     if (saving->autosave)
         return saving_finish(saving, r->options.driver->step, err)
@@ -132,13 +138,18 @@ static int save(struct runner *r, bool saves, struct error *err)
     return code;
 }
 
+static int leave(struct runner *r, int code, struct error *err)
+{
+    return r->kind->leave ? r->kind->leave(r, code, err) : code;
+}
+
 int runner_end(struct runner *r, bool has_values, int code, struct error *err)
 {
     bool asked = code;
     if (has_values && saves_together(r) && r->kind->gather_last(r, has_to_save(r), err))
-        return r->kind->leave(r, err->code, err);
+        return leave(r, err->code, err);
     if (r->kind->saves_first && r->kind->saves_first(r))
-        return r->kind->leave(r, save(r, has_values && has_to_save(r), err), err);
-    code = r->kind->leave(r, code, err);
-    return !code || asked ? save(r, has_values && has_to_save(r), err) : code;
+        return leave(r, save(r, has_values, err), err);
+    code = leave(r, code, err);
+    return !code || asked ? save(r, has_values, err) : code;
 }

@@ -40,7 +40,9 @@ struct runner {
 
 /* The calls of a kind. Those that fail return a code as everywhere. */
 struct runner_kind {
-    /* Whether every variable is in this process, or in every one of its job; before open. */
+    /* Whether every variable is in this process, or in every one of its job; before open. NULL:
+     * yes.
+     */
     bool (*has_all_variables)(const struct runner *runner);
     /* Gives the driver what it runs on, and the saving its variables. */
     int (*open)(struct runner *runner, struct error *err);
@@ -62,11 +64,12 @@ struct runner_kind {
     bool (*saves_first)(const struct runner *runner);
     /* After what was gathered has been saved. */
     int (*saved)(struct runner *runner, struct error *err);
-    /* Whether it is this process that saves. */
+    /* Whether it is this process that saves. NULL: yes. */
     bool (*saves)(const struct runner *runner);
     /* Writes all variables. */
     int (*write)(struct runner *runner, struct stream_writer *writer, struct error *err);
-    /* After the last step, which ended with `code`. Returns the code that the run ends with. */
+    /* After the last step, which ended with `code`. Returns the code that the run ends with. NULL:
+     * that. */
     int (*leave)(struct runner *runner, int code, struct error *err);
     void (*close)(struct runner *runner);
 };

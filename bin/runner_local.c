@@ -20,12 +20,6 @@ static struct local_runner *local_of(const struct runner *r)
     return CONTAINER_OF(r, struct local_runner, runner);
 }
 
-static bool local_has_all(const struct runner *r)
-{
-    (void)r;
-    return true;
-}
-
 static int local_open(struct runner *r, struct error *err)
 {
     struct device_set *devices = &local_of(r)->devices;
@@ -90,12 +84,6 @@ static bool local_is_over(struct runner *r)
     return tool_signal();
 }
 
-static bool local_saves(const struct runner *r)
-{
-    (void)r;
-    return true;
-}
-
 static int local_write(struct runner *r, struct stream_writer *writer, struct error *err)
 {
     const struct driver *driver = r->options.driver;
@@ -103,12 +91,6 @@ static int local_write(struct runner *r, struct stream_writer *writer, struct er
     return variables_check_all(variables, driver->graph, err)
                ? err->code
                : variables_save(variables, driver->step, writer, err);
-}
-
-static int local_leave(struct runner *r, int code, struct error *err)
-{
-    (void)r, (void)err;
-    return code;
 }
 
 static void local_close(struct runner *r)
@@ -121,14 +103,11 @@ static void local_close(struct runner *r)
 
 struct runner *runner_local_new(const struct runner_options *options)
 {
-    static const struct runner_kind kind = {.has_all_variables = local_has_all,
-                                            .open = local_open,
+    static const struct runner_kind kind = {.open = local_open,
                                             .start = local_start,
                                             .begins = local_begins,
                                             .is_over = local_is_over,
-                                            .saves = local_saves,
                                             .write = local_write,
-                                            .leave = local_leave,
                                             .close = local_close};
     struct local_runner *local = mem_alloc(sizeof *local);
     local->runner = (struct runner){.kind = &kind, .options = *options, .first = INT64_MAX};

@@ -60,8 +60,6 @@ void worker_forget_parting(struct worker *worker)
 
 /* ---- who leaves ---- */
 
-enum { MEMBER_RANK, MEMBER_LEAVES, MEMBER_SAVES, MEMBER_COLUMNS };
-
 static int read_members(const struct tensor *members, int rank, struct worker_parting *parting,
                         struct error *err)
 {
@@ -71,31 +69,32 @@ static int read_members(const struct tensor *members, int rank, struct worker_pa
     if (tensor_alloc(&parting->ranks, INT64, &shape, err))
         return err->code;
     for (int64_t i = 0; i < parting->n; i++) {
-        const int64_t *row = (const int64_t *)members->data + i * MEMBER_COLUMNS;
-        tensor_set_int64(&parting->ranks, i, row[MEMBER_RANK]);
-        if (row[MEMBER_SAVES])
-            parting->saver = row[MEMBER_RANK];
-        if (row[MEMBER_LEAVES])
+        const int64_t *row = (const int64_t *)members->data + 2 * i;
+        tensor_set_int64(&parting->ranks, i, row[0]);
+        if (row[1] & WORKER_SAYS_SAVE)
+            parting->saver = row[0];
+        if (row[1] & WORKER_SAYS_LEAVE)
             continue;
         if (!parting->n_stay)
-            parting->first = row[MEMBER_RANK];
-        if (row[MEMBER_RANK] == rank)
+            parting->first = row[0];
+        if (row[0] == rank)
             parting->own = parting->n_stay;
         parting->n_stay++;
     }
     return 0;
 }
 
-static int meet(struct worker *worker, bool leaves, bool saves, struct worker_parting *parting,
-                struct error *err)
+int worker_meet(struct worker *worker, const struct worker_row *row, bool *met,
+                struct worker_parting *parting, struct error *err)
 {
     const int rank = worker->collective->rank;
-    const int64_t items[MEMBER_COLUMNS] = {rank, leaves, saves};
-    const struct worker_row row = {
-        {"=leave", parting->step, 0}, items, MEMBER_COLUMNS, .with_leaving = true};
+    const int64_t items[] = {rank, row->says};
+    struct worker_row own = *row;
     struct tensor members = TENSOR_INIT;
-    int code = worker_gather(worker, &row, NULL, &members, err);
-    if (!code)
+    own.items = items;
+    own.n = 2;
+    int code = worker_gather(worker, &own, met, &members, err);
+    if (!code && (!met || *met))
         code = read_members(&members, rank, parting, err);
     tensor_release(&members);
     return code;
@@ -230,10 +229,12 @@ static bool somebody_gives(const struct worker_parting *parting)
     return parting->n_stay && parting->n_stay < parting->n;
 }
 
-static int begin_parting(struct worker *worker, bool leaves, bool saves,
-                         struct worker_parting *parting, struct error *err)
+static int begin_parting(struct worker *worker, int64_t says, struct worker_parting *parting,
+                         struct error *err)
 {
-    int code = meet(worker, leaves, saves, parting, err);
+    const struct worker_row row = {
+        {"=leave", parting->step, 0}, .says = says, .with_leaving = true};
+    int code = worker_meet(worker, &row, NULL, parting, err);
     bool gives = !code && somebody_gives(parting);
     if (gives && FAILPOINT("worker.part"))
         code = error_set(err, ERR_UNAVAILABLE, "failpoint worker.part");
@@ -270,7 +271,8 @@ int worker_begin_parting(struct worker *worker, int64_t step, bool saves, struct
 {
     worker->parting = (struct worker_parting){.step = step + 1};
     collective_links_announce_leave(worker->collective);
-    int code = begin_parting(worker, true, saves, &worker->parting, err);
+    int64_t says = WORKER_SAYS_LEAVE | (saves ? WORKER_SAYS_SAVE : 0);
+    int code = begin_parting(worker, says, &worker->parting, err);
     if (!code)
         worker_react(&worker->state, WORKER_PARTED);
     return code;
@@ -290,7 +292,7 @@ int worker_take_given(struct worker *worker, int64_t step, int64_t n_members, bo
     int64_t n_left = worker->collective->size - n_members;
     *left = n_left > worker->n_left;
     worker->n_left = n_left;
-    int code = *left ? begin_parting(worker, false, false, &parting, err) : 0;
+    int code = *left ? begin_parting(worker, 0, &parting, err) : 0;
     if (!code)
         code = end_parting(worker, &parting, err);
     tensor_release(&parting.ranks);

@@ -36,6 +36,7 @@ struct worker_row {
     struct collective_key key;
     const int64_t *items;
     int64_t n;
+    int64_t says;      /* of worker_meet, in place of items */
     bool with_leaving; /* as of a call */
 };
 int worker_gather(struct worker *worker, const struct worker_row *row, bool *met,
@@ -76,6 +77,11 @@ int worker_keep_before(struct worker *worker, struct error *err);
 
 /* worker.c: when it has joined, what of its journal was damaged or another's. */
 void worker_tell_journal(const struct worker *worker);
+/* All say whether they leave, and whether they are about to save. `ranks` of all is the caller's to
+ * release, but where *met is false. */
+enum { WORKER_SAYS_LEAVE = 1, WORKER_SAYS_SAVE = 2 };
+int worker_meet(struct worker *worker, const struct worker_row *row, bool *met,
+                struct worker_parting *all, struct error *err);
 /* After the last step, `step`, where others go on: tells them, and waits until they have run the
  * next one. If it `saves`, what they had before that is kept beside its own. */
 int worker_begin_parting(struct worker *worker, int64_t step, bool saves, struct error *err);

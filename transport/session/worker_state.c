@@ -134,54 +134,25 @@ static int give_all(struct worker *worker, int64_t step, const struct tensor *ra
 
 /* ---- who is there, and whether somebody saves ---- */
 
-enum { MEMBER_RANK, MEMBER_SAVES, MEMBER_COLUMNS };
-
-struct state_meeting {
-    struct tensor ranks; /* of all members */
-    bool met, any_saves;
-};
-
-static int read_members(const struct tensor *members, struct state_meeting *meeting,
-                        struct error *err)
+/* `met`: of the last one, as of collective_links_run. */
+static int meet(struct worker *worker, int64_t step, bool saves, bool *met,
+                struct worker_parting *all, struct error *err)
 {
-    int64_t n = members->shape.dims[0];
-    struct shape shape = shape_vector(n);
-    if (tensor_alloc(&meeting->ranks, INT64, &shape, err))
-        return err->code;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t *row = (const int64_t *)members->data + i * MEMBER_COLUMNS;
-        tensor_set_int64(&meeting->ranks, i, row[MEMBER_RANK]);
-        meeting->any_saves |= row[MEMBER_SAVES] != 0;
-    }
-    return 0;
-}
-
-/* `last`: unless others go on. */
-static int meet(struct worker *worker, int64_t step, bool saves, bool last,
-                struct state_meeting *meeting, struct error *err)
-{
-    const int64_t items[MEMBER_COLUMNS] = {worker->collective->rank, saves};
-    const struct collective_key key = {last ? "=end" : "=saves", step, (uint64_t)worker->n_left};
-    const struct worker_row row = {.key = key, .items = items, .n = MEMBER_COLUMNS};
-    struct tensor members = TENSOR_INIT;
-    *meeting = (struct state_meeting){.met = true};
-    int code = worker_gather(worker, &row, last ? &meeting->met : NULL, &members, err);
-    if (!code && meeting->met)
-        code = read_members(&members, meeting, err);
-    tensor_release(&members);
-    return code;
+    const struct worker_row row = {.key = {met ? "=end" : "=saves", step, (uint64_t)worker->n_left},
+                                   .says = saves ? WORKER_SAYS_SAVE : 0};
+    return worker_meet(worker, &row, met, all, err);
 }
 
 int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *again,
                         struct error *err)
 {
-    struct state_meeting meeting;
-    int code = meet(worker, step, saves, false, &meeting, err);
+    struct worker_parting all = {.step = step};
+    int code = meet(worker, step, saves, NULL, &all, err);
     if (!code)
-        code = worker_take_given(worker, step, tensor_count(&meeting.ranks), again, err);
-    if (!code && !*again && meeting.any_saves)
-        code = give_all(worker, step, &meeting.ranks, err);
-    tensor_release(&meeting.ranks);
+        code = worker_take_given(worker, step, all.n, again, err);
+    if (!code && !*again && all.saver >= 0)
+        code = give_all(worker, step, &all.ranks, err);
+    tensor_release(&all.ranks);
     return code;
 }
 
@@ -193,18 +164,19 @@ static void forget_others(struct worker *worker)
 
 int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct error *err)
 {
-    struct state_meeting meeting;
-    int code = meet(worker, step, true, true, &meeting, err);
-    if (!code && meeting.met)
-        code = give_all(worker, step, &meeting.ranks, err);
+    struct worker_parting all = {.step = step};
+    bool met = true;
+    int code = meet(worker, step, true, &met, &all, err);
+    if (!code && met)
+        code = give_all(worker, step, &all.ranks, err);
     else if (!code && worker->parts.n)
         code = error_set(err, ERR_UNAVAILABLE, "%s: others go on, and need its part of %s",
                          worker->member.task, node_text(worker->parts.items[0]));
     else
         forget_others(worker);
-    if (!code && !meeting.met)
+    if (!code && !met)
         code = worker_begin_parting(worker, step, saves, err);
-    tensor_release(&meeting.ranks);
+    tensor_release(&all.ranks);
     return code;
 }
 

@@ -372,8 +372,7 @@ static void answer_cut(struct shard_query *query, const struct leading_save *sav
     if (!packer)
         return;
     if (clock) {
-        pack_key(packer, "exact");
-        (clock_has_one_version(clock) ? msgpack_pack_true : msgpack_pack_false)(packer);
+        pack_key_bool(packer, "exact", clock_has_one_version(clock));
     }
     pack_key_int(packer, "step", save->step);
     shard_pack_run(packer, &save->run);

@@ -49,8 +49,7 @@ static void pack_worker(msgpack_packer *packer, const struct clock_worker *worke
 {
     msgpack_pack_map(packer, 11);
     pack_key_int(packer, "worker", worker->worker);
-    pack_key(packer, "here");
-    worker->joined && !worker->left ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
+    pack_key_bool(packer, "here", worker->joined && !worker->left);
     pack_key_int(packer, "clock", worker->clock);
     pack_key_int(packer, "behind", worker->behind);
     pack_key_float(packer, "waited", worker->waited);
@@ -68,8 +67,7 @@ static void pack_workers(msgpack_packer *packer, struct clock *clock)
     int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0;
     if (n > SHARD_WORKERS_MAX)
         n = SHARD_WORKERS_MAX;
-    pack_key(packer, "workers");
-    msgpack_pack_array(packer, (size_t)n);
+    pack_key_array(packer, "workers", (size_t)n);
     for (int i = 0; i < n; i++)
         pack_worker(packer, &workers[i]);
 }
@@ -144,16 +142,14 @@ static void pack_resources(msgpack_packer *packer, struct variable_store *store)
     uint32_t n = 0;
     while ((r = resource_next(store, r)))
         n++;
-    pack_key(packer, "resources");
-    msgpack_pack_array(packer, n);
+    pack_key_array(packer, "resources", n);
     for (uint32_t i = 0; i < n; i++)
         pack_resource(packer, r = resource_next(store, r));
 }
 
 static void pack_values(msgpack_packer *packer, const struct traffic *traffic)
 {
-    pack_key(packer, "values");
-    msgpack_pack_array(packer, traffic->tasks.n);
+    pack_key_array(packer, "values", traffic->tasks.n);
     for (size_t i = 0; i < traffic->tasks.n; i++) {
         struct link_stats stats = link_stats(traffic->tasks.items[i]);
         msgpack_pack_map(packer, 3);
@@ -168,14 +164,12 @@ static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
     pack_key_int(packer, "links", traffic->links);
     pack_key_int(packer, "in", (int64_t)traffic->in);
     pack_key_int(packer, "out", (int64_t)traffic->out);
-    pack_key(packer, "peers");
-    msgpack_pack_map(packer, traffic->tasks.n);
+    pack_key_map(packer, "peers", traffic->tasks.n);
     for (size_t i = 0; i < traffic->tasks.n; i++)
         pack_key_float(packer, link_peer(traffic->tasks.items[i])->task,
                        link_silence(traffic->tasks.items[i]));
     pack_values(packer, traffic);
-    pack_key(packer, "stuck");
-    msgpack_pack_map(packer, traffic->n_stuck);
+    pack_key_map(packer, "stuck", traffic->n_stuck);
     for (size_t i = 0; i < traffic->tasks.n; i++)
         if (link_stillness(traffic->tasks.items[i]) > 0)
             pack_key_float(packer, link_peer(traffic->tasks.items[i])->task,

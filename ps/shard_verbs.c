@@ -10,8 +10,7 @@ static void pack_row(msgpack_packer *packer, const struct container_row *row)
     pack_key_text(packer, "container", row->container);
     pack_key_text(packer, "name", row->name);
     pack_key_text(packer, "type", shape_text_typed(row->type, &row->shape));
-    pack_key(packer, "initialized");
-    row->initialized ? msgpack_pack_true(packer) : msgpack_pack_false(packer);
+    pack_key_bool(packer, "initialized", row->initialized);
     pack_key_uint(packer, "updates", row->updates);
     pack_key_int(packer, "bytes", row->bytes);
 }
@@ -21,8 +20,7 @@ static void answer_list(struct shard_query *query, const struct container_list *
     msgpack_packer *packer = answer_begin(query->peer, query->id, 1);
     if (!packer)
         return;
-    pack_key(packer, "variables");
-    msgpack_pack_array(packer, list->rows.n);
+    pack_key_array(packer, "variables", list->rows.n);
     for (size_t i = 0; i < list->rows.n; i++)
         pack_row(packer, &list->rows.items[i]);
     answer_end(query->peer, NULL, 0);

@@ -35,8 +35,7 @@ static void pack(const struct fields *fields, msgpack_packer *packer)
         pack_key_float(packer, "seconds", fields->seconds);
     }
     if (fields->last) {
-        pack_key(packer, "last");
-        msgpack_pack_true(packer);
+        pack_key_bool(packer, "last", true);
     }
 }
 

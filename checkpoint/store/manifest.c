@@ -52,8 +52,7 @@ static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
     pack_key_text(packer, "container", t->container);
     pack_key_text(packer, "name", t->name);
     pack_key_text(packer, "type", dtype_name(t->type));
-    pack_key(packer, "shape");
-    msgpack_pack_array(packer, (size_t)t->shape.rank);
+    pack_key_array(packer, "shape", (size_t)t->shape.rank);
     for (int i = 0; i < t->shape.rank; i++)
         msgpack_pack_int64(packer, t->shape.dims[i]);
     pack_key_uint(packer, "bytes", t->bytes);
@@ -65,26 +64,22 @@ static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
 
 static void pack_lists(msgpack_packer *packer, const struct ckpt_manifest *m)
 {
-    pack_key(packer, "scalars");
-    msgpack_pack_map(packer, m->scalars.n);
+    pack_key_map(packer, "scalars", m->scalars.n);
     for (size_t i = 0; i < m->scalars.n; i++) {
         pack_text(packer, m->scalars.items[i].name);
         msgpack_pack_double(packer, m->scalars.items[i].value);
     }
-    pack_key(packer, "blobs");
-    msgpack_pack_map(packer, m->blobs.n);
+    pack_key_map(packer, "blobs", m->blobs.n);
     for (size_t i = 0; i < m->blobs.n; i++) {
         pack_text(packer, m->blobs.items[i].name);
         pack_bin(packer, m->blobs.items[i].data, m->blobs.items[i].n);
     }
-    pack_key(packer, "shards");
-    msgpack_pack_map(packer, m->shards.n);
+    pack_key_map(packer, "shards", m->shards.n);
     for (size_t i = 0; i < m->shards.n; i++) {
         pack_text(packer, m->shards.items[i].name);
         pack_bin(packer, &m->shards.items[i].manifest, DIGEST_BYTES);
     }
-    pack_key(packer, "tensors");
-    msgpack_pack_array(packer, m->tensors.n);
+    pack_key_array(packer, "tensors", m->tensors.n);
     for (size_t i = 0; i < m->tensors.n; i++)
         pack_tensor(packer, &m->tensors.items[i]);
 }

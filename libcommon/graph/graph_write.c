@@ -34,10 +34,7 @@ static void pack_shape(msgpack_packer *packer, const struct shape *shape)
 
 static void pack_bool(msgpack_packer *packer, bool value)
 {
-    if (value)
-        msgpack_pack_true(packer);
-    else
-        msgpack_pack_false(packer);
+    (value ? msgpack_pack_true : msgpack_pack_false)(packer);
 }
 
 static void pack_value(struct writing *w, const char *name, const struct attr_value *v)
@@ -99,22 +96,19 @@ static void pack_field(struct writing *w, const char *key, const char *value)
 {
     if (!value || !*value)
         return;
-    pack_key(w->packer, key);
-    pack_text(w->packer, value);
+    pack_key_text(w->packer, key, value);
 }
 
 static void pack_number(struct writing *w, const char *key, int value)
 {
     if (value == 0)
         return;
-    pack_key(w->packer, key);
-    msgpack_pack_int64(w->packer, value);
+    pack_key_int(w->packer, key, value);
 }
 
 static void pack_texts(struct writing *w, const char *key, const char *const *texts, size_t n)
 {
-    pack_key(w->packer, key);
-    msgpack_pack_array(w->packer, n);
+    pack_key_array(w->packer, key, n);
     for (size_t i = 0; i < n; i++)
         pack_text(w->packer, texts[i]);
 }
@@ -126,23 +120,19 @@ int graph_write(struct stream_writer *writer, const struct graph *graph, struct 
     pack_texts(&w, "made", graph->made.items, graph->made.n);
     if (graph->removed.n)
         pack_texts(&w, "removed", graph->removed.items, graph->removed.n);
-    pack_key(w.packer, "entries");
-    msgpack_pack_map(w.packer, graph->entries.n);
+    pack_key_map(w.packer, "entries", graph->entries.n);
     for (size_t i = 0; i < graph->entries.n; i++) {
         const struct entry *entry = &graph->entries.items[i];
-        pack_key(w.packer, entry->name);
-        msgpack_pack_array(w.packer, (size_t)entry->n_edges);
+        pack_key_array(w.packer, entry->name, (size_t)entry->n_edges);
         for (int k = 0; k < entry->n_edges; k++)
             pack_edge(&w, entry->edges[k]);
     }
-    pack_key(w.packer, "aliases");
-    msgpack_pack_map(w.packer, graph->aliases.n);
+    pack_key_map(w.packer, "aliases", graph->aliases.n);
     for (size_t i = 0; i < graph->aliases.n; i++) {
         pack_key(w.packer, graph->aliases.items[i].name);
         pack_edge(&w, graph->aliases.items[i].edge);
     }
-    pack_key(w.packer, "nodes");
-    msgpack_pack_array(w.packer, graph->nodes.n);
+    pack_key_array(w.packer, "nodes", graph->nodes.n);
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
         int version = node->op->def->version, line = node->file ? node->line : 0;
@@ -155,16 +145,14 @@ int graph_write(struct stream_writer *writer, const struct graph *graph, struct 
         pack_field(&w, "op", node->op->def->name);
         pack_number(&w, "version", version);
         if (has_inputs) {
-            pack_key(w.packer, "inputs");
-            msgpack_pack_array(w.packer, (size_t)(node->n_inputs + node->n_controls));
+            pack_key_array(w.packer, "inputs", (size_t)(node->n_inputs + node->n_controls));
             for (int j = 0; j < node->n_inputs; j++)
                 pack_edge(&w, node->inputs[j]);
             for (int j = 0; j < node->n_controls; j++)
                 pack_edge(&w, (struct edge){node->controls[j], CONTROL_SLOT});
         }
         if (node->n_attrs) {
-            pack_key(w.packer, "attrs");
-            msgpack_pack_map(w.packer, (size_t)node->n_attrs);
+            pack_key_map(w.packer, "attrs", (size_t)node->n_attrs);
             for (int j = 0; j < node->n_attrs; j++) {
                 pack_key(w.packer, node->attrs[j].name);
                 pack_value(&w, node->name, &node->attrs[j].value);

@@ -69,8 +69,7 @@ msgpack_packer *encoder_begin(struct encoder *encoder, enum record_kind kind, in
     pack_begin(&encoder->packer, &encoder->header);
     str_clear(&encoder->header);
     str_append_bytes(&encoder->header, start, sizeof start);
-    pack_key(&encoder->packer, "kind");
-    pack_text(&encoder->packer, record_kind_name(kind));
+    pack_key_text(&encoder->packer, "kind", record_kind_name(kind));
     encoder->kind = kind;
     encoder->n_fields = n_fields;
     return &encoder->packer;
@@ -119,8 +118,7 @@ int encoder_finish(struct encoder *encoder, const struct named_tensor *tensors, 
     }
 
     if (n_tensors) {
-        pack_key(&encoder->packer, "tensors");
-        msgpack_pack_array(&encoder->packer, (size_t)n_tensors);
+        pack_key_array(&encoder->packer, "tensors", (size_t)n_tensors);
         for (int i = 0; i < n_tensors; i++) {
             /* As a map of five fields; by hand, as it is the most of a small record's header. */
             const struct named_tensor *named = &tensors[i];

@@ -25,8 +25,7 @@ int stream_write_fetches(struct stream_writer *writer, int64_t step, const int64
     msgpack_packer *packer = stream_begin(writer, RECORD_FETCH, n_versions ? 2 : 1);
     pack_key_int(packer, "step", step);
     if (n_versions) {
-        pack_key(packer, "versions");
-        msgpack_pack_map(packer, n_versions);
+        pack_key_map(packer, "versions", n_versions);
     }
     for (int i = 0; i < n_tensors; i++)
         if (versions[i] >= 0) {

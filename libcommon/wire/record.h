@@ -232,6 +232,21 @@ static inline void pack_key_uint(msgpack_packer *packer, const char *name, uint6
     pack_text(packer, name);
     msgpack_pack_uint64(packer, value);
 }
+static inline void pack_key_bool(msgpack_packer *packer, const char *name, bool value)
+{
+    pack_text(packer, name);
+    (value ? msgpack_pack_true : msgpack_pack_false)(packer);
+}
+static inline void pack_key_array(msgpack_packer *packer, const char *name, size_t n)
+{
+    pack_text(packer, name);
+    msgpack_pack_array(packer, n);
+}
+static inline void pack_key_map(msgpack_packer *packer, const char *name, size_t n)
+{
+    pack_text(packer, name);
+    msgpack_pack_map(packer, n);
+}
 static inline void pack_key_float(msgpack_packer *packer, const char *name, double value)
 {
     pack_text(packer, name);

@@ -27,12 +27,10 @@ void pack_slice(msgpack_packer *packer, const struct variable_slice *slice)
     pack_key_int(packer, "slice_first", slice->first);
     if (!last)
         return;
-    pack_key(packer, "slice_sizes");
-    msgpack_pack_array(packer, (size_t)last);
+    pack_key_array(packer, "slice_sizes", (size_t)last);
     for (int i = 1; i <= last; i++)
         msgpack_pack_int64(packer, slice->axes[i].size);
-    pack_key(packer, "slice_firsts");
-    msgpack_pack_array(packer, (size_t)last);
+    pack_key_array(packer, "slice_firsts", (size_t)last);
     for (int i = 1; i <= last; i++)
         msgpack_pack_int64(packer, slice->axes[i].first);
 }

@@ -148,8 +148,7 @@ static int put_hello(struct stream_writer *writer, struct error *err)
         pack_key_int(packer, "records", writer->expected);
     }
     if (!writer->sums) {
-        pack_key(packer, "sums");
-        msgpack_pack_false(packer);
+        pack_key_bool(packer, "sums", false);
     }
     int status = put_record(writer, NULL, 0, err);
     encoder_release(&writer->encoder);

@@ -65,8 +65,7 @@ int direct_offer(struct process_group *group, struct collective_round *r, int ra
 
 void direct_pack(msgpack_packer *packer, const struct memory_offer *offers, int n)
 {
-    pack_key(packer, "memory");
-    msgpack_pack_array(packer, (size_t)n * FIELDS);
+    pack_key_array(packer, "memory", (size_t)n * FIELDS);
     for (int i = 0; i < n; i++) {
         msgpack_pack_uint64(packer, offers[i].value);
         const struct segment_offer *memory = &offers[i].memory;

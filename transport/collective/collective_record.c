@@ -45,21 +45,15 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
     }
     reduce_pack(packer, reduce->what, &round->key, reduce->index);
     if (round->declined) {
-        pack_key(packer, "nothing");
-        msgpack_pack_true(packer);
+        pack_key_bool(packer, "nothing", true);
     }
     if (has_rows(reduce))
         rows_pack(packer, round);
     if (reduce->served) {
-        pack_key(packer, "members");
-        msgpack_pack_array(packer, (size_t)round->n_members);
+        pack_key_array(packer, "members", (size_t)round->n_members);
         for (int i = 0; i < round->n_members; i++)
             pack_text(packer, group->ends[round->members[i]].task);
-        pack_key(packer, "mean");
-        if (collective_divides(round->kinds[reduce->served->value]))
-            msgpack_pack_true(packer);
-        else
-            msgpack_pack_false(packer);
+        pack_key_bool(packer, "mean", collective_divides(round->kinds[reduce->served->value]));
         pack_key_int(packer, "priority", round->priority);
     }
     if (reduce->n_offers)
@@ -68,8 +62,7 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
         pack_key_uint(packer, "shared", reduce->shared);
     }
     if (reduce->is_there) {
-        pack_key(packer, "there");
-        msgpack_pack_true(packer);
+        pack_key_bool(packer, "there", true);
     }
 }
 

@@ -50,8 +50,7 @@ void rows_free(struct collective_round *r)
 
 void rows_pack(msgpack_packer *packer, const struct collective_round *r)
 {
-    pack_key(packer, "rows");
-    msgpack_pack_array(packer, 2 * (size_t)r->n_routed);
+    pack_key_array(packer, "rows", 2 * (size_t)r->n_routed);
     for (int v = 0; v < r->n; v++) {
         if (!r->routed[v].is_routed)
             continue;

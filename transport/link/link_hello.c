@@ -39,11 +39,7 @@ void link_send_hello(struct link *link)
     pack_key_text(packer, "task", config->self.task);
     pack_key_uint(packer, "incarnation", config->self.incarnation);
     pack_key_float(packer, "lease", config->lease);
-    pack_key(packer, "sums");
-    if (skips_sums(link))
-        msgpack_pack_false(packer);
-    else
-        msgpack_pack_true(packer);
+    pack_key_bool(packer, "sums", !skips_sums(link));
     if (shared) {
         pack_key_uint(packer, "shared", config->shared_bytes);
     }

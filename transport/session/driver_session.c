@@ -155,8 +155,7 @@ const char *driver_session_task(const struct driver_session *session, int i)
 static void pack_addresses(const struct driver_session *session, msgpack_packer *packer)
 {
     const struct cluster *cluster = session->options.cluster;
-    pack_key(packer, "addresses");
-    msgpack_pack_map(packer, cluster->tasks.n);
+    pack_key_map(packer, "addresses", cluster->tasks.n);
     for (size_t i = 0; i < cluster->tasks.n; i++) {
         const struct cluster_task *task = &cluster->tasks.items[i];
         char name[TASK_TEXT_BYTES];

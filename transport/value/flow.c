@@ -174,8 +174,7 @@ static int send_bytes(struct peer *peer, const struct value_id *id, const struct
     struct named_tensor named = {.name = ""};
     value_id_pack(packer, id);
     if (granted) {
-        pack_key(packer, "granted");
-        msgpack_pack_true(packer);
+        pack_key_bool(packer, "granted", true);
     }
     if (value)
         named.tensor = *value;

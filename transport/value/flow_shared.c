@@ -50,8 +50,7 @@ static int send_offer(struct link *link, const struct shared_value *shared,
         link_begin(link, RECORD_SHARE, 7 + SHARED_OFFER_FIELDS + shared->granted);
     value_id_pack(packer, &shared->id);
     if (shared->granted) {
-        pack_key(packer, "granted");
-        msgpack_pack_true(packer);
+        pack_key_bool(packer, "granted", true);
     }
     pack_key_text(packer, "type", shape_text_typed(shared->value.type, &shared->value.shape));
     shared_offer_pack(packer, &offer->at);

@@ -13,8 +13,7 @@ static const struct attr_value *ops_of(const struct node *node, const char **fir
 
 static void pack_ops(msgpack_packer *packer, const struct attr_value *ops, const char *first)
 {
-    pack_key(packer, "ops");
-    msgpack_pack_array(packer, (size_t)ops->n + (first != NULL));
+    pack_key_array(packer, "ops", (size_t)ops->n + (first != NULL));
     if (first)
         pack_text(packer, first);
     for (int i = 0; i < ops->n; i++)
@@ -33,8 +32,7 @@ static void pack_item(msgpack_packer *packer, const struct plan *plan, const str
     pack_key_text(packer, "kernel", item->kernel);
     pack_key_int(packer, "offset", item->arena_offset);
     if (item->on_host) {
-        pack_key(packer, "host");
-        msgpack_pack_true(packer);
+        pack_key_bool(packer, "host", true);
     }
     pack_key_uint(packer, "bytes", item->bytes);
     pack_key_int(packer, "from", item->live_from);
@@ -68,19 +66,14 @@ int plan_write(struct stream_writer *writer, const struct plan *plan, const char
     pack_key_text(packer, "run", run);
     pack_key_uint(packer, "nodes", plan->graph->nodes.n);
     pack_key_uint(packer, "of", plan->source->nodes.n);
-    pack_key(packer, "static");
-    if (plan->is_whole)
-        msgpack_pack_true(packer);
-    else
-        msgpack_pack_false(packer);
+    pack_key_bool(packer, "static", plan->is_whole);
     pack_key_int(packer, "regions", plan_n_regions(plan));
     pack_key_uint(packer, "peak", plan_peak_bytes(plan));
     pack_key_text(packer, "choice",
                   plan->options.device->choice ? plan->options.device->choice : "");
     pack_key(packer, "feeds");
     pack_feeds(packer, plan);
-    pack_key(packer, "items");
-    msgpack_pack_array(packer, (size_t)n);
+    pack_key_array(packer, "items", (size_t)n);
     for (int i = 0; i < n; i++)
         pack_item(packer, plan, &items[i]);
     return stream_write(writer, NULL, 0, err);

@@ -129,8 +129,7 @@ static int write_events(struct trace *trace, size_t n, struct stream_writer *wri
                         struct error *err)
 {
     msgpack_packer *packer = stream_begin(writer, RECORD_TRACE, 1);
-    pack_key(packer, "events");
-    msgpack_pack_array(packer, n);
+    pack_key_array(packer, "events", n);
     for (size_t i = 0; i < trace->devices.n; i++) {
         struct traced_device *e = &trace->devices.items[i];
         if (e->is_written)

@@ -133,10 +133,10 @@ static int fetch_part(struct fetching *f, int task, struct error *err)
 
 static int fetch_all(struct fetching *f, int task, struct error *err)
 {
-    struct task_request list = {.verb = "list", .answered = take_names, .context = f};
-    char about[64];
-    snprintf(about, sizeof about, "the names of its variables");
-    list.about = about;
+    struct task_request list = {.verb = "list",
+                                .answered = take_names,
+                                .about = "the names of its variables",
+                                .context = f};
     if (client_ask_one(f->backup->client, task, &list, err))
         return err->code;
     f->index = 0;

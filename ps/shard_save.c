@@ -371,9 +371,8 @@ static void answer_cut(struct shard_query *query, const struct leading_save *sav
         answer_begin(query->peer, query->id, 1 + SHARD_RUN_FIELDS + (clock != NULL));
     if (!packer)
         return;
-    if (clock) {
+    if (clock)
         pack_key_bool(packer, "exact", clock_has_one_version(clock));
-    }
     pack_key_int(packer, "step", save->step);
     shard_pack_run(packer, &save->run);
     answer_end(query->peer, NULL, 0);

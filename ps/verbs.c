@@ -18,9 +18,8 @@ struct fields {
 
 static void pack_field(msgpack_packer *packer, const char *key, const char *value)
 {
-    if (!value)
-        return;
-    pack_key_text(packer, key, value);
+    if (value)
+        pack_key_text(packer, key, value);
 }
 
 static void pack(const struct fields *fields, msgpack_packer *packer)
@@ -28,15 +27,12 @@ static void pack(const struct fields *fields, msgpack_packer *packer)
     pack_field(packer, "container", fields->container);
     pack_field(packer, "name", fields->name);
     pack_field(packer, "folder", fields->folder);
-    if (fields->step >= 0) {
+    if (fields->step >= 0)
         pack_key_int(packer, "step", fields->step);
-    }
-    if (fields->seconds > 0) {
+    if (fields->seconds > 0)
         pack_key_float(packer, "seconds", fields->seconds);
-    }
-    if (fields->last) {
+    if (fields->last)
         pack_key_bool(packer, "last", true);
-    }
 }
 
 /* A request with its fields and who takes the replies. */

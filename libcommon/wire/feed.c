@@ -24,9 +24,8 @@ int stream_write_fetches(struct stream_writer *writer, int64_t step, const int64
         n_versions += versions[i] >= 0;
     msgpack_packer *packer = stream_begin(writer, RECORD_FETCH, n_versions ? 2 : 1);
     pack_key_int(packer, "step", step);
-    if (n_versions) {
+    if (n_versions)
         pack_key_map(packer, "versions", n_versions);
-    }
     for (int i = 0; i < n_tensors; i++)
         if (versions[i] >= 0) {
             pack_text(packer, tensors[i].name);

@@ -144,12 +144,10 @@ static int put_hello(struct stream_writer *writer, struct error *err)
     pack_key_int(packer, "major", STREAM_MAJOR);
     pack_key_int(packer, "minor", STREAM_MINOR);
     pack_key_text(packer, "producer", writer->producer);
-    if (writer->expected >= 0) {
+    if (writer->expected >= 0)
         pack_key_int(packer, "records", writer->expected);
-    }
-    if (!writer->sums) {
+    if (!writer->sums)
         pack_key_bool(packer, "sums", false);
-    }
     int status = put_record(writer, NULL, 0, err);
     encoder_release(&writer->encoder);
     writer->encoder = begun;

@@ -44,9 +44,8 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
         return;
     }
     reduce_pack(packer, reduce->what, &round->key, reduce->index);
-    if (round->declined) {
+    if (round->declined)
         pack_key_bool(packer, "nothing", true);
-    }
     if (has_rows(reduce))
         rows_pack(packer, round);
     if (reduce->served) {
@@ -58,12 +57,10 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
     }
     if (reduce->n_offers)
         direct_pack(packer, reduce->offers, reduce->n_offers);
-    if (reduce->is_shared) {
+    if (reduce->is_shared)
         pack_key_uint(packer, "shared", reduce->shared);
-    }
-    if (reduce->is_there) {
+    if (reduce->is_there)
         pack_key_bool(packer, "there", true);
-    }
 }
 
 void reduce_send(struct process_group *group, int end, const struct reduce *reduce)

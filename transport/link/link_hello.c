@@ -40,9 +40,8 @@ void link_send_hello(struct link *link)
     pack_key_uint(packer, "incarnation", config->self.incarnation);
     pack_key_float(packer, "lease", config->lease);
     pack_key_bool(packer, "sums", !skips_sums(link));
-    if (shared) {
+    if (shared)
         pack_key_uint(packer, "shared", config->shared_bytes);
-    }
     link_send_own(link);
 }
 

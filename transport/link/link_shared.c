@@ -31,9 +31,8 @@ void link_agree_shared(struct link *link, int64_t theirs)
 static void send_ping(struct link *link, size_t shared)
 {
     msgpack_packer *packer = link_begin_own(link, RECORD_PING, shared > 0);
-    if (shared) {
+    if (shared)
         pack_key_uint(packer, "shared", shared);
-    }
     link_send_own(link);
 }
 

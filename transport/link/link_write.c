@@ -224,9 +224,8 @@ static void send_ping(struct link *link)
 {
     double still = loop_stillness(link->loop);
     msgpack_packer *packer = link_begin_own(link, RECORD_PING, still >= STILL_SECONDS);
-    if (still >= STILL_SECONDS) {
+    if (still >= STILL_SECONDS)
         pack_key_float(packer, "still", still);
-    }
     if (link->closing || link->out.state != OUTBOX_IDLE)
         pthread_mutex_unlock(&link->out.lock); /* what waits will do */
     else

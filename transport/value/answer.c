@@ -45,9 +45,8 @@ void answer_error(struct peer *peer, uint64_t id, const struct error *err)
     if (!packer)
         return;
     pack_key_text(packer, "error", err->text);
-    if (reason) {
+    if (reason)
         pack_key_text(packer, "reason", reason);
-    }
     answer_end(peer, NULL, 0);
 }
 

@@ -173,9 +173,8 @@ static int send_bytes(struct peer *peer, const struct value_id *id, const struct
     msgpack_packer *packer = link_begin(peer->link, RECORD_VALUE, 4 + granted);
     struct named_tensor named = {.name = ""};
     value_id_pack(packer, id);
-    if (granted) {
+    if (granted)
         pack_key_bool(packer, "granted", true);
-    }
     if (value)
         named.tensor = *value;
     return link_send_value(peer->link, id->priority, &named, value ? 1 : 0, err);

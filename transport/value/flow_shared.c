@@ -49,9 +49,8 @@ static int send_offer(struct link *link, const struct shared_value *shared,
     msgpack_packer *packer =
         link_begin(link, RECORD_SHARE, 7 + SHARED_OFFER_FIELDS + shared->granted);
     value_id_pack(packer, &shared->id);
-    if (shared->granted) {
+    if (shared->granted)
         pack_key_bool(packer, "granted", true);
-    }
     pack_key_text(packer, "type", shape_text_typed(shared->value.type, &shared->value.shape));
     shared_offer_pack(packer, &offer->at);
     pack_key_uint(packer, "offset", offer->offset);

@@ -31,15 +31,13 @@ static void pack_item(msgpack_packer *packer, const struct plan *plan, const str
     pack_key_text(packer, "node", item->name);
     pack_key_text(packer, "kernel", item->kernel);
     pack_key_int(packer, "offset", item->arena_offset);
-    if (item->on_host) {
+    if (item->on_host)
         pack_key_bool(packer, "host", true);
-    }
     pack_key_uint(packer, "bytes", item->bytes);
     pack_key_int(packer, "from", item->live_from);
     pack_key_int(packer, "to", item->live_to);
-    if (has_region) {
+    if (has_region)
         pack_key_int(packer, "region", item->region);
-    }
 }
 
 static void pack_feeds(msgpack_packer *packer, const struct plan *plan)

@@ -251,12 +251,6 @@ static int copy_one(struct command *c, struct store *from, int64_t step, struct 
     return command_advise(err);
 }
 
-/* What is wrong with one, which keeps back no other: it is damaged, or another is in its place. */
-static bool is_about_one(const struct error *err)
-{
-    return err->code == ERR_DATA || err->code == ERR_CONFIG;
-}
-
 /* Those that the other store lacks. What was forgotten meanwhile need not be copied. */
 static int copy_all(struct command *c, struct store *from, struct store *to, struct error *err)
 {
@@ -269,7 +263,9 @@ static int copy_all(struct command *c, struct store *from, struct store *to, str
         copy_one(c, from, here.items[i].step, to, &failed);
         if (!failed.code || failed.code == ERR_NOINPUT)
             continue;
-        if (!is_about_one(&failed))
+        /* What is wrong with one, which keeps back no other: it is damaged, or another is in its
+         * place. */
+        if (failed.code != ERR_DATA && failed.code != ERR_CONFIG)
             *err = failed;
         else if (first.code)
             command_say(c, "%s", failed.text);

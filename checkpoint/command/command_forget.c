@@ -29,36 +29,6 @@ static int check_policy(const struct command *c, struct error *err)
     return 0;
 }
 
-/* A name that was mistyped must not make the best ones go. */
-static int check_metric(const struct command *c, const struct store *store,
-                        const struct retain_item *items, size_t n, struct error *err)
-{
-    bool has_any = !c->by || !n;
-    for (size_t i = 0; i < n && !has_any; i++)
-        has_any = items[i].has_metric;
-    return has_any ? 0
-                   : error_set(err, ERR_NOINPUT,
-                               "%s: no checkpoint has a scalar '%s'; nothing "
-                               "was forgotten",
-                               store_name(store), c->by);
-}
-
-static void forget_by(struct command *c, struct store *store, const manifest_vec *all,
-                      struct retain_item *items, struct error *err)
-{
-    VEC(int64_t) steps = VEC_INIT;
-    retain(&c->policy, items, all->n);
-    for (size_t i = 0; i < all->n; i++) {
-        if (!items[i].kept_by)
-            vec_push(&steps, items[i].step);
-        if (c->json || c->dry_run || c->verbose)
-            text_retain(&c->out, items[i].step, items[i].kept_by, c->dry_run, c->json);
-    }
-    if (!c->dry_run)
-        store_forget(store, steps.items, steps.n, err);
-    vec_release(&steps);
-}
-
 static int apply_policy(struct command *c, struct store *store, struct error *err)
 {
     manifest_vec all;
@@ -67,8 +37,26 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
         return err->code;
     command_say_damages(c, &damages);
     struct retain_item *items = make_items(c, &all);
-    if (!check_metric(c, store, items, all.n, err))
-        forget_by(c, store, &all, items, err);
+    /* A name that was mistyped must not make the best ones go. */
+    bool has_any = !c->by || !all.n;
+    for (size_t i = 0; i < all.n && !has_any; i++)
+        has_any = items[i].has_metric;
+    if (!has_any) {
+        error_set(err, ERR_NOINPUT, "%s: no checkpoint has a scalar '%s'; nothing was forgotten",
+                  store_name(store), c->by);
+    } else {
+        VEC(int64_t) steps = VEC_INIT;
+        retain(&c->policy, items, all.n);
+        for (size_t i = 0; i < all.n; i++) {
+            if (!items[i].kept_by)
+                vec_push(&steps, items[i].step);
+            if (c->json || c->dry_run || c->verbose)
+                text_retain(&c->out, items[i].step, items[i].kept_by, c->dry_run, c->json);
+        }
+        if (!c->dry_run)
+            store_forget(store, steps.items, steps.n, err);
+        vec_release(&steps);
+    }
     mem_free(items);
     manifests_release(&all);
     return err->code;

@@ -6,15 +6,6 @@
 #include "checkpoint/formats/export.h"
 #include "checkpoint/store/save.h"
 
-/* "scratch:W" is W in the container scratch. */
-static void take_name(struct archive *archive, const char *name, struct save_tensor *tensor)
-{
-    const char *colon = strchr(name, ':');
-    tensor->container =
-        colon ? arena_strndup(&archive->arena, name, (size_t)(colon - name)) : DEFAULT_CONTAINER;
-    tensor->name = colon ? colon + 1 : name;
-}
-
 /* How to get past a step that is taken, where the file did not say which it is. */
 static int advise(const struct command *c, bool is_found, struct error *err)
 {
@@ -72,7 +63,12 @@ static int import_archive(struct command *c, struct store *store, struct error *
     size_t n = archive.tensors.n;
     struct save_tensor *tensors = mem_array(n + 1, sizeof *tensors);
     for (size_t i = 0; i < n; i++) {
-        take_name(&archive, archive.tensors.items[i].name, &tensors[i]);
+        /* "scratch:W" is W in the container scratch. */
+        const char *name = archive.tensors.items[i].name;
+        const char *colon = strchr(name, ':');
+        tensors[i].container =
+            colon ? arena_strndup(&archive.arena, name, (size_t)(colon - name)) : DEFAULT_CONTAINER;
+        tensors[i].name = colon ? colon + 1 : name;
         tensors[i].value = archive.tensors.items[i].tensor;
     }
     save(c, store, tensors, n, step_of(c->operands[0], &archive), err);

@@ -50,28 +50,6 @@ static void json_manifest(struct str *out, const struct ckpt_manifest *m)
 
 typedef VEC(const char *) name_vec;
 
-static void list_scalars(const manifest_vec *all, name_vec *names)
-{
-    for (size_t i = 0; i < all->n; i++)
-        for (size_t k = 0; k < all->items[i].scalars.n; k++) {
-            const char *name = all->items[i].scalars.items[k].name;
-            size_t at = 0;
-            while (at < names->n && strcmp(names->items[at], name) != 0)
-                at++;
-            if (at == names->n)
-                vec_push(names, name);
-        }
-}
-
-/* Of one run without a name there is nothing to tell. */
-static bool tells_runs(const manifest_vec *all)
-{
-    bool tells = false;
-    for (size_t i = 0; i < all->n && !tells; i++)
-        tells = *all->items[i].run.name || !run_equal(&all->items[i].run, &all->items[0].run);
-    return tells;
-}
-
 static void add_row(struct columns *columns, const struct ckpt_manifest *m, bool with_run,
                     const name_vec *names)
 {
@@ -103,14 +81,25 @@ static void add_row(struct columns *columns, const struct ckpt_manifest *m, bool
 void text_list(struct str *out, const manifest_vec *all, bool json)
 {
     static const char *const heads[] = {"STEP", "SAVED", "TENSORS", "SIZE", "NEW", "RUN"};
-    bool with_run = tells_runs(all);
+    /* Of one run without a name there is nothing to tell. */
+    bool with_run = false;
+    for (size_t i = 0; i < all->n && !with_run; i++)
+        with_run = *all->items[i].run.name || !run_equal(&all->items[i].run, &all->items[0].run);
     const size_t n_heads = sizeof heads / sizeof *heads - !with_run;
     name_vec names = VEC_INIT;
     for (size_t i = 0; json && i < all->n; i++)
         json_manifest(out, &all->items[i]);
     if (json)
         return;
-    list_scalars(all, &names);
+    for (size_t i = 0; i < all->n; i++)
+        for (size_t k = 0; k < all->items[i].scalars.n; k++) {
+            const char *name = all->items[i].scalars.items[k].name;
+            size_t at = 0;
+            while (at < names.n && strcmp(names.items[at], name) != 0)
+                at++;
+            if (at == names.n)
+                vec_push(&names, name);
+        }
     struct columns columns = {.n = (int)(n_heads + names.n)};
     for (size_t i = 0; i < n_heads; i++)
         columns_add(&columns, "%s", heads[i]);
@@ -226,23 +215,6 @@ void text_show(struct str *out, struct source *s, bool json)
 
 /* ---- diff, forget, verify ---- */
 
-static void json_difference(struct str *out, const struct difference *d)
-{
-    static const char *const kinds[] = {"values", "shape", "only in the first",
-                                        "only in the second"};
-    str_append_char(out, '{');
-    json_text(out, "name", d->name);
-    str_printf(out, ",\"difference\":\"%s\"", kinds[d->kind]);
-    if (d->kind == DIFFERENCE_VALUES) {
-        str_append(out, ",\"absolute\":");
-        show_json_float(out, d->absolute);
-        str_append(out, ",\"relative\":");
-        show_json_float(out, d->relative);
-        str_printf(out, ",\"elements\":%" PRId64, d->elements);
-    }
-    str_append(out, "}\n");
-}
-
 static void print_difference(struct columns *columns, const struct difference *d)
 {
     columns_add(columns, "%s", d->name);
@@ -268,12 +240,26 @@ static void print_difference(struct columns *columns, const struct difference *d
 
 void text_diff(struct str *out, const difference_vec *differences, bool json)
 {
+    static const char *const kinds[] = {"values", "shape", "only in the first",
+                                        "only in the second"};
     struct columns columns = {.n = 3};
     for (size_t i = 0; i < differences->n; i++) {
-        if (json)
-            json_difference(out, &differences->items[i]);
-        else
-            print_difference(&columns, &differences->items[i]);
+        const struct difference *d = &differences->items[i];
+        if (json) {
+            str_append_char(out, '{');
+            json_text(out, "name", d->name);
+            str_printf(out, ",\"difference\":\"%s\"", kinds[d->kind]);
+            if (d->kind == DIFFERENCE_VALUES) {
+                str_append(out, ",\"absolute\":");
+                show_json_float(out, d->absolute);
+                str_append(out, ",\"relative\":");
+                show_json_float(out, d->relative);
+                str_printf(out, ",\"elements\":%" PRId64, d->elements);
+            }
+            str_append(out, "}\n");
+        } else {
+            print_difference(&columns, d);
+        }
     }
     if (!json && differences->n)
         columns_print(&columns, out);

@@ -6,9 +6,12 @@
 
 #include "checkpoint/command/text.h"
 
-/* {verb="verify",store="/var/backup"} */
-static void print_labels(struct str *out, const struct text_metrics *m)
+static void print_metric(struct str *out, const struct text_metrics *m, const char *name,
+                         const char *help, double value)
 {
+    str_printf(out, "# HELP tf_ckpt_%s %s\n# TYPE tf_ckpt_%s gauge\ntf_ckpt_%s", name, help, name,
+               name);
+    /* {verb="verify",store="/var/backup"} */
     str_printf(out, "{verb=\"%s\",store=\"", m->verb);
     for (const char *p = m->store; *p; p++) {
         if (*p == '\\' || *p == '"')
@@ -19,14 +22,6 @@ static void print_labels(struct str *out, const struct text_metrics *m)
             str_append_char(out, *p);
     }
     str_append(out, "\"} ");
-}
-
-static void print_metric(struct str *out, const struct text_metrics *m, const char *name,
-                         const char *help, double value)
-{
-    str_printf(out, "# HELP tf_ckpt_%s %s\n# TYPE tf_ckpt_%s gauge\ntf_ckpt_%s", name, help, name,
-               name);
-    print_labels(out, m);
     str_append_float64(out, value);
     str_append_char(out, '\n');
 }

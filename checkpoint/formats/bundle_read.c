@@ -37,23 +37,6 @@ static int damaged(const struct bundle *b, const char *what, struct error *err)
     return error_set(err, ERR_DATA, "%s: damaged: %s", b->path, what);
 }
 
-static int parse_header(struct bundle *b, struct wire_bytes in, struct error *err)
-{
-    uint64_t endianness = 0;
-    while (in.p < in.end && !in.bad) {
-        uint64_t number = 0;
-        struct wire_bytes ignored;
-        uint64_t field = wire_field(&in, &number, &ignored);
-        if (field == HEADER_SHARDS)
-            b->n_shards = number;
-        else if (field == HEADER_ENDIANNESS)
-            endianness = number;
-    }
-    if (in.bad || !b->n_shards || b->n_shards > SHARDS_MAX)
-        return damaged(b, "its header", err);
-    return endianness ? error_set(err, ERR_DATA, "%s: big-endian data", b->path) : 0;
-}
-
 /* ---- data ---- */
 
 const char *bundle_data_path(const char *path, int shard, int n_shards, struct arena *arena)
@@ -62,20 +45,6 @@ const char *bundle_data_path(const char *path, int shard, int n_shards, struct a
         return NULL;
     return arena_printf(arena, "%.*s.data-%05d-of-%05d", (int)(strlen(path) - strlen(".index")),
                         path, shard, n_shards);
-}
-
-static int open_shard(struct bundle *b, uint64_t shard, struct error *err)
-{
-    if (b->fd >= 0 && b->shard == shard)
-        return 0;
-    if (b->fd >= 0)
-        close(b->fd);
-    b->shard = shard;
-    const char *path = bundle_data_path(b->path, (int)shard, (int)b->n_shards, &b->archive->arena);
-    b->fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    return b->fd >= 0 ? 0
-                      : error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s",
-                                        path ? path : b->path);
 }
 
 static int read_numbers(struct bundle *b, const struct bundle_entry *e, struct tensor *t,
@@ -137,18 +106,6 @@ static int read_strings(struct bundle *b, const struct bundle_entry *e, struct t
     return err->code;
 }
 
-/* Before memory is taken for it: is the data there at all? */
-static int check_extent(struct bundle *b, const struct bundle_entry *e, struct error *err)
-{
-    struct stat status;
-    if (fstat(b->fd, &status))
-        return error_set_errno(err, ERR_IO, "stat");
-    uint64_t there = (uint64_t)status.st_size;
-    return e->size <= there && e->offset <= there - e->size
-               ? 0
-               : error_set(err, ERR_DATA, "truncated: its data is not there");
-}
-
 int bundle_find_data(struct bundle *b, const struct bundle_entry *e, struct error *err)
 {
     if (e->type > 31 || !(DTYPE_BIT(e->type) & DTYPES_ANY) || e->type == RESOURCE)
@@ -156,7 +113,25 @@ int bundle_find_data(struct bundle *b, const struct bundle_entry *e, struct erro
                          (unsigned long long)e->type);
     if (e->shard >= b->n_shards)
         return error_set(err, ERR_DATA, "lies in a shard that is none");
-    return open_shard(b, e->shard, err) ? err->code : check_extent(b, e, err);
+    if (b->fd < 0 || b->shard != e->shard) {
+        if (b->fd >= 0)
+            close(b->fd);
+        b->shard = e->shard;
+        const char *path =
+            bundle_data_path(b->path, (int)e->shard, (int)b->n_shards, &b->archive->arena);
+        b->fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        if (b->fd < 0)
+            return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s",
+                                   path ? path : b->path);
+    }
+    /* Before memory is taken for it: is the data there at all? */
+    struct stat status;
+    if (fstat(b->fd, &status))
+        return error_set_errno(err, ERR_IO, "stat");
+    uint64_t there = (uint64_t)status.st_size;
+    return e->size <= there && e->offset <= there - e->size
+               ? 0
+               : error_set(err, ERR_DATA, "truncated: its data is not there");
 }
 
 int bundle_read_numbers(struct bundle *b, const struct bundle_entry *e, struct tensor *t,
@@ -185,29 +160,28 @@ static int read_tensor(struct bundle *b, const char *name, const struct bundle_e
     return 0;
 }
 
-static int join_slices(struct bundle *b, struct error *err)
-{
-    for (size_t i = 0; i < b->wholes.n && !err->code; i++) {
-        const struct whole *whole = &b->wholes.items[i];
-        struct named_tensor t = {.name = whole->name, .tensor = TENSOR_INIT};
-        if (bundle_slices_join(b, &b->slices, whole->name, &whole->entry, &t.tensor, err))
-            error_prefix(err, "%s: '%s': ", b->path, whole->name);
-        else
-            vec_push(&b->archive->tensors, t);
-    }
-    if (!err->code && bundle_slices_check(&b->slices, err))
-        error_prefix(err, "%s: damaged: ", b->path);
-    return err->code;
-}
-
 /* ---- the table ---- */
 
 static int take_item(struct bundle *b, const struct str *key, struct wire_bytes value,
                      struct error *err)
 {
     struct bundle_entry entry;
-    if (!key->n)
-        return parse_header(b, value, err);
+    if (!key->n) {
+        struct wire_bytes in = value;
+        uint64_t endianness = 0;
+        while (in.p < in.end && !in.bad) {
+            uint64_t number = 0;
+            struct wire_bytes ignored;
+            uint64_t field = wire_field(&in, &number, &ignored);
+            if (field == HEADER_SHARDS)
+                b->n_shards = number;
+            else if (field == HEADER_ENDIANNESS)
+                endianness = number;
+        }
+        if (in.bad || !b->n_shards || b->n_shards > SHARDS_MAX)
+            return damaged(b, "its header", err);
+        return endianness ? error_set(err, ERR_DATA, "%s: big-endian data", b->path) : 0;
+    }
     if (!b->n_shards)
         return damaged(b, "it has no header", err);
     if (bundle_key_is_slice(key)) {
@@ -331,8 +305,18 @@ int bundle_read(const char *path, struct archive *archive, struct error *err)
     struct bundle b = {.path = path, .archive = archive, .fd = -1};
     *archive = (struct archive){0};
     error_clear(err);
-    if (!load_index(&b, err) && !read_table(&b, err))
-        join_slices(&b, err);
+    if (!load_index(&b, err) && !read_table(&b, err)) {
+        for (size_t i = 0; i < b.wholes.n && !err->code; i++) {
+            const struct whole *whole = &b.wholes.items[i];
+            struct named_tensor t = {.name = whole->name, .tensor = TENSOR_INIT};
+            if (bundle_slices_join(&b, &b.slices, whole->name, &whole->entry, &t.tensor, err))
+                error_prefix(err, "%s: '%s': ", b.path, whole->name);
+            else
+                vec_push(&b.archive->tensors, t);
+        }
+        if (!err->code && bundle_slices_check(&b.slices, err))
+            error_prefix(err, "%s: damaged: ", b.path);
+    }
     if (b.fd >= 0)
         close(b.fd);
     mem_free(b.index);

@@ -65,21 +65,6 @@ struct extent {
     bool is_all; /* told as such */
 };
 
-/* A name that is fit to print has none of the bytes that the code would write in another way. */
-static void print_key(struct str *key, const char *name, const struct extent *extents, int rank)
-{
-    str_append_char(key, 0);
-    str_append(key, name);
-    str_append_bytes(key, "\0\1", 2); /* ends a text */
-    if (rank)
-        str_append_char(key, 1); /* a number of one byte */
-    str_append_char(key, (char)rank);
-    for (int i = 0; i < rank; i++) {
-        put_signed(key, extents[i].is_all ? 0 : extents[i].start);
-        put_signed(key, extents[i].is_all ? -1 : extents[i].length);
-    }
-}
-
 static int by_key(const void *a, const void *b)
 {
     const struct str *x = &((const struct bundle_slice *)a)->key;
@@ -98,7 +83,18 @@ static struct bundle_slice *find(struct bundle_slices *slices, const char *name,
     if (!slices->sorted)
         qsort(slices->items.items, slices->items.n, sizeof *slices->items.items, by_key);
     slices->sorted = true;
-    print_key(&wanted.key, name, extents, rank);
+    /* A name that is fit to print has none of the bytes that the code would write in another way.
+     */
+    str_append_char(&wanted.key, 0);
+    str_append(&wanted.key, name);
+    str_append_bytes(&wanted.key, "\0\1", 2); /* ends a text */
+    if (rank)
+        str_append_char(&wanted.key, 1); /* a number of one byte */
+    str_append_char(&wanted.key, (char)rank);
+    for (int i = 0; i < rank; i++) {
+        put_signed(&wanted.key, extents[i].is_all ? 0 : extents[i].start);
+        put_signed(&wanted.key, extents[i].is_all ? -1 : extents[i].length);
+    }
     struct bundle_slice *found =
         bsearch(&wanted, slices->items.items, slices->items.n, sizeof *slices->items.items, by_key);
     str_release(&wanted.key);
@@ -132,29 +128,6 @@ static bool parse_extent(struct wire_bytes in, int64_t whole, struct extent *ext
            extent->length <= whole - extent->start;
 }
 
-static bool parse_piece(struct wire_bytes in, const struct shape *whole, struct piece *piece)
-{
-    int rank = 0;
-    while (in.p < in.end && !in.bad) {
-        uint64_t number = 0;
-        struct wire_bytes extent = {0};
-        if (wire_field(&in, &number, &extent) != SLICE_EXTENT)
-            continue;
-        if (rank == whole->rank || !parse_extent(extent, whole->dims[rank], &piece->extents[rank]))
-            return false;
-        rank++;
-    }
-    return !in.bad && rank == whole->rank;
-}
-
-static bool has_extents(const struct shape *shape, const struct piece *piece)
-{
-    for (int i = 0; i < shape->rank; i++)
-        if (shape->dims[i] != piece->extents[i].length)
-            return false;
-    return true;
-}
-
 /* ---- a whole ---- */
 
 struct joining {
@@ -170,46 +143,32 @@ static int take_piece(struct joining *j, struct bundle_slices *slices, const cha
 {
     const struct bundle_entry *whole = j->whole;
     struct piece piece;
-    if (!parse_piece(in, &whole->shape, &piece))
+    int rank = 0;
+    while (in.p < in.end && !in.bad) {
+        uint64_t number = 0;
+        struct wire_bytes extent = {0};
+        if (wire_field(&in, &number, &extent) != SLICE_EXTENT)
+            continue;
+        if (rank == whole->shape.rank ||
+            !parse_extent(extent, whole->shape.dims[rank], &piece.extents[rank]))
+            return error_set(err, ERR_DATA, "a slice that is none of its shape");
+        rank++;
+    }
+    if (in.bad || rank != whole->shape.rank)
         return error_set(err, ERR_DATA, "a slice that is none of its shape");
     piece.slice = find(slices, name, piece.extents, whole->shape.rank);
     if (!piece.slice)
         return error_set(err, ERR_DATA, "one of its slices is missing");
     const struct bundle_entry *e = &piece.slice->entry;
     piece.slice->used = true;
-    if (e->has_slices || e->type != whole->type || e->shape.rank != whole->shape.rank ||
-        !has_extents(&e->shape, &piece))
+    if (e->has_slices || e->type != whole->type || e->shape.rank != whole->shape.rank)
         return error_set(err, ERR_DATA, "one of its slices has another type or shape");
+    for (int i = 0; i < e->shape.rank; i++)
+        if (e->shape.dims[i] != piece.extents[i].length)
+            return error_set(err, ERR_DATA, "one of its slices has another type or shape");
     j->bytes += e->size;
     vec_push(&j->pieces, piece);
     return bundle_find_data(j->bundle, e, err);
-}
-
-static int take_pieces(struct joining *j, struct bundle_slices *slices, const char *name,
-                       struct error *err)
-{
-    struct wire_bytes in = j->whole->message;
-    while (in.p < in.end && !in.bad && !err->code) {
-        uint64_t number = 0;
-        struct wire_bytes slice = {0};
-        if (wire_field(&in, &number, &slice) == ENTRY_SLICES)
-            take_piece(j, slices, name, slice, err);
-    }
-    if (!err->code &&
-        (int64_t)j->bytes != shape_bytes(&j->whole->shape, (enum dtype)j->whole->type))
-        error_set(err, ERR_DATA, "its slices are not all of it");
-    return err->code;
-}
-
-/* False: one was there. */
-static bool fill(struct joining *j, int64_t first, int64_t n)
-{
-    for (int64_t i = first; i < first + n; i++) {
-        if (j->filled[i / 8] >> (i % 8) & 1)
-            return false;
-        j->filled[i / 8] |= (uint8_t)(1 << (i % 8));
-    }
-    return true;
 }
 
 /* Row by row of the last dimension. */
@@ -225,8 +184,12 @@ static bool copy_piece(struct joining *j, const struct piece *piece, const struc
         int64_t to = 0;
         for (int i = 0; i <= last; i++)
             to = to * whole->dims[i] + piece->extents[i].start + at[i];
-        if (!fill(j, to, row))
-            return false;
+        /* no element may be there twice */
+        for (int64_t i = to; i < to + row; i++) {
+            if (j->filled[i / 8] >> (i % 8) & 1)
+                return false;
+            j->filled[i / 8] |= (uint8_t)(1 << (i % 8));
+        }
         memcpy((char *)value->data + (size_t)to * element,
                (const char *)part->data + (size_t)done * element, (size_t)row * element);
         for (int i = last - 1; i >= 0 && ++at[i] == piece->extents[i].length; i--)
@@ -268,7 +231,16 @@ int bundle_slices_join(struct bundle *bundle, struct bundle_slices *slices, cons
     if (whole->type > 31 || !(DTYPE_BIT(whole->type) & DTYPES_ANY) || whole->type == RESOURCE)
         return error_set(err, ERR_DATA, "no tensor has TensorFlow's type %llu",
                          (unsigned long long)whole->type);
-    if (!take_pieces(&j, slices, name, err))
+    struct wire_bytes in = j.whole->message;
+    while (in.p < in.end && !in.bad && !err->code) {
+        uint64_t number = 0;
+        struct wire_bytes slice = {0};
+        if (wire_field(&in, &number, &slice) == ENTRY_SLICES)
+            take_piece(&j, slices, name, slice, err);
+    }
+    if (!err->code && (int64_t)j.bytes != shape_bytes(&j.whole->shape, (enum dtype)j.whole->type))
+        error_set(err, ERR_DATA, "its slices are not all of it");
+    if (!err->code)
         join(&j, value, err);
     vec_release(&j.pieces);
     return err->code;

@@ -33,13 +33,6 @@ static uint64_t literal_length(struct wire_bytes *in, uint8_t tag)
     return 1 + (bytes > 0 ? little_endian(in, bytes) : tag >> 2);
 }
 
-static uint64_t copy_offset(struct wire_bytes *in, uint8_t tag)
-{
-    if ((tag & 3) == COPY_NEAR)
-        return (uint64_t)(tag >> 5) << 8 | little_endian(in, 1);
-    return little_endian(in, (tag & 3) == COPY ? 2 : 4);
-}
-
 bool snappy_unpack(struct wire_bytes packed, uint8_t *bytes, uint64_t n)
 {
     uint64_t done = 0;
@@ -56,7 +49,9 @@ bool snappy_unpack(struct wire_bytes packed, uint8_t *bytes, uint64_t n)
             continue;
         }
         uint64_t length = (tag & 3) == COPY_NEAR ? 4 + (tag >> 2 & 7) : 1 + (tag >> 2);
-        uint64_t offset = copy_offset(&packed, tag);
+        uint64_t offset = (tag & 3) == COPY_NEAR
+                              ? (uint64_t)(tag >> 5) << 8 | little_endian(&packed, 1)
+                              : little_endian(&packed, (tag & 3) == COPY ? 2 : 4);
         if (packed.bad || !offset || offset > done || length > n - done)
             return false;
         for (; length; length--, done++) /* the two may overlap: that is how runs are written */

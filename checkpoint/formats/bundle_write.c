@@ -124,22 +124,6 @@ static int table_add(struct table_builder *t, const char *key, const struct str 
     return t->block.bytes.n < BLOCK_BYTES ? 0 : end_block(t, err);
 }
 
-static int table_finish(struct table_builder *t, struct error *err)
-{
-    struct block_builder none = {.interval = 1};
-    struct str footer = STR_INIT;
-    if (!end_block(t, err) && !flush_block(t, &none, &footer, err) &&
-        !flush_block(t, &t->index, &footer, err)) {
-        while (footer.n < BUNDLE_FOOTER_BYTES - 8)
-            str_append_char(&footer, 0);
-        put_fixed(&footer, BUNDLE_MAGIC, 8);
-        write_out(t, footer.data, footer.n, err);
-    }
-    block_release(&none);
-    str_release(&footer);
-    return err->code;
-}
-
 /* ---- tensors ---- */
 
 struct written {
@@ -253,8 +237,19 @@ int bundle_write(FILE *index, FILE *data, const struct archive_input *input, str
     table_add(&t, "", &header, err);
     for (size_t i = 0; i < input->n && !err->code; i++)
         add_tensor(&t, data, input, order[i].i, &offset, err);
-    if (!err->code)
-        table_finish(&t, err);
+    if (!err->code) {
+        struct block_builder none = {.interval = 1};
+        struct str footer = STR_INIT;
+        if (!end_block(&t, err) && !flush_block(&t, &none, &footer, err) &&
+            !flush_block(&t, &t.index, &footer, err)) {
+            while (footer.n < BUNDLE_FOOTER_BYTES - 8)
+                str_append_char(&footer, 0);
+            put_fixed(&footer, BUNDLE_MAGIC, 8);
+            write_out(&t, footer.data, footer.n, err);
+        }
+        block_release(&none);
+        str_release(&footer);
+    }
     block_release(&t.block);
     block_release(&t.index);
     str_release(&header);

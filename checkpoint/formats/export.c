@@ -30,34 +30,25 @@ static int read_entry(void *context, size_t i, struct tensor *value, struct erro
     return code;
 }
 
-static int write_record(struct source *s, size_t i, struct stream_writer *writer, struct error *err)
-{
-    const struct source_tensor *t = &s->tensors.items[i];
-    struct variable_record record = {.container = t->container,
-                                     .name = t->name,
-                                     .updates = t->updates,
-                                     .step = s->step,
-                                     .slice = t->slice};
-    if (source_read(s, i, &record.value, err))
-        return err->code;
-    int code = stream_write_variable(writer, &record, err);
-    tensor_release(&record.value);
-    return code;
-}
-
-static int write_all(struct source *s, struct stream_writer *writer, struct error *err)
-{
-    for (size_t i = 0; i < s->tensors.n && !err->code; i++)
-        write_record(s, i, writer, err);
-    return err->code ? err->code : stream_finish(writer, err);
-}
-
 static int write_records(struct source *s, const struct export_files *files, const char *producer,
                          struct error *err)
 {
     struct stream_writer *writer =
         stream_writer_new(fileno(files->file), files->name, producer, (int64_t)s->tensors.n);
-    write_all(s, writer, err);
+    for (size_t i = 0; i < s->tensors.n && !err->code; i++) {
+        const struct source_tensor *t = &s->tensors.items[i];
+        struct variable_record record = {.container = t->container,
+                                         .name = t->name,
+                                         .updates = t->updates,
+                                         .step = s->step,
+                                         .slice = t->slice};
+        if (!source_read(s, i, &record.value, err)) {
+            stream_write_variable(writer, &record, err);
+            tensor_release(&record.value);
+        }
+    }
+    if (!err->code)
+        stream_finish(writer, err);
     stream_writer_free(writer);
     return err->code;
 }
@@ -110,20 +101,6 @@ int source_export_npy(struct source *s, const char *name, FILE *file, struct err
     return err->code;
 }
 
-static int read_npz(const char *path, struct archive *archive, struct error *err)
-{
-    struct npz npz;
-    if (npz_open(path, &npz, err))
-        return err->code;
-    for (int i = 0; i < npz.n && !err->code; i++) {
-        struct named_tensor t = {.name = arena_strdup(&archive->arena, npz_name(&npz, i))};
-        if (!npz_read(&npz, i, &t.tensor, err))
-            vec_push(&archive->tensors, t);
-    }
-    npz_close(&npz);
-    return err->code;
-}
-
 int archive_read(const char *path, struct archive *archive, struct error *err)
 {
     struct stat status;
@@ -131,8 +108,18 @@ int archive_read(const char *path, struct archive *archive, struct error *err)
     if (export_form_of(path) != EXPORT_NONE && !stat(path, &status) && S_ISDIR(status.st_mode))
         return error_set(err, ERR_DATA, "%s: is a directory", path);
     switch (export_form_of(path)) {
-    case EXPORT_NPZ:
-        return read_npz(path, archive, err);
+    case EXPORT_NPZ: {
+        struct npz npz;
+        if (npz_open(path, &npz, err))
+            return err->code;
+        for (int i = 0; i < npz.n && !err->code; i++) {
+            struct named_tensor t = {.name = arena_strdup(&archive->arena, npz_name(&npz, i))};
+            if (!npz_read(&npz, i, &t.tensor, err))
+                vec_push(&archive->tensors, t);
+        }
+        npz_close(&npz);
+        return err->code;
+    }
     case EXPORT_SAFETENSORS:
         return safetensors_read(path, archive, err);
     case EXPORT_BUNDLE:

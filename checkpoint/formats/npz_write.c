@@ -108,35 +108,6 @@ static void put_end64(struct zip *zip, uint64_t start, uint64_t bytes)
     put(s, 1, 4);
 }
 
-/* NumPy knows an archive that has no members by the short end alone. */
-static int finish(struct zip *zip, struct error *err)
-{
-    struct str *s = &zip->directory;
-    uint64_t start = zip->offset, bytes = s->n;
-    if (zip->n)
-        put_end64(zip, start, bytes);
-    put(s, 0x06054b50, 4); /* [4.3.16] */
-    put(s, 0, 4);
-    put(s, zip->n < 0xffff ? zip->n : 0xffff, 2);
-    put(s, zip->n < 0xffff ? zip->n : 0xffff, 2);
-    put(s, bytes < MAX32 ? bytes : MAX32, 4);
-    put(s, start < MAX32 ? start : MAX32, 4);
-    put(s, 0, 2);
-    return write_out(zip, s->data, s->n, err);
-}
-
-static int add_tensor(struct zip *zip, const char *tensor_name, const struct tensor *value,
-                      struct error *err)
-{
-    struct str name = STR_INIT, header = STR_INIT;
-    str_printf(&name, "%s.npy", tensor_name);
-    npy_print_header(&header, value);
-    int code = add_member(zip, name.data, &header, value, err);
-    str_release(&header);
-    str_release(&name);
-    return code;
-}
-
 int npz_write(FILE *file, const struct archive_input *input, struct error *err)
 {
     struct zip zip = {.file = file};
@@ -149,11 +120,29 @@ int npz_write(FILE *file, const struct archive_input *input, struct error *err)
         struct tensor value;
         if (input->read(input->context, i, &value, err))
             break;
-        add_tensor(&zip, input->entries[i].name, &value, err);
+        struct str name = STR_INIT, header = STR_INIT;
+        str_printf(&name, "%s.npy", input->entries[i].name);
+        npy_print_header(&header, &value);
+        add_member(&zip, name.data, &header, &value, err);
+        str_release(&header);
+        str_release(&name);
         tensor_release(&value);
     }
-    if (!err->code)
-        finish(&zip, err);
+    if (!err->code) {
+        /* NumPy knows an archive that has no members by the short end alone. */
+        struct str *s = &zip.directory;
+        uint64_t start = zip.offset, bytes = s->n;
+        if (zip.n)
+            put_end64(&zip, start, bytes);
+        put(s, 0x06054b50, 4); /* [4.3.16] */
+        put(s, 0, 4);
+        put(s, zip.n < 0xffff ? zip.n : 0xffff, 2);
+        put(s, zip.n < 0xffff ? zip.n : 0xffff, 2);
+        put(s, bytes < MAX32 ? bytes : MAX32, 4);
+        put(s, start < MAX32 ? start : MAX32, 4);
+        put(s, 0, 2);
+        write_out(&zip, s->data, s->n, err);
+    }
     str_release(&zip.directory);
     return err->code;
 }

@@ -111,33 +111,6 @@ struct byte_range {
     uint64_t begin, end;
 };
 
-static bool parse_shape(const json_t *dims, struct shape *shape)
-{
-    size_t i;
-    json_t *dim;
-    if (!json_is_array(dims) || json_array_size(dims) > SHAPE_RANK_MAX)
-        return false;
-    *shape = (struct shape){.rank = (int)json_array_size(dims)};
-    json_array_foreach(dims, i, dim)
-    {
-        if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return false;
-        shape->dims[i] = json_integer_value(dim);
-    }
-    return true;
-}
-
-static bool parse_range(const json_t *offsets, struct byte_range *range)
-{
-    const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
-    if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
-        json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
-        return false;
-    *range =
-        (struct byte_range){(uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end)};
-    return true;
-}
-
 static int parse_tensor(const char *name, const json_t *value, struct archive_entry *entry,
                         struct byte_range *range, struct error *err)
 {
@@ -147,9 +120,26 @@ static int parse_tensor(const char *name, const json_t *value, struct archive_en
     if (!type_of(type, &entry->type))
         return error_set(err, ERR_DATA, "'%s': no tensor has the type %.20s", name,
                          type ? type : "that is missing");
-    if (!parse_shape(json_object_get(value, "shape"), &entry->shape) ||
-        !parse_range(json_object_get(value, "data_offsets"), range) ||
-        shape_bytes(&entry->shape, entry->type) != (int64_t)(range->end - range->begin))
+    const json_t *dims = json_object_get(value, "shape");
+    size_t i;
+    json_t *dim;
+    if (!json_is_array(dims) || json_array_size(dims) > SHAPE_RANK_MAX)
+        return error_set(err, ERR_DATA, "'%s': shape and offsets make no tensor", name);
+    entry->shape = (struct shape){.rank = (int)json_array_size(dims)};
+    json_array_foreach(dims, i, dim)
+    {
+        if (!json_is_integer(dim) || json_integer_value(dim) < 0)
+            return error_set(err, ERR_DATA, "'%s': shape and offsets make no tensor", name);
+        entry->shape.dims[i] = json_integer_value(dim);
+    }
+    const json_t *offsets = json_object_get(value, "data_offsets");
+    const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+    if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
+        json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
+        return error_set(err, ERR_DATA, "'%s': shape and offsets make no tensor", name);
+    *range =
+        (struct byte_range){(uint64_t)json_integer_value(begin), (uint64_t)json_integer_value(end)};
+    if (shape_bytes(&entry->shape, entry->type) != (int64_t)(range->end - range->begin))
         return error_set(err, ERR_DATA, "'%s': shape and offsets make no tensor", name);
     return 0;
 }

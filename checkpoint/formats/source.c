@@ -78,8 +78,13 @@ static int take_record(struct source *s, const struct record *record, struct err
     return 0;
 }
 
-static int read_records(struct source *s, struct stream_reader *reader, struct error *err)
+static int read_file(struct source *s, const char *path, struct error *err)
 {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s", path);
+    struct stream_reader *reader = stream_reader_new(fd, path);
+    s->name = arena_strdup(&s->arena, path);
     struct record record = {0};
     bool more = true;
     while (!err->code && more)
@@ -88,17 +93,6 @@ static int read_records(struct source *s, struct stream_reader *reader, struct e
         else if (err->code == ERR_DATA && s->tensors.n) /* how far it was read */
             error_append(err, "; behind variable '%s'", s->tensors.items[s->tensors.n - 1].name);
     record_release(&record);
-    return err->code;
-}
-
-static int read_file(struct source *s, const char *path, struct error *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s", path);
-    struct stream_reader *reader = stream_reader_new(fd, path);
-    s->name = arena_strdup(&s->arena, path);
-    read_records(s, reader, err);
     stream_reader_free(reader);
     close(fd);
     return err->code;

@@ -72,22 +72,6 @@ static struct variable variable_of(const struct source_tensor *whole)
                              .shape = whole->shape};
 }
 
-static struct source_tensor whole_of(const struct source_tensor *slices, size_t n)
-{
-    struct source_tensor whole = slices[0];
-    whole.name = whole_name(&slices[0]);
-    box_of(&slices[0], &whole.shape);
-    whole.slice = (struct variable_slice){.of = NULL};
-    whole.value = (struct tensor)TENSOR_INIT;
-    whole.entry = -1;
-    whole.slices = slices;
-    whole.n_slices = n;
-    whole.bytes = (uint64_t)shape_bytes(&whole.shape, whole.type);
-    for (size_t i = 1; i < n; i++)
-        whole.updates = slices[i].updates > whole.updates ? slices[i].updates : whole.updates;
-    return whole;
-}
-
 /* Tensors of one name, in one container: what may make a whole. */
 struct group {
     size_t first, n; /* of its tensors */
@@ -130,15 +114,6 @@ static struct groups groups_of(const struct source *s)
     return g;
 }
 
-static void groups_release(struct groups *g)
-{
-    vec_release(&g->items);
-    map_release(&g->places);
-    arena_release(&g->keys);
-    mem_free(g->of);
-    mem_free(g->next);
-}
-
 /* Errors as of saved_parts_have: all stays as it is. */
 static int join(struct source *s, const struct groups *g, struct group *group, struct error *err)
 {
@@ -151,7 +126,18 @@ static int join(struct source *s, const struct groups *g, struct group *group, s
     for (size_t i = 0; i < n; i++)
         slices[i] = *sorted[i];
     mem_free(sorted);
-    group->whole = whole_of(slices, n);
+    struct source_tensor whole = slices[0];
+    whole.name = whole_name(&slices[0]);
+    box_of(&slices[0], &whole.shape);
+    whole.slice = (struct variable_slice){.of = NULL};
+    whole.value = (struct tensor)TENSOR_INIT;
+    whole.entry = -1;
+    whole.slices = slices;
+    whole.n_slices = n;
+    whole.bytes = (uint64_t)shape_bytes(&whole.shape, whole.type);
+    for (size_t i = 1; i < n; i++)
+        whole.updates = slices[i].updates > whole.updates ? slices[i].updates : whole.updates;
+    group->whole = whole;
     const struct slice_parts joined = slices_as_parts(s, slices, n);
     const struct variable like = variable_of(&group->whole);
     if (saved_parts_have(&joined.parts, &like, err))
@@ -197,7 +183,11 @@ static int join_all(struct source *s, const char *name, struct error *err)
             *err = failed;
     }
     put_wholes(s, &g);
-    groups_release(&g);
+    vec_release(&g.items);
+    map_release(&g.places);
+    arena_release(&g.keys);
+    mem_free(g.of);
+    mem_free(g.next);
     return err->code;
 }
 

@@ -142,19 +142,14 @@ int autosave_write_late(const struct autosave_options *options, struct autosave_
     return err->code;
 }
 
-/* Steps come first: this thread, and those that it starts, step back. Not before the variables are
- * copied, which steps may have to wait for. */
-static void let_steps_pass(void)
-{
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
-}
-
 int autosave_job_run(struct autosave_job *job, struct error *err)
 {
     error_clear(err);
     if (autosave_job_collect(job, err))
         return err->code;
     if (job->in_background)
-        let_steps_pass();
+        /* Steps come first: this thread, and those that it starts, step back. Not before the
+         * variables are copied, which steps may have to wait for. */
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
     return write_job(job, err);
 }

@@ -36,13 +36,6 @@ struct marking {
     MDB_txn *txn;
 };
 
-static void mark_tensors(struct pruning *p, const struct ckpt_manifest *m)
-{
-    for (size_t i = 0; i < m->tensors.n; i++)
-        for (uint64_t c = 0; c < chunk_count(m->tensors.items[i].bytes); c++)
-            digest_set_put(&p->used, &m->tensors.items[i].chunks[c], 1);
-}
-
 /* What a damaged manifest refers to is not known; what it names, wherever in it, may be that. */
 static void mark_damaged(const struct marking *marking, const uint8_t *bytes, size_t n)
 {
@@ -68,7 +61,9 @@ static int mark_value(void *context, const MDB_val *key, const MDB_val *value, s
     if (ckpt_manifest_decode(copy, value->mv_size, &m, &damaged)) {
         mark_damaged(marking, copy, value->mv_size);
     } else {
-        mark_tensors(marking->prune, &m);
+        for (size_t i = 0; i < m.tensors.n; i++)
+            for (uint64_t c = 0; c < chunk_count(m.tensors.items[i].bytes); c++)
+                digest_set_put(&marking->prune->used, &m.tensors.items[i].chunks[c], 1);
         ckpt_manifest_release(&m);
     }
     mem_free(copy);
@@ -88,11 +83,6 @@ static int mark(struct pruning *p, struct error *err)
 
 /* ---- sweeping ---- */
 
-static bool is_chunk_key(const MDB_val *key)
-{
-    return key->mv_size == CHUNK_KEY_BYTES && *(const char *)key->mv_data == 'c';
-}
-
 /* Removes a batch. *more: it is full, and the next begins at p->from. */
 static int sweep_batch(struct pruning *p, MDB_cursor *cursor, bool *more)
 {
@@ -100,7 +90,7 @@ static int sweep_batch(struct pruning *p, MDB_cursor *cursor, bool *more)
     MDB_val key = store_chunk_key(bytes, &p->from), value;
     uint64_t removed = 0;
     int status = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-    while (!status && is_chunk_key(&key)) {
+    while (!status && key.mv_size == CHUNK_KEY_BYTES && *(const char *)key.mv_data == 'c') {
         memcpy(&p->from, (const char *)key.mv_data + 1, DIGEST_BYTES);
         if (removed == p->batch)
             break;
@@ -138,24 +128,21 @@ static int sweep_once(struct pruning *p, bool *more, struct error *err)
     return store_failed(p->store, status, "pruning", err);
 }
 
-/* On a full disk smaller batches may do with the pages that are free: they free more. */
-static int make_room(struct pruning *p, struct error *err)
-{
-    if (p->dry_run)
-        return 0;
-    while (store_reserve(p->store, p->batch * REMOVAL_BYTES + SLACK_BYTES, false, err) &&
-           p->batch > 1) {
-        p->batch /= 4;
-        error_clear(err);
-    }
-    return err->code;
-}
-
 static int sweep(struct pruning *p, struct error *err)
 {
     bool more = true;
     while (more) {
-        if (make_room(p, err) || sweep_once(p, &more, err))
+        /* On a full disk smaller batches may do with the pages that are free: they free more. */
+        if (!p->dry_run) {
+            while (store_reserve(p->store, p->batch * REMOVAL_BYTES + SLACK_BYTES, false, err) &&
+                   p->batch > 1) {
+                p->batch /= 4;
+                error_clear(err);
+            }
+            if (err->code)
+                return err->code;
+        }
+        if (sweep_once(p, &more, err))
             return err->code;
         if (p->watch && p->watch->progress &&
             !p->watch->progress(p->watch->context, p->seen, p->entries))

@@ -42,20 +42,15 @@ void retain_print_metric(const char *text, struct str *out)
 
 /* ---- periods: two times are in the same one if these texts are equal ---- */
 
-static void period_of(const char *format, int64_t time, char *text, size_t n)
-{
-    time_t seconds = (time_t)(time / 1000000);
-    struct tm local;
-    if (!localtime_r(&seconds, &local) || !strftime(text, n, format, &local))
-        *text = '\0';
-}
-
 static void keep_periods(struct retain_item *items, size_t n, int64_t count, const char *format,
                          const char *rule)
 {
     char before[32] = "none", period[32];
     for (size_t i = n; i-- > 0 && count > 0;) {
-        period_of(format, items[i].time, period, sizeof period);
+        time_t seconds = (time_t)(items[i].time / 1000000);
+        struct tm local;
+        if (!localtime_r(&seconds, &local) || !strftime(period, sizeof period, format, &local))
+            *period = '\0';
         if (!strcmp(period, before))
             continue;
         memcpy(before, period, sizeof before);
@@ -63,12 +58,6 @@ static void keep_periods(struct retain_item *items, size_t n, int64_t count, con
         if (!items[i].kept_by)
             items[i].kept_by = rule;
     }
-}
-
-static void keep_last(struct retain_item *items, size_t n, int64_t count)
-{
-    for (size_t i = n; i-- > 0 && count > 0; count--)
-        items[i].kept_by = "last";
 }
 
 static bool is_better(const struct retain_policy *p, double a, double b)
@@ -89,24 +78,21 @@ static int64_t rank_of(const struct retain_policy *p, const struct retain_item *
     return rank;
 }
 
-static void keep_best(const struct retain_policy *p, struct retain_item *items, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (items[i].has_metric && !isnan(items[i].metric) && !items[i].kept_by &&
-            rank_of(p, items, n, i) < p->best)
-            items[i].kept_by = "best";
-}
-
 void retain(const struct retain_policy *p, struct retain_item *items, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         items[i].kept_by = NULL;
-    keep_last(items, n, p->last > 0 ? p->last : 1);
+    int64_t count = p->last > 0 ? p->last : 1;
+    for (size_t i = n; i-- > 0 && count > 0; count--)
+        items[i].kept_by = "last";
     keep_periods(items, n, p->hourly, "%Y-%m-%d %H %z", "hourly");
     keep_periods(items, n, p->daily, "%Y-%m-%d", "daily");
     keep_periods(items, n, p->weekly, "%G-%V", "weekly");
     keep_periods(items, n, p->monthly, "%Y-%m", "monthly");
-    keep_best(p, items, n);
+    for (size_t i = 0; i < n; i++)
+        if (items[i].has_metric && !isnan(items[i].metric) && !items[i].kept_by &&
+            rank_of(p, items, n, i) < p->best)
+            items[i].kept_by = "best";
     for (size_t i = 0; i < n; i++)
         if (p->every > 0 && items[i].step % p->every == 0 && !items[i].kept_by)
             items[i].kept_by = "every";

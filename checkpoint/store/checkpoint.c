@@ -62,23 +62,6 @@ void checkpoint_close(struct checkpoint *c)
 
 /* ---- opening ---- */
 
-/* Of that digest: the shard may have saved the step once more, which nobody lists yet, or no more
- * when a prune has found it. */
-static int find_manifest(struct checkpoint_part *part, int64_t step, const struct digest *digest,
-                         struct error *err)
-{
-    struct error missing = ERROR_INIT;
-    int code = store_manifest_in(part->store, part->txn, step, &part->manifest, &missing);
-    if (!code && digest_equal(&part->manifest.digest, digest))
-        return 0;
-    ckpt_manifest_release(&part->manifest);
-    part->manifest = (struct ckpt_manifest){0};
-    store_find_replaced(part->store, part->txn, digest, &part->manifest, err);
-    if (code && err->code)
-        *err = missing;
-    return err->code;
-}
-
 /* One that cannot be read now may be all there. */
 static int blame_shard(const struct checkpoint *c, struct error *err)
 {
@@ -98,9 +81,22 @@ static int open_shard(struct checkpoint *c, struct store *root, const struct man
     if (err->code)
         return blame_shard(c, err);
     struct checkpoint_part *part = add_part(c, store, true);
-    if (store_begin(store, false, &part->txn, err) ||
-        find_manifest(part, c->manifest.step, &shard->manifest, err))
+    if (store_begin(store, false, &part->txn, err))
         return blame_shard(c, err);
+    /* Of that digest: the shard may have saved the step once more, which nobody lists yet, or no
+     * more when a prune has found it. */
+    struct error missing = ERROR_INIT;
+    int code =
+        store_manifest_in(part->store, part->txn, c->manifest.step, &part->manifest, &missing);
+    if (code || !digest_equal(&part->manifest.digest, &shard->manifest)) {
+        ckpt_manifest_release(&part->manifest);
+        part->manifest = (struct ckpt_manifest){0};
+        store_find_replaced(part->store, part->txn, &shard->manifest, &part->manifest, err);
+        if (code && err->code)
+            *err = missing;
+        if (err->code)
+            return blame_shard(c, err);
+    }
     add_entries(c, part, &part->manifest, shard->name);
     return 0;
 }

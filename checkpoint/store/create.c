@@ -136,19 +136,6 @@ static bool lock_folder(struct creation *c, struct error *err)
     return false;
 }
 
-static int make_temporary(struct creation *c, struct error *err)
-{
-    static atomic_int made; /* two threads do not meet in one temporary folder */
-    do {
-        str_clear(&c->temporary);
-        str_printf(&c->temporary, "%s/%s.%ld-%d.tmp", c->place, c->prefix, (long)getpid(),
-                   atomic_fetch_add(&made, 1));
-        if (mkdir(c->temporary.data, 0777) && errno != EEXIST)
-            return error_set_errno(err, store_errno_code(errno), "%s", c->folder);
-    } while (!lock_folder(c, err) && !err->code);
-    return err->code;
-}
-
 /* ---- what is in it ---- */
 
 static int put_first(struct store *store, MDB_txn *txn, struct error *err)
@@ -258,20 +245,19 @@ static int check_place(struct creation *c, struct error *err)
     return err->code;
 }
 
-static void creation_end(struct creation *c, bool made)
-{
-    if (c->temporary.n && (c->is_inside || !made))
-        remove_new(c->temporary.data);
-    if (c->lock >= 0)
-        close(c->lock);
-    str_release(&c->temporary);
-    mem_free(c->place);
-    mem_free(c->prefix);
-}
-
 static int create(struct creation *c, struct error *err)
 {
-    if (check_place(c, err) || make_temporary(c, err) || fill(c, err))
+    static atomic_int made; /* two threads do not meet in one temporary folder */
+    if (check_place(c, err))
+        return err->code;
+    do {
+        str_clear(&c->temporary);
+        str_printf(&c->temporary, "%s/%s.%ld-%d.tmp", c->place, c->prefix, (long)getpid(),
+                   atomic_fetch_add(&made, 1));
+        if (mkdir(c->temporary.data, 0777) && errno != EEXIST)
+            return error_set_errno(err, store_errno_code(errno), "%s", c->folder);
+    } while (!lock_folder(c, err) && !err->code);
+    if (err->code || fill(c, err))
         return err->code;
     sync_folder(c->temporary.data);
     return c->is_inside ? move_files(c, err) : move_folder(c, err);
@@ -312,7 +298,13 @@ int store_create(const char *path, struct error *err)
         error_set(err, ERR_USAGE, "%s: is a store already", folder);
     } else if (!make_folders(folder, err)) {
         create(&creation, err);
-        creation_end(&creation, !err->code);
+        if (creation.temporary.n && (creation.is_inside || err->code))
+            remove_new(creation.temporary.data);
+        if (creation.lock >= 0)
+            close(creation.lock);
+        str_release(&creation.temporary);
+        mem_free(creation.place);
+        mem_free(creation.prefix);
     }
     mem_free(folder);
     return err->code;

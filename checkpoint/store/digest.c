@@ -48,17 +48,6 @@ size_t chunk_size(uint64_t bytes, uint64_t index)
 
 /* ---- many at once ---- */
 
-static void digest_in_lanes(struct digest_item *items, size_t m)
-{
-    const void *values[DIGEST_LANES];
-    struct digest digests[DIGEST_LANES];
-    for (size_t i = 0; i < DIGEST_LANES; i++)
-        values[i] = items[i < m ? i : 0].data;
-    digest_lanes(values, items->n, digests);
-    for (size_t i = 0; i < m; i++)
-        items[i].digest = digests[i];
-}
-
 void digest_many(struct digest_item *items, size_t m)
 {
     while (m) {
@@ -66,7 +55,13 @@ void digest_many(struct digest_item *items, size_t m)
         while (run < m && run < DIGEST_LANES && items[run].n == items->n)
             run++;
         if (run >= LANES_MIN && digest_lanes_usable()) {
-            digest_in_lanes(items, run);
+            const void *values[DIGEST_LANES];
+            struct digest digests[DIGEST_LANES];
+            for (size_t i = 0; i < DIGEST_LANES; i++)
+                values[i] = items[i < run ? i : 0].data;
+            digest_lanes(values, items->n, digests);
+            for (size_t i = 0; i < run; i++)
+                items[i].digest = digests[i];
         } else {
             run = 1;
             items->digest = digest_of(items->data, items->n);

@@ -116,18 +116,6 @@ static int note_claim(const struct ckpt_run *claim, const char *path, struct err
     return err->code;
 }
 
-static int put_next(struct store *store, MDB_txn *txn, struct generation *g, const char *owner,
-                    struct error *err)
-{
-    char bytes[AT_OWNER + OWNER_BYTES];
-    g->number++;
-    memcpy(bytes, &g->number, sizeof g->number);
-    memcpy(bytes + AT_CLAIM, g->claim.id, RUN_BYTES);
-    snprintf(bytes + AT_OWNER, OWNER_BYTES, "process %ld, %s", (long)getpid(), owner);
-    MDB_val key = key_of(), value = {AT_OWNER + strlen(bytes + AT_OWNER), bytes};
-    return store_failed(store, mdb_put(txn, store->dbi, &key, &value, 0), "writing", err);
-}
-
 static int claim(struct store *store, const struct store_options *options, const char *claims,
                  int64_t *generation, struct error *err)
 {
@@ -137,7 +125,13 @@ static int claim(struct store *store, const struct store_options *options, const
         run_make(&g.claim, NULL, err) || (claims && note_claim(&g.claim, claims, err)) ||
         store_reserve(store, SLACK_BYTES, false, err) || store_begin(store, true, &txn, err))
         return err->code;
-    if (put_next(store, txn, &g, options->owner, err)) {
+    char bytes[AT_OWNER + OWNER_BYTES];
+    g.number++;
+    memcpy(bytes, &g.number, sizeof g.number);
+    memcpy(bytes + AT_CLAIM, g.claim.id, RUN_BYTES);
+    snprintf(bytes + AT_OWNER, OWNER_BYTES, "process %ld, %s", (long)getpid(), options->owner);
+    MDB_val key = key_of(), value = {AT_OWNER + strlen(bytes + AT_OWNER), bytes};
+    if (store_failed(store, mdb_put(txn, store->dbi, &key, &value, 0), "writing", err)) {
         store_abort(store, txn);
         return err->code;
     }

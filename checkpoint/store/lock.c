@@ -16,27 +16,6 @@
 #define PAUSE_SECONDS 0.02
 #define OWNER_BYTES 128
 
-static void say_owner(int fd, const char *owner)
-{
-    char text[OWNER_BYTES];
-    int n = snprintf(text, sizeof text, "process %ld, %s\n", (long)getpid(), owner);
-    if (n >= OWNER_BYTES)
-        n = OWNER_BYTES - 1;
-    /* only a help for people: a full disk must not keep anybody from working */
-    if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)n, 0) < 0)
-        errno = 0;
-}
-
-/* Who has it: "process 4120, tf-ckpt prune". */
-static void read_owner(int fd, char text[OWNER_BYTES])
-{
-    ssize_t n = pread(fd, text, OWNER_BYTES - 1, 0);
-    text[n > 0 ? n : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    if (!*text || !str_is_printable(text, strlen(text)))
-        snprintf(text, OWNER_BYTES, "another process");
-}
-
 static int is_taken(const char *owner, double waited, struct error *err)
 {
     if (waited > 0)
@@ -51,8 +30,14 @@ static int wait_a_little(struct patience *patience, const struct lock_request *r
     const struct timespec pause = {.tv_nsec = (long)(PAUSE_SECONDS * 1e9)};
     char owner[OWNER_BYTES];
     enum patience_news news = patience_look(patience);
-    if (news != PATIENCE_WAIT)
-        read_owner(text_fd, owner);
+    if (news != PATIENCE_WAIT) {
+        /* Who has it: "process 4120, tf-ckpt prune". */
+        ssize_t n = pread(text_fd, owner, OWNER_BYTES - 1, 0);
+        owner[n > 0 ? n : 0] = '\0';
+        owner[strcspn(owner, "\n")] = '\0';
+        if (!*owner || !str_is_printable(owner, strlen(owner)))
+            snprintf(owner, OWNER_BYTES, "another process");
+    }
     if (news == PATIENCE_OVER)
         return is_taken(owner, request->seconds, err);
     if (news == PATIENCE_ENDS)
@@ -96,7 +81,13 @@ int lock_take(const struct lock_request *request, int *fd, struct error *err)
         *fd = -1;
         return err->code;
     }
-    say_owner(*fd, request->owner);
+    char text[OWNER_BYTES];
+    int n = snprintf(text, sizeof text, "process %ld, %s\n", (long)getpid(), request->owner);
+    if (n >= OWNER_BYTES)
+        n = OWNER_BYTES - 1;
+    /* only a help for people: a full disk must not keep anybody from working */
+    if (ftruncate(*fd, 0) || pwrite(*fd, text, (size_t)n, 0) < 0)
+        errno = 0;
     return 0;
 }
 

@@ -32,19 +32,6 @@ static int look_at(void *context, const MDB_val *key, const MDB_val *value, stru
     return 0;
 }
 
-/* To the newest manifest that is left. */
-static int move_head(struct store *store, MDB_txn *txn, struct error *err)
-{
-    struct store_head head;
-    struct newest newest = {&head, -1};
-    if (store_read_head(store, txn, &head, err))
-        return err->code;
-    head.step = -1;
-    return store_walk(store, txn, &store_step_keys, look_at, &newest, err)
-               ? err->code
-               : store_write_head(store, txn, &head, err);
-}
-
 static int forget(struct store *store, MDB_txn *txn, const int64_t *steps, size_t n,
                   struct error *err)
 {
@@ -55,7 +42,15 @@ static int forget(struct store *store, MDB_txn *txn, const int64_t *steps, size_
         if (status && status != MDB_NOTFOUND)
             return store_failed(store, status, "forgetting", err);
     }
-    return move_head(store, txn, err);
+    /* To the newest manifest that is left. */
+    struct store_head head;
+    struct newest newest = {&head, -1};
+    if (store_read_head(store, txn, &head, err))
+        return err->code;
+    head.step = -1;
+    return store_walk(store, txn, &store_step_keys, look_at, &newest, err)
+               ? err->code
+               : store_write_head(store, txn, &head, err);
 }
 
 int store_forget(struct store *store, const int64_t *steps, size_t n, struct error *err)

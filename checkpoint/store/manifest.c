@@ -84,15 +84,6 @@ static void pack_lists(msgpack_packer *packer, const struct ckpt_manifest *m)
         pack_tensor(packer, &m->tensors.items[i]);
 }
 
-static void pack_run(msgpack_packer *packer, const struct ckpt_run *run)
-{
-    if (!run_is_known(run))
-        return;
-    pack_key(packer, "run");
-    pack_bin(packer, run->id, RUN_BYTES);
-    pack_key_text(packer, "run_name", run->name);
-}
-
 void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
 {
     msgpack_packer packer;
@@ -106,7 +97,11 @@ void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
     pack_number(&packer, "sequence", m->sequence);
     pack_number(&packer, "time", m->time);
     pack_key_text(&packer, "producer", m->producer ? m->producer : "");
-    pack_run(&packer, &m->run);
+    if (run_is_known(&m->run)) {
+        pack_key(&packer, "run");
+        pack_bin(&packer, m->run.id, RUN_BYTES);
+        pack_key_text(&packer, "run_name", m->run.name);
+    }
     pack_number(&packer, "n_tensors", (int64_t)m->n_tensors);
     pack_number(&packer, "bytes", (int64_t)m->bytes);
     pack_number(&packer, "new_bytes", (int64_t)m->new_bytes);
@@ -120,20 +115,6 @@ void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
 static int malformed(struct error *err, const char *what)
 {
     return error_set(err, ERR_DATA, "malformed manifest: %s", what);
-}
-
-static bool decode_shape(const msgpack_object *dims, struct shape *shape)
-{
-    if (!dims || dims->type != MSGPACK_OBJECT_ARRAY || dims->via.array.size > SHAPE_RANK_MAX)
-        return false;
-    *shape = (struct shape){.rank = (int)dims->via.array.size};
-    for (int i = 0; i < shape->rank; i++) {
-        const msgpack_object *dim = &dims->via.array.ptr[i];
-        if (dim->type != MSGPACK_OBJECT_POSITIVE_INTEGER || dim->via.u64 > INT64_MAX)
-            return false;
-        shape->dims[i] = dim->via.i64;
-    }
-    return true;
 }
 
 static bool size_fits(const struct manifest_tensor *t)
@@ -155,9 +136,19 @@ static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, str
     if (!record_get_text(map, "name", &m->arena, &t.name) || !ckpt_name_fits(t.name) ||
         !record_get_text(map, "container", &m->arena, &t.container) || !ckpt_name_fits(t.container))
         return malformed(err, "a tensor without a name");
-    if (!record_get_text(map, "type", &m->arena, &type) || !dtype_parse(type, &t.type) ||
-        !decode_shape(record_field(map, "shape"), &t.shape) ||
-        !record_get_int(map, "bytes", &bytes) || bytes < 0 ||
+    const msgpack_object *dims = record_field(map, "shape");
+    if (!record_get_text(map, "type", &m->arena, &type) || !dtype_parse(type, &t.type))
+        return malformed(err, t.name);
+    if (!dims || dims->type != MSGPACK_OBJECT_ARRAY || dims->via.array.size > SHAPE_RANK_MAX)
+        return malformed(err, t.name);
+    t.shape = (struct shape){.rank = (int)dims->via.array.size};
+    for (int i = 0; i < t.shape.rank; i++) {
+        const msgpack_object *dim = &dims->via.array.ptr[i];
+        if (dim->type != MSGPACK_OBJECT_POSITIVE_INTEGER || dim->via.u64 > INT64_MAX)
+            return malformed(err, t.name);
+        t.shape.dims[i] = dim->via.i64;
+    }
+    if (!record_get_int(map, "bytes", &bytes) || bytes < 0 ||
         !record_get_int(map, "updates", &updates) || updates < 0)
         return malformed(err, t.name);
     t.bytes = (uint64_t)bytes;

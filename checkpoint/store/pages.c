@@ -89,8 +89,11 @@ static bool metas_agree(const struct pages_meta metas[2])
     return a % 2 == 0 && b % 2 == 1 && (a == b + 1 || b == a + 1);
 }
 
-static int read_metas(int fd, struct pages_meta metas[2], struct error *err)
+/* The meta page of `txn`, or of the newest commit if it is PAGES_NONE. */
+static int choose(int fd, uint64_t txn, struct pages_meta *meta, struct error *err)
 {
+    struct pages_meta metas[2];
+    error_clear(err);
     uint8_t page[PAGES_META_BYTES];
     for (int i = 0; i < 2; i++)
         if (pages_read(fd, page, sizeof page, i ? metas[0].page_bytes : 0, err) ||
@@ -98,11 +101,11 @@ static int read_metas(int fd, struct pages_meta metas[2], struct error *err)
             return err->code;
     if (!metas_agree(metas))
         return error_set(err, ERR_DATA, "the meta pages contradict each other");
-    return 0;
-}
-
-static int check_size(int fd, const struct pages_meta *meta, struct error *err)
-{
+    if (txn == PAGES_NONE)
+        txn = metas[0].txn > metas[1].txn ? metas[0].txn : metas[1].txn;
+    *meta = metas[txn % 2];
+    if (meta->txn != txn)
+        return error_set(err, ERR_DATA, "no meta page is of commit %llu", (unsigned long long)txn);
     struct stat status;
     uint64_t wanted = (meta->last_page + 1) * meta->page_bytes;
     if (fstat(fd, &status))
@@ -111,21 +114,6 @@ static int check_size(int fd, const struct pages_meta *meta, struct error *err)
         return error_set(err, ERR_DATA, "truncated: %llu of %llu bytes are there",
                          (unsigned long long)status.st_size, (unsigned long long)wanted);
     return 0;
-}
-
-/* The meta page of `txn`, or of the newest commit if it is PAGES_NONE. */
-static int choose(int fd, uint64_t txn, struct pages_meta *meta, struct error *err)
-{
-    struct pages_meta metas[2];
-    error_clear(err);
-    if (read_metas(fd, metas, err))
-        return err->code;
-    if (txn == PAGES_NONE)
-        txn = metas[0].txn > metas[1].txn ? metas[0].txn : metas[1].txn;
-    *meta = metas[txn % 2];
-    if (meta->txn != txn)
-        return error_set(err, ERR_DATA, "no meta page is of commit %llu", (unsigned long long)txn);
-    return check_size(fd, meta, err);
 }
 
 static int read_with_patience(int fd, uint64_t txn, struct pages_meta *meta, struct error *err)

@@ -88,21 +88,6 @@ static int newest_first(const void *a, const void *b)
     return x->sequence > y->sequence ? -1 : x->sequence < y->sequence;
 }
 
-static void scan(struct salvage *s)
-{
-    uint8_t *bytes = mem_alloc(s->page_bytes);
-    for (uint64_t page = 0; page < s->pages; page++) {
-        struct error ignored = ERROR_INIT;
-        if (!pages_read(s->fd, bytes, s->page_bytes, page * s->page_bytes, &ignored))
-            take_page(s, page, bytes);
-    }
-    mem_free(bytes);
-    if (s->places.n)
-        qsort(s->places.items, s->places.n, sizeof *s->places.items, by_digest);
-    if (s->manifests.n)
-        qsort(s->manifests.items, s->manifests.n, sizeof *s->manifests.items, newest_first);
-}
-
 int salvage_open(const char *folder, struct salvage **salvage, struct error *err)
 {
     struct str file = STR_INIT;
@@ -122,7 +107,17 @@ int salvage_open(const char *folder, struct salvage **salvage, struct error *err
     s->name = mem_strdup(folder);
     s->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
     s->pages = (uint64_t)status.st_size / s->page_bytes;
-    scan(s);
+    uint8_t *bytes = mem_alloc(s->page_bytes);
+    for (uint64_t page = 0; page < s->pages; page++) {
+        struct error ignored = ERROR_INIT;
+        if (!pages_read(s->fd, bytes, s->page_bytes, page * s->page_bytes, &ignored))
+            take_page(s, page, bytes);
+    }
+    mem_free(bytes);
+    if (s->places.n)
+        qsort(s->places.items, s->places.n, sizeof *s->places.items, by_digest);
+    if (s->manifests.n)
+        qsort(s->manifests.items, s->manifests.n, sizeof *s->manifests.items, newest_first);
     *salvage = s;
     return 0;
 }

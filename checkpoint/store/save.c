@@ -70,34 +70,7 @@ static uint64_t pages_of(const struct store *store, size_t n)
     return (n + PAGES_HEADER_BYTES + store->page_bytes - 1) / store->page_bytes;
 }
 
-static void list_items(struct store_save *s)
-{
-    s->items = mem_array(s->chunks.n + 1, sizeof *s->items);
-    for (size_t i = 0; i < s->chunks.n; i++) {
-        const struct save_chunk *chunk = &s->chunks.items[i];
-        if (chunk->reused)
-            continue;
-        s->items[s->n_items++] = (struct digest_item){.data = chunk->data, .n = chunk->n};
-        s->room += pages_of(s->store, chunk->n) * s->store->page_bytes;
-    }
-}
-
 /* ---- second pass: chunks ---- */
-
-static int write_at(struct store *store, const void *data, size_t n, uint64_t offset,
-                    struct error *err)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t put =
-            pwrite(store->fd, (const char *)data + done, n - done, (off_t)(offset + done));
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return error_set_errno(err, ERR_IO, "%s: writing", store->name);
-        done += (size_t)put;
-    }
-    return 0;
-}
 
 /* MDB_MAP_FULL is told from other errors by its status. */
 static int put_item(struct store_save *s, MDB_txn *txn, const struct digest_item *item, int *status,
@@ -117,24 +90,18 @@ static int put_item(struct store_save *s, MDB_txn *txn, const struct digest_item
         memcpy(value.mv_data, item->data, item->n);
         return 0;
     }
-    if (write_at(s->store, item->data, item->n, offset, err))
-        return err->code;
+    for (size_t done = 0; done < item->n;) {
+        ssize_t put = pwrite(s->store->fd, (const char *)item->data + done, item->n - done,
+                             (off_t)(offset + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return error_set_errno(err, ERR_IO, "%s: writing", s->store->name);
+        done += (size_t)put;
+    }
     /* so that the disk is at work before the commit waits for it; a hint, whose failure shows there
      */
     sync_file_range(s->store->fd, (off_t)offset, (off_t)item->n, SYNC_FILE_RANGE_WRITE);
-    return 0;
-}
-
-static int report(struct store_save *s, size_t n, struct error *err)
-{
-    const struct save_request *request = s->request;
-    s->done += n;
-    if (request->progress && !request->progress(request->context, s->done, s->manifest->bytes))
-        return error_set(err, ERR_CANCELLED, "%s: stopped; step %" PRId64 " was not saved",
-                         s->store->name, request->step);
-    while (request->bytes_per_second > 0 && !(request->hurry && atomic_load(request->hurry)) &&
-           s->started + (double)s->done / request->bytes_per_second > time_now())
-        nanosleep(&look_again, NULL);
     return 0;
 }
 
@@ -148,8 +115,16 @@ static int put_some(struct store_save *s, struct digest_pool *pool, size_t first
         return err->code;
     for (size_t i = first; i < end; i++) {
         digest_pool_wait(pool, i);
-        if (put_item(s, *txn, &s->items[i], status, err) || report(s, s->items[i].n, err))
+        if (put_item(s, *txn, &s->items[i], status, err))
             return err->code;
+        const struct save_request *request = s->request;
+        s->done += s->items[i].n;
+        if (request->progress && !request->progress(request->context, s->done, s->manifest->bytes))
+            return error_set(err, ERR_CANCELLED, "%s: stopped; step %" PRId64 " was not saved",
+                             s->store->name, request->step);
+        while (request->bytes_per_second > 0 && !(request->hurry && atomic_load(request->hurry)) &&
+               s->started + (double)s->done / request->bytes_per_second > time_now())
+            nanosleep(&look_again, NULL);
     }
     if (end == s->n_items)
         return 0;
@@ -160,19 +135,14 @@ static int put_some(struct store_save *s, struct digest_pool *pool, size_t first
 
 /* ---- the manifest ---- */
 
-static void fill_digests(struct store_save *s, struct digest *digests)
-{
-    size_t next = 0;
-    for (size_t i = 0; i < s->chunks.n; i++)
-        digests[i] =
-            s->chunks.items[i].reused ? s->chunks.items[i].digest : s->items[next++].digest;
-}
-
 static void list_tensors(struct store_save *s)
 {
     struct ckpt_manifest *m = s->manifest;
     struct digest *digests = arena_array(&m->arena, s->chunks.n + 1, sizeof *digests);
-    fill_digests(s, digests);
+    size_t next = 0;
+    for (size_t i = 0; i < s->chunks.n; i++)
+        digests[i] =
+            s->chunks.items[i].reused ? s->chunks.items[i].digest : s->items[next++].digest;
     m->tensors.n = 0;
     for (size_t i = 0; i < s->request->n_tensors; i++) {
         const struct save_tensor *t = &s->request->tensors[i];
@@ -227,33 +197,26 @@ static int put_all(struct store_save *s, struct digest_pool *pool, int *status, 
     return code;
 }
 
-/* As it will be, but for digests: one that nobody could read back must not get into the store,
- * where it would be damage. *bytes is its size. */
-static int try_manifest(struct store_save *s, size_t *bytes, struct error *err)
+/* Free pages may not lie as they are needed: then with more space again. */
+static int write_all(struct store_save *s, struct error *err)
 {
+    uint64_t room = s->room + TREE_BYTES(s->n_items + s->request->n_tensors);
+    /* As it will be, but for digests: one that nobody could read back must not get into the store,
+     * where it would be damage. */
     struct str text = STR_INIT;
     struct ckpt_manifest back;
     list_tensors(s);
     if (ckpt_manifest_check_names(s->manifest, err))
         return error_prefix(err, "%s: ", s->store->name);
     ckpt_manifest_encode(s->manifest, &text);
-    *bytes = text.n;
+    room += (s->request->is_part ? 2 : 1) * text.n;
     if (ckpt_manifest_decode(text.data, text.n, &back, err))
         error_prefix(err, "%s: cannot be saved: ", s->store->name);
     else
         ckpt_manifest_release(&back);
     str_release(&text);
-    return err->code;
-}
-
-/* Free pages may not lie as they are needed: then with more space again. */
-static int write_all(struct store_save *s, struct error *err)
-{
-    uint64_t room = s->room + TREE_BYTES(s->n_items + s->request->n_tensors);
-    size_t manifest_bytes = 0;
-    if (try_manifest(s, &manifest_bytes, err))
+    if (err->code)
         return err->code;
-    room += (s->request->is_part ? 2 : 1) * manifest_bytes;
     struct digest_pool *pool = digest_pool_new(s->items, s->n_items, s->request->threads);
     int code = ERR_DATA;
     for (int i = 0, status = MDB_MAP_FULL; code && status == MDB_MAP_FULL && i < ATTEMPTS; i++) {
@@ -340,21 +303,15 @@ static int save_all(struct store_save *s, bool *stays, struct error *err)
     if (save_compare(s->store, s->request, before, &s->chunks, err) ||
         (s->is_there && save_check_over(s->store, &over, stays, err)) || *stays)
         return err->code;
-    list_items(s);
-    return write_all(s, err);
-}
-
-/* The manifest of what was saved, for the caller; of what stays nothing is new, and it has
- * no number of this save. */
-static void hand_out(struct store_save *s, bool stays, struct ckpt_manifest *saved)
-{
-    *saved = stays ? s->there : *s->manifest;
-    if (stays) {
-        saved->sequence = 0;
-        saved->new_bytes = 0;
-        s->there = (struct ckpt_manifest){0};
-        ckpt_manifest_release(s->manifest);
+    s->items = mem_array(s->chunks.n + 1, sizeof *s->items);
+    for (size_t i = 0; i < s->chunks.n; i++) {
+        const struct save_chunk *chunk = &s->chunks.items[i];
+        if (chunk->reused)
+            continue;
+        s->items[s->n_items++] = (struct digest_item){.data = chunk->data, .n = chunk->n};
+        s->room += pages_of(s->store, chunk->n) * s->store->page_bytes;
     }
+    return write_all(s, err);
 }
 
 int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,
@@ -369,10 +326,19 @@ int store_save(struct store *store, const struct save_request *request, struct c
     if (!find_newest(&s, err) && !describe(&s, err) &&
         !save_find_there(store, request->step, &s.is_there, &s.there, err))
         save_all(&s, &stays, err);
-    if (err->code || !saved)
+    if (err->code || !saved) {
         ckpt_manifest_release(&manifest);
-    else
-        hand_out(&s, stays, saved);
+    } else {
+        /* The manifest of what was saved, for the caller; of what stays nothing is new, and it has
+         * no number of this save. */
+        *saved = stays ? s.there : *s.manifest;
+        if (stays) {
+            saved->sequence = 0;
+            saved->new_bytes = 0;
+            s.there = (struct ckpt_manifest){0};
+            ckpt_manifest_release(s.manifest);
+        }
+    }
     ckpt_manifest_release(&s.newest);
     ckpt_manifest_release(&s.there);
     save_again_end(&s.again);

@@ -39,23 +39,6 @@ bool save_is_stored(struct store *store, MDB_txn *txn, const struct digest_item 
            is_equal_at(store, item->data, item->n, place);
 }
 
-/* The chunks of a tensor; `before` is what it was, NULL if it was not there or of another size. */
-static void list_tensor(const struct tensor *value, const struct manifest_tensor *before,
-                        save_chunks *chunks)
-{
-    uint64_t bytes = tensor_bytes(value);
-    for (uint64_t k = 0; k < chunk_count(bytes); k++) {
-        struct save_chunk chunk = {.data = (const char *)value->data + k * CHUNK_BYTES,
-                                   .n = chunk_size(bytes, k),
-                                   .offset = CHUNK_NOWHERE};
-        if (before) {
-            chunk.digest = before->chunks[k];
-            chunk.offset = 0;
-        }
-        vec_push(chunks, chunk);
-    }
-}
-
 static void list(const struct save_request *request, const struct ckpt_manifest *newest,
                  save_chunks *chunks)
 {
@@ -64,7 +47,19 @@ static void list(const struct save_request *request, const struct ckpt_manifest 
         const struct manifest_tensor *before = ckpt_manifest_find(newest, t->container, t->name);
         if (before && before->bytes != tensor_bytes(&t->value))
             before = NULL;
-        list_tensor(&t->value, before, chunks);
+        /* The chunks of a tensor; `before` is what it was, NULL if it was not there or of another
+         * size. */
+        uint64_t bytes = tensor_bytes(&t->value);
+        for (uint64_t k = 0; k < chunk_count(bytes); k++) {
+            struct save_chunk chunk = {.data = (const char *)t->value.data + k * CHUNK_BYTES,
+                                       .n = chunk_size(bytes, k),
+                                       .offset = CHUNK_NOWHERE};
+            if (before) {
+                chunk.digest = before->chunks[k];
+                chunk.offset = 0;
+            }
+            vec_push(chunks, chunk);
+        }
     }
 }
 

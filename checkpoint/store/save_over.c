@@ -92,14 +92,6 @@ static bool is_tensor_copy(const struct manifest_tensor *t, const struct ckpt_ma
            !memcmp(t->chunks, other->chunks, chunk_count(t->bytes) * sizeof *t->chunks);
 }
 
-static bool is_copy(const struct checkpoint *from, const struct ckpt_manifest *there)
-{
-    bool same = from->entries.n == there->tensors.n && !there->shards.n;
-    for (size_t i = 0; same && i < from->entries.n; i++)
-        same = is_tensor_copy(from->entries.items[i].tensor, there);
-    return same;
-}
-
 /* What a job saves once more at its end has the variables of the step, and what else belongs to it
  * as it is then: workers have left, states were given. */
 static bool is_later_save(const struct checkpoint *from, const struct ckpt_manifest *there)
@@ -122,7 +114,9 @@ int save_check_copy(struct store *store, const struct checkpoint *from, bool *st
     *stays = false;
     if (save_find_there(store, from->manifest.step, &is_there, &there, err) || !is_there)
         return err->code;
-    *stays = is_copy(from, &there);
+    *stays = from->entries.n == there.tensors.n && !there.shards.n;
+    for (size_t i = 0; *stays && i < from->entries.n; i++)
+        *stays = is_tensor_copy(from->entries.items[i].tensor, &there);
     if (!*stays && !is_later_save(from, &there))
         refuse(store, &there, " with other values", err);
     ckpt_manifest_release(&there);

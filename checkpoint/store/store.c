@@ -78,9 +78,11 @@ static int open_file(struct store *store, struct error *err)
     return 0;
 }
 
-/* Who only reads does without what it may not read. */
-static int open_committed(struct store *store, struct error *err)
+int store_open_files(struct store *store, struct error *err)
 {
+    if (open_file(store, err))
+        return err->code;
+    /* Who only reads does without what it may not read. */
     struct error failed = ERROR_INIT;
     if (committed_open(store->folder, store->writes, &store->committed_fd, &failed) &&
         (store->writes || failed.code != ERR_DENIED)) {
@@ -88,19 +90,6 @@ static int open_committed(struct store *store, struct error *err)
         return error_prefix(err, "%s: ", store->name);
     }
     return 0;
-}
-
-int store_open_files(struct store *store, struct error *err)
-{
-    return open_file(store, err) ? err->code : open_committed(store, err);
-}
-
-static struct store *find_opened(const struct store *like)
-{
-    struct store *s = opened;
-    while (s && (s->device != like->device || s->inode != like->inode))
-        s = s->next;
-    return s;
 }
 
 /* The map is the file, all of it allocated: nothing can be written beyond, and nothing before can
@@ -145,22 +134,18 @@ static int blame_file(const struct store *store, struct error *err)
                         err->code == ERR_DATA ? "damaged: " : "");
 }
 
-/* LMDB says the same of both of its files. The data was sound, or new, before it looked, and may
- * have been cut since. */
-static int blame_invalid(const struct store *store, struct error *err)
-{
-    struct pages_meta meta;
-    if (store->fd >= 0 && pages_read_meta(store->fd, &meta, err))
-        return blame_file(store, err);
-    return error_set(err, ERR_IO, "%s: " STORE_READERS_FILE ": is no table of readers",
-                     store->name);
-}
-
 int store_open_environment(struct store *store, unsigned flags, struct error *err)
 {
     int status = mdb_env_open(store->env, store->folder, flags, 0666);
-    if (status == MDB_INVALID)
-        return blame_invalid(store, err);
+    if (status == MDB_INVALID) {
+        /* LMDB says the same of both of its files. The data was sound, or new, before it looked,
+         * and may have been cut since. */
+        struct pages_meta meta;
+        if (store->fd >= 0 && pages_read_meta(store->fd, &meta, err))
+            return blame_file(store, err);
+        return error_set(err, ERR_IO, "%s: " STORE_READERS_FILE ": is no table of readers",
+                         store->name);
+    }
     return store_failed(store, status, "opening", err);
 }
 
@@ -177,20 +162,6 @@ static int create_environment(struct store *store, unsigned flags, struct error 
         return err->code;
     flags |= MDB_NOTLS | MDB_NORDAHEAD | (store->writes ? MDB_WRITEMAP : MDB_RDONLY);
     return store_open_environment(store, flags, err);
-}
-
-static int open_environment(struct store *store, struct error *err)
-{
-    int cleared;
-    if (create_environment(store, 0, err) == ERR_DENIED && !store->writes) {
-        mdb_env_close(store->env); /* readers cannot be announced in this folder */
-        store->env = NULL;
-        error_clear(err);
-        create_environment(store, MDB_NOLOCK, err);
-    }
-    if (!err->code)
-        mdb_reader_check(store->env, &cleared);
-    return err->code;
 }
 
 /* Within a read transaction: its pages are not used again. Its meta page is, by the second commit
@@ -258,17 +229,6 @@ static int check_commit(struct store *store, MDB_txn *txn, const struct committe
     return 0;
 }
 
-static int check_content(struct store *store, const struct committed *last, struct error *err)
-{
-    MDB_txn *txn;
-    if (store_begin(store, false, &txn, err))
-        return err->code;
-    if (!check_format(store, txn, err))
-        check_commit(store, txn, last, err);
-    store_abort(store, txn);
-    return err->code;
-}
-
 static int open_checked(struct store *store, struct error *err)
 {
     struct pages_meta meta;
@@ -283,9 +243,24 @@ static int open_checked(struct store *store, struct error *err)
     if (meta.page_bytes != store->page_bytes)
         return error_set(err, ERR_DATA, "%s: made for pages of %u bytes; this machine has %zu",
                          store->name, meta.page_bytes, store->page_bytes);
-    if (open_environment(store, err) || check_pages(store, err))
+    int cleared;
+    if (create_environment(store, 0, err) == ERR_DENIED && !store->writes) {
+        mdb_env_close(store->env); /* readers cannot be announced in this folder */
+        store->env = NULL;
+        error_clear(err);
+        create_environment(store, MDB_NOLOCK, err);
+    }
+    if (!err->code)
+        mdb_reader_check(store->env, &cleared);
+    if (err->code || check_pages(store, err))
         return err->code;
-    if (check_content(store, has_last ? &last : NULL, err))
+    MDB_txn *txn;
+    if (store_begin(store, false, &txn, err))
+        return err->code;
+    if (!check_format(store, txn, err))
+        check_commit(store, txn, has_last ? &last : NULL, err);
+    store_abort(store, txn);
+    if (err->code)
         return err->code;
     if (store->writes && store->repairs == STORE_SOUND)
         *err = store->rolled_back;
@@ -327,7 +302,9 @@ static int take_lock(struct store *store, const struct store_options *options, s
 /* With opened_lock held. */
 static int open_new(struct store *store, struct store **result, struct error *err)
 {
-    struct store *other = find_opened(store);
+    struct store *other = opened;
+    while (other && (other->device != store->device || other->inode != store->inode))
+        other = other->next;
     if (other && store->writes)
         return error_set(err, ERR_RETRY, "%s: is in use by this process", store->name);
     if (other) {

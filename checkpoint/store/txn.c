@@ -285,23 +285,6 @@ static bool free_pages_suffice(struct store *store, uint64_t bytes)
            (pages.usable + pages.young >= wanted && !store_commit_nothing(store, &ignored));
 }
 
-static int grow(struct store *store, uint64_t old, uint64_t more, struct error *err)
-{
-    uint64_t new = (old + more + GROWTH - 1) / GROWTH *GROWTH;
-    int failed;
-    do
-        failed = posix_fallocate(store->fd, (off_t)old, (off_t)(new - old));
-    while (failed == EINTR);
-    if (failed) {
-        if (ftruncate(store->fd, (off_t)old)) /* gives back what was there of it */
-            failed = failed ? failed : errno;
-        errno = failed;
-        return error_set_errno(err, ERR_IO, "%s: %llu more bytes are needed", store->name,
-                               (unsigned long long)(new - old));
-    }
-    return store_failed(store, resize_map(store, new), "mapping", err);
-}
-
 int store_reserve(struct store *store, uint64_t bytes, bool certainly, struct error *err)
 {
     MDB_envinfo info;
@@ -313,5 +296,17 @@ int store_reserve(struct store *store, uint64_t bytes, bool certainly, struct er
     uint64_t tail = map > used ? map - used : 0;
     if (tail >= bytes || (!certainly && free_pages_suffice(store, bytes - tail)))
         return 0;
-    return grow(store, map, bytes - tail, err);
+    uint64_t new = (map + (bytes - tail) + GROWTH - 1) / GROWTH *GROWTH;
+    int failed;
+    do
+        failed = posix_fallocate(store->fd, (off_t)map, (off_t)(new - map));
+    while (failed == EINTR);
+    if (failed) {
+        if (ftruncate(store->fd, (off_t)map)) /* gives back what was there of it */
+            failed = failed ? failed : errno;
+        errno = failed;
+        return error_set_errno(err, ERR_IO, "%s: %llu more bytes are needed", store->name,
+                               (unsigned long long)(new - map));
+    }
+    return store_failed(store, resize_map(store, new), "mapping", err);
 }

@@ -45,29 +45,6 @@ static bool is_sampled(const struct verify *v, const struct digest *digest)
            (double)hash_bytes(digest, sizeof *digest, v->request->seed) < limit;
 }
 
-static const struct digest *digest_at(const struct verify *v, const struct chunk_task *task)
-{
-    return &v->checkpoint->entries.items[task->entry].tensor->chunks[task->chunk];
-}
-
-static void list_tasks(struct verify *v)
-{
-    struct checkpoint *c = v->checkpoint;
-    v->tasks.n = 0;
-    for (size_t i = 0; i < c->entries.n; i++) {
-        const struct manifest_tensor *t = c->entries.items[i].tensor;
-        v->report->tensors++;
-        for (uint64_t k = 0; k < chunk_count(t->bytes); k++) {
-            struct chunk_task task = {.entry = (int)i, .chunk = k};
-            if (digest_set_get(&v->known, &t->chunks[k]))
-                continue;
-            digest_set_put(&v->known, &t->chunks[k], CHUNK_THERE);
-            task.read = v->request->fraction > 0 && is_sampled(v, &t->chunks[k]);
-            vec_push(&v->tasks, task);
-        }
-    }
-}
-
 /* What the digest says in the end; until then, whether it could be read. */
 static void take_result(struct chunk_task *task, const struct error *failed)
 {
@@ -168,59 +145,32 @@ static void report_tensor(struct verify *v, int entry)
 static int verify_open(struct verify *v, struct error *err)
 {
     size_t before = v->report->problems.n;
-    list_tasks(v);
+    struct checkpoint *c = v->checkpoint;
+    v->tasks.n = 0;
+    for (size_t i = 0; i < c->entries.n; i++) {
+        const struct manifest_tensor *t = c->entries.items[i].tensor;
+        v->report->tensors++;
+        for (uint64_t k = 0; k < chunk_count(t->bytes); k++) {
+            struct chunk_task task = {.entry = (int)i, .chunk = k};
+            if (digest_set_get(&v->known, &t->chunks[k]))
+                continue;
+            digest_set_put(&v->known, &t->chunks[k], CHUNK_THERE);
+            task.read = v->request->fraction > 0 && is_sampled(v, &t->chunks[k]);
+            vec_push(&v->tasks, task);
+        }
+    }
     if (checkpoint_parallel(0, (v->tasks.n + DIGEST_GROUP - 1) / DIGEST_GROUP, check_group, v, err))
         return err->code;
     for (size_t i = 0; i < v->tasks.n; i++)
-        digest_set_put(&v->known, digest_at(v, &v->tasks.items[i]), v->tasks.items[i].result);
+        digest_set_put(&v->known,
+                       &v->checkpoint->entries.items[v->tasks.items[i].entry]
+                            .tensor->chunks[v->tasks.items[i].chunk],
+                       v->tasks.items[i].result);
     for (size_t i = 0; i < v->checkpoint->entries.n; i++)
         report_tensor(v, (int)i);
     if (v->report->problems.n == before)
         v->report->newest_intact = v->checkpoint->manifest.step;
     return 0;
-}
-
-static int verify_step(struct verify *v, int64_t step, struct error *err)
-{
-    struct error failed = ERROR_INIT;
-    if (checkpoint_open(v->store, step, &v->checkpoint, NULL, &failed)) {
-        if (failed.code == ERR_NOINPUT) /* it was forgotten meanwhile */
-            v->report->checkpoints--;
-        else if (checkpoint_is_damaged(&failed))
-            add_problem(v, step, failed.text);
-        else
-            *err = failed;
-        return err->code;
-    }
-    verify_open(v, err);
-    checkpoint_close(v->checkpoint);
-    return err->code;
-}
-
-/* Shards that cannot be opened are told by the checkpoints that need them. */
-static void hold_shards(struct verify *v, const manifest_vec *all)
-{
-    const struct ckpt_manifest *m = all->n ? &all->items[all->n - 1] : NULL;
-    for (size_t i = 0; m && i < m->shards.n; i++) {
-        struct str folder = STR_INIT;
-        struct store *shard;
-        struct error ignored = ERROR_INIT;
-        str_printf(&folder, "%s/shards/%s", v->store->folder, m->shards.items[i].name);
-        if (!store_open(folder.data, NULL, &shard, &ignored))
-            vec_push(&v->shards, shard);
-        str_release(&folder);
-    }
-}
-
-static void count_chunks(struct verify *v, const manifest_vec *all)
-{
-    struct digest_set set = {0};
-    for (size_t i = 0; i < all->n; i++)
-        for (size_t k = 0; k < all->items[i].tensors.n; k++)
-            for (uint64_t c = 0; c < chunk_count(all->items[i].tensors.items[k].bytes); c++)
-                digest_set_put(&set, &all->items[i].tensors.items[k].chunks[c], 1);
-    v->total = set.n;
-    digest_set_release(&set);
 }
 
 int store_verify(struct store *store, const struct verify_request *request,
@@ -237,10 +187,39 @@ int store_verify(struct store *store, const struct verify_request *request,
         add_problem(&v, damages.items[i].step, damages.items[i].err.text);
     vec_release(&damages);
     report->checkpoints = all.n;
-    hold_shards(&v, &all);
-    count_chunks(&v, &all);
-    for (size_t i = 0; i < all.n && !err->code; i++)
-        verify_step(&v, all.items[i].step, err);
+    /* Shards that cannot be opened are told by the checkpoints that need them. */
+    const struct ckpt_manifest *m = all.n ? &all.items[all.n - 1] : NULL;
+    for (size_t i = 0; m && i < m->shards.n; i++) {
+        struct str folder = STR_INIT;
+        struct store *shard;
+        struct error ignored = ERROR_INIT;
+        str_printf(&folder, "%s/shards/%s", v.store->folder, m->shards.items[i].name);
+        if (!store_open(folder.data, NULL, &shard, &ignored))
+            vec_push(&v.shards, shard);
+        str_release(&folder);
+    }
+    struct digest_set set = {0};
+    for (size_t i = 0; i < all.n; i++)
+        for (size_t k = 0; k < all.items[i].tensors.n; k++)
+            for (uint64_t c = 0; c < chunk_count(all.items[i].tensors.items[k].bytes); c++)
+                digest_set_put(&set, &all.items[i].tensors.items[k].chunks[c], 1);
+    v.total = set.n;
+    digest_set_release(&set);
+    for (size_t i = 0; i < all.n && !err->code; i++) {
+        int64_t step = all.items[i].step;
+        struct error failed = ERROR_INIT;
+        if (checkpoint_open(v.store, step, &v.checkpoint, NULL, &failed)) {
+            if (failed.code == ERR_NOINPUT) /* it was forgotten meanwhile */
+                v.report->checkpoints--;
+            else if (checkpoint_is_damaged(&failed))
+                add_problem(&v, step, failed.text);
+            else
+                *err = failed;
+            continue;
+        }
+        verify_open(&v, err);
+        checkpoint_close(v.checkpoint);
+    }
     manifests_release(&all);
     digest_set_release(&v.known);
     vec_release(&v.tasks);

@@ -3,8 +3,9 @@
 
 #include "base/str.h"
 
-static void mark_variables(const variable_vec *variables, struct cut *cut)
+void cut_take(struct variable_store *store, const variable_vec *variables, struct cut *cut)
 {
+    *cut = (struct cut){0};
     variable_marks_place(variables, &cut->marks);
     for (size_t i = 0; i < cut->marks.n; i++) {
         const struct variable_mark *mark = &cut->marks.items[i];
@@ -12,12 +13,6 @@ static void mark_variables(const variable_vec *variables, struct cut *cut)
                                      TENSOR_INIT, mark->slice};
         vec_push(&cut->tensors, tensor);
     }
-}
-
-void cut_take(struct variable_store *store, const variable_vec *variables, struct cut *cut)
-{
-    *cut = (struct cut){0};
-    mark_variables(variables, cut);
     resource_marks_place(store, &cut->resources);
 }
 

@@ -72,23 +72,6 @@ static int take(struct partial *p, const struct node *node, struct error *err)
     return 0;
 }
 
-static bool is_wanted(struct partial *p, const struct source_tensor *t)
-{
-    return map_get(&p->wanted, key(p, t->container, t->name), NULL) ||
-           (t->slice.of && map_get(&p->wanted, key(p, t->container, t->slice.of), NULL));
-}
-
-/* What the graph has no variable for: tables by their own names. */
-static void leave_others(struct partial *p)
-{
-    struct error ignored = ERROR_INIT;
-    source_join_slices(&p->source, &ignored);
-    for (size_t i = 0; i < p->source.tensors.n; i++)
-        if (!is_wanted(p, &p->source.tensors.items[i]))
-            leave(p, arena_printf(&p->arena, "%s: '%s' is not in the graph", p->parts.from,
-                                  source_outer_name(&p->source, i)));
-}
-
 static int take_all(struct partial *p, struct error *err)
 {
     const struct graph *graph = p->request->graph;
@@ -99,8 +82,18 @@ static int take_all(struct partial *p, struct error *err)
     for (size_t i = 0; i < graph->nodes.n && !err->code; i++)
         if (node_is(graph_node(graph, (int)i), "Variable"))
             take(p, graph_node(graph, (int)i), err);
-    if (!err->code)
-        leave_others(p);
+    if (!err->code) {
+        /* What the graph has no variable for: tables by their own names. */
+        struct error ignored = ERROR_INIT;
+        source_join_slices(&p->source, &ignored);
+        for (size_t i = 0; i < p->source.tensors.n; i++) {
+            const struct source_tensor *t = &p->source.tensors.items[i];
+            if (!map_get(&p->wanted, key(p, t->container, t->name), NULL) &&
+                (!t->slice.of || !map_get(&p->wanted, key(p, t->container, t->slice.of), NULL)))
+                leave(p, arena_printf(&p->arena, "%s: '%s' is not in the graph", p->parts.from,
+                                      source_outer_name(&p->source, i)));
+        }
+    }
     if (!err->code && !p->saved.n)
         error_set(err, ERR_DATA, "%s: none of its variables fits the graph", p->source.name);
     return err->code;

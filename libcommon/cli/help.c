@@ -18,11 +18,6 @@ void option_synopsis(const struct option_row *row, char *text, size_t n)
                  row->argument ? row->argument : "");
 }
 
-static bool is_hidden(const struct option_row *row)
-{
-    return !strcmp(row->name, "man");
-}
-
 /* Which rows of a table are shown: those that a verb takes (NULL: all). */
 struct help_view {
     const struct option_table *table;
@@ -31,7 +26,7 @@ struct help_view {
 
 static bool is_shown(const struct help_view *view, const struct option_row *row)
 {
-    return !is_hidden(row) && option_is_for(view->table, view->verb, row->name);
+    return strcmp(row->name, "man") != 0 && option_is_for(view->table, view->verb, row->name);
 }
 
 static int widest(const struct help_view *view, const struct option_row *rows, int width)
@@ -86,50 +81,33 @@ static void verb_synopsis(const struct option_verb *verb, char *text, size_t n)
              verb->operands);
 }
 
-static void print_verbs(const struct option_table *table, FILE *out)
+static void print_head(const struct option_table *table, FILE *out)
 {
-    int width = 0;
-    char text[128];
-    for (const struct option_verb *verb = table->verbs; verb->name; verb++) {
-        verb_synopsis(verb, text, sizeof text);
-        int n = (int)strlen(text);
-        if (n > width && n <= HELP_COLUMN_MOST)
-            width = n;
-    }
-    for (const struct option_verb *verb = table->verbs; verb->name; verb++) {
-        verb_synopsis(verb, text, sizeof text);
-        print_columns(text, verb->help, width, out);
-    }
-    fputc('\n', out);
-}
-
-static void print_examples(const char *examples, FILE *out)
-{
+    const char *operands = table->operands ? table->operands : "";
+    fprintf(out, "%s: %s\n\n", table->tool, table->summary);
+    const char *examples = table->examples;
     while (examples && *examples) {
         const char *end = strchrnul(examples, '\n');
         fprintf(out, "  %.*s\n", (int)(end - examples), examples);
         examples = *end ? end + 1 : end;
     }
-}
-
-static void print_head(const struct option_table *table, FILE *out)
-{
-    const char *operands = table->operands ? table->operands : "";
-    fprintf(out, "%s: %s\n\n", table->tool, table->summary);
-    print_examples(table->examples, out);
     fprintf(out, "%susage: %s [OPTION]...%s%s\n\n", table->examples ? "\n" : "", table->tool,
             *operands ? " " : "", operands);
-    if (table->verbs)
-        print_verbs(table, out);
-}
-
-static void print_verb_head(const struct option_table *table, const struct option_verb *verb,
-                            FILE *out)
-{
-    char text[128];
-    verb_synopsis(verb, text, sizeof text);
-    fprintf(out, "%s %s: %s\n\nusage: %s %s [OPTION]...\n\n", table->tool, verb->name, verb->help,
-            table->tool, text);
+    if (table->verbs) {
+        int width = 0;
+        char text[128];
+        for (const struct option_verb *verb = table->verbs; verb->name; verb++) {
+            verb_synopsis(verb, text, sizeof text);
+            int n = (int)strlen(text);
+            if (n > width && n <= HELP_COLUMN_MOST)
+                width = n;
+        }
+        for (const struct option_verb *verb = table->verbs; verb->name; verb++) {
+            verb_synopsis(verb, text, sizeof text);
+            print_columns(text, verb->help, width, out);
+        }
+        fputc('\n', out);
+    }
 }
 
 void options_help(const struct option_table *table, const char *name, FILE *out)
@@ -138,39 +116,20 @@ void options_help(const struct option_table *table, const char *name, FILE *out)
     if (verb && !*verb->name)
         verb = NULL;
     const struct help_view view = {table, verb};
-    if (verb)
-        print_verb_head(table, verb, out);
-    else
+    if (verb) {
+        char text[128];
+        verb_synopsis(verb, text, sizeof text);
+        fprintf(out, "%s %s: %s\n\nusage: %s %s [OPTION]...\n\n", table->tool, verb->name,
+                verb->help, table->tool, text);
+    } else {
         print_head(table, out);
+    }
     int width = widest(&view, options_builtin, widest(&view, table->rows, 0));
     print_rows(&view, table->rows, width, out);
     print_rows(&view, options_builtin, width, out);
 }
 
 /* ---- for programs ---- */
-
-static void print_words(const char *key, const char *words, FILE *out)
-{
-    fprintf(out, ",\"%s\":[", key);
-    for (const char *at = words; at && *at;) {
-        size_t n = strcspn(at, " ");
-        fprintf(out, "%s\"%.*s\"", at == words ? "" : ",", (int)n, at);
-        at += n + strspn(at + n, " ");
-    }
-    fputc(']', out);
-}
-
-static void print_verbs_of(const struct option_table *table, const char *option, FILE *out)
-{
-    const char *comma = "";
-    fputs(",\"verbs\":[", out);
-    for (const struct option_verb *verb = table->verbs; verb && verb->name; verb++)
-        if (option_is_for(table, verb, option)) {
-            fprintf(out, "%s\"%s\"", comma, verb->name);
-            comma = ",";
-        }
-    fputc(']', out);
-}
 
 void options_json(const struct option_table *table, FILE *out)
 {
@@ -182,12 +141,25 @@ void options_json(const struct option_table *table, FILE *out)
     for (const struct option_row *row = table->rows; row->name; row++) {
         fprintf(out, "%s{\"name\":\"%s\",\"argument\":\"%s\"", row == table->rows ? "" : ",",
                 row->name, row->argument ? row->argument : "");
-        print_verbs_of(table, row->name, out);
+        const char *comma = "";
+        fputs(",\"verbs\":[", out);
+        for (const struct option_verb *verb = table->verbs; verb && verb->name; verb++)
+            if (option_is_for(table, verb, row->name)) {
+                fprintf(out, "%s\"%s\"", comma, verb->name);
+                comma = ",";
+            }
+        fputc(']', out);
         const struct option_need *need = table->needs;
         while (need && need->options && !option_lists(need->options, row->name))
             need++;
-        print_words("needs", need && need->options ? need->one_of : NULL, out);
-        fputc('}', out);
+        const char *words = need && need->options ? need->one_of : NULL;
+        fputs(",\"needs\":[", out);
+        for (const char *at = words; at && *at;) {
+            size_t n = strcspn(at, " ");
+            fprintf(out, "%s\"%.*s\"", at == words ? "" : ",", (int)n, at);
+            at += n + strspn(at + n, " ");
+        }
+        fputs("]}", out);
     }
     fputs("]}\n", out);
 }

@@ -31,19 +31,6 @@ static void print_text(const char *text, FILE *out)
     print_escaped(text, strlen(text), out);
 }
 
-/* Paragraphs are separated by an empty line. */
-static void print_paragraphs(const char *text, FILE *out)
-{
-    while (text && *text) {
-        const char *end = strstr(text, "\n\n");
-        size_t n = end ? (size_t)(end - text) : strlen(text);
-        fputs(".PP\n", out);
-        print_escaped(text, n, out);
-        fputc('\n', out);
-        text = end ? end + 2 : NULL;
-    }
-}
-
 /* What `text` means: lines. */
 static void print_entry(const char *text, const char *help, FILE *out)
 {
@@ -125,7 +112,16 @@ void options_man(const struct option_table *table, FILE *out)
 {
     print_name(table, out);
     fputs(".SH DESCRIPTION\n", out);
-    print_paragraphs(table->description ? table->description : table->summary, out);
+    /* Paragraphs are separated by an empty line. */
+    const char *text = table->description ? table->description : table->summary;
+    while (text && *text) {
+        const char *end = strstr(text, "\n\n");
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        fputs(".PP\n", out);
+        print_escaped(text, n, out);
+        fputc('\n', out);
+        text = end ? end + 2 : NULL;
+    }
     if (table->verbs)
         fputs(".SH VERBS\n", out);
     for (const struct option_verb *verb = table->verbs; verb && verb->name; verb++)

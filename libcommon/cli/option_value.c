@@ -17,22 +17,6 @@ static void list_add(struct option_list *list, const char *item)
     vec_push(list, item);
 }
 
-/* Empty items are refused: "a,,b" is a slip, and an empty name would fail later and less clearly.
- */
-static int list_split(struct option_list *list, const char *name, const char *value,
-                      struct error *err)
-{
-    for (const char *start = value;;) {
-        const char *end = strchrnul(start, ',');
-        if (end == start)
-            return error_set(err, ERR_USAGE, "%s: empty item in '%s'", name, value);
-        list_add(list, mem_strndup(start, (size_t)(end - start)));
-        if (!*end)
-            return 0;
-        start = end + 1;
-    }
-}
-
 static int wrong(const char *name, const char *value, const char *wanted, struct error *err)
 {
     return error_set(err, ERR_USAGE, "%s: '%s' is not %s", name, value, wanted);
@@ -70,7 +54,18 @@ int option_set(const struct option_row *row, const char *name, const char *value
         *(const char **)row->target = value ? value : "";
         return 0;
     case OPTION_LIST:
-        return list_split(row->target, name, value, err);
+        /* Empty items are refused: "a,,b" is a slip, and an empty name would fail later and less
+         * clearly.
+         */
+        for (const char *start = value;;) {
+            const char *end = strchrnul(start, ',');
+            if (end == start)
+                return error_set(err, ERR_USAGE, "%s: empty item in '%s'", name, value);
+            list_add(row->target, mem_strndup(start, (size_t)(end - start)));
+            if (!*end)
+                return 0;
+            start = end + 1;
+        }
     case OPTION_REPEAT:
         list_add(row->target, value);
         return 0;

@@ -31,9 +31,12 @@ static void on_ending_signal(int number)
     raise(number);
 }
 
-/* Leaves alone what is ignored (nohup) and what the tool has taken for itself. */
-static void catch_endings(void)
+int output_open(const char *path, struct output **opened, int *fd, struct error *err)
 {
+    struct output *output = outputs;
+    while (output->is_open)
+        BUG_ON(++output == outputs + OUTPUTS_MAX);
+    /* Leaves alone what is ignored (nohup) and what the tool has taken for itself. */
     static bool caught;
     if (!caught && !atexit(output_unlink_all)) /* libraries may call exit, too */
         caught = true;
@@ -43,14 +46,6 @@ static void catch_endings(void)
         if (!sigaction(ending_signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
             sigaction(ending_signals[i], &new, NULL);
     }
-}
-
-int output_open(const char *path, struct output **opened, int *fd, struct error *err)
-{
-    struct output *output = outputs;
-    while (output->is_open)
-        BUG_ON(++output == outputs + OUTPUTS_MAX);
-    catch_endings();
     if (new_file_open(&output->file, path, err))
         return err->code;
     output->is_open = true;

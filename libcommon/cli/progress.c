@@ -24,16 +24,6 @@ void progress_start(struct progress *progress, bool shown, FILE *out, const char
                                   .first = first};
 }
 
-static void append_left(struct str *line, double seconds)
-{
-    int64_t left = (int64_t)(seconds + 0.5);
-    if (left >= 3600)
-        str_printf(line, "  %" PRId64 ":%02d:%02d left", left / 3600, (int)(left / 60 % 60),
-                   (int)(left % 60));
-    else
-        str_printf(line, "  %" PRId64 ":%02d left", left / 60, (int)(left % 60));
-}
-
 void progress_format(const struct progress *progress, int64_t done, double seconds,
                      const char *detail, struct str *line)
 {
@@ -47,8 +37,14 @@ void progress_format(const struct progress *progress, int64_t done, double secon
         return;
     double rate = (double)here / seconds;
     str_printf(line, "  %.*f %ss/s", rate < 10 ? 2 : 0, rate, progress->unit);
-    if (progress->total >= done)
-        append_left(line, (double)(progress->total - done) / rate);
+    if (progress->total >= done) {
+        int64_t left = (int64_t)((double)(progress->total - done) / rate + 0.5);
+        if (left >= 3600)
+            str_printf(line, "  %" PRId64 ":%02d:%02d left", left / 3600, (int)(left / 60 % 60),
+                       (int)(left % 60));
+        else
+            str_printf(line, "  %" PRId64 ":%02d left", left / 60, (int)(left % 60));
+    }
 }
 
 static size_t terminal_width(FILE *out)

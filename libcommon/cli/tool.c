@@ -83,16 +83,6 @@ static void on_lost_page(int number)
     _exit(ERR_DATA);
 }
 
-/* A missing standard descriptor would be taken by the next file that is opened, and get what was
- * meant for the terminal. Each is filled in the direction in which it cannot be used. */
-static void fill_standard_descriptors(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 &&
-            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
-            _exit(ERR_OS);
-}
-
 static void report(const struct tool *tool, const struct error *err)
 {
     const char *text = err->text, *stopped = tool_stopped_text();
@@ -109,13 +99,6 @@ static void report(const struct tool *tool, const struct error *err)
     line[n++] = '\n';
     write_line(line, (size_t)n);
     reported = err->code;
-}
-
-static int exit_status(int code)
-{
-    if (code == ERR_CANCELLED && tool_signal())
-        return 128 + tool_signal();
-    return code;
 }
 
 /* A negative answer is an answer: its output is finished like that of a success. */
@@ -136,7 +119,7 @@ int tool_finish(struct tool *tool, int code, struct error *err)
             report(tool, err);
     }
     tool_close_readers();
-    return exit_status(code);
+    return code == ERR_CANCELLED && tool_signal() ? 128 + tool_signal() : code;
 }
 
 static void print_log(enum log_level level, const char *text, void *context)
@@ -166,18 +149,16 @@ void tool_wait_silently(const struct tool *tool)
         patience_set_handler(&(struct patience_handler){NULL, is_asked, NULL});
 }
 
-static char **copy_arguments(int argc, char **argv)
-{
-    char **copy = mem_array((size_t)argc + 1, sizeof *copy);
-    memcpy(copy, argv, (size_t)argc * sizeof *copy);
-    return copy;
-}
-
 int tool_main(const struct option_table *table,
               int (*run)(struct tool *tool, int n_operands, char **operands, struct error *err),
               int argc, char **argv)
 {
-    fill_standard_descriptors();
+    /* A missing standard descriptor would be taken by the next file that is opened, and get what
+     * was meant for the terminal. Each is filled in the direction in which it cannot be used. */
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            _exit(ERR_OS);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGBUS, on_lost_page);
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of write, as a full disk is */
@@ -185,7 +166,9 @@ int tool_main(const struct option_table *table,
     mem_set_handler(out_of_memory);
     log_set_sink(print_log, NULL);
     struct error err = ERROR_INIT;
-    struct tool tool = {.table = table, .argc = argc, .argv = copy_arguments(argc, argv)};
+    char **copy = mem_array((size_t)argc + 1, sizeof *copy);
+    memcpy(copy, argv, (size_t)argc * sizeof *copy);
+    struct tool tool = {.table = table, .argc = argc, .argv = copy};
     int n_operands = 0;
     bool shown = false;
     int code = options_parse(table, argc, argv, &n_operands, &shown, &err);

@@ -16,9 +16,11 @@
 
 static char path[PATH_MAX]; /* of the file when it was seen first; "": not looked yet */
 
-/* The name under which the system has the open file. */
-static int find_path(struct error *err)
+int tool_limit_check(struct error *err)
 {
+    if (tool_output)
+        return error_set(err, ERR_USAGE, "a limit is for stdout, not for -o");
+    /* The name under which the system has the open file. */
     struct stat status;
     ssize_t n = -1;
     if (!fstat(STDOUT_FILENO, &status) && S_ISREG(status.st_mode) && status.st_nlink)
@@ -27,13 +29,6 @@ static int find_path(struct error *err)
         return error_set(err, ERR_USAGE, "a limit is for a file, which stdout is not");
     path[n] = '\0';
     return 0;
-}
-
-int tool_limit_check(struct error *err)
-{
-    if (tool_output)
-        return error_set(err, ERR_USAGE, "a limit is for stdout, not for -o");
-    return find_path(err);
 }
 
 /* run/worker-0.rec: run/worker-0.WORD.rec */

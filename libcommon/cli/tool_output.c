@@ -18,16 +18,6 @@ static bool to_file(void)
     return tool_output && strcmp(tool_output, "-") != 0;
 }
 
-static int refuse_terminal(const struct tool *tool, struct error *err)
-{
-    const char *words = tool_provenance(tool);
-    /* the version stands between the name and the arguments */
-    const char *arguments = strchr(words + strlen(tool->table->tool) + 1, ' ');
-    return error_set(err, ERR_USAGE,
-                     "will not write a binary stream to a terminal; try: %s%s | tf-show",
-                     tool->table->tool, arguments ? arguments : "");
-}
-
 /* Lines for people go where stdout goes. Of pipes nobody knows who reads them. */
 static bool stdout_is_log(void)
 {
@@ -54,7 +44,12 @@ int tool_open_writer(struct tool *tool, int64_t expected, struct error *err)
         if (tool_check_stream_path(tool_output, err) || output_open(tool_output, &output, &fd, err))
             return err->code;
     } else if (isatty(STDOUT_FILENO)) {
-        return refuse_terminal(tool, err);
+        const char *words = tool_provenance(tool);
+        /* the version stands between the name and the arguments */
+        const char *arguments = strchr(words + strlen(tool->table->tool) + 1, ' ');
+        return error_set(err, ERR_USAGE,
+                         "will not write a binary stream to a terminal; try: %s%s | tf-show",
+                         tool->table->tool, arguments ? arguments : "");
     } else if (stdout_is_log()) {
         tool_say(tool, "stdout is the file that stderr is: what follows in it is a binary stream; "
                        "try: | tf-show");

@@ -156,17 +156,6 @@ static bool is_given(const struct option_table *table, const enum option_source 
     return false;
 }
 
-/* "--a, --b or --c" of "a b c". */
-static void list_options(struct str *out, const char *list)
-{
-    while (*list) {
-        size_t n = strcspn(list, " ");
-        const char *next = list + n + strspn(list + n, " ");
-        str_printf(out, "%s--%.*s", !out->n ? "" : *next ? ", " : " or ", (int)n, list);
-        list = next;
-    }
-}
-
 static int check_needs(const struct option_table *table, const enum option_source *given,
                        const char *option, struct error *err)
 {
@@ -174,7 +163,14 @@ static int check_needs(const struct option_table *table, const enum option_sourc
         struct str wanted = STR_INIT;
         if (!option_lists(need->options, option) || is_given(table, given, need->one_of))
             continue;
-        list_options(&wanted, need->one_of);
+        /* "--a, --b or --c" of "a b c". */
+        const char *list = need->one_of;
+        while (*list) {
+            size_t n = strcspn(list, " ");
+            const char *next = list + n + strspn(list + n, " ");
+            str_printf(&wanted, "%s--%.*s", !wanted.n ? "" : *next ? ", " : " or ", (int)n, list);
+            list = next;
+        }
         error_set(err, ERR_USAGE, "--%s is for %s, which is not given", option, str_text(&wanted));
         str_release(&wanted);
         return ERR_USAGE;

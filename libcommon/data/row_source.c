@@ -32,16 +32,6 @@ struct row_source {
     VEC(struct csv_field) fields;    /* of both */
 };
 
-static int add_paths(struct row_source *source, const char *pattern, struct error *err)
-{
-    glob_t found = {0};
-    int status = glob(pattern, 0, NULL, &found);
-    for (size_t i = 0; i < found.gl_pathc; i++)
-        vec_push(&source->paths, mem_strdup(found.gl_pathv[i]));
-    globfree(&found);
-    return status ? error_set(err, ERR_NOINPUT, "%s: No such file or directory", pattern) : 0;
-}
-
 static int list_paths(struct row_source *source, const char *path, struct error *err)
 {
     bool is_one = !strcmp(path, "-") || access(path, F_OK) == 0 || !strpbrk(path, ",*?[");
@@ -51,7 +41,13 @@ static int list_paths(struct row_source *source, const char *path, struct error 
         size_t n = strcspn(at, ",");
         char *pattern = mem_alloc(n + 1);
         memcpy(pattern, at, n);
-        add_paths(source, pattern, err);
+        glob_t found = {0};
+        int status = glob(pattern, 0, NULL, &found);
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            vec_push(&source->paths, mem_strdup(found.gl_pathv[i]));
+        globfree(&found);
+        if (status)
+            error_set(err, ERR_NOINPUT, "%s: No such file or directory", pattern);
         mem_free(pattern);
         at = at[n] ? at + n + 1 : NULL;
     }

@@ -28,13 +28,6 @@ static busy_span_vec join(const busy_span_vec *spans)
     return all;
 }
 
-static double covered(const struct busy_span *span, const struct busy_span *by)
-{
-    int64_t start = by->start > span->start ? by->start : span->start;
-    int64_t end = by->end < span->end ? by->end : span->end;
-    return end > start ? (double)(end - start) : 0;
-}
-
 double busy_share(const busy_span_vec *all, const busy_span_vec *busy)
 {
     busy_span_vec wide = join(all), narrow = join(busy);
@@ -45,7 +38,10 @@ double busy_share(const busy_span_vec *all, const busy_span_vec *busy)
         while (k < narrow.n && narrow.items[k].end <= span->start)
             k++;
         for (; k < narrow.n && narrow.items[k].start < span->end; k++) {
-            filled += covered(span, &narrow.items[k]);
+            const struct busy_span *by = &narrow.items[k];
+            int64_t start = by->start > span->start ? by->start : span->start;
+            int64_t end = by->end < span->end ? by->end : span->end;
+            filled += end > start ? (double)(end - start) : 0;
             if (narrow.items[k].end > span->end) /* goes on in the next one */
                 break;
         }

@@ -47,33 +47,6 @@ static int count_devices(const struct graph *graph)
     return n;
 }
 
-static void print_size(struct str *out, const struct graph *graph)
-{
-    int devices = count_devices(graph);
-    str_printf(out, "%-8s%zu node%s", "graph", graph->nodes.n, graph->nodes.n == 1 ? "" : "s");
-    if (devices)
-        str_printf(out, " on %d device%s", devices, devices == 1 ? "" : "s");
-    str_append_char(out, '\n');
-}
-
-static void print_entries(struct str *out, const struct graph *graph, bool verbose)
-{
-    bool started = false;
-    for (size_t i = 0; i < graph->entries.n; i++) {
-        const struct entry *entry = &graph->entries.items[i];
-        bool usual = !strcmp(entry->name, "init") || !strcmp(entry->name, "ready");
-        if (usual && !verbose)
-            continue;
-        add_column(out, &started, "entry");
-        str_append(out, entry->name);
-        for (int k = 0; k < entry->n_edges; k++) {
-            str_append(out, k ? "," : " ");
-            graph_print_edge(out, graph, entry->edges[k]);
-        }
-    }
-    str_append(out, started ? "\n" : "");
-}
-
 static void print_aliases(struct str *out, const struct graph *graph)
 {
     bool started = false;
@@ -160,8 +133,25 @@ static void print_state(struct str *out, const struct graph *graph)
 
 void show_graph_summary(struct str *out, const struct graph *graph, bool verbose)
 {
-    print_size(out, graph);
-    print_entries(out, graph, verbose);
+    int devices = count_devices(graph);
+    str_printf(out, "%-8s%zu node%s", "graph", graph->nodes.n, graph->nodes.n == 1 ? "" : "s");
+    if (devices)
+        str_printf(out, " on %d device%s", devices, devices == 1 ? "" : "s");
+    str_append_char(out, '\n');
+    bool started = false;
+    for (size_t i = 0; i < graph->entries.n; i++) {
+        const struct entry *entry = &graph->entries.items[i];
+        bool usual = !strcmp(entry->name, "init") || !strcmp(entry->name, "ready");
+        if (usual && !verbose)
+            continue;
+        add_column(out, &started, "entry");
+        str_append(out, entry->name);
+        for (int k = 0; k < entry->n_edges; k++) {
+            str_append(out, k ? "," : " ");
+            graph_print_edge(out, graph, entry->edges[k]);
+        }
+    }
+    str_append(out, started ? "\n" : "");
     if (verbose)
         print_aliases(out, graph);
     print_feeds(out, graph);

@@ -45,16 +45,6 @@ static void print_item(struct str *out, const struct attr_value *v, int i)
     }
 }
 
-static void print_list(struct str *out, const struct attr_value *v)
-{
-    str_append_char(out, '[');
-    for (int i = 0; i < v->n; i++) {
-        str_append(out, i ? "," : "");
-        print_item(out, v, i);
-    }
-    str_append_char(out, ']');
-}
-
 static void print_value(struct str *out, const struct attr_value *v, int64_t elide)
 {
     switch (v->kind) {
@@ -83,26 +73,14 @@ static void print_value(struct str *out, const struct attr_value *v, int64_t eli
             show_json_tensor(out, v->tensor);
         break;
     default:
-        print_list(out, v);
+        str_append_char(out, '[');
+        for (int i = 0; i < v->n; i++) {
+            str_append(out, i ? "," : "");
+            print_item(out, v, i);
+        }
+        str_append_char(out, ']');
         break;
     }
-}
-
-static void print_inputs(struct str *out, const struct graph *graph, const struct node *node)
-{
-    struct str text = STR_INIT;
-    str_append(out, ",\"inputs\":[");
-    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        struct edge edge = i < node->n_inputs
-                               ? node->inputs[i]
-                               : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
-        str_clear(&text);
-        graph_print_edge(&text, graph, edge);
-        str_append(out, i ? "," : "");
-        print_text(out, str_text(&text));
-    }
-    str_append_char(out, ']');
-    str_release(&text);
 }
 
 static void print_field(struct str *out, const char *key, const char *value)
@@ -120,7 +98,19 @@ static void print_node(struct str *out, const struct graph *graph, const struct 
     str_append(out, "{\"name\":");
     print_text(out, node->name);
     print_field(out, "op", node->op->def->name);
-    print_inputs(out, graph, node);
+    struct str text = STR_INIT;
+    str_append(out, ",\"inputs\":[");
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
+        struct edge edge = i < node->n_inputs
+                               ? node->inputs[i]
+                               : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
+        str_clear(&text);
+        graph_print_edge(&text, graph, edge);
+        str_append(out, i ? "," : "");
+        print_text(out, str_text(&text));
+    }
+    str_append_char(out, ']');
+    str_release(&text);
     str_append(out, ",\"attrs\":{");
     for (int i = 0; i < node->n_attrs; i++) {
         str_append(out, i ? "," : "");

@@ -12,35 +12,6 @@ void show_json_float(struct str *line, double value)
         str_append(line, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
 }
 
-static void print_map(struct str *line, const msgpack_object_map *map)
-{
-    bool first = true;
-    str_append_char(line, '{');
-    for (uint32_t i = 0; i < map->size; i++) {
-        const msgpack_object *key = &map->ptr[i].key;
-        if (key->type != MSGPACK_OBJECT_STR)
-            continue;
-        if (!first)
-            str_append_char(line, ',');
-        first = false;
-        show_json_text(line, key->via.str.ptr, key->via.str.size);
-        str_append_char(line, ':');
-        show_json_value(line, &map->ptr[i].val);
-    }
-    str_append_char(line, '}');
-}
-
-static void print_array(struct str *line, const msgpack_object_array *array)
-{
-    str_append_char(line, '[');
-    for (uint32_t i = 0; i < array->size; i++) {
-        if (i)
-            str_append_char(line, ',');
-        show_json_value(line, &array->ptr[i]);
-    }
-    str_append_char(line, ']');
-}
-
 void show_json_value(struct str *line, const msgpack_object *value)
 {
     switch (value->type) {
@@ -61,11 +32,31 @@ void show_json_value(struct str *line, const msgpack_object *value)
         show_json_text(line, value->via.str.ptr, value->via.str.size);
         break;
     case MSGPACK_OBJECT_ARRAY:
-        print_array(line, &value->via.array);
+        str_append_char(line, '[');
+        for (uint32_t i = 0; i < value->via.array.size; i++) {
+            if (i)
+                str_append_char(line, ',');
+            show_json_value(line, &value->via.array.ptr[i]);
+        }
+        str_append_char(line, ']');
         break;
-    case MSGPACK_OBJECT_MAP:
-        print_map(line, &value->via.map);
+    case MSGPACK_OBJECT_MAP: {
+        bool first = true;
+        str_append_char(line, '{');
+        for (uint32_t i = 0; i < value->via.map.size; i++) {
+            const msgpack_object *key = &value->via.map.ptr[i].key;
+            if (key->type != MSGPACK_OBJECT_STR)
+                continue;
+            if (!first)
+                str_append_char(line, ',');
+            first = false;
+            show_json_text(line, key->via.str.ptr, key->via.str.size);
+            str_append_char(line, ':');
+            show_json_value(line, &value->via.map.ptr[i].val);
+        }
+        str_append_char(line, '}');
         break;
+    }
     default:
         str_append(line, "null");
         break;

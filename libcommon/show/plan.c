@@ -45,36 +45,6 @@ static int print_head(const struct record *record, struct arena *arena, struct s
     return 0;
 }
 
-/* One that is not of a region runs when what it waits for has come. */
-static void add_region(struct columns *columns, const msgpack_object *item)
-{
-    int64_t region = -1;
-    record_get_int(item, "region", &region);
-    if (region < 0)
-        columns_add(columns, "-");
-    else
-        columns_add(columns, "%" PRId64, region);
-}
-
-/* The kernel, and of one that stands for several nodes the ops: fused_matmul(FusedMatMul+Relu). */
-static void add_kernel(struct columns *columns, const msgpack_object *item, struct arena *arena)
-{
-    const msgpack_object *ops = record_field(item, "ops");
-    const char *kernel = "-";
-    struct str text = STR_INIT;
-    record_get_text(item, "kernel", arena, &kernel);
-    str_append(&text, kernel);
-    for (uint32_t i = 0; ops && ops->type == MSGPACK_OBJECT_ARRAY && i < ops->via.array.size; i++) {
-        const msgpack_object *op = &ops->via.array.ptr[i];
-        if (op->type == MSGPACK_OBJECT_STR)
-            str_printf(&text, "%c%.*s", i ? '+' : '(', (int)op->via.str.size, op->via.str.ptr);
-    }
-    if (text.n > strlen(kernel))
-        str_append_char(&text, ')');
-    columns_add(columns, "%s", str_text(&text));
-    str_release(&text);
-}
-
 /* A row of the table. */
 static void add_item(struct columns *columns, const msgpack_object *item, uint32_t order,
                      struct arena *arena)
@@ -89,10 +59,32 @@ static void add_item(struct columns *columns, const msgpack_object *item, uint32
     record_get_int(item, "from", &from);
     record_get_int(item, "to", &to);
     columns_add(columns, "%" PRIu32, order);
-    if (columns->n > N_TITLES)
-        add_region(columns, item);
+    if (columns->n > N_TITLES) {
+        /* One that is not of a region runs when what it waits for has come. */
+        int64_t region = -1;
+        record_get_int(item, "region", &region);
+        if (region < 0)
+            columns_add(columns, "-");
+        else
+            columns_add(columns, "%" PRId64, region);
+    }
     columns_add(columns, "%s", node);
-    add_kernel(columns, item, arena);
+    /* The kernel, and of one that stands for several nodes the ops: fused_matmul(FusedMatMul+Relu).
+     */
+    const msgpack_object *ops = record_field(item, "ops");
+    const char *kernel = "-";
+    struct str text = STR_INIT;
+    record_get_text(item, "kernel", arena, &kernel);
+    str_append(&text, kernel);
+    for (uint32_t i = 0; ops && ops->type == MSGPACK_OBJECT_ARRAY && i < ops->via.array.size; i++) {
+        const msgpack_object *op = &ops->via.array.ptr[i];
+        if (op->type == MSGPACK_OBJECT_STR)
+            str_printf(&text, "%c%.*s", i ? '+' : '(', (int)op->via.str.size, op->via.str.ptr);
+    }
+    if (text.n > strlen(kernel))
+        str_append_char(&text, ')');
+    columns_add(columns, "%s", str_text(&text));
+    str_release(&text);
     if (offset < 0)
         columns_add(columns, "-");
     else

@@ -126,21 +126,6 @@ const char *shard_view_verb(const struct shard_view *view)
 
 /* ---- rows ---- */
 
-/* A negative number stands for "not yet". */
-static void print_number(const struct cell *cell, const msgpack_object *row, struct str *out)
-{
-    int64_t whole;
-    double value;
-    if (cell->form == CELL_SECONDS && record_get_float(row, cell->field, &value))
-        str_printf(out, "%.1fs", value);
-    else if (!record_get_int(row, cell->field, &whole) || whole < 0)
-        str_append(out, "-");
-    else if (cell->form == CELL_BYTES)
-        show_bytes(out, whole);
-    else
-        str_printf(out, "%s%" PRId64, cell->form == CELL_WORKER ? "worker:" : "", whole);
-}
-
 static void print_cell(const struct cell *cell, const char *task, const msgpack_object *row,
                        struct str *out)
 {
@@ -152,19 +137,18 @@ static void print_cell(const struct cell *cell, const char *task, const msgpack_
         record_get_text(row, cell->field, &arena, &text);
         str_append(out, str_is_printable(text, strlen(text)) ? text : "?");
     } else {
-        print_number(cell, row, out);
+        /* A negative number stands for "not yet". */
+        int64_t whole;
+        double value;
+        if (cell->form == CELL_SECONDS && record_get_float(row, cell->field, &value))
+            str_printf(out, "%.1fs", value);
+        else if (!record_get_int(row, cell->field, &whole) || whole < 0)
+            str_append(out, "-");
+        else if (cell->form == CELL_BYTES)
+            show_bytes(out, whole);
+        else
+            str_printf(out, "%s%" PRId64, cell->form == CELL_WORKER ? "worker:" : "", whole);
     }
-    arena_release(&arena);
-}
-
-/* The rest of the line, where there is something to say. */
-static void add_reason(const struct cell *cell, const msgpack_object *row, struct str *rows)
-{
-    struct arena arena = ARENA_INIT;
-    const char *text = "";
-    record_get_text(row, cell->field, &arena, &text);
-    if (*text)
-        str_printf(rows, " %s=%s", cell->head, str_is_printable(text, strlen(text)) ? text : "?");
     arena_release(&arena);
 }
 
@@ -173,7 +157,14 @@ static void add_cells(const struct shard_view *view, const char *task, const msg
 {
     for (const struct cell *cell = view->cells; cell->head; cell++) {
         if (cell->form == CELL_REASON) {
-            add_reason(cell, row, rows);
+            /* The rest of the line, where there is something to say. */
+            struct arena arena = ARENA_INIT;
+            const char *text = "";
+            record_get_text(row, cell->field, &arena, &text);
+            if (*text)
+                str_printf(rows, " %s=%s", cell->head,
+                           str_is_printable(text, strlen(text)) ? text : "?");
+            arena_release(&arena);
             continue;
         }
         if (view->lines && cell->form != CELL_TASK)

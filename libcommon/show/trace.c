@@ -91,18 +91,6 @@ static int64_t find(struct trace_summary *s, struct totals *totals, const msgpac
     return index;
 }
 
-static void add_thread(struct trace_summary *s, int64_t thread)
-{
-    int64_t known;
-    if (s->threads.n && s->last_thread == thread)
-        return;
-    s->last_thread = thread;
-    str_clear(&s->scratch);
-    str_printf(&s->scratch, "%" PRId64, thread);
-    if (!map_get(&s->threads, str_text(&s->scratch), &known))
-        map_put(&s->threads, arena_strdup(&s->names, str_text(&s->scratch)), thread);
-}
-
 static struct memory_fact *find_device(struct trace_summary *s, const char *type)
 {
     for (size_t i = 0; i < s->devices.n; i++)
@@ -164,8 +152,15 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
     int64_t op = find(s, &s->ops, event, "op"), node = find(s, &s->nodes, event, "node");
     if (op < 0 || node < 0)
         return false;
-    if (record_get_int(event, "thread", &thread)) /* else it was a queue of a device's */
-        add_thread(s, thread);
+    /* without a thread it was a queue of a device's */
+    if (record_get_int(event, "thread", &thread) && (!s->threads.n || s->last_thread != thread)) {
+        int64_t known;
+        s->last_thread = thread;
+        str_clear(&s->scratch);
+        str_printf(&s->scratch, "%" PRId64, thread);
+        if (!map_get(&s->threads, str_text(&s->scratch), &known))
+            map_put(&s->threads, arena_strdup(&s->names, str_text(&s->scratch)), thread);
+    }
     record_get_int(event, "step", &step);
     add_call(&s->ops.items[op], step, (double)ns);
     add_call(&s->nodes.items[node], step, (double)ns);
@@ -187,17 +182,12 @@ int trace_summary_add(struct trace_summary *summary, const struct record *record
 
 /* ---- what there is without the first calls ---- */
 
-/* The first step of an op, or a node, also makes memory and loads code: it counts only where there
- * is no other. */
-static bool has_others(const struct total *total)
-{
-    return total->calls > total->first_calls;
-}
-
 /* The mean of a step, or of a call. */
 static double mean_ns(const struct total *total, bool of_step)
 {
-    bool others = has_others(total);
+    /* The first step of an op, or a node, also makes memory and loads code: it counts only where
+     * there is no other. */
+    bool others = total->calls > total->first_calls;
     int64_t calls = total->calls - (others ? total->first_calls : 0);
     int64_t steps = total->steps - others;
     return (total->ns - (others ? total->first_ns : 0)) / (double)(of_step ? steps : calls);
@@ -236,22 +226,6 @@ static const char *time_text(double ns, char text[32])
     double value = ns / units[i].ns;
     snprintf(text, 32, "%.*f %s", value < 10 ? 2 : 0, value, units[i].name);
     return text;
-}
-
-static void print_steps(const struct trace_summary *s, struct str *out)
-{
-    size_t n = s->steps.n;
-    char median[32], p90[32];
-    double *sorted = mem_array(n, sizeof *sorted), share = busy_share(&s->steps, &s->kernels);
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = (double)(s->steps.items[i].end - s->steps.items[i].start);
-    qsort(sorted, n, sizeof *sorted, by_value);
-    str_printf(out, "trace   %zu steps  median %s  p90 %s", n, time_text(sorted[n / 2], median),
-               time_text(sorted[n * 9 / 10], p90));
-    if (share >= 0)
-        str_printf(out, "  in kernels %.0f%%", 100 * share);
-    str_printf(out, "  %zu thread%s\n", s->threads.n, s->threads.n == 1 ? "" : "s");
-    mem_free(sorted);
 }
 
 /* By op, the node that took longest; NULL where all of its nodes also ran as another op. */
@@ -299,8 +273,21 @@ static void print_ops(const struct trace_summary *s, struct str *out)
 
 void trace_summary_print(const struct trace_summary *summary, struct str *out)
 {
-    if (summary->steps.n)
-        print_steps(summary, out);
+    if (summary->steps.n) {
+        size_t n = summary->steps.n;
+        char median[32], p90[32];
+        double *sorted = mem_array(n, sizeof *sorted),
+               share = busy_share(&summary->steps, &summary->kernels);
+        for (size_t i = 0; i < n; i++)
+            sorted[i] = (double)(summary->steps.items[i].end - summary->steps.items[i].start);
+        qsort(sorted, n, sizeof *sorted, by_value);
+        str_printf(out, "trace   %zu steps  median %s  p90 %s", n, time_text(sorted[n / 2], median),
+                   time_text(sorted[n * 9 / 10], p90));
+        if (share >= 0)
+            str_printf(out, "  in kernels %.0f%%", 100 * share);
+        str_printf(out, "  %zu thread%s\n", summary->threads.n, summary->threads.n == 1 ? "" : "s");
+        mem_free(sorted);
+    }
     if (summary->ops.n)
         print_ops(summary, out);
 }
@@ -329,22 +316,17 @@ static int by_type(const void *a, const void *b)
     return strcmp(((const struct memory_fact *)a)->type, ((const struct memory_fact *)b)->type);
 }
 
-static void print_devices(const struct trace_summary *s, struct str *out)
+void trace_summary_print_costs(const struct trace_summary *summary, struct str *out)
 {
-    size_t n = s->devices.n;
+    size_t n = summary->devices.n;
     struct memory_fact *sorted = mem_array(n, sizeof *sorted);
     if (n)
-        memcpy(sorted, s->devices.items, n * sizeof *sorted);
+        memcpy(sorted, summary->devices.items, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, by_type);
     for (size_t i = 0; i < n; i++)
         if (sorted[i].bytes)
             str_printf(out, "device %s memory=%" PRId64 "\n", sorted[i].type, sorted[i].bytes);
     mem_free(sorted);
-}
-
-void trace_summary_print_costs(const struct trace_summary *summary, struct str *out)
-{
-    print_devices(summary, out);
     print_costs(&summary->nodes, "node", true, out);
     print_costs(&summary->ops, "op", false, out);
 }

@@ -103,15 +103,6 @@ static int add_element(struct scan *s, struct error *err)
     return 0;
 }
 
-static int open_list(struct scan *s, struct error *err)
-{
-    if (s->depth == SHAPE_RANK_MAX)
-        return error_set(err, ERR_DATA, "more than %d nested lists", SHAPE_RANK_MAX);
-    s->counts[s->depth++] = 0;
-    s->at = skip_space(s->at + 1);
-    return 0;
-}
-
 static int close_list(struct scan *s, struct error *err)
 {
     int level = --s->depth;
@@ -152,8 +143,10 @@ static int scan_all(struct scan *s, struct error *err)
     do {
         bool empty = false;
         while (*s->at == '[' && !empty) {
-            if (open_list(s, err))
-                return err->code;
+            if (s->depth == SHAPE_RANK_MAX)
+                return error_set(err, ERR_DATA, "more than %d nested lists", SHAPE_RANK_MAX);
+            s->counts[s->depth++] = 0;
+            s->at = skip_space(s->at + 1);
             empty = *s->at == ']';
         }
         if (empty ? close_list(s, err) : add_element(s, err))
@@ -235,15 +228,6 @@ static const char *fill_bool(struct tensor *t, int64_t i, const char *text, stru
     return end;
 }
 
-static const char *fill_string(struct tensor *t, int64_t i, int64_t count, const char *text)
-{
-    uint64_t *offsets = t->data;
-    size_t n;
-    text = literal_string(text, (char *)(offsets + count + 1) + offsets[i], &n);
-    offsets[i + 1] = offsets[i] + n;
-    return text;
-}
-
 static int fill(struct tensor *t, const char *p, struct error *err)
 {
     int64_t count = tensor_count(t);
@@ -251,12 +235,16 @@ static int fill(struct tensor *t, const char *p, struct error *err)
         *(uint64_t *)t->data = 0;
     for (int64_t i = 0; i < count; i++) {
         p += strspn(p, "[], \t\r\n");
-        if (t->type == STRING)
-            p = fill_string(t, i, count, p);
-        else if (t->type == BOOL)
+        if (t->type == STRING) {
+            uint64_t *offsets = t->data;
+            size_t n;
+            p = literal_string(p, (char *)(offsets + count + 1) + offsets[i], &n);
+            offsets[i + 1] = offsets[i] + n;
+        } else if (t->type == BOOL) {
             p = fill_bool(t, i, p, err);
-        else
+        } else {
             p = fill_number(t, i, p, err);
+        }
         if (!p)
             return err->code;
     }

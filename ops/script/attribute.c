@@ -93,17 +93,6 @@ static struct shape to_shape(lua_State *L, int index, const struct wanted_attr *
     return shape;
 }
 
-static const struct tensor *to_tensor(lua_State *L, int index, enum dtype type,
-                                      const struct wanted_attr *w)
-{
-    struct arena *scratch = &script_of(L)->scratch;
-    if (type == DTYPE_INVALID)
-        type = value_type(L, index);
-    struct tensor tensor =
-        value_tensor(L, index, type, arena_printf(scratch, "%s: attribute '%s'", w->op, w->name));
-    return arena_copy(scratch, &tensor, sizeof tensor);
-}
-
 static struct attr_value to_list(lua_State *L, int index, enum attr_kind kind,
                                  const struct wanted_attr *w)
 {
@@ -153,8 +142,14 @@ struct attr_value value_attr(lua_State *L, int index, const struct op_attr *attr
     case ATTR_SHAPE:
         shape = to_shape(L, index, &w);
         return attr_shape(arena_copy(&script_of(L)->scratch, &shape, sizeof shape));
-    case ATTR_TENSOR:
-        return attr_tensor(to_tensor(L, index, type, &w));
+    case ATTR_TENSOR: {
+        struct arena *scratch = &script_of(L)->scratch;
+        if (type == DTYPE_INVALID)
+            type = value_type(L, index);
+        struct tensor tensor =
+            value_tensor(L, index, type, arena_printf(scratch, "%s: attribute '%s'", w.op, w.name));
+        return attr_tensor(arena_copy(scratch, &tensor, sizeof tensor));
+    }
     default:
         return to_list(L, index, attr->kind, &w);
     }

@@ -69,16 +69,6 @@ static const char *text_field(const struct op_call *c, const char *key)
     return arena_strdup(&c->s->arena, lua_tostring(c->L, -1));
 }
 
-static void collect_controls(struct op_call *c)
-{
-    size_t first = c->s->edges.n;
-    handle_collect(c->L, lua_gettop(c->L), "control");
-    c->n_controls = (int)(c->s->edges.n - first);
-    c->controls = arena_copy(&c->s->scratch, c->s->edges.items + first,
-                             (size_t)c->n_controls * sizeof *c->controls);
-    c->s->edges.n = first;
-}
-
 static void declared_attr(struct op_call *c, int index, const char *key)
 {
     const struct op_attr *attr = &c->op->attrs[index];
@@ -97,33 +87,24 @@ static void read_field(struct op_call *c)
 {
     const char *key = lua_tostring(c->L, -2);
     int index = op_find_attr(c->op, key);
-    if (index >= 0)
+    if (index >= 0) {
         declared_attr(c, index, key);
-    else if (!strcmp(key, "name"))
+    } else if (!strcmp(key, "name")) {
         c->given = text_field(c, key);
-    else if (!strcmp(key, "device"))
+    } else if (!strcmp(key, "device")) {
         c->device = scope_merge_device(c->L, text_field(c, key));
-    else if (!strcmp(key, "control"))
-        collect_controls(c);
-    else if (key[0] == '_')
+    } else if (!strcmp(key, "control")) {
+        size_t first = c->s->edges.n;
+        handle_collect(c->L, lua_gettop(c->L), "control");
+        c->n_controls = (int)(c->s->edges.n - first);
+        c->controls = arena_copy(&c->s->scratch, c->s->edges.items + first,
+                                 (size_t)c->n_controls * sizeof *c->controls);
+        c->s->edges.n = first;
+    } else if (key[0] == '_') {
         vec_push(&c->s->attrs, ((struct attr){arena_strdup(&c->s->scratch, key),
                                               value_free_attr(c->L, -1, key, c->op->def->name)}));
-    else
+    } else {
         refuse_attr(c, key);
-}
-
-/* The type attributes first: a constant among the others takes its type from them. */
-static void read_types(struct op_call *c, int table)
-{
-    for (int i = 0; i < c->op->n_attrs; i++) {
-        if (c->op->attrs[i].kind != ATTR_TYPE)
-            continue;
-        lua_pushstring(c->L, c->op->attrs[i].name);
-        lua_rawget(c->L, table);
-        if (!lua_isnil(c->L, -1))
-            c->types[i] =
-                value_attr(c->L, -1, &c->op->attrs[i], DTYPE_INVALID, c->op->def->name).type;
-        lua_pop(c->L, 1);
     }
 }
 
@@ -134,7 +115,17 @@ static void read_attrs(struct op_call *c, int table)
     if (lua_type(c->L, table) != LUA_TTABLE)
         place_error(c->L, "%s: the last argument is a table of attributes, not a %s",
                     c->op->def->name, value_kind(c->L, table));
-    read_types(c, table);
+    /* The type attributes first: a constant among the others takes its type from them. */
+    for (int i = 0; i < c->op->n_attrs; i++) {
+        if (c->op->attrs[i].kind != ATTR_TYPE)
+            continue;
+        lua_pushstring(c->L, c->op->attrs[i].name);
+        lua_rawget(c->L, table);
+        if (!lua_isnil(c->L, -1))
+            c->types[i] =
+                value_attr(c->L, -1, &c->op->attrs[i], DTYPE_INVALID, c->op->def->name).type;
+        lua_pop(c->L, 1);
+    }
     lua_pushnil(c->L);
     while (lua_next(c->L, table)) {
         if (lua_type(c->L, -2) != LUA_TSTRING)
@@ -142,16 +133,6 @@ static void read_attrs(struct op_call *c, int table)
                         c->op->def->name);
         read_field(c);
         lua_pop(c->L, 1);
-    }
-}
-
-/* Types that tensors among the arguments decide. */
-static void find_types(struct op_call *c)
-{
-    for (int i = 0; i < c->op->n_inputs; i++) {
-        int attr = c->op->inputs[i].type_attr;
-        if (attr >= 0 && c->types[attr] == DTYPE_INVALID)
-            c->types[attr] = value_tensor_type(c->L, i + 1);
     }
 }
 
@@ -206,19 +187,6 @@ static bool is_list(const struct op_arg *arg)
     return arg->number_attr >= 0 || arg->type_list_attr >= 0;
 }
 
-/* First: what is given in place of a list may be another input's. */
-static void check_lists(const struct op_call *c)
-{
-    for (int i = 0; i < c->op->n_inputs; i++) {
-        if (!is_list(&c->op->inputs[i]))
-            continue;
-        if (lua_type(c->L, i + 1) != LUA_TTABLE)
-            place_error(c->L, "%s must be a list of tensors, not a %s", what_input(c, i),
-                        value_kind(c->L, i + 1));
-        value_check_list(c->L, i + 1, what_input(c, i));
-    }
-}
-
 static void add_list(struct op_call *c, int i, enum dtype type)
 {
     const struct op_arg *arg = &c->op->inputs[i];
@@ -232,30 +200,6 @@ static void add_list(struct op_call *c, int i, enum dtype type)
         vec_push(&c->s->edges, one_input(c, top, item, arg, suffix, what));
         lua_pop(c->L, 1);
     }
-}
-
-static void add_inputs(struct op_call *c)
-{
-    for (int i = 0; i < c->op->n_inputs; i++) {
-        const struct op_arg *arg = &c->op->inputs[i];
-        enum dtype type = arg->type_attr >= 0 ? c->types[arg->type_attr] : arg->type;
-        if (is_list(arg)) {
-            add_list(c, i, type);
-            continue;
-        }
-        if (type == DTYPE_INVALID)
-            type = value_type(c->L, i + 1);
-        vec_push(&c->s->edges, one_input(c, i + 1, type, arg, "", what_input(c, i)));
-    }
-}
-
-/* What the script need not say: the seed, and the container in force. */
-static void add_defaults(struct op_call *c)
-{
-    if (!c->has_seed && op_find_attr(c->op, "seed") >= 0)
-        vec_push(&c->s->attrs, ((struct attr){"seed", attr_int(c->s->options.seed)}));
-    if (!c->has_container && *c->s->container && op_find_attr(c->op, "container") >= 0)
-        vec_push(&c->s->attrs, ((struct attr){"container", attr_string(c->s->container)}));
 }
 
 static struct node *make(struct op_call *c)
@@ -295,13 +239,40 @@ static int call_op(lua_State *L)
     const struct op *op = lua_touserdata(L, lua_upvalueindex(1));
     struct op_call c = begin(L, op);
     count_arguments(&c, lua_gettop(L));
-    check_lists(&c);
+    /* First: what is given in place of a list may be another input's. */
+    for (int i = 0; i < c.op->n_inputs; i++) {
+        if (!is_list(&c.op->inputs[i]))
+            continue;
+        if (lua_type(c.L, i + 1) != LUA_TTABLE)
+            place_error(c.L, "%s must be a list of tensors, not a %s", what_input(&c, i),
+                        value_kind(c.L, i + 1));
+        value_check_list(c.L, i + 1, what_input(&c, i));
+    }
     read_attrs(&c, op->n_inputs + 1);
     lua_settop(L, op->n_inputs);
-    find_types(&c);
+    /* Types that tensors among the arguments decide. */
+    for (int i = 0; i < c.op->n_inputs; i++) {
+        int attr = c.op->inputs[i].type_attr;
+        if (attr >= 0 && c.types[attr] == DTYPE_INVALID)
+            c.types[attr] = value_tensor_type(c.L, i + 1);
+    }
     guess_types(&c);
-    add_inputs(&c);
-    add_defaults(&c);
+    for (int i = 0; i < c.op->n_inputs; i++) {
+        const struct op_arg *arg = &c.op->inputs[i];
+        enum dtype type = arg->type_attr >= 0 ? c.types[arg->type_attr] : arg->type;
+        if (is_list(arg)) {
+            add_list(&c, i, type);
+            continue;
+        }
+        if (type == DTYPE_INVALID)
+            type = value_type(c.L, i + 1);
+        vec_push(&c.s->edges, one_input(&c, i + 1, type, arg, "", what_input(&c, i)));
+    }
+    /* What the script need not say: the seed, and the container in force. */
+    if (!c.has_seed && op_find_attr(c.op, "seed") >= 0)
+        vec_push(&c.s->attrs, ((struct attr){"seed", attr_int(c.s->options.seed)}));
+    if (!c.has_container && *c.s->container && op_find_attr(c.op, "container") >= 0)
+        vec_push(&c.s->attrs, ((struct attr){"container", attr_string(c.s->container)}));
     return handle_push_outputs(L, make(&c));
 }
 

@@ -37,29 +37,26 @@ static void take_name(lua_State *L, const char *name)
     gradient_rename(L, name, holder->name);
 }
 
-static void name_tensor(lua_State *L, const char *name, struct edge edge)
-{
-    struct script *s = script_of(L);
-    struct node *node = graph_node(s->graph, edge.node);
-    if (!graph_name_valid(name) || !strcmp(node->name, name))
-        return;
-    take_name(L, name);
-    struct note *note = node_note(s, node->id);
-    if (note->named == NAMED_GENERATED && node->n_outputs <= 1) {
-        node_rename(L, node, name);
-        note->named = NAMED_GLOBAL;
-    } else if (edge.slot != CONTROL_SLOT) {
-        set_alias(s, name, handle_value(L, edge));
-    }
-}
-
 /* _ENV[name] = value */
 static int assign_global(lua_State *L)
 {
     struct edge edge;
     lua_settop(L, 3);
-    if (lua_type(L, 2) == LUA_TSTRING && handle_test(L, 3, &edge))
-        name_tensor(L, lua_tostring(L, 2), edge);
+    if (lua_type(L, 2) == LUA_TSTRING && handle_test(L, 3, &edge)) {
+        const char *name = lua_tostring(L, 2);
+        struct script *s = script_of(L);
+        struct node *node = graph_node(s->graph, edge.node);
+        if (graph_name_valid(name) && strcmp(node->name, name)) {
+            take_name(L, name);
+            struct note *note = node_note(s, node->id);
+            if (note->named == NAMED_GENERATED && node->n_outputs <= 1) {
+                node_rename(L, node, name);
+                note->named = NAMED_GLOBAL;
+            } else if (edge.slot != CONTROL_SLOT) {
+                set_alias(s, name, handle_value(L, edge));
+            }
+        }
+    }
     if (lua_isnil(L, 3) && !lua_isnil(L, 2))
         missing_declare(L, 2);
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -92,20 +89,15 @@ static int assign_entry(lua_State *L)
     return 0;
 }
 
-static void note_asked(struct script *s, const char *name)
-{
-    if (map_get(&s->asked_at, name, NULL))
-        return;
-    vec_push(&s->asked, arena_strdup(&s->arena, name));
-    map_put(&s->asked_at, s->asked.items[s->asked.n - 1], 0);
-}
-
 /* D.name: a parameter; nil when it was not given. */
 static int get_parameter(lua_State *L)
 {
     struct script *s = script_of(L);
     const char *name = luaL_checkstring(L, 2), *text = NULL;
-    note_asked(s, name);
+    if (!map_get(&s->asked_at, name, NULL)) {
+        vec_push(&s->asked, arena_strdup(&s->arena, name));
+        map_put(&s->asked_at, s->asked.items[s->asked.n - 1], 0);
+    }
     int64_t at;
     if (map_get(&s->parameter_at, name, &at)) {
         s->parameters.items[at].used = true;
@@ -171,21 +163,6 @@ static int raw_set(lua_State *L)
     return 1;
 }
 
-static void open_raw(lua_State *L, int globals, int assigned, int environment)
-{
-    lua_pushvalue(L, environment);
-    lua_getfield(L, globals, "D");
-    lua_pushvalue(L, assigned);
-    lua_pushvalue(L, globals);
-    lua_pushcclosure(L, raw_get, 4);
-    lua_setfield(L, globals, "rawget");
-    lua_pushvalue(L, environment);
-    lua_getfield(L, globals, "D");
-    lua_getfield(L, globals, "entry");
-    lua_pushcclosure(L, raw_set, 3);
-    lua_setfield(L, globals, "rawset");
-}
-
 static void proxy(lua_State *L, const char *name, lua_CFunction get, lua_CFunction set)
 {
     lua_newtable(L);
@@ -229,7 +206,18 @@ void globals_open(lua_State *L)
     lua_pushvalue(L, -1);
     lua_setfield(L, -4, "_G");
     int top = lua_gettop(L);
-    open_raw(L, top - 2, top - 1, top);
+    int globals = top - 2;
+    lua_pushvalue(L, top);
+    lua_getfield(L, globals, "D");
+    lua_pushvalue(L, top - 1);
+    lua_pushvalue(L, globals);
+    lua_pushcclosure(L, raw_get, 4);
+    lua_setfield(L, globals, "rawget");
+    lua_pushvalue(L, top);
+    lua_getfield(L, globals, "D");
+    lua_getfield(L, globals, "entry");
+    lua_pushcclosure(L, raw_set, 3);
+    lua_setfield(L, globals, "rawset");
     lua_setfield(L, LUA_REGISTRYINDEX, ENVIRONMENT);
     lua_pop(L, 1);
 

@@ -103,17 +103,6 @@ static struct own_xs with_own_reads(lua_State *L, const struct gradient_call *w)
     return own;
 }
 
-static void add_to(struct build *b, struct gradient *sum, const struct gradient *more,
-                   struct edge x)
-{
-    if (!edge_exists(more->values))
-        return;
-    struct edge dense = gradient_dense(b, more, x);
-    if (edge_exists(sum->values))
-        dense = build_binary(b, "Add", gradient_dense(b, sum, x), dense);
-    *sum = (struct gradient){dense, EDGE_NONE};
-}
-
 /* d(ys)/dx, the sum over all reads if x is a variable. */
 static int add_all(lua_State *L, struct build *b, struct gradient_call *w)
 {
@@ -126,8 +115,17 @@ static int add_all(lua_State *L, struct build *b, struct gradient_call *w)
     if (gradients_add(s->graph, w->ys, w->grad_ys, w->n_ys, own.all, n, &options, each, b->err))
         return b->err->code;
     w->n_done = s->graph->nodes.n;
-    for (int k = 0; k < own.n; k++)
-        add_to(b, &each[own.of[k]], &each[w->n + k], w->xs[own.of[k]]);
+    for (int k = 0; k < own.n; k++) {
+        struct gradient *sum = &each[own.of[k]];
+        const struct gradient *more = &each[w->n + k];
+        struct edge x = w->xs[own.of[k]];
+        if (edge_exists(more->values)) {
+            struct edge dense = gradient_dense(b, more, x);
+            if (edge_exists(sum->values))
+                dense = build_binary(b, "Add", gradient_dense(b, sum, x), dense);
+            *sum = (struct gradient){dense, EDGE_NONE};
+        }
+    }
     bool missing = false;
     for (int i = 0; i < w->n; i++)
         missing |= !edge_exists(each[i].values);
@@ -143,38 +141,6 @@ static bool flag(lua_State *L, const char *name)
     bool value = lua_istable(L, 4) && (lua_getfield(L, 4, name), lua_toboolean(L, -1));
     lua_settop(L, 4);
     return value;
-}
-
-static void push_gradient(lua_State *L, struct build *b, const struct gradient *g, struct edge x,
-                          bool rows)
-{
-    if (!edge_exists(g->values)) {
-        lua_pushboolean(L, false);
-    } else if (rows && edge_exists(g->indices)) {
-        lua_newtable(L);
-        handle_push(L, g->values);
-        lua_setfield(L, -2, "values");
-        handle_push(L, g->indices);
-        lua_setfield(L, -2, "indices");
-    } else {
-        struct edge dense = gradient_dense(b, g, x);
-        if (b->failed)
-            place_error(L, "%s", b->err->text);
-        handle_push(L, dense);
-    }
-}
-
-/* Nodes without inputs run only where the branch does, or once in each iteration. Those that read
- * only the outside may run: they have no effect. */
-static void guard_new_nodes(struct script *s, size_t first)
-{
-    if (!s->context)
-        return;
-    for (size_t i = first; i < s->graph->nodes.n; i++) {
-        struct node *node = graph_node(s->graph, (int)i);
-        if (!node->n_inputs && !node->n_controls)
-            graph_add_control(s->graph, node, s->contexts.items[s->context].pivot);
-    }
 }
 
 /* What makes gradients of several reads one, and rows dense. */
@@ -204,21 +170,6 @@ static void take_options(lua_State *L, struct gradients_options *options)
             controls[options->n_controls++] = s->controls.items[i];
     options->controls = controls;
     place_find(L, &options->file, &options->line);
-}
-
-/* Engine-made nodes name their forward op's group; names may still change, so groups are kept as
- * node ids until the end. */
-static void adopt_groups(struct script *s, size_t first)
-{
-    node_adopt(s);
-    for (size_t i = first; i < s->graph->nodes.n; i++) {
-        const struct attr_value *group = node_attr(graph_node(s->graph, (int)i), "_class");
-        if (!group || group->kind != ATTR_LIST_STRING || !group->n)
-            continue;
-        const struct node *leader = group_leader(s->graph, group->strings[0]);
-        if (leader)
-            node_note(s, (int)i)->leader = leader->id;
-    }
 }
 
 /* tf.gradients(ys, xs, grad_ys, {allow_missing=, rows=, colocate=}): a list with, for each x, a
@@ -261,12 +212,44 @@ static int gradients(lua_State *L)
         place_error(L, "%s", err.text);
     lua_createtable(L, n_xs, 0);
     for (int i = 0; i < n_xs; i++) {
-        push_gradient(L, &b, &wanted.result[i], xs[i], rows);
+        const struct gradient *g = &wanted.result[i];
+        if (!edge_exists(g->values)) {
+            lua_pushboolean(L, false);
+        } else if (rows && edge_exists(g->indices)) {
+            lua_newtable(L);
+            handle_push(L, g->values);
+            lua_setfield(L, -2, "values");
+            handle_push(L, g->indices);
+            lua_setfield(L, -2, "indices");
+        } else {
+            struct edge dense = gradient_dense(&b, g, xs[i]);
+            if (b.failed)
+                place_error(L, "%s", b.err->text);
+            handle_push(L, dense);
+        }
         lua_rawseti(L, 5, i + 1);
     }
     control_last_nodes(s, &wanted);
-    guard_new_nodes(s, first);
-    adopt_groups(s, first);
+    /* Nodes without inputs run only where the branch does, or once in each iteration. Those that
+     * read only the outside may run: they have no effect. */
+    if (s->context) {
+        for (size_t i = first; i < s->graph->nodes.n; i++) {
+            struct node *node = graph_node(s->graph, (int)i);
+            if (!node->n_inputs && !node->n_controls)
+                graph_add_control(s->graph, node, s->contexts.items[s->context].pivot);
+        }
+    }
+    /* Engine-made nodes name their forward op's group; names may still change, so groups are kept
+     * as node ids until the end. */
+    node_adopt(s);
+    for (size_t i = first; i < s->graph->nodes.n; i++) {
+        const struct attr_value *group = node_attr(graph_node(s->graph, (int)i), "_class");
+        if (!group || group->kind != ATTR_LIST_STRING || !group->n)
+            continue;
+        const struct node *leader = group_leader(s->graph, group->strings[0]);
+        if (leader)
+            node_note(s, (int)i)->leader = leader->id;
+    }
     return 1;
 }
 

@@ -137,17 +137,6 @@ static void push_shape(lua_State *L, const struct shape *shape)
     }
 }
 
-static int push_variable_part(lua_State *L, struct edge edge, bool initial)
-{
-    const struct variable_note *variable = variable_of(script_of(L), edge.node);
-    struct edge part = !variable ? EDGE_NONE : initial ? variable->initial : variable->read;
-    if (edge_exists(part))
-        handle_push(L, part);
-    else
-        lua_pushnil(L);
-    return 1;
-}
-
 /* Of a method besides the tensor. */
 static void check_one(lua_State *L, const char *method)
 {
@@ -245,7 +234,15 @@ static int push_field(lua_State *L, struct edge edge, const char *key)
     } else if (!strcmp(key, "is_variable")) {
         lua_pushboolean(L, variable_of(s, edge.node) != NULL);
     } else if (!strcmp(key, "read") || !strcmp(key, "initial")) {
-        return push_variable_part(L, edge, key[0] == 'i');
+        const struct variable_note *variable = variable_of(s, edge.node);
+        struct edge part = !variable       ? EDGE_NONE
+                           : key[0] == 'i' ? variable->initial
+                                           : variable->read;
+        if (edge_exists(part))
+            handle_push(L, part);
+        else
+            lua_pushnil(L);
+        return 1;
     } else {
         return 0;
     }

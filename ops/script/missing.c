@@ -51,22 +51,6 @@ static void add_keys(lua_State *L, int table, struct suggestions *names)
         qsort(names->items + first, names->n - first, sizeof *names->items, compare_names);
 }
 
-/* Locals of the functions of scripts that are being called: the one that reads the name, and mostly
- * those around it. */
-static void add_locals(lua_State *L, struct suggestions *names)
-{
-    lua_Debug frame;
-    const char *name;
-    for (int level = 1; lua_getstack(L, level, &frame); level++) {
-        lua_getinfo(L, "S", &frame);
-        for (int i = 1; frame.source[0] == '@' && (name = lua_getlocal(L, &frame, i)); i++) {
-            lua_pop(L, 1);
-            if (name[0] != '(')
-                add_name(names, name);
-        }
-    }
-}
-
 static const char *hint(const char *key, const struct suggestions *names)
 {
     return place_hint(names->n ? str_nearest(key, names->items) : NULL);
@@ -83,7 +67,18 @@ static int missing_global(lua_State *L)
         return 1;
     }
     struct suggestions names = {.arena = &script_of(L)->scratch};
-    add_locals(L, &names);
+    /* Locals of the functions of scripts that are being called: the one that reads the name, and
+     * mostly those around it. */
+    lua_Debug frame;
+    const char *name;
+    for (int level = 1; lua_getstack(L, level, &frame); level++) {
+        lua_getinfo(L, "S", &frame);
+        for (int i = 1; frame.source[0] == '@' && (name = lua_getlocal(L, &frame, i)); i++) {
+            lua_pop(L, 1);
+            if (name[0] != '(')
+                add_name(&names, name);
+        }
+    }
     add_keys(L, lua_upvalueindex(1), &names);
     add_keys(L, 1, &names);
     const char *key = text_of(L, 2);
@@ -141,9 +136,11 @@ void missing_open(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* A metatable of its own for each library; what has one (D, entry, _G) answers for itself. */
-static void guard_fields(lua_State *L, int globals)
+void missing_guard(lua_State *L)
 {
+    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
+    /* A metatable of its own for each library; what has one (D, entry, _G) answers for itself. */
+    int globals = lua_gettop(L);
     lua_pushnil(L);
     while (lua_next(L, globals)) {
         if (lua_type(L, -2) == LUA_TSTRING && lua_istable(L, -1) && !lua_getmetatable(L, -1)) {
@@ -158,12 +155,6 @@ static void guard_fields(lua_State *L, int globals)
             lua_settop(L, globals + 1);
         }
     }
-}
-
-void missing_guard(lua_State *L)
-{
-    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
-    guard_fields(L, lua_gettop(L));
     lua_newtable(L);
     lua_getfield(L, LUA_REGISTRYINDEX, ASSIGNED);
     lua_pushcclosure(L, missing_global, 1);

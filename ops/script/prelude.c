@@ -47,16 +47,6 @@ static int parameters(lua_State *L)
     return 2;
 }
 
-/* tf.seal(globals), when all is defined. */
-static void seal(lua_State *L)
-{
-    lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
-    lua_getfield(L, -1, "seal");
-    lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
-    lua_call(L, 1, 0);
-    lua_pop(L, 1);
-}
-
 void prelude_open(lua_State *L)
 {
     lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
@@ -68,6 +58,12 @@ void prelude_open(lua_State *L)
     for (const struct prelude_module *m = prelude_modules; m->name; m++)
         if (m != base)
             run(L, m);
-    if (base)
-        seal(L);
+    if (base) {
+        /* tf.seal(globals), when all is defined. */
+        lua_getfield(L, LUA_REGISTRYINDEX, INTERNALS);
+        lua_getfield(L, -1, "seal");
+        lua_getfield(L, LUA_REGISTRYINDEX, GLOBALS);
+        lua_call(L, 1, 0);
+        lua_pop(L, 1);
+    }
 }

@@ -177,36 +177,6 @@ static int fail(lua_State *L)
     place_error(L, "%s", lua_tostring(L, -1));
 }
 
-static void keep(lua_State *L, int from, const char *const *names)
-{
-    for (; *names; names++) {
-        lua_getfield(L, from, *names);
-        lua_setfield(L, -2, *names);
-    }
-}
-
-static void open_math(lua_State *L)
-{
-    luaL_requiref(L, LUA_MATHLIBNAME, luaopen_math, 1);
-    lua_getfield(L, -1, "randomseed");
-    lua_pushinteger(L, script_of(L)->options.seed);
-    lua_pushinteger(L, 0);
-    lua_call(L, 2, 0);
-    lua_pushnil(L);
-    lua_setfield(L, -2, "randomseed");
-    lua_setfield(L, -2, LUA_MATHLIBNAME);
-}
-
-/* All texts have one metatable. */
-static void protect_texts(lua_State *L)
-{
-    lua_pushliteral(L, "");
-    lua_getmetatable(L, -1);
-    lua_pushboolean(L, false);
-    lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 2);
-}
-
 void sandbox_open(lua_State *L)
 {
     static const char *const pure[] = {
@@ -219,7 +189,10 @@ void sandbox_open(lua_State *L)
     lua_setfield(L, LUA_REGISTRYINDEX, GLOBALS);
     luaL_requiref(L, "_G", luaopen_base, 0);
     lua_insert(L, -2);
-    keep(L, lua_gettop(L) - 1, pure);
+    for (const char *const *name = pure; *name; name++) {
+        lua_getfield(L, -2, *name);
+        lua_setfield(L, -2, *name);
+    }
     luaL_requiref(L, LUA_STRLIBNAME, luaopen_string, 1);
     lua_pushnil(L);
     lua_setfield(L, -2, "dump");
@@ -228,10 +201,22 @@ void sandbox_open(lua_State *L)
     lua_setfield(L, -2, LUA_TABLIBNAME);
     luaL_requiref(L, LUA_UTF8LIBNAME, luaopen_utf8, 1);
     lua_setfield(L, -2, LUA_UTF8LIBNAME);
-    open_math(L);
+    luaL_requiref(L, LUA_MATHLIBNAME, luaopen_math, 1);
+    lua_getfield(L, -1, "randomseed");
+    lua_pushinteger(L, script_of(L)->options.seed);
+    lua_pushinteger(L, 0);
+    lua_call(L, 2, 0);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "randomseed");
+    lua_setfield(L, -2, LUA_MATHLIBNAME);
     text_open(L);
     sort_open(L);
-    protect_texts(L);
+    /* All texts have one metatable. */
+    lua_pushliteral(L, "");
+    lua_getmetatable(L, -1);
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 2);
     set_function(L, "setmetatable", set_metatable);
     set_function(L, "load", load_text);
     set_function(L, "require", require);

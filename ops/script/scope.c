@@ -26,8 +26,11 @@ static struct saved_scope save(struct script *s)
     return saved;
 }
 
-static void restore(struct script *s, const struct saved_scope *saved)
+/* Calls the function at stack index 2 with what follows it; returns its results. */
+static int call_and_restore(lua_State *L, const struct saved_scope *saved)
 {
+    int status = sandbox_protected(L, lua_gettop(L) - 2);
+    struct script *s = script_of(L);
     s->scope = saved->scope;
     s->device = saved->device;
     s->container = saved->container;
@@ -37,13 +40,6 @@ static void restore(struct script *s, const struct saved_scope *saved)
     s->controls.n = 0;
     for (size_t i = 0; i < saved->n_controls; i++)
         vec_push(&s->controls, saved->controls[i]);
-}
-
-/* Calls the function at stack index 2 with what follows it; returns its results. */
-static int call_and_restore(lua_State *L, const struct saved_scope *saved)
-{
-    int status = sandbox_protected(L, lua_gettop(L) - 2);
-    restore(script_of(L), saved);
     if (status)
         lua_error(L);
     return lua_gettop(L) - 1;

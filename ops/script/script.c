@@ -27,42 +27,29 @@ static int open_all(lua_State *L)
     return 0;
 }
 
-/* The error that a failed lua_pcall left on the stack, as ours. */
-static int take_error(struct script *s, int status, struct error *err)
-{
-    const char *text = lua_tostring(s->L, -1);
-    bool no_memory = status == LUA_ERRMEM || (text && strstr(text, "not enough memory"));
-    if (no_memory && s->refused)
-        error_set(err, ERR_OS, "%s: out of memory after %zu MiB", s->chunk, s->memory_used >> 20);
-    else if (no_memory)
-        error_set(err, ERR_DATA, "%s: the script needs more than %zu MiB of memory", s->chunk,
-                  s->options.memory_bytes >> 20);
-    else
-        error_set(err, ERR_DATA, "%s", text ? text : "failed without a message");
-    lua_settop(s->L, 0);
-    return err->code;
-}
-
 /* Calls `function` with the n values on top of the stack. */
 static int call(struct script *s, lua_CFunction function, int n, struct error *err)
 {
     lua_pushcfunction(s->L, function);
     lua_insert(s->L, -n - 1);
     int status = sandbox_protected(s->L, n);
-    if (status)
-        return take_error(s, status, err);
+    if (status) {
+        /* The error that a failed lua_pcall left on the stack, as ours. */
+        const char *text = lua_tostring(s->L, -1);
+        bool no_memory = status == LUA_ERRMEM || (text && strstr(text, "not enough memory"));
+        if (no_memory && s->refused)
+            error_set(err, ERR_OS, "%s: out of memory after %zu MiB", s->chunk,
+                      s->memory_used >> 20);
+        else if (no_memory)
+            error_set(err, ERR_DATA, "%s: the script needs more than %zu MiB of memory", s->chunk,
+                      s->options.memory_bytes >> 20);
+        else
+            error_set(err, ERR_DATA, "%s", text ? text : "failed without a message");
+        lua_settop(s->L, 0);
+        return err->code;
+    }
     lua_settop(s->L, 0);
     return 0;
-}
-
-static void set_limits(struct script *s)
-{
-    if (!s->options.memory_bytes)
-        s->options.memory_bytes = SCRIPT_MEMORY_BYTES;
-    if (!s->options.instructions)
-        s->options.instructions = SCRIPT_INSTRUCTIONS;
-    if (!s->options.nodes)
-        s->options.nodes = SCRIPT_NODES;
 }
 
 static int panic(lua_State *L)
@@ -78,7 +65,12 @@ struct script *script_new(struct graph *graph, const struct script_options *opti
     s->n_given = graph->nodes.n;
     if (options)
         s->options = *options;
-    set_limits(s);
+    if (!s->options.memory_bytes)
+        s->options.memory_bytes = SCRIPT_MEMORY_BYTES;
+    if (!s->options.instructions)
+        s->options.instructions = SCRIPT_INSTRUCTIONS;
+    if (!s->options.nodes)
+        s->options.nodes = SCRIPT_NODES;
     s->scope = s->device = s->container = s->folder = "";
     s->chunk = "script";
     s->leader = -1;
@@ -259,21 +251,16 @@ static int finish(lua_State *L)
     return 0;
 }
 
-static int check_parameters(struct script *s, struct error *err)
+int script_finish(struct script *s, struct error *err)
 {
+    node_adopt(s);
     vec_push(&s->asked, NULL);
     for (size_t i = 0; i < s->parameters.n; i++)
         if (!s->parameters.items[i].used)
             return error_set(err, ERR_USAGE, "-D %s: the script does not look at D.%s%s",
                              s->parameters.items[i].name, s->parameters.items[i].name,
                              place_hint(str_nearest(s->parameters.items[i].name, s->asked.items)));
-    return 0;
-}
-
-int script_finish(struct script *s, struct error *err)
-{
-    node_adopt(s);
-    if (check_parameters(s, err) || call(s, finish, 0, err))
+    if (call(s, finish, 0, err))
         return err->code;
     write_groups(s);
     write_seeds(s, s->n_given);

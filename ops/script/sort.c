@@ -26,17 +26,6 @@ static bool is_before(lua_State *L, lua_Unsigned a, lua_Unsigned b)
     return before;
 }
 
-/* The runs [first, middle) and [middle, end) of `from` as one of `to`. */
-static void merge(lua_State *L, const lua_Unsigned *from, size_t first, size_t middle, size_t end,
-                  lua_Unsigned *to)
-{
-    size_t left = first, right = middle;
-    for (size_t i = first; i < end; i++) {
-        bool takes_right = left == middle || (right < end && is_before(L, from[right], from[left]));
-        to[i] = takes_right ? from[right++] : from[left++];
-    }
-}
-
 /* The places of the items in their order, in one of two arrays of n. */
 static lua_Unsigned *sort_places(lua_State *L, lua_Unsigned *places, size_t n)
 {
@@ -47,7 +36,13 @@ static lua_Unsigned *sort_places(lua_State *L, lua_Unsigned *places, size_t n)
         for (size_t first = 0; first < n; first += 2 * run) {
             size_t middle = first + run < n ? first + run : n;
             size_t end = middle + run < n ? middle + run : n;
-            merge(L, from, first, middle, end, to);
+            /* The runs [first, middle) and [middle, end) of `from` as one of `to`. */
+            size_t left = first, right = middle;
+            for (size_t i = first; i < end; i++) {
+                bool takes_right =
+                    left == middle || (right < end && is_before(L, from[right], from[left]));
+                to[i] = takes_right ? from[right++] : from[left++];
+            }
         }
         lua_Unsigned *other = from;
         from = to;

@@ -9,24 +9,6 @@
 
 #define NUMBERS "tf-tools.numbers" /* of objects that were asked for; they are held weakly */
 
-static const char *numbered_text(lua_State *L, int index)
-{
-    struct script *s = script_of(L);
-    const char *kind = luaL_typename(L, index);
-    if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING)
-        kind = lua_tostring(L, -1); /* stays below the result */
-    lua_getfield(L, LUA_REGISTRYINDEX, NUMBERS);
-    lua_pushvalue(L, index);
-    if (lua_rawget(L, -2) == LUA_TNIL) {
-        lua_pop(L, 1);
-        lua_pushinteger(L, ++s->objects_named);
-        lua_pushvalue(L, index);
-        lua_pushvalue(L, -2);
-        lua_rawset(L, -4);
-    }
-    return lua_pushfstring(L, "%s: %I", kind, (LUAI_UACINT)lua_tointeger(L, -1));
-}
-
 const char *text_of(lua_State *L, int index)
 {
     index = lua_absindex(L, index);
@@ -35,10 +17,24 @@ const char *text_of(lua_State *L, int index)
     bool simple =
         type == LUA_TNIL || type == LUA_TBOOLEAN || type == LUA_TNUMBER || type == LUA_TSTRING;
     luaL_checkstack(L, 6, NULL);
-    if (simple || luaL_getmetafield(L, index, "__tostring") != LUA_TNIL)
+    if (simple || luaL_getmetafield(L, index, "__tostring") != LUA_TNIL) {
         luaL_tolstring(L, index, NULL);
-    else
-        numbered_text(L, index);
+    } else {
+        struct script *s = script_of(L);
+        const char *kind = luaL_typename(L, index);
+        if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING)
+            kind = lua_tostring(L, -1); /* stays below the result */
+        lua_getfield(L, LUA_REGISTRYINDEX, NUMBERS);
+        lua_pushvalue(L, index);
+        if (lua_rawget(L, -2) == LUA_TNIL) {
+            lua_pop(L, 1);
+            lua_pushinteger(L, ++s->objects_named);
+            lua_pushvalue(L, index);
+            lua_pushvalue(L, -2);
+            lua_rawset(L, -4);
+        }
+        lua_pushfstring(L, "%s: %I", kind, (LUAI_UACINT)lua_tointeger(L, -1));
+    }
     lua_insert(L, top + 1);
     lua_settop(L, top + 1);
     return lua_tostring(L, -1);

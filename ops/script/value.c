@@ -154,23 +154,6 @@ static void fill_number(lua_State *L, const struct filling *f)
         place_error(L, "%s: %s is not a value of %s", f->what, text_of(L, -1), dtype_name(type));
 }
 
-static void fill_leaf(lua_State *L, struct filling *f)
-{
-    if (f->tensor->type == STRING) {
-        if (lua_type(L, -1) != LUA_TSTRING)
-            place_error(L, "%s: a %s cannot be a string", f->what, value_kind(L, -1));
-        /* The string stays where it is: it is also in the table that is being read. */
-        f->texts[f->next] = lua_tolstring(L, -1, &f->lengths[f->next]);
-    } else if (f->tensor->type == BOOL) {
-        if (lua_type(L, -1) != LUA_TBOOLEAN)
-            place_error(L, "%s: a %s cannot be a bool", f->what, value_kind(L, -1));
-        ((bool *)f->tensor->data)[f->next] = lua_toboolean(L, -1);
-    } else {
-        fill_number(L, f);
-    }
-    f->next++;
-}
-
 /* The value on top of the stack. */
 static void fill(lua_State *L, struct filling *f, int depth)
 {
@@ -180,7 +163,19 @@ static void fill(lua_State *L, struct filling *f, int depth)
         (is_list && (int64_t)lua_rawlen(L, -1) != shape->dims[depth]))
         place_error(L, "%s: the lists of one level must have the same length", f->what);
     if (!is_list) {
-        fill_leaf(L, f);
+        if (f->tensor->type == STRING) {
+            if (lua_type(L, -1) != LUA_TSTRING)
+                place_error(L, "%s: a %s cannot be a string", f->what, value_kind(L, -1));
+            /* The string stays where it is: it is also in the table that is being read. */
+            f->texts[f->next] = lua_tolstring(L, -1, &f->lengths[f->next]);
+        } else if (f->tensor->type == BOOL) {
+            if (lua_type(L, -1) != LUA_TBOOLEAN)
+                place_error(L, "%s: a %s cannot be a bool", f->what, value_kind(L, -1));
+            ((bool *)f->tensor->data)[f->next] = lua_toboolean(L, -1);
+        } else {
+            fill_number(L, f);
+        }
+        f->next++;
         return;
     }
     for (int64_t i = 1; i <= shape->dims[depth]; i++) {
@@ -232,16 +227,6 @@ struct tensor value_tensor(lua_State *L, int index, enum dtype type, const char 
     return tensor;
 }
 
-static struct edge make_const(lua_State *L, int index, enum dtype type, const char *name,
-                              const char *what)
-{
-    struct tensor tensor = value_tensor(L, index, type, what);
-    struct attr attrs[] = {{"dtype", attr_type(tensor.type)}, {"value", attr_tensor(&tensor)}};
-    struct new_node node = {
-        .op = "Const", .name = name, .attrs = attrs, .n_attrs = 2, .context = -1};
-    return (struct edge){node_make(L, &node)->id, 0};
-}
-
 static struct edge make_pack(lua_State *L, int index, enum dtype type, const char *name,
                              const char *what)
 {
@@ -273,8 +258,13 @@ struct edge value_edge(lua_State *L, int index, enum dtype type, const char *nam
     case LUA_TNUMBER:
     case LUA_TBOOLEAN:
     case LUA_TSTRING:
-    case LUA_TTABLE:
-        return make_const(L, index, type, name, what);
+    case LUA_TTABLE: {
+        struct tensor tensor = value_tensor(L, index, type, what);
+        struct attr attrs[] = {{"dtype", attr_type(tensor.type)}, {"value", attr_tensor(&tensor)}};
+        struct new_node node = {
+            .op = "Const", .name = name, .attrs = attrs, .n_attrs = 2, .context = -1};
+        return (struct edge){node_make(L, &node)->id, 0};
+    }
     default:
         place_error(L, "%s is %s, not a tensor, a number or a list", what,
                     lua_isnil(L, index) ? "nil" : value_kind(L, index));

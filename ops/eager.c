@@ -48,34 +48,30 @@ bool eager_is_literal(const char *text)
 
 /* ---- attributes ---- */
 
-static bool has_attr(const struct builder *b, const char *name)
+static const struct attr *given_attr(const struct builder *b, const char *name)
 {
     for (int i = 0; i < b->n_attrs; i++)
         if (!strcmp(b->attrs[i].name, name))
-            return true;
-    return false;
-}
-
-static int unknown_attr(const struct builder *b, const char *name, struct error *err)
-{
-    const char **names = mem_array((size_t)b->op->n_attrs + 1, sizeof *names);
-    for (int i = 0; i < b->op->n_attrs; i++)
-        names[i] = b->op->attrs[i].name;
-    const char *near = str_nearest(name, names);
-    mem_free(names);
-    if (near)
-        return error_set(err, ERR_USAGE, "%s has no attribute '%s'; did you mean '%s'?",
-                         b->call->op, name, near);
-    return error_set(err, ERR_USAGE, "%s has no attribute '%s'", b->call->op, name);
+            return &b->attrs[i];
+    return NULL;
 }
 
 static int parse_attr(struct builder *b, const struct eager_attr *given, struct error *err)
 {
     int index = op_find_attr(b->op, given->name);
     struct attr *attr = &b->attrs[b->n_attrs];
-    if (index < 0)
-        return unknown_attr(b, given->name, err);
-    if (has_attr(b, given->name))
+    if (index < 0) {
+        const char **names = mem_array((size_t)b->op->n_attrs + 1, sizeof *names);
+        for (int i = 0; i < b->op->n_attrs; i++)
+            names[i] = b->op->attrs[i].name;
+        const char *near = str_nearest(given->name, names);
+        mem_free(names);
+        if (near)
+            return error_set(err, ERR_USAGE, "%s has no attribute '%s'; did you mean '%s'?",
+                             b->call->op, given->name, near);
+        return error_set(err, ERR_USAGE, "%s has no attribute '%s'", b->call->op, given->name);
+    }
+    if (given_attr(b, given->name))
         return error_set(err, ERR_USAGE, "attribute '%s' is given twice", given->name);
     enum attr_kind kind = b->op->attrs[index].kind;
     attr->name = given->name;
@@ -124,14 +120,6 @@ static int match_args(struct builder *b, struct error *err)
 
 /* ---- types of literals ---- */
 
-static enum dtype attr_type_given(const struct builder *b, int index)
-{
-    for (int i = 0; i < b->n_attrs; i++)
-        if (!strcmp(b->attrs[i].name, b->op->attrs[index].name))
-            return b->attrs[i].value.type;
-    return DTYPE_INVALID;
-}
-
 /* Of the literals of one type attribute: text wins over bool, a point over none. */
 static enum dtype literal_type(const struct builder *b, int attr)
 {
@@ -160,7 +148,8 @@ static enum dtype input_type(const struct builder *b, int input)
         return arg->type;
     if (arg->type_attr < 0)
         return DTYPE_INVALID; /* of a list of types: as it looks */
-    enum dtype type = attr_type_given(b, arg->type_attr);
+    const struct attr *given = given_attr(b, b->op->attrs[arg->type_attr].name);
+    enum dtype type = given ? given->value.type : DTYPE_INVALID;
     for (int i = 0; i < b->call->n_inputs && type == DTYPE_INVALID; i++)
         if (!b->call->inputs[i].literal && b->args[i]->type_attr == arg->type_attr)
             type = b->call->inputs[i].tensor.type;

@@ -18,34 +18,17 @@ static const char *next_item(const char *list, const char **item, size_t *n)
     return *n ? list : NULL;
 }
 
-static int widest_name(void)
+void reference_list(struct str *out)
 {
     size_t widest = 0;
     for (size_t i = 0; i < registry_count(ops_registry()); i++) {
         size_t n = strlen(registry_at(ops_registry(), i)->def->name);
         widest = n > widest ? n : widest;
     }
-    return (int)widest;
-}
-
-void reference_list(struct str *out)
-{
-    int width = widest_name();
     for (size_t i = 0; i < registry_count(ops_registry()); i++) {
         const struct op_def *def = registry_at(ops_registry(), i)->def;
-        str_printf(out, "%-*s  %s\n", width, def->name, def->doc ? def->doc : "");
+        str_printf(out, "%-*s  %s\n", (int)widest, def->name, def->doc ? def->doc : "");
     }
-}
-
-/* "MatMul(a, b) -> product" */
-static void append_signature(struct str *out, const struct op *op)
-{
-    str_printf(out, "%s(", op->def->name);
-    for (int i = 0; i < op->n_inputs; i++)
-        str_printf(out, "%s%s", i ? ", " : "", op->inputs[i].name);
-    str_append(out, ")");
-    for (int i = 0; i < op->n_outputs; i++)
-        str_printf(out, "%s%s", i ? ", " : " -> ", op->outputs[i].name);
 }
 
 static void append_gradient(struct str *out, const struct op_def *def)
@@ -114,23 +97,6 @@ static void append_items(struct str *out, const char *title, const char *list)
     }
 }
 
-/* Wrapped at 100 columns, indented like the items. */
-static void append_text(struct str *out, const char *text)
-{
-    size_t column = 0;
-    while (*text) {
-        size_t n = strcspn(text, " \n");
-        if (!column || column + n > 86) {
-            str_printf(out, "%s%12s", column ? "\n" : "", "");
-            column = 0;
-        }
-        str_printf(out, "%s%.*s", column ? " " : "", (int)n, text);
-        column += n + 1;
-        text += n + strspn(text + n, " \n");
-    }
-    str_append(out, "\n");
-}
-
 /* Rows that ops/kernels_cpu.def lists as WIDENED or BOUNDED. */
 static bool is_widened(const struct kernel_row *row)
 {
@@ -145,10 +111,30 @@ static void show_kernel(struct str *out, const struct kernel_row *row)
 
 void reference_show(struct str *out, const struct op *op)
 {
-    append_signature(out, op);
+    /* "MatMul(a, b) -> product" */
+    str_printf(out, "%s(", op->def->name);
+    for (int i = 0; i < op->n_inputs; i++)
+        str_printf(out, "%s%s", i ? ", " : "", op->inputs[i].name);
+    str_append(out, ")");
+    for (int i = 0; i < op->n_outputs; i++)
+        str_printf(out, "%s%s", i ? ", " : " -> ", op->outputs[i].name);
     str_printf(out, "\n            %s\n", op->def->doc ? op->def->doc : "");
-    if (op->def->detail)
-        append_text(out, op->def->detail);
+    if (op->def->detail) {
+        /* Wrapped at 100 columns, indented like the items. */
+        const char *text = op->def->detail;
+        size_t column = 0;
+        while (*text) {
+            size_t n = strcspn(text, " \n");
+            if (!column || column + n > 86) {
+                str_printf(out, "%s%12s", column ? "\n" : "", "");
+                column = 0;
+            }
+            str_printf(out, "%s%.*s", column ? " " : "", (int)n, text);
+            column += n + 1;
+            text += n + strspn(text + n, " \n");
+        }
+        str_append(out, "\n");
+    }
     append_items(out, "inputs", op->def->inputs);
     append_items(out, "outputs", op->def->outputs);
     append_items(out, "attributes", op->def->attrs);
@@ -225,23 +211,19 @@ void reference_json(struct str *out, const struct op *op)
 
 /* ---- types ---- */
 
-static void types_of(struct str *out, const struct op *op, const struct op_attr *attr)
-{
-    dtype_set types = kernel_types(ops_kernels(), op, attr, "CPU");
-    str_printf(out, "%s %s", op->def->name, attr->name);
-    for (int type = 1; type < 32; type++)
-        if (types & DTYPE_BIT(type))
-            str_printf(out, " %s", dtype_name((enum dtype)type));
-    str_append(out, "\n");
-}
-
 void reference_types(struct str *out)
 {
     for (size_t i = 0; i < registry_count(ops_registry()); i++) {
         const struct op *op = registry_at(ops_registry(), i);
         for (int k = 0; k < op->n_attrs; k++)
-            if (op->attrs[k].kind == ATTR_TYPE)
-                types_of(out, op, &op->attrs[k]);
+            if (op->attrs[k].kind == ATTR_TYPE) {
+                dtype_set types = kernel_types(ops_kernels(), op, &op->attrs[k], "CPU");
+                str_printf(out, "%s %s", op->def->name, op->attrs[k].name);
+                for (int type = 1; type < 32; type++)
+                    if (types & DTYPE_BIT(type))
+                        str_printf(out, " %s", dtype_name((enum dtype)type));
+                str_append(out, "\n");
+            }
     }
 }
 
@@ -268,34 +250,7 @@ static void markdown_kernel(struct str *out, const struct kernel_row *row)
                is_widened(row) ? ", by a wider type" : "");
 }
 
-static void markdown_op(struct str *out, const struct op *op)
-{
-    const struct op_def *def = op->def;
-    str_printf(out, "\n## %s\n\n%s\n", def->name, def->doc ? def->doc : "");
-    if (def->detail)
-        str_printf(out, "%s\n", def->detail);
-    str_append(out, "\n");
-    markdown_items(out, "inputs", def->inputs);
-    markdown_items(out, "outputs", def->outputs);
-    markdown_items(out, "attributes", def->attrs);
-    if (def->flags & OP_STATEFUL)
-        str_append(out, "- has state or an effect\n");
-    append_traits(out, def, "- traits: ");
-    str_append(out, "- gradient: ");
-    append_gradient(out, def);
-    each_kernel(op, markdown_kernel, out);
-}
-
 #define QUOTED_MAX 80
-
-/* Up to a blank outside of backquotes; within, where a line has no room for more. */
-static size_t word_length(const char *text, bool *quoted)
-{
-    size_t n = 0;
-    for (; text[n] && ((*quoted && n < QUOTED_MAX) || text[n] != ' '); n++)
-        *quoted ^= text[n] == '`';
-    return n;
-}
 
 /* Wrapped at 100 columns; what is listed stays indented. */
 static void append_wrapped(struct str *out, const char *line)
@@ -303,7 +258,10 @@ static void append_wrapped(struct str *out, const char *line)
     size_t indent = str_starts(line, "- ") ? 2 : 0, column = 0;
     bool quoted = false;
     while (*line) {
-        size_t n = word_length(line, &quoted);
+        /* Up to a blank outside of backquotes; within, where a line has no room for more. */
+        size_t n = 0;
+        for (; line[n] && ((quoted && n < QUOTED_MAX) || line[n] != ' '); n++)
+            quoted ^= line[n] == '`';
         bool wraps = column > indent && column + 1 + n > 100;
         if (wraps)
             str_printf(out, "\n%*s", (int)indent, "");
@@ -322,8 +280,23 @@ void reference_markdown(struct str *out)
     str_append(out, "# Ops\n\nWritten by `make docs` from the declarations in `ops/`; "
                     "`tf-op show NAME` prints the same of one op.\n"
                     "How to read types and attributes: `libcommon/graph/op.h`.\n");
-    for (size_t i = 0; i < registry_count(ops_registry()); i++)
-        markdown_op(&text, registry_at(ops_registry(), i));
+    for (size_t i = 0; i < registry_count(ops_registry()); i++) {
+        const struct op *op = registry_at(ops_registry(), i);
+        const struct op_def *def = op->def;
+        str_printf(&text, "\n## %s\n\n%s\n", def->name, def->doc ? def->doc : "");
+        if (def->detail)
+            str_printf(&text, "%s\n", def->detail);
+        str_append(&text, "\n");
+        markdown_items(&text, "inputs", def->inputs);
+        markdown_items(&text, "outputs", def->outputs);
+        markdown_items(&text, "attributes", def->attrs);
+        if (def->flags & OP_STATEFUL)
+            str_append(&text, "- has state or an effect\n");
+        append_traits(&text, def, "- traits: ");
+        str_append(&text, "- gradient: ");
+        append_gradient(&text, def);
+        each_kernel(op, markdown_kernel, &text);
+    }
     for (char *rest = text.data, *line; *rest && (line = strsep(&rest, "\n")) && rest;)
         append_wrapped(out, line);
     str_release(&text);

@@ -31,17 +31,10 @@ const struct op_def op_AggregatorPush = {
     .no_gradient = "a graph is replicated after its gradients are there",
 };
 
-static bool is_reduction(const char *text)
-{
-    static const char *const known[] = {"mean", "sum", "first", "rows", "mean_rows"};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i], text))
-            return true;
-    return false;
-}
-
 static int take_shape(struct infer *infer)
 {
+    static const char *const known[] = {"mean", "sum", "first", "rows", "mean_rows"};
+    const size_t n_known = sizeof known / sizeof *known;
     const struct attr_value *shapes = node_attr(infer->node, "shapes");
     const struct attr_value *reductions = node_attr(infer->node, "reductions");
     if (infer_rank(infer, 0, 2) || infer_rank(infer, 1, 2))
@@ -50,7 +43,10 @@ static int take_shape(struct infer *infer)
         return infer_fail(infer, "%d values, %d shapes and %d reductions", infer->n_out, shapes->n,
                           reductions->n);
     for (int i = 0; i < infer->n_out; i++) {
-        if (!is_reduction(reductions->strings[i]))
+        size_t k = 0;
+        while (k < n_known && strcmp(known[k], reductions->strings[i]) != 0)
+            k++;
+        if (k == n_known)
             return infer_fail(infer,
                               "reduction '%s' is none of mean, sum, first, rows and mean_rows",
                               reductions->strings[i]);

@@ -71,18 +71,6 @@ DEFINE_SUM(float)
 DEFINE_SUM(double)
 #undef DEFINE_SUM
 
-/* Narrow floats are added wide and rounded once. */
-static void sum_narrow(struct tensor *out, const struct staged *staged, int n, int value,
-                       double divisor)
-{
-    for (int64_t i = 0; i < tensor_count(out); i++) {
-        double sum = 0;
-        for (int k = 0; k < n; k++)
-            sum += tensor_get_float64(&staged[k].values[value], i);
-        tensor_set_float64(out, i, sum / divisor);
-    }
-}
-
 struct take {
     struct kernel_call *call;
     const struct staged *staged;
@@ -108,8 +96,15 @@ static int add_up(const struct take *t, int value, bool mean)
     else if (dtype_is_integer(first->type)) /* a mean of them is refused */
         collective_sum(&(struct collective_terms){first->type, data, t->n, 0}, out->data, NULL,
                        count);
-    else
-        sum_narrow(out, t->staged, t->n, value, divisor);
+    else {
+        /* Narrow floats are added wide and rounded once. */
+        for (int64_t i = 0; i < tensor_count(out); i++) {
+            double sum = 0;
+            for (int k = 0; k < t->n; k++)
+                sum += tensor_get_float64(&t->staged[k].values[value], i);
+            tensor_set_float64(out, i, sum / divisor);
+        }
+    }
     mem_free(data);
     return 0;
 }
@@ -128,38 +123,6 @@ static int join_rows(const struct take *t, int value)
         to += tensor_bytes(rows);
     }
     return out ? 0 : t->call->err->code;
-}
-
-static int mean_rows(const struct take *t, int value)
-{
-    int code = join_rows(t, value);
-    struct tensor *out = t->call->out[value];
-    for (int64_t i = 0; !code && i < tensor_count(out); i++) {
-        if (out->type == FLOAT32)
-            ((float *)out->data)[i] /= (float)t->n;
-        else
-            tensor_set_float64(out, i, tensor_get_float64(out, i) / t->n);
-    }
-    return code;
-}
-
-/* Members ran the same graph, so they differ in rows at most; but their bytes came from outside. */
-static int check_shapes(const struct take *t, int value, bool rows)
-{
-    const struct node_output *declared = &t->call->node->outputs[value];
-    const struct tensor *first = &t->staged[0].values[value];
-    for (int k = 0; k < t->n; k++) {
-        struct tensor *other = &t->staged[k].values[value];
-        struct shape like = first->shape;
-        if (rows && like.rank > 0 && other->shape.rank > 0)
-            like.dims[0] = other->shape.dims[0];
-        if (other->type != declared->type || !shape_equal(&like, &other->shape) ||
-            (rows && !like.rank))
-            return kernel_fail(t->call, "value %d of a member is %s, of the first %s", value,
-                               shape_text_typed(other->type, &other->shape),
-                               shape_text_typed(first->type, &first->shape));
-    }
-    return 0;
 }
 
 /* ---- AggregatorTake ---- */
@@ -188,15 +151,36 @@ static int take_prepare(struct kernel_setup *setup)
 
 static int reduce(const struct take *t, int value, enum collective_kind kind)
 {
-    if (check_shapes(t, value, collective_gathers(kind)))
-        return t->call->err->code;
+    bool rows = collective_gathers(kind);
+    const struct node_output *declared = &t->call->node->outputs[value];
+    const struct tensor *first = &t->staged[0].values[value];
+    /* Members ran the same graph, so they differ in rows at most; but their bytes came from
+     * outside. */
+    for (int k = 0; k < t->n; k++) {
+        struct tensor *other = &t->staged[k].values[value];
+        struct shape like = first->shape;
+        if (rows && like.rank > 0 && other->shape.rank > 0)
+            like.dims[0] = other->shape.dims[0];
+        if (other->type != declared->type || !shape_equal(&like, &other->shape) ||
+            (rows && !like.rank))
+            return kernel_fail(t->call, "value %d of a member is %s, of the first %s", value,
+                               shape_text_typed(other->type, &other->shape),
+                               shape_text_typed(first->type, &first->shape));
+    }
+
     if (kind == COLLECTIVE_FIRST || t->n == 1)
-        return kernel_share_output(t->call, value, &t->staged[0].values[value])
-                   ? 0
-                   : t->call->err->code;
+        return kernel_share_output(t->call, value, first) ? 0 : t->call->err->code;
     if (collective_adds(kind))
         return add_up(t, value, collective_divides(kind));
-    return collective_divides(kind) ? mean_rows(t, value) : join_rows(t, value);
+    int code = join_rows(t, value);
+    struct tensor *out = t->call->out[value];
+    for (int64_t i = 0; collective_divides(kind) && !code && i < tensor_count(out); i++) {
+        if (out->type == FLOAT32)
+            ((float *)out->data)[i] /= (float)t->n;
+        else
+            tensor_set_float64(out, i, tensor_get_float64(out, i) / t->n);
+    }
+    return code;
 }
 
 static struct push_id *read_ids(const struct tensor *rows, struct push_list *list)

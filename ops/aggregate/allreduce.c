@@ -8,37 +8,27 @@
 #include "graph/op_cost.h"
 #include "ops/aggregate/collective_grad.h"
 
-/* Whether what comes of it has other rows than a worker brings. */
-static bool counts_rows(const char *reduction)
-{
-    return strcmp(reduction, "sum") != 0 && strcmp(reduction, "mean") != 0 &&
-           strcmp(reduction, "first") != 0;
-}
-
-static bool is_reduction(const char *reduction)
-{
-    static const char *const known[] = {"mean",      "sum",  "first",    "rows",
-                                        "mean_rows", "part", "sum_part", "mean_part"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        found |= !strcmp(known[i], reduction);
-    return found;
-}
-
 static int allreduce_shape(struct infer *infer)
 {
+    /* Results of all but the first three have other rows than a worker brings. */
+    enum { SAME_ROWS = 3, KNOWN = 8 };
+    static const char *const known[KNOWN] = {"mean",      "sum",  "first",    "rows",
+                                             "mean_rows", "part", "sum_part", "mean_part"};
     const struct attr_value *reductions = node_attr(infer->node, "reductions");
     if (reductions->n != infer->n_in)
         return infer_fail(infer, "%d values and %d reductions", infer->n_in, reductions->n);
     for (int i = 0; i < infer->n_in; i++) {
         const char *reduction = reductions->strings[i];
-        if (!is_reduction(reduction))
+        int k = 0;
+        while (k < KNOWN && strcmp(known[k], reduction) != 0)
+            k++;
+        if (k == KNOWN)
             return infer_fail(infer,
                               "reduction '%s' is none of mean, sum, first, rows, mean_rows, part, "
                               "sum_part and mean_part",
                               reduction);
         infer->out[i] = *infer_shape(infer, i);
-        if (counts_rows(reduction) && infer->out[i].rank > 0)
+        if (k >= SAME_ROWS && infer->out[i].rank > 0)
             infer->out[i].dims[0] = -1;
     }
     return 0;

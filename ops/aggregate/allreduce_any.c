@@ -23,20 +23,14 @@ static int take(struct kernel_call *call, const struct collective_results *resul
     return 0;
 }
 
-static int take_inputs(struct kernel_call *call, struct tensor *values)
-{
-    int code = 0;
-    for (int i = 0; !code && i < call->n_in; i++)
-        code = kernel_take_input(call, i, &values[i]);
-    return code;
-}
-
 static int run(struct kernel_call *call)
 {
     const struct collective_reduction *reduction = call->state;
     int n = call->n_in;
     struct tensor *values = mem_array((size_t)n + 1, sizeof *values);
-    int code = take_inputs(call, values);
+    int code = 0;
+    for (int i = 0; !code && i < call->n_in; i++)
+        code = kernel_take_input(call, i, &values[i]);
     if (!code)
         code = collective_ask(call, values,
                               (struct collective_call){.kinds = reduction->kinds, .n = n}, take);

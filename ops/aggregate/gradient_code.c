@@ -8,8 +8,16 @@
 
 static const char *const names[] = {"one_bit", "uniform", "threshold", "top"};
 
-static const char *check(const struct gradient_code *code)
+const char *gradient_code_read(struct gradient_code *code, const struct node *node)
 {
+    *code = (struct gradient_code){.bits = (int)node_int(node, "bits"),
+                                   .group = node_int(node, "group"),
+                                   .keep = node_int(node, "keep"),
+                                   .threshold = (float)node_float(node, "threshold")};
+    while (strcmp(names[code->kind], node_string(node, "code")) != 0)
+        code->kind++;
+    if (code->kind == CODE_ONE_BIT)
+        code->bits = 1;
     if (code->group > UINT32_MAX)
         return "a group has less than 2^32 elements";
     if (code->kind == CODE_UNIFORM && (code->bits < 2 || code->bits > 8))
@@ -21,19 +29,6 @@ static const char *check(const struct gradient_code *code)
     if (code->kind == CODE_TOP && (code->keep < 1 || code->keep > code->group))
         return "code top keeps 1 or more elements, at most a group";
     return NULL;
-}
-
-const char *gradient_code_read(struct gradient_code *code, const struct node *node)
-{
-    *code = (struct gradient_code){.bits = (int)node_int(node, "bits"),
-                                   .group = node_int(node, "group"),
-                                   .keep = node_int(node, "keep"),
-                                   .threshold = (float)node_float(node, "threshold")};
-    while (strcmp(names[code->kind], node_string(node, "code")) != 0)
-        code->kind++;
-    if (code->kind == CODE_ONE_BIT)
-        code->bits = 1;
-    return check(code);
 }
 
 int64_t gradient_code_bytes(const struct gradient_code *code)

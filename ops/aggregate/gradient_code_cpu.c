@@ -49,20 +49,6 @@ struct sides {
     double negative[LANES], positive[LANES];
 };
 
-/* Eight elements, or what is left: adds them to their sides. */
-static uint8_t sign_byte(struct coded_sum sum, int64_t first, int64_t n, struct sides *sides)
-{
-    unsigned byte = 0;
-    for (int k = 0; k < n; k++) {
-        float v = at(sum, first + k);
-        bool is_positive = v >= 0;
-        sides->positive[k] += is_positive ? v : 0;
-        sides->negative[k] += is_positive ? 0 : v;
-        byte |= (unsigned)is_positive << k;
-    }
-    return (uint8_t)byte;
-}
-
 static double add_lanes(const double lanes[LANES])
 {
     double all = 0;
@@ -77,28 +63,29 @@ static void encode_one_bit(const struct gradient_code *code, struct coded_sum su
     uint8_t *bits = row + 2 * sizeof(float);
     int64_t n_positive = 0, n = code->group;
     for (int64_t i = 0; i < n; i += LANES) {
-        uint8_t byte = sign_byte(sum, i, n - i < LANES ? n - i : LANES, &sides);
-        bits[i / LANES] = byte;
-        n_positive += __builtin_popcount(byte);
+        /* Each of eight elements, or of those that are left, is added to the lane of its side. */
+        unsigned signs = 0;
+        for (int k = 0; k < LANES && i + k < n; k++) {
+            float v = at(sum, i + k);
+            bool is_positive = v >= 0;
+            sides.positive[k] += is_positive ? v : 0;
+            sides.negative[k] += is_positive ? 0 : v;
+            signs |= (unsigned)is_positive << k;
+        }
+        bits[i / LANES] = (uint8_t)signs;
+        n_positive += __builtin_popcount(signs);
     }
     double positive = add_lanes(sides.positive), negative = add_lanes(sides.negative);
     put_floats(row, n_positive < n ? (float)(negative / (double)(n - n_positive)) : 0,
                n_positive ? (float)(positive / (double)n_positive) : 0);
 }
 
-static void decode_one_bit(const uint8_t *row, int64_t first, int64_t n, float *values)
-{
-    const uint8_t *bits = row + 2 * sizeof(float);
-    float means[2];
-    get_floats(row, means);
-    for (int64_t i = 0; i < n; i++)
-        values[i] = means[bits[(first + i) / 8] >> ((first + i) % 8) & 1];
-}
-
 /* ---- parts of equal width ---- */
 
-static void find_range(const struct gradient_code *code, struct coded_sum sum, float range[2])
+static void encode_uniform(const struct gradient_code *code, struct coded_sum sum, uint8_t *row)
 {
+    uint8_t *bits = row + 2 * sizeof(float);
+    float range[2], last = (float)((1 << code->bits) - 1);
     double total = 0, squares = 0;
     for (int64_t i = 0; i < code->group; i++)
         total += at(sum, i);
@@ -108,30 +95,12 @@ static void find_range(const struct gradient_code *code, struct coded_sum sum, f
     double sigma = sqrt(squares / (double)code->group);
     range[0] = (float)(mean - SIGMAS * sigma);
     range[1] = (float)(2 * SIGMAS * sigma / (1 << code->bits));
-}
-
-static void encode_uniform(const struct gradient_code *code, struct coded_sum sum, uint8_t *row)
-{
-    uint8_t *bits = row + 2 * sizeof(float);
-    float range[2], last = (float)((1 << code->bits) - 1);
-    find_range(code, sum, range);
     put_floats(row, range[0], range[1]);
     memset(bits, 0, (size_t)((code->group * code->bits + 7) / 8));
     for (int64_t i = 0; i < code->group; i++) {
         float part = floorf((at(sum, i) - range[0]) / range[1]);
         part = part >= 0 ? part : 0; /* also of 0 / 0, where all elements are equal */
         put_bits(bits, i, code->bits, (unsigned)(part < last ? part : last));
-    }
-}
-
-static void decode_uniform(const struct gradient_code *code, const uint8_t *row, int64_t first,
-                           int64_t n, float *values)
-{
-    float range[2];
-    get_floats(row, range);
-    for (int64_t i = 0; i < n; i++) {
-        unsigned part = get_bits(row + sizeof range, first + i, code->bits);
-        values[i] = range[0] + ((float)part + 0.5F) * range[1];
     }
 }
 
@@ -145,16 +114,6 @@ static void encode_threshold(const struct gradient_code *code, struct coded_sum 
         unsigned field = code->bits == 1 ? v > t : v >= t ? 1U : v <= -t ? 2U : 0U;
         put_bits(row, i, code->bits, field);
     }
-}
-
-static void decode_threshold(const struct gradient_code *code, const uint8_t *row, int64_t first,
-                             int64_t n, float *values)
-{
-    float t = code->threshold;
-    const float of_one[] = {-1, 1}, of_two[] = {0, t, -t, 0};
-    const float *of = code->bits == 1 ? of_one : of_two;
-    for (int64_t i = 0; i < n; i++)
-        values[i] = of[get_bits(row, first + i, code->bits)];
 }
 
 /* ---- the largest ---- */
@@ -230,10 +189,24 @@ void gradient_code_encode(const struct gradient_code *code, struct coded_sum sum
 void gradient_code_decode(const struct gradient_code *code, const uint8_t *row, int64_t first,
                           int64_t n, float *values)
 {
-    if (code->kind == CODE_ONE_BIT)
-        decode_one_bit(row, first, n, values);
-    else if (code->kind == CODE_UNIFORM)
-        decode_uniform(code, row, first, n, values);
-    else
-        decode_threshold(code, row, first, n, values);
+    if (code->kind == CODE_ONE_BIT) {
+        const uint8_t *bits = row + 2 * sizeof(float);
+        float means[2];
+        get_floats(row, means);
+        for (int64_t i = 0; i < n; i++)
+            values[i] = means[bits[(first + i) / 8] >> ((first + i) % 8) & 1];
+    } else if (code->kind == CODE_UNIFORM) {
+        float range[2];
+        get_floats(row, range);
+        for (int64_t i = 0; i < n; i++) {
+            unsigned part = get_bits(row + sizeof range, first + i, code->bits);
+            values[i] = range[0] + ((float)part + 0.5F) * range[1];
+        }
+    } else {
+        float t = code->threshold;
+        const float of_one[] = {-1, 1}, of_two[] = {0, t, -t, 0};
+        const float *of = code->bits == 1 ? of_one : of_two;
+        for (int64_t i = 0; i < n; i++)
+            values[i] = of[get_bits(row, first + i, code->bits)];
+    }
 }

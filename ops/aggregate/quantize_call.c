@@ -55,20 +55,6 @@ int residual_describe(struct kernel_call *call, struct quantize_call *q)
     return variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err);
 }
 
-/* The declared one, whose first dimension may be what there is. */
-static struct shape result_shape(const struct kernel_call *call, int64_t groups)
-{
-    const struct gradient_code *code = call->state;
-    struct shape shape = call->node->outputs[0].shape;
-    if (shape.rank > 0 && shape.dims[0] < 0) {
-        int64_t row = 1;
-        for (int i = 1; i < shape.rank; i++)
-            row *= shape.dims[i];
-        shape.dims[0] = row > 0 ? groups * code->group / row : 0;
-    }
-    return shape;
-}
-
 int dequantize_describe(struct kernel_call *call, struct dequantize_call *d)
 {
     const struct gradient_code *code = call->state;
@@ -76,7 +62,15 @@ int dequantize_describe(struct kernel_call *call, struct dequantize_call *d)
     int64_t all = rows->shape.dims[0];
     d->n = call->in[1]->shape.dims[0];
     d->groups = d->n > 0 ? all / d->n : 0;
-    struct shape shape = result_shape(call, d->groups);
+    /* The declared shape, whose first dimension may be what there is. */
+    struct shape shape = call->node->outputs[0].shape;
+    if (shape.rank > 0 && shape.dims[0] < 0) {
+        int64_t row = 1;
+        for (int i = 1; i < shape.rank; i++)
+            row *= shape.dims[i];
+        shape.dims[0] = row > 0 ? d->groups * code->group / row : 0;
+    }
+
     if (d->n < 1 || d->groups * d->n != all || rows->shape.dims[1] != gradient_code_bytes(code) ||
         shape_count(&shape) != d->groups * code->group)
         return kernel_fail(call, "codes %s are not those of %lld gradients %s",

@@ -36,14 +36,6 @@ static int give_run(struct kernel_call *call)
     return 0;
 }
 
-static int put_zeros(struct kernel_call *call, const struct shape *shape)
-{
-    struct tensor *out = kernel_alloc_output(call, 0, shape);
-    if (out && tensor_bytes(out)) /* an empty one has no memory */
-        memset(out->data, 0, tensor_bytes(out));
-    return out ? 0 : call->err->code;
-}
-
 /* What came from a checkpoint may be of another model. */
 static int take_run(struct kernel_call *call)
 {
@@ -52,8 +44,14 @@ static int take_run(struct kernel_call *call)
     struct push_id id = id_of_step(call->step);
     struct tensor value;
     int code = worker_value_take(use->values, id.worker, use->workers, &value, call->err);
-    if (code || value.type == DTYPE_INVALID)
-        return code ? code : put_zeros(call, &declared->shape);
+    if (code)
+        return code;
+    if (value.type == DTYPE_INVALID) {
+        struct tensor *out = kernel_alloc_output(call, 0, &declared->shape);
+        if (out && tensor_bytes(out)) /* an empty one has no memory */
+            memset(out->data, 0, tensor_bytes(out));
+        return out ? 0 : call->err->code;
+    }
     if (value.type != declared->type || !shape_equal(&value.shape, &declared->shape))
         code = kernel_fail(call, "worker:%" PRId64 " had %s, not %s", id.worker,
                            shape_text_typed(value.type, &value.shape),

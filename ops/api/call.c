@@ -53,19 +53,6 @@ static int each_name(tf_call *call, const char *names,
     return code;
 }
 
-static int check_needs(const tf_call *call, struct error *err)
-{
-    struct node_list needs = {0};
-    struct str text = STR_INIT;
-    request_needs(&call->request, call->feeds.items, (int)call->feeds.n, &needs);
-    request_print_needs(&text, call->request.graph, &needs);
-    if (needs.n)
-        error_set(err, ERR_NOINPUT, "not among what is fed: %s", str_text(&text));
-    str_release(&text);
-    vec_release(&needs);
-    return err->code;
-}
-
 static int prepare(tf_call *call, const char *feeds, const char *fetches, const char *targets,
                    struct error *err)
 {
@@ -79,19 +66,17 @@ static int prepare(tf_call *call, const char *feeds, const char *fetches, const 
     pthread_mutex_unlock(lock);
     if (!code && !call->request.fetches.n && !call->request.targets.n)
         code = error_set(err, ERR_USAGE, "nothing to fetch or to run");
-    return code ? code : check_needs(call, err);
-}
-
-static struct session_handle *make_handle(const tf_call *call)
-{
-    const struct request *request = &call->request;
-    struct session_call own = {.feeds = call->feeds.items,
-                               .n_feeds = (int)call->feeds.n,
-                               .fetches = request->fetches.items,
-                               .n_fetches = (int)request->fetches.n,
-                               .targets = request->targets.items,
-                               .n_targets = (int)request->targets.n};
-    return session_prepare(call->session->session, &own);
+    if (code)
+        return code;
+    struct node_list needs = {0};
+    struct str text = STR_INIT;
+    request_needs(&call->request, call->feeds.items, (int)call->feeds.n, &needs);
+    request_print_needs(&text, call->request.graph, &needs);
+    if (needs.n)
+        error_set(err, ERR_NOINPUT, "not among what is fed: %s", str_text(&text));
+    str_release(&text);
+    vec_release(&needs);
+    return err->code;
 }
 
 tf_call *api_call_prepare(tf_session *session, const char *feeds, const char *fetches,
@@ -109,7 +94,14 @@ tf_call *api_call_prepare(tf_session *session, const char *feeds, const char *fe
     if (!prepare(call, feeds, fetches, targets, &err)) {
         call->values = mem_array(call->feeds.n + 1, sizeof *call->values);
         call->results = mem_array(call->request.fetches.n + 1, sizeof *call->results);
-        call->handle = make_handle(call);
+        const struct request *request = &call->request;
+        struct session_call own = {.feeds = call->feeds.items,
+                                   .n_feeds = (int)call->feeds.n,
+                                   .fetches = request->fetches.items,
+                                   .n_fetches = (int)request->fetches.n,
+                                   .targets = request->targets.items,
+                                   .n_targets = (int)request->targets.n};
+        call->handle = session_prepare(call->session->session, &own);
         return call;
     }
     api_call_free(call);
@@ -171,20 +163,6 @@ static int check_value(const struct node_output *output, enum dtype type, const 
     return 0;
 }
 
-static int check_memory(const struct tf_tensor *value, const struct shape *shape, struct error *err)
-{
-    enum dtype type = (enum dtype)value->type;
-    int64_t bytes = shape_bytes(shape, type);
-    size_t one = dtype_bytes(type) == 8 && type == COMPLEX64 ? 4 : dtype_bytes(type);
-    if (bytes < 0 || (size_t)bytes != value->bytes)
-        return error_set(err, ERR_USAGE, "%s takes %" PRId64 " bytes, not %zu",
-                         shape_text_typed(type, shape), bytes, value->bytes);
-    if (bytes && (!value->data || (uintptr_t)value->data % one))
-        return error_set(err, ERR_USAGE, "its elements are %s",
-                         value->data ? "not aligned" : "not given");
-    return 0;
-}
-
 int api_call_feed(tf_call *call, int i, const struct tf_tensor *value, struct tf_error *error)
 {
     struct error err = ERROR_INIT;
@@ -196,8 +174,17 @@ int api_call_feed(tf_call *call, int i, const struct tf_tensor *value, struct tf
         error_set(&err, ERR_USAGE, "its shape is none");
     else if (value->type == TF_STRING)
         error_set(&err, ERR_USAGE, "strings are fed by tf_call_feed_strings");
-    else if (!check_value(output, (enum dtype)value->type, &shape, &err))
-        check_memory(value, &shape, &err);
+    else if (!check_value(output, (enum dtype)value->type, &shape, &err)) {
+        enum dtype type = (enum dtype)value->type;
+        int64_t bytes = shape_bytes(&shape, type);
+        size_t one = dtype_bytes(type) == 8 && type == COMPLEX64 ? 4 : dtype_bytes(type);
+        if (bytes < 0 || (size_t)bytes != value->bytes)
+            error_set(&err, ERR_USAGE, "%s takes %" PRId64 " bytes, not %zu",
+                      shape_text_typed(type, &shape), bytes, value->bytes);
+        else if (bytes && (!value->data || (uintptr_t)value->data % one))
+            error_set(&err, ERR_USAGE, "its elements are %s",
+                      value->data ? "not aligned" : "not given");
+    }
     if (err.code)
         return bad_feed(call, i, &err, error);
     tensor_release(&call->values[i]);
@@ -228,25 +215,21 @@ int api_call_feed_strings(tf_call *call, int i, const struct tf_shape *shape,
 
 /* ---- running ---- */
 
-static int run(tf_call *call, struct error *err)
-{
-    for (size_t i = 0; i < call->feeds.n; i++)
-        if (call->values[i].type == DTYPE_INVALID)
-            return error_set(err, ERR_NOINPUT, "%s: not fed",
-                             node_text(graph_node(call->request.graph, call->feeds.items[i].node)));
-    struct step step = {.number = atomic_fetch_add(&call->session->step, 1) + 1,
-                        .seed = call->session->seed};
-    if (session_run_prepared(call->handle, call->values, &step, call->results, err))
-        return error_prefix(err, "step %" PRId64 ": ", step.number);
-    return 0;
-}
-
 int api_call_run(tf_call *call, struct tf_error *error)
 {
     struct error err = ERROR_INIT;
     forget_results(call);
-    if (!run(call, &err))
-        return 0;
+    for (size_t i = 0; i < call->feeds.n && !err.code; i++)
+        if (call->values[i].type == DTYPE_INVALID)
+            error_set(&err, ERR_NOINPUT, "%s: not fed",
+                      node_text(graph_node(call->request.graph, call->feeds.items[i].node)));
+    if (!err.code) {
+        struct step step = {.number = atomic_fetch_add(&call->session->step, 1) + 1,
+                            .seed = call->session->seed};
+        if (!session_run_prepared(call->handle, call->values, &step, call->results, &err))
+            return 0;
+        error_prefix(&err, "step %" PRId64 ": ", step.number);
+    }
     memset(call->results, 0, call->request.fetches.n * sizeof *call->results);
     error_prefix(&err, "%s: ", call->session->graph->name);
     return api_fail(&err, error);

@@ -109,24 +109,19 @@ int64_t api_session_step(const tf_session *session)
 
 /* ---- files ---- */
 
-static int write_variables(tf_session *session, int fd, const char *name, struct error *err)
-{
-    struct stream_writer *writer = stream_writer_new(fd, name, "libtf-tools", -1);
-    int code =
-        variables_save(session_variables(session->session), api_session_step(session), writer, err);
-    if (!code)
-        code = stream_finish(writer, err);
-    stream_writer_free(writer);
-    return code;
-}
-
 int api_session_save(tf_session *session, const char *file, struct tf_error *error)
 {
     struct error err = ERROR_INIT;
     struct new_file new;
     if (new_file_open(&new, file, &err))
         return api_fail(&err, error);
-    if (write_variables(session, new.fd, file, &err))
+    struct stream_writer *writer = stream_writer_new(new.fd, file, "libtf-tools", -1);
+    int code = variables_save(session_variables(session->session), api_session_step(session),
+                              writer, &err);
+    if (!code)
+        code = stream_finish(writer, &err);
+    stream_writer_free(writer);
+    if (code)
         new_file_discard(&new);
     else
         new_file_commit(&new, &err);

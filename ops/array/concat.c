@@ -91,42 +91,31 @@ static bool equal_parts(const struct grad *g, int axis)
     return true;
 }
 
-static void concat_by_split(struct grad *g)
-{
-    int n = g->node->n_inputs - 1;
-    struct attr attr = {"num_split", attr_int(n)};
-    struct edge inputs[] = {grad_input(g, 0), g->out[0]};
-    struct edge parts = build_op(&g->b, "Split", inputs, 2, &attr, 1);
-    for (int i = 0; i < n && edge_exists(parts); i++)
-        g->in[i + 1] = build_slot(parts, i);
-}
-
-static void concat_by_slices(struct grad *g)
-{
-    int n = g->node->n_inputs - 1;
-    struct edge *edges = mem_array((size_t)n + 1, sizeof *edges);
-    edges[0] = grad_input(g, 0);
-    for (int i = 0; i < n; i++)
-        edges[i + 1] = array_shape(&g->b, grad_input(g, i + 1), INT32);
-    struct edge offsets = build_op(&g->b, "ConcatOffset", edges, n + 1, NULL, 0);
-    for (int i = 0; i < n && edge_exists(offsets); i++) {
-        struct edge slice[] = {g->out[0], build_slot(offsets, i), edges[i + 1]};
-        g->in[i + 1] = build_op(&g->b, "Slice", slice, 3, NULL, 0);
-    }
-    mem_free(edges);
-}
-
 static int concat_gradient(struct grad *g)
 {
     int64_t value;
-    int axis, rank = build_shape(&g->b, g->out[0])->rank;
-    if (g->node->n_inputs == 2)
+    int axis, rank = build_shape(&g->b, g->out[0])->rank, n = g->node->n_inputs - 1;
+    if (n == 1)
         g->in[1] = g->out[0];
     else if (array_constant(&g->b, grad_input(g, 0), &value, 1) == 1 && rank > 0 &&
-             shape_axis(value, rank, &axis) && equal_parts(g, axis))
-        concat_by_split(g);
-    else
-        concat_by_slices(g);
+             shape_axis(value, rank, &axis) && equal_parts(g, axis)) {
+        struct attr attr = {"num_split", attr_int(n)};
+        struct edge inputs[] = {grad_input(g, 0), g->out[0]};
+        struct edge parts = build_op(&g->b, "Split", inputs, 2, &attr, 1);
+        for (int i = 0; i < n && edge_exists(parts); i++)
+            g->in[i + 1] = build_slot(parts, i);
+    } else {
+        struct edge *edges = mem_array((size_t)n + 1, sizeof *edges);
+        edges[0] = grad_input(g, 0);
+        for (int i = 0; i < n; i++)
+            edges[i + 1] = array_shape(&g->b, grad_input(g, i + 1), INT32);
+        struct edge offsets = build_op(&g->b, "ConcatOffset", edges, n + 1, NULL, 0);
+        for (int i = 0; i < n && edge_exists(offsets); i++) {
+            struct edge slice[] = {g->out[0], build_slot(offsets, i), edges[i + 1]};
+            g->in[i + 1] = build_op(&g->b, "Slice", slice, 3, NULL, 0);
+        }
+        mem_free(edges);
+    }
     return grad_finish(g);
 }
 

@@ -14,19 +14,15 @@ struct concat_part {
     int64_t offset, length;
 };
 
-/* Copies bytes in the largest unit that fits, so that short rows do not become calls of memcpy. */
-static size_t unit(int64_t bytes, const void *a, const void *b)
-{
-    uint64_t all = (uint64_t)bytes | (uintptr_t)a | (uintptr_t)b;
-    return all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
-}
-
 static int copy_part(struct kernel_call *call, const struct concat_part *p, char *whole, char *part,
                      bool join)
 {
     int64_t row = p->length * p->inner, stride = p->whole * p->inner;
     whole += p->offset * p->inner;
-    size_t item = unit(row | stride, whole, part);
+    /* Bytes are copied in the largest unit that fits, so that short rows do not become calls of
+     * memcpy. */
+    uint64_t all = (uint64_t)(row | stride) | (uintptr_t)whole | (uintptr_t)part;
+    size_t item = all % 8 == 0 ? 8 : all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
     struct strided s = {.item_bytes = item};
     strided_add(&s, p->outer, join ? stride : row, join ? row : stride);
     strided_add(&s, row / (int64_t)item, (int64_t)item, (int64_t)item);
@@ -78,32 +74,25 @@ static struct concat_part part_at(const struct shape *whole, int axis, enum dtyp
 
 /* ---- Concat, Split ---- */
 
-static int joined_shape(struct kernel_call *call, int axis, struct shape *shape)
+int run_concat(struct kernel_call *call)
 {
-    *shape = call->in[1]->shape;
+    struct shape shape = call->in[1]->shape;
+    int axis;
+    if (shape.rank == 0)
+        return kernel_fail(call, "scalars cannot be joined: use Pack");
+    if (args_axis(call, 0, "concat_dim", shape.rank, &axis))
+        return call->err->code;
     for (int i = 2; i < call->n_in; i++) {
         const struct shape *s = &call->in[i]->shape;
-        bool same = s->rank == shape->rank;
+        bool same = s->rank == shape.rank;
         for (int k = 0; same && k < s->rank; k++)
-            same = k == axis || s->dims[k] == shape->dims[k];
+            same = k == axis || s->dims[k] == shape.dims[k];
         if (!same)
             return kernel_fail(call, "values %s and %s cannot be joined along dimension %d",
                                shape_text(&call->in[1]->shape), shape_text(s), axis);
-        if (__builtin_add_overflow(shape->dims[axis], s->dims[axis], &shape->dims[axis]))
+        if (__builtin_add_overflow(shape.dims[axis], s->dims[axis], &shape.dims[axis]))
             return kernel_fail(call, "the result is too large");
     }
-    return 0;
-}
-
-int run_concat(struct kernel_call *call)
-{
-    struct shape shape;
-    int axis;
-    if (call->in[1]->shape.rank == 0)
-        return kernel_fail(call, "scalars cannot be joined: use Pack");
-    if (args_axis(call, 0, "concat_dim", call->in[1]->shape.rank, &axis) ||
-        joined_shape(call, axis, &shape))
-        return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;

@@ -35,36 +35,6 @@ static int move_row(struct kernel_call *call, struct cuda_row_moves *moves, int6
 
 /* ---- DynamicPartition ---- */
 
-/* The numbers of the rows, sorted by the output that they go to. NULL with call->err set. */
-static int64_t *sort_rows(struct kernel_call *call, const int64_t *counts)
-{
-    const int32_t *partitions = call->in[1]->data;
-    int64_t n = tensor_count(call->in[1]), end = 0;
-    int64_t *sorted = kernel_temporary(call, (size_t)(n + 1) * sizeof *sorted);
-    int64_t *next = kernel_temporary(call, (size_t)call->n_out * sizeof *next);
-    if (!sorted || !next)
-        return NULL;
-    for (int k = 0; k < call->n_out; k++) {
-        next[k] = end;
-        end += counts[k];
-    }
-    for (int64_t i = 0; i < n; i++)
-        sorted[next[partitions[i]]++] = i;
-    return sorted;
-}
-
-/* The next rows of the sorted ones, as many as the output has. */
-static int fill_part(struct kernel_call *call, struct cuda_row_moves *moves, struct tensor *out,
-                     const int64_t *sorted)
-{
-    int64_t n = out->shape.dims[0];
-    int code = KERNEL_ENQUEUED;
-    moves->to = out->data;
-    for (int64_t i = 0; i < n && code == KERNEL_ENQUEUED; i++)
-        code = move_row(call, moves, i, sorted[i]);
-    return moves->n && code == KERNEL_ENQUEUED ? flush(call, moves) : code;
-}
-
 static int partition_run(struct kernel_call *call)
 {
     const struct tensor *data = call->in[0];
@@ -73,9 +43,19 @@ static int partition_run(struct kernel_call *call)
     int64_t *counts = kernel_temporary(call, (size_t)call->n_out * sizeof *counts);
     if (!counts || dynamic_partition_counts(call, &rows, counts))
         return call->err->code;
-    int64_t *sorted = sort_rows(call, counts);
-    if (!sorted)
+    /* The numbers of the rows are sorted by the output that they go to. */
+    const int32_t *partitions = call->in[1]->data;
+    int64_t n = tensor_count(call->in[1]), end = 0;
+    int64_t *sorted = kernel_temporary(call, (size_t)(n + 1) * sizeof *sorted);
+    int64_t *next = kernel_temporary(call, (size_t)call->n_out * sizeof *next);
+    if (!sorted || !next)
         return call->err->code;
+    for (int k = 0; k < call->n_out; k++) {
+        next[k] = end;
+        end += counts[k];
+    }
+    for (int64_t i = 0; i < n; i++)
+        sorted[next[partitions[i]]++] = i;
     begin(&moves, data->type, &rows);
     moves.from = data->data;
     int code = KERNEL_DONE;
@@ -84,8 +64,14 @@ static int partition_run(struct kernel_call *call)
         struct tensor *out = kernel_alloc_output(call, k, &rows);
         if (!out)
             return call->err->code;
-        if (tensor_count(out))
-            code = fill_part(call, &moves, out, sorted);
+        if (!tensor_count(out))
+            continue;
+        moves.to = out->data;
+        code = KERNEL_ENQUEUED;
+        for (int64_t i = 0; i < counts[k] && code == KERNEL_ENQUEUED; i++)
+            code = move_row(call, &moves, i, sorted[i]);
+        if (moves.n && code == KERNEL_ENQUEUED)
+            code = flush(call, &moves);
     }
     return code;
 }
@@ -93,36 +79,6 @@ static int partition_run(struct kernel_call *call)
 const struct kernel_code kernel_cuda_dynamic_partition = {.run = partition_run};
 
 /* ---- DynamicStitch ---- */
-
-/* Of each row of the output, which of all that are given is the last for it, counted from 1. NULL
- * with call->err set. */
-static int64_t *find_last(struct kernel_call *call, int64_t rows)
-{
-    int64_t *last = kernel_temporary(call, (size_t)rows * sizeof *last), given = 0;
-    if (!last)
-        return NULL;
-    memset(last, 0, (size_t)rows * sizeof *last);
-    for (int i = 0; i < call->n_in / 2; i++) {
-        const int32_t *indices = call->in[i]->data;
-        for (int64_t k = 0; k < tensor_count(call->in[i]); k++)
-            last[indices[k]] = ++given;
-    }
-    return last;
-}
-
-/* Those rows of data `i` that are the last for theirs; `given` were there before. */
-static int put_rows(struct kernel_call *call, struct cuda_row_moves *moves, int i,
-                    const int64_t *last, int64_t given)
-{
-    const int32_t *indices = call->in[i]->data;
-    int64_t n = tensor_count(call->in[i]);
-    int code = KERNEL_ENQUEUED;
-    moves->from = call->in[call->n_in / 2 + i]->data;
-    for (int64_t k = 0; k < n && code == KERNEL_ENQUEUED; k++)
-        if (last[indices[k]] == given + k + 1)
-            code = move_row(call, moves, indices[k], k);
-    return moves->n && code == KERNEL_ENQUEUED ? flush(call, moves) : code;
-}
 
 static int stitch_run(struct kernel_call *call)
 {
@@ -135,15 +91,32 @@ static int stitch_run(struct kernel_call *call)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    int64_t *last = find_last(call, shape.dims[0]), given = 0;
+    /* Of each row of the output, which of all that are given is the last for it, counted from 1. */
+    int64_t *last = kernel_temporary(call, (size_t)shape.dims[0] * sizeof *last), given = 0;
     if (!last)
         return call->err->code;
+    memset(last, 0, (size_t)shape.dims[0] * sizeof *last);
+    for (int i = 0; i < call->n_in / 2; i++) {
+        const int32_t *indices = call->in[i]->data;
+        for (int64_t k = 0; k < tensor_count(call->in[i]); k++)
+            last[indices[k]] = ++given;
+    }
+    given = 0;
     begin(&moves, out->type, &shape);
     moves.to = out->data;
     int code = strided_fill_bits(call, out, 0);
     for (int i = 0; i < call->n_in / 2 && code <= 0; i++) {
-        code = put_rows(call, &moves, i, last, given);
-        given += tensor_count(call->in[i]);
+        /* Those rows of data i are moved that are the last for theirs. */
+        const int32_t *indices = call->in[i]->data;
+        int64_t n = tensor_count(call->in[i]);
+        code = KERNEL_ENQUEUED;
+        moves.from = call->in[call->n_in / 2 + i]->data;
+        for (int64_t k = 0; k < n && code == KERNEL_ENQUEUED; k++)
+            if (last[indices[k]] == given + k + 1)
+                code = move_row(call, &moves, indices[k], k);
+        if (moves.n && code == KERNEL_ENQUEUED)
+            code = flush(call, &moves);
+        given += n;
     }
     return code;
 }

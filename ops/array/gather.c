@@ -44,24 +44,22 @@ static struct edge rows_shape(struct build *b, struct edge params)
     return EDGE_NONE;
 }
 
-static struct edge dynamic_rows_shape(struct build *b, struct edge params, struct edge indices)
-{
-    struct edge slice[] = {build_unary(b, "Shape", params), build_ints(b, (int64_t[]){1}, 1),
-                           build_ints(b, (int64_t[]){-1}, 1)};
-    struct edge expand[] = {build_unary(b, "Size", indices), build_scalar(b, INT32, 0)};
-    struct edge parts[] = {build_scalar(b, INT32, 0), build_op(b, "ExpandDims", expand, 2, NULL, 0),
-                           build_op(b, "Slice", slice, 3, NULL, 0)};
-    return build_op(b, "Concat", parts, 3, NULL, 0);
-}
-
 static int gather_gradient(struct grad *g)
 {
     struct build *b = &g->b;
     struct edge params = grad_input(g, 0), indices = grad_input(g, 1), values = g->out[0];
     if (build_shape(b, indices)->rank != 1) {
         struct edge shape = rows_shape(b, params);
-        if (!edge_exists(shape))
-            shape = dynamic_rows_shape(b, params, indices);
+        if (!edge_exists(shape)) {
+            struct edge slice[] = {build_unary(b, "Shape", params),
+                                   build_ints(b, (int64_t[]){1}, 1),
+                                   build_ints(b, (int64_t[]){-1}, 1)};
+            struct edge expand[] = {build_unary(b, "Size", indices), build_scalar(b, INT32, 0)};
+            struct edge parts[] = {build_scalar(b, INT32, 0),
+                                   build_op(b, "ExpandDims", expand, 2, NULL, 0),
+                                   build_op(b, "Slice", slice, 3, NULL, 0)};
+            shape = build_op(b, "Concat", parts, 3, NULL, 0);
+        }
         values = build_binary(b, "Reshape", values, shape);
         indices = array_flatten(b, indices);
     }

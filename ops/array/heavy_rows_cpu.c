@@ -54,18 +54,6 @@ static int64_t count(const struct heavy_rows *size, const struct tensor *indices
     return most;
 }
 
-/* Once. */
-static void add(struct heavy_rows *heavy, int64_t row)
-{
-    uint64_t at = heavy_rows_hash(heavy, row);
-    while (heavy->found[at] && heavy->rows[heavy->found[at] - 1] != row)
-        at = (at + 1) & heavy->mask;
-    if (heavy->found[at])
-        return;
-    heavy->rows[heavy->n++] = row;
-    heavy->found[at] = (int32_t)heavy->n;
-}
-
 int heavy_rows_find(struct kernel_call *call, struct heavy_rows *heavy,
                     const struct tensor *indices, int64_t n_rows)
 {
@@ -88,8 +76,15 @@ int heavy_rows_find(struct kernel_call *call, struct heavy_rows *heavy,
         return call->err->code;
     for (int64_t g = 0; g < n_groups; g++) {
         int64_t row = index_at(indices, place_in(g));
-        if (counts[heavy_rows_hash(&size, row)] == LEAST_SEEN)
-            add(heavy, row);
+        if (counts[heavy_rows_hash(&size, row)] != LEAST_SEEN)
+            continue;
+        uint64_t at = heavy_rows_hash(heavy, row);
+        while (heavy->found[at] && heavy->rows[heavy->found[at] - 1] != row)
+            at = (at + 1) & heavy->mask;
+        if (heavy->found[at])
+            continue;
+        heavy->rows[heavy->n++] = row;
+        heavy->found[at] = (int32_t)heavy->n;
     }
     return 0;
 }

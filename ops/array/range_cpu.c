@@ -23,15 +23,6 @@ RANGE(range_float64, double, double)
 RANGE(range_int32, uint32_t, uint32_t)
 RANGE(range_int64, uint64_t, uint64_t)
 
-static parallel_body *range_loop(enum dtype type)
-{
-    if (type == FLOAT32)
-        return range_float32;
-    if (type == FLOAT64)
-        return range_float64;
-    return type == INT32 ? range_int32 : range_int64;
-}
-
 static int range_run(struct kernel_call *call)
 {
     int64_t n;
@@ -42,7 +33,11 @@ static int range_run(struct kernel_call *call)
     if (!out)
         return call->err->code;
     struct progression p = {call->in[0]->data, call->in[2]->data, out->data};
-    parallel_for(call->threads, n, PARALLEL_GRAIN_MOVE, range_loop(out->type), &p);
+    parallel_body *loop = out->type == FLOAT32   ? range_float32
+                          : out->type == FLOAT64 ? range_float64
+                          : out->type == INT32   ? range_int32
+                                                 : range_int64;
+    parallel_for(call->threads, n, PARALLEL_GRAIN_MOVE, loop, &p);
     return KERNEL_DONE;
 }
 

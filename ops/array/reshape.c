@@ -32,22 +32,16 @@ static int mismatch(const struct shape *in, const struct shape *wanted, struct e
                      shape_count(in), shape_text(in), shape_text(wanted));
 }
 
-static bool has_zero(const struct shape *shape)
-{
-    for (int i = 0; i < shape->rank; i++)
-        if (!shape->dims[i])
-            return true;
-    return false;
-}
-
 /* Dimensions of 0 of both are not counted, if the wanted shape has any: so what is open follows
  * from the others. */
 int reshape_resolve(const struct shape *in, const struct shape *wanted, struct shape *out,
                     struct error *err)
 {
     int64_t count = shape_count(in), product = 1;
-    bool is_empty = has_zero(wanted);
+    bool is_empty = false;
     int open = -1;
+    for (int i = 0; i < wanted->rank; i++)
+        is_empty |= !wanted->dims[i];
     for (int i = 0; i < wanted->rank; i++) {
         if (wanted->dims[i] < 0 && open >= 0)
             return error_set(err, ERR_DATA,

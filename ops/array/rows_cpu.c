@@ -21,13 +21,6 @@ static void set_bytes(void *to, const void *from, int64_t n)
     memcpy(to, from, (size_t)n);
 }
 
-static accumulate_loop *find_update(enum rows_op op, enum dtype type)
-{
-    if (op == ROWS_SET)
-        return set_bytes;
-    return op == ROWS_ADD ? accumulate_add(type) : accumulate_subtract(type);
-}
-
 struct rows_update {
     accumulate_loop *row; /* NULL: float32 that is added */
     float sign;           /* of these */
@@ -39,30 +32,6 @@ struct rows_update {
     struct heavy_rows heavy;
     struct wide_sums sums; /* of the heavy rows, by number */
 };
-
-static void update_rows(const struct rows_update *u, int64_t part, int64_t parts)
-{
-    const int32_t *i32 = u->indices->data;
-    const int64_t *i64 = u->indices->data;
-    bool wide = u->indices->type == INT64;
-    for (int64_t i = 0; i < u->n; i++) {
-        int64_t index = wide ? i64[i] : i32[i];
-        if (parts == 1 || index % parts == part)
-            u->row(u->table + (size_t)index * u->row_bytes, u->values + (size_t)i * u->row_bytes,
-                   u->length);
-    }
-}
-
-static inline float *row_of(const struct rows_update *u, int64_t row)
-{
-    return (float *)(void *)u->table + row * u->length;
-}
-
-static inline void add_row(float *to, const float *from, int64_t n, float sign)
-{
-    for (int64_t j = 0; j < n; j++)
-        to[j] += sign * from[j];
-}
 
 enum heavy { HEAVY_NONE, HEAVY_SOME, HEAVY_ALL };
 
@@ -85,7 +54,8 @@ static inline void add_rows(const struct rows_update *u, int64_t part, int64_t p
         if (length == 1)
             *to += sign * *from;
         else
-            add_row(to, from, length, sign);
+            for (int64_t j = 0; j < length; j++)
+                to[j] += sign * from[j];
         int64_t number = heavy == HEAVY_ALL    ? index
                          : heavy == HEAVY_SOME ? heavy_rows_number(&u->heavy, index)
                                                : -1;
@@ -97,9 +67,17 @@ static inline void add_rows(const struct rows_update *u, int64_t part, int64_t p
 static void do_part(void *context, int part, int parts)
 {
     const struct rows_update *u = context;
-    if (u->row)
-        update_rows(u, part, parts);
-    else if (u->heavy.all)
+    if (u->row) {
+        const int32_t *i32 = u->indices->data;
+        const int64_t *i64 = u->indices->data;
+        bool wide = u->indices->type == INT64;
+        for (int64_t i = 0; i < u->n; i++) {
+            int64_t index = wide ? i64[i] : i32[i];
+            if (parts == 1 || index % parts == part)
+                u->row(u->table + (size_t)index * u->row_bytes,
+                       u->values + (size_t)i * u->row_bytes, u->length);
+        }
+    } else if (u->heavy.all)
         add_rows(u, part, parts, HEAVY_ALL);
     else if (u->heavy.n)
         add_rows(u, part, parts, HEAVY_SOME);
@@ -114,7 +92,10 @@ int rows_update(struct kernel_call *call, enum rows_op op, struct tensor *table,
     if (!bytes)
         return 0;
     bool adds_floats = op != ROWS_SET && table->type == FLOAT32;
-    struct rows_update u = {.row = adds_floats ? NULL : find_update(op, table->type),
+    struct rows_update u = {.row = adds_floats      ? NULL
+                                   : op == ROWS_SET ? set_bytes
+                                   : op == ROWS_ADD ? accumulate_add(table->type)
+                                                    : accumulate_subtract(table->type),
                             .sign = op == ROWS_SUB ? -1 : 1,
                             .table = table->data,
                             .values = values->data,
@@ -131,6 +112,7 @@ int rows_update(struct kernel_call *call, enum rows_op op, struct tensor *table,
     else
         team_run(threads, do_part, &u);
     for (int64_t k = 0; k < u.heavy.n; k++)
-        wide_sums_end(&u.sums, k, row_of(&u, u.heavy.all ? k : u.heavy.rows[k]));
+        wide_sums_end(&u.sums, k,
+                      (float *)(void *)u.table + (u.heavy.all ? k : u.heavy.rows[k]) * u.length);
     return 0;
 }

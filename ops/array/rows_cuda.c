@@ -64,8 +64,17 @@ static int segments_prepare(struct kernel_setup *setup)
     return 0;
 }
 
-static int add_segments(struct kernel_call *call, struct tensor *out)
+static int segments_run(struct kernel_call *call)
 {
+    struct shape shape;
+    if (result_of_segments(call, &shape))
+        return call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out)
+        return call->err->code;
+    int code = strided_fill_bits(call, out, 0);
+    if (code > 0 || !tensor_count(call->in[1]))
+        return code;
     const struct segments_state *state = call->state;
     struct cuda_scatter launch = {.op = CUDA_SCATTER_ADD,
                                   .type = cuda_type_of(out->type),
@@ -79,18 +88,6 @@ static int add_segments(struct kernel_call *call, struct tensor *out)
     if (!launch.scratch)
         return call->err->code;
     return cuda_launched(call, cuda_scatter(&launch, cuda_compute(call)));
-}
-
-static int segments_run(struct kernel_call *call)
-{
-    struct shape shape;
-    if (result_of_segments(call, &shape))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &shape);
-    if (!out)
-        return call->err->code;
-    int code = strided_fill_bits(call, out, 0);
-    return code > 0 || !tensor_count(call->in[1]) ? code : add_segments(call, out);
 }
 
 const struct kernel_code kernel_cuda_unsorted_segment_sum = {.prepare = segments_prepare,

@@ -47,49 +47,20 @@ static int check_index(struct infer *infer, int input, const char *name, int ran
                       s->dims[0], rank);
 }
 
-/* Rank of the input, perhaps from the length of an index vector. */
-static int find_rank(const struct infer *infer, int first, int last)
-{
-    int rank = infer_shape(infer, 0)->rank;
-    for (int i = first; i <= last && rank < 0; i++)
-        if (infer_shape(infer, i)->rank == 1 && infer_shape(infer, i)->dims[0] <= SHAPE_RANK_MAX)
-            rank = (int)infer_shape(infer, i)->dims[0];
-    return rank;
-}
-
 static void read_values(const struct tensor *t, int64_t *values)
 {
     for (int64_t i = 0; t && i < tensor_count(t); i++)
         values[i] = tensor_get_int64(t, i);
 }
 
-/* What is left of dimension i behind the beginning; -1: not known. */
-static int64_t rest_of(const struct shape *in, const struct shape *begins, int i)
-{
-    bool known = in->dims[i] >= 0 && begins->dims[i] >= 0 && begins->dims[i] <= in->dims[i];
-    return known ? in->dims[i] - begins->dims[i] : SHAPE_UNKNOWN;
-}
-
-/* Where only some elements of begin, or of size, are known. */
-static void slice_partly(struct infer *infer, const struct shape *in, const struct tensor *size,
-                         const int64_t n[SHAPE_RANK_MAX])
-{
-    struct shape sizes, begins;
-    bool sized = infer_value_shape(infer, 2, &sizes) && sizes.rank == in->rank;
-    bool begun = infer_value_shape(infer, 1, &begins) && begins.rank == in->rank;
-    infer->out[0] = *in;
-    for (int i = 0; i < in->rank; i++) {
-        bool to_the_end = size && begun && n[i] == -1;
-        infer->out[0].dims[i] = to_the_end ? rest_of(in, &begins, i)
-                                : sized    ? sizes.dims[i]
-                                           : SHAPE_UNKNOWN;
-    }
-}
-
 static int slice_shape(struct infer *infer)
 {
-    int rank = find_rank(infer, 1, 2), code;
+    /* The rank may follow from the length of an index vector. */
     struct shape in = *infer_shape(infer, 0);
+    int rank = in.rank, code;
+    for (int i = 1; i <= 2 && rank < 0; i++)
+        if (infer_shape(infer, i)->rank == 1 && infer_shape(infer, i)->dims[0] <= SHAPE_RANK_MAX)
+            rank = (int)infer_shape(infer, i)->dims[0];
     if ((code = check_index(infer, 1, "begin", rank)) ||
         (code = check_index(infer, 2, "size", rank)) || rank < 0)
         return code;
@@ -104,7 +75,19 @@ static int slice_shape(struct infer *infer)
     read_values(size, n);
     if (begin && size)
         return slice_resolve(&in, begins, n, &infer->out[0], infer->err);
-    slice_partly(infer, &in, size, n);
+    /* Only some elements of begin, or of size, are known. */
+    struct shape sizes, starts;
+    bool sized = infer_value_shape(infer, 2, &sizes) && sizes.rank == in.rank;
+    bool begun = infer_value_shape(infer, 1, &starts) && starts.rank == in.rank;
+    infer->out[0] = in;
+    for (int i = 0; i < in.rank; i++) {
+        int64_t start = begun ? starts.dims[i] : -1;
+        bool known = in.dims[i] >= 0 && start >= 0 && start <= in.dims[i];
+        if (size && begun && n[i] == -1)
+            infer->out[0].dims[i] = known ? in.dims[i] - start : SHAPE_UNKNOWN;
+        else
+            infer->out[0].dims[i] = sized ? sizes.dims[i] : SHAPE_UNKNOWN;
+    }
     return 0;
 }
 

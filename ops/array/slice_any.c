@@ -45,32 +45,24 @@ int run_slice(struct kernel_call *call)
 
 /* ---- Pad ---- */
 
-static int padded_shape(struct kernel_call *call, struct shape *shape, int64_t *before)
+int run_pad(struct kernel_call *call)
 {
-    const struct shape *in = &call->in[0]->shape, *p = &call->in[1]->shape;
-    if (p->rank != 2 || p->dims[0] != in->rank || p->dims[1] != 2)
-        return kernel_fail(call, "paddings must be [%d,2], not %s", in->rank, shape_text(p));
-    shape->rank = in->rank;
-    for (int i = 0; i < in->rank; i++) {
+    const struct tensor *in = call->in[0];
+    int64_t before[SHAPE_RANK_MAX], strides[SHAPE_RANK_MAX], offset = 0;
+    struct shape shape = {.rank = in->shape.rank};
+    const struct shape *p = &call->in[1]->shape;
+    if (p->rank != 2 || p->dims[0] != shape.rank || p->dims[1] != 2)
+        return kernel_fail(call, "paddings must be [%d,2], not %s", shape.rank, shape_text(p));
+    for (int i = 0; i < shape.rank; i++) {
         int64_t after = tensor_get_int64(call->in[1], 2 * i + 1);
         before[i] = tensor_get_int64(call->in[1], 2 * i);
         if (before[i] < 0 || after < 0)
             return kernel_fail(call, "paddings of dimension %d are negative: %" PRId64 ", %" PRId64,
                                i, before[i], after);
-        if (__builtin_add_overflow(before[i], after, &shape->dims[i]) ||
-            __builtin_add_overflow(shape->dims[i], in->dims[i], &shape->dims[i]))
+        if (__builtin_add_overflow(before[i], after, &shape.dims[i]) ||
+            __builtin_add_overflow(shape.dims[i], in->shape.dims[i], &shape.dims[i]))
             return kernel_fail(call, "paddings of dimension %d are too large", i);
     }
-    return 0;
-}
-
-int run_pad(struct kernel_call *call)
-{
-    const struct tensor *in = call->in[0];
-    int64_t before[SHAPE_RANK_MAX], strides[SHAPE_RANK_MAX], offset = 0;
-    struct shape shape;
-    if (padded_shape(call, &shape, before))
-        return call->err->code;
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
@@ -146,24 +138,19 @@ int run_strided_slice(struct kernel_call *call)
     return strided_move(call, &block, out->data, (const char *)in->data + offset);
 }
 
-static int whole_shape(struct kernel_call *call, struct shape *shape)
-{
-    int64_t n = tensor_count(call->in[0]);
-    if (n > SHAPE_RANK_MAX || args_vector(call, 0, "shape", (int)n, shape->dims))
-        return kernel_fail(call, "shape must be a vector of at most %d elements", SHAPE_RANK_MAX);
-    shape->rank = (int)n;
-    if (shape_count(shape) < 0)
-        return kernel_fail(call, "shape %s is impossible", shape_text(shape));
-    return 0;
-}
-
 int run_strided_slice_grad(struct kernel_call *call)
 {
     const struct tensor *dy = call->in[4];
     struct shape shape;
     struct strided_range range;
     int64_t steps[SHAPE_RANK_MAX], dense[SHAPE_RANK_MAX];
-    if (whole_shape(call, &shape) || find_range(call, &shape, &range))
+    int64_t n = tensor_count(call->in[0]);
+    if (n > SHAPE_RANK_MAX || args_vector(call, 0, "shape", (int)n, shape.dims))
+        return kernel_fail(call, "shape must be a vector of at most %d elements", SHAPE_RANK_MAX);
+    shape.rank = (int)n;
+    if (shape_count(&shape) < 0)
+        return kernel_fail(call, "shape %s is impossible", shape_text(&shape));
+    if (find_range(call, &shape, &range))
         return call->err->code;
     if (!shape_equal(&range.out, &dy->shape))
         return kernel_fail(call, "dy is %s, but the slice is %s", shape_text(&dy->shape),

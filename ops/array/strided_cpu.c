@@ -197,17 +197,6 @@ static void copy_part(void *context, int number, int parts)
         copy_block(&part, cut->matrix, cut->to + start * s->to[d], cut->from + start * s->from[d]);
 }
 
-/* Each thread takes a part of the longest dimension. */
-static void copy_parts(const struct strided *s, bool matrix, char *to, const char *from,
-                       int threads)
-{
-    struct strided_cut cut = {.whole = s, .matrix = matrix, .to = to, .from = from};
-    for (int i = 1; i < s->rank; i++)
-        if (s->dims[i] > s->dims[cut.dim])
-            cut.dim = i;
-    team_run(threads, copy_part, &cut);
-}
-
 void strided_copy(struct strided *s, void *to, const void *from, int threads)
 {
     int64_t bytes = (int64_t)s->item_bytes;
@@ -221,9 +210,14 @@ void strided_copy(struct strided *s, void *to, const void *from, int threads)
         return;
     }
     bool matrix = find_matrix(s);
-    if (threads > 1 && bytes >= PARALLEL_WORTH(PARALLEL_BYTES))
-        copy_parts(s, matrix, to, from, threads);
-    else
+    if (threads > 1 && bytes >= PARALLEL_WORTH(PARALLEL_BYTES)) {
+        /* Each thread takes a part of the longest dimension. */
+        struct strided_cut cut = {.whole = s, .matrix = matrix, .to = to, .from = from};
+        for (int i = 1; i < s->rank; i++)
+            if (s->dims[i] > s->dims[cut.dim])
+                cut.dim = i;
+        team_run(threads, copy_part, &cut);
+    } else
         copy_block(s, matrix, to, from);
 }
 

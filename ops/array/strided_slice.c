@@ -109,21 +109,15 @@ static int take_range(struct resolve *r, int k)
     return add_out(r, count);
 }
 
-/* How many dimensions of the input the ellipsis stands for; -1: too many are named. */
-static int ellipsis_length(const struct resolve *r, int n)
-{
-    int named = 0;
-    for (int k = 0; k < n; k++)
-        named += !bit(r->spec->masks.ellipsis, k) && !bit(r->spec->masks.new_axis, k);
-    return r->in->rank - named;
-}
-
 int slice_resolve_strided(const struct shape *in, const struct slice_spec *spec,
                           struct strided_range *range, struct error *err)
 {
     const struct slice_masks *masks = &spec->masks;
     struct resolve r = {in, spec, range, err};
-    int n = spec->n, code = 0, rest = n <= MASKS_MAX ? ellipsis_length(&r, n) : -1;
+    /* The ellipsis stands for the rest of the input's dimensions. */
+    int n = spec->n, code = 0, rest = n <= MASKS_MAX ? in->rank : -1;
+    for (int k = 0; n <= MASKS_MAX && k < n; k++)
+        rest -= !bit(masks->ellipsis, k) && !bit(masks->new_axis, k);
     range->rank = 0;
     range->out = SHAPE_SCALAR;
     if (rest < 0)

@@ -12,25 +12,6 @@ struct tile_sums {
     int64_t run;           /* elements of the innermost dimension of a tile */
 };
 
-static int begin_sums(struct kernel_call *call, struct tile_sums *sums, struct tensor *out)
-{
-    int64_t n = tensor_count(out), tiles = n ? tensor_count(call->in[0]) / n : 0;
-    int last = out->shape.rank - 1;
-    *sums = (struct tile_sums){
-        .out = out, .add = accumulate_add(out->type), .run = last < 0 ? 1 : out->shape.dims[last]};
-    if (out->type != FLOAT32 || tiles <= WIDE_SUMS_TERMS)
-        return 0;
-    return wide_sums_begin(call, &sums->wide, n / sums->run, sums->run);
-}
-
-static void add_run(const struct tile_sums *sums, int64_t offset, const char *from)
-{
-    char *to = (char *)sums->out->data + offset * (int64_t)dtype_bytes(sums->out->type);
-    sums->add(to, from, sums->run);
-    if (sums->wide.n)
-        wide_sums_added(&sums->wide, offset / sums->run, (float *)(void *)to);
-}
-
 /* Goes through the input in order, run by run. */
 static void sum_tiles(const struct tile_sums *sums, const struct tensor *in, const int64_t *m)
 {
@@ -44,8 +25,12 @@ static void sum_tiles(const struct tile_sums *sums, const struct tensor *in, con
         int64_t offset = 0;
         for (int d = 0; d < last; d++)
             offset += index[d] % out->shape.dims[d] * strides[d];
-        for (int64_t k = 0; k < repeats; k++, from += run * item)
-            add_run(sums, offset, from);
+        for (int64_t k = 0; k < repeats; k++, from += run * item) {
+            char *to = (char *)sums->out->data + offset * (int64_t)dtype_bytes(sums->out->type);
+            sums->add(to, from, sums->run);
+            if (sums->wide.n)
+                wide_sums_added(&sums->wide, offset / sums->run, (float *)(void *)to);
+        }
         int d = last - 1;
         while (d >= 0 && ++index[d] == in->shape.dims[d])
             index[d--] = 0;
@@ -65,8 +50,12 @@ static int tile_grad_run(struct kernel_call *call)
     if (!out)
         return call->err->code;
     memset(out->data, 0, tensor_bytes(out));
-    struct tile_sums sums;
-    if (begin_sums(call, &sums, out))
+    int64_t n = tensor_count(out), tiles = n ? tensor_count(in) / n : 0;
+    struct tile_sums sums = {.out = out,
+                             .add = accumulate_add(out->type),
+                             .run = shape.rank ? shape.dims[shape.rank - 1] : 1};
+    if (out->type == FLOAT32 && tiles > WIDE_SUMS_TERMS &&
+        wide_sums_begin(call, &sums.wide, n / sums.run, sums.run))
         return call->err->code;
     if (tensor_count(in))
         sum_tiles(&sums, in, m);

@@ -10,21 +10,6 @@
 
 /* ---- Transpose ---- */
 
-static int permute(struct infer *infer, const struct shape *in, const struct tensor *perm)
-{
-    bool used[SHAPE_RANK_MAX] = {false};
-    for (int i = 0; i < in->rank; i++) {
-        int64_t from = tensor_get_int64(perm, i);
-        if (from < 0 || from >= in->rank || used[from])
-            return infer_fail(infer, "perm is not a permutation of 0 to %d: element %d is %" PRId64,
-                              in->rank - 1, i, from);
-        used[from] = true;
-        infer->out[0].dims[i] = in->dims[from];
-    }
-    infer->out[0].rank = in->rank;
-    return 0;
-}
-
 static int transpose_shape(struct infer *infer)
 {
     const struct shape *in = infer_shape(infer, 0), *p = infer_shape(infer, 1);
@@ -37,8 +22,20 @@ static int transpose_shape(struct infer *infer)
     if (in->rank >= 0 && p->rank == 1 && p->dims[0] >= 0 && p->dims[0] != rank)
         return infer_fail(infer, "perm has %" PRId64 " elements, but the input has rank %d",
                           p->dims[0], rank);
-    if (perm && in->rank >= 0)
-        return permute(infer, in, perm);
+    if (perm && in->rank >= 0) {
+        bool used[SHAPE_RANK_MAX] = {false};
+        for (int i = 0; i < in->rank; i++) {
+            int64_t from = tensor_get_int64(perm, i);
+            if (from < 0 || from >= in->rank || used[from])
+                return infer_fail(infer,
+                                  "perm is not a permutation of 0 to %d: element %d is %" PRId64,
+                                  in->rank - 1, i, from);
+            used[from] = true;
+            infer->out[0].dims[i] = in->dims[from];
+        }
+        infer->out[0].rank = in->rank;
+        return 0;
+    }
     infer->out[0].rank = rank;
     for (int i = 0; i < rank; i++)
         infer->out[0].dims[i] = SHAPE_UNKNOWN;

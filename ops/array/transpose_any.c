@@ -5,29 +5,21 @@
 
 /* ---- Transpose ---- */
 
-static int read_permutation(struct kernel_call *call, int rank, int64_t *perm)
-{
-    bool used[SHAPE_RANK_MAX] = {false};
-    if (args_vector(call, 1, "perm", rank, perm))
-        return call->err->code;
-    for (int i = 0; i < rank; i++) {
-        if (perm[i] < 0 || perm[i] >= rank || used[perm[i]])
-            return kernel_fail(call, "perm is not a permutation of 0 to %d: element %d is %" PRId64,
-                               rank - 1, i, perm[i]);
-        used[perm[i]] = true;
-    }
-    return 0;
-}
-
 int run_transpose(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
     int64_t perm[SHAPE_RANK_MAX], from[SHAPE_RANK_MAX], to[SHAPE_RANK_MAX];
     struct shape shape = {.rank = in->shape.rank};
-    if (read_permutation(call, shape.rank, perm))
+    bool used[SHAPE_RANK_MAX] = {false};
+    if (args_vector(call, 1, "perm", shape.rank, perm))
         return call->err->code;
-    for (int i = 0; i < shape.rank; i++)
+    for (int i = 0; i < shape.rank; i++) {
+        if (perm[i] < 0 || perm[i] >= shape.rank || used[perm[i]])
+            return kernel_fail(call, "perm is not a permutation of 0 to %d: element %d is %" PRId64,
+                               shape.rank - 1, i, perm[i]);
+        used[perm[i]] = true;
         shape.dims[i] = in->shape.dims[perm[i]];
+    }
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;

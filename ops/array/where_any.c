@@ -65,37 +65,29 @@ static int64_t next_flags(const struct tensor *in, int64_t first, uint8_t flags[
     return n;
 }
 
-static int64_t count_nonzero(const struct tensor *in)
-{
-    uint8_t flags[WHERE_BLOCK];
-    int64_t found = 0;
-    for (int64_t first = 0, n; (n = next_flags(in, first, flags)); first += n)
-        for (int64_t i = 0; i < n; i++)
-            found += flags[i];
-    return found;
-}
-
-/* To the next element in row-major order. */
-static void advance(int64_t index[SHAPE_RANK_MAX], const struct shape *shape)
-{
-    for (int d = shape->rank - 1; d >= 0 && ++index[d] == shape->dims[d]; d--)
-        index[d] = 0;
-}
-
 static void put_coordinates(const struct tensor *in, int64_t *row)
 {
     uint8_t flags[WHERE_BLOCK];
     int64_t index[SHAPE_RANK_MAX] = {0};
     for (int64_t first = 0, n; (n = next_flags(in, first, flags)); first += n)
-        for (int64_t i = 0; i < n; i++, advance(index, &in->shape))
+        for (int64_t i = 0; i < n; i++) {
             for (int d = 0; flags[i] && d < in->shape.rank; d++)
                 *row++ = index[d];
+            /* To the next element in row-major order. */
+            for (int d = in->shape.rank - 1; d >= 0 && ++index[d] == in->shape.dims[d]; d--)
+                index[d] = 0;
+        }
 }
 
 static int where_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
-    struct shape shape = shape_matrix(count_nonzero(in), in->shape.rank);
+    uint8_t flags[WHERE_BLOCK];
+    int64_t found = 0;
+    for (int64_t first = 0, n; (n = next_flags(in, first, flags)); first += n)
+        for (int64_t i = 0; i < n; i++)
+            found += flags[i];
+    struct shape shape = shape_matrix(found, in->shape.rank);
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
@@ -118,11 +110,6 @@ static uint64_t key_of(const struct tensor *x, int64_t i)
     return key;
 }
 
-static bool is_nan(const struct tensor *x, int64_t i)
-{
-    return dtype_is_floating(x->type) && isnan(tensor_get_float64(x, i));
-}
-
 /* Open addressing; a slot holds 1 + the index of an element of y, 0 if it is free. */
 struct unique_table {
     uint64_t *slots, mask;
@@ -133,28 +120,13 @@ struct unique_table {
 static int64_t find_or_add(struct unique_table *table, const struct tensor *x, int64_t i)
 {
     uint64_t key = key_of(x, i), at = hash_bytes(&key, sizeof key, 0) & table->mask;
-    bool nan = is_nan(x, i);
+    bool nan = dtype_is_floating(x->type) && isnan(tensor_get_float64(x, i));
     for (; table->slots[at]; at = (at + 1) & table->mask)
         if (!nan && key_of(x, table->first[table->slots[at] - 1]) == key)
             return (int64_t)table->slots[at] - 1;
     table->first[table->n] = i;
     table->slots[at] = (uint64_t)++table->n;
     return table->n - 1;
-}
-
-static int make_table(struct kernel_call *call, int64_t n, struct unique_table *table)
-{
-    uint64_t capacity = 8;
-    while (capacity < (uint64_t)n * 2)
-        capacity *= 2;
-    table->mask = capacity - 1;
-    table->n = 0;
-    table->slots = kernel_temporary(call, capacity * sizeof *table->slots);
-    table->first = kernel_temporary(call, ((size_t)n + 1) * sizeof *table->first);
-    if (!table->slots || !table->first)
-        return call->err->code;
-    memset(table->slots, 0, capacity * sizeof *table->slots);
-    return 0;
 }
 
 static int unique_run(struct kernel_call *call)
@@ -165,8 +137,18 @@ static int unique_run(struct kernel_call *call)
         return kernel_fail(call, "x must be a vector, not %s", shape_text(&x->shape));
     int64_t n = tensor_count(x);
     struct tensor *idx = kernel_alloc_output(call, 1, &x->shape);
-    if (!idx || make_table(call, n, &table))
+    if (!idx)
         return call->err->code;
+    uint64_t capacity = 8;
+    while (capacity < (uint64_t)n * 2)
+        capacity *= 2;
+    table.mask = capacity - 1;
+    table.n = 0;
+    table.slots = kernel_temporary(call, capacity * sizeof *table.slots);
+    table.first = kernel_temporary(call, ((size_t)n + 1) * sizeof *table.first);
+    if (!table.slots || !table.first)
+        return call->err->code;
+    memset(table.slots, 0, capacity * sizeof *table.slots);
     if (idx->type == INT32 && n > INT32_MAX)
         return kernel_fail(call, "%" PRId64 " elements: ask for out_idx int64", n);
     for (int64_t i = 0; i < n; i++)

@@ -69,34 +69,26 @@ static int push_run(struct kernel_call *call)
 
 const struct kernel_code kernel_stack_push = {.prepare = push_prepare, .run = push_run};
 
-static bool take_last(struct stack *stack, struct tensor *element)
-{
-    pthread_mutex_lock(&stack->lock);
-    bool any = stack->elements.n > 0;
-    if (any)
-        *element = vec_pop(&stack->elements);
-    pthread_mutex_unlock(&stack->lock);
-    return any;
-}
-
-static int give(struct kernel_call *call, const struct tensor *element)
-{
-    enum dtype type = call->node->outputs[0].type;
-    if (element->type != type)
-        return kernel_fail(call, "the element is %s, not %s", dtype_name(element->type),
-                           dtype_name(type));
-    return kernel_share_output(call, 0, element) ? KERNEL_DONE : call->err->code;
-}
-
 static int pop_run(struct kernel_call *call)
 {
     struct stack *stack = find_stack(call);
     struct tensor element = TENSOR_INIT;
     if (!stack)
         return call->err->code;
-    if (!take_last(stack, &element))
+    pthread_mutex_lock(&stack->lock);
+    bool any = stack->elements.n > 0;
+    if (any)
+        element = vec_pop(&stack->elements);
+    pthread_mutex_unlock(&stack->lock);
+    if (!any)
         return kernel_fail(call, "the stack is empty");
-    int code = give(call, &element);
+    enum dtype type = call->node->outputs[0].type;
+    int code = KERNEL_DONE;
+    if (element.type != type)
+        code = kernel_fail(call, "the element is %s, not %s", dtype_name(element.type),
+                           dtype_name(type));
+    else if (!kernel_share_output(call, 0, &element))
+        code = call->err->code;
     tensor_release(&element);
     return code;
 }

@@ -11,18 +11,6 @@ struct print {
     atomic_int_fast64_t printed;
 };
 
-static void append_element(struct str *line, const struct tensor *t, int64_t index)
-{
-    const char *text;
-    size_t length;
-    if (t->type != STRING) {
-        tensor_print_element(line, t, index);
-        return;
-    }
-    tensor_string(t, index, &text, &length);
-    str_append_bytes(line, text, length);
-}
-
 /* "[1 2 3...]" */
 static void append_tensor(struct str *line, const struct tensor *t, int64_t summarize)
 {
@@ -31,7 +19,13 @@ static void append_tensor(struct str *line, const struct tensor *t, int64_t summ
     for (int64_t i = 0; i < shown; i++) {
         if (i > 0)
             str_append_char(line, ' ');
-        append_element(line, t, i);
+        if (t->type == STRING) {
+            const char *text;
+            size_t length;
+            tensor_string(t, i, &text, &length);
+            str_append_bytes(line, text, length);
+        } else
+            tensor_print_element(line, t, i);
     }
     str_append(line, shown < n ? "...]" : "]");
 }

@@ -66,46 +66,34 @@ static bool is_name(const char *name)
     return !*name;
 }
 
-static unsigned flags_of(const struct tf_op *row)
-{
-    return (row->flags & TF_OP_STATEFUL ? OP_STATEFUL : 0u) |
-           (row->flags & TF_OP_COMMUTATIVE ? OP_COMMUTATIVE : 0u) |
-           (row->flags & TF_OP_NO_GRADIENT ? OP_NO_GRADIENT : 0u);
-}
-
-static int make_op(const struct tf_op *row, struct user_op *op, struct error *err)
-{
-    const uint32_t known = TF_OP_STATEFUL | TF_OP_COMMUTATIVE | TF_OP_NO_GRADIENT;
-    if (!is_name(row->name))
-        return error_set(err, ERR_DATA, "'%.60s' cannot be the name of an op",
-                         row->name ? row->name : "");
-    if (row->flags & ~known)
-        return error_set(err, ERR_DATA, "op %s has a flag that does not exist", row->name);
-    op->row = row;
-    op->def = (struct op_def){.name = row->name,
-                              .inputs = row->inputs,
-                              .outputs = row->outputs,
-                              .attrs = row->attrs,
-                              .doc = row->doc,
-                              .flags = flags_of(row),
-                              .version = row->version,
-                              .shape = user_shape,
-                              .gradient = row->gradient ? user_gradient : NULL};
-    return 0;
-}
-
 /* ---- an object's ops, ready to be added ---- */
 
 static int take_ops(struct loaded_ops *loaded, const struct tf_ops *object, struct error *err)
 {
     loaded->defs = arena_array(&loaded->arena, object->n_ops, sizeof *loaded->defs);
+    const uint32_t known = TF_OP_STATEFUL | TF_OP_COMMUTATIVE | TF_OP_NO_GRADIENT;
     for (uint32_t i = 0; i < object->n_ops; i++) {
         struct user_op *op = arena_alloc(&loaded->arena, sizeof *op);
         loaded->defs[loaded->n_defs++] = &op->def;
         const struct tf_op *row =
             take_row(loaded, object->ops, i, object->op_bytes, sizeof(struct tf_op));
-        if (make_op(row, op, err))
-            return err->code;
+        if (!is_name(row->name))
+            return error_set(err, ERR_DATA, "'%.60s' cannot be the name of an op",
+                             row->name ? row->name : "");
+        if (row->flags & ~known)
+            return error_set(err, ERR_DATA, "op %s has a flag that does not exist", row->name);
+        op->row = row;
+        op->def = (struct op_def){.name = row->name,
+                                  .inputs = row->inputs,
+                                  .outputs = row->outputs,
+                                  .attrs = row->attrs,
+                                  .doc = row->doc,
+                                  .flags = (row->flags & TF_OP_STATEFUL ? OP_STATEFUL : 0u) |
+                                           (row->flags & TF_OP_COMMUTATIVE ? OP_COMMUTATIVE : 0u) |
+                                           (row->flags & TF_OP_NO_GRADIENT ? OP_NO_GRADIENT : 0u),
+                                  .version = row->version,
+                                  .shape = user_shape,
+                                  .gradient = row->gradient ? user_gradient : NULL};
     }
     return 0;
 }
@@ -140,20 +128,6 @@ static int take_kernels(struct loaded_ops *loaded, const struct tf_ops *object, 
     return 0;
 }
 
-/* A variable is written in place by kernels that know how; those of users have no such functions.
- */
-static int refuse_refs(const struct op *op, struct error *err)
-{
-    for (int i = 0; i < op->n_inputs + op->n_outputs; i++) {
-        const struct op_arg *arg =
-            i < op->n_inputs ? &op->inputs[i] : &op->outputs[i - op->n_inputs];
-        if (arg->is_ref)
-            return error_set(err, ERR_DATA, "op %s: '%s' is a reference, which is for built-in ops",
-                             op->def->name, arg->name);
-    }
-    return 0;
-}
-
 /* In a registry of their own first: a declaration that is malformed leaves the real one as it is.
  */
 static int check_declarations(const struct loaded_ops *loaded, struct error *err)
@@ -162,7 +136,17 @@ static int check_declarations(const struct loaded_ops *loaded, struct error *err
     int code = registry_add(trial, loaded->defs, loaded->n_defs, err);
     for (size_t i = 0; !code && i < loaded->n_defs; i++) {
         const char *name = loaded->defs[i]->name;
-        code = refuse_refs(registry_find(trial, name), err);
+        const struct op *op = registry_find(trial, name);
+        /* A variable is written in place by kernels that know how; those of users have no such
+         * functions. */
+        for (int k = 0; !code && k < op->n_inputs + op->n_outputs; k++) {
+            const struct op_arg *arg =
+                k < op->n_inputs ? &op->inputs[k] : &op->outputs[k - op->n_inputs];
+            if (arg->is_ref)
+                code = error_set(err, ERR_DATA,
+                                 "op %s: '%s' is a reference, which is for built-in ops",
+                                 op->def->name, arg->name);
+        }
         if (!code && registry_find(ops_registry(), name))
             code = error_set(err, ERR_DATA, "op %s exists already", name);
     }
@@ -191,18 +175,6 @@ static int take(const struct tf_ops *object, struct error *err)
 
 /* ---- files ---- */
 
-/* Why a file is no object, without its path, which dlerror puts in front. */
-static int no_object(const char *path, struct error *err)
-{
-    const char *why = dlerror();
-    size_t n = strlen(path);
-    if (!why)
-        why = "it cannot be loaded";
-    if (!strncmp(why, path, n) && !strncmp(why + n, ": ", 2))
-        why += n + 2;
-    return error_set(err, ERR_DATA, "not an object with ops: %s", why);
-}
-
 static int load(const char *path, struct error *err)
 {
     static VEC(const struct tf_ops *) taken;
@@ -218,10 +190,18 @@ static int load(const char *path, struct error *err)
         return error_set(err, ERR_DATA, "not an object with ops: it is no file");
     }
     void *object = dlopen(whole, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    int code = object ? 0 : no_object(whole, err);
+    if (!object) { /* dlerror puts the path in front of the reason */
+        const char *why = dlerror();
+        size_t n = strlen(whole);
+        if (!why)
+            why = "it cannot be loaded";
+        if (!strncmp(why, whole, n) && !strncmp(why + n, ": ", 2))
+            why += n + 2;
+        error_set(err, ERR_DATA, "not an object with ops: %s", why);
+    }
     free(whole);
-    if (code)
-        return code;
+    if (!object)
+        return err->code;
     const struct tf_ops *found = dlsym(object, "tf_ops");
     if (!found)
         return error_set(err, ERR_DATA, "not an object with ops: it exports no tf_ops");

@@ -24,27 +24,6 @@ struct operands {
     int64_t lda, ldb, ldc;
 };
 
-static dnnl_status_t gemm_float32(const struct gemm *g, const struct operands *o)
-{
-    const float *a = (const float *)o->a, *b = (const float *)o->b;
-    float beta = g->accumulate ? 1.0f : 0.0f;
-    if (CPU_DNNL_COMPUTES)
-        return dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k,
-                          1.0f, a, o->lda, b, o->ldb, beta, (float *)o->c, o->ldc);
-    cblas_sgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans,
-                g->transpose_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, 1.0f,
-                a, (int)o->lda, b, (int)o->ldb, beta, (float *)o->c, (int)o->ldc);
-    return dnnl_success;
-}
-
-static void gemm_float64(const struct gemm *g, const struct operands *o)
-{
-    cblas_dgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans,
-                g->transpose_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, 1.0,
-                (const double *)o->a, (int)o->lda, (const double *)o->b, (int)o->ldb,
-                g->accumulate ? 1.0 : 0.0, (double *)o->c, (int)o->ldc);
-}
-
 /* Integers: each row of C is a sum of rows of op(B), so that the inner loop is contiguous unless B
  * is transposed. Unsigned arithmetic: wraps. */
 #define INTEGER_GEMM(name, type)                                                                   \
@@ -75,10 +54,22 @@ INTEGER_GEMM(gemm_int64, uint64_t)
 static dnnl_status_t gemm_block(const struct gemm *g, const struct operands *o)
 {
     switch (g->type) {
-    case FLOAT32:
-        return gemm_float32(g, o);
+    case FLOAT32: {
+        const float *a = (const float *)o->a, *b = (const float *)o->b;
+        float beta = g->accumulate ? 1.0f : 0.0f;
+        if (CPU_DNNL_COMPUTES)
+            return dnnl_sgemm(g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n,
+                              g->k, 1.0f, a, o->lda, b, o->ldb, beta, (float *)o->c, o->ldc);
+        cblas_sgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans,
+                    g->transpose_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k,
+                    1.0f, a, (int)o->lda, b, (int)o->ldb, beta, (float *)o->c, (int)o->ldc);
+        break;
+    }
     case FLOAT64:
-        gemm_float64(g, o);
+        cblas_dgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans,
+                    g->transpose_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k,
+                    1.0, (const double *)o->a, (int)o->lda, (const double *)o->b, (int)o->ldb,
+                    g->accumulate ? 1.0 : 0.0, (double *)o->c, (int)o->ldc);
         break;
     case INT32:
         gemm_int32(g, o);
@@ -94,22 +85,6 @@ static int64_t at_most(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Block `index` of C, counted by rows of blocks. */
-static dnnl_status_t gemm_one_block(const struct gemm *g, const struct operands *o, int64_t index)
-{
-    int64_t size = (int64_t)dtype_bytes(g->type);
-    int64_t across = (g->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
-    int64_t row = index / across * BLOCK_ROWS, column = index % across * BLOCK_COLUMNS;
-    struct gemm block = *g;
-    block.m = at_most(BLOCK_ROWS, g->m - row);
-    block.n = at_most(BLOCK_COLUMNS, g->n - column);
-    struct operands part = *o;
-    part.a += (g->transpose_a ? row : row * o->lda) * size;
-    part.b += (g->transpose_b ? column * o->ldb : column) * size;
-    part.c += (row * o->ldc + column) * size;
-    return gemm_block(&block, &part);
-}
-
 struct blocks {
     const struct gemm *gemm;
     const struct operands *operands;
@@ -120,22 +95,23 @@ struct blocks {
 static void run_blocks(void *context, int member, int members)
 {
     struct blocks *all = context;
+    const struct gemm *g = all->gemm;
+    int64_t size = (int64_t)dtype_bytes(g->type);
+    int64_t across = (g->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
     for (int64_t i = member; i < all->n; i += members) {
-        dnnl_status_t status = gemm_one_block(all->gemm, all->operands, i);
+        /* Blocks of C are counted by rows of blocks. */
+        int64_t row = i / across * BLOCK_ROWS, column = i % across * BLOCK_COLUMNS;
+        struct gemm block = *g;
+        block.m = at_most(BLOCK_ROWS, g->m - row);
+        block.n = at_most(BLOCK_COLUMNS, g->n - column);
+        struct operands part = *all->operands;
+        part.a += (g->transpose_a ? row : row * part.lda) * size;
+        part.b += (g->transpose_b ? column * part.ldb : column) * size;
+        part.c += (row * part.ldc + column) * size;
+        dnnl_status_t status = gemm_block(&block, &part);
         if (status)
             __atomic_store_n(&all->failed, status, __ATOMIC_RELAXED);
     }
-}
-
-static dnnl_status_t gemm_blocks(const struct gemm *g, const struct operands *o, int threads)
-{
-    struct blocks all = {.gemm = g, .operands = o, .failed = dnnl_success};
-    all.n = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS * ((g->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
-    if (threads <= 1 || all.n <= 1)
-        run_blocks(&all, 0, 1);
-    else
-        team_run(threads, run_blocks, &all);
-    return all.failed;
 }
 
 /* A few rows times a transposed matrix is what oneDNN does badly (a fifth of the speed at 16 x 4096
@@ -168,25 +144,6 @@ static int transpose_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-static dnnl_status_t gemm_skinny(const struct gemm *g, const float *a, const float *b, float *c,
-                                 int threads)
-{
-    void *context[] = {(void *)g, c};
-    dnnl_status_t status =
-        dnnl_sgemm('N', 'T', g->n, g->m, g->k, 1.0f, b, g->k, a, g->k, 0.0f, g->scratch, g->m);
-    if (!status)
-        parallel_for(threads, g->n, PARALLEL_GRAIN_MOVE / g->m, transpose_part, context);
-    return status;
-}
-
-static int useful_threads(const struct gemm *g, int threads)
-{
-    double useful = (double)g->m * (double)g->n * (double)g->k / GEMM_GRAIN;
-    if (threads > useful)
-        threads = (int)useful;
-    return threads > 0 ? threads : 1;
-}
-
 int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int threads,
              struct error *err)
 {
@@ -202,14 +159,28 @@ int gemm_run(const struct gemm *g, const void *a, const void *b, void *c, int th
     }
     struct operands o = {a, b, c, g->transpose_a ? g->m : g->k, g->transpose_b ? g->k : g->n, g->n};
     bool library_threads = dtype_is_floating(g->type) && !g->deterministic;
-    threads = useful_threads(g, threads);
+    double useful = (double)g->m * (double)g->n * (double)g->k / GEMM_GRAIN;
+    if (threads > useful)
+        threads = (int)useful;
+    threads = threads > 0 ? threads : 1;
     cpu_set_team(library_threads ? threads : 1);
     dnnl_status_t status;
-    if (library_threads && g->scratch && is_skinny(g))
-        status = gemm_skinny(g, a, b, c, threads);
-    else if (library_threads)
+    if (library_threads && g->scratch && is_skinny(g)) {
+        void *context[] = {(void *)g, c};
+        status =
+            dnnl_sgemm('N', 'T', g->n, g->m, g->k, 1.0f, b, g->k, a, g->k, 0.0f, g->scratch, g->m);
+        if (!status)
+            parallel_for(threads, g->n, PARALLEL_GRAIN_MOVE / g->m, transpose_part, context);
+    } else if (library_threads)
         status = gemm_block(g, &o);
-    else
-        status = gemm_blocks(g, &o, threads);
+    else {
+        struct blocks all = {.gemm = g, .operands = &o, .failed = dnnl_success};
+        all.n = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS * ((g->n + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
+        if (threads <= 1 || all.n <= 1)
+            run_blocks(&all, 0, 1);
+        else
+            team_run(threads, run_blocks, &all);
+        status = all.failed;
+    }
     return cpu_dnnl_check(status, "matrix product", err);
 }

@@ -75,11 +75,6 @@ static bool is_wide(const struct cuda_gemm *g)
     return g->wide_result && g->type != CUDA_FLOAT64;
 }
 
-static cudaDataType_t result_type(const struct cuda_gemm *g)
-{
-    return is_wide(g) ? CUDA_R_32F : data_type(g->type);
-}
-
 static cublasStatus_t layout(cublasLtMatrixLayout_t *made, const struct cuda_gemm *g,
                              cudaDataType_t type, const int64_t sizes[2], int64_t ld, int64_t step)
 {
@@ -91,18 +86,6 @@ static cublasStatus_t layout(cublasLtMatrixLayout_t *made, const struct cuda_gem
         status =
             lt.layout_set(*made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step);
     return status;
-}
-
-/* Of a matrix that is transposed the sizes are those that lie in memory. */
-static cublasStatus_t layouts(struct described_product *s, const struct cuda_gemm *g)
-{
-    const int64_t a[2] = {g->transpose_a ? g->k : g->m, g->transpose_a ? g->m : g->k},
-                  b[2] = {g->transpose_b ? g->n : g->k, g->transpose_b ? g->k : g->n},
-                  c[2] = {g->m, g->n};
-    cublasStatus_t status = layout(&s->a, g, data_type(g->type), a, g->lda, g->step_a);
-    if (!status)
-        status = layout(&s->b, g, data_type(g->type), b, g->ldb, g->step_b);
-    return status ? status : layout(&s->c, g, result_type(g), c, g->ldc, g->step_c);
 }
 
 static cublasStatus_t describe(struct described_product *s, const struct cuda_gemm *g)
@@ -120,7 +103,18 @@ static cublasStatus_t describe(struct described_product *s, const struct cuda_ge
         status = lt.desc_set(s->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
     if (!status)
         status = lt.desc_set(s->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
-    return status ? status : layouts(s, g);
+    /* Sizes of a matrix that is transposed are those that lie in memory. */
+    const int64_t a[2] = {g->transpose_a ? g->k : g->m, g->transpose_a ? g->m : g->k},
+                  b[2] = {g->transpose_b ? g->n : g->k, g->transpose_b ? g->k : g->n},
+                  c[2] = {g->m, g->n};
+    if (!status)
+        status = layout(&s->a, g, data_type(g->type), a, g->lda, g->step_a);
+    if (!status)
+        status = layout(&s->b, g, data_type(g->type), b, g->ldb, g->step_b);
+    if (!status)
+        status =
+            layout(&s->c, g, is_wide(g) ? CUDA_R_32F : data_type(g->type), c, g->ldc, g->step_c);
+    return status;
 }
 
 static void undescribe(struct described_product *s)
@@ -146,23 +140,6 @@ static uint32_t schemes(const struct cuda_gemm *g, enum cuda_lt_sums sums)
     return CUBLASLT_REDUCTION_SCHEME_MASK;
 }
 
-static cublasStatus_t prefer(cublasLtMatmulPreference_t p, uint32_t scheme_mask, size_t limit)
-{
-    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    uint64_t bytes = limit;
-    uint32_t alignment = CUDA_LT_ALIGNMENT;
-    cublasStatus_t status =
-        lt.preference_set(p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
-    if (!status)
-        status = lt.preference_set(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme_mask,
-                                   sizeof scheme_mask);
-    for (size_t i = 0; i < sizeof alignments / sizeof *alignments && !status; i++)
-        status = lt.preference_set(p, alignments[i], &alignment, sizeof alignment);
-    return status;
-}
-
 /* False: the algorithm cannot be used, or is none of those that were asked for. */
 static bool take(const cublasLtMatmulHeuristicResult_t *result, uint32_t scheme_mask, size_t limit,
                  struct cuda_lt_algorithm *taken)
@@ -185,21 +162,32 @@ static bool take(const cublasLtMatmulHeuristicResult_t *result, uint32_t scheme_
 static int find(void *handle, const struct cuda_gemm *g, enum cuda_lt_sums sums, size_t limit,
                 struct cuda_lt_algorithm *found, int *n)
 {
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     cublasLtMatmulHeuristicResult_t all[CUDA_LT_ALGORITHMS];
     cublasLtMatmulPreference_t preference = NULL;
     struct described_product s;
+    uint64_t bytes = limit;
+    uint32_t scheme_mask = schemes(g, sums), alignment = CUDA_LT_ALIGNMENT;
     int there = 0;
     *n = 0;
     cublasStatus_t status = describe(&s, g);
     if (!status)
         status = lt.preference_new(&preference);
     if (!status)
-        status = prefer(preference, schemes(g, sums), limit);
+        status = lt.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
+                                   sizeof bytes);
+    if (!status)
+        status = lt.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                   &scheme_mask, sizeof scheme_mask);
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments && !status; i++)
+        status = lt.preference_set(preference, alignments[i], &alignment, sizeof alignment);
     if (!status)
         status = lt.heuristic(handle, s.product, s.a, s.b, s.c, s.c, preference, CUDA_LT_ALGORITHMS,
                               all, &there);
     for (int i = 0; i < there && !status; i++)
-        *n += take(&all[i], schemes(g, sums), limit, &found[*n]);
+        *n += take(&all[i], scheme_mask, limit, &found[*n]);
     if (preference)
         lt.preference_free(preference);
     undescribe(&s);

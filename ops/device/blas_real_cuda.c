@@ -40,34 +40,25 @@ static int use(void *handle, struct CUstream_st *stream, void *workspace, size_t
     return (int)(status ? status : blas.set_workspace(handle, workspace, bytes));
 }
 
-static cudaDataType data_type(enum cuda_type type)
-{
-    return type == CUDA_FLOAT64    ? CUDA_R_64F
-           : type == CUDA_FLOAT16  ? CUDA_R_16F
-           : type == CUDA_BFLOAT16 ? CUDA_R_16BF
-                                   : CUDA_R_32F;
-}
-
-static cublasComputeType_t compute_type(const struct cuda_gemm *g)
-{
-    if (g->type == CUDA_FLOAT64)
-        return CUBLAS_COMPUTE_64F;
-    return g->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-}
-
 static int gemm(void *handle, const struct cuda_gemm *g)
 {
     static const double one = 1, zero = 0;
     static const float one_float = 1, zero_float = 0;
     bool is_double = g->type == CUDA_FLOAT64;
-    cudaDataType type = data_type(g->type);
+    cudaDataType type = g->type == CUDA_FLOAT64    ? CUDA_R_64F
+                        : g->type == CUDA_FLOAT16  ? CUDA_R_16F
+                        : g->type == CUDA_BFLOAT16 ? CUDA_R_16BF
+                                                   : CUDA_R_32F;
     cudaDataType of_result = g->wide_result && !is_double ? CUDA_R_32F : type;
     const void *alpha = is_double ? (const void *)&one : &one_float;
     const void *beta = g->accumulate ? alpha : is_double ? (const void *)&zero : &zero_float;
     return (int)blas.gemm(handle, g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
                           g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, g->m, g->n, g->k, alpha, g->a,
                           type, g->lda, g->step_a, g->b, type, g->ldb, g->step_b, beta, g->c,
-                          of_result, g->ldc, g->step_c, g->batches, compute_type(g),
+                          of_result, g->ldc, g->step_c, g->batches,
+                          is_double ? CUBLAS_COMPUTE_64F
+                          : g->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                    : CUBLAS_COMPUTE_32F,
                           CUBLAS_GEMM_DEFAULT);
 }
 

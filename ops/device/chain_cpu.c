@@ -33,11 +33,6 @@ struct chain {
     _Atomic(struct chain_operands *) idle;
 };
 
-static size_t align(size_t bytes)
-{
-    return (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
-}
-
 struct chain *chain_new(struct kernel_setup *setup)
 {
     struct chain *chain = mem_alloc(sizeof *chain);
@@ -63,7 +58,7 @@ int chain_temporary(struct chain *chain, size_t bytes)
 {
     BUG_ON(chain->n_operands == CHAIN_OPERANDS);
     chain->offsets[chain->n_operands] = chain->temporary_bytes;
-    chain->temporary_bytes += align(bytes);
+    chain->temporary_bytes += ALIGN_UP(bytes);
     return chain->n_operands++;
 }
 

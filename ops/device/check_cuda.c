@@ -13,21 +13,16 @@ bool cuda_has_failed(struct cuda_device *d, struct error *err)
     return true;
 }
 
-static void fail(struct cuda_device *d, int result, const char *what)
+int cuda_check(struct cuda_device *d, int result, const char *what, struct error *err)
 {
+    if (!result)
+        return 0;
     pthread_mutex_lock(&d->lock);
     if (!d->failure.code)
         error_set(&d->failure, ERR_OS, "%s:%d has failed: %s: %s (error %d of CUDA)",
                   d->device.type, d->device.index, what, d->driver->error_text(result), result);
     atomic_store_explicit(&d->has_failed, true, memory_order_release);
     pthread_mutex_unlock(&d->lock);
-}
-
-int cuda_check(struct cuda_device *d, int result, const char *what, struct error *err)
-{
-    if (!result)
-        return 0;
-    fail(d, result, what);
     cuda_has_failed(d, err);
     return d->failure.code;
 }

@@ -119,24 +119,20 @@ bool cuda_choices_find(struct cuda_choices *choices, struct cuda_choice *choice)
     return known != NULL;
 }
 
-static void append(const struct cuda_choices *choices, const struct cuda_choice *choice)
-{
-    char line[CHOICE_NAME_BYTES + 64];
-    int n =
-        snprintf(line, sizeof line, "%s\t%ld\t%zu\n", choice->name, choice->number, choice->bytes);
-    int fd = open(choices->file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return;
-    ssize_t written = write(fd, line, (size_t)n);
-    (void)written;
-    close(fd);
-}
-
 void cuda_choices_add(struct cuda_choices *choices, const struct cuda_choice *choice)
 {
     pthread_mutex_lock(&choices->lock);
     keep(choices, choice);
-    if (choices->file)
-        append(choices, choice);
+    if (choices->file) {
+        char line[CHOICE_NAME_BYTES + 64];
+        int n = snprintf(line, sizeof line, "%s\t%ld\t%zu\n", choice->name, choice->number,
+                         choice->bytes);
+        int fd = open(choices->file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            ssize_t written = write(fd, line, (size_t)n);
+            (void)written;
+            close(fd);
+        }
+    }
     pthread_mutex_unlock(&choices->lock);
 }

@@ -146,15 +146,6 @@ static int open_dnnl(struct cpu_context *context, struct error *err)
 static const struct device_memory memory = {.alloc = alloc, .copy = copy};
 static const struct device_layout layout = {cpu_layout_bytes, &cpu_relayout};
 
-static void set_functions(struct device *device)
-{
-    device->memory = &memory;
-    device->layout = &layout;
-    device->code = find_code;
-    device->enter_thread = enter_thread;
-    device->free = device_close;
-}
-
 static struct device *device_new(int index, const struct device_options *options, struct error *err)
 {
     struct cpu_context *context = mem_alloc(sizeof *context);
@@ -176,7 +167,11 @@ static struct device *device_new(int index, const struct device_options *options
     snprintf(context->choice, sizeof context->choice, "isa=%s blas=%s libm=%04x threads=%d%s", ISA,
              openblas_get_corename(), cpu_libm(), device->threads, device->exact ? " exact" : "");
     device->choice = context->choice;
-    set_functions(device);
+    device->memory = &memory;
+    device->layout = &layout;
+    device->code = find_code;
+    device->enter_thread = enter_thread;
+    device->free = device_close;
     return device;
 }
 

@@ -68,20 +68,6 @@ const char *cuda_dnn_type_name(enum cuda_type type)
     return names[type];
 }
 
-/* All that a measurement depends on. */
-static void name_choice(const struct cuda_device *d, const struct cuda_dnn_conv *c, char *name)
-{
-    static const char *const directions[] = {"forward", "image", "filter"};
-    const struct cuda_dnn_axis *y = &c->y, *x = &c->x;
-    snprintf(name, CHOICE_NAME_BYTES,
-             "%s cudnn=%d%s conv %s %s %s images=%d,%d,%d,%d filters=%d,%d,%d stride=%d,%d "
-             "dilation=%d,%d pad=%d,%d",
-             d->choice, d->dnn->version(), c->exact && !d->device.exact ? " exact" : "",
-             directions[c->direction], cuda_dnn_type_name(c->type), c->nchw ? "NCHW" : "NHWC",
-             c->batch, c->in_channels, y->in, x->in, c->out_channels, y->size, x->size, y->stride,
-             x->stride, y->dilation, x->dilation, y->pad, x->pad);
-}
-
 static struct buffer *room(struct cuda_device *d, const struct cuda_dnn_conv *c, int64_t channels,
                            int64_t outer, int64_t cells)
 {
@@ -135,7 +121,16 @@ void cuda_dnn_choose(struct cuda_device *d, const struct cuda_dnn_conv *conv,
 {
     struct cuda_dnn_conv own = of_device(d, conv);
     struct cuda_choice choice;
-    name_choice(d, &own, choice.name);
+    /* All that a measurement depends on. */
+    static const char *const directions[] = {"forward", "image", "filter"};
+    const struct cuda_dnn_axis *y = &own.y, *x = &own.x;
+    snprintf(choice.name, CHOICE_NAME_BYTES,
+             "%s cudnn=%d%s conv %s %s %s images=%d,%d,%d,%d filters=%d,%d,%d stride=%d,%d "
+             "dilation=%d,%d pad=%d,%d",
+             d->choice, d->dnn->version(), own.exact && !d->device.exact ? " exact" : "",
+             directions[own.direction], cuda_dnn_type_name(own.type), own.nchw ? "NCHW" : "NHWC",
+             own.batch, own.in_channels, y->in, x->in, own.out_channels, y->size, x->size,
+             y->stride, x->stride, y->dilation, x->dilation, y->pad, x->pad);
     pthread_mutex_lock(&d->dnn_lock);
     if (cuda_choices_find(&d->choices, &choice))
         *chosen = (struct cuda_dnn_algorithm){(int)choice.number, choice.bytes};

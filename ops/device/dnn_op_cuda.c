@@ -79,16 +79,6 @@ static size_t vector_bytes(const struct cuda_dnn_op *op)
     return ALIGN_UP((size_t)op->channels * sizeof(double));
 }
 
-static void share_out(char *at, const struct cuda_dnn_op *op, int images,
-                      struct cuda_trial_memory *memory)
-{
-    for (int i = 0; i < images; i++, at += image_bytes(op))
-        memory->images[i] = at;
-    for (int i = 0; i < CUDA_TRIAL_VECTORS; i++, at += vector_bytes(op))
-        memory->vectors[i] = at;
-    memory->scratch = at;
-}
-
 /* All of it zeros, as what was there before may be slow to compute with; NULL: there is not as
  * much. */
 static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op *op,
@@ -102,32 +92,17 @@ static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op
         return NULL;
     struct cuda_fill fill = {.element_bytes = 8, .n = (int64_t)bytes / 8, .out = buffer->data};
     cuda_fill(&fill, t->stream);
-    share_out(buffer->data, op, t->family->images, &memory);
+    char *at = buffer->data;
+    for (int i = 0; i < t->family->images; i++, at += image_bytes(op))
+        memory.images[i] = at;
+    for (int i = 0; i < CUDA_TRIAL_VECTORS; i++, at += vector_bytes(op))
+        memory.vectors[i] = at;
+    memory.scratch = at;
     t->family->bind(t->launch, &memory);
     return buffer;
 }
 
 /* ---- choices ---- */
-
-/* All that a measurement depends on. */
-static void name_choice(const struct cuda_device *d, const struct cuda_dnn_op *op, char *name)
-{
-    static const char *const kinds[] = {[CUDA_DNN_AVG_POOL] = "avg-pool",
-                                        [CUDA_DNN_AVG_POOL_GRAD] = "avg-pool-grad",
-                                        [CUDA_DNN_LRN] = "lrn",
-                                        [CUDA_DNN_SOFTMAX] = "softmax",
-                                        [CUDA_DNN_LOG_SOFTMAX] = "log-softmax",
-                                        [CUDA_DNN_NORM_TRAINING] = "norm-training",
-                                        [CUDA_DNN_NORM_INFERENCE] = "norm",
-                                        [CUDA_DNN_NORM_GRAD] = "norm-grad"};
-    const struct cuda_dnn_axis *y = &op->y, *x = &op->x;
-    snprintf(name, CHOICE_NAME_BYTES,
-             "%s cudnn=%d %s %s %s images=%d,%d,%d,%d window=%d,%d stride=%d,%d pad=%d,%d "
-             "neighbours=%d",
-             d->choice, d->dnn->version(), kinds[op->kind], cuda_dnn_type_name(op->type),
-             op->nchw ? "NCHW" : "NHWC", op->batch, op->channels, y->in, x->in, y->size, x->size,
-             y->stride, x->stride, y->pad, x->pad, op->neighbours);
-}
 
 /* The faster one; of two as fast cuDNN's. */
 static bool measure(const struct trial *t, bool *result)
@@ -148,7 +123,22 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
     struct error ignored = ERROR_INIT;
     struct cuda_choice choice = {.bytes = 0};
     bool is_forced = cuda_wish(CUDA_DNN_VARIABLE) == '1', result = false;
-    name_choice(d, op, choice.name);
+    /* All that a measurement depends on. */
+    static const char *const kinds[] = {[CUDA_DNN_AVG_POOL] = "avg-pool",
+                                        [CUDA_DNN_AVG_POOL_GRAD] = "avg-pool-grad",
+                                        [CUDA_DNN_LRN] = "lrn",
+                                        [CUDA_DNN_SOFTMAX] = "softmax",
+                                        [CUDA_DNN_LOG_SOFTMAX] = "log-softmax",
+                                        [CUDA_DNN_NORM_TRAINING] = "norm-training",
+                                        [CUDA_DNN_NORM_INFERENCE] = "norm",
+                                        [CUDA_DNN_NORM_GRAD] = "norm-grad"};
+    const struct cuda_dnn_axis *y = &op->y, *x = &op->x;
+    snprintf(choice.name, CHOICE_NAME_BYTES,
+             "%s cudnn=%d %s %s %s images=%d,%d,%d,%d window=%d,%d stride=%d,%d pad=%d,%d "
+             "neighbours=%d",
+             d->choice, d->dnn->version(), kinds[op->kind], cuda_dnn_type_name(op->type),
+             op->nchw ? "NCHW" : "NHWC", op->batch, op->channels, y->in, x->in, y->size, x->size,
+             y->stride, x->stride, y->pad, x->pad, op->neighbours);
     if (!is_forced && cuda_choices_find(&d->choices, &choice))
         return choice.number == CUDNN;
     struct buffer *memory =

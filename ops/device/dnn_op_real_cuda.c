@@ -46,64 +46,6 @@ struct description {
     const void *one, *zero;
 };
 
-static cudnnDataType_t data_type(enum cuda_type type)
-{
-    return type == CUDA_FLOAT64    ? CUDNN_DATA_DOUBLE
-           : type == CUDA_FLOAT16  ? CUDNN_DATA_HALF
-           : type == CUDA_BFLOAT16 ? CUDNN_DATA_BFLOAT16
-                                   : CUDNN_DATA_FLOAT;
-}
-
-static void set_factors(struct description *s, enum cuda_type type)
-{
-    if (type == CUDA_FLOAT64) {
-        s->factors.doubles[0] = 1;
-        s->one = &s->factors.doubles[0], s->zero = &s->factors.doubles[1];
-    } else {
-        s->factors.floats[0] = 1;
-        s->one = &s->factors.floats[0], s->zero = &s->factors.floats[1];
-    }
-}
-
-static bool is_pool(enum cuda_dnn_kind kind)
-{
-    return kind <= CUDA_DNN_AVG_POOL_GRAD;
-}
-
-static cudnnStatus_t set_pool(struct description *s, const struct cuda_dnn_op *op)
-{
-    cudnnStatus_t status = dnn.pool_new(&s->pool);
-    return status ? status
-                  : dnn.pool_set(s->pool, CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING,
-                                 CUDNN_PROPAGATE_NAN, op->y.size, op->x.size, op->y.pad, op->x.pad,
-                                 op->y.stride, op->x.stride);
-}
-
-static cudnnStatus_t set_lrn(struct description *s, const struct cuda_dnn_op *op)
-{
-    cudnnStatus_t status = dnn.lrn_new(&s->lrn);
-    return status ? status
-                  : dnn.lrn_set(s->lrn, (unsigned)op->neighbours, op->alpha, op->beta, op->bias);
-}
-
-static cudnnStatus_t set_tensors(struct description *s, const struct cuda_dnn_op *op)
-{
-    cudnnTensorFormat_t format = op->nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
-    cudnnDataType_t type = data_type(op->type);
-    cudnnStatus_t status = dnn.tensor_new(&s->image);
-    if (!status)
-        status = dnn.tensor_new(&s->output);
-    if (!status)
-        status = dnn.tensor_new(&s->vector);
-    if (!status)
-        status =
-            dnn.tensor_set(s->image, format, type, op->batch, op->channels, op->y.in, op->x.in);
-    if (!status)
-        status =
-            dnn.tensor_set(s->output, format, type, op->batch, op->channels, op->y.out, op->x.out);
-    return status ? status : dnn.tensor_set(s->vector, format, type, 1, op->channels, 1, 1);
-}
-
 static void undescribe(void *description)
 {
     struct description *s = description;
@@ -124,12 +66,42 @@ static int describe(const struct cuda_dnn_op *op, void **description)
 {
     struct description *s = mem_alloc(sizeof *s);
     *s = (struct description){.kind = op->kind, .epsilon = op->epsilon};
-    set_factors(s, op->type);
-    cudnnStatus_t status = set_tensors(s, op);
-    if (!status && is_pool(op->kind))
-        status = set_pool(s, op);
-    if (!status && op->kind == CUDA_DNN_LRN)
-        status = set_lrn(s, op);
+    if (op->type == CUDA_FLOAT64) {
+        s->factors.doubles[0] = 1;
+        s->one = &s->factors.doubles[0], s->zero = &s->factors.doubles[1];
+    } else {
+        s->factors.floats[0] = 1;
+        s->one = &s->factors.floats[0], s->zero = &s->factors.floats[1];
+    }
+    cudnnTensorFormat_t format = op->nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
+    cudnnDataType_t type = op->type == CUDA_FLOAT64    ? CUDNN_DATA_DOUBLE
+                           : op->type == CUDA_FLOAT16  ? CUDNN_DATA_HALF
+                           : op->type == CUDA_BFLOAT16 ? CUDNN_DATA_BFLOAT16
+                                                       : CUDNN_DATA_FLOAT;
+    cudnnStatus_t status = dnn.tensor_new(&s->image);
+    if (!status)
+        status = dnn.tensor_new(&s->output);
+    if (!status)
+        status = dnn.tensor_new(&s->vector);
+    if (!status)
+        status =
+            dnn.tensor_set(s->image, format, type, op->batch, op->channels, op->y.in, op->x.in);
+    if (!status)
+        status =
+            dnn.tensor_set(s->output, format, type, op->batch, op->channels, op->y.out, op->x.out);
+    if (!status)
+        status = dnn.tensor_set(s->vector, format, type, 1, op->channels, 1, 1);
+    bool is_pool = op->kind <= CUDA_DNN_AVG_POOL_GRAD, is_lrn = op->kind == CUDA_DNN_LRN;
+    if (!status && is_pool)
+        status = dnn.pool_new(&s->pool);
+    if (!status && is_pool)
+        status =
+            dnn.pool_set(s->pool, CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING, CUDNN_PROPAGATE_NAN,
+                         op->y.size, op->x.size, op->y.pad, op->x.pad, op->y.stride, op->x.stride);
+    if (!status && is_lrn)
+        status = dnn.lrn_new(&s->lrn);
+    if (!status && is_lrn)
+        status = dnn.lrn_set(s->lrn, (unsigned)op->neighbours, op->alpha, op->beta, op->bias);
     if (status)
         undescribe(s);
     *description = status ? NULL : s;
@@ -137,33 +109,6 @@ static int describe(const struct cuda_dnn_op *op, void **description)
 }
 
 /* ---- run ---- */
-
-/* The library has to have x and y, which a mean's gradient does not depend on: of their sizes there
- * are the result, before it is one, and what flows back. */
-static cudnnStatus_t run_pool(cudnnHandle_t handle, const struct description *s,
-                              const struct cuda_dnn_operands *o)
-{
-    if (s->kind != CUDA_DNN_AVG_POOL_GRAD)
-        return dnn.pool(handle, s->pool, s->one, s->image, o->x, s->zero, s->output, o->out);
-    return dnn.pool_back(handle, s->pool, s->one, s->output, o->g, s->output, o->g, s->image,
-                         o->out, s->zero, s->image, o->out);
-}
-
-static cudnnStatus_t run_lrn(cudnnHandle_t handle, const struct description *s,
-                             const struct cuda_dnn_operands *o)
-{
-    return dnn.lrn(handle, s->lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, s->one, s->image, o->x, s->zero,
-                   s->image, o->out);
-}
-
-static cudnnStatus_t run_softmax(cudnnHandle_t handle, const struct description *s,
-                                 const struct cuda_dnn_operands *o)
-{
-    cudnnSoftmaxAlgorithm_t algorithm =
-        s->kind == CUDA_DNN_SOFTMAX ? CUDNN_SOFTMAX_ACCURATE : CUDNN_SOFTMAX_LOG;
-    return dnn.softmax(handle, algorithm, CUDNN_SOFTMAX_MODE_INSTANCE, s->one, s->image, o->x,
-                       s->zero, s->image, o->out);
-}
 
 /* The persistent mode, which may be faster, overflows where the others do not. With a factor of 1
  * the running statistics are those of the batch. */
@@ -186,10 +131,22 @@ static cudnnStatus_t run_norm(cudnnHandle_t handle, const struct description *s,
 static int run(void *handle, void *description, const struct cuda_dnn_operands *operands)
 {
     const struct description *s = description;
-    return (int)(s->pool                            ? run_pool(handle, s, operands)
-                 : s->lrn                           ? run_lrn(handle, s, operands)
-                 : s->kind < CUDA_DNN_NORM_TRAINING ? run_softmax(handle, s, operands)
-                                                    : run_norm(handle, s, operands));
+    const struct cuda_dnn_operands *o = operands;
+    if (s->kind == CUDA_DNN_AVG_POOL)
+        return (int)dnn.pool(handle, s->pool, s->one, s->image, o->x, s->zero, s->output, o->out);
+    /* The library has to have x and y, which a mean's gradient does not depend on: of their sizes
+     * there are the result, before it is one, and what flows back. */
+    if (s->kind == CUDA_DNN_AVG_POOL_GRAD)
+        return (int)dnn.pool_back(handle, s->pool, s->one, s->output, o->g, s->output, o->g,
+                                  s->image, o->out, s->zero, s->image, o->out);
+    if (s->kind == CUDA_DNN_LRN)
+        return (int)dnn.lrn(handle, s->lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, s->one, s->image, o->x,
+                            s->zero, s->image, o->out);
+    if (s->kind < CUDA_DNN_NORM_TRAINING)
+        return (int)dnn.softmax(
+            handle, s->kind == CUDA_DNN_SOFTMAX ? CUDNN_SOFTMAX_ACCURATE : CUDNN_SOFTMAX_LOG,
+            CUDNN_SOFTMAX_MODE_INSTANCE, s->one, s->image, o->x, s->zero, s->image, o->out);
+    return (int)run_norm(handle, s, o);
 }
 
 const struct cuda_dnn_ops cuda_dnn_ops_real = {

@@ -73,22 +73,6 @@ struct described {
     cudnnMathType_t math;
 };
 
-static cudnnDataType_t data_type(enum cuda_type type)
-{
-    return type == CUDA_FLOAT64    ? CUDNN_DATA_DOUBLE
-           : type == CUDA_FLOAT16  ? CUDNN_DATA_HALF
-           : type == CUDA_BFLOAT16 ? CUDNN_DATA_BFLOAT16
-                                   : CUDNN_DATA_FLOAT;
-}
-
-/* What is multiplied in float32 is rounded to TF32 by the default. */
-static cudnnMathType_t math_of(const struct cuda_dnn_conv *c)
-{
-    if (c->type == CUDA_FLOAT16 || c->type == CUDA_BFLOAT16)
-        return CUDNN_TENSOR_OP_MATH;
-    return c->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
-}
-
 static void undescribe(struct described *s)
 {
     if (s->image)
@@ -101,22 +85,25 @@ static void undescribe(struct described *s)
         dnn.conv_free(s->conv);
 }
 
-static cudnnStatus_t make(struct described *s)
+static cudnnStatus_t describe(struct described *s, const struct cuda_dnn_conv *c)
 {
+    cudnnTensorFormat_t format = c->nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
+    cudnnDataType_t type = c->type == CUDA_FLOAT64    ? CUDNN_DATA_DOUBLE
+                           : c->type == CUDA_FLOAT16  ? CUDNN_DATA_HALF
+                           : c->type == CUDA_BFLOAT16 ? CUDNN_DATA_BFLOAT16
+                                                      : CUDNN_DATA_FLOAT;
+    bool is_narrow = c->type == CUDA_FLOAT16 || c->type == CUDA_BFLOAT16;
+    /* What is multiplied in float32 is rounded to TF32 by the default. */
+    *s = (struct described){.math = is_narrow ? CUDNN_TENSOR_OP_MATH
+                                    : c->tf32 ? CUDNN_DEFAULT_MATH
+                                              : CUDNN_FMA_MATH};
     cudnnStatus_t status = dnn.tensor_new(&s->image);
     if (!status)
         status = dnn.tensor_new(&s->output);
     if (!status)
         status = dnn.filter_new(&s->filter);
-    return status ? status : dnn.conv_new(&s->conv);
-}
-
-static cudnnStatus_t describe(struct described *s, const struct cuda_dnn_conv *c)
-{
-    cudnnTensorFormat_t format = c->nchw ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
-    cudnnDataType_t type = data_type(c->type);
-    *s = (struct described){.math = math_of(c)};
-    cudnnStatus_t status = make(s);
+    if (!status)
+        status = dnn.conv_new(&s->conv);
     if (!status)
         status = dnn.tensor_set(s->image, format, type, c->batch, c->in_channels, c->y.in, c->x.in);
     if (!status)

@@ -75,25 +75,6 @@ static bool is_int(int64_t n)
     return n > 0 && n <= INT32_MAX;
 }
 
-/* Sums of nothing, and sizes that are no ints, are cuBLAS's. */
-static bool is_taken(const struct cuda_gemm *g)
-{
-    return is_int(g->m) && is_int(g->n) && is_int(g->k) && is_int(g->batches) && is_int(g->lda) &&
-           is_int(g->ldb) && is_int(g->ldc);
-}
-
-/* What an algorithm is chosen by. */
-static struct cuda_gemm sizes_of(const struct cuda_device *d, const struct cuda_gemm *gemm)
-{
-    struct cuda_gemm sizes = *gemm;
-    sizes.tf32 = d->tf32 && gemm->type == CUDA_FLOAT32;
-    sizes.accumulate = false;
-    sizes.a = sizes.b = sizes.c = NULL;
-    if (sizes.batches == 1)
-        sizes.step_a = sizes.step_b = sizes.step_c = 0;
-    return sizes;
-}
-
 static bool is_same(const struct cuda_gemm *x, const struct cuda_gemm *y)
 {
     return x->m == y->m && x->n == y->n && x->k == y->k && x->batches == y->batches &&
@@ -101,19 +82,6 @@ static bool is_same(const struct cuda_gemm *x, const struct cuda_gemm *y)
            x->transpose_b == y->transpose_b && x->wide_result == y->wide_result &&
            x->lda == y->lda && x->ldb == y->ldb && x->ldc == y->ldc && x->step_a == y->step_a &&
            x->step_b == y->step_b && x->step_c == y->step_c;
-}
-
-/* All that a measurement depends on. */
-static void name_choice(const struct cuda_device *d, const struct cuda_gemm *g, char *name)
-{
-    static const char *const types[] = {"float32", "float64", "float16", "bfloat16"};
-    snprintf(name, CHOICE_NAME_BYTES,
-             "%s cublaslt=%d product %s%s %c%c sizes=%" PRId64 ",%" PRId64 ",%" PRId64
-             " ld=%" PRId64 ",%" PRId64 ",%" PRId64 " batches=%" PRId64 " steps=%" PRId64
-             ",%" PRId64 ",%" PRId64,
-             d->choice, d->lt->version(), types[g->type], g->wide_result ? "-float32" : "",
-             g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k, g->lda,
-             g->ldb, g->ldc, g->batches, g->step_a, g->step_b, g->step_c);
 }
 
 /* Memory of a matrix, to measure with: all of its batches, whose matrices are `columns` times `ld`
@@ -127,21 +95,6 @@ static struct buffer *room(struct cuda_device *d, const struct cuda_gemm *g, int
 }
 
 /* The fastest of them; -1: it cannot be measured. */
-static int measure_with(struct cuda_device *d, const struct cuda_gemm *g,
-                        const struct cuda_lt_algorithm *all, int n,
-                        const struct cuda_lt_room *workspace)
-{
-    float best = 0, time;
-    int place = -1;
-    for (int i = 0; i < n; i++)
-        if (!d->lt->time(d->gemms->handle, g, &all[i], workspace, &time) &&
-            (place < 0 || time < best)) {
-            best = time;
-            place = i;
-        }
-    return place;
-}
-
 static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
                    const struct cuda_lt_algorithm *all, int n)
 {
@@ -159,7 +112,13 @@ static int measure(struct cuda_device *d, const struct cuda_gemm *sizes,
         g.a = rooms[0]->data;
         g.b = rooms[1]->data;
         g.c = rooms[2]->data;
-        place = measure_with(d, &g, all, n, &workspace);
+        float best = 0, time;
+        for (int i = 0; i < n; i++)
+            if (!d->lt->time(d->gemms->handle, &g, &all[i], &workspace, &time) &&
+                (place < 0 || time < best)) {
+                best = time;
+                place = i;
+            }
     }
     for (int i = 0; i < 4; i++)
         if (rooms[i])
@@ -175,7 +134,15 @@ static int choose(struct cuda_device *d, const struct cuda_gemm *g,
     struct cuda_choice choice;
     if (!cuda_choices_measured(&d->choices))
         return 0;
-    name_choice(d, g, choice.name);
+    /* All that a measurement depends on. */
+    static const char *const types[] = {"float32", "float64", "float16", "bfloat16"};
+    snprintf(choice.name, CHOICE_NAME_BYTES,
+             "%s cublaslt=%d product %s%s %c%c sizes=%" PRId64 ",%" PRId64 ",%" PRId64
+             " ld=%" PRId64 ",%" PRId64 ",%" PRId64 " batches=%" PRId64 " steps=%" PRId64
+             ",%" PRId64 ",%" PRId64,
+             d->choice, d->lt->version(), types[g->type], g->wide_result ? "-float32" : "",
+             g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N', g->m, g->n, g->k, g->lda,
+             g->ldb, g->ldc, g->batches, g->step_a, g->step_b, g->step_c);
     if (cuda_choices_find(&d->choices, &choice))
         return choice.number < n ? (int)choice.number : -1;
     int place = measure(d, g, all, n);
@@ -221,9 +188,17 @@ void cuda_gemm_plan(struct cuda_device *d, const struct cuda_gemm *gemm,
                     struct cuda_gemm_plan *plan)
 {
     *plan = (struct cuda_gemm_plan){.place = -1};
-    if (!d->gemms || !is_taken(gemm))
+    /* Sums of nothing, and sizes that are no ints, are cuBLAS's. */
+    if (!d->gemms || !is_int(gemm->m) || !is_int(gemm->n) || !is_int(gemm->k) ||
+        !is_int(gemm->batches) || !is_int(gemm->lda) || !is_int(gemm->ldb) || !is_int(gemm->ldc))
         return;
-    struct cuda_gemm sizes = sizes_of(d, gemm);
+    /* An algorithm is chosen by sizes, types and steps. */
+    struct cuda_gemm sizes = *gemm;
+    sizes.tf32 = d->tf32 && gemm->type == CUDA_FLOAT32;
+    sizes.accumulate = false;
+    sizes.a = sizes.b = sizes.c = NULL;
+    if (sizes.batches == 1)
+        sizes.step_a = sizes.step_b = sizes.step_c = 0;
     pthread_mutex_lock(&d->gemms_lock);
     *plan = plan_of(d, &sizes);
     pthread_mutex_unlock(&d->gemms_lock);
@@ -246,29 +221,20 @@ static bool is_aligned(const void *at, size_t to)
     return (uintptr_t)at % to == 0;
 }
 
-/* An image within a batch may begin anywhere. */
-static bool may_run(const struct cuda_gemm *g, const struct cuda_gemm_plan *plan)
-{
-    return plan->place >= 0 && is_aligned(g->a, CUDA_LT_ALIGNMENT) &&
-           is_aligned(g->b, CUDA_LT_ALIGNMENT) && is_aligned(g->c, CUDA_LT_ALIGNMENT);
-}
-
-static void *workspace_in(char *scratch)
-{
-    size_t beyond = (uintptr_t)scratch % CUDA_LT_WORKSPACE_ALIGNMENT;
-    return beyond ? scratch + (CUDA_LT_WORKSPACE_ALIGNMENT - beyond) : scratch;
-}
-
 int cuda_gemm_run(struct kernel_call *call, const struct cuda_gemm *gemm,
                   const struct cuda_gemm_plan *plan, void *scratch)
 {
     struct cuda_device *d = cuda_device(call->device);
-    if (!may_run(gemm, plan))
+    /* An image within a batch may begin anywhere. */
+    if (plan->place < 0 || !is_aligned(gemm->a, CUDA_LT_ALIGNMENT) ||
+        !is_aligned(gemm->b, CUDA_LT_ALIGNMENT) || !is_aligned(gemm->c, CUDA_LT_ALIGNMENT))
         return cuda_blas_gemm(call, gemm);
     struct cuda_gemm product = *gemm;
     product.tf32 = d->tf32 && gemm->type == CUDA_FLOAT32;
     struct cuda_lt_room workspace = {.bytes = plan->algorithm.workspace_bytes};
-    workspace.workspace = workspace.bytes ? workspace_in(scratch) : NULL;
+    size_t beyond = (uintptr_t)scratch % CUDA_LT_WORKSPACE_ALIGNMENT;
+    if (workspace.bytes)
+        workspace.workspace = (char *)scratch + (beyond ? CUDA_LT_WORKSPACE_ALIGNMENT - beyond : 0);
     if (cuda_enter(d, call->err))
         return call->err->code;
     workspace.stream = (struct CUstream_st *)cuda_stream(d, QUEUE_COMPUTE);

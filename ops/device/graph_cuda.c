@@ -29,20 +29,6 @@ int cuda_check_enqueued(struct cuda_device *d, int result, const char *what, str
     return err->code;
 }
 
-static int begin(struct cuda_device *d, struct error *err)
-{
-    int result = 0;
-    capturing.failure = error_none();
-    for (int i = 0; i < N_QUEUES && !result; i++)
-        result = d->driver->stream_new(&capturing.streams[i]);
-    if (!result)
-        result = d->driver->capture_begin(capturing.streams[QUEUE_COMPUTE]);
-    if (result)
-        return error_set(err, ERR_OS, "nothing can be captured: %s", d->driver->error_text(result));
-    capturing.device = d;
-    return 0;
-}
-
 /* Ends it whatever has happened, as the thread could do nothing else. */
 static int end(struct cuda_device *d, int code, struct cuda_graph **graph, struct error *err)
 {
@@ -63,27 +49,31 @@ static int end(struct cuda_device *d, int code, struct cuda_graph **graph, struc
     return err->code;
 }
 
-static void free_streams(struct cuda_device *d)
-{
-    for (int i = 0; i < N_QUEUES; i++) {
-        if (capturing.streams[i])
-            d->driver->stream_free(capturing.streams[i]);
-        capturing.streams[i] = NULL;
-    }
-}
-
 static int capture(struct device *device, int (*enqueue)(void *context), void *context,
-                   struct device_graph **result, struct error *err)
+                   struct device_graph **captured, struct error *err)
 {
     struct cuda_device *d = cuda_device(device);
     struct cuda_graph *graph = NULL;
     if (cuda_enter(d, err))
         return err->code;
-    int code = begin(d, err);
-    if (!code)
+    int code, result = 0;
+    capturing.failure = error_none();
+    for (int i = 0; i < N_QUEUES && !result; i++)
+        result = d->driver->stream_new(&capturing.streams[i]);
+    if (!result)
+        result = d->driver->capture_begin(capturing.streams[QUEUE_COMPUTE]);
+    if (result)
+        code = error_set(err, ERR_OS, "nothing can be captured: %s", d->driver->error_text(result));
+    else {
+        capturing.device = d;
         code = end(d, enqueue(context), &graph, err);
-    free_streams(d);
-    *result = (struct device_graph *)graph;
+    }
+    for (int i = 0; i < N_QUEUES; i++) {
+        if (capturing.streams[i])
+            d->driver->stream_free(capturing.streams[i]);
+        capturing.streams[i] = NULL;
+    }
+    *captured = (struct device_graph *)graph;
     return code;
 }
 

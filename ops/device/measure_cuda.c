@@ -11,20 +11,6 @@ struct stopwatch {
     struct cuda_event *begin, *end;
 };
 
-static bool stopwatch_open(struct cuda_device *d, struct stopwatch *w)
-{
-    *w = (struct stopwatch){0};
-    return !d->driver->event_new(true, &w->begin) && !d->driver->event_new(true, &w->end);
-}
-
-static void stopwatch_close(struct cuda_device *d, struct stopwatch *w)
-{
-    if (w->begin)
-        d->driver->event_free(w->begin);
-    if (w->end)
-        d->driver->event_free(w->end);
-}
-
 static bool run(struct cuda_device *d, const struct stopwatch *w,
                 int (*enqueue)(const void *context), const void *context, float *ms)
 {
@@ -43,12 +29,16 @@ static int compare(const void *a, const void *b)
 bool cuda_measure(struct cuda_device *d, int (*enqueue)(const void *context), const void *context,
                   float *median)
 {
-    struct stopwatch w;
+    struct stopwatch w = {0};
     float times[RUNS];
-    bool done = stopwatch_open(d, &w) && run(d, &w, enqueue, context, &times[0]);
+    bool done = !d->driver->event_new(true, &w.begin) && !d->driver->event_new(true, &w.end) &&
+                run(d, &w, enqueue, context, &times[0]);
     for (int i = 0; i < RUNS && done; i++)
         done = run(d, &w, enqueue, context, &times[i]);
-    stopwatch_close(d, &w);
+    if (w.begin)
+        d->driver->event_free(w.begin);
+    if (w.end)
+        d->driver->event_free(w.end);
     if (!done)
         return false;
     qsort(times, RUNS, sizeof *times, compare);

@@ -17,17 +17,6 @@ static bool reaches(struct device *device, int from, int to)
     return !d->driver->peer_can(from, to, &can) && can;
 }
 
-/* Once for each. Where access is refused after all CUDA copies by way of the host. */
-static void enable(struct cuda_device *d, int to)
-{
-    uint64_t bit = (uint64_t)1 << to;
-    pthread_mutex_lock(&d->peer_lock);
-    if (!(d->peers & bit))
-        d->driver->peer_enable(d->device.index, to);
-    d->peers |= bit;
-    pthread_mutex_unlock(&d->peer_lock);
-}
-
 static int copy_to(struct device *device, void *to, struct device *other, const void *from,
                    size_t bytes, struct error *err)
 {
@@ -41,7 +30,13 @@ static int copy_to(struct device *device, void *to, struct device *other, const 
         return 0;
     if (cuda_has_failed(cuda_device(other), err) || cuda_enter(d, err))
         return err->code;
-    enable(d, other->index);
+    /* Once for each. Where access is refused after all CUDA copies by way of the host. */
+    uint64_t bit = (uint64_t)1 << other->index;
+    pthread_mutex_lock(&d->peer_lock);
+    if (!(d->peers & bit))
+        d->driver->peer_enable(d->device.index, other->index);
+    d->peers |= bit;
+    pthread_mutex_unlock(&d->peer_lock);
     int result = d->driver->copy_peer(cuda_stream(d, QUEUE_OUT), &copy);
     return cuda_check_enqueued(d, result, "a copy to another device", err);
 }

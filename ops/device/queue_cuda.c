@@ -22,19 +22,6 @@ static void drop_anchor(struct cuda_device *d, struct cuda_anchor *anchor)
     mem_free(anchor);
 }
 
-/* In a stream of its own, which has nothing else to do. */
-static int read_clocks(struct cuda_device *d, struct cuda_anchor *anchor)
-{
-    int result = d->driver->event_new(true, &anchor->event);
-    int64_t before = time_now_ns();
-    if (!result)
-        result = d->driver->event_record(anchor->event, d->clock);
-    if (!result)
-        result = d->driver->event_wait(anchor->event);
-    anchor->time = before + (time_now_ns() - before) / 2;
-    return result;
-}
-
 /* One hold; NULL when the device has failed. */
 static struct cuda_anchor *hold_anchor(struct cuda_device *d)
 {
@@ -44,7 +31,15 @@ static struct cuda_anchor *hold_anchor(struct cuda_device *d)
         drop_anchor(d, d->anchor);
         d->anchor = mem_alloc(sizeof *d->anchor);
         atomic_init(&d->anchor->holders, 1);
-        if (cuda_check(d, read_clocks(d, d->anchor), "its clock is read", &ignored)) {
+        /* In a stream of its own, which has nothing else to do. */
+        int result = d->driver->event_new(true, &d->anchor->event);
+        int64_t before = time_now_ns();
+        if (!result)
+            result = d->driver->event_record(d->anchor->event, d->clock);
+        if (!result)
+            result = d->driver->event_wait(d->anchor->event);
+        d->anchor->time = before + (time_now_ns() - before) / 2;
+        if (cuda_check(d, result, "its clock is read", &ignored)) {
             drop_anchor(d, d->anchor);
             d->anchor = NULL;
         }
@@ -163,13 +158,6 @@ static void event_free(struct device *device, struct device_event *event)
 
 /* ---- watching ---- */
 
-static void tell(struct cuda_device *d, struct event_waiter *waiter)
-{
-    struct error failure = ERROR_INIT;
-    bool failed = cuda_has_failed(d, &failure);
-    waiter->done(waiter, failed ? &failure : NULL);
-}
-
 /* Waits for the first event; with the lock held, but not meanwhile. */
 static void watch_first(struct cuda_device *d, struct cuda_watcher *watcher)
 {
@@ -182,7 +170,9 @@ static void watch_first(struct cuda_device *d, struct cuda_watcher *watcher)
     watcher->first = event->next;
     pthread_mutex_unlock(&d->lock);
     drop_event(d, event);
-    tell(d, waiter);
+    struct error failure = ERROR_INIT;
+    bool failed = cuda_has_failed(d, &failure);
+    waiter->done(waiter, failed ? &failure : NULL);
     pthread_mutex_lock(&d->lock);
 }
 
@@ -201,17 +191,6 @@ static void *watch(void *argument)
     return NULL;
 }
 
-static void append(struct cuda_watcher *watcher, struct device_event *event)
-{
-    event->next = NULL;
-    if (watcher->first)
-        watcher->last->next = event;
-    else
-        watcher->first = event;
-    watcher->last = event;
-    pthread_cond_signal(&watcher->changed);
-}
-
 static void notify(struct device *device, struct device_event *event, struct event_waiter *waiter)
 {
     struct cuda_device *d = cuda_device(device);
@@ -221,19 +200,17 @@ static void notify(struct device *device, struct device_event *event, struct eve
         BUG_ON(pthread_create(&watcher->thread, NULL, watch, watcher));
     watcher->runs = true;
     event->waiter = waiter;
-    append(watcher, event);
+    event->next = NULL;
+    if (watcher->first)
+        watcher->last->next = event;
+    else
+        watcher->first = event;
+    watcher->last = event;
+    pthread_cond_signal(&watcher->changed);
     pthread_mutex_unlock(&d->lock);
 }
 
 /* ---- the whole ---- */
-
-static void finish(struct cuda_device *d, enum queue_kind queue)
-{
-    struct error ignored = ERROR_INIT;
-    struct device_event *event = record(&d->device, queue, false);
-    block(&d->device, event, &ignored);
-    drop_event(d, event);
-}
 
 int cuda_queues_open(struct cuda_device *d, struct error *err)
 {
@@ -249,25 +226,26 @@ int cuda_queues_open(struct cuda_device *d, struct error *err)
     return cuda_check(d, result, "a stream is made", err);
 }
 
-static void stop_watching(struct cuda_device *d, struct cuda_watcher *watcher)
-{
-    pthread_mutex_lock(&d->lock);
-    watcher->closing = true;
-    pthread_cond_signal(&watcher->changed);
-    pthread_mutex_unlock(&d->lock);
-    if (watcher->runs)
-        pthread_join(watcher->thread, NULL);
-    if (watcher->device)
-        pthread_cond_destroy(&watcher->changed);
-}
-
 void cuda_queues_close(struct cuda_device *d)
 {
     for (int i = 0; i < N_QUEUES; i++)
-        if (d->streams[i])
-            finish(d, (enum queue_kind)i);
-    for (int i = 0; i < N_QUEUES; i++)
-        stop_watching(d, &d->watchers[i]);
+        if (d->streams[i]) {
+            struct error ignored = ERROR_INIT;
+            struct device_event *event = record(&d->device, (enum queue_kind)i, false);
+            block(&d->device, event, &ignored);
+            drop_event(d, event);
+        }
+    for (int i = 0; i < N_QUEUES; i++) {
+        struct cuda_watcher *watcher = &d->watchers[i];
+        pthread_mutex_lock(&d->lock);
+        watcher->closing = true;
+        pthread_cond_signal(&watcher->changed);
+        pthread_mutex_unlock(&d->lock);
+        if (watcher->runs)
+            pthread_join(watcher->thread, NULL);
+        if (watcher->device)
+            pthread_cond_destroy(&watcher->changed);
+    }
     drop_anchor(d, d->anchor);
     for (int timed = 0; timed < 2; timed++) {
         while (d->idle[timed]) {

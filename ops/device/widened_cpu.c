@@ -142,19 +142,6 @@ static void widen_types(struct node_output *to, const struct node_output *from, 
     }
 }
 
-static void widen_node(struct node *to, const struct node *from)
-{
-    *to = *from;
-    to->attrs = mem_array((size_t)from->n_attrs + 1, sizeof *to->attrs);
-    to->outputs = mem_array((size_t)from->n_outputs + 1, sizeof *to->outputs);
-    widen_types(to->outputs, from->outputs, from->n_outputs);
-    for (int i = 0; i < from->n_attrs; i++) {
-        to->attrs[i] = from->attrs[i];
-        if (from->attrs[i].value.kind == ATTR_TYPE)
-            to->attrs[i].value = attr_type(widened_type(from->attrs[i].value.type));
-    }
-}
-
 static size_t wide_bytes(const struct node_output *types, int n)
 {
     size_t bytes = 0;
@@ -167,17 +154,6 @@ static size_t wide_bytes(const struct node_output *types, int n)
 static size_t header_bytes(int n_in, int n_out)
 {
     return ALIGN_UP((size_t)(n_in + n_out) * (sizeof(struct tensor) + sizeof(struct tensor *)));
-}
-
-/* An output can be its input, or lie where it did, if they are of one type: then it was read before
- * anything is written. */
-static void keep_forwards(struct kernel_setup *setup)
-{
-    for (int i = 0; i < setup->n_out; i++) {
-        struct kernel_output *out = &setup->out[i];
-        if (out->forward && setup->out_types[i].type != setup->in_types[out->from].type)
-            *out = (struct kernel_output){FORWARD_NONE, 0, NULL};
-    }
 }
 
 static int prepare_inner(struct kernel_setup *setup, struct widened *w)
@@ -212,12 +188,27 @@ static int prepare(struct kernel_setup *setup, const char *prefix, bool bounded)
     w->code = setup->device->code(setup->device, name);
     w->bounded = bounded;
     w->planned = setup->shapes_known;
-    widen_node(&w->node, setup->node);
+    const struct node *from = setup->node;
+    w->node = *from;
+    w->node.attrs = mem_array((size_t)from->n_attrs + 1, sizeof *w->node.attrs);
+    w->node.outputs = mem_array((size_t)from->n_outputs + 1, sizeof *w->node.outputs);
+    widen_types(w->node.outputs, from->outputs, from->n_outputs);
+    for (int i = 0; i < from->n_attrs; i++) {
+        w->node.attrs[i] = from->attrs[i];
+        if (from->attrs[i].value.kind == ATTR_TYPE)
+            w->node.attrs[i].value = attr_type(widened_type(from->attrs[i].value.type));
+    }
     setup->name = name;
     int code = prepare_inner(setup, w);
     if (code)
         return code;
-    keep_forwards(setup);
+    /* An output can be its input, or lie where it did, if they are of one type: then it was read
+     * before anything is written. */
+    for (int i = 0; i < setup->n_out; i++) {
+        struct kernel_output *out = &setup->out[i];
+        if (out->forward && setup->out_types[i].type != setup->in_types[out->from].type)
+            *out = (struct kernel_output){FORWARD_NONE, 0, NULL};
+    }
     setup->scratch_bytes = w->scratch_bytes + header_bytes(setup->n_in, setup->n_out);
     if (w->planned)
         setup->scratch_bytes +=
@@ -295,42 +286,31 @@ static void open_call(struct wide_call *wide, struct kernel_call *outer)
     wide->call.outputs = &outputs;
 }
 
-static int widen_inputs(struct wide_call *wide)
-{
-    struct kernel_call *outer = wide->outer;
-    for (int i = 0; i < outer->n_in; i++) {
-        const struct tensor *in = outer->in[i];
-        if (!is_narrow(in->type))
-            continue;
-        if (make_wide(wide, &wide->in[i], in->type, &in->shape))
-            return outer->err->code;
-        convert(widened_conversions[in->type].widen, in, &wide->in[i], outer->threads);
-    }
-    return 0;
-}
-
-/* Those that the kernel has made: not what is an input's memory. */
-static void narrow_outputs(struct wide_call *wide)
-{
-    struct kernel_call *outer = wide->outer;
-    for (int i = 0; i < outer->n_out; i++) {
-        const struct tensor *from = &wide->out[i], *to = outer->out[i];
-        if (!from->data)
-            continue;
-        const struct widened_conversion *c = &widened_conversions[to->type];
-        convert(wide->w->bounded ? c->bound : c->narrow, from, to, outer->threads);
-    }
-}
-
 static int run(struct kernel_call *call)
 {
     struct wide_call wide;
     open_call(&wide, call);
-    int result = widen_inputs(&wide);
+    int result = 0;
+    for (int i = 0; i < call->n_in && !result; i++) {
+        const struct tensor *in = call->in[i];
+        if (!is_narrow(in->type))
+            continue;
+        if (make_wide(&wide, &wide.in[i], in->type, &in->shape))
+            result = call->err->code;
+        else
+            convert(widened_conversions[in->type].widen, in, &wide.in[i], call->threads);
+    }
     if (!result)
         result = wide.w->code->run(&wide.call);
-    if (result == KERNEL_DONE)
-        narrow_outputs(&wide);
+    if (result == KERNEL_DONE) {
+        /* Those outputs that the kernel has made, not those that are an input's memory. */
+        for (int i = 0; i < call->n_out; i++) {
+            const struct tensor *from = &wide.out[i], *to = call->out[i];
+            const struct widened_conversion *c = &widened_conversions[to->type];
+            if (from->data)
+                convert(wide.w->bounded ? c->bound : c->narrow, from, to, call->threads);
+        }
+    }
     for (int i = 0; i < call->n_in + call->n_out; i++)
         tensor_release(&wide.in[i]);
     return result;

@@ -24,14 +24,6 @@ ADD_LOOP(int64_t, uint64_t)
 
 typedef void add_loop(int64_t n, const void *x, const void *y, void *out);
 
-static add_loop *find_loop(enum dtype type)
-{
-    return type == FLOAT32   ? add_float
-           : type == FLOAT64 ? add_double
-           : type == INT32   ? add_int32_t
-                             : add_int64_t;
-}
-
 static int addn_prepare(struct kernel_setup *setup)
 {
     setup->out[0].forward = setup->n_in == 1 ? FORWARD_ALIAS : FORWARD_REUSE;
@@ -71,7 +63,11 @@ static int addn_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, shape);
     if (!out)
         return call->err->code;
-    struct addn_work work = {call->in, call->n_in, find_loop(out->type), out->data,
+    add_loop *loop = out->type == FLOAT32   ? add_float
+                     : out->type == FLOAT64 ? add_double
+                     : out->type == INT32   ? add_int32_t
+                                            : add_int64_t;
+    struct addn_work work = {call->in, call->n_in, loop, out->data,
                              (int64_t)dtype_bytes(out->type)};
     parallel_for(call->threads, tensor_count(out), PARALLEL_GRAIN_MOVE, addn_body, &work);
     return KERNEL_DONE;

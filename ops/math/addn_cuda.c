@@ -20,9 +20,18 @@ static int prepare(struct kernel_setup *setup)
     return 0;
 }
 
-/* As many at a time as a launch has room for; the next one goes on with the sum so far. */
-static int add_all(struct kernel_call *call, const struct tensor *out)
+static int run(struct kernel_call *call)
 {
+    if (addn_check_shapes(call))
+        return call->err->code;
+    if (call->n_in == 1)
+        return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
+    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
+    if (!out)
+        return call->err->code;
+    if (!tensor_count(out))
+        return KERNEL_DONE;
+    /* As many at a time as a launch has room for; the next one goes on with the sum so far. */
     struct cuda_addn launch = {
         .type = cuda_type_of(out->type), .n = tensor_count(out), .out = out->data};
     int code = KERNEL_ENQUEUED;
@@ -35,18 +44,6 @@ static int add_all(struct kernel_call *call, const struct tensor *out)
         code = cuda_launched(call, cuda_addn(&launch, cuda_compute(call)));
     }
     return code;
-}
-
-static int run(struct kernel_call *call)
-{
-    if (addn_check_shapes(call))
-        return call->err->code;
-    if (call->n_in == 1)
-        return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
-    if (!out)
-        return call->err->code;
-    return tensor_count(out) ? add_all(call, out) : KERNEL_DONE;
 }
 
 const struct kernel_code kernel_cuda_addn = {.prepare = prepare, .run = run};

@@ -25,21 +25,6 @@ static int plan(struct broadcast *broadcast, struct shape *shape, const struct s
     return 0;
 }
 
-/* An input that is walked in step with the output may be overwritten. */
-static void offer_reuse(struct kernel_setup *setup)
-{
-    const struct node_output *out = &setup->out_types[0];
-    for (int i = 0; i < 2 && shape_is_known(&out->shape); i++) {
-        const struct node_output *in = &setup->in_types[i];
-        if (shape_equal(&in->shape, &out->shape) &&
-            dtype_bytes(in->type) == dtype_bytes(out->type)) {
-            setup->out[0].forward = FORWARD_REUSE;
-            setup->out[0].from = i;
-            return;
-        }
-    }
-}
-
 static int binary_prepare(struct kernel_setup *setup)
 {
     const char *op = setup->node->op->def->name;
@@ -54,7 +39,17 @@ static int binary_prepare(struct kernel_setup *setup)
     const struct shape *x = &setup->in_types[0].shape, *y = &setup->in_types[1].shape;
     if (shape_is_known(x) && shape_is_known(y) && !plan(&state->broadcast, &state->shape, x, y))
         state->planned = true;
-    offer_reuse(setup);
+    /* An input that is walked in step with the output may be overwritten. */
+    const struct node_output *out = &setup->out_types[0];
+    for (int i = 0; shape_is_known(&out->shape) && i < 2; i++) {
+        const struct node_output *in = &setup->in_types[i];
+        if (shape_equal(&in->shape, &out->shape) &&
+            dtype_bytes(in->type) == dtype_bytes(out->type)) {
+            setup->out[0].forward = FORWARD_REUSE;
+            setup->out[0].from = i;
+            break;
+        }
+    }
     return 0;
 }
 

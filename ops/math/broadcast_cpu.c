@@ -3,19 +3,6 @@
 
 #include <string.h>
 
-/* Strides of an input as the output's dimensions walk it. */
-static void input_strides(const struct shape *out, const struct shape *in,
-                          int64_t strides[SHAPE_RANK_MAX])
-{
-    int64_t step = 1;
-    for (int axis = out->rank - 1; axis >= 0; axis--) {
-        int from = axis - (out->rank - in->rank);
-        int64_t dim = from >= 0 ? in->dims[from] : 1;
-        strides[axis] = dim == 1 ? 0 : step;
-        step *= dim;
-    }
-}
-
 /* Whether dimension `axis` (outer) continues the plan's outermost one for every input. */
 static bool continues(const struct broadcast *plan, int64_t strides[][SHAPE_RANK_MAX], int axis)
 {
@@ -25,19 +12,6 @@ static bool continues(const struct broadcast *plan, int64_t strides[][SHAPE_RANK
             return false;
     }
     return true;
-}
-
-static void push_outermost(struct broadcast *plan, int64_t dim, int64_t strides[][SHAPE_RANK_MAX],
-                           int axis)
-{
-    memmove(plan->dims + 1, plan->dims, sizeof *plan->dims * (size_t)plan->rank);
-    plan->dims[0] = dim;
-    for (int i = 0; i < plan->n_in; i++) {
-        memmove(plan->strides[i] + 1, plan->strides[i],
-                sizeof *plan->strides[i] * (size_t)plan->rank);
-        plan->strides[i][0] = strides[i][axis];
-    }
-    plan->rank++;
 }
 
 void broadcast_plan(struct broadcast *plan, const struct shape *out,
@@ -52,15 +26,32 @@ void broadcast_plan(struct broadcast *plan, const struct shape *out,
         plan->dims[0] = 1;
         return;
     }
-    for (int i = 0; i < n_in; i++)
-        input_strides(out, inputs[i], strides[i]);
+    for (int i = 0; i < n_in; i++) {
+        /* Strides of an input as the output's dimensions walk it. */
+        const struct shape *in = inputs[i];
+        int64_t step = 1;
+        for (int axis = out->rank - 1; axis >= 0; axis--) {
+            int from = axis - (out->rank - in->rank);
+            int64_t dim = from >= 0 ? in->dims[from] : 1;
+            strides[i][axis] = dim == 1 ? 0 : step;
+            step *= dim;
+        }
+    }
     for (int axis = out->rank - 1; axis >= 0; axis--) {
         if (out->dims[axis] == 1)
             continue;
         if (plan->rank && continues(plan, strides, axis))
             plan->dims[0] *= out->dims[axis];
-        else
-            push_outermost(plan, out->dims[axis], strides, axis);
+        else {
+            memmove(plan->dims + 1, plan->dims, sizeof *plan->dims * (size_t)plan->rank);
+            plan->dims[0] = out->dims[axis];
+            for (int i = 0; i < plan->n_in; i++) {
+                memmove(plan->strides[i] + 1, plan->strides[i],
+                        sizeof *plan->strides[i] * (size_t)plan->rank);
+                plan->strides[i][0] = strides[i][axis];
+            }
+            plan->rank++;
+        }
     }
     if (!plan->rank) { /* one element */
         plan->rank = 1;
@@ -86,21 +77,6 @@ void broadcast_start(struct broadcast_walk *walk, const struct broadcast *plan, 
     }
 }
 
-/* To the next row, whose outer index is one further. */
-static void advance_row(struct broadcast_walk *walk)
-{
-    const struct broadcast *plan = walk->plan;
-    for (int axis = plan->rank - 2; axis >= 0; axis--) {
-        for (int i = 0; i < plan->n_in; i++)
-            walk->offset[i] += plan->strides[i][axis];
-        if (++walk->index[axis] < plan->dims[axis])
-            return;
-        for (int i = 0; i < plan->n_in; i++)
-            walk->offset[i] -= plan->dims[axis] * plan->strides[i][axis];
-        walk->index[axis] = 0;
-    }
-}
-
 bool broadcast_next(struct broadcast_walk *walk, struct broadcast_row *row)
 {
     const struct broadcast *plan = walk->plan;
@@ -119,6 +95,15 @@ bool broadcast_next(struct broadcast_walk *walk, struct broadcast_row *row)
     }
     walk->index[inner] = 0;
     walk->next += n;
-    advance_row(walk);
+    /* To the next row, whose outer index is one further. */
+    for (int axis = inner - 1; axis >= 0; axis--) {
+        for (int i = 0; i < plan->n_in; i++)
+            walk->offset[i] += plan->strides[i][axis];
+        if (++walk->index[axis] < plan->dims[axis])
+            break;
+        for (int i = 0; i < plan->n_in; i++)
+            walk->offset[i] -= plan->dims[axis] * plan->strides[i][axis];
+        walk->index[axis] = 0;
+    }
     return true;
 }

@@ -93,16 +93,6 @@ const struct kernel_code kernel_cuda_cast = {.prepare = cast_prepare, .run = cas
 
 /* ---- Select ---- */
 
-static bool select_shapes(const struct shape *condition, const struct shape *t,
-                          const struct shape *e, struct shape *seen, struct shape *out)
-{
-    struct shape values;
-    if (!shape_broadcast(t, e, &values))
-        return false;
-    *seen = select_condition_shape(condition, &values);
-    return shape_broadcast(seen, &values, out);
-}
-
 static int select_prepare(struct kernel_setup *setup)
 {
     cuda_offer_reuse(setup, 1);
@@ -113,8 +103,11 @@ static int select_prepare(struct kernel_setup *setup)
 static int select_run(struct kernel_call *call)
 {
     const struct tensor *condition = call->in[0], *t = call->in[1], *e = call->in[2];
-    struct shape seen, shape;
-    if (!select_shapes(&condition->shape, &t->shape, &e->shape, &seen, &shape))
+    struct shape values, seen, shape;
+    bool fits = shape_broadcast(&t->shape, &e->shape, &values);
+    if (fits)
+        seen = select_condition_shape(&condition->shape, &values);
+    if (!fits || !shape_broadcast(&seen, &values, &shape))
         return kernel_fail(call, "condition %s does not fit values %s and %s",
                            shape_text(&condition->shape), shape_text(&t->shape),
                            shape_text(&e->shape));

@@ -8,8 +8,15 @@
 #include "graph/infer.h"
 #include "graph/op_cost.h"
 
-static int check_steps(struct infer *infer)
+static int fused_shape(struct infer *infer)
 {
+    infer->out[0] = *infer_shape(infer, 0);
+    for (int i = 1; i < infer->n_in; i++) {
+        struct shape so_far = infer->out[0];
+        if (!shape_broadcast(&so_far, infer_shape(infer, i), &infer->out[0]))
+            return infer_fail(infer, "input %d is %s, those before %s", i,
+                              shape_text(infer_shape(infer, i)), shape_text(&so_far));
+    }
     const struct attr_value *ops = node_attr(infer->node, "ops");
     const struct attr_value *operands = node_attr(infer->node, "operands");
     if (operands->n != FUSED_OPERANDS * ops->n)
@@ -24,39 +31,10 @@ static int check_steps(struct infer *infer)
     return 0;
 }
 
-static int fused_shape(struct infer *infer)
-{
-    infer->out[0] = *infer_shape(infer, 0);
-    for (int i = 1; i < infer->n_in; i++) {
-        struct shape so_far = infer->out[0];
-        if (!shape_broadcast(&so_far, infer_shape(infer, i), &infer->out[0]))
-            return infer_fail(infer, "input %d is %s, those before %s", i,
-                              shape_text(infer_shape(infer, i)), shape_text(&so_far));
-    }
-    return check_steps(infer);
-}
-
 static void fused_cost(const struct cost_query *query, struct op_cost *cost)
 {
     cost_elements(query, cost);
     cost->operations *= node_attr(query->node, "ops")->n;
-}
-
-/* An op all of whose operands stand still has nothing to walk along. */
-static int check_operands(const struct attr_value *operands, const struct shape *const *in,
-                          int n_in, struct error *err)
-{
-    for (int i = 0; i < operands->n; i += FUSED_OPERANDS) {
-        bool stands = true;
-        for (int k = 0; k < FUSED_OPERANDS; k++) {
-            int64_t from = operands->ints[i + k];
-            stands &= from < 0 || (from < n_in && shape_count(in[from]) == 1);
-        }
-        if (stands)
-            return error_set(err, ERR_DATA, "all operands of op %d are scalars",
-                             i / FUSED_OPERANDS);
-    }
-    return 0;
 }
 
 int fused_check_shapes(const struct attr_value *operands, const struct shape *const *in, int n_in,
@@ -73,7 +51,20 @@ int fused_check_shapes(const struct attr_value *operands, const struct shape *co
         if (shape_count(in[i]) != 1 && !shape_equal(in[i], out))
             return error_set(err, ERR_DATA, "input %d is %s, neither the output's %s nor a scalar",
                              i, shape_text(in[i]), shape_text(out));
-    return shape_count(out) == 1 ? 0 : check_operands(operands, in, n_in, err);
+    if (shape_count(out) == 1)
+        return 0;
+    /* An op all of whose operands stand still has nothing to walk along. */
+    for (int i = 0; i < operands->n; i += FUSED_OPERANDS) {
+        bool stands = true;
+        for (int k = 0; k < FUSED_OPERANDS; k++) {
+            int64_t from = operands->ints[i + k];
+            stands &= from < 0 || (from < n_in && shape_count(in[from]) == 1);
+        }
+        if (stands)
+            return error_set(err, ERR_DATA, "all operands of op %d are scalars",
+                             i / FUSED_OPERANDS);
+    }
+    return 0;
 }
 
 const struct op_def op_FusedElementwise = {

@@ -49,24 +49,6 @@ static int find_loops(struct kernel_setup *setup, struct fused_state *state)
     return 0;
 }
 
-/* The last step that takes each step's result. */
-static void find_last_uses(const struct attr_value *operands, int n_in, int n_steps, int *last)
-{
-    for (int i = 0; i < n_steps; i++)
-        last[i] = i;
-    for (int i = 0; i < operands->n; i++)
-        if (operands->ints[i] >= n_in)
-            last[operands->ints[i] - n_in] = i / FUSED_OPERANDS;
-}
-
-static int free_register(const int *busy_until, int step)
-{
-    for (int r = 0; r < REGISTERS_MAX; r++)
-        if (busy_until[r] <= step)
-            return r;
-    return -1;
-}
-
 /* A loop may write where it reads, so a result may take the register of an operand. */
 static int assign_registers(struct kernel_setup *setup, struct fused_state *state)
 {
@@ -74,7 +56,12 @@ static int assign_registers(struct kernel_setup *setup, struct fused_state *stat
     int busy_until[REGISTERS_MAX] = {0};
     int *last = mem_array((size_t)state->n_steps, sizeof *last);
     int code = 0;
-    find_last_uses(operands, state->n_in, state->n_steps, last);
+    /* The last step that takes each step's result. */
+    for (int i = 0; i < state->n_steps; i++)
+        last[i] = i;
+    for (int i = 0; i < operands->n; i++)
+        if (operands->ints[i] >= state->n_in)
+            last[operands->ints[i] - state->n_in] = i / FUSED_OPERANDS;
     for (int i = 0; i < state->n_steps && !code; i++) {
         struct fused_step *step = &state->steps[i];
         for (int k = 0; k < FUSED_OPERANDS; k++) {
@@ -83,37 +70,16 @@ static int assign_registers(struct kernel_setup *setup, struct fused_state *stat
             step->operands[k] =
                 is_result ? state->n_in + state->steps[from - state->n_in].result : from;
         }
-        step->result = free_register(busy_until, i);
-        if (step->result < 0)
+        step->result = 0;
+        while (step->result < REGISTERS_MAX && busy_until[step->result] > i)
+            step->result++;
+        if (step->result == REGISTERS_MAX)
             code =
                 kernel_setup_fail(setup, "more than %d results are needed at once", REGISTERS_MAX);
         else
             busy_until[step->result] = last[i];
     }
     mem_free(last);
-    return code;
-}
-
-static void offer_reuse(struct kernel_setup *setup)
-{
-    for (int i = 0; i < setup->n_in; i++)
-        if (shape_equal(&setup->in_types[i].shape, &setup->out_types[0].shape)) {
-            setup->out[0].forward = FORWARD_REUSE;
-            setup->out[0].from = i;
-            return;
-        }
-}
-
-/* Shapes that are known are checked once, not in every step. */
-static int plan(struct kernel_setup *setup, struct fused_state *state)
-{
-    const struct shape **in = mem_array((size_t)setup->n_in, sizeof *in);
-    for (int i = 0; i < setup->n_in; i++)
-        in[i] = &setup->in_types[i].shape;
-    int code = fused_check_shapes(state->operands, in, setup->n_in, &state->shape, setup->err);
-    mem_free(in);
-    state->planned = true;
-    offer_reuse(setup);
     return code;
 }
 
@@ -129,7 +95,21 @@ static int fused_prepare(struct kernel_setup *setup)
     int code = find_loops(setup, state);
     if (!code)
         code = assign_registers(setup, state);
-    return code || !setup->shapes_known ? code : plan(setup, state);
+    if (code || !setup->shapes_known)
+        return code;
+    /* Shapes that are known are checked once, not in every step. */
+    const struct shape **in = mem_array((size_t)setup->n_in, sizeof *in);
+    for (int i = 0; i < setup->n_in; i++)
+        in[i] = &setup->in_types[i].shape;
+    code = fused_check_shapes(state->operands, in, setup->n_in, &state->shape, setup->err);
+    mem_free(in);
+    state->planned = true;
+    for (int i = 0; i < setup->n_in && setup->out[0].forward != FORWARD_REUSE; i++)
+        if (shape_equal(&setup->in_types[i].shape, &setup->out_types[0].shape)) {
+            setup->out[0].forward = FORWARD_REUSE;
+            setup->out[0].from = i;
+        }
+    return code;
 }
 
 /* ---- run ---- */

@@ -13,8 +13,15 @@ struct cuda_fused_state {
     struct cuda_fused launch;          /* without addresses */
 };
 
-static int prepare_steps(struct kernel_setup *setup, struct cuda_fused_state *state)
+static int prepare(struct kernel_setup *setup)
 {
+    struct cuda_fused_state *state = setup->state = mem_alloc(sizeof *state);
+    state->operands = node_attr(setup->node, "operands");
+    state->launch = (struct cuda_fused){.type = cuda_type_of(setup->out_types[0].type),
+                                        .n_in = setup->n_in,
+                                        .n_steps = node_attr(setup->node, "ops")->n};
+    for (int i = 0; i < setup->n_in && setup->out[0].forward == FORWARD_NONE; i++)
+        cuda_offer_reuse(setup, i);
     const struct attr_value *ops = node_attr(setup->node, "ops");
     const int64_t *operands = state->operands->ints;
     if (ops->n > CUDA_FUSED_STEPS || setup->n_in > CUDA_FUSED_INPUTS)
@@ -29,23 +36,6 @@ static int prepare_steps(struct kernel_setup *setup, struct cuda_fused_state *st
             (struct cuda_fused_step){(int16_t)op, {(int8_t)operands[0], (int8_t)operands[1]}};
     }
     return 0;
-}
-
-static void offer_reuse(struct kernel_setup *setup)
-{
-    for (int i = 0; i < setup->n_in && setup->out[0].forward == FORWARD_NONE; i++)
-        cuda_offer_reuse(setup, i);
-}
-
-static int prepare(struct kernel_setup *setup)
-{
-    struct cuda_fused_state *state = setup->state = mem_alloc(sizeof *state);
-    state->operands = node_attr(setup->node, "operands");
-    state->launch = (struct cuda_fused){.type = cuda_type_of(setup->out_types[0].type),
-                                        .n_in = setup->n_in,
-                                        .n_steps = node_attr(setup->node, "ops")->n};
-    offer_reuse(setup);
-    return prepare_steps(setup, state);
 }
 
 static int run(struct kernel_call *call)

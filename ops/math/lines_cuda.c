@@ -20,15 +20,6 @@ static struct cuda_lines lines_along(const struct shape *shape, int axis)
 
 /* ---- where the most or the least is ---- */
 
-static struct shape without(const struct shape *shape, int axis)
-{
-    struct shape left = {.rank = 0};
-    for (int i = 0; i < shape->rank; i++)
-        if (i != axis)
-            left.dims[left.rank++] = shape->dims[i];
-    return left;
-}
-
 static int arg_prepare(struct kernel_setup *setup)
 {
     struct cuda_arg *of_all = setup->state = mem_alloc(sizeof *of_all);
@@ -44,7 +35,10 @@ static int arg_run(struct kernel_call *call)
     int axis;
     if (args_axis(call, 1, "dimension", x->shape.rank, &axis))
         return call->err->code;
-    struct shape shape = without(&x->shape, axis);
+    struct shape shape = {.rank = 0};
+    for (int i = 0; i < x->shape.rank; i++)
+        if (i != axis)
+            shape.dims[shape.rank++] = x->shape.dims[i];
     if (!x->shape.dims[axis] && shape_count(&shape))
         return kernel_fail(call, "dimension %d of %s has no elements", axis, shape_text(&x->shape));
     struct tensor *out = kernel_alloc_output(call, 0, &shape);

@@ -34,17 +34,6 @@ struct reduction {
     int64_t count; /* elements per result */
 };
 
-/* Adds a dimension outside those that are there. */
-static void walk_push(struct index_walk *walk, int64_t dim, int64_t stride)
-{
-    memmove(walk->dims + 1, walk->dims, sizeof *walk->dims * (size_t)walk->rank);
-    memmove(walk->strides + 1, walk->strides, sizeof *walk->strides * (size_t)walk->rank);
-    walk->dims[0] = dim;
-    walk->strides[0] = stride;
-    walk->rank++;
-    walk->count *= dim;
-}
-
 static int64_t walk_offset(const struct index_walk *walk, int64_t index)
 {
     int64_t offset = 0;
@@ -80,24 +69,6 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-static void cut(struct reduction *r)
-{
-    int64_t elements = r->kept.count * r->columns * r->count;
-    int64_t units;
-    r->piece = r->runs ? REDUCER_RUN : REDUCER_ROWS;
-    r->pieces = ceil_div(r->length, r->piece);
-    units = r->folded.count * r->pieces;
-    r->tiles = ceil_div(r->columns, REDUCER_COLUMNS);
-    r->blocks = 1;
-    if (r->kept.count * r->tiles < TASKS_WANTED / 2 && elements >= 2 * TASK_ELEMENTS) {
-        r->blocks = TASKS_WANTED / (r->kept.count * r->tiles);
-        if (r->blocks > elements / TASK_ELEMENTS)
-            r->blocks = elements / TASK_ELEMENTS;
-        if (r->blocks > units)
-            r->blocks = units;
-    }
-}
-
 static void reduction_plan(struct reduction *r, const struct shape *input, unsigned axes,
                            bool keep_dims)
 {
@@ -116,11 +87,29 @@ static void reduction_plan(struct reduction *r, const struct shape *input, unsig
         stride *= dims[g--];
     }
     for (; g >= 0; g--) {
-        walk_push(reduced[g] ? &r->folded : &r->kept, dims[g], stride);
+        /* A dimension comes outside those that are there. */
+        struct index_walk *walk = reduced[g] ? &r->folded : &r->kept;
+        memmove(walk->dims + 1, walk->dims, sizeof *walk->dims * (size_t)walk->rank);
+        memmove(walk->strides + 1, walk->strides, sizeof *walk->strides * (size_t)walk->rank);
+        walk->dims[0] = dims[g];
+        walk->strides[0] = stride;
+        walk->rank++;
+        walk->count *= dims[g];
         r->count *= reduced[g] ? dims[g] : 1;
         stride *= dims[g];
     }
-    cut(r);
+    int64_t elements = r->kept.count * r->columns * r->count;
+    r->piece = r->runs ? REDUCER_RUN : REDUCER_ROWS;
+    r->pieces = ceil_div(r->length, r->piece);
+    r->tiles = ceil_div(r->columns, REDUCER_COLUMNS);
+    r->blocks = 1;
+    if (r->kept.count * r->tiles < TASKS_WANTED / 2 && elements >= 2 * TASK_ELEMENTS) {
+        r->blocks = TASKS_WANTED / (r->kept.count * r->tiles);
+        if (r->blocks > elements / TASK_ELEMENTS)
+            r->blocks = elements / TASK_ELEMENTS;
+        if (r->blocks > r->folded.count * r->pieces)
+            r->blocks = r->folded.count * r->pieces;
+    }
 }
 
 struct reduce_state {
@@ -170,24 +159,6 @@ struct reduce_work {
     char *partial; /* [blocks][results] accumulators; NULL with one block */
 };
 
-/* Folds units [begin, end) of a tile of results into acc. */
-static void fold(const struct reduce_work *work, const char *x, int64_t n, int64_t begin,
-                 int64_t end, void *acc)
-{
-    const struct reduction *r = work->r;
-    work->reducer->start(n, acc);
-    for (int64_t unit = begin; unit < end; unit++) {
-        int64_t first = unit % r->pieces * r->piece;
-        int64_t length = r->length - first < r->piece ? r->length - first : r->piece;
-        int64_t offset = walk_offset(&r->folded, unit / r->pieces) + first * r->stride;
-        const char *at = x + offset * work->element_bytes;
-        if (r->runs)
-            work->reducer->run(length, at, acc);
-        else
-            work->reducer->rows(length, r->stride, n, at, acc);
-    }
-}
-
 static void reduce_task(const struct reduce_work *work, int64_t task)
 {
     const struct reduction *r = work->r;
@@ -198,7 +169,19 @@ static void reduce_task(const struct reduce_work *work, int64_t task)
     int64_t result = row * r->columns + column;
     const char *x = work->x + (walk_offset(&r->kept, row) + column) * work->element_bytes;
     _Alignas(MEM_ALIGNMENT) char acc[REDUCER_COLUMNS * REDUCER_ACC_BYTES];
-    fold(work, x, n, units * block / r->blocks, units * (block + 1) / r->blocks, acc);
+    /* The block's units of a tile of results are folded into acc. */
+    int64_t end = units * (block + 1) / r->blocks;
+    work->reducer->start(n, acc);
+    for (int64_t unit = units * block / r->blocks; unit < end; unit++) {
+        int64_t first = unit % r->pieces * r->piece;
+        int64_t length = r->length - first < r->piece ? r->length - first : r->piece;
+        int64_t offset = walk_offset(&r->folded, unit / r->pieces) + first * r->stride;
+        const char *at = x + offset * work->element_bytes;
+        if (r->runs)
+            work->reducer->run(length, at, acc);
+        else
+            work->reducer->rows(length, r->stride, n, at, acc);
+    }
     if (!work->partial) {
         work->reducer->finish(n, acc, r->count, work->out + result * work->element_bytes);
         return;
@@ -212,16 +195,6 @@ static int reduce_body(void *context, int64_t begin, int64_t end)
     for (int64_t task = begin; task < end; task++)
         reduce_task(context, task);
     return 0;
-}
-
-static void merge_blocks(const struct reduce_work *work)
-{
-    const struct reduction *r = work->r;
-    int64_t results = r->kept.count * r->columns;
-    int64_t bytes = results * (int64_t)work->reducer->acc_bytes;
-    for (int64_t block = 1; block < r->blocks; block++)
-        work->reducer->merge(results, work->partial, work->partial + block * bytes);
-    work->reducer->finish(results, work->partial, r->count, work->out);
 }
 
 static int execute(struct kernel_call *call, const struct reduce_state *state,
@@ -246,8 +219,13 @@ static int execute(struct kernel_call *call, const struct reduce_state *state,
     int64_t tasks = r->kept.count * r->tiles * r->blocks;
     int64_t task_elements = tensor_count(x) / tasks + 1;
     parallel_for(call->threads, tasks, TASK_ELEMENTS / task_elements + 1, reduce_body, &work);
-    if (work.partial)
-        merge_blocks(&work);
+    if (work.partial) {
+        int64_t results = r->kept.count * r->columns;
+        int64_t bytes = results * (int64_t)work.reducer->acc_bytes;
+        for (int64_t block = 1; block < r->blocks; block++)
+            work.reducer->merge(results, work.partial, work.partial + block * bytes);
+        work.reducer->finish(results, work.partial, r->count, work.out);
+    }
     return KERNEL_DONE;
 }
 

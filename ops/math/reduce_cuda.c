@@ -25,15 +25,6 @@ static void describe(struct cuda_reduce *launch, const struct cuda_reduce_state 
     }
 }
 
-/* Whether each result is of one element. */
-static bool is_copy(const struct shape *shape, unsigned axes)
-{
-    for (int i = 0; i < shape->rank; i++)
-        if (axes >> i & 1 && shape->dims[i] != 1)
-            return false;
-    return true;
-}
-
 static int reduce_prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = &setup->in_types[0];
@@ -47,7 +38,10 @@ static int reduce_prepare(struct kernel_setup *setup)
         return 0;
     if (reduce_axes(setup->in_values[1], in->shape.rank, &axes, setup->err))
         return setup->err->code;
-    if (is_copy(&in->shape, axes)) {
+    bool is_copy = true; /* each result is of one element */
+    for (int i = 0; i < in->shape.rank; i++)
+        is_copy &= !(axes >> i & 1) || in->shape.dims[i] == 1;
+    if (is_copy) {
         setup->out[0].forward = FORWARD_ALIAS;
         state->aliases = true;
         return 0;

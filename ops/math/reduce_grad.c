@@ -51,25 +51,22 @@ static struct edge axis_mask(struct grad *g)
     return build_binary(b, "Sum", build_op(b, "OneHot", one_hot, 4, NULL, 0), int_scalar(b, 0));
 }
 
-static struct reduction_shapes dynamic_reduction(struct grad *g)
-{
-    struct build *b = &g->b;
-    struct edge shape = build_unary(b, "Shape", grad_input(g, 0));
-    struct edge mask = axis_mask(g);
-    struct edge others = build_binary(b, "Sub", int_scalar(b, 1), mask);
-    return (struct reduction_shapes){
-        .kept = build_binary(b, "Add", grad_mul(g, shape, others), mask),
-        .repeats = build_binary(b, "Add", grad_mul(g, shape, mask), others),
-    };
-}
-
 static struct reduction_shapes reduction_of(struct grad *g)
 {
     const struct shape *shape = build_shape(&g->b, grad_input(g, 0));
     int64_t kept[SHAPE_RANK_MAX], repeats[SHAPE_RANK_MAX];
     unsigned axes;
-    if (g->b.failed || !shape_is_known(shape) || !static_axes(g, &axes))
-        return dynamic_reduction(g);
+    if (g->b.failed || !shape_is_known(shape) || !static_axes(g, &axes)) {
+        /* The axes, or some dimension, are known in a step only. */
+        struct build *b = &g->b;
+        struct edge sizes = build_unary(b, "Shape", grad_input(g, 0));
+        struct edge mask = axis_mask(g);
+        struct edge others = build_binary(b, "Sub", int_scalar(b, 1), mask);
+        return (struct reduction_shapes){
+            .kept = build_binary(b, "Add", grad_mul(g, sizes, others), mask),
+            .repeats = build_binary(b, "Add", grad_mul(g, sizes, mask), others),
+        };
+    }
     for (int i = 0; i < shape->rank; i++) {
         bool reduced = axes >> i & 1;
         kept[i] = reduced ? 1 : shape->dims[i];

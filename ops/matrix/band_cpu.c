@@ -8,14 +8,6 @@ static int64_t at_most(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* One row: elements [from, to) stay. */
-static void band_row(const char *in, char *out, int64_t from, int64_t to, int64_t n, size_t size)
-{
-    memset(out, 0, (size_t)from * size);
-    memcpy(out + (size_t)from * size, in + (size_t)from * size, (size_t)(to - from) * size);
-    memset(out + (size_t)to * size, 0, (size_t)(n - to) * size);
-}
-
 static int run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
@@ -31,9 +23,13 @@ static int run(struct kernel_call *call)
         int64_t row = i % band.rows;
         int64_t from = at_most(row > band.lower ? row - band.lower : 0, n);
         int64_t to = at_most(row + band.upper + 1, n);
-        size_t offset = (size_t)(i * n) * size;
-        band_row((const char *)in->data + offset, (char *)out->data + offset, from,
-                 to > from ? to : from, n, size);
+        to = to > from ? to : from;
+        const char *x = (const char *)in->data + (size_t)(i * n) * size;
+        char *y = (char *)out->data + (size_t)(i * n) * size;
+        /* Elements [from, to) stay. */
+        memset(y, 0, (size_t)from * size);
+        memcpy(y + (size_t)from * size, x + (size_t)from * size, (size_t)(to - from) * size);
+        memset(y + (size_t)to * size, 0, (size_t)(n - to) * size);
     }
     return KERNEL_DONE;
 }

@@ -16,11 +16,6 @@ struct linear_plan {
     size_t scratch;
 };
 
-static size_t wide_bytes(enum dtype type)
-{
-    return type == FLOAT64 ? sizeof(double) : sizeof(float);
-}
-
 /* ---- memory ---- */
 
 static size_t rounded(size_t bytes)
@@ -32,7 +27,8 @@ static size_t rounded(size_t bytes)
 static void find_parts(const struct linear_form *form, const struct linear_sizes *sizes,
                        enum dtype type, int workspace, size_t parts[N_PARTS])
 {
-    size_t wide = wide_bytes(type), rows = (size_t)sizes->matrices * (size_t)sizes->n;
+    size_t wide = type == FLOAT64 ? sizeof(double) : sizeof(float);
+    size_t rows = (size_t)sizes->matrices * (size_t)sizes->n;
     size_t a = rows * (size_t)sizes->n * wide, b = rows * (size_t)sizes->columns * wide;
     bool is_narrow = dtype_bytes(type) < wide;
     parts[PART_A] = is_narrow ? a : 0;
@@ -64,12 +60,6 @@ static int find_workspace(struct cuda_device *d, const struct linear_form *form,
 
 /* ---- the kernel ---- */
 
-static int open_library(struct kernel_setup *setup, const struct linear_form *form)
-{
-    struct cuda_device *d = cuda_device(setup->device);
-    return form->solver ? cuda_solver_open(d, setup->err) : cuda_blas_open(d, setup->err);
-}
-
 static int prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = setup->in_types;
@@ -82,7 +72,8 @@ static int prepare(struct kernel_setup *setup)
     if (!plan->form)
         return kernel_setup_fail(setup, "the kernel has no code for %s",
                                  setup->node->op->def->name);
-    if (open_library(setup, plan->form))
+    struct cuda_device *d = cuda_device(setup->device);
+    if (plan->form->solver ? cuda_solver_open(d, setup->err) : cuda_blas_open(d, setup->err))
         return setup->err->code;
     if (!setup->shapes_known ||
         !linear_sizes_for(plan->flags, &in[0].shape, setup->n_in > 1 ? &in[1].shape : NULL, &sizes))

@@ -17,24 +17,19 @@ static int prepare(struct kernel_setup *setup, const char *flag_a, const char *f
     return 0;
 }
 
-static void set_sizes(const struct matmul *state, const struct shape *a, const struct shape *b,
-                      struct gemm *g)
-{
-    bool ta = state->flags.transpose_a, tb = state->flags.transpose_b;
-    g->transpose_a = ta;
-    g->transpose_b = tb;
-    g->m = a->dims[a->rank - (ta ? 1 : 2)];
-    g->k = a->dims[a->rank - (ta ? 2 : 1)];
-    g->n = b->dims[b->rank - (tb ? 2 : 1)];
-}
-
 static int matmul_prepare(struct kernel_setup *setup)
 {
     struct gemm g = {.type = setup->in_types[0].type};
     prepare(setup, "transpose_a", "transpose_b");
     if (!setup->shapes_known)
         return 0;
-    set_sizes(setup->state, &setup->in_types[0].shape, &setup->in_types[1].shape, &g);
+    const struct matmul *state = setup->state;
+    const struct shape *a = &setup->in_types[0].shape, *b = &setup->in_types[1].shape;
+    g.transpose_a = state->flags.transpose_a;
+    g.transpose_b = state->flags.transpose_b;
+    g.m = a->dims[a->rank - (g.transpose_a ? 1 : 2)];
+    g.k = a->dims[a->rank - (g.transpose_a ? 2 : 1)];
+    g.n = b->dims[b->rank - (g.transpose_b ? 2 : 1)];
     setup->scratch_bytes = gemm_scratch_bytes(&g);
     return 0;
 }
@@ -104,28 +99,6 @@ static void run_part(void *context, int part, int parts)
     }
 }
 
-/* A thread for each product. False if there are too few of them, or one failed. */
-static bool run_side_by_side(const struct gemm_batch *batch, int64_t n, int threads)
-{
-    struct side_by_side all = {.batch = batch, .n = n};
-    if (threads <= 1 || n < threads)
-        return false;
-    team_run(threads, run_part, &all);
-    return !all.failed;
-}
-
-/* Many small products side by side. Few large ones, or where one failed, for its error: the team
- * together. */
-static int run_batch(const struct gemm_batch *batch, int64_t n, struct kernel_call *call)
-{
-    int code = 0;
-    if (run_side_by_side(batch, n, call->threads))
-        return 0;
-    for (int64_t i = 0; i < n && !code; i++)
-        code = run_one(batch, i, call->threads, call->err);
-    return code;
-}
-
 static int batch_matmul_run(struct kernel_call *call)
 {
     struct gemm_batch batch;
@@ -140,7 +113,18 @@ static int batch_matmul_run(struct kernel_call *call)
     batch.bytes_a = g->m * g->k * size;
     batch.bytes_b = g->k * g->n * size;
     batch.bytes_c = g->m * g->n * size;
-    return run_batch(&batch, n, call);
+    /* Many small products side by side. Few large ones, or where one failed, for its error: the
+     * team together. */
+    struct side_by_side all = {.batch = &batch, .n = n};
+    bool is_done = call->threads > 1 && n >= call->threads;
+    if (is_done) {
+        team_run(call->threads, run_part, &all);
+        is_done = !all.failed;
+    }
+    int code = 0;
+    for (int64_t i = 0; !is_done && i < n && !code; i++)
+        code = run_one(&batch, i, call->threads, call->err);
+    return code;
 }
 
 const struct kernel_code kernel_matmul = {.prepare = matmul_prepare, .run = matmul_run};

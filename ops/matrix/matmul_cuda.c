@@ -40,9 +40,13 @@ static struct cuda_gemm gemm_of(const struct product_sizes *p, enum dtype type)
 
 /* ---- prepare ---- */
 
-static int plan_floats(struct kernel_setup *setup)
+static int prepare(struct kernel_setup *setup, const char *flag_a, const char *flag_b)
 {
-    struct matmul_state *state = setup->state;
+    struct matmul_state *state = mem_alloc(sizeof *state);
+    *state = (struct matmul_state){.flags = product_flags_of(setup->node, flag_a, flag_b)};
+    setup->state = state;
+    if (!dtype_is_floating(setup->in_types[0].type))
+        return 0;
     struct cuda_device *d = cuda_device(setup->device);
     struct cuda_gemm_plan plan;
     if (cuda_gemm_open(d, setup->err))
@@ -57,14 +61,6 @@ static int plan_floats(struct kernel_setup *setup)
     setup->name = state->name;
     setup->scratch_bytes = state->scratch = plan.bytes;
     return 0;
-}
-
-static int prepare(struct kernel_setup *setup, const char *flag_a, const char *flag_b)
-{
-    struct matmul_state *state = mem_alloc(sizeof *state);
-    *state = (struct matmul_state){.flags = product_flags_of(setup->node, flag_a, flag_b)};
-    setup->state = state;
-    return dtype_is_floating(setup->in_types[0].type) ? plan_floats(setup) : 0;
 }
 
 static int matmul_prepare(struct kernel_setup *setup)
@@ -95,22 +91,6 @@ static int multiply_floats(struct kernel_call *call, const struct product_sizes 
     return cuda_gemm_run(call, &gemm, &plan, scratch);
 }
 
-static int multiply_integers(struct kernel_call *call, const struct product_sizes *p,
-                             const struct tensor *out)
-{
-    struct cuda_product launch = {.type = cuda_type_of(out->type),
-                                  .transpose_a = p->flags.transpose_a,
-                                  .transpose_b = p->flags.transpose_b,
-                                  .m = p->m,
-                                  .n = p->n,
-                                  .k = p->k,
-                                  .batches = p->batches,
-                                  .a = call->in[0]->data,
-                                  .b = call->in[1]->data,
-                                  .c = out->data};
-    return cuda_launched(call, cuda_product(&launch, cuda_compute(call)));
-}
-
 static int run(struct kernel_call *call)
 {
     const struct matmul_state *state = call->state;
@@ -123,8 +103,19 @@ static int run(struct kernel_call *call)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    return dtype_is_floating(out->type) ? multiply_floats(call, &sizes, out)
-                                        : multiply_integers(call, &sizes, out);
+    if (dtype_is_floating(out->type))
+        return multiply_floats(call, &sizes, out);
+    struct cuda_product launch = {.type = cuda_type_of(out->type),
+                                  .transpose_a = sizes.flags.transpose_a,
+                                  .transpose_b = sizes.flags.transpose_b,
+                                  .m = sizes.m,
+                                  .n = sizes.n,
+                                  .k = sizes.k,
+                                  .batches = sizes.batches,
+                                  .a = call->in[0]->data,
+                                  .b = call->in[1]->data,
+                                  .c = out->data};
+    return cuda_launched(call, cuda_product(&launch, cuda_compute(call)));
 }
 
 const struct kernel_code kernel_cuda_matmul = {.prepare = matmul_prepare, .run = run};

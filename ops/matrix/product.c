@@ -1,19 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/matrix/product.h"
 
-static int check_fit(struct kernel_call *call, const struct product_sizes *sizes, int64_t inner_b)
-{
-    const struct shape *a = &call->in[0]->shape, *b = &call->in[1]->shape;
-    if (sizes->k != inner_b)
-        return kernel_fail(call, "inner dimensions %lld and %lld differ", (long long)sizes->k,
-                           (long long)inner_b);
-    for (int i = 0; i < a->rank - 2; i++)
-        if (a->dims[i] != b->dims[i])
-            return kernel_fail(call, "batch dimensions differ: %s and %s", shape_text(a),
-                               shape_text(b));
-    return 0;
-}
-
 struct product_sizes product_sizes_by(const struct product_flags *flags, const struct shape *a,
                                       const struct shape *b)
 {
@@ -35,7 +22,15 @@ int product_sizes_of(struct kernel_call *call, const struct product_flags *flags
         return kernel_fail(call, "operands must be matrices of equal rank, not %s and %s",
                            shape_text(a), shape_text(b));
     *sizes = product_sizes_by(flags, a, b);
-    return check_fit(call, sizes, b->dims[b->rank - (flags->transpose_b ? 1 : 2)]);
+    int64_t inner_b = b->dims[b->rank - (flags->transpose_b ? 1 : 2)];
+    if (sizes->k != inner_b)
+        return kernel_fail(call, "inner dimensions %lld and %lld differ", (long long)sizes->k,
+                           (long long)inner_b);
+    for (int i = 0; i < a->rank - 2; i++)
+        if (a->dims[i] != b->dims[i])
+            return kernel_fail(call, "batch dimensions differ: %s and %s", shape_text(a),
+                               shape_text(b));
+    return 0;
 }
 
 struct shape product_shape(const struct product_sizes *sizes, const struct shape *a)

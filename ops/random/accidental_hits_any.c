@@ -53,46 +53,23 @@ static bool is_repeated(const int64_t *row, int64_t k)
     return false;
 }
 
-/* The hits of one row, of which `n` came before; how many there are then. */
-static int64_t find_in_row(const struct hits *hits, int64_t row, int64_t n)
-{
-    const int64_t *classes = hits->classes + row * hits->n_true;
-    for (int64_t k = 0; k < hits->n_true; k++) {
-        if (is_repeated(classes, k))
-            continue;
-        for (int64_t i = find_first(hits, classes[k]);
-             i < hits->n_sampled && hits->sampled[i].class == classes[k]; i++, n++)
-            if (hits->rows) {
-                hits->rows[n] = (int32_t)row;
-                hits->places[n] = hits->sampled[i].place;
-            }
-    }
-    return n;
-}
-
 static int64_t find_all(const struct hits *hits)
 {
     int64_t n = 0;
-    for (int64_t row = 0; row < hits->n_rows; row++)
-        n = find_in_row(hits, row, n);
+    for (int64_t row = 0; row < hits->n_rows; row++) {
+        const int64_t *classes = hits->classes + row * hits->n_true;
+        for (int64_t k = 0; k < hits->n_true; k++) {
+            if (is_repeated(classes, k))
+                continue;
+            for (int64_t i = find_first(hits, classes[k]);
+                 i < hits->n_sampled && hits->sampled[i].class == classes[k]; i++, n++)
+                if (hits->rows) {
+                    hits->rows[n] = (int32_t)row;
+                    hits->places[n] = hits->sampled[i].place;
+                }
+        }
+    }
     return n;
-}
-
-static int check(struct kernel_call *call)
-{
-    int64_t n_true = *(const int64_t *)call->state;
-    const struct shape *classes = &call->in[0]->shape, *sampled = &call->in[1]->shape;
-    if (classes->rank != 2 || classes->dims[1] != n_true)
-        return kernel_fail(
-            call, "true_classes must be a matrix of num_true = %" PRId64 " columns, not %s", n_true,
-            shape_text(classes));
-    if (classes->dims[0] > INT32_MAX)
-        return kernel_fail(call, "%" PRId64 " rows are more than int32 can count",
-                           classes->dims[0]);
-    if (sampled->rank != 1)
-        return kernel_fail(call, "sampled_candidates must be a vector, not %s",
-                           shape_text(sampled));
-    return 0;
 }
 
 static const struct sampled_place *sort(struct kernel_call *call, int64_t n)
@@ -116,12 +93,22 @@ static int prepare(struct kernel_setup *setup)
 
 static int run(struct kernel_call *call)
 {
-    if (check(call))
-        return call->err->code;
+    int64_t n_true = *(const int64_t *)call->state;
+    const struct shape *classes = &call->in[0]->shape, *sampled = &call->in[1]->shape;
+    if (classes->rank != 2 || classes->dims[1] != n_true)
+        return kernel_fail(
+            call, "true_classes must be a matrix of num_true = %" PRId64 " columns, not %s", n_true,
+            shape_text(classes));
+    if (classes->dims[0] > INT32_MAX)
+        return kernel_fail(call, "%" PRId64 " rows are more than int32 can count",
+                           classes->dims[0]);
+    if (sampled->rank != 1)
+        return kernel_fail(call, "sampled_candidates must be a vector, not %s",
+                           shape_text(sampled));
     struct hits hits = {.classes = call->in[0]->data,
-                        .n_rows = call->in[0]->shape.dims[0],
-                        .n_true = *(const int64_t *)call->state,
-                        .n_sampled = call->in[1]->shape.dims[0]};
+                        .n_rows = classes->dims[0],
+                        .n_true = n_true,
+                        .n_sampled = sampled->dims[0]};
     hits.sampled = sort(call, hits.n_sampled);
     if (!hits.sampled)
         return call->err->code;

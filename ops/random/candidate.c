@@ -135,9 +135,13 @@ double unigram_weight(const struct node *node, int64_t id)
     return distortion == 1 ? weight : pow(weight, distortion);
 }
 
-/* How many classes the sampler has, and how many of them can be drawn. */
-static int count_unigrams(struct infer *infer, int64_t *classes, int64_t *possible)
+static int fixed_shape(struct infer *infer)
 {
+    int64_t classes = 0, possible = 0, range = node_int(infer->node, "range_max");
+    int64_t shard = node_int(infer->node, "shard"), shards = node_int(infer->node, "num_shards");
+    if (shard >= shards)
+        return infer_fail(infer, "there is no shard %" PRId64 " of %" PRId64, shard, shards);
+    /* So many classes the sampler has, and so many of them can be drawn. */
     const struct node *node = infer->node;
     int64_t ids = node_int(node, "num_reserved_ids") + node_attr(node, "unigrams")->n;
     double sum = 0;
@@ -145,20 +149,9 @@ static int count_unigrams(struct infer *infer, int64_t *classes, int64_t *possib
         double weight = unigram_of(node, id) ? unigram_weight(node, id) : 0;
         if (!(weight >= 0) || !isfinite(sum += weight))
             return infer_fail(infer, "the weight of class %" PRId64 " cannot be %g", id, weight);
-        *classes += unigram_of(node, id);
-        *possible += weight > 0;
+        classes += unigram_of(node, id);
+        possible += weight > 0;
     }
-    return 0;
-}
-
-static int fixed_shape(struct infer *infer)
-{
-    int64_t classes = 0, possible = 0, range = node_int(infer->node, "range_max");
-    int64_t shard = node_int(infer->node, "shard"), shards = node_int(infer->node, "num_shards");
-    if (shard >= shards)
-        return infer_fail(infer, "there is no shard %" PRId64 " of %" PRId64, shard, shards);
-    if (count_unigrams(infer, &classes, &possible))
-        return infer->err->code;
     if (classes != range)
         return infer_fail(
             infer, "unigrams and reserved ids make %" PRId64 " classes, but range_max is %" PRId64,

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "ops/array/results.h"
@@ -41,20 +42,6 @@ struct candidate_seen {
     uint64_t mask;
 };
 
-static int seen_make(struct kernel_call *call, struct candidate_seen *seen, int64_t n)
-{
-    uint64_t size = 2;
-    while (size < 2 * (uint64_t)n)
-        size *= 2;
-    seen->mask = size - 1;
-    seen->slots = kernel_temporary(call, size * sizeof *seen->slots);
-    if (!seen->slots)
-        return call->err->code;
-    for (uint64_t i = 0; i < size; i++)
-        seen->slots[i] = 0;
-    return 0;
-}
-
 /* False: it was there before. */
 static bool seen_add(struct candidate_seen *seen, int64_t class)
 {
@@ -69,21 +56,26 @@ static bool seen_add(struct candidate_seen *seen, int64_t class)
 
 /* ---- drawing ---- */
 
-static int64_t tries_most(int64_t range)
-{
-    int64_t most = range > INT64_MAX / TRIES_PER_CLASS ? INT64_MAX : range * TRIES_PER_CLASS;
-    return most > TRIES_LEAST ? most : TRIES_LEAST;
-}
-
 /* Fills the classes, and says how many tries that took; 0: call->err says why not. */
 static int64_t draw(struct kernel_call *call, const struct candidate_law *law, int64_t *classes)
 {
     const struct candidate_sampler *sampler = call->state;
     struct philox_stream stream = random_stream(call);
     struct candidate_seen seen = {NULL, 0};
-    int64_t n = sampler->num_sampled, filled = 0, tries = 0, most = tries_most(law->range);
-    if (sampler->unique && seen_make(call, &seen, n))
-        return 0;
+    int64_t n = sampler->num_sampled, filled = 0, tries = 0;
+    int64_t most =
+        law->range > INT64_MAX / TRIES_PER_CLASS ? INT64_MAX : law->range * TRIES_PER_CLASS;
+    most = most > TRIES_LEAST ? most : TRIES_LEAST;
+    if (sampler->unique) {
+        uint64_t size = 2;
+        while (size < 2 * (uint64_t)n)
+            size *= 2;
+        seen.mask = size - 1;
+        seen.slots = kernel_temporary(call, size * sizeof *seen.slots);
+        if (!seen.slots)
+            return 0;
+        memset(seen.slots, 0, size * sizeof *seen.slots);
+    }
     for (; filled < n && tries < most; tries++) {
         uint32_t words[2];
         random_words(&stream, tries, words);
@@ -100,21 +92,21 @@ static int64_t draw(struct kernel_call *call, const struct candidate_law *law, i
     return 0;
 }
 
-/* By how many tries it took a class has come once, or by the number of samples how often. */
-static float expected_count(const struct candidate_sampler *sampler, double p, int64_t tries)
-{
-    if (!sampler->unique)
-        return (float)(p * (double)sampler->num_sampled);
-    return p > 0 ? (float)-expm1((double)tries * log1p(-p)) : 0.0f;
-}
-
 static void expect(const struct kernel_call *call, const struct candidate_law *law,
                    const struct tensor *classes, struct tensor *expected, int64_t tries)
 {
+    const struct candidate_sampler *sampler = call->state;
     const int64_t *class = classes->data;
     float *out = expected->data;
-    for (int64_t i = 0; i < tensor_count(classes); i++)
-        out[i] = expected_count(call->state, law->probability(law, class[i]), tries);
+    for (int64_t i = 0; i < tensor_count(classes); i++) {
+        /* By how many tries it took a class has come once, or by the number of samples how often.
+         */
+        double p = law->probability(law, class[i]);
+        if (!sampler->unique)
+            out[i] = (float)(p * (double)sampler->num_sampled);
+        else
+            out[i] = p > 0 ? (float)-expm1((double)tries * log1p(-p)) : 0.0f;
+    }
 }
 
 static int check_classes(struct kernel_call *call, int input)

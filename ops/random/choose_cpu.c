@@ -14,20 +14,6 @@
 
 /* ---- RandomShuffle ---- */
 
-/* Fisher and Yates: from the end, each place gets one of those not placed yet. */
-static void shuffle(const struct philox_stream *stream, int64_t *order, int64_t n)
-{
-    uint32_t words[2];
-    for (int64_t i = 0; i < n; i++)
-        order[i] = i;
-    for (int64_t i = n - 1; i > 0; i--) {
-        random_words(stream, i, words);
-        int64_t k = (int64_t)uniform_integer(words, (uint64_t)i + 1), kept = order[i];
-        order[i] = order[k];
-        order[k] = kept;
-    }
-}
-
 static int shuffle_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
@@ -42,7 +28,16 @@ static int shuffle_run(struct kernel_call *call)
     if (!order)
         return call->err->code;
     struct philox_stream stream = random_stream(call);
-    shuffle(&stream, order, n);
+    /* Fisher and Yates: from the end, each place gets one of those not placed yet. */
+    uint32_t words[2];
+    for (int64_t i = 0; i < n; i++)
+        order[i] = i;
+    for (int64_t i = n - 1; i > 0; i--) {
+        random_words(&stream, i, words);
+        int64_t k = (int64_t)uniform_integer(words, (uint64_t)i + 1), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
     size_t row = bytes / (size_t)n;
     for (int64_t i = 0; i < n; i++)
         memcpy((char *)out->data + (size_t)i * row, (const char *)in->data + (size_t)order[i] * row,
@@ -53,18 +48,6 @@ static int shuffle_run(struct kernel_call *call)
 const struct kernel_code kernel_random_shuffle = {.prepare = random_prepare, .run = shuffle_run};
 
 /* ---- Multinomial ---- */
-
-/* sums[k] = sum of exp(logit - largest) over classes 0 to k; false when no class is possible. */
-static bool cumulate(const struct tensor *logits, int64_t row, double *sums)
-{
-    int64_t n = logits->shape.dims[1];
-    double largest = -INFINITY, sum = 0;
-    for (int64_t k = 0; k < n; k++)
-        largest = fmax(largest, tensor_get_float64(logits, row * n + k));
-    for (int64_t k = 0; k < n; k++)
-        sums[k] = sum += exp(tensor_get_float64(logits, row * n + k) - largest);
-    return isfinite(largest) && isfinite(sum) && sum > 0;
-}
 
 static int multinomial_run(struct kernel_call *call)
 {
@@ -81,7 +64,13 @@ static int multinomial_run(struct kernel_call *call)
     struct philox_stream stream = random_stream(call);
     int64_t *classes = out->data;
     for (int64_t row = 0; n_samples > 0 && row < shape.dims[0]; row++) {
-        if (!cumulate(logits, row, sums))
+        /* sums[k] = sum of exp(logit - largest) over classes 0 to k. */
+        double largest = -INFINITY, sum = 0;
+        for (int64_t k = 0; k < n; k++)
+            largest = fmax(largest, tensor_get_float64(logits, row * n + k));
+        for (int64_t k = 0; k < n; k++)
+            sums[k] = sum += exp(tensor_get_float64(logits, row * n + k) - largest);
+        if (!isfinite(largest) || !isfinite(sum) || sum <= 0) /* no class is possible */
             return kernel_fault(call, &(struct fault){.code = FAULT_CLASSES, .at = row});
         for (int64_t s = 0; s < n_samples; s++) {
             uint32_t words[2];

@@ -19,20 +19,6 @@ static void learn(const struct kernel_call *call, int64_t *counts)
         counts[classes[i]]++;
 }
 
-/* ---- counts on the host ---- */
-
-static int run_here(struct kernel_call *call)
-{
-    struct variable *variable = call->refs[0];
-    struct shape shape = variable->value.shape;
-    if (candidate_sample_counted(call, &variable->value) ||
-        variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err))
-        return call->err->code;
-    learn(call, variable->value.data);
-    variable_written(variable);
-    return KERNEL_DONE;
-}
-
 /* ---- counts in the memory of a device ---- */
 
 struct learned_draw {
@@ -66,22 +52,6 @@ static int fetch_counts(struct learned_draw *drawing)
                                     tensor_bytes(counts), call->err);
 }
 
-static int return_counts(struct kernel_call *call, const struct tensor *counts)
-{
-    struct variable *variable = call->refs[0];
-    struct device *device = call->device;
-    if (variable_prepare_write(variable, &counts->shape, VARIABLE_OVERWRITE, call->err))
-        return call->err->code;
-    queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    int code = device->memory->copy_in(device, variable->value.data, counts->data,
-                                       tensor_bytes(counts), call->err);
-    queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
-    queue_keep(device, QUEUE_IN, counts);
-    if (!code)
-        variable_written(variable);
-    return code;
-}
-
 static int draw(struct learned_draw *drawing, const struct error *failure)
 {
     struct kernel_call *call = drawing->call;
@@ -94,7 +64,18 @@ static int draw(struct learned_draw *drawing, const struct error *failure)
     if (candidate_sample_counted(call, &drawing->counts))
         return call->err->code;
     learn(call, drawing->counts.data);
-    return return_counts(call, &drawing->counts);
+    struct variable *variable = call->refs[0];
+    struct device *device = call->device;
+    if (variable_prepare_write(variable, &drawing->counts.shape, VARIABLE_OVERWRITE, call->err))
+        return call->err->code;
+    queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
+    int code = device->memory->copy_in(device, variable->value.data, drawing->counts.data,
+                                       tensor_bytes(&drawing->counts), call->err);
+    queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
+    queue_keep(device, QUEUE_IN, &drawing->counts);
+    if (!code)
+        variable_written(variable);
+    return code;
 }
 
 static void fetched(struct event_waiter *waiter, const struct error *failure)
@@ -104,19 +85,6 @@ static void fetched(struct event_waiter *waiter, const struct error *failure)
     int code = draw(drawing, failure);
     drawing_free(drawing);
     kernel_done(call, code);
-}
-
-static int run_there(struct kernel_call *call)
-{
-    struct learned_draw *drawing = mem_alloc(sizeof *drawing);
-    *drawing = (struct learned_draw){.waiter.done = fetched, .call = call, .counts = TENSOR_INIT};
-    int code = fetch_counts(drawing);
-    if (code) {
-        drawing_free(drawing);
-        return code;
-    }
-    queue_notify_end(call->device, QUEUE_OUT, &drawing->waiter);
-    return KERNEL_PENDING;
 }
 
 /* ---- the kernel ---- */
@@ -131,7 +99,26 @@ static int prepare(struct kernel_setup *setup)
 
 static int run(struct kernel_call *call)
 {
-    return call->device->is_host ? run_here(call) : run_there(call);
+    if (!call->device->is_host) {
+        struct learned_draw *drawing = mem_alloc(sizeof *drawing);
+        *drawing =
+            (struct learned_draw){.waiter.done = fetched, .call = call, .counts = TENSOR_INIT};
+        int code = fetch_counts(drawing);
+        if (code) {
+            drawing_free(drawing);
+            return code;
+        }
+        queue_notify_end(call->device, QUEUE_OUT, &drawing->waiter);
+        return KERNEL_PENDING;
+    }
+    struct variable *variable = call->refs[0];
+    struct shape shape = variable->value.shape;
+    if (candidate_sample_counted(call, &variable->value) ||
+        variable_prepare_write(variable, &shape, VARIABLE_UPDATE, call->err))
+        return call->err->code;
+    learn(call, variable->value.data);
+    variable_written(variable);
+    return KERNEL_DONE;
 }
 
 const struct kernel_code kernel_learned_unigram_candidates = {.prepare = prepare, .run = run};

@@ -19,13 +19,6 @@ static size_t rounded(size_t bytes)
     return (bytes + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
 }
 
-/* Only what has as many elements of its type can be the variable's memory. */
-static bool may_be_variable(const struct kernel_setup *setup, int i)
-{
-    const struct node_output *ref = &setup->in_types[0], *in = &setup->in_types[i];
-    return in->type == ref->type && shape_count(&in->shape) == shape_count(&ref->shape);
-}
-
 static int prepare(struct kernel_setup *setup)
 {
     const struct node_output *in = setup->in_types;
@@ -36,7 +29,8 @@ static int prepare(struct kernel_setup *setup)
         return 0;
     state->scratch = rounded(cuda_scatter_scratch(shape_count(&in[1].shape)));
     for (int i = 1; i < 3; i++)
-        if (may_be_variable(setup, i))
+        /* Only what has as many elements of its type can be the variable's memory. */
+        if (in[i].type == in[0].type && shape_count(&in[i].shape) == shape_count(&in[0].shape))
             state->scratch += rounded((size_t)shape_bytes(&in[i].shape, in[i].type));
     setup->scratch_bytes = state->scratch;
     return 0;
@@ -46,15 +40,6 @@ static bool is_variable(const struct kernel_call *call, int i)
 {
     const struct tensor *in = call->in[i];
     return tensor_count(in) && in->data == call->refs[0]->value.data;
-}
-
-static size_t scratch_for(const struct kernel_call *call)
-{
-    size_t bytes = rounded(cuda_scatter_scratch(tensor_count(call->in[1])));
-    for (int i = 1; i < 3; i++)
-        if (is_variable(call, i))
-            bytes += rounded(tensor_bytes(call->in[i]));
-    return bytes;
 }
 
 /* The input's memory, or a copy in the memory that *scratch points to, which is behind it then. */
@@ -74,34 +59,34 @@ static int read_input(struct kernel_call *call, int i, char **scratch, const voi
     return cuda_launched(call, cuda_assign(&copy, cuda_compute(call)));
 }
 
-/* All but the table, of which there are `rows`. */
-static int describe(struct kernel_call *call, int64_t rows, struct cuda_scatter *launch)
-{
-    const struct scatter_state *state = call->state;
-    const struct tensor *indices = call->in[1], *updates = call->in[2];
-    char *scratch = cuda_scratch(call, state->scratch, scratch_for(call));
-    if (!scratch)
-        return call->err->code;
-    launch->type = cuda_type_of(updates->type);
-    launch->rows = rows;
-    launch->columns = tensor_count(updates) / tensor_count(indices);
-    launch->indices.type = cuda_type_of(indices->type);
-    launch->indices.n = tensor_count(indices);
-    launch->fault = cuda_fault_of(call, 1);
-    launch->scratch = scratch;
-    scratch += rounded(cuda_scatter_scratch(launch->indices.n));
-    int code = read_input(call, 1, &scratch, &launch->indices.data);
-    return code == KERNEL_ENQUEUED ? read_input(call, 2, &scratch, &launch->values) : code;
-}
-
 static int write_rows(struct kernel_call *call, enum cuda_scatter_op op)
 {
+    const struct scatter_state *state = call->state;
     const struct tensor *value = &call->refs[0]->value;
-    struct cuda_scatter launch = {.op = op, .table = value->data};
-    int code = describe(call, value->shape.dims[0], &launch);
-    if (code != KERNEL_ENQUEUED)
-        return code;
-    return cuda_launched(call, cuda_scatter(&launch, cuda_compute(call)));
+    const struct tensor *indices = call->in[1], *updates = call->in[2];
+    size_t own = rounded(cuda_scatter_scratch(tensor_count(indices))), bytes = own;
+    for (int i = 1; i < 3; i++)
+        if (is_variable(call, i))
+            bytes += rounded(tensor_bytes(call->in[i]));
+    char *scratch = cuda_scratch(call, state->scratch, bytes);
+    if (!scratch)
+        return call->err->code;
+    struct cuda_scatter launch = {
+        .op = op,
+        .table = value->data,
+        .type = cuda_type_of(updates->type),
+        .rows = value->shape.dims[0],
+        .columns = tensor_count(updates) / tensor_count(indices),
+        .indices = {.type = cuda_type_of(indices->type), .n = tensor_count(indices)},
+        .fault = cuda_fault_of(call, 1),
+        .scratch = scratch};
+    scratch += own;
+    int code = read_input(call, 1, &scratch, &launch.indices.data);
+    if (code == KERNEL_ENQUEUED)
+        code = read_input(call, 2, &scratch, &launch.values);
+    if (code == KERNEL_ENQUEUED)
+        code = cuda_launched(call, cuda_scatter(&launch, cuda_compute(call)));
+    return code;
 }
 
 static int scatter(struct kernel_call *call, enum cuda_scatter_op op)

@@ -12,23 +12,12 @@
 
 #define NO_GRADIENT "it changes a variable"
 
-/* A gradient of some rows of what is updated. */
-static int check_rows(struct infer *infer, const struct shape *updated, int gradient)
-{
-    const struct shape *shape = infer_shape(infer, gradient);
-    int64_t first = update_first_row(infer->node);
-    if (update_rows_fit(updated, shape, first))
-        return 0;
-    return infer_fail(infer, "%s must be rows of var from row %lld on, not %s of %s",
-                      infer->node->op->inputs[gradient].name, (long long)first, shape_text(shape),
-                      shape_text(updated));
-}
-
 /* The references and the gradient have one shape; everything else is a scalar. */
 static int apply_shape(struct infer *infer)
 {
     const struct op *op = infer->node->op;
     struct shape merged = *infer_shape(infer, 0);
+    int64_t first = update_first_row(infer->node);
     for (int i = 1; i < infer->n_in; i++) {
         const struct op_arg *arg = &op->inputs[i];
         if (!arg->is_ref && i != op->def->descent.gradient) {
@@ -36,9 +25,11 @@ static int apply_shape(struct infer *infer)
                 return infer->err->code;
             continue;
         }
-        if (!arg->is_ref && update_first_row(infer->node) >= 0) {
-            if (check_rows(infer, &merged, i))
-                return infer->err->code;
+        if (!arg->is_ref && first >= 0) { /* a gradient of some rows of what is updated */
+            if (!update_rows_fit(&merged, infer_shape(infer, i), first))
+                return infer_fail(infer, "%s must be rows of var from row %lld on, not %s of %s",
+                                  arg->name, (long long)first, shape_text(infer_shape(infer, i)),
+                                  shape_text(&merged));
             continue;
         }
         struct shape known = merged;

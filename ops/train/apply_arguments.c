@@ -36,29 +36,6 @@ static int same_shape(struct kernel_call *call, int i)
                        shape_text(&call->in[i]->shape));
 }
 
-/* The gradient is of all of the variable, or of some of its rows. */
-static int check_gradient(struct kernel_call *call, int i, int64_t first)
-{
-    const struct shape *updated = &call->in[0]->shape, *shape = &call->in[i]->shape;
-    if (first < 0)
-        return same_shape(call, i);
-    if (update_rows_fit(updated, shape, first))
-        return 0;
-    return kernel_fail(call, "%s must be rows of var from row %lld on, not %s of %s",
-                       call->node->op->inputs[i].name, (long long)first, shape_text(shape),
-                       shape_text(updated));
-}
-
-static int find_scalar(struct kernel_call *call, int i, const void **scalar)
-{
-    const struct tensor *in = call->in[i];
-    if (tensor_count(in) != 1)
-        return kernel_fail(call, "%s must be a scalar, not %s", call->node->op->inputs[i].name,
-                           shape_text(&in->shape));
-    *scalar = in->data;
-    return 0;
-}
-
 static int open_reference(struct kernel_call *call, int i, void **data)
 {
     struct variable *variable = call->refs[i];
@@ -77,15 +54,24 @@ int apply_collect(struct kernel_call *call, const struct apply_inputs *form,
     int n_refs = 0, n_scalars = 0, code = 0;
     *arguments = (struct apply_arguments){.nesterov = form->nesterov};
     for (int i = 0; i < call->n_in && !code; i++) {
+        const struct tensor *in = call->in[i];
         void **data = n_refs ? &arguments->slots[n_refs - 1] : &arguments->w;
         switch (form->roles[i]) {
         case APPLY_SCALAR:
-            code = find_scalar(call, i, &arguments->scalars[n_scalars++]);
+            if (tensor_count(in) != 1)
+                return kernel_fail(call, "%s must be a scalar, not %s",
+                                   call->node->op->inputs[i].name, shape_text(&in->shape));
+            arguments->scalars[n_scalars++] = in->data;
             break;
-        case APPLY_GRADIENT:
-            code = check_gradient(call, i, form->first_row);
-            arguments->g = call->in[i]->data;
-            arguments->n = tensor_count(call->in[i]);
+        case APPLY_GRADIENT: /* of all of the variable, or of some of its rows */
+            if (form->first_row < 0)
+                code = same_shape(call, i);
+            else if (!update_rows_fit(&updated->shape, &in->shape, form->first_row))
+                code = kernel_fail(call, "%s must be rows of var from row %lld on, not %s of %s",
+                                   call->node->op->inputs[i].name, (long long)form->first_row,
+                                   shape_text(&in->shape), shape_text(&updated->shape));
+            arguments->g = in->data;
+            arguments->n = tensor_count(in);
             break;
         case APPLY_REFERENCE:
             code = same_shape(call, i) || open_reference(call, i, data) ? call->err->code : 0;
@@ -142,8 +128,9 @@ static int check_fused(struct kernel_call *call, int variable, const char *what,
                        shape_text(&call->in[input]->shape));
 }
 
-static int check_all_fused(struct kernel_call *call, const struct apply_batch *in)
+int apply_batch_open(struct kernel_call *call, const struct apply_batch *in)
 {
+    void *data;
     int code = 0;
     for (int i = 0; i < in->n && !code; i++) {
         for (int k = 0; k < in->n_slots && !code; k++)
@@ -155,13 +142,6 @@ static int check_all_fused(struct kernel_call *call, const struct apply_batch *i
         if (tensor_count(call->in[scalar_input(in, k)]) != 1)
             code = kernel_fail(call, "scalar %d is %s", k,
                                shape_text(&call->in[scalar_input(in, k)]->shape));
-    return code;
-}
-
-int apply_batch_open(struct kernel_call *call, const struct apply_batch *in)
-{
-    void *data;
-    int code = check_all_fused(call, in);
     for (int i = 0; i < gradient_input(in, 0) && !code; i++)
         code = open_reference(call, i, &data);
     return code;

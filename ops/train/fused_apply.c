@@ -23,24 +23,6 @@ static const struct apply_form {
     {"ApplyGradientDescent", 0, 1},
 };
 
-static int check_counts(struct infer *infer)
-{
-    const char *rule = node_attr(infer->node, "rule")->s;
-    const struct apply_form *form = forms, *end = forms + sizeof forms / sizeof *forms;
-    while (form < end && strcmp(form->op, rule) != 0)
-        form++;
-    if (form == end)
-        return infer_fail(infer, "there is no rule '%s'", rule);
-    int64_t n = node_int(infer->node, "N"), n_slots = node_int(infer->node, "M"),
-            n_scalars = node_int(infer->node, "S");
-    if (n_slots != n * form->n_slots || n_scalars != form->n_scalars)
-        return infer_fail(infer,
-                          "%s of %" PRId64 " variables has %" PRId64 " slots and %" PRId64
-                          " scalars, not %" PRId64 " and %" PRId64,
-                          rule, n, n * form->n_slots, form->n_scalars, n_slots, n_scalars);
-    return 0;
-}
-
 static int check_shape(struct infer *infer, int variable, const char *what, int input)
 {
     struct shape merged;
@@ -54,8 +36,19 @@ static int check_shape(struct infer *infer, int variable, const char *what, int 
 /* Inputs are variables, slots variable by variable, gradients, scalars. */
 static int fused_apply_shape(struct infer *infer)
 {
-    int n = (int)node_int(infer->node, "N"), n_slots = (int)node_int(infer->node, "M");
-    int code = check_counts(infer);
+    const char *rule = node_attr(infer->node, "rule")->s;
+    const struct apply_form *form = forms, *end = forms + sizeof forms / sizeof *forms;
+    while (form < end && strcmp(form->op, rule) != 0)
+        form++;
+    if (form == end)
+        return infer_fail(infer, "there is no rule '%s'", rule);
+    int64_t n_scalars = node_int(infer->node, "S");
+    int n = (int)node_int(infer->node, "N"), n_slots = (int)node_int(infer->node, "M"), code = 0;
+    if (n_slots != (int64_t)n * form->n_slots || n_scalars != form->n_scalars)
+        return infer_fail(infer,
+                          "%s of %d variables has %" PRId64 " slots and %" PRId64
+                          " scalars, not %d and %" PRId64,
+                          rule, n, (int64_t)n * form->n_slots, form->n_scalars, n_slots, n_scalars);
     for (int i = 0; i < n_slots && !code; i++)
         code = check_shape(infer, i / (n_slots / n), "slot", n + i);
     for (int i = 0; i < n && !code; i++)

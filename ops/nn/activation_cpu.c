@@ -85,17 +85,6 @@ struct activation_state {
     struct arrivals arrivals;
 };
 
-/* All operands in the layout of the first that has one. */
-static int prepare_layout(struct kernel_setup *setup, struct activation_state *state)
-{
-    const struct layout *const *in = setup->in_layouts, *wanted[2];
-    for (int i = 0; in && i < setup->n_in && !state->layout; i++)
-        state->layout = in[i];
-    wanted[0] = wanted[1] = state->layout;
-    setup->out[0].layout = state->layout;
-    return arrivals_prepare(&state->arrivals, setup, wanted);
-}
-
 static void release(void *pointer)
 {
     struct activation_state *state = pointer;
@@ -115,7 +104,13 @@ static int prepare(struct kernel_setup *setup)
     state->loop = row->loop;
     state->grain = row->grain;
     state->item_bytes = dtype_bytes(type);
-    if (prepare_layout(setup, state)) {
+    /* All operands get the layout of the first that has one. */
+    const struct layout *const *in = setup->in_layouts, *wanted[2];
+    for (int i = 0; in && i < setup->n_in && !state->layout; i++)
+        state->layout = in[i];
+    wanted[0] = wanted[1] = state->layout;
+    setup->out[0].layout = state->layout;
+    if (arrivals_prepare(&state->arrivals, setup, wanted)) {
         release(state);
         return setup->err->code;
     }

@@ -36,22 +36,6 @@ static size_t scratch_for(const struct cuda_batch_norm *launch)
 
 /* ---- by cuDNN ---- */
 
-/* Whether cuDNN computes it: it has no gradient of given statistics, no variance of one position,
- * and its vectors are of 32 bits where images are of 16. */
-static bool take_norm(const struct cuda_batch_norm *l, bool backward, const struct norm *norm,
-                      const struct shape *image, struct cuda_dnn_op *op)
-{
-    *op = (struct cuda_dnn_op){.kind = backward         ? CUDA_DNN_NORM_GRAD
-                                       : norm->training ? CUDA_DNN_NORM_TRAINING
-                                                        : CUDA_DNN_NORM_INFERENCE,
-                               .type = l->type,
-                               .nchw = norm->nchw,
-                               .epsilon = norm->epsilon};
-    bool fits = norm->training ? l->outer * l->inner > 1 : !backward;
-    return fits && cuda_float_bytes(l->type) > 2 && norm->epsilon >= 0 &&
-           cuda_dnn_take_image(op, image);
-}
-
 static int own_norm(const void *launch, struct CUstream_st *stream)
 {
     return cuda_batch_norm(launch, stream);
@@ -130,7 +114,6 @@ static int prepare(struct kernel_setup *setup, bool backward)
     const struct node_output *x = &setup->out_types[0];
     struct cuda_norm_state *state = mem_alloc(sizeof *state);
     struct cuda_batch_norm launch;
-    struct cuda_dnn_op op;
     setup->state = state;
     *state = (struct cuda_norm_state){0};
     norm_init(&state->norm, setup->node);
@@ -138,7 +121,19 @@ static int prepare(struct kernel_setup *setup, bool backward)
         return 0;
     describe(&state->norm, x->type, &x->shape, &launch);
     setup->scratch_bytes = state->scratch = scratch_for(&launch);
-    if (!setup->shapes_known || !take_norm(&launch, backward, &state->norm, &x->shape, &op))
+    if (!setup->shapes_known)
+        return 0;
+    /* cuDNN has no gradient of given statistics, no variance of one position, and its vectors are
+     * of 32 bits where images are of 16. */
+    struct cuda_dnn_op op = {.kind = backward               ? CUDA_DNN_NORM_GRAD
+                                     : state->norm.training ? CUDA_DNN_NORM_TRAINING
+                                                            : CUDA_DNN_NORM_INFERENCE,
+                             .type = launch.type,
+                             .nchw = state->norm.nchw,
+                             .epsilon = state->norm.epsilon};
+    bool fits = state->norm.training ? launch.outer * launch.inner > 1 : !backward;
+    if (!fits || cuda_float_bytes(launch.type) <= 2 || !(state->norm.epsilon >= 0) ||
+        !cuda_dnn_take_image(&op, &x->shape))
         return 0;
     return cuda_dnn_choose_op(setup, &families[backward], &op, &launch, state->scratch,
                               &state->dnn);

@@ -109,26 +109,6 @@ static struct edge mean_of_product(struct grad *g, struct edge x, struct edge y)
     return norm_reduce(g, "Mean", grad_mul(g, x, y));
 }
 
-static void second_init(struct second *s, struct grad *g)
-{
-    struct edge mean = grad_input(g, 3), variance = grad_input(g, 4), x = grad_input(g, 1);
-    struct edge epsilon = build_scalar_like(&g->b, x, node_float(g->node, "epsilon"));
-    s->training = node_bool(g->node, "is_training");
-    s->dy = grad_input(g, 0);
-    s->scale = grad_input(g, 2);
-    s->r = build_unary(&g->b, "Rsqrt", add(g, variance, epsilon));
-    s->c = subtract(g, x, norm_wide(g, mean));
-    s->n = norm_count(g, x, s->scale);
-    s->a = grad_out_or_zeros(g, 0);
-    s->b = grad_out_or_zeros(g, 1);
-    s->c_out = grad_out_or_zeros(g, 2);
-    s->sum_a_dy = norm_reduce(g, "Sum", grad_mul(g, s->a, s->dy));
-    s->mean_a = norm_reduce(g, "Mean", s->a);
-    s->mean_dy = norm_reduce(g, "Mean", s->dy);
-    s->mean_ac = mean_of_product(g, s->a, s->c);
-    s->mean_dyc = mean_of_product(g, s->dy, s->c);
-}
-
 /* scale r (A - mean(A) - r^2 c mean(A c)) + B r c + C */
 static struct edge to_dy(struct grad *g, const struct second *s)
 {
@@ -185,7 +165,22 @@ static struct edge to_variance(struct grad *g, const struct second *s)
 static int norm_grad_gradient(struct grad *g)
 {
     struct second s;
-    second_init(&s, g);
+    struct edge mean = grad_input(g, 3), variance = grad_input(g, 4), x = grad_input(g, 1);
+    struct edge epsilon = build_scalar_like(&g->b, x, node_float(g->node, "epsilon"));
+    s.training = node_bool(g->node, "is_training");
+    s.dy = grad_input(g, 0);
+    s.scale = grad_input(g, 2);
+    s.r = build_unary(&g->b, "Rsqrt", add(g, variance, epsilon));
+    s.c = subtract(g, x, norm_wide(g, mean));
+    s.n = norm_count(g, x, s.scale);
+    s.a = grad_out_or_zeros(g, 0);
+    s.b = grad_out_or_zeros(g, 1);
+    s.c_out = grad_out_or_zeros(g, 2);
+    s.sum_a_dy = norm_reduce(g, "Sum", grad_mul(g, s.a, s.dy));
+    s.mean_a = norm_reduce(g, "Mean", s.a);
+    s.mean_dy = norm_reduce(g, "Mean", s.dy);
+    s.mean_ac = mean_of_product(g, s.a, s.c);
+    s.mean_dyc = mean_of_product(g, s.dy, s.c);
     struct edge to_scale = covariance(g, &s);
     if (s.training)
         to_scale = subtract(g, to_scale, curvature(g, &s));

@@ -134,14 +134,6 @@ bias_loop *bias_add_loop(enum dtype type)
                              : add_uint64_t;
 }
 
-static sum_loop *sum_loop_of(enum dtype type)
-{
-    return type == FLOAT32   ? sum_float
-           : type == FLOAT64 ? sum_double
-           : type == INT32   ? sum_uint32_t
-                             : sum_uint64_t;
-}
-
 static void release(void *pointer)
 {
     struct bias *state = pointer;
@@ -156,8 +148,12 @@ static int prepare(struct kernel_setup *setup)
     const struct layout *layout = setup->in_layouts ? setup->in_layouts[0] : NULL;
     const struct layout *wanted[2] = {NULL, NULL};
     state->nchw = format_is_nchw(setup->node);
-    state->add = bias_add_loop(setup->in_types[0].type);
-    state->sum = sum_loop_of(setup->in_types[0].type);
+    enum dtype type = setup->in_types[0].type;
+    state->add = bias_add_loop(type);
+    state->sum = type == FLOAT32   ? sum_float
+                 : type == FLOAT64 ? sum_double
+                 : type == INT32   ? sum_uint32_t
+                                   : sum_uint64_t;
     if (layout && layout->axis == format_channel_axis(setup->node, setup->in_types[0].shape.rank))
         wanted[0] = state->layout = layout;
     if (arrivals_prepare(&state->arrivals, setup, wanted)) {

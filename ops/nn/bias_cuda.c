@@ -46,16 +46,6 @@ static int add_prepare(struct kernel_setup *setup)
     return 0;
 }
 
-static struct cuda_broadcast walk_channels(const int64_t dims[3])
-{
-    struct cuda_broadcast walk = {.rank = 3, .dims = {dims[0], dims[1], dims[2]}};
-    walk.strides[0][0] = dims[1] * dims[2];
-    walk.strides[0][1] = dims[2];
-    walk.strides[0][2] = 1;
-    walk.strides[1][1] = 1;
-    return walk;
-}
-
 static int add_run(struct kernel_call *call)
 {
     const struct bias_state *state = call->state;
@@ -71,8 +61,12 @@ static int add_run(struct kernel_call *call)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    struct cuda_binary launch = {
-        .walk = walk_channels(dims), .x = x->data, .y = call->in[1]->data, .out = out->data};
+    struct cuda_binary launch = {.walk = {.rank = 3,
+                                          .dims = {dims[0], dims[1], dims[2]},
+                                          .strides = {{dims[1] * dims[2], dims[2], 1}, {0, 1, 0}}},
+                                 .x = x->data,
+                                 .y = call->in[1]->data,
+                                 .out = out->data};
     return cuda_launched(call, state->add(&launch, cuda_compute(call)));
 }
 

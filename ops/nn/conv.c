@@ -18,19 +18,6 @@ static int64_t filter_dim(const struct shape *filter, int i)
     return filter->rank < 4 ? SHAPE_UNKNOWN : filter->dims[filter->rank - 4 + i];
 }
 
-/* Positions that the filter is for. What was not known of the output's is then. */
-static int meet_positions(struct infer *infer, struct window *w, const struct shape *filter)
-{
-    struct shape given = shape_matrix(filter->dims[0], filter->dims[1]);
-    struct shape there = shape_matrix(w->y.out, w->x.out), met;
-    if (!shape_merge(&given, &there, &met))
-        return infer_fail(infer, "filter is for %s positions, the output has %s",
-                          shape_text(&given), shape_text(&there));
-    w->y.out = met.dims[0];
-    w->x.out = met.dims[1];
-    return 0;
-}
-
 /* Solves for known or partly known shapes of image and filter, and checks their channels. */
 static int solve(struct infer *infer, struct window *w, const struct shape *image,
                  const struct shape *filter)
@@ -47,7 +34,17 @@ static int solve(struct infer *infer, struct window *w, const struct shape *imag
     }
     if (window_solve(w, image, infer->err))
         return infer->err->code;
-    return filter->rank == 6 ? meet_positions(infer, w, filter) : 0;
+    if (filter->rank != 6)
+        return 0;
+    /* The filter says for which positions it is: some may not have been known of the output. */
+    struct shape given = shape_matrix(filter->dims[0], filter->dims[1]);
+    struct shape there = shape_matrix(w->y.out, w->x.out), met;
+    if (!shape_merge(&given, &there, &met))
+        return infer_fail(infer, "filter is for %s positions, the output has %s",
+                          shape_text(&given), shape_text(&there));
+    w->y.out = met.dims[0];
+    w->x.out = met.dims[1];
+    return 0;
 }
 
 static int conv_shape(struct infer *infer)

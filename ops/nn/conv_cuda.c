@@ -145,16 +145,6 @@ static struct cuda_gemm_plan plan_products(struct cuda_device *d, struct conv_st
 
 /* ---- prepare ---- */
 
-static void name_algorithm(struct kernel_setup *setup, const struct conv_dnn *dnn)
-{
-    struct conv_cuda_state *state = setup->state;
-    struct cuda_device *d = cuda_device(setup->device);
-    const char *spreads = d->dnn->spreads(dnn->conv.direction, dnn->algorithm.number);
-    snprintf(state->name, sizeof state->name, "cuda_conv cudnn=%d algorithm=%d%s%s",
-             d->dnn->version(), dnn->algorithm.number, spreads ? " " : "", spreads ? spreads : "");
-    setup->name = state->name;
-}
-
 /* The shapes are known, and there is something to compute. */
 static void plan_conv(struct kernel_setup *setup, const struct conv *conv)
 {
@@ -163,7 +153,12 @@ static void plan_conv(struct kernel_setup *setup, const struct conv *conv)
     state->is_planned = true;
     state->has_dnn = state->has_dnn && conv_dnn_plan(d, conv, state->exact, &state->dnn);
     if (state->has_dnn) {
-        name_algorithm(setup, &state->dnn);
+        const char *spreads =
+            d->dnn->spreads(state->dnn.conv.direction, state->dnn.algorithm.number);
+        snprintf(state->name, sizeof state->name, "cuda_conv cudnn=%d algorithm=%d%s%s",
+                 d->dnn->version(), state->dnn.algorithm.number, spreads ? " " : "",
+                 spreads ? spreads : "");
+        setup->name = state->name;
         setup->scratch_bytes = state->scratch = state->dnn.bytes;
         return;
     }
@@ -231,71 +226,39 @@ static struct cuda_conv_axis axis_of(const struct window_axis *a)
     return (struct cuda_conv_axis){a->in, a->size, a->stride, a->dilation, a->before, a->out};
 }
 
-static struct cuda_unroll unroll_of(const struct conv_steps *s, const struct conv_data *data,
-                                    int64_t first, int64_t n)
-{
-    const struct conv *c = s->conv;
-    size_t offset = (size_t)(first * s->image_count) * dtype_bytes(c->type);
-    return (struct cuda_unroll){.type = s->type,
-                                .batch = n,
-                                .channels = c->in_channels,
-                                .y = axis_of(&c->window.y),
-                                .x = axis_of(&c->window.x),
-                                .image = data->image + offset,
-                                .matrix = data->matrix};
-}
-
-/* Matrices of a product of some images, of which the first is number `first`. */
-static void place(const struct conv_steps *s, const struct conv_data *data,
-                  const struct cuda_unroll *unroll, int64_t first, struct cuda_gemm *g)
-{
-    const struct conv *c = s->conv;
-    char *output = data->output + (size_t)(first * s->output_count) * dtype_bytes(c->type);
-    void *matrix = s->is_plain ? unroll->image : data->matrix;
-    bool is_filter = c->direction == CONV_FILTER;
-    g->a = is_filter ? output : data->filter;
-    g->b = c->direction == CONV_IMAGE ? output : matrix;
-    g->c = is_filter ? data->sums : c->direction == CONV_IMAGE ? matrix : output;
-    g->accumulate = is_filter && first > 0;
-}
-
-static int multiply(struct kernel_call *call, const struct conv_steps *s,
-                    const struct conv_data *data, const struct cuda_unroll *unroll, int64_t first)
-{
-    struct cuda_gemm gemm = gemm_of(s, unroll->batch);
-    struct cuda_gemm_plan plan;
-    place(s, data, unroll, first, &gemm);
-    cuda_gemm_plan(cuda_device(call->device), &gemm, &plan);
-    return cuda_gemm_run(call, &gemm, &plan, data->work);
-}
-
 static int run_chunk(struct kernel_call *call, const struct conv_steps *s,
                      const struct conv_data *data, int64_t first)
 {
-    int64_t left = s->conv->batch - first, n = left < s->chunk ? left : s->chunk;
-    bool rolls = s->conv->direction == CONV_IMAGE;
-    struct cuda_unroll unroll = unroll_of(s, data, first, n);
+    const struct conv *c = s->conv;
+    int64_t left = c->batch - first, n = left < s->chunk ? left : s->chunk;
+    bool rolls = c->direction == CONV_IMAGE;
+    size_t offset = (size_t)(first * s->image_count) * dtype_bytes(c->type);
+    struct cuda_unroll unroll = {.type = s->type,
+                                 .batch = n,
+                                 .channels = c->in_channels,
+                                 .y = axis_of(&c->window.y),
+                                 .x = axis_of(&c->window.x),
+                                 .image = data->image + offset,
+                                 .matrix = data->matrix};
     int code = KERNEL_ENQUEUED;
     if (!s->is_plain && !rolls)
         code = cuda_launched(call, cuda_unroll(&unroll, cuda_compute(call)));
-    if (code == KERNEL_ENQUEUED)
-        code = multiply(call, s, data, &unroll, first);
+    if (code == KERNEL_ENQUEUED) {
+        struct cuda_gemm gemm = gemm_of(s, n);
+        struct cuda_gemm_plan plan;
+        char *output = data->output + (size_t)(first * s->output_count) * dtype_bytes(c->type);
+        void *matrix = s->is_plain ? unroll.image : data->matrix;
+        bool is_filter = c->direction == CONV_FILTER;
+        gemm.a = is_filter ? output : data->filter;
+        gemm.b = rolls ? output : matrix;
+        gemm.c = is_filter ? data->sums : rolls ? matrix : output;
+        gemm.accumulate = is_filter && first > 0;
+        cuda_gemm_plan(cuda_device(call->device), &gemm, &plan);
+        code = cuda_gemm_run(call, &gemm, &plan, data->work);
+    }
     if (code == KERNEL_ENQUEUED && !s->is_plain && rolls)
         code = cuda_launched(call, cuda_roll(&unroll, cuda_compute(call)));
     return code;
-}
-
-static int round_sums(struct kernel_call *call, const struct conv_steps *s,
-                      const struct conv_data *data)
-{
-    struct cuda_cast launch = {.from = CUDA_FLOAT32,
-                               .to = s->type,
-                               .n = shape_count(&s->conv->filter),
-                               .x = data->sums,
-                               .y = data->filter};
-    if (data->sums == data->filter)
-        return KERNEL_ENQUEUED;
-    return cuda_launched(call, cuda_cast(&launch, cuda_compute(call)));
 }
 
 static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
@@ -304,7 +267,14 @@ static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
     int code = KERNEL_ENQUEUED;
     for (int64_t i = 0; i < s->conv->batch && code == KERNEL_ENQUEUED; i += s->chunk)
         code = run_chunk(call, s, data, i);
-    return code == KERNEL_ENQUEUED ? round_sums(call, s, data) : code;
+    if (code != KERNEL_ENQUEUED || data->sums == data->filter)
+        return code;
+    struct cuda_cast launch = {.from = CUDA_FLOAT32,
+                               .to = s->type,
+                               .n = shape_count(&s->conv->filter),
+                               .x = data->sums,
+                               .y = data->filter};
+    return cuda_launched(call, cuda_cast(&launch, cuda_compute(call)));
 }
 
 /* ---- run ---- */

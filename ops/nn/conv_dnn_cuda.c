@@ -16,24 +16,19 @@ static bool is_int(int64_t n)
     return n <= INT_MAX;
 }
 
-static bool take_conv(const struct conv *c, struct cuda_dnn_conv *taken)
-{
-    *taken = (struct cuda_dnn_conv){.direction = c->direction == CONV_FORWARD ? CUDA_DNN_FORWARD
-                                                 : c->direction == CONV_IMAGE ? CUDA_DNN_IMAGE
-                                                                              : CUDA_DNN_FILTER,
-                                    .type = cuda_type_of(c->type),
-                                    .nchw = c->window.nchw,
-                                    .batch = (int)c->batch,
-                                    .in_channels = (int)c->in_channels,
-                                    .out_channels = (int)c->out_channels};
-    return !c->local && is_int(shape_count(&c->image)) && is_int(shape_count(&c->filter)) &&
-           is_int(shape_count(&c->output)) && window_dnn_axis(&c->window.y, &taken->y) &&
-           window_dnn_axis(&c->window.x, &taken->x);
-}
-
 bool conv_dnn_plan(struct cuda_device *d, const struct conv *c, bool exact, struct conv_dnn *plan)
 {
-    if (!take_conv(c, &plan->conv))
+    plan->conv = (struct cuda_dnn_conv){.direction = c->direction == CONV_FORWARD ? CUDA_DNN_FORWARD
+                                                     : c->direction == CONV_IMAGE ? CUDA_DNN_IMAGE
+                                                                                  : CUDA_DNN_FILTER,
+                                        .type = cuda_type_of(c->type),
+                                        .nchw = c->window.nchw,
+                                        .batch = (int)c->batch,
+                                        .in_channels = (int)c->in_channels,
+                                        .out_channels = (int)c->out_channels};
+    if (c->local || !is_int(shape_count(&c->image)) || !is_int(shape_count(&c->filter)) ||
+        !is_int(shape_count(&c->output)) || !window_dnn_axis(&c->window.y, &plan->conv.y) ||
+        !window_dnn_axis(&c->window.x, &plan->conv.x))
         return false;
     plan->conv.exact = exact;
     cuda_dnn_choose(d, &plan->conv, &plan->algorithm);

@@ -23,15 +23,6 @@ static dnnl_memory_desc_t to_dnnl(const struct conv *c, const dnnl_memory_desc_t
     return desc;
 }
 
-static dnnl_memory_desc_t from_dnnl(const struct conv *c, const dnnl_memory_desc_t *desc)
-{
-    static const int to_nhwc[4] = {0, 3, 1, 2};
-    dnnl_memory_desc_t tensor = *desc;
-    if (!c->window.nchw)
-        dnnl_memory_desc_permute_axes(&tensor, desc, to_nhwc);
-    return tensor;
-}
-
 static dnnl_memory_desc_t with_tag(int64_t a, int64_t b, int64_t height, int64_t width,
                                    dnnl_format_tag_t tag)
 {
@@ -73,14 +64,16 @@ static dnnl_primitive_desc_t forward_desc(struct chain *chain, const struct desc
     return status ? NULL : chain_try(chain, &op, NULL);
 }
 
-static dnnl_primitive_desc_t backward_desc(struct chain *chain, enum conv_direction direction,
-                                           const struct descs *d, dnnl_alg_kind_t algorithm)
+static dnnl_primitive_desc_t make_desc(struct chain *chain, const struct conv *c,
+                                       const struct descs *d, dnnl_alg_kind_t algorithm)
 {
+    if (c->direction == CONV_FORWARD)
+        return forward_desc(chain, d, algorithm);
     dnnl_primitive_desc_t forward = forward_desc(chain, d, algorithm), desc = NULL;
     dnnl_convolution_desc_t op;
     if (!forward)
         return NULL;
-    dnnl_status_t status = direction == CONV_IMAGE
+    dnnl_status_t status = c->direction == CONV_IMAGE
                                ? dnnl_dilated_convolution_backward_data_desc_init(
                                      &op, algorithm, &d->image, &d->filter, &d->output, d->strides,
                                      d->dilates, d->before, d->after)
@@ -93,39 +86,19 @@ static dnnl_primitive_desc_t backward_desc(struct chain *chain, enum conv_direct
     return desc;
 }
 
-static dnnl_primitive_desc_t make_desc(struct chain *chain, const struct conv *c,
-                                       const struct descs *d, dnnl_alg_kind_t algorithm)
-{
-    if (c->direction == CONV_FORWARD)
-        return forward_desc(chain, d, algorithm);
-    return backward_desc(chain, c->direction, d, algorithm);
-}
-
-/* oneDNN's Winograd gives other values for the gradient of an image with more padding on one side.
- */
-static bool winograd_is_right(const struct conv *c)
-{
-    const struct window *w = &c->window;
-    return c->direction != CONV_IMAGE || (w->y.before == w->y.after && w->x.before == w->x.after);
-}
-
 /* Times nothing. */
 static bool winograd_pays(const struct conv *c, const struct kernel_setup *setup)
 {
     const struct window *w = &c->window;
     if (setup->deterministic || setup->exact || w->y.size != 3 || w->x.size != 3 ||
-        w->y.stride != 1 || w->x.stride != 1 || w->y.dilation != 1 || w->x.dilation != 1 ||
-        !winograd_is_right(c))
+        w->y.stride != 1 || w->x.stride != 1 || w->y.dilation != 1 || w->x.dilation != 1)
+        return false;
+    /* oneDNN's Winograd gives other values for the gradient of an image with more padding on one
+     * side. */
+    if (c->direction == CONV_IMAGE && (w->y.before != w->y.after || w->x.before != w->x.after))
         return false;
     return c->in_channels >= WINOGRAD_CHANNELS && c->out_channels >= WINOGRAD_CHANNELS &&
            w->y.out * w->x.out >= WINOGRAD_CELLS;
-}
-
-static size_t scratch_bytes(const_dnnl_primitive_desc_t desc)
-{
-    const dnnl_memory_desc_t *scratch =
-        dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
-    return scratch ? dnnl_memory_desc_get_size(scratch) : 0;
 }
 
 static dnnl_primitive_desc_t choose(struct chain *chain, const struct conv *c,
@@ -135,7 +108,9 @@ static dnnl_primitive_desc_t choose(struct chain *chain, const struct conv *c,
     dnnl_primitive_desc_t desc = NULL;
     if (winograd_pays(c, setup))
         desc = make_desc(chain, c, &d, dnnl_convolution_winograd);
-    if (desc && scratch_bytes(desc) <= WINOGRAD_SCRATCH_MAX) {
+    const dnnl_memory_desc_t *scratch =
+        desc ? dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0) : NULL;
+    if (desc && (!scratch || dnnl_memory_desc_get_size(scratch) <= WINOGRAD_SCRATCH_MAX)) {
         setup->name = "conv.winograd";
         return desc;
     }
@@ -168,7 +143,10 @@ static int image_operand(struct chain *chain, const struct conv *c, struct kerne
 static dnnl_memory_desc_t output_desc(const struct conv *c, struct kernel_setup *setup,
                                       const dnnl_memory_desc_t *makes)
 {
-    dnnl_memory_desc_t tensor = from_dnnl(c, makes);
+    static const int to_nhwc[4] = {0, 3, 1, 2};
+    dnnl_memory_desc_t tensor = *makes;
+    if (!c->window.nchw)
+        dnnl_memory_desc_permute_axes(&tensor, makes, to_nhwc);
     setup->out[0].layout =
         setup->layouts ? cpu_layout(setup->device, &tensor, c->window.channels) : NULL;
     tensor = cpu_desc_of(&setup->out_types[0], setup->out[0].layout);

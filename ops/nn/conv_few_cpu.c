@@ -164,15 +164,6 @@ struct filter_work {
     int64_t cuts; /* of the filter's rows */
 };
 
-static void leave(const struct sums *sums, float *filter)
-{
-    int64_t n = sums->few->conv.out_channels, first = sums->pair * PAIR;
-    int64_t here = n - first < PAIR ? n - first : PAIR, row_cells = sums->few->row_cells;
-    float *to = filter + sums->begin * row_cells * n + first;
-    for (int64_t cell = 0; cell < (sums->end - sums->begin) * row_cells; cell++, to += n)
-        memcpy(to, sums->of[cell], (size_t)here * sizeof *to);
-}
-
 static int filter_part(void *context, int64_t begin, int64_t end)
 {
     const struct filter_work *work = context;
@@ -186,16 +177,13 @@ static int filter_part(void *context, int64_t begin, int64_t end)
         sums.halves = c->out_channels - sums.pair * PAIR > LANES ? 2 : 1;
         for (int64_t i = 0; i < c->batch; i++)
             add_image(&sums, work->image + i * size, work->gradient, i);
-        leave(&sums, work->filter);
+        int64_t n = c->out_channels, first = sums.pair * PAIR;
+        int64_t here = n - first < PAIR ? n - first : PAIR, row_cells = work->few->row_cells;
+        float *to = work->filter + sums.begin * row_cells * n + first;
+        for (int64_t cell = 0; cell < (sums.end - sums.begin) * row_cells; cell++, to += n)
+            memcpy(to, sums.of[cell], (size_t)here * sizeof *to);
     }
     return 0;
-}
-
-/* Rows of the filter are cut only so far that all of a team have something to do. */
-static int64_t cuts_for(const struct conv_few *few, int threads)
-{
-    int64_t rows = few->conv.window.y.size, wanted = (threads + few->pairs - 1) / few->pairs;
-    return wanted < rows ? wanted : rows;
 }
 
 int conv_few_run(const struct conv_few *few, struct kernel_call *call)
@@ -204,7 +192,9 @@ int conv_few_run(const struct conv_few *few, struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &few->conv.filter);
     if (!out || arrivals_run(&few->arrivals, call, data))
         return call->err->code;
-    struct filter_work work = {few, data[0], data[2], out->data, cuts_for(few, call->threads)};
+    /* Rows of the filter are cut only so far that all of a team have something to do. */
+    int64_t rows = few->conv.window.y.size, wanted = (call->threads + few->pairs - 1) / few->pairs;
+    struct filter_work work = {few, data[0], data[2], out->data, wanted < rows ? wanted : rows};
     parallel_for(call->threads, work.cuts * few->pairs, 1, filter_part, &work);
     return KERNEL_DONE;
 }

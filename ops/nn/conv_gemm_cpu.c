@@ -17,17 +17,6 @@ struct unroll {
     int64_t stride_c, stride_x, stride_y, row; /* of the image; `row` of the matrix, in elements */
 };
 
-static struct unroll unroll_of(const struct conv *c)
-{
-    const struct window *w = &c->window;
-    struct unroll u = {.conv = c, .size = dtype_bytes(c->type)};
-    u.stride_c = w->nchw ? w->y.in * w->x.in : 1;
-    u.stride_x = w->nchw ? 1 : c->in_channels;
-    u.stride_y = u.stride_x * w->x.in;
-    u.row = w->y.size * w->x.size * c->in_channels;
-    return u;
-}
-
 /* One row of the matrix from the image, or (add) added to the image. */
 #define UNROLL_ROW(type)                                                                           \
     static void unroll_##type(const struct unroll *u, int64_t position, type *image, type *matrix, \
@@ -70,26 +59,6 @@ static void unroll_part(void *context, int part, int parts)
                      : unroll_double(u, i, all->image, all->matrix, false);
 }
 
-static void unroll_range(const struct unroll *u, void *image, void *matrix, int threads)
-{
-    struct unrolling all = {u, image, matrix, u->conv->window.y.out * u->conv->window.x.out};
-    if (threads > 1 && all.n * u->row > PARALLEL_WORTH(32768))
-        team_run(threads, unroll_part, &all);
-    else
-        unroll_part(&all, 0, 1);
-}
-
-/* Windows overlap: one thread. */
-static void roll(const struct unroll *u, void *image, void *matrix)
-{
-    int64_t n = u->conv->window.y.out * u->conv->window.x.out;
-    memset(image, 0,
-           (size_t)(u->conv->window.y.in * u->conv->window.x.in * u->conv->in_channels) * u->size);
-    for (int64_t i = 0; i < n; i++)
-        u->size == 4 ? unroll_float(u, i, image, matrix, true)
-                     : unroll_double(u, i, image, matrix, true);
-}
-
 /* One image. NCHW outputs are [out channels, positions]: transposed. */
 static int one_image(const struct unroll *u, struct kernel_call *call, bool deterministic,
                      void *const data[4], bool first)
@@ -101,8 +70,13 @@ static int one_image(const struct unroll *u, struct kernel_call *call, bool dete
     struct gemm g = {.type = c->type, .deterministic = deterministic};
     const void *a, *b;
     void *result;
-    if (c->direction != CONV_IMAGE)
-        unroll_range(u, image, matrix, call->threads);
+    if (c->direction != CONV_IMAGE) {
+        struct unrolling all = {u, image, matrix, positions};
+        if (call->threads > 1 && all.n * u->row > PARALLEL_WORTH(32768))
+            team_run(call->threads, unroll_part, &all);
+        else
+            unroll_part(&all, 0, 1);
+    }
     if (c->direction == CONV_FORWARD && nchw) {
         g.m = c->out_channels, g.n = positions, g.k = u->row;
         g.transpose_a = g.transpose_b = true;
@@ -120,17 +94,28 @@ static int one_image(const struct unroll *u, struct kernel_call *call, bool dete
         a = matrix, b = output, result = filter;
     }
     int code = gemm_run(&g, a, b, result, call->threads, call->err);
-    if (!code && c->direction == CONV_IMAGE)
-        roll(u, image, matrix);
+    if (!code && c->direction == CONV_IMAGE) {
+        /* Windows overlap: one thread. */
+        memset(image, 0, (size_t)(c->window.y.in * c->window.x.in * c->in_channels) * u->size);
+        for (int64_t i = 0; i < positions; i++)
+            u->size == 4 ? unroll_float(u, i, image, matrix, true)
+                         : unroll_double(u, i, image, matrix, true);
+    }
     return code;
 }
 
 int conv_by_gemm(const struct conv *c, struct kernel_call *call, bool deterministic,
                  const struct tensor *const operands[3])
 {
-    struct unroll u = unroll_of(c);
-    int64_t positions = c->window.y.out * c->window.x.out;
-    size_t image_bytes = (size_t)(c->window.y.in * c->window.x.in * c->in_channels) * u.size;
+    const struct window *w = &c->window;
+    struct unroll u = {.conv = c,
+                       .size = dtype_bytes(c->type),
+                       .stride_c = w->nchw ? w->y.in * w->x.in : 1,
+                       .stride_x = w->nchw ? 1 : c->in_channels,
+                       .row = w->y.size * w->x.size * c->in_channels};
+    u.stride_y = u.stride_x * w->x.in;
+    int64_t positions = w->y.out * w->x.out;
+    size_t image_bytes = (size_t)(w->y.in * w->x.in * c->in_channels) * u.size;
     size_t output_bytes = (size_t)(positions * c->out_channels) * u.size;
     void *matrix = kernel_temporary(call, (size_t)(positions * u.row + 1) * u.size);
     if (!matrix)

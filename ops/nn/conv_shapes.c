@@ -12,30 +12,15 @@ static int check_rank(const char *name, const struct shape *shape, int rank, str
     return error_set(err, ERR_DATA, "%s must have rank %d, not %s", name, rank, shape_text(shape));
 }
 
-static int check_positions(const struct conv *c, const struct shape *filter, struct error *err)
-{
-    const struct window_axis *y = &c->window.y, *x = &c->window.x;
-    if (!c->local || (filter->dims[0] == y->out && filter->dims[1] == x->out))
-        return 0;
-    return error_set(err, ERR_DATA,
-                     "filter is for [%lld,%lld] positions, the output has [%lld,%lld]",
-                     (long long)filter->dims[0], (long long)filter->dims[1], (long long)y->out,
-                     (long long)x->out);
-}
-
-static enum conv_direction direction_of(const struct node *node)
-{
-    if (node_is(node, "Conv2DBackpropFilter") || node_is(node, "LocallyConnected2DBackpropFilter"))
-        return CONV_FILTER;
-    bool of_image =
-        node_is(node, "Conv2DBackpropInput") || node_is(node, "LocallyConnected2DBackpropInput");
-    return of_image ? CONV_IMAGE : CONV_FORWARD;
-}
-
 int conv_init(struct conv *c, const struct node *node, struct error *err)
 {
     memset(c, 0, sizeof *c);
-    c->direction = direction_of(node);
+    c->direction =
+        node_is(node, "Conv2DBackpropFilter") || node_is(node, "LocallyConnected2DBackpropFilter")
+            ? CONV_FILTER
+        : node_is(node, "Conv2DBackpropInput") || node_is(node, "LocallyConnected2DBackpropInput")
+            ? CONV_IMAGE
+            : CONV_FORWARD;
     c->local = conv_is_local(node);
     c->type = node_type(node, "T");
     return window_init(&c->window, node, err);
@@ -55,8 +40,14 @@ static int solve(struct conv *c, const struct shape *image, const struct shape *
     if (c->in_channels != dims[2])
         return error_set(err, ERR_DATA, "input has %lld channels, filter is for %lld",
                          (long long)c->in_channels, (long long)dims[2]);
-    if (window_solve(&c->window, image, err) || check_positions(c, filter, err))
+    const struct window_axis *y = &c->window.y, *x = &c->window.x;
+    if (window_solve(&c->window, image, err))
         return err->code;
+    if (c->local && (filter->dims[0] != y->out || filter->dims[1] != x->out))
+        return error_set(err, ERR_DATA,
+                         "filter is for [%lld,%lld] positions, the output has [%lld,%lld]",
+                         (long long)filter->dims[0], (long long)filter->dims[1], (long long)y->out,
+                         (long long)x->out);
     c->image = *image;
     c->filter = *filter;
     c->output = window_output(&c->window, image, c->out_channels);

@@ -76,19 +76,6 @@ static int find_steps(struct kernel_setup *setup, struct fused_product *state)
     return 0;
 }
 
-static int prepare_product(struct kernel_setup *setup, struct fused_product *state)
-{
-    int code = state->product->prepare(setup);
-    state->product_state = setup->state;
-    setup->state = state;
-    state->layout = setup->out[0].layout;
-    if (setup->name) {
-        snprintf(state->name, sizeof state->name, "fused_%s", setup->name);
-        setup->name = state->name;
-    }
-    return code;
-}
-
 static void fused_release(void *pointer)
 {
     struct fused_product *state = pointer;
@@ -112,7 +99,15 @@ static int fused_prepare(struct kernel_setup *setup, const struct kernel_code *p
         mem_free(state);
         return setup->err->code;
     }
-    return prepare_product(setup, state);
+    int code = product->prepare(setup);
+    state->product_state = setup->state;
+    setup->state = state;
+    state->layout = setup->out[0].layout;
+    if (setup->name) {
+        snprintf(state->name, sizeof state->name, "fused_%s", setup->name);
+        setup->name = state->name;
+    }
+    return code;
 }
 
 static int matmul_prepare(struct kernel_setup *setup)
@@ -135,20 +130,6 @@ struct epilogue_work {
     char *data;
 };
 
-static void run_step(const struct epilogue_work *work, const struct epilogue_step *step,
-                     int64_t begin, int64_t end)
-{
-    char *first = work->data + (size_t)(begin * work->row) * work->state->item_bytes;
-    int64_t n = (end - begin) * work->row;
-    if (step->bias)
-        for (int64_t i = begin; i < end; i++)
-            step->bias(&work->channels, i, work->data, work->in[step->input]->data, work->data);
-    else if (step->activation)
-        step->activation(n, first, NULL, first);
-    else
-        step->unary(n, first, first);
-}
-
 static int epilogue_body(void *context, int64_t begin, int64_t end)
 {
     const struct epilogue_work *work = context;
@@ -156,36 +137,20 @@ static int epilogue_body(void *context, int64_t begin, int64_t end)
     most = most > 0 ? most : 1;
     for (int64_t at = begin, n; at < end; at += n) {
         n = end - at < most ? end - at : most;
-        for (int i = 0; i < work->state->n_steps; i++)
-            run_step(work, &work->state->steps[i], at, at + n);
+        char *first = work->data + (size_t)(at * work->row) * work->state->item_bytes;
+        for (int i = 0; i < work->state->n_steps; i++) {
+            const struct epilogue_step *step = &work->state->steps[i];
+            if (step->bias)
+                for (int64_t j = at; j < at + n; j++)
+                    step->bias(&work->channels, j, work->data, work->in[step->input]->data,
+                               work->data);
+            else if (step->activation)
+                step->activation(n * work->row, first, NULL, first);
+            else
+                step->unary(n * work->row, first, first);
+        }
     }
     return 0;
-}
-
-static int check_biases(struct kernel_call *call, int64_t channels)
-{
-    for (int i = FUSED_PRODUCT_INPUTS; i < call->n_in; i++) {
-        const struct shape *bias = &call->in[i]->shape;
-        if (bias->rank != 1 || bias->dims[0] != channels)
-            return kernel_fail(call, "bias must be a vector of %lld channels, not %s",
-                               (long long)channels, shape_text(bias));
-    }
-    return 0;
-}
-
-static int run_epilogue(struct kernel_call *call, const struct fused_product *state)
-{
-    const struct tensor *out = call->out[0];
-    struct epilogue_work work = {.state = state, .in = call->in, .data = out->data};
-    work.channels =
-        state->layout ? state->layout->channels : cpu_channels(&out->shape, state->axis);
-    work.row = work.channels.inner * work.channels.block;
-    if (check_biases(call, work.channels.n))
-        return call->err->code;
-    int64_t rows = work.row ? work.channels.outer * work.channels.blocks : 0;
-    parallel_for(call->threads, rows, state->grain / (work.row ? work.row : 1) + 1, epilogue_body,
-                 &work);
-    return KERNEL_DONE;
 }
 
 static int fused_run(struct kernel_call *call)
@@ -194,7 +159,23 @@ static int fused_run(struct kernel_call *call)
     call->state = state->product_state;
     int result = state->product->run(call);
     call->state = state;
-    return result == KERNEL_DONE ? run_epilogue(call, state) : result;
+    if (result != KERNEL_DONE)
+        return result;
+    const struct tensor *out = call->out[0];
+    struct epilogue_work work = {.state = state, .in = call->in, .data = out->data};
+    work.channels =
+        state->layout ? state->layout->channels : cpu_channels(&out->shape, state->axis);
+    work.row = work.channels.inner * work.channels.block;
+    for (int i = FUSED_PRODUCT_INPUTS; i < call->n_in; i++) {
+        const struct shape *bias = &call->in[i]->shape;
+        if (bias->rank != 1 || bias->dims[0] != work.channels.n)
+            return kernel_fail(call, "bias must be a vector of %lld channels, not %s",
+                               (long long)work.channels.n, shape_text(bias));
+    }
+    int64_t rows = work.row ? work.channels.outer * work.channels.blocks : 0;
+    parallel_for(call->threads, rows, state->grain / (work.row ? work.row : 1) + 1, epilogue_body,
+                 &work);
+    return KERNEL_DONE;
 }
 
 const struct kernel_code kernel_fused_matmul = {matmul_prepare, fused_run, fused_release};

@@ -44,20 +44,16 @@
 BOXES(float)
 BOXES(double)
 
-/* Row-major channels last: what an image has is one run. */
-static bool is_run(const struct local_box *box)
-{
-    return (box->channel == 1 || box->channels == 1) &&
-           (box->column == box->channels || box->width == 1);
-}
-
 static void move(const struct local_box *box, char *tensor, char *matrix, bool take)
 {
     int64_t size = (int64_t)dtype_bytes(box->type);
     size_t run = (size_t)(box->width * box->channels * size);
+    /* Row-major channels last: what an image has is one run. */
+    bool is_run = (box->channel == 1 || box->channels == 1) &&
+                  (box->column == box->channels || box->width == 1);
     for (int64_t i = 0; i < box->n; i++) {
         char *there = tensor + i * box->image * size, *here = matrix + i * box->line * size;
-        if (is_run(box))
+        if (is_run)
             memcpy(take ? here : there, take ? there : here, run);
         else if (box->type == FLOAT32)
             move_float(box, (float *)there, (float *)here, take);

@@ -245,65 +245,6 @@ static struct local_box box_of(const struct conv *c, const struct shape *shape, 
                               .type = c->type};
 }
 
-/* Blocks of so many images that what a member has of them is within bounds. */
-static void cut(struct local_work *w)
-{
-    const struct conv *c = w->conv;
-    bool by_stripes = c->direction == CONV_IMAGE;
-    int64_t height = c->window.y.in, least = (height + STRIPES - 1) / STRIPES;
-    w->stripe = c->window.y.size < least ? c->window.y.size : least;
-    int64_t each = w->cells + c->out_channels + (by_stripes ? w->stripe * w->image_row : 0);
-    each *= w->size;
-    w->images = each < BLOCK_BYTES ? BLOCK_BYTES / each : 1;
-    if (w->images > c->batch)
-        w->images = c->batch;
-    w->blocks = (c->batch + w->images - 1) / w->images;
-    w->items =
-        by_stripes ? (height + w->stripe - 1) / w->stripe : c->window.y.out * c->window.x.out;
-    if (c->direction != CONV_FILTER)
-        w->items *= w->blocks;
-    w->scratch_bytes = ALIGN_UP((size_t)(w->images * each));
-}
-
-static void describe(struct local_work *w, const struct conv *c)
-{
-    int64_t ignored;
-    w->conv = c;
-    w->size = (int64_t)dtype_bytes(c->type);
-    w->row_cells = c->window.x.size * c->in_channels;
-    w->cells = c->window.y.size * w->row_cells;
-    w->image_row = c->window.x.in * c->in_channels;
-    w->in = box_of(c, &c->image, &w->in_row);
-    w->out = box_of(c, &c->output, &ignored);
-    w->out_position = w->out.column;
-    w->out.width = 1;
-    w->out.line = c->out_channels;
-    cut(w);
-}
-
-static int useful_threads(const struct local_work *w, int threads)
-{
-    double work = (double)shape_count(&w->conv->filter) * (double)w->conv->batch;
-    double useful = work / PARALLEL_WORTH(GRAIN);
-    if (threads > useful)
-        threads = useful < 1 ? 1 : (int)useful;
-    return threads < w->items ? threads : (int)w->items;
-}
-
-static int compute(struct local_work *w, struct kernel_call *call)
-{
-    int threads = useful_threads(w, call->threads);
-    w->scratch = kernel_temporary(call, (size_t)threads * w->scratch_bytes);
-    if (!w->scratch)
-        return call->err->code;
-    w->err = call->err;
-    if (threads > 1)
-        team_run(threads, run_member, w);
-    else
-        run_member(w, 0, 1);
-    return w->code;
-}
-
 static int prepare(struct kernel_setup *setup)
 {
     struct conv *form = setup->state = mem_alloc(sizeof *form);
@@ -329,8 +270,45 @@ static int run(struct kernel_call *call)
     work.image = direction == CONV_IMAGE ? out->data : call->in[0]->data;
     work.filter = direction == CONV_FILTER ? out->data : call->in[1]->data;
     work.output = direction == CONV_FORWARD ? out->data : call->in[2]->data;
-    describe(&work, &conv);
-    return compute(&work, call);
+    int64_t ignored;
+    work.conv = &conv;
+    work.size = (int64_t)dtype_bytes(conv.type);
+    work.row_cells = conv.window.x.size * conv.in_channels;
+    work.cells = conv.window.y.size * work.row_cells;
+    work.image_row = conv.window.x.in * conv.in_channels;
+    work.in = box_of(&conv, &conv.image, &work.in_row);
+    work.out = box_of(&conv, &conv.output, &ignored);
+    work.out_position = work.out.column;
+    work.out.width = 1;
+    work.out.line = conv.out_channels;
+    /* Blocks are of so many images that what a member has of them is within bounds. */
+    bool by_stripes = direction == CONV_IMAGE;
+    int64_t height = conv.window.y.in, least = (height + STRIPES - 1) / STRIPES;
+    work.stripe = conv.window.y.size < least ? conv.window.y.size : least;
+    int64_t each = work.cells + conv.out_channels + (by_stripes ? work.stripe * work.image_row : 0);
+    each *= work.size;
+    work.images = each < BLOCK_BYTES ? BLOCK_BYTES / each : 1;
+    if (work.images > conv.batch)
+        work.images = conv.batch;
+    work.blocks = (conv.batch + work.images - 1) / work.images;
+    work.items = by_stripes ? (height + work.stripe - 1) / work.stripe
+                            : conv.window.y.out * conv.window.x.out;
+    if (direction != CONV_FILTER)
+        work.items *= work.blocks;
+    work.scratch_bytes = ALIGN_UP((size_t)(work.images * each));
+    double useful = (double)shape_count(&conv.filter) * (double)conv.batch / PARALLEL_WORTH(GRAIN);
+    int threads = call->threads <= useful ? call->threads : useful < 1 ? 1 : (int)useful;
+    if (threads > work.items)
+        threads = (int)work.items;
+    work.scratch = kernel_temporary(call, (size_t)threads * work.scratch_bytes);
+    if (!work.scratch)
+        return call->err->code;
+    work.err = call->err;
+    if (threads > 1)
+        team_run(threads, run_member, &work);
+    else
+        run_member(&work, 0, 1);
+    return work.code;
 }
 
 const struct kernel_code kernel_local = {.prepare = prepare, .run = run};

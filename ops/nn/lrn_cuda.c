@@ -37,22 +37,6 @@ static struct cuda_lrn describe(const struct lrn *lrn, enum dtype type, const st
 #define DNN_BIAS 1e-5
 #define DNN_BETA 0.01
 
-/* Whether cuDNN computes it, of an image that is not empty. */
-static bool take_lrn(const struct cuda_lrn *l, const struct shape *image, struct cuda_dnn_op *op)
-{
-    if (l->radius < 0 || l->radius > (DNN_NEIGHBOURS - 1) / 2)
-        return false;
-    int neighbours = 2 * (int)l->radius + 1;
-    *op = (struct cuda_dnn_op){.kind = CUDA_DNN_LRN,
-                               .type = l->type,
-                               .neighbours = neighbours,
-                               .alpha = l->alpha * neighbours,
-                               .beta = l->beta,
-                               .bias = l->bias};
-    return cuda_float_bytes(l->type) > 2 && l->bias >= DNN_BIAS && l->beta >= DNN_BETA &&
-           cuda_dnn_take_image(op, image);
-}
-
 static int own_lrn(const void *launch, struct CUstream_st *stream)
 {
     return cuda_lrn(launch, stream);
@@ -85,7 +69,6 @@ static int lrn_prepare(struct kernel_setup *setup)
     const struct node_output *in = &setup->in_types[0];
     struct cuda_lrn_state *state = mem_alloc(sizeof *state);
     bool backward = setup->n_in == 3;
-    struct cuda_dnn_op op;
     setup->state = state;
     *state = (struct cuda_lrn_state){0};
     lrn_init(&state->lrn, setup->node);
@@ -95,7 +78,17 @@ static int lrn_prepare(struct kernel_setup *setup)
     if (backward || !setup->shapes_known || in->shape.rank != 4 || !shape_count(&in->shape))
         return 0;
     struct cuda_lrn launch = describe(&state->lrn, in->type, &in->shape);
-    if (!take_lrn(&launch, &in->shape, &op))
+    if (launch.radius < 0 || launch.radius > (DNN_NEIGHBOURS - 1) / 2)
+        return 0;
+    int neighbours = 2 * (int)launch.radius + 1;
+    struct cuda_dnn_op op = {.kind = CUDA_DNN_LRN,
+                             .type = launch.type,
+                             .neighbours = neighbours,
+                             .alpha = launch.alpha * neighbours,
+                             .beta = launch.beta,
+                             .bias = launch.bias};
+    if (cuda_float_bytes(launch.type) <= 2 || !(launch.bias >= DNN_BIAS) ||
+        !(launch.beta >= DNN_BETA) || !cuda_dnn_take_image(&op, &in->shape))
         return 0;
     return cuda_dnn_choose_op(setup, &family, &op, &launch, 0, &state->dnn);
 }

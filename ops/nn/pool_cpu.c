@@ -188,21 +188,6 @@ static void release(void *pointer)
     mem_free(state);
 }
 
-/* The layout of the first image that arrives with one, if it counts the channels of data_format. */
-static int prepare_layouts(struct kernel_setup *setup, struct pool_state *state)
-{
-    const struct layout *wanted[3] = {NULL, NULL, NULL};
-    int first = setup->n_in - state->form->n_images;
-    for (int i = first; setup->layouts && i < setup->n_in && !state->layout; i++)
-        if (setup->in_layouts[i] && setup->in_layouts[i]->axis == state->window.channels)
-            state->layout = setup->in_layouts[i];
-    for (int i = first; state->layout && i < setup->n_in; i++)
-        wanted[i] = cpu_layout_like(setup->device, state->layout, &setup->in_types[i]);
-    for (int i = 0; state->layout && i < setup->n_out; i++)
-        setup->out[i].layout = cpu_layout_like(setup->device, state->layout, &setup->out_types[i]);
-    return arrivals_prepare(&state->arrivals, setup, wanted);
-}
-
 static plane_loop *find_loop(const struct pool_row *row, enum dtype type)
 {
     switch (type) {
@@ -229,8 +214,22 @@ static int prepare(struct kernel_setup *setup)
     state->loop = find_loop(row, node_type(setup->node, "T"));
     state->masked = node_attr(setup->node, "masked") && node_bool(setup->node, "masked");
     if (window_init(&state->window, setup->node, setup->err) ||
-        window_from_ksize(&state->window, setup->node, setup->err) ||
-        prepare_layouts(setup, state)) {
+        window_from_ksize(&state->window, setup->node, setup->err)) {
+        release(state);
+        return setup->err->code;
+    }
+    /* The layout is that of the first image that arrives with one, if it counts the channels of
+     * data_format. */
+    const struct layout *wanted[3] = {NULL, NULL, NULL};
+    int first = setup->n_in - state->form->n_images;
+    for (int i = first; setup->layouts && i < setup->n_in && !state->layout; i++)
+        if (setup->in_layouts[i] && setup->in_layouts[i]->axis == state->window.channels)
+            state->layout = setup->in_layouts[i];
+    for (int i = first; state->layout && i < setup->n_in; i++)
+        wanted[i] = cpu_layout_like(setup->device, state->layout, &setup->in_types[i]);
+    for (int i = 0; state->layout && i < setup->n_out; i++)
+        setup->out[i].layout = cpu_layout_like(setup->device, state->layout, &setup->out_types[i]);
+    if (arrivals_prepare(&state->arrivals, setup, wanted)) {
         release(state);
         return setup->err->code;
     }
@@ -270,24 +269,6 @@ static bool is_tiled(const struct window_axis *a)
     return a->size == a->stride && a->out * a->stride == a->in && !a->before;
 }
 
-static void set_planes(struct pool_work *work, const struct shape *image, size_t size)
-{
-    const struct pool_state *state = work->state;
-    struct planes *p = &work->planes;
-    int64_t channels = image->dims[p->window.channels];
-    p->tiled = is_tiled(&p->window.y) && is_tiled(&p->window.x);
-    p->n = image->dims[0] * (p->window.nchw ? channels : 1);
-    p->block = p->window.nchw ? 1 : channels;
-    if (state->layout) {
-        const struct channels *c = &state->layout->channels;
-        p->block = c->block;
-        p->n = image->dims[0] * c->blocks;
-    }
-    work->image_bytes = (size_t)(p->window.y.in * p->window.x.in * p->block) * size;
-    work->places = (size_t)(p->window.y.out * p->window.x.out * p->block);
-    work->output_bytes = work->places * size;
-}
-
 static int run(struct kernel_call *call)
 {
     const struct pool_state *state = call->state;
@@ -303,7 +284,19 @@ static int run(struct kernel_call *call)
     struct tensor *place = gives_place ? kernel_alloc_output(call, 1, &shapes.output) : NULL;
     if (!out || (gives_place && !place) || arrivals_run(&state->arrivals, call, data))
         return call->err->code;
-    set_planes(&work, image, dtype_bytes(out->type));
+    struct planes *p = &work.planes;
+    int64_t channels = image->dims[p->window.channels];
+    p->tiled = is_tiled(&p->window.y) && is_tiled(&p->window.x);
+    p->n = image->dims[0] * (p->window.nchw ? channels : 1);
+    p->block = p->window.nchw ? 1 : channels;
+    if (state->layout) {
+        p->block = state->layout->channels.block;
+        p->n = image->dims[0] * state->layout->channels.blocks;
+    }
+    int64_t cells = p->window.y.in * p->window.x.in * p->block;
+    work.image_bytes = (size_t)cells * dtype_bytes(out->type);
+    work.places = (size_t)(p->window.y.out * p->window.x.out * p->block);
+    work.output_bytes = work.places * dtype_bytes(out->type);
     work.first = (struct plane){.image = call->n_in == 2 ? NULL : data[0],
                                 .output = call->n_in == 3 ? data[1] : NULL,
                                 .gradient = call->n_in > 1 ? data[call->n_in - 1] : NULL,
@@ -312,10 +305,9 @@ static int run(struct kernel_call *call)
                                          : state->form->place ? (uint8_t *)data[0]
                                                               : NULL,
                                 .masked = state->masked};
-    int64_t cells = shapes.window.y.in * shapes.window.x.in * work.planes.block;
     if (tensor_count(out))
-        parallel_for(call->threads, work.planes.n, PARALLEL_GRAIN_MOVE / 4 / (cells + 1) + 1,
-                     run_planes, &work);
+        parallel_for(call->threads, p->n, PARALLEL_GRAIN_MOVE / 4 / (cells + 1) + 1, run_planes,
+                     &work);
     return KERNEL_DONE;
 }
 

@@ -17,19 +17,6 @@ struct cuda_pool_state {
     struct window window;
 };
 
-static enum cuda_pool_form launch_of(const struct node *node)
-{
-    static const char *const ops[] = {[CUDA_MAX_POOL] = "MaxPool",
-                                      [CUDA_MAX_POOL_GRAD] = "MaxPoolGrad",
-                                      [CUDA_MAX_POOL_GRAD_GRAD] = "MaxPoolGradGrad",
-                                      [CUDA_AVG_POOL] = "AvgPool",
-                                      [CUDA_AVG_POOL_GRAD] = "AvgPoolGrad"};
-    enum cuda_pool_form form = CUDA_MAX_POOL;
-    while (form < CUDA_AVG_POOL_GRAD && !node_is(node, ops[form]))
-        form++;
-    return form;
-}
-
 static struct cuda_window axis_of(const struct window_axis *axis)
 {
     return (struct cuda_window){axis->in, axis->size, axis->stride, axis->before, axis->out};
@@ -54,18 +41,6 @@ static struct cuda_pool describe(enum cuda_pool_form form, enum dtype type, cons
 static bool take_axis(const struct window_axis *a, struct cuda_dnn_axis *taken)
 {
     return window_dnn_axis(a, taken) && taken->pad < taken->size;
-}
-
-/* Whether cuDNN computes it, from an image that is not empty. */
-static bool take_pool(enum cuda_pool_form form, enum dtype type, const struct window *w,
-                      const struct shape *image, struct cuda_dnn_op *op)
-{
-    *op = (struct cuda_dnn_op){.kind = form == CUDA_AVG_POOL ? CUDA_DNN_AVG_POOL
-                                                             : CUDA_DNN_AVG_POOL_GRAD,
-                               .type = cuda_type_of(type),
-                               .nchw = w->nchw};
-    return (form == CUDA_AVG_POOL || form == CUDA_AVG_POOL_GRAD) && dtype_is_floating(type) &&
-           cuda_dnn_take_image(op, image) && take_axis(&w->y, &op->y) && take_axis(&w->x, &op->x);
 }
 
 static int own_pool(const void *launch, struct CUstream_st *stream)
@@ -94,32 +69,40 @@ static const struct cuda_dnn_family family = {.launch_bytes = sizeof(struct cuda
                                               .operands = pool_operands,
                                               .bind = bind_pool};
 
-static int choose(struct kernel_setup *setup, struct cuda_pool_state *state)
-{
-    const struct node_output *out = &setup->out_types[0];
-    const struct shape *image = state->form->to_image ? &out->shape : &setup->in_types[0].shape;
-    struct window w = state->window;
-    struct error ignored = ERROR_INIT; /* run says it */
-    struct cuda_dnn_op op;
-    if (!setup->shapes_known || image->rank != 4 || window_solve(&w, image, &ignored) ||
-        !take_pool(state->launch, out->type, &w, image, &op))
-        return 0;
-    struct cuda_pool launch = describe(state->launch, out->type, &w, image);
-    return cuda_dnn_choose_op(setup, &family, &op, &launch, 0, &state->dnn);
-}
-
 /* ---- the kernel ---- */
 
 static int pool_prepare(struct kernel_setup *setup)
 {
+    static const char *const ops[] = {[CUDA_MAX_POOL] = "MaxPool",
+                                      [CUDA_MAX_POOL_GRAD] = "MaxPoolGrad",
+                                      [CUDA_MAX_POOL_GRAD_GRAD] = "MaxPoolGradGrad",
+                                      [CUDA_AVG_POOL] = "AvgPool",
+                                      [CUDA_AVG_POOL_GRAD] = "AvgPoolGrad"};
     struct cuda_pool_state *state = mem_alloc(sizeof *state);
     setup->state = state;
-    *state = (struct cuda_pool_state){.form = pool_form_of(setup->node),
-                                      .launch = launch_of(setup->node)};
+    *state = (struct cuda_pool_state){.form = pool_form_of(setup->node), .launch = CUDA_MAX_POOL};
+    while (state->launch < CUDA_AVG_POOL_GRAD && !node_is(setup->node, ops[state->launch]))
+        state->launch++;
     if (window_init(&state->window, setup->node, setup->err) ||
         window_from_ksize(&state->window, setup->node, setup->err))
         return setup->err->code;
-    return choose(setup, state);
+    const struct node_output *out = &setup->out_types[0];
+    const struct shape *image = state->form->to_image ? &out->shape : &setup->in_types[0].shape;
+    struct window w = state->window;
+    struct error ignored = ERROR_INIT; /* run says it */
+    if (!setup->shapes_known || image->rank != 4 || window_solve(&w, image, &ignored))
+        return 0;
+    struct cuda_dnn_op op = {.kind = state->launch == CUDA_AVG_POOL ? CUDA_DNN_AVG_POOL
+                                                                    : CUDA_DNN_AVG_POOL_GRAD,
+                             .type = cuda_type_of(out->type),
+                             .nchw = w.nchw};
+    /* cuDNN may compute means, of an image that is not empty. */
+    if ((state->launch != CUDA_AVG_POOL && state->launch != CUDA_AVG_POOL_GRAD) ||
+        !dtype_is_floating(out->type) || !cuda_dnn_take_image(&op, image) ||
+        !take_axis(&w.y, &op.y) || !take_axis(&w.x, &op.x))
+        return 0;
+    struct cuda_pool launch = describe(state->launch, out->type, &w, image);
+    return cuda_dnn_choose_op(setup, &family, &op, &launch, 0, &state->dnn);
 }
 
 static int pool_run(struct kernel_call *call)

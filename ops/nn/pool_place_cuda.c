@@ -28,19 +28,6 @@ static struct cuda_window axis_of(const struct window_axis *axis)
     return (struct cuda_window){axis->in, axis->size, axis->stride, axis->before, axis->out};
 }
 
-static struct cuda_pool_place describe(const struct cuda_place_state *state, enum dtype type,
-                                       const struct pool_shapes *shapes)
-{
-    const struct window *w = &shapes->window;
-    const int64_t *dims = shapes->image.dims;
-    return (struct cuda_pool_place){.type = cuda_type_of(type),
-                                    .masked = state->masked,
-                                    .planes = dims[0] * (w->nchw ? dims[w->channels] : 1),
-                                    .block = w->nchw ? 1 : dims[w->channels],
-                                    .y = axis_of(&w->y),
-                                    .x = axis_of(&w->x)};
-}
-
 static int place_run(struct kernel_call *call)
 {
     const struct cuda_place_state *state = call->state;
@@ -54,11 +41,18 @@ static int place_run(struct kernel_call *call)
         return call->err->code;
     if (!tensor_count(out))
         return KERNEL_DONE;
-    struct cuda_pool_place launch = describe(state, out->type, &shapes);
-    launch.image = back ? NULL : call->in[0]->data;
-    launch.gradient = back ? call->in[1]->data : NULL;
-    launch.place = back ? call->in[0]->data : place->data;
-    launch.result = out->data;
+    const struct window *w = &shapes.window;
+    const int64_t *dims = shapes.image.dims;
+    struct cuda_pool_place launch = {.type = cuda_type_of(out->type),
+                                     .masked = state->masked,
+                                     .planes = dims[0] * (w->nchw ? dims[w->channels] : 1),
+                                     .block = w->nchw ? 1 : dims[w->channels],
+                                     .y = axis_of(&w->y),
+                                     .x = axis_of(&w->x),
+                                     .image = back ? NULL : call->in[0]->data,
+                                     .gradient = back ? call->in[1]->data : NULL,
+                                     .place = back ? call->in[0]->data : place->data,
+                                     .result = out->data};
     return cuda_launched(call, back ? cuda_max_pool_place_grad(&launch, cuda_compute(call))
                                     : cuda_max_pool_place(&launch, cuda_compute(call)));
 }

@@ -15,20 +15,6 @@ const struct pool_form *pool_form_of(const struct node *node)
     return NULL;
 }
 
-/* That the inputs behind the first are like the output, or what flows back like the image. */
-static int check_inputs(struct kernel_call *call, const struct pool_form *form,
-                        const struct pool_shapes *shapes)
-{
-    for (int i = form->to_image && form->place ? 0 : 1; i < call->n_in; i++) {
-        bool is_image = form->of_image && i == call->n_in - 1;
-        const struct shape *expected = is_image ? &shapes->image : &shapes->output;
-        if (!shape_equal(expected, &call->in[i]->shape))
-            return kernel_fail(call, "%s must be %s, not %s", call->node->op->inputs[i].name,
-                               shape_text(expected), shape_text(&call->in[i]->shape));
-    }
-    return 0;
-}
-
 /* The image's shape: that of input 0; for the gradient of a mean, its value; where a place is all
  * that is left of the image, an attribute, which is the output's shape. */
 static int image_shape(struct kernel_call *call, const struct pool_form *form, struct shape *image)
@@ -61,5 +47,13 @@ int pool_solve(struct kernel_call *call, const struct pool_form *form, const str
     if (image_shape(call, form, &shapes->image) || window_solve(w, &shapes->image, call->err))
         return call->err->code;
     shapes->output = window_output(w, &shapes->image, shapes->image.dims[w->channels]);
-    return check_inputs(call, form, shapes);
+    /* Inputs behind the first are like the output, or, what flows back, like the image. */
+    for (int i = form->to_image && form->place ? 0 : 1; i < call->n_in; i++) {
+        bool is_image = form->of_image && i == call->n_in - 1;
+        const struct shape *expected = is_image ? &shapes->image : &shapes->output;
+        if (!shape_equal(expected, &call->in[i]->shape))
+            return kernel_fail(call, "%s must be %s, not %s", call->node->op->inputs[i].name,
+                               shape_text(expected), shape_text(&call->in[i]->shape));
+    }
+    return 0;
 }

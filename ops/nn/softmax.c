@@ -72,23 +72,19 @@ static int sparse_cross_entropy_shape(struct infer *infer)
     return 0;
 }
 
-/* The gradient of the loss times `backprop`, row by row. */
-static struct edge scale_rows(struct grad *g)
-{
-    const int64_t last = -1;
-    struct edge inputs[] = {g->out[0], build_ints(&g->b, &last, 1)};
-    struct edge column = build_op(&g->b, "ExpandDims", inputs, 2, NULL, 0);
-    return build_binary(&g->b, "Mul", column, grad_output(g, 1));
-}
-
 /* What flows back to features of output 1's shape. Output 1 is softmax - labels: through it comes a
  * second-order term. */
 static struct edge through_entropy(struct grad *g, struct edge features)
 {
     struct build *b = &g->b;
     struct edge total = EDGE_NONE;
-    if (edge_exists(g->out[0]))
-        total = scale_rows(g);
+    if (edge_exists(g->out[0])) {
+        /* The gradient of the loss times `backprop`, row by row. */
+        const int64_t last = -1;
+        struct edge inputs[] = {g->out[0], build_ints(&g->b, &last, 1)};
+        struct edge column = build_op(&g->b, "ExpandDims", inputs, 2, NULL, 0);
+        total = build_binary(&g->b, "Mul", column, grad_output(g, 1));
+    }
     if (edge_exists(g->out[1])) {
         struct edge y = build_unary(b, "Softmax", features);
         struct edge second = through_softmax(b, g->out[1], y);

@@ -20,17 +20,6 @@ struct cuda_softmax_state {
     enum cuda_softmax_form form;
 };
 
-/* Whether cuDNN computes it: each row is an image of one cell. */
-static bool take_softmax(const struct cuda_softmax *launch, struct cuda_dnn_op *op)
-{
-    *op = (struct cuda_dnn_op){.kind = launch->form == CUDA_SOFTMAX ? CUDA_DNN_SOFTMAX
-                                                                    : CUDA_DNN_LOG_SOFTMAX,
-                               .type = launch->type,
-                               .nchw = true};
-    struct shape image = {4, {launch->rows, launch->n, 1, 1}};
-    return cuda_dnn_take_image(op, &image);
-}
-
 static int own_softmax(const void *launch, struct CUstream_st *stream)
 {
     return cuda_softmax(launch, stream);
@@ -61,11 +50,16 @@ static int choose(struct kernel_setup *setup, struct cuda_softmax_state *state)
     const struct node_output *x = &setup->in_types[0];
     if (!setup->shapes_known || !x->shape.rank || !shape_count(&x->shape))
         return 0;
-    struct cuda_dnn_op op;
     struct cuda_softmax launch = {
         .form = state->form, .type = cuda_type_of(x->type), .n = x->shape.dims[x->shape.rank - 1]};
     launch.rows = shape_count(&x->shape) / launch.n;
-    return take_softmax(&launch, &op)
+    /* Each row is an image of one cell. */
+    struct cuda_dnn_op op = {.kind = launch.form == CUDA_SOFTMAX ? CUDA_DNN_SOFTMAX
+                                                                 : CUDA_DNN_LOG_SOFTMAX,
+                             .type = launch.type,
+                             .nchw = true};
+    struct shape image = {4, {launch.rows, launch.n, 1, 1}};
+    return cuda_dnn_take_image(&op, &image)
                ? cuda_dnn_choose_op(setup, &family, &op, &launch, 0, &state->dnn)
                : 0;
 }
@@ -161,21 +155,6 @@ static int spread(struct kernel_call *call, const struct tensor *in, const struc
     return cuda_launched(call, cuda_strided(&launch, cuda_compute(call)));
 }
 
-static int spread_inputs(struct kernel_call *call, const struct shape *shape,
-                         struct cuda_softmax *launch)
-{
-    const struct entropy_state *state = call->state;
-    const struct tensor *x = call->in[0], *labels = call->in[1];
-    size_t bytes = scratch_for(&x->shape, &labels->shape, shape, x->type);
-    char *scratch = cuda_scratch(call, state->scratch, bytes);
-    if (bytes && !scratch)
-        return call->err->code;
-    int code = spread(call, x, shape, &scratch, &launch->x);
-    if (code == KERNEL_ENQUEUED)
-        code = spread(call, labels, shape, &scratch, &launch->labels);
-    return code;
-}
-
 /* A launch whose outputs are there. */
 static int describe(struct kernel_call *call, enum cuda_softmax_form form,
                     const struct shape *shape, struct cuda_softmax *launch)
@@ -205,10 +184,18 @@ static int entropy_run(struct kernel_call *call)
         return call->err->code;
     if (!launch.rows)
         return KERNEL_DONE;
-    int code = spread_inputs(call, &shape, &launch);
-    if (code != KERNEL_ENQUEUED)
-        return code;
-    return cuda_launched(call, cuda_softmax(&launch, cuda_compute(call)));
+    const struct entropy_state *state = call->state;
+    const struct tensor *x = call->in[0], *labels = call->in[1];
+    size_t bytes = scratch_for(&x->shape, &labels->shape, &shape, x->type);
+    char *scratch = cuda_scratch(call, state->scratch, bytes);
+    if (bytes && !scratch)
+        return call->err->code;
+    int code = spread(call, x, &shape, &scratch, &launch.x);
+    if (code == KERNEL_ENQUEUED)
+        code = spread(call, labels, &shape, &scratch, &launch.labels);
+    if (code == KERNEL_ENQUEUED)
+        code = cuda_launched(call, cuda_softmax(&launch, cuda_compute(call)));
+    return code;
 }
 
 static int sparse_run(struct kernel_call *call)

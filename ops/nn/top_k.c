@@ -27,13 +27,6 @@ static int top_k_shape(struct infer *infer)
     return 0;
 }
 
-/* The last dimension of an edge's shape, as a scalar. */
-static struct edge last_dimension(struct build *b, struct edge x)
-{
-    struct edge last = build_binary(b, "Sub", build_unary(b, "Rank", x), build_scalar(b, INT32, 1));
-    return build_binary(b, "Gather", build_unary(b, "Shape", x), last);
-}
-
 /* What flows back goes to the elements that were taken, in a flat view of the input. */
 static int top_k_gradient(struct grad *g)
 {
@@ -47,7 +40,10 @@ static int top_k_gradient(struct grad *g)
     struct edge range[] = {build_scalar_like(b, size, 0), build_unary(b, "Size", reduced),
                            build_scalar_like(b, size, 1)};
     struct edge rows = build_op(b, "Range", range, 3, NULL, 0);
-    struct edge starts = build_binary(b, "Mul", rows, last_dimension(b, x));
+    struct edge place =
+        build_binary(b, "Sub", build_unary(b, "Rank", x), build_scalar(b, INT32, 1));
+    struct edge n = build_binary(b, "Gather", build_unary(b, "Shape", x), place);
+    struct edge starts = build_binary(b, "Mul", rows, n);
     starts = build_binary(b, "Reshape", starts, build_unary(b, "Shape", reduced));
     struct edge positions = build_binary(b, "Add", indices, starts);
     struct edge sum[] = {build_binary(b, "Reshape", g->out[0], end),

@@ -27,8 +27,23 @@ static int read_quadruple(const struct window *w, const struct node *node, const
     return 0;
 }
 
-static int read_explicit(struct window *w, const struct node *node, struct error *err)
+int window_init(struct window *w, const struct node *node, struct error *err)
 {
+    const char *padding = node_string(node, "padding");
+    memset(w, 0, sizeof *w);
+    w->same = !strcmp(padding, "SAME");
+    w->nchw = format_is_nchw(node);
+    w->height = w->nchw ? 2 : 1;
+    w->width = w->nchw ? 3 : 2;
+    w->channels = w->nchw ? 1 : 3;
+    w->y.dilation = w->x.dilation = 1;
+    if (node_attr(node, "dilations") &&
+        read_quadruple(w, node, "dilations", &w->y.dilation, &w->x.dilation, err))
+        return err->code;
+    if (read_quadruple(w, node, "strides", &w->y.stride, &w->x.stride, err))
+        return err->code;
+    if (strcmp(padding, "EXPLICIT"))
+        return 0;
     const struct attr_value *list = node_attr(node, "explicit_paddings");
     if (!list || list->n != 8)
         return error_set(err, ERR_DATA, "explicit_paddings must have 8 elements, not %d",
@@ -46,48 +61,9 @@ static int read_explicit(struct window *w, const struct node *node, struct error
     return 0;
 }
 
-int window_init(struct window *w, const struct node *node, struct error *err)
-{
-    const char *padding = node_string(node, "padding");
-    memset(w, 0, sizeof *w);
-    w->same = !strcmp(padding, "SAME");
-    w->nchw = format_is_nchw(node);
-    w->height = w->nchw ? 2 : 1;
-    w->width = w->nchw ? 3 : 2;
-    w->channels = w->nchw ? 1 : 3;
-    w->y.dilation = w->x.dilation = 1;
-    if (node_attr(node, "dilations") &&
-        read_quadruple(w, node, "dilations", &w->y.dilation, &w->x.dilation, err))
-        return err->code;
-    if (read_quadruple(w, node, "strides", &w->y.stride, &w->x.stride, err))
-        return err->code;
-    return strcmp(padding, "EXPLICIT") ? 0 : read_explicit(w, node, err);
-}
-
 int window_from_ksize(struct window *w, const struct node *node, struct error *err)
 {
     return read_quadruple(w, node, "ksize", &w->y.size, &w->x.size, err);
-}
-
-static int solve_same(struct window_axis *a)
-{
-    a->out = (a->in + a->stride - 1) / a->stride;
-    int64_t total = (a->out - 1) * a->stride + window_span(a) - a->in;
-    total = total > 0 && a->out > 0 ? total : 0;
-    a->before = total / 2;
-    a->after = total - a->before;
-    return 0;
-}
-
-static int solve_padded(struct window_axis *a, const char *name, struct error *err)
-{
-    int64_t in = a->in + a->before + a->after, span = window_span(a);
-    a->out = (in - span + a->stride) / a->stride;
-    if (a->out < 0)
-        return error_set(err, ERR_DATA,
-                         "window of %s %lld does not fit into %lld: the output would have %lld",
-                         name, (long long)span, (long long)in, (long long)a->out);
-    return 0;
 }
 
 static int solve_axis(struct window_axis *a, bool same, const char *name, struct error *err)
@@ -99,7 +75,21 @@ static int solve_axis(struct window_axis *a, bool same, const char *name, struct
         return error_set(err, ERR_DATA, "window of %s %lld", name, (long long)a->size);
     if (a->size > WINDOW_MAX) /* so that a span never overflows */
         return error_set(err, ERR_DATA, "window of %s %lld is too large", name, (long long)a->size);
-    return same ? solve_same(a) : solve_padded(a, name, err);
+    if (!same) {
+        int64_t in = a->in + a->before + a->after, span = window_span(a);
+        a->out = (in - span + a->stride) / a->stride;
+        if (a->out < 0)
+            return error_set(err, ERR_DATA,
+                             "window of %s %lld does not fit into %lld: the output would have %lld",
+                             name, (long long)span, (long long)in, (long long)a->out);
+        return 0;
+    }
+    a->out = (a->in + a->stride - 1) / a->stride;
+    int64_t total = (a->out - 1) * a->stride + window_span(a) - a->in;
+    total = total > 0 && a->out > 0 ? total : 0;
+    a->before = total / 2;
+    a->after = total - a->before;
+    return 0;
 }
 
 int window_solve(struct window *w, const struct shape *image, struct error *err)

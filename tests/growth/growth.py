@@ -14,6 +14,7 @@ times as long an element, of which no instruction tells.
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,11 +38,12 @@ TOOLS = {
     "part": (["tf-part", "-q"], "place"),
     "plan": (["tf-exec", "-q", "--run", "go", "--dump-plan", "-g", "-"], "graph"),
     "run": (["tf-exec", "-q", "--run", "go", "-g", "-"], "graph"),
+    "save": (["tf-exec", "-q", "--run", "go", "-g", "-", "--save", "STORE"], "graph"),
 }
 
 PAIRS = [("graph", "entries", 1000), ("graph", "readers", 1000), ("graph", "gradloops", 100),
          ("opt", "train", 200), ("sync", "dense", 50), ("part", "across", 500),
-         ("plan", "loops", 50), ("run", "vars", 200)]
+         ("plan", "loops", 50), ("run", "vars", 200), ("save", "vars", 200)]
 MORE = [("graph", "aliases", 1000), ("graph", "reads", 1000), ("graph", "starts", 200),
         ("place", "assigns", 200), ("part", "waits", 500), ("allreduce", "dense", 50),
         ("plan", "loopvars", 200), ("plan", "fetches", 500)]
@@ -52,8 +54,9 @@ HEAVY, HEAVIER = ("adam", "layers", "dense", "updates"), 4  # of which a graph h
 COUNTED, CACHES = (5000, 20000), 1.4  # sizes that are counted, and what caches may explain
 
 
-def command(tool, kind, n):
+def command(tool, kind, n, store):
     argv, given = TOOLS[tool]
+    argv = [store if word == "STORE" else word for word in argv]
     if tool == "graph":
         return argv + ["-D", f"k={kind}", "-D", f"n={n}", SCRIPT], None
     return argv, given
@@ -74,7 +77,8 @@ class Work:
     def run(self, tool, out, before=()):
         """Its CPU seconds, its largest memory in kB, what it said. GNU time starts it, since a
         process that Python starts counts Python's memory as its own."""
-        argv, given = command(tool, self.kind, self.n)
+        store = out + ".store/"
+        argv, given = command(tool, self.kind, self.n, store)
         source = self.path(given) if given else os.devnull
         usage = out + ".usage"
         with open(source, "rb") as i, open(out, "wb") as o:
@@ -86,6 +90,7 @@ class Work:
         with open(usage, encoding="utf-8") as f:
             user, system, memory = f.read().split()
         os.remove(usage)
+        shutil.rmtree(store, ignore_errors=True)
         return float(user) + float(system), int(memory), text
 
 
@@ -130,7 +135,7 @@ def time(folder, kinds):
     failed = 0
     for kind in kinds:
         for tool in TOOLS:
-            if tool in ("sync", "allreduce") and kind not in TRAIN:
+            if tool in ("sync", "allreduce", "save") and kind not in TRAIN:
                 continue
             seconds, memory, large = measure(folder, tool, kind)
             by = ""

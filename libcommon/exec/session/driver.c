@@ -131,12 +131,8 @@ static bool is_written(const struct driver *driver)
 
 static const struct request_view *views_of(struct driver *driver)
 {
-    size_t n = driver->request.fetches.n;
-    if (driver->views)
-        return driver->views;
-    driver->views = mem_array(n + 1, sizeof *driver->views);
-    for (size_t i = 0; i < n; i++)
-        driver->views[i] = request_view(&driver->request, (int)i);
+    if (!driver->views)
+        driver->views = request_views(&driver->request);
     return driver->views;
 }
 

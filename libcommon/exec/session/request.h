@@ -47,7 +47,8 @@ struct request_view {
         before; /* variables as they were before the step changed them; else as they are after it */
     bool of_own; /* also of what a worker has for itself, as a copy of what shards keep */
 };
-struct request_view request_view(const struct request *request, int fetch);
+/* Of each fetch; the caller frees the array. */
+struct request_view *request_views(const struct request *request);
 
 /* A trained variable whose value a step reads that changes no variable, so that it answers by what
  * was restored; -1: there is none. */

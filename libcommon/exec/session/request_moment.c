@@ -4,10 +4,35 @@
  * reads and writes (graph/access.h) a read sees the writes from which a path leads to it. What a
  * worker pushes to shards is written by them while its ClockPush waits, so that this op stands for
  * the write of all that they keep.
+ *
+ * A write whose place in the order is behind a node's comes after it. Where all come before it in
+ * the order, whether paths lead from them is found for 64 of them at once.
  */
+#include <string.h>
+
+#include "base/memory.h"
 #include "exec/session/request.h"
 #include "graph/join.h"
 #include "graph/worker_attr.h"
+
+/* Do all writes of the variable lead to the node? */
+struct question {
+    int node, variable;
+};
+
+struct moments {
+    const struct graph *graph;
+    const bool *used;
+    int *order, n_order; /* nodes of a step, each behind what it depends on, but around loops */
+    bool has_loops;
+    int *place;      /* in the order, by node */
+    int *n_writes;   /* by variable */
+    int *last_write; /* its place, by variable; -1 */
+    int n_commits, last_commit;
+    struct request_view *views; /* by node: of what it looks at itself, then of all below it, too */
+    bool *is_write; /* by node: it gives the variable as it has written it, whatever of */
+    VEC(struct question) questions;
+};
 
 static bool takes_ref(const struct node *node, int k)
 {
@@ -20,9 +45,11 @@ static bool writes(const struct node *node, int k)
     return takes_ref(node, k) && !node_has(node, OP_READS_REF);
 }
 
-/* The variable that an edge is, or is a reference to; -1: it is neither. */
-static int variable_of(const struct graph *graph, struct edge edge)
+/* The variable that an edge is, or is a reference to; -1: it is neither. *written: how often it was
+ * written on the way. */
+static int variable_of(const struct graph *graph, struct edge edge, int *written)
 {
+    *written = 0;
     while (edge.slot >= 0) {
         const struct node *node = graph_node(graph, edge.node);
         int k = 0;
@@ -32,6 +59,7 @@ static int variable_of(const struct graph *graph, struct edge edge)
             k++;
         if (k == node->n_inputs || !node->outputs[edge.slot].is_ref)
             return -1;
+        *written += writes(node, k);
         edge = node->inputs[k];
     }
     return -1;
@@ -43,72 +71,193 @@ static bool is_own(const struct node *variable)
     return node_attr(variable, WORKER_LOCAL) != NULL;
 }
 
-/* A write of the variable in the step that does not come before the node. */
-static bool is_written_later(const struct request *request, const bool *used, int variable,
-                             const bool *before)
+/* The k-th of what a node depends on: inputs, controls, then the Send of a Recv; -1: that is none.
+ */
+static int dependency(const struct graph *graph, const struct node *node, int k)
 {
-    const struct graph *graph = request->graph;
-    bool is_shared = !is_own(graph_node(graph, variable));
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        if (used[i] && !before[i] && is_shared && node_round(node) == ROUND_COMMIT)
-            return true;
-        for (int k = 0; used[i] && !before[i] && k < node->n_inputs; k++)
-            if (writes(node, k) && variable_of(graph, node->inputs[k]) == variable)
-                return true;
-    }
-    return false;
+    if (k < node->n_inputs)
+        return node->inputs[k].node;
+    if (k < node->n_inputs + node->n_controls)
+        return node->controls[k - node->n_inputs];
+    const struct node *send = join_send_of(graph, node);
+    return send ? send->id : -1;
 }
 
-/* What the node itself looks at; *is_write: what it gives is the variable as it has written it,
- * whatever it was computed of. */
-static void look(const struct request *request, const bool *used, const struct node *node,
-                 struct request_view *view, bool *is_write)
+static int n_dependencies(const struct node *node)
 {
-    const bool *before = NULL;
-    int id = node->id;
-    struct arena memory = ARENA_INIT;
-    *is_write = false;
+    return node->n_inputs + node->n_controls + 1;
+}
+
+/* Depth first, each behind all that it leads to. */
+static void find_order(struct moments *m, struct arena *memory)
+{
+    size_t n = m->graph->nodes.n + 1;
+    int *next = arena_array(memory, n, sizeof *next), n_stack = 0;
+    int *stack = arena_array(memory, n, sizeof *stack);
+    enum { NEW, UNDER_WAY, DONE } *state = arena_array(memory, n, sizeof *state);
+    for (int i = 0; i < (int)n - 1; i++) {
+        if (m->used[i] && state[i] == NEW)
+            state[stack[n_stack++] = i] = UNDER_WAY;
+        while (n_stack) {
+            const struct node *node = graph_node(m->graph, stack[n_stack - 1]);
+            if (next[node->id] == n_dependencies(node)) {
+                state[node->id] = DONE;
+                m->place[node->id] = m->n_order;
+                m->order[m->n_order++] = node->id;
+                n_stack--;
+                continue;
+            }
+            int to = dependency(m->graph, node, next[node->id]++);
+            m->has_loops |= to >= 0 && state[to] == UNDER_WAY;
+            if (to >= 0 && state[to] == NEW)
+                state[stack[n_stack++] = to] = UNDER_WAY;
+        }
+    }
+}
+
+static void find_writes(struct moments *m)
+{
+    int ignored;
+    m->last_commit = -1;
+    for (size_t i = 0; i < m->graph->nodes.n; i++)
+        m->last_write[i] = -1;
+    for (int at = 0; at < m->n_order; at++) {
+        const struct node *node = graph_node(m->graph, m->order[at]);
+        if (node_round(node) == ROUND_COMMIT) {
+            m->n_commits++;
+            m->last_commit = at;
+        }
+        for (int k = 0; k < node->n_inputs; k++) {
+            int variable = writes(node, k) ? variable_of(m->graph, node->inputs[k], &ignored) : -1;
+            m->is_write[node->id] |= writes(node, k);
+            if (variable < 0)
+                continue;
+            m->n_writes[variable]++;
+            m->last_write[variable] = at;
+        }
+    }
+}
+
+/* What a node itself looks at. */
+static void look(struct moments *m, const struct node *node)
+{
+    struct request_view *view = &m->views[node->id];
     for (int k = 0; k < node->n_inputs; k++) {
-        int variable = variable_of(request->graph, node->inputs[k]);
-        *is_write |= writes(node, k);
+        int written, variable = variable_of(m->graph, node->inputs[k], &written);
         if (variable < 0)
             continue;
-        view->of_own |= is_own(graph_node(request->graph, variable));
-        if (view->before)
+        bool own = is_own(graph_node(m->graph, variable));
+        int n_writes = m->n_writes[variable] + (own ? 0 : m->n_commits);
+        view->of_own |= own;
+        if (written + writes(node, k) >= n_writes)
             continue;
-        const struct request itself = {.graph = request->graph, .targets = {&id, 1, 1}};
-        before =
-            before ? before : request_mark_used(&itself, &memory); /* what the node depends on */
-        view->before = is_written_later(request, used, variable, before);
+        int last = !own && m->last_commit > m->last_write[variable] ? m->last_commit
+                                                                    : m->last_write[variable];
+        if (!m->has_loops && last > m->place[node->id])
+            view->before = true;
+        else
+            vec_push(&m->questions, ((struct question){node->id, variable}));
     }
-    arena_release(&memory);
+}
+
+/* Once more where there are loops, until nothing changes. */
+static void spread(const struct moments *m, uint64_t *mask)
+{
+    bool changed = true;
+    for (int pass = 0; changed && (!pass || m->has_loops); pass++) {
+        changed = false;
+        for (int at = 0; at < m->n_order; at++) {
+            const struct node *node = graph_node(m->graph, m->order[at]);
+            uint64_t before = mask[node->id];
+            for (int k = 0; k < n_dependencies(node); k++) {
+                int from = dependency(m->graph, node, k);
+                mask[node->id] |= from < 0 ? 0 : mask[from];
+            }
+            changed |= mask[node->id] != before;
+        }
+    }
+}
+
+static void answer(struct moments *m, struct arena *memory)
+{
+    size_t n = m->graph->nodes.n + 1;
+    uint64_t *mask = arena_array(memory, n, sizeof *mask); /* by node: writes that lead to it */
+    uint64_t *of = arena_array(memory, n, sizeof *of);     /* by variable: its writes */
+    bool *is_asked = arena_array(memory, n, sizeof *is_asked);
+    int ignored;
+    for (size_t i = 0; i < m->questions.n; i++)
+        is_asked[m->questions.items[i].variable] = true;
+    for (int at = 0; at < m->n_order;) {
+        uint64_t commits = 0;
+        memset(mask, 0, n * sizeof *mask);
+        memset(of, 0, n * sizeof *of);
+        for (int bit = 0; at < m->n_order && bit < 64; at++) {
+            const struct node *node = graph_node(m->graph, m->order[at]);
+            uint64_t own = (uint64_t)1 << bit;
+            if (node_round(node) == ROUND_COMMIT)
+                commits |= mask[node->id] = own;
+            for (int k = 0; k < node->n_inputs; k++) {
+                int variable =
+                    writes(node, k) ? variable_of(m->graph, node->inputs[k], &ignored) : -1;
+                if (variable >= 0 && is_asked[variable])
+                    of[variable] |= mask[node->id] = own;
+            }
+            bit += mask[node->id] != 0;
+        }
+        spread(m, mask);
+        for (size_t i = 0; i < m->questions.n; i++) {
+            const struct question *q = &m->questions.items[i];
+            bool own = is_own(graph_node(m->graph, q->variable));
+            uint64_t all = of[q->variable] | (own ? 0 : commits);
+            m->views[q->node].before |= (mask[q->node] & all) != all;
+        }
+    }
 }
 
 /* By data: what a node only waits for makes no difference to its value. */
-struct request_view request_view(const struct request *request, int fetch)
+static void add_below(struct moments *m)
 {
-    const struct graph *graph = request->graph;
-    struct arena memory = ARENA_INIT;
-    const bool *used = request_mark_used(request, &memory);
-    bool *seen = arena_array(&memory, graph->nodes.n + 1, sizeof *seen);
-    struct node_list todo = {0};
-    struct request_view view = {false, false};
-    bool is_write;
-    vec_push(&todo, request->fetches.items[fetch].node);
-    while (todo.n && !(view.before && view.of_own)) {
-        const struct node *node = graph_node(graph, vec_pop(&todo)), *send;
-        if (seen[node->id])
-            continue;
-        seen[node->id] = true;
-        look(request, used, node, &view, &is_write);
-        for (int k = 0; k < node->n_inputs && !is_write; k++)
-            if (!seen[node->inputs[k].node])
-                vec_push(&todo, node->inputs[k].node);
-        if ((send = join_send_of(graph, node)) && !seen[send->id])
-            vec_push(&todo, send->id);
+    bool changed = true;
+    for (int pass = 0; changed && (!pass || m->has_loops); pass++) {
+        changed = false;
+        for (int at = 0; at < m->n_order; at++) {
+            const struct node *node = graph_node(m->graph, m->order[at]);
+            const struct node *send = join_send_of(m->graph, node);
+            struct request_view *view = &m->views[node->id], before = *view;
+            for (int k = 0; k <= node->n_inputs; k++) {
+                int from = k == node->n_inputs     ? send ? send->id : -1
+                           : m->is_write[node->id] ? -1
+                                                   : node->inputs[k].node;
+                view->before |= from >= 0 && m->views[from].before;
+                view->of_own |= from >= 0 && m->views[from].of_own;
+            }
+            changed |= view->before != before.before || view->of_own != before.of_own;
+        }
     }
-    vec_release(&todo);
+}
+
+struct request_view *request_views(const struct request *request)
+{
+    struct arena memory = ARENA_INIT;
+    size_t n = request->graph->nodes.n + 1, n_fetches = request->fetches.n;
+    struct request_view *views = mem_array(n_fetches + 1, sizeof *views);
+    struct moments m = {.graph = request->graph, .used = request_mark_used(request, &memory)};
+    m.order = arena_array(&memory, n, sizeof *m.order);
+    m.place = arena_array(&memory, n, sizeof *m.place);
+    m.n_writes = arena_array(&memory, n, sizeof *m.n_writes);
+    m.last_write = arena_array(&memory, n, sizeof *m.last_write);
+    m.views = arena_array(&memory, n, sizeof *m.views);
+    m.is_write = arena_array(&memory, n, sizeof *m.is_write);
+    find_order(&m, &memory);
+    find_writes(&m);
+    for (int at = 0; at < m.n_order; at++)
+        look(&m, graph_node(m.graph, m.order[at]));
+    if (m.questions.n)
+        answer(&m, &memory);
+    add_below(&m);
+    for (size_t i = 0; i < n_fetches; i++)
+        views[i] = m.views[request->fetches.items[i].node];
+    vec_release(&m.questions);
     arena_release(&memory);
-    return view;
+    return views;
 }

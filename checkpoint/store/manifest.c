@@ -30,6 +30,7 @@ void ckpt_manifest_release(struct ckpt_manifest *manifest)
     vec_release(&manifest->scalars);
     vec_release(&manifest->blobs);
     vec_release(&manifest->shards);
+    name_index_release(&manifest->by_name);
     arena_release(&manifest->arena);
 }
 
@@ -298,13 +299,15 @@ int ckpt_manifest_decode(const void *value, size_t n, struct ckpt_manifest *m, s
 
 /* ---- looking up ---- */
 
-const struct manifest_tensor *ckpt_manifest_find(const struct ckpt_manifest *m,
-                                                 const char *container, const char *name)
+const struct manifest_tensor *ckpt_manifest_find(struct ckpt_manifest *m, const char *container,
+                                                 const char *name)
 {
-    for (size_t i = 0; i < m->tensors.n; i++)
-        if (!strcmp(m->tensors.items[i].name, name) &&
-            !strcmp(m->tensors.items[i].container, container))
-            return &m->tensors.items[i];
+    for (size_t i = m->by_name.links.n ? 0 : m->tensors.n; i-- > 0;)
+        name_index_add(&m->by_name, m->tensors.items[i].name, (int)i);
+    for (const struct name_link *l = name_index_first(&m->by_name, name); l;
+         l = name_index_next(&m->by_name, l))
+        if (!strcmp(m->tensors.items[l->value].container, container))
+            return &m->tensors.items[l->value];
     return NULL;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/name_index.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "checkpoint/store/digest.h"
@@ -57,8 +58,9 @@ struct ckpt_manifest {
     VEC(struct manifest_scalar) scalars;
     VEC(struct manifest_blob) blobs;
     VEC(struct manifest_shard) shards;
-    struct digest digest; /* of the value; set by encoding and decoding */
-    struct arena arena;   /* what the above points to, if it was decoded */
+    struct digest digest;      /* of the value; set by encoding and decoding */
+    struct arena arena;        /* what the above points to, if it was decoded */
+    struct name_index by_name; /* tensors, once one was looked for */
 };
 
 void ckpt_manifest_release(struct ckpt_manifest *manifest);
@@ -79,8 +81,8 @@ int ckpt_manifest_check_names(const struct ckpt_manifest *manifest, struct error
 /* Whether the bytes begin as a manifest does: for whoever looks for one in a damaged file. */
 bool ckpt_manifest_begins(const void *value, size_t n);
 
-/* NULL: none of that name. */
-const struct manifest_tensor *ckpt_manifest_find(const struct ckpt_manifest *manifest,
+/* NULL: none of that name. Tensors are not added any more once one was looked for. */
+const struct manifest_tensor *ckpt_manifest_find(struct ckpt_manifest *manifest,
                                                  const char *container, const char *name);
 const struct manifest_blob *ckpt_manifest_find_blob(const struct ckpt_manifest *manifest,
                                                     const char *name);

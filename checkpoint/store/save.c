@@ -297,7 +297,7 @@ static int describe(struct store_save *s, struct error *err)
 /* What is there already stays, or is replaced, or is in the way. */
 static int save_all(struct store_save *s, bool *stays, struct error *err)
 {
-    const struct ckpt_manifest *before = s->is_there ? &s->there : &s->newest;
+    struct ckpt_manifest *before = s->is_there ? &s->there : &s->newest;
     const struct save_over_case over = {s->request, s->manifest, &s->there, &s->chunks};
     *stays = false;
     if (save_compare(s->store, s->request, before, &s->chunks, err) ||

@@ -24,7 +24,7 @@ static size_t count_variables(const struct ckpt_manifest *m)
 }
 
 /* What clocks know of workers is no value. */
-static bool has_same_variables(const struct ckpt_manifest *a, const struct ckpt_manifest *b)
+static bool has_same_variables(const struct ckpt_manifest *a, struct ckpt_manifest *b)
 {
     bool same = count_variables(a) == count_variables(b);
     for (size_t i = 0; i < a->tensors.n && same; i++) {
@@ -74,7 +74,7 @@ void save_again_shard(struct save_again *again, struct store *shard, const char 
                                 find_listed(shard, &before->manifest, &listed));
     if (!again->is_same || digest_equal(&before->manifest, &now->digest))
         return;
-    again->is_same = has_same_variables(&listed, now);
+    again->is_same = has_same_variables(now, &listed);
     ckpt_manifest_release(&listed);
 }
 
@@ -82,7 +82,7 @@ void save_again_keep(struct save_again *again, struct ckpt_manifest *now)
 {
     double ignored;
     if (!again->is_same || again->n_shards != again->before.shards.n ||
-        !has_same_variables(&again->before, now))
+        !has_same_variables(now, &again->before))
         return;
     for (size_t i = 0; i < again->before.scalars.n; i++) {
         struct manifest_scalar scalar = again->before.scalars.items[i];

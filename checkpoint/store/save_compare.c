@@ -39,7 +39,7 @@ bool save_is_stored(struct store *store, MDB_txn *txn, const struct digest_item 
            is_equal_at(store, item->data, item->n, place);
 }
 
-static void list(const struct save_request *request, const struct ckpt_manifest *newest,
+static void list(const struct save_request *request, struct ckpt_manifest *newest,
                  save_chunks *chunks)
 {
     for (size_t i = 0; i < request->n_tensors; i++) {
@@ -74,7 +74,7 @@ static int compare_chunk(void *context, uint64_t i, struct error *err)
 }
 
 int save_compare(struct store *store, const struct save_request *request,
-                 const struct ckpt_manifest *newest, save_chunks *chunks, struct error *err)
+                 struct ckpt_manifest *newest, save_chunks *chunks, struct error *err)
 {
     struct comparison comparison = {store, chunks};
     struct error ignored = ERROR_INIT;

@@ -85,7 +85,7 @@ int save_check_over(const struct store *store, const struct save_over_case *over
     return *stays ? 0 : refuse(store, over->there, " with other values", err);
 }
 
-static bool is_tensor_copy(const struct manifest_tensor *t, const struct ckpt_manifest *there)
+static bool is_tensor_copy(const struct manifest_tensor *t, struct ckpt_manifest *there)
 {
     const struct manifest_tensor *other = ckpt_manifest_find(there, t->container, t->name);
     return is_like(t, other) &&
@@ -94,7 +94,7 @@ static bool is_tensor_copy(const struct manifest_tensor *t, const struct ckpt_ma
 
 /* What a job saves once more at its end has the variables of the step, and what else belongs to it
  * as it is then: workers have left, states were given. */
-static bool is_later_save(const struct checkpoint *from, const struct ckpt_manifest *there)
+static bool is_later_save(const struct checkpoint *from, struct ckpt_manifest *there)
 {
     const struct ckpt_manifest *m = &from->manifest;
     bool same = run_is_known(&m->run) && run_equal(&m->run, &there->run) &&

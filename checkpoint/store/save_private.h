@@ -24,7 +24,7 @@ typedef VEC(struct save_chunk) save_chunks;
 /* Lists the chunks of all tensors, one after the other, and compares each with the one at its place
  * in `newest`: byte by byte, up to the first that differs. */
 int save_compare(struct store *store, const struct save_request *request,
-                 const struct ckpt_manifest *newest, save_chunks *chunks, struct error *err);
+                 struct ckpt_manifest *newest, save_chunks *chunks, struct error *err);
 
 /* ---- save_over.c ---- */
 
@@ -34,7 +34,8 @@ int save_find_there(struct store *store, int64_t step, bool *is_there, struct ck
 
 struct save_over_case {
     const struct save_request *request;
-    const struct ckpt_manifest *mine, *there;
+    const struct ckpt_manifest *mine;
+    struct ckpt_manifest *there;
     const save_chunks *chunks; /* compared with those of what is there */
 };
 

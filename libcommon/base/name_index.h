@@ -20,11 +20,28 @@ struct name_index {
 };
 
 /* In front of all that the name has. */
-void name_index_add(struct name_index *index, const char *name, int value);
+static inline void name_index_add(struct name_index *index, const char *name, int value)
+{
+    int64_t next = 0;
+    map_get(&index->first, name, &next);
+    vec_push(&index->links, ((struct name_link){value, (int)next}));
+    map_put(&index->first, name, (int64_t)index->links.n);
+}
+
 /* for (const struct name_link *l = name_index_first(index, name); l; l = name_index_next(index, l))
  */
-const struct name_link *name_index_first(const struct name_index *index, const char *name);
-void name_index_release(struct name_index *index);
+static inline const struct name_link *name_index_first(const struct name_index *index,
+                                                       const char *name)
+{
+    int64_t link;
+    return map_get(&index->first, name, &link) ? &index->links.items[link - 1] : NULL;
+}
+
+static inline void name_index_release(struct name_index *index)
+{
+    map_release(&index->first);
+    vec_release(&index->links);
+}
 
 static inline const struct name_link *name_index_next(const struct name_index *index,
                                                       const struct name_link *link)

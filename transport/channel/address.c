@@ -27,33 +27,28 @@ static int parse_unix(struct address *address, const char *name, const char *fol
     return 0;
 }
 
-/* Cuts HOST:PORT or [HOST]:PORT into host and port. */
-static bool split(const char *text, char *host, size_t n, const char **port)
+static int parse_tcp(struct address *address, struct error *err)
 {
+    char host[256];
+    int64_t number;
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found;
+    /* Cuts HOST:PORT or [HOST]:PORT into host and port. */
+    const char *text = address->text;
     const char *colon = strrchr(text, ':');
     size_t length = colon ? (size_t)(colon - text) : 0;
     if (length >= 2 && text[0] == '[' && text[length - 1] == ']') {
         text++;
         length -= 2;
     } else if (colon && memchr(text, ':', length)) {
-        return false; /* IPv6 wants its brackets */
+        length = 0; /* IPv6 wants its brackets */
     }
-    if (!length || length >= n)
-        return false;
+    if (!length || length >= sizeof host)
+        return error_set(err, ERR_CONFIG, "'%s' is no address: HOST:PORT or unix:NAME",
+                         address->text);
     memcpy(host, text, length);
     host[length] = '\0';
-    *port = colon + 1;
-    return true;
-}
-
-static int parse_tcp(struct address *address, struct error *err)
-{
-    char host[256];
-    const char *port;
-    int64_t number;
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found;
-    if (!split(address->text, host, sizeof host, &port) || !str_to_int64(port, &number) ||
-        number < 0 || number > 65535)
+    const char *port = colon + 1;
+    if (!str_to_int64(port, &number) || number < 0 || number > 65535)
         return error_set(err, ERR_CONFIG, "'%s' is no address: HOST:PORT or unix:NAME",
                          address->text);
     hints.ai_flags = AI_NUMERICSERV;
@@ -79,8 +74,14 @@ int address_parse(struct address *address, const char *text, const char *folder,
     return parse_tcp(address, err);
 }
 
-static void write_text(struct address *address)
+void address_of_socket(struct address *address, int fd, bool peer)
 {
+    memset(address, 0, sizeof *address);
+    address->length = sizeof address->socket;
+    struct sockaddr *socket = (struct sockaddr *)&address->socket;
+    if (peer ? getpeername(fd, socket, &address->length)
+             : getsockname(fd, socket, &address->length))
+        address->length = 0;
     char host[INET6_ADDRSTRLEN + 1] = "?";
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address->socket;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address->socket;
@@ -97,17 +98,6 @@ static void write_text(struct address *address)
     default:
         snprintf(address->text, sizeof address->text, "unix:%s", un->sun_path);
     }
-}
-
-void address_of_socket(struct address *address, int fd, bool peer)
-{
-    memset(address, 0, sizeof *address);
-    address->length = sizeof address->socket;
-    struct sockaddr *socket = (struct sockaddr *)&address->socket;
-    if (peer ? getpeername(fd, socket, &address->length)
-             : getsockname(fd, socket, &address->length))
-        address->length = 0;
-    write_text(address);
 }
 
 bool address_is_unix(const struct address *address)

@@ -24,20 +24,6 @@ static void close_all(int *fds, int *n)
         close(fds[--*n]);
 }
 
-/* More than was agreed on is not kept. */
-static void keep(struct rights *rights, const struct cmsghdr *header)
-{
-    size_t n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < n; i++) {
-        int fd;
-        memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-        if (rights->n_in < SHARED_FDS)
-            rights->in[rights->n_in++] = fd;
-        else
-            close(fd);
-    }
-}
-
 static ssize_t rights_read(struct channel *channel, const struct iovec *vectors, int n)
 {
     struct rights *rights = (struct rights *)channel;
@@ -50,8 +36,18 @@ static ssize_t rights_read(struct channel *channel, const struct iovec *vectors,
     if (got < 0)
         return got;
     for (struct cmsghdr *at = CMSG_FIRSTHDR(&message); at; at = CMSG_NXTHDR(&message, at))
-        if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_RIGHTS)
-            keep(rights, at);
+        if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_RIGHTS) {
+            /* More than was agreed on is not kept. */
+            size_t n_fds = (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            for (size_t i = 0; i < n_fds; i++) {
+                int fd;
+                memcpy(&fd, CMSG_DATA(at) + i * sizeof fd, sizeof fd);
+                if (rights->n_in < SHARED_FDS)
+                    rights->in[rights->n_in++] = fd;
+                else
+                    close(fd);
+            }
+        }
     return got;
 }
 

@@ -4,21 +4,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-static bool is_http(const uint8_t *bytes, size_t n)
+enum link_refusal link_guess(const uint8_t *bytes, size_t n, struct error *err)
 {
     static const char *const methods[] = {"GET ", "POST", "HEAD", "PUT ", "OPTI", "CONN", "PRI "};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
-        if (n >= 4 && !memcmp(bytes, methods[i], 4))
-            return true;
-    return false;
-}
-
-enum link_refusal link_guess(const uint8_t *bytes, size_t n, struct error *err)
-{
-    if (is_http(bytes, n)) {
-        error_set(err, ERR_PROTOCOL, "an HTTP request, not a hello");
-        return REFUSAL_HTTP;
-    }
+        if (n >= 4 && !memcmp(bytes, methods[i], 4)) {
+            error_set(err, ERR_PROTOCOL, "an HTTP request, not a hello");
+            return REFUSAL_HTTP;
+        }
     if (n >= 2 && bytes[0] == 0x16 && bytes[1] == 0x03) {
         error_set(err, ERR_DENIED, "the peer wants TLS: it has a key, this side has none");
         return REFUSAL_WRONG_KEY;

@@ -46,27 +46,6 @@ static size_t offset(const struct ring *ring)
     return (size_t)((ring->position - origin) & (ring->size - 1));
 }
 
-/* Copies to or from the ring at `position`, in two parts where its end comes between. */
-static void copy_in(struct ring *ring, const char *bytes, size_t n)
-{
-    size_t at = offset(ring), first = least(n, ring->size - at);
-    memcpy(ring->shared->data + at, bytes, first);
-    memcpy(ring->shared->data, bytes + first, n - first);
-    ring->position += n;
-    ring->reached = least(ring->size, at + n > ring->reached ? at + n : ring->reached);
-}
-
-/* Whole pages, which only shared memory gives back. */
-static void release_pages(struct ring *ring)
-{
-    uintptr_t page = (uintptr_t)getpagesize(), data = (uintptr_t)ring->shared->data;
-    uintptr_t from = (data + KEPT_BYTES + page - 1) & ~(page - 1);
-    uintptr_t to = (data + ring->reached) & ~(page - 1);
-    if (to > from)
-        madvise((void *)from, to - from, MADV_REMOVE);
-    ring->reached = 0;
-}
-
 /* All was read. */
 static void begin_again(struct ring *ring)
 {
@@ -75,15 +54,13 @@ static void begin_again(struct ring *ring)
     if (now < ring->released + RELEASE_SECONDS)
         return;
     ring->released = now;
-    release_pages(ring);
-}
-
-static void copy_out(struct ring *ring, char *bytes, size_t n)
-{
-    size_t at = offset(ring), first = least(n, ring->size - at);
-    memcpy(bytes, ring->shared->data + at, first);
-    memcpy(bytes + first, ring->shared->data, n - first);
-    ring->position += n;
+    /* Whole pages, which only shared memory gives back. */
+    uintptr_t page = (uintptr_t)getpagesize(), data = (uintptr_t)ring->shared->data;
+    uintptr_t from = (data + KEPT_BYTES + page - 1) & ~(page - 1);
+    uintptr_t to = (data + ring->reached) & ~(page - 1);
+    if (to > from)
+        madvise((void *)from, to - from, MADV_REMOVE);
+    ring->reached = 0;
 }
 
 static void publish_head(struct ring *ring, bool *wake)
@@ -106,7 +83,14 @@ ssize_t ring_write(struct ring *ring, const struct iovec *vectors, int n, bool *
                 goto full;
             if (!taken)
                 begin_again(ring);
-            copy_in(ring, (const char *)vectors[i].iov_base + done, part);
+            /* in two parts where the ring's end comes between, here and in ring_read */
+            const char *bytes = (const char *)vectors[i].iov_base + done;
+            size_t at = offset(ring), first = least(part, ring->size - at);
+            memcpy(ring->shared->data + at, bytes, first);
+            memcpy(ring->shared->data, bytes + first, part - first);
+            ring->position += part;
+            ring->reached =
+                least(ring->size, at + part > ring->reached ? at + part : ring->reached);
             total += part;
             if ((since += part) >= PUBLISH_BYTES) {
                 publish_head(ring, wake);
@@ -143,7 +127,11 @@ ssize_t ring_read(struct ring *ring, const struct iovec *vectors, int n, bool *w
             part = least(least(vectors[i].iov_len - done, ready), PUBLISH_BYTES);
             if (!part)
                 goto empty;
-            copy_out(ring, (char *)vectors[i].iov_base + done, part);
+            char *bytes = (char *)vectors[i].iov_base + done;
+            size_t at = offset(ring), first = least(part, ring->size - at);
+            memcpy(bytes, ring->shared->data + at, first);
+            memcpy(bytes + first, ring->shared->data, part - first);
+            ring->position += part;
             total += part;
             publish_tail(ring, wake);
         }

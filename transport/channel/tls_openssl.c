@@ -139,18 +139,6 @@ static void context_free(void *argument)
     mem_free(context);
 }
 
-/* A page of its own, which core files leave out. */
-static unsigned char *keep_key(const unsigned char key[TLS_KEY_BYTES])
-{
-    unsigned char *page =
-        mmap(NULL, TLS_KEY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED)
-        mem_exhausted(TLS_KEY_BYTES);
-    madvise(page, TLS_KEY_BYTES, MADV_DONTDUMP);
-    memcpy(page, key, TLS_KEY_BYTES);
-    return page;
-}
-
 static bool set_up(struct tls_context *context)
 {
     context->ssl = SSL_CTX_new(TLS_method());
@@ -175,7 +163,14 @@ static void *context_new(const unsigned char key[TLS_KEY_BYTES], const char *nam
                          struct error *err)
 {
     struct tls_context *context = mem_alloc(sizeof *context);
-    context->key = keep_key(key);
+    /* A page of its own, which core files leave out. */
+    unsigned char *page =
+        mmap(NULL, TLS_KEY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        mem_exhausted(TLS_KEY_BYTES);
+    madvise(page, TLS_KEY_BYTES, MADV_DONTDUMP);
+    memcpy(page, key, TLS_KEY_BYTES);
+    context->key = page;
     context->name = mem_strdup(name);
     if (set_up(context))
         return context;
@@ -205,9 +200,29 @@ static int check_start(struct tls_channel *tls, struct error *err)
     return err->code;
 }
 
-/* Why the handshake failed, in terms of keys. */
-static int explain(struct tls_channel *tls, struct error *err)
+static int handshake(struct channel *channel, struct error *err)
 {
+    struct tls_channel *tls = (struct tls_channel *)channel;
+    if (tls->server && !tls->looked && check_start(tls, err))
+        return err->code;
+    pthread_mutex_lock(&tls->lock);
+    ERR_clear_error();
+    int status = SSL_do_handshake(tls->ssl);
+    int what = status == 1 ? SSL_ERROR_NONE : SSL_get_error(tls->ssl, status);
+    if (status == 1) {
+        /* What a link goes on with are secrets that the handshake has made of the key. */
+        static const unsigned char nothing[TLS_KEY_BYTES];
+        SSL_SESSION *session = SSL_get_session(tls->ssl);
+        if (session)
+            SSL_SESSION_set1_master_key(session, nothing, TLS_KEY_BYTES);
+    }
+    bool sent = send_ready(tls) || errno == EAGAIN; /* an alert too */
+    pthread_mutex_unlock(&tls->lock);
+    if (what == SSL_ERROR_NONE && sent)
+        return 0;
+    if (sent && (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE))
+        return CHANNEL_AGAIN;
+    /* Why the handshake failed, in terms of keys. */
     unsigned long code = ERR_peek_error();
     const char *reason = ERR_reason_error_string(code);
     int number = ERR_GET_REASON(code);
@@ -222,35 +237,6 @@ static int explain(struct tls_channel *tls, struct error *err)
     if (tls->server)
         return error_set(err, ERR_DENIED, "the peer's key is another one (%s)", reason);
     return error_set(err, ERR_DENIED, "%s is not the key of this cluster", tls->context->name);
-}
-
-/* What a link goes on with are secrets that the handshake has made of the key. */
-static void forget_key(SSL *ssl)
-{
-    static const unsigned char nothing[TLS_KEY_BYTES];
-    SSL_SESSION *session = SSL_get_session(ssl);
-    if (session)
-        SSL_SESSION_set1_master_key(session, nothing, TLS_KEY_BYTES);
-}
-
-static int handshake(struct channel *channel, struct error *err)
-{
-    struct tls_channel *tls = (struct tls_channel *)channel;
-    if (tls->server && !tls->looked && check_start(tls, err))
-        return err->code;
-    pthread_mutex_lock(&tls->lock);
-    ERR_clear_error();
-    int status = SSL_do_handshake(tls->ssl);
-    int what = status == 1 ? SSL_ERROR_NONE : SSL_get_error(tls->ssl, status);
-    if (status == 1)
-        forget_key(tls->ssl);
-    bool sent = send_ready(tls) || errno == EAGAIN; /* an alert too */
-    pthread_mutex_unlock(&tls->lock);
-    if (what == SSL_ERROR_NONE && sent)
-        return 0;
-    if (sent && (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE))
-        return CHANNEL_AGAIN;
-    return explain(tls, err);
 }
 
 /* What SSL_read or SSL_write came to, as of a system call. */

@@ -28,8 +28,6 @@ struct dial {
     struct dial *next;
 };
 
-static void attempt(struct dial *dial);
-
 static void stop_connecting(struct dial *dial)
 {
     if (dial->event)
@@ -66,30 +64,13 @@ static void give_up(struct dial *dial, const struct error *why)
     mem_free(task);
 }
 
-static void say(struct dial *dial, double now)
-{
-    struct peers *peers = dial->peers;
-    struct str text = STR_INIT;
-    if (!peers->handler.waiting || now - dial->said < SAY_SECONDS)
-        return;
-    dial->said = now;
-    str_printf(&text, "waiting for %s, %.0f s left", dial->last.text, ceil(dial->deadline - now));
-    peers->handler.waiting(peers->handler.link.context, dial->task, text.data);
-    str_release(&text);
-}
-
-/* Whether trying again could help. */
-static bool may_pass(const struct error *why)
-{
-    return why->code == ERR_UNAVAILABLE || why->code == ERR_OS || why->code == ERR_RETRY;
-}
-
 /* Later, or not at all. `why` starts with the task and the address. */
 static void failed(struct dial *dial, const struct error *why)
 {
     double now = time_now();
     dial->last = *why;
-    if (!may_pass(why)) {
+    /* Whether trying again could help. */
+    if (why->code != ERR_UNAVAILABLE && why->code != ERR_OS && why->code != ERR_RETRY) {
         give_up(dial, &dial->last);
     } else if (now >= dial->deadline) {
         dial->last.code = ERR_UNAVAILABLE;
@@ -97,7 +78,15 @@ static void failed(struct dial *dial, const struct error *why)
         give_up(dial, &dial->last);
     } else {
         double left = dial->deadline - now;
-        say(dial, now);
+        struct peers *peers = dial->peers;
+        struct str text = STR_INIT;
+        if (peers->handler.waiting && now - dial->said >= SAY_SECONDS) {
+            dial->said = now;
+            str_printf(&text, "waiting for %s, %.0f s left", dial->last.text,
+                       ceil(dial->deadline - now));
+            peers->handler.waiting(peers->handler.link.context, dial->task, text.data);
+            str_release(&text);
+        }
         loop_timer_set(dial->timer, dial->pause < left ? dial->pause : left);
         dial->pause = dial->pause * 2 < PAUSE_MAX ? dial->pause * 2 : PAUSE_MAX;
     }
@@ -139,39 +128,29 @@ static void connect_ready(evutil_socket_t fd, short what, void *context)
     failed_errno(dial, number);
 }
 
-static void wait_for_connect(struct dial *dial)
-{
-    dial->event = event_new(dial->peers->loop->base, dial->fd, EV_WRITE, connect_ready, dial);
-    if (!dial->event || event_add(dial->event, NULL))
-        mem_exhausted(0);
-    loop_timer_set(dial->timer, fmax(dial->deadline - time_now(), 0));
-}
-
-static void attempt(struct dial *dial)
-{
-    struct error err = ERROR_INIT;
-    dial->fd = socket_open(&dial->address, &err);
-    if (dial->fd < 0) {
-        failed(dial, &err);
-        return;
-    }
-    if (!connect(dial->fd, (struct sockaddr *)&dial->address.socket, dial->address.length)) {
-        connected(dial);
-    } else if (errno == EINPROGRESS) {
-        wait_for_connect(dial);
-    } else {
-        int number = errno;
-        stop_connecting(dial);
-        failed_errno(dial, number);
-    }
-}
-
 /* The pause is over, or the deadline has come while the system connected. */
 static void timed(void *context)
 {
     struct dial *dial = context;
     if (dial->fd < 0) {
-        attempt(dial);
+        struct error err = ERROR_INIT;
+        dial->fd = socket_open(&dial->address, &err);
+        if (dial->fd < 0) {
+            failed(dial, &err);
+        } else if (!connect(dial->fd, (struct sockaddr *)&dial->address.socket,
+                            dial->address.length)) {
+            connected(dial);
+        } else if (errno == EINPROGRESS) {
+            dial->event =
+                event_new(dial->peers->loop->base, dial->fd, EV_WRITE, connect_ready, dial);
+            if (!dial->event || event_add(dial->event, NULL))
+                mem_exhausted(0);
+            loop_timer_set(dial->timer, fmax(dial->deadline - time_now(), 0));
+        } else {
+            int number = errno;
+            stop_connecting(dial);
+            failed_errno(dial, number);
+        }
         return;
     }
     stop_connecting(dial);

@@ -22,13 +22,6 @@
 #define BIN_BYTES ((size_t)256 << 10)
 #define LOCAL_BIN_BYTES ((size_t)4 << 20)
 
-static size_t bin_bytes(enum link_path path)
-{
-    if (path == LINK_LOOPBACK)
-        return LIMIT_BIN_BYTES;
-    return path == LINK_LOCAL ? LOCAL_BIN_BYTES : BIN_BYTES;
-}
-
 void link_retain(struct link *link)
 {
     atomic_fetch_add_explicit(&link->holders, 1, memory_order_relaxed);
@@ -128,23 +121,18 @@ void link_end_now(struct link *link)
     link_ended(link);
 }
 
-/* The rest of an orderly end: everything is written, and the peer shows that it has it by closing
- * its side. */
-static void drain(struct link *link)
-{
-    link->state = LINK_DRAINING;
-    loop_timer_set(link->timer, link->config->lease);
-    send_end(link);
-    link->drained = atomic_load(&link->bytes_out);
-    if (link_has_written(link))
-        shutdown(link->fd, SHUT_WR);
-}
-
 static void close_posted(void *argument)
 {
     struct link *link = argument;
     if (link->state != LINK_CLOSED && !link->why.code && link->state == LINK_OPEN) {
-        drain(link);
+        /* The rest of an orderly end: everything is written, and the peer shows that it has it by
+         * closing its side. */
+        link->state = LINK_DRAINING;
+        loop_timer_set(link->timer, link->config->lease);
+        send_end(link);
+        link->drained = atomic_load(&link->bytes_out);
+        if (link_has_written(link))
+            shutdown(link->fd, SHUT_WR);
     } else if (link->state != LINK_CLOSED) {
         if (link->why.code)
             tell(link, &link->why);
@@ -188,31 +176,11 @@ double link_stillness(const struct link *link)
     return link->peer_still;
 }
 
-/* Whether the peer was silent for a lease. One late look counts little: this process slept. */
-static bool is_silent(struct link *link)
-{
-    double lease = link->config->lease;
-    uint64_t bytes = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
-    link->silence = silence_of(link, bytes);
-    link->heard = bytes;
-    link->checked = time_now();
-    return link->silence >= lease * (LEASE_CHECKS - 1) / LEASE_CHECKS - 1e-3;
-}
-
-/* Who was stuck before may have been killed for it. */
-static void say_silent(const struct link *link, struct error *err)
-{
-    if (link->peer_still > 0)
-        error_set(err, ERR_UNAVAILABLE, "silent for %.3g s; its loop had stood still for %.3g s",
-                  link->config->lease, link->peer_still);
-    else
-        error_set(err, ERR_UNAVAILABLE, "silent for %.3g s", link->config->lease);
-}
-
 static void timed(void *context)
 {
     struct link *link = context;
     struct error err = ERROR_INIT;
+    uint64_t bytes;
     switch (link->state) {
     case LINK_HANDSHAKE:
     case LINK_HELLO:
@@ -225,8 +193,19 @@ static void timed(void *context)
         return;
     case LINK_OPEN:
         loop_timer_set(link->timer, link->config->lease / LEASE_CHECKS);
-        if (is_silent(link)) {
-            say_silent(link, &err);
+        /* One late look counts little: this process slept. */
+        bytes = atomic_load_explicit(&link->bytes_in, memory_order_relaxed);
+        link->silence = silence_of(link, bytes);
+        link->heard = bytes;
+        link->checked = time_now();
+        if (link->silence >= link->config->lease * (LEASE_CHECKS - 1) / LEASE_CHECKS - 1e-3) {
+            /* Who was stuck before may have been killed for it. */
+            if (link->peer_still > 0)
+                error_set(&err, ERR_UNAVAILABLE,
+                          "silent for %.3g s; its loop had stood still for %.3g s",
+                          link->config->lease, link->peer_still);
+            else
+                error_set(&err, ERR_UNAVAILABLE, "silent for %.3g s", link->config->lease);
             link_fail(link, &err);
         }
         return;
@@ -249,18 +228,6 @@ static void start_hello(struct link *link)
     link_send_hello(link);
 }
 
-static void shake_hands(struct link *link)
-{
-    struct error err = ERROR_INIT;
-    int status = link->channel->type->handshake(link->channel, &err);
-    if (!status)
-        start_hello(link);
-    else if (status != CHANNEL_AGAIN) {
-        link->refusal = (enum link_refusal)link->channel->refusal;
-        link_fail(link, &err);
-    }
-}
-
 static void fd_ready(evutil_socket_t fd, short what, void *context)
 {
     struct link *link = context;
@@ -270,8 +237,16 @@ static void fd_ready(evutil_socket_t fd, short what, void *context)
     link->ending |= (what & EV_CLOSED) != 0;
     if (link->channel->type->ready)
         link->channel->type->ready(link->channel);
-    if (link->state == LINK_HANDSHAKE)
-        shake_hands(link);
+    if (link->state == LINK_HANDSHAKE) {
+        struct error err = ERROR_INIT;
+        int status = link->channel->type->handshake(link->channel, &err);
+        if (!status) {
+            start_hello(link);
+        } else if (status != CHANNEL_AGAIN) {
+            link->refusal = (enum link_refusal)link->channel->refusal;
+            link_fail(link, &err);
+        }
+    }
     if (what & EV_WRITE && link->state != LINK_HANDSHAKE)
         link_can_write(link);
     bool news = what & ~EV_WRITE & ~EV_ET || !link->channel->drains;
@@ -296,7 +271,10 @@ struct link *link_new(struct loop *loop, const struct link_config *config, struc
     link->peer = (struct link_hello){mem_strdup(""), mem_strdup(""), 0};
     link->buffer = mem_alloc(BUFFER_BYTES);
     link_make_name(link);
-    outbox_init(&link->out, true, bin_bytes(path));
+    outbox_init(&link->out, true,
+                path == LINK_LOOPBACK ? LIMIT_BIN_BYTES
+                : path == LINK_LOCAL  ? LOCAL_BIN_BYTES
+                                      : BIN_BYTES);
     link_start_reading(link);
     link->timer = loop_timer_new(loop, timed, link);
     loop_timer_set(link->timer, config->handshake);

@@ -45,27 +45,25 @@ void link_send_hello(struct link *link)
     link_send_own(link);
 }
 
-static int check_version(struct link *link, const struct record *record, struct error *err)
-{
-    int64_t major, minor;
-    if (!record_get_int(&record->header, "major", &major) ||
-        !record_get_int(&record->header, "minor", &minor))
-        return error_set(err, ERR_PROTOCOL, "a hello without a version");
-    if (major == STREAM_MAJOR)
-        return 0;
-    link->refusal = REFUSAL_WRONG_VERSION;
-    return error_set(err, ERR_PROTOCOL, "format %lld.%lld, but this program speaks %d.%d",
-                     (long long)major, (long long)minor, STREAM_MAJOR, STREAM_MINOR);
-}
-
 static bool fits(const char *text)
 {
     size_t n = strlen(text);
     return n <= 256 && str_is_printable(text, n);
 }
 
-static int take_identity(struct link *link, struct record *record, struct error *err)
+int link_take_hello(struct link *link, struct record *record, struct error *err)
 {
+    bool sums;
+    int64_t shared = 0;
+    int64_t major, minor;
+    if (!record_get_int(&record->header, "major", &major) ||
+        !record_get_int(&record->header, "minor", &minor))
+        return error_set(err, ERR_PROTOCOL, "a hello without a version");
+    if (major != STREAM_MAJOR) {
+        link->refusal = REFUSAL_WRONG_VERSION;
+        return error_set(err, ERR_PROTOCOL, "format %lld.%lld, but this program speaks %d.%d",
+                         (long long)major, (long long)minor, STREAM_MAJOR, STREAM_MINOR);
+    }
     const msgpack_object *header = &record->header;
     const char *job = record_text(header, "job"), *task = record_text(header, "task");
     int64_t incarnation;
@@ -78,28 +76,14 @@ static int take_identity(struct link *link, struct record *record, struct error 
     if (!record_get_float(header, "lease", &link->peer_lease) ||
         !(link->peer_lease >= LEASE_MIN && link->peer_lease <= LEASE_MAX))
         link->peer_lease = link->config->lease;
-    return 0;
-}
-
-static int check_identity(struct link *link, struct error *err)
-{
-    const char *job = link->peer.job, *own = link->config->self.job;
+    const char *own = link->config->self.job;
     if (*job && *own && strcmp(job, own)) {
         link->refusal = REFUSAL_WRONG_JOB;
         return error_set(err, ERR_CONFIG, "jobs '%s' and '%s' differ", job, own);
     }
-    if (link->expected && *link->expected && strcmp(link->expected, link->peer.task))
-        return error_set(err, ERR_CONFIG, "'%s' is there instead of '%s'", link->peer.task,
-                         link->expected);
-    return 0;
-}
-
-int link_take_hello(struct link *link, struct record *record, struct error *err)
-{
-    bool sums;
-    int64_t shared = 0;
-    if (check_version(link, record, err) || take_identity(link, record, err) ||
-        check_identity(link, err) || link->config->hello(link->config->context, link, err))
+    if (link->expected && *link->expected && strcmp(link->expected, task))
+        return error_set(err, ERR_CONFIG, "'%s' is there instead of '%s'", task, link->expected);
+    if (link->config->hello(link->config->context, link, err))
         return err->code;
     link_make_name(link);
     if (!record_get_bool(&record->header, "sums", &sums))

@@ -18,27 +18,18 @@
 #define LOOP_BYTES ((size_t)4 << 20)   /* read before the loop looks at other links */
 #define AHEAD_BYTES ((size_t)4 << 10)  /* what comes behind a bin, if that is probably another */
 
-/* On a link that is open. */
-static int check_kind(const struct link *link, const struct record *record, struct error *err)
-{
-    if (record->kind == RECORD_HELLO)
-        return error_set(err, ERR_PROTOCOL, "a second hello");
-    if (record->kind == RECORD_END && link->depth)
-        return error_set(err, ERR_PROTOCOL, "an end within another record");
-    return 0;
-}
-
 static int check_header(void *context, const struct record *record, struct error *err)
 {
     struct link *link = context;
-    bool good = record->kind == RECORD_ERROR;
-    if (link->state == LINK_HELLO)
-        good |= record->kind == RECORD_HELLO;
-    else if (link->state == LINK_WELCOME)
-        good |= record->kind == RECORD_PING;
-    else
-        return check_kind(link, record, err);
-    if (!good)
+    if (link->state != LINK_HELLO && link->state != LINK_WELCOME) { /* it is open */
+        if (record->kind == RECORD_HELLO)
+            return error_set(err, ERR_PROTOCOL, "a second hello");
+        if (record->kind == RECORD_END && link->depth)
+            return error_set(err, ERR_PROTOCOL, "an end within another record");
+        return 0;
+    }
+    if (record->kind != RECORD_ERROR &&
+        record->kind != (link->state == LINK_HELLO ? RECORD_HELLO : RECORD_PING))
         return error_set(err, ERR_PROTOCOL, "record '%s' before the hellos",
                          record_kind_name(record->kind));
     if (record_field(&record->header, "tensors"))
@@ -104,90 +95,47 @@ void link_stop_reading(struct link *link)
     free_reading(link->spare);
 }
 
-/* A record begins within the one that is being read. */
-static void begin_nested(struct link *link)
-{
-    struct link_reading *inner = link->spare ? link->spare : mem_alloc(sizeof *inner);
-    link->spare = NULL;
-    decoder_nest(&inner->decoder, &link->reading->decoder, &inner->record);
-    inner->below = link->reading;
-    link->reading = inner;
-    link->depth++;
-    atomic_fetch_add_explicit(&link->nested_in, 1, memory_order_relaxed);
-}
-
-/* It is there, and was taken. */
-static void end_nested(struct link *link)
-{
-    struct link_reading *inner = link->reading;
-    link->reading = inner->below;
-    link->depth--;
-    decoder_resume(&link->reading->decoder, &inner->decoder);
-    decoder_start(&inner->decoder, &inner->record); /* lets go of its tensors */
-    free_reading(link->spare);
-    link->spare = inner;
-}
-
-/* The peer says why it ends the link. */
-static void take_error(struct link *link)
-{
-    struct error err = ERROR_INIT;
-    const char *text = record_text(&link->reading->record.header, "text");
-    int64_t code;
-    if (!text || !str_is_printable(text, strlen(text)))
-        text = "closed for an unknown reason";
-    if (!record_get_int(&link->reading->record.header, "code", &code) || code < 1 || code > 255)
-        code = ERR_UNAVAILABLE;
-    error_set(&err, (int)code, "%s", text);
-    link->told = true;
-    link_fail(link, &err);
-}
-
-static void take_first(struct link *link)
-{
-    struct error err = ERROR_INIT;
-    if (link_take_hello(link, &link->outer.record, &err)) {
-        link_refuse(link, &err);
-        return;
-    }
-    link->state = LINK_WELCOME;
-    link_welcome(link);
-}
-
-/* Both hellos were taken. */
-static void take_welcome(struct link *link)
-{
-    link->outer.decoder.options.header_bytes = 0;
-    link_take_welcome(link, &link->outer.record);
-}
-
-static void take_ping(struct link *link)
-{
-    const msgpack_object *header = &link->reading->record.header;
-    if (!record_get_float(header, "still", &link->peer_still) || !(link->peer_still > 0))
-        link->peer_still = 0;
-}
-
 static void take_record(struct link *link)
 {
     struct record *record = &link->reading->record;
     atomic_fetch_add_explicit(&link->records_in, 1, memory_order_relaxed);
     link_count_tensors(&link->tensors_in, record->tensors, record->n_tensors);
     switch (record->kind) {
-    case RECORD_HELLO:
-        take_first(link);
-        break;
-    case RECORD_ERROR:
-        take_error(link);
-        break;
+    case RECORD_HELLO: {
+        struct error err = ERROR_INIT;
+        if (link_take_hello(link, &link->outer.record, &err)) {
+            link_refuse(link, &err);
+        } else {
+            link->state = LINK_WELCOME;
+            link_welcome(link);
+        }
+    } break;
+    case RECORD_ERROR: {
+        /* The peer says why it ends the link. */
+        struct error err = ERROR_INIT;
+        const char *text = record_text(&link->reading->record.header, "text");
+        int64_t code;
+        if (!text || !str_is_printable(text, strlen(text)))
+            text = "closed for an unknown reason";
+        if (!record_get_int(&link->reading->record.header, "code", &code) || code < 1 || code > 255)
+            code = ERR_UNAVAILABLE;
+        error_set(&err, (int)code, "%s", text);
+        link->told = true;
+        link_fail(link, &err);
+    } break;
     case RECORD_END:
         link_ended(link);
         break;
     case RECORD_PING:
-        if (link->state == LINK_WELCOME)
-            take_welcome(link);
-        else
-            take_ping(link);
+        if (link->state == LINK_WELCOME) {
+            /* Both hellos were taken. */
+            link->outer.decoder.options.header_bytes = 0;
+            link_take_welcome(link, &link->outer.record);
+        } else {
+            const msgpack_object *header = &link->reading->record.header;
+            if (!record_get_float(header, "still", &link->peer_still) || !(link->peer_still > 0))
+                link->peer_still = 0;
+        }
         break;
     default:
         if (FAILPOINT("link.record"))
@@ -197,20 +145,6 @@ static void take_record(struct link *link)
     }
 }
 
-/* What came is damaged, or no peer of ours sends it. */
-static void refuse(struct link *link, struct error *err)
-{
-    enum link_refusal guess = REFUSAL_NONE;
-    if (link->state == LINK_HELLO && !link->outer.record.offset)
-        guess = link_guess(link->buffer, link->end, err);
-    if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
-        link->refusal = guess ? guess : REFUSAL_GARBAGE;
-    if (guess == REFUSAL_HTTP || guess == REFUSAL_GARBAGE)
-        link_fail(link, err); /* it would not understand us */
-    else
-        link_refuse(link, err);
-}
-
 /* n bytes are where the decoder wanted them. */
 static void took(struct link *link, size_t n)
 {
@@ -218,30 +152,41 @@ static void took(struct link *link, size_t n)
     struct link_reading *reading = link->reading;
     if (decoder_took(&reading->decoder, n, &err) ||
         (decoder_interrupted(&reading->decoder) && check_nesting(link, &err))) {
-        refuse(link, &err);
+        /* What came is damaged, or no peer of ours sends it. */
+        enum link_refusal guess = REFUSAL_NONE;
+        if (link->state == LINK_HELLO && !link->outer.record.offset)
+            guess = link_guess(link->buffer, link->end, &err);
+        if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
+            link->refusal = guess ? guess : REFUSAL_GARBAGE;
+        if (guess == REFUSAL_HTTP || guess == REFUSAL_GARBAGE)
+            link_fail(link, &err); /* it would not understand us */
+        else
+            link_refuse(link, &err);
     } else if (decoder_interrupted(&reading->decoder)) {
-        begin_nested(link);
+        /* A record begins within the one that is being read. */
+        struct link_reading *inner = link->spare ? link->spare : mem_alloc(sizeof *inner);
+        link->spare = NULL;
+        decoder_nest(&inner->decoder, &link->reading->decoder, &inner->record);
+        inner->below = link->reading;
+        link->reading = inner;
+        link->depth++;
+        atomic_fetch_add_explicit(&link->nested_in, 1, memory_order_relaxed);
     } else if (decoder_done(&reading->decoder)) {
         take_record(link);
         if (link->state == LINK_CLOSED)
             return;
-        if (reading->below)
-            end_nested(link);
-        else
+        if (reading->below) {
+            /* It is there, and was taken. */
+            struct link_reading *inner = link->reading;
+            link->reading = inner->below;
+            link->depth--;
+            decoder_resume(&link->reading->decoder, &inner->decoder);
+            decoder_start(&inner->decoder, &inner->record); /* lets go of its tensors */
+            free_reading(link->spare);
+            link->spare = inner;
+        } else {
             decoder_start(&reading->decoder, &reading->record);
-    }
-}
-
-static void take_buffered(struct link *link)
-{
-    while (link->start < link->end && link->state != LINK_CLOSED) {
-        void *out;
-        size_t n, ready = link->end - link->start;
-        decoder_want(&link->reading->decoder, &out, &n);
-        n = n < ready ? n : ready;
-        memcpy(out, link->buffer + link->start, n);
-        link->start += n;
-        took(link, n);
+        }
     }
 }
 
@@ -268,31 +213,6 @@ static ssize_t read_more(struct link *link, size_t *direct, size_t *asked)
     return link->channel->type->read(link->channel, vectors, n);
 }
 
-static void take_bytes(struct link *link, size_t n, size_t direct)
-{
-    atomic_fetch_add_explicit(&link->bytes_in, n, memory_order_relaxed);
-    direct = direct < n ? direct : n;
-    link->start = 0;
-    link->end = n - direct;
-    if (direct)
-        took(link, direct);
-    take_buffered(link);
-}
-
-static void lost(struct link *link, ssize_t result)
-{
-    struct error err = ERROR_INIT;
-    if (link->state == LINK_DRAINING) {
-        link_ended(link);
-        return;
-    }
-    if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
-        link->refusal = REFUSAL_GARBAGE;
-    error_set(&err, ERR_UNAVAILABLE, "%s",
-              result ? link->channel->type->error_text(link->channel, errno) : "connection closed");
-    link_fail(link, &err);
-}
-
 static void can_read_posted(void *argument)
 {
     struct link *link = argument;
@@ -311,11 +231,35 @@ void link_can_read(struct link *link)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
-            lost(link, n);
+            struct error err = ERROR_INIT;
+            if (link->state == LINK_DRAINING) {
+                link_ended(link);
+            } else {
+                if (link->state == LINK_HELLO && link->refusal == REFUSAL_NONE)
+                    link->refusal = REFUSAL_GARBAGE;
+                error_set(&err, ERR_UNAVAILABLE, "%s",
+                          n ? link->channel->type->error_text(link->channel, errno)
+                            : "connection closed");
+                link_fail(link, &err);
+            }
             return;
         }
         total += (size_t)n;
-        take_bytes(link, (size_t)n, direct);
+        atomic_fetch_add_explicit(&link->bytes_in, (size_t)n, memory_order_relaxed);
+        direct = direct < (size_t)n ? direct : (size_t)n;
+        link->start = 0;
+        link->end = (size_t)n - direct;
+        if (direct)
+            took(link, direct);
+        while (link->start < link->end && link->state != LINK_CLOSED) {
+            void *out;
+            size_t wanted, ready = link->end - link->start;
+            decoder_want(&link->reading->decoder, &out, &wanted);
+            wanted = wanted < ready ? wanted : ready;
+            memcpy(out, link->buffer + link->start, wanted);
+            link->start += wanted;
+            took(link, wanted);
+        }
         if ((size_t)n < asked && link->channel->drains && !link->ending)
             return; /* more would be news */
     }

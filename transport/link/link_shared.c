@@ -36,23 +36,19 @@ static void send_ping(struct link *link, size_t shared)
     link_send_own(link);
 }
 
-static void offer(struct link *link)
-{
-    struct error ignored = ERROR_INIT; /* the socket does as well */
-    int fds[SHARED_FDS];
-    link->offered = shared_create(link->fd, link->shared_bytes, fds, &ignored);
-    if (link->offered)
-        rights_give(link->channel, fds);
-    send_ping(link, link->offered ? link->shared_bytes : 0);
-}
-
 /* The hello was taken. */
 void link_welcome(struct link *link)
 {
-    if (!link->shared_bytes)
+    if (!link->shared_bytes) {
         send_ping(link, 0);
-    else if (!link->dialed)
-        offer(link);
+    } else if (!link->dialed) {
+        struct error ignored = ERROR_INIT; /* the socket does as well */
+        int fds[SHARED_FDS];
+        link->offered = shared_create(link->fd, link->shared_bytes, fds, &ignored);
+        if (link->offered)
+            rights_give(link->channel, fds);
+        send_ping(link, link->offered ? link->shared_bytes : 0);
+    }
 }
 
 static void use(struct link *link, struct channel *channel)
@@ -62,19 +58,6 @@ static void use(struct link *link, struct channel *channel)
     shared_attach(channel, link);
 }
 
-/* As the side that dialed: maps what was passed on, and says whether it could. */
-static void answer(struct link *link, bool offered)
-{
-    struct error ignored = ERROR_INIT;
-    int fds[SHARED_FDS];
-    struct channel *channel = NULL;
-    if (offered && rights_take(link->channel, fds))
-        channel = shared_map(link->fd, link->shared_bytes, fds, &ignored);
-    send_ping(link, channel ? link->shared_bytes : 0);
-    if (channel)
-        use(link, channel);
-}
-
 /* The peer's ping came: the link can be opened. */
 void link_take_welcome(struct link *link, const struct record *record)
 {
@@ -82,7 +65,15 @@ void link_take_welcome(struct link *link, const struct record *record)
     bool shared =
         record_get_int(&record->header, "shared", &bytes) && bytes == (int64_t)link->shared_bytes;
     if (link->shared_bytes && link->dialed) {
-        answer(link, shared);
+        /* As the side that dialed: maps what was passed on, and says whether it could. */
+        struct error ignored = ERROR_INIT;
+        int fds[SHARED_FDS];
+        struct channel *channel = NULL;
+        if (shared && rights_take(link->channel, fds))
+            channel = shared_map(link->fd, link->shared_bytes, fds, &ignored);
+        send_ping(link, channel ? link->shared_bytes : 0);
+        if (channel)
+            use(link, channel);
     } else if (link->offered) {
         struct channel *channel = link->offered;
         link->offered = NULL;

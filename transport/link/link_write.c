@@ -35,16 +35,6 @@ static void write_failed_posted(void *argument)
     link_release(link);
 }
 
-/* Nobody else writes any more. */
-static void write_failed(struct link *link)
-{
-    int number = errno;
-    error_set(&link->write_error, ERR_UNAVAILABLE, "%s",
-              link->channel->type->error_text(link->channel, number));
-    link_retain(link);
-    loop_post(link->loop, write_failed_posted, link);
-}
-
 /* Gives up the right to write. False: there is something to write after all. */
 static bool leave(struct link *link, enum outbox_state state)
 {
@@ -99,8 +89,14 @@ static void write_out(struct link *link, bool some)
         }
         if (errno == EINTR || (errno == EAGAIN && !leave(link, OUTBOX_FULL)))
             continue;
-        if (errno != EAGAIN)
-            write_failed(link);
+        if (errno != EAGAIN) {
+            /* Nobody else writes any more. */
+            int number = errno;
+            error_set(&link->write_error, ERR_UNAVAILABLE, "%s",
+                      link->channel->type->error_text(link->channel, number));
+            link_retain(link);
+            loop_post(link->loop, write_failed_posted, link);
+        }
         return;
     }
 }
@@ -220,18 +216,6 @@ int link_send_value(struct link *link, int32_t priority, const struct named_tens
 
 #define STILL_SECONDS 0.1 /* less is nothing that a peer has to know */
 
-static void send_ping(struct link *link)
-{
-    double still = loop_stillness(link->loop);
-    msgpack_packer *packer = link_begin_own(link, RECORD_PING, still >= STILL_SECONDS);
-    if (still >= STILL_SECONDS)
-        pack_key_float(packer, "still", still);
-    if (link->closing || link->out.state != OUTBOX_IDLE)
-        pthread_mutex_unlock(&link->out.lock); /* what waits will do */
-    else
-        link_send_own(link);
-}
-
 /* Where the system had no room the loop goes on, unless it stands still. */
 void link_keep_alive(void *context)
 {
@@ -247,5 +231,13 @@ void link_keep_alive(void *context)
     link->kept_at = now;
     if (loop_stillness(link->loop) >= link->ping_seconds)
         go_on_writing(link);
-    send_ping(link);
+    double still = loop_stillness(link->loop);
+    msgpack_packer *packer = link_begin_own(link, RECORD_PING, still >= STILL_SECONDS);
+    if (still >= STILL_SECONDS) {
+        pack_key_float(packer, "still", still);
+    }
+    if (link->closing || link->out.state != OUTBOX_IDLE)
+        pthread_mutex_unlock(&link->out.lock); /* what waits will do */
+    else
+        link_send_own(link);
 }

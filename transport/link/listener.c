@@ -96,16 +96,6 @@ struct room {
     int descriptors, waiting;
 };
 
-static struct room find_room(void)
-{
-    struct rlimit limit;
-    int all = getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX ? INT_MAX
-                                                                           : (int)limit.rlim_cur;
-    int reserved = all / 4 < RESERVED_MAX ? all / 4 : RESERVED_MAX;
-    int half = (all - reserved) / 2;
-    return (struct room){all - reserved, half < WAITING_MAX ? half : WAITING_MAX};
-}
-
 /* Who has waited longest to become a link: links are in the order in which they came. NULL: nobody.
  */
 static struct link *find_oldest(const struct peers *peers)
@@ -114,24 +104,6 @@ static struct link *find_oldest(const struct peers *peers)
         if (!peers->links.items[i]->dialed && !peers->links.items[i]->was_open)
             return peers->links.items[i];
     return NULL;
-}
-
-static void let_go(struct peers *peers, struct link *link)
-{
-    struct error why = ERROR_INIT;
-    count_too_many(peers);
-    error_set(&why, ERR_RETRY, "too many connect at once");
-    link_refuse(link, &why);
-}
-
-/* The number that the next one gets is the lowest that is free: by it one knows how many there are.
- * -1: there is none. */
-static int next_descriptor(const struct listener *listener)
-{
-    int next = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
-    if (next >= 0)
-        close(next);
-    return next;
 }
 
 /* NULL: it was closed. */
@@ -158,16 +130,6 @@ static int keep_spare(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void say_full(int number, struct error *err)
-{
-    struct rlimit limit;
-    if (number == EMFILE && !getrlimit(RLIMIT_NOFILE, &limit))
-        error_set(err, ERR_RETRY, "has no file descriptor left: %llu may be open (ulimit -n)",
-                  (unsigned long long)limit.rlim_cur);
-    else
-        error_set(err, ERR_RETRY, "has no file descriptor left: %s", errno_text(number));
-}
-
 static void tell(struct listener *listener, const struct error *why)
 {
     const struct peers_handler *handler = &listener->peers->handler;
@@ -184,7 +146,12 @@ static void tell(struct listener *listener, const struct error *why)
 static struct error tell_full(struct listener *listener, int number)
 {
     struct error why = ERROR_INIT;
-    say_full(number, &why);
+    struct rlimit limit;
+    if (number == EMFILE && !getrlimit(RLIMIT_NOFILE, &limit))
+        error_set(&why, ERR_RETRY, "has no file descriptor left: %llu may be open (ulimit -n)",
+                  (unsigned long long)limit.rlim_cur);
+    else
+        error_set(&why, ERR_RETRY, "has no file descriptor left: %s", errno_text(number));
     tell(listener, &why);
     return why;
 }
@@ -214,7 +181,11 @@ static void pause_accepting(struct listener *listener)
 
 static bool has_room(const struct listener *listener, const struct room *room)
 {
-    int next = next_descriptor(listener);
+    /* The number that the next one gets is the lowest that is free: by it one knows how many there
+     * are. */
+    int next = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
+    if (next >= 0)
+        close(next);
     return next >= 0 && next < room->descriptors && listener->peers->n_waiting < room->waiting;
 }
 
@@ -227,7 +198,10 @@ static bool make_room(struct listener *listener, const struct room *room)
     if (oldest && time_now() - oldest->came >= GRACE_SHARE * oldest->config->handshake) {
         if (is_full)
             tell_full(listener, EMFILE);
-        let_go(listener->peers, oldest);
+        struct error why = ERROR_INIT;
+        count_too_many(listener->peers);
+        error_set(&why, ERR_RETRY, "too many connect at once");
+        link_refuse(oldest, &why);
         return has_room(listener, room);
     }
     if (!oldest)
@@ -238,7 +212,12 @@ static bool make_room(struct listener *listener, const struct room *room)
 static void accept_all(evutil_socket_t fd, short what, void *context)
 {
     struct listener *listener = context;
-    struct room room = find_room();
+    struct rlimit limit;
+    int all = getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX ? INT_MAX
+                                                                           : (int)limit.rlim_cur;
+    int reserved = all / 4 < RESERVED_MAX ? all / 4 : RESERVED_MAX;
+    int half = (all - reserved) / 2;
+    struct room room = {all - reserved, half < WAITING_MAX ? half : WAITING_MAX};
     (void)what;
     loop_worked(listener->peers->loop);
     if (!has_room(listener, &room) && !make_room(listener, &room)) {

@@ -19,21 +19,14 @@ void outbox_init(struct outbox *out, bool sums, size_t bin_bytes)
     atomic_init(&out->priority, OUTBOX_NOTHING);
 }
 
-static void clear_packet(struct packet *packet)
-{
-    for (int i = 0; i < packet->n_tensors; i++)
-        tensor_release(&packet->tensors[i].tensor);
-    mem_free(packet->tensors);
-    encoder_bodies_release(&packet->bodies);
-    packet->tensors = NULL;
-    packet->n_tensors = 0;
-}
-
 static void free_packets(struct packet *packet)
 {
     while (packet) {
         struct packet *next = packet->next;
-        clear_packet(packet);
+        for (int i = 0; i < packet->n_tensors; i++)
+            tensor_release(&packet->tensors[i].tensor);
+        mem_free(packet->tensors);
+        encoder_bodies_release(&packet->bodies);
         str_release(&packet->bytes);
         mem_free(packet);
         packet = next;
@@ -125,60 +118,40 @@ static struct packet *gathering(struct outbox *out, int32_t priority, size_t byt
     return packet;
 }
 
-static void put_flat(struct outbox *out, int32_t priority, const struct named_tensor *tensors,
-                     int n_tensors, size_t body_bytes)
-{
-    const struct str *header = &out->encoder.header;
-    struct packet *packet = gathering(out, priority, header->n + body_bytes);
-    struct encoder_piece piece;
-    str_append_bytes(&packet->bytes, header->data, header->n);
-    if (!n_tensors)
-        return;
-    encoder_bodies(&out->flat, tensors, n_tensors, out->sums);
-    while (encoder_next(&out->flat, body_bytes, &piece))
-        str_append_bytes(&packet->bytes, piece.bytes ? piece.bytes : piece.tag, piece.n);
-}
-
-static int keep(struct tensor *kept, const struct tensor *t, struct error *err)
-{
-    if (!t->buffer)
-        return tensor_copy(kept, t, err);
-    tensor_share(kept, t);
-    return 0;
-}
-
-static int put_shared(struct outbox *out, int32_t priority, const struct named_tensor *tensors,
-                      int n_tensors, struct error *err)
-{
-    const struct str *header = &out->encoder.header;
-    struct packet *packet = mem_alloc(sizeof *packet);
-    packet->priority = priority;
-    packet->is_whole = out->encoder.kind == RECORD_REDUCE;
-    packet->bodies.bin_bytes = out->encoder.bin_bytes;
-    packet->tensors = mem_array((size_t)n_tensors, sizeof *packet->tensors);
-    for (int i = 0; i < n_tensors; i++) {
-        if (keep(&packet->tensors[i].tensor, &tensors[i].tensor, err)) {
-            free_packets(packet);
-            return err->code;
-        }
-        packet->n_tensors++; /* its name is in the header */
-    }
-    str_append_bytes(&packet->bytes, header->data, header->n);
-    if (out->gathering && out->gathering->priority == priority)
-        out->gathering = NULL; /* what follows comes behind this one */
-    add_waiting(out, packet);
-    return 0;
-}
-
 int outbox_put(struct outbox *out, int32_t priority, const struct named_tensor *tensors,
                int n_tensors, struct error *err)
 {
     uint64_t bytes = encoder_body_bytes(tensors, n_tensors, out->encoder.bin_bytes);
+    const struct str *header = &out->encoder.header;
     if (bytes > FLAT_BYTES) {
-        if (put_shared(out, priority, tensors, n_tensors, err))
-            return err->code;
+        struct packet *packet = mem_alloc(sizeof *packet);
+        packet->priority = priority;
+        packet->is_whole = out->encoder.kind == RECORD_REDUCE;
+        packet->bodies.bin_bytes = out->encoder.bin_bytes;
+        packet->tensors = mem_array((size_t)n_tensors, sizeof *packet->tensors);
+        for (int i = 0; i < n_tensors; i++) {
+            const struct tensor *t = &tensors[i].tensor;
+            if (t->buffer) {
+                tensor_share(&packet->tensors[i].tensor, t);
+            } else if (tensor_copy(&packet->tensors[i].tensor, t, err)) {
+                free_packets(packet);
+                return err->code;
+            }
+            packet->n_tensors++; /* its name is in the header */
+        }
+        str_append_bytes(&packet->bytes, header->data, header->n);
+        if (out->gathering && out->gathering->priority == priority)
+            out->gathering = NULL; /* what follows comes behind this one */
+        add_waiting(out, packet);
     } else {
-        put_flat(out, priority, tensors, n_tensors, bytes);
+        struct packet *packet = gathering(out, priority, header->n + bytes);
+        struct encoder_piece piece;
+        str_append_bytes(&packet->bytes, header->data, header->n);
+        if (n_tensors) {
+            encoder_bodies(&out->flat, tensors, n_tensors, out->sums);
+            while (encoder_next(&out->flat, bytes, &piece))
+                str_append_bytes(&packet->bytes, piece.bytes ? piece.bytes : piece.tag, piece.n);
+        }
     }
     out->put += out->encoder.header.n + bytes;
     return 0;
@@ -248,39 +221,30 @@ static void packet_written(struct outbox *out, struct packet *packet)
     out->written = packet;
 }
 
-/* The current packet has no more pieces: it goes with the last one, or now if that was written. */
-static void end_packet(struct outbox *out)
-{
-    struct packet *packet = out->current;
-    out->current = packet->next;
-    out->depth--;
-    packet->next = NULL; /* those below are not its own any more */
-    if (out->n)
-        out->window[out->n - 1].last_of = packet;
-    else
-        packet_written(out, packet);
-}
-
-static void take_turn(struct outbox *out)
-{
-    if (!is_turn(out))
-        return;
-    pthread_mutex_lock(&out->lock);
-    begin_next(out);
-    pthread_mutex_unlock(&out->lock);
-}
-
 static void fill(struct outbox *out, size_t limit)
 {
     size_t bytes = 0;
     out->first = out->n = 0;
     while (out->n < OUTBOX_WINDOW && bytes < limit) {
         struct outbox_piece *slot = &out->window[out->n];
-        take_turn(out);
+        if (is_turn(out)) {
+            pthread_mutex_lock(&out->lock);
+            begin_next(out);
+            pthread_mutex_unlock(&out->lock);
+        }
         if (!out->current)
             return;
         if (!next_piece(out, out->current, limit, &slot->piece)) {
-            end_packet(out);
+            /* The current packet has no more pieces: it goes with the last one, or now if that was
+             * written. */
+            struct packet *packet = out->current;
+            out->current = packet->next;
+            out->depth--;
+            packet->next = NULL; /* those below are not its own any more */
+            if (out->n)
+                out->window[out->n - 1].last_of = packet;
+            else
+                packet_written(out, packet);
             continue;
         }
         slot->last_of = NULL;

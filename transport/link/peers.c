@@ -48,25 +48,6 @@ static void trim(void *context)
     loop_timer_set(peers->timer, TRIM_SECONDS);
 }
 
-static void count_refusal(struct peers *peers, const struct link *link)
-{
-    struct peers_refused *refused = &peers->refused;
-    uint64_t *const counters[] = {
-        [REFUSAL_WRONG_KEY] = &refused->wrong_key,
-        [REFUSAL_NO_TLS] = &refused->no_tls,
-        [REFUSAL_HTTP] = &refused->http,
-        [REFUSAL_GARBAGE] = &refused->garbage,
-        [REFUSAL_WRONG_JOB] = &refused->wrong_job,
-        [REFUSAL_WRONG_VERSION] = &refused->wrong_version,
-        [REFUSAL_TIMEOUT] = &refused->timeout,
-        [REFUSAL_OLD] = &refused->old,
-    };
-    pthread_mutex_lock(&peers->lock);
-    if (link->refusal != REFUSAL_NONE)
-        ++*counters[link->refusal];
-    pthread_mutex_unlock(&peers->lock);
-}
-
 static struct link *linked(struct peers *peers, const char *task)
 {
     int64_t value;
@@ -76,51 +57,17 @@ static struct link *linked(struct peers *peers, const char *task)
     return found ? (struct link *)(intptr_t)value : NULL;
 }
 
-/* Of two links between the same two processes: whether the one with the right dialer is `link`. */
-static bool is_preferred(const struct peers *peers, const struct link *link,
-                         const struct link *other)
-{
-    if (link->dialed == other->dialed)
-        return true; /* the other end has given up the older one */
-    return (strcmp(peers->task, link->peer.task) < 0) == link->dialed;
-}
-
 /* Of two that cross both ends keep the same one. */
 static bool is_surplus(const struct peers *peers, const struct link *link, const struct link *old)
 {
-    return old && old->peer.incarnation == link->peer.incarnation &&
-           !is_preferred(peers, link, old);
-}
-
-static void replace(struct link *old, uint64_t incarnation)
-{
-    struct error why = ERROR_INIT;
-    if (old->peer.incarnation == incarnation)
-        error_set(&why, ERR_UNAVAILABLE, "replaced by another connection");
-    else
-        error_set(&why, ERR_UNAVAILABLE, "replaced by incarnation %llu",
-                  (unsigned long long)incarnation);
-    link_refuse(old, &why);
-}
-
-static int refuse_old(struct link *link, int64_t newest, struct error *err)
-{
-    link->refusal = REFUSAL_OLD;
-    return error_set(err, ERR_CONFIG, "incarnation %llu was replaced by incarnation %lld",
-                     (unsigned long long)link->peer.incarnation, (long long)newest);
+    if (!old || old->peer.incarnation != link->peer.incarnation || link->dialed == old->dialed)
+        return false; /* of one dialer the other end has given up the older one */
+    return (strcmp(peers->task, link->peer.task) < 0) != link->dialed;
 }
 
 static int refuse_surplus(struct error *err)
 {
     return error_set(err, ERR_UNAVAILABLE, "there is another connection");
-}
-
-static void remember(struct peers *peers, const char *task, uint64_t incarnation)
-{
-    int64_t newest;
-    bool known = map_get(&peers->newest, task, &newest);
-    if (known || peers->newest.n < NEWEST_MAX)
-        map_put(&peers->newest, known ? task : mem_strdup(task), (int64_t)incarnation);
 }
 
 /* Whether the peer may be a link. */
@@ -136,11 +83,16 @@ static int take_hello(void *context, struct link *link, struct error *err)
         return err->code;
     if (!strcmp(task, peers->task))
         return error_set(err, ERR_CONFIG, "both ends are '%s'", task);
-    if (map_get(&peers->newest, task, &newest) && (uint64_t)newest > incarnation)
-        return refuse_old(link, newest, err);
+    bool known = map_get(&peers->newest, task, &newest);
+    if (known && (uint64_t)newest > incarnation) {
+        link->refusal = REFUSAL_OLD;
+        return error_set(err, ERR_CONFIG, "incarnation %llu was replaced by incarnation %lld",
+                         (unsigned long long)link->peer.incarnation, (long long)newest);
+    }
     if (is_surplus(peers, link, linked(peers, task)))
         return refuse_surplus(err);
-    remember(peers, task, incarnation);
+    if (known || peers->newest.n < NEWEST_MAX)
+        map_put(&peers->newest, known ? task : mem_strdup(task), (int64_t)incarnation);
     return 0;
 }
 
@@ -156,8 +108,15 @@ static void opened(void *context, struct link *link)
             link_refuse(link, &why);
             return;
         }
-        if (old)
-            replace(old, link->peer.incarnation);
+        if (old) {
+            struct error why = ERROR_INIT;
+            if (old->peer.incarnation == link->peer.incarnation)
+                error_set(&why, ERR_UNAVAILABLE, "replaced by another connection");
+            else
+                error_set(&why, ERR_UNAVAILABLE, "replaced by incarnation %llu",
+                          (unsigned long long)link->peer.incarnation);
+            link_refuse(old, &why);
+        }
         pthread_mutex_lock(&peers->lock);
         map_put(&peers->by_task, link->peer.task, (intptr_t)link);
         pthread_mutex_unlock(&peers->lock);
@@ -167,9 +126,10 @@ static void opened(void *context, struct link *link)
         peers->handler.link.opened(peers->handler.link.context, link);
 }
 
-/* The others stay in the order in which they came. */
-static void forget(struct peers *peers, const struct link *link)
+static void closed(void *context, struct link *link, const struct error *why)
 {
+    struct peers *peers = context;
+    /* The others stay in the order in which they came. */
     size_t n = 0;
     for (size_t i = 0; i < peers->links.n; i++)
         if (peers->links.items[i] != link)
@@ -180,12 +140,6 @@ static void forget(struct peers *peers, const struct link *link)
         map_remove(&peers->by_task, link->peer.task);
         pthread_mutex_unlock(&peers->lock);
     }
-}
-
-static void closed(void *context, struct link *link, const struct error *why)
-{
-    struct peers *peers = context;
-    forget(peers, link);
     if (link->was_open) {
         if (peers->handler.link.closed)
             peers->handler.link.closed(peers->handler.link.context, link, why);
@@ -193,7 +147,21 @@ static void closed(void *context, struct link *link, const struct error *why)
     }
     if (!link->dialed) {
         peers->n_waiting--;
-        count_refusal(peers, link);
+        struct peers_refused *refused = &peers->refused;
+        uint64_t *const counters[] = {
+            [REFUSAL_WRONG_KEY] = &refused->wrong_key,
+            [REFUSAL_NO_TLS] = &refused->no_tls,
+            [REFUSAL_HTTP] = &refused->http,
+            [REFUSAL_GARBAGE] = &refused->garbage,
+            [REFUSAL_WRONG_JOB] = &refused->wrong_job,
+            [REFUSAL_WRONG_VERSION] = &refused->wrong_version,
+            [REFUSAL_TIMEOUT] = &refused->timeout,
+            [REFUSAL_OLD] = &refused->old,
+        };
+        pthread_mutex_lock(&peers->lock);
+        if (link->refusal != REFUSAL_NONE)
+            ++*counters[link->refusal];
+        pthread_mutex_unlock(&peers->lock);
     } else {
         dial_lost(peers, link, why);
     }
@@ -239,13 +207,6 @@ struct peers *peers_new(struct loop *loop, const struct peers_options *options,
     return peers;
 }
 
-static void free_keys(struct map *map)
-{
-    for (size_t i = 0; i < map->capacity; i++)
-        mem_free((void *)(uintptr_t)map->slots[i].key);
-    map_release(map);
-}
-
 void peers_free(struct peers *peers)
 {
     if (!peers)
@@ -265,7 +226,9 @@ void peers_free(struct peers *peers)
     tls_free(peers->tls);
     vec_release(&peers->links);
     map_release(&peers->by_task);
-    free_keys(&peers->newest);
+    for (size_t i = 0; i < peers->newest.capacity; i++)
+        mem_free((void *)(uintptr_t)peers->newest.slots[i].key);
+    map_release(&peers->newest);
     pthread_mutex_destroy(&peers->lock);
     mem_free(peers->job);
     mem_free(peers->task);

@@ -25,13 +25,6 @@ struct recycle {
     size_t holders; /* the owner, and every block that is in use */
 };
 
-static void free_block(struct recycled_block *block)
-{
-    pinned_remove(block->buffer.data);
-    mem_free(block->buffer.data);
-    mem_free(block);
-}
-
 /* Cuts the list where `keep` says so for the first time; what is behind is older still. */
 static struct recycled_block *cut(struct recycle *recycle, size_t limit, double oldest)
 {
@@ -51,7 +44,9 @@ static void free_blocks(struct recycled_block *block)
 {
     while (block) {
         struct recycled_block *next = block->next;
-        free_block(block);
+        pinned_remove(block->buffer.data);
+        mem_free(block->buffer.data);
+        mem_free(block);
         block = next;
     }
 }

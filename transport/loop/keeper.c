@@ -17,21 +17,17 @@ struct keeper {
     bool ended, started;
 };
 
-static void wait_for_tick(struct keeper *keeper)
-{
-    struct timespec until = time_after(keeper->period);
-    pthread_cond_timedwait(&keeper->changed, &keeper->lock, &until);
-}
-
 static void *keep(void *argument)
 {
     struct keeper *keeper = argument;
     pthread_mutex_lock(&keeper->lock);
     while (!keeper->ended) {
-        if (keeper->tasks)
-            wait_for_tick(keeper);
-        else
+        if (keeper->tasks) {
+            struct timespec until = time_after(keeper->period);
+            pthread_cond_timedwait(&keeper->changed, &keeper->lock, &until);
+        } else {
             pthread_cond_wait(&keeper->changed, &keeper->lock);
+        }
         for (struct keeper_task *task = keeper->tasks; task && !keeper->ended; task = task->next)
             task->call(task->context);
     }

@@ -184,12 +184,6 @@ static bool run_pollers(struct loop *loop)
     return found;
 }
 
-/* Whether the pollers see all that may come over open links, as far as a short wait goes. */
-static bool pollers_see(const struct loop *loop)
-{
-    return loop->pollers && loop->n_sockets <= SOCKETS_POLLED;
-}
-
 static bool arm_pollers(struct loop *loop, bool sleeping)
 {
     bool found = false;
@@ -208,7 +202,9 @@ static bool look(struct loop *loop, int *failed)
     *failed = 0;
     loop_begin_round(loop);
     bool called = run_calls(loop), polled = run_pollers(loop);
-    if (pollers_see(loop) && !called && ++loop->unasked < LOOKS_WITHOUT_ASKING)
+    /* Whether the pollers see all that may come over open links, as far as a short wait goes. */
+    if (loop->pollers && loop->n_sockets <= SOCKETS_POLLED && !called &&
+        ++loop->unasked < LOOKS_WITHOUT_ASKING)
         return polled;
     loop->unasked = 0;
     *failed = event_base_loop(loop->base, EVLOOP_NONBLOCK | EVLOOP_ONCE) < 0;

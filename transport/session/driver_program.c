@@ -9,16 +9,6 @@
 #include "exec/run/uncut.h"
 #include "transport/session/driver_private.h"
 
-static void make_key(struct str *key, const struct session_call *call)
-{
-    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets};
-    str_clear(key);
-    str_append_bytes(key, counts, sizeof counts);
-    str_append_bytes(key, call->feeds, (size_t)call->n_feeds * sizeof *call->feeds);
-    str_append_bytes(key, call->fetches, (size_t)call->n_fetches * sizeof *call->fetches);
-    str_append_bytes(key, call->targets, (size_t)call->n_targets * sizeof *call->targets);
-}
-
 void program_free(struct program *program, size_t n_tasks)
 {
     for (size_t i = 0; i < n_tasks; i++)
@@ -49,51 +39,12 @@ static plan_order order_of(const struct driver_session *session, const struct pr
     return all;
 }
 
-/* Five fields each, one after the other. */
-static void pack_order(msgpack_packer *packer, const struct driver_session *session,
-                       const struct program *program, int task)
-{
-    plan_order order = order_of(session, program, task);
-    msgpack_pack_array(packer, 5 * order.n);
-    for (size_t i = 0; i < order.n; i++) {
-        const struct plan_place *place = &order.items[i];
-        pack_text(packer,
-                  place->node < 0 ? "" : graph_node(session->options.graph, place->node)->name);
-        msgpack_pack_int(packer, place->input);
-        msgpack_pack_int(packer, place->depth);
-        msgpack_pack_int(packer, place->place);
-        msgpack_pack_int(packer, place->is_copied);
-    }
-    vec_release(&order);
-}
-
 /* ---- what runs here ---- */
 
 /* A node of the whole graph in the graph of what runs here. */
 static int own_node(const struct driver_session *session, int node)
 {
     return graph_find(session->own_graph, graph_node(session->options.graph, node)->name)->id;
-}
-
-static void translate(struct driver_session *session, struct program *program,
-                      const struct session_call *call)
-{
-    const struct share *share = &program->shares[session->own];
-    for (size_t i = 0; i < share->feeds.n; i++) {
-        struct edge edge = call->feeds[share->feeds.items[i]];
-        vec_push(&program->feeds, ((struct edge){own_node(session, edge.node), edge.slot}));
-    }
-    for (size_t i = 0; i < share->fetches.n; i++) {
-        struct edge edge = call->fetches[share->fetches.items[i]];
-        vec_push(&program->fetches, ((struct edge){own_node(session, edge.node), edge.slot}));
-    }
-    for (size_t i = 0; i < share->targets.n; i++)
-        vec_push(&program->targets, own_node(session, share->targets.items[i]));
-    program->own_order = order_of(session, program, session->own);
-    for (size_t i = 0; i < program->own_order.n; i++)
-        if (program->own_order.items[i].node >= 0)
-            program->own_order.items[i].node = own_node(session, program->own_order.items[i].node);
-    plan_order_sort(&program->own_order);
 }
 
 /* ---- what runs elsewhere ---- */
@@ -110,44 +61,10 @@ static void pack_edges(msgpack_packer *packer, const struct graph *graph, const 
     }
 }
 
-static void pack_targets(msgpack_packer *packer, const struct graph *graph,
-                         const struct share *share)
-{
-    msgpack_pack_array(packer, share->targets.n);
-    for (size_t i = 0; i < share->targets.n; i++) {
-        struct str text = STR_INIT;
-        graph_print_edge(&text, graph, (struct edge){share->targets.items[i], CONTROL_SLOT});
-        pack_text(packer, str_text(&text));
-        str_release(&text);
-    }
-}
-
 static void take_handle(void *context, const struct record *record)
 {
     if (!record_get_uint(&record->header, "handle", context))
         *(uint64_t *)context = UINT64_MAX; /* the task will refuse it */
-}
-
-static void register_share(const struct driver_session *session, struct task_calls *all,
-                           struct task_call *asked, size_t i, const struct session_call *call,
-                           struct program *program)
-{
-    const struct remote_task *task = &session->tasks.items[i];
-    const struct share *share = &program->shares[task->task];
-    const struct graph *graph = session->options.graph;
-    *asked = (struct task_call){.reply = take_handle, .context = &program->handles[i]};
-    msgpack_packer *packer = asked_begin(asked, all, task, "register", 4);
-    if (!packer)
-        return;
-    pack_key(packer, "feeds");
-    pack_edges(packer, graph, call->feeds, share->feeds.items, share->feeds.n);
-    pack_key(packer, "fetches");
-    pack_edges(packer, graph, call->fetches, share->fetches.items, share->fetches.n);
-    pack_key(packer, "targets");
-    pack_targets(packer, graph, share);
-    pack_key(packer, "order");
-    pack_order(packer, session, program, task->task);
-    asked_send(asked, NULL, 0);
 }
 
 static int register_all(struct driver_session *session, const struct session_call *call,
@@ -156,8 +73,43 @@ static int register_all(struct driver_session *session, const struct session_cal
     struct task_calls all = {.session = session};
     struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
     for (size_t i = 0; i < session->tasks.n; i++)
-        if (!share_is_idle(&program->shares[session->tasks.items[i].task]))
-            register_share(session, &all, &asked[i], i, call, program);
+        if (!share_is_idle(&program->shares[session->tasks.items[i].task])) {
+            const struct remote_task *task = &session->tasks.items[i];
+            const struct share *share = &program->shares[task->task];
+            const struct graph *graph = session->options.graph;
+            asked[i] = (struct task_call){.reply = take_handle, .context = &program->handles[i]};
+            msgpack_packer *packer = asked_begin(&asked[i], &all, task, "register", 4);
+            if (packer) {
+                pack_key(packer, "feeds");
+                pack_edges(packer, graph, call->feeds, share->feeds.items, share->feeds.n);
+                pack_key(packer, "fetches");
+                pack_edges(packer, graph, call->fetches, share->fetches.items, share->fetches.n);
+                pack_key_array(packer, "targets", share->targets.n);
+                for (size_t k = 0; k < share->targets.n; k++) {
+                    struct str text = STR_INIT;
+                    graph_print_edge(&text, graph,
+                                     (struct edge){share->targets.items[k], CONTROL_SLOT});
+                    pack_text(packer, str_text(&text));
+                    str_release(&text);
+                }
+                pack_key(packer, "order");
+                /* Five fields each, one after the other. */
+                plan_order order = order_of(session, program, task->task);
+                msgpack_pack_array(packer, 5 * order.n);
+                for (size_t k = 0; k < order.n; k++) {
+                    const struct plan_place *place = &order.items[k];
+                    pack_text(packer, place->node < 0
+                                          ? ""
+                                          : graph_node(session->options.graph, place->node)->name);
+                    msgpack_pack_int(packer, place->input);
+                    msgpack_pack_int(packer, place->depth);
+                    msgpack_pack_int(packer, place->place);
+                    msgpack_pack_int(packer, place->is_copied);
+                }
+                vec_release(&order);
+                asked_send(&asked[i], NULL, 0);
+            }
+        }
     bool fails = FAILPOINT("driver.register");
     int code = asking_wait(&all, err);
     if (fails && !code)
@@ -186,8 +138,25 @@ static struct program *make(struct driver_session *session, const struct session
     uncut_free(uncut);
     mem_free(needed);
     mem_free(feeds);
-    if (session->own >= 0)
-        translate(session, program, call);
+    if (session->own >= 0) {
+        const struct share *share = &program->shares[session->own];
+        for (size_t i = 0; i < share->feeds.n; i++) {
+            struct edge edge = call->feeds[share->feeds.items[i]];
+            vec_push(&program->feeds, ((struct edge){own_node(session, edge.node), edge.slot}));
+        }
+        for (size_t i = 0; i < share->fetches.n; i++) {
+            struct edge edge = call->fetches[share->fetches.items[i]];
+            vec_push(&program->fetches, ((struct edge){own_node(session, edge.node), edge.slot}));
+        }
+        for (size_t i = 0; i < share->targets.n; i++)
+            vec_push(&program->targets, own_node(session, share->targets.items[i]));
+        program->own_order = order_of(session, program, session->own);
+        for (size_t i = 0; i < program->own_order.n; i++)
+            if (program->own_order.items[i].node >= 0)
+                program->own_order.items[i].node =
+                    own_node(session, program->own_order.items[i].node);
+        plan_order_sort(&program->own_order);
+    }
     if (!code && !register_all(session, call, program, err))
         return program;
     program_free(program, n);
@@ -198,7 +167,12 @@ struct program *driver_program(struct driver_session *session, const struct sess
                                struct error *err)
 {
     struct str *key = &session->key;
-    make_key(key, call);
+    int counts[] = {call->n_feeds, call->n_fetches, call->n_targets};
+    str_clear(key);
+    str_append_bytes(key, counts, sizeof counts);
+    str_append_bytes(key, call->feeds, (size_t)call->n_feeds * sizeof *call->feeds);
+    str_append_bytes(key, call->fetches, (size_t)call->n_fetches * sizeof *call->fetches);
+    str_append_bytes(key, call->targets, (size_t)call->n_targets * sizeof *call->targets);
     for (size_t i = 0; i < session->programs.n; i++) {
         struct program *program = session->programs.items[i];
         if (program->key.n == key->n && !memcmp(program->key.data, key->data, key->n))

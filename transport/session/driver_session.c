@@ -59,12 +59,6 @@ void driver_changed(struct driver_session *session)
 
 /* ---- asking ---- */
 
-static void note(struct task_calls *all, const struct error *failure)
-{
-    if (failure && !all->first.code)
-        all->first = *failure;
-}
-
 static void replied(struct call *call, const struct record *reply, const struct error *failure)
 {
     struct task_call *asked = (struct task_call *)call;
@@ -73,7 +67,8 @@ static void replied(struct call *call, const struct record *reply, const struct 
     if (reply && asked->reply)
         asked->reply(asked->context, reply);
     pthread_mutex_lock(&session->lock);
-    note(all, failure);
+    if (failure && !all->first.code)
+        all->first = *failure;
     all->waiting--;
     driver_changed(session);
     pthread_mutex_unlock(&session->lock);
@@ -190,34 +185,30 @@ static void task_is_open(void *context, const struct record *record)
     record_get_uint(&record->header, "origin", &task->origin);
 }
 
-static int open_task(struct driver_session *session, struct task_calls *all,
-                     struct task_call *asked, struct remote_task *task, struct error *err)
-{
-    struct stream_writer *writer;
-    size_t n;
-    if (write_graph(session, task->task, &writer, err))
-        return err->code;
-    const void *bytes = stream_writer_bytes(writer, &n);
-    struct shape shape = shape_vector((int64_t)n);
-    struct named_tensor graph = {"graph", tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
-    *asked = (struct task_call){.reply = task_is_open, .context = task};
-    msgpack_packer *packer = asked_begin(asked, all, task, "open", 1);
-    if (packer) {
-        pack_addresses(session, packer);
-        asked_send(asked, &graph, 1);
-    }
-    stream_writer_free(writer);
-    return 0;
-}
-
 /* All at once: tasks that talk to each other wait for one another. */
 static int open_tasks(struct driver_session *session, struct error *err)
 {
     struct task_calls all = {.session = session};
     struct error own = ERROR_INIT;
     struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
-    for (size_t i = 0; i < session->tasks.n && !own.code; i++)
-        open_task(session, &all, &asked[i], &session->tasks.items[i], &own);
+    for (size_t i = 0; i < session->tasks.n && !own.code; i++) {
+        struct remote_task *task = &session->tasks.items[i];
+        struct stream_writer *writer;
+        size_t n;
+        if (!write_graph(session, task->task, &writer, &own)) {
+            const void *bytes = stream_writer_bytes(writer, &n);
+            struct shape shape = shape_vector((int64_t)n);
+            struct named_tensor graph = {"graph",
+                                         tensor_borrow(UINT8, &shape, (void *)(uintptr_t)bytes)};
+            asked[i] = (struct task_call){.reply = task_is_open, .context = task};
+            msgpack_packer *packer = asked_begin(&asked[i], &all, task, "open", 1);
+            if (packer) {
+                pack_addresses(session, packer);
+                asked_send(&asked[i], &graph, 1);
+            }
+            stream_writer_free(writer);
+        }
+    }
     int code = asking_wait(&all, err);
     mem_free(asked);
     if (own.code)
@@ -306,8 +297,10 @@ int driver_session_open(const struct driver_session_options *options,
 
 /* ---- closing ---- */
 
-static void close_tasks(struct driver_session *session)
+void driver_session_close(struct driver_session *session)
 {
+    if (!session)
+        return;
     struct task_calls all = {.session = session};
     struct error ignored = ERROR_INIT;
     struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
@@ -317,13 +310,6 @@ static void close_tasks(struct driver_session *session)
             asked_send(&asked[i], NULL, 0);
     asking_wait(&all, &ignored); /* who is gone has closed it */
     mem_free(asked);
-}
-
-void driver_session_close(struct driver_session *session)
-{
-    if (!session)
-        return;
-    close_tasks(session);
     driver_let_go(session);
     exchange_close(session->exchange);
     for (size_t i = 0; i < session->programs.n; i++)

@@ -173,18 +173,6 @@ static void remote_over(struct call *call, const struct record *reply, const str
     count_down(step);
 }
 
-static void pack_step(msgpack_packer *packer, const struct driver_step *step, uint64_t handle)
-{
-    const struct driver_session *session = step->session;
-    pack_key_uint(packer, "session", session->id);
-    pack_key_uint(packer, "handle", handle);
-    pack_key_uint(packer, "step", session->last_step);
-    pack_key_int(packer, "number", step->step->number);
-    pack_key_uint(packer, "seed", step->step->seed);
-    pack_key_uint(packer, "replica", step->step->replica);
-    pack_key_uint(packer, "incarnation", step->step->incarnation);
-}
-
 static void start_remote(struct remote_run *run, uint64_t handle)
 {
     struct driver_step *step = run->step;
@@ -197,7 +185,14 @@ static void start_remote(struct remote_run *run, uint64_t handle)
     run->call.replied = remote_over;
     msgpack_packer *packer = hub_call_begin(hub, run->task->peer, "step", 7, &run->call, &err);
     if (packer) {
-        pack_step(packer, step, handle);
+        const struct driver_session *session = step->session;
+        pack_key_uint(packer, "session", session->id);
+        pack_key_uint(packer, "handle", handle);
+        pack_key_uint(packer, "step", session->last_step);
+        pack_key_int(packer, "number", step->step->number);
+        pack_key_uint(packer, "seed", step->step->seed);
+        pack_key_uint(packer, "replica", step->step->replica);
+        pack_key_uint(packer, "incarnation", step->step->incarnation);
         hub_call(hub, &run->call, feeds, (int)n, &err);
     }
     mem_free(feeds);

@@ -6,25 +6,6 @@
 
 #include "transport/value/exchange_private.h"
 
-static int check_value(const struct expected *expected, const struct tensor *value,
-                       struct error *err)
-{
-    const struct node_output *output = &expected->output;
-    if (!value || (value->type == output->type && shape_compatible(&value->shape, &output->shape)))
-        return 0;
-    return error_set(err, ERR_PROTOCOL, "'%s' is %s, but was sent as %s", expected->name,
-                     shape_text_typed(output->type, &output->shape),
-                     shape_text_typed(value->type, &value->shape));
-}
-
-/* With the lock: whether the peer is where the graph says that the value comes from. */
-static bool comes_from(const struct exchange *exchange, const struct expected *expected,
-                       const struct peer *peer)
-{
-    const struct route *route = &exchange->routes.items[expected->route];
-    return route->peer == peer || (!route->peer && !strcmp(route->task, peer_task(peer)));
-}
-
 /* With the lock: the step that a record is for; NULL: it is over, or there is no room for it. */
 static struct rendezvous *step_for(struct exchange *exchange, uint64_t step)
 {
@@ -46,10 +27,17 @@ static int find_target(struct exchange *exchange, const struct value_id *id,
     } else {
         const struct expected *expected = &exchange->expected.items[index];
         arrival->key = expected->name;
-        if (check_value(expected, arrival->value, err))
-            return err->code;
+        const struct node_output *output = &expected->output;
+        if (arrival->value && (arrival->value->type != output->type ||
+                               !shape_compatible(&arrival->value->shape, &output->shape)))
+            return error_set(err, ERR_PROTOCOL, "'%s' is %s, but was sent as %s", expected->name,
+                             shape_text_typed(output->type, &output->shape),
+                             shape_text_typed(arrival->value->type, &arrival->value->shape));
         pthread_mutex_lock(&exchange->lock);
-        if (!comes_from(exchange, expected, arrival->peer))
+        /* whether the peer is where the graph says that the value comes from */
+        const struct route *route = &exchange->routes.items[expected->route];
+        if (route->peer != arrival->peer &&
+            (route->peer || strcmp(route->task, peer_task(arrival->peer))))
             code = error_set(err, ERR_PROTOCOL, "'%s' does not come from it", expected->name);
         else if ((*rendezvous = step_for(exchange, id->step)))
             remote_retain(*rendezvous);
@@ -131,23 +119,19 @@ static bool routes_to(const struct exchange *exchange, const struct peer *peer)
     return false;
 }
 
-static void collect(struct exchange *exchange, const struct peer *peer, rendezvous_vec *steps)
-{
-    pthread_mutex_lock(&exchange->lock);
-    for (size_t i = 0; i < exchange->steps.n && routes_to(exchange, peer); i++) {
-        remote_retain(exchange->steps.items[i]);
-        vec_push(steps, exchange->steps.items[i]);
-    }
-    pthread_mutex_unlock(&exchange->lock);
-}
-
 void exchanges_lost(struct exchanges *all, struct peer *peer, const struct error *why)
 {
     rendezvous_vec steps = VEC_INIT;
     pthread_mutex_lock(&all->lock);
     for (int i = 0; i < EXCHANGE_BUCKETS; i++)
-        for (struct exchange *exchange = all->buckets[i]; exchange; exchange = exchange->next)
-            collect(exchange, peer, &steps);
+        for (struct exchange *exchange = all->buckets[i]; exchange; exchange = exchange->next) {
+            pthread_mutex_lock(&exchange->lock);
+            for (size_t k = 0; k < exchange->steps.n && routes_to(exchange, peer); k++) {
+                remote_retain(exchange->steps.items[k]);
+                vec_push(&steps, exchange->steps.items[k]);
+            }
+            pthread_mutex_unlock(&exchange->lock);
+        }
     pthread_mutex_unlock(&all->lock);
     for (size_t i = 0; i < steps.n; i++) {
         struct error reason = *why;

@@ -8,27 +8,6 @@ static size_t end_of(const struct memory_extent *extent)
     return extent->offset + extent->bytes;
 }
 
-/* Kept bytes of [offset, offset + bytes), and how many lie behind it in the extent where it ends.
- * False: some are in use. */
-static bool look_at(const struct extents *extents, size_t offset, size_t bytes, size_t *kept,
-                    size_t *behind)
-{
-    size_t end = offset + bytes;
-    *kept = *behind = 0;
-    for (size_t i = 0; i < extents->all.n; i++) {
-        const struct memory_extent *extent = &extents->all.items[i];
-        size_t first = extent->offset > offset ? extent->offset : offset;
-        size_t last = end_of(extent) < end ? end_of(extent) : end;
-        if (first >= last)
-            continue;
-        if (extent->user != EXTENT_KEPT)
-            return false;
-        *kept += last - first;
-        *behind = end_of(extent) - last;
-    }
-    return true;
-}
-
 struct extent_place {
     bool any;
     size_t offset, fresh, behind;
@@ -39,8 +18,23 @@ static void consider(const struct extents *extents, size_t offset, size_t to, si
                      struct extent_place *best)
 {
     size_t kept, behind;
-    if (offset > to || bytes > to - offset || !look_at(extents, offset, bytes, &kept, &behind))
+    if (offset > to || bytes > to - offset)
         return;
+    /* Kept bytes of [offset, offset + bytes), and how many lie behind it in the extent where it
+     * ends, unless some are in use. */
+    size_t end = offset + bytes;
+    kept = behind = 0;
+    for (size_t i = 0; i < extents->all.n; i++) {
+        const struct memory_extent *extent = &extents->all.items[i];
+        size_t first = extent->offset > offset ? extent->offset : offset;
+        size_t last = end_of(extent) < end ? end_of(extent) : end;
+        if (first >= last)
+            continue;
+        if (extent->user != EXTENT_KEPT)
+            return;
+        kept += last - first;
+        behind = end_of(extent) - last;
+    }
     size_t fresh = bytes - kept;
     if (best->any && (fresh > best->fresh || (fresh == best->fresh && behind >= best->behind)))
         return;

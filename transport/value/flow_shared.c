@@ -43,28 +43,23 @@ bool sharing_can(const struct sharing *sharing, const struct tensor *value)
     return atomic_load_explicit(&sharing->on, memory_order_relaxed) && segment_has(value);
 }
 
-static int send_offer(struct link *link, const struct shared_value *shared,
-                      const struct segment_offer *offer, struct error *err)
-{
-    msgpack_packer *packer =
-        link_begin(link, RECORD_SHARE, 7 + SHARED_OFFER_FIELDS + shared->granted);
-    value_id_pack(packer, &shared->id);
-    if (shared->granted)
-        pack_key_bool(packer, "granted", true);
-    pack_key_text(packer, "type", shape_text_typed(shared->value.type, &shared->value.shape));
-    shared_offer_pack(packer, &offer->at);
-    pack_key_uint(packer, "offset", offer->offset);
-    pack_key_uint(packer, "slot", offer->slot);
-    return link_send(link, NULL, 0, err);
-}
-
 int sharing_send(struct sharing *sharing, struct link *link, const struct value_id *id,
                  const struct tensor *value, bool granted, struct error *err)
 {
     struct segment_offer offer = segment_share(value);
     struct shared_value shared = {
         .number = offer.at.number, .id = *id, .value = *value, .granted = granted};
-    if (send_offer(link, &shared, &offer, err)) {
+    msgpack_packer *packer =
+        link_begin(link, RECORD_SHARE, 7 + SHARED_OFFER_FIELDS + shared.granted);
+    value_id_pack(packer, &shared.id);
+    if (shared.granted) {
+        pack_key_bool(packer, "granted", true);
+    }
+    pack_key_text(packer, "type", shape_text_typed(shared.value.type, &shared.value.shape));
+    shared_offer_pack(packer, &offer.at);
+    pack_key_uint(packer, "offset", offer.offset);
+    pack_key_uint(packer, "slot", offer.slot);
+    if (link_send(link, NULL, 0, err)) {
         segment_take_back(value);
         return err->code;
     }
@@ -100,31 +95,6 @@ bool sharing_answered(struct sharing *sharing, struct link *link, const struct r
 
 /* ---- as the side that receives ---- */
 
-static int read_offer(const struct record *record, struct segment_offer *offer, enum dtype *type,
-                      struct shape *shape, struct error *err)
-{
-    const msgpack_object *header = &record->header;
-    const char *text = record_text(header, "type");
-    bool good = text && shared_offer_read(header, &offer->at) &&
-                record_get_uint(header, "offset", &offer->offset) &&
-                record_get_uint(header, "slot", &offer->slot) &&
-                shape_parse_typed(text, type, shape) && shape_is_known(shape);
-    if (good && segment_suits(*type, (size_t)(shape_bytes(shape, *type))))
-        return 0;
-    return error_set(err, ERR_PROTOCOL, "shares a value and does not say which");
-}
-
-static void send_answer(struct peer *peer, uint64_t number, enum segment_answer answer)
-{
-    struct error ignored = ERROR_INIT;
-    msgpack_packer *packer = peer_begin(peer, RECORD_SHARE, 2, &ignored);
-    if (!packer)
-        return;
-    pack_key_uint(packer, "number", number);
-    pack_key_int(packer, "answer", answer);
-    peer_end(peer, NULL, 0, &ignored);
-}
-
 int sharing_take(struct peer *peer, struct segments *segments, const struct record *record,
                  struct tensor *value, struct error *err)
 {
@@ -132,9 +102,21 @@ int sharing_take(struct peer *peer, struct segments *segments, const struct reco
     struct shape shape;
     enum dtype type;
     *value = (struct tensor)TENSOR_INIT;
-    if (read_offer(record, &offer, &type, &shape, err))
-        return err->code;
+    const msgpack_object *header = &record->header;
+    const char *text = record_text(header, "type");
+    bool good = text && shared_offer_read(header, &offer.at) &&
+                record_get_uint(header, "offset", &offer.offset) &&
+                record_get_uint(header, "slot", &offer.slot) &&
+                shape_parse_typed(text, &type, &shape) && shape_is_known(&shape);
+    if (!good || !segment_suits(type, (size_t)shape_bytes(&shape, type)))
+        return error_set(err, ERR_PROTOCOL, "shares a value and does not say which");
     enum segment_answer answer = segments_map(segments, &offer, type, &shape, value);
-    send_answer(peer, offer.at.number, answer);
+    struct error ignored = ERROR_INIT;
+    msgpack_packer *packer = peer_begin(peer, RECORD_SHARE, 2, &ignored);
+    if (packer) {
+        pack_key_uint(packer, "number", offer.at.number);
+        pack_key_int(packer, "answer", answer);
+        peer_end(peer, NULL, 0, &ignored);
+    }
     return 0;
 }

@@ -84,13 +84,6 @@ int hub_call(struct hub *hub, struct call *call, const struct named_tensor *tens
     return code && take_call(hub, peer, &id) ? code : 0;
 }
 
-static void fail_calls(struct hub *hub, const struct peer *peer, const struct error *why)
-{
-    struct call *call;
-    while ((call = take_call(hub, peer, NULL)))
-        call->replied(call, NULL, why);
-}
-
 /* ---- records ---- */
 
 void hub_verb(struct hub *hub, const char *name, verb_function *function, void *context)
@@ -116,54 +109,45 @@ static const struct hub_verb *find_verb(const struct hub *hub, const char *name)
     return NULL;
 }
 
-static int take_request(struct hub *hub, struct peer *peer, struct record *record,
-                        struct error *err)
-{
-    struct query query = {.hub = hub, .peer = peer, .record = record};
-    const char *name = record_text(&record->header, "verb");
-    if (!name || !record_get_uint(&record->header, "id", &query.id))
-        return error_set(err, ERR_PROTOCOL, "a request without id or verb");
-    const struct hub_verb *verb = find_verb(hub, name);
-    if (hub->refused.code) {
-        answer_error(peer, query.id, &hub->refused);
-    } else if (verb) {
-        verb->function(verb->context, &query);
-    } else {
-        struct error unknown = ERROR_INIT;
-        error_set(&unknown, ERR_PROTOCOL, "does not know the request '%.64s'", name);
-        answer_error(peer, query.id, &unknown);
-    }
-    return 0;
-}
-
-static int take_reply(struct hub *hub, struct peer *peer, struct record *record, struct error *err)
-{
-    struct error failure = ERROR_INIT;
-    const char *text = record_text(&record->header, "error");
-    uint64_t id;
-    int64_t code;
-    if (!record_get_uint(&record->header, "id", &id) ||
-        !record_get_int(&record->header, "code", &code) || code < 0 || code > 255)
-        return error_set(err, ERR_PROTOCOL, "a reply without id or code");
-    struct call *call = take_call(hub, peer, &id);
-    if (!call)
-        return error_set(err, ERR_PROTOCOL, "a reply that nobody asked for");
-    if (code) {
-        error_set(&failure, (int)code, "%s: %s", peer_task(peer),
-                  text ? text : "failed and said not why");
-        failure.reason = error_reason_parse(record_text(&record->header, "reason"));
-    }
-    call->replied(call, code ? NULL : record, code ? &failure : NULL);
-    return 0;
-}
-
 static int take_record(struct hub *hub, struct peer *peer, struct record *record, struct error *err)
 {
     switch (record->kind) {
-    case RECORD_REQUEST:
-        return take_request(hub, peer, record, err);
-    case RECORD_REPLY:
-        return take_reply(hub, peer, record, err);
+    case RECORD_REQUEST: {
+        struct query query = {.hub = hub, .peer = peer, .record = record};
+        const char *name = record_text(&record->header, "verb");
+        if (!name || !record_get_uint(&record->header, "id", &query.id))
+            return error_set(err, ERR_PROTOCOL, "a request without id or verb");
+        const struct hub_verb *verb = find_verb(hub, name);
+        if (hub->refused.code) {
+            answer_error(peer, query.id, &hub->refused);
+        } else if (verb) {
+            verb->function(verb->context, &query);
+        } else {
+            struct error unknown = ERROR_INIT;
+            error_set(&unknown, ERR_PROTOCOL, "does not know the request '%.64s'", name);
+            answer_error(peer, query.id, &unknown);
+        }
+        return 0;
+    }
+    case RECORD_REPLY: {
+        struct error failure = ERROR_INIT;
+        const char *text = record_text(&record->header, "error");
+        uint64_t id;
+        int64_t code;
+        if (!record_get_uint(&record->header, "id", &id) ||
+            !record_get_int(&record->header, "code", &code) || code < 0 || code > 255)
+            return error_set(err, ERR_PROTOCOL, "a reply without id or code");
+        struct call *call = take_call(hub, peer, &id);
+        if (!call)
+            return error_set(err, ERR_PROTOCOL, "a reply that nobody asked for");
+        if (code) {
+            error_set(&failure, (int)code, "%s: %s", peer_task(peer),
+                      text ? text : "failed and said not why");
+            failure.reason = error_reason_parse(record_text(&record->header, "reason"));
+        }
+        call->replied(call, code ? NULL : record, code ? &failure : NULL);
+        return 0;
+    }
     case RECORD_VALUE:
         return exchanges_value(hub->exchanges, peer, record, err);
     case RECORD_SHARE:
@@ -219,18 +203,6 @@ static bool place(void *context, struct link *link, const struct record *record,
            reducer->place(reducer->context, peer, record, like, t);
 }
 
-static void forget(struct hub *hub, const struct peer *peer)
-{
-    pthread_mutex_lock(&hub->lock);
-    for (size_t i = 0; i < hub->open.n; i++) {
-        if (hub->open.items[i] == peer) {
-            hub->open.items[i] = vec_pop(&hub->open);
-            break;
-        }
-    }
-    pthread_mutex_unlock(&hub->lock);
-}
-
 static void link_closed(void *context, struct link *link, const struct error *why)
 {
     struct hub *hub = context;
@@ -241,10 +213,19 @@ static void link_closed(void *context, struct link *link, const struct error *wh
     if (!reason.code)
         error_set(&reason, ERR_UNAVAILABLE, "%s: it has ended", peer_text(peer));
     link_set_user(link, NULL);
-    forget(hub, peer);
+    pthread_mutex_lock(&hub->lock);
+    for (size_t i = 0; i < hub->open.n; i++) {
+        if (hub->open.items[i] == peer) {
+            hub->open.items[i] = vec_pop(&hub->open);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&hub->lock);
     peer_close(peer, &reason);
     exchanges_lost(hub->exchanges, peer, &reason);
-    fail_calls(hub, peer, &reason);
+    struct call *call;
+    while ((call = take_call(hub, peer, NULL)))
+        call->replied(call, NULL, &reason);
     for (struct hub_watcher *w = hub->watchers, *next; w; w = next) {
         next = w->next;
         if (w->lost)

@@ -32,9 +32,9 @@ static void segments_forget(struct segments *segments, int i)
     segment_drop(segment);
 }
 
-/* Another's that nobody has makes place, the one first that was not used for longest. */
-static bool make_place(struct segments *segments)
+bool segments_add(struct segments *segments, struct segment *segment)
 {
+    /* Another's that nobody has makes place, the one first that was not used for longest. */
     int oldest = -1;
     for (int i = 0; i < segments->n && segments->n == SEGMENTS_MAX; i++)
         if (!segments->all[i]->own && atomic_load(&segments->all[i]->holders) == 1 &&
@@ -42,12 +42,7 @@ static bool make_place(struct segments *segments)
             oldest = i;
     if (oldest >= 0)
         segments_forget(segments, oldest);
-    return segments->n < SEGMENTS_MAX;
-}
-
-bool segments_add(struct segments *segments, struct segment *segment)
-{
-    if (!make_place(segments))
+    if (segments->n >= SEGMENTS_MAX)
         return false;
     segments->all[segments->n++] = segment_hold(segment);
     return true;
@@ -130,15 +125,6 @@ void segments_have_reader(struct segments *segments)
     atomic_store_explicit(&segments->has_reader, true, memory_order_relaxed);
 }
 
-/* Its pages are mapped at once, but where those of the slot were before. */
-static void look_at(struct segment *segment, int slot, struct segment_span span)
-{
-    struct segment_span *mapped = &segment->mapped[slot];
-    if (mapped->offset != span.offset || mapped->bytes != span.bytes)
-        madvise(segment_data_at(segment, span.offset), span.bytes, MADV_POPULATE_READ);
-    *mapped = span;
-}
-
 static bool is_in(const struct segment *segment, const struct segment_offer *offer, size_t bytes)
 {
     return offer->slot < (uint64_t)SEGMENT_SLOTS && offer->offset % SEGMENT_PAGE == 0 &&
@@ -176,7 +162,11 @@ enum segment_answer segments_map(struct segments *segments, const struct segment
         answer = SEGMENT_FULL;
     if (answer == SEGMENT_TAKEN && !segment->own) {
         atomic_fetch_add(&segment->in_use, span.bytes);
-        look_at(segment, (int)offer->slot, span);
+        /* Its pages are mapped at once, but where those of the slot were before. */
+        struct segment_span *mapped = &segment->mapped[offer->slot];
+        if (mapped->offset != span.offset || mapped->bytes != span.bytes)
+            madvise(segment_data_at(segment, span.offset), span.bytes, MADV_POPULATE_READ);
+        *mapped = span;
     }
     pthread_mutex_unlock(&segments->lock);
     if (answer == SEGMENT_TAKEN)

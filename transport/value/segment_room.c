@@ -87,23 +87,6 @@ static int find_slot(const struct segment *segment)
 
 typedef VEC(struct segment_span) segment_span_vec;
 
-/* What of the span has no memory yet. */
-static void find_gaps(const struct segment *segment, struct segment_span span,
-                      segment_span_vec *gaps)
-{
-    size_t at = span.offset, end = span.offset + span.bytes;
-    for (size_t i = 0; i < segment->extents.all.n; i++) {
-        const struct memory_extent *extent = &segment->extents.all.items[i];
-        if (is_apart(extent, span))
-            continue;
-        if (extent->offset > at)
-            vec_push(gaps, ((struct segment_span){at, extent->offset - at}));
-        at = extent->offset + extent->bytes;
-    }
-    if (at < end)
-        vec_push(gaps, ((struct segment_span){at, end - at}));
-}
-
 /* Large tensors lie apart from small ones, which would part what is left of large ones. With the
  * lock: the segment, held, in which they have a slot; NULL: there is no room. */
 static struct segment *reserve(struct segments *segments, struct segment_span *span, int *slot,
@@ -119,7 +102,18 @@ static struct segment *reserve(struct segments *segments, struct segment_span *s
         !extents_find(&segment->extents, from, from + space, span->bytes, &span->offset, &fresh) ||
         !segments_make_room(segments, fresh, *span))
         return NULL;
-    find_gaps(segment, *span, gaps);
+    /* What of the span has no memory yet. */
+    size_t at = span->offset, end = span->offset + span->bytes;
+    for (size_t i = 0; i < segment->extents.all.n; i++) {
+        const struct memory_extent *extent = &segment->extents.all.items[i];
+        if (is_apart(extent, *span))
+            continue;
+        if (extent->offset > at)
+            vec_push(gaps, ((struct segment_span){at, extent->offset - at}));
+        at = extent->offset + extent->bytes;
+    }
+    if (at < end)
+        vec_push(gaps, ((struct segment_span){at, end - at}));
     extents_use(&segment->extents, span->offset, span->bytes, *slot, time_now());
     atomic_store_explicit(&segment->head->slots[*slot].pages,
                           (unsigned)(span->bytes / SEGMENT_PAGE), memory_order_relaxed);
@@ -148,23 +142,6 @@ static bool commit_all(const struct segment *segment, const segment_span_vec *ga
     return good;
 }
 
-/* There is no memory for the gaps: nothing of the span is left. */
-static void unreserve(struct segments *segments, struct segment *segment, struct segment_span span,
-                      int slot, const segment_span_vec *gaps)
-{
-    pthread_mutex_lock(&segments->lock);
-    for (size_t i = 0; i < segment->extents.all.n; i++)
-        if (segment->extents.all.items[i].user == slot) {
-            extents_forget(&segment->extents, i);
-            break;
-        }
-    segment_uncommit(segment, span);
-    atomic_store(segment_readers(segment, slot), 0);
-    pthread_mutex_unlock(&segments->lock);
-    mem_discharge(span.bytes - sum_of(gaps));
-    segment_drop(segment);
-}
-
 struct buffer *segments_take(struct segments *segments, size_t bytes)
 {
     struct segment_span span = {.bytes = segment_whole_pages(bytes)};
@@ -174,8 +151,20 @@ struct buffer *segments_take(struct segments *segments, size_t bytes)
     struct segment *segment = reserve(segments, &span, &slot, &gaps);
     pthread_mutex_unlock(&segments->lock);
     bool good = segment && commit_all(segment, &gaps);
-    if (segment && !good)
-        unreserve(segments, segment, span, slot, &gaps);
+    if (segment && !good) {
+        /* There is no memory for the gaps: nothing of the span is left. */
+        pthread_mutex_lock(&segments->lock);
+        for (size_t i = 0; i < segment->extents.all.n; i++)
+            if (segment->extents.all.items[i].user == slot) {
+                extents_forget(&segment->extents, i);
+                break;
+            }
+        segment_uncommit(segment, span);
+        atomic_store(segment_readers(segment, slot), 0);
+        pthread_mutex_unlock(&segments->lock);
+        mem_discharge(span.bytes - sum_of(&gaps));
+        segment_drop(segment);
+    }
     vec_release(&gaps);
     return good ? segment_buffer(segment, slot, span) : NULL;
 }

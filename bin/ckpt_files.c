@@ -10,19 +10,6 @@
 #include "checkpoint/formats/export.h"
 #include "cli/output.h"
 
-static int write_record(struct ckpt_work *job, struct source *source, const char *name,
-                        struct error *err)
-{
-    struct named_tensor t = {.name = name};
-    int i = source_find_whole(source, name, err);
-    if (i < 0 || source_read(source, (size_t)i, &t.tensor, err))
-        return err->code;
-    stream_begin(job->tool->writer, RECORD_TENSOR, 0);
-    stream_write(job->tool->writer, &t, 1, err);
-    tensor_release(&t.tensor);
-    return err->code;
-}
-
 int ckpt_cat(struct ckpt_work *job, struct error *err)
 {
     struct source source;
@@ -33,10 +20,17 @@ int ckpt_cat(struct ckpt_work *job, struct error *err)
         return err->code;
     if (command_open(&job->command, job->command.operands[0], &source, err))
         return err->code;
-    if (npy)
+    if (npy) {
         source_export_npy(&source, name, out, err);
-    else
-        write_record(job, &source, name, err);
+    } else {
+        struct named_tensor t = {.name = name};
+        int i = source_find_whole(&source, name, err);
+        if (i >= 0 && !source_read(&source, (size_t)i, &t.tensor, err)) {
+            stream_begin(job->tool->writer, RECORD_TENSOR, 0);
+            stream_write(job->tool->writer, &t, 1, err);
+            tensor_release(&t.tensor);
+        }
+    }
     source_close(&source);
     return err->code;
 }

@@ -31,52 +31,6 @@ static double seconds_since(const struct timespec *then)
     return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
 }
 
-/* The figures under another name beside the file's, which they get when they are whole; what is no
- * regular file is written to where it is. */
-static void replace_metrics(const char *path, const struct str *text)
-{
-    struct stat old;
-    struct str temporary = STR_INIT;
-    bool is_special = !stat(path, &old) && !S_ISREG(old.st_mode);
-    str_printf(&temporary, "%s.%ld.tmp", path, (long)getpid());
-    int fd = is_special ? open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
-                        : open(str_text(&temporary), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool written = fd >= 0 && write(fd, text->data, text->n) == (ssize_t)text->n;
-    written = fd >= 0 && !close(fd) && written;
-    if (fd >= 0 && !is_special && (!written || rename(str_text(&temporary), path)))
-        unlink(str_text(&temporary));
-    str_release(&temporary);
-}
-
-/* By no function that the thread which is stuck may be within. */
-static void write_metrics(void)
-{
-    struct timespec now;
-    struct str text = STR_INIT;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const struct text_metrics metrics = {.verb = watch.limit.verb,
-                                         .store = watch.limit.store,
-                                         .status = EX_TEMPFAIL,
-                                         .time = (int64_t)now.tv_sec * 1000000,
-                                         .seconds = seconds_since(&watch.began),
-                                         .newest = -1,
-                                         .problems = -1};
-    text_metrics(&text, &metrics);
-    replace_metrics(watch.limit.metrics_path, &text);
-    str_release(&text);
-}
-
-/* A store is whole whenever its writer ends, and files have their names when they are complete. */
-static void stop(void)
-{
-    output_unlink_all();
-    if (watch.limit.metrics_path)
-        write_metrics();
-    fprintf(stderr, "tf-ckpt: %s: %s: stopped, as --max-runtime is over\n", watch.limit.store,
-            watch.limit.verb);
-    _exit(EX_TEMPFAIL);
-}
-
 static void *wait_for_end(void *context)
 {
     int status = 0;
@@ -84,8 +38,44 @@ static void *wait_for_end(void *context)
     pthread_mutex_lock(&watch.lock);
     while (!watch.is_over && !status)
         status = pthread_cond_timedwait(&watch.ended, &watch.lock, &watch.end);
-    if (!watch.is_over)
-        stop(); /* with the lock: nobody ends meanwhile as if nothing were */
+    if (!watch.is_over) {
+        /* with the lock: nobody ends meanwhile as if nothing were; a store is whole whenever its
+         * writer ends, and files have their names when they are complete */
+        output_unlink_all();
+        if (watch.limit.metrics_path) {
+            /* By no function that the thread which is stuck may be within. */
+            struct timespec now;
+            struct str text = STR_INIT;
+            clock_gettime(CLOCK_REALTIME, &now);
+            const struct text_metrics metrics = {.verb = watch.limit.verb,
+                                                 .store = watch.limit.store,
+                                                 .status = EX_TEMPFAIL,
+                                                 .time = (int64_t)now.tv_sec * 1000000,
+                                                 .seconds = seconds_since(&watch.began),
+                                                 .newest = -1,
+                                                 .problems = -1};
+            text_metrics(&text, &metrics);
+            /* The figures under another name beside the file's, which they get when they are whole;
+             * what is no regular file is written to where it is. */
+            const char *path = watch.limit.metrics_path;
+            struct stat old;
+            struct str temporary = STR_INIT;
+            bool is_special = !stat(path, &old) && !S_ISREG(old.st_mode);
+            str_printf(&temporary, "%s.%ld.tmp", path, (long)getpid());
+            int fd = is_special ? open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
+                                : open(str_text(&temporary),
+                                       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+            bool written = fd >= 0 && write(fd, text.data, text.n) == (ssize_t)text.n;
+            written = fd >= 0 && !close(fd) && written;
+            if (fd >= 0 && !is_special && (!written || rename(str_text(&temporary), path)))
+                unlink(str_text(&temporary));
+            str_release(&temporary);
+            str_release(&text);
+        }
+        fprintf(stderr, "tf-ckpt: %s: %s: stopped, as --max-runtime is over\n", watch.limit.store,
+                watch.limit.verb);
+        _exit(EX_TEMPFAIL);
+    }
     pthread_mutex_unlock(&watch.lock);
     return NULL;
 }

@@ -14,15 +14,6 @@ struct cutting {
     int64_t n_cut;
 };
 
-static int write(struct cutting *c, struct record *record, int64_t step, struct error *err)
-{
-    struct feed_position position;
-    bool has_position = record_get_position(record, &record->arena, &position);
-    c->n_cut++;
-    return stream_write_feed(c->tool->writer, record->kind, step, has_position ? &position : NULL,
-                             record->tensors, record->n_tensors, err);
-}
-
 static int take(struct cutting *c, struct record *record, struct error *err)
 {
     int64_t step = c->last + 1;
@@ -33,22 +24,14 @@ static int take(struct cutting *c, struct record *record, struct error *err)
     if (step < c->last)
         c->before += c->last;
     c->last = step;
-    return ranges_contain(&c->steps, c->before + step) ? write(c, record, c->before + step, err)
-                                                       : 0;
-}
-
-static int cut(struct cutting *c, struct error *err)
-{
-    struct record record = {0};
-    bool more = true;
-    while (!err->code && more && c->before + c->last <= ranges_last(&c->steps))
-        if (!stream_read(c->reader, &record, &more, err) && more)
-            take(c, &record, err);
-    record_release(&record);
-    if (!err->code && !c->n_cut)
-        error_set(err, ERR_DATA, "%s: has no such step; its last is %" PRId64,
-                  stream_reader_name(c->reader), c->before + c->last);
-    return err->code;
+    step += c->before;
+    if (!ranges_contain(&c->steps, step))
+        return 0;
+    struct feed_position position;
+    bool has_position = record_get_position(record, &record->arena, &position);
+    c->n_cut++;
+    return stream_write_feed(c->tool->writer, record->kind, step, has_position ? &position : NULL,
+                             record->tensors, record->n_tensors, err);
 }
 
 int data_cut(struct tool *tool, const char *list, const char *path, struct error *err)
@@ -56,7 +39,15 @@ int data_cut(struct tool *tool, const char *list, const char *path, struct error
     struct cutting c = {.tool = tool};
     if (!ranges_parse(list, &c.steps, err) && !tool_open_writer(tool, -1, err) &&
         !tool_open_reader(tool, path, &c.reader, err)) {
-        cut(&c, err);
+        struct record record = {0};
+        bool more = true;
+        while (!err->code && more && c.before + c.last <= ranges_last(&c.steps))
+            if (!stream_read(c.reader, &record, &more, err) && more)
+                take(&c, &record, err);
+        record_release(&record);
+        if (!err->code && !c.n_cut)
+            error_set(err, ERR_DATA, "%s: has no such step; its last is %" PRId64,
+                      stream_reader_name(c.reader), c.before + c.last);
         tool_close_reader(c.reader);
     }
     ranges_release(&c.steps);

@@ -14,8 +14,9 @@ static bool is_file_of_records(const char *feed)
     return !strchr(feed, '=');
 }
 
-static int read_graph(struct exec_request *request, struct error *err)
+int exec_request_read(struct exec_request *request, struct error *err)
 {
+    struct driver *driver = request->driver;
     const char *path = request_options.graph;
     bool from_file = path && strcmp(path, "-");
     if (tool_open_reader(request->tool, path, &request->graph_reader, err) ||
@@ -26,12 +27,7 @@ static int read_graph(struct exec_request *request, struct error *err)
         tool_close_reader(request->graph_reader);
         request->graph_reader = NULL;
     }
-    return 0;
-}
-
-/* What is run, fetched and fed in every step. */
-static int add_words(struct driver *driver, struct error *err)
-{
+    /* What is run, fetched and fed in every step. */
     const struct option_list *runs = &request_options.runs, *fetches = &request_options.fetches;
     const struct option_list *feeds = &request_options.feeds;
     int code = 0;
@@ -44,13 +40,9 @@ static int add_words(struct driver *driver, struct error *err)
             code = feeds_add_constant(&driver->feeds, feeds->items[i], err);
     driver->option = runs->n ? "--run" : "--fetch";
     driver->what = runs->n ? runs->items[0] : fetches->n ? fetches->items[0] : "";
-    return code ? error_prefix(err, "%s: ", driver->name) : 0;
-}
-
-int exec_request_read(struct exec_request *request, struct error *err)
-{
-    struct driver *driver = request->driver;
-    if (read_graph(request, err) || add_words(driver, err) || driver_ready(driver, err))
+    if (code)
+        return error_prefix(err, "%s: ", driver->name);
+    if (driver_ready(driver, err))
         return err->code;
     for (size_t i = 0; i < driver->feeds.edges.n; i++) {
         int node = driver->feeds.edges.items[i].node;

@@ -12,19 +12,14 @@ static void print_way(const struct replicate_way *way, bool is_there)
         fprintf(stderr, " %11s %9s", "-", "-");
 }
 
-static void begin_mode(struct explained *explained, const struct replicate_choice *choice)
-{
-    if (!choice->mode || !strcmp(explained->mode, choice->mode))
-        return;
-    fprintf(stderr, "%s:\n", choice->mode);
-    snprintf(explained->mode, sizeof explained->mode, "%s", choice->mode);
-    explained->has_begun = false;
-}
-
 void explain_gradient(void *context, const struct replicate_choice *choice)
 {
     struct explained *explained = context;
-    begin_mode(explained, choice);
+    if (choice->mode && strcmp(explained->mode, choice->mode)) {
+        fprintf(stderr, "%s:\n", choice->mode);
+        snprintf(explained->mode, sizeof explained->mode, "%s", choice->mode);
+        explained->has_begun = false;
+    }
     replicate_total_add(&explained->total, choice);
     if (!explained->has_begun)
         fprintf(stderr, "%-24s %-14s %11s %9s %11s %9s %11s %9s  %s\n", "VARIABLE", "SHAPE",

@@ -123,18 +123,6 @@ static int read_categories(struct fitted *fitted, const json_t *lists, struct er
     return 0;
 }
 
-static int read_weights(struct fitted *fitted, const json_t *list, struct error *err)
-{
-    size_t n = json_array_size(list);
-    bool fits = fitted->categories && fitted->n_columns == 1 && n == fitted->categories[0].texts.n;
-    fitted->weights = arena_array(&fitted->prep->arena, n + 1, sizeof *fitted->weights);
-    for (size_t i = 0; i < n && fits; i++) {
-        fits = json_is_number(json_array_get(list, i));
-        fitted->weights[i] = json_number_value(json_array_get(list, i));
-    }
-    return fits ? 0 : refuse(fitted->prep, "a weight is wanted of each category", err);
-}
-
 /* Each section names the same ones. */
 static int read_columns(struct fitted *fitted, const json_t *list, struct error *err)
 {
@@ -165,8 +153,17 @@ static int read_fitted(struct prep *prep, const struct section *section, const c
     const json_t *first = json_object_get(object, section->keys[0]);
     if (section->kind == SECTION_CATEGORIES)
         return read_categories(fitted, first, err);
-    if (section->kind == SECTION_WEIGHTS)
-        return read_weights(fitted, first, err);
+    if (section->kind == SECTION_WEIGHTS) {
+        size_t n = json_array_size(first);
+        bool fits =
+            fitted->categories && fitted->n_columns == 1 && n == fitted->categories[0].texts.n;
+        fitted->weights = arena_array(&prep->arena, n + 1, sizeof *fitted->weights);
+        for (size_t i = 0; i < n && fits; i++) {
+            fits = json_is_number(json_array_get(first, i));
+            fitted->weights[i] = json_number_value(json_array_get(first, i));
+        }
+        return fits ? 0 : refuse(prep, "a weight is wanted of each category", err);
+    }
     for (int i = 0; i < section->n_figures; i++)
         if (read_figure(fitted, section, i, json_object_get(object, section->keys[i]), err))
             return err->code;
@@ -240,18 +237,6 @@ static json_t *category_json(const struct categories *categories, size_t id)
     return number ? number : json_string(text);
 }
 
-static json_t *categories_json(const struct fitted *fitted)
-{
-    json_t *lists = json_array();
-    for (size_t k = 0; k < fitted->n_columns; k++) {
-        json_t *list = json_array();
-        for (size_t i = 0; i < fitted->categories[k].texts.n; i++)
-            json_array_append_new(list, category_json(&fitted->categories[k], i));
-        json_array_append_new(lists, list);
-    }
-    return lists;
-}
-
 static json_t *figure_json(const struct fitted *fitted, enum figure figure)
 {
     const double *numbers = fitted->figures[figure];
@@ -282,8 +267,16 @@ static json_t *fitted_json(const struct fitted *fitted, const struct section *se
         json_object_set_new(object, "of", json_string(fitted->of));
     if (section->kind == SECTION_FIGURES && section->first == FIGURE_FILL)
         json_object_set_new(object, "by", json_string(fitted->impute));
-    if (section->kind == SECTION_CATEGORIES)
-        json_object_set_new(object, section->keys[0], categories_json(fitted));
+    if (section->kind == SECTION_CATEGORIES) {
+        json_t *lists = json_array();
+        for (size_t k = 0; k < fitted->n_columns; k++) {
+            json_t *list = json_array();
+            for (size_t i = 0; i < fitted->categories[k].texts.n; i++)
+                json_array_append_new(list, category_json(&fitted->categories[k], i));
+            json_array_append_new(lists, list);
+        }
+        json_object_set_new(object, section->keys[0], lists);
+    }
     if (section->kind == SECTION_WEIGHTS)
         json_object_set_new(
             object, section->keys[0],
@@ -304,34 +297,7 @@ static json_t *section_json(const struct prep *prep, const struct section *secti
     return object;
 }
 
-/* The oldest that can read it rightly. */
-static int version_of(const struct prep *prep)
-{
-    int version = VERSION_STANDARDIZE;
-    for (size_t i = 0; i < prep->fitted.n; i++) {
-        const struct fitted *f = prep->fitted.items[i];
-        if (f->of || f->categories || f->figures[FIGURE_FILL] || f->figures[FIGURE_MIN])
-            version = VERSION;
-    }
-    return version;
-}
-
-static json_t *object_of(const struct prep *prep)
-{
-    json_t *root = json_object();
-    json_object_set_new(root, VERSION_KEY, json_integer(version_of(prep)));
-    if (prep->header)
-        json_object_set_new(root, "header", array_of_names(prep->header, prep->n_header, false));
-    for (size_t i = 0; i < N_SECTIONS; i++) {
-        json_t *section = section_json(prep, &sections[i]);
-        if (json_object_size(section))
-            json_object_set(root, sections[i].name, section);
-        json_decref(section);
-    }
-    return root;
-}
-
-static int check_names(const struct prep *prep, struct error *err)
+int prep_write(const struct prep *prep, int fd, struct error *err)
 {
     for (size_t i = 0; i < prep->n_header; i++)
         if (!str_is_printable(prep->header[i], strlen(prep->header[i])))
@@ -342,14 +308,23 @@ static int check_names(const struct prep *prep, struct error *err)
         if (!str_is_printable(name, strlen(name)))
             return error_set(err, ERR_USAGE, "%s: a feed has a name that is no text", prep->path);
     }
-    return 0;
-}
-
-int prep_write(const struct prep *prep, int fd, struct error *err)
-{
-    if (check_names(prep, err))
-        return err->code;
-    json_t *root = object_of(prep);
+    json_t *root = json_object();
+    /* The oldest that can read it rightly. */
+    int version = VERSION_STANDARDIZE;
+    for (size_t i = 0; i < prep->fitted.n; i++) {
+        const struct fitted *f = prep->fitted.items[i];
+        if (f->of || f->categories || f->figures[FIGURE_FILL] || f->figures[FIGURE_MIN])
+            version = VERSION;
+    }
+    json_object_set_new(root, VERSION_KEY, json_integer(version));
+    if (prep->header)
+        json_object_set_new(root, "header", array_of_names(prep->header, prep->n_header, false));
+    for (size_t i = 0; i < N_SECTIONS; i++) {
+        json_t *section = section_json(prep, &sections[i]);
+        if (json_object_size(section))
+            json_object_set(root, sections[i].name, section);
+        json_decref(section);
+    }
     int own = dup(fd); /* json_dumpfd writes word by word */
     FILE *out = own < 0 ? NULL : fdopen(own, "w");
     bool ok = out && !json_dumpf(root, out, JSON_INDENT(2)) && fputc('\n', out) != EOF;

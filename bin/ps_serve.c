@@ -142,8 +142,11 @@ static void ready(void *context, const char *task, const char *address)
     cluster_ready(serving->tool, task, address);
 }
 
-static int check_serve_options(struct error *err)
+int ps_serve(struct tool *tool, char **operands, struct error *err)
 {
+    struct served_shard serving = {
+        .tool = tool, .lock = PTHREAD_MUTEX_INITIALIZER, .failure = ERROR_INIT};
+    (void)operands;
     if (ps_serving.threads < 0 || ps_serving.threads > 4096)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense",
                          ps_serving.threads);
@@ -154,16 +157,8 @@ static int check_serve_options(struct error *err)
         return error_set(err, ERR_USAGE, "--keep is at least 1");
     if (ps_serving.save && store_check_place(ps_serving.save, err))
         return error_prefix(err, "--save %s: ", ps_serving.save);
-    return 0;
-}
-
-int ps_serve(struct tool *tool, char **operands, struct error *err)
-{
-    struct served_shard serving = {
-        .tool = tool, .lock = PTHREAD_MUTEX_INITIALIZER, .failure = ERROR_INIT};
-    (void)operands;
-    if (check_serve_options(err) || ops_option_load(err) ||
-        run_make(&serving.run, ps_serving.run_name, err) || cluster_catch_signals(err))
+    if (ops_option_load(err) || run_make(&serving.run, ps_serving.run_name, err) ||
+        cluster_catch_signals(err))
         return err->code;
     if (ps_serving.save_best)
         retain_print_metric(ps_serving.save_best, &serving.best);

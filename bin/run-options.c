@@ -146,43 +146,7 @@ static const struct option_table table = {
     .command = &feed_command,
 };
 
-/* A policy's line comes from its row; the other modes have none. */
-static void print_mode_help(void)
-{
-    struct str text = STR_INIT;
-    str_append(&text, "how workers work together (sync):");
-    for (const struct policy_kind *const *kind = policy_kinds; *kind; kind++)
-        str_printf(&text, "\n  %-23s  %s", (*kind)->usage, (*kind)->doc);
-    str_printf(&text, "\n  %-23s  %s", "sync,update=worker",
-               "as allreduce; shards add, and pass on, what workers have");
-    str_printf(&text, "\n  %-23s  %s\n  %-23s  %s", "downpour,fetch=N,push=M",
-               "async, with a fetch every N steps and a push every M", "allreduce",
-               "the workers sum among themselves, without shards");
-    str_printf(&text, "\n  %-23s  %s", "MODE,factors=auto",
-               "any of these, or factors of gradients are sent where that is less");
-    str_printf(&text, "\n  %-23s  %s", "MODE,bits=1",
-               "any of these, gradients in few bits; bits=2 to 8, top=0.01");
-    BUG_ON(text.n >= sizeof mode_help);
-    memcpy(mode_help, text.data, text.n + 1);
-    str_release(&text);
-}
-
 /* ---- checks ---- */
-
-static int check_graph(const char *path, struct error *err)
-{
-    if (!path && isatty(STDIN_FILENO))
-        return error_set(err, ERR_USAGE,
-                         "no graph: name a file, or pipe one in: tf-graph m.lua | tf-opt | "
-                         "tf-run ...");
-    if (!path || !strcmp(path, "-"))
-        return 0;
-    if (access(path, R_OK))
-        return error_set_errno(err, file_error_code(), "%s", path);
-    struct stat status;
-    bool is_folder = !stat(path, &status) && S_ISDIR(status.st_mode);
-    return is_folder ? error_set(err, ERR_DATA, "%s: is a directory", path) : 0;
-}
 
 /* An empty text is as good as none: a script's variable that is not set. */
 static void set_default(const char **text, const char *otherwise)
@@ -196,37 +160,6 @@ static int64_t tile_count(void)
 {
     struct grid_options grid;
     return grid_parse(&grid, options.grid) ? (int64_t)grid.rows * grid.columns : 0;
-}
-
-static void set_defaults(void)
-{
-    set_default(&options.mode, "sync");
-    set_default(&options.run, "train");
-    set_default(&options.max_restarts, "5");
-    set_default(&options.save, NULL);
-    set_default(&options.grid, NULL);
-    if (options.shards == UNSET)
-        options.shards = options.grid                            ? tile_count()
-                         : str_starts(options.mode, "allreduce") ? 0
-                                                                 : 1;
-}
-
-/* Tiles are on the shards, so that these save what tiles have of variables. Of the rest that
- * workers have and a grid does not tf-replicate knows. */
-static int check_grid(struct error *err)
-{
-    if (!options.grid)
-        return 0;
-    if (!tile_count())
-        return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
-                         GRID_CELLS_MAX, options.grid);
-    if (options.workers != 1)
-        return error_set(err, ERR_USAGE, "--grid has one worker, which drives all tiles");
-    if (!options.cluster && options.shards < tile_count())
-        return error_set(err, ERR_USAGE,
-                         "--grid %s: %" PRId64 " tiles want as many shards, not %" PRId64,
-                         options.grid, tile_count(), options.shards);
-    return 0;
 }
 
 static int check_options(const char *graph, struct error *err)
@@ -265,7 +198,30 @@ static int check_options(const char *graph, struct error *err)
         return error_prefix(err, "--save %s: ", options.save);
     if (options.resume && !options.save)
         return error_set(err, ERR_USAGE, "--resume goes on from what --save DIR/ holds");
-    return check_grid(err) ? err->code : check_graph(graph, err);
+    /* Tiles are on the shards, so that these save what tiles have of variables. Of the rest that
+     * workers have and a grid does not tf-replicate knows. */
+    if (options.grid) {
+        if (!tile_count())
+            return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
+                             GRID_CELLS_MAX, options.grid);
+        if (options.workers != 1)
+            return error_set(err, ERR_USAGE, "--grid has one worker, which drives all tiles");
+        if (!options.cluster && options.shards < tile_count())
+            return error_set(err, ERR_USAGE,
+                             "--grid %s: %" PRId64 " tiles want as many shards, not %" PRId64,
+                             options.grid, tile_count(), options.shards);
+    }
+    if (!graph && isatty(STDIN_FILENO))
+        return error_set(err, ERR_USAGE,
+                         "no graph: name a file, or pipe one in: tf-graph m.lua | tf-opt | "
+                         "tf-run ...");
+    if (!graph || !strcmp(graph, "-"))
+        return 0;
+    if (access(graph, R_OK))
+        return error_set_errno(err, file_error_code(), "%s", graph);
+    struct stat status;
+    bool is_folder = !stat(graph, &status) && S_ISDIR(status.st_mode);
+    return is_folder ? error_set(err, ERR_DATA, "%s: is a directory", graph) : 0;
 }
 
 /* ---- assignments ---- */
@@ -303,25 +259,36 @@ static void print_value(struct str *out, const struct option_row *row)
     }
 }
 
-static void append_assignment(struct str *out, const struct option_row *row)
+static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
-    struct str value = STR_INIT;
-    str_append(out, "opt_");
-    for (const char *c = row->name; *c; c++)
-        str_append_char(out, *c == '-' ? '_' : *c);
-    str_append_char(out, '=');
-    print_value(&value, row);
-    str_append_quoted(out, str_text(&value));
-    str_append_char(out, '\n');
-    str_release(&value);
-}
-
-static int write_assignments(const struct tool *tool, const char *verb, const char *graph,
-                             char **arguments, struct error *err)
-{
+    const char *operand = n ? operands[0] : NULL;
+    bool is_verb = n && (!strcmp(operand, "status") || !strcmp(operand, "stop"));
+    const char *verb = is_verb ? operand : NULL, *graph = is_verb ? NULL : operand;
+    set_default(&options.mode, "sync");
+    set_default(&options.run, "train");
+    set_default(&options.max_restarts, "5");
+    set_default(&options.save, NULL);
+    set_default(&options.grid, NULL);
+    if (options.shards == UNSET)
+        options.shards = options.grid                            ? tile_count()
+                         : str_starts(options.mode, "allreduce") ? 0
+                                                                 : 1;
+    if (is_verb && (!options.job || !*options.job))
+        return error_set(err, ERR_USAGE, "%s: which job? --job DIR", verb);
+    if (!is_verb && check_options(graph, err))
+        return err->code;
     struct str out = STR_INIT;
-    for (const struct option_row *row = rows; row->name; row++)
-        append_assignment(&out, row);
+    for (const struct option_row *row = rows; row->name; row++) {
+        struct str value = STR_INIT;
+        str_append(&out, "opt_");
+        for (const char *c = row->name; *c; c++)
+            str_append_char(&out, *c == '-' ? '_' : *c);
+        str_append_char(&out, '=');
+        print_value(&value, row);
+        str_append_quoted(&out, str_text(&value));
+        str_append_char(&out, '\n');
+        str_release(&value);
+    }
     str_append(&out, "verb=");
     str_append_quoted(&out, verb ? verb : "");
     str_append(&out, "\ngraph_file=");
@@ -329,7 +296,7 @@ static int write_assignments(const struct tool *tool, const char *verb, const ch
     str_append(&out, "\nset --");
     for (int i = feed_command; i < tool->argc; i++) {
         str_append_char(&out, ' ');
-        str_append_quoted(&out, arguments[i]);
+        str_append_quoted(&out, operands[i]);
     }
     str_append_char(&out, '\n');
     if (dprintf(ASSIGNMENTS_FD, "%s", out.data) < 0)
@@ -338,21 +305,24 @@ static int write_assignments(const struct tool *tool, const char *verb, const ch
     return err->code;
 }
 
-static int run(struct tool *tool, int n, char **operands, struct error *err)
-{
-    const char *operand = n ? operands[0] : NULL;
-    bool is_verb = n && (!strcmp(operand, "status") || !strcmp(operand, "stop"));
-    const char *verb = is_verb ? operand : NULL, *graph = is_verb ? NULL : operand;
-    set_defaults();
-    if (is_verb && (!options.job || !*options.job))
-        return error_set(err, ERR_USAGE, "%s: which job? --job DIR", verb);
-    if (!is_verb && check_options(graph, err))
-        return err->code;
-    return write_assignments(tool, verb, graph, operands, err);
-}
-
 int main(int argc, char **argv)
 {
-    print_mode_help();
+    /* A policy's line comes from its row; the other modes have none. */
+    struct str text = STR_INIT;
+    str_append(&text, "how workers work together (sync):");
+    for (const struct policy_kind *const *kind = policy_kinds; *kind; kind++)
+        str_printf(&text, "\n  %-23s  %s", (*kind)->usage, (*kind)->doc);
+    str_printf(&text, "\n  %-23s  %s", "sync,update=worker",
+               "as allreduce; shards add, and pass on, what workers have");
+    str_printf(&text, "\n  %-23s  %s\n  %-23s  %s", "downpour,fetch=N,push=M",
+               "async, with a fetch every N steps and a push every M", "allreduce",
+               "the workers sum among themselves, without shards");
+    str_printf(&text, "\n  %-23s  %s", "MODE,factors=auto",
+               "any of these, or factors of gradients are sent where that is less");
+    str_printf(&text, "\n  %-23s  %s", "MODE,bits=1",
+               "any of these, gradients in few bits; bits=2 to 8, top=0.01");
+    BUG_ON(text.n >= sizeof mode_help);
+    memcpy(mode_help, text.data, text.n + 1);
+    str_release(&text);
     return tool_main(&table, run, argc, argv);
 }

@@ -48,32 +48,27 @@ static bool uses_shards(const struct graph *graph)
     return uses;
 }
 
-static int print(struct tool *tool, const struct graph *graph, struct error *err)
-{
-    const struct node *one;
-    const enum holders holders = holders_of(graph, &one);
-    struct str stray = STR_INIT, quoted = STR_INIT;
-    FILE *out;
-    if (tool_open_text(tool, &out, err))
-        return err->code;
-    if (one)
-        str_printf(&stray, "%s is on %s", node_text(one), one->assigned);
-    str_append_quoted(&quoted, str_text(&stray));
-    fprintf(out, "holders=%s\nserved=%s\nstray=%s\n", words[holders], uses_shards(graph) ? "1" : "",
-            quoted.data);
-    str_release(&stray);
-    str_release(&quoted);
-    return 0;
-}
-
 static int run(struct tool *tool, int n_operands, char **operands, struct error *err)
 {
     struct stream_reader *reader;
     struct joined joined = {.graph = NULL};
     if (tool_open_reader(tool, n_operands ? operands[0] : NULL, &reader, err))
         return err->code;
-    if (!joined_read(reader, ops_registry(), &joined, err))
-        print(tool, joined.graph, err);
+    if (!joined_read(reader, ops_registry(), &joined, err)) {
+        const struct node *one;
+        const enum holders holders = holders_of(joined.graph, &one);
+        struct str stray = STR_INIT, quoted = STR_INIT;
+        FILE *out;
+        if (!tool_open_text(tool, &out, err)) {
+            if (one)
+                str_printf(&stray, "%s is on %s", node_text(one), one->assigned);
+            str_append_quoted(&quoted, str_text(&stray));
+            fprintf(out, "holders=%s\nserved=%s\nstray=%s\n", words[holders],
+                    uses_shards(joined.graph) ? "1" : "", quoted.data);
+            str_release(&stray);
+            str_release(&quoted);
+        }
+    }
     joined_release(&joined);
     tool_close_reader(reader);
     return err->code;

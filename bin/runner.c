@@ -71,27 +71,23 @@ static bool saves_together(const struct runner *r)
     return r->kind->saves_together && r->kind->saves_together(r);
 }
 
-static int step_together(struct runner *r, struct error *err)
-{
-    bool due, again = true;
-    while (again) {
-        due = false;
-        if ((saves(r) && saving_is_due(r->options.saving, &due, err)) ||
-            r->kind->gather(r, due, &again, err))
-            return err->code;
-    }
-    if (!due)
-        return 0;
-    int code = saving_step(r->options.saving, err);
-    return code ? code : r->kind->saved(r, err);
-}
-
 int runner_step(struct runner *r, struct error *err)
 {
     if (r->kind->stepped && r->kind->stepped(r, err))
         return err->code;
-    if (saves_together(r))
-        return step_together(r, err);
+    if (saves_together(r)) {
+        bool due, again = true;
+        while (again) {
+            due = false;
+            if ((saves(r) && saving_is_due(r->options.saving, &due, err)) ||
+                r->kind->gather(r, due, &again, err))
+                return err->code;
+        }
+        if (!due)
+            return 0;
+        int code = saving_step(r->options.saving, err);
+        return code ? code : r->kind->saved(r, err);
+    }
     return saves(r) ? saving_step(r->options.saving, err) : 0;
 }
 

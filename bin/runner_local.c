@@ -45,21 +45,6 @@ static int local_open(struct runner *r, struct error *err)
     return 0;
 }
 
-/* What only reads variables answers by what they were trained to, which must come from somewhere.
- */
-static int initialize(const struct runner *r, struct error *err)
-{
-    struct driver *driver = r->options.driver;
-    int variable =
-        request_only_reads(&driver->request, driver->feeds.edges.items, (int)driver->feeds.edges.n);
-    if (variable >= 0)
-        tool_say(r->options.tool,
-                 "%s: %s %s reads '%s' as it is initialized; --restore reads what was trained",
-                 driver->name, driver->option, driver->what,
-                 graph_node(driver->graph, variable)->name);
-    return driver_initialize(driver, err);
-}
-
 static int local_start(struct runner *r, const struct runner_origin *origin, struct error *err)
 {
     struct saving *saving = r->options.saving;
@@ -67,8 +52,20 @@ static int local_start(struct runner *r, const struct runner_origin *origin, str
     if (origin->reader)
         return variables_restore(saving->variables, r->options.joined->graph, &local_of(r)->devices,
                                  origin->reader, &step, err);
-    if (!origin->is_restored)
-        return initialize(r, err);
+    if (!origin->is_restored) {
+        /* What only reads variables answers by what they were trained to, which must come from
+         * somewhere.
+         */
+        struct driver *driver = r->options.driver;
+        int variable = request_only_reads(&driver->request, driver->feeds.edges.items,
+                                          (int)driver->feeds.edges.n);
+        if (variable >= 0)
+            tool_say(r->options.tool,
+                     "%s: %s %s reads '%s' as it is initialized; --restore reads what was trained",
+                     driver->name, driver->option, driver->what,
+                     graph_node(driver->graph, variable)->name);
+        return driver_initialize(driver, err);
+    }
     return saving->resumed ? saving_pass_over(saving, saving->resumed, err) : 0;
 }
 

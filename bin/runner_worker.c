@@ -51,13 +51,6 @@ static int waits_for_feeds(void *context, struct error *err)
     return worker_rest(worker_of(r), r->options.driver, true, err);
 }
 
-static void take_claims(struct saving *saving, const struct member *member)
-{
-    char *claims = member_claims(member);
-    saving->claims = claims ? arena_strdup(&saving->arena, claims) : NULL;
-    mem_free(claims);
-}
-
 static int open_worker(struct runner *r, struct error *err)
 {
     struct worker *worker = worker_of(r);
@@ -78,7 +71,9 @@ static int open_worker(struct runner *r, struct error *err)
     r->options.driver->seed = r->options.seed;
     r->options.saving->variables = worker_variables(worker);
     r->options.saving->device = worker_device(worker);
-    take_claims(r->options.saving, &worker->member);
+    char *claims = member_claims(&worker->member);
+    r->options.saving->claims = claims ? arena_strdup(&r->options.saving->arena, claims) : NULL;
+    mem_free(claims);
     if (worker->collective)
         tool_read_on(ends_wait, r); /* the others may wait for the step that is fed */
     if (worker->asked)
@@ -166,20 +161,6 @@ static int write_all(struct runner *r, struct stream_writer *writer, struct erro
     return worker_save(worker_of(r), r->options.driver->step, writer, err);
 }
 
-/* Who was asked to end repeats them when it is resumed. */
-static void say_unpushed(struct runner *r)
-{
-    int64_t n = 0, every;
-    struct error ignored = ERROR_INIT;
-    if (tool_signal() || r->was_stopped ||
-        worker_count_unpushed(worker_of(r), &n, &every, &ignored) || !n)
-        return;
-    tool_say(r->options.tool,
-             "%s: not pushed: %" PRId64 " of its steps, the last, as %" PRId64
-             " make a push: they count for nothing",
-             r->options.driver->name, n, every);
-}
-
 /* Also when it was asked to end: the others go on without it. Not when all end at once because who
  * runs the job has died: what the last ones did without the others would be saved as if it were a
  * round of all. */
@@ -189,8 +170,15 @@ static int leave(struct runner *r, int code, struct error *err)
     struct error left = ERROR_INIT;
     if (lifeline_has_ended() && !worker->collective)
         return err->code;
-    if (!code)
-        say_unpushed(r);
+    /* Who was asked to end repeats them when it is resumed. */
+    int64_t n = 0, every;
+    struct error ignored = ERROR_INIT;
+    if (!code && !tool_signal() && !r->was_stopped &&
+        !worker_count_unpushed(worker, &n, &every, &ignored) && n)
+        tool_say(r->options.tool,
+                 "%s: not pushed: %" PRId64 " of its steps, the last, as %" PRId64
+                 " make a push: they count for nothing",
+                 r->options.driver->name, n, every);
     if (worker_leave(worker, r->options.driver, &left) && !code)
         *err = left;
     return err->code;

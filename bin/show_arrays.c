@@ -35,16 +35,6 @@ static int read_npy(const struct str *bytes, const char *name, struct record *re
     return 0;
 }
 
-static int add_array(struct npz *npz, int i, struct record *record, struct error *err)
-{
-    struct tensor t = TENSOR_INIT;
-    if (npz_read(npz, i, &t, err))
-        return err->code;
-    add_tensor(record, npz_name(npz, i), &t);
-    tensor_release(&t);
-    return 0;
-}
-
 static int read_npz(struct arrays *arrays, const struct str *bytes, const char *name,
                     struct record *record, struct error *err)
 {
@@ -61,12 +51,15 @@ static int read_npz(struct arrays *arrays, const struct str *bytes, const char *
         int place = i;
         if (arrays->n_wanted && npz_find(&npz, arrays->wanted[i], &place, err))
             break;
-        if (!add_array(&npz, place, record, &own))
-            continue;
-        if (arrays->n_wanted)
+        struct tensor t = TENSOR_INIT;
+        if (!npz_read(&npz, place, &t, &own)) {
+            add_tensor(record, npz_name(&npz, place), &t);
+            tensor_release(&t);
+        } else if (arrays->n_wanted) {
             *err = own;
-        else if (!arrays->unread.code)
+        } else if (!arrays->unread.code) {
             arrays->unread = own;
+        }
     }
     npz_close(&npz);
     return err->code;
@@ -97,14 +90,6 @@ int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct reco
 }
 
 /* ---- gathering ---- */
-
-static void note_name(struct gathering *g, const char *name)
-{
-    for (size_t i = 0; i < g->names.n; i++)
-        if (!strcmp(g->names.items[i], name))
-            return;
-    vec_push(&g->names, arena_strdup(&g->arena, name));
-}
 
 /* Whether b can lie behind a. */
 static bool goes_with(const struct tensor *a, const struct tensor *b)
@@ -147,7 +132,11 @@ int gathering_add(struct gathering *g, const struct record *record, struct error
     int code = 0;
     for (int i = 0; i < record->n_tensors && !code; i++) {
         const struct named_tensor *named = &record->tensors[i];
-        note_name(g, named->name);
+        size_t known = 0;
+        while (known < g->names.n && strcmp(g->names.items[known], named->name) != 0)
+            known++;
+        if (known == g->names.n)
+            vec_push(&g->names, arena_strdup(&g->arena, named->name));
         if (g->wanted ? !strcmp(g->wanted, named->name) : g->names.n == 1)
             code = add_part(g, record->kind, named, err);
     }
@@ -174,17 +163,12 @@ static struct tensor join(const struct gathering *g, struct error *err)
     return all;
 }
 
-/* "x, y" */
-static void list_names(const struct gathering *g, struct str *list)
-{
-    for (size_t i = 0; i < g->names.n; i++)
-        str_printf(list, "%s%s", i ? ", " : "", g->names.items[i]);
-}
-
-static int check_found(const struct gathering *g, struct error *err)
+int gathering_write(struct gathering *g, FILE *out, struct error *err)
 {
     struct str names = STR_INIT;
-    list_names(g, &names);
+    /* "x, y" */
+    for (size_t i = 0; i < g->names.n; i++)
+        str_printf(&names, "%s%s", i ? ", " : "", g->names.items[i]);
     if (!g->names.n)
         error_set(err, ERR_DATA, "%s: no tensor", g->source);
     else if (!g->wanted && g->names.n > 1)
@@ -194,12 +178,7 @@ static int check_found(const struct gathering *g, struct error *err)
         error_set(err, ERR_DATA, "%s: no tensor '%s' (there is: %s)", g->source, g->wanted,
                   str_text(&names));
     str_release(&names);
-    return err->code;
-}
-
-int gathering_write(struct gathering *g, FILE *out, struct error *err)
-{
-    if (check_found(g, err))
+    if (err->code)
         return err->code;
     if (g->parts.n == 1)
         return npy_write(out, &g->parts.items[0], err);

@@ -50,8 +50,9 @@ static bool has_scores(const struct table_tensor *tensor)
            tensor->width == (int64_t)f->categories[0].texts.n;
 }
 
-static bool is_chosen(const struct show_table *table, const char *label)
+static void add_column(struct show_table *table, const char *label, int tensor, int64_t place)
 {
+    struct table_column column = {label, tensor, place};
     bool chosen = !table->choice;
     for (const char *at = table->choice; at && !chosen;) {
         struct str pattern = STR_INIT;
@@ -61,13 +62,7 @@ static bool is_chosen(const struct show_table *table, const char *label)
         str_release(&pattern);
         at = at[n] ? at + n + 1 : NULL;
     }
-    return chosen;
-}
-
-static void add_column(struct show_table *table, const char *label, int tensor, int64_t place)
-{
-    struct table_column column = {label, tensor, place};
-    if (is_chosen(table, label))
+    if (chosen)
         vec_push(&table->columns, column);
 }
 
@@ -122,9 +117,9 @@ static int start(struct show_table *table, const struct record *record, struct e
 static double turn_back(const struct fitted *f, int64_t place, double value)
 {
     double *const *figures = f->figures;
-    if (figures[FIGURE_MEAN])
+    if (figures[FIGURE_MEAN]) {
         value = value * figures[FIGURE_DEVIATION][place] + figures[FIGURE_MEAN][place];
-    else if (figures[FIGURE_MIN]) {
+    } else if (figures[FIGURE_MIN]) {
         double range = figures[FIGURE_MAX][place] - figures[FIGURE_MIN][place];
         value = value * (range > 0 ? range : 1) + figures[FIGURE_MIN][place];
     }

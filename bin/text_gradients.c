@@ -190,17 +190,6 @@ static bool is_wrong(const struct graph *graph, const struct node *node, const o
     return wrong;
 }
 
-/* Whether a node of this op with such a gradient was met, and right: most are alike. */
-static bool is_known_right(const struct map *right, struct str *key, const struct node *node,
-                           const op_names *found)
-{
-    str_clear(key);
-    str_append(key, node->op->def->name);
-    for (size_t i = 0; i < found->n; i++)
-        str_printf(key, " %s", found->items[i]);
-    return map_get(right, str_text(key), NULL);
-}
-
 struct check {
     const struct tool *tool;
     const struct graph *graph;
@@ -216,7 +205,12 @@ struct check {
 static void check_node(struct check *c, const struct node *node, int near)
 {
     const op_names *found = &c->found[node->id];
-    if (is_known_right(&c->right, &c->key, node, found))
+    /* Whether a node of this op with such a gradient was met, and right: most are alike. */
+    str_clear(&c->key);
+    str_append(&c->key, node->op->def->name);
+    for (size_t i = 0; i < found->n; i++)
+        str_printf(&c->key, " %s", found->items[i]);
+    if (map_get(&c->right, str_text(&c->key), NULL))
         return;
     if (!is_wrong(c->graph, node, found, c->of, near, &c->what))
         map_put(&c->right, arena_strdup(&c->keys, str_text(&c->key)), 1);

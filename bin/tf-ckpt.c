@@ -124,24 +124,6 @@ static const struct ckpt_verb {
 #undef VERB
 };
 
-/* What is done to a store is not done to one of its checkpoints. */
-static int check_operands(const struct ckpt_verb *verb, int n, char **operands, struct error *err)
-{
-    struct arena arena = ARENA_INIT;
-    const char *path = "", *name = verb->store ? operands[verb->store] : "";
-    int64_t at = CHECKPOINT_NEWEST;
-    for (int i = 1; i < n && !err->code; i++)
-        if (!*operands[i])
-            error_set(err, ERR_USAGE, "usage: tf-ckpt %s %s", operands[0],
-                      verbs[verb - works].operands);
-    source_split(name, &arena, &path, &at);
-    if (!err->code && at != CHECKPOINT_NEWEST && store_exists(path))
-        error_set(err, ERR_USAGE, "%s: %s takes a store, %s, not one of its checkpoints", name,
-                  operands[0], path);
-    arena_release(&arena);
-    return err->code;
-}
-
 /* ---- options ---- */
 
 static int check_numbers(struct error *err)
@@ -228,49 +210,6 @@ static int write_metrics(struct ckpt_work *job, int status, struct error *err)
     return err->code;
 }
 
-static int print(struct ckpt_work *job, struct error *err)
-{
-    FILE *out;
-    if (!job->command.out.n)
-        return 0;
-    if (tool_open_text(job->tool, &out, err))
-        return err->code;
-    fwrite(job->command.out.data, 1, job->command.out.n, out);
-    return 0;
-}
-
-/* What is told after the verb: its answer, and the figures of --metrics, which also a failure has.
- * A failure of that is reported if there is none before it. */
-static int finish(struct ckpt_work *job, struct error *err)
-{
-    struct error late = ERROR_INIT;
-    int code = err->code;
-    if (!code || code == ERR_NEGATIVE)
-        print(job, &late);
-    if (metrics_path && !late.code)
-        write_metrics(job, code, &late);
-    if (late.code && (!code || code == ERR_NEGATIVE))
-        *err = late;
-    return err->code;
-}
-
-/* Of save, which asks shards, each question has a deadline of its own. */
-static int run_verb(struct ckpt_work *job, const struct ckpt_verb *verb, struct error *err)
-{
-    const struct ckpt_limit limit = {.seconds = max_runtime,
-                                     .verb = job->command.metrics.verb,
-                                     .store = job->command.metrics.store,
-                                     .metrics_path = metrics_path};
-    if (max_runtime > 0 && verb->run != ckpt_save && ckpt_limit_start(&limit, err))
-        return err->code;
-    if (verb->run)
-        verb->run(job, err);
-    else
-        verb->command(&job->command, err);
-    ckpt_limit_end();
-    return err->code;
-}
-
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct ckpt_work job = {.tool = tool, .began = time_now(), .max_runtime = max_runtime};
@@ -278,8 +217,20 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (which < 0)
         return err->code;
     const struct ckpt_verb *verb = &works[which];
-    if (check_operands(verb, n, operands, err) || check_numbers(err) ||
-        fill_command(&job, n, operands, err))
+    /* What is done to a store is not done to one of its checkpoints. */
+    struct arena arena = ARENA_INIT;
+    const char *path = "", *name = verb->store ? operands[verb->store] : "";
+    int64_t at = CHECKPOINT_NEWEST;
+    for (int i = 1; i < n && !err->code; i++)
+        if (!*operands[i])
+            error_set(err, ERR_USAGE, "usage: tf-ckpt %s %s", operands[0],
+                      verbs[verb - works].operands);
+    source_split(name, &arena, &path, &at);
+    if (!err->code && at != CHECKPOINT_NEWEST && store_exists(path))
+        error_set(err, ERR_USAGE, "%s: %s takes a store, %s, not one of its checkpoints", name,
+                  operands[0], path);
+    arena_release(&arena);
+    if (err->code || check_numbers(err) || fill_command(&job, n, operands, err))
         return err->code;
     tool_catch_signals();
     if (tool_cancel_after(STOP_SECONDS, &is_stopped, err))
@@ -287,11 +238,34 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     tool_end_late(true); /* a store is whole whenever its writer ends */
     tool_wait_silently(tool);
     progress_start(&job.progress, tool_shows_progress(tool), stderr, verb->unit, 0, -1);
-    run_verb(&job, verb, err);
+    /* Of save, which asks shards, each question has a deadline of its own. */
+    const struct ckpt_limit limit = {.seconds = max_runtime,
+                                     .verb = job.command.metrics.verb,
+                                     .store = job.command.metrics.store,
+                                     .metrics_path = metrics_path};
+    if (max_runtime <= 0 || verb->run == ckpt_save || !ckpt_limit_start(&limit, err)) {
+        if (verb->run)
+            verb->run(&job, err);
+        else
+            verb->command(&job.command, err);
+        ckpt_limit_end();
+    }
     progress_clear();
     if (err->code == ERR_CANCELLED && !tool_signal())
         err->code = ERR_RETRY; /* --max-runtime is over */
-    finish(&job, err);
+    /* What is told after the verb: its answer, and the figures of --metrics, which also a failure
+     * has. A failure of that is reported if there is none before it. */
+    struct error late = ERROR_INIT;
+    int code = err->code;
+    if (!code || code == ERR_NEGATIVE) {
+        FILE *out;
+        if (job.command.out.n && !tool_open_text(tool, &out, &late))
+            fwrite(job.command.out.data, 1, job.command.out.n, out);
+    }
+    if (metrics_path && !late.code)
+        write_metrics(&job, code, &late);
+    if (late.code && (!code || code == ERR_NEGATIVE))
+        *err = late;
     command_release(&job.command);
     arena_release(&job.arena);
     return err->code;

@@ -174,39 +174,6 @@ static int check_numbers(struct error *err)
     return 0;
 }
 
-static int open_trace(struct graph_execution *job, struct error *err)
-{
-    if (!trace_path)
-        return 0;
-    int code = record_file_open_in(&job->trace, job->tool, trace_path, err);
-    if (code)
-        return code;
-    job->driver.trace_writer = job->trace.writer;
-    job->driver.trace = trace_new();
-    return 0;
-}
-
-static int open_runner(struct graph_execution *job, struct error *err)
-{
-    struct runner_options options = {.tool = job->tool,
-                                     .joined = &job->request.joined,
-                                     .driver = &job->driver,
-                                     .saving = &job->saving,
-                                     .device = {.threads = (int)threads,
-                                                .deterministic = deterministic,
-                                                .exact = exact,
-                                                .memory = (size_t)gpu_memory,
-                                                .tf32 = tf32,
-                                                .fast = fast},
-                                     .seed = (uint64_t)seed,
-                                     .check = check,
-                                     .without = trace_path ? DEVICE_PASSES_ALL
-                                                           : without, /* each op has its time */
-                                     .plan_only = dump_plan};
-    job->runner = cluster_options.task ? runner_worker_new(&options) : runner_local_new(&options);
-    return runner_open(job->runner, err);
-}
-
 static int set_up(struct graph_execution *job, struct error *err)
 {
     tool_catch_signals();
@@ -230,8 +197,32 @@ static int set_up(struct graph_execution *job, struct error *err)
         exec_request_open_feeds(&job->request, err))
         return err->code;
     exec_life_go(&job->life, LIFE_OPENS);
-    if (open_runner(job, err) || open_trace(job, err) || dump_plan)
+    struct runner_options options = {.tool = job->tool,
+                                     .joined = &job->request.joined,
+                                     .driver = &job->driver,
+                                     .saving = &job->saving,
+                                     .device = {.threads = (int)threads,
+                                                .deterministic = deterministic,
+                                                .exact = exact,
+                                                .memory = (size_t)gpu_memory,
+                                                .tf32 = tf32,
+                                                .fast = fast},
+                                     .seed = (uint64_t)seed,
+                                     .check = check,
+                                     .without = trace_path ? DEVICE_PASSES_ALL
+                                                           : without, /* each op has its time */
+                                     .plan_only = dump_plan};
+    job->runner = cluster_options.task ? runner_worker_new(&options) : runner_local_new(&options);
+    if (runner_open(job->runner, err))
         return err->code;
+    if (trace_path) {
+        if (record_file_open_in(&job->trace, job->tool, trace_path, err))
+            return err->code;
+        job->driver.trace_writer = job->trace.writer;
+        job->driver.trace = trace_new();
+    }
+    if (dump_plan)
+        return 0;
     job->driver.step = first_step - 1;
     exec_life_go(&job->life, LIFE_STARTS);
     if (runner_start(job->runner, err))
@@ -330,22 +321,6 @@ static const char *name_of(const struct graph_execution *job)
                                    : "stdin";
 }
 
-/* Says what became of --save, and what the user can do about a NaN. */
-static void add_advice(const struct graph_execution *job, struct error *err)
-{
-    char step[32];
-    const char *doing = exec_life_rules[job->life].doing;
-    snprintf(step, sizeof step, "step %" PRId64, job->driver.step + dump_plan);
-    if (err->code == ERR_CANCELLED)
-        error_set(err, ERR_CANCELLED, "%s: %s did not end within %g s of signal %d: cancelled",
-                  name_of(job), doing ? doing : step, grace, tool_signal());
-    error_append(err, "%s%s",
-                 job->saving.autosave ? "; this step is not saved"
-                 : save_options.path  ? "; nothing saved"
-                                      : "",
-                 !check && err->reason == ERROR_NOT_FINITE ? "; --check finds the origin" : "");
-}
-
 /* The last line of who was asked to end by a signal, perhaps before it knew its graph. */
 static int interrupted(const struct graph_execution *job, struct error *err)
 {
@@ -415,8 +390,20 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     bool cancelled = code == ERR_CANCELLED && atomic_load(&job.driver.at_hand.cancelled);
     bool asked = code == ERR_CANCELLED && job.life != LIFE_STEPS && /* as it waited */
                  (!cancelled || (job.life == LIFE_FEEDS && !cluster_options.task));
-    if ((cancelled && !asked) || (code && !asked && job.driver.step))
-        add_advice(&job, err);
+    if ((cancelled && !asked) || (code && !asked && job.driver.step)) {
+        /* Says what became of --save, and what the user can do about a NaN. */
+        char step[32];
+        const char *doing = exec_life_rules[job.life].doing;
+        snprintf(step, sizeof step, "step %" PRId64, job.driver.step + dump_plan);
+        if (err->code == ERR_CANCELLED)
+            error_set(err, ERR_CANCELLED, "%s: %s did not end within %g s of signal %d: cancelled",
+                      name_of(&job), doing ? doing : step, grace, tool_signal());
+        error_append(err, "%s%s",
+                     job.saving.autosave ? "; this step is not saved"
+                     : save_options.path ? "; nothing saved"
+                                         : "",
+                     !check && err->reason == ERROR_NOT_FINITE ? "; --check finds the origin" : "");
+    }
     if ((!code || asked) && !needs)
         code = end(&job, code, err);
     if (!code && !needs)

@@ -75,20 +75,15 @@ static int extend(struct graph *graph, struct error *err)
     return code;
 }
 
-static int check_options(struct error *err)
-{
-    if (!loss == !of)
-        return error_set(err, ERR_USAGE, "either --minimize LOSS or --of Y --wrt X is needed");
-    if (of && !wrt.n)
-        return error_set(err, ERR_USAGE, "--of '%s' needs --wrt X,...", of);
-    return 0;
-}
-
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct stream_reader *reader;
     struct graph *graph = NULL;
-    if (check_options(err) || tool_open_writer(tool, 1, err) ||
+    if (!loss == !of)
+        return error_set(err, ERR_USAGE, "either --minimize LOSS or --of Y --wrt X is needed");
+    if (of && !wrt.n)
+        return error_set(err, ERR_USAGE, "--of '%s' needs --wrt X,...", of);
+    if (tool_open_writer(tool, 1, err) ||
         tool_open_reader(tool, n ? operands[0] : NULL, &reader, err))
         return err->code;
     int code = graph_read_whole(reader, ops_registry(), &graph, err);

@@ -71,13 +71,6 @@ static void print_line(const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
-static int check_stdin(const char *path, struct error *err)
-{
-    if (strcmp(path, "-") || !isatty(STDIN_FILENO))
-        return 0;
-    return error_set(err, ERR_USAGE, "no script: name a file or use -e TEXT; see tf-graph --help");
-}
-
 static int define_and_run(struct script *script, const char *path, struct error *err)
 {
     for (size_t i = 0; i < definitions.n; i++)
@@ -140,7 +133,10 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         return error_set(err, ERR_USAGE, "--time-limit %gs makes no sense", time_limit);
     if (is_text && (program || definitions.n))
         return error_set(err, ERR_USAGE, "--text reads a graph: -e and -D are for scripts");
-    if ((!program && check_stdin(path, err)) || tool_open_writer(tool, 1, err))
+    if (!program && !strcmp(path, "-") && isatty(STDIN_FILENO))
+        return error_set(err, ERR_USAGE,
+                         "no script: name a file or use -e TEXT; see tf-graph --help");
+    if (tool_open_writer(tool, 1, err))
         return err->code;
     struct graph *graph = NULL;
     int code = is_text ? read_text(path, &graph, err) : build(tool, path, &graph, err);

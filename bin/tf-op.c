@@ -108,38 +108,42 @@ static int next_of_stdin(struct arguments *args, bool *more, struct error *err)
     return 0;
 }
 
-static int take_next(struct tool *tool, struct arguments *args, struct error *err)
-{
-    bool more;
-    if (open_stdin(tool, args, err) || next_of_stdin(args, &more, err))
-        return err->code;
-    return more ? 0 : error_set(err, ERR_NOINPUT, "stdin: no further tensor");
-}
-
-static int take_all(struct tool *tool, struct arguments *args, struct error *err)
-{
-    bool more = true;
-    if (open_stdin(tool, args, err))
-        return err->code;
-    while (more)
-        if (next_of_stdin(args, &more, err))
-            return err->code;
-    return 0;
-}
-
 static void push_record(struct arguments *args, const struct record *record)
 {
     for (int i = 0; i < record->n_tensors; i++)
         push_tensor(args, &record->tensors[i].tensor);
 }
 
-static int take_file(struct tool *tool, const char *path, struct arguments *args, struct error *err)
+/* ---- operands ---- */
+
+static int take_operand(struct tool *tool, char *text, struct arguments *args, struct error *err)
 {
+    if (strcmp(text, "-") == 0) {
+        bool more;
+        if (open_stdin(tool, args, err) || next_of_stdin(args, &more, err))
+            return err->code;
+        return more ? 0 : error_set(err, ERR_NOINPUT, "stdin: no further tensor");
+    }
+    size_t n = 0;
+    while (isalnum((unsigned char)text[n]) || text[n] == '_')
+        n++;
+    if (n && text[n] == '=') {
+        char *equals = strchr(text, '=');
+        *equals = 0;
+        struct eager_attr attr = {text, equals + 1};
+        vec_push(&args->attrs, attr);
+        return 0;
+    }
+    if (access(text, F_OK) && eager_is_literal(text)) {
+        struct eager_input input = {{0}, text};
+        vec_push(&args->inputs, input);
+        return 0;
+    }
     struct stream_reader *reader = NULL;
     struct record record = {0};
     bool more = true, are_arrays = false;
     size_t before = args->inputs.n;
-    int code = open_input(tool, path, &reader, &record, &are_arrays, err);
+    int code = open_input(tool, text, &reader, &record, &are_arrays, err);
     if (!code && are_arrays)
         push_record(args, &record);
     while (!code && !are_arrays && !(code = stream_read(reader, &record, &more, err)) && more)
@@ -148,42 +152,8 @@ static int take_file(struct tool *tool, const char *path, struct arguments *args
     if (reader)
         tool_close_reader(reader);
     if (!code && args->inputs.n == before)
-        return error_set(err, ERR_DATA, "%s: no tensor", path);
+        return error_set(err, ERR_DATA, "%s: no tensor", text);
     return code;
-}
-
-/* ---- operands ---- */
-
-static bool is_attr(const char *text)
-{
-    size_t n = 0;
-    while (isalnum((unsigned char)text[n]) || text[n] == '_')
-        n++;
-    return n && text[n] == '=';
-}
-
-static void push_attr(struct arguments *args, char *text)
-{
-    char *equals = strchr(text, '=');
-    *equals = 0;
-    struct eager_attr attr = {text, equals + 1};
-    vec_push(&args->attrs, attr);
-}
-
-static int take_operand(struct tool *tool, char *text, struct arguments *args, struct error *err)
-{
-    if (strcmp(text, "-") == 0)
-        return take_next(tool, args, err);
-    if (is_attr(text)) {
-        push_attr(args, text);
-        return 0;
-    }
-    if (access(text, F_OK) && eager_is_literal(text)) {
-        struct eager_input input = {{0}, text};
-        vec_push(&args->inputs, input);
-        return 0;
-    }
-    return take_file(tool, text, args, err);
 }
 
 /* ---- output ---- */
@@ -222,33 +192,6 @@ static int print(struct tool *tool, struct str *text, struct error *err)
     return code;
 }
 
-static int list(struct tool *tool, struct error *err)
-{
-    struct str text = STR_INIT;
-    if (markdown)
-        reference_markdown(&text);
-    else if (types)
-        reference_types(&text);
-    else if (!json)
-        reference_list(&text);
-    for (size_t i = 0; json && i < registry_count(ops_registry()); i++)
-        reference_json(&text, registry_at(ops_registry(), i));
-    return print(tool, &text, err);
-}
-
-static int show(struct tool *tool, const char *name, struct error *err)
-{
-    const struct op *op = eager_find(name, err);
-    struct str text = STR_INIT;
-    if (!op)
-        return err->code;
-    if (json)
-        reference_json(&text, op);
-    else
-        reference_show(&text, op);
-    return print(tool, &text, err);
-}
-
 static int execute(struct tool *tool, const char *op, const struct arguments *args,
                    struct error *err)
 {
@@ -272,8 +215,37 @@ static int execute(struct tool *tool, const char *op, const struct arguments *ar
     return code;
 }
 
-static int run_op(struct tool *tool, int n, char **operands, struct error *err)
+static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
+    if (!n)
+        return error_set(err, ERR_USAGE, "which op? tf-op list names all");
+    if (threads < 0 || threads > 1024)
+        return error_set(err, ERR_USAGE, "--threads must be between 0 and 1024");
+    if (strcmp(operands[0], "list") == 0 && n == 1) {
+        struct str text = STR_INIT;
+        if (markdown)
+            reference_markdown(&text);
+        else if (types)
+            reference_types(&text);
+        else if (!json)
+            reference_list(&text);
+        for (size_t i = 0; json && i < registry_count(ops_registry()); i++)
+            reference_json(&text, registry_at(ops_registry(), i));
+        return print(tool, &text, err);
+    }
+    if (strcmp(operands[0], "show") == 0 && n == 2) {
+        const struct op *op = eager_find(operands[1], err);
+        struct str text = STR_INIT;
+        if (!op)
+            return err->code;
+        if (json)
+            reference_json(&text, op);
+        else
+            reference_show(&text, op);
+        return print(tool, &text, err);
+    }
+    if (strcmp(operands[0], "list") == 0 || strcmp(operands[0], "show") == 0)
+        return error_set(err, ERR_USAGE, "expected 'list' or 'show OP'");
     struct arguments args = {0};
     const struct op *op = eager_find(operands[0], err);
     int code = op ? 0 : err->code;
@@ -281,8 +253,11 @@ static int run_op(struct tool *tool, int n, char **operands, struct error *err)
         code = tool_open_writer(tool, -1, err);
     for (int i = 1; i < n && !code; i++)
         code = take_operand(tool, operands[i], &args, err);
-    if (!code && !args.inputs.n && op->n_inputs)
-        code = take_all(tool, &args, err);
+    if (!code && !args.inputs.n && op->n_inputs) {
+        code = open_stdin(tool, &args, err);
+        for (bool more = true; !code && more;)
+            code = next_of_stdin(&args, &more, err);
+    }
     if (!code)
         code = execute(tool, operands[0], &args, err);
     for (size_t i = 0; i < args.inputs.n; i++)
@@ -291,21 +266,6 @@ static int run_op(struct tool *tool, int n, char **operands, struct error *err)
     vec_release(&args.attrs);
     record_release(&args.record);
     return code;
-}
-
-static int run(struct tool *tool, int n, char **operands, struct error *err)
-{
-    if (!n)
-        return error_set(err, ERR_USAGE, "which op? tf-op list names all");
-    if (threads < 0 || threads > 1024)
-        return error_set(err, ERR_USAGE, "--threads must be between 0 and 1024");
-    if (strcmp(operands[0], "list") == 0 && n == 1)
-        return list(tool, err);
-    if (strcmp(operands[0], "show") == 0 && n == 2)
-        return show(tool, operands[1], err);
-    if (strcmp(operands[0], "list") == 0 || strcmp(operands[0], "show") == 0)
-        return error_set(err, ERR_USAGE, "expected 'list' or 'show OP'");
-    return run_op(tool, n, operands, err);
 }
 
 int main(int argc, char **argv)

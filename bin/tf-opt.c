@@ -109,73 +109,9 @@ struct chosen_passes {
     unsigned without; /* fuse_options */
 };
 
-static int choose_pass(struct chosen_passes *choice, const char *name, struct error *err)
-{
-    const struct pass *pass = pass_find(name);
-    int own = device ? device_pass_find(name) : -1;
-    if (choice->n == PASSES_MAX)
-        return error_set(err, ERR_USAGE, "--passes names more than %d", PASSES_MAX);
-    if (pass)
-        choice->passes[choice->n++] = pass;
-    else if (own >= 0 && device_passes[own].run)
-        choice->without &= ~(1u << own);
-    else
-        return error_set(err, ERR_USAGE, "there is no pass '%s': prune, arith, fold%s", name,
-                         device ? ", cse, updates, products or chains" : " or cse");
-    return 0;
-}
-
-static int choose_passes(struct chosen_passes *choice, struct error *err)
-{
-    *choice = (struct chosen_passes){.without = passes.n || !device ? DEVICE_PASSES_ALL : 0};
-    for (int i = 0; !passes.n && i < pass_count; i++)
-        choice->passes[choice->n++] = &pass_list[i];
-    for (size_t i = 0; i < passes.n; i++)
-        if (choose_pass(choice, passes.items[i], err))
-            return err->code;
-    return 0;
-}
-
-static int check_half(struct error *err)
-{
-    struct half_options ignored;
-    if (!half)
-        return 0;
-    return half_parse(&ignored, half, loss_scale, err);
-}
-
-static int check_device(struct error *err)
-{
-    const struct kernel_table *kernels = ops_kernels();
-    bool known = !device;
-    for (size_t i = 0; i < kernels->n && !known; i++)
-        known = !strcmp(kernels->rows[i].device, device);
-    return known
-               ? 0
-               : error_set(err, ERR_USAGE, "--for: no kernels are known of a device '%s'", device);
-}
-
 static void note(void *tool, const char *node, const char *what)
 {
     tool_say(tool, "'%s': %s", node, what);
-}
-
-static void say_changes(const struct tool *tool, const struct graph *before,
-                        const struct optimized *result, const struct chosen_passes *choice)
-{
-    for (int i = 0; i < choice->n; i++)
-        tool_say(tool, "%s: %d %s", choice->passes[i]->name, result->n_changes[i],
-                 choice->passes[i]->verb);
-    tool_say(tool, "%zu of %zu nodes stay, after %d round%s", result->graph->nodes.n,
-             before->nodes.n, result->n_rounds, result->n_rounds == 1 ? "" : "s");
-}
-
-static void say_fused(const struct tool *tool, const struct chosen_passes *choice,
-                      const int *n_gone)
-{
-    for (int i = 0; i < N_DEVICE_PASSES; i++)
-        if (!(choice->without >> i & 1) && device_passes[i].run)
-            tool_say(tool, "%s: %d %s", device_passes[i].name, n_gone[i], device_passes[i].verb);
 }
 
 static int write_graph(struct tool *tool, struct graph *graph, struct error *err)
@@ -197,33 +133,15 @@ static int write_fused(struct tool *tool, struct graph *graph, const struct chos
     if (!code)
         code = fuse_named_graph(graph, &options, &fused, n_gone, err);
     if (!code && report)
-        say_fused(tool, choice, n_gone);
+        for (int i = 0; i < N_DEVICE_PASSES; i++)
+            if (!(choice->without >> i & 1) && device_passes[i].run)
+                tool_say(tool, "%s: %d %s", device_passes[i].name, n_gone[i],
+                         device_passes[i].verb);
     if (!code)
         code = write_graph(tool, fused.graph ? fused.graph : graph, err);
     fused_release(&fused);
     mem_free(kept);
     return code;
-}
-
-static int simplify(struct tool *tool, struct graph *graph, const struct chosen_passes *choice,
-                    const struct pass_options *options, struct error *err)
-{
-    struct optimized result;
-    int code = pass_optimize(graph, choice->passes, choice->n, options, &result, err);
-    if (!code) {
-        if (report)
-            say_changes(tool, graph, &result, choice);
-        code = device ? write_fused(tool, result.graph, choice, err)
-                      : write_graph(tool, result.graph, err);
-        optimized_release(&result);
-    }
-    return code;
-}
-
-static void say_halved(const struct tool *tool, const struct halved *result)
-{
-    tool_say(tool, "half: %d computed in 16 bits, %d gradients of a scaled loss", result->n_halved,
-             result->n_scaled);
 }
 
 static int optimize(struct tool *tool, struct graph *graph, const struct chosen_passes *choice,
@@ -242,9 +160,24 @@ static int optimize(struct tool *tool, struct graph *graph, const struct chosen_
     if (!code && half)
         code = half_rewrite(graph, &wanted, &halved, err);
     if (!code && half && report)
-        say_halved(tool, &halved);
-    if (!code)
-        code = simplify(tool, halved.graph, choice, &options, err);
+        tool_say(tool, "half: %d computed in 16 bits, %d gradients of a scaled loss",
+                 halved.n_halved, halved.n_scaled);
+    if (!code) {
+        struct optimized result;
+        code = pass_optimize(halved.graph, choice->passes, choice->n, &options, &result, err);
+        if (!code) {
+            if (report) {
+                for (int i = 0; i < choice->n; i++)
+                    tool_say(tool, "%s: %d %s", choice->passes[i]->name, result.n_changes[i],
+                             choice->passes[i]->verb);
+                tool_say(tool, "%zu of %zu nodes stay, after %d round%s", result.graph->nodes.n,
+                         halved.graph->nodes.n, result.n_rounds, result.n_rounds == 1 ? "" : "s");
+            }
+            code = device ? write_fused(tool, result.graph, choice, err)
+                          : write_graph(tool, result.graph, err);
+            optimized_release(&result);
+        }
+    }
     halved_release(&halved);
     evaluator_release(&evaluator);
     return code;
@@ -255,8 +188,33 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     struct chosen_passes choice;
     struct stream_reader *reader;
     struct graph *graph = NULL;
-    if (check_device(err) || check_half(err) || choose_passes(&choice, err) ||
-        tool_open_writer(tool, 1, err) ||
+    const struct kernel_table *kernels = ops_kernels();
+    bool known = !device;
+    for (size_t i = 0; i < kernels->n && !known; i++)
+        known = !strcmp(kernels->rows[i].device, device);
+    if (!known)
+        return error_set(err, ERR_USAGE, "--for: no kernels are known of a device '%s'", device);
+    struct half_options ignored;
+    if (half && half_parse(&ignored, half, loss_scale, err))
+        return err->code;
+    choice = (struct chosen_passes){.without = passes.n || !device ? DEVICE_PASSES_ALL : 0};
+    for (int i = 0; !passes.n && i < pass_count; i++)
+        choice.passes[choice.n++] = &pass_list[i];
+    for (size_t i = 0; i < passes.n; i++) {
+        const char *name = passes.items[i];
+        const struct pass *pass = pass_find(name);
+        int own = device ? device_pass_find(name) : -1;
+        if (choice.n == PASSES_MAX)
+            return error_set(err, ERR_USAGE, "--passes names more than %d", PASSES_MAX);
+        if (pass)
+            choice.passes[choice.n++] = pass;
+        else if (own >= 0 && device_passes[own].run)
+            choice.without &= ~(1u << own);
+        else
+            return error_set(err, ERR_USAGE, "there is no pass '%s': prune, arith, fold%s", name,
+                             device ? ", cse, updates, products or chains" : " or cse");
+    }
+    if (tool_open_writer(tool, 1, err) ||
         tool_open_reader(tool, n ? operands[0] : NULL, &reader, err))
         return err->code;
     int code = graph_read_whole(reader, ops_registry(), &graph, err);

@@ -79,55 +79,25 @@ static void print_crossing(const struct graph *graph, const struct parts *parts,
     str_release(&bytes);
 }
 
-static void print_report(const struct tool *tool, const struct graph *graph,
-                         const struct parts *parts)
-{
-    struct str total = STR_INIT, order = STR_INIT;
-    int64_t bytes = 0;
-    size_t n_tensors = 0;
-    bool known = true;
-    for (size_t i = 0; i < parts->crossings.n; i++) {
-        const struct part_crossing *crossing = &parts->crossings.items[i];
-        print_crossing(graph, parts, crossing);
-        n_tensors += crossing->edge.slot != CONTROL_SLOT;
-        known = known && crossing->bytes >= 0;
-        bytes += crossing->bytes > 0 ? crossing->bytes : 0;
-    }
-    show_bytes(&total, bytes);
-    if (n_tensors < parts->crossings.n)
-        str_printf(&order, "; %zu times order only", parts->crossings.n - n_tensors);
-    tool_say(tool, "%zu graph%s, %zu tensor%s cross%s, %s%s a step%s", parts->parts.n,
-             parts->parts.n == 1 ? "" : "s", n_tensors, n_tensors == 1 ? "" : "s",
-             n_tensors == 1 ? "es" : "", known ? "" : "at least ", str_text(&total),
-             str_text(&order));
-    str_release(&order);
-    str_release(&total);
-}
-
 /* ---- writing ---- */
-
-/* "/job:ps/task:1/device:CPU:0" is written to ps-1-CPU-0.tfg. */
-static void file_name(struct str *path, const char *device)
-{
-    str_append(path, tool_output);
-    for (const char *p = device; *p;) {
-        const char *colon = strchr(p, ':');
-        size_t n = colon ? strcspn(colon + 1, "/") : 0;
-        if (p != device)
-            str_append(path, "-");
-        for (size_t i = 0; i < n; i++)
-            str_printf(path, "%c", colon[1 + i] == ':' ? '-' : colon[1 + i]);
-        p = colon ? colon + 1 + n : p + strlen(p);
-    }
-    str_append(path, ".tfg");
-}
 
 static int write_file(const struct tool *tool, const struct graph_part *part, struct error *err)
 {
     struct str path = STR_INIT;
     struct output *output;
     int fd;
-    file_name(&path, part->device);
+    /* "/job:ps/task:1/device:CPU:0" is written to ps-1-CPU-0.tfg. */
+    str_append(&path, tool_output);
+    for (const char *p = part->device; *p;) {
+        const char *colon = strchr(p, ':');
+        size_t n = colon ? strcspn(colon + 1, "/") : 0;
+        if (p != part->device)
+            str_append(&path, "-");
+        for (size_t i = 0; i < n; i++)
+            str_printf(&path, "%c", colon[1 + i] == ':' ? '-' : colon[1 + i]);
+        p = colon ? colon + 1 + n : p + strlen(p);
+    }
+    str_append(&path, ".tfg");
     int code = output_open(str_text(&path), &output, &fd, err);
     if (!code) {
         struct stream_writer *writer =
@@ -150,35 +120,12 @@ static bool to_folder(void)
     return tool_output && str_ends(tool_output, "/");
 }
 
-static int write_parts(struct tool *tool, const struct parts *parts, struct error *err)
-{
-    int code = 0;
-    if (!to_folder())
-        code = tool_open_writer(tool, (int64_t)parts->parts.n, err);
-    else if (mkdir(tool_output, 0777) && errno != EEXIST)
-        code = error_set_errno(err, ERR_IO, "%s", tool_output);
-    for (size_t i = 0; !code && i < parts->parts.n; i++) {
-        const struct graph_part *part = &parts->parts.items[i];
-        graph_add_made(part->graph, tool_provenance(tool));
-        code =
-            to_folder() ? write_file(tool, part, err) : graph_write(tool->writer, part->graph, err);
-    }
-    return code;
-}
-
 /* What the graph and its parts are made from. */
 struct part_source {
     struct graph *graph;
     struct cluster cluster;
     struct costs costs;
 };
-
-static void source_release(struct part_source *source)
-{
-    graph_free(source->graph);
-    cluster_release(&source->cluster);
-    costs_release(&source->costs);
-}
 
 static int cut(struct tool *tool, const char *file, struct part_source *source, struct parts *parts,
                struct error *err)
@@ -202,12 +149,44 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     struct part_source source = {0};
     struct parts parts = {0};
     int code = cut(tool, n ? operands[0] : NULL, &source, &parts, err);
-    if (!code)
-        code = write_parts(tool, &parts, err);
-    if (!code && report)
-        print_report(tool, source.graph, &parts);
+    if (!code) {
+        if (!to_folder())
+            code = tool_open_writer(tool, (int64_t)parts.parts.n, err);
+        else if (mkdir(tool_output, 0777) && errno != EEXIST)
+            code = error_set_errno(err, ERR_IO, "%s", tool_output);
+        for (size_t i = 0; !code && i < parts.parts.n; i++) {
+            const struct graph_part *part = &parts.parts.items[i];
+            graph_add_made(part->graph, tool_provenance(tool));
+            code = to_folder() ? write_file(tool, part, err)
+                               : graph_write(tool->writer, part->graph, err);
+        }
+    }
+    if (!code && report) {
+        struct str total = STR_INIT, order = STR_INIT;
+        int64_t bytes = 0;
+        size_t n_tensors = 0;
+        bool known = true;
+        for (size_t i = 0; i < parts.crossings.n; i++) {
+            const struct part_crossing *crossing = &parts.crossings.items[i];
+            print_crossing(source.graph, &parts, crossing);
+            n_tensors += crossing->edge.slot != CONTROL_SLOT;
+            known = known && crossing->bytes >= 0;
+            bytes += crossing->bytes > 0 ? crossing->bytes : 0;
+        }
+        show_bytes(&total, bytes);
+        if (n_tensors < parts.crossings.n)
+            str_printf(&order, "; %zu times order only", parts.crossings.n - n_tensors);
+        tool_say(tool, "%zu graph%s, %zu tensor%s cross%s, %s%s a step%s", parts.parts.n,
+                 parts.parts.n == 1 ? "" : "s", n_tensors, n_tensors == 1 ? "" : "s",
+                 n_tensors == 1 ? "es" : "", known ? "" : "at least ", str_text(&total),
+                 str_text(&order));
+        str_release(&order);
+        str_release(&total);
+    }
     parts_release(&parts);
-    source_release(&source);
+    graph_free(source.graph);
+    cluster_release(&source.cluster);
+    costs_release(&source.costs);
     return code;
 }
 

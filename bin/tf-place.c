@@ -119,34 +119,6 @@ static void note_moved(void *context, const struct node *node, const char *reaso
     vec_push(&r->moved, ((struct moved){node->op, node, arena_strdup(&r->arena, reason), 1}));
 }
 
-static void say_moved(const struct tool *tool, const struct report *r)
-{
-    for (size_t i = 0; i < r->moved.n; i++) {
-        const struct moved *moved = &r->moved.items[i];
-        if (moved->n == 1)
-            tool_say(tool, "%s is on %s: %s", moved->first->name, moved->first->assigned,
-                     moved->reason);
-        else
-            tool_say(tool, "%s and %d more %s are on %s: %s", moved->first->name, moved->n - 1,
-                     moved->op->def->name, moved->first->assigned, moved->reason);
-    }
-}
-
-static void print_report(const struct report *r)
-{
-    size_t name = 0, device = 0;
-    for (size_t i = 0; i < r->lines.n; i++) {
-        const struct node *node = r->lines.items[i].node;
-        name = strlen(node->name) > name ? strlen(node->name) : name;
-        device = strlen(node->assigned) > device ? strlen(node->assigned) : device;
-    }
-    for (size_t i = 0; i < r->lines.n; i++) {
-        const struct node *node = r->lines.items[i].node;
-        fprintf(stderr, "%-*s  %-*s  %s\n", (int)(name > 40 ? 40 : name), node->name, (int)device,
-                node->assigned, r->lines.items[i].reason);
-    }
-}
-
 static void say_time(struct str *line, double ns)
 {
     if (isinf(ns))
@@ -155,35 +127,12 @@ static void say_time(struct str *line, double ns)
         str_printf(line, "%.1f us", ns / 1e3);
 }
 
-static void print_result(const struct tool *tool, const struct place_result *result)
-{
-    struct str line = STR_INIT;
-    str_append(&line, "a step takes ");
-    say_time(&line, result->makespan);
-    str_append(&line, "; on one device ");
-    say_time(&line, result->one_device);
-    str_append(&line, "; on all in turn ");
-    say_time(&line, result->round_robin);
-    tool_say(tool, "%s", str_text(&line));
-    tool_say(tool, "%lld tensor%s cross%s, %.1f KiB a step", (long long)result->n_transfers,
-             result->n_transfers == 1 ? "" : "s", result->n_transfers == 1 ? "es" : "",
-             result->transfer_bytes / 1024);
-    str_release(&line);
-}
-
 /* What a run has read of the world. */
 struct world {
     struct placement placement;
     struct cluster cluster;
     struct costs costs;
 };
-
-static void world_release(struct world *world)
-{
-    placement_release(&world->placement);
-    cluster_release(&world->cluster);
-    costs_release(&world->costs);
-}
 
 static int find_devices(struct world *world, struct error *err)
 {
@@ -211,17 +160,6 @@ static bool measures(const struct world *world, const struct node *node)
     for (size_t i = 0; i < world->placement.devices.n && !found; i++)
         found = costs_find(&world->costs, node, world->placement.devices.items[i].name.type, &ns);
     return found;
-}
-
-/* Costs of another graph would leave everything to estimates. */
-static void say_unused_costs(const struct tool *tool, const struct world *world,
-                             const struct graph *graph)
-{
-    bool is_used = !costs_file || !graph->nodes.n;
-    for (size_t i = 0; i < graph->nodes.n && !is_used; i++)
-        is_used = measures(world, graph_node(graph, (int)i));
-    if (!is_used)
-        tool_say(tool, "%s: measures no node of the graph", costs_file);
 }
 
 static int place(struct tool *tool, struct stream_reader *reader, struct world *world,
@@ -255,11 +193,46 @@ static int place(struct tool *tool, struct stream_reader *reader, struct world *
     if (code)
         error_prefix(err, "%s: ", stream_reader_name(reader));
     if (!code) {
-        say_unused_costs(tool, world, graph);
-        say_moved(tool, &r);
-        print_report(&r);
-        if (reports && simulates)
-            print_result(tool, &result);
+        /* Costs of another graph would leave everything to estimates. */
+        bool is_used = !costs_file || !graph->nodes.n;
+        for (size_t i = 0; i < graph->nodes.n && !is_used; i++)
+            is_used = measures(world, graph_node(graph, (int)i));
+        if (!is_used)
+            tool_say(tool, "%s: measures no node of the graph", costs_file);
+        for (size_t i = 0; i < r.moved.n; i++) {
+            const struct moved *moved = &r.moved.items[i];
+            if (moved->n == 1)
+                tool_say(tool, "%s is on %s: %s", moved->first->name, moved->first->assigned,
+                         moved->reason);
+            else
+                tool_say(tool, "%s and %d more %s are on %s: %s", moved->first->name, moved->n - 1,
+                         moved->op->def->name, moved->first->assigned, moved->reason);
+        }
+        size_t name = 0, device = 0;
+        for (size_t i = 0; i < r.lines.n; i++) {
+            const struct node *node = r.lines.items[i].node;
+            name = strlen(node->name) > name ? strlen(node->name) : name;
+            device = strlen(node->assigned) > device ? strlen(node->assigned) : device;
+        }
+        for (size_t i = 0; i < r.lines.n; i++) {
+            const struct node *node = r.lines.items[i].node;
+            fprintf(stderr, "%-*s  %-*s  %s\n", (int)(name > 40 ? 40 : name), node->name,
+                    (int)device, node->assigned, r.lines.items[i].reason);
+        }
+        if (reports && simulates) {
+            struct str line = STR_INIT;
+            str_append(&line, "a step takes ");
+            say_time(&line, result.makespan);
+            str_append(&line, "; on one device ");
+            say_time(&line, result.one_device);
+            str_append(&line, "; on all in turn ");
+            say_time(&line, result.round_robin);
+            tool_say(tool, "%s", str_text(&line));
+            tool_say(tool, "%lld tensor%s cross%s, %.1f KiB a step", (long long)result.n_transfers,
+                     result.n_transfers == 1 ? "" : "s", result.n_transfers == 1 ? "es" : "",
+                     result.transfer_bytes / 1024);
+            str_release(&line);
+        }
         graph_add_made(graph, tool_provenance(tool));
         code = graph_write(tool->writer, graph, err);
     }
@@ -292,7 +265,9 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         code = place(tool, reader, &world, err);
         tool_close_reader(reader);
     }
-    world_release(&world);
+    placement_release(&world.placement);
+    cluster_release(&world.cluster);
+    costs_release(&world.costs);
     return code;
 }
 

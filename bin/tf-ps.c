@@ -104,22 +104,6 @@ static void take_rows(void *context, const char *task, const struct record *repl
     shard_view_add(t->view, json, task, &reply->header, own);
 }
 
-static int print_table(struct tool *tool, const struct view_table *t, struct error *err)
-{
-    struct str all = STR_INIT, text = STR_INIT;
-    FILE *out;
-    int code = tool_open_text(tool, &out, err);
-    for (size_t i = 0; i < t->rows.n; i++)
-        str_append_bytes(&all, str_text(&t->rows.items[i]), t->rows.items[i].n);
-    if (!json)
-        shard_view_print(t->view, &all, &text);
-    if (!code)
-        fputs(str_text(json ? &all : &text), out);
-    str_release(&all);
-    str_release(&text);
-    return code;
-}
-
 static int ask_view(struct tool *tool, const char *name, struct error *err)
 {
     struct view_table t = {.view = shard_view_find(name)};
@@ -129,8 +113,19 @@ static int ask_view(struct tool *tool, const char *name, struct error *err)
         vec_push(&t.rows, (struct str)STR_INIT);
     if (!code)
         code = verbs_ask(&t.client, shard_view_verb(t.view), &place, take_rows, &t, err);
-    if (!code)
-        code = print_table(tool, &t, err);
+    if (!code) {
+        struct str all = STR_INIT, text = STR_INIT;
+        FILE *out;
+        code = tool_open_text(tool, &out, err);
+        for (size_t i = 0; i < t.rows.n; i++)
+            str_append_bytes(&all, str_text(&t.rows.items[i]), t.rows.items[i].n);
+        if (!json)
+            shard_view_print(t.view, &all, &text);
+        if (!code)
+            fputs(str_text(json ? &all : &text), out);
+        str_release(&all);
+        str_release(&text);
+    }
     for (size_t i = 0; i < t.rows.n; i++)
         str_release(&t.rows.items[i]);
     vec_release(&t.rows);

@@ -156,80 +156,6 @@ static void note(void *context, const char *node, const char *what)
     fprintf(stderr, "%s  %s\n", node, what);
 }
 
-static int read_grid(struct error *err)
-{
-    if (!grid)
-        return 0;
-    if (!grid_parse(&tiles, grid))
-        return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
-                         GRID_CELLS_MAX, grid);
-    if (in_graph || strcmp(mode, "sync") != 0 || accumulate > 1 || workers || compress)
-        return error_set(err, ERR_USAGE, "--grid has no workers, for whom --%s would be",
-                         in_graph         ? "in-graph"
-                         : accumulate > 1 ? "accumulate"
-                         : workers        ? "workers"
-                         : compress       ? "compress"
-                                          : "mode");
-    tiles.device = towers;
-    tiles.note = report ? note : NULL;
-    return 0;
-}
-
-static int read_towers(struct replicate_options *options, struct error *err)
-{
-    if (towers && !in_graph && !grid)
-        return error_set(
-            err, ERR_USAGE,
-            "--towers says where the towers of --in-graph are, or the tiles of --grid");
-    if (!in_graph)
-        return 0;
-    if (in_graph < 2 || in_graph > REPLICATE_TOWERS_MAX)
-        return error_set(err, ERR_USAGE, "--in-graph is a number of towers, 2 to %d",
-                         REPLICATE_TOWERS_MAX);
-    if (strcmp(mode, "sync") != 0 || accumulate > 1 || workers)
-        return error_set(err, ERR_USAGE, "--in-graph has no workers, for whom --%s would be",
-                         accumulate > 1 ? "accumulate"
-                         : workers      ? "workers"
-                                        : "mode");
-    options->towers = (int)in_graph;
-    options->tower_device = towers;
-    return 0;
-}
-
-static int read_pipeline(struct replicate_options *options, struct error *err)
-{
-    if (!pipeline && !stages)
-        return 0;
-    if (!in_graph)
-        return error_set(err, ERR_USAGE, "--%s is about the towers of --in-graph",
-                         pipeline ? "pipeline" : "stages");
-    if (!pipeline)
-        return error_set(err, ERR_USAGE, "--stages is about a --pipeline");
-    if (towers && !stages)
-        return error_set(err, ERR_USAGE,
-                         "--towers is, with --pipeline, for what --stages makes; without it the "
-                         "script says where its stages are");
-    if (stages > REPLICATE_TOWERS_MAX)
-        return error_set(err, ERR_USAGE, "--stages is at most %d", REPLICATE_TOWERS_MAX);
-    options->stages = (int)stages;
-    return replicate_parse_pipeline(options, pipeline, err);
-}
-
-static int read_replica(struct replicate_options *options, struct error *err)
-{
-    if (replica_tasks < 1 || replica_tasks > DEVICE_GROUP_MAX)
-        return error_set(err, ERR_USAGE, "--replica-tasks is a number of tasks, 1 to %d",
-                         DEVICE_GROUP_MAX);
-    if (replica_tasks > 1 && (in_graph || grid || options->mode == REPLICATE_ALLREDUCE))
-        return error_set(err, ERR_USAGE, "--replica-tasks is about workers with shards, not --%s%s",
-                         in_graph ? "in-graph"
-                         : grid   ? "grid"
-                                  : "mode ",
-                         in_graph || grid ? "" : replicate_mode_name(options));
-    options->replica_tasks = (int)replica_tasks;
-    return 0;
-}
-
 /* 0 is no such number: from here on it is one that was not given. */
 static int read_number(const char *name, const char *what, int64_t *number, struct error *err)
 {
@@ -258,9 +184,63 @@ static int read_options(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--explain compares what workers can send, and --%s has none",
                          grid ? "grid" : "in-graph");
-    if (read_grid(err) || read_towers(options, err) || read_pipeline(options, err) ||
-        read_replica(options, err))
-        return err->code;
+    if (grid) {
+        if (!grid_parse(&tiles, grid))
+            return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
+                             GRID_CELLS_MAX, grid);
+        if (in_graph || strcmp(mode, "sync") != 0 || accumulate > 1 || workers || compress)
+            return error_set(err, ERR_USAGE, "--grid has no workers, for whom --%s would be",
+                             in_graph         ? "in-graph"
+                             : accumulate > 1 ? "accumulate"
+                             : workers        ? "workers"
+                             : compress       ? "compress"
+                                              : "mode");
+        tiles.device = towers;
+        tiles.note = report ? note : NULL;
+    }
+    if (towers && !in_graph && !grid)
+        return error_set(
+            err, ERR_USAGE,
+            "--towers says where the towers of --in-graph are, or the tiles of --grid");
+    if (in_graph) {
+        if (in_graph < 2 || in_graph > REPLICATE_TOWERS_MAX)
+            return error_set(err, ERR_USAGE, "--in-graph is a number of towers, 2 to %d",
+                             REPLICATE_TOWERS_MAX);
+        if (strcmp(mode, "sync") != 0 || accumulate > 1 || workers)
+            return error_set(err, ERR_USAGE, "--in-graph has no workers, for whom --%s would be",
+                             accumulate > 1 ? "accumulate"
+                             : workers      ? "workers"
+                                            : "mode");
+        options->towers = (int)in_graph;
+        options->tower_device = towers;
+    }
+    if (pipeline || stages) {
+        if (!in_graph)
+            return error_set(err, ERR_USAGE, "--%s is about the towers of --in-graph",
+                             pipeline ? "pipeline" : "stages");
+        if (!pipeline)
+            return error_set(err, ERR_USAGE, "--stages is about a --pipeline");
+        if (towers && !stages)
+            return error_set(
+                err, ERR_USAGE,
+                "--towers is, with --pipeline, for what --stages makes; without it the "
+                "script says where its stages are");
+        if (stages > REPLICATE_TOWERS_MAX)
+            return error_set(err, ERR_USAGE, "--stages is at most %d", REPLICATE_TOWERS_MAX);
+        options->stages = (int)stages;
+        if (replicate_parse_pipeline(options, pipeline, err))
+            return err->code;
+    }
+    if (replica_tasks < 1 || replica_tasks > DEVICE_GROUP_MAX)
+        return error_set(err, ERR_USAGE, "--replica-tasks is a number of tasks, 1 to %d",
+                         DEVICE_GROUP_MAX);
+    if (replica_tasks > 1 && (in_graph || grid || options->mode == REPLICATE_ALLREDUCE))
+        return error_set(err, ERR_USAGE, "--replica-tasks is about workers with shards, not --%s%s",
+                         in_graph ? "in-graph"
+                         : grid   ? "grid"
+                                  : "mode ",
+                         in_graph || grid ? "" : replicate_mode_name(options));
+    options->replica_tasks = (int)replica_tasks;
     options->accumulate = (int)accumulate;
     options->workers = (int)workers;
     options->timeout = timeout;
@@ -322,23 +302,16 @@ static int cut_dense(struct graphs *graphs, const struct replicate_options *opti
     return dense_graph(graphs->passes ? graphs->passes : graphs->read, &dense, &graphs->cut, err);
 }
 
-/* Tiles on shards, which make checkpoints of what they have. */
-static bool is_on_shards(void)
-{
-    return towers && str_starts(towers, "/job:ps/");
-}
-
-static int make_tiles(struct graphs *graphs, struct error *err)
-{
-    int code = grid_graph(graphs->read, &tiles, &graphs->replicated, err);
-    return code || !is_on_shards() ? code : grid_clock(graphs->replicated, entry, timeout, err);
-}
-
 static int rewrite(struct graphs *graphs, const struct replicate_options *options,
                    struct error *err)
 {
-    if (grid)
-        return make_tiles(graphs, err);
+    if (grid) {
+        int code = grid_graph(graphs->read, &tiles, &graphs->replicated, err);
+        /* tiles on shards, which make checkpoints of what they have */
+        return !code && towers && str_starts(towers, "/job:ps/")
+                   ? grid_clock(graphs->replicated, entry, timeout, err)
+                   : code;
+    }
     if (options->dense && cut_dense(graphs, options, err))
         return err->code;
     const struct graph *from = graphs->cut ? graphs->cut : graphs->read;
@@ -347,27 +320,6 @@ static int rewrite(struct graphs *graphs, const struct replicate_options *option
         return err->code;
     return replicate_graph(graphs->parted ? graphs->parted : from, options, &graphs->replicated,
                            err);
-}
-
-static int replicate(struct tool *tool, struct stream_reader *reader, struct model_files *files,
-                     const struct replicate_options *options, struct error *err)
-{
-    struct graphs graphs = {.read = NULL};
-    int code = graph_read_whole(reader, ops_registry(), &graphs.read, err);
-    if (!code && options->measured)
-        cost_scale_cores(&files->cluster, graphs.read, options->measured, assume);
-    if (!code && (code = rewrite(&graphs, options, err)))
-        error_prefix(err, "%s: ", stream_reader_name(reader));
-    if (!code) {
-        graph_add_made(graphs.replicated, tool_provenance(tool));
-        code = graph_write(tool->writer, graphs.replicated, err);
-    }
-    graph_free(graphs.replicated);
-    graph_free(graphs.parted);
-    graph_free(graphs.cut);
-    graph_free(graphs.passes);
-    graph_free(graphs.read);
-    return code;
 }
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
@@ -384,7 +336,21 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (!code)
         code = tool_open_reader(tool, n ? operands[0] : NULL, &reader, err);
     if (!code) {
-        code = replicate(tool, reader, &files, &options, err);
+        struct graphs graphs = {.read = NULL};
+        code = graph_read_whole(reader, ops_registry(), &graphs.read, err);
+        if (!code && options.measured)
+            cost_scale_cores(&files.cluster, graphs.read, options.measured, assume);
+        if (!code && (code = rewrite(&graphs, &options, err)))
+            error_prefix(err, "%s: ", stream_reader_name(reader));
+        if (!code) {
+            graph_add_made(graphs.replicated, tool_provenance(tool));
+            code = graph_write(tool->writer, graphs.replicated, err);
+        }
+        graph_free(graphs.replicated);
+        graph_free(graphs.parted);
+        graph_free(graphs.cut);
+        graph_free(graphs.passes);
+        graph_free(graphs.read);
         tool_close_reader(reader);
     }
     if (!code && explain && options.mode != REPLICATE_AUTO)

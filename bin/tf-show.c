@@ -157,25 +157,6 @@ static void print_line(struct follower *f)
     str_release(&line);
 }
 
-/* A step may emit its fetches in several records: the count is that of steps. */
-static void follow_record(struct follower *f, const struct record *record, int64_t expected)
-{
-    int64_t step = f->done + 1;
-    record_get_int(&record->header, "step", &step);
-    if (f->began == 0) {
-        progress_start(&f->progress, f->terminal, show.out, "step", step - 1,
-                       expected < 0 ? -1 : step - 1 + expected);
-        f->began = f->printed = time_now();
-    }
-    f->done = step;
-    str_clear(&f->detail);
-    show_scalars(&show, &f->detail, record);
-    if (f->terminal)
-        progress_update(&f->progress, f->done, str_text(&f->detail));
-    else if (time_now() - f->printed >= FOLLOW_EVERY_SECONDS)
-        print_line(f);
-}
-
 /* While a file does not grow: the line of the last second. */
 static void idle(void *context)
 {
@@ -191,8 +172,24 @@ static int follow_file(struct follower *f, struct shown_source *from, struct rec
     bool more = true;
     int code;
     while (!(code = next_record(from, record, &more, err)) && more)
-        if (record->kind == RECORD_FETCH || record->kind == RECORD_FEED)
-            follow_record(f, record, stream_reader_expected(from->reader));
+        if (record->kind == RECORD_FETCH || record->kind == RECORD_FEED) {
+            /* A step may emit its fetches in several records: the count is that of steps. */
+            int64_t expected = stream_reader_expected(from->reader);
+            int64_t step = f->done + 1;
+            record_get_int(&record->header, "step", &step);
+            if (f->began == 0) {
+                progress_start(&f->progress, f->terminal, show.out, "step", step - 1,
+                               expected < 0 ? -1 : step - 1 + expected);
+                f->began = f->printed = time_now();
+            }
+            f->done = step;
+            str_clear(&f->detail);
+            show_scalars(&show, &f->detail, record);
+            if (f->terminal)
+                progress_update(&f->progress, f->done, str_text(&f->detail));
+            else if (time_now() - f->printed >= FOLLOW_EVERY_SECONDS)
+                print_line(f);
+        }
     return code;
 }
 
@@ -223,18 +220,6 @@ static const char *output_name(void)
     return tool_output && strcmp(tool_output, "-") ? tool_output : "stdout";
 }
 
-/* Whether there was what the options are about. */
-static int check_shown(const char *source, bool has_graph, bool has_trace, struct error *err)
-{
-    if ((show.text || show.dot) && !has_graph)
-        return error_set(err, ERR_DATA, "%s: no graph, which %s shows", source,
-                         show.text ? "--text" : "--dot");
-    if (show.costs && !has_trace)
-        return error_set(err, ERR_DATA, "%s: no trace, as tf-exec --trace writes, for --costs",
-                         source);
-    return 0;
-}
-
 static int show_all(struct shown_source *from, struct record *record, struct error *err)
 {
     const char *name = stream_reader_name(from->reader);
@@ -250,14 +235,13 @@ static int show_all(struct shown_source *from, struct record *record, struct err
         return code;
     if (show_end(&show, err))
         return error_prefix(err, "%s: ", output_name());
-    return check_shown(name, has_graph, has_trace, err);
-}
-
-static int check_names(const char *source, struct error *err)
-{
-    for (int i = 0; i < show.n_names; i++)
-        if (!show.found[i])
-            return error_set(err, ERR_DATA, "%s: no tensor '%s'", source, show.names[i]);
+    /* There must be what the options are about. */
+    if ((show.text || show.dot) && !has_graph)
+        return error_set(err, ERR_DATA, "%s: no graph, which %s shows", name,
+                         show.text ? "--text" : "--dot");
+    if (show.costs && !has_trace)
+        return error_set(err, ERR_DATA, "%s: no trace, as tf-exec --trace writes, for --costs",
+                         name);
     return 0;
 }
 
@@ -268,26 +252,11 @@ static int show_source(struct shown_source *from, struct record *record, struct 
     if (csv || tsv)
         return write_table(from, record, err);
     int code = follow ? follow_all(from, record, err) : show_all(from, record, err);
-    return code || tool_signal() ? code : check_names(stream_reader_name(from->reader), err);
-}
-
-static int check_options(struct error *err)
-{
-    static const struct {
-        const char *name;
-        const bool *given;
-    } forms[] = {{"--follow", &follow},  {"--npy", &npy},         {"--csv", &csv},
-                 {"--tsv", &tsv},        {"--text", &show.text},  {"--dot", &show.dot},
-                 {"--json", &show.json}, {"--costs", &show.costs}};
-    const char *first = NULL;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (*forms[i].given && first)
-            return error_set(err, ERR_USAGE, "%s and %s do not go together", first, forms[i].name);
-        first = *forms[i].given ? forms[i].name : first;
-    }
-    if (npy && show.n_names > 1)
-        return error_set(err, ERR_USAGE, "--npy writes one tensor");
-    return 0;
+    for (int i = 0; !code && !tool_signal() && i < show.n_names; i++)
+        if (!show.found[i])
+            code = error_set(err, ERR_DATA, "%s: no tensor '%s'", stream_reader_name(from->reader),
+                             show.names[i]);
+    return code;
 }
 
 static int open_source(struct tool *tool, const char *path, struct shown_source *from,
@@ -309,8 +278,20 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     show.verbose = tool->verbose;
     show.names = (const char *const *)operands + 1;
     show.n_names = n > 1 ? n - 1 : 0;
-    if (check_options(err))
-        return err->code;
+    static const struct {
+        const char *name;
+        const bool *given;
+    } forms[] = {{"--follow", &follow},  {"--npy", &npy},         {"--csv", &csv},
+                 {"--tsv", &tsv},        {"--text", &show.text},  {"--dot", &show.dot},
+                 {"--json", &show.json}, {"--costs", &show.costs}};
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (*forms[i].given && first)
+            return error_set(err, ERR_USAGE, "%s and %s do not go together", first, forms[i].name);
+        first = *forms[i].given ? forms[i].name : first;
+    }
+    if (npy && show.n_names > 1)
+        return error_set(err, ERR_USAGE, "--npy writes one tensor");
     int code = tool_open_text(tool, &show.out, err);
     if (!code && npy && isatty(fileno(show.out)))
         code = error_set(err, ERR_USAGE, "will not write .npy to a terminal");

@@ -66,18 +66,6 @@ static struct relay {
     off_t told;
 } relay = {-1, -1, 0};
 
-static void relay_start(void)
-{
-    int memory = memfd_create("said", MFD_CLOEXEC);
-    if (memory < 0)
-        return;
-    fcntl(memory, F_SETFL, O_APPEND);
-    relay.from = memory;
-    relay.to = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-    if (relay.to >= 0)
-        dup2(memory, STDERR_FILENO);
-}
-
 /* A pipe that takes something takes PIPE_BUF bytes. */
 static void relay_pass(int milliseconds)
 {
@@ -87,13 +75,6 @@ static void relay_pass(int milliseconds)
     while (relay.to >= 0 && (n = pread(relay.from, bytes, sizeof bytes, relay.told)) > 0 &&
            poll(&reader, 1, milliseconds) > 0 && (n = write(relay.to, bytes, (size_t)n)) > 0)
         relay.told += n;
-}
-
-static void relay_end(void)
-{
-    relay_pass(LAST_WORDS_MS);
-    if (relay.to >= 0)
-        dup2(relay.to, STDERR_FILENO);
 }
 
 /* ---- a job ---- */
@@ -134,46 +115,24 @@ static int run_job(struct tool *tool, const char *path, struct error *err)
                                         .context = &progress};
     bool is_terminal = isatty(STDERR_FILENO);
     progress_start(&progress, is_terminal && !tool->quiet, stderr, "step", 0, -1);
-    if (!is_terminal)
-        relay_start();
+    if (!is_terminal) {
+        int memory = memfd_create("said", MFD_CLOEXEC);
+        if (memory >= 0) {
+            fcntl(memory, F_SETFL, O_APPEND);
+            relay.from = memory;
+            relay.to = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+            if (relay.to >= 0)
+                dup2(memory, STDERR_FILENO);
+        }
+    }
     int code = supervise(&options, err);
-    relay_end();
+    relay_pass(LAST_WORDS_MS);
+    if (relay.to >= 0)
+        dup2(relay.to, STDERR_FILENO);
     return code;
 }
 
 /* ---- the others ---- */
-
-static int ask(struct error *err)
-{
-    struct str state = STR_INIT, text = STR_INIT;
-    if (!folder)
-        return error_set(err, ERR_USAGE, "which job? --job DIR");
-    int code = job_state_ask(folder, stop, &state, err);
-    if (!code && as_table)
-        job_table_print(folder, &state, &text);
-    if (!code && !stop)
-        fputs(str_text(as_table ? &text : &state), stdout);
-    str_release(&state);
-    str_release(&text);
-    return code;
-}
-
-static int run_guard(struct error *err)
-{
-    struct guard_options guard = {.owner = (pid_t)guarded,
-                                  .folder = folder,
-                                  .temporary = temporary && folder,
-                                  .cleanup = cleanup};
-    pid_t pid = 0;
-    int code = guard_prepare(&guard, err);
-    if (!code)
-        code = detach ? guard_detach(&guard, &pid, err) : guard_open(&guard, err);
-    if (!code && pid)
-        printf("%ld %s\n", (long)pid, guard.made);
-    else if (!code)
-        guard_run(&guard);
-    return code;
-}
 
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
@@ -181,10 +140,34 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         printf("%d\n", cores_usable());
         return 0;
     }
-    if (guarded)
-        return run_guard(err);
-    if (status || stop)
-        return ask(err);
+    if (guarded) {
+        struct guard_options guard = {.owner = (pid_t)guarded,
+                                      .folder = folder,
+                                      .temporary = temporary && folder,
+                                      .cleanup = cleanup};
+        pid_t pid = 0;
+        int code = guard_prepare(&guard, err);
+        if (!code)
+            code = detach ? guard_detach(&guard, &pid, err) : guard_open(&guard, err);
+        if (!code && pid)
+            printf("%ld %s\n", (long)pid, guard.made);
+        else if (!code)
+            guard_run(&guard);
+        return code;
+    }
+    if (status || stop) {
+        struct str state = STR_INIT, text = STR_INIT;
+        if (!folder)
+            return error_set(err, ERR_USAGE, "which job? --job DIR");
+        int code = job_state_ask(folder, stop, &state, err);
+        if (!code && as_table)
+            job_table_print(folder, &state, &text);
+        if (!code && !stop)
+            fputs(str_text(as_table ? &text : &state), stdout);
+        str_release(&state);
+        str_release(&text);
+        return code;
+    }
     return n ? run_job(tool, operands[0], err) : error_set(err, ERR_USAGE, "which tasks? a FILE");
 }
 

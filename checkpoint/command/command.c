@@ -145,23 +145,6 @@ int command_diff(struct command *c, struct error *err)
     return err->code;
 }
 
-/* The last problem becomes the error's line, with the way out; those before are said. */
-static int answer(struct command *c, const struct store *store, const struct verify_report *report,
-                  struct error *err)
-{
-    size_t n = report->problems.n;
-    c->metrics.problems = (int64_t)n;
-    if (!n)
-        return 0;
-    for (size_t i = 0; i + 1 < n; i++)
-        command_say(c, "%s", report->problems.items[i].text);
-    const char *last = report->problems.items[n - 1].text;
-    if (report->newest_intact >= 0)
-        return error_set(err, ERR_NEGATIVE, "%s; newest intact is %s@%" PRId64, last,
-                         store_name(store), report->newest_intact);
-    return error_set(err, ERR_NEGATIVE, "%s; none is intact; tf-ckpt salvage saves what is", last);
-}
-
 int command_verify(struct command *c, struct error *err)
 {
     struct store *store;
@@ -175,7 +158,20 @@ int command_verify(struct command *c, struct error *err)
     if (!store_verify(store, &request, &report, err)) {
         if (c->json || c->verbose)
             text_verify(&c->out, &report, c->json);
-        answer(c, store, &report, err);
+        /* The last problem becomes the error's line, with the way out; those before are said. */
+        size_t n = report.problems.n;
+        c->metrics.problems = (int64_t)n;
+        if (n) {
+            for (size_t i = 0; i + 1 < n; i++)
+                command_say(c, "%s", report.problems.items[i].text);
+            const char *last = report.problems.items[n - 1].text;
+            if (report.newest_intact >= 0)
+                error_set(err, ERR_NEGATIVE, "%s; newest intact is %s@%" PRId64, last,
+                          store_name(store), report.newest_intact);
+            else
+                error_set(err, ERR_NEGATIVE, "%s; none is intact; tf-ckpt salvage saves what is",
+                          last);
+        }
     }
     verify_report_release(&report);
     command_measure(c, store);

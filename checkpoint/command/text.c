@@ -122,8 +122,55 @@ static void print_digest(struct str *out, const struct manifest_tensor *t)
     str_printf(out, "%.12s", text);
 }
 
-static void show_tensors(struct str *out, struct source *s)
+void text_show(struct str *out, struct source *s, bool json)
 {
+    if (json) {
+        if (s->checkpoint)
+            json_manifest(out, &s->checkpoint->manifest);
+        for (size_t i = 0; i < s->tensors.n; i++) {
+            const struct source_tensor *t = &s->tensors.items[i];
+            const struct checkpoint_entry *entry =
+                t->entry >= 0 ? &s->checkpoint->entries.items[t->entry] : NULL;
+            str_append_char(out, '{');
+            json_text(out, "name", t->name);
+            str_append_char(out, ',');
+            json_text(out, "container", t->container);
+            str_printf(out, ",\"type\":\"%s\",\"bytes\":%" PRIu64 ",\"updates\":%" PRIu64,
+                       shape_text_typed(t->type, &t->shape), t->bytes, t->updates);
+            if (entry) {
+                str_append_char(out, ',');
+                json_text(out, "shard", entry->shard);
+                str_append(out, ",\"digest\":\"");
+                print_digest(out, entry->tensor);
+                str_append_char(out, '"');
+            }
+            str_append(out, "}\n");
+        }
+        return;
+    }
+    const struct ckpt_manifest *m = s->checkpoint ? &s->checkpoint->manifest : NULL;
+    str_printf(out, "checkpoint  %s\n", s->name);
+    if (!m) {
+        str_printf(out, "step        %" PRId64 "\n", s->step);
+    } else {
+        str_append(out, "saved       ");
+        print_time(out, m->time, false);
+        str_append(out, "\nrun         ");
+        run_print(&m->run, out);
+        str_printf(out, "\nmade        %s\nsize        %" PRIu64 " tensors, ", m->producer,
+                   m->n_tensors);
+        show_bytes(out, (int64_t)m->bytes);
+        str_append(out, ", ");
+        show_bytes(out, (int64_t)m->new_bytes);
+        str_append(out, " of them new\n");
+        for (size_t i = 0; i < m->scalars.n; i++)
+            str_printf(out, "scalar      %s %.6g\n", m->scalars.items[i].name,
+                       m->scalars.items[i].value);
+        for (size_t i = 0; i < m->blobs.n; i++)
+            str_printf(out, "also        %s, %zu B\n", m->blobs.items[i].name, m->blobs.items[i].n);
+        for (size_t i = 0; i < m->shards.n; i++)
+            str_printf(out, "shard       %s\n", m->shards.items[i].name);
+    }
     struct columns columns = {.n = 6};
     columns_add(&columns, "NAME");
     columns_add(&columns, "TYPE");
@@ -151,92 +198,7 @@ static void show_tensors(struct str *out, struct source *s)
     columns_print(&columns, out);
 }
 
-static void show_head(struct str *out, const struct source *s)
-{
-    const struct ckpt_manifest *m = s->checkpoint ? &s->checkpoint->manifest : NULL;
-    str_printf(out, "checkpoint  %s\n", s->name);
-    if (!m) {
-        str_printf(out, "step        %" PRId64 "\n", s->step);
-        return;
-    }
-    str_append(out, "saved       ");
-    print_time(out, m->time, false);
-    str_append(out, "\nrun         ");
-    run_print(&m->run, out);
-    str_printf(out, "\nmade        %s\nsize        %" PRIu64 " tensors, ", m->producer,
-               m->n_tensors);
-    show_bytes(out, (int64_t)m->bytes);
-    str_append(out, ", ");
-    show_bytes(out, (int64_t)m->new_bytes);
-    str_append(out, " of them new\n");
-    for (size_t i = 0; i < m->scalars.n; i++)
-        str_printf(out, "scalar      %s %.6g\n", m->scalars.items[i].name,
-                   m->scalars.items[i].value);
-    for (size_t i = 0; i < m->blobs.n; i++)
-        str_printf(out, "also        %s, %zu B\n", m->blobs.items[i].name, m->blobs.items[i].n);
-    for (size_t i = 0; i < m->shards.n; i++)
-        str_printf(out, "shard       %s\n", m->shards.items[i].name);
-}
-
-static void json_tensors(struct str *out, struct source *s)
-{
-    for (size_t i = 0; i < s->tensors.n; i++) {
-        const struct source_tensor *t = &s->tensors.items[i];
-        const struct checkpoint_entry *entry =
-            t->entry >= 0 ? &s->checkpoint->entries.items[t->entry] : NULL;
-        str_append_char(out, '{');
-        json_text(out, "name", t->name);
-        str_append_char(out, ',');
-        json_text(out, "container", t->container);
-        str_printf(out, ",\"type\":\"%s\",\"bytes\":%" PRIu64 ",\"updates\":%" PRIu64,
-                   shape_text_typed(t->type, &t->shape), t->bytes, t->updates);
-        if (entry) {
-            str_append_char(out, ',');
-            json_text(out, "shard", entry->shard);
-            str_append(out, ",\"digest\":\"");
-            print_digest(out, entry->tensor);
-            str_append_char(out, '"');
-        }
-        str_append(out, "}\n");
-    }
-}
-
-void text_show(struct str *out, struct source *s, bool json)
-{
-    if (json) {
-        if (s->checkpoint)
-            json_manifest(out, &s->checkpoint->manifest);
-        json_tensors(out, s);
-        return;
-    }
-    show_head(out, s);
-    show_tensors(out, s);
-}
-
 /* ---- diff, forget, verify ---- */
-
-static void print_difference(struct columns *columns, const struct difference *d)
-{
-    columns_add(columns, "%s", d->name);
-    switch (d->kind) {
-    case DIFFERENCE_VALUES:
-        columns_add(columns, "%.3g", d->absolute);
-        columns_add(columns, "%.3g", d->relative);
-        break;
-    case DIFFERENCE_SHAPE:
-        columns_add(columns, "%s", shape_text_typed(d->a->type, &d->a->shape));
-        columns_add(columns, "%s", shape_text_typed(d->b->type, &d->b->shape));
-        break;
-    case DIFFERENCE_ONLY_A:
-        columns_add(columns, "%s", shape_text_typed(d->a->type, &d->a->shape));
-        columns_add(columns, "-");
-        break;
-    case DIFFERENCE_ONLY_B:
-        columns_add(columns, "-");
-        columns_add(columns, "%s", shape_text_typed(d->b->type, &d->b->shape));
-        break;
-    }
-}
 
 void text_diff(struct str *out, const difference_vec *differences, bool json)
 {
@@ -258,7 +220,25 @@ void text_diff(struct str *out, const difference_vec *differences, bool json)
             }
             str_append(out, "}\n");
         } else {
-            print_difference(&columns, d);
+            columns_add(&columns, "%s", d->name);
+            switch (d->kind) {
+            case DIFFERENCE_VALUES:
+                columns_add(&columns, "%.3g", d->absolute);
+                columns_add(&columns, "%.3g", d->relative);
+                break;
+            case DIFFERENCE_SHAPE:
+                columns_add(&columns, "%s", shape_text_typed(d->a->type, &d->a->shape));
+                columns_add(&columns, "%s", shape_text_typed(d->b->type, &d->b->shape));
+                break;
+            case DIFFERENCE_ONLY_A:
+                columns_add(&columns, "%s", shape_text_typed(d->a->type, &d->a->shape));
+                columns_add(&columns, "-");
+                break;
+            case DIFFERENCE_ONLY_B:
+                columns_add(&columns, "-");
+                columns_add(&columns, "%s", shape_text_typed(d->b->type, &d->b->shape));
+                break;
+            }
         }
     }
     if (!json && differences->n)

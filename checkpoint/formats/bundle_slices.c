@@ -198,30 +198,6 @@ static bool copy_piece(struct joining *j, const struct piece *piece, const struc
     return true;
 }
 
-static int join(struct joining *j, struct tensor *value, struct error *err)
-{
-    int64_t count = shape_count(&j->whole->shape);
-    if (tensor_alloc(value, (enum dtype)j->whole->type, &j->whole->shape, err))
-        return err->code;
-    j->filled = mem_try((size_t)count / 8 + 1);
-    if (!j->filled)
-        error_set(err, ERR_OS, "no memory to join its slices");
-    else
-        memset(j->filled, 0, (size_t)count / 8 + 1);
-    for (size_t i = 0; i < j->pieces.n && !err->code; i++) {
-        const struct piece *piece = &j->pieces.items[i];
-        struct tensor part = TENSOR_INIT;
-        if (!bundle_read_numbers(j->bundle, &piece->slice->entry, &part, err) &&
-            !copy_piece(j, piece, &part, value))
-            error_set(err, ERR_DATA, "its slices overlap");
-        tensor_release(&part);
-    }
-    mem_free(j->filled);
-    if (err->code)
-        tensor_release(value);
-    return err->code;
-}
-
 int bundle_slices_join(struct bundle *bundle, struct bundle_slices *slices, const char *name,
                        const struct bundle_entry *whole, struct tensor *value, struct error *err)
 {
@@ -240,8 +216,27 @@ int bundle_slices_join(struct bundle *bundle, struct bundle_slices *slices, cons
     }
     if (!err->code && (int64_t)j.bytes != shape_bytes(&j.whole->shape, (enum dtype)j.whole->type))
         error_set(err, ERR_DATA, "its slices are not all of it");
-    if (!err->code)
-        join(&j, value, err);
+    if (!err->code) {
+        int64_t count = shape_count(&j.whole->shape);
+        if (!tensor_alloc(value, (enum dtype)j.whole->type, &j.whole->shape, err)) {
+            j.filled = mem_try((size_t)count / 8 + 1);
+            if (!j.filled)
+                error_set(err, ERR_OS, "no memory to join its slices");
+            else
+                memset(j.filled, 0, (size_t)count / 8 + 1);
+            for (size_t i = 0; i < j.pieces.n && !err->code; i++) {
+                const struct piece *piece = &j.pieces.items[i];
+                struct tensor part = TENSOR_INIT;
+                if (!bundle_read_numbers(j.bundle, &piece->slice->entry, &part, err) &&
+                    !copy_piece(&j, piece, &part, value))
+                    error_set(err, ERR_DATA, "its slices overlap");
+                tensor_release(&part);
+            }
+            mem_free(j.filled);
+            if (err->code)
+                tensor_release(value);
+        }
+    }
     vec_release(&j.pieces);
     return err->code;
 }

@@ -26,13 +26,6 @@ static uint64_t little_endian(struct wire_bytes *in, int bytes)
     return value;
 }
 
-/* Lengths above 60 follow in one to four bytes. */
-static uint64_t literal_length(struct wire_bytes *in, uint8_t tag)
-{
-    int bytes = (tag >> 2) - 59;
-    return 1 + (bytes > 0 ? little_endian(in, bytes) : tag >> 2);
-}
-
 bool snappy_unpack(struct wire_bytes packed, uint8_t *bytes, uint64_t n)
 {
     uint64_t done = 0;
@@ -40,7 +33,10 @@ bool snappy_unpack(struct wire_bytes packed, uint8_t *bytes, uint64_t n)
     while (packed.p < packed.end && !packed.bad) {
         uint8_t tag = *packed.p++;
         if ((tag & 3) == LITERAL) {
-            struct wire_bytes text = wire_take(&packed, literal_length(&packed, tag));
+            /* Lengths above 60 follow in one to four bytes. */
+            int extra = (tag >> 2) - 59;
+            struct wire_bytes text =
+                wire_take(&packed, 1 + (extra > 0 ? little_endian(&packed, extra) : tag >> 2));
             uint64_t length = (uint64_t)(text.end - text.p);
             if (packed.bad || length > n - done)
                 return false;

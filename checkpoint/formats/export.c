@@ -30,29 +30,6 @@ static int read_entry(void *context, size_t i, struct tensor *value, struct erro
     return code;
 }
 
-static int write_records(struct source *s, const struct export_files *files, const char *producer,
-                         struct error *err)
-{
-    struct stream_writer *writer =
-        stream_writer_new(fileno(files->file), files->name, producer, (int64_t)s->tensors.n);
-    for (size_t i = 0; i < s->tensors.n && !err->code; i++) {
-        const struct source_tensor *t = &s->tensors.items[i];
-        struct variable_record record = {.container = t->container,
-                                         .name = t->name,
-                                         .updates = t->updates,
-                                         .step = s->step,
-                                         .slice = t->slice};
-        if (!source_read(s, i, &record.value, err)) {
-            stream_write_variable(writer, &record, err);
-            tensor_release(&record.value);
-        }
-    }
-    if (!err->code)
-        stream_finish(writer, err);
-    stream_writer_free(writer);
-    return err->code;
-}
-
 static int write_archive(enum export_form form, const struct export_files *files,
                          const struct archive_input *input, struct error *err)
 {
@@ -74,8 +51,26 @@ int source_export(struct source *s, enum export_form form, const struct export_f
         source_drop_resources(s);
     size_t n = s->tensors.n;
     error_clear(err);
-    if (form == EXPORT_RECORDS)
-        return write_records(s, files, producer, err);
+    if (form == EXPORT_RECORDS) {
+        struct stream_writer *writer =
+            stream_writer_new(fileno(files->file), files->name, producer, (int64_t)s->tensors.n);
+        for (size_t i = 0; i < s->tensors.n && !err->code; i++) {
+            const struct source_tensor *t = &s->tensors.items[i];
+            struct variable_record record = {.container = t->container,
+                                             .name = t->name,
+                                             .updates = t->updates,
+                                             .step = s->step,
+                                             .slice = t->slice};
+            if (!source_read(s, i, &record.value, err)) {
+                stream_write_variable(writer, &record, err);
+                tensor_release(&record.value);
+            }
+        }
+        if (!err->code)
+            stream_finish(writer, err);
+        stream_writer_free(writer);
+        return err->code;
+    }
     struct archive_entry *entries = mem_array(n + 1, sizeof *entries);
     for (size_t i = 0; i < n; i++) {
         const struct source_tensor *t = &s->tensors.items[i];

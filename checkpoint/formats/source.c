@@ -29,54 +29,31 @@ void source_split(const char *text, struct arena *arena, const char **path, int6
 
 /* ---- stores ---- */
 
-static void take_checkpoint(struct source *s, struct checkpoint *checkpoint)
-{
-    s->checkpoint = checkpoint;
-    s->name = s->checkpoint->name;
-    s->step = s->checkpoint->manifest.step;
-    for (size_t i = 0; i < s->checkpoint->entries.n; i++) {
-        const struct manifest_tensor *t = s->checkpoint->entries.items[i].tensor;
-        struct source_tensor tensor = {.container = t->container,
-                                       .name = t->name,
-                                       .type = t->type,
-                                       .shape = t->shape,
-                                       .bytes = t->bytes,
-                                       .updates = t->updates,
-                                       .slice = t->slice,
-                                       .entry = (int)i};
-        vec_push(&s->tensors, tensor);
-    }
-}
-
 static int open_store(struct source *s, const char *path, int64_t step, struct error *err)
 {
     struct checkpoint *checkpoint;
     if (!store_open(path, NULL, &s->store, err) &&
-        !checkpoint_open(s->store, step, &checkpoint, &s->passed_over, err))
-        take_checkpoint(s, checkpoint);
+        !checkpoint_open(s->store, step, &checkpoint, &s->passed_over, err)) {
+        s->checkpoint = checkpoint;
+        s->name = s->checkpoint->name;
+        s->step = s->checkpoint->manifest.step;
+        for (size_t i = 0; i < s->checkpoint->entries.n; i++) {
+            const struct manifest_tensor *t = s->checkpoint->entries.items[i].tensor;
+            struct source_tensor tensor = {.container = t->container,
+                                           .name = t->name,
+                                           .type = t->type,
+                                           .shape = t->shape,
+                                           .bytes = t->bytes,
+                                           .updates = t->updates,
+                                           .slice = t->slice,
+                                           .entry = (int)i};
+            vec_push(&s->tensors, tensor);
+        }
+    }
     return err->code;
 }
 
 /* ---- files ---- */
-
-static int take_record(struct source *s, const struct record *record, struct error *err)
-{
-    struct variable_record v;
-    if (record_get_variable(record, &s->arena, &v, err))
-        return error_prefix(err, "%s: ", s->name);
-    struct source_tensor tensor = {.container = v.container,
-                                   .name = v.name,
-                                   .type = v.value.type,
-                                   .shape = v.value.shape,
-                                   .bytes = tensor_bytes(&v.value),
-                                   .updates = v.updates,
-                                   .slice = v.slice,
-                                   .entry = -1};
-    tensor_share(&tensor.value, &v.value);
-    vec_push(&s->tensors, tensor);
-    s->step = v.step;
-    return 0;
-}
 
 static int read_file(struct source *s, const char *path, struct error *err)
 {
@@ -88,10 +65,27 @@ static int read_file(struct source *s, const char *path, struct error *err)
     struct record record = {0};
     bool more = true;
     while (!err->code && more)
-        if (!stream_read(reader, &record, &more, err) && more)
-            take_record(s, &record, err);
-        else if (err->code == ERR_DATA && s->tensors.n) /* how far it was read */
+        if (!stream_read(reader, &record, &more, err) && more) {
+            struct variable_record v;
+            if (record_get_variable(&record, &s->arena, &v, err)) {
+                error_prefix(err, "%s: ", s->name);
+            } else {
+                struct source_tensor tensor = {.container = v.container,
+                                               .name = v.name,
+                                               .type = v.value.type,
+                                               .shape = v.value.shape,
+                                               .bytes = tensor_bytes(&v.value),
+                                               .updates = v.updates,
+                                               .slice = v.slice,
+                                               .entry = -1};
+                tensor_share(&tensor.value, &v.value);
+                vec_push(&s->tensors, tensor);
+                s->step = v.step;
+            }
+        } else if (err->code == ERR_DATA && s->tensors.n) /* how far it was read */
+        {
             error_append(err, "; behind variable '%s'", s->tensors.items[s->tensors.n - 1].name);
+        }
     record_release(&record);
     stream_reader_free(reader);
     close(fd);
@@ -117,19 +111,16 @@ int source_open(const char *name, struct source *s, struct error *err)
     return code;
 }
 
-static void release_values(struct source_tensor *t)
-{
-    tensor_release(&t->value);
-    for (size_t i = 0; i < t->n_slices; i++) {
-        struct tensor value = t->slices[i].value;
-        tensor_release(&value);
-    }
-}
-
 void source_close(struct source *s)
 {
-    for (size_t i = 0; i < s->tensors.n; i++)
-        release_values(&s->tensors.items[i]);
+    for (size_t i = 0; i < s->tensors.n; i++) {
+        struct source_tensor *t = &s->tensors.items[i];
+        tensor_release(&t->value);
+        for (size_t k = 0; k < t->n_slices; k++) {
+            struct tensor value = t->slices[k].value;
+            tensor_release(&value);
+        }
+    }
     vec_release(&s->tensors);
     checkpoint_close(s->checkpoint);
     store_close(s->store);

@@ -155,20 +155,6 @@ static bool wants_join(const struct source *s, const struct group *group)
     return group->is_cut || (!s->checkpoint && group->n > 1);
 }
 
-/* Wholes in the places of their first parts. */
-static void put_wholes(struct source *s, const struct groups *g)
-{
-    size_t end = 0;
-    for (size_t i = 0; i < s->tensors.n; i++) {
-        const struct group *group = &g->items.items[g->of[i]];
-        if (!group->is_joined)
-            s->tensors.items[end++] = s->tensors.items[i];
-        else if (group->first == i)
-            s->tensors.items[end++] = group->whole;
-    }
-    s->tensors.n = end;
-}
-
 /* `name` NULL: all that can be. The first error. */
 static int join_all(struct source *s, const char *name, struct error *err)
 {
@@ -182,7 +168,16 @@ static int join_all(struct source *s, const char *name, struct error *err)
             join(s, &g, group, &failed) && !err->code)
             *err = failed;
     }
-    put_wholes(s, &g);
+    /* Wholes in the places of their first parts. */
+    size_t end = 0;
+    for (size_t i = 0; i < s->tensors.n; i++) {
+        const struct group *group = &g.items.items[g.of[i]];
+        if (!group->is_joined)
+            s->tensors.items[end++] = s->tensors.items[i];
+        else if (group->first == i)
+            s->tensors.items[end++] = group->whole;
+    }
+    s->tensors.n = end;
     vec_release(&g.items);
     map_release(&g.places);
     arena_release(&g.keys);

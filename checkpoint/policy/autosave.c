@@ -227,18 +227,6 @@ static bool measures_before(const struct autosave *a)
     return does;
 }
 
-static void begin_due(struct autosave *a, int64_t step)
-{
-    struct error err = ERROR_INIT;
-    if (check_variables(a, &err)) {
-        tell_failure(a, &err);
-        return;
-    }
-    count_left_out(a, step);
-    start(a, take(a, step));
-    a->unmeasured = measures_before(a) ? step : -1;
-}
-
 void autosave_step(struct autosave *a, int64_t step)
 {
     const struct measured *metric = metric_of(a);
@@ -251,7 +239,14 @@ void autosave_step(struct autosave *a, int64_t step)
         queue_best(a, take(a, step));
         a->unmeasured = measures_before(a) ? step : -1;
     } else if (due && !a->job) {
-        begin_due(a, step);
+        struct error err = ERROR_INIT;
+        if (check_variables(a, &err)) {
+            tell_failure(a, &err);
+        } else {
+            count_left_out(a, step);
+            start(a, take(a, step));
+            a->unmeasured = measures_before(a) ? step : -1;
+        }
     }
     if (metric && metric->is_before)
         a->candidate = take(a, step);

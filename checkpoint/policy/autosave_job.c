@@ -95,8 +95,29 @@ static int write_late(struct store *store, const struct autosave_options *option
     return err->code;
 }
 
-static int write_job(struct autosave_job *job, struct error *err)
+int autosave_write_late(const struct autosave_options *options, struct autosave_late *late,
+                        struct error *err)
 {
+    const struct store_options opening = {
+        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
+    struct store *store;
+    if (late->step < 0 || store_open(options->path, &opening, &store, err))
+        return err->code;
+    if (!store_check_generation(store, options->generation, err))
+        write_late(store, options, late, err);
+    store_close(store);
+    return err->code;
+}
+
+int autosave_job_run(struct autosave_job *job, struct error *err)
+{
+    error_clear(err);
+    if (autosave_job_collect(job, err))
+        return err->code;
+    if (job->in_background)
+        /* Steps come first: this thread, and those that it starts, step back. Not before the
+         * variables are copied, which steps may have to wait for. */
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
     const struct autosave_options *options = job->options;
     const struct store_options opening = {
         .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
@@ -126,30 +147,4 @@ static int write_job(struct autosave_job *job, struct error *err)
         keep_newest(job, store);
     store_close(store);
     return err->code;
-}
-
-int autosave_write_late(const struct autosave_options *options, struct autosave_late *late,
-                        struct error *err)
-{
-    const struct store_options opening = {
-        .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = options->owner};
-    struct store *store;
-    if (late->step < 0 || store_open(options->path, &opening, &store, err))
-        return err->code;
-    if (!store_check_generation(store, options->generation, err))
-        write_late(store, options, late, err);
-    store_close(store);
-    return err->code;
-}
-
-int autosave_job_run(struct autosave_job *job, struct error *err)
-{
-    error_clear(err);
-    if (autosave_job_collect(job, err))
-        return err->code;
-    if (job->in_background)
-        /* Steps come first: this thread, and those that it starts, step back. Not before the
-         * variables are copied, which steps may have to wait for. */
-        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICENESS);
-    return write_job(job, err);
 }

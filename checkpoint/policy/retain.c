@@ -60,11 +60,6 @@ static void keep_periods(struct retain_item *items, size_t n, int64_t count, con
     }
 }
 
-static bool is_better(const struct retain_policy *p, double a, double b)
-{
-    return p->best_is_low ? a < b : a > b;
-}
-
 /* How many are better, or as good and newer. */
 static int64_t rank_of(const struct retain_policy *p, const struct retain_item *items, size_t n,
                        size_t at)
@@ -72,7 +67,8 @@ static int64_t rank_of(const struct retain_policy *p, const struct retain_item *
     int64_t rank = 0;
     for (size_t i = 0; i < n; i++)
         if (i != at && items[i].has_metric && !isnan(items[i].metric) &&
-            (is_better(p, items[i].metric, items[at].metric) ||
+            ((p->best_is_low ? items[i].metric < items[at].metric
+                             : items[i].metric > items[at].metric) ||
              (items[i].metric == items[at].metric && i > at)))
             rank++;
     return rank;

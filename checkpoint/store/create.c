@@ -166,27 +166,6 @@ static int fill_new(struct store *store, struct error *err)
     return err->code;
 }
 
-static int fill(const struct creation *c, struct error *err)
-{
-    struct store new = {.name = (char *)(uintptr_t)c->folder,
-                        .folder = c->temporary.data,
-                        .fd = -1,
-                        .lock_fd = -1,
-                        .committed_fd = -1,
-                        .page_bytes = (size_t)sysconf(_SC_PAGESIZE),
-                        .writes = true,
-                        .map_lock = PTHREAD_MUTEX_INITIALIZER,
-                        .map_unused = PTHREAD_COND_INITIALIZER};
-    fill_new(&new, err);
-    if (new.env)
-        mdb_env_close(new.env);
-    if (new.fd >= 0)
-        close(new.fd);
-    if (new.committed_fd >= 0)
-        close(new.committed_fd);
-    return err->code;
-}
-
 /* ---- its name ---- */
 
 static int move_folder(const struct creation *c, struct error *err)
@@ -226,8 +205,9 @@ static int move_files(const struct creation *c, struct error *err)
 
 /* ---- all of it ---- */
 
-static int check_place(struct creation *c, struct error *err)
+static int create(struct creation *c, struct error *err)
 {
+    static atomic_int made; /* two threads do not meet in one temporary folder */
     struct str other = STR_INIT;
     struct stat status;
     char *slash = strrchr(c->folder, '/');
@@ -242,13 +222,7 @@ static int check_place(struct creation *c, struct error *err)
     if (c->is_inside && other.n)
         error_set(err, ERR_USAGE, "%s: is there already, and no store", c->folder);
     str_release(&other);
-    return err->code;
-}
-
-static int create(struct creation *c, struct error *err)
-{
-    static atomic_int made; /* two threads do not meet in one temporary folder */
-    if (check_place(c, err))
+    if (err->code)
         return err->code;
     do {
         str_clear(&c->temporary);
@@ -257,7 +231,25 @@ static int create(struct creation *c, struct error *err)
         if (mkdir(c->temporary.data, 0777) && errno != EEXIST)
             return error_set_errno(err, store_errno_code(errno), "%s", c->folder);
     } while (!lock_folder(c, err) && !err->code);
-    if (err->code || fill(c, err))
+    if (err->code)
+        return err->code;
+    struct store new = {.name = (char *)(uintptr_t)c->folder,
+                        .folder = c->temporary.data,
+                        .fd = -1,
+                        .lock_fd = -1,
+                        .committed_fd = -1,
+                        .page_bytes = (size_t)sysconf(_SC_PAGESIZE),
+                        .writes = true,
+                        .map_lock = PTHREAD_MUTEX_INITIALIZER,
+                        .map_unused = PTHREAD_COND_INITIALIZER};
+    fill_new(&new, err);
+    if (new.env)
+        mdb_env_close(new.env);
+    if (new.fd >= 0)
+        close(new.fd);
+    if (new.committed_fd >= 0)
+        close(new.committed_fd);
+    if (err->code)
         return err->code;
     sync_folder(c->temporary.data);
     return c->is_inside ? move_files(c, err) : move_folder(c, err);

@@ -31,33 +31,28 @@ static MDB_val key_of(void)
     return (MDB_val){1, (void *)"g"};
 }
 
-static int read_generation(struct store *store, MDB_txn *txn, struct generation *g,
-                           struct error *err)
-{
-    MDB_val key = key_of(), value;
-    int status = mdb_get(txn, store->dbi, &key, &value);
-    *g = (struct generation){.number = FIRST};
-    if (status == MDB_NOTFOUND)
-        return 0;
-    if (status)
-        return store_failed(store, status, "reading", err);
-    if (value.mv_size < AT_OWNER || value.mv_size >= AT_OWNER + OWNER_BYTES)
-        return error_set(err, ERR_DATA, "%s: damaged: its generation", store->name);
-    memcpy(&g->number, value.mv_data, sizeof g->number);
-    memcpy(g->claim.id, (char *)value.mv_data + AT_CLAIM, RUN_BYTES);
-    memcpy(g->owner, (char *)value.mv_data + AT_OWNER, value.mv_size - AT_OWNER);
-    if (!str_is_printable(g->owner, strlen(g->owner)))
-        strcpy(g->owner, "another process");
-    return 0;
-}
-
 static int look(struct store *store, struct generation *g, struct error *err)
 {
     MDB_txn *txn;
     error_clear(err);
     if (store_begin(store, false, &txn, err))
         return err->code;
-    read_generation(store, txn, g, err);
+    MDB_val key = key_of(), value;
+    int status = mdb_get(txn, store->dbi, &key, &value);
+    *g = (struct generation){.number = FIRST};
+    if (status != MDB_NOTFOUND) {
+        if (status) {
+            store_failed(store, status, "reading", err);
+        } else if (value.mv_size < AT_OWNER || value.mv_size >= AT_OWNER + OWNER_BYTES) {
+            error_set(err, ERR_DATA, "%s: damaged: its generation", store->name);
+        } else {
+            memcpy(&g->number, value.mv_data, sizeof g->number);
+            memcpy(g->claim.id, (char *)value.mv_data + AT_CLAIM, RUN_BYTES);
+            memcpy(g->owner, (char *)value.mv_data + AT_OWNER, value.mv_size - AT_OWNER);
+            if (!str_is_printable(g->owner, strlen(g->owner)))
+                strcpy(g->owner, "another process");
+        }
+    }
     store_abort(store, txn);
     return err->code;
 }

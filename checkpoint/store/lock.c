@@ -16,39 +16,6 @@
 #define PAUSE_SECONDS 0.02
 #define OWNER_BYTES 128
 
-static int is_taken(const char *owner, double waited, struct error *err)
-{
-    if (waited > 0)
-        return error_set(err, ERR_RETRY, "locked by %s; waited %g s", owner, waited);
-    return error_set(err, ERR_RETRY, "locked by %s; --lock-wait waits", owner);
-}
-
-/* Who does not let the lock go for so long is named, and a signal ends the wait. */
-static int wait_a_little(struct patience *patience, const struct lock_request *request, int text_fd,
-                         struct error *err)
-{
-    const struct timespec pause = {.tv_nsec = (long)(PAUSE_SECONDS * 1e9)};
-    char owner[OWNER_BYTES];
-    enum patience_news news = patience_look(patience);
-    if (news != PATIENCE_WAIT) {
-        /* Who has it: "process 4120, tf-ckpt prune". */
-        ssize_t n = pread(text_fd, owner, OWNER_BYTES - 1, 0);
-        owner[n > 0 ? n : 0] = '\0';
-        owner[strcspn(owner, "\n")] = '\0';
-        if (!*owner || !str_is_printable(owner, strlen(owner)))
-            snprintf(owner, OWNER_BYTES, "another process");
-    }
-    if (news == PATIENCE_OVER)
-        return is_taken(owner, request->seconds, err);
-    if (news == PATIENCE_ENDS)
-        return error_set(err, ERR_CANCELLED, "locked by %s; interrupted while waiting for it",
-                         owner);
-    if (news == PATIENCE_TELL)
-        patience_tell(patience, "waiting for the lock of %s, held by %s", request->name, owner);
-    nanosleep(&pause, NULL);
-    return 0;
-}
-
 /* One of the two. */
 static int take(int fd, const struct lock_request *request, struct patience *patience, int text_fd,
                 struct error *err)
@@ -56,8 +23,30 @@ static int take(int fd, const struct lock_request *request, struct patience *pat
     while (flock(fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return error_set_errno(err, ERR_IO, "locking");
-        if (wait_a_little(patience, request, text_fd, err))
-            return err->code;
+        /* Who does not let the lock go for so long is named, and a signal ends the wait. */
+        const struct timespec pause = {.tv_nsec = (long)(PAUSE_SECONDS * 1e9)};
+        char owner[OWNER_BYTES];
+        enum patience_news news = patience_look(patience);
+        if (news != PATIENCE_WAIT) {
+            /* Who has it: "process 4120, tf-ckpt prune". */
+            ssize_t n = pread(text_fd, owner, OWNER_BYTES - 1, 0);
+            owner[n > 0 ? n : 0] = '\0';
+            owner[strcspn(owner, "\n")] = '\0';
+            if (!*owner || !str_is_printable(owner, strlen(owner)))
+                snprintf(owner, OWNER_BYTES, "another process");
+        }
+        if (news == PATIENCE_OVER) {
+            if (request->seconds > 0)
+                return error_set(err, ERR_RETRY, "locked by %s; waited %g s", owner,
+                                 request->seconds);
+            return error_set(err, ERR_RETRY, "locked by %s; --lock-wait waits", owner);
+        }
+        if (news == PATIENCE_ENDS)
+            return error_set(err, ERR_CANCELLED, "locked by %s; interrupted while waiting for it",
+                             owner);
+        if (news == PATIENCE_TELL)
+            patience_tell(patience, "waiting for the lock of %s, held by %s", request->name, owner);
+        nanosleep(&pause, NULL);
     }
     return 0;
 }

@@ -63,28 +63,6 @@ static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
     pack_bin(packer, t->chunks, chunk_count(t->bytes) * DIGEST_BYTES);
 }
 
-static void pack_lists(msgpack_packer *packer, const struct ckpt_manifest *m)
-{
-    pack_key_map(packer, "scalars", m->scalars.n);
-    for (size_t i = 0; i < m->scalars.n; i++) {
-        pack_text(packer, m->scalars.items[i].name);
-        msgpack_pack_double(packer, m->scalars.items[i].value);
-    }
-    pack_key_map(packer, "blobs", m->blobs.n);
-    for (size_t i = 0; i < m->blobs.n; i++) {
-        pack_text(packer, m->blobs.items[i].name);
-        pack_bin(packer, m->blobs.items[i].data, m->blobs.items[i].n);
-    }
-    pack_key_map(packer, "shards", m->shards.n);
-    for (size_t i = 0; i < m->shards.n; i++) {
-        pack_text(packer, m->shards.items[i].name);
-        pack_bin(packer, &m->shards.items[i].manifest, DIGEST_BYTES);
-    }
-    pack_key_array(packer, "tensors", m->tensors.n);
-    for (size_t i = 0; i < m->tensors.n; i++)
-        pack_tensor(packer, &m->tensors.items[i]);
-}
-
 void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
 {
     msgpack_packer packer;
@@ -106,7 +84,24 @@ void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
     pack_number(&packer, "n_tensors", (int64_t)m->n_tensors);
     pack_number(&packer, "bytes", (int64_t)m->bytes);
     pack_number(&packer, "new_bytes", (int64_t)m->new_bytes);
-    pack_lists(&packer, m);
+    pack_key_map(&packer, "scalars", m->scalars.n);
+    for (size_t i = 0; i < m->scalars.n; i++) {
+        pack_text(&packer, m->scalars.items[i].name);
+        msgpack_pack_double(&packer, m->scalars.items[i].value);
+    }
+    pack_key_map(&packer, "blobs", m->blobs.n);
+    for (size_t i = 0; i < m->blobs.n; i++) {
+        pack_text(&packer, m->blobs.items[i].name);
+        pack_bin(&packer, m->blobs.items[i].data, m->blobs.items[i].n);
+    }
+    pack_key_map(&packer, "shards", m->shards.n);
+    for (size_t i = 0; i < m->shards.n; i++) {
+        pack_text(&packer, m->shards.items[i].name);
+        pack_bin(&packer, &m->shards.items[i].manifest, DIGEST_BYTES);
+    }
+    pack_key_array(&packer, "tensors", m->tensors.n);
+    for (size_t i = 0; i < m->tensors.n; i++)
+        pack_tensor(&packer, &m->tensors.items[i]);
     m->digest = digest_of(out->data + start + HEAD_BYTES, out->n - start - HEAD_BYTES);
     memcpy(out->data + start + MAGIC_BYTES, &m->digest, DIGEST_BYTES);
 }

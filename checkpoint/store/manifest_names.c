@@ -38,18 +38,14 @@ static int check(const char *what, const char *name, struct error *err)
     return ckpt_name_fits(name) ? 0 : refuse(what, name, err);
 }
 
-static int check_tensor(const struct manifest_tensor *t, struct error *err)
-{
-    if (check("tensor", t->name, err) || check("the container", t->container, err))
-        return err->code;
-    return t->slice.of ? check("the table", t->slice.of, err) : 0;
-}
-
 int ckpt_manifest_check_names(const struct ckpt_manifest *m, struct error *err)
 {
-    for (size_t i = 0; i < m->tensors.n; i++)
-        if (check_tensor(&m->tensors.items[i], err))
+    for (size_t i = 0; i < m->tensors.n; i++) {
+        const struct manifest_tensor *t = &m->tensors.items[i];
+        if (check("tensor", t->name, err) || check("the container", t->container, err) ||
+            (t->slice.of && check("the table", t->slice.of, err)))
             return err->code;
+    }
     for (size_t i = 0; i < m->scalars.n; i++)
         if (check("scalar", m->scalars.items[i].name, err))
             return err->code;

@@ -50,31 +50,26 @@ static void take_manifest(struct salvage *s, uint64_t offset, uint64_t n)
     mem_free(bytes);
 }
 
-static void take_node(struct salvage *s, uint64_t page, const uint8_t *bytes,
-                      const struct pages_node *node)
-{
-    uint64_t offset = node->value ? page * s->page_bytes + (uint64_t)(node->value - bytes)
-                                  : node->overflow_page * s->page_bytes + PAGES_HEADER_BYTES;
-    if (!node->value && node->overflow_page >= s->pages)
-        return;
-    if (node->key_bytes == CHUNK_KEY_BYTES && *node->key == 'c') {
-        struct salvage_place place = {.offset = offset, .n = node->value_bytes};
-        memcpy(&place.digest, node->key + 1, DIGEST_BYTES);
-        vec_push(&s->places, place);
-    } else if ((node->key_bytes == STEP_KEY_BYTES && *node->key == 'm') ||
-               (node->key_bytes == CHUNK_KEY_BYTES && *node->key == 'o')) {
-        take_manifest(s, offset, node->value_bytes);
-    }
-}
-
 static void take_page(struct salvage *s, uint64_t page, const uint8_t *bytes)
 {
     struct pages_node node;
     if (!pages_is_leaf(bytes, s->page_bytes, page))
         return;
     for (int i = 0; i < pages_leaf_nodes(bytes); i++)
-        if (pages_leaf_node(bytes, s->page_bytes, i, &node))
-            take_node(s, page, bytes, &node);
+        if (pages_leaf_node(bytes, s->page_bytes, i, &node)) {
+            uint64_t offset = node.value ? page * s->page_bytes + (uint64_t)(node.value - bytes)
+                                         : node.overflow_page * s->page_bytes + PAGES_HEADER_BYTES;
+            if (node.value || node.overflow_page < s->pages) {
+                if (node.key_bytes == CHUNK_KEY_BYTES && *node.key == 'c') {
+                    struct salvage_place place = {.offset = offset, .n = node.value_bytes};
+                    memcpy(&place.digest, node.key + 1, DIGEST_BYTES);
+                    vec_push(&s->places, place);
+                } else if ((node.key_bytes == STEP_KEY_BYTES && *node.key == 'm') ||
+                           (node.key_bytes == CHUNK_KEY_BYTES && *node.key == 'o')) {
+                    take_manifest(s, offset, node.value_bytes);
+                }
+            }
+        }
 }
 
 static int by_digest(const void *a, const void *b)

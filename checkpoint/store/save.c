@@ -40,7 +40,6 @@ struct store_save {
     save_chunks chunks;
     struct digest_item *items; /* of the chunks that are not reused */
     size_t n_items;
-    uint64_t room;       /* bytes that may be written */
     uint64_t done;       /* bytes that were seen to */
     uint64_t shards_new; /* bytes that the shards had to write */
     double started;
@@ -63,11 +62,6 @@ static int find_newest(struct store_save *s, struct error *err)
     if (head.step >= 0) /* one that is damaged is no help, and no harm */
         store_manifest(s->store, head.step, &s->newest, &ignored);
     return 0;
-}
-
-static uint64_t pages_of(const struct store *store, size_t n)
-{
-    return (n + PAGES_HEADER_BYTES + store->page_bytes - 1) / store->page_bytes;
 }
 
 /* ---- second pass: chunks ---- */
@@ -197,39 +191,6 @@ static int put_all(struct store_save *s, struct digest_pool *pool, int *status, 
     return code;
 }
 
-/* Free pages may not lie as they are needed: then with more space again. */
-static int write_all(struct store_save *s, struct error *err)
-{
-    uint64_t room = s->room + TREE_BYTES(s->n_items + s->request->n_tensors);
-    /* As it will be, but for digests: one that nobody could read back must not get into the store,
-     * where it would be damage. */
-    struct str text = STR_INIT;
-    struct ckpt_manifest back;
-    list_tensors(s);
-    if (ckpt_manifest_check_names(s->manifest, err))
-        return error_prefix(err, "%s: ", s->store->name);
-    ckpt_manifest_encode(s->manifest, &text);
-    room += (s->request->is_part ? 2 : 1) * text.n;
-    if (ckpt_manifest_decode(text.data, text.n, &back, err))
-        error_prefix(err, "%s: cannot be saved: ", s->store->name);
-    else
-        ckpt_manifest_release(&back);
-    str_release(&text);
-    if (err->code)
-        return err->code;
-    struct digest_pool *pool = digest_pool_new(s->items, s->n_items, s->request->threads);
-    int code = ERR_DATA;
-    for (int i = 0, status = MDB_MAP_FULL; code && status == MDB_MAP_FULL && i < ATTEMPTS; i++) {
-        error_clear(err);
-        code = store_reserve(s->store, room, i > 0, err);
-        status = 0;
-        if (!code)
-            code = put_all(s, pool, &status, err);
-    }
-    digest_pool_free(pool);
-    return code;
-}
-
 /* ---- all of it ---- */
 
 static int describe_shards(struct store_save *s, struct error *err)
@@ -260,20 +221,6 @@ static int describe_shards(struct store_save *s, struct error *err)
     return 0;
 }
 
-/* Nobody could go on from it, and it would stand before all that is there. Shards have no variable
- * before the first graph comes, of a shard's part that is no error. */
-static int check_content(const struct store_save *s, struct error *err)
-{
-    const struct ckpt_manifest *newest = &s->newest;
-    if (s->request->is_part || s->manifest->n_tensors)
-        return 0;
-    error_set(err, ERR_RETRY, "%s: nothing to save: no variable has a value yet", s->store->name);
-    if (newest->n_tensors)
-        error_append(err, ", and step %lld has %llu", (long long)newest->step,
-                     (unsigned long long)newest->n_tensors);
-    return err->code;
-}
-
 static int describe(struct store_save *s, struct error *err)
 {
     struct ckpt_manifest *m = s->manifest;
@@ -291,7 +238,18 @@ static int describe(struct store_save *s, struct error *err)
         m->n_tensors += !resource_is_part(request->tensors[i].name);
         m->bytes += tensor_bytes(&request->tensors[i].value);
     }
-    return describe_shards(s, err) ? err->code : check_content(s, err);
+    if (describe_shards(s, err))
+        return err->code;
+    /* Nobody could go on from it, and it would stand before all that is there. Shards have no
+     * variable before the first graph comes, of a shard's part that is no error. */
+    const struct ckpt_manifest *newest = &s->newest;
+    if (s->request->is_part || s->manifest->n_tensors)
+        return 0;
+    error_set(err, ERR_RETRY, "%s: nothing to save: no variable has a value yet", s->store->name);
+    if (newest->n_tensors)
+        error_append(err, ", and step %lld has %llu", (long long)newest->step,
+                     (unsigned long long)newest->n_tensors);
+    return err->code;
 }
 
 /* What is there already stays, or is replaced, or is in the way. */
@@ -303,15 +261,45 @@ static int save_all(struct store_save *s, bool *stays, struct error *err)
     if (save_compare(s->store, s->request, before, &s->chunks, err) ||
         (s->is_there && save_check_over(s->store, &over, stays, err)) || *stays)
         return err->code;
+    uint64_t room = 0; /* bytes that may be written */
     s->items = mem_array(s->chunks.n + 1, sizeof *s->items);
     for (size_t i = 0; i < s->chunks.n; i++) {
         const struct save_chunk *chunk = &s->chunks.items[i];
         if (chunk->reused)
             continue;
         s->items[s->n_items++] = (struct digest_item){.data = chunk->data, .n = chunk->n};
-        s->room += pages_of(s->store, chunk->n) * s->store->page_bytes;
+        size_t page = s->store->page_bytes;
+        room += (chunk->n + PAGES_HEADER_BYTES + page - 1) / page * page;
     }
-    return write_all(s, err);
+    room += TREE_BYTES(s->n_items + s->request->n_tensors);
+    /* As it will be, but for digests: one that nobody could read back must not get into the store,
+     * where it would be damage. */
+    struct str text = STR_INIT;
+    struct ckpt_manifest back;
+    list_tensors(s);
+    if (ckpt_manifest_check_names(s->manifest, err))
+        return error_prefix(err, "%s: ", s->store->name);
+    ckpt_manifest_encode(s->manifest, &text);
+    room += (s->request->is_part ? 2 : 1) * text.n;
+    if (ckpt_manifest_decode(text.data, text.n, &back, err))
+        error_prefix(err, "%s: cannot be saved: ", s->store->name);
+    else
+        ckpt_manifest_release(&back);
+    str_release(&text);
+    if (err->code)
+        return err->code;
+    struct digest_pool *pool = digest_pool_new(s->items, s->n_items, s->request->threads);
+    int code = ERR_DATA;
+    /* Free pages may not lie as they are needed: then with more space again. */
+    for (int i = 0, status = MDB_MAP_FULL; code && status == MDB_MAP_FULL && i < ATTEMPTS; i++) {
+        error_clear(err);
+        code = store_reserve(s->store, room, i > 0, err);
+        status = 0;
+        if (!code)
+            code = put_all(s, pool, &status, err);
+    }
+    digest_pool_free(pool);
+    return code;
 }
 
 int store_save(struct store *store, const struct save_request *request, struct ckpt_manifest *saved,

@@ -58,7 +58,7 @@ char *store_folder_of(const char *path, const char *shard)
     return folder.data;
 }
 
-static int open_file(struct store *store, struct error *err)
+int store_open_files(struct store *store, struct error *err)
 {
     struct str file = STR_INIT;
     struct stat status;
@@ -75,13 +75,6 @@ static int open_file(struct store *store, struct error *err)
     }
     store->device = status.st_dev;
     store->inode = status.st_ino;
-    return 0;
-}
-
-int store_open_files(struct store *store, struct error *err)
-{
-    if (open_file(store, err))
-        return err->code;
     /* Who only reads does without what it may not read. */
     struct error failed = ERROR_INIT;
     if (committed_open(store->folder, store->writes, &store->committed_fd, &failed) &&
@@ -184,23 +177,6 @@ static int check_pages(struct store *store, struct error *err)
     return err->code;
 }
 
-static int check_format(struct store *store, MDB_txn *txn, struct error *err)
-{
-    MDB_val key = {1, (void *)"f"}, value;
-    int status = mdb_dbi_open(txn, NULL, 0, &store->dbi);
-    if (!status)
-        status = mdb_get(txn, store->dbi, &key, &value);
-    if (status == MDB_NOTFOUND)
-        error_set(err, ERR_DATA, "%s: is no store of checkpoints", store->name);
-    else if (status)
-        store_failed(store, status, "opening", err);
-    else if (value.mv_size != strlen(STORE_FORMAT) ||
-             memcmp(value.mv_data, STORE_FORMAT, strlen(STORE_FORMAT)))
-        error_set(err, ERR_PROTOCOL,
-                  "%s: its format is not " STORE_FORMAT ", which this program reads", store->name);
-    return err->code;
-}
-
 /* Whether the newest commit that LMDB finds is the one that was made last. What was noted was read
  * before the transaction began: a writer may be at work. */
 static int check_commit(struct store *store, MDB_txn *txn, const struct committed *last,
@@ -227,44 +203,6 @@ static int check_commit(struct store *store, MDB_txn *txn, const struct committe
                  (unsigned long long)last->txn, (long long)last->step);
     }
     return 0;
-}
-
-static int open_checked(struct store *store, struct error *err)
-{
-    struct pages_meta meta;
-    struct committed last;
-    if (store->repairs == STORE_MENDS && store_mend(store, err))
-        return err->code;
-    bool has_last;
-    if (committed_read(store->committed_fd, &last, &has_last, err))
-        return error_prefix(err, "%s: ", store->name);
-    if (pages_read_meta(store->fd, &meta, err))
-        return blame_file(store, err);
-    if (meta.page_bytes != store->page_bytes)
-        return error_set(err, ERR_DATA, "%s: made for pages of %u bytes; this machine has %zu",
-                         store->name, meta.page_bytes, store->page_bytes);
-    int cleared;
-    if (create_environment(store, 0, err) == ERR_DENIED && !store->writes) {
-        mdb_env_close(store->env); /* readers cannot be announced in this folder */
-        store->env = NULL;
-        error_clear(err);
-        create_environment(store, MDB_NOLOCK, err);
-    }
-    if (!err->code)
-        mdb_reader_check(store->env, &cleared);
-    if (err->code || check_pages(store, err))
-        return err->code;
-    MDB_txn *txn;
-    if (store_begin(store, false, &txn, err))
-        return err->code;
-    if (!check_format(store, txn, err))
-        check_commit(store, txn, has_last ? &last : NULL, err);
-    store_abort(store, txn);
-    if (err->code)
-        return err->code;
-    if (store->writes && store->repairs == STORE_SOUND)
-        *err = store->rolled_back;
-    return err->code;
 }
 
 static void destroy(struct store *store)
@@ -313,7 +251,52 @@ static int open_new(struct store *store, struct store **result, struct error *er
         destroy(store);
         return 0;
     }
-    if (open_checked(store, err))
+    struct pages_meta meta;
+    struct committed last;
+    if (store->repairs == STORE_MENDS && store_mend(store, err))
+        return err->code;
+    bool has_last;
+    if (committed_read(store->committed_fd, &last, &has_last, err))
+        return error_prefix(err, "%s: ", store->name);
+    if (pages_read_meta(store->fd, &meta, err))
+        return blame_file(store, err);
+    if (meta.page_bytes != store->page_bytes)
+        return error_set(err, ERR_DATA, "%s: made for pages of %u bytes; this machine has %zu",
+                         store->name, meta.page_bytes, store->page_bytes);
+    int cleared;
+    if (create_environment(store, 0, err) == ERR_DENIED && !store->writes) {
+        mdb_env_close(store->env); /* readers cannot be announced in this folder */
+        store->env = NULL;
+        error_clear(err);
+        create_environment(store, MDB_NOLOCK, err);
+    }
+    if (!err->code)
+        mdb_reader_check(store->env, &cleared);
+    if (err->code || check_pages(store, err))
+        return err->code;
+    MDB_txn *txn;
+    if (store_begin(store, false, &txn, err))
+        return err->code;
+    MDB_val key = {1, (void *)"f"}, value;
+    int status = mdb_dbi_open(txn, NULL, 0, &store->dbi);
+    if (!status)
+        status = mdb_get(txn, store->dbi, &key, &value);
+    if (status == MDB_NOTFOUND)
+        error_set(err, ERR_DATA, "%s: is no store of checkpoints", store->name);
+    else if (status)
+        store_failed(store, status, "opening", err);
+    else if (value.mv_size != strlen(STORE_FORMAT) ||
+             memcmp(value.mv_data, STORE_FORMAT, strlen(STORE_FORMAT)))
+        error_set(err, ERR_PROTOCOL,
+                  "%s: its format is not " STORE_FORMAT ", which this program reads", store->name);
+    if (!err->code)
+        check_commit(store, txn, has_last ? &last : NULL, err);
+    store_abort(store, txn);
+    if (err->code)
+        return err->code;
+    if (store->writes && store->repairs == STORE_SOUND)
+        *err = store->rolled_back;
+    if (err->code)
         return err->code;
     store->holders = 1;
     store->next = opened;

@@ -87,25 +87,19 @@ static int resize_map(struct store *store, uint64_t bytes)
     return status;
 }
 
-static int begin(struct store *store, bool write, MDB_txn **txn)
-{
-    int cleared;
-    if (write)
-        mdb_reader_check(store->env, &cleared);
-    int status = mdb_txn_begin(store->env, NULL, write ? 0 : MDB_RDONLY, txn);
-    if (status == MDB_READERS_FULL) { /* some may be dead */
-        mdb_reader_check(store->env, &cleared);
-        status = mdb_txn_begin(store->env, NULL, MDB_RDONLY, txn);
-    }
-    return status;
-}
-
 int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *err)
 {
     for (;;) {
         if (use_map(store, err))
             return err->code;
-        int status = begin(store, write, txn);
+        int cleared;
+        if (write)
+            mdb_reader_check(store->env, &cleared);
+        int status = mdb_txn_begin(store->env, NULL, write ? 0 : MDB_RDONLY, txn);
+        if (status == MDB_READERS_FULL) { /* some may be dead */
+            mdb_reader_check(store->env, &cleared);
+            status = mdb_txn_begin(store->env, NULL, MDB_RDONLY, txn);
+        }
         if (!status)
             return 0;
         unuse_map(store);

@@ -51,22 +51,6 @@ static void take_result(struct chunk_task *task, const struct error *failed)
     task->result = failed->code ? CHUNK_BAD : task->read ? CHUNK_GOOD : CHUNK_THERE;
 }
 
-static int fetch(struct verify *v, struct chunk_task *task, struct digest_item *item,
-                 struct error *err)
-{
-    struct error failed = ERROR_INIT;
-    if (task->read)
-        checkpoint_fetch_chunk(v->checkpoint, task->entry, task->chunk,
-                               (void *)(uintptr_t)item->data, &failed);
-    else
-        checkpoint_find_chunk(v->checkpoint, task->entry, task->chunk, &failed);
-    take_result(task, &failed);
-    if (!failed.code || checkpoint_is_damaged(&failed))
-        return 0;
-    *err = failed;
-    return err->code;
-}
-
 /* Counts a group; false when the rest is not wanted. */
 static bool count(struct verify *v, const struct chunk_task *tasks, const struct digest_item *items,
                   size_t m)
@@ -93,8 +77,17 @@ static int check_tasks(struct verify *v, struct chunk_task *tasks, size_t m, cha
         const struct manifest_tensor *t = v->checkpoint->entries.items[tasks[i].entry].tensor;
         items[i] = (struct digest_item){.data = scratch + i * CHUNK_BYTES,
                                         .n = chunk_size(t->bytes, tasks[i].chunk)};
-        if (fetch(v, &tasks[i], &items[i], err))
+        struct error failed = ERROR_INIT;
+        if (tasks[i].read)
+            checkpoint_fetch_chunk(v->checkpoint, tasks[i].entry, tasks[i].chunk,
+                                   (void *)(uintptr_t)items[i].data, &failed);
+        else
+            checkpoint_find_chunk(v->checkpoint, tasks[i].entry, tasks[i].chunk, &failed);
+        take_result(&tasks[i], &failed);
+        if (failed.code && !checkpoint_is_damaged(&failed)) {
+            *err = failed;
             return err->code;
+        }
         if (tasks[i].result == CHUNK_GOOD)
             read[n_read++] = items[i];
     }

@@ -115,15 +115,6 @@ int checkpoint_load(struct checkpoint *c, const struct graph *graph,
     return load(&loading, NULL, err) ? err->code : load(&loading, saved, err);
 }
 
-static int apply(const struct restore_request *request, const saved_variables *saved,
-                 struct error *err)
-{
-    for (size_t i = 0; i < saved->n; i++)
-        if (variable_put(request->variables, &saved->items[i], request->device, err))
-            return err->code;
-    return 0;
-}
-
 int checkpoint_load_resources(struct checkpoint *c, const char *shard,
                               struct variable_store *variables, struct error *err)
 {
@@ -159,16 +150,22 @@ static int restore_step(struct store *store, int64_t step, const struct restore_
     restored->fits = !load(&loading, NULL, err);
     if (restored->fits && !load(&loading, &saved, err) &&
         !checkpoint_load_resources(c, NULL, request->variables, err))
-        apply(request, &saved, err);
+        for (size_t i = 0; i < saved.n && !err->code; i++)
+            variable_put(request->variables, &saved.items[i], request->device, err);
     saved_release(&saved);
     checkpoint_close(c);
     return err->code;
 }
 
-/* The ones before the newest, until one is intact. */
-static int restore_older(struct store *store, const struct restore_request *request,
-                         struct restored *restored, struct error *err)
+int store_restore(struct store *store, int64_t step, const struct restore_request *request,
+                  struct restored *restored, struct error *err)
 {
+    *restored = (struct restored){0};
+    error_clear(err);
+    int code = restore_step(store, step, request, restored, err);
+    if (step != CHECKPOINT_NEWEST || !restored->fits || !checkpoint_is_damaged(err))
+        return code; /* a graph that does not fit is no damage */
+    /* The ones before the newest, until one is intact. */
     manifest_vec all;
     struct error damaged = ERROR_INIT, first = *err, other = ERROR_INIT;
     bool found = false;
@@ -189,17 +186,6 @@ static int restore_older(struct store *store, const struct restore_request *requ
     return err->code;
 }
 
-int store_restore(struct store *store, int64_t step, const struct restore_request *request,
-                  struct restored *restored, struct error *err)
-{
-    *restored = (struct restored){0};
-    error_clear(err);
-    int code = restore_step(store, step, request, restored, err);
-    if (step != CHECKPOINT_NEWEST || !restored->fits || !checkpoint_is_damaged(err))
-        return code; /* a graph that does not fit is no damage */
-    return restore_older(store, request, restored, err);
-}
-
 /* ---- as a stream ---- */
 
 struct skipped {
@@ -212,34 +198,6 @@ static void take_first(struct checkpoint_skipped *skipped, const char *why)
     struct error *first = ((struct skipped *)skipped)->first;
     if (!first->code)
         error_set(first, ERR_DATA, "%s", why);
-}
-
-static int write_all(const struct checkpoint *c, const saved_variables *saved, int fd,
-                     struct error *err)
-{
-    struct stream_writer *writer = stream_writer_new(fd, c->name, "tf-tools", (int64_t)saved->n);
-    for (size_t i = 0; i < saved->n && !err->code; i++)
-        variable_write(&saved->items[i], c->manifest.step, writer, err);
-    if (!err->code)
-        stream_finish(writer, err);
-    stream_writer_free(writer);
-    return err->code;
-}
-
-/* In memory: who reads it gives all of it to others. */
-static int stream_variables(const struct checkpoint *c, const saved_variables *saved,
-                            struct stream_reader **reader, struct error *err)
-{
-    int fd = memfd_create("checkpoint", MFD_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(err, ERR_OS, "%s", c->name);
-    if (!write_all(c, saved, fd, err) && lseek(fd, 0, SEEK_SET) < 0)
-        error_set_errno(err, ERR_OS, "%s", c->name);
-    if (err->code)
-        close(fd);
-    else
-        *reader = stream_reader_new_files(&fd, 1, c->name);
-    return err->code;
 }
 
 int store_stream(const char *path, int64_t step, const struct graph *graph,
@@ -255,8 +213,27 @@ int store_stream(const char *path, int64_t step, const struct graph *graph,
         return err->code;
     if (!checkpoint_open_intact(store, step, &skipped.skipped, &c, err)) {
         const struct loading loading = {c, graph, &same, true};
-        if (!load(&loading, &saved, err))
-            stream_variables(c, &saved, reader, err);
+        if (!load(&loading, &saved, err)) {
+            /* In memory: who reads it gives all of it to others. */
+            int fd = memfd_create("checkpoint", MFD_CLOEXEC);
+            if (fd < 0) {
+                error_set_errno(err, ERR_OS, "%s", c->name);
+            } else {
+                struct stream_writer *writer =
+                    stream_writer_new(fd, c->name, "tf-tools", (int64_t)saved.n);
+                for (size_t i = 0; i < saved.n && !err->code; i++)
+                    variable_write(&saved.items[i], c->manifest.step, writer, err);
+                if (!err->code)
+                    stream_finish(writer, err);
+                stream_writer_free(writer);
+                if (!err->code && lseek(fd, 0, SEEK_SET) < 0)
+                    error_set_errno(err, ERR_OS, "%s", c->name);
+                if (err->code)
+                    close(fd);
+                else
+                    *reader = stream_reader_new_files(&fd, 1, c->name);
+            }
+        }
         saved_release(&saved);
         checkpoint_close(c);
     }

@@ -49,29 +49,6 @@ static const char *key(struct partial *p, const char *container, const char *nam
     return arena_printf(&p->arena, "%s %s", container, name);
 }
 
-static int take(struct partial *p, const struct node *node, struct error *err)
-{
-    const struct variable like = restore_variable(node, &p->request->names, &p->arena);
-    struct saved_variable one = {.node = node};
-    uint64_t updates;
-    map_put(&p->wanted, key(p, like.container, like.name), 0);
-    if (like.slice.of)
-        map_put(&p->wanted, key(p, like.container, like.slice.of), 0);
-    if (saved_parts_have(&p->parts, &like, err)) {
-        bool fits_not = err->code == ERR_DATA || err->code == ERR_NOINPUT;
-        if (fits_not) {
-            leave(p, err->text);
-            error_clear(err);
-        }
-        return err->code;
-    }
-    if (saved_parts_read(&p->parts, &like, &one.value, &updates, err))
-        return err->code;
-    one.updates = (int64_t)updates;
-    vec_push(&p->saved, one);
-    return 0;
-}
-
 static int take_all(struct partial *p, struct error *err)
 {
     const struct graph *graph = p->request->graph;
@@ -80,8 +57,24 @@ static int take_all(struct partial *p, struct error *err)
     saved_parts_index(&p->parts, &p->index);
     p->parts.index = &p->index;
     for (size_t i = 0; i < graph->nodes.n && !err->code; i++)
-        if (node_is(graph_node(graph, (int)i), "Variable"))
-            take(p, graph_node(graph, (int)i), err);
+        if (node_is(graph_node(graph, (int)i), "Variable")) {
+            const struct node *node = graph_node(graph, (int)i);
+            const struct variable like = restore_variable(node, &p->request->names, &p->arena);
+            struct saved_variable one = {.node = node};
+            uint64_t updates;
+            map_put(&p->wanted, key(p, like.container, like.name), 0);
+            if (like.slice.of)
+                map_put(&p->wanted, key(p, like.container, like.slice.of), 0);
+            if (saved_parts_have(&p->parts, &like, err)) {
+                if (err->code == ERR_DATA || err->code == ERR_NOINPUT) { /* it fits not */
+                    leave(p, err->text);
+                    error_clear(err);
+                }
+            } else if (!saved_parts_read(&p->parts, &like, &one.value, &updates, err)) {
+                one.updates = (int64_t)updates;
+                vec_push(&p->saved, one);
+            }
+        }
     if (!err->code) {
         /* What the graph has no variable for: tables by their own names. */
         struct error ignored = ERROR_INIT;

@@ -69,45 +69,6 @@ static const char *text_field(const struct op_call *c, const char *key)
     return arena_strdup(&c->s->arena, lua_tostring(c->L, -1));
 }
 
-static void declared_attr(struct op_call *c, int index, const char *key)
-{
-    const struct op_attr *attr = &c->op->attrs[index];
-    enum dtype type = DTYPE_INVALID;
-    int dtype_index = op_find_attr(c->op, "dtype");
-    if (attr->kind == ATTR_TENSOR && dtype_index >= 0)
-        type = c->types[dtype_index];
-    struct attr_value value = value_attr(c->L, -1, attr, type, c->op->def->name);
-    vec_push(&c->s->attrs, ((struct attr){attr->name, value}));
-    c->seeded |= !strcmp(key, "seed2");
-    c->has_seed |= !strcmp(key, "seed");
-    c->has_container |= !strcmp(key, "container");
-}
-
-static void read_field(struct op_call *c)
-{
-    const char *key = lua_tostring(c->L, -2);
-    int index = op_find_attr(c->op, key);
-    if (index >= 0) {
-        declared_attr(c, index, key);
-    } else if (!strcmp(key, "name")) {
-        c->given = text_field(c, key);
-    } else if (!strcmp(key, "device")) {
-        c->device = scope_merge_device(c->L, text_field(c, key));
-    } else if (!strcmp(key, "control")) {
-        size_t first = c->s->edges.n;
-        handle_collect(c->L, lua_gettop(c->L), "control");
-        c->n_controls = (int)(c->s->edges.n - first);
-        c->controls = arena_copy(&c->s->scratch, c->s->edges.items + first,
-                                 (size_t)c->n_controls * sizeof *c->controls);
-        c->s->edges.n = first;
-    } else if (key[0] == '_') {
-        vec_push(&c->s->attrs, ((struct attr){arena_strdup(&c->s->scratch, key),
-                                              value_free_attr(c->L, -1, key, c->op->def->name)}));
-    } else {
-        refuse_attr(c, key);
-    }
-}
-
 static void read_attrs(struct op_call *c, int table)
 {
     if (lua_isnoneornil(c->L, table))
@@ -131,7 +92,37 @@ static void read_attrs(struct op_call *c, int table)
         if (lua_type(c->L, -2) != LUA_TSTRING)
             place_error(c->L, "%s: a value without a name in the table of attributes",
                         c->op->def->name);
-        read_field(c);
+        const char *key = lua_tostring(c->L, -2);
+        int index = op_find_attr(c->op, key);
+        if (index >= 0) {
+            const struct op_attr *declared = &c->op->attrs[index];
+            enum dtype type = DTYPE_INVALID;
+            int dtype_index = op_find_attr(c->op, "dtype");
+            if (declared->kind == ATTR_TENSOR && dtype_index >= 0)
+                type = c->types[dtype_index];
+            struct attr_value value = value_attr(c->L, -1, declared, type, c->op->def->name);
+            vec_push(&c->s->attrs, ((struct attr){declared->name, value}));
+            c->seeded |= !strcmp(key, "seed2");
+            c->has_seed |= !strcmp(key, "seed");
+            c->has_container |= !strcmp(key, "container");
+        } else if (!strcmp(key, "name")) {
+            c->given = text_field(c, key);
+        } else if (!strcmp(key, "device")) {
+            c->device = scope_merge_device(c->L, text_field(c, key));
+        } else if (!strcmp(key, "control")) {
+            size_t first = c->s->edges.n;
+            handle_collect(c->L, lua_gettop(c->L), "control");
+            c->n_controls = (int)(c->s->edges.n - first);
+            c->controls = arena_copy(&c->s->scratch, c->s->edges.items + first,
+                                     (size_t)c->n_controls * sizeof *c->controls);
+            c->s->edges.n = first;
+        } else if (key[0] == '_') {
+            vec_push(&c->s->attrs,
+                     ((struct attr){arena_strdup(&c->s->scratch, key),
+                                    value_free_attr(c->L, -1, key, c->op->def->name)}));
+        } else {
+            refuse_attr(c, key);
+        }
         lua_pop(c->L, 1);
     }
 }
@@ -276,33 +267,28 @@ static int call_op(lua_State *L)
     return handle_push_outputs(L, make(&c));
 }
 
-/* Const{value = ..., dtype = ...} to Const(..., {dtype = ...}), without touching the script's
- * table. */
-static void split_value(lua_State *L)
-{
-    lua_pushliteral(L, "value");
-    if (lua_type(L, 1) != LUA_TTABLE || lua_rawget(L, 1) == LUA_TNIL) {
-        lua_pop(L, 1);
-        return;
-    }
-    lua_newtable(L);
-    lua_pushnil(L);
-    while (lua_next(L, 1)) {
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, -4);
-    }
-    lua_pushliteral(L, "value");
-    lua_pushnil(L);
-    lua_rawset(L, -3);
-    lua_remove(L, 1);
-}
-
 static int call_const(lua_State *L)
 {
     const struct op *op = lua_touserdata(L, lua_upvalueindex(1));
     struct op_call c = begin(L, op);
-    split_value(L);
+    /* Const{value = ..., dtype = ...} to Const(..., {dtype = ...}), without touching the script's
+     * table. */
+    lua_pushliteral(L, "value");
+    if (lua_type(L, 1) != LUA_TTABLE || lua_rawget(L, 1) == LUA_TNIL) {
+        lua_pop(L, 1);
+    } else {
+        lua_newtable(L);
+        lua_pushnil(L);
+        while (lua_next(L, 1)) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, -4);
+        }
+        lua_pushliteral(L, "value");
+        lua_pushnil(L);
+        lua_rawset(L, -3);
+        lua_remove(L, 1);
+    }
     if (lua_isnoneornil(L, 1) || lua_gettop(L) > 2)
         place_error(L, "Const takes a value and a table of attributes");
     read_attrs(&c, 2);
@@ -328,24 +314,6 @@ static int call_unary(lua_State *L)
     return call_op(L);
 }
 
-static void open_operators(lua_State *L)
-{
-    static const struct {
-        const char *event, *op;
-    } operators[] = {{"__add", "Add"}, {"__sub", "Sub"},       {"__mul", "Mul"}, {"__div", "Div"},
-                     {"__mod", "Mod"}, {"__idiv", "FloorDiv"}, {"__pow", "Pow"}, {"__unm", "Neg"}};
-    luaL_getmetatable(L, "tensor");
-    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
-        const struct op *op = registry_find(script_of(L)->graph->registry, operators[i].op);
-        if (!op)
-            continue;
-        lua_pushlightuserdata(L, (void *)op);
-        lua_pushcclosure(L, op->n_inputs == 1 ? call_unary : call_binary, 1);
-        lua_setfield(L, -2, operators[i].event);
-    }
-    lua_pop(L, 1);
-}
-
 void call_open(lua_State *L)
 {
     const struct registry *registry = script_of(L)->graph->registry;
@@ -367,5 +335,18 @@ void call_open(lua_State *L)
     DTYPE_LIST(X)
 #undef X
     lua_pop(L, 1);
-    open_operators(L);
+    static const struct {
+        const char *event, *op;
+    } operators[] = {{"__add", "Add"}, {"__sub", "Sub"},       {"__mul", "Mul"}, {"__div", "Div"},
+                     {"__mod", "Mod"}, {"__idiv", "FloorDiv"}, {"__pow", "Pow"}, {"__unm", "Neg"}};
+    luaL_getmetatable(L, "tensor");
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+        const struct op *op = registry_find(script_of(L)->graph->registry, operators[i].op);
+        if (!op)
+            continue;
+        lua_pushlightuserdata(L, (void *)op);
+        lua_pushcclosure(L, op->n_inputs == 1 ? call_unary : call_binary, 1);
+        lua_setfield(L, -2, operators[i].event);
+    }
+    lua_pop(L, 1);
 }

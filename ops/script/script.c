@@ -211,34 +211,6 @@ int script_gradients(struct script *s, const char *of, const char *const *wrt, i
     return call(s, call_internal, 3, err);
 }
 
-/* Texts that hold a node's name are made when no name changes any more. */
-static void write_groups(struct script *s)
-{
-    for (size_t i = 0; i < s->notes.n; i++) {
-        if (s->notes.items[i].leader < 0)
-            continue;
-        const char *leader = graph_node(s->graph, s->notes.items[i].leader)->name;
-        const char *group = arena_printf(&s->arena, "loc:@%s", leader);
-        struct attr_value value = {.kind = ATTR_LIST_STRING, .n = 1, .strings = &group};
-        struct error err = ERROR_INIT;
-        graph_set_attr(s->graph, graph_node(s->graph, (int)i), &(struct attr){"_class", value},
-                       &err);
-    }
-}
-
-/* seed2: the hash of the final name, positive. */
-static void write_seeds(struct script *s, size_t first)
-{
-    for (size_t i = first; i < s->graph->nodes.n; i++) {
-        struct node *node = graph_node(s->graph, (int)i);
-        if (node_note(s, (int)i)->seeded || op_find_attr(node->op, "seed2") < 0)
-            continue;
-        struct error err = ERROR_INIT;
-        struct attr seed = {"seed2", attr_int((int64_t)(hash_text(node->name) >> 1))};
-        graph_set_attr(s->graph, node, &seed, &err);
-    }
-}
-
 static int finish(lua_State *L)
 {
     struct script *s = script_of(L);
@@ -262,7 +234,25 @@ int script_finish(struct script *s, struct error *err)
                              place_hint(str_nearest(s->parameters.items[i].name, s->asked.items)));
     if (call(s, finish, 0, err))
         return err->code;
-    write_groups(s);
-    write_seeds(s, s->n_given);
+    /* Texts that hold a node's name are made when no name changes any more. */
+    for (size_t i = 0; i < s->notes.n; i++) {
+        if (s->notes.items[i].leader < 0)
+            continue;
+        const char *leader = graph_node(s->graph, s->notes.items[i].leader)->name;
+        const char *group = arena_printf(&s->arena, "loc:@%s", leader);
+        struct attr_value value = {.kind = ATTR_LIST_STRING, .n = 1, .strings = &group};
+        struct error ignored = ERROR_INIT;
+        graph_set_attr(s->graph, graph_node(s->graph, (int)i), &(struct attr){"_class", value},
+                       &ignored);
+    }
+    /* seed2: the hash of the final name, positive. */
+    for (size_t i = s->n_given; i < s->graph->nodes.n; i++) {
+        struct node *node = graph_node(s->graph, (int)i);
+        if (node_note(s, (int)i)->seeded || op_find_attr(node->op, "seed2") < 0)
+            continue;
+        struct error ignored = ERROR_INIT;
+        struct attr seed = {"seed2", attr_int((int64_t)(hash_text(node->name) >> 1))};
+        graph_set_attr(s->graph, node, &seed, &ignored);
+    }
     return 0;
 }

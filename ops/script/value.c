@@ -227,24 +227,6 @@ struct tensor value_tensor(lua_State *L, int index, enum dtype type, const char 
     return tensor;
 }
 
-static struct edge make_pack(lua_State *L, int index, enum dtype type, const char *name,
-                             const char *what)
-{
-    struct script *s = script_of(L);
-    int n = (int)lua_rawlen(L, index);
-    struct edge *items = arena_array(&s->scratch, (size_t)n, sizeof *items);
-    for (int i = 0; i < n; i++) {
-        lua_rawgeti(L, index, i + 1);
-        items[i] = value_edge(
-            L, lua_gettop(L), type,
-            graph_unique_name(s->graph, arena_printf(&s->scratch, "%s/values_%d", name, i)), what);
-        lua_pop(L, 1);
-    }
-    struct new_node node = {
-        .op = "Pack", .name = name, .inputs = items, .n_inputs = n, .context = -1};
-    return (struct edge){node_make(L, &node)->id, 0};
-}
-
 struct edge value_edge(lua_State *L, int index, enum dtype type, const char *name, const char *what)
 {
     struct edge edge;
@@ -252,8 +234,22 @@ struct edge value_edge(lua_State *L, int index, enum dtype type, const char *nam
     if (handle_test(L, index, &edge))
         return handle_value(L, edge);
     enum dtype inside = value_tensor_type(L, index);
-    if (inside != DTYPE_INVALID)
-        return make_pack(L, index, type != DTYPE_INVALID ? type : inside, name, what);
+    if (inside != DTYPE_INVALID) {
+        struct script *s = script_of(L);
+        int n = (int)lua_rawlen(L, index);
+        struct edge *items = arena_array(&s->scratch, (size_t)n, sizeof *items);
+        for (int i = 0; i < n; i++) {
+            lua_rawgeti(L, index, i + 1);
+            items[i] = value_edge(
+                L, lua_gettop(L), type != DTYPE_INVALID ? type : inside,
+                graph_unique_name(s->graph, arena_printf(&s->scratch, "%s/values_%d", name, i)),
+                what);
+            lua_pop(L, 1);
+        }
+        struct new_node node = {
+            .op = "Pack", .name = name, .inputs = items, .n_inputs = n, .context = -1};
+        return (struct edge){node_make(L, &node)->id, 0};
+    }
     switch (lua_type(L, index)) {
     case LUA_TNUMBER:
     case LUA_TBOOLEAN:

@@ -55,14 +55,7 @@ static void print_option(const struct option_table *table, const struct option_r
     str_release(&help);
 }
 
-static void print_verb(const struct option_verb *verb, FILE *out)
-{
-    char text[128];
-    snprintf(text, sizeof text, "%s%s%s", verb->name, *verb->name ? " " : "", verb->operands);
-    print_entry(text, verb->help, out);
-}
-
-static void print_name(const struct option_table *table, FILE *out)
+void options_man(const struct option_table *table, FILE *out)
 {
     fputs(".TH ", out);
     for (const char *c = table->tool; *c; c++)
@@ -79,10 +72,38 @@ static void print_name(const struct option_table *table, FILE *out)
         print_text(table->operands, out);
     }
     fputc('\n', out);
-}
-
-static void print_exit_status(FILE *out)
-{
+    fputs(".SH DESCRIPTION\n", out);
+    /* Paragraphs are separated by an empty line. */
+    const char *text = table->description ? table->description : table->summary;
+    while (text && *text) {
+        const char *end = strstr(text, "\n\n");
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        fputs(".PP\n", out);
+        print_escaped(text, n, out);
+        fputc('\n', out);
+        text = end ? end + 2 : NULL;
+    }
+    if (table->verbs)
+        fputs(".SH VERBS\n", out);
+    for (const struct option_verb *verb = table->verbs; verb && verb->name; verb++) {
+        char usage[128];
+        snprintf(usage, sizeof usage, "%s%s%s", verb->name, *verb->name ? " " : "", verb->operands);
+        print_entry(usage, verb->help, out);
+    }
+    fputs(".SH OPTIONS\n", out);
+    for (const struct option_row *row = table->rows; row->name; row++)
+        print_option(table, row, out);
+    for (const struct option_row *row = options_builtin; row->name; row++)
+        print_option(table, row, out);
+    if (table->examples) {
+        fputs(".SH EXAMPLES\n.nf\n", out);
+        print_text(table->examples, out);
+        fputs("\n.fi\n", out);
+    }
+    fputs(".SH ENVIRONMENT\n"
+          "Each long option may be given as a variable, TF_NAME for \\-\\-name, with _ for \\-. "
+          "The command line wins.\n",
+          out);
     static const struct {
         const char *code, *meaning;
     } rows[] = {
@@ -106,39 +127,4 @@ static void print_exit_status(FILE *out)
         out);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         fprintf(out, ".TP\n.B %s\n%s\n", rows[i].code, rows[i].meaning);
-}
-
-void options_man(const struct option_table *table, FILE *out)
-{
-    print_name(table, out);
-    fputs(".SH DESCRIPTION\n", out);
-    /* Paragraphs are separated by an empty line. */
-    const char *text = table->description ? table->description : table->summary;
-    while (text && *text) {
-        const char *end = strstr(text, "\n\n");
-        size_t n = end ? (size_t)(end - text) : strlen(text);
-        fputs(".PP\n", out);
-        print_escaped(text, n, out);
-        fputc('\n', out);
-        text = end ? end + 2 : NULL;
-    }
-    if (table->verbs)
-        fputs(".SH VERBS\n", out);
-    for (const struct option_verb *verb = table->verbs; verb && verb->name; verb++)
-        print_verb(verb, out);
-    fputs(".SH OPTIONS\n", out);
-    for (const struct option_row *row = table->rows; row->name; row++)
-        print_option(table, row, out);
-    for (const struct option_row *row = options_builtin; row->name; row++)
-        print_option(table, row, out);
-    if (table->examples) {
-        fputs(".SH EXAMPLES\n.nf\n", out);
-        print_text(table->examples, out);
-        fputs("\n.fi\n", out);
-    }
-    fputs(".SH ENVIRONMENT\n"
-          "Each long option may be given as a variable, TF_NAME for \\-\\-name, with _ for \\-. "
-          "The command line wins.\n",
-          out);
-    print_exit_status(out);
 }

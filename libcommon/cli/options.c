@@ -161,31 +161,14 @@ static bool is_operand(const char *text)
     return isdigit((unsigned char)text[1]) || (text[1] == '.' && isdigit((unsigned char)text[2]));
 }
 
-static int add_operand(struct option_parser *parse, char *text, int *n_operands)
-{
-    int most = parse->table->operands_max;
-    if (most >= 0 && *n_operands >= most)
-        return error_set(parse->err, ERR_USAGE, "extra operand '%s'; usage: %s [OPTION]... %s",
-                         text, parse->table->tool,
-                         parse->table->operands ? parse->table->operands : "");
-    parse->argv[(*n_operands)++] = text;
-    return 0;
-}
-
-static bool wants_json(int argc, char **argv)
-{
-    bool json = false;
-    for (int i = 1; i < argc; i++)
-        json = json || !strcmp(argv[i], "--json");
-    return json;
-}
-
 /* Answers --help and its like as soon as it is met: it must work beside whatever else is wrong. */
 static bool answer(const struct option_parser *parse, const char *verb)
 {
     const struct option_table *table = parse->table;
     bool wanted = want_help || want_version || want_man;
-    bool json = wanted && wants_json(parse->argc, parse->argv);
+    bool json = false;
+    for (int i = 1; wanted && i < parse->argc; i++)
+        json = json || !strcmp(parse->argv[i], "--json");
     if (want_help && json)
         options_json(table, stdout);
     else if (want_help)
@@ -205,15 +188,19 @@ static int parse_all(struct option_parser *parse, int *n_operands, bool *shown)
     bool only_operands = false;
     while (parse->next < parse->argc) {
         char *text = parse->argv[parse->next++];
-        int code;
+        int code = 0;
         if (only_operands || is_operand(text)) {
-            code = add_operand(parse, text, n_operands);
+            int most = parse->table->operands_max;
+            if (most >= 0 && *n_operands >= most)
+                return error_set(
+                    parse->err, ERR_USAGE, "extra operand '%s'; usage: %s [OPTION]... %s", text,
+                    parse->table->tool, parse->table->operands ? parse->table->operands : "");
+            parse->argv[(*n_operands)++] = text;
         } else if (!strcmp(text, "--") && parse->table->command) {
             *parse->table->command = parse->next;
             break;
         } else if (!strcmp(text, "--")) {
             only_operands = true;
-            code = 0;
         } else if (text[1] == '-') {
             code = parse_long(parse, text + 2);
         } else {

@@ -47,20 +47,14 @@ void progress_format(const struct progress *progress, int64_t done, double secon
     }
 }
 
-static size_t terminal_width(FILE *out)
-{
-    struct winsize size;
-    if (!ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col > 1)
-        return size.ws_col;
-    return WIDTH_UNKNOWN;
-}
-
 /* The last column stays free: a full line would make some terminals scroll. */
 static void draw(struct progress *progress, int64_t done, const char *detail)
 {
     struct str line = STR_INIT;
     progress_format(progress, done, time_now() - progress->began, detail, &line);
-    size_t width = terminal_width(progress->out) - 1;
+    struct winsize size;
+    bool known = !ioctl(fileno(progress->out), TIOCGWINSZ, &size) && size.ws_col > 1;
+    size_t width = (known ? size.ws_col : WIDTH_UNKNOWN) - 1;
     fprintf(progress->out, "\r%.*s\033[K", (int)(line.n < width ? line.n : width), str_text(&line));
     fflush(progress->out);
     str_release(&line);

@@ -53,28 +53,6 @@ static int replace(const char *made, const char *old, struct error *err)
     return 0;
 }
 
-static int begin_anew(struct tool *tool, struct error *err)
-{
-    struct str made = STR_INIT, old = STR_INIT;
-    name_aside(path, "new", &made);
-    name_aside(path, "old", &old);
-    int fd = open(str_text(&made), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int code = fd < 0 ? error_set_errno(err, ERR_IO, "%s", str_text(&made)) : 0;
-    if (!code)
-        code = replace(str_text(&made), str_text(&old), err);
-    if (!code)
-        code = stream_finish(tool->writer, err);
-    if (!code && dup2(fd, STDOUT_FILENO) < 0)
-        code = error_set_errno(err, ERR_OS, "%s", path);
-    if (!code)
-        stream_begin_anew(tool->writer);
-    if (fd >= 0)
-        close(fd);
-    str_release(&made);
-    str_release(&old);
-    return code;
-}
-
 /* Somebody may have taken it away, as logrotate does, which leaves room for a new one. */
 static bool has_place(const struct stat *own)
 {
@@ -90,8 +68,26 @@ int tool_limit_output(struct tool *tool, int64_t limit, struct error *err)
     struct stat own;
     if (!tool->writer || has_said || fstat(STDOUT_FILENO, &own) || own.st_size <= limit)
         return 0;
-    if (has_place(&own))
-        return begin_anew(tool, err);
+    if (has_place(&own)) {
+        struct str made = STR_INIT, old = STR_INIT;
+        name_aside(path, "new", &made);
+        name_aside(path, "old", &old);
+        int fd = open(str_text(&made), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        int code = fd < 0 ? error_set_errno(err, ERR_IO, "%s", str_text(&made)) : 0;
+        if (!code)
+            code = replace(str_text(&made), str_text(&old), err);
+        if (!code)
+            code = stream_finish(tool->writer, err);
+        if (!code && dup2(fd, STDOUT_FILENO) < 0)
+            code = error_set_errno(err, ERR_OS, "%s", path);
+        if (!code)
+            stream_begin_anew(tool->writer);
+        if (fd >= 0)
+            close(fd);
+        str_release(&made);
+        str_release(&old);
+        return code;
+    }
     tool_say(tool, "%s: is another file now; what is written goes on as it was, without a limit",
              path);
     has_said = true;

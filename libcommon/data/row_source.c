@@ -32,28 +32,6 @@ struct row_source {
     VEC(struct csv_field) fields;    /* of both */
 };
 
-static int list_paths(struct row_source *source, const char *path, struct error *err)
-{
-    bool is_one = !strcmp(path, "-") || access(path, F_OK) == 0 || !strpbrk(path, ",*?[");
-    if (is_one)
-        vec_push(&source->paths, mem_strdup(path));
-    for (const char *at = path; !is_one && at && !err->code;) {
-        size_t n = strcspn(at, ",");
-        char *pattern = mem_alloc(n + 1);
-        memcpy(pattern, at, n);
-        glob_t found = {0};
-        int status = glob(pattern, 0, NULL, &found);
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            vec_push(&source->paths, mem_strdup(found.gl_pathv[i]));
-        globfree(&found);
-        if (status)
-            error_set(err, ERR_NOINPUT, "%s: No such file or directory", pattern);
-        mem_free(pattern);
-        at = at[n] ? at + n + 1 : NULL;
-    }
-    return err->code;
-}
-
 static void close_file(struct row_source *source)
 {
     csv_reader_free(source->csv);
@@ -88,7 +66,24 @@ int row_source_open(const char *path, enum row_format format, char separator, ch
     source->separator = separator;
     source->comment = comment;
     source->stop_fd = -1;
-    if (list_paths(source, path, err) || open_next(source, err)) {
+    bool is_one = !strcmp(path, "-") || access(path, F_OK) == 0 || !strpbrk(path, ",*?[");
+    if (is_one)
+        vec_push(&source->paths, mem_strdup(path));
+    for (const char *at = path; !is_one && at && !err->code;) {
+        size_t n = strcspn(at, ",");
+        char *pattern = mem_alloc(n + 1);
+        memcpy(pattern, at, n);
+        glob_t found = {0};
+        int status = glob(pattern, 0, NULL, &found);
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            vec_push(&source->paths, mem_strdup(found.gl_pathv[i]));
+        globfree(&found);
+        if (status)
+            error_set(err, ERR_NOINPUT, "%s: No such file or directory", pattern);
+        mem_free(pattern);
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    if (err->code || open_next(source, err)) {
         row_source_free(source);
         return err->code;
     }
@@ -124,29 +119,6 @@ void row_source_free(struct row_source *source)
     mem_free(source);
 }
 
-static int read_joined(struct row_source *source, struct csv_row *row, bool *more,
-                       struct error *err)
-{
-    struct csv_row other;
-    bool more_right;
-    if (row_source_read(source->left, row, more, err) ||
-        row_source_read(source->right, &other, &more_right, err))
-        return err->code;
-    source->rows += *more && more_right;
-    if (*more != more_right)
-        return error_set(err, ERR_DATA, "%s: ends after %" PRIu64 " rows, but %s has more",
-                         row_source_name(*more ? source->right : source->left), source->rows,
-                         row_source_name(*more ? source->left : source->right));
-    source->fields.n = 0;
-    for (size_t i = 0; *more && i < row->n_fields; i++)
-        vec_push(&source->fields, row->fields[i]);
-    for (size_t i = 0; *more && i < other.n_fields; i++)
-        vec_push(&source->fields, other.fields[i]);
-    row->fields = source->fields.items;
-    row->n_fields = source->fields.n;
-    return 0;
-}
-
 static int check_names(const struct row_source *source, const struct csv_row *row,
                        struct error *err)
 {
@@ -167,8 +139,26 @@ static int check_names(const struct row_source *source, const struct csv_row *ro
 
 int row_source_read(struct row_source *source, struct csv_row *row, bool *more, struct error *err)
 {
-    if (source->left)
-        return read_joined(source, row, more, err);
+    if (source->left) {
+        struct csv_row other;
+        bool more_right;
+        if (row_source_read(source->left, row, more, err) ||
+            row_source_read(source->right, &other, &more_right, err))
+            return err->code;
+        source->rows += *more && more_right;
+        if (*more != more_right)
+            return error_set(err, ERR_DATA, "%s: ends after %" PRIu64 " rows, but %s has more",
+                             row_source_name(*more ? source->right : source->left), source->rows,
+                             row_source_name(*more ? source->left : source->right));
+        source->fields.n = 0;
+        for (size_t i = 0; *more && i < row->n_fields; i++)
+            vec_push(&source->fields, row->fields[i]);
+        for (size_t i = 0; *more && i < other.n_fields; i++)
+            vec_push(&source->fields, other.fields[i]);
+        row->fields = source->fields.items;
+        row->n_fields = source->fields.n;
+        return 0;
+    }
     for (*more = false; !*more && (source->file || source->next < source->paths.n);) {
         if (!source->file && open_next(source, err))
             return err->code;

@@ -66,27 +66,6 @@ void show_json_text(struct str *line, const char *text, size_t n)
     str_append_char(line, '"');
 }
 
-static void json_element(struct str *line, const struct tensor *t, int64_t i)
-{
-    const char *text;
-    size_t length;
-    if (t->type == STRING) {
-        tensor_string(t, i, &text, &length);
-        show_json_text(line, text, length);
-    } else if (t->type == COMPLEX64) {
-        const float *parts = (const float *)t->data + 2 * i;
-        struct shape pair = shape_vector(2);
-        struct tensor both = tensor_borrow(FLOAT32, &pair, (void *)parts);
-        show_json_tensor(line, &both);
-    } else {
-        double v = dtype_is_floating(t->type) ? tensor_get_float64(t, i) : 0;
-        if (isfinite(v))
-            tensor_print_element(line, t, i);
-        else
-            show_json_float(line, v);
-    }
-}
-
 void show_json_tensor(struct str *line, const struct tensor *t)
 {
     const struct shape *shape = &t->shape;
@@ -104,7 +83,23 @@ void show_json_tensor(struct str *line, const struct tensor *t)
     for (int i = 0; i < shape->rank; i++)
         str_append_char(line, '[');
     for (int64_t i = 0; i < count; i++) {
-        json_element(line, t, i);
+        const char *text;
+        size_t length;
+        if (t->type == STRING) {
+            tensor_string(t, i, &text, &length);
+            show_json_text(line, text, length);
+        } else if (t->type == COMPLEX64) {
+            const float *parts = (const float *)t->data + 2 * i;
+            struct shape pair = shape_vector(2);
+            struct tensor both = tensor_borrow(FLOAT32, &pair, (void *)parts);
+            show_json_tensor(line, &both);
+        } else {
+            double v = dtype_is_floating(t->type) ? tensor_get_float64(t, i) : 0;
+            if (isfinite(v))
+                tensor_print_element(line, t, i);
+            else
+                show_json_float(line, v);
+        }
         int axis = shape->rank - 1;
         for (; axis >= 0 && ++index[axis] == shape->dims[axis]; axis--)
             index[axis] = 0;

@@ -21,30 +21,6 @@ static void print_shape(struct str *out, const struct shape *shape)
     str_release(&text);
 }
 
-static void print_item(struct str *out, const struct attr_value *v, int i)
-{
-    switch (v->kind) {
-    case ATTR_LIST_INT:
-        str_printf(out, "%" PRId64, v->ints[i]);
-        break;
-    case ATTR_LIST_FLOAT:
-        show_json_float(out, v->floats[i]);
-        break;
-    case ATTR_LIST_BOOL:
-        str_append(out, v->bools[i] ? "true" : "false");
-        break;
-    case ATTR_LIST_STRING:
-        print_text(out, v->strings[i]);
-        break;
-    case ATTR_LIST_TYPE:
-        print_text(out, dtype_name(v->types[i]));
-        break;
-    default:
-        print_shape(out, &v->shapes[i]);
-        break;
-    }
-}
-
 static void print_value(struct str *out, const struct attr_value *v, int64_t elide)
 {
     switch (v->kind) {
@@ -76,7 +52,26 @@ static void print_value(struct str *out, const struct attr_value *v, int64_t eli
         str_append_char(out, '[');
         for (int i = 0; i < v->n; i++) {
             str_append(out, i ? "," : "");
-            print_item(out, v, i);
+            switch (v->kind) {
+            case ATTR_LIST_INT:
+                str_printf(out, "%" PRId64, v->ints[i]);
+                break;
+            case ATTR_LIST_FLOAT:
+                show_json_float(out, v->floats[i]);
+                break;
+            case ATTR_LIST_BOOL:
+                str_append(out, v->bools[i] ? "true" : "false");
+                break;
+            case ATTR_LIST_STRING:
+                print_text(out, v->strings[i]);
+                break;
+            case ATTR_LIST_TYPE:
+                print_text(out, dtype_name(v->types[i]));
+                break;
+            default:
+                print_shape(out, &v->shapes[i]);
+                break;
+            }
         }
         str_append_char(out, ']');
         break;

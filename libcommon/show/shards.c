@@ -126,32 +126,6 @@ const char *shard_view_verb(const struct shard_view *view)
 
 /* ---- rows ---- */
 
-static void print_cell(const struct cell *cell, const char *task, const msgpack_object *row,
-                       struct str *out)
-{
-    struct arena arena = ARENA_INIT;
-    const char *text = "-";
-    if (cell->form == CELL_TASK) {
-        str_append(out, task);
-    } else if (cell->form == CELL_TEXT) {
-        record_get_text(row, cell->field, &arena, &text);
-        str_append(out, str_is_printable(text, strlen(text)) ? text : "?");
-    } else {
-        /* A negative number stands for "not yet". */
-        int64_t whole;
-        double value;
-        if (cell->form == CELL_SECONDS && record_get_float(row, cell->field, &value))
-            str_printf(out, "%.1fs", value);
-        else if (!record_get_int(row, cell->field, &whole) || whole < 0)
-            str_append(out, "-");
-        else if (cell->form == CELL_BYTES)
-            show_bytes(out, whole);
-        else
-            str_printf(out, "%s%" PRId64, cell->form == CELL_WORKER ? "worker:" : "", whole);
-    }
-    arena_release(&arena);
-}
-
 static void add_cells(const struct shard_view *view, const char *task, const msgpack_object *row,
                       struct str *rows)
 {
@@ -169,7 +143,27 @@ static void add_cells(const struct shard_view *view, const char *task, const msg
         }
         if (view->lines && cell->form != CELL_TASK)
             str_printf(rows, " %s=", cell->head);
-        print_cell(cell, task, row, rows);
+        struct arena arena = ARENA_INIT;
+        const char *text = "-";
+        if (cell->form == CELL_TASK) {
+            str_append(rows, task);
+        } else if (cell->form == CELL_TEXT) {
+            record_get_text(row, cell->field, &arena, &text);
+            str_append(rows, str_is_printable(text, strlen(text)) ? text : "?");
+        } else {
+            /* A negative number stands for "not yet". */
+            int64_t whole;
+            double value;
+            if (cell->form == CELL_SECONDS && record_get_float(row, cell->field, &value))
+                str_printf(rows, "%.1fs", value);
+            else if (!record_get_int(row, cell->field, &whole) || whole < 0)
+                str_append(rows, "-");
+            else if (cell->form == CELL_BYTES)
+                show_bytes(rows, whole);
+            else
+                str_printf(rows, "%s%" PRId64, cell->form == CELL_WORKER ? "worker:" : "", whole);
+        }
+        arena_release(&arena);
         if (!view->lines)
             str_append_char(rows, 0);
     }

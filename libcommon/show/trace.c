@@ -99,21 +99,6 @@ static struct memory_fact *find_device(struct trace_summary *s, const char *type
     return NULL;
 }
 
-/* 0 bytes: its memory is not known. */
-static bool add_device(struct trace_summary *s, const msgpack_object *event)
-{
-    int64_t bytes;
-    if (!get_text(s, event, "device") || !record_get_int(event, "memory", &bytes) || bytes < 0)
-        return false;
-    struct memory_fact *known = find_device(s, str_text(&s->scratch));
-    if (known && bytes < known->bytes)
-        known->bytes = bytes;
-    if (!known)
-        vec_push(&s->devices,
-                 ((struct memory_fact){arena_strdup(&s->names, str_text(&s->scratch)), bytes}));
-    return true;
-}
-
 /* What an entry did before the first step, as init does, is of no step: it counts only for who runs
  * in none. */
 static void add_call(struct total *total, int64_t step, double ns)
@@ -139,8 +124,19 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
         return false;
     if (record_field(event, "peer")) /* for who counts bytes */
         return true;
-    if (record_field(event, "device"))
-        return add_device(s, event);
+    if (record_field(event, "device")) {
+        /* 0 bytes: its memory is not known. */
+        int64_t bytes;
+        if (!get_text(s, event, "device") || !record_get_int(event, "memory", &bytes) || bytes < 0)
+            return false;
+        struct memory_fact *known = find_device(s, str_text(&s->scratch));
+        if (known && bytes < known->bytes)
+            known->bytes = bytes;
+        if (!known)
+            vec_push(&s->devices,
+                     ((struct memory_fact){arena_strdup(&s->names, str_text(&s->scratch)), bytes}));
+        return true;
+    }
     if (!record_get_int(event, "ns", &ns) || ns < 0)
         return false;
     record_get_int(event, "start", &start);
@@ -242,35 +238,6 @@ static const struct total **slowest_nodes(const struct trace_summary *s)
     return slowest;
 }
 
-static void print_ops(const struct trace_summary *s, struct str *out)
-{
-    static const char *const titles[] = {"OP", "TIME", "SHARE", "CALLS", "EACH", "SLOWEST"};
-    struct total *sorted = mem_array(s->ops.n, sizeof *sorted);
-    memcpy(sorted, s->ops.items, s->ops.n * sizeof *sorted);
-    qsort(sorted, s->ops.n, sizeof *sorted, by_time);
-    const struct total **slowest = slowest_nodes(s);
-    double all = 0;
-    for (size_t i = 0; i < s->ops.n; i++)
-        all += steady_ns(&sorted[i]);
-    struct columns columns = {.n = 6};
-    for (int i = 0; i < columns.n; i++)
-        columns_add(&columns, "%s", titles[i]);
-    for (size_t i = 0; i < s->ops.n; i++) {
-        const struct total *op = &sorted[i];
-        char time[32], each[32];
-        columns_add(&columns, "%s", op->name);
-        double ns = steady_ns(op);
-        columns_add(&columns, "%s", time_text(ns, time));
-        columns_add(&columns, "%.0f%%", all > 0 ? 100 * ns / all : 0);
-        columns_add(&columns, "%" PRId64, op->calls);
-        columns_add(&columns, "%s", time_text(mean_ns(op, false), each));
-        columns_add(&columns, "%s", slowest[op->op] ? slowest[op->op]->name : "-");
-    }
-    columns_print(&columns, out);
-    mem_free(slowest);
-    mem_free(sorted);
-}
-
 void trace_summary_print(const struct trace_summary *summary, struct str *out)
 {
     if (summary->steps.n) {
@@ -288,8 +255,33 @@ void trace_summary_print(const struct trace_summary *summary, struct str *out)
         str_printf(out, "  %zu thread%s\n", summary->threads.n, summary->threads.n == 1 ? "" : "s");
         mem_free(sorted);
     }
-    if (summary->ops.n)
-        print_ops(summary, out);
+    if (summary->ops.n) {
+        static const char *const titles[] = {"OP", "TIME", "SHARE", "CALLS", "EACH", "SLOWEST"};
+        struct total *sorted = mem_array(summary->ops.n, sizeof *sorted);
+        memcpy(sorted, summary->ops.items, summary->ops.n * sizeof *sorted);
+        qsort(sorted, summary->ops.n, sizeof *sorted, by_time);
+        const struct total **slowest = slowest_nodes(summary);
+        double all = 0;
+        for (size_t i = 0; i < summary->ops.n; i++)
+            all += steady_ns(&sorted[i]);
+        struct columns columns = {.n = 6};
+        for (int i = 0; i < columns.n; i++)
+            columns_add(&columns, "%s", titles[i]);
+        for (size_t i = 0; i < summary->ops.n; i++) {
+            const struct total *op = &sorted[i];
+            char time[32], each[32];
+            columns_add(&columns, "%s", op->name);
+            double ns = steady_ns(op);
+            columns_add(&columns, "%s", time_text(ns, time));
+            columns_add(&columns, "%.0f%%", all > 0 ? 100 * ns / all : 0);
+            columns_add(&columns, "%" PRId64, op->calls);
+            columns_add(&columns, "%s", time_text(mean_ns(op, false), each));
+            columns_add(&columns, "%s", slowest[op->op] ? slowest[op->op]->name : "-");
+        }
+        columns_print(&columns, out);
+        mem_free(slowest);
+        mem_free(sorted);
+    }
 }
 
 /* ---- for the placer ---- */

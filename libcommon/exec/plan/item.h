@@ -59,6 +59,18 @@ enum item_flow {
     FLOW_MERGE,  /* where one of its inputs is there, whose memory it brings */
 };
 
+/* What it is in the dataflow of regions. */
+enum item_role {
+    ROLE_PLAIN,
+    ROLE_MERGE,
+    ROLE_ENTER,
+    ROLE_EXIT,
+    ROLE_NEXT,
+    ROLE_TRIGGER, /* ControlTrigger: runs even when its inputs are dead */
+    ROLE_SEND,    /* runs when its input is dead, too, and says so */
+    ROLE_RECV,    /* is dead when what it receives is */
+};
+
 /* Kernels that are the executor's (run/builtin.c). */
 enum builtin {
     BUILTIN_NONE,
@@ -70,40 +82,58 @@ enum builtin {
     BUILTIN_HAND_OVER, /* a Send, a Recv and an AllReduce of what stays on the device */
     BUILTIN_TAKE_OVER,
     BUILTIN_REDUCE,
-    BUILTIN_LOOP, /* state: struct while_loop */
+    BUILTIN_LOOP, /* state: struct plan_frame */
     N_BUILTINS
 };
 
 struct item {
-    const struct node *node; /* NULL: the planner's own */
-    const struct kernel_row *row;
+    const struct node *node;        /* NULL: the planner's own */
     const struct kernel_code *code; /* NULL: builtin */
     enum builtin builtin;
-    const char *name, *kernel;
-    void *state;
-    size_t scratch_bytes;
-    int64_t scratch_offset;
     unsigned flags; /* enum kernel_flag */
     int n_in, n_out;
     int *in, *out;             /* values; in may be -1 (an input that is never given) */
     struct variable **refs;    /* by input; NULL when there are none */
-    int *controls, n_controls; /* items that must be over before; they pass on deadness */
-    VEC(int) after;            /* items that must be over before, dead or alive */
-    VEC(int) follows;          /* some of them: a path leads from there that is not in the plan */
-    VEC(int) wishes;           /* items that are to be over before if that closes no cycle */
-    bool needs_initialized;    /* its ref inputs must have a value; what it reads always must */
     const struct shape **seen; /* by input: the shape that it is seen with; NULL: its own */
-    struct variable_check *checked; /* those variables, each once, if it reads any */
-    int n_checked;
-    int frame;          /* of the plan's frames */
-    bool in_condition;  /* of a loop that is an item */
-    bool removed;       /* evaluated when the plan was made, or a view that does not run */
-    bool is_point;      /* only running tells when, or whether, there is what it brings */
-    bool uses_copies;   /* an input was copied to the device */
-    bool is_prepared;   /* something is to be done before its kernel runs */
-    unsigned char flow; /* enum item_flow */
+    void *state;
     int output_forward; /* out[0]'s enum kernel_forward */
     int output_from;
+    unsigned char flow; /* enum item_flow */
+    bool is_prepared;   /* something is to be done before its kernel runs */
+
+    /* Its place (region.h): */
+    bool is_cheap;    /* of what is in no order */
+    bool is_constant; /* of an Enter */
+    int child_frame;  /* of an Enter */
+    enum item_role role;
+    int frame;    /* of the plan's frames */
+    int local;    /* index within it */
+    int region;   /* -1: a point */
+    int head;     /* the region's first item, which waits for all; a point: itself */
+    int position; /* of an item of a region: in the frame's order */
+    int first_input, first_output; /* in the iteration's arrays */
+    int first_edge, n_edges;
+    bool merge_ready;            /* a Merge with an input that is always there */
+    int merge_first, merge_next; /* data inputs of a Merge in iteration 0, and in later ones */
+    variable_lock_vec locks;     /* taken before it runs, in that order; */
+    variable_lock_vec gives;     /* of a whole plan: which are given back after it, else all are */
+
+    /* What only planning looks at, and traces: */
+    const char *name, *kernel;
+    const struct kernel_row *row;
+    size_t scratch_bytes;
+    int64_t scratch_offset;
+    int *controls, n_controls;      /* items that must be over before; they pass on deadness */
+    VEC(int) after;                 /* items that must be over before, dead or alive */
+    struct variable_check *checked; /* variables that it reads, each once */
+    int n_checked;
+    int n_ready;            /* arrivals that it waits for, directly or not */
+    int pending;            /* arrivals to wait for (of a Merge: control and after only) */
+    bool needs_initialized; /* its ref inputs must have a value; what it reads always must */
+    bool in_condition;      /* of a loop that is an item */
+    bool removed;           /* evaluated when the plan was made, or a view that does not run */
+    bool is_point;          /* only running tells when, or whether, there is what it brings */
+    bool uses_copies;       /* an input was copied to the device */
 };
 
 /* That an item reads or writes a variable. */

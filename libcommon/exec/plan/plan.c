@@ -5,7 +5,6 @@
 #include "exec/device/arenas.h"
 #include "exec/device/pool.h"
 #include "exec/plan/plan_steps.h"
-#include "exec/plan/region.h"
 
 static bool all_cheap(const struct plan *plan)
 {
@@ -18,16 +17,15 @@ static bool all_cheap(const struct plan *plan)
 /* Loops one by one, those in others first, and what is outside of them last. */
 static void place_order(struct plan *plan)
 {
-    int n = (int)plan->loops.n, end = plan->n_order;
+    int n = (int)plan->frames.n, end = plan->n_order;
     struct placing *placings = mem_array((size_t)n, sizeof *placings);
     for (int frame = n; frame-- > 0;) {
         int first = end;
         while (first > 0 && plan->items.items[plan->order[first - 1]].frame == frame)
             first--;
-        placings[n - 1 - frame] =
-            (struct placing){.order = plan->order + first,
-                             .n_order = end - first,
-                             .bytes = frame ? plan->loops.items[frame].bytes : plan->arena_bytes};
+        placings[n - 1 - frame] = (struct placing){.order = plan->order + first,
+                                                   .n_order = end - first,
+                                                   .bytes = plan->frames.items[frame].arena_bytes};
         end = first;
     }
     plan_place_memory(plan, placings, n);
@@ -54,7 +52,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     if (!code && !plan->is_whole) {
         plan_resolve_views(plan, false);
         plan_take_in_constants(plan);
-        dynamic_new(plan);
+        plan_fill_frames(plan);
     }
     if (!code)
         code = plan_order_variables(plan, err);
@@ -62,7 +60,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         return err->code;
     plan_find_checks(plan);
     plan_find_copies(plan);
-    if ((plan->is_whole || plan->loops.n > 1) && !(code = plan_schedule(plan, err)) &&
+    if ((plan->is_whole || plan->frames.n > 1) && !(code = plan_schedule(plan, err)) &&
         !(code = plan_goes_on(plan, err))) {
         plan_find_counted(plan);
         plan_resolve_views(plan, true);
@@ -70,10 +68,10 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         place_order(plan);
     }
     if (!code && !plan->is_whole)
-        code = dynamic_connect(plan, err);
+        code = plan_connect(plan, err);
     if (code)
         return code;
-    dynamic_add_order(plan);
+    plan_add_order(plan);
     if (plan->is_whole) {
         plan_find_locks(plan);
         plan_find_captured(plan);
@@ -121,31 +119,18 @@ static void item_release(struct item *item)
 {
     plan_release_state(item);
     vec_release(&item->after);
-    vec_release(&item->follows);
-    vec_release(&item->wishes);
+    vec_release(&item->locks);
+    vec_release(&item->gives);
 }
 
-static void dynamic_release(struct dynamic *d)
+static void frame_release(struct plan_frame *frame)
 {
-    for (size_t i = 0; d && i < d->frames.n; i++) {
-        vec_release(&d->frames.items[i].items);
-        vec_release(&d->frames.items[i].roots);
-        vec_release(&d->frames.items[i].exits);
-        vec_release(&d->frames.items[i].over);
-        vec_release(&d->frames.items[i].order);
-        vec_release(&d->frames.items[i].counted);
-    }
-    for (int i = 0; d && i < d->n_items; i++) {
-        vec_release(&d->items[i].locks);
-        vec_release(&d->items[i].gives);
-    }
-    if (d) {
-        vec_release(&d->all.locks);
-        vec_release(&d->frames);
-        vec_release(&d->kept);
-        vec_release(&d->regions);
-    }
-    mem_free(d);
+    vec_release(&frame->items);
+    vec_release(&frame->roots);
+    vec_release(&frame->exits);
+    vec_release(&frame->over);
+    vec_release(&frame->order);
+    vec_release(&frame->counted);
 }
 
 void plan_release(struct plan *plan)
@@ -154,7 +139,8 @@ void plan_release(struct plan *plan)
         return;
     if (plan->faults.n)
         fault_source_remove(&plan->faults);
-    dynamic_release(plan->dynamic);
+    for (size_t i = 0; i < plan->frames.n; i++)
+        frame_release(&plan->frames.items[i]);
     for (size_t i = 0; i < plan->items.n; i++)
         item_release(&plan->items.items[i]);
     for (size_t i = 0; i < plan->values.n; i++)
@@ -162,9 +148,13 @@ void plan_release(struct plan *plan)
             tensor_release(&plan->values.items[i].constant);
     pool_free(plan->pool);
     pool_free(plan->host_pool);
-    vec_release(&plan->loops);
-    frames_free(plan->frames);
+    vec_release(&plan->frames);
+    frames_free(plan->graph_frames);
     vec_release(&plan->reads);
+    vec_release(&plan->follows);
+    vec_release(&plan->wishes);
+    vec_release(&plan->locks);
+    vec_release(&plan->regions);
     vec_release(&plan->items);
     vec_release(&plan->values);
     graph_free(plan->graph);
@@ -185,7 +175,11 @@ bool plan_is_whole(const struct plan *plan)
 
 size_t plan_peak_bytes(const struct plan *plan)
 {
-    return plan->arena_bytes[0] + plan->arena_bytes[1];
+    size_t bytes = 0; /* what an item repeats has its place among those of the frame around it */
+    for (size_t i = 0; i < plan->frames.n; i++)
+        if (!plan->frames.items[i].is_item)
+            bytes += plan->frames.items[i].arena_bytes[0] + plan->frames.items[i].arena_bytes[1];
+    return bytes;
 }
 
 static void describe(const struct plan *plan, const struct item *item, struct plan_item *out)

@@ -10,13 +10,13 @@
 static void add_follows(struct plan *plan, struct item *item, int before)
 {
     vec_push(&item->after, before);
-    vec_push(&item->follows, before);
+    vec_push(&plan->follows, ((struct access_edge){before, (int)(item - plan->items.items)}));
     for (int i = 0; i < item->n_in; i++) {
         int copy = plan_copy_for(plan, item, i);
         if (copy < 0)
             continue;
         vec_push(&plan->items.items[copy].after, before);
-        vec_push(&plan->items.items[copy].follows, before);
+        vec_push(&plan->follows, ((struct access_edge){before, copy}));
     }
 }
 
@@ -27,9 +27,9 @@ static void bind_wishes(struct plan *plan, struct item *item)
     const struct attr_value *names = item->node ? node_attr(item->node, "_after") : NULL;
     for (int k = 0; names && names->kind == ATTR_LIST_STRING && k < names->n; k++) {
         const struct node *node = graph_find(plan->graph, names->strings[k]);
-        int before = node ? plan->item_of[node->id] : -1;
-        if (before >= 0 && &plan->items.items[before] != item && !plan->items.items[before].removed)
-            vec_push(&item->wishes, before);
+        int before = node ? plan->item_of[node->id] : -1, id = (int)(item - plan->items.items);
+        if (before >= 0 && before != id && !item->removed && !plan->items.items[before].removed)
+            vec_push(&plan->wishes, ((struct access_edge){before, id}));
     }
 }
 

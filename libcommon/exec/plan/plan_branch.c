@@ -37,7 +37,7 @@ static int condition_of(const struct plan *plan, int v)
 {
     int item = plan->values.items[v].item;
     const struct node *node = item < 0 ? NULL : plan->items.items[item].node;
-    return node ? plan->frames->condition[node->id] : CONDITION_NONE;
+    return node ? plan->graph_frames->condition[node->id] : CONDITION_NONE;
 }
 
 static bool exclude(const struct frames *frames, int a, int b)
@@ -60,7 +60,7 @@ static void join_inputs(struct plan *plan, const struct item *merge)
         int a = plan_root_value(plan, merge->in[i - 1]), b = plan_root_value(plan, merge->in[i]);
         if (values[a].kind == VALUE_COMPUTED && values[b].kind == VALUE_COMPUTED &&
             merged[a].beside < 0 && merged[b].beside < 0 &&
-            exclude(plan->frames, condition_of(plan, a), condition_of(plan, b))) {
+            exclude(plan->graph_frames, condition_of(plan, a), condition_of(plan, b))) {
             merged[a].beside = b;
             merged[b].beside = a;
         }

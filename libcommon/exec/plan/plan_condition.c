@@ -43,7 +43,7 @@ static void find_copies(struct conditions *c)
 const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
                                 struct arena *memory)
 {
-    const struct frames *frames = plan->frames;
+    const struct frames *frames = plan->graph_frames;
     if (!frames)
         return NULL;
     access_name_conditions(graph, frames);

@@ -32,9 +32,7 @@ static void look_at_order(const struct plan *plan, int id, bool *kept)
     }
     for (size_t k = 0; k < item->after.n; k++)
         kept[item->after.items[k]] = true;
-    for (size_t k = 0; k < item->wishes.n; k++)
-        kept[item->wishes.items[k]] = true;
-    kept[id] |= item->after.n > 0 || item->wishes.n > 0;
+    kept[id] |= item->after.n > 0;
 }
 
 static bool is_constant(const struct plan *plan, int id)
@@ -85,6 +83,8 @@ void plan_take_in_constants(struct plan *plan)
         look_at_inputs(plan, &plan->items.items[i], taken, kept);
         look_at_order(plan, (int)i, kept);
     }
+    for (size_t i = 0; n && i < plan->wishes.n; i++)
+        kept[plan->wishes.items[i].from] = kept[plan->wishes.items[i].to] = true;
     for (size_t i = 0; i < n; i++)
         left_out[i] = taken[i] && !kept[i] && is_constant(plan, (int)i);
     for (size_t i = 0; i < n; i++)

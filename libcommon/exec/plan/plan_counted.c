@@ -7,7 +7,7 @@
 
 static bool keeps(const struct item *item, int input)
 {
-    const struct while_loop *loop = item->state;
+    const struct plan_frame *loop = item->state;
     if (item->builtin == BUILTIN_LOOP)
         return loop->kept[input];
     return item->node && node_keeps(item->node, input);
@@ -22,7 +22,7 @@ void plan_count_inputs(struct plan *plan, const struct item *item, bool keeps_al
         struct value *root = &plan->values.items[plan_root_value(plan, item->in[k])];
         root->is_counted |= root->kind == VALUE_COMPUTED;
         if (is_kept && root->kind == VALUE_CARRIED)
-            plan->loops.items[item->frame].kept[root->feed] = true;
+            plan->frames.items[item->frame].kept[root->feed] = true;
     }
 }
 

@@ -29,110 +29,60 @@ static enum item_role role_of(const struct item *item)
 
 /* ---- frames ---- */
 
-static void place_in_frame(struct dynamic *d, const struct plan *plan, int id)
+void plan_place_in_frame(struct plan *plan, int id)
 {
-    const struct item *item = &plan->items.items[id];
-    struct dynamic_item *di = &d->items[id];
-    struct dynamic_frame *frame = &d->frames.items[di->frame];
-    if (item->removed)
-        return;
-    di->local = frame->n_items++;
-    di->first_input = frame->n_inputs;
-    di->first_output = frame->n_outputs;
+    struct item *item = &plan->items.items[id];
+    struct plan_frame *frame = &plan->frames.items[item->frame];
+    item->is_cheap = item_is_cheap(plan, item);
+    item->local = frame->n_items++;
+    item->first_input = frame->n_inputs;
+    item->first_output = frame->n_outputs;
     frame->n_inputs += item->n_in;
     frame->n_outputs += item->n_out;
     vec_push(&frame->items, id);
-    if (di->role == ROLE_EXIT)
-        vec_push(&frame->exits, id);
-    if (di->role == ROLE_ENTER)
-        d->frames.items[di->child_frame].n_enters++;
 }
 
-int dynamic_common_frame(const struct dynamic *d, int a, int b)
+int plan_common_frame(const struct plan *plan, int a, int b)
 {
     while (a != b) { /* parents come before children */
         if (a > b)
-            a = d->frames.items[a].parent;
+            a = plan->frames.items[a].parent;
         else
-            b = d->frames.items[b].parent;
+            b = plan->frames.items[b].parent;
     }
     return a;
 }
 
-int dynamic_frame_below(const struct dynamic *d, int outer, int frame)
+int plan_frame_below(const struct plan *plan, int outer, int frame)
 {
-    while (frame > outer && d->frames.items[frame].parent != outer)
-        frame = d->frames.items[frame].parent;
+    while (frame > outer && plan->frames.items[frame].parent != outer)
+        frame = plan->frames.items[frame].parent;
     return frame;
 }
 
-static void add_frames(struct dynamic *d, const struct plan *plan)
-{
-    for (int i = 0; i < (int)plan->loops.n; i++) {
-        struct dynamic_frame frame = {.has_order = plan_has_order(plan, i),
-                                      .name = "",
-                                      .parent = -1,
-                                      .parallel_iterations = 1};
-        if (i) {
-            const struct graph_frame *of = &plan->frames->frames.items[i];
-            frame.name = of->name;
-            frame.key = while_key(of->name);
-            frame.parent = of->parent;
-            frame.parallel_iterations = of->parallel_iterations;
-        }
-        vec_push(&d->frames, frame);
-    }
-}
-
-static void add_item(struct dynamic *d, struct plan *plan, int id)
+static void add_item(struct plan *plan, int id)
 {
     struct item *item = &plan->items.items[id];
-    struct dynamic_item *di = &d->items[id];
-    di->head = id;
-    di->role = role_of(item);
-    di->is_cheap = item_is_cheap(plan, item);
-    di->frame = item->frame;
-    di->region = -1;
-    item->is_point |= di->role != ROLE_PLAIN;
-    if (di->role == ROLE_ENTER) {
-        di->is_constant = node_bool(item->node, "is_constant");
-        di->child_frame = frames_output(plan->frames, item->node);
+    item->role = role_of(item);
+    item->is_point |= item->role != ROLE_PLAIN;
+    if (item->role == ROLE_ENTER) {
+        item->is_constant = node_bool(item->node, "is_constant");
+        item->child_frame = frames_output(plan->graph_frames, item->node);
+        plan->frames.items[item->child_frame].n_enters++;
+    } else if (item->role == ROLE_EXIT) {
+        vec_push(&plan->frames.items[item->frame].exits, id);
     }
-    if (!plan_is_repeated(plan, item))
-        place_in_frame(d, plan, id);
+    plan_place_in_frame(plan, id);
 }
 
-static void make_room(struct dynamic *d, struct plan *plan, int n)
+void plan_fill_frames(struct plan *plan)
 {
-    struct dynamic_item *items = arena_array(&plan->memory, (size_t)n + 1, sizeof *items);
-    if (d->n_items)
-        memcpy(items, d->items, (size_t)d->n_items * sizeof *items);
-    d->items = items;
-    d->n_items = n;
-}
-
-void dynamic_add_item(struct plan *plan, int item)
-{
-    struct dynamic *d = plan->dynamic;
-    if (item >= d->n_items)
-        make_room(d, plan, 2 * item + 1);
-    d->items[item].is_cheap = item_is_cheap(plan, &plan->items.items[item]);
-    d->items[item].head = item;
-    place_in_frame(d, plan, item);
-}
-
-void dynamic_new(struct plan *plan)
-{
-    struct dynamic *d = mem_alloc(sizeof *d);
-    plan->dynamic = d;
-    make_room(d, plan, (int)plan->items.n);
-    d->threads = plan->options.threads > 0 ? plan->options.threads : 1;
     plan->pool = pool_new(plan->options.device, true);
     if (!plan->options.device->is_host)
         plan->host_pool = pool_new(plan->options.device, false);
-    add_frames(d, plan);
     for (size_t i = 0; i < plan->items.n; i++)
-        add_item(d, plan, (int)i);
+        if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
+            add_item(plan, (int)i);
 }
 
 /* ---- what is in order ---- */
@@ -140,30 +90,27 @@ void dynamic_new(struct plan *plan)
 /* Positions from `first` on are a region of the frame. */
 static void add_region(struct plan *plan, int frame, int first)
 {
-    struct dynamic *d = plan->dynamic;
-    struct dynamic_frame *f = &d->frames.items[frame];
+    struct plan_frame *f = &plan->frames.items[frame];
     struct region region = {.items = f->order.items + first,
                             .frame = frame,
                             .first = first,
                             .n = (int)f->order.n - first};
     int head = region.n ? region.items->item : 0;
     for (int i = 0; i < region.n; i++)
-        d->items[region.items[i].item].region = (int)d->regions.n;
-    d->items[head].local = f->n_items++;
+        plan->items.items[region.items[i].item].region = (int)plan->regions.n;
+    plan->items.items[head].local = f->n_items++;
     vec_push(&f->items, head);
-    vec_push(&d->regions, region);
+    vec_push(&plan->regions, region);
 }
 
 static void add_to_order(struct plan *plan, int id)
 {
-    struct dynamic *d = plan->dynamic;
-    const struct item *item = &plan->items.items[id];
-    struct dynamic_frame *frame = &d->frames.items[item->frame];
+    struct item *item = &plan->items.items[id];
+    struct plan_frame *frame = &plan->frames.items[item->frame];
     struct region_item entry = {.item = id, .looks = item->seen != NULL};
-    d->items[id] = (struct dynamic_item){.frame = item->frame,
-                                         .position = (int)frame->order.n,
-                                         .first_input = frame->n_inputs,
-                                         .first_output = frame->n_outputs};
+    item->position = (int)frame->order.n;
+    item->first_input = frame->n_inputs;
+    item->first_output = frame->n_outputs;
     frame->n_inputs += item->n_in;
     frame->n_outputs += item->n_out;
     vec_push(&frame->order, entry);
@@ -174,20 +121,14 @@ static void add_to_order(struct plan *plan, int id)
     }
 }
 
-void dynamic_add_order(struct plan *plan)
+void plan_add_order(struct plan *plan)
 {
-    if (plan->is_whole) {
-        plan->dynamic = mem_alloc(sizeof *plan->dynamic);
-        make_room(plan->dynamic, plan, (int)plan->items.n);
-        add_frames(plan->dynamic, plan);
-    }
-    struct dynamic *d = plan->dynamic;
     for (int at = 0; at < plan->n_order; at++)
         add_to_order(plan, plan->order[at]);
-    for (int i = 0; i < (int)plan->loops.n; i++) {
-        struct dynamic_frame *frame = &d->frames.items[i];
+    for (int i = 0; i < (int)plan->frames.n; i++) {
+        struct plan_frame *frame = &plan->frames.items[i];
         int n_condition = 0;
-        if (!frame->has_order)
+        if (!frame->has_order || !plan->n_order)
             continue;
         for (size_t k = 0; i && k < frame->order.n; k++)
             n_condition += plan->items.items[frame->order.items[k].item].in_condition;
@@ -195,7 +136,7 @@ void dynamic_add_order(struct plan *plan)
         add_region(plan, i, 0);
         if (!i)
             continue;
-        d->regions.items[d->regions.n - 1].n = n_condition;
+        plan->regions.items[plan->regions.n - 1].n = n_condition;
         add_region(plan, i, n_condition);
     }
 }

@@ -129,9 +129,8 @@ static void hoist(span_vec *spans, int n_positions)
 
 static void find_spans(struct plan *plan)
 {
-    struct dynamic *d = plan->dynamic;
-    struct region_item *order = d->frames.items[0].order.items;
-    variable_lock_vec *all = &d->all.locks;
+    struct region_item *order = plan->frames.items[0].order.items;
+    variable_lock_vec *all = &plan->locks;
     span_vec spans = VEC_INIT;
     collect_spans(plan, &spans);
     if (spans.n)
@@ -140,8 +139,8 @@ static void find_spans(struct plan *plan)
     for (size_t i = spans.n; i-- > 0;) { /* by id, as they are locked */
         const struct span *span = &spans.items[i];
         struct variable_lock lock = {span->variable, span->write};
-        vec_push(&d->items[plan->order[span->from]].locks, lock);
-        vec_push(&d->items[plan->order[span->to]].gives, lock);
+        vec_push(&plan->items.items[plan->order[span->from]].locks, lock);
+        vec_push(&plan->items.items[plan->order[span->to]].gives, lock);
         order[span->from].locks = order[span->to].locks = true;
         if (all->n && all->items[all->n - 1].variable == lock.variable)
             all->items[all->n - 1].write |= lock.write;
@@ -155,13 +154,12 @@ static void find_spans(struct plan *plan)
 
 static void find_own(struct plan *plan, int id, use_vec *uses)
 {
-    struct dynamic_item *di = &plan->dynamic->items[id];
     uses->n = 0;
     plan_collect_uses(plan, id, uses);
     sort_uses(uses);
     for (size_t i = 0; i < uses->n; i++) {
         struct variable_lock lock = {uses->items[i].variable, uses->items[i].write};
-        vec_push(&di->locks, lock);
+        vec_push(&plan->items.items[id].locks, lock);
     }
 }
 
@@ -169,10 +167,10 @@ static bool only_reads(const struct plan *plan)
 {
     bool only = true;
     for (size_t i = 0; i < plan->items.n && only; i++) {
-        const struct dynamic_item *di = &plan->dynamic->items[i];
-        only = !(plan->items.items[i].flags & KERNEL_ASYNC);
-        for (size_t k = 0; k < di->locks.n && only; k++)
-            only = !di->locks.items[k].write;
+        const struct item *item = &plan->items.items[i];
+        only = !(item->flags & KERNEL_ASYNC);
+        for (size_t k = 0; k < item->locks.n && only; k++)
+            only = !item->locks.items[k].write;
     }
     return only;
 }
@@ -180,16 +178,16 @@ static bool only_reads(const struct plan *plan)
 /* The locks of all items become those of the step. */
 static void keep_reads(struct plan *plan)
 {
-    struct dynamic *d = plan->dynamic;
     use_vec all = VEC_INIT;
     for (size_t i = 0; i < plan->items.n; i++) {
-        for (size_t k = 0; k < d->items[i].locks.n; k++)
-            vec_push(&all, ((struct use){.variable = d->items[i].locks.items[k].variable}));
-        d->items[i].locks.n = 0;
+        variable_lock_vec *locks = &plan->items.items[i].locks;
+        for (size_t k = 0; k < locks->n; k++)
+            vec_push(&all, ((struct use){.variable = locks->items[k].variable}));
+        locks->n = 0;
     }
     sort_uses(&all);
     for (size_t i = 0; i < all.n; i++)
-        vec_push(&d->kept, all.items[i].variable);
+        vec_push(&plan->locks, ((struct variable_lock){all.items[i].variable, false}));
     vec_release(&all);
 }
 
@@ -204,7 +202,7 @@ void plan_find_locks(struct plan *plan)
         if (!plan->items.items[i].removed)
             find_own(plan, (int)i, &uses);
     vec_release(&uses);
-    plan->dynamic->keeps_reads = only_reads(plan);
-    if (plan->dynamic->keeps_reads)
+    plan->keeps_reads = only_reads(plan);
+    if (plan->keeps_reads)
         keep_reads(plan);
 }

@@ -398,10 +398,10 @@ static void place_scratch(struct place *p, int id)
 {
     struct item *item = &p->plan->items.items[id];
     struct space *space = &p->spaces[!p->plan->options.device->is_host];
-    const struct while_loop *loop = item->state;
+    const struct plan_frame *loop = item->state;
     struct users users = {0};
     if (item->builtin == BUILTIN_LOOP)
-        item->scratch_bytes = loop->bytes[0];
+        item->scratch_bytes = loop->arena_bytes[0];
     if (!item->scratch_bytes)
         return;
     if (p->users)

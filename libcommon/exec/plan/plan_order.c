@@ -58,10 +58,6 @@ static void add_edges(struct order *o, int id)
             add_edge(o, plan->values.items[item->in[k]].item, id);
     for (int k = 0; k < item->n_controls; k++)
         add_edge(o, item->controls[k], id);
-    for (size_t k = 0; k < item->follows.n; k++)
-        add_edge(o, item->follows.items[k], id);
-    for (size_t k = 0; k < item->wishes.n; k++)
-        vec_push(&o->graph.wishes, ((struct access_edge){item->wishes.items[k], id}));
 }
 
 static bool is_of_alias(const struct plan *plan, const struct use *use)
@@ -196,38 +192,39 @@ static void add_accesses(struct order *o)
 
 static void add_frames(struct order *o)
 {
-    const struct dynamic *d = o->plan->dynamic;
-    size_t n = o->plan->items.n;
-    if (!d || d->frames.n < 2)
+    const struct plan *plan = o->plan;
+    size_t n = plan->items.n;
+    if (plan->is_whole || plan->frames.n < 2)
         return;
     int *frame = arena_array(&o->memory, n + 1, sizeof *frame);
     int *enters = arena_array(&o->memory, n + 1, sizeof *enters);
-    int *parent = arena_array(&o->memory, d->frames.n, sizeof *parent);
+    int *parent = arena_array(&o->memory, plan->frames.n, sizeof *parent);
     for (size_t i = 0; i < n; i++) {
-        frame[i] = d->items[i].frame;
-        enters[i] = d->items[i].role == ROLE_ENTER ? d->items[i].child_frame : 0;
+        const struct item *item = &plan->items.items[i];
+        frame[i] = item->frame;
+        enters[i] = item->role == ROLE_ENTER ? item->child_frame : 0;
     }
-    for (size_t i = 0; i < d->frames.n; i++)
-        parent[i] = d->frames.items[i].parent;
+    for (size_t i = 0; i < plan->frames.n; i++)
+        parent[i] = plan->frames.items[i].parent;
     o->graph.frame = frame;
     o->graph.enters = enters;
     o->graph.parent = parent;
-    o->graph.n_frames = (int)d->frames.n;
+    o->graph.n_frames = (int)plan->frames.n;
 }
 
 static void add_conditions(struct order *o)
 {
-    const struct dynamic *d = o->plan->dynamic;
-    bool any = d || o->plan->has_branches;
-    const int *condition = any ? plan_find_conditions(o->plan, &o->graph, &o->memory) : NULL;
+    const struct plan *plan = o->plan;
+    bool any = !plan->is_whole || plan->has_branches;
+    const int *condition = any ? plan_find_conditions(plan, &o->graph, &o->memory) : NULL;
     o->graph.condition = condition;
-    if (!condition || !d)
+    if (!condition || plan->is_whole)
         return;
-    int *of_frame = arena_array(&o->memory, d->frames.n + 1, sizeof *of_frame);
-    memset(of_frame, -1, d->frames.n * sizeof *of_frame);
-    for (size_t i = 0; i < o->plan->items.n; i++)
-        if (d->items[i].role == ROLE_ENTER && condition[i] >= 0)
-            of_frame[d->items[i].child_frame] = condition[i];
+    int *of_frame = arena_array(&o->memory, plan->frames.n + 1, sizeof *of_frame);
+    memset(of_frame, -1, plan->frames.n * sizeof *of_frame);
+    for (size_t i = 0; i < plan->items.n; i++)
+        if (plan->items.items[i].role == ROLE_ENTER && condition[i] >= 0)
+            of_frame[plan->items.items[i].child_frame] = condition[i];
     o->graph.frame_condition = of_frame;
 }
 
@@ -240,6 +237,13 @@ static void describe(struct order *o)
         if (!o->plan->items.items[i].removed)
             add_edges(o, (int)i);
     }
+    for (size_t i = 0; i < o->plan->follows.n; i++) {
+        struct access_edge follows = o->plan->follows.items[i];
+        if (!o->plan->items.items[follows.to].removed)
+            add_edge(o, follows.from, follows.to);
+    }
+    for (size_t i = 0; i < o->plan->wishes.n; i++)
+        vec_push(&o->graph.wishes, o->plan->wishes.items[i]);
     o->graph.n = (int)n;
     o->graph.names = names;
     add_frames(o);
@@ -289,8 +293,8 @@ static void add_copy(struct plan *plan, const struct use *use, const struct acce
     int id = plan_add_item(plan, &item);
     plan->values.items[copy].item = id;
     vec_push(&plan->items.items[around->before].after, id);
-    if (plan->dynamic)
-        dynamic_add_item(plan, id);
+    if (!plan->is_whole)
+        plan_place_in_frame(plan, id);
 }
 
 /* Wishes that contradict nothing are followed. */
@@ -338,12 +342,10 @@ static int order_all(struct order *o, struct error *err)
 int plan_order_variables(struct plan *plan, struct error *err)
 {
     struct order o = {.plan = plan, .memory = ARENA_INIT};
-    bool any = false;
-    for (size_t i = 0; i < plan->items.n; i++) {
+    bool any = plan->wishes.n > 0;
+    for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed)
             plan_collect_uses(plan, (int)i, &o.uses);
-        any |= plan->items.items[i].wishes.n > 0;
-    }
     for (size_t i = 0; i < o.uses.n; i++)
         any |= o.uses.items[i].write;
     int code = any ? order_all(&o, err) : 0;

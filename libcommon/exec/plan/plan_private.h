@@ -14,30 +14,30 @@
 
 #include "exec/device/fault.h"
 #include "exec/plan/fuse.h"
-#include "exec/plan/item.h"
 #include "exec/plan/plan.h"
-#include "exec/plan/plan_while.h"
+#include "exec/plan/region.h"
 #include "graph/frames.h"
 
-struct dynamic;
 struct pool;
 struct run;
 
 struct plan {
     const struct graph *source;
-    struct graph *graph;          /* pruned copy; its nodes are what items point to */
-    graph_vec wholes;             /* those before ops were fused, from which it borrows */
-    struct frames *frames;        /* of the graph; NULL: it has no control flow */
-    VEC(struct while_loop) loops; /* by frame; the first is what is outside of all */
-    int *slot_of;                 /* by variable of the frames: which input of its loop's item */
-    int in_frame;                 /* that of which an item is being made */
+    struct graph *graph;           /* pruned copy; its nodes are what items point to */
+    graph_vec wholes;              /* those before ops were fused, from which it borrows */
+    struct frames *graph_frames;   /* NULL: it has no control flow */
+    VEC(struct plan_frame) frames; /* the first is what is outside of all loops */
+    int *slot_of;                  /* by variable of graph_frames: which input of its loop's item */
+    int in_frame;                  /* that of which an item is being made */
     struct plan_options options;
     struct arena memory; /* of everything below that is not a VEC */
     VEC(struct item) items;
     VEC(struct value) values;
-    int *value_of; /* first output's value, by node of `graph`; -1: none */
-    int *item_of;  /* by node; -1: none */
-    use_vec reads; /* whole: of views that do not run, by the items that read for them */
+    int *value_of;           /* first output's value, by node of `graph`; -1: none */
+    int *item_of;            /* by node; -1: none */
+    access_edge_vec follows; /* of items' `after`: a path leads there that is not in the plan */
+    access_edge_vec wishes;  /* to be over before, if that closes no cycle */
+    use_vec reads;           /* whole: of views that do not run, by the items that read for them */
     int *order,
         n_order; /* items that are in order, as they run: a whole plan's, then loop by loop */
     int n_feeds, n_fetches;
@@ -53,14 +53,19 @@ struct plan {
     struct fault_source faults; /* of its items, on a device with memory of its own */
     bool is_cheap;              /* whole: no kernel is worth a thread of its own */
     atomic_bool is_captured;    /* whole: all that steps enqueue is the same, as far as is known */
-    size_t arena_bytes[2];      /* of whole plans: the host's memory, the device's */
     struct plan_item *dump;
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
     struct run *idle_runs;     /* memory of steps that are over; guarded by the arenas' lock */
     struct pool *host_pool; /* on a device with memory of its own: host memory of fetches, copies */
     struct pool *pool; /* of counted values, and of a device's temporary memory; NULL: there can
                         * be none */
-    struct dynamic *dynamic; /* of dynamic plans */
+    VEC(struct region) regions;
+    int *next_drop; /* by value: another one that is let go of with it; -1 */
+    struct out_edge *edges;
+    bool keeps_reads;
+    variable_lock_vec
+        locks; /* by id, all at once: of a whole plan that a device has captured; of a dynamic
+                * one that only reads, as long as a step lasts (`keeps_reads`) */
 };
 
 /* Whether kernels run beside each other, each with a team of one. */
@@ -72,19 +77,19 @@ static inline bool plan_is_parallel(const struct plan *plan)
 /* Whether what runs in the frame has its place in a fixed order. */
 static inline bool plan_has_order(const struct plan *plan, int frame)
 {
-    return plan->is_whole || plan->loops.items[frame].is_item;
+    return plan->frames.items[frame].has_order;
 }
 
 /* The frame in which the node runs. */
 static inline int plan_frame_of(const struct plan *plan, const struct node *node)
 {
-    return plan->frames ? plan->frames->frame[node->id] : FRAME_ROOT;
+    return plan->graph_frames ? plan->graph_frames->frame[node->id] : FRAME_ROOT;
 }
 
 /* Whether the item is repeated by another one. */
 static inline bool plan_is_repeated(const struct plan *plan, const struct item *item)
 {
-    return plan->loops.items[item->frame].is_item;
+    return plan->frames.items[item->frame].is_item;
 }
 
 /* Which item makes what an item takes; -1: none. */
@@ -112,6 +117,27 @@ static inline const struct shape *item_input_shape(const struct plan *plan, cons
     const struct shape *seen = item->seen ? item->seen[input] : NULL;
     return seen ? seen : &plan->values.items[item->in[input]].shape;
 }
+/* Whether the value is made in the region, for all that come later there. A variable is what it is
+ * when it is read, whoever has written it. */
+static inline bool region_has_made(const struct plan *plan, int v, int region)
+{
+    int from = plan->values.items[v].item;
+    return from >= 0 && plan->values.items[v].kind != VALUE_VARIABLE &&
+           plan->items.items[from].region == region;
+}
+
+/* Whether it lies in an arena. */
+static inline bool region_is_placed(const struct plan *plan, int v)
+{
+    return plan->values.items[v].offset >= 0;
+}
+
+/* One that is there always, not only where a loop or a branch runs. */
+static inline bool region_sees_constant(const struct value *value)
+{
+    return value->kind == VALUE_CONSTANT && value->item < 0;
+}
+
 /* Frees it when no run of it is left (plan_free of exec/run). */
 void plan_release(struct plan *plan);
 

@@ -158,7 +158,7 @@ int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order
 }
 
 /* All that the loop's condition needs of an iteration; the rest is its body. */
-static void mark_condition(struct plan *plan, const struct while_loop *loop)
+static void mark_condition(struct plan *plan, const struct plan_frame *loop)
 {
     int_vec todo = VEC_INIT;
     before_vec befores = VEC_INIT;
@@ -183,9 +183,9 @@ static void mark_condition(struct plan *plan, const struct while_loop *loop)
 int plan_schedule(struct plan *plan, struct error *err)
 {
     int *rank = mem_array(plan->items.n + 1, sizeof *rank);
-    for (size_t i = 1; i < plan->loops.n; i++)
-        if (plan->loops.items[i].is_item)
-            mark_condition(plan, &plan->loops.items[i]);
+    for (size_t i = 1; i < plan->frames.n; i++)
+        if (plan->frames.items[i].is_item)
+            mark_condition(plan, &plan->frames.items[i]);
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
         if (plan_is_repeated(plan, item))

@@ -45,36 +45,24 @@ static bool is_of_branch(const struct node *node)
     return node_is(node, "Switch") || node_is(node, "Merge");
 }
 
-/* Whether a fixed order with planned memory will do. In it items of a branch that is not taken are
- * passed over, where the host decides on that. */
-static bool can_be_static(const struct plan *plan, bool *has_branches)
-{
-    *has_branches = false;
-    for (size_t i = 0; i < plan->graph->nodes.n; i++) {
-        const struct node *node = graph_node(plan->graph, (int)i);
-        bool is_flow = node_has(node, OP_CONTROL_FLOW) && !plan_entered_loop(plan, node);
-        if (plan->loops.items[plan_frame_of(plan, node)].is_item)
-            continue;
-        if ((is_flow && !(plan->options.device->is_host && is_of_branch(node))) ||
-            !plan_can_place(plan, node))
-            return false;
-        *has_branches |= is_flow;
-    }
-    return plan->options.cut == CUT_WHOLE;
-}
-
-static bool has_branches_in_loops(const struct plan *plan)
-{
-    bool has = false;
-    for (size_t i = 0; plan->frames && i < plan->graph->nodes.n && !has; i++)
-        has = plan->loops.items[plan->frames->frame[i]].is_item && plan->frames->variable[i] < 0 &&
-              is_of_branch(graph_node(plan->graph, (int)i));
-    return has;
-}
-
+/* A fixed order with planned memory will do unless something waits. In it items of a branch that is
+ * not taken are passed over, where the host decides on that. */
 void plan_find_static(struct plan *plan)
 {
-    bool has_branches;
-    plan->is_whole = can_be_static(plan, &has_branches);
-    plan->has_branches = (plan->is_whole && has_branches) || has_branches_in_loops(plan);
+    bool is_whole = plan->options.cut == CUT_WHOLE, in_loops = false, outside = false;
+    for (int i = 0; i < (int)plan->graph->nodes.n; i++) {
+        const struct node *node = graph_node(plan->graph, i);
+        bool is_flow = node_has(node, OP_CONTROL_FLOW) && !plan_entered_loop(plan, node);
+        if (plan->frames.items[plan_frame_of(plan, node)].is_item) {
+            in_loops |= plan->graph_frames->variable[i] < 0 && is_of_branch(node);
+            continue;
+        }
+        is_whole = is_whole && plan_can_place(plan, node) &&
+                   (!is_flow || (plan->options.device->is_host && is_of_branch(node)));
+        outside |= is_flow;
+    }
+    plan->is_whole = is_whole;
+    plan->has_branches = (is_whole && outside) || in_loops;
+    for (size_t i = 0; i < plan->frames.n; i++)
+        plan->frames.items[i].has_order = is_whole || plan->frames.items[i].is_item;
 }

@@ -19,6 +19,20 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
 /* plan_fuse.c: has the device's passes (fuse.h) rewrite plan->graph; `fetch_edges` follow. */
 void plan_fuse(struct plan *plan, struct edge *fetch_edges);
 
+/* plan_while.c: finds the frames of plan->graph, and which of them are loops that can run as one
+ * item. ERR_DATA: a value of a loop was to be fetched. */
+int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error *err);
+/* The frame that the node, an Enter, begins, if it is an item; else FRAME_ROOT. */
+int plan_entered_loop(const struct plan *plan, const struct node *node);
+/* Whether it only moves values into one of them, or there to the next iteration, so that values
+ * of loops are in order. */
+bool plan_is_wiring(const struct plan *plan, const struct node *node);
+/* Of a node of a loop that is to be prepared: true if it has no item of its own. Its values are
+ * then the loop's variables, or what leaves the loop. */
+bool plan_add_wiring(struct plan *plan, const struct node *node);
+/* Of a node that has an item: what it brings goes into a loop, or the next iteration of one. */
+void plan_bind_wiring(struct plan *plan, const struct node *node);
+
 /* plan_stack.c: tells what is taken from a stack the shape that all have that are pushed. */
 int plan_infer_stacks(struct graph *graph, struct error *err);
 
@@ -159,11 +173,11 @@ void plan_find_counted(struct plan *plan);
 void plan_count_uses(struct plan *plan);
 
 /* plan_frames.c: finds frames; plan_connect.c: when items are ordered, regions and edges. */
-void dynamic_new(struct plan *plan);
-int dynamic_connect(struct plan *plan, struct error *err);
+void plan_fill_frames(struct plan *plan);
+int plan_connect(struct plan *plan, struct error *err);
 /* Of what is in order and placed: a whole plan is one region of one frame, which nothing leaves; of
  * each loop the condition is one, and the body. */
-void dynamic_add_order(struct plan *plan);
+void plan_add_order(struct plan *plan);
 /* plan_locks.c: then, who locks variables. */
 void plan_find_locks(struct plan *plan);
 

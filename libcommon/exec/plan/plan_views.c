@@ -66,7 +66,7 @@ static bool can_go_from_dataflow(const struct views *s, const struct item *item)
 {
     const struct value *from = &s->plan->values.items[item->in[0]];
     return from->kind == VALUE_COMPUTED && from->item >= 0 && !item->n_controls && !item->after.n &&
-           !item->wishes.n && !s->is_needed[item - s->plan->items.items];
+           !s->is_needed[item - s->plan->items.items];
 }
 
 static bool can_go(const struct views *s, const struct item *item)
@@ -83,8 +83,6 @@ static void need_all(struct views *s, const struct item *item)
         s->is_needed[item->controls[i]] = true;
     for (size_t i = 0; i < item->after.n; i++)
         s->is_needed[item->after.items[i]] = true;
-    for (size_t i = 0; i < item->wishes.n; i++)
-        s->is_needed[item->wishes.items[i]] = true;
 }
 
 static void look_at(struct views *s, const struct item *item)
@@ -208,6 +206,8 @@ void plan_resolve_views(struct plan *plan, bool in_order)
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed)
             look_at(&s, &plan->items.items[i]);
+    for (size_t i = 0; i < plan->wishes.n; i++)
+        s.is_needed[plan->wishes.items[i].from] = s.is_needed[plan->wishes.items[i].to] = true;
     if (in_order)
         resolve_order(&s);
     for (size_t i = 0; !in_order && i < plan->items.n; i++)

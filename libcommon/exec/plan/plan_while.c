@@ -182,17 +182,17 @@ static void check_effects(struct while_search *s, const int *order)
 
 /* ---- those that can ---- */
 
-static void add_loop(struct plan *plan, struct while_loop *loop, const struct graph_frame *f)
+static void add_loop(struct plan *plan, struct plan_frame *loop, const struct graph_frame *f)
 {
     size_t n = (size_t)f->n_enters + 1;
     struct arena *memory = &plan->memory;
     loop->is_item = true;
-    loop->n_inputs = f->n_enters;
+    loop->n_entered = f->n_enters;
     loop->inputs = arena_array(memory, n, sizeof *loop->inputs);
     loop->kept = arena_array(memory, n, sizeof *loop->kept);
     loop->outputs = arena_array(memory, n, sizeof *loop->outputs);
     loop->next = arena_array(memory, n, sizeof *loop->next);
-    const struct loop_variable *variables = &plan->frames->variables.items[f->first_variable];
+    const struct loop_variable *variables = &plan->graph_frames->variables.items[f->first_variable];
     for (int i = 0; i < f->n_enters; i++)
         if (variables[i].merge >= 0)
             plan->slot_of[f->first_variable + i] = loop->n_variables++;
@@ -206,7 +206,7 @@ static void add_loop(struct plan *plan, struct while_loop *loop, const struct gr
 static int find_items(struct plan *plan, struct error *err)
 {
     struct arena memory = ARENA_INIT;
-    const struct frames *f = plan->frames;
+    const struct frames *f = plan->graph_frames;
     size_t n = plan->graph->nodes.n + 1;
     struct while_search s = {.plan = plan, .graph = plan->graph, .frames = f};
     s.refused = arena_array(&memory, f->frames.n, sizeof *s.refused);
@@ -221,7 +221,7 @@ static int find_items(struct plan *plan, struct error *err)
     plan->slot_of = arena_array(&plan->memory, f->variables.n + 1, sizeof *plan->slot_of);
     for (size_t i = 1; i < f->frames.n && !code; i++)
         if (!s.refused[outermost(f, (int)i)])
-            add_loop(plan, &plan->loops.items[i], &f->frames.items[i]);
+            add_loop(plan, &plan->frames.items[i], &f->frames.items[i]);
     arena_release(&memory);
     return code;
 }
@@ -232,17 +232,26 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
     bool any = false;
     for (size_t i = 0; i < plan->graph->nodes.n && !any; i++)
         any = node_has(graph_node(plan->graph, (int)i), OP_CONTROL_FLOW);
-    if (any && frames_new_fed(plan->graph, &plan->fed, &plan->frames, err))
+    if (any && frames_new_fed(plan->graph, &plan->fed, &plan->graph_frames, err))
         return err->code;
-    for (size_t i = 0; i < (any ? plan->frames->frames.n : 1); i++)
-        vec_push(&plan->loops, (struct while_loop){.item = -1});
+    vec_push(&plan->frames,
+             ((struct plan_frame){.name = "", .parent = -1, .parallel_iterations = 1, .item = -1}));
+    for (size_t i = 1; any && i < plan->graph_frames->frames.n; i++) {
+        const struct graph_frame *of = &plan->graph_frames->frames.items[i];
+        struct plan_frame frame = {.name = of->name,
+                                   .key = while_key(of->name),
+                                   .parent = of->parent,
+                                   .parallel_iterations = of->parallel_iterations,
+                                   .item = -1};
+        vec_push(&plan->frames, frame);
+    }
     for (int i = 0; any && i < plan->n_fetches; i++) {
-        int frame = frames_output(plan->frames, graph_node(plan->graph, fetches[i].node));
+        int frame = frames_output(plan->graph_frames, graph_node(plan->graph, fetches[i].node));
         if (frame != FRAME_ROOT)
             return error_set(err, ERR_DATA, "a value inside the loop '%s' cannot be fetched",
-                             plan->frames->frames.items[frame].name);
+                             plan->graph_frames->frames.items[frame].name);
     }
-    bool may = plan->loops.n > 1 && options->device->is_host && options->cut == CUT_WHOLE;
+    bool may = plan->frames.n > 1 && options->device->is_host && options->cut == CUT_WHOLE;
     return may ? find_items(plan, err) : 0;
 }
 
@@ -250,32 +259,32 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
 
 int plan_entered_loop(const struct plan *plan, const struct node *node)
 {
-    int frame = node_is(node, "Enter") ? frames_output(plan->frames, node) : FRAME_ROOT;
-    return plan->loops.items[frame].is_item ? frame : FRAME_ROOT;
+    int frame = node_is(node, "Enter") ? frames_output(plan->graph_frames, node) : FRAME_ROOT;
+    return plan->frames.items[frame].is_item ? frame : FRAME_ROOT;
 }
 
 bool plan_is_wiring(const struct plan *plan, const struct node *node)
 {
     return plan_entered_loop(plan, node) ||
-           (plan->loops.items[plan_frame_of(plan, node)].is_item &&
+           (plan->frames.items[plan_frame_of(plan, node)].is_item &&
             (node_is(node, "NextIteration") || node_is(node, "LoopCond")));
 }
 
 /* Its Enter is there. */
-static void add_item_of(struct plan *plan, struct while_loop *loop, const struct loop_variable *v)
+static void add_item_of(struct plan *plan, struct plan_frame *loop, const struct loop_variable *v)
 {
     const struct node *enter = graph_node(plan->graph, v->enter);
-    const struct graph_frame *f = &plan->frames->frames.items[v->frame];
+    const struct graph_frame *f = &plan->graph_frames->frames.items[v->frame];
     struct item item = {.node = enter,
                         .name = f->name,
                         .kernel = "while",
                         .builtin = BUILTIN_LOOP,
                         .state = loop,
-                        .n_in = loop->n_inputs,
+                        .n_in = loop->n_entered,
                         .in = loop->inputs};
     item.out = arena_array(&plan->memory, (size_t)loop->n_variables + 1, sizeof *item.out);
     for (int i = f->first_variable; i < f->first_variable + f->n_enters; i++) {
-        const struct loop_variable *other = &plan->frames->variables.items[i];
+        const struct loop_variable *other = &plan->graph_frames->variables.items[i];
         if (other->merge < 0)
             continue;
         loop->outputs[plan->slot_of[i]] = other->exit < 0 ? -1 : item.n_out;
@@ -304,11 +313,11 @@ static void add_carried(struct plan *plan, const struct node *node, int slot)
 
 bool plan_add_wiring(struct plan *plan, const struct node *node)
 {
-    struct while_loop *loop = &plan->loops.items[plan_frame_of(plan, node)];
-    int at = loop->is_item ? plan->frames->variable[node->id] : -1;
+    struct plan_frame *loop = &plan->frames.items[plan_frame_of(plan, node)];
+    int at = loop->is_item ? plan->graph_frames->variable[node->id] : -1;
     if (at < 0)
         return false;
-    const struct loop_variable *v = &plan->frames->variables.items[at];
+    const struct loop_variable *v = &plan->graph_frames->variables.items[at];
     if (v->exit == node->id)
         return true;
     if (v->merge != node->id && v->switch_ != node->id)
@@ -322,9 +331,9 @@ bool plan_add_wiring(struct plan *plan, const struct node *node)
 void plan_bind_wiring(struct plan *plan, const struct node *node)
 {
     int entered = plan_entered_loop(plan, node), value = plan->value_of[node->id];
-    struct while_loop *loop = &plan->loops.items[entered ? entered : plan_frame_of(plan, node)];
+    struct plan_frame *loop = &plan->frames.items[entered ? entered : plan_frame_of(plan, node)];
     int slot = entered || node_is(node, "NextIteration")
-                   ? plan->slot_of[plan->frames->variable[node->id]]
+                   ? plan->slot_of[plan->graph_frames->variable[node->id]]
                    : -1;
     if (slot < 0) {
         loop->goes_on = value;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a dynamic plan has besides items and values: frames, edges, regions. Private to
- * libcommon/exec.
+ * What a plan has besides items and values: frames, edges, regions. Private to libcommon/exec.
  *
  * An item runs when everything it waits for has arrived (the 2015 white paper, section 3.1; control
  * flow as in section 4.4 and in Yu et al., "Dynamic Control Flow in Large-Scale Machine Learning",
@@ -15,21 +14,13 @@
 #ifndef TF_EXEC_REGION_H
 #define TF_EXEC_REGION_H
 
-#include "exec/plan/plan_private.h"
+#include <string.h>
+
+#include "base/map.h"
+#include "exec/plan/item.h"
 
 #define EDGE_CONTROL (-1)
 #define EDGE_AFTER (-2)
-
-enum item_role {
-    ROLE_PLAIN,
-    ROLE_MERGE,
-    ROLE_ENTER,
-    ROLE_EXIT,
-    ROLE_NEXT,
-    ROLE_TRIGGER, /* ControlTrigger: runs even when its inputs are dead */
-    ROLE_SEND,    /* runs when its input is dead, too, and says so */
-    ROLE_RECV,    /* is dead when what it receives is */
-};
 
 struct out_edge {
     int slot;  /* of the producer; -1 for control and after */
@@ -41,25 +32,6 @@ struct out_edge {
     bool is_to_merge;
     int waits; /* `local` of the consumer's head */
     int place; /* of the input among those of the iteration */
-};
-
-struct dynamic_item {
-    enum item_role role;
-    int frame, local;            /* local: index within the frame */
-    int region;                  /* -1: a point */
-    int head;                    /* the region's first item, which waits for all; a point: itself */
-    int position;                /* of an item of a region: in the frame's order */
-    int n_ready;                 /* arrivals that it waits for, directly or not */
-    int pending;                 /* arrivals to wait for (of a Merge: control and after only) */
-    int merge_first, merge_next; /* data inputs of a Merge in iteration 0, and in later ones */
-    bool merge_ready;            /* a Merge with an input that is always there */
-    bool is_constant;            /* of an Enter */
-    bool is_cheap;
-    int child_frame;               /* of an Enter */
-    int first_input, first_output; /* in the iteration's arrays */
-    int first_edge, n_edges;
-    variable_lock_vec locks; /* taken before it runs, in that order; */
-    variable_lock_vec gives; /* of a whole plan: which are given back after it, else all are */
 };
 
 struct region_item;
@@ -99,14 +71,18 @@ struct counter {
     unsigned dead : 30, has_live : 1, fired : 1;
 };
 
-struct dynamic_frame {
-    bool has_order; /* one order runs all of it: a whole plan's, or a loop's */
+/* A frame of the graph: what is outside of loops, or a loop. One that needs no arrivals is an
+ * *item* of its parent: its inputs are what enters it, its outputs what leaves it, and in an
+ * iteration the condition's items come first, then the body's, in one order. */
+struct plan_frame {
     const char *name;
     uint64_t key; /* hash of the name: the same in every plan that has a part of the loop */
     int parent;
+    int parallel_iterations;
+    bool is_item;
+    bool has_order; /* one order runs all of it: it is an item, or the plan is whole */
     int n_items, n_inputs, n_outputs;
     int n_enters;
-    int parallel_iterations;
     VEC(int) items;
     struct counter *waits; /* as an iteration begins: by local item */
     VEC(int) roots;        /* of the outermost frame: items that wait for nothing */
@@ -116,40 +92,30 @@ struct dynamic_frame {
     VEC(int) counted;              /* with an order: values whose memory is */
     size_t arena_bytes[2];         /* of an iteration: in host memory, in the device's */
     VEC(struct out_edge) over;     /* to items of the parent that run after the loop is over */
+
+    int item;        /* that it is; -1: not made yet */
+    int n_variables; /* the first that enter; those behind are the same in all iterations */
+    int n_entered;
+    int *inputs;  /* values */
+    bool *kept;   /* by input: an iteration keeps it */
+    int *outputs; /* by variable: which output its last value is; -1: none */
+    int *next;    /* by variable: the value that goes into the next iteration */
+    int goes_on;  /* the value that says whether there is one */
 };
 
-struct dynamic {
-    struct dynamic_item *items;
-    struct dynamic_item all;          /* of a whole plan that is captured: with all its locks */
-    int n_items;                      /* that there is memory for */
-    VEC(struct dynamic_frame) frames; /* 0: the root; then the plan's `loops` */
-    VEC(struct region) regions;
-    int *next_drop; /* by value: another one that is let go of with it; -1 */
-    struct out_edge *edges;
-    int threads;      /* that run regions, and points that are not cheap, of a step at once */
-    bool keeps_reads; /* `kept` are locked for reading as long as a step lasts */
-    VEC(struct variable *) kept; /* in the order of their ids */
-};
-
-/* Whether the value is made in the region, for all that come later there. A variable is what it is
- * when it is read, whoever has written it. */
-static inline bool region_has_made(const struct plan *plan, int v, int region)
+/* What tells a loop from all others of its plan, and is the same in every plan that has a part of
+ * it. */
+static inline uint64_t while_key(const char *frame)
 {
-    int from = plan->values.items[v].item;
-    return from >= 0 && plan->values.items[v].kind != VALUE_VARIABLE &&
-           plan->dynamic->items[from].region == region;
+    return hash_bytes(frame, strlen(frame), 0);
 }
 
-/* Whether it lies in an arena. */
-static inline bool region_is_placed(const struct plan *plan, int v)
+/* What tells an iteration from all others of the step, by the same of the iteration around it. */
+static inline uint64_t while_iteration(uint64_t outer, uint64_t key, int64_t number)
 {
-    return plan->values.items[v].offset >= 0;
-}
-
-/* One that is there always, not only where a loop or a branch runs. */
-static inline bool region_sees_constant(const struct value *value)
-{
-    return value->kind == VALUE_CONSTANT && value->item < 0;
+    uint64_t path[] = {outer, key, (uint64_t)number + 1};
+    uint64_t hash = hash_bytes(path, sizeof path, 0);
+    return hash ? hash : 1;
 }
 
 #endif

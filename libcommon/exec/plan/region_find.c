@@ -26,10 +26,9 @@
 /* ---- arrivals ---- */
 
 /* A Switch brings one output or the other; what else brings anything brings all. */
-static bool brings_apart(const struct dynamic *d, const struct plan *plan, int id)
+static bool brings_apart(const struct item *item)
 {
-    return d->items[id].role == ROLE_PLAIN && plan->items.items[id].n_out > 1 &&
-           node_has(plan->items.items[id].node, OP_CONTROL_FLOW);
+    return item->role == ROLE_PLAIN && item->n_out > 1 && node_has(item->node, OP_CONTROL_FLOW);
 }
 
 static int number_arrivals(struct region_find *f)
@@ -39,9 +38,9 @@ static int number_arrivals(struct region_find *f)
         const struct item *item = &f->plan->items.items[i];
         f->arrival[i] = n;
         if (item->is_point && !item->removed && !plan_is_repeated(f->plan, item))
-            n += brings_apart(f->d, f->plan, (int)i) ? item->n_out + 1 : 1;
+            n += brings_apart(item) ? item->n_out + 1 : 1;
     }
-    for (size_t i = 0; i < f->d->frames.n; i++)
+    for (size_t i = 0; i < f->plan->frames.n; i++)
         f->over_arrival[i] = n++;
     return n;
 }
@@ -62,30 +61,29 @@ static void wait_for_item(struct region_find *f, struct key *key, int from, int 
     key->ready = arrival_set_union(&f->sets, key->ready, other->ready);
     if (dies)
         key->dead = arrival_set_union(&f->sets, key->dead, other->dead);
-    if (!f->plan->items.items[from].is_point)
-        return;
-    bool apart = brings_apart(f->d, f->plan, from);
-    wait_for_arrival(f, key, f->arrival[from] + (apart ? slot + 1 : 0), dies);
+    const struct item *item = &f->plan->items.items[from];
+    if (item->is_point)
+        wait_for_arrival(f, key, f->arrival[from] + (brings_apart(item) ? slot + 1 : 0), dies);
 }
 
 /* As plan_connect.c has it: the item waits until the loop is over, or all that enters its loop
  * does. */
 static void wait_after(struct region_find *f, struct key *key, int before, int id)
 {
-    const struct dynamic *d = f->d;
-    int mine = d->items[id].frame, its = d->items[before].frame;
-    int common = dynamic_common_frame(d, its, mine);
+    const struct plan *plan = f->plan;
+    int mine = plan->items.items[id].frame, its = plan->items.items[before].frame;
+    int common = plan_common_frame(plan, its, mine);
     if (its == common && mine == common)
         wait_for_item(f, key, before, -1, false);
     else if (mine == common)
-        wait_for_arrival(f, key, f->over_arrival[dynamic_frame_below(d, common, its)], false);
+        wait_for_arrival(f, key, f->over_arrival[plan_frame_below(plan, common, its)], false);
 }
 
 static void level_after(struct region_find *f, struct key *key, int from, int id)
 {
     const struct key *other = &f->keys[from];
-    bool is_near =
-        !f->plan->items.items[from].is_point && f->d->items[from].frame == f->d->items[id].frame;
+    const struct item *before = &f->plan->items.items[from];
+    bool is_near = !before->is_point && before->frame == f->plan->items.items[id].frame;
     int level = other->dead == key->dead ? other->level : other->level + 1;
     if (is_near && other->ready == key->ready && level > key->level)
         key->level = level;
@@ -96,7 +94,7 @@ static void level_after(struct region_find *f, struct key *key, int from, int id
 static void find_key(struct region_find *f, int id, before_vec *befores)
 {
     struct key *key = &f->keys[id];
-    enum item_role role = f->d->items[id].role;
+    enum item_role role = f->plan->items.items[id].role;
     if (role == ROLE_MERGE)
         return;
     befores->n = 0;
@@ -119,15 +117,15 @@ static void find_key(struct region_find *f, int id, before_vec *befores)
 static int region_of_key(struct region_find *f, struct map *known, struct arena *names, int id)
 {
     const struct key *key = &f->keys[id];
-    int64_t region = (int64_t)f->d->regions.n;
-    int frame = f->d->items[id].frame;
-    const char *name = arena_printf(names, "%d %d %d %d %d", frame, key->ready, key->dead,
+    int64_t region = (int64_t)f->plan->regions.n;
+    const struct item *item = &f->plan->items.items[id];
+    const char *name = arena_printf(names, "%d %d %d %d %d", item->frame, key->ready, key->dead,
                                     key->level, f->alone ? id : -1);
     if (map_get(known, name, &region))
         return (int)region;
     map_put(known, name, region);
-    struct region fresh = {.frame = frame, .n_ready = f->d->items[id].n_ready, .level = key->level};
-    vec_push(&f->d->regions, fresh);
+    struct region fresh = {.frame = item->frame, .n_ready = item->n_ready, .level = key->level};
+    vec_push(&f->plan->regions, fresh);
     return (int)region;
 }
 
@@ -136,10 +134,9 @@ static void group(struct region_find *f, const int *order, int n_order)
     struct map known = MAP_INIT;
     struct arena names = ARENA_INIT;
     for (int i = 0; i < n_order; i++) {
-        int id = order[i];
-        struct dynamic_item *di = &f->d->items[id];
-        di->n_ready = arrival_set_count(&f->sets, f->keys[id].ready);
-        di->region = f->plan->items.items[id].is_point ? -1 : region_of_key(f, &known, &names, id);
+        struct item *item = &f->plan->items.items[order[i]];
+        item->n_ready = arrival_set_count(&f->sets, f->keys[order[i]].ready);
+        item->region = item->is_point ? -1 : region_of_key(f, &known, &names, order[i]);
     }
     map_release(&known);
     arena_release(&names);
@@ -162,21 +159,21 @@ static int by_arrivals(const void *a, const void *b)
 /* By item: where its region comes among all. An edge leads to one with more arrivals. */
 static int *rank_regions(struct region_find *f)
 {
-    size_t n = f->d->regions.n;
+    size_t n = f->plan->regions.n;
     struct ranking *all = mem_array(n + 1, sizeof *all);
     int *rank = mem_array(f->plan->items.n + 1, sizeof *rank);
     for (size_t i = 0; i < n; i++) {
-        const struct region *region = &f->d->regions.items[i];
+        const struct region *region = &f->plan->regions.items[i];
         all[i] = (struct ranking){(int)i, region->n_ready, region->level};
     }
     if (n)
         qsort(all, n, sizeof *all, by_arrivals);
     for (size_t i = 0; i < n; i++)
-        f->d->regions.items[all[i].region].rank = (int)i;
+        f->plan->regions.items[all[i].region].rank = (int)i;
     for (size_t i = 0; i < f->plan->items.n; i++) {
-        int region = f->d->items[i].region;
-        bool is_in = region >= 0 && !f->plan->items.items[i].removed;
-        rank[i] = is_in ? f->d->regions.items[region].rank : -1;
+        const struct item *item = &f->plan->items.items[i];
+        bool is_in = item->region >= 0 && !item->removed;
+        rank[i] = is_in ? f->plan->regions.items[item->region].rank : -1;
     }
     mem_free(all);
     return rank;
@@ -190,15 +187,15 @@ static int order_items(struct region_find *f, int *order, struct error *err)
     if (!code)
         region_put_late(f, order, n_order);
     for (int i = 0; !code && i < n_order; i++) {
-        struct dynamic_item *di = &f->d->items[order[i]];
-        struct region *region = &f->d->regions.items[di->region];
-        struct dynamic_frame *frame = &f->d->frames.items[di->frame];
+        struct item *item = &f->plan->items.items[order[i]];
+        struct region *region = &f->plan->regions.items[item->region];
+        struct plan_frame *frame = &f->plan->frames.items[item->frame];
         struct region_item at = {.item = order[i]};
         if (!region->n++)
             region->first = (int)frame->order.n;
-        di->position = (int)frame->order.n;
+        item->position = (int)frame->order.n;
         vec_push(&frame->order, at);
-        di->head = frame->order.items[region->first].item;
+        item->head = frame->order.items[region->first].item;
     }
     mem_free(rank);
     return code;
@@ -225,11 +222,11 @@ static int find_all(struct region_find *f, int *order, struct error *err)
 
 int region_find(struct plan *plan, struct error *err)
 {
-    struct region_find f = {.plan = plan, .d = plan->dynamic};
+    struct region_find f = {.plan = plan};
     size_t n = plan->items.n + 1;
     f.keys = mem_array(n, sizeof *f.keys);
     f.arrival = mem_array(n, sizeof *f.arrival);
-    f.over_arrival = mem_array(f.d->frames.n, sizeof *f.over_arrival);
+    f.over_arrival = mem_array(f.plan->frames.n, sizeof *f.over_arrival);
     int *order = mem_array(n, sizeof *order);
     int n_arrivals = number_arrivals(&f);
     f.alone = plan->options.cut == CUT_ITEMS || n_arrivals > ARRIVALS_MAX;

@@ -139,8 +139,8 @@ static void put_late_in(const struct plan *plan, int *order, int n)
 void region_put_late(const struct region_find *f, int *order, int n_order)
 {
     for (int first = 0, next; first < n_order; first = next) {
-        int region = f->d->items[order[first]].region;
-        for (next = first; next < n_order && f->d->items[order[next]].region == region;)
+        int region = f->plan->items.items[order[first]].region;
+        for (next = first; next < n_order && f->plan->items.items[order[next]].region == region;)
             next++;
         put_late_in(f->plan, order + first, next - first);
     }

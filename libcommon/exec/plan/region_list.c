@@ -27,37 +27,33 @@ static int by_readiness(const void *a, const void *b)
 static int list_item(const struct plan *plan, int id, int *list)
 {
     const struct item *item = &plan->items.items[id];
-    const struct while_loop *loop = item->state;
+    const struct plan_frame *loop = item->builtin == BUILTIN_LOOP ? item->state : NULL;
     int n = 0;
     list[n++] = id;
-    if (item->builtin != BUILTIN_LOOP)
-        return n;
-    const struct dynamic_frame *frame = &plan->dynamic->frames.items[loop - plan->loops.items];
-    for (size_t i = 0; i < frame->order.n; i++)
-        n += list_item(plan, frame->order.items[i].item, list + n);
+    for (size_t i = 0; loop && i < loop->order.n; i++)
+        n += list_item(plan, loop->order.items[i].item, list + n);
     return n;
 }
 
 int region_list(const struct plan *plan, int *list)
 {
-    const struct dynamic *d = plan->dynamic;
     struct listed *all = mem_array(plan->items.n + 1, sizeof *all);
     int n = 0, n_listed = 0;
     for (size_t i = 0; i < plan->items.n; i++) {
-        const struct dynamic_item *di = &d->items[i];
-        bool is_point = di->region < 0;
-        if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
+        const struct item *item = &plan->items.items[i];
+        bool is_point = item->region < 0;
+        if (!item->removed && !plan_is_repeated(plan, item))
             all[n++] =
-                (struct listed){.n_ready = di->n_ready,
-                                .rank = is_point ? (int)i : d->regions.items[di->region].rank,
+                (struct listed){.n_ready = item->n_ready,
+                                .rank = is_point ? (int)i : plan->regions.items[item->region].rank,
                                 .item = (int)i,
                                 .is_point = is_point};
     }
     if (n)
         qsort(all, (size_t)n, sizeof *all, by_readiness);
     for (int i = 0, next; i < n; i = next) {
-        int region = d->items[all[i].item].region;
-        const struct region *r = region < 0 ? NULL : &d->regions.items[region];
+        int region = plan->items.items[all[i].item].region;
+        const struct region *r = region < 0 ? NULL : &plan->regions.items[region];
         next = r ? i + r->n : i + 1;
         for (int k = i; k < next; k++) /* of a region in its order */
             n_listed += list_item(plan, r ? r->items[k - i].item : all[k].item, list + n_listed);
@@ -68,9 +64,9 @@ int region_list(const struct plan *plan, int *list)
 
 int region_count(const struct plan *plan)
 {
-    size_t n = plan->dynamic->regions.n;
-    for (size_t i = 0; i < plan->loops.n; i++)
-        n -= plan->loops.items[i].is_item ? 2 : 0;
+    size_t n = plan->regions.n;
+    for (size_t i = 0; i < plan->frames.n; i++)
+        n -= plan->frames.items[i].is_item ? 2 : 0;
     return (int)n;
 }
 
@@ -78,22 +74,21 @@ int region_count(const struct plan *plan)
 static int region_of(const struct plan *plan, int id)
 {
     while (plan_is_repeated(plan, &plan->items.items[id]))
-        id = plan->loops.items[plan->items.items[id].frame].item;
-    int region = plan->dynamic->items[id].region;
-    return region < 0 ? -1 : plan->dynamic->regions.items[region].rank;
+        id = plan->frames.items[plan->items.items[id].frame].item;
+    int region = plan->items.items[id].region;
+    return region < 0 ? -1 : plan->regions.items[region].rank;
 }
 
 void region_describe(const struct plan *plan, const int *list, int n, struct plan_item *items)
 {
-    const struct dynamic *d = plan->dynamic;
     int *at = mem_array(plan->items.n + 1, sizeof *at);
     for (int i = 0; i < n; i++)
         at[list[i]] = i;
     for (int i = 0; i < n; i++) {
-        const struct dynamic_item *di = &d->items[list[i]];
-        const struct region_item *order = d->frames.items[di->frame].order.items;
+        const struct item *item = &plan->items.items[list[i]];
+        const struct region_item *order = plan->frames.items[item->frame].order.items;
         items[i].region = region_of(plan, list[i]);
-        if (di->region < 0) {
+        if (item->region < 0) {
             items[i].live_from = items[i].live_to = -1;
         } else if (items[i].live_from >= 0) {
             items[i].live_from = at[order[items[i].live_from].item];

@@ -33,7 +33,7 @@ static void count_inputs(struct plan *plan, const struct item *item)
 static bool has_no_place(const struct region_find *f, const struct item *item, int region, int v)
 {
     const struct value *value = &f->plan->values.items[v];
-    const struct region *r = &f->d->regions.items[region];
+    const struct region *r = &f->plan->regions.items[region];
     return value->is_outgoing || value->alias_input >= 0 || value->type == STRING ||
            !shape_is_known(&value->shape) || plan_is_copied(f->plan, item) ||
            (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
@@ -44,7 +44,7 @@ static void find_counted(struct region_find *f)
     struct plan *plan = f->plan;
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
-        int region = f->d->items[i].region;
+        int region = f->plan->items.items[i].region;
         if (item->removed || plan_is_repeated(plan, item))
             continue;
         count_inputs(plan, item);
@@ -56,12 +56,13 @@ static void find_counted(struct region_find *f)
 
 static void find_cheap(struct region_find *f)
 {
-    for (size_t i = 0; i < f->d->regions.n; i++) {
-        struct region *region = &f->d->regions.items[i];
-        const struct dynamic_frame *frame = &f->d->frames.items[region->frame];
+    for (size_t i = 0; i < f->plan->regions.n; i++) {
+        struct region *region = &f->plan->regions.items[i];
+        const struct plan_frame *frame = &f->plan->frames.items[region->frame];
         region->is_cheap = true;
         for (int k = 0; k < region->n && region->is_cheap; k++)
-            region->is_cheap = f->d->items[frame->order.items[region->first + k].item].is_cheap;
+            region->is_cheap =
+                f->plan->items.items[frame->order.items[region->first + k].item].is_cheap;
     }
 }
 
@@ -75,9 +76,9 @@ static void follows(void *context, int before, int id)
 {
     struct reuses *reuses = context;
     const struct region_find *f = reuses->f;
-    struct reuse reuse = {.from_region = f->d->items[before].region,
-                          .to_region = f->d->items[id].region,
-                          .position = f->d->items[before].position,
+    struct reuse reuse = {.from_region = f->plan->items.items[before].region,
+                          .to_region = f->plan->items.items[id].region,
+                          .position = f->plan->items.items[before].position,
                           .before = before,
                           .item = id};
     vec_push(&reuses->all, reuse);
@@ -113,26 +114,27 @@ static void place_all(struct region_find *f)
 {
     struct plan *plan = f->plan;
     struct reuses reuses = {.f = f};
-    size_t n = plan->items.n + 1, n_frames = f->d->frames.n, at = 0;
+    size_t n = plan->items.n + 1, at = 0;
+    int n_placings = 0;
     int *region = mem_array(2 * n, sizeof *region), *order = region + n;
-    struct placing *placings = mem_array(n_frames, sizeof *placings);
+    struct placing *placings = mem_array(plan->frames.n, sizeof *placings);
     for (size_t i = 0; i < plan->items.n; i++)
-        region[i] = f->d->items[i].region;
-    for (size_t i = 0; i < n_frames; i++) {
-        struct dynamic_frame *frame = &f->d->frames.items[i];
-        placings[i] = (struct placing){.order = order + at,
-                                       .n_order = (int)frame->order.n,
-                                       .bytes = frame->arena_bytes,
-                                       .region = region,
-                                       .may_follow = may_follow,
-                                       .follows = follows,
-                                       .context = &reuses};
+        region[i] = plan->items.items[i].region;
+    for (size_t i = 0; i < plan->frames.n; i++) {
+        struct plan_frame *frame = &plan->frames.items[i];
+        if (frame->has_order)
+            continue;
+        placings[n_placings++] = (struct placing){.order = order + at,
+                                                  .n_order = (int)frame->order.n,
+                                                  .bytes = frame->arena_bytes,
+                                                  .region = region,
+                                                  .may_follow = may_follow,
+                                                  .follows = follows,
+                                                  .context = &reuses};
         for (size_t k = 0; k < frame->order.n; k++)
             order[at++] = frame->order.items[k].item;
     }
-    plan_place_memory(plan, placings, (int)n_frames);
-    for (size_t i = 0; i < 2 * n_frames; i++)
-        plan->arena_bytes[i % 2] += placings[i / 2].bytes[i % 2];
+    plan_place_memory(plan, placings, n_placings);
     mem_free(placings);
     mem_free(region);
     add_reuses(&reuses);

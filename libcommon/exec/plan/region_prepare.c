@@ -7,13 +7,12 @@
 
 #define LARGE_BYTES ((int64_t)1 << 20) /* that it is worth to wait for the memory of others */
 
-static bool comes_from_elsewhere(const struct plan *plan, const struct item *item, int i,
-                                 int region)
+static bool comes_from_elsewhere(const struct plan *plan, const struct item *item, int i)
 {
     const struct value *value = &plan->values.items[item->in[i]];
     bool is_ref = item->refs && item->refs[i];
     return !is_ref && value->kind != VALUE_FEED && !region_sees_constant(value) &&
-           !region_has_made(plan, item->in[i], region);
+           !region_has_made(plan, item->in[i], item->region);
 }
 
 /* Whether the input is elsewhere than where values are sent to, or seen in another shape. */
@@ -32,15 +31,13 @@ static bool is_large_outgoing(const struct value *value)
 
 static void describe(struct plan *plan, struct region_item *at)
 {
-    const struct dynamic *d = plan->dynamic;
     const struct item *item = &plan->items.items[at->item];
-    int index = d->items[at->item].region;
     for (int i = 0; i < item->n_in; i++) {
-        at->gathers |= comes_from_elsewhere(plan, item, i, index) || (item->seen && item->seen[i]);
+        at->gathers |= comes_from_elsewhere(plan, item, i) || (item->seen && item->seen[i]);
         at->looks |= is_looked_for(plan, item, i);
     }
-    at->leads = d->items[at->item].n_edges > 0;
-    at->locks = d->items[at->item].locks.n > 0;
+    at->leads = item->n_edges > 0;
+    at->locks = item->locks.n > 0;
     for (int i = 0; i < item->n_out; i++)
         at->makes_outgoing |= is_large_outgoing(&plan->values.items[item->out[i]]);
 }
@@ -60,16 +57,15 @@ static bool frees(const struct plan *plan, const struct region_item *at)
 
 /* Each output that is not placed is let go of after the last item of its region that needs it;
  * `last` is by value. */
-static void find_drops(const struct plan *plan, struct dynamic_frame *frame, int *last)
+static void find_drops(struct plan *plan, struct plan_frame *frame, int *last)
 {
-    const struct dynamic *d = plan->dynamic;
     for (size_t at = 0; at < frame->order.n; at++) {
         int id = frame->order.items[at].item;
         const struct item *item = &plan->items.items[id];
         for (int i = 0; i < item->n_out; i++)
             last[item->out[i]] = (int)at;
         for (int i = 0; i < item->n_in; i++)
-            if (region_has_made(plan, item->in[i], d->items[id].region))
+            if (region_has_made(plan, item->in[i], item->region))
                 last[item->in[i]] = (int)at;
     }
     for (size_t at = 0; at < frame->order.n; at++) {
@@ -79,7 +75,7 @@ static void find_drops(const struct plan *plan, struct dynamic_frame *frame, int
             struct region_item *where = &frame->order.items[last[v]];
             if (region_is_placed(plan, v) || plan->values.items[v].is_ref)
                 continue;
-            d->next_drop[v] = where->drops ? where->first_drop : -1;
+            plan->next_drop[v] = where->drops ? where->first_drop : -1;
             where->first_drop = v;
             where->drops = true;
         }
@@ -98,8 +94,7 @@ static bool is_given_away(const struct plan *plan, const struct region_item *at)
 
 static void describe_region(struct plan *plan, struct region *region)
 {
-    struct dynamic *d = plan->dynamic;
-    struct region_item *first = d->frames.items[region->frame].order.items + region->first;
+    struct region_item *first = plan->frames.items[region->frame].order.items + region->first;
     bool is_cheap = true;
     region->items = first;
     region->is_empty = true;
@@ -111,7 +106,7 @@ static void describe_region(struct plan *plan, struct region *region)
         region->fetches |= plan->items.items[first[k].item].builtin == BUILTIN_FETCH;
         region->lets_go |= is_given_away(plan, &first[k]);
         first[k].rest_is_cheap = is_cheap;
-        is_cheap = is_cheap && d->items[first[k].item].is_cheap;
+        is_cheap = is_cheap && plan->items.items[first[k].item].is_cheap;
     }
 }
 
@@ -125,27 +120,27 @@ static bool sends_next(const struct region *region)
 }
 
 /* The next piece waits for no other region, but for an item of it. */
-static void find_relieved(struct dynamic *d)
+static void find_relieved(struct plan *plan)
 {
     bool any = false;
-    for (size_t i = 0; i < d->regions.n; i++)
-        any |= sends_next(&d->regions.items[i]);
-    for (size_t i = 0; i < d->frames.n; i++)
-        for (size_t at = 0; at < d->frames.items[i].order.n; at++) {
-            struct region_item *item = &d->frames.items[i].order.items[at];
-            item->is_relieved = item->makes_outgoing || (any && !d->items[item->item].is_cheap);
+    for (size_t i = 0; i < plan->regions.n; i++)
+        any |= sends_next(&plan->regions.items[i]);
+    for (size_t i = 0; i < plan->frames.n; i++)
+        for (size_t at = 0; at < plan->frames.items[i].order.n; at++) {
+            struct region_item *item = &plan->frames.items[i].order.items[at];
+            item->is_relieved =
+                item->makes_outgoing || (any && !plan->items.items[item->item].is_cheap);
         }
 }
 
 void region_prepare(struct plan *plan)
 {
-    struct dynamic *d = plan->dynamic;
     int *last = mem_array(plan->values.n + 1, sizeof *last);
-    d->next_drop = arena_array(&plan->memory, plan->values.n + 1, sizeof *d->next_drop);
-    for (size_t i = 0; i < d->frames.n; i++)
-        find_drops(plan, &d->frames.items[i], last);
-    for (size_t i = 0; i < d->regions.n; i++)
-        describe_region(plan, &d->regions.items[i]);
-    find_relieved(d);
+    plan->next_drop = arena_array(&plan->memory, plan->values.n + 1, sizeof *plan->next_drop);
+    for (size_t i = 0; i < plan->frames.n; i++)
+        find_drops(plan, &plan->frames.items[i], last);
+    for (size_t i = 0; i < plan->regions.n; i++)
+        describe_region(plan, &plan->regions.items[i]);
+    find_relieved(plan);
     mem_free(last);
 }

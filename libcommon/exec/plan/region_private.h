@@ -7,7 +7,6 @@
 
 #include "exec/plan/arrival_set.h"
 #include "exec/plan/plan_steps.h"
-#include "exec/plan/region.h"
 
 struct key {
     int ready, dead; /* sets: of a point, what its arrivals bring with them */
@@ -16,7 +15,6 @@ struct key {
 
 struct region_find {
     struct plan *plan;
-    struct dynamic *d;
     struct arrival_sets sets;
     struct key *keys;  /* by item */
     int *arrival;      /* the first of a point's: by item */
@@ -31,11 +29,11 @@ void region_put_late(const struct region_find *f, int *order, int n_order);
 /* region_place.c: what regions compute gets its place in the arenas of frames. */
 void region_place(struct region_find *f);
 
-/* plan_frames.c: adds what the planner has made to what runs outside of loops. */
-void dynamic_add_item(struct plan *plan, int item);
+/* plan_frames.c: adds an item to what its frame runs as it comes. */
+void plan_place_in_frame(struct plan *plan, int item);
 /* The innermost frame that both are in; the one below `outer` that `frame` is in. */
-int dynamic_common_frame(const struct dynamic *d, int a, int b);
-int dynamic_frame_below(const struct dynamic *d, int outer, int frame);
+int plan_common_frame(const struct plan *plan, int a, int b);
+int plan_frame_below(const struct plan *plan, int outer, int frame);
 
 /* region_find.c: regions, their order and memory. */
 int region_find(struct plan *plan, struct error *err);

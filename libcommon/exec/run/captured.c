@@ -100,8 +100,8 @@ static int enqueue(void *context)
 static void note_writes(struct run *run, bool is_over)
 {
     const struct plan *plan = run->plan;
-    for (size_t i = 0; i < plan->dynamic->all.locks.n; i++) {
-        struct variable *variable = plan->dynamic->all.locks.items[i].variable;
+    for (size_t i = 0; i < plan->locks.n; i++) {
+        struct variable *variable = plan->locks.items[i].variable;
         struct captured_write *write = &run->captured.writes[i];
         uint64_t before = write->updates;
         *write = (struct captured_write){variable->value.data, variable->updates};
@@ -120,7 +120,7 @@ static bool capture(struct run *run)
     struct plan *plan = run->plan;
     struct device *device = plan->options.device;
     struct error err = ERROR_INIT;
-    captured->writes = mem_array(plan->dynamic->all.locks.n + 1, sizeof *captured->writes);
+    captured->writes = mem_array(plan->locks.n + 1, sizeof *captured->writes);
     int code = make_ways(run, &err);
     bind(run);
     note_writes(run, false);
@@ -143,8 +143,8 @@ static bool capture(struct run *run)
 static bool are_there(const struct run *run)
 {
     const struct plan *plan = run->plan;
-    for (size_t i = 0; i < plan->dynamic->all.locks.n; i++) {
-        const struct variable *variable = plan->dynamic->all.locks.items[i].variable;
+    for (size_t i = 0; i < plan->locks.n; i++) {
+        const struct variable *variable = plan->locks.items[i].variable;
         bool moved = run->captured.graph && variable->value.data != run->captured.writes[i].data;
         if (!variable->initialized || moved)
             return false;
@@ -164,9 +164,9 @@ bool captured_prepare(struct run *run)
 static void count_updates(const struct run *run)
 {
     const struct plan *plan = run->plan;
-    for (size_t i = 0; i < plan->dynamic->all.locks.n; i++)
+    for (size_t i = 0; i < plan->locks.n; i++)
         if (run->captured.writes[i].updates)
-            plan->dynamic->all.locks.items[i].variable->updates += run->captured.writes[i].updates;
+            plan->locks.items[i].variable->updates += run->captured.writes[i].updates;
 }
 
 /* To where the captured work has it. What was not staged goes through pinned memory. */

@@ -39,7 +39,8 @@ static bool is_over(struct run *run)
 /* With the lock held: asks for helpers, up to one per activation in the queue. */
 static void call_helpers(struct run *run, int wanted)
 {
-    int limit = run->plan->dynamic->threads - !was_started(run);
+    int threads = run->plan->options.threads;
+    int limit = (threads > 0 ? threads : 1) - !was_started(run);
     while (wanted-- > 0 && run->helpers < limit) {
         run->helpers++;
         if (!workers_submit(limit, help, run)) {
@@ -163,7 +164,7 @@ static int run_dead(struct launch *launch)
 static int run_point(struct run *run, struct launch *launch)
 {
     struct activation *a = launch->activation;
-    if (!kernel_take_locks(a, a->head))
+    if (!kernel_take_locks(a, &a->head->locks))
         return KERNEL_PENDING;
     int code = kernel_run(run, launch);
     return code ? code : step_stopped(run->step, &launch->err);

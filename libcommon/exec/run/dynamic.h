@@ -55,7 +55,7 @@ struct run {
     void (*async_done)(struct executor *executor, int result);
     void (*conclude)(struct run *run);
 
-    struct loop_run **loops;        /* by the plan's `loops`; NULL: not run yet */
+    struct loop_run **loops;        /* by frame; NULL: not run yet */
     struct shared_arena *arenas[2]; /* of a whole plan; NULL: it needs none, as the next two */
     struct captured captured;
     struct launch own;
@@ -134,8 +134,8 @@ int whole_run(struct run *run);
 void loop_run_free(struct run *run, struct loop_run *loop);
 
 /* dynamic_kernel.c. False: the activation was put aside until a lock is free. */
-bool kernel_take_locks(struct activation *a, const struct dynamic_item *di);
-void kernel_give_locks(struct activation *a, const struct dynamic_item *di);
+bool kernel_take_locks(struct activation *a, const variable_lock_vec *locks);
+void kernel_give_locks(struct activation *a, const variable_lock_vec *locks);
 /* What the item reads of a variable: its own memory, shared; where it is written in place a copy
  * for kernels that may take long without computing. */
 int kernel_gather_variable(struct run *run, const struct item *item, int i, struct token *input,

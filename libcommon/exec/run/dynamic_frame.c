@@ -71,11 +71,11 @@ static void push_value(struct frame *frame, bool invariant, int item, const stru
 static void enter(struct run *run, struct iteration *it, int item, const struct token *value,
                   struct activation **ready)
 {
-    const struct dynamic_item *di = &run->plan->dynamic->items[item];
-    struct frame *frame = find_child(run, it, di->child_frame, ready);
+    const struct item *of = &run->plan->items.items[item];
+    struct frame *frame = find_child(run, it, of->child_frame, ready);
     struct iteration *first = frame->oldest;
     first->outstanding++; /* the frame must not end while we deliver */
-    if (di->is_constant) {
+    if (of->is_constant) {
         push_value(frame, true, item, value);
         for (struct iteration *i = frame->oldest; i; i = i->next)
             ready_send(run, i, item, value, ready);

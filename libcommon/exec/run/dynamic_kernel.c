@@ -19,10 +19,10 @@ static void resume(struct variable_waiter *waiter)
 }
 
 /* False: the activation was put aside until a lock is free. */
-bool kernel_take_locks(struct activation *a, const struct dynamic_item *di)
+bool kernel_take_locks(struct activation *a, const variable_lock_vec *locks)
 {
-    while (a->n_locked < (int)di->locks.n) {
-        const struct variable_lock *lock = &di->locks.items[a->n_locked];
+    while (a->n_locked < (int)locks->n) {
+        const struct variable_lock *lock = &locks->items[a->n_locked];
         a->waiter.resume = resume;
         if (a->run->plan->is_whole && !a->run->execution.done)
             variable_lock_wait(lock->variable, lock->write);
@@ -33,10 +33,10 @@ bool kernel_take_locks(struct activation *a, const struct dynamic_item *di)
     return true;
 }
 
-void kernel_give_locks(struct activation *a, const struct dynamic_item *di)
+void kernel_give_locks(struct activation *a, const variable_lock_vec *locks)
 {
     while (a->n_locked > 0) {
-        const struct variable_lock *lock = &di->locks.items[--a->n_locked];
+        const struct variable_lock *lock = &locks->items[--a->n_locked];
         variable_unlock(lock->variable, lock->write);
     }
 }
@@ -81,11 +81,10 @@ static int gather(struct run *run, struct launch *launch, struct tensor **in)
     struct activation *a = launch->activation;
     const struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[a->item];
-    const struct dynamic_item *di = &plan->dynamic->items[a->item];
     int code = 0;
     for (int i = 0; i < item->n_in; i++) {
         struct value *value = &plan->values.items[item->in[i]];
-        struct token *input = &a->iteration->inputs[di->first_input + i];
+        struct token *input = &a->iteration->inputs[item->first_input + i];
         in[i] = &input->tensor;
         if (value->kind == VALUE_VARIABLE && item->refs && item->refs[i]) {
             in[i] = &value->variable->value;
@@ -103,7 +102,7 @@ static int gather(struct run *run, struct launch *launch, struct tensor **in)
         }
     }
     if (item->flags & KERNEL_ASYNC)
-        kernel_give_locks(a, di);
+        kernel_give_locks(a, &item->locks);
     return code;
 }
 
@@ -112,12 +111,10 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
 {
     struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[id];
-    const struct dynamic *d = plan->dynamic;
-    const struct dynamic_item *di = &d->items[id];
-    struct tensor **in = it->pointers + di->first_input + di->first_output;
+    struct tensor **in = it->pointers + item->first_input + item->first_output;
     struct tensor **out = in + item->n_in;
     for (int i = 0; i < item->n_out; i++)
-        out[i] = &it->outputs[di->first_output + i];
+        out[i] = &it->outputs[item->first_output + i];
     bool has_order = it->frame->def->has_order;
     *host = (struct call_host){.planned = has_order,
                                .counts = has_order && plan->pool && plan->options.device->is_host,
@@ -125,10 +122,10 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
                                .plan = plan,
                                .item = item,
                                .iteration = it,
-                               .out_refs = it->out_refs + di->first_output,
+                               .out_refs = it->out_refs + item->first_output,
                                .pool = plan->pool,
                                .host_pool = plan->host_pool,
-                               .copies_reads = !has_order && !d->keeps_reads,
+                               .copies_reads = !has_order && !plan->keeps_reads,
                                .on_device = &run->on_device,
                                .executor.done = run->async_done};
     *call = (struct kernel_call){.node = item->node,
@@ -149,7 +146,7 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
 static void set_constant(struct run *run, struct activation *a)
 {
     const struct item *item = &run->plan->items.items[a->item];
-    struct tensor *out = &a->iteration->outputs[run->plan->dynamic->items[a->item].first_output];
+    struct tensor *out = &a->iteration->outputs[run->plan->items.items[a->item].first_output];
     *out = run->plan->values.items[item->out[0]].constant;
     out->buffer = NULL; /* the plan's */
 }
@@ -192,10 +189,8 @@ int kernel_finish(struct run *run, struct launch *launch, int result)
 void kernel_release_inputs(struct run *run, struct launch *launch)
 {
     struct activation *a = launch->activation;
-    const struct plan *plan = run->plan;
-    const struct dynamic_item *di = &plan->dynamic->items[a->item];
-    iteration_drop_inputs(plan, a->iteration, a->item);
-    kernel_give_locks(a, di);
+    iteration_drop_inputs(run->plan, a->iteration, a->item);
+    kernel_give_locks(a, &a->head->locks);
     temporaries_free(&launch->temporaries);
     if (launch->scratch)
         launch->scratch->free(launch->scratch);

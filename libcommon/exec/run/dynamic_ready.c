@@ -34,10 +34,10 @@ static void schedule(struct run *run, struct iteration *it, int local, bool is_d
  * a conditional in the body, is the same in every iteration. */
 static void check_merge(struct run *run, struct iteration *it, int local, struct activation **ready)
 {
-    const struct dynamic_item *di = it->activations[local].head;
+    const struct item *item = it->activations[local].head;
     struct counter *c = &it->counters[local];
-    int expected = it->number == 0 || !di->merge_next ? di->merge_first : di->merge_next;
-    bool live = c->has_live || di->merge_ready;
+    int expected = it->number == 0 || !item->merge_next ? item->merge_first : item->merge_next;
+    bool live = c->has_live || item->merge_ready;
     if (!c->fired && c->pending <= 0 && (live || c->dead >= expected))
         schedule(run, it, local, !live, ready);
 }
@@ -103,11 +103,11 @@ void ready_deliver(struct run *run, struct iteration *it, const struct out_edge 
 static void send(struct run *run, struct iteration *to, int item, int slot,
                  const struct token *value, struct activation **ready)
 {
-    const struct dynamic *d = run->plan->dynamic;
-    const struct dynamic_item *di = &d->items[item];
-    for (int e = di->first_edge; e < di->first_edge + di->n_edges; e++)
-        if (d->edges[e].slot == slot && d->edges[e].input != EDGE_AFTER)
-            deliver(run, to, &d->edges[e], &value->tensor, value->is_live, ready);
+    const struct item *from = &run->plan->items.items[item];
+    const struct out_edge *edges = run->plan->edges + from->first_edge;
+    for (int e = 0; e < from->n_edges; e++)
+        if (edges[e].slot == slot && edges[e].input != EDGE_AFTER)
+            deliver(run, to, &edges[e], &value->tensor, value->is_live, ready);
 }
 
 void ready_send(struct run *run, struct iteration *to, int item, const struct token *value,
@@ -138,9 +138,9 @@ static void propagate_edges(struct run *run, struct activation *a, const struct 
 static void propagate_item(struct run *run, struct activation *a, int item,
                            struct activation **ready)
 {
-    const struct dynamic *d = run->plan->dynamic;
-    const struct dynamic_item *di = &d->items[item];
-    propagate_edges(run, a, d->edges + di->first_edge, di->n_edges, di->first_output, ready);
+    const struct item *from = &run->plan->items.items[item];
+    propagate_edges(run, a, run->plan->edges + from->first_edge, from->n_edges, from->first_output,
+                    ready);
 }
 
 /* Of a point, or a region of one item. */
@@ -150,23 +150,22 @@ static void propagate_one(struct run *run, struct activation *a, struct activati
 }
 
 /* Of an op that moves values between iterations: what goes to the one that it is in. */
-static void propagate_over(struct run *run, struct iteration *it, const struct dynamic_item *di,
+static void propagate_over(struct run *run, struct iteration *it, const struct item *item,
                            bool is_dead, struct activation **ready)
 {
-    const struct out_edge *edges = run->plan->dynamic->edges + di->first_edge;
-    for (int e = 0; e < di->n_edges; e++)
+    const struct out_edge *edges = run->plan->edges + item->first_edge;
+    for (int e = 0; e < item->n_edges; e++)
         if (edges[e].input == EDGE_AFTER)
             deliver(run, it, &edges[e], NULL, !is_dead, ready);
 }
 
 static void propagate_point(struct run *run, struct activation *a, struct activation **ready)
 {
-    const struct dynamic_item *di = a->head;
-    const struct item *item = &run->plan->items.items[a->item];
-    struct tensor *outputs = &a->iteration->outputs[di->first_output];
-    if (di->role == ROLE_ENTER || di->role == ROLE_NEXT || di->role == ROLE_EXIT) {
+    const struct item *item = a->head;
+    struct tensor *outputs = &a->iteration->outputs[item->first_output];
+    if (item->role == ROLE_ENTER || item->role == ROLE_NEXT || item->role == ROLE_EXIT) {
         struct token value = {outputs[0], !a->is_dead};
-        propagate_over(run, a->iteration, di, a->is_dead, ready);
+        propagate_over(run, a->iteration, item, a->is_dead, ready);
         frame_move(run, a, &value, ready);
     } else {
         propagate_one(run, a, ready);
@@ -229,15 +228,15 @@ void ready_propagate(struct run *run, struct activation *a, struct activation **
 
 const struct item *ready_find_waiting(const struct run *run)
 {
-    const struct dynamic *d = run->plan->dynamic;
+    const struct plan *plan = run->plan;
     const struct iteration *it = run->root->oldest;
-    const struct dynamic_frame *def = run->root->def;
+    const struct plan_frame *def = run->root->def;
     if (it->n_fired == def->n_heads)
         return NULL;
     for (size_t i = 0; i < def->items.n; i++) {
-        int head = d->items[def->items.items[i]].head;
-        if (!it->counters[d->items[head].local].fired)
-            return &run->plan->items.items[head];
+        int head = plan->items.items[def->items.items[i]].head;
+        if (!it->counters[plan->items.items[head].local].fired)
+            return &plan->items.items[head];
     }
     return NULL;
 }
@@ -245,7 +244,7 @@ const struct item *ready_find_waiting(const struct run *run)
 void ready_start_root(struct run *run, struct activation **ready)
 {
     run->root = frame_new(run, 0, NULL, NULL);
-    const struct dynamic_frame *def = run->root->def;
+    const struct plan_frame *def = run->root->def;
     struct iteration *it = iteration_new(run, run->root, 0);
     for (size_t i = 0; i < def->roots.n; i++) {
         int local = def->roots.items[i];

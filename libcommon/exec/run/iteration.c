@@ -43,7 +43,7 @@ static void *at_offset(const struct iteration *it, bool on_device, int64_t offse
 static void place_outputs(const struct plan *plan, struct iteration *it, int id)
 {
     const struct item *item = &plan->items.items[id];
-    struct tensor *out = it->outputs + plan->dynamic->items[id].first_output;
+    struct tensor *out = it->outputs + item->first_output;
     for (int i = 0; i < item->n_out; i++) {
         const struct value *value = &plan->values.items[item->out[i]];
         bool has_place = value->offset >= 0;
@@ -76,21 +76,21 @@ struct tensor *iteration_value(struct run *run, struct iteration *it, int v)
 struct tensor *iteration_input(struct run *run, struct iteration *it, int id, int i)
 {
     const struct plan *plan = run->plan;
-    const struct dynamic_item *di = &plan->dynamic->items[id];
     const struct item *item = &plan->items.items[id];
     const struct value *value = &plan->values.items[item->in[i]];
     bool is_ref = item->refs && item->refs[i], is_seen = item->seen && item->seen[i];
     bool is_there = it->frame->def->has_order || value->kind == VALUE_FEED ||
-                    region_sees_constant(value) || region_has_made(plan, item->in[i], di->region);
+                    region_sees_constant(value) || region_has_made(plan, item->in[i], item->region);
     if (!is_ref && (is_seen || !is_there))
-        return &it->inputs[di->first_input + i].tensor;
+        return &it->inputs[item->first_input + i].tensor;
     return iteration_value(run, it, item->in[i]);
 }
 
 void iteration_drop_inputs(const struct plan *plan, struct iteration *it, int id)
 {
-    struct token *inputs = it->inputs + plan->dynamic->items[id].first_input;
-    for (int i = 0; i < plan->items.items[id].n_in; i++) {
+    const struct item *item = &plan->items.items[id];
+    struct token *inputs = it->inputs + item->first_input;
+    for (int i = 0; i < item->n_in; i++) {
         if (inputs[i].tensor.buffer)
             tensor_release(&inputs[i].tensor);
         inputs[i].is_live = false;
@@ -110,7 +110,7 @@ static struct plain_call plain_call_of(const struct plan *plan, const struct reg
 static void make_calls(struct run *run, struct iteration *it)
 {
     const struct plan *plan = run->plan;
-    const struct dynamic_frame *def = it->frame->def;
+    const struct plan_frame *def = it->frame->def;
     it->calls = mem_array(def->order.n + 1, sizeof *it->calls);
     it->plain = mem_array(def->order.n + 1, sizeof *it->plain);
     for (size_t at = 0; at < def->order.n; at++) {
@@ -126,7 +126,7 @@ static void make_calls(struct run *run, struct iteration *it)
 /* What depends on where the arenas are. */
 static void place(const struct plan *plan, struct iteration *it)
 {
-    const struct dynamic_frame *def = it->frame->def;
+    const struct plan_frame *def = it->frame->def;
     bool on_device = !plan->options.device->is_host;
     for (size_t at = 0; at < def->order.n; at++) {
         int id = def->order.items[at].item;
@@ -167,7 +167,7 @@ int region_open(struct run *run, struct iteration *it, struct error *err)
 
 void iteration_clear(const struct plan *plan, struct iteration *it)
 {
-    const struct dynamic_frame *def = it->frame->def;
+    const struct plan_frame *def = it->frame->def;
     for (size_t i = 0; i < def->counted.n; i++) {
         struct tensor *t = iteration_output(plan, it, def->counted.items[i]), counted = *t;
         t->buffer = NULL;
@@ -194,22 +194,22 @@ void region_free(struct iteration *it)
 
 /* ---- iterations and frames: with run->lock held, or when nothing of the step runs ---- */
 
-static void make_activations(struct run *run, struct iteration *it, const struct dynamic_frame *def)
+static void make_activations(struct run *run, struct iteration *it, const struct plan_frame *def)
 {
-    const struct dynamic *d = run->plan->dynamic;
+    const struct plan *plan = run->plan;
     it->activations = mem_array((size_t)def->n_items + 1, sizeof *it->activations);
     for (size_t i = 0; i < def->items.n; i++) {
-        const struct dynamic_item *head = &d->items[def->items.items[i]];
+        const struct item *head = &plan->items.items[def->items.items[i]];
         struct activation *a = &it->activations[head->local];
         a->run = run;
         a->iteration = it;
         a->head = head;
-        a->region = head->region < 0 ? NULL : &d->regions.items[head->region];
+        a->region = head->region < 0 ? NULL : &plan->regions.items[head->region];
         a->item = def->items.items[i];
         a->is_cheap = a->region ? a->region->is_cheap : head->is_cheap;
         a->is_empty = a->region && a->region->is_empty;
         a->passes_dead = a->region && !a->region->fetches;
-        a->edges = a->region && a->region->n > 1 ? NULL : d->edges + head->first_edge;
+        a->edges = a->region && a->region->n > 1 ? NULL : plan->edges + head->first_edge;
         a->n_edges = head->n_edges;
         a->first_output = head->first_output;
     }
@@ -217,7 +217,7 @@ static void make_activations(struct run *run, struct iteration *it, const struct
 
 static struct iteration *iteration_alloc(struct run *run, int index)
 {
-    const struct dynamic_frame *def = &run->plan->dynamic->frames.items[index];
+    const struct plan_frame *def = &run->plan->frames.items[index];
     struct iteration *it = mem_alloc(sizeof *it);
     it->counters = mem_array((size_t)def->n_items + 1, sizeof *it->counters);
     it->inputs = mem_array((size_t)def->n_inputs + 1, sizeof *it->inputs);
@@ -277,14 +277,14 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
 /* Lets go of what is left where not all was over. */
 static void drop_values(const struct plan *plan, struct iteration *it)
 {
-    const struct dynamic_frame *def = it->frame->def;
+    const struct plan_frame *def = it->frame->def;
     for (int i = 0; i < def->n_inputs; i++) {
         tensor_release(&it->inputs[i].tensor);
         it->inputs[i].is_live = false;
     }
     for (size_t k = 0; k < def->items.n; k++) {
         const struct item *item = &plan->items.items[def->items.items[k]];
-        struct tensor *out = it->outputs + plan->dynamic->items[def->items.items[k]].first_output;
+        struct tensor *out = it->outputs + item->first_output;
         for (int i = 0; i < item->n_out; i++)
             if (!region_is_placed(plan, item->out[i]))
                 tensor_release(&out[i]);
@@ -303,7 +303,7 @@ void iteration_drop(struct run *run, struct iteration *it)
 struct frame *frame_new(struct run *run, int index, struct frame *parent,
                         struct iteration *parent_iteration)
 {
-    const struct dynamic_frame *def = &run->plan->dynamic->frames.items[index];
+    const struct plan_frame *def = &run->plan->frames.items[index];
     struct frame *frame = run->idle_frames[index];
     if (frame) {
         run->idle_frames[index] = frame->next;
@@ -359,10 +359,10 @@ void frame_clear(struct run *run)
 
 void frame_free_idle(struct run *run)
 {
-    for (size_t i = 0; i < run->plan->dynamic->frames.n; i++) {
+    for (size_t i = 0; i < run->plan->frames.n; i++) {
         for (struct iteration *it = run->idle_iterations[i], *next; it; it = next) {
             next = it->next;
-            iteration_free(it, run->plan->dynamic->frames.items[i].n_items);
+            iteration_free(it, run->plan->frames.items[i].n_items);
         }
         for (struct frame *f = run->idle_frames[i], *next; f; f = next) {
             next = f->next;

@@ -7,7 +7,7 @@
 #define TF_EXEC_ITERATION_H
 
 #include "exec/device/deferred.h"
-#include "exec/plan/region.h"
+#include "exec/plan/plan_private.h"
 #include "exec/run/item.h"
 #include "exec/state/variable.h"
 
@@ -56,7 +56,7 @@ struct deferred {
 };
 
 struct frame {
-    const struct dynamic_frame *def;
+    const struct plan_frame *def;
     int index;
     struct frame *parent, *next; /* next: among the children of the parent's iteration, or idle */
     struct iteration *parent_iteration;
@@ -97,9 +97,9 @@ struct activation {
     int at, told; /* of a region: the next item; those before `told` have told others */
     struct activation *next;
 
-    struct run *run;                 /* the same in every step, as the next: */
-    const struct dynamic_item *head; /* the item, or the region's first */
-    const struct region *region;     /* NULL: a point */
+    struct run *run;             /* the same in every step, as the next: */
+    const struct item *head;     /* the item, or the region's first */
+    const struct region *region; /* NULL: a point */
     int item;
     struct launch *launch; /* NULL until an asynchronous kernel first runs here */
     struct variable_waiter waiter;
@@ -110,8 +110,8 @@ struct activation {
 static inline struct tensor *iteration_output(const struct plan *plan, struct iteration *it, int v)
 {
     int from = plan->values.items[v].item;
-    int slot = v - plan->items.items[from].out[0];
-    return &it->outputs[plan->dynamic->items[from].first_output + slot];
+    const struct item *item = &plan->items.items[from];
+    return &it->outputs[item->first_output + v - item->out[0]];
 }
 /* Lets go of what an item was given that came from elsewhere. */
 void iteration_drop_inputs(const struct plan *plan, struct iteration *it, int item);

@@ -12,7 +12,7 @@
 
 struct loop_run {
     struct run *run;
-    const struct while_loop *loop;
+    const struct plan_frame *loop;
     struct frame *frame;
     struct launch launch;
     struct buffer arena;
@@ -23,15 +23,15 @@ struct loop_run {
 static struct loop_run *loop_run_take(const struct kernel_call *call)
 {
     struct run *run = call_host(call)->iteration->activations->run;
-    const struct while_loop *loop = call->state;
-    int index = (int)(loop - run->plan->loops.items);
+    const struct plan_frame *loop = call->state;
+    int index = (int)(loop - run->plan->frames.items);
     struct loop_run *l = run->loops[index];
     if (!l) {
-        size_t n = (size_t)(loop->n_inputs + loop->n_variables) * sizeof *l->carried;
+        size_t n = (size_t)(loop->n_entered + loop->n_variables) * sizeof *l->carried;
         l = run->loops[index] = mem_alloc(sizeof *l + n);
         l->run = run;
         l->loop = loop;
-        l->next = l->carried + loop->n_inputs;
+        l->next = l->carried + loop->n_entered;
         pthread_mutex_lock(&run->lock);
         l->frame = frame_new(run, index, NULL, NULL);
         iteration_new(run, l->frame, 0)->carried = l->carried;
@@ -117,10 +117,10 @@ static int give(struct kernel_call *call, int output, const struct tensor *value
 int while_run(struct kernel_call *call)
 {
     struct loop_run *l = loop_run_take(call);
-    const struct while_loop *loop = l->loop;
+    const struct plan_frame *loop = l->loop;
     struct iteration *it = l->frame->oldest;
     int code = 0;
-    for (int i = 0; i < loop->n_inputs; i++) {
+    for (int i = 0; i < loop->n_entered; i++) {
         struct tensor in = *call->in[i];
         in.buffer = holder_of(call, i);
         if (in.buffer)
@@ -143,7 +143,7 @@ int while_run(struct kernel_call *call)
     for (int i = 0; i < loop->n_variables && !code; i++)
         if (loop->outputs[i] >= 0)
             code = give(call, loop->outputs[i], &l->carried[i]);
-    for (int i = 0; i < loop->n_inputs; i++)
+    for (int i = 0; i < loop->n_entered; i++)
         tensor_release(&l->carried[i]);
     return code;
 }

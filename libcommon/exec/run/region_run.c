@@ -23,7 +23,7 @@ static int gather(struct run *run, struct launch *launch, const struct region_it
 {
     const struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[at->item];
-    struct token *inputs = it->inputs + plan->dynamic->items[at->item].first_input;
+    struct token *inputs = it->inputs + item->first_input;
     for (int i = 0; i < item->n_in; i++) {
         int v = item->in[i];
         bool is_seen = item->seen && item->seen[i];
@@ -40,7 +40,7 @@ static int gather(struct run *run, struct launch *launch, const struct region_it
             return item_fail(item, &launch->err);
         if (!is_seen)
             continue;
-        if (region_has_made(plan, v, plan->dynamic->items[at->item].region))
+        if (region_has_made(plan, v, item->region))
             see(plan, it, v, &inputs[i].tensor);
         inputs[i].tensor.shape = *item->seen[i];
     }
@@ -76,14 +76,14 @@ static int run_of_branch(struct run *run, struct launch *launch, const struct re
 }
 
 /* Of a whole plan those whose last item it is. */
-static void give_locks(const struct run *run, struct activation *a, const struct dynamic_item *di)
+static void give_locks(const struct run *run, struct activation *a, const struct item *item)
 {
     if (!run->plan->is_whole) {
-        kernel_give_locks(a, di);
+        kernel_give_locks(a, &item->locks);
         return;
     }
-    for (size_t i = 0; i < di->gives.n; i++)
-        variable_unlock(di->gives.items[i].variable, di->gives.items[i].write);
+    for (size_t i = 0; i < item->gives.n; i++)
+        variable_unlock(item->gives.items[i].variable, item->gives.items[i].write);
     a->n_locked = 0;
 }
 
@@ -92,15 +92,15 @@ static int run_with_more(struct run *run, struct launch *launch, const struct re
                          struct region_call *c)
 {
     struct activation *a = launch->activation;
-    const struct dynamic_item *di = &run->plan->dynamic->items[at->item];
-    if (at->locks && !kernel_take_locks(a, di))
+    const struct item *item = c->host.item;
+    if (at->locks && !kernel_take_locks(a, &item->locks))
         return KERNEL_PENDING;
-    int code = c->host.item->flow == FLOW_ALWAYS ? run_item(run, launch, at, c)
-                                                 : run_of_branch(run, launch, at, c);
+    int code = item->flow == FLOW_ALWAYS ? run_item(run, launch, at, c)
+                                         : run_of_branch(run, launch, at, c);
     if (at->gathers)
         iteration_drop_inputs(run->plan, a->iteration, at->item);
     if (at->locks)
-        give_locks(run, a, di);
+        give_locks(run, a, item);
     temporaries_free(&launch->temporaries);
     return code ? code : step_stopped(run->step, &launch->err);
 }
@@ -109,10 +109,9 @@ static int run_with_more(struct run *run, struct launch *launch, const struct re
 static void drop(const struct plan *plan, const struct activation *a, const struct region *region,
                  const struct region_item *at)
 {
-    const struct dynamic *d = plan->dynamic;
-    for (int v = at->first_drop; v >= 0; v = d->next_drop[v]) {
-        int from = plan->values.items[v].item, position = d->items[from].position;
-        bool waits = d->items[from].n_edges && position - region->first >= a->told;
+    for (int v = at->first_drop; v >= 0; v = plan->next_drop[v]) {
+        const struct item *from = &plan->items.items[plan->values.items[v].item];
+        bool waits = from->n_edges && from->position - region->first >= a->told;
         if (!waits)
             tensor_release(iteration_output(plan, a->iteration, v));
     }
@@ -203,24 +202,22 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
 void region_give_locks(const struct run *run, struct activation *a)
 {
     int item = a->region->items[a->at].item;
-    kernel_give_locks(a, &run->plan->dynamic->items[item]);
+    kernel_give_locks(a, &run->plan->items.items[item].locks);
 }
 
 void region_release(struct run *run, struct activation *a)
 {
     const struct plan *plan = run->plan;
-    const struct dynamic *d = plan->dynamic;
     const struct region *region = a->region;
     for (int at = 0; at < region->n; at++) {
         const struct region_item *step = &region->items[at];
         if (!step->leads && !(a->is_dead && step->gathers))
             continue;
         const struct item *item = &plan->items.items[step->item];
-        int first = d->items[step->item].first_output;
         if (a->is_dead && step->gathers)
             iteration_drop_inputs(plan, a->iteration, step->item);
         for (int i = 0; step->leads && i < item->n_out; i++)
             if (!region_is_placed(plan, item->out[i]))
-                tensor_release(&a->iteration->outputs[first + i]);
+                tensor_release(&a->iteration->outputs[item->first_output + i]);
     }
 }

@@ -91,9 +91,9 @@ static void check_waiting(struct run *run)
 /* Nothing of the step is left but what was enqueued. */
 static void let_go(struct run *run)
 {
-    const struct dynamic *d = run->plan->dynamic;
+    const struct plan *plan = run->plan;
     while (run->n_kept > 0)
-        variable_unlock(d->kept.items[--run->n_kept], false);
+        variable_unlock(plan->locks.items[--run->n_kept].variable, false);
     if (!run->plan->is_whole) {
         check_waiting(run);
         frame_clear(run);
@@ -222,9 +222,9 @@ static struct run *begin(struct plan *plan, const struct execution *given, struc
 /* Reads that last as long as the step are begun in the order of all locks. */
 static void keep_reads(struct run *run)
 {
-    const struct dynamic *d = run->plan->dynamic;
-    for (; run->n_kept < d->kept.n; run->n_kept++)
-        variable_lock_wait(d->kept.items[run->n_kept], false);
+    const struct plan *plan = run->plan;
+    for (; run->n_kept < plan->locks.n; run->n_kept++)
+        variable_lock_wait(plan->locks.items[run->n_kept].variable, false);
 }
 
 /* Helps, too, until nothing is left and no helper touches the run. */
@@ -279,10 +279,10 @@ static void resume(struct variable_waiter *waiter)
 static void go_on(struct deferred_work *deferred)
 {
     struct run *run = CONTAINER_OF(deferred, struct run, deferred);
-    const struct dynamic *d = run->plan->dynamic;
-    for (; run->n_kept < d->kept.n; run->n_kept++) {
+    const struct plan *plan = run->plan;
+    for (; run->n_kept < plan->locks.n; run->n_kept++) {
         run->waiter.resume = resume;
-        if (!variable_lock(d->kept.items[run->n_kept], false, &run->waiter))
+        if (!variable_lock(plan->locks.items[run->n_kept].variable, false, &run->waiter))
             return;
     }
     if (!run->execution.done->computes) {

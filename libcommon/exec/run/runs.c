@@ -19,7 +19,7 @@ static int take_arenas(struct run *run, struct error *err)
 {
     const struct plan *plan = run->plan;
     for (int i = 0; plan->is_whole && i < 2; i++) {
-        size_t bytes = plan->arena_bytes[i];
+        size_t bytes = plan->frames.items[0].arena_bytes[i];
         if (!bytes)
             continue;
         run->arenas[i] = arena_take(plan->options.arenas, plan->options.device, i == 1, bytes);
@@ -91,7 +91,7 @@ static void run_free(struct run *run)
         for (int i = 0; i < 2; i++)
             run->root->oldest->arenas[i] = NULL;
     }
-    for (size_t i = 1; i < run->plan->loops.n; i++)
+    for (size_t i = 1; i < run->plan->frames.n; i++)
         loop_run_free(run, run->loops[i]);
     frame_clear(run);
     frame_free_idle(run);
@@ -110,10 +110,10 @@ static void run_free(struct run *run)
 static struct run *run_new(struct plan *plan, struct error *err)
 {
     struct run *run = mem_alloc(sizeof *run);
-    size_t n = plan->dynamic->frames.n;
+    size_t n = plan->frames.n;
     run->plan = plan;
     run->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *run->feeds);
-    run->loops = mem_array(plan->loops.n, sizeof *run->loops);
+    run->loops = mem_array(plan->frames.n, sizeof *run->loops);
     run->idle_frames = mem_array(n, sizeof *run->idle_frames);
     if (plan->has_branches)
         run->dead = mem_array(plan->values.n + plan->items.n, sizeof *run->dead);

@@ -27,11 +27,11 @@ static void abandon_locks(const struct plan *plan, int position)
 {
     variable_lock_vec held = VEC_INIT;
     for (int at = 0; at <= position; at++) {
-        const struct dynamic_item *di = &plan->dynamic->items[plan->order[at]];
-        for (size_t i = 0; i < di->locks.n; i++)
-            vec_push(&held, di->locks.items[i]);
-        for (size_t i = 0, k; i < di->gives.n; i++) {
-            for (k = 0; held.items[k].variable != di->gives.items[i].variable;)
+        const struct item *item = &plan->items.items[plan->order[at]];
+        for (size_t i = 0; i < item->locks.n; i++)
+            vec_push(&held, item->locks.items[i]);
+        for (size_t i = 0, k; i < item->gives.n; i++) {
+            for (k = 0; held.items[k].variable != item->gives.items[i].variable;)
                 k++;
             held.items[k] = vec_pop(&held);
         }
@@ -43,7 +43,7 @@ static void abandon_locks(const struct plan *plan, int position)
 
 static int run_items(struct run *run)
 {
-    int code = region_run(run, &run->own, NULL);
+    int code = run->plan->n_order ? region_run(run, &run->own, NULL) : 0;
     if (code > 0)
         abandon_locks(run->plan, region_of(run)->at);
     return code;
@@ -52,7 +52,7 @@ static int run_items(struct run *run)
 static int run_captured(struct run *run)
 {
     struct activation *a = region_of(run);
-    const struct dynamic_item *all = &run->plan->dynamic->all;
+    const variable_lock_vec *all = &run->plan->locks;
     if (!kernel_take_locks(a, all))
         return KERNEL_PENDING;
     bool is_captured = captured_prepare(run);

@@ -7,7 +7,7 @@
 #include "lib/session.h"
 
 #include "base/memory.h"
-#include "exec/plan/region.h"
+#include "exec/plan/plan_private.h"
 #include "lib/cut.h"
 #include "lib/random_graph.h"
 
@@ -24,10 +24,10 @@ struct paths {
 };
 
 /* Of a Merge one input of several is enough, and what comes next is another iteration. */
-static bool waits_for(const struct dynamic *d, int from, const struct out_edge *edge)
+static bool waits_for(const struct plan *plan, int from, const struct out_edge *edge)
 {
-    bool is_one_of_several = d->items[edge->item].role == ROLE_MERGE && edge->input >= 0;
-    return !is_one_of_several && d->items[from].role != ROLE_NEXT;
+    bool is_one_of_several = plan->items.items[edge->item].role == ROLE_MERGE && edge->input >= 0;
+    return !is_one_of_several && plan->items.items[from].role != ROLE_NEXT;
 }
 
 static void reach(bool *known, int_vec *todo, int id)
@@ -40,18 +40,18 @@ static void reach(bool *known, int_vec *todo, int id)
 /* A region begins with its head, which waits for all. */
 static void find_after(const struct plan *plan, int from, bool *known)
 {
-    const struct dynamic *d = plan->dynamic;
     int_vec todo = VEC_INIT;
     vec_push(&todo, from);
     while (todo.n) {
         int id = vec_pop(&todo);
-        const struct dynamic_item *di = &d->items[id];
-        const struct region *region = di->region < 0 ? NULL : &d->regions.items[di->region];
-        if (region && di->position + 1 < region->first + region->n)
-            reach(known, &todo, d->frames.items[di->frame].order.items[di->position + 1].item);
-        for (int i = di->first_edge; i < di->first_edge + di->n_edges; i++)
-            if (waits_for(d, id, &d->edges[i]))
-                reach(known, &todo, d->items[d->edges[i].item].head);
+        const struct item *item = &plan->items.items[id];
+        const struct plan_frame *frame = &plan->frames.items[item->frame];
+        const struct region *region = item->region < 0 ? NULL : &plan->regions.items[item->region];
+        if (region && item->position + 1 < region->first + region->n)
+            reach(known, &todo, frame->order.items[item->position + 1].item);
+        for (int i = item->first_edge; i < item->first_edge + item->n_edges; i++)
+            if (waits_for(plan, id, &plan->edges[i]))
+                reach(known, &todo, plan->items.items[plan->edges[i].item].head);
     }
     vec_release(&todo);
 }
@@ -103,9 +103,8 @@ static void find_bytes(const struct plan *plan, bytes_vec *all)
 {
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
-        bool has_scratch = plan->dynamic->items[i].region >= 0; /* others have it of the pool */
-        struct bytes b = {
-            .frame = plan->dynamic->items[i].frame, .item = (int)i, .users = VEC_INIT};
+        bool has_scratch = item->region >= 0; /* others have it of the pool */
+        struct bytes b = {.frame = item->frame, .item = (int)i, .users = VEC_INIT};
         for (int k = 0; k <= item->n_out && !item->removed; k++) {
             const struct value *value = k < item->n_out ? &plan->values.items[item->out[k]] : NULL;
             b.value = value ? item->out[k] : -1;
@@ -163,7 +162,7 @@ static void check_pair(const struct paths *paths, const struct bytes *a, const s
                  (unsigned long long)found->seed, plan->items.items[a->item].name,
                  plan->items.items[b->item].name);
     found->n++;
-    found->n_apart += plan->dynamic->items[a->item].region != plan->dynamic->items[b->item].region;
+    found->n_apart += plan->items.items[a->item].region != plan->items.items[b->item].region;
 }
 
 static void check_plan(const struct plan *plan, struct found *found)

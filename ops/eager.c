@@ -213,24 +213,6 @@ static int add_inputs(struct builder *b, struct error *err)
     return 0;
 }
 
-static void name_outputs(const struct builder *b, const struct node *node,
-                         struct eager_result *result)
-{
-    result->n = node->n_outputs;
-    result->names = arena_array(&result->arena, (size_t)result->n + 1, sizeof *result->names);
-    result->outputs = arena_array(&result->arena, (size_t)result->n + 1, sizeof *result->outputs);
-    int n = 0, lists = 0;
-    for (int i = 0; i < b->op->n_outputs; i++)
-        lists += is_list(&b->op->outputs[i]);
-    for (int i = 0; i < b->op->n_outputs; i++) {
-        const struct op_arg *arg = &b->op->outputs[i];
-        int length = is_list(arg) ? (node->n_outputs - b->op->n_outputs + lists) / lists : 1;
-        for (int k = 0; k < length; k++)
-            result->names[n++] =
-                is_list(arg) ? arena_printf(&result->arena, "%s%d", arg->name, k) : arg->name;
-    }
-}
-
 static int run(struct builder *b, const struct node *node, struct eager_result *result,
                struct error *err)
 {
@@ -250,7 +232,19 @@ static int run(struct builder *b, const struct node *node, struct eager_result *
                                 .n_targets = 1};
     struct step step = {.number = 1, .seed = b->call->seed};
     struct session *session = session_new(b->graph, &options);
-    name_outputs(b, node, result);
+    result->n = node->n_outputs;
+    result->names = arena_array(&result->arena, (size_t)result->n + 1, sizeof *result->names);
+    result->outputs = arena_array(&result->arena, (size_t)result->n + 1, sizeof *result->outputs);
+    int n = 0, lists = 0;
+    for (int i = 0; i < b->op->n_outputs; i++)
+        lists += is_list(&b->op->outputs[i]);
+    for (int i = 0; i < b->op->n_outputs; i++) {
+        const struct op_arg *arg = &b->op->outputs[i];
+        int length = is_list(arg) ? (node->n_outputs - b->op->n_outputs + lists) / lists : 1;
+        for (int k = 0; k < length; k++)
+            result->names[n++] =
+                is_list(arg) ? arena_printf(&result->arena, "%s%d", arg->name, k) : arg->name;
+    }
     int code = session_run(session, &call, &step, result->outputs, err);
     if (code)
         result->n = 0;

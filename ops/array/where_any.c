@@ -65,20 +65,6 @@ static int64_t next_flags(const struct tensor *in, int64_t first, uint8_t flags[
     return n;
 }
 
-static void put_coordinates(const struct tensor *in, int64_t *row)
-{
-    uint8_t flags[WHERE_BLOCK];
-    int64_t index[SHAPE_RANK_MAX] = {0};
-    for (int64_t first = 0, n; (n = next_flags(in, first, flags)); first += n)
-        for (int64_t i = 0; i < n; i++) {
-            for (int d = 0; flags[i] && d < in->shape.rank; d++)
-                *row++ = index[d];
-            /* To the next element in row-major order. */
-            for (int d = in->shape.rank - 1; d >= 0 && ++index[d] == in->shape.dims[d]; d--)
-                index[d] = 0;
-        }
-}
-
 static int where_run(struct kernel_call *call)
 {
     const struct tensor *in = call->in[0];
@@ -91,7 +77,15 @@ static int where_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &shape);
     if (!out)
         return call->err->code;
-    put_coordinates(in, out->data);
+    int64_t *row = out->data, index[SHAPE_RANK_MAX] = {0};
+    for (int64_t first = 0, n; (n = next_flags(in, first, flags)); first += n)
+        for (int64_t i = 0; i < n; i++) {
+            for (int d = 0; flags[i] && d < in->shape.rank; d++)
+                *row++ = index[d];
+            /* To the next element in row-major order. */
+            for (int d = in->shape.rank - 1; d >= 0 && ++index[d] == in->shape.dims[d]; d--)
+                index[d] = 0;
+        }
     return KERNEL_DONE;
 }
 

@@ -65,23 +65,6 @@ static int64_t event_time(struct device *device, struct device_event *event)
 
 /* ---- events ---- */
 
-static struct device_event *take_event(struct cuda_device *d, bool timed, struct error *err)
-{
-    pthread_mutex_lock(&d->lock);
-    struct device_event *event = d->idle[timed];
-    if (event)
-        d->idle[timed] = event->next;
-    pthread_mutex_unlock(&d->lock);
-    if (!event) {
-        event = mem_alloc(sizeof *event);
-        event->timed = timed;
-    }
-    event->next = NULL;
-    if (!event->event && !cuda_enter(d, err))
-        cuda_check(d, d->driver->event_new(timed, &event->event), "an event is made", err);
-    return event;
-}
-
 static void drop_event(struct cuda_device *d, struct device_event *event)
 {
     drop_anchor(d, event->anchor);
@@ -96,7 +79,19 @@ static struct device_event *record(struct device *device, enum queue_kind queue,
 {
     struct cuda_device *d = cuda_device(device);
     struct error ignored = ERROR_INIT; /* whoever waits hears of it */
-    struct device_event *event = take_event(d, timed, &ignored);
+    pthread_mutex_lock(&d->lock);
+    struct device_event *event = d->idle[timed];
+    if (event)
+        d->idle[timed] = event->next;
+    pthread_mutex_unlock(&d->lock);
+    if (!event) {
+        event = mem_alloc(sizeof *event);
+        event->timed = timed;
+    }
+    event->next = NULL;
+    if (!event->event && !cuda_enter(d, &ignored))
+        cuda_check(d, d->driver->event_new(timed, &event->event), "an event is made", &ignored);
+
     event->queue = queue;
     if (cuda_enter(d, &ignored))
         return event;
@@ -158,33 +153,28 @@ static void event_free(struct device *device, struct device_event *event)
 
 /* ---- watching ---- */
 
-/* Waits for the first event; with the lock held, but not meanwhile. */
-static void watch_first(struct cuda_device *d, struct cuda_watcher *watcher)
-{
-    struct device_event *event = watcher->first;
-    struct error ignored = ERROR_INIT;
-    pthread_mutex_unlock(&d->lock);
-    block(&d->device, event, &ignored);
-    pthread_mutex_lock(&d->lock);
-    struct event_waiter *waiter = event->waiter;
-    watcher->first = event->next;
-    pthread_mutex_unlock(&d->lock);
-    drop_event(d, event);
-    struct error failure = ERROR_INIT;
-    bool failed = cuda_has_failed(d, &failure);
-    waiter->done(waiter, failed ? &failure : NULL);
-    pthread_mutex_lock(&d->lock);
-}
-
 static void *watch(void *argument)
 {
     struct cuda_watcher *watcher = argument;
     struct cuda_device *d = watcher->device;
     pthread_mutex_lock(&d->lock);
     while (watcher->first || !watcher->closing) {
-        if (watcher->first)
-            watch_first(d, watcher);
-        else
+        if (watcher->first) {
+            /* Waits for the first event; with the lock held, but not meanwhile. */
+            struct device_event *event = watcher->first;
+            struct error ignored = ERROR_INIT;
+            pthread_mutex_unlock(&d->lock);
+            block(&d->device, event, &ignored);
+            pthread_mutex_lock(&d->lock);
+            struct event_waiter *waiter = event->waiter;
+            watcher->first = event->next;
+            pthread_mutex_unlock(&d->lock);
+            drop_event(d, event);
+            struct error failure = ERROR_INIT;
+            bool failed = cuda_has_failed(d, &failure);
+            waiter->done(waiter, failed ? &failure : NULL);
+            pthread_mutex_lock(&d->lock);
+        } else
             pthread_cond_wait(&watcher->changed, &d->lock);
     }
     pthread_mutex_unlock(&d->lock);

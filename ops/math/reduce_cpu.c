@@ -159,41 +159,36 @@ struct reduce_work {
     char *partial; /* [blocks][results] accumulators; NULL with one block */
 };
 
-static void reduce_task(const struct reduce_work *work, int64_t task)
-{
-    const struct reduction *r = work->r;
-    int64_t units = r->folded.count * r->pieces;
-    int64_t block = task % r->blocks, tile = task / r->blocks % r->tiles;
-    int64_t row = task / r->blocks / r->tiles, column = tile * REDUCER_COLUMNS;
-    int64_t n = r->columns - column < REDUCER_COLUMNS ? r->columns - column : REDUCER_COLUMNS;
-    int64_t result = row * r->columns + column;
-    const char *x = work->x + (walk_offset(&r->kept, row) + column) * work->element_bytes;
-    _Alignas(MEM_ALIGNMENT) char acc[REDUCER_COLUMNS * REDUCER_ACC_BYTES];
-    /* The block's units of a tile of results are folded into acc. */
-    int64_t end = units * (block + 1) / r->blocks;
-    work->reducer->start(n, acc);
-    for (int64_t unit = units * block / r->blocks; unit < end; unit++) {
-        int64_t first = unit % r->pieces * r->piece;
-        int64_t length = r->length - first < r->piece ? r->length - first : r->piece;
-        int64_t offset = walk_offset(&r->folded, unit / r->pieces) + first * r->stride;
-        const char *at = x + offset * work->element_bytes;
-        if (r->runs)
-            work->reducer->run(length, at, acc);
-        else
-            work->reducer->rows(length, r->stride, n, at, acc);
-    }
-    if (!work->partial) {
-        work->reducer->finish(n, acc, r->count, work->out + result * work->element_bytes);
-        return;
-    }
-    int64_t results = r->kept.count * r->columns, bytes = (int64_t)work->reducer->acc_bytes;
-    memcpy(work->partial + (block * results + result) * bytes, acc, (size_t)(n * bytes));
-}
-
 static int reduce_body(void *context, int64_t begin, int64_t end)
 {
-    for (int64_t task = begin; task < end; task++)
-        reduce_task(context, task);
+    const struct reduce_work *work = context;
+    const struct reduction *r = work->r;
+    int64_t units = r->folded.count * r->pieces;
+    for (int64_t task = begin; task < end; task++) {
+        int64_t block = task % r->blocks, tile = task / r->blocks % r->tiles;
+        int64_t row = task / r->blocks / r->tiles, column = tile * REDUCER_COLUMNS;
+        int64_t n = r->columns - column < REDUCER_COLUMNS ? r->columns - column : REDUCER_COLUMNS;
+        int64_t result = row * r->columns + column, last = units * (block + 1) / r->blocks;
+        const char *x = work->x + (walk_offset(&r->kept, row) + column) * work->element_bytes;
+        _Alignas(MEM_ALIGNMENT) char acc[REDUCER_COLUMNS * REDUCER_ACC_BYTES];
+        /* The block's units of a tile of results are folded into acc. */
+        work->reducer->start(n, acc);
+        for (int64_t unit = units * block / r->blocks; unit < last; unit++) {
+            int64_t first = unit % r->pieces * r->piece;
+            int64_t length = r->length - first < r->piece ? r->length - first : r->piece;
+            int64_t offset = walk_offset(&r->folded, unit / r->pieces) + first * r->stride;
+            const char *at = x + offset * work->element_bytes;
+            if (r->runs)
+                work->reducer->run(length, at, acc);
+            else
+                work->reducer->rows(length, r->stride, n, at, acc);
+        }
+        int64_t results = r->kept.count * r->columns, bytes = (int64_t)work->reducer->acc_bytes;
+        if (work->partial)
+            memcpy(work->partial + (block * results + result) * bytes, acc, (size_t)(n * bytes));
+        else
+            work->reducer->finish(n, acc, r->count, work->out + result * work->element_bytes);
+    }
     return 0;
 }
 

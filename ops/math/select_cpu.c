@@ -101,32 +101,28 @@ struct select_work {
     size_t loop;
 };
 
-static void select_row(const struct select_work *work, const struct broadcast_row *row)
-{
-    const struct broadcast *plan = work->broadcast;
-    const uint8_t *condition = work->condition + row->in[0];
-    const char *t = work->t + row->in[1] * work->bytes, *e = work->e + row->in[2] * work->bytes;
-    char *out = work->out + row->out * work->bytes;
-    if (broadcast_advances(plan, 0)) {
-        loops[work->loop].loop(row->n, condition, t, broadcast_advances(plan, 1), e,
-                               broadcast_advances(plan, 2), out);
-        return;
-    }
-    const char *chosen = *condition ? t : e;
-    if (!broadcast_advances(plan, *condition ? 1 : 2))
-        loops[work->loop].fill(row->n, chosen, out);
-    else if (chosen != out)
-        memcpy(out, chosen, (size_t)(row->n * work->bytes));
-}
-
 static int select_body(void *context, int64_t begin, int64_t end)
 {
     const struct select_work *work = context;
     struct broadcast_walk walk;
     struct broadcast_row row;
     broadcast_start(&walk, work->broadcast, begin, end);
-    while (broadcast_next(&walk, &row))
-        select_row(work, &row);
+    while (broadcast_next(&walk, &row)) {
+        const struct broadcast *plan = work->broadcast;
+        const uint8_t *condition = work->condition + row.in[0];
+        const char *t = work->t + row.in[1] * work->bytes, *e = work->e + row.in[2] * work->bytes;
+        char *out = work->out + row.out * work->bytes;
+        if (broadcast_advances(plan, 0)) {
+            loops[work->loop].loop(row.n, condition, t, broadcast_advances(plan, 1), e,
+                                   broadcast_advances(plan, 2), out);
+            continue;
+        }
+        const char *chosen = *condition ? t : e;
+        if (!broadcast_advances(plan, *condition ? 1 : 2))
+            loops[work->loop].fill(row.n, chosen, out);
+        else if (chosen != out)
+            memcpy(out, chosen, (size_t)(row.n * work->bytes));
+    }
     return 0;
 }
 

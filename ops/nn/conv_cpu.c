@@ -55,34 +55,29 @@ static int prepare(struct kernel_setup *setup)
     return 0;
 }
 
-static int run_gemm(struct kernel_call *call)
-{
-    const struct conv_state *state = call->state;
-    struct conv conv;
-    if (conv_describe(call, &state->form, &conv))
-        return call->err->code;
-    struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
-    if (!out)
-        return call->err->code;
-    const struct tensor *operands[3] = {call->in[0], call->in[1],
-                                        call->n_in > 2 ? call->in[2] : NULL};
-    operands[conv.direction == CONV_FORWARD ? 2 : conv.direction == CONV_IMAGE ? 0 : 1] = out;
-    size_t bytes = tensor_bytes(out);
-    if (conv_is_empty(&conv)) { /* sums of nothing */
-        if (bytes)
-            memset(out->data, 0, bytes);
-        return KERNEL_DONE;
-    }
-    return conv_by_gemm(&conv, call, state->deterministic, operands);
-}
-
 static int run(struct kernel_call *call)
 {
     const struct conv_state *state = call->state;
     if (state->few)
         return conv_few_run(state->few, call);
-    if (!state->chain)
-        return run_gemm(call);
+    if (!state->chain) {
+        struct conv conv;
+        if (conv_describe(call, &state->form, &conv))
+            return call->err->code;
+        struct tensor *out = kernel_alloc_output(call, 0, conv_result(&conv));
+        if (!out)
+            return call->err->code;
+        const struct tensor *operands[3] = {call->in[0], call->in[1],
+                                            call->n_in > 2 ? call->in[2] : NULL};
+        operands[conv.direction == CONV_FORWARD ? 2 : conv.direction == CONV_IMAGE ? 0 : 1] = out;
+        size_t bytes = tensor_bytes(out);
+        if (conv_is_empty(&conv)) { /* sums of nothing */
+            if (bytes)
+                memset(out->data, 0, bytes);
+            return KERNEL_DONE;
+        }
+        return conv_by_gemm(&conv, call, state->deterministic, operands);
+    }
     return chain_run_call(state->chain, call, &state->output);
 }
 

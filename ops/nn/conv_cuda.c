@@ -226,47 +226,39 @@ static struct cuda_conv_axis axis_of(const struct window_axis *a)
     return (struct cuda_conv_axis){a->in, a->size, a->stride, a->dilation, a->before, a->out};
 }
 
-static int run_chunk(struct kernel_call *call, const struct conv_steps *s,
-                     const struct conv_data *data, int64_t first)
-{
-    const struct conv *c = s->conv;
-    int64_t left = c->batch - first, n = left < s->chunk ? left : s->chunk;
-    bool rolls = c->direction == CONV_IMAGE;
-    size_t offset = (size_t)(first * s->image_count) * dtype_bytes(c->type);
-    struct cuda_unroll unroll = {.type = s->type,
-                                 .batch = n,
-                                 .channels = c->in_channels,
-                                 .y = axis_of(&c->window.y),
-                                 .x = axis_of(&c->window.x),
-                                 .image = data->image + offset,
-                                 .matrix = data->matrix};
-    int code = KERNEL_ENQUEUED;
-    if (!s->is_plain && !rolls)
-        code = cuda_launched(call, cuda_unroll(&unroll, cuda_compute(call)));
-    if (code == KERNEL_ENQUEUED) {
-        struct cuda_gemm gemm = gemm_of(s, n);
-        struct cuda_gemm_plan plan;
-        char *output = data->output + (size_t)(first * s->output_count) * dtype_bytes(c->type);
-        void *matrix = s->is_plain ? unroll.image : data->matrix;
-        bool is_filter = c->direction == CONV_FILTER;
-        gemm.a = is_filter ? output : data->filter;
-        gemm.b = rolls ? output : matrix;
-        gemm.c = is_filter ? data->sums : rolls ? matrix : output;
-        gemm.accumulate = is_filter && first > 0;
-        cuda_gemm_plan(cuda_device(call->device), &gemm, &plan);
-        code = cuda_gemm_run(call, &gemm, &plan, data->work);
-    }
-    if (code == KERNEL_ENQUEUED && !s->is_plain && rolls)
-        code = cuda_launched(call, cuda_roll(&unroll, cuda_compute(call)));
-    return code;
-}
-
 static int run_chunks(struct kernel_call *call, const struct conv_steps *s,
                       const struct conv_data *data)
 {
+    const struct conv *c = s->conv;
+    bool rolls = c->direction == CONV_IMAGE, is_filter = c->direction == CONV_FILTER;
     int code = KERNEL_ENQUEUED;
-    for (int64_t i = 0; i < s->conv->batch && code == KERNEL_ENQUEUED; i += s->chunk)
-        code = run_chunk(call, s, data, i);
+    for (int64_t i = 0; i < c->batch && code == KERNEL_ENQUEUED; i += s->chunk) {
+        int64_t left = c->batch - i, n = left < s->chunk ? left : s->chunk;
+        size_t offset = (size_t)(i * s->image_count) * dtype_bytes(c->type);
+        struct cuda_unroll unroll = {.type = s->type,
+                                     .batch = n,
+                                     .channels = c->in_channels,
+                                     .y = axis_of(&c->window.y),
+                                     .x = axis_of(&c->window.x),
+                                     .image = data->image + offset,
+                                     .matrix = data->matrix};
+        if (!s->is_plain && !rolls)
+            code = cuda_launched(call, cuda_unroll(&unroll, cuda_compute(call)));
+        if (code == KERNEL_ENQUEUED) {
+            struct cuda_gemm gemm = gemm_of(s, n);
+            struct cuda_gemm_plan plan;
+            char *output = data->output + (size_t)(i * s->output_count) * dtype_bytes(c->type);
+            void *matrix = s->is_plain ? unroll.image : data->matrix;
+            gemm.a = is_filter ? output : data->filter;
+            gemm.b = rolls ? output : matrix;
+            gemm.c = is_filter ? data->sums : rolls ? matrix : output;
+            gemm.accumulate = is_filter && i > 0;
+            cuda_gemm_plan(cuda_device(call->device), &gemm, &plan);
+            code = cuda_gemm_run(call, &gemm, &plan, data->work);
+        }
+        if (code == KERNEL_ENQUEUED && !s->is_plain && rolls)
+            code = cuda_launched(call, cuda_roll(&unroll, cuda_compute(call)));
+    }
     if (code != KERNEL_ENQUEUED || data->sums == data->filter)
         return code;
     struct cuda_cast launch = {.from = CUDA_FLOAT32,
@@ -326,16 +318,6 @@ static int run_products(struct kernel_call *call, const struct conv *conv, void 
                              : run_chunks(call, &steps, &data);
 }
 
-/* By cuDNN, as was planned before, or by a plan that `own` has room for; NULL: by products. */
-static const struct conv_dnn *dnn_of(struct kernel_call *call, const struct conv *conv,
-                                     struct conv_dnn *own)
-{
-    const struct conv_cuda_state *state = call->state;
-    if (!state->has_dnn || state->is_planned)
-        return state->has_dnn ? &state->dnn : NULL;
-    return conv_dnn_plan(cuda_device(call->device), conv, state->exact, own) ? own : NULL;
-}
-
 static int run(struct kernel_call *call)
 {
     const struct conv_cuda_state *state = call->state;
@@ -351,7 +333,10 @@ static int run(struct kernel_call *call)
     void *all[3] = {call->in[0]->data, call->in[1]->data,
                     call->n_in > 2 ? call->in[2]->data : NULL};
     all[conv.direction == CONV_FORWARD ? 2 : conv.direction == CONV_IMAGE ? 0 : 1] = out->data;
-    const struct conv_dnn *dnn = dnn_of(call, &conv, &own);
+    /* By cuDNN, as was planned before, or by a plan of this call's own; else by products. */
+    const struct conv_dnn *dnn = state->has_dnn ? &state->dnn : NULL;
+    if (state->has_dnn && !state->is_planned)
+        dnn = conv_dnn_plan(cuda_device(call->device), &conv, state->exact, &own) ? &own : NULL;
     if (!dnn)
         return run_products(call, &conv, all);
     char *scratch = cuda_scratch(call, state->scratch, dnn->bytes);

@@ -119,12 +119,6 @@ static void cut_like(struct dense_cutter *c, const struct node *slot, const stru
         c->cut[slot->id] = c->cut[variable->id];
 }
 
-static const struct node *leader_of(const struct dense_cutter *c, const struct node *node)
-{
-    const struct attr_value *groups = node_attr(node, "_class");
-    return groups && groups->n ? group_leader(c->from, groups->strings[0]) : NULL;
-}
-
 int dense_find(struct dense_cutter *c)
 {
     const struct entry *init = graph_entry(c->from, "init");
@@ -177,8 +171,10 @@ int dense_find(struct dense_cutter *c)
     /* Slots of optimizers, which are updated with the variable, or are in its group. */
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, (int)i);
+        const struct attr_value *groups = node_attr(node, "_class");
         if (node_is(node, "Variable"))
-            cut_like(c, node, leader_of(c, node));
+            cut_like(c, node,
+                     groups && groups->n ? group_leader(c->from, groups->strings[0]) : NULL);
         for (int k = 1; k < node->n_inputs && node_rows(node) == ROWS_UPDATE; k++)
             if (part_takes_ref(node, k))
                 cut_like(c, graph_node(c->from, node->inputs[k].node),

@@ -26,21 +26,18 @@ static const struct shape *input_shape(const struct dense_cutter *c, const struc
 
 /* ---- products ---- */
 
-static bool has_part_of_variable(const struct dense_cutter *c, const struct node *node)
-{
-    for (int i = 0; i < 2; i++)
-        if (is_cut(dense_layout_of(c, node->inputs[i])) && !dense_is_rows(c, node->inputs[i]))
-            return true;
-    return false;
-}
-
 bool dense_rule_product(const struct dense_cutter *c, const struct node *node,
                         struct dense_rule *rule)
 {
     struct op_product product;
     struct dense_layout *in = rule->inputs;
-    bool sums[2];
-    if (!node->op->def->product || !(dense_is_inner(c, node) || has_part_of_variable(c, node)))
+    bool sums[2], follows = dense_is_inner(c, node); /* or has a part of a variable */
+    if (!node->op->def->product)
+        return false;
+    for (int i = 0; i < 2; i++)
+        follows |=
+            is_cut(dense_layout_of(c, node->inputs[i])) && !dense_is_rows(c, node->inputs[i]);
+    if (!follows)
         return false;
     node->op->def->product(node, &product);
     for (int i = 0; i < 2; i++) {

@@ -12,13 +12,6 @@
 
 #include "pass/dense/dense_passes_private.h"
 
-/* Its own exchanges have priority 0, so that no layer waits for what a later pass needs, or for
- * what is needed after all passes. */
-static int errors_priority(const struct passes *p)
-{
-    return 1 + p->n;
-}
-
 /* ---- rows of a pass ---- */
 
 static struct edge known(const struct passes *p, struct edge edge, int pass)
@@ -125,15 +118,6 @@ static struct edge mean_of(struct passes *p, struct edge edge, int pass, bool co
     return build_op(p->b, "Select", choice, 3, NULL, 0);
 }
 
-static struct edge joined_rows(struct passes *p, struct edge edge)
-{
-    struct edge *inputs = arena_array(&p->c->arena, (size_t)p->n + 1, sizeof *inputs);
-    inputs[0] = build_scalar(p->b, INT32, 0);
-    for (int k = 0; k < p->n; k++)
-        inputs[k + 1] = of_pass(p, edge, k);
-    return build_op(p->b, "Concat", inputs, p->n + 1, NULL, 0);
-}
-
 /* Of all passes, for who is in none. */
 static struct edge whole_of(struct passes *p, struct edge edge)
 {
@@ -148,8 +132,13 @@ static struct edge whole_of(struct passes *p, struct edge edge)
          dense_output(p->c, edge)->shape.rank))
         return note(p, edge, -1, of_pass(p, edge, 0));
     begin(p, edge, "passes", -1);
-    if (dense_is_rows(p->c, edge))
-        return note(p, edge, -1, joined_rows(p, edge));
+    if (dense_is_rows(p->c, edge)) {
+        struct edge *inputs = arena_array(&p->c->arena, (size_t)p->n + 1, sizeof *inputs);
+        inputs[0] = build_scalar(p->b, INT32, 0);
+        for (int k = 0; k < p->n; k++)
+            inputs[k + 1] = of_pass(p, edge, k);
+        return note(p, edge, -1, build_op(p->b, "Concat", inputs, p->n + 1, NULL, 0));
+    }
     all = gradient ? of_pass(p, edge, 0) : mean_of(p, edge, 0, true);
     for (int k = 1; k < p->n; k++) {
         struct edge one = gradient ? of_pass(p, edge, k) : mean_of(p, edge, k, true);
@@ -343,10 +332,12 @@ int dense_unroll(struct dense_cutter *c)
                 (p.is_writer[i] || (goes_out[i] && dense_has(p.c, (int)i, DENSE_GRADIENT))))
                 ends.nodes[ends.n++] = (int)i;
 
-        /* Errors that go to who is in front of the layers. */
+        /* Errors that go to who is in front of the layers. Its own exchanges have priority 0, so
+         * that no layer waits for what a later pass needs, or for what is needed after all passes.
+         */
         for (int i = 0; i < ends.n; i++)
             for (int k = 0; dense_is_rows(p.c, (struct edge){ends.nodes[i], 0}) && k < p.n; k++)
-                mark(&p, p.first[ends.nodes[i]] + k, "_priority", errors_priority(&p));
+                mark(&p, p.first[ends.nodes[i]] + k, "_priority", 1 + p.n);
         for (size_t i = 0; i < p.c->from->nodes.n; i++)
             for (int k = 1; dense_has(p.c, (int)i, DENSE_LAYER) && k < p.n; k++)
                 wait_for(&p, &ends, p.first[i] + k, k - 1);

@@ -4,14 +4,6 @@
  */
 #include "pass/dense/dense_passes_private.h"
 
-static bool reads_rows(const struct dense_cutter *c, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        if (dense_is_rows(c, node->inputs[i]))
-            return true;
-    return false;
-}
-
 /* The errors that a layer hands on to what is in front of all of them. */
 static bool is_last(const struct dense_cutter *c, const struct node *node)
 {
@@ -23,10 +15,11 @@ static bool is_last(const struct dense_cutter *c, const struct node *node)
     return part && dense_has(c, node->id, DENSE_GRADIENT) && !dense_has(c, node->id, DENSE_BACK);
 }
 
-/* Down from layers, and from where gradients begin. */
-static void find_down(struct passes *p, bool *ended)
+int dense_find_passes(struct passes *p)
 {
     struct dense_cutter *c = p->c;
+    /* Down from layers, and from where gradients begin. */
+    bool *ended = arena_array(&c->arena, c->from->nodes.n + 1, sizeof *ended);
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, c->order[i]);
         bool in = dense_has(c, node->id, DENSE_LAYER) || node_attr(node, "_loss");
@@ -39,12 +32,6 @@ static void find_down(struct passes *p, bool *ended)
         ended[node->id] |= node_has(node, OP_CHECKS) || node_attr(node, "_gradient");
         p->is_in[node->id] = in && !ended[node->id];
     }
-}
-
-int dense_find_passes(struct passes *p)
-{
-    struct dense_cutter *c = p->c;
-    find_down(p, arena_array(&c->arena, c->from->nodes.n + 1, sizeof(bool)));
     if (c->options->update_each && dense_find_updates(p))
         return c->err->code;
     /* Each pass has its own of what is made of rows, as a shape is, and of what it reads of a
@@ -53,8 +40,10 @@ int dense_find_passes(struct passes *p)
         const struct node *node = graph_node(c->from, c->order[i]);
         for (int k = 0; p->is_in[node->id] && k < node->n_inputs; k++) {
             const struct node *from = graph_node(c->from, node->inputs[k].node);
-            if (!dense_is_rows(c, node->inputs[k]) && (reads_rows(c, from) || p->reads[from->id]))
-                p->is_in[from->id] = true;
+            bool of_pass = p->reads[from->id];
+            for (int j = 0; j < from->n_inputs; j++)
+                of_pass |= dense_is_rows(c, from->inputs[j]);
+            p->is_in[from->id] |= of_pass && !dense_is_rows(c, node->inputs[k]);
         }
     }
     if (c->options->update_each && dense_check_entries(p))

@@ -29,25 +29,6 @@ static const struct node *written_by(const struct passes *p, const struct node *
     return part_takes_ref(node, i) && node_is(from, "Variable") ? from : NULL;
 }
 
-/* What changes a layer's variable, by its gradient. */
-static int find_writers(struct passes *p, const unsigned char *of)
-{
-    for (size_t i = 0; i < p->c->from->nodes.n; i++) {
-        const struct node *node = graph_node(p->c->from, (int)i);
-        for (int k = 0; k < node->n_inputs && of[i] & OF_LAYERS; k++) {
-            const struct node *variable = written_by(p, node, k);
-            if (!variable || p->c->cut[variable->id] < 0)
-                continue;
-            if (of[i] & OF_OTHERS)
-                return dense_refuse(p->c, node,
-                                    "gradients of what is not in passes change it, too, as by a "
-                                    "norm of all: with update=pass that cannot be");
-            p->is_update[i] = p->is_writer[i] = p->is_written[variable->id] = true;
-        }
-    }
-    return 0;
-}
-
 /* What updates wait for is of their pass: checks of the loss become so. */
 static int find_checks(struct passes *p)
 {
@@ -85,8 +66,20 @@ int dense_find_updates(struct passes *p)
         const struct node *node = graph_node(p->c->from, p->c->order[i]);
         of[node->id] = gradients_of(p, node, of);
     }
-    if (find_writers(p, of))
-        return p->c->err->code;
+    /* What changes a layer's variable, by its gradient. */
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(p->c->from, (int)i);
+        for (int k = 0; k < node->n_inputs && of[i] & OF_LAYERS; k++) {
+            const struct node *variable = written_by(p, node, k);
+            if (!variable || p->c->cut[variable->id] < 0)
+                continue;
+            if (of[i] & OF_OTHERS)
+                return dense_refuse(p->c, node,
+                                    "gradients of what is not in passes change it, too, as by a "
+                                    "norm of all: with update=pass that cannot be");
+            p->is_update[i] = p->is_writer[i] = p->is_written[variable->id] = true;
+        }
+    }
     /* And what these need of the gradients. */
     for (size_t i = p->c->from->nodes.n; i-- > 0;) {
         const struct node *node = graph_node(p->c->from, p->c->order[i]);

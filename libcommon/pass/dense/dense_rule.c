@@ -73,16 +73,6 @@ static void take_as_is(const struct dense_cutter *c, const struct node *node,
 
 /* ---- variables and what changes them ---- */
 
-/* Which of the inputs is a variable that it changes, or asks about; -1: none is. */
-static int find_reference(const struct dense_cutter *c, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        if (edge_exists(node->inputs[i]) && part_takes_ref(node, i) &&
-            dense_output(c, node->inputs[i])->is_ref)
-            return i;
-    return -1;
-}
-
 static int rule_of_writer(struct dense_cutter *c, const struct node *node, int reference,
                           struct dense_rule *rule)
 {
@@ -134,8 +124,12 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
 {
     struct given given = find_given(c, node);
     const struct attr_value *mark = node_attr(node, "_gradient");
-    int reference = find_reference(c, node);
-    int code;
+    /* Which of the inputs is a variable that it changes, or asks about. */
+    int reference = -1, code;
+    for (int i = 0; i < node->n_inputs && reference < 0; i++)
+        if (edge_exists(node->inputs[i]) && part_takes_ref(node, i) &&
+            dense_output(c, node->inputs[i])->is_ref)
+            reference = i;
     if (node_is(node, "Variable")) {
         int axis = c->cut[node->id];
         rule->output =

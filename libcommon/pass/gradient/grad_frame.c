@@ -74,14 +74,6 @@ static void finish_node(struct frame_walk *w, int unit, int id)
 
 /* ---- one node ---- */
 
-static bool has_wanted_input(const struct grad_engine *e, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        if (e->marks[node->inputs[i].node] & MARK_BETWEEN)
-            return true;
-    return false;
-}
-
 static int call_gradient(struct frame_walk *w, struct grad *g)
 {
     struct grad_engine *e = w->e;
@@ -145,7 +137,10 @@ static bool pass_identity(struct frame_walk *w, const struct node *node)
 static int process_node(struct frame_walk *w, const struct node *node)
 {
     struct grad_engine *e = w->e;
-    if (!has_wanted_input(e, node) || pass_identity(w, node))
+    bool is_wanted = false;
+    for (int i = 0; i < node->n_inputs; i++)
+        is_wanted |= e->marks[node->inputs[i].node] & MARK_BETWEEN;
+    if (!is_wanted || pass_identity(w, node))
         return e->err->code;
     size_t n_out = (size_t)node->n_outputs, n_in = (size_t)node->n_inputs;
     struct edge *edges = mem_array(n_out + 2 * n_in + 1, sizeof *edges);

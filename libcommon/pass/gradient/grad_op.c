@@ -30,13 +30,6 @@ static int repeated_axes(const struct shape *part, const struct shape *other,
     return n;
 }
 
-static struct edge shape_edge(struct build *b, struct edge x)
-{
-    const struct shape *shape = build_shape(b, x);
-    return shape_is_known(shape) ? build_ints(b, shape->dims, shape->rank)
-                                 : build_unary(b, "Shape", x);
-}
-
 struct edge grad_unbroadcast(struct grad *g, struct edge gradient, int i, int other)
 {
     struct build *b = &g->b;
@@ -49,7 +42,10 @@ struct edge grad_unbroadcast(struct grad *g, struct edge gradient, int i, int ot
         return gradient;
     if (n > 0) {
         struct edge sum = build_binary(b, "Sum", gradient, build_ints(b, axes, n));
-        return build_binary(b, "Reshape", sum, shape_edge(b, x));
+        const struct shape *known = build_shape(b, x);
+        return build_binary(b, "Reshape", sum,
+                            shape_is_known(known) ? build_ints(b, known->dims, known->rank)
+                                                  : build_unary(b, "Shape", x));
     }
     struct edge shape = build_unary(b, "Shape", x);
     struct edge dynamic =

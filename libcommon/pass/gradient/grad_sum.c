@@ -49,36 +49,6 @@ struct edge gradient_dense(struct build *b, const struct gradient *gradient, str
     return build_op(b, "UnsortedSegmentSum", inputs, 3, NULL, 0);
 }
 
-/* Several row-wise ones: their values and indices one after the other. */
-static struct gradient concat_rows(struct build *b, const struct contribution *list, int n)
-{
-    struct edge *values = mem_array((size_t)n + 1, sizeof *values);
-    struct edge *indices = mem_array((size_t)n + 1, sizeof *indices);
-    struct gradient sum;
-    for (int i = 1; i <= n; i++, list = list->next) {
-        values[i] = list->gradient.values;
-        indices[i] = list->gradient.indices;
-    }
-    values[0] = indices[0] = build_scalar(b, INT32, 0);
-    sum.values = build_op(b, "Concat", values, n + 1, NULL, 0);
-    sum.indices = build_op(b, "Concat", indices, n + 1, NULL, 0);
-    mem_free(values);
-    mem_free(indices);
-    return sum;
-}
-
-static struct gradient add_dense(struct build *b, const struct contribution *list, int n,
-                                 struct edge x)
-{
-    struct edge *terms = mem_array((size_t)n, sizeof *terms);
-    struct gradient sum = {EDGE_NONE, EDGE_NONE};
-    for (int i = 0; i < n; i++, list = list->next)
-        terms[i] = gradient_dense(b, &list->gradient, x);
-    sum.values = build_op(b, "AddN", terms, n, NULL, 0);
-    mem_free(terms);
-    return sum;
-}
-
 /* Rows can be put one after the other if all are rows and their numbers of one type. */
 static bool stay_rows(const struct build *b, const struct contribution *list)
 {
@@ -100,8 +70,24 @@ struct gradient grad_total(struct grad_engine *e, struct grad_space *space, stru
     if (n < 2)
         return n ? first->gradient : none;
     struct build b = grad_build(e, NULL, graph_node(e->graph, edge.node));
-    first->gradient =
-        stay_rows(&b, first) ? concat_rows(&b, first, n) : add_dense(&b, first, n, edge);
+    const struct contribution *c = first;
+    struct edge *values = mem_array((size_t)n + 1, sizeof *values);
+    if (stay_rows(&b, first)) { /* their values and indices one after the other */
+        struct edge *indices = mem_array((size_t)n + 1, sizeof *indices);
+        for (int i = 1; i <= n; i++, c = c->next) {
+            values[i] = c->gradient.values;
+            indices[i] = c->gradient.indices;
+        }
+        values[0] = indices[0] = build_scalar(&b, INT32, 0);
+        first->gradient.values = build_op(&b, "Concat", values, n + 1, NULL, 0);
+        first->gradient.indices = build_op(&b, "Concat", indices, n + 1, NULL, 0);
+        mem_free(indices);
+    } else {
+        for (int i = 0; i < n; i++, c = c->next)
+            values[i] = gradient_dense(&b, &c->gradient, edge);
+        first->gradient = (struct gradient){build_op(&b, "AddN", values, n, NULL, 0), EDGE_NONE};
+    }
+    mem_free(values);
     first->next = NULL;
     list->last = first;
     if (b.failed || grad_adopt(e, space, mark))

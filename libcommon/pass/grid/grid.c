@@ -45,24 +45,20 @@ static int open_grid(struct grid *g)
     return 0;
 }
 
-static int check_found(struct grid *g)
-{
-    for (size_t i = 0; i < g->from->nodes.n; i++)
-        if (g->role[i] == GRID_TILES)
-            return 0;
-    return error_set(g->err, ERR_DATA,
-                     "no op with windows has images of known size that %d x %d tiles can be cut "
-                     "of",
-                     g->rows, g->columns);
-}
-
 static int build(struct grid *g, struct graph **to)
 {
     int n_changes = 0, code = open_grid(g);
+    bool found = false;
     if (!code)
         code = grid_find(g);
     if (!code)
-        code = check_found(g);
+        for (size_t i = 0; i < g->from->nodes.n; i++)
+            found |= g->role[i] == GRID_TILES;
+    if (!code && !found)
+        code = error_set(g->err, ERR_DATA,
+                         "no op with windows has images of known size that %d x %d tiles can be "
+                         "cut of",
+                         g->rows, g->columns);
     for (size_t i = 0; !code && i < g->from->nodes.n; i++)
         if (g->role[i] == GRID_VARIABLE)
             code = grid_visit_variable(g, graph_node(g->from, (int)i));

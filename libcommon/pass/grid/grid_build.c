@@ -60,14 +60,6 @@ static struct attr_value map_groups(struct grid *g, const struct attr_value *val
 
 /* ---- copies ---- */
 
-static bool is_among(const struct attr *attrs, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (!strcmp(attrs[i].name, name))
-            return true;
-    return false;
-}
-
 /* A gradient is handed over for the part of the variable. */
 static bool map_attr(struct grid *g, struct attr *attr, int cell)
 {
@@ -123,9 +115,11 @@ struct edge grid_copy(struct grid *g, const struct node *node, int cell, const s
     spec.n_attrs = 0;
     for (int i = 0; i < node->n_attrs; i++) {
         struct attr attr = node->attrs[i];
-        int declared = op_find_attr(node->op, attr.name);
-        if (!is_among(more, n_more, attr.name) &&
-            !(declared >= 0 && node->op->attrs[declared].inferred) && map_attr(g, &attr, cell))
+        int declared = op_find_attr(node->op, attr.name), k = 0;
+        while (k < n_more && strcmp(more[k].name, attr.name) != 0)
+            k++;
+        if (k == n_more && !(declared >= 0 && node->op->attrs[declared].inferred) &&
+            map_attr(g, &attr, cell))
             attrs[spec.n_attrs++] = attr;
     }
     for (int i = 0; i < n_more; i++)

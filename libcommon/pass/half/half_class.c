@@ -12,14 +12,6 @@
 
 /* ---- nodes that can be computed in 16 bits ---- */
 
-static bool lists_float(const struct attr_value *value)
-{
-    for (int i = 0; i < value->n; i++)
-        if (value->types[i] == FLOAT32)
-            return true;
-    return false;
-}
-
 static bool is_free(const struct op_arg *arg)
 {
     return arg->type_attr >= 0 && !arg->is_ref;
@@ -37,16 +29,6 @@ static void push_needed(struct halver *h, int node, unsigned fact)
 
 /* ---- numbers that 16 bits do not hold ---- */
 
-/* A count: floats made of integers, element by element. */
-static bool is_count(const struct graph *from, const struct node *node)
-{
-    if (node->n_inputs != 1 || node->op->def->rows != ROWS_ALIKE)
-        return false;
-    const struct edge in = node->inputs[0];
-    enum dtype type = graph_node(from, in.node)->outputs[in.slot].type;
-    return dtype_is_integer(type) && dtype_bytes(type) > 1;
-}
-
 /* A constant that would be infinite, or one number that would be 0; a count, which may be. */
 static bool is_beyond(const struct halver *h, struct edge edge)
 {
@@ -56,8 +38,14 @@ static bool is_beyond(const struct halver *h, struct edge edge)
     enum dtype type = h->options->type;
     if (!half_is_float(from, edge))
         return false;
-    if (!value)
-        return is_count(from, source);
+    if (!value) {
+        /* A count: floats made of integers, element by element. */
+        const struct edge in = source->n_inputs == 1 ? source->inputs[0] : EDGE_NONE;
+        if (!edge_exists(in) || source->op->def->rows != ROWS_ALIKE)
+            return false;
+        enum dtype made_of = graph_node(from, in.node)->outputs[in.slot].type;
+        return dtype_is_integer(made_of) && dtype_bytes(made_of) > 1;
+    }
     int64_t n = tensor_count(value);
     for (int64_t i = 0; i < n; i++) {
         double number = tensor_get_float64(value, i);
@@ -68,29 +56,16 @@ static bool is_beyond(const struct halver *h, struct edge edge)
     return false;
 }
 
-static bool takes_beyond(const struct halver *h, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        if (is_beyond(h, node->inputs[i]))
-            return true;
-    return false;
-}
-
-static bool has_float_output(const struct node *node)
-{
-    for (int i = 0; i < node->n_outputs; i++)
-        if (node->outputs[i].type == FLOAT32)
-            return true;
-    return false;
-}
-
 static enum op_half kind_of(const struct halver *h, const struct node *node)
 {
     enum op_half kind = node->op->def->half;
     if (kind == HALF_UNSAID || half_has(h, node->id, HALF_FACT_UPDATE))
         return HALF_KEPT;
+    bool found = false;
+    for (int i = 0; i < node->n_outputs; i++)
+        found |= node->outputs[i].type == FLOAT32;
     if (kind == HALF_DENIED || kind == HALF_AROUND)
-        return has_float_output(node) ? kind : HALF_KEPT;
+        return found ? kind : HALF_KEPT;
     for (int i = 0; i < node->n_inputs; i++) {
         const struct edge in = node->inputs[i];
         const struct node_output *source = &graph_node(h->r.from, in.node)->outputs[in.slot];
@@ -106,12 +81,13 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
             return HALF_KEPT;
     }
     /* Some type attribute must be float32, and each that is must allow 16 bits. */
-    bool found = false;
+    found = false;
     for (int i = 0; i < node->op->n_attrs; i++) {
         const struct op_attr *declared = &node->op->attrs[i];
         const struct attr_value *value = node_attr(node, declared->name);
-        if (declared->kind == ATTR_LIST_TYPE && lists_float(value))
-            return HALF_KEPT;
+        for (int k = 0; declared->kind == ATTR_LIST_TYPE && k < value->n; k++)
+            if (value->types[k] == FLOAT32)
+                return HALF_KEPT;
         if (declared->kind != ATTR_TYPE || value->type != FLOAT32)
             continue;
         if (!(declared->types & DTYPE_BIT(h->options->type)))
@@ -128,7 +104,10 @@ static enum op_half kind_of(const struct halver *h, const struct node *node)
     if (initial || half_has(h, node->id, HALF_FACT_UPDATE) || flags & REWRITE_OPAQUE ||
         (flags & REWRITE_KEPT && node->n_outputs > 1))
         return HALF_KEPT;
-    return kind == HALF_INFERRED && takes_beyond(h, node) ? HALF_AROUND : kind;
+    for (int i = 0; kind == HALF_INFERRED && i < node->n_inputs; i++)
+        if (is_beyond(h, node->inputs[i]))
+            kind = HALF_AROUND;
+    return kind;
 }
 
 /* ---- what belongs together ---- */
@@ -149,15 +128,6 @@ static void join(struct halver *h, int a, int b)
 static bool hands_on(const struct node *node)
 {
     return node_has(node, OP_CONTROL_FLOW | OP_PASSES);
-}
-
-/* The node that makes the resource of an edge, through what hands it on; -1: none is found. */
-static int maker_of(const struct graph *graph, struct edge edge)
-{
-    const struct node *node = graph_node(graph, edge.node);
-    for (size_t i = 0; i < graph->nodes.n && hands_on(node); i++)
-        node = graph_node(graph, node->inputs[0].node);
-    return node_makes_resource(node) ? node->id : -1;
 }
 
 /* ---- who takes what ---- */
@@ -245,13 +215,16 @@ int half_classify(struct halver *h)
             struct edge edge = node->inputs[j];
             if (graph_node(from, edge.node)->outputs[edge.slot].type != RESOURCE)
                 continue;
-            int maker = maker_of(from, node->inputs[j]);
-            if (maker < 0)
+            /* The node that makes the resource, through what hands it on. */
+            const struct node *maker = graph_node(from, edge.node);
+            for (size_t k = 0; k < from->nodes.n && hands_on(maker); k++)
+                maker = graph_node(from, maker->inputs[0].node);
+            if (!node_makes_resource(maker))
                 h->kind[node->id] = HALF_KEPT;
             else if (h->kind[node->id] == HALF_CLEAR)
-                join(h, maker, node->id);
+                join(h, maker->id, node->id);
             else if (j > 0)
-                h->kind[maker] = HALF_KEPT;
+                h->kind[maker->id] = HALF_KEPT;
         }
     }
     for (size_t i = 0; i < from->nodes.n; i++) {

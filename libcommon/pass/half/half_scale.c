@@ -48,33 +48,6 @@ static void mark_dependent(struct half_scaler *s, unsigned root, unsigned fact, 
     }
 }
 
-/* Updates wait, and so do checks of what was handed over; what gradients themselves need cannot. */
-static bool is_gated(const struct half_scaler *s, const struct node *node)
-{
-    unsigned facts = s->facts[node->id];
-    if (facts & SCALE_BEFORE || !(facts & SCALE_TRAINS))
-        return false;
-    return part_written(s->r.from, node) ||
-           (node_has(node, OP_CHECKS) && facts & SCALE_OF_GRADIENTS);
-}
-
-static int check(struct half_scaler *s)
-{
-    if (!s->n_gradients)
-        return 0;
-    if (!s->n_losses)
-        return error_set(s->err, ERR_DATA,
-                         "the gradients of '%s' cannot be scaled: the gradient of the loss is not "
-                         "marked, or was folded; what scales reads the graph as tf-graph wrote it",
-                         s->gradient->name);
-    if (s->n_losses > 1 && s->options->scaling == HALF_DYNAMIC)
-        return error_set(s->err, ERR_DATA,
-                         "the graph trains by %d losses, which cannot share a dynamic scale: give "
-                         "a number, or none",
-                         s->n_losses);
-    return 0;
-}
-
 /* ---- the loss and the gradients ---- */
 
 static struct edge scale_as(struct half_scaler *s, enum dtype type)
@@ -234,14 +207,30 @@ int half_scale(const struct graph *from, const struct half_options *options, str
         mark_dependent(&s, SCALE_GRADIENT, SCALE_OF_GRADIENTS, true);
         mark_dependent(&s, SCALE_GRADIENT, SCALE_AFTER, false);
         mark_needed(&s, SCALE_AFTER, SCALE_TRAINS);
-        for (size_t i = 0; i < s.r.from->nodes.n; i++)
-            if (is_gated(&s, graph_node(s.r.from, (int)i)))
+        /* Updates wait, and so do checks of what was handed over; what gradients themselves need
+         * cannot. */
+        for (size_t i = 0; i < from->nodes.n; i++) {
+            const struct node *node = graph_node(from, (int)i);
+            bool waits = part_written(from, node) ||
+                         (node_has(node, OP_CHECKS) && s.facts[i] & SCALE_OF_GRADIENTS);
+            if (waits && s.facts[i] & SCALE_TRAINS && !(s.facts[i] & SCALE_BEFORE))
                 s.facts[i] |= SCALE_GATED;
+        }
         mark_dependent(&s, SCALE_GATED, SCALE_LATE, false);
         mark_needed(&s, SCALE_GATED, SCALE_INSIDE);
     }
     s.b = (struct build){.graph = s.r.to, .scope = choose_scope(&s), .device = "", .err = err};
-    int code = check(&s);
+    int code = 0;
+    if (s.n_gradients && !s.n_losses)
+        code = error_set(err, ERR_DATA,
+                         "the gradients of '%s' cannot be scaled: the gradient of the loss is not "
+                         "marked, or was folded; what scales reads the graph as tf-graph wrote it",
+                         s.gradient->name);
+    else if (s.n_gradients && s.n_losses > 1 && options->scaling == HALF_DYNAMIC)
+        code = error_set(err, ERR_DATA,
+                         "the graph trains by %d losses, which cannot share a dynamic scale: give "
+                         "a number, or none",
+                         s.n_losses);
     if (!code && s.n_gradients)
         code = visit_all(&s);
     if (!code && s.n_gradients && options->scaling == HALF_DYNAMIC)

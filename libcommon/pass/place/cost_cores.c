@@ -17,14 +17,6 @@ static bool is_shard(const struct cluster_task *task)
     return !strcmp(task->job, SHARD_JOB);
 }
 
-static int count_cpus(const struct cluster *cluster, const struct cluster_task *task)
-{
-    int n = 0;
-    for (int i = 0; i < task->n_devices; i++)
-        n += !strcmp(cluster->devices.items[task->first_device + i].type, "CPU");
-    return n;
-}
-
 double cost_core_share(const struct cluster *cluster, int host, bool of_shards)
 {
     int machine = cluster_machine(cluster, host), n = 0;
@@ -32,7 +24,8 @@ double cost_core_share(const struct cluster *cluster, int host, bool of_shards)
     for (size_t i = 0; i < cluster->tasks.n; i++) {
         const struct cluster_task *task = &cluster->tasks.items[i];
         if (cluster_machine(cluster, task->host) == machine && is_shard(task) == of_shards)
-            n += count_cpus(cluster, task);
+            for (int k = 0; k < task->n_devices; k++)
+                n += !strcmp(cluster->devices.items[task->first_device + k].type, "CPU");
     }
     return !cores || n <= cores ? 1 : (double)cores / n;
 }

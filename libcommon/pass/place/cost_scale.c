@@ -50,20 +50,14 @@ struct cost_rates cost_scaled_rates(const struct cost_sample *sample, const char
     return rates;
 }
 
-static bool has_accelerators(const struct cluster *cluster)
-{
-    for (size_t i = 0; i < cluster->devices.n; i++)
-        if (strcmp(cluster->devices.items[i].type, "CPU") != 0)
-            return true;
-    return false;
-}
-
 void cost_scale_cores(struct cluster *cluster, const struct graph *graph,
                       const struct costs *measured, int64_t assume)
 {
     double *weights = mem_array(graph->nodes.n + 1, sizeof *weights);
-    const struct cost_sample sample = {graph, measured, weights, assume,
-                                       !has_accelerators(cluster)};
+    bool only_cpus = true;
+    for (size_t i = 0; i < cluster->devices.n; i++)
+        only_cpus &= !strcmp(cluster->devices.items[i].type, "CPU");
+    const struct cost_sample sample = {graph, measured, weights, assume, only_cpus};
     const struct cost_rates rates = cost_rates_of("CPU", NULL);
     struct error ignored = ERROR_INIT; /* whoever uses the graph finds what is wrong with it */
     if (!cost_weights(graph, weights, &ignored))

@@ -58,22 +58,17 @@ static double rounds_ns(struct cost_summing *s, const struct sum_schedule *sched
     return total;
 }
 
-static double slowest_latency(const struct cost_summing *s)
-{
-    double latency = 0;
-    for (int i = 0; i < s->n * s->n; i++)
-        if (i / s->n != i % s->n)
-            latency = fmax(latency, s->ways[i].latency);
-    return latency;
-}
-
 static void sum_up(struct cost_summing *s, const struct sum_schedule *schedule,
                    const struct sum_schedule *least, struct cost_sum *cost)
 {
     const struct cost_traffic bytes = {.job = s->job, .n = s->n, .by_task = s->passed};
     const struct cost_traffic messages = {.job = s->job, .n = s->n, .by_task = s->messages};
     struct cost_way all = {0, rounds_ns(s, schedule)};
-    struct cost_way waits = {slowest_latency(s) * least->n_rounds, 0};
+    struct cost_way waits = {0, 0};
+    for (int i = 0; i < s->n * s->n; i++)
+        if (i / s->n != i % s->n)
+            waits.latency = fmax(waits.latency, s->ways[i].latency);
+    waits.latency *= least->n_rounds;
     for (size_t i = 0; i < least->flows.n; i++) {
         s->messages[least->flows.items[i].from]++;
         s->messages[least->flows.items[i].to]++;

@@ -65,22 +65,17 @@ double cost_adapter_ns(double flows, double bytes, double bandwidth)
     return NS * flows * bytes * (flows > 1 ? MEETING_LOSS : 1) / bandwidth;
 }
 
-/* By how much the adapter of the task's host makes a byte to each other one last: those of all the
- * host's tasks go by it. */
-static double adapter_ns(const char *job, int n, const struct cluster *cluster, int task)
-{
-    const struct cluster_task *own = cluster_find(cluster, job, task);
-    double bandwidth = own ? cluster->hosts.items[own->host].bandwidth : 0;
-    int here = own ? count_tasks(job, n, cluster, own->host) : 0;
-    return bandwidth > 0 ? cost_adapter_ns(here * (n - here), 1, bandwidth) : 0;
-}
-
 struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster)
 {
     struct cost_way slowest = {0};
     for (int i = 0; i < n; i++) {
-        if (cluster)
-            slowest.per_byte = fmax(slowest.per_byte, adapter_ns(job, n, cluster, i));
+        /* The adapter of the task's host: what all the host's tasks send goes by it. */
+        const struct cluster_task *own = cluster ? cluster_find(cluster, job, i) : NULL;
+        double bandwidth = own ? cluster->hosts.items[own->host].bandwidth : 0;
+        int here = bandwidth > 0 ? count_tasks(job, n, cluster, own->host) : 0;
+        if (bandwidth > 0)
+            slowest.per_byte =
+                fmax(slowest.per_byte, cost_adapter_ns(here * (n - here), 1, bandwidth));
         for (int k = i + 1; k < n; k++) {
             struct device_name from = {.task = i, .type = "CPU"}, to = {.task = k, .type = "CPU"};
             snprintf(from.job, sizeof from.job, "%s", job);

@@ -54,18 +54,6 @@ static int count_inputs(const struct node *node, const struct op_arg *arg)
     return 1;
 }
 
-static void join_references(struct placer *p, const struct node *node)
-{
-    int at = 0;
-    for (int i = 0; i < node->op->n_inputs; i++) {
-        const struct op_arg *arg = &node->op->inputs[i];
-        int n = count_inputs(node, arg);
-        for (int k = 0; arg->is_ref && k < n; k++)
-            place_join(p, node->inputs[at + k].node, node->id);
-        at += n;
-    }
-}
-
 /* ---- what nodes and groups may have ---- */
 
 static int read_request(struct placer *p, const struct node *node)
@@ -135,19 +123,12 @@ static int choose(struct placer *p, int root)
 
 /* ---- reasons ---- */
 
-/* Devices of the cluster whose type has a kernel. */
-static int count_able(const struct placer *p, const struct node *node)
-{
-    int n = 0;
-    for (size_t i = 0; i < p->placement->devices.n; i++)
-        n += p->kernel_types[node->id] >> place_type_of(p, &p->placement->devices.items[i]) & 1;
-    return n;
-}
-
 static void explain(struct placer *p, const struct node *node, const char *before,
                     char reason[static 512])
 {
-    int root = place_root(p, node->id), able = count_able(p, node);
+    int root = place_root(p, node->id), able = 0;
+    for (size_t i = 0; i < p->placement->devices.n; i++)
+        able += p->kernel_types[node->id] >> place_type_of(p, &p->placement->devices.items[i]) & 1;
     const struct place_device *device = &p->placement->devices.items[p->chosen[root]];
     if (!strcmp(before, node->assigned))
         snprintf(reason, 512, "placed there before");
@@ -228,7 +209,12 @@ static int prepare(struct placer *p)
                 p->kernel_types[node->id] |= 1u << j;
         if (p->soft)
             place_soften_node(p, i);
-        join_references(p, node);
+        for (int j = 0, at = 0; j < node->op->n_inputs; j++) {
+            int end = at + count_inputs(node, &node->op->inputs[j]);
+            for (; at < end; at++)
+                if (node->op->inputs[j].is_ref)
+                    place_join(p, node->inputs[at].node, node->id);
+        }
         /* A resource is memory of a task, which no other can use. */
         for (int j = 0; j < node->n_inputs; j++) {
             const struct node *from = graph_node(p->graph, node->inputs[j].node);

@@ -66,23 +66,6 @@ static void search_init(struct placer *p, struct chain_search *s)
     }
 }
 
-/* "W -> W/slot -> m", cut in the middle when it is very long. */
-static void print_chain(struct str *out, const struct placer *p, const struct chain_search *s,
-                        int end)
-{
-    int length = 1;
-    for (int i = end; s->from[i] != i; i = s->from[i])
-        length++;
-    for (int i = end, k = 0;; i = s->from[i], k++) {
-        if (length <= 12 || k < 6 || k >= length - 5)
-            str_printf(out, "%s%s", k ? " -> " : "", graph_node(p->graph, i)->name);
-        else if (k == 6)
-            str_append(out, " -> ...");
-        if (s->from[i] == i)
-            return;
-    }
-}
-
 /* ---- two that do not go together ---- */
 
 static bool ask_for_others(const struct placer *p, int a, int b)
@@ -105,7 +88,16 @@ static int report_pair(struct placer *p, const struct chain_search *s, int near,
     str_append(&text, " and ");
     print_node(&text, graph_node(p->graph, start), start_on);
     str_append(&text, " must share a device: ");
-    print_chain(&text, p, s, near);
+    /* "W -> W/slot -> m", cut in the middle when it is very long. */
+    int length = 1;
+    for (int i = near; s->from[i] != i; i = s->from[i])
+        length++;
+    for (int i = near, k = 0; k < length; i = s->from[i], k++) {
+        if (length <= 12 || k < 6 || k >= length - 5)
+            str_printf(&text, "%s%s", k ? " -> " : "", graph_node(p->graph, i)->name);
+        else if (k == 6)
+            str_append(&text, " -> ...");
+    }
     int code = error_set(p->err, ERR_DATA, "%s", str_text(&text));
     str_release(&text);
     return code;

@@ -30,11 +30,6 @@ static struct cost_rates rates_of(const struct place_model *m, const char *type,
     return cost_scaled_rates(&sample, type, facts);
 }
 
-static bool has_rates(const struct device_facts *a, const struct device_facts *b)
-{
-    return a->operations == b->operations && a->bandwidth == b->bandwidth;
-}
-
 /* ---- order ---- */
 
 struct rank {
@@ -57,20 +52,6 @@ static int by_rank(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static int find_level(const struct place_model *m, const struct rank *ranks,
-                      const struct node *node)
-{
-    int level = 0;
-    for (int i = 0; i < node->n_inputs; i++)
-        if (!place_is_back_edge(m->placer->graph, node, node->inputs[i]) &&
-            ranks[node->inputs[i].node].level >= level)
-            level = ranks[node->inputs[i].node].level + 1;
-    for (int i = 0; i < node->n_controls; i++)
-        if (ranks[node->controls[i]].level >= level)
-            level = ranks[node->controls[i]].level + 1;
-    return level;
-}
-
 static int find_order(struct place_model *m)
 {
     const struct graph *graph = m->placer->graph;
@@ -88,8 +69,15 @@ static int find_order(struct place_model *m)
     int code = graph_order(graph, m->order, m->placer->err);
     for (int i = 0; !code && i < m->n; i++) {
         const struct node *node = graph_node(graph, m->order[i]);
-        ranks[node->id] = (struct rank){
-            .name = node->name, .node = node->id, .level = find_level(m, ranks, node)};
+        int level = 0;
+        for (int k = 0; k < node->n_inputs; k++)
+            if (!place_is_back_edge(graph, node, node->inputs[k]) &&
+                ranks[node->inputs[k].node].level >= level)
+                level = ranks[node->inputs[k].node].level + 1;
+        for (int k = 0; k < node->n_controls; k++)
+            if (ranks[node->controls[k]].level >= level)
+                level = ranks[node->controls[k]].level + 1;
+        ranks[node->id] = (struct rank){.name = node->name, .node = node->id, .level = level};
     }
     for (int i = m->n - 1; !code && i >= 0; i--) {
         const struct node *node = graph_node(graph, m->order[i]);
@@ -161,7 +149,8 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
         struct device_rates *own = &rates[k];
         own->facts = cost_facts(name, placement->cluster, m->measured);
         own->like = 0;
-        while (own->like < k && (!has_rates(&rates[own->like].facts, &own->facts) ||
+        while (own->like < k && (rates[own->like].facts.operations != own->facts.operations ||
+                                 rates[own->like].facts.bandwidth != own->facts.bandwidth ||
                                  strcmp(placement->devices.items[own->like].name.type, name->type)))
             own->like++;
         own->rates = own->like < k ? rates[own->like].rates : rates_of(m, name->type, &own->facts);

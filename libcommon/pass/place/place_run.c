@@ -138,19 +138,6 @@ static void add_gap(struct place_run *run, int host, struct place_gap gap)
     vec_push(&run->gaps[host], gap);
 }
 
-static void occupy(struct place_run *run, int host, int gap, double start, double end)
-{
-    if (gap < 0) {
-        add_gap(run, host, (struct place_gap){run->free_from[host], start});
-        run->free_from[host] = end;
-        return;
-    }
-    struct place_gap whole = run->gaps[host].items[gap];
-    remove_gap(run, host, (size_t)gap);
-    add_gap(run, host, (struct place_gap){whole.from, start});
-    add_gap(run, host, (struct place_gap){end, whole.to});
-}
-
 /* ---- memory ---- */
 
 double place_run_room(const struct place_run *run, int device)
@@ -166,13 +153,6 @@ static bool has_room(const struct place_run *run, int device, double stays, doub
     const struct place_device *d = device_at(run, device);
     double peak = fmax(run->peak[d->host], run->live[d->host] + live);
     return !d->memory_bytes || run->held[d->host] + stays + peak <= (double)d->memory_bytes;
-}
-
-static void take_memory(struct place_run *run, int device, double bytes)
-{
-    int host = device_at(run, device)->host;
-    run->live[host] += bytes;
-    run->peak[host] = fmax(run->peak[host], run->live[host]);
 }
 
 /* What nobody needs any more, where it was made and where it was sent. */
@@ -219,10 +199,18 @@ void place_run_put(struct place_run *run, int node, int device)
     run->device[node] = device;
     run->start[node] = find_time(run, host, ready, length, &gap);
     run->finish[node] = run->start[node] + length;
-    if (length > 0)
-        occupy(run, host, gap, run->start[node], run->finish[node]);
+    if (length > 0 && gap < 0) {
+        add_gap(run, host, (struct place_gap){run->free_from[host], run->start[node]});
+        run->free_from[host] = run->finish[node];
+    } else if (length > 0) {
+        struct place_gap whole = run->gaps[host].items[gap];
+        remove_gap(run, host, (size_t)gap);
+        add_gap(run, host, (struct place_gap){whole.from, run->start[node]});
+        add_gap(run, host, (struct place_gap){run->finish[node], whole.to});
+    }
     run->makespan = fmax(run->makespan, run->finish[node]);
-    take_memory(run, device, run->incoming + run->model->made[node]);
+    run->live[host] += run->incoming + run->model->made[node];
+    run->peak[host] = fmax(run->peak[host], run->live[host]);
     for (int i = 0; i < n->n_inputs; i++)
         if (!place_is_back_edge(run->model->placer->graph, n, n->inputs[i]) &&
             --run->uses_left[n->inputs[i].node] == 0)

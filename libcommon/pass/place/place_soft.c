@@ -39,21 +39,17 @@ bool place_soften_group(struct placer *p, int root)
     return may;
 }
 
-static bool is_there(const struct placer *p, int node)
-{
-    for (size_t i = 0; i < p->placement->devices.n; i++)
-        if (device_name_specialises(&p->placement->devices.items[i].name, &p->asked[node]))
-            return true;
-    return false;
-}
-
 bool place_why_soft(const struct placer *p, const struct node *node, char reason[static 512])
 {
     const struct place_device *device =
         &p->placement->devices.items[p->chosen[place_root((struct placer *)p, node->id)]];
     if (!p->soft || device_name_specialises(&device->name, &p->asked[node->id]))
         return false;
-    if (!is_there(p, node->id))
+    bool is_there = false;
+    for (size_t i = 0; i < p->placement->devices.n; i++)
+        is_there |=
+            device_name_specialises(&p->placement->devices.items[i].name, &p->asked[node->id]);
+    if (!is_there)
         snprintf(reason, 512, "there is no %s", node->device);
     else if (!has_kernel(p, node->id))
         snprintf(reason, 512, "no kernel for %s on %s", node->op->def->name, node->device);

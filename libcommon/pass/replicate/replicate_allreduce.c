@@ -150,22 +150,17 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
 
 /* ---- initial values ---- */
 
-/* What is to be the first worker's; EDGE_NONE: a constant, which is the same everywhere, and what
- * is a part of such. */
-static struct edge initial_value(const struct replicator *r, const struct node *initializer)
-{
-    struct edge value = initializer->inputs[node_attr(initializer, WORKER_PART_INITIAL) ? 0 : 1];
-    const struct node *node = graph_node(r->from, value.node);
-    return node_is(node, "Const") || node_attr(node, WORKER_PART_INITIAL) ? EDGE_NONE : value;
-}
-
 static int reduce_initial(struct replicator *r)
 {
     struct bucket bucket = {.bytes = 0};
     for (size_t i = 0; i < r->from->nodes.n; i++) {
+        /* A constant, or what is a part of such, is the same everywhere. */
         const struct node *node = graph_node(r->from, (int)i);
-        struct edge value = replicate_is_initializer(r, node) ? initial_value(r, node) : EDGE_NONE;
-        if (edge_exists(value))
+        if (!replicate_is_initializer(r, node))
+            continue;
+        struct edge value = node->inputs[node_attr(node, WORKER_PART_INITIAL) ? 0 : 1];
+        const struct node *source = graph_node(r->from, value.node);
+        if (!node_is(source, "Const") && !node_attr(source, WORKER_PART_INITIAL))
             put_edge(r, &bucket, value, "first", FOR_INITIAL);
     }
     int code = replicate_reduce(r, ALLREDUCE_SCOPE "initial", &bucket);

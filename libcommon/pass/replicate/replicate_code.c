@@ -93,16 +93,6 @@ static double pass_ns(const struct replicator *r, double count)
     return 1e9 * count * sizeof(float) / r->rates.bandwidth;
 }
 
-/* A code once, whenever gradients are pushed; shards share in decoding what all have pushed. */
-static struct replicate_way push_way(const struct replicator *r, int n, struct cost_way way,
-                                     double count, double bytes, double every)
-{
-    double pass = pass_ns(r, count);
-    double ns = replicate_workers_ns(r, CODE_PASSES * pass) +
-                replicate_shards_ns(r, n * DECODE_PASSES * pass);
-    return (struct replicate_way){bytes / every, way.latency + (way.per_byte * bytes + ns) / every};
-}
-
 struct replicate_way replicate_code_way(const struct replicator *r, int n, struct cost_way way,
                                         struct edge edge)
 {
@@ -110,10 +100,16 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
     int64_t group = group_of(r, shape);
     bool shared = is_shared_out(r);
     double count = (double)shape_count(shape);
-    if (replicate_pushes(r))
-        return push_way(r, n, way, count, count / (double)group * row_bytes(r, group),
-                        replicate_steps_of(r, edge));
     double bytes = count / (double)group * row_bytes(r, group), both = 2.0 * (n - 1) / n * bytes;
+    if (replicate_pushes(r)) {
+        /* A code once, whenever gradients are pushed; shards share in decoding what all have
+         * pushed. */
+        double every = replicate_steps_of(r, edge), pass = pass_ns(r, count);
+        double push_ns = replicate_workers_ns(r, CODE_PASSES * pass) +
+                         replicate_shards_ns(r, n * DECODE_PASSES * pass);
+        return (struct replicate_way){bytes / every,
+                                      way.latency + (way.per_byte * bytes + push_ns) / every};
+    }
     struct replicate_way crosses =
         shared ? (struct replicate_way){both, 2 * way.latency + way.per_byte * both}
                : replicate_gather_way(r, n, way, bytes);

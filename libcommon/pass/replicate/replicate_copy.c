@@ -45,30 +45,19 @@ static const struct attr *attrs_of_update(struct replicator *r, const struct nod
 
 /* ---- edges ---- */
 
-/* A factor is taken for its product alone, a code for what it stands for. */
-static struct edge taken(const struct replicator *r, struct edge edge)
-{
-    int push = replicate_at(r, BY_WHOLE, edge);
-    if (push >= 0)
-        return (struct edge){r->pushes.items[push].take, replicate_at(r, BY_SLOT, edge)};
-    return replicate_find_reduced(r, edge, FOR_UPDATES, "mean");
-}
-
 struct edge replicate_update_edge(struct replicator *r, struct edge edge)
 {
     if (has(r, edge.node, FACT_UPDATE))
         return (struct edge){r->updated[edge.node], edge.slot};
-    struct edge pushed = taken(r, edge);
+    /* A factor is taken for its product alone, a code for what it stands for. */
+    int push = replicate_at(r, BY_WHOLE, edge);
+    struct edge pushed =
+        push >= 0 ? (struct edge){r->pushes.items[push].take, replicate_at(r, BY_SLOT, edge)}
+                  : replicate_find_reduced(r, edge, FOR_UPDATES, "mean");
     return edge_exists(pushed) ? pushed : (struct edge){r->copy[edge.node], edge.slot};
 }
 
 /* ---- copies ---- */
-
-static const char *job_of(const struct replicator *r, const struct node *node)
-{
-    bool shard = has(r, node->id, FACT_SHARD | FACT_INITIAL);
-    return shard && r->options->mode != REPLICATE_ALLREDUCE ? SHARD_DEVICE : WORKER_DEVICE;
-}
 
 static struct edge input_of(struct replicator *r, const struct node *node, struct edge edge)
 {
@@ -84,11 +73,13 @@ bool replicate_is_read(const struct replicator *r, const struct node *node)
 
 void replicate_copy(struct replicator *r, const struct node *node)
 {
-    bool open = false;
-    struct node_spec spec = {.name = node->name,
-                             .attrs = node->attrs,
-                             .n_attrs = node->n_attrs,
-                             .device = replicate_device(r, node, job_of(r, node))};
+    bool open = false, by_shards = r->options->mode != REPLICATE_ALLREDUCE &&
+                                   has(r, node->id, FACT_SHARD | FACT_INITIAL);
+    struct node_spec spec = {
+        .name = node->name,
+        .attrs = node->attrs,
+        .n_attrs = node->n_attrs,
+        .device = replicate_device(r, node, by_shards ? SHARD_DEVICE : WORKER_DEVICE)};
     struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
     for (int i = 0; i < node->n_inputs; i++) {
         inputs[i] = input_of(r, node, node->inputs[i]);
@@ -117,14 +108,6 @@ void replicate_close(struct replicator *r)
         for (int k = 0; k < node->n_inputs; k++)
             copy->inputs[k] = input_of(r, node, node->inputs[k]);
     }
-}
-
-static bool reads_state(const struct replicator *r, const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs; i++)
-        if (part_is_variable(r->from, node->inputs[i]))
-            return true;
-    return node_has(node, OP_STATEFUL);
 }
 
 static bool is_outside(const struct replicator *r, int node)
@@ -160,7 +143,10 @@ int replicate_copy_update(struct replicator *r)
         struct node *copy = replicate_add_copy(r, node, &spec, inputs);
         if (replicate_wait_in_update(r, node, copy->id))
             return r->err->code;
-        if (reads_state(r, node))
+        bool reads_state = node_has(node, OP_STATEFUL);
+        for (int j = 0; j < node->n_inputs; j++)
+            reads_state |= part_is_variable(r->from, node->inputs[j]);
+        if (reads_state)
             graph_add_control(r->to, copy, r->round);
         r->updated[node->id] = copy->id;
         if (r->options->note)

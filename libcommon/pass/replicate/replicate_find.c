@@ -159,20 +159,6 @@ static bool is_beside(const struct replicator *r, const struct node *node)
     return false;
 }
 
-static void find_shards(struct replicator *r)
-{
-    bool found = true;
-    while (found) { /* until no group is joined any more */
-        found = false;
-        for (size_t i = 0; i < r->from->nodes.n; i++) {
-            if (has(r, (int)i, FACT_SHARD) || !is_beside(r, graph_node(r->from, (int)i)))
-                continue;
-            r->facts[i] |= FACT_SHARD;
-            found = true;
-        }
-    }
-}
-
 int replicate_find(struct replicator *r)
 {
     if (replicate_check_nodes(r))
@@ -293,7 +279,16 @@ int replicate_find(struct replicator *r)
                 r->facts[node->id] |= FACT_AFTER;
         }
     }
-    find_shards(r);
+    found = true;
+    while (found) { /* until no group is joined any more */
+        found = false;
+        for (size_t i = 0; i < r->from->nodes.n; i++) {
+            if (has(r, (int)i, FACT_SHARD) || !is_beside(r, graph_node(r->from, (int)i)))
+                continue;
+            r->facts[i] |= FACT_SHARD;
+            found = true;
+        }
+    }
     replicate_find_priorities(r);
     return replicate_check_pushes(r) ? r->err->code : replicate_find_intervals(r);
 }

@@ -13,18 +13,14 @@
 
 #define WORKER_JOB "worker"
 
-static bool is_drivers(const struct replicator *r, const struct node *node)
-{
-    const struct node *source = graph_find(r->from, node->name);
-    return !source || node_has(source, OP_FED);
-}
-
 /* The task within the group; DEVICE_OPEN: any. */
 static int member_of(struct replicator *r, const struct node *node, int task)
 {
     int size = r->options->replica_tasks;
-    if (device_task_is_many(task) || task == DEVICE_OPEN)
-        return is_drivers(r, node) ? 0 : DEVICE_OPEN;
+    if (device_task_is_many(task) || task == DEVICE_OPEN) {
+        const struct node *source = graph_find(r->from, node->name);
+        return !source || node_has(source, OP_FED) ? 0 : DEVICE_OPEN; /* the driver's */
+    }
     if (task >= size)
         error_set(r->err, ERR_DATA, "%s: it asks for task %d, but a replica has %d tasks",
                   node_text(node), task, size);

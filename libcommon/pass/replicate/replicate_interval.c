@@ -87,20 +87,16 @@ int replicate_steps_of(const struct replicator *r, struct edge gradient)
     return push ? push->steps : r->steps;
 }
 
-static int steps_of_input(const struct replicator *r, struct edge edge)
-{
-    if (has(r, edge.node, FACT_UPDATE))
-        return r->interval[edge.node];
-    return is_gradient(r, edge) ? replicate_steps_of(r, edge) : r->steps;
-}
-
 /* A node of the update is there in rounds that have all that it is made of. */
 static int find_interval(struct replicator *r, const struct node *node)
 {
     int *steps = &r->interval[node->id];
     *steps = r->steps;
     for (int i = 0; i < node->n_inputs; i++) {
-        int from = steps_of_input(r, node->inputs[i]);
+        struct edge edge = node->inputs[i];
+        int from = has(r, edge.node, FACT_UPDATE) ? r->interval[edge.node]
+                   : is_gradient(r, edge)         ? replicate_steps_of(r, edge)
+                                                  : r->steps;
         if (from != r->steps && *steps != r->steps && from != *steps)
             return error_set(r->err, ERR_DATA,
                              "%s: needs gradients that are pushed every %d and every %d steps",

@@ -131,12 +131,6 @@ int replicate_reduce_pieces(struct replicator *r, struct edge gradient, int prio
 
 /* ---- updates ---- */
 
-static bool reads(const struct replicator *r, struct edge edge, const struct node *variable)
-{
-    const struct node *node = graph_node(r->from, edge.node);
-    return node == variable || (node_is(node, "Identity") && node->inputs[0].node == variable->id);
-}
-
 /* What is propagated further back is made of the variable, too: the update comes behind it, as what
  * changes while somebody has it is copied. With the gradient it is there in each step. */
 static void wait_for_readers(struct replicator *r, const struct node *update, struct node *copy)
@@ -150,7 +144,9 @@ static void wait_for_readers(struct replicator *r, const struct node *update, st
         bool is_back = false, is_reader = false;
         for (int k = 0; k < node->n_inputs; k++) {
             is_back |= edge_equal(node->inputs[k], product.right);
-            is_reader |= reads(r, node->inputs[k], variable);
+            const struct node *read = graph_node(r->from, node->inputs[k].node);
+            is_reader |= read == variable ||
+                         (node_is(read, "Identity") && read->inputs[0].node == variable->id);
         }
         if (is_back && is_reader && !node->n_controls && has(r, node->id, FACT_NEEDED) &&
             !has(r, node->id, FACT_AFTER))

@@ -7,23 +7,6 @@
  */
 #include "pass/replicate/replicate_push.h"
 
-static void list_factors(struct replicator *r, struct push *push, struct gradient_product *product)
-{
-    product->first = (int)push->values.n;
-    vec_push(&push->values, ((struct pushed_value){product->left, "rows", PUSHED_FACTOR}));
-    vec_push(&push->values, ((struct pushed_value){product->right, "mean_rows", PUSHED_FACTOR}));
-    vec_push(&r->products, *product);
-}
-
-static void list_code(struct replicator *r, struct push *push, struct edge edge)
-{
-    vec_push(&push->values, ((struct pushed_value){edge, "rows", PUSHED_CODE}));
-    if (r->options->after < 1)
-        return;
-    vec_push(&push->values, ((struct pushed_value){edge, "mean", PUSHED_FIRST}));
-    vec_push(&push->values, ((struct pushed_value){edge, "first", PUSHED_CODING}));
-}
-
 int replicate_list_pushed(struct replicator *r)
 {
     if (r->options->factors == FACTORS_AUTO && replicate_workers(r->options) < 1)
@@ -39,10 +22,19 @@ int replicate_list_pushed(struct replicator *r)
             struct gradient_product product;
             switch (replicate_choose(r, edge, &product)) {
             case CROSSES_BY_FACTORS:
-                list_factors(r, push, &product);
+                product.first = (int)push->values.n;
+                vec_push(&push->values,
+                         ((struct pushed_value){product.left, "rows", PUSHED_FACTOR}));
+                vec_push(&push->values,
+                         ((struct pushed_value){product.right, "mean_rows", PUSHED_FACTOR}));
+                vec_push(&r->products, product);
                 break;
             case CROSSES_IN_CODE:
-                list_code(r, push, edge);
+                vec_push(&push->values, ((struct pushed_value){edge, "rows", PUSHED_CODE}));
+                if (r->options->after < 1)
+                    break;
+                vec_push(&push->values, ((struct pushed_value){edge, "mean", PUSHED_FIRST}));
+                vec_push(&push->values, ((struct pushed_value){edge, "first", PUSHED_CODING}));
                 break;
             case CROSSES_WHOLE:
                 edge_map_add(&r->by_edge[BY_WHOLE], edge, (int)(push - r->pushes.items));

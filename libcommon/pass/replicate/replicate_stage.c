@@ -102,13 +102,6 @@ int pipeline_forward_of(const struct towers *t, const struct node *node)
     return -1;
 }
 
-/* The stage of what a node needs, in towers or not; -1: it is on no stage. */
-static int needed_stage(struct towers *t, int needed)
-{
-    return t->towered[needed] ? pipeline_stage(t->pipeline, needed)
-                              : stage_of_device(t, graph_node(t->r->from, needed), false);
-}
-
 /* Forward and besides: the latest stage of what it needs. */
 static bool raise_stage(struct towers *t, const struct node *node)
 {
@@ -117,8 +110,10 @@ static bool raise_stage(struct towers *t, const struct node *node)
     if (p->told[p->first[node->id]])
         return false;
     for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        int needed = needed_stage(t, pipeline_needed(node, i));
-        *stage = needed > *stage ? needed : *stage;
+        int needed = pipeline_needed(node, i); /* in towers or not; its stage -1: it is on none */
+        int there = t->towered[needed] ? pipeline_stage(p, needed)
+                                       : stage_of_device(t, graph_node(t->r->from, needed), false);
+        *stage = there > *stage ? there : *stage;
     }
     return *stage != before;
 }

@@ -160,22 +160,6 @@ static double *find_crossing(struct stage_cutter *c)
     return crossing;
 }
 
-static void find_costs(struct stage_cutter *c, int n_stages)
-{
-    const struct pipeline *p = c->t->pipeline;
-    struct error ignored = ERROR_INIT;
-    struct device_name from = device_name_open(), to = device_name_open();
-    struct cost_way way = {0, 0};
-    if (n_stages > 1 && !device_name_parse(&from, p->devices[0], &ignored) &&
-        !device_name_parse(&to, p->devices[1], &ignored))
-        way = cost_way(&from, &to, c->t->r->options->cluster, c->t->r->options->measured);
-    const double *crossing = find_crossing(c);
-    for (int i = 0; i < c->n; i++)
-        c->ns[i + 1] = c->ns[i] + c->units[i].ns;
-    for (int i = 1; i < c->n; i++)
-        c->way[i] = 2 * (way.latency + way.per_byte * crossing[i]);
-}
-
 /* ---- the cuts ---- */
 
 /* The best of all places where the last of so many stages before the cut may begin. */
@@ -193,29 +177,6 @@ static struct cut_best find_best(const struct stage_cutter *c, int stages, int c
             best = (struct cut_best){longest, crosses, begin};
     }
     return best;
-}
-
-static int cut_line(struct stage_cutter *c, int n_stages)
-{
-    struct pipeline *p = c->t->pipeline;
-    if (n_stages > c->n)
-        return error_set(c->t->r->err, ERR_DATA,
-                         "--stages %d: the model has %d nodes that compute of variables", n_stages,
-                         c->n);
-    for (int stages = 0; stages <= n_stages; stages++)
-        for (int cut = 0; cut <= c->n; cut++)
-            c->best[stages * (c->n + 1) + cut] =
-                stages ? find_best(c, stages, cut)
-                       : (struct cut_best){.longest = cut ? INFINITY : 0};
-    for (int stage = n_stages - 1, end = c->n; stage >= 0; stage--) {
-        int begin = c->best[(stage + 1) * (c->n + 1) + end].begin;
-        for (int i = begin; i < end; i++) {
-            p->stage[c->units[i].first] = stage;
-            p->told[c->units[i].first] = true;
-        }
-        end = begin;
-    }
-    return 0;
 }
 
 int pipeline_cut(struct towers *t, int n_stages)
@@ -240,6 +201,33 @@ int pipeline_cut(struct towers *t, int n_stages)
     add_units(&c);
     sort_units(&c);
     c.best = arena_array(&r->arena, (size_t)(n_stages + 1) * (size_t)(c.n + 1), sizeof *c.best);
-    find_costs(&c, n_stages);
-    return cut_line(&c, n_stages);
+    struct error ignored = ERROR_INIT;
+    struct device_name from = device_name_open(), to = device_name_open();
+    struct cost_way way = {0, 0};
+    if (n_stages > 1 && !device_name_parse(&from, p->devices[0], &ignored) &&
+        !device_name_parse(&to, p->devices[1], &ignored))
+        way = cost_way(&from, &to, r->options->cluster, r->options->measured);
+    const double *crossing = find_crossing(&c);
+    for (int i = 0; i < c.n; i++)
+        c.ns[i + 1] = c.ns[i] + c.units[i].ns;
+    for (int i = 1; i < c.n; i++)
+        c.way[i] = 2 * (way.latency + way.per_byte * crossing[i]);
+    if (n_stages > c.n)
+        return error_set(r->err, ERR_DATA,
+                         "--stages %d: the model has %d nodes that compute of variables", n_stages,
+                         c.n);
+    for (int stages = 0; stages <= n_stages; stages++)
+        for (int cut = 0; cut <= c.n; cut++)
+            c.best[stages * (c.n + 1) + cut] =
+                stages ? find_best(&c, stages, cut)
+                       : (struct cut_best){.longest = cut ? INFINITY : 0};
+    for (int stage = n_stages - 1, end = c.n; stage >= 0; stage--) {
+        int begin = c.best[(stage + 1) * (c.n + 1) + end].begin;
+        for (int i = begin; i < end; i++) {
+            p->stage[c.units[i].first] = stage;
+            p->told[c.units[i].first] = true;
+        }
+        end = begin;
+    }
+    return 0;
 }

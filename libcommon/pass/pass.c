@@ -5,17 +5,6 @@
 
 #include "pass/rewrite.h"
 
-/* Whether the names to keep exist. */
-static int check_keep(const struct graph *graph, const struct pass_options *options,
-                      struct error *err)
-{
-    struct edge edge;
-    for (int i = 0; i < options->n_keep; i++)
-        if (graph_parse_edge(graph, options->keep[i], &edge, err))
-            return error_prefix(err, "cannot keep '%s': ", options->keep[i]);
-    return 0;
-}
-
 static void note_gone(struct graph *graph, const char *name)
 {
     struct error none = ERROR_INIT;
@@ -29,7 +18,11 @@ int pass_optimize(struct graph *source, const struct pass *const *passes, int n_
     memset(result, 0, sizeof *result);
     result->graph = source;
     BUG_ON(n_passes > (int)(sizeof result->n_changes / sizeof *result->n_changes));
-    int code = check_keep(source, options, err), idle = 0; /* passes since the last change */
+    struct edge kept;
+    int code = 0, idle = 0; /* passes since the last change */
+    for (int i = 0; i < options->n_keep && !code; i++)
+        if (graph_parse_edge(source, options->keep[i], &kept, err))
+            code = error_prefix(err, "cannot keep '%s': ", options->keep[i]);
     for (int turn = 0; !code && idle < n_passes && turn < n_passes * PASS_ROUNDS_MAX; turn++) {
         struct graph *to = NULL;
         int n_changes = 0, i = turn % n_passes;

@@ -174,27 +174,6 @@ static void evaluate(struct folding *f)
 
 /* ---- the new graph ---- */
 
-static bool has_value(const struct folding *f, const struct node *node)
-{
-    for (int i = 0; i < node->n_outputs; i++)
-        if (f->values[f->r.first[node->id] + i].type != DTYPE_INVALID)
-            return true;
-    return false;
-}
-
-/* Constants tell more of shapes. If that shows a contradiction, it is the step's to report: the
- * graph stays as it was. */
-static int infer_again(struct graph **to, int *n_changes)
-{
-    struct error err = ERROR_INIT;
-    if (*to && graph_infer(*to, &err)) {
-        graph_free(*to);
-        *to = NULL;
-        *n_changes = 0;
-    }
-    return 0;
-}
-
 int pass_fold(const struct graph *from, const struct pass_options *options, struct graph **to,
               int *n_changes, struct error *err)
 {
@@ -227,8 +206,10 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
         evaluate(&f);
         for (size_t i = 0; i < f.from->nodes.n; i++) {
             const struct node *node = graph_node(f.from, f.r.order[i]);
-            bool kept = f.r.flags[node->id] & REWRITE_KEPT;
-            if (!has_value(&f, node) || (kept && node->n_outputs > 1))
+            bool kept = f.r.flags[node->id] & REWRITE_KEPT, has_value = false;
+            for (int k = 0; k < node->n_outputs; k++)
+                has_value |= f.values[f.r.first[node->id] + k].type != DTYPE_INVALID;
+            if (!has_value || (kept && node->n_outputs > 1))
                 rewrite_copy(&f.r, node);
             else if (node->n_outputs == 1) {
                 struct tensor *value = &f.values[f.r.first[node->id]];
@@ -256,5 +237,13 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
         tensor_release(&f.values[i]);
     vec_release(&f.wanted);
     code = rewrite_close(&f.r, code, to, n_changes);
-    return code ? code : infer_again(to, n_changes);
+    /* Constants tell more of shapes. If that shows a contradiction, it is the step's to report: the
+     * graph stays as it was. */
+    struct error ignored = ERROR_INIT;
+    if (!code && *to && graph_infer(*to, &ignored)) {
+        graph_free(*to);
+        *to = NULL;
+        *n_changes = 0;
+    }
+    return code;
 }

@@ -25,21 +25,16 @@ static void need(struct marks *m, int node)
     }
 }
 
-static bool has_own_entry(const struct graph *graph)
-{
-    for (size_t i = 0; i < graph->entries.n; i++)
-        if (strcmp(graph->entries.items[i].name, "init") &&
-            strcmp(graph->entries.items[i].name, "ready"))
-            return true;
-    return false;
-}
-
 int pass_prune(const struct graph *from, const struct pass_options *options, struct graph **to,
                int *n_changes, struct error *err)
 {
     struct rewrite r;
     struct marks m = {.graph = from};
-    if (!has_own_entry(from))
+    bool has_own_entry = false;
+    for (size_t i = 0; i < from->entries.n; i++)
+        has_own_entry |= strcmp(from->entries.items[i].name, "init") &&
+                         strcmp(from->entries.items[i].name, "ready");
+    if (!has_own_entry)
         return 0;
     if (rewrite_open(&r, from, options, err))
         return err->code;

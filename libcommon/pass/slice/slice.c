@@ -23,18 +23,6 @@ static const char *free_scope(struct slicer *s)
     }
 }
 
-static void name_tables(struct slicer *s)
-{
-    for (size_t i = 0; i < s->from->nodes.n; i++) {
-        if (s->role[i] != SLICE_VARIABLE)
-            continue;
-        int n = slicing_at(s, s->slicing[i]).n;
-        s->names[i] = arena_array(&s->arena, (size_t)n, sizeof **s->names);
-        for (int k = 0; k < n; k++)
-            s->names[i][k] = slice_name(s, graph_node(s->from, (int)i)->name, k);
-    }
-}
-
 static int build(struct slicer *s, struct graph **to)
 {
     slice_find_origins(s);
@@ -43,7 +31,13 @@ static int build(struct slicer *s, struct graph **to)
     if (!code && n) {
         slice_find_updates(s);
         s->scope = free_scope(s);
-        name_tables(s);
+        for (size_t i = 0; i < n; i++) {
+            int n_slices = s->role[i] == SLICE_VARIABLE ? slicing_at(s, s->slicing[i]).n : 0;
+            if (n_slices)
+                s->names[i] = arena_array(&s->arena, (size_t)n_slices, sizeof **s->names);
+            for (int k = 0; k < n_slices; k++)
+                s->names[i][k] = slice_name(s, graph_node(s->from, (int)i)->name, k);
+        }
         /* Before anything else: others are with them. */
         for (size_t i = 0; i < s->from->nodes.n && !s->err->code; i++)
             if (s->role[i] == SLICE_VARIABLE)

@@ -42,20 +42,6 @@ static struct attr_value map_groups(struct slicer *s, const struct attr_value *v
     return groups;
 }
 
-static bool is_replaced(const struct slice_copy *what, const char *name)
-{
-    for (int i = 0; i < what->n_more; i++)
-        if (!strcmp(what->more[i].name, name))
-            return true;
-    return false;
-}
-
-static bool is_inferred(const struct node *node, const char *name)
-{
-    int attr = op_find_attr(node->op, name);
-    return attr >= 0 && node->op->attrs[attr].inferred;
-}
-
 struct edge slice_add_copy(struct slicer *s, const struct slice_copy *what)
 {
     const struct node *node = what->node;
@@ -78,7 +64,10 @@ struct edge slice_add_copy(struct slicer *s, const struct slice_copy *what)
     spec.n_attrs = 0;
     for (int i = 0; i < node->n_attrs; i++) {
         struct attr attr = node->attrs[i];
-        if (is_replaced(what, attr.name) || is_inferred(node, attr.name) ||
+        int declared = op_find_attr(node->op, attr.name), k = 0;
+        while (k < what->n_more && strcmp(what->more[k].name, attr.name) != 0)
+            k++;
+        if (k < what->n_more || (declared >= 0 && node->op->attrs[declared].inferred) ||
             !strcmp(attr.name, SLICE_WANTED) || !strcmp(attr.name, SLICE_AXIS))
             continue;
         if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING)

@@ -47,18 +47,6 @@ static struct edge partition(struct slicer *s, struct form *form, struct edge nu
     return build_op(slice_builder(s, &site), "DynamicPartition", inputs, 2, &n, 1);
 }
 
-/* The different ones among row numbers: of each slice, its own. */
-static const struct form *part_unique(struct slicer *s, struct form *form)
-{
-    const struct node *node = graph_node(s->from, form->edge.node);
-    const struct form *in = slice_index_of(s, form->slicing, node->inputs[0]);
-    for (int k = 0; in && k < slicing_at(s, form->slicing).n; k++) {
-        struct slice_copy copy = {.node = node, .k = k, .inputs = &in->parts[k], .n_inputs = 1};
-        form->parts[k] = slice_add_copy(s, &copy);
-    }
-    return slice_note(s, form);
-}
-
 const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edge)
 {
     struct form form = slice_new_form(s, FORM_INDEX, slicing, edge);
@@ -67,8 +55,15 @@ const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edg
     const struct node *node = graph_node(s->from, edge.node);
     if (known || s->err->code)
         return known;
-    if (node_rows(node) == ROWS_DISTINCT && !edge.slot)
-        return part_unique(s, &form);
+    if (node_rows(node) == ROWS_DISTINCT && !edge.slot) {
+        /* The different ones among row numbers: of each slice, its own. */
+        const struct form *in = slice_index_of(s, slicing, node->inputs[0]);
+        for (int k = 0; in && k < cut.n; k++) {
+            struct slice_copy copy = {.node = node, .k = k, .inputs = &in->parts[k], .n_inputs = 1};
+            form.parts[k] = slice_add_copy(s, &copy);
+        }
+        return slice_note(s, &form);
+    }
     struct edge parts = partition(s, &form, slice_number_of(s, slicing, edge));
     struct build *b = slice_builder(s, &(struct slice_site){node, node, -1, parts});
     for (int k = 0; k < cut.n && !b->failed; k++) {

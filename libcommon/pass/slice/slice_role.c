@@ -50,16 +50,11 @@ static int find_writer(struct slicer *s, const struct node *node)
     return 0;
 }
 
-static const struct node *variable_named(const struct slicer *s, const char *name)
-{
-    const struct node *node = graph_find(s->from, name);
-    return node && node_is(node, "Variable") ? node : NULL;
-}
-
 static const struct node *table_of(const struct slicer *s, const struct node *node)
 {
-    const struct node *variable = variable_named(s, node_string(node, "aggregator"));
-    return variable && s->role[variable->id] == SLICE_VARIABLE ? variable : NULL;
+    const struct node *variable = graph_find(s->from, node_string(node, "aggregator"));
+    bool is_cut = variable && node_is(variable, "Variable");
+    return is_cut && s->role[variable->id] == SLICE_VARIABLE ? variable : NULL;
 }
 
 /* One of the two factors of a gradient, which have rows of batches, not of the table: "rows" and

@@ -27,18 +27,6 @@ const char *alike_joined_op(const struct fuse_groups *g, const struct node *node
 
 /* ---- variables ---- */
 
-/* The first node of the same variable; containers are not told apart. */
-static int first_named(struct map *names, const struct node *node)
-{
-    const struct attr_value *shared = node_attr(node, "shared_name");
-    const char *name = shared && *shared->s ? shared->s : node->name;
-    int64_t first;
-    if (map_get(names, name, &first))
-        return (int)first;
-    map_put(names, name, node->id);
-    return node->id;
-}
-
 static bool gives_reference(const struct node *node)
 {
     for (int i = 0; i < node->n_outputs; i++)
@@ -47,7 +35,8 @@ static bool gives_reference(const struct node *node)
     return false;
 }
 
-/* An op that gives a reference gives the one that it takes first. */
+/* An op that gives a reference gives the one that it takes first. The first node of a variable's
+ * name stands for it; containers are not told apart. */
 static void find_variables(struct alike *a)
 {
     const struct fuse_groups *g = a->groups;
@@ -58,8 +47,14 @@ static void find_variables(struct alike *a)
         for (int k = 0; k < node->n_inputs && variable < 0; k++)
             if (fuse_source(g, node->inputs[k])->is_ref)
                 variable = a->variable[node->inputs[k].node];
-        if (!node->n_inputs && gives_reference(node))
-            variable = first_named(&names, node);
+        if (!node->n_inputs && gives_reference(node)) {
+            const struct attr_value *shared = node_attr(node, "shared_name");
+            const char *name = shared && *shared->s ? shared->s : node->name;
+            int64_t first = node->id;
+            if (!map_get(&names, name, &first))
+                map_put(&names, name, first);
+            variable = (int)first;
+        }
         a->variable[node->id] = gives_reference(node) ? variable : -1;
     }
     map_release(&names);
@@ -73,6 +68,7 @@ bool alike_writes(const struct alike *a, const struct node *node, int input)
            a->variable[node->inputs[input].node] >= 0;
 }
 
+/* And who waits for an update. */
 static void find_writes(struct alike *a)
 {
     const struct graph *graph = a->groups->graph;
@@ -85,23 +81,13 @@ static void find_writes(struct alike *a)
             vec_push(&a->writes, write);
             a->updated[write.variable] |= is_update(node);
         }
+        for (int k = 0; k < node->n_controls; k++)
+            if (is_update(graph_node(graph, node->controls[k])))
+                vec_push(&a->waiters[node->controls[k]], node->id);
     }
 }
 
 /* ---- what runs in one step: a plan's graph has no entries, and runs as a whole ---- */
-
-static bool need_inputs(struct alike *a, const struct node *node)
-{
-    uint64_t needed = a->entries[node->id];
-    bool found = false;
-    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        int from = i < node->n_inputs ? node->inputs[i].node : node->controls[i - node->n_inputs];
-        found |= from >= 0 && needed & ~a->entries[from];
-        if (from >= 0)
-            a->entries[from] |= needed;
-    }
-    return found;
-}
 
 static void find_entries(struct alike *a)
 {
@@ -115,8 +101,17 @@ static void find_entries(struct alike *a)
                                                                     << (i < 64 ? i : 63);
     while (found) { /* again, as values also go back, to the next iteration */
         found = false;
-        for (size_t i = n; i-- > 0;)
-            found |= need_inputs(a, graph_node(g->graph, g->order[i]));
+        for (size_t i = n; i-- > 0;) {
+            const struct node *node = graph_node(g->graph, g->order[i]);
+            uint64_t needed = a->entries[node->id];
+            for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+                int from =
+                    k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+                found |= from >= 0 && needed & ~a->entries[from];
+                if (from >= 0)
+                    a->entries[from] |= needed;
+            }
+        }
     }
 }
 
@@ -152,14 +147,6 @@ static void find_shown(struct alike *a)
 
 /* ---- updates ---- */
 
-static bool has_other_marks(const struct node *node)
-{
-    for (int i = 0; i < node->n_attrs; i++)
-        if (fuse_is_mark(node->attrs[i].name) && strcmp(node->attrs[i].name, "_class") != 0)
-            return true;
-    return false;
-}
-
 static bool is_small(const struct alike *a, const struct node *node)
 {
     const struct node_output *gradient =
@@ -169,27 +156,19 @@ static bool is_small(const struct alike *a, const struct node *node)
            shape_bytes(&gradient->shape, gradient->type) <= GRADIENT_BYTES_MAX;
 }
 
-static bool is_only_writer(const struct alike *a, int variable, int node)
-{
-    for (size_t i = 0; i < a->writes.n; i++) {
-        const struct alike_write *write = &a->writes.items[i];
-        if (write->variable == variable && write->node != node &&
-            a->entries[write->node] & a->entries[node])
-            return false;
-    }
-    return true;
-}
-
 /* Of variables that nothing else writes, by values that no update changes. */
 static bool keeps_apart(const struct alike *a, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
         const struct node *from = graph_node(a->groups->graph, node->inputs[i].node);
-        if (node->op->inputs[i].is_ref) {
-            if (from->n_inputs || !is_only_writer(a, a->variable[from->id], node->id))
-                return false;
-        } else if (a->shows[from->id]) {
+        bool is_ref = node->op->inputs[i].is_ref;
+        if (is_ref ? from->n_inputs : a->shows[from->id])
             return false;
+        for (size_t k = 0; is_ref && k < a->writes.n; k++) {
+            const struct alike_write *write = &a->writes.items[k];
+            if (write->variable == a->variable[from->id] && write->node != node->id &&
+                a->entries[write->node] & a->entries[node->id])
+                return false;
         }
     }
     return true;
@@ -201,37 +180,17 @@ static void find_updates(struct alike *a)
     const struct fuse_groups *g = a->groups;
     for (size_t i = 0; i < g->graph->nodes.n; i++) {
         const struct node *node = graph_node(g->graph, (int)i);
-        bool is_known = g->uses[i] != (int)a->waiters[i].n || g->named[i] || has_other_marks(node);
+        bool is_known = g->uses[i] != (int)a->waiters[i].n || g->named[i];
+        for (int k = 0; k < node->n_attrs; k++)
+            is_known |=
+                fuse_is_mark(node->attrs[k].name) && strcmp(node->attrs[k].name, "_class") != 0;
         if (is_update(node) && !is_known && is_small(a, node) && keeps_apart(a, node) &&
             alike_joined_op(g, node))
             vec_push(&a->updates, node->id);
     }
 }
 
-static void find_waiters(struct alike *a)
-{
-    const struct graph *graph = a->groups->graph;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        for (int k = 0; k < node->n_controls; k++)
-            if (is_update(graph_node(graph, node->controls[k])))
-                vec_push(&a->waiters[node->controls[k]], node->id);
-    }
-}
-
 /* ---- classes ---- */
-
-static bool same_attrs(const struct node *x, const struct node *y)
-{
-    for (int i = 0; i < x->n_attrs; i++) {
-        const struct attr *attr = &x->attrs[i];
-        const struct attr_value *other = node_attr(y, attr->name);
-        bool counts = !fuse_is_mark(attr->name) && strcmp(attr->name, "use_locking") != 0;
-        if (counts && !(other && attr_equal(&attr->value, other)))
-            return false;
-    }
-    return true;
-}
 
 /* The same value, or constants that are equal. */
 static bool same_scalar(const struct graph *graph, struct edge x, struct edge y)
@@ -245,21 +204,24 @@ static bool same_scalar(const struct graph *graph, struct edge x, struct edge y)
     return attr_equal(&of_a, &of_b);
 }
 
-static bool same_scalars(const struct graph *graph, const struct node *x, const struct node *y)
-{
-    for (int i = 0; i < x->n_inputs; i++)
-        if (!x->op->inputs[i].is_ref && i != x->op->def->descent.gradient &&
-            !same_scalar(graph, x->inputs[i], y->inputs[i]))
-            return false;
-    return true;
-}
-
 static bool are_alike(const struct alike *a, const struct node *x, const struct node *y)
 {
     const node_vec *of_x = &a->waiters[x->id], *of_y = &a->waiters[y->id];
-    return x->op == y->op && fuse_same_place(x, y) && of_x->n == of_y->n &&
-           (!of_x->n || !memcmp(of_x->items, of_y->items, of_x->n * sizeof *of_x->items)) &&
-           same_attrs(x, y) && same_scalars(a->groups->graph, x, y);
+    if (x->op != y->op || !fuse_same_place(x, y) || of_x->n != of_y->n ||
+        (of_x->n && memcmp(of_x->items, of_y->items, of_x->n * sizeof *of_x->items) != 0))
+        return false;
+    for (int i = 0; i < x->n_attrs; i++) {
+        const struct attr *attr = &x->attrs[i];
+        const struct attr_value *other = node_attr(y, attr->name);
+        bool counts = !fuse_is_mark(attr->name) && strcmp(attr->name, "use_locking") != 0;
+        if (counts && !(other && attr_equal(&attr->value, other)))
+            return false;
+    }
+    for (int i = 0; i < x->n_inputs; i++)
+        if (!x->op->inputs[i].is_ref && i != x->op->def->descent.gradient &&
+            !same_scalar(a->groups->graph, x->inputs[i], y->inputs[i]))
+            return false;
+    return true;
 }
 
 static void find_classes(struct alike *a)
@@ -293,7 +255,6 @@ void alike_init(struct alike *a, struct fuse_groups *groups)
     find_writes(a);
     find_entries(a);
     find_shown(a);
-    find_waiters(a);
     if (!alike_has_race(a))
         find_updates(a);
     find_classes(a);

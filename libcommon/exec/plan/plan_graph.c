@@ -27,18 +27,6 @@ static void need_edge(struct prune *p, struct edge edge)
         graph_walk_to(&p->walk, edge.node);
 }
 
-static void mark(struct prune *p)
-{
-    const struct node *node;
-    while ((node = graph_walk_next(&p->walk, p->from))) {
-        for (int i = 0; i < node->n_inputs; i++)
-            need_edge(p, node->inputs[i]);
-        for (int i = 0; i < node->n_controls; i++)
-            if (!plan_feeds_all(&p->fed, graph_node(p->from, node->controls[i])))
-                graph_walk_to(&p->walk, node->controls[i]);
-    }
-}
-
 static struct node *add_feed(struct plan *plan, int feed)
 {
     const struct plan_feed *f = &plan->feeds[feed];
@@ -68,33 +56,21 @@ static struct edge map_edge(struct prune *p, struct edge edge)
     return (struct edge){p->copy[edge.node], edge.slot};
 }
 
-static void set_received(struct prune *p, struct node *recv, const struct shape *shape)
+/* Of a Recv the shape is known, perhaps, that comes. */
+static void copy_node(struct prune *p, const struct node *node)
 {
     struct arena *arena = &p->plan->graph->arena;
-    size_t n = (size_t)recv->n_attrs;
-    struct attr *attrs = arena_copy(arena, recv->attrs, n * sizeof *attrs);
+    struct node *copy = graph_add_copy(p->plan->graph, node);
+    p->copy[node->id] = copy->id;
+    if (!p->request->received || !node_is(node, "Recv"))
+        return;
+    size_t n = (size_t)copy->n_attrs;
+    struct attr *attrs = arena_copy(arena, copy->attrs, n * sizeof *attrs);
+    const struct shape *shape = &p->request->received[node->id];
     for (size_t i = 0; i < n; i++)
         if (!strcmp(attrs[i].name, "shape"))
             attrs[i].value = attr_shape(arena_copy(arena, shape, sizeof *shape));
-    recv->attrs = attrs;
-}
-
-static void copy_node(struct prune *p, const struct node *node)
-{
-    struct node *copy = graph_add_copy(p->plan->graph, node);
-    if (p->request->received && node_is(node, "Recv"))
-        set_received(p, copy, &p->request->received[node->id]);
-    p->copy[node->id] = copy->id;
-}
-
-static void connect(struct prune *p, const struct node *node)
-{
-    struct node *copy = graph_node(p->plan->graph, p->copy[node->id]);
-    for (int i = 0; i < node->n_inputs; i++)
-        copy->inputs[i] = map_edge(p, node->inputs[i]);
-    for (int i = 0; i < node->n_controls; i++)
-        if (!plan_feeds_all(&p->fed, graph_node(p->from, node->controls[i])))
-            graph_add_control(p->plan->graph, copy, p->copy[node->controls[i]]);
+    copy->attrs = attrs;
 }
 
 /* ---- what other parts order ---- */
@@ -164,19 +140,11 @@ static int check_feeds(const struct plan *plan, struct error *err)
     return 0;
 }
 
-/* A source that nobody feeds is found before anything runs. */
-static int check_sources(const struct prune *p, struct error *err)
+static int build(struct prune *p, const struct plan_request *request, struct edge *fetch_edges,
+                 struct error *err)
 {
-    for (size_t i = 0; i < p->from->nodes.n; i++) {
-        const struct node *node = graph_node(p->from, (int)i);
-        if (p->walk.seen[i] && node_has(node, OP_SOURCE))
-            return error_set(err, ERR_NOINPUT, "%s: not fed", node_text(node));
-    }
-    return 0;
-}
-
-static int request_nodes(struct prune *p, const struct plan_request *request, struct error *err)
-{
+    struct graph *graph = p->plan->graph;
+    const struct node *node;
     for (int i = 0; i < request->n_fetches; i++) {
         if (request->fetches[i].slot == CONTROL_SLOT)
             return error_set(err, ERR_DATA, "%s: has no value to fetch; run it instead",
@@ -185,31 +153,36 @@ static int request_nodes(struct prune *p, const struct plan_request *request, st
     }
     for (int i = 0; i < request->n_targets; i++)
         graph_walk_to(&p->walk, request->targets[i]);
-    return 0;
-}
-
-static int build(struct prune *p, const struct plan_request *request, struct edge *fetch_edges,
-                 struct error *err)
-{
-    int code = request_nodes(p, request, err);
-    if (code)
-        return code;
-    mark(p);
-    if ((code = check_sources(p, err)))
-        return code;
+    while ((node = graph_walk_next(&p->walk, p->from))) {
+        for (int i = 0; i < node->n_inputs; i++)
+            need_edge(p, node->inputs[i]);
+        for (int i = 0; i < node->n_controls; i++)
+            if (!plan_feeds_all(&p->fed, graph_node(p->from, node->controls[i])))
+                graph_walk_to(&p->walk, node->controls[i]);
+    }
+    /* A source that nobody feeds is found before anything runs. */
+    for (size_t i = 0; i < p->from->nodes.n; i++)
+        if (p->walk.seen[i] && node_has(node = graph_node(p->from, (int)i), OP_SOURCE))
+            return error_set(err, ERR_NOINPUT, "%s: not fed", node_text(node));
     for (size_t i = 0; i < p->from->nodes.n; i++)
         if (p->walk.seen[i])
             copy_node(p, graph_node(p->from, (int)i));
-    for (size_t i = 0; i < p->from->nodes.n; i++)
-        if (p->walk.seen[i])
-            connect(p, graph_node(p->from, (int)i));
+    for (size_t i = 0; i < p->from->nodes.n; i++) {
+        if (!p->walk.seen[i])
+            continue;
+        struct node *copy = graph_node(graph, p->copy[i]);
+        node = graph_node(p->from, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            copy->inputs[k] = map_edge(p, node->inputs[k]);
+        for (int k = 0; k < node->n_controls; k++)
+            if (!plan_feeds_all(&p->fed, graph_node(p->from, node->controls[k])))
+                graph_add_control(graph, copy, p->copy[node->controls[k]]);
+    }
     for (int i = 0; i < request->n_fetches; i++)
         fetch_edges[i] = map_edge(p, request->fetches[i]);
-    if (request->order)
-        code = mark_order(p, request->order, err);
-    if (!code)
-        code = graph_infer(p->plan->graph, err);
-    return code ? code : plan_infer_stacks(p->plan->graph, err);
+    if ((request->order && mark_order(p, request->order, err)) || graph_infer(graph, err))
+        return err->code;
+    return plan_infer_stacks(graph, err);
 }
 
 int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,

@@ -26,42 +26,27 @@ static int maker_of(const struct graph *graph, struct edge handle)
     return node_makes_resource(node) ? node->id : -1;
 }
 
-static bool has_handle(const struct graph *graph, const struct node *node)
-{
-    return node->n_inputs && node_has(node, OP_STATEFUL) &&
-           graph_node(graph, node->inputs[0].node)->outputs[node->inputs[0].slot].type == RESOURCE;
-}
-
-static void add_pushed(struct stacks *s, int maker, const struct shape *shape)
-{
-    struct shape *pushed = &s->pushed[maker];
-    if (!s->is_known[maker])
-        *pushed = *shape;
-    else if (!shape_equal(pushed, shape))
-        *pushed = SHAPE_ANY;
-    s->is_known[maker] = true;
-}
-
+/* Who makes the stack that each node has a handle of, and what is pushed there. */
 static void find(struct stacks *s)
 {
     for (size_t i = 0; i < s->graph->nodes.n; i++) {
         const struct node *node = graph_node(s->graph, (int)i);
-        bool any = has_handle(s->graph, node);
-        int maker = s->stack[i] = any ? maker_of(s->graph, node->inputs[0]) : -1;
+        struct edge handle = node->n_inputs ? node->inputs[0] : (struct edge){0};
+        bool any = node->n_inputs && node_has(node, OP_STATEFUL) &&
+                   graph_node(s->graph, handle.node)->outputs[handle.slot].type == RESOURCE;
+        int maker = s->stack[i] = any ? maker_of(s->graph, handle) : -1;
         s->any_lost |= any && maker < 0;
         if (maker < 0 || node->n_inputs != 2)
             continue;
-        struct edge pushed = node->inputs[1];
-        add_pushed(s, maker, &graph_node(s->graph, pushed.node)->outputs[pushed.slot].shape);
+        struct edge edge = node->inputs[1];
+        const struct shape *shape = &graph_node(s->graph, edge.node)->outputs[edge.slot].shape;
+        struct shape *pushed = &s->pushed[maker];
+        if (!s->is_known[maker])
+            *pushed = *shape;
+        else if (!shape_equal(pushed, shape))
+            *pushed = SHAPE_ANY;
+        s->is_known[maker] = true;
     }
-}
-
-static bool is_to_be_told(const struct stacks *s, const struct node *node)
-{
-    int maker = s->stack[node->id];
-    return !s->any_lost && maker >= 0 && node->n_inputs == 1 && node_attr(node, "shape") &&
-           s->is_known[maker] && shape_is_known(&s->pushed[maker]) &&
-           !shape_is_known(&node->outputs[0].shape);
 }
 
 static int tell(struct stacks *s, bool *any, struct error *err)
@@ -69,9 +54,13 @@ static int tell(struct stacks *s, bool *any, struct error *err)
     *any = false;
     for (size_t i = 0; i < s->graph->nodes.n; i++) {
         struct node *node = graph_node(s->graph, (int)i);
-        if (!is_to_be_told(s, node))
+        int maker = s->stack[i];
+        bool is_known =
+            !s->any_lost && maker >= 0 && s->is_known[maker] && shape_is_known(&s->pushed[maker]);
+        if (!is_known || node->n_inputs != 1 || !node_attr(node, "shape") ||
+            shape_is_known(&node->outputs[0].shape))
             continue;
-        struct attr shape = {"shape", attr_shape(&s->pushed[s->stack[i]])};
+        struct attr shape = {"shape", attr_shape(&s->pushed[maker])};
         *any = true;
         if (graph_set_attr(s->graph, node, &shape, err))
             return err->code;
@@ -79,19 +68,13 @@ static int tell(struct stacks *s, bool *any, struct error *err)
     return *any ? graph_infer(s->graph, err) : 0;
 }
 
-static bool has_stacks(const struct graph *graph)
-{
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (node_makes_resource(graph_node(graph, (int)i)))
-            return true;
-    return false;
-}
-
 int plan_infer_stacks(struct graph *graph, struct error *err)
 {
     size_t n = graph->nodes.n + 1;
-    bool any = has_stacks(graph);
+    bool any = false;
     int code = 0;
+    for (size_t i = 0; i < graph->nodes.n && !any; i++)
+        any = node_makes_resource(graph_node(graph, (int)i));
     for (int round = 0; any && round < ROUNDS_MAX && !code; round++) {
         struct stacks s = {.graph = graph,
                            .stack = mem_array(n, sizeof *s.stack),

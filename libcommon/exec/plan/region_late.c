@@ -47,22 +47,6 @@ static bool may_wait(const struct plan *plan, int id)
     return !item->refs && bytes * INPUTS_SHARE <= outgoing_bytes(plan, id);
 }
 
-static bool is_view(const struct plan *plan, int id)
-{
-    const struct item *item = &plan->items.items[id];
-    return item->n_out == 1 && plan->values.items[item->out[0]].alias_input >= 0;
-}
-
-static bool comes_after(const struct plan *plan, int id, const bool *moves, before_vec *befores)
-{
-    bool any = false;
-    befores->n = 0;
-    plan_collect_befores(plan, id, befores);
-    for (size_t k = 0; k < befores->n; k++)
-        any |= moves[befores->items[k].item];
-    return any;
-}
-
 /* Of the items behind the first, those that have to come after it move with it. False: they are
  * not only other views of its output. */
 static bool find_moving(const struct plan *plan, const int *order, int n, bool *moves)
@@ -71,8 +55,13 @@ static bool find_moving(const struct plan *plan, const int *order, int n, bool *
     bool good = true;
     moves[order[0]] = true;
     for (int i = 1; i < n && good; i++) {
-        moves[order[i]] = comes_after(plan, order[i], moves, &befores);
-        good = !moves[order[i]] || is_view(plan, order[i]);
+        const struct item *item = &plan->items.items[order[i]];
+        befores.n = 0;
+        plan_collect_befores(plan, order[i], &befores);
+        for (size_t k = 0; k < befores.n; k++)
+            moves[order[i]] |= moves[befores.items[k].item];
+        good = !moves[order[i]] ||
+               (item->n_out == 1 && plan->values.items[item->out[0]].alias_input >= 0);
     }
     vec_release(&befores);
     return good;

@@ -44,25 +44,6 @@ static void cancel_replied(struct call *call, const struct record *reply,
     mem_free(call);
 }
 
-static void cancel_remote(const struct driver_step *step, const struct remote_run *run)
-{
-    struct driver_session *session = step->session;
-    struct call *call = mem_alloc(sizeof *call);
-    struct error ignored = ERROR_INIT;
-    call->replied = cancel_replied;
-    call->peer = peer_retain(run->task->peer);
-    msgpack_packer *packer =
-        hub_call_begin(session->options.hub, run->task->peer, "cancel", 4, call, &ignored);
-    if (packer) {
-        pack_key_uint(packer, "session", session->id);
-        pack_key_uint(packer, "step", session->last_step);
-        pack_key_int(packer, "code", step->first.code);
-        pack_key_text(packer, "text", step->first.text);
-    }
-    if (!packer || hub_call(session->options.hub, call, NULL, 0, &ignored))
-        cancel_replied(call, NULL, &ignored);
-}
-
 static void cancel_all(struct driver_step *step, bool local_runs)
 {
     struct driver_session *session = step->session;
@@ -70,8 +51,23 @@ static void cancel_all(struct driver_step *step, bool local_runs)
     if (local_runs)
         step_cancel(step->step, &step->first);
     for (size_t i = 0; i < session->tasks.n; i++)
-        if (step->runs[i].step) /* parts that are over may have announced what nobody takes now */
-            cancel_remote(step, &step->runs[i]);
+        if (step->runs[i].step) {
+            /* parts that are over, too: they may have announced what nobody takes now */
+            struct call *call = mem_alloc(sizeof *call);
+            struct error ignored = ERROR_INIT;
+            call->replied = cancel_replied;
+            call->peer = peer_retain(step->runs[i].task->peer);
+            msgpack_packer *packer = hub_call_begin(session->options.hub, step->runs[i].task->peer,
+                                                    "cancel", 4, call, &ignored);
+            if (packer) {
+                pack_key_uint(packer, "session", session->id);
+                pack_key_uint(packer, "step", session->last_step);
+                pack_key_int(packer, "code", step->first.code);
+                pack_key_text(packer, "text", step->first.text);
+            }
+            if (!packer || hub_call(session->options.hub, call, NULL, 0, &ignored))
+                cancel_replied(call, NULL, &ignored);
+        }
 }
 
 /* The first failure ends the other parts; before all were started this is left to `begin`. The
@@ -220,24 +216,6 @@ static void local_over(struct session_done *done, int code, const struct error *
     count_down(step);
 }
 
-static void start_local(struct driver_step *step, const struct program *program)
-{
-    struct driver_session *session = step->session;
-    for (size_t i = 0; i < step->own->feeds.n; i++)
-        step->feeds[i] = step->call->feed_values[step->own->feeds.items[i]];
-    struct session_call call = {.feeds = program->feeds.items,
-                                .feed_values = step->feeds,
-                                .n_feeds = (int)program->feeds.n,
-                                .fetches = program->fetches.items,
-                                .n_fetches = (int)program->fetches.n,
-                                .targets = program->targets.items,
-                                .n_targets = (int)program->targets.n,
-                                .order = &program->own_order};
-    step->step->rendezvous = step->rendezvous;
-    step->local.over = local_over;
-    session_start(session->local, &call, step->step, step->own_fetches, &step->local);
-}
-
 /* ---- all of it ---- */
 
 /* Counts all parts before the first is started: those that are over at once end nothing. */
@@ -265,8 +243,21 @@ static void begin(struct driver_step *step, const struct program *program)
     for (size_t i = 0; i < session->tasks.n; i++)
         if (step->runs[i].step)
             start_remote(&step->runs[i], program->handles[i]);
-    if (local)
-        start_local(step, program);
+    if (local) {
+        for (size_t i = 0; i < step->own->feeds.n; i++)
+            step->feeds[i] = step->call->feed_values[step->own->feeds.items[i]];
+        struct session_call call = {.feeds = program->feeds.items,
+                                    .feed_values = step->feeds,
+                                    .n_feeds = (int)program->feeds.n,
+                                    .fetches = program->fetches.items,
+                                    .n_fetches = (int)program->fetches.n,
+                                    .targets = program->targets.items,
+                                    .n_targets = (int)program->targets.n,
+                                    .order = &program->own_order};
+        step->step->rendezvous = step->rendezvous;
+        step->local.over = local_over;
+        session_start(session->local, &call, step->step, step->own_fetches, &step->local);
+    }
     pthread_mutex_lock(&session->lock);
     step->begun = true;
     bool failed = step->first.code != 0;

@@ -287,16 +287,6 @@ static json_t *fitted_json(const struct fitted *fitted, const struct section *se
     return object;
 }
 
-static json_t *section_json(const struct prep *prep, const struct section *section)
-{
-    json_t *object = json_object();
-    for (size_t i = 0; i < prep->fitted.n; i++)
-        if (has_section(prep->fitted.items[i], section))
-            json_object_set_new(object, prep->fitted.items[i]->name,
-                                fitted_json(prep->fitted.items[i], section));
-    return object;
-}
-
 int prep_write(const struct prep *prep, int fd, struct error *err)
 {
     for (size_t i = 0; i < prep->n_header; i++)
@@ -320,7 +310,11 @@ int prep_write(const struct prep *prep, int fd, struct error *err)
     if (prep->header)
         json_object_set_new(root, "header", array_of_names(prep->header, prep->n_header, false));
     for (size_t i = 0; i < N_SECTIONS; i++) {
-        json_t *section = section_json(prep, &sections[i]);
+        json_t *section = json_object();
+        for (size_t k = 0; k < prep->fitted.n; k++)
+            if (has_section(prep->fitted.items[k], &sections[i]))
+                json_object_set_new(section, prep->fitted.items[k]->name,
+                                    fitted_json(prep->fitted.items[k], &sections[i]));
         if (json_object_size(section))
             json_object_set(root, sections[i].name, section);
         json_decref(section);

@@ -153,15 +153,6 @@ static int find_devices(struct world *world, struct error *err)
     return 0;
 }
 
-static bool measures(const struct world *world, const struct node *node)
-{
-    bool found = false;
-    double ns;
-    for (size_t i = 0; i < world->placement.devices.n && !found; i++)
-        found = costs_find(&world->costs, node, world->placement.devices.items[i].name.type, &ns);
-    return found;
-}
-
 static int place(struct tool *tool, struct stream_reader *reader, struct world *world,
                  struct error *err)
 {
@@ -195,8 +186,13 @@ static int place(struct tool *tool, struct stream_reader *reader, struct world *
     if (!code) {
         /* Costs of another graph would leave everything to estimates. */
         bool is_used = !costs_file || !graph->nodes.n;
-        for (size_t i = 0; i < graph->nodes.n && !is_used; i++)
-            is_used = measures(world, graph_node(graph, (int)i));
+        for (size_t i = 0; i < graph->nodes.n && !is_used; i++) {
+            const struct node *node = graph_node(graph, (int)i);
+            double ns;
+            for (size_t k = 0; k < world->placement.devices.n && !is_used; k++)
+                is_used = costs_find(&world->costs, node,
+                                     world->placement.devices.items[k].name.type, &ns);
+        }
         if (!is_used)
             tool_say(tool, "%s: measures no node of the graph", costs_file);
         for (size_t i = 0; i < r.moved.n; i++) {

@@ -8,18 +8,6 @@
 #include "checkpoint/command/command_private.h"
 #include "checkpoint/store/best.h"
 
-static struct retain_item *make_items(const struct command *c, const manifest_vec *all)
-{
-    struct retain_item *items = mem_array(all->n + 1, sizeof *items);
-    for (size_t i = 0; i < all->n; i++) {
-        items[i].step = all->items[i].step;
-        items[i].time = all->items[i].time;
-        items[i].has_metric =
-            c->by && ckpt_manifest_find_scalar(&all->items[i], c->by, &items[i].metric);
-    }
-    return items;
-}
-
 static int check_policy(const struct command *c, struct error *err)
 {
     if (!retain_has_rules(&c->policy))
@@ -36,7 +24,13 @@ static int apply_policy(struct command *c, struct store *store, struct error *er
     if (store_read_all(store, &all, &damages, err))
         return err->code;
     command_say_damages(c, &damages);
-    struct retain_item *items = make_items(c, &all);
+    struct retain_item *items = mem_array(all.n + 1, sizeof *items);
+    for (size_t i = 0; i < all.n; i++) {
+        items[i].step = all.items[i].step;
+        items[i].time = all.items[i].time;
+        items[i].has_metric =
+            c->by && ckpt_manifest_find_scalar(&all.items[i], c->by, &items[i].metric);
+    }
     /* A name that was mistyped must not make the best ones go. */
     bool has_any = !c->by || !all.n;
     for (size_t i = 0; i < all.n && !has_any; i++)

@@ -50,34 +50,6 @@ static void json_manifest(struct str *out, const struct ckpt_manifest *m)
 
 typedef VEC(const char *) name_vec;
 
-static void add_row(struct columns *columns, const struct ckpt_manifest *m, bool with_run,
-                    const name_vec *names)
-{
-    struct str saved = STR_INIT, bytes = STR_INIT, new = STR_INIT, run = STR_INIT;
-    print_time(&saved, m->time, false);
-    run_print(&m->run, &run);
-    show_bytes(&bytes, (int64_t)m->bytes);
-    show_bytes(&new, (int64_t)m->new_bytes);
-    columns_add(columns, "%" PRId64, m->step);
-    columns_add(columns, "%s", saved.data);
-    columns_add(columns, "%" PRIu64, m->n_tensors);
-    columns_add(columns, "%s", bytes.data);
-    columns_add(columns, "%s", new.data);
-    if (with_run)
-        columns_add(columns, "%s", run.data);
-    for (size_t i = 0; i < names->n; i++) {
-        double value;
-        if (ckpt_manifest_find_scalar(m, names->items[i], &value))
-            columns_add(columns, "%.6g", value);
-        else
-            columns_add(columns, "-");
-    }
-    str_release(&saved);
-    str_release(&bytes);
-    str_release(&new);
-    str_release(&run);
-}
-
 void text_list(struct str *out, const manifest_vec *all, bool json)
 {
     static const char *const heads[] = {"STEP", "SAVED", "TENSORS", "SIZE", "NEW", "RUN"};
@@ -105,8 +77,32 @@ void text_list(struct str *out, const manifest_vec *all, bool json)
         columns_add(&columns, "%s", heads[i]);
     for (size_t i = 0; i < names.n; i++)
         columns_add(&columns, "%s", names.items[i]);
-    for (size_t i = 0; i < all->n; i++)
-        add_row(&columns, &all->items[i], with_run, &names);
+    for (size_t i = 0; i < all->n; i++) {
+        const struct ckpt_manifest *m = &all->items[i];
+        struct str saved = STR_INIT, bytes = STR_INIT, new = STR_INIT, run = STR_INIT;
+        print_time(&saved, m->time, false);
+        run_print(&m->run, &run);
+        show_bytes(&bytes, (int64_t)m->bytes);
+        show_bytes(&new, (int64_t)m->new_bytes);
+        columns_add(&columns, "%" PRId64, m->step);
+        columns_add(&columns, "%s", saved.data);
+        columns_add(&columns, "%" PRIu64, m->n_tensors);
+        columns_add(&columns, "%s", bytes.data);
+        columns_add(&columns, "%s", new.data);
+        if (with_run)
+            columns_add(&columns, "%s", run.data);
+        for (size_t k = 0; k < names.n; k++) {
+            double value;
+            if (ckpt_manifest_find_scalar(m, names.items[k], &value))
+                columns_add(&columns, "%.6g", value);
+            else
+                columns_add(&columns, "-");
+        }
+        str_release(&saved);
+        str_release(&bytes);
+        str_release(&new);
+        str_release(&run);
+    }
     columns_print(&columns, out);
     vec_release(&names);
 }

@@ -169,28 +169,6 @@ static int write_strings(FILE *file, const struct tensor *t, struct written *w, 
     return err->code;
 }
 
-static void print_entry(struct str *value, const struct archive_entry *e, const struct written *w)
-{
-    struct str shape = STR_INIT;
-    for (int i = 0; i < e->shape.rank; i++) {
-        struct str dim = STR_INIT;
-        put_number(&dim, DIM_SIZE, (uint64_t)e->shape.dims[i]);
-        put_tag(&shape, SHAPE_DIM, WIRE_BYTES);
-        put_varint(&shape, dim.n);
-        str_append_bytes(&shape, str_text(&dim), dim.n);
-        str_release(&dim);
-    }
-    put_number(value, ENTRY_TYPE, (uint64_t)e->type);
-    put_tag(value, ENTRY_SHAPE, WIRE_BYTES);
-    put_varint(value, shape.n);
-    str_append_bytes(value, str_text(&shape), shape.n);
-    put_number(value, ENTRY_OFFSET, w->offset);
-    put_number(value, ENTRY_SIZE, w->size);
-    put_tag(value, ENTRY_CRC, WIRE_FIXED32);
-    put_fixed(value, bundle_crc_mask(w->crc), 4);
-    str_release(&shape);
-}
-
 static int add_tensor(struct table_builder *t, FILE *data, const struct archive_input *input,
                       size_t i, uint64_t *offset, struct error *err)
 {
@@ -205,7 +183,25 @@ static int add_tensor(struct table_builder *t, FILE *data, const struct archive_
         put_data(data, tensor.data, tensor_bytes(&tensor), &w, err);
     tensor_release(&tensor);
     *offset += w.size;
-    print_entry(&value, &input->entries[i], &w);
+    const struct archive_entry *e = &input->entries[i];
+    struct str shape = STR_INIT;
+    for (int k = 0; k < e->shape.rank; k++) {
+        struct str dim = STR_INIT;
+        put_number(&dim, DIM_SIZE, (uint64_t)e->shape.dims[k]);
+        put_tag(&shape, SHAPE_DIM, WIRE_BYTES);
+        put_varint(&shape, dim.n);
+        str_append_bytes(&shape, str_text(&dim), dim.n);
+        str_release(&dim);
+    }
+    put_number(&value, ENTRY_TYPE, (uint64_t)e->type);
+    put_tag(&value, ENTRY_SHAPE, WIRE_BYTES);
+    put_varint(&value, shape.n);
+    str_append_bytes(&value, str_text(&shape), shape.n);
+    put_number(&value, ENTRY_OFFSET, w.offset);
+    put_number(&value, ENTRY_SIZE, w.size);
+    put_tag(&value, ENTRY_CRC, WIRE_FIXED32);
+    put_fixed(&value, bundle_crc_mask(w.crc), 4);
+    str_release(&shape);
     if (!err->code)
         table_add(t, input->entries[i].name, &value, err);
     str_release(&value);

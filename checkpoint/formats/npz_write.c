@@ -90,24 +90,6 @@ static int add_member(struct zip *zip, const char *name, const struct str *npy,
     return err->code;
 }
 
-static void put_end64(struct zip *zip, uint64_t start, uint64_t bytes)
-{
-    struct str *s = &zip->directory;
-    put(s, 0x06064b50, 4); /* [4.3.14] */
-    put(s, 44, 8);
-    put(s, VERSION, 2);
-    put(s, VERSION, 2);
-    put(s, 0, 8); /* disks */
-    put(s, zip->n, 8);
-    put(s, zip->n, 8);
-    put(s, bytes, 8);
-    put(s, start, 8);
-    put(s, 0x07064b50, 4); /* [4.3.15] */
-    put(s, 0, 4);
-    put(s, start + bytes, 8);
-    put(s, 1, 4);
-}
-
 int npz_write(FILE *file, const struct archive_input *input, struct error *err)
 {
     struct zip zip = {.file = file};
@@ -132,8 +114,21 @@ int npz_write(FILE *file, const struct archive_input *input, struct error *err)
         /* NumPy knows an archive that has no members by the short end alone. */
         struct str *s = &zip.directory;
         uint64_t start = zip.offset, bytes = s->n;
-        if (zip.n)
-            put_end64(&zip, start, bytes);
+        if (zip.n) {
+            put(s, 0x06064b50, 4); /* [4.3.14] */
+            put(s, 44, 8);
+            put(s, VERSION, 2);
+            put(s, VERSION, 2);
+            put(s, 0, 8); /* disks */
+            put(s, zip.n, 8);
+            put(s, zip.n, 8);
+            put(s, bytes, 8);
+            put(s, start, 8);
+            put(s, 0x07064b50, 4); /* [4.3.15] */
+            put(s, 0, 4);
+            put(s, start + bytes, 8);
+            put(s, 1, 4);
+        }
         put(s, 0x06054b50, 4); /* [4.3.16] */
         put(s, 0, 4);
         put(s, zip.n < 0xffff ? zip.n : 0xffff, 2);

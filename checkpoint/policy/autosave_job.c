@@ -71,16 +71,6 @@ void autosave_late_clear(struct autosave_late *late)
 
 /* ---- writing ---- */
 
-/* What is too old goes; if that fails, the checkpoint is there all the same. */
-static void keep_newest(struct autosave_job *job, struct store *store)
-{
-    const struct autosave_options *options = job->options;
-    struct prune_report report;
-    if (options->keep > 0 &&
-        !store_forget_old(store, &options->run, (size_t)options->keep, &job->left))
-        store_prune(store, false, NULL, &report, &job->left);
-}
-
 /* The checkpoint may not have come to be, or may have been forgotten. */
 static int write_late(struct store *store, const struct autosave_options *options,
                       struct autosave_late *late, struct error *err)
@@ -143,8 +133,13 @@ int autosave_job_run(struct autosave_job *job, struct error *err)
         !write_late(store, options, &job->late, err))
         store_save(store, &request, NULL, err);
     job->is_alone |= !err->code;
-    if (!err->code)
-        keep_newest(job, store);
+    if (!err->code) {
+        /* What is too old goes; if that fails, the checkpoint is there all the same. */
+        struct prune_report report;
+        if (options->keep > 0 &&
+            !store_forget_old(store, &options->run, (size_t)options->keep, &job->left))
+            store_prune(store, false, NULL, &report, &job->left);
+    }
     store_close(store);
     return err->code;
 }

@@ -228,23 +228,6 @@ static int forget_unlisted(struct store *shard, const char *name, const struct l
     return err->code ? err->code : forget_replaced(shard, name, l, err);
 }
 
-static int prune_shard(struct pruning *p, const char *name, const struct listing *l,
-                       struct error *err)
-{
-    struct store *shard;
-    struct str folder = STR_INIT;
-    const struct store_options options = {
-        .write = !p->dry_run, .lock_wait = -1, .owner = "tf-ckpt prune"};
-    str_printf(&folder, "%s/shards/%s", p->store->folder, name);
-    if (!store_open(folder.data, &options, &shard, err)) {
-        if (p->dry_run || !forget_unlisted(shard, name, l, err))
-            prune_one(shard, p->dry_run, p->watch, p->report, err);
-        store_close(shard);
-    }
-    str_release(&folder);
-    return err->code;
-}
-
 static int prune_shards(struct pruning *p, struct error *err)
 {
     struct listing l;
@@ -256,9 +239,21 @@ static int prune_shards(struct pruning *p, struct error *err)
     if (!shards) /* a store without */
         return 0;
     if (!store_read_all(p->store, &l.all, &l.damages, err)) {
-        while (!err->code && (entry = readdir(shards)))
-            if (*entry->d_name != '.' && !str_ends(entry->d_name, ".tmp"))
-                prune_shard(p, entry->d_name, &l, err);
+        while (!err->code && (entry = readdir(shards))) {
+            if (*entry->d_name == '.' || str_ends(entry->d_name, ".tmp"))
+                continue;
+            struct store *shard;
+            struct str path = STR_INIT;
+            const struct store_options options = {
+                .write = !p->dry_run, .lock_wait = -1, .owner = "tf-ckpt prune"};
+            str_printf(&path, "%s/shards/%s", p->store->folder, entry->d_name);
+            if (!store_open(path.data, &options, &shard, err)) {
+                if (p->dry_run || !forget_unlisted(shard, entry->d_name, &l, err))
+                    prune_one(shard, p->dry_run, p->watch, p->report, err);
+                store_close(shard);
+            }
+            str_release(&path);
+        }
         manifests_release(&l.all);
         vec_release(&l.damages);
     }

@@ -47,22 +47,6 @@ static void pack_number(msgpack_packer *packer, const char *key, int64_t value)
     pack_key_int(packer, key, value);
 }
 
-static void pack_tensor(msgpack_packer *packer, const struct manifest_tensor *t)
-{
-    msgpack_pack_map(packer, 7 + slice_fields(&t->slice));
-    pack_key_text(packer, "container", t->container);
-    pack_key_text(packer, "name", t->name);
-    pack_key_text(packer, "type", dtype_name(t->type));
-    pack_key_array(packer, "shape", (size_t)t->shape.rank);
-    for (int i = 0; i < t->shape.rank; i++)
-        msgpack_pack_int64(packer, t->shape.dims[i]);
-    pack_key_uint(packer, "bytes", t->bytes);
-    pack_key_uint(packer, "updates", t->updates);
-    pack_slice(packer, &t->slice);
-    pack_key(packer, "chunks");
-    pack_bin(packer, t->chunks, chunk_count(t->bytes) * DIGEST_BYTES);
-}
-
 void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
 {
     msgpack_packer packer;
@@ -100,8 +84,21 @@ void ckpt_manifest_encode(struct ckpt_manifest *m, struct str *out)
         pack_bin(&packer, &m->shards.items[i].manifest, DIGEST_BYTES);
     }
     pack_key_array(&packer, "tensors", m->tensors.n);
-    for (size_t i = 0; i < m->tensors.n; i++)
-        pack_tensor(&packer, &m->tensors.items[i]);
+    for (size_t i = 0; i < m->tensors.n; i++) {
+        const struct manifest_tensor *t = &m->tensors.items[i];
+        msgpack_pack_map(&packer, 7 + slice_fields(&t->slice));
+        pack_key_text(&packer, "container", t->container);
+        pack_key_text(&packer, "name", t->name);
+        pack_key_text(&packer, "type", dtype_name(t->type));
+        pack_key_array(&packer, "shape", (size_t)t->shape.rank);
+        for (int k = 0; k < t->shape.rank; k++)
+            msgpack_pack_int64(&packer, t->shape.dims[k]);
+        pack_key_uint(&packer, "bytes", t->bytes);
+        pack_key_uint(&packer, "updates", t->updates);
+        pack_slice(&packer, &t->slice);
+        pack_key(&packer, "chunks");
+        pack_bin(&packer, t->chunks, chunk_count(t->bytes) * DIGEST_BYTES);
+    }
     m->digest = digest_of(out->data + start + HEAD_BYTES, out->n - start - HEAD_BYTES);
     memcpy(out->data + start + MAGIC_BYTES, &m->digest, DIGEST_BYTES);
 }

@@ -49,49 +49,6 @@ static const char *key(struct partial *p, const char *container, const char *nam
     return arena_printf(&p->arena, "%s %s", container, name);
 }
 
-static int take_all(struct partial *p, struct error *err)
-{
-    const struct graph *graph = p->request->graph;
-    p->parts = (struct saved_parts){arena_printf(&p->arena, "%.400s: not restored", p->source.name),
-                                    p->source.tensors.n, tensor_at, read_tensor, NULL};
-    saved_parts_index(&p->parts, &p->index);
-    p->parts.index = &p->index;
-    for (size_t i = 0; i < graph->nodes.n && !err->code; i++)
-        if (node_is(graph_node(graph, (int)i), "Variable")) {
-            const struct node *node = graph_node(graph, (int)i);
-            const struct variable like = restore_variable(node, &p->request->names, &p->arena);
-            struct saved_variable one = {.node = node};
-            uint64_t updates;
-            map_put(&p->wanted, key(p, like.container, like.name), 0);
-            if (like.slice.of)
-                map_put(&p->wanted, key(p, like.container, like.slice.of), 0);
-            if (saved_parts_have(&p->parts, &like, err)) {
-                if (err->code == ERR_DATA || err->code == ERR_NOINPUT) { /* it fits not */
-                    leave(p, err->text);
-                    error_clear(err);
-                }
-            } else if (!saved_parts_read(&p->parts, &like, &one.value, &updates, err)) {
-                one.updates = (int64_t)updates;
-                vec_push(&p->saved, one);
-            }
-        }
-    if (!err->code) {
-        /* What the graph has no variable for: tables by their own names. */
-        struct error ignored = ERROR_INIT;
-        source_join_slices(&p->source, &ignored);
-        for (size_t i = 0; i < p->source.tensors.n; i++) {
-            const struct source_tensor *t = &p->source.tensors.items[i];
-            if (!map_get(&p->wanted, key(p, t->container, t->name), NULL) &&
-                (!t->slice.of || !map_get(&p->wanted, key(p, t->container, t->slice.of), NULL)))
-                leave(p, arena_printf(&p->arena, "%s: '%s' is not in the graph", p->parts.from,
-                                      source_outer_name(&p->source, i)));
-        }
-    }
-    if (!err->code && !p->saved.n)
-        error_set(err, ERR_DATA, "%s: none of its variables fits the graph", p->source.name);
-    return err->code;
-}
-
 int restore_partial(const char *name, const struct restore_request *request, struct error *err)
 {
     struct partial p = {.request = request};
@@ -100,7 +57,44 @@ int restore_partial(const char *name, const struct restore_request *request, str
     if (p.source.passed_over.code && request->left)
         request->left(request->context, p.source.passed_over.text);
     source_drop_resources(&p.source);
-    take_all(&p, err);
+    const struct graph *graph = p.request->graph;
+    p.parts = (struct saved_parts){arena_printf(&p.arena, "%.400s: not restored", p.source.name),
+                                   p.source.tensors.n, tensor_at, read_tensor, NULL};
+    saved_parts_index(&p.parts, &p.index);
+    p.parts.index = &p.index;
+    for (size_t i = 0; i < graph->nodes.n && !err->code; i++)
+        if (node_is(graph_node(graph, (int)i), "Variable")) {
+            const struct node *node = graph_node(graph, (int)i);
+            const struct variable like = restore_variable(node, &p.request->names, &p.arena);
+            struct saved_variable one = {.node = node};
+            uint64_t updates;
+            map_put(&p.wanted, key(&p, like.container, like.name), 0);
+            if (like.slice.of)
+                map_put(&p.wanted, key(&p, like.container, like.slice.of), 0);
+            if (saved_parts_have(&p.parts, &like, err)) {
+                if (err->code == ERR_DATA || err->code == ERR_NOINPUT) { /* it fits not */
+                    leave(&p, err->text);
+                    error_clear(err);
+                }
+            } else if (!saved_parts_read(&p.parts, &like, &one.value, &updates, err)) {
+                one.updates = (int64_t)updates;
+                vec_push(&p.saved, one);
+            }
+        }
+    if (!err->code) {
+        /* What the graph has no variable for: tables by their own names. */
+        struct error ignored = ERROR_INIT;
+        source_join_slices(&p.source, &ignored);
+        for (size_t i = 0; i < p.source.tensors.n; i++) {
+            const struct source_tensor *t = &p.source.tensors.items[i];
+            if (!map_get(&p.wanted, key(&p, t->container, t->name), NULL) &&
+                (!t->slice.of || !map_get(&p.wanted, key(&p, t->container, t->slice.of), NULL)))
+                leave(&p, arena_printf(&p.arena, "%s: '%s' is not in the graph", p.parts.from,
+                                       source_outer_name(&p.source, i)));
+        }
+    }
+    if (!err->code && !p.saved.n)
+        error_set(err, ERR_DATA, "%s: none of its variables fits the graph", p.source.name);
     for (size_t i = 0; i < p.saved.n && !err->code; i++)
         variable_put(request->variables, &p.saved.items[i], request->device, err);
     saved_release(&p.saved);

@@ -153,25 +153,6 @@ static void control_last_nodes(struct script *s, const struct gradient_call *w)
     }
 }
 
-/* Device, colocation and control of the nodes made are what is in force, as for an op. */
-static void take_options(lua_State *L, struct gradients_options *options)
-{
-    struct script *s = script_of(L);
-    *options = (struct gradients_options){.colocate = flag(L, "colocate"),
-                                          .allow_missing = flag(L, "allow_missing"),
-                                          .scope = node_full_name(s, "gradients"),
-                                          .device = s->device};
-    if (s->leader >= 0)
-        options->group =
-            arena_printf(&s->scratch, "loc:@%s", graph_node(s->graph, s->leader)->name);
-    int *controls = arena_array(&s->scratch, s->controls.n + 1, sizeof *controls);
-    for (size_t i = 0; i < s->controls.n; i++)
-        if (context_route_control(L, s->context, s->controls.items[i]))
-            controls[options->n_controls++] = s->controls.items[i];
-    options->controls = controls;
-    place_find(L, &options->file, &options->line);
-}
-
 /* tf.gradients(ys, xs, grad_ys, {allow_missing=, rows=, colocate=}): a list with, for each x, a
  * tensor, {values=, indices=}, or false when there is none. */
 static int gradients(lua_State *L)
@@ -192,7 +173,20 @@ static int gradients(lua_State *L)
     bool rows = flag(L, "rows");
     struct gradient_call wanted = {
         .ys = ys, .grad_ys = n_grads ? grad_ys : NULL, .n_ys = n_ys, .xs = xs, .n = n_xs};
-    take_options(L, &wanted.options);
+    /* Device, colocation and control of the nodes made are what is in force, as for an op. */
+    wanted.options = (struct gradients_options){.colocate = flag(L, "colocate"),
+                                                .allow_missing = flag(L, "allow_missing"),
+                                                .scope = node_full_name(s, "gradients"),
+                                                .device = s->device};
+    if (s->leader >= 0)
+        wanted.options.group =
+            arena_printf(&s->scratch, "loc:@%s", graph_node(s->graph, s->leader)->name);
+    int *controls = arena_array(&s->scratch, s->controls.n + 1, sizeof *controls);
+    for (size_t i = 0; i < s->controls.n; i++)
+        if (context_route_control(L, s->context, s->controls.items[i]))
+            controls[wanted.options.n_controls++] = s->controls.items[i];
+    wanted.options.controls = controls;
+    place_find(L, &wanted.options.file, &wanted.options.line);
     struct error err = ERROR_INIT;
     struct build b = {.graph = s->graph,
                       .scope = wanted.options.scope,

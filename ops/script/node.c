@@ -75,23 +75,6 @@ static void add_control(lua_State *L, const struct new_node *what, int *controls
         controls[(*n)++] = node;
 }
 
-static int *gather_controls(lua_State *L, const struct new_node *what, bool guarded, int *n)
-{
-    struct script *s = script_of(L);
-    /* When a constant is made does not matter, and it can be folded if it waits for nothing. */
-    size_t n_in_force = strcmp(what->op, "Const") ? s->controls.n : 0;
-    size_t limit = n_in_force + (size_t)what->n_controls + 1;
-    int *controls = arena_array(&s->scratch, limit, sizeof *controls);
-    *n = 0;
-    for (size_t i = 0; i < n_in_force; i++)
-        add_control(L, what, controls, n, s->controls.items[i]);
-    for (int i = 0; i < what->n_controls; i++)
-        add_control(L, what, controls, n, what->controls[i].node);
-    if (what->context < 0 && s->context && guarded)
-        controls[(*n)++] = s->contexts.items[s->context].pivot;
-    return controls;
-}
-
 struct node *node_make(lua_State *L, const struct new_node *what)
 {
     struct script *s = script_of(L);
@@ -105,7 +88,18 @@ struct node *node_make(lua_State *L, const struct new_node *what)
     struct node_spec spec = {.op = what->op, .inputs = what->inputs, .n_inputs = what->n_inputs};
     if (op && what->context < 0 && s->contexts.n > 1)
         spec.inputs = route_inputs(L, what, op, &guarded);
-    spec.controls = gather_controls(L, what, guarded, &spec.n_controls);
+    /* When a constant is made does not matter, and it can be folded if it waits for nothing. */
+    size_t n_in_force = strcmp(what->op, "Const") ? s->controls.n : 0;
+    size_t limit = n_in_force + (size_t)what->n_controls + 1;
+    int *controls = arena_array(&s->scratch, limit, sizeof *controls);
+    spec.n_controls = 0;
+    for (size_t i = 0; i < n_in_force; i++)
+        add_control(L, what, controls, &spec.n_controls, s->controls.items[i]);
+    for (int i = 0; i < what->n_controls; i++)
+        add_control(L, what, controls, &spec.n_controls, what->controls[i].node);
+    if (what->context < 0 && s->context && guarded)
+        controls[spec.n_controls++] = s->contexts.items[s->context].pivot;
+    spec.controls = controls;
     spec.name = what->name ? what->name : node_unique_name(s, what->op);
     spec.attrs = what->attrs;
     spec.n_attrs = what->n_attrs;

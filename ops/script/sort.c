@@ -26,31 +26,6 @@ static bool is_before(lua_State *L, lua_Unsigned a, lua_Unsigned b)
     return before;
 }
 
-/* The places of the items in their order, in one of two arrays of n. */
-static lua_Unsigned *sort_places(lua_State *L, lua_Unsigned *places, size_t n)
-{
-    lua_Unsigned *from = places, *to = places + n;
-    for (size_t i = 0; i < n; i++)
-        from[i] = i + 1;
-    for (size_t run = 1; run < n; run *= 2) {
-        for (size_t first = 0; first < n; first += 2 * run) {
-            size_t middle = first + run < n ? first + run : n;
-            size_t end = middle + run < n ? middle + run : n;
-            /* The runs [first, middle) and [middle, end) of `from` as one of `to`. */
-            size_t left = first, right = middle;
-            for (size_t i = first; i < end; i++) {
-                bool takes_right =
-                    left == middle || (right < end && is_before(L, from[right], from[left]));
-                to[i] = takes_right ? from[right++] : from[left++];
-            }
-        }
-        lua_Unsigned *other = from;
-        from = to;
-        to = other;
-    }
-    return from;
-}
-
 /* table.sort(list [, order]) */
 static int sort(lua_State *L)
 {
@@ -67,7 +42,26 @@ static int sort(lua_State *L)
         lua_rawseti(L, ITEMS, (lua_Integer)i);
     }
     lua_Unsigned *places = lua_newuserdatauv(L, (2 * n + 1) * sizeof *places, 0);
-    const lua_Unsigned *sorted = sort_places(L, places, n);
+    /* The places of the items in their order, in one of two arrays of n. */
+    lua_Unsigned *sorted = places, *to = places + n;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = i + 1;
+    for (size_t run = 1; run < n; run *= 2) {
+        for (size_t first = 0; first < n; first += 2 * run) {
+            size_t middle = first + run < n ? first + run : n;
+            size_t end = middle + run < n ? middle + run : n;
+            /* The runs [first, middle) and [middle, end) of `sorted` as one of `to`. */
+            size_t left = first, right = middle;
+            for (size_t i = first; i < end; i++) {
+                bool takes_right =
+                    left == middle || (right < end && is_before(L, sorted[right], sorted[left]));
+                to[i] = takes_right ? sorted[right++] : sorted[left++];
+            }
+        }
+        lua_Unsigned *other = sorted;
+        sorted = to;
+        to = other;
+    }
     for (size_t i = 1; i <= n; i++) {
         lua_rawgeti(L, ITEMS, (lua_Integer)sorted[i - 1]);
         lua_seti(L, LIST, (lua_Integer)i);

@@ -192,22 +192,6 @@ void variable_open(lua_State *L)
 
 /* ---- the entries init and ready ---- */
 
-/* An initial value that reads another variable would read it before it has one. */
-static void check_initial(lua_State *L, const struct variable_note *v, struct graph_walk *walk)
-{
-    struct script *s = script_of(L);
-    const struct node *node;
-    graph_walk_to(walk, v->initial.node);
-    while ((node = graph_walk_next(walk, s->graph))) {
-        if (variable_of(s, node->id))
-            luaL_error(L,
-                       "%s: its initial value reads the variable '%s', which may not have one "
-                       "yet; use the field initial of '%s'",
-                       node_text(graph_node(s->graph, v->node)), node->name, node->name);
-        graph_walk_inputs(walk, node);
-    }
-}
-
 /* What the entry is so far, onto script->edges. */
 static void start_entry(struct script *s, const char *name)
 {
@@ -288,7 +272,17 @@ void variable_finish(lua_State *L)
         const struct variable_note *v = &s->variables.items[i];
         if (v->assign < 0)
             continue;
-        check_initial(L, v, &walk);
+        /* An initial value that reads another variable would read it before it has one. */
+        const struct node *node;
+        graph_walk_to(&walk, v->initial.node);
+        while ((node = graph_walk_next(&walk, s->graph))) {
+            if (variable_of(s, node->id))
+                luaL_error(L,
+                           "%s: its initial value reads the variable '%s', which may not have one "
+                           "yet; use the field initial of '%s'",
+                           node_text(graph_node(s->graph, v->node)), node->name, node->name);
+            graph_walk_inputs(&walk, node);
+        }
         vec_push(&s->edges, ((struct edge){v->assign, CONTROL_SLOT}));
     }
     if (s->edges.n > n_before)

@@ -101,36 +101,6 @@ static char *mark_updated(const struct graph *graph)
     return updated;
 }
 
-static void print_state(struct str *out, const struct graph *graph)
-{
-    int n[3] = {0}, total = 0;
-    int64_t bytes[3] = {0};
-    char *updated = mark_updated(graph);
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        if (!node_is(node, "Variable"))
-            continue;
-        enum owner owner = owner_of(node, updated);
-        int64_t size = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
-        n[owner]++;
-        total++;
-        bytes[owner] += size > 0 ? size : 0;
-    }
-    mem_free(updated);
-    if (!total)
-        return;
-    str_printf(out, "%-8s%d variable%s, ", "state", total, total == 1 ? "" : "s");
-    show_bytes(out, bytes[0] + bytes[1] + bytes[2]);
-    str_printf(out, ": %d trained (", n[OWNER_MODEL]);
-    show_bytes(out, bytes[OWNER_MODEL]);
-    str_append_char(out, ')');
-    if (n[OWNER_OPTIMIZER])
-        str_printf(out, ", %d of the optimizer", n[OWNER_OPTIMIZER]);
-    if (n[OWNER_OTHER])
-        str_printf(out, ", %d other%s", n[OWNER_OTHER], n[OWNER_OTHER] == 1 ? "" : "s");
-    str_append_char(out, '\n');
-}
-
 void show_graph_summary(struct str *out, const struct graph *graph, bool verbose)
 {
     int devices = count_devices(graph);
@@ -155,7 +125,32 @@ void show_graph_summary(struct str *out, const struct graph *graph, bool verbose
     if (verbose)
         print_aliases(out, graph);
     print_feeds(out, graph);
-    print_state(out, graph);
+    int n[3] = {0}, total = 0;
+    int64_t bytes[3] = {0};
+    char *updated = mark_updated(graph);
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (!node_is(node, "Variable"))
+            continue;
+        enum owner owner = owner_of(node, updated);
+        int64_t size = shape_bytes(&node->outputs[0].shape, node->outputs[0].type);
+        n[owner]++;
+        total++;
+        bytes[owner] += size > 0 ? size : 0;
+    }
+    mem_free(updated);
+    if (total) {
+        str_printf(out, "%-8s%d variable%s, ", "state", total, total == 1 ? "" : "s");
+        show_bytes(out, bytes[0] + bytes[1] + bytes[2]);
+        str_printf(out, ": %d trained (", n[OWNER_MODEL]);
+        show_bytes(out, bytes[OWNER_MODEL]);
+        str_append_char(out, ')');
+        if (n[OWNER_OPTIMIZER])
+            str_printf(out, ", %d of the optimizer", n[OWNER_OPTIMIZER]);
+        if (n[OWNER_OTHER])
+            str_printf(out, ", %d other%s", n[OWNER_OTHER], n[OWNER_OTHER] == 1 ? "" : "s");
+        str_append_char(out, '\n');
+    }
     for (size_t i = 0; i < graph->made.n; i++) {
         str_append(out, i ? " | " : "made    ");
         str_append(out, graph->made.items[i]);

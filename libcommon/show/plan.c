@@ -45,57 +45,6 @@ static int print_head(const struct record *record, struct arena *arena, struct s
     return 0;
 }
 
-/* A row of the table. */
-static void add_item(struct columns *columns, const msgpack_object *item, uint32_t order,
-                     struct arena *arena)
-{
-    const char *node = "-";
-    int64_t offset = -1, bytes = 0, from = 0, to = 0;
-    bool on_host = false;
-    record_get_text(item, "node", arena, &node);
-    record_get_int(item, "offset", &offset);
-    record_get_bool(item, "host", &on_host);
-    record_get_int(item, "bytes", &bytes);
-    record_get_int(item, "from", &from);
-    record_get_int(item, "to", &to);
-    columns_add(columns, "%" PRIu32, order);
-    if (columns->n > N_TITLES) {
-        /* One that is not of a region runs when what it waits for has come. */
-        int64_t region = -1;
-        record_get_int(item, "region", &region);
-        if (region < 0)
-            columns_add(columns, "-");
-        else
-            columns_add(columns, "%" PRId64, region);
-    }
-    columns_add(columns, "%s", node);
-    /* The kernel, and of one that stands for several nodes the ops: fused_matmul(FusedMatMul+Relu).
-     */
-    const msgpack_object *ops = record_field(item, "ops");
-    const char *kernel = "-";
-    struct str text = STR_INIT;
-    record_get_text(item, "kernel", arena, &kernel);
-    str_append(&text, kernel);
-    for (uint32_t i = 0; ops && ops->type == MSGPACK_OBJECT_ARRAY && i < ops->via.array.size; i++) {
-        const msgpack_object *op = &ops->via.array.ptr[i];
-        if (op->type == MSGPACK_OBJECT_STR)
-            str_printf(&text, "%c%.*s", i ? '+' : '(', (int)op->via.str.size, op->via.str.ptr);
-    }
-    if (text.n > strlen(kernel))
-        str_append_char(&text, ')');
-    columns_add(columns, "%s", str_text(&text));
-    str_release(&text);
-    if (offset < 0)
-        columns_add(columns, "-");
-    else
-        columns_add(columns, "%s+%" PRId64, on_host ? "host" : "arena", offset);
-    columns_add(columns, "%" PRId64, bytes);
-    if (from < 0) /* has no result */
-        columns_add(columns, "-");
-    else
-        columns_add(columns, "%" PRId64 "-%" PRId64, from, to);
-}
-
 static int print_plan(const struct record *record, struct arena *arena, struct str *out,
                       struct error *err)
 {
@@ -115,7 +64,53 @@ static int print_plan(const struct record *record, struct arena *arena, struct s
     for (uint32_t i = 0; i < items->via.array.size; i++) {
         if (items->via.array.ptr[i].type != MSGPACK_OBJECT_MAP)
             continue;
-        add_item(&columns, &items->via.array.ptr[i], i, arena);
+        /* A row of the table. */
+        const msgpack_object *item = &items->via.array.ptr[i];
+        const char *node = "-";
+        int64_t offset = -1, bytes = 0, from = 0, to = 0;
+        bool on_host = false;
+        record_get_text(item, "node", arena, &node);
+        record_get_int(item, "offset", &offset);
+        record_get_bool(item, "host", &on_host);
+        record_get_int(item, "bytes", &bytes);
+        record_get_int(item, "from", &from);
+        record_get_int(item, "to", &to);
+        columns_add(&columns, "%" PRIu32, i);
+        if (columns.n > N_TITLES) {
+            /* One that is not of a region runs when what it waits for has come. */
+            int64_t region = -1;
+            record_get_int(item, "region", &region);
+            if (region < 0)
+                columns_add(&columns, "-");
+            else
+                columns_add(&columns, "%" PRId64, region);
+        }
+        columns_add(&columns, "%s", node);
+        /* The kernel, and of one that stands for several nodes the ops: K(FusedMatMul+Relu). */
+        const msgpack_object *ops = record_field(item, "ops");
+        const char *kernel = "-";
+        struct str text = STR_INIT;
+        record_get_text(item, "kernel", arena, &kernel);
+        str_append(&text, kernel);
+        for (uint32_t k = 0; ops && ops->type == MSGPACK_OBJECT_ARRAY && k < ops->via.array.size;
+             k++) {
+            const msgpack_object *op = &ops->via.array.ptr[k];
+            if (op->type == MSGPACK_OBJECT_STR)
+                str_printf(&text, "%c%.*s", k ? '+' : '(', (int)op->via.str.size, op->via.str.ptr);
+        }
+        if (text.n > strlen(kernel))
+            str_append_char(&text, ')');
+        columns_add(&columns, "%s", str_text(&text));
+        str_release(&text);
+        if (offset < 0)
+            columns_add(&columns, "-");
+        else
+            columns_add(&columns, "%s+%" PRId64, on_host ? "host" : "arena", offset);
+        columns_add(&columns, "%" PRId64, bytes);
+        if (from < 0) /* has no result */
+            columns_add(&columns, "-");
+        else
+            columns_add(&columns, "%" PRId64 "-%" PRId64, from, to);
     }
     columns_print(&columns, out);
     return 0;

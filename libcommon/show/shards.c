@@ -171,29 +171,6 @@ static void add_cells(const struct shard_view *view, const char *task, const msg
         str_append_char(rows, '\n');
 }
 
-/* {"task":"ps:0", and what the row says, but what belongs to the reply alone. */
-static void add_json(const char *task, const msgpack_object *row, bool is_reply, struct str *rows)
-{
-    str_append(rows, "{\"task\":");
-    show_json_text(rows, task, strlen(task));
-    for (uint32_t i = 0; i < row->via.map.size; i++) {
-        const msgpack_object_kv *field = &row->via.map.ptr[i];
-        const msgpack_object_str *key = &field->key.via.str;
-        static const char *const of_replies[] = {"kind", "id", "code", "sum", "tensors", "task"};
-        bool skip = field->key.type != MSGPACK_OBJECT_STR;
-        for (size_t k = 0; !skip && is_reply && k < sizeof of_replies / sizeof *of_replies; k++)
-            skip =
-                strlen(of_replies[k]) == key->size && !memcmp(of_replies[k], key->ptr, key->size);
-        if (skip)
-            continue;
-        str_append_char(rows, ',');
-        show_json_text(rows, key->ptr, key->size);
-        str_append_char(rows, ':');
-        show_json_value(rows, &field->val);
-    }
-    str_append(rows, "}\n");
-}
-
 void shard_view_add(const struct shard_view *view, bool json, const char *task,
                     const msgpack_object *reply, struct str *rows)
 {
@@ -204,10 +181,31 @@ void shard_view_add(const struct shard_view *view, bool json, const char *task,
         const msgpack_object *row = is_array ? &all->via.array.ptr[i] : all;
         if (row->type != MSGPACK_OBJECT_MAP)
             continue;
-        if (json)
-            add_json(task, row, row == reply, rows);
-        else
+        if (json) {
+            /* {"task":"ps:0", and what the row says, but what belongs to the reply alone. */
+            str_append(rows, "{\"task\":");
+            show_json_text(rows, task, strlen(task));
+            for (uint32_t j = 0; j < row->via.map.size; j++) {
+                const msgpack_object_kv *field = &row->via.map.ptr[j];
+                const msgpack_object_str *key = &field->key.via.str;
+                static const char *const of_replies[] = {"kind", "id",      "code",
+                                                         "sum",  "tensors", "task"};
+                bool skip = field->key.type != MSGPACK_OBJECT_STR;
+                for (size_t k = 0;
+                     !skip && row == reply && k < sizeof of_replies / sizeof *of_replies; k++)
+                    skip = strlen(of_replies[k]) == key->size &&
+                           !memcmp(of_replies[k], key->ptr, key->size);
+                if (skip)
+                    continue;
+                str_append_char(rows, ',');
+                show_json_text(rows, key->ptr, key->size);
+                str_append_char(rows, ':');
+                show_json_value(rows, &field->val);
+            }
+            str_append(rows, "}\n");
+        } else {
             add_cells(view, task, row, rows);
+        }
     }
 }
 

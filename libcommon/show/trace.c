@@ -224,20 +224,6 @@ static const char *time_text(double ns, char text[32])
     return text;
 }
 
-/* By op, the node that took longest; NULL where all of its nodes also ran as another op. */
-static const struct total **slowest_nodes(const struct trace_summary *s)
-{
-    const struct total **slowest = mem_array(s->ops.n, sizeof(struct total *));
-    for (size_t i = 0; i < s->nodes.n; i++) {
-        const struct total *node = &s->nodes.items[i];
-        if (!node->first_step && s->ops.items[node->op].first_step)
-            continue; /* it ran in no step */
-        if (!slowest[node->op] || steady_ns(node) > steady_ns(slowest[node->op]))
-            slowest[node->op] = node;
-    }
-    return slowest;
-}
-
 void trace_summary_print(const struct trace_summary *summary, struct str *out)
 {
     if (summary->steps.n) {
@@ -260,7 +246,15 @@ void trace_summary_print(const struct trace_summary *summary, struct str *out)
         struct total *sorted = mem_array(summary->ops.n, sizeof *sorted);
         memcpy(sorted, summary->ops.items, summary->ops.n * sizeof *sorted);
         qsort(sorted, summary->ops.n, sizeof *sorted, by_time);
-        const struct total **slowest = slowest_nodes(summary);
+        /* By op, the node that took longest; NULL where all of its nodes also ran as another op. */
+        const struct total **slowest = mem_array(summary->ops.n, sizeof(struct total *));
+        for (size_t i = 0; i < summary->nodes.n; i++) {
+            const struct total *node = &summary->nodes.items[i];
+            if (!node->first_step && summary->ops.items[node->op].first_step)
+                continue; /* it ran in no step */
+            if (!slowest[node->op] || steady_ns(node) > steady_ns(slowest[node->op]))
+                slowest[node->op] = node;
+        }
         double all = 0;
         for (size_t i = 0; i < summary->ops.n; i++)
             all += steady_ns(&sorted[i]);

@@ -96,16 +96,6 @@ struct room {
     int descriptors, waiting;
 };
 
-/* Who has waited longest to become a link: links are in the order in which they came. NULL: nobody.
- */
-static struct link *find_oldest(const struct peers *peers)
-{
-    for (size_t i = 0; i < peers->links.n; i++)
-        if (!peers->links.items[i]->dialed && !peers->links.items[i]->was_open)
-            return peers->links.items[i];
-    return NULL;
-}
-
 /* NULL: it was closed. */
 static struct link *take(struct listener *listener, int fd)
 {
@@ -193,7 +183,12 @@ static bool has_room(const struct listener *listener, const struct room *room)
  * next ones wait in the backlog. */
 static bool make_room(struct listener *listener, const struct room *room)
 {
-    struct link *oldest = find_oldest(listener->peers);
+    /* who has waited longest to become a link: links are in the order in which they came */
+    const struct peers *peers = listener->peers;
+    struct link *oldest = NULL;
+    for (size_t i = 0; i < peers->links.n && !oldest; i++)
+        if (!peers->links.items[i]->dialed && !peers->links.items[i]->was_open)
+            oldest = peers->links.items[i];
     bool is_full = listener->peers->n_waiting < room->waiting;
     if (oldest && time_now() - oldest->came >= GRACE_SHARE * oldest->config->handshake) {
         if (is_full)

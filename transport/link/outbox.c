@@ -94,26 +94,20 @@ static struct packet *take_waiting(struct outbox *out)
 
 /* ---- putting in ---- */
 
-static struct packet *new_packet(struct outbox *out, int32_t priority)
-{
-    struct packet *packet = out->spare;
-    if (packet)
-        out->spare = packet->next;
-    else
-        packet = mem_alloc(sizeof *packet);
-    packet->next = NULL;
-    packet->started = packet->is_whole = false;
-    packet->priority = priority;
-    return packet;
-}
-
 /* Where a small record goes. What is as urgent and was put in before is before it. */
 static struct packet *gathering(struct outbox *out, int32_t priority, size_t bytes)
 {
     struct packet *packet = out->gathering;
     if (packet && packet->priority == priority && packet->bytes.n + bytes <= GATHER_BYTES)
         return packet;
-    out->gathering = packet = new_packet(out, priority);
+    if ((packet = out->spare))
+        out->spare = packet->next;
+    else
+        packet = mem_alloc(sizeof *packet);
+    packet->next = NULL;
+    packet->started = packet->is_whole = false;
+    packet->priority = priority;
+    out->gathering = packet;
     add_waiting(out, packet);
     return packet;
 }

@@ -120,18 +120,6 @@ static struct recycled_block *take(struct recycle *recycle, size_t bytes)
     return NULL;
 }
 
-static struct recycled_block *block_new(size_t bytes)
-{
-    void *data = mem_try(bytes);
-    if (!data)
-        return NULL;
-    struct recycled_block *block = mem_alloc(sizeof *block);
-    block->capacity = bytes;
-    block->buffer.data = data;
-    pinned_add(data, bytes);
-    return block;
-}
-
 int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor *like,
                   size_t bytes, struct error *err)
 {
@@ -141,11 +129,18 @@ int recycle_alloc(struct recycle *recycle, struct tensor *t, const struct tensor
     struct recycled_block *block = take(recycle, bytes);
     recycle->holders++;
     pthread_mutex_unlock(&recycle->lock);
-    if (!block && !(block = block_new(bytes))) {
-        pthread_mutex_lock(&recycle->lock);
-        drop(recycle);
-        return error_set(err, ERR_OS, "no memory for tensor %s (%zu bytes)%s",
-                         shape_text_typed(like->type, &like->shape), bytes, mem_limit_text());
+    if (!block) {
+        void *data = mem_try(bytes);
+        if (!data) {
+            pthread_mutex_lock(&recycle->lock);
+            drop(recycle);
+            return error_set(err, ERR_OS, "no memory for tensor %s (%zu bytes)%s",
+                             shape_text_typed(like->type, &like->shape), bytes, mem_limit_text());
+        }
+        block = mem_alloc(sizeof *block);
+        block->capacity = bytes;
+        block->buffer.data = data;
+        pinned_add(data, bytes);
     }
     atomic_init(&block->buffer.holders, 1);
     block->buffer.bytes = bytes;

@@ -35,16 +35,6 @@ static void *keep(void *argument)
     return NULL;
 }
 
-static struct keeper *keeper_new(void)
-{
-    struct keeper *keeper = mem_alloc(sizeof *keeper);
-    pthread_mutex_init(&keeper->lock, NULL);
-    time_cond_init(&keeper->changed);
-    keeper->period = 1;
-    keeper->started = !thread_start(&keeper->thread, keep, keeper);
-    return keeper;
-}
-
 void keeper_free(struct keeper *keeper)
 {
     if (!keeper)
@@ -62,9 +52,15 @@ void keeper_free(struct keeper *keeper)
 
 void keeper_add(struct loop *loop, struct keeper_task *task, double period)
 {
-    if (!loop->keeper)
-        loop->keeper = keeper_new();
     struct keeper *keeper = loop->keeper;
+    if (!keeper) {
+        keeper = mem_alloc(sizeof *keeper);
+        pthread_mutex_init(&keeper->lock, NULL);
+        time_cond_init(&keeper->changed);
+        keeper->period = 1;
+        keeper->started = !thread_start(&keeper->thread, keep, keeper);
+        loop->keeper = keeper;
+    }
     pthread_mutex_lock(&keeper->lock);
     task->next = keeper->tasks;
     keeper->tasks = task;

@@ -18,34 +18,20 @@ static void nothing(void *argument)
     (void)argument;
 }
 
-/* Who made it true holds the lock until it has let go of the session. */
-static void pump(struct driver_session *session, bool (*until)(void *context), void *context)
+void driver_wait(struct driver_session *session, bool (*until)(void *context), void *context)
 {
-    while (!loop_run_until(hub_loop(session->options.hub), until, context, -1))
-        ;
+    if (session->options.pumps)
+        while (!loop_run_until(hub_loop(session->options.hub), until, context, -1))
+            ;
+    /* who made it true holds the lock until it has let go of the session */
     pthread_mutex_lock(&session->lock);
-    pthread_mutex_unlock(&session->lock);
-}
-
-static void wait_for_loop(struct driver_session *session, bool (*until)(void *context),
-                          void *context)
-{
-    pthread_mutex_lock(&session->lock);
-    while (!until(context)) {
+    while (!session->options.pumps && !until(context)) {
         struct timespec soon;
         clock_gettime(CLOCK_REALTIME, &soon);
         soon.tv_sec++; /* to ask whether it was given up; whatever else changes is told */
         pthread_cond_timedwait(&session->changed, &session->lock, &soon);
     }
     pthread_mutex_unlock(&session->lock);
-}
-
-void driver_wait(struct driver_session *session, bool (*until)(void *context), void *context)
-{
-    if (session->options.pumps)
-        pump(session, until, context);
-    else
-        wait_for_loop(session, until, context);
 }
 
 void driver_changed(struct driver_session *session)

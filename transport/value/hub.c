@@ -101,14 +101,6 @@ void hub_reduce(struct hub *hub, const struct hub_reducer *reducer)
     hub->reducer = reducer;
 }
 
-static const struct hub_verb *find_verb(const struct hub *hub, const char *name)
-{
-    for (size_t i = 0; i < hub->verbs.n; i++)
-        if (!strcmp(hub->verbs.items[i].name, name))
-            return &hub->verbs.items[i];
-    return NULL;
-}
-
 static int take_record(struct hub *hub, struct peer *peer, struct record *record, struct error *err)
 {
     switch (record->kind) {
@@ -117,7 +109,10 @@ static int take_record(struct hub *hub, struct peer *peer, struct record *record
         const char *name = record_text(&record->header, "verb");
         if (!name || !record_get_uint(&record->header, "id", &query.id))
             return error_set(err, ERR_PROTOCOL, "a request without id or verb");
-        const struct hub_verb *verb = find_verb(hub, name);
+        const struct hub_verb *verb = NULL;
+        for (size_t i = 0; i < hub->verbs.n && !verb; i++)
+            if (!strcmp(hub->verbs.items[i].name, name))
+                verb = &hub->verbs.items[i];
         if (hub->refused.code) {
             answer_error(peer, query.id, &hub->refused);
         } else if (verb) {

@@ -48,14 +48,6 @@ bool segments_add(struct segments *segments, struct segment *segment)
     return true;
 }
 
-static struct segment *find_number(struct segments *segments, uint64_t number)
-{
-    for (int i = 0; i < segments->n; i++)
-        if (segments->all[i]->number == number)
-            return segments->all[i];
-    return NULL;
-}
-
 /* ---- the interface ---- */
 
 static struct buffer *alloc_outgoing(struct outgoing *outgoing, enum dtype type, size_t bytes)
@@ -135,10 +127,10 @@ static bool is_in(const struct segment *segment, const struct segment_offer *off
 /* With the lock: the segment, held; NULL: it is not there. */
 static struct segment *find_or_open(struct segments *segments, const struct shared_offer *offer)
 {
-    struct segment *segment = find_number(segments, offer->number);
-    if (segment)
-        return segment_hold(segment);
-    segment = segment_open(offer);
+    for (int i = 0; i < segments->n; i++)
+        if (segments->all[i]->number == offer->number)
+            return segment_hold(segments->all[i]);
+    struct segment *segment = segment_open(offer);
     if (segment && !segments_add(segments, segment)) {
         segment_drop(segment);
         return NULL;

@@ -27,16 +27,6 @@ static bool saves(const struct runner *r)
 
 /* ---- starting ---- */
 
-static int start_from_reader(struct runner *r, struct error *err)
-{
-    struct runner_origin origin = {.is_restored = false};
-    if (saving_open_reader(r->options.saving, &origin.reader, err))
-        return err->code;
-    int code = r->kind->start(r, &origin, err);
-    saving_close_reader(r->options.saving, origin.reader);
-    return code;
-}
-
 /* The variables get their values. */
 static int begin(struct runner *r, struct error *err)
 {
@@ -50,9 +40,13 @@ static int begin(struct runner *r, struct error *err)
     if (save_options.partial && !origin.is_restored)
         return driver_initialize(r->options.driver, err) ? err->code
                                                          : saving_restore_partial(saving, err);
-    if (reads && save_options.restore && !origin.is_restored)
-        return start_from_reader(r, err);
-    return r->kind->start(r, &origin, err);
+    bool from_reader = reads && save_options.restore && !origin.is_restored;
+    if (from_reader && saving_open_reader(saving, &origin.reader, err))
+        return err->code;
+    code = r->kind->start(r, &origin, err);
+    if (from_reader)
+        saving_close_reader(saving, origin.reader);
+    return code;
 }
 
 int runner_start(struct runner *r, struct error *err)

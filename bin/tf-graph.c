@@ -71,16 +71,6 @@ static void print_line(const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
-static int define_and_run(struct script *script, const char *path, struct error *err)
-{
-    for (size_t i = 0; i < definitions.n; i++)
-        if (script_define(script, definitions.items[i], err))
-            return err->code;
-    int code = program ? script_run(script, program, strlen(program), "-e", "", err)
-                       : script_run_file(script, path, err);
-    return code ? code : script_finish(script, err);
-}
-
 /* Instructions are counted, but a match of a pattern is one, and may try for hours. */
 static int run_script(struct tool *tool, struct script *script, const char *path, struct error *err)
 {
@@ -93,7 +83,14 @@ static int run_script(struct tool *tool, struct script *script, const char *path
               time_limit);
     if (tool_limit_time(tool, time_limit, &reason, err))
         return err->code;
-    int code = define_and_run(script, path, err);
+    int code = 0;
+    for (size_t i = 0; i < definitions.n && !code; i++)
+        code = script_define(script, definitions.items[i], err);
+    if (!code)
+        code = program ? script_run(script, program, strlen(program), "-e", "", err)
+                       : script_run_file(script, path, err);
+    if (!code)
+        code = script_finish(script, err);
     tool_end_limit();
     return code;
 }

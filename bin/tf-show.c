@@ -245,31 +245,6 @@ static int show_all(struct shown_source *from, struct record *record, struct err
     return 0;
 }
 
-static int show_source(struct shown_source *from, struct record *record, struct error *err)
-{
-    if (npy)
-        return write_npy(from, record, show.n_names ? show.names[0] : NULL, err);
-    if (csv || tsv)
-        return write_table(from, record, err);
-    int code = follow ? follow_all(from, record, err) : show_all(from, record, err);
-    for (int i = 0; !code && !tool_signal() && i < show.n_names; i++)
-        if (!show.found[i])
-            code = error_set(err, ERR_DATA, "%s: no tensor '%s'", stream_reader_name(from->reader),
-                             show.names[i]);
-    return code;
-}
-
-static int open_source(struct tool *tool, const char *path, struct shown_source *from,
-                       struct record *record, struct error *err)
-{
-    if (follow && path && strcmp(path, "-"))
-        tool_catch_signals();
-    int code = tool_open_reader(tool, path, &from->reader, err);
-    from->arrays.wanted = show.names;
-    from->arrays.n_wanted = csv || tsv ? 0 : show.n_names;
-    return code || follow ? code : arrays_read(&from->arrays, from->reader, record, err);
-}
-
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     struct shown_source from = {0};
@@ -299,9 +274,24 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         return code;
     show.trace = trace_summary_new();
     show.found = mem_array((size_t)show.n_names + 1, sizeof *show.found);
-    code = open_source(tool, n ? operands[0] : NULL, &from, &record, err);
-    if (!code)
-        code = show_source(&from, &record, err);
+    if (follow && n && strcmp(operands[0], "-"))
+        tool_catch_signals();
+    code = tool_open_reader(tool, n ? operands[0] : NULL, &from.reader, err);
+    from.arrays.wanted = show.names;
+    from.arrays.n_wanted = csv || tsv ? 0 : show.n_names;
+    if (!code && !follow)
+        code = arrays_read(&from.arrays, from.reader, &record, err);
+    if (!code && npy) {
+        code = write_npy(&from, &record, show.n_names ? show.names[0] : NULL, err);
+    } else if (!code && (csv || tsv)) {
+        code = write_table(&from, &record, err);
+    } else if (!code) {
+        code = follow ? follow_all(&from, &record, err) : show_all(&from, &record, err);
+        for (int i = 0; !code && !tool_signal() && i < show.n_names; i++)
+            if (!show.found[i])
+                code = error_set(err, ERR_DATA, "%s: no tensor '%s'",
+                                 stream_reader_name(from.reader), show.names[i]);
+    }
     if (!code && from.arrays.unread.code) {
         *err = from.arrays.unread;
         code = err->code;

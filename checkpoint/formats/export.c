@@ -30,19 +30,6 @@ static int read_entry(void *context, size_t i, struct tensor *value, struct erro
     return code;
 }
 
-static int write_archive(enum export_form form, const struct export_files *files,
-                         const struct archive_input *input, struct error *err)
-{
-    switch (form) {
-    case EXPORT_NPZ:
-        return npz_write(files->file, input, err);
-    case EXPORT_SAFETENSORS:
-        return safetensors_write(files->file, input, err);
-    default:
-        return bundle_write(files->file, files->data, input, err);
-    }
-}
-
 int source_export(struct source *s, enum export_form form, const struct export_files *files,
                   const char *producer, struct error *err)
 {
@@ -78,7 +65,13 @@ int source_export(struct source *s, enum export_form form, const struct export_f
     }
     struct exporting exporting = {s, false};
     const struct archive_input input = {entries, n, read_entry, &exporting};
-    if (write_archive(form, files, &input, err) && !exporting.unread)
+    if (form == EXPORT_NPZ)
+        npz_write(files->file, &input, err);
+    else if (form == EXPORT_SAFETENSORS)
+        safetensors_write(files->file, &input, err);
+    else
+        bundle_write(files->file, files->data, &input, err);
+    if (err->code && !exporting.unread)
         error_prefix(err, "%s: ", files->name);
     mem_free(entries);
     return err->code;

@@ -70,17 +70,6 @@ static int mark_value(void *context, const MDB_val *key, const MDB_val *value, s
     return 0;
 }
 
-static int mark(struct pruning *p, struct error *err)
-{
-    struct marking marking = {.prune = p};
-    if (store_begin(p->store, false, &marking.txn, err))
-        return err->code;
-    if (!store_walk(p->store, marking.txn, &store_step_keys, mark_value, &marking, err))
-        store_walk(p->store, marking.txn, &store_replaced_keys, mark_value, &marking, err);
-    store_abort(p->store, marking.txn);
-    return err->code;
-}
-
 /* ---- sweeping ---- */
 
 /* Removes a batch. *more: it is full, and the next begins at p->from. */
@@ -163,7 +152,13 @@ static int prune_one(struct store *store, bool dry_run, const struct maintain_wa
                         .batch = BATCH_CHUNKS};
     mdb_env_stat(store->env, &stat);
     p.entries = stat.ms_entries;
-    if (!mark(&p, err))
+    struct marking marking = {.prune = &p};
+    if (!store_begin(store, false, &marking.txn, err)) {
+        if (!store_walk(store, marking.txn, &store_step_keys, mark_value, &marking, err))
+            store_walk(store, marking.txn, &store_replaced_keys, mark_value, &marking, err);
+        store_abort(store, marking.txn);
+    }
+    if (!err->code)
         sweep(&p, err);
     digest_set_release(&p.used);
     return err->code;

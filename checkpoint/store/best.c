@@ -73,16 +73,6 @@ int store_best(struct store *store, int64_t *step, struct error *err)
 
 /* ---- what it is worth ---- */
 
-static void set_scalar(struct ckpt_manifest *m, const struct manifest_scalar *scalar)
-{
-    for (size_t i = 0; i < m->scalars.n; i++)
-        if (!strcmp(m->scalars.items[i].name, scalar->name)) {
-            m->scalars.items[i].value = scalar->value;
-            return;
-        }
-    vec_push(&m->scalars, *scalar);
-}
-
 static int put(struct store *store, MDB_txn *txn, struct ckpt_manifest *m, struct error *err)
 {
     uint8_t bytes[STEP_KEY_BYTES];
@@ -122,8 +112,15 @@ int store_set_scalars(struct store *store, int64_t step, const struct ckpt_run *
     struct ckpt_manifest m;
     if (store_manifest(store, step, &m, err))
         return err->code;
-    for (size_t i = 0; i < n; i++)
-        set_scalar(&m, &scalars[i]);
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < m.scalars.n && strcmp(m.scalars.items[k].name, scalars[i].name) != 0)
+            k++;
+        if (k < m.scalars.n)
+            m.scalars.items[k].value = scalars[i].value;
+        else
+            vec_push(&m.scalars, scalars[i]);
+    }
     if (run_equal(&m.run, run))
         rewrite(store, &m, err);
     else

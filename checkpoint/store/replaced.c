@@ -33,18 +33,6 @@ int store_keep_replaced(struct store *store, MDB_txn *txn, int64_t step, struct 
     return store_failed(store, status, "writing", err);
 }
 
-static int decode(struct store *store, const MDB_val *value, struct ckpt_manifest *manifest,
-                  struct error *err)
-{
-    void *copy;
-    if (store_read_value(store, value, &copy, err))
-        return err->code;
-    if (ckpt_manifest_decode(copy, value->mv_size, manifest, err))
-        error_prefix(err, "%s: a manifest that was replaced: ", store->name);
-    mem_free(copy);
-    return err->code;
-}
-
 int store_find_replaced(struct store *store, MDB_txn *txn, const struct digest *digest,
                         struct ckpt_manifest *manifest, struct error *err)
 {
@@ -54,8 +42,15 @@ int store_find_replaced(struct store *store, MDB_txn *txn, const struct digest *
     if (status == MDB_NOTFOUND)
         return error_set(err, ERR_DATA, "%s: the manifest is not the one that is listed",
                          store->name);
-    return status ? store_failed(store, status, "reading", err)
-                  : decode(store, &value, manifest, err);
+    if (status)
+        return store_failed(store, status, "reading", err);
+    void *copy;
+    if (store_read_value(store, &value, &copy, err))
+        return err->code;
+    if (ckpt_manifest_decode(copy, value.mv_size, manifest, err))
+        error_prefix(err, "%s: a manifest that was replaced: ", store->name);
+    mem_free(copy);
+    return err->code;
 }
 
 static int take(void *context, const MDB_val *key, const MDB_val *value, struct error *err)

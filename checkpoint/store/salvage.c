@@ -27,14 +27,6 @@ struct salvage {
     VEC(struct ckpt_manifest) manifests;
 };
 
-static bool is_known(const struct salvage *s, const struct ckpt_manifest *m)
-{
-    for (size_t i = 0; i < s->manifests.n; i++)
-        if (digest_equal(&s->manifests.items[i].digest, &m->digest))
-            return true;
-    return false;
-}
-
 static void take_manifest(struct salvage *s, uint64_t offset, uint64_t n)
 {
     struct ckpt_manifest m;
@@ -42,7 +34,10 @@ static void take_manifest(struct salvage *s, uint64_t offset, uint64_t n)
     void *bytes = n < s->pages * s->page_bytes ? mem_try(n) : NULL;
     if (bytes && !pages_read(s->fd, bytes, n, offset, &ignored) &&
         !ckpt_manifest_decode(bytes, n, &m, &ignored)) {
-        if (is_known(s, &m))
+        bool known = false;
+        for (size_t i = 0; i < s->manifests.n && !known; i++)
+            known = digest_equal(&s->manifests.items[i].digest, &m.digest);
+        if (known)
             ckpt_manifest_release(&m);
         else
             vec_push(&s->manifests, m);

@@ -41,14 +41,6 @@ void save_again_begin(struct save_again *again, struct store *store, int64_t ste
     again->is_same = !store_manifest(store, step, &again->before, &ignored);
 }
 
-static const struct manifest_shard *find_shard(const struct ckpt_manifest *m, const char *name)
-{
-    for (size_t i = 0; i < m->shards.n; i++)
-        if (!strcmp(m->shards.items[i].name, name))
-            return &m->shards.items[i];
-    return NULL;
-}
-
 /* The shard keeps the manifest that was listed, under its digest, when it saves the step anew. */
 static bool find_listed(struct store *shard, const struct digest *digest,
                         struct ckpt_manifest *listed)
@@ -66,7 +58,10 @@ void save_again_shard(struct save_again *again, struct store *shard, const char 
                       const struct ckpt_manifest *now)
 {
     struct ckpt_manifest listed;
-    const struct manifest_shard *before = find_shard(&again->before, name);
+    const struct manifest_shard *before = NULL;
+    for (size_t i = 0; i < again->before.shards.n && !before; i++)
+        if (!strcmp(again->before.shards.items[i].name, name))
+            before = &again->before.shards.items[i];
     if (!again->is_same)
         return;
     again->n_shards++;

@@ -152,23 +152,21 @@ static void guess_types(struct op_call *c)
     }
 }
 
-/* A variable is read after what the op itself is to come after. */
-static struct edge read_input(struct op_call *c, struct edge edge)
-{
-    size_t n = c->s->controls.n;
-    for (int i = 0; i < c->n_controls; i++)
-        vec_push(&c->s->controls, c->controls[i].node);
-    edge = handle_value(c->L, edge);
-    c->s->controls.n = n;
-    return edge;
-}
-
 static struct edge one_input(struct op_call *c, int index, enum dtype type,
                              const struct op_arg *arg, const char *suffix, const char *what)
 {
     struct edge edge;
-    if (handle_test(c->L, index, &edge))
-        return arg->is_ref ? edge : read_input(c, edge);
+    if (handle_test(c->L, index, &edge)) {
+        size_t n = c->s->controls.n;
+        if (arg->is_ref)
+            return edge;
+        /* A variable is read after what the op itself is to come after. */
+        for (int i = 0; i < c->n_controls; i++)
+            vec_push(&c->s->controls, c->controls[i].node);
+        edge = handle_value(c->L, edge);
+        c->s->controls.n = n;
+        return edge;
+    }
     const char *base = arena_printf(&c->s->scratch, "%s/%s%s", call_name(c), arg->name, suffix);
     return value_edge(c->L, index, type, graph_unique_name(c->s->graph, base), what);
 }
@@ -176,21 +174,6 @@ static struct edge one_input(struct op_call *c, int index, enum dtype type,
 static bool is_list(const struct op_arg *arg)
 {
     return arg->number_attr >= 0 || arg->type_list_attr >= 0;
-}
-
-static void add_list(struct op_call *c, int i, enum dtype type)
-{
-    const struct op_arg *arg = &c->op->inputs[i];
-    const char *what = what_input(c, i);
-    size_t n = lua_rawlen(c->L, i + 1);
-    for (size_t k = 0; k < n; k++) {
-        lua_rawgeti(c->L, i + 1, (lua_Integer)k + 1);
-        const char *suffix = arena_printf(&c->s->scratch, "_%zu", k);
-        int top = lua_gettop(c->L);
-        enum dtype item = type != DTYPE_INVALID ? type : value_type(c->L, top);
-        vec_push(&c->s->edges, one_input(c, top, item, arg, suffix, what));
-        lua_pop(c->L, 1);
-    }
 }
 
 static struct node *make(struct op_call *c)
@@ -252,7 +235,16 @@ static int call_op(lua_State *L)
         const struct op_arg *arg = &c.op->inputs[i];
         enum dtype type = arg->type_attr >= 0 ? c.types[arg->type_attr] : arg->type;
         if (is_list(arg)) {
-            add_list(&c, i, type);
+            const char *what = what_input(&c, i);
+            size_t n = lua_rawlen(c.L, i + 1);
+            for (size_t k = 0; k < n; k++) {
+                lua_rawgeti(c.L, i + 1, (lua_Integer)k + 1);
+                const char *suffix = arena_printf(&c.s->scratch, "_%zu", k);
+                int top = lua_gettop(c.L);
+                enum dtype item = type != DTYPE_INVALID ? type : value_type(c.L, top);
+                vec_push(&c.s->edges, one_input(&c, top, item, arg, suffix, what));
+                lua_pop(c.L, 1);
+            }
             continue;
         }
         if (type == DTYPE_INVALID)

@@ -105,26 +105,18 @@ static int close_stream(FILE *stream, const char *name, struct error *err)
     return error_set(err, ERR_IO, "%s: write error", name);
 }
 
-static int finish(struct tool *tool, struct error *err)
-{
-    if (tool->writer && stream_finish(tool->writer, err))
-        return err->code;
-    stream_writer_free(tool->writer);
-    tool->writer = NULL;
-    FILE *file = text_out == stdout ? NULL : text_out;
-    text_out = NULL;
-    if (file && close_stream(file, tool_output, err))
-        return err->code;
-    return output_commit(output, err);
-}
-
 int tool_finish_output(struct tool *tool, struct error *err)
 {
-    int code = finish(tool, err);
-    if (!code)
-        return close_stream(stdout, "stdout", err);
+    if (!tool->writer || !stream_finish(tool->writer, err)) {
+        stream_writer_free(tool->writer);
+        tool->writer = NULL;
+        FILE *file = text_out == stdout ? NULL : text_out;
+        text_out = NULL;
+        if ((!file || !close_stream(file, tool_output, err)) && !output_commit(output, err))
+            return close_stream(stdout, "stdout", err);
+    }
     output_discard(output);
-    return code;
+    return err->code;
 }
 
 /* A pipe or a socket: something that a next stage may be reading. */

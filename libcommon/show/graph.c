@@ -47,31 +47,6 @@ static int count_devices(const struct graph *graph)
     return n;
 }
 
-static void print_aliases(struct str *out, const struct graph *graph)
-{
-    bool started = false;
-    for (size_t i = 0; i < graph->aliases.n; i++) {
-        add_column(out, &started, "alias");
-        str_printf(out, "%s ", graph->aliases.items[i].name);
-        graph_print_edge(out, graph, graph->aliases.items[i].edge);
-    }
-    str_append(out, started ? "\n" : "");
-}
-
-static void print_feeds(struct str *out, const struct graph *graph)
-{
-    bool started = false;
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        if (!node_has(node, OP_SOURCE) || !node->n_outputs)
-            continue;
-        add_column(out, &started, "feeds");
-        str_printf(out, "%s ", node->name);
-        graph_print_types(out, node);
-    }
-    str_append(out, started ? "\n" : "");
-}
-
 enum owner { OWNER_OTHER, OWNER_MODEL, OWNER_OPTIMIZER };
 
 /* Trained is what is not marked otherwise; of the optimizer is what else shares a place with a
@@ -122,9 +97,23 @@ void show_graph_summary(struct str *out, const struct graph *graph, bool verbose
         }
     }
     str_append(out, started ? "\n" : "");
-    if (verbose)
-        print_aliases(out, graph);
-    print_feeds(out, graph);
+    started = false;
+    for (size_t i = 0; verbose && i < graph->aliases.n; i++) {
+        add_column(out, &started, "alias");
+        str_printf(out, "%s ", graph->aliases.items[i].name);
+        graph_print_edge(out, graph, graph->aliases.items[i].edge);
+    }
+    str_append(out, started ? "\n" : "");
+    started = false;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (!node_has(node, OP_SOURCE) || !node->n_outputs)
+            continue;
+        add_column(out, &started, "feeds");
+        str_printf(out, "%s ", node->name);
+        graph_print_types(out, node);
+    }
+    str_append(out, started ? "\n" : "");
     int n[3] = {0}, total = 0;
     int64_t bytes[3] = {0};
     char *updated = mark_updated(graph);

@@ -91,14 +91,6 @@ static int64_t find(struct trace_summary *s, struct totals *totals, const msgpac
     return index;
 }
 
-static struct memory_fact *find_device(struct trace_summary *s, const char *type)
-{
-    for (size_t i = 0; i < s->devices.n; i++)
-        if (!strcmp(s->devices.items[i].type, type))
-            return &s->devices.items[i];
-    return NULL;
-}
-
 /* What an entry did before the first step, as init does, is of no step: it counts only for who runs
  * in none. */
 static void add_call(struct total *total, int64_t step, double ns)
@@ -129,7 +121,10 @@ static bool add_event(struct trace_summary *s, const msgpack_object *event)
         int64_t bytes;
         if (!get_text(s, event, "device") || !record_get_int(event, "memory", &bytes) || bytes < 0)
             return false;
-        struct memory_fact *known = find_device(s, str_text(&s->scratch));
+        struct memory_fact *known = NULL;
+        for (size_t i = 0; i < s->devices.n && !known; i++)
+            if (!strcmp(s->devices.items[i].type, str_text(&s->scratch)))
+                known = &s->devices.items[i];
         if (known && bytes < known->bytes)
             known->bytes = bytes;
         if (!known)

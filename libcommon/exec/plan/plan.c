@@ -51,7 +51,6 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         code = plan_prepare(plan, fetches, err);
     if (!code && !plan->is_whole) {
         plan_resolve_views(plan, false);
-        plan_take_in_constants(plan);
         plan_fill_frames(plan);
     }
     if (!code)

@@ -7,16 +7,6 @@
  */
 #include "exec/plan/plan_steps.h"
 
-/* ---- what may be dead ---- */
-
-bool plan_may_lack_control(const struct plan *plan, const struct node *node)
-{
-    bool may = !plan_has_order(plan, plan->in_frame) && node->n_controls;
-    for (int i = 0; plan->has_branches && !may && i < node->n_controls; i++)
-        may = item_may_be_dead(plan, plan->item_of[node->controls[i]]);
-    return may;
-}
-
 /* ---- Merges ---- */
 
 /* Who uses what a Merge brings is no user of the variable that anybody knows. */

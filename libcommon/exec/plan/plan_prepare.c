@@ -55,13 +55,87 @@ static int add_variable(struct plan *plan, const struct node *node, struct error
     return 0;
 }
 
+/* Whether the constant is of a loop or a branch: is there only where that runs. */
+static bool may_be_absent(const struct plan *plan, const struct node *node)
+{
+    bool may = node->n_controls && !plan_has_order(plan, plan_frame_of(plan, node));
+    for (int i = 0; node_is(node, "Const") && i < node->n_controls && !may; i++)
+        may = item_may_be_dead(plan, plan->item_of[node->controls[i]]) ||
+              may_be_absent(plan, graph_node(plan->graph, node->controls[i]));
+    return may && node_is(node, "Const");
+}
+
+typedef VEC(int) int_vec;
+
+/* Those of a constant stand for it. */
+static void collect_controls(const struct plan *plan, const struct node *node, int_vec *controls)
+{
+    for (int i = 0; i < node->n_controls; i++) {
+        const struct node *before = graph_node(plan->graph, node->controls[i]);
+        if (plan->item_of[before->id] >= 0)
+            vec_push(controls, plan->item_of[before->id]);
+        else if (may_be_absent(plan, before))
+            collect_controls(plan, before, controls);
+    }
+}
+
+static bool waits_for(const struct plan *plan, const struct item *item, int other)
+{
+    bool waits = false;
+    for (int i = 0; i < item->n_controls && !waits; i++)
+        waits = item->controls[i] == other;
+    for (int i = 0; i < item->node->n_inputs && !waits; i++) {
+        int v = value_at(plan, item->node->inputs[i]);
+        waits = v >= 0 && plan->values.items[v].item == other;
+    }
+    return waits;
+}
+
+/* A kernel finds constants in the plan, and waits for what these wait for: as items they would
+ * arrive, in each iteration anew, and who takes one would be in a region of its own for that. */
 static void bind_controls(struct plan *plan, struct item *item)
 {
     const struct node *node = item->node;
-    item->controls = arena_array(&plan->memory, (size_t)node->n_controls + 1, sizeof(int));
-    for (int i = 0; i < node->n_controls; i++)
-        if (plan->item_of[node->controls[i]] >= 0)
-            item->controls[item->n_controls++] = plan->item_of[node->controls[i]];
+    int_vec controls = VEC_INIT;
+    collect_controls(plan, node, &controls);
+    size_t n_own = controls.n;
+    for (int i = 0; i < node->n_inputs && !item->is_point; i++)
+        if (may_be_absent(plan, graph_node(plan->graph, node->inputs[i].node)))
+            collect_controls(plan, graph_node(plan->graph, node->inputs[i].node), &controls);
+    item->controls = arena_array(&plan->memory, controls.n + 1, sizeof *item->controls);
+    for (size_t i = 0; i < controls.n; i++)
+        if (i < n_own || !waits_for(plan, item, controls.items[i]))
+            item->controls[item->n_controls++] = controls.items[i];
+    vec_release(&controls);
+}
+
+/* What looks at that which arrives gets a constant so, where it is there. */
+static int arriving_at(struct plan *plan, struct edge edge)
+{
+    const struct node *node = graph_node(plan->graph, edge.node);
+    int v = value_at(plan, edge), frame = plan->in_frame;
+    if (!may_be_absent(plan, node))
+        return v;
+    if (plan->item_of[node->id] < 0) {
+        struct value value = plan->values.items[v];
+        struct item item = {.node = node,
+                            .name = node->name,
+                            .kernel = "constant",
+                            .builtin = BUILTIN_CONSTANT,
+                            .flags = KERNEL_CHEAP,
+                            .is_point = true,
+                            .n_out = 1,
+                            .out = arena_alloc(&plan->memory, sizeof *item.out)};
+        plan->in_frame = plan_frame_of(plan, node);
+        bind_controls(plan, &item);
+        item.out[0] = plan_add_value(plan, value.type, &value.shape);
+        plan->item_of[node->id] = plan_add_item(plan, &item);
+        plan->values.items[item.out[0]].kind = VALUE_CONSTANT;
+        plan->values.items[item.out[0]].constant = value.constant;
+        plan->values.items[item.out[0]].item = plan->item_of[node->id];
+        plan->in_frame = frame;
+    }
+    return plan->items.items[plan->item_of[node->id]].out[0];
 }
 
 static void add_constant(struct plan *plan, const struct node *node)
@@ -71,17 +145,6 @@ static void add_constant(struct plan *plan, const struct node *node)
     value->kind = VALUE_CONSTANT;
     value->constant = *node_attr(node, "value")->tensor;
     value->constant.buffer = NULL;
-    if (plan_may_lack_control(plan, node)) { /* of a loop or a branch: only where that runs */
-        struct item item = {
-            .node = node, .name = node->name, .kernel = "constant", .is_point = true};
-        item.builtin = BUILTIN_CONSTANT;
-        item.flags = KERNEL_CHEAP;
-        item.n_out = 1;
-        item.out = arena_alloc(&plan->memory, sizeof *item.out);
-        item.out[0] = (int)(value - plan->values.items);
-        bind_controls(plan, &item);
-        value->item = plan->item_of[node->id] = plan_add_item(plan, &item);
-    }
 }
 
 /* ---- one node ---- */
@@ -107,7 +170,8 @@ static int bind_inputs(struct plan *plan, struct item *item, struct error *err)
     item->n_in = node->n_inputs;
     item->in = arena_array(&plan->memory, (size_t)node->n_inputs + 1, sizeof *item->in);
     for (int i = 0; i < node->n_inputs; i++) {
-        int v = value_at(plan, node->inputs[i]);
+        int v =
+            item->is_point ? arriving_at(plan, node->inputs[i]) : value_at(plan, node->inputs[i]);
         bool on_device = plan_takes_on_device(plan, item->row, node, i);
         bool as_it_comes =
             item->flags & KERNEL_LAYOUT && (v < 0 || plan->values.items[v].on_device == on_device);
@@ -250,7 +314,7 @@ static int add_fetches(struct plan *plan, const struct edge *edges, struct error
     plan->fetch_values =
         arena_array(&plan->memory, (size_t)plan->n_fetches + 1, sizeof *plan->fetch_values);
     for (int i = 0; i < plan->n_fetches; i++) {
-        int v = plan_row_major(plan, value_at(plan, edges[i]), err);
+        int v = plan_row_major(plan, arriving_at(plan, edges[i]), err);
         if (v < 0)
             return err->code;
         struct item item = {.builtin = BUILTIN_FETCH,

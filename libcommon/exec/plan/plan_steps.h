@@ -108,8 +108,6 @@ int plan_order_variables(struct plan *plan, struct error *err);
 void plan_find_checks(struct plan *plan);
 
 /* plan_branch.c, of a whole plan with branches. */
-/* Whether one of the node's control inputs may not be there. */
-bool plan_may_lack_control(const struct plan *plan, const struct node *node);
 /* What a Merge may have as its input: a variable's value is copied. */
 int plan_for_merge(struct plan *plan, int value);
 /* In order: finds what can be in one memory because only one of it is there. */
@@ -127,9 +125,6 @@ void plan_find_captured(struct plan *plan);
 /* plan_views.c: items whose output is their input, perhaps in another shape, do not run: who takes
  * it sees the input. Of those that are in order, when they are; else before frames are found. */
 void plan_resolve_views(struct plan *plan, bool in_order);
-
-/* plan_constant.c: of a dynamic plan on the host, before its frames are found. */
-void plan_take_in_constants(struct plan *plan);
 
 /* plan_schedule.c: puts the items of a whole plan, and those of loops, in order. */
 int plan_schedule(struct plan *plan, struct error *err);

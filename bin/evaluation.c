@@ -10,89 +10,81 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/memory.h"
 #include "base/time.h"
 #include "bin/cluster_options.h"
 #include "bin/exec_request.h"
-#include "checkpoint/policy/retain.h"
+#include "transport/job/job.h"
 
-#define STOP_BLOB "stop" /* of a checkpoint: how the rule stood */
+#define EVALUATION_BLOB "evaluation" /* of a checkpoint: how the rule stood */
+#define HISTORY_BYTES (1 << 26)
 
 struct evaluation_options evaluation_options;
 
 /* ---- what is asked for ---- */
 
-static int bad_rule(const char *why, struct error *err)
+static int check_rule(const struct evaluation *e, struct error *err)
 {
-    return error_set(err, ERR_USAGE, "--stop-when %s: %s", evaluation_options.stop, why);
-}
-
-static int read_rule(struct evaluation *e, struct error *err)
-{
-    struct stop_rule *rule = &e->stop;
-    char *text = arena_strdup(&e->arena, evaluation_options.stop), *rest = text;
-    const char *metric = strsep(&rest, ",");
-    *rule = (struct stop_rule){.patience = 1, .best = NAN};
-    rule->metric = retain_metric(metric, &e->arena, &rule->is_low);
-    for (const char *part; (part = strsep(&rest, ","));) {
-        if (!strncmp(part, "patience=", 9) && str_to_int64(part + 9, &rule->patience) &&
-            rule->patience > 0)
-            continue;
-        if (!strncmp(part, "min-delta=", 10) && str_to_float64(part + 10, &rule->min_delta) &&
-            rule->min_delta >= 0)
-            continue;
-        return bad_rule("it is METRIC,patience=EVALUATIONS,min-delta=VALUE", err);
-    }
-    for (size_t i = 0; i < e->names.n; i++)
-        if (!strcmp(e->names.items[i], rule->metric))
-            return 0;
     struct str names = STR_INIT;
-    for (size_t i = 0; i < e->names.n; i++)
+    for (size_t i = 0; i < e->names.n; i++) {
+        if (!strcmp(e->names.items[i], e->stop.metric))
+            return 0;
         str_printf(&names, "%s%s", i ? ", " : "it is not evaluated; there are ", e->names.items[i]);
-    bad_rule(names.n ? str_text(&names) : "nothing is evaluated", err);
+    }
+    error_set(err, ERR_USAGE, "%s", names.n ? names.data : "nothing is evaluated");
     str_release(&names);
     return err->code;
 }
 
+/* One worker evaluates, while the others do not run what would bring their part. */
+static int check_request(const struct driver *driver, struct error *err)
+{
+    const struct request *request = &driver->request;
+    const char *why = request->targets.n   ? "it runs ops, and does not only fetch"
+                      : request->fetches.n ? NULL
+                                           : "it fetches nothing";
+    for (size_t i = 0; i < driver->graph->nodes.n && cluster_options.task && !why; i++)
+        if (graph_node(driver->graph, (int)i)->op->def->flags & OP_ASYNC &&
+            request_uses(request, (int)i) && !node_is(graph_node(driver->graph, (int)i), "Recv"))
+            why = "all workers would have to run it";
+    return why ? error_set(err, ERR_USAGE, "%s: --eval %s: %s", driver->name, driver->what, why)
+               : 0;
+}
+
 int evaluation_check(struct evaluation *e, struct error *err)
 {
-    const char *entry = evaluation_options.entry;
     struct driver *driver = &e->driver;
-    if (!entry)
+    if (!evaluation_options.entry)
         return 0;
-    if (cluster_options.task)
-        return error_set(err, ERR_USAGE, "--eval is for a process alone, without --task");
-    if (evaluation_options.every &&
-        autosave_parse_interval(evaluation_options.every, &e->every_steps, &e->every_seconds, err))
+    if (evaluation_options.every && interval_parse(evaluation_options.every, &e->every, err))
         return error_prefix(err, "--eval-every: ");
     driver_init(driver, e->training->graph, e->training->name);
     driver->option = "--eval";
-    driver->what = entry;
-    if (request_run(&driver->request, entry, err) || driver_ready(driver, err))
+    driver->what = evaluation_options.entry;
+    if (request_run(&driver->request, driver->what, err))
         return error_prefix(err, "%s: --eval: ", driver->name);
-    if (driver->request.targets.n)
-        return error_set(err, ERR_USAGE, "%s: --eval %s: it runs ops, and does not only fetch",
-                         driver->name, entry);
-    if (scores_begin(&e->scores, driver, err))
+    for (size_t i = 0; i < driver->request.names.n; i++)
+        driver->request.names.items[i] =
+            arena_printf(&e->arena, "%s/%s", driver->what, driver->request.names.items[i]);
+    if (check_request(driver, err) || exec_request_add_constants(driver, err) ||
+        driver_ready(driver, err) || scores_begin(&e->scores, driver, err))
         return err->code;
     for (size_t i = 0; i < e->scores.items.n; i++) {
         const struct score *score = &e->scores.items.items[i];
         const struct node *node = graph_node(driver->graph, score->edge.node);
-        const char *name = arena_printf(&e->arena, "%s/%s", entry, score->name);
         if (node->outputs[score->edge.slot].shape.rank <= 0)
-            vec_push(&e->names, name);
+            vec_push(&e->names, score->name);
     }
     e->saving->measured = e->names.items;
     e->saving->n_measured = e->names.n;
-    return evaluation_options.stop ? read_rule(e, err) : 0;
+    if (evaluation_options.stop &&
+        (stop_rule_read(&e->stop, evaluation_options.stop, &e->arena, err) || check_rule(e, err)))
+        return error_prefix(err, "--stop-when %s: ", evaluation_options.stop);
+    return 0;
 }
 
 /* ---- what is fed ---- */
-
-/* A file that is no program is read; else it is a command. */
-static bool is_command(const char *feed)
-{
-    return access(feed, R_OK) ? strpbrk(feed, " \t") != NULL : !access(feed, X_OK);
-}
 
 static int run_steps(struct evaluation *e, struct error *err)
 {
@@ -124,10 +116,11 @@ static int run_command(struct evaluation *e, const char *command, struct error *
 static int run_feed(struct evaluation *e, struct error *err)
 {
     const char *feed = evaluation_options.feed;
+    bool is_file = feed && !access(feed, R_OK);
     e->driver.feed_reader = NULL;
     if (!feed)
         return run_steps(e, err);
-    if (is_command(feed))
+    if (is_file ? !access(feed, X_OK) : strpbrk(feed, " \t") != NULL)
         return run_command(e, feed, err);
     if (tool_open_reader(e->tool, feed, &e->driver.feed_reader, err))
         return error_prefix(err, "--eval-feed: ");
@@ -138,26 +131,10 @@ static int run_feed(struct evaluation *e, struct error *err)
 
 /* ---- an evaluation ---- */
 
-static bool is_better(bool is_low, double value, double than)
-{
-    return !isnan(value) && (isnan(than) || (is_low ? value < than : value > than));
-}
-
-static void apply_rule(struct stop_rule *rule, const char *name, double value)
-{
-    if (!rule->metric || strcmp(name, rule->metric) != 0)
-        return;
-    double delta = rule->is_low ? -rule->min_delta : rule->min_delta;
-    bool better = is_better(rule->is_low, value, rule->best + delta);
-    rule->waits = better ? 0 : rule->waits + 1;
-    rule->best = better ? value : rule->best;
-    rule->stops = rule->waits >= rule->patience;
-}
-
 /* Tells checkpoints, and whoever looks on, what was measured. */
 static void tell(struct evaluation *e)
 {
-    struct str line = STR_INIT, name = STR_INIT;
+    struct str line = STR_INIT;
     double value;
     for (size_t i = 0; i < e->means.n; i++) {
         struct training_mean *mean = &e->means.items[i];
@@ -167,22 +144,67 @@ static void tell(struct evaluation *e)
         str_printf(&line, "%s%s %.6g", line.n ? ", " : "", mean->name, mean->value);
     }
     for (size_t i = 0; i < e->scores.items.n; i++) {
+        const char *name = e->scores.items.items[i].name;
         if (!score_number(&e->scores.items.items[i], &value))
             continue;
-        str_clear(&name);
-        str_printf(&name, "%s/%s", evaluation_options.entry, e->scores.items.items[i].name);
-        str_printf(&line, "%s%s %.6g", line.n ? ", " : "", str_text(&name), value);
-        saving_measure(e->saving, str_text(&name), value);
-        apply_rule(&e->stop, str_text(&name), value);
+        str_printf(&line, "%s%s %.6g", line.n ? ", " : "", name, value);
+        autosave_set_scalar(e->saving->autosave, name, value, false);
+        if (e->stop.metric && !strcmp(name, e->stop.metric))
+            stop_rule_apply(&e->stop, value);
     }
     tool_say(e->tool, "step %" PRId64 ": %s", e->last, str_text(&line));
-    str_clear(&line);
-    if (e->stop.metric) {
-        str_printf(&line, "%" PRId64 " %.17g", e->stop.waits, e->stop.best);
-        saving_set_blob(e->saving, STOP_BLOB, line.data, line.n);
-    }
     str_release(&line);
-    str_release(&name);
+}
+
+/* What a worker keeps beside the checkpoints that shards make. NULL: it saves itself. */
+static char *history_path(const struct evaluation *e)
+{
+    const struct job job = {.folder = (char *)(uintptr_t)cluster_options.job};
+    return cluster_options.job && e->training->version
+               ? job_path(&job, cluster_options.task, ".evaluations")
+               : NULL;
+}
+
+/* How it stands, for a process that goes on. */
+static int keep(struct evaluation *e, struct error *err)
+{
+    struct str line = STR_INIT;
+    char *path = history_path(e);
+    stop_rule_print(&e->stop, e->last, &line);
+    autosave_set_blob(e->saving->autosave, EVALUATION_BLOB, line.data, line.n);
+    FILE *file = path ? fopen(path, "ae") : NULL;
+    if (path && (!file || (fputs(line.data, file) < 0) | fclose(file)))
+        error_set_errno(err, ERR_IO, "%s", path);
+    mem_free(path);
+    str_release(&line);
+    return err->code;
+}
+
+static int go_on(struct evaluation *e, struct error *err)
+{
+    struct str lines = STR_INIT;
+    char *path = history_path(e);
+    if (path && !access(path, F_OK))
+        file_read(path, HISTORY_BYTES, &lines, err);
+    else if (!path)
+        saving_read_blob(e->saving, EVALUATION_BLOB, &lines, err);
+    int64_t last = stop_rule_go_on(&e->stop, str_text(&lines), e->training->step);
+    e->last = last < 0 ? e->training->step : last;
+    mem_free(path);
+    str_release(&lines);
+    return err->code;
+}
+
+/* Of a job, whose shards keep what was measured of their variables. */
+static int write_scores(struct evaluation *e, struct error *err)
+{
+    const struct driver *training = e->training;
+    int64_t version = training->version ? training->version(training->run_context) : -1;
+    if (!cluster_options.task || !training->writer)
+        return 0;
+    return scores_write(&e->scores, training->writer, e->last, version, err)
+               ? err->code
+               : stream_flush(training->writer, err);
 }
 
 static int evaluate(struct evaluation *e, struct error *err)
@@ -190,12 +212,14 @@ static int evaluate(struct evaluation *e, struct error *err)
     e->driver.session = e->training->session;
     e->driver.device = e->training->device;
     e->driver.seed = e->training->seed;
+    e->driver.run = e->training->run;
+    e->driver.run_context = e->training->run_context;
     if (run_feed(e, err) || tool_signal() || scores_end(&e->scores, err))
         return err->code;
-    e->last = e->training->step;
+    e->last = e->scored = e->training->step;
     e->last_time = time_now();
     tell(e);
-    return 0;
+    return write_scores(e, err) ? err->code : keep(e, err);
 }
 
 /* ---- while another entry trains ---- */
@@ -221,30 +245,15 @@ static void add_to_mean(void *context, const char *name, const struct tensor *va
 
 int evaluation_begin(struct evaluation *e, struct error *err)
 {
-    struct str text = STR_INIT;
     if (!evaluation_options.entry)
         return 0;
     e->started = e->last_time = time_now();
-    e->first = e->training->step;
-    e->last = -1;
+    e->scored = -1;
     e->fetched = e->training->fetched;
     e->fetched_context = e->training->fetched_context;
     e->training->fetched = add_to_mean;
     e->training->fetched_context = e;
-    if (e->stop.metric && !saving_read_blob(e->saving, STOP_BLOB, &text, err) && text.n) {
-        char *end;
-        e->stop.waits = strtoll(str_text(&text), &end, 10);
-        e->stop.best = strtod(end, NULL);
-        e->stop.stops = e->stop.waits >= e->stop.patience;
-    }
-    str_release(&text);
-    return err->code;
-}
-
-static bool is_due(const struct evaluation *e)
-{
-    return (e->every_steps > 0 && e->training->step % e->every_steps == 0) ||
-           (e->every_seconds > 0 && time_now() - e->last_time >= e->every_seconds);
+    return go_on(e, err);
 }
 
 int evaluation_step(struct evaluation *e, bool *stops, struct error *err)
@@ -255,52 +264,48 @@ int evaluation_step(struct evaluation *e, bool *stops, struct error *err)
     if (e->training->feed_reader &&
         record_get_position(&e->training->record, &e->training->record.arena, &position))
         e->epochs = position.epoch;
-    for (size_t i = 0; e->last == e->training->step - 1 && i < e->names.n; i++)
-        saving_unmeasure(e->saving, e->names.items[i]); /* it was of the step before */
-    if (is_due(e) && evaluate(e, err))
+    for (size_t i = 0; e->scored == e->training->step - 1 && i < e->names.n; i++)
+        autosave_drop_scalar(e->saving->autosave,
+                             e->names.items[i]); /* it was of the step before */
+    if (interval_is_over(&e->every, e->training->step, e->last, e->last_time) && evaluate(e, err))
         return err->code;
     *stops = e->stop.stops;
     return 0;
 }
 
-int evaluation_end(struct evaluation *e, struct error *err)
+int evaluation_end(struct evaluation *e, bool saves, struct error *err)
 {
-    if (!evaluation_options.entry || tool_signal() || e->last == e->training->step)
+    if (!evaluation_options.entry || tool_signal() || e->scored == e->training->step)
         return 0;
     int code = evaluate(e, err);
-    return code || tool_signal() ? code : saving_step(e->saving, err);
+    return code || tool_signal() || !saves ? code : saving_step(e->saving, err);
 }
 
 /* ---- what has come of it ---- */
 
-static void add_cell(struct str *line, bool is_there, double value)
+static void add_cell(struct str *line, double value)
 {
     char text[32] = "-";
-    if (is_there && !isnan(value))
+    if (!isnan(value))
         snprintf(text, sizeof text, "%.6g", value);
     str_printf(line, "  %11s", text);
 }
 
 /* A row of the table: what was fetched in training, what was evaluated, and that of the best. */
-static void say_row(struct evaluation *e, const char *name, const struct saved_best *best)
+static void say_row(struct evaluation *e, const char *name, double train, const struct score *score,
+                    const struct saved_best *best)
 {
     struct str line = STR_INIT;
-    const struct training_mean *mean = NULL;
-    const struct score *score = NULL;
     double value = NAN, kept = NAN;
-    for (size_t i = 0; i < e->means.n; i++)
-        mean = strcmp(e->means.items[i].name, name) ? mean : &e->means.items[i];
-    for (size_t i = 0; i < e->scores.items.n; i++)
-        score = strcmp(e->scores.items.items[i].name, name) ? score : &e->scores.items.items[i];
-    const char *full = arena_printf(&e->arena, "%s/%s", evaluation_options.entry, name);
-    for (size_t i = 0; i < best->n; i++)
-        kept = strcmp(best->scalars[i].name, full) ? kept : best->scalars[i].value;
+    if (score)
+        score_number(score, &value);
+    for (size_t i = 0; score && i < best->n; i++)
+        kept = strcmp(best->scalars[i].name, score->name) ? kept : best->scalars[i].value;
     str_printf(&line, "  %-16s", name);
-    add_cell(&line, mean, mean ? mean->value : NAN);
-    bool is_scored = score && score_number(score, &value);
-    add_cell(&line, is_scored, value);
+    add_cell(&line, train);
+    add_cell(&line, value);
     if (best->step >= 0)
-        add_cell(&line, true, kept);
+        add_cell(&line, kept);
     tool_say(e->tool, "%s", str_text(&line));
     str_release(&line);
 }
@@ -308,17 +313,24 @@ static void say_row(struct evaluation *e, const char *name, const struct saved_b
 static void say_rows(struct evaluation *e, const struct saved_best *best)
 {
     double value;
-    tool_say(e->tool, "  %-16s  %11s  %11s%s%s", "", "train", evaluation_options.entry,
-             best->step >= 0 ? "         " : "", best->step >= 0 ? "best" : "");
-    for (size_t i = 0; i < e->means.n; i++)
-        say_row(e, e->means.items[i].name, best);
+    size_t prefix = strlen(evaluation_options.entry) + 1;
+    tool_say(e->tool, "  %-16s  %11s  %11s%s", "", "train", evaluation_options.entry,
+             best->step >= 0 ? "         best" : "");
+    for (size_t i = 0; i < e->means.n; i++) {
+        const struct training_mean *mean = &e->means.items[i];
+        const struct score *same = NULL;
+        for (size_t k = 0; k < e->scores.items.n; k++)
+            if (!strcmp(e->scores.items.items[k].name + prefix, mean->name))
+                same = &e->scores.items.items[k];
+        say_row(e, mean->name, mean->value, same, best);
+    }
     for (size_t i = 0; i < e->scores.items.n; i++) {
         const struct score *score = &e->scores.items.items[i];
         bool is_new = score_number(score, &value);
         for (size_t k = 0; k < e->means.n; k++)
-            is_new = is_new && strcmp(e->means.items[k].name, score->name) != 0;
+            is_new &= strcmp(e->means.items[k].name, score->name + prefix) != 0;
         if (is_new)
-            say_row(e, score->name, best);
+            say_row(e, score->name + prefix, NAN, score, best);
     }
 }
 
@@ -326,7 +338,7 @@ void evaluation_report(struct evaluation *e)
 {
     struct str line = STR_INIT;
     struct saved_best best;
-    if (!evaluation_options.entry || e->last < 0 || tool_signal())
+    if (!evaluation_options.entry || e->scored < 0 || tool_signal())
         return;
     str_printf(&line, "%s: step %" PRId64, e->driver.name, e->training->step);
     if (e->epochs)
@@ -340,7 +352,7 @@ void evaluation_report(struct evaluation *e)
     say_rows(e, &best);
     if (best.step >= 0)
         tool_say(e->tool, "the best is of step %" PRId64 ", %s@best", best.step, best.store);
-    if (save_options.path)
+    if (save_options.path && !cluster_options.task)
         tool_say(e->tool, "tf-exec -g %s --run %s --restore %s%s",
                  request_options.graph ? request_options.graph : "GRAPH",
                  graph_entry(e->driver.graph, "predict") ? "predict" : evaluation_options.entry,

@@ -12,6 +12,7 @@
 
 #include "bin/saving.h"
 #include "bin/scores.h"
+#include "bin/stop_rule.h"
 
 extern struct evaluation_options {
     const char *entry, *feed, *every, *stop;
@@ -23,26 +24,19 @@ struct training_mean { /* of a fetch, since the last evaluation */
     int64_t n;
 };
 
-/* "eval/loss,patience=5,min-delta=1e-4", and how it stands. */
-struct stop_rule {
-    const char *metric; /* NULL: there is none */
-    bool is_low, stops;
-    int64_t patience, waits; /* evaluations since the best */
-    double min_delta, best;  /* NaN: none yet */
-};
-
 struct evaluation {
     struct tool *tool;
     struct driver *training;
     struct saving *saving;
-    struct driver driver; /* its own */
-    struct scores scores;
-    VEC(const char *) names; /* of the scores, with the entry */
+    struct driver driver;    /* its own */
+    struct scores scores;    /* each is called ENTRY/NAME */
+    VEC(const char *) names; /* of those that are numbers */
     VEC(struct training_mean) means;
     struct stop_rule stop;
-    int64_t every_steps;
-    double every_seconds, last_time, started;
-    int64_t first, last; /* steps: before the first; that was evaluated last, -1: none */
+    struct interval every;
+    double last_time, started;
+    int64_t last;   /* the step that was evaluated last, here or before it was resumed */
+    int64_t scored; /* that the scores are of; -1: none */
     int64_t epochs;
     void (*fetched)(void *, const char *, const struct tensor *, const struct request_view *);
     void *fetched_context;
@@ -56,11 +50,12 @@ int evaluation_check(struct evaluation *e, struct error *err);
 /* Once the variables have their values, as those of a step that was resumed perhaps. */
 int evaluation_begin(struct evaluation *e, struct error *err);
 
-/* Runs it if it is due; *stops: training is over. */
+/* Before the first step and after each: runs it if it is due; *stops: training is over. */
 int evaluation_step(struct evaluation *e, bool *stops, struct error *err);
 
-/* After the last step: runs it once more, unless that step was evaluated. */
-int evaluation_end(struct evaluation *e, struct error *err);
+/* After the last step: runs it once more, unless that step was evaluated. `saves`: this process
+ * saves alone, so that what was saved of the step gets its scores. */
+int evaluation_end(struct evaluation *e, bool saves, struct error *err);
 
 /* Says what training has come to, and what predicts with it. */
 void evaluation_report(struct evaluation *e);

@@ -14,6 +14,16 @@ static bool is_file_of_records(const char *feed)
     return !strchr(feed, '=');
 }
 
+int exec_request_add_constants(struct driver *driver, struct error *err)
+{
+    const struct option_list *feeds = &request_options.feeds;
+    int code = 0;
+    for (size_t i = 0; !code && i < feeds->n; i++)
+        if (!is_file_of_records(feeds->items[i]))
+            code = feeds_add_constant(&driver->feeds, feeds->items[i], err);
+    return code ? error_prefix(err, "%s: ", driver->name) : 0;
+}
+
 int exec_request_read(struct exec_request *request, struct error *err)
 {
     struct driver *driver = request->driver;
@@ -29,20 +39,16 @@ int exec_request_read(struct exec_request *request, struct error *err)
     }
     /* What is run, fetched and fed in every step. */
     const struct option_list *runs = &request_options.runs, *fetches = &request_options.fetches;
-    const struct option_list *feeds = &request_options.feeds;
     int code = 0;
     for (size_t i = 0; !code && i < runs->n; i++)
         code = request_run(&driver->request, runs->items[i], err);
     for (size_t i = 0; !code && i < fetches->n; i++)
         code = request_fetch(&driver->request, fetches->items[i], err);
-    for (size_t i = 0; !code && i < feeds->n; i++)
-        if (!is_file_of_records(feeds->items[i]))
-            code = feeds_add_constant(&driver->feeds, feeds->items[i], err);
     driver->option = runs->n ? "--run" : "--fetch";
     driver->what = runs->n ? runs->items[0] : fetches->n ? fetches->items[0] : "";
     if (code)
         return error_prefix(err, "%s: ", driver->name);
-    if (driver_ready(driver, err))
+    if (exec_request_add_constants(driver, err) || driver_ready(driver, err))
         return err->code;
     for (size_t i = 0; i < driver->feeds.edges.n; i++) {
         int node = driver->feeds.edges.items[i].node;

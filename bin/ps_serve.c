@@ -17,10 +17,7 @@
 
 struct ps_serving ps_serving;
 
-static struct {
-    int64_t updates;
-    double seconds;
-} every; /* --save-every */
+static struct interval every; /* --save-every, in updates */
 
 struct served_shard {
     struct tool *tool;
@@ -115,7 +112,7 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
                                     .fail = fail,
                                     .save_folder = ps_serving.save,
                                     .claims = serving->claims,
-                                    .save_every = every.updates,
+                                    .save_every = every.steps,
                                     .save_seconds = every.seconds,
                                     .keep = (int)ps_serving.keep,
                                     .producer = tool_provenance(serving->tool),
@@ -150,8 +147,7 @@ int ps_serve(struct tool *tool, char **operands, struct error *err)
     if (ps_serving.threads < 0 || ps_serving.threads > 4096)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense",
                          ps_serving.threads);
-    if (ps_serving.save_every &&
-        autosave_parse_interval(ps_serving.save_every, &every.updates, &every.seconds, err))
+    if (ps_serving.save_every && interval_parse(ps_serving.save_every, &every, err))
         return error_prefix(err, "--save-every: ");
     if (ps_serving.keep < 0 || ps_serving.keep > INT_MAX)
         return error_set(err, ERR_USAGE, "--keep is at least 1");

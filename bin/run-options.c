@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "bin/evaluation.h"
 #include "checkpoint/policy/autosave.h"
 #include "checkpoint/store/store.h"
 #include "cli/tool.h"
@@ -45,6 +46,7 @@ static struct {
              .lease = 3,
              .timeout = 30};
 
+struct evaluation_options evaluation_options;
 static int feed_command; /* the index of its first word */
 static char mode_help[1280];
 
@@ -71,6 +73,7 @@ static const struct option_row rows[] = {
      "write them after every N steps only: worker-N.rec of a long job grows"},
     {0, "fetch-limit", OPTION_BYTES, &options.fetch_limit, "BYTES",
      "begin worker-N.rec anew when it has as many, as 100M; one older is kept"},
+#include "bin/evaluation_rows.def"
     {0, "steps", OPTION_INT, &options.steps, "N", "steps of each worker (until its feed ends)"},
     {0, "seed", OPTION_INT, &options.seed, "N", "seed of the random ops (0)"},
     {0, "save", OPTION_TEXT, &options.save, "DIR/", "a store for checkpoints, see tf-ckpt"},
@@ -111,7 +114,8 @@ static const struct option_row rows[] = {
 static const struct option_verb verbs[] = {
     {"", "[GRAPH] [-- FEED COMMAND...]", "train a graph, a file or stdin",
      "ps workers replica-tasks grid cluster mode accumulate compress run fetch fetch-every "
-     "fetch-limit steps seed save save-every save-best keep run-name resume restore key-file "
+     "fetch-limit eval eval-feed eval-every stop-when steps seed save save-every save-best keep "
+     "run-name resume restore key-file "
      "no-key ops "
      "threads deterministic exact max-restarts lease timeout dry-run"},
     {"status", "", "the state of the job in --job DIR", "json"},
@@ -119,7 +123,8 @@ static const struct option_verb verbs[] = {
     {NULL, NULL, NULL, NULL}};
 
 static const struct option_need needs[] = {{"save-every save-best keep run-name", "save"},
-                                           {"save-best", "fetch"},
+                                           {"save-best", "fetch eval"},
+                                           {"eval-feed eval-every stop-when", "eval"},
                                            {"fetch-every fetch-limit", "fetch"},
                                            {NULL, NULL}};
 
@@ -164,8 +169,9 @@ static int64_t tile_count(void)
 
 static int check_options(const char *graph, struct error *err)
 {
-    int64_t max, every;
+    int64_t max;
     double within;
+    struct interval every;
     if (!strcmp(options.mode, "auto") || str_starts(options.mode, "auto,"))
         return error_set(err, ERR_USAGE,
                          "--mode auto is tf-replicate's; its --explain says which "
@@ -188,7 +194,7 @@ static int check_options(const char *graph, struct error *err)
                          "--max-restarts %s: a number is wanted, or one a time, as in 5/1h",
                          options.max_restarts);
     if (options.save_every && *options.save_every &&
-        autosave_parse_interval(options.save_every, &every, &within, err))
+        interval_parse(options.save_every, &every, err))
         return error_prefix(err, "--save-every: ");
     if (options.save && !str_ends(options.save, "/"))
         return error_set(err, ERR_USAGE, "--save %s: a folder is wanted, as in %s/", options.save,

@@ -20,7 +20,7 @@ void runner_close(struct runner *r)
         r->kind->close(r);
 }
 
-static bool saves(const struct runner *r)
+bool runner_saves(const struct runner *r)
 {
     return !r->kind->saves || r->kind->saves(r);
 }
@@ -32,7 +32,7 @@ static int begin(struct runner *r, struct error *err)
 {
     struct runner_origin origin = {.reader = NULL};
     struct saving *saving = r->options.saving;
-    bool reads = saves(r);
+    bool reads = runner_saves(r);
     saving->takes_over = !reads;
     int code = reads ? saving_restore(saving, &origin.is_restored, err) : 0;
     if (code)
@@ -53,14 +53,14 @@ int runner_start(struct runner *r, struct error *err)
 {
     int code = begin(r, err);
     if (!code)
-        code = (saves(r) ? saving_open : saving_await_turn)(r->options.saving, err);
+        code = (runner_saves(r) ? saving_open : saving_await_turn)(r->options.saving, err);
     r->first = code ? INT64_MAX : r->options.driver->step;
     return code;
 }
 
 /* ---- running ---- */
 
-static bool saves_together(const struct runner *r)
+bool runner_saves_together(const struct runner *r)
 {
     return r->kind->saves_together && r->kind->saves_together(r);
 }
@@ -69,11 +69,11 @@ int runner_step(struct runner *r, struct error *err)
 {
     if (r->kind->stepped && r->kind->stepped(r, err))
         return err->code;
-    if (saves_together(r)) {
+    if (runner_saves_together(r)) {
         bool due, again = true;
         while (again) {
             due = false;
-            if ((saves(r) && saving_is_due(r->options.saving, &due, err)) ||
+            if ((runner_saves(r) && saving_is_due(r->options.saving, &due, err)) ||
                 r->kind->gather(r, due, &again, err))
                 return err->code;
         }
@@ -82,12 +82,12 @@ int runner_step(struct runner *r, struct error *err)
         int code = saving_step(r->options.saving, err);
         return code ? code : r->kind->saved(r, err);
     }
-    return saves(r) ? saving_step(r->options.saving, err) : 0;
+    return runner_saves(r) ? saving_step(r->options.saving, err) : 0;
 }
 
 bool runner_was_stopped(struct runner *r)
 {
-    r->was_stopped = !tool_signal() && r->kind->is_over(r);
+    r->was_stopped = !tool_signal() && !r->ends && r->kind->is_over(r);
     return r->was_stopped;
 }
 
@@ -104,7 +104,7 @@ bool runner_has_run(const struct runner *r)
 static bool has_to_save(const struct runner *r)
 {
     bool asked = tool_signal() || r->was_stopped;
-    return save_options.path && (runner_has_run(r) || !asked) && saves(r);
+    return save_options.path && (runner_has_run(r) || !asked) && runner_saves(r);
 }
 
 static int save(struct runner *r, bool has_values, struct error *err)
@@ -136,7 +136,7 @@ static int leave(struct runner *r, int code, struct error *err)
 int runner_end(struct runner *r, bool has_values, int code, struct error *err)
 {
     bool asked = code;
-    if (has_values && saves_together(r) && r->kind->gather_last(r, has_to_save(r), err))
+    if (has_values && runner_saves_together(r) && r->kind->gather_last(r, has_to_save(r), err))
         return leave(r, err->code, err);
     if (r->kind->saves_first && r->kind->saves_first(r))
         return leave(r, save(r, has_values, err), err);

@@ -35,6 +35,7 @@ struct runner {
     const struct runner_kind *kind;
     struct runner_options options;
     int64_t first;    /* the step before the first that this process runs; INT64_MAX: none */
+    bool ends;        /* set by the caller: training is to end, as it was asked to */
     bool was_stopped; /* by another worker, which was asked to end */
 };
 
@@ -87,6 +88,10 @@ int runner_start(struct runner *runner, struct error *err);
 
 /* After a step that ended well: saves to the store when it is time to. */
 int runner_step(struct runner *runner, struct error *err);
+
+/* Whether it is this process that saves; whether others take part in each save. */
+bool runner_saves(const struct runner *runner);
+bool runner_saves_together(const struct runner *runner);
 
 /* When the steps have ended well and there was more to run. */
 bool runner_was_stopped(struct runner *runner);

@@ -69,16 +69,14 @@ static int local_start(struct runner *r, const struct runner_origin *origin, str
     return saving->resumed ? saving_pass_over(saving, saving->resumed, err) : 0;
 }
 
-static bool local_begins(struct runner *r)
-{
-    (void)r;
-    return !tool_signal();
-}
-
 static bool local_is_over(struct runner *r)
 {
-    (void)r;
-    return tool_signal();
+    return tool_signal() || r->ends;
+}
+
+static bool local_begins(struct runner *r)
+{
+    return !local_is_over(r);
 }
 
 static int local_write(struct runner *r, struct stream_writer *writer, struct error *err)

@@ -118,12 +118,13 @@ static int start_worker(struct runner *r, const struct runner_origin *begin, str
 
 static bool begins(struct runner *r)
 {
-    return worker_begins(worker_of(r), r->options.driver, tool_signal());
+    return worker_begins(worker_of(r), r->options.driver, tool_signal(), r->ends);
 }
 
 static bool is_over(struct runner *r)
 {
-    return worker_is_over(worker_of(r), r->options.driver, tool_signal());
+    bool ends = r->ends && !worker_of(r)->collective; /* else a step later, with all others */
+    return worker_is_over(worker_of(r), r->options.driver, tool_signal() || ends);
 }
 
 static bool shares_state(const struct runner *r)

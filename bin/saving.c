@@ -7,7 +7,6 @@
 
 #include "bin/cluster_options.h"
 #include "checkpoint/formats/source.h"
-#include "checkpoint/policy/retain.h"
 #include "checkpoint/store/save.h"
 #include "checkpoint/variables/files.h"
 #include "checkpoint/variables/restore.h"
@@ -19,15 +18,10 @@
 
 struct save_options save_options;
 
-static bool saving_is_folder(const char *path)
+static bool is_folder(const char *path)
 {
     struct stat status;
     return path && (str_ends(path, "/") || (!stat(path, &status) && S_ISDIR(status.st_mode)));
-}
-
-static bool saving_to_store(void)
-{
-    return saving_is_folder(save_options.path);
 }
 
 /* The store's name, without the slash at its end. */
@@ -45,12 +39,25 @@ static bool restoring_from_store(struct saving *s, const char **path, int64_t *s
     if (!save_options.restore)
         return false;
     source_split(save_options.restore, &s->arena, path, step);
-    return *step != CHECKPOINT_NEWEST || saving_is_folder(*path);
+    return *step != CHECKPOINT_NEWEST || is_folder(*path);
 }
 
-static const char *saving_metric(struct saving *s, bool *is_low)
+/* The checkpoint of a step, where there is a store; NULL with the error, or without. */
+static struct checkpoint *open_checkpoint(struct saving *s, int64_t step, struct store **store,
+                                          struct error *err)
 {
-    return save_options.best ? retain_metric(save_options.best, &s->arena, is_low) : NULL;
+    struct checkpoint *checkpoint = NULL;
+    if (!is_folder(save_options.path) || store_open(saving_name(s), NULL, store, err))
+        return NULL;
+    if (checkpoint_open(*store, step, &checkpoint, NULL, err))
+        store_close(*store);
+    return err->code ? NULL : checkpoint;
+}
+
+static void close_checkpoint(struct checkpoint *checkpoint, struct store *store)
+{
+    checkpoint_close(checkpoint);
+    store_close(store);
 }
 
 int saving_check(struct saving *s, bool has_all, struct error *err)
@@ -59,15 +66,15 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
     const struct node *one;
     const char *path;
     int64_t step;
-    bool store = saving_to_store();
-    if (!store && (save_options.every || save_options.best || save_options.rate ||
-                   save_options.keep || save_options.resume))
-        return error_set(err, ERR_USAGE, "--%s needs --save DIR/",
-                         save_options.resume ? "resume"
-                         : save_options.best ? "save-best"
-                         : save_options.rate ? "save-rate"
-                         : save_options.keep ? "keep"
-                                             : "save-every");
+    bool store = is_folder(save_options.path);
+    const char *of_store = save_options.resume  ? "resume"
+                           : save_options.best  ? "save-best"
+                           : save_options.rate  ? "save-rate"
+                           : save_options.keep  ? "keep"
+                           : save_options.every ? "save-every"
+                                                : NULL;
+    if (!store && of_store)
+        return error_set(err, ERR_USAGE, "--%s needs --save DIR/", of_store);
     if (save_options.keep < 0)
         return error_set(err, ERR_USAGE, "--keep %" PRId64 " makes no sense", save_options.keep);
     s->has_all = has_all;
@@ -112,33 +119,22 @@ struct resumable {
 
 static int find_newest(struct saving *s, struct resumable *found, struct error *err)
 {
-    struct checkpoint *newest;
     struct store *store;
+    struct checkpoint *newest = open_checkpoint(s, CHECKPOINT_NEWEST, &store, err);
     *found = (struct resumable){.step = -1};
-    if (!store_open(saving_name(s), NULL, &store, err)) {
-        if (!checkpoint_open(store, CHECKPOINT_NEWEST, &newest, NULL, err)) {
-            *found = (struct resumable){newest->manifest.step, newest->manifest.run};
-            checkpoint_close(newest);
-        }
-        store_close(store);
+    if (newest) {
+        *found = (struct resumable){newest->manifest.step, newest->manifest.run};
+        close_checkpoint(newest, store);
     }
     if (err->code == ERR_NOINPUT)
         error_clear(err); /* nothing was saved yet */
     return err->code;
 }
 
-/* Of the newest checkpoint that this job has made, by who saved before this process does. */
-static int take_over(struct saving *s, struct error *err)
-{
-    struct resumable newest;
-    return find_newest(s, &newest, err) || newest.step < 0 ? err->code
-                                                           : go_on_with(s, &newest.run, err);
-}
-
 int saving_await_turn(struct saving *s, struct error *err)
 {
     struct store *store;
-    if (!saving_to_store())
+    if (!is_folder(save_options.path))
         return 0;
     if (!store_open(saving_name(s), NULL, &store, err)) {
         store_generation(store, &s->generation, err);
@@ -298,6 +294,7 @@ static int check_values(const struct saving *s, struct error *err)
 
 int saving_open(struct saving *s, struct error *err)
 {
+    struct resumable newest;
     struct autosave_options options = {.path = NULL,
                                        .step = s->resumed,
                                        .bytes_per_second = (double)save_options.rate,
@@ -305,11 +302,12 @@ int saving_open(struct saving *s, struct error *err)
                                        .owner = s->tool->table->tool,
                                        .say = saving_say,
                                        .context = s};
-    if (!saving_to_store() || s->autosave)
+    if (!is_folder(save_options.path) || s->autosave)
         return 0;
-    if (s->takes_over && take_over(s, err))
-        return err->code;
-    if (check_values(s, err))
+    /* Of the newest checkpoint that this job has made, by who saved before this process does. */
+    if (s->takes_over && !find_newest(s, &newest, err) && newest.step >= 0)
+        go_on_with(s, &newest.run, err);
+    if (err->code || check_values(s, err))
         return err->code;
     options.goes_on = s->goes_on;
     options.run = s->run;
@@ -318,9 +316,9 @@ int saving_open(struct saving *s, struct error *err)
     options.graph = s->driver->graph;
     options.path = saving_name(s);
     options.producer = saving_producer(s);
-    options.best = saving_metric(s, &options.best_is_low);
-    if ((save_options.every && autosave_parse_interval(save_options.every, &options.every_steps,
-                                                       &options.every_seconds, err)) ||
+    options.best = s->metric;
+    options.best_is_low = s->metric_is_low;
+    if ((save_options.every && interval_parse(save_options.every, &options.every, err)) ||
         autosave_open(&options, &s->autosave, err))
         return err->code;
     saving_watch_fetches(s, &options);
@@ -344,42 +342,6 @@ int saving_step(struct saving *s, struct error *err)
     saving_take_place(s);
     autosave_step(s->autosave, s->driver->step);
     return autosave_check(s->autosave, err);
-}
-
-void saving_measure(struct saving *s, const char *name, double value)
-{
-    if (s->autosave)
-        autosave_set_scalar(s->autosave, name, value, false);
-}
-
-void saving_unmeasure(struct saving *s, const char *name)
-{
-    if (s->autosave)
-        autosave_drop_scalar(s->autosave, name);
-}
-
-void saving_set_blob(struct saving *s, const char *name, const void *data, size_t n)
-{
-    if (s->autosave)
-        autosave_set_blob(s->autosave, name, data, n);
-}
-
-/* The checkpoint of a step, where there is a store; NULL with the error, or without. */
-static struct checkpoint *open_checkpoint(struct saving *s, int64_t step, struct store **store,
-                                          struct error *err)
-{
-    struct checkpoint *checkpoint = NULL;
-    if (!saving_to_store() || store_open(saving_name(s), NULL, store, err))
-        return NULL;
-    if (checkpoint_open(*store, step, &checkpoint, NULL, err))
-        store_close(*store);
-    return err->code ? NULL : checkpoint;
-}
-
-static void close_checkpoint(struct checkpoint *checkpoint, struct store *store)
-{
-    checkpoint_close(checkpoint);
-    store_close(store);
 }
 
 int saving_read_blob(struct saving *s, const char *name, struct str *text, struct error *err)
@@ -416,14 +378,15 @@ void saving_find_best(struct saving *s, struct saved_best *best)
     close_checkpoint(from, store);
 }
 
-static void saving_tell(struct saving *s)
+int saving_finish(struct saving *s, int64_t step, struct error *err)
 {
     struct autosave_counts counts;
     struct str line = STR_INIT;
+    autosave_finish(s->autosave, step, err);
     autosave_count(s->autosave, &counts);
+    int64_t made = counts.begun - counts.failed;
     str_printf(&line, "%s: of the checkpoints in the background %" PRId64 " %s made",
-               saving_name(s), counts.begun - counts.failed,
-               counts.begun - counts.failed == 1 ? "was" : "were");
+               saving_name(s), made, made == 1 ? "was" : "were");
     if (counts.left_out)
         str_printf(&line, ", %" PRId64 " left out, as one was being written", counts.left_out);
     if (counts.failed)
@@ -431,12 +394,6 @@ static void saving_tell(struct saving *s)
     if (counts.left_out || counts.failed)
         tool_say(s->tool, "%s", line.data);
     str_release(&line);
-}
-
-int saving_finish(struct saving *s, int64_t step, struct error *err)
-{
-    autosave_finish(s->autosave, step, err);
-    saving_tell(s);
     return err->code;
 }
 

@@ -32,10 +32,11 @@ struct saving {
     int64_t generation;               /* of the store, that it saves as; 0: not known yet */
     bool takes_over;                  /* saving, from another process of the job */
     const char *metric;               /* of --save-best; NULL: none */
-    const char *const *measured;      /* what --save-best may name besides fetches; see below */
+    bool metric_is_low;
+    const char *const *measured; /* what --save-best may name besides fetches; see below */
     size_t n_measured;
     struct error no_scalar;    /* that it turned out to be none; code 0: it is one */
-    struct autosave *autosave; /* of a store, since there was something to save there */
+    struct autosave *autosave; /* of a store, since there was something to save there; or NULL */
     struct arena arena;
 };
 
@@ -83,14 +84,7 @@ int saving_step(struct saving *saving, struct error *err);
 int saving_finish(struct saving *saving, int64_t step, struct error *err);
 void saving_close(struct saving *saving);
 
-/* What was measured of the variables as they are after the step, by one of those names; and that
- * it is not of these any more. Nothing where no store is saved to, as in what follows. */
-void saving_measure(struct saving *saving, const char *name, double value);
-void saving_unmeasure(struct saving *saving, const char *name);
-
-/* Bytes that checkpoints have from now on; and those of the one that was resumed, which are
- * appended to `text`. */
-void saving_set_blob(struct saving *saving, const char *name, const void *data, size_t n);
+/* What the checkpoint that was resumed has by that name is appended to `text`. */
 int saving_read_blob(struct saving *saving, const char *name, struct str *text, struct error *err);
 
 /* What is the best of the store by --save-best, in memory of `saving`. */

@@ -31,12 +31,11 @@ static bool may_be_scalar(const struct node_output *output)
 
 int saving_check_metric(struct saving *s, struct error *err)
 {
-    bool is_low;
     const struct request *request = &s->driver->request;
     size_t i = 0;
     if (!save_options.best)
         return 0;
-    s->metric = retain_metric(save_options.best, &s->arena, &is_low);
+    s->metric = retain_metric(save_options.best, &s->arena, &s->metric_is_low);
     for (size_t k = 0; k < s->n_measured; k++)
         if (!strcmp(s->measured[k], s->metric))
             return 0;

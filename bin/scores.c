@@ -263,13 +263,14 @@ bool score_number(const struct score *score, double *value)
     return is;
 }
 
-int scores_write(struct scores *s, struct stream_writer *writer, int64_t step, struct error *err)
+int scores_write(struct scores *s, struct stream_writer *writer, int64_t step, int64_t version,
+                 struct error *err)
 {
     struct named_tensor *named = mem_array(s->items.n + 1, sizeof *named);
     int64_t *versions = mem_array(s->items.n + 1, sizeof *versions);
     for (size_t i = 0; i < s->items.n; i++) {
         named[i] = (struct named_tensor){s->items.items[i].name, s->items.items[i].value};
-        versions[i] = -1;
+        versions[i] = version;
     }
     int code = stream_write_fetches(writer, step, versions, named, (int)s->items.n, err);
     mem_free(versions);

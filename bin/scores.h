@@ -48,8 +48,9 @@ int scores_end(struct scores *scores, struct error *err);
 /* A scalar's value, as scores_end has set it; false: it is none. */
 bool score_number(const struct score *score, double *value);
 
-/* Those values as the fetches of a step. */
-int scores_write(struct scores *scores, struct stream_writer *writer, int64_t step,
+/* Those values as the fetches of a step, computed of that version of the variables; -1: no one
+ * knows. */
+int scores_write(struct scores *scores, struct stream_writer *writer, int64_t step, int64_t version,
                  struct error *err);
 
 void scores_release(struct scores *scores);

@@ -145,18 +145,6 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
-static int parse_shard(struct feeding *feeding, struct error *err)
-{
-    const char *slash = shard_text ? strchr(shard_text, '/') : NULL;
-    if (!shard_text)
-        return 0;
-    if (!slash || number_int64(shard_text, (size_t)(slash - shard_text), &feeding->shard) ||
-        !str_to_int64(slash + 1, &feeding->n_shards) || feeding->shard < 0 ||
-        feeding->shard >= feeding->n_shards)
-        return error_set(err, ERR_USAGE, "--shard '%s': expected I/N with 0 <= I < N", shard_text);
-    return 0;
-}
-
 static int parse_split(struct error *err)
 {
     if (split_text && fold_text)
@@ -187,7 +175,13 @@ static int parse_feeding(struct feeding *feeding, bool from_stdin, struct error 
     if (prefetch < 0 || prefetch > 65536)
         return error_set(err, ERR_USAGE, "--prefetch must be between 0 and 65536");
     request.prefetch = (int)prefetch;
-    return parse_shard(feeding, err);
+    const char *slash = shard_text ? strchr(shard_text, '/') : NULL;
+    if (shard_text &&
+        (!slash || number_int64(shard_text, (size_t)(slash - shard_text), &feeding->shard) ||
+         !str_to_int64(slash + 1, &feeding->n_shards) || feeding->shard < 0 ||
+         feeding->shard >= feeding->n_shards))
+        return error_set(err, ERR_USAGE, "--shard '%s': expected I/N with 0 <= I < N", shard_text);
+    return 0;
 }
 
 static int parse_character(const char *option, const char *text, char *c, struct error *err)
@@ -226,16 +220,6 @@ static const struct data_column *find_column(bool (*is_it)(const struct data_col
         if (is_it(&request.columns[i]))
             return &request.columns[i];
     return NULL;
-}
-
-static int parse_unseen(struct data_column *columns, struct error *err)
-{
-    bool refuses = strcmp(unseen_text, "error") == 0;
-    if (!refuses && strcmp(unseen_text, "own") != 0)
-        return error_set(err, ERR_USAGE, "--unseen '%s': expected own or error", unseen_text);
-    for (int i = 0; i < request.n_columns; i++)
-        columns[i].refuses_unseen = refuses;
-    return 0;
 }
 
 static int open_prep(struct data_column *columns, struct error *err)
@@ -298,8 +282,11 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     request.columns = columns;
     int code = data_columns_parse(columns, texts.items, request.n_columns, !has_path, arena, err);
     vec_release(&texts);
-    if (!code)
-        code = parse_unseen(columns, err);
+    bool refuses = strcmp(unseen_text, "error") == 0;
+    if (!code && !refuses && strcmp(unseen_text, "own") != 0)
+        return error_set(err, ERR_USAGE, "--unseen '%s': expected own or error", unseen_text);
+    for (int i = 0; i < request.n_columns; i++)
+        columns[i].refuses_unseen = refuses;
     return code ? code : open_prep(columns, err);
 }
 
@@ -312,23 +299,13 @@ static void say_what_is_fitted(const struct tool *tool)
         rows_text || request.rows.split || (request.path && !strcmp(request.path, "-"));
     if (!column || prep.path || !is_selection)
         return;
-    if (column->norm == NORM_STANDARDIZE)
-        tool_say(tool,
-                 "'%s' is standardized by the rows selected alone; for other rows to be scaled "
-                 "alike, --fit FILE keeps mean and deviation and --prep FILE uses them",
-                 column->name);
-    else
-        tool_say(tool,
-                 "'%s' is fitted to the rows selected alone; for other rows to be prepared alike, "
-                 "--fit FILE keeps what was found and --prep FILE uses it",
-                 column->name);
-}
-
-static void say_missing_rows(const struct tool *tool)
-{
-    int64_t last = rows_text ? ranges_last(&ranges) : RANGE_OPEN;
-    if (last != RANGE_OPEN && request.last_row && request.last_row < last)
-        tool_say(tool, "--rows %s: there are only %" PRId64 " rows", rows_text, request.last_row);
+    bool is_norm = column->norm == NORM_STANDARDIZE;
+    tool_say(tool,
+             "'%s' is %s the rows selected alone; for other rows to be %s alike, --fit FILE keeps "
+             "%s and --prep FILE uses %s",
+             column->name, is_norm ? "standardized by" : "fitted to",
+             is_norm ? "scaled" : "prepared", is_norm ? "mean and deviation" : "what was found",
+             is_norm ? "them" : "it");
 }
 
 /* All rows were read when the source is open. */
@@ -446,7 +423,10 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         code = write_fit(err);
     if (!code) {
         say_what_is_fitted(tool);
-        say_missing_rows(tool);
+        int64_t last = rows_text ? ranges_last(&ranges) : RANGE_OPEN;
+        if (last != RANGE_OPEN && request.last_row && request.last_row < last)
+            tool_say(tool, "--rows %s: there are only %" PRId64 " rows", rows_text,
+                     request.last_row);
         code = feed(tool, batches, err);
     }
     batches_free(batches);

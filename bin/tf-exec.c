@@ -46,15 +46,8 @@ static const struct option_row rows[] = {
      "steps to run (as many as there are feed records, or 1)"},
     {0, "first-step", OPTION_INT, &first_step, "N",
      "what the first of them counts as (1): with --restore DIR@N-1 and tf-data cut N as it was"},
+#include "bin/evaluation_rows.def"
 #include "bin/save_rows.def"
-    {0, "eval", OPTION_TEXT, &evaluation_options.entry, "ENTRY",
-     "run it over its whole feed at the end; its scores are ENTRY/NAME for --save-best"},
-    {0, "eval-feed", OPTION_TEXT, &evaluation_options.feed, "FILE|CMD",
-     "its records: a file, or a program or a command with blanks, run each time"},
-    {0, "eval-every", OPTION_TEXT, &evaluation_options.every, "N|TIME",
-     "and every N steps, or every 30s, with the variables of that moment"},
-    {0, "stop-when", OPTION_TEXT, &evaluation_options.stop, "METRIC,...",
-     "patience=N,min-delta=D: end if it is no better by D (0) in N evaluations (1)"},
     {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
@@ -185,12 +178,12 @@ static int set_up(struct graph_execution *job, struct error *err)
         code = tool_cancel_after(grace, &job->driver.at_hand.cancelled, err);
     if (!code)
         code = exec_request_read(&job->request, err);
+    if (!code && !dump_plan)
+        code = evaluation_check(&job->evaluation, err);
     if (!code && needs)
         code = saving_check_metric(&job->saving, err);
     if (code || needs)
         return code ? code : exec_request_print_needs(&job->request, err);
-    if (!dump_plan && evaluation_check(&job->evaluation, err))
-        return err->code;
     job->is_scoring = !dump_plan && !save_options.path && !job->driver.request.targets.n &&
                       scores_are_fetched(&job->driver);
     if ((job->is_scoring && scores_begin(&job->scores, &job->driver, err)) ||
@@ -252,10 +245,13 @@ static int open_writer(struct graph_execution *job, struct error *err)
     bool piped = !fstat(STDOUT_FILENO, &out) && (S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode));
     bool fetched = driver->request.fetches.n > 0;
     bool is_told = evaluation_options.entry && isatty(STDOUT_FILENO); /* by lines of its means */
-    if ((!fetched && !dump_plan && !tool_output && !piped) || (is_told && !tool_output))
+    bool has_scores = evaluation_options.entry && cluster_options.task;
+    if ((!fetched && !has_scores && !dump_plan && !tool_output && !piped) ||
+        (is_told && !tool_output))
         return 0;
     int code = tool_open_writer(job->tool,
                                 job->is_scoring                           ? 1
+                                : has_scores                              ? -1
                                 : fetched && fetch_every == 1             ? expected
                                 : fetched                                 ? -1
                                 : dump_plan && job->request.joined.is_cut ? -1
@@ -271,11 +267,12 @@ static int run_steps(struct graph_execution *job, struct error *err)
     struct driver *driver = &job->driver;
     struct runner *runner = job->runner;
     bool more = job->limit < 0 || driver->step < job->limit || dump_plan;
-    bool stops = job->evaluation.stop.stops;
     int code = more ? driver_next_feeds(driver, &more, err) : 0;
     if (!code)
         code = open_writer(job, err);
-    while (!code && more && !stops && !dump_plan && runner->kind->begins(runner)) {
+    if (!code && !dump_plan && runner_saves(runner))
+        code = evaluation_step(&job->evaluation, &runner->ends, err);
+    while (!code && more && !dump_plan && runner->kind->begins(runner)) {
         exec_life_go(&job->life, LIFE_STEPS);
         if (fetch_limit)
             code = tool_limit_output(job->tool, fetch_limit, err);
@@ -284,11 +281,11 @@ static int run_steps(struct graph_execution *job, struct error *err)
         if (!code)
             exec_life_go(&job->life, LIFE_FEEDS);
         progress_update(&job->progress, driver->step, "");
-        if (!code)
-            code = evaluation_step(&job->evaluation, &stops, err);
+        if (!code && runner_saves(runner))
+            code = evaluation_step(&job->evaluation, &runner->ends, err);
         if (!code)
             code = runner_step(runner, err);
-        if (code || stops || driver->step == job->limit || runner->kind->is_over(runner))
+        if (code || driver->step == job->limit || runner->kind->is_over(runner))
             break;
         code = driver_next_feeds(driver, &more, err);
     }
@@ -296,15 +293,15 @@ static int run_steps(struct graph_execution *job, struct error *err)
         exec_life_go(&job->life, LIFE_STEPS);
         code = scores_end(&job->scores, err);
         if (!code)
-            code = scores_write(&job->scores, job->tool->writer, driver->step, err);
+            code = scores_write(&job->scores, job->tool->writer, driver->step, -1, err);
     }
     if (!code && dump_plan) {
         exec_life_go(&job->life, LIFE_STEPS);
         code = driver_write_plan(driver, err);
     }
     progress_end(&job->progress, driver->step, "");
-    if (!code && !dump_plan)
-        code = evaluation_end(&job->evaluation, err);
+    if (!code && !dump_plan && runner_saves(runner))
+        code = evaluation_end(&job->evaluation, !runner_saves_together(runner), err);
     if (!code && !more && driver->step < job->limit)
         tool_say(job->tool, "%s: the feeds end after step %" PRId64 " of %" PRId64, driver->name,
                  driver->step, job->limit);

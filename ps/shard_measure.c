@@ -94,12 +94,16 @@ static bool worker_is_there(struct clock *clock)
  * clock did not come as far as this without it. */
 static void await_worker(struct shard *shard, struct clock *clock)
 {
-    const struct tail *fetches = &shard->measure.fetches;
+    struct error ignored = ERROR_INIT;
+    const struct shard_measure *m = &shard->measure;
+    const struct tail *fetches = &m->fetches;
     const double end = time_now() + WORKER_SECONDS;
     bool writes_soon = clock && fetches->exact && worker_is_there(clock);
     while (!measure(shard) && writes_soon && fetches->is_of_each_step && time_now() < end &&
            !atomic_load(&shard->ends))
         nanosleep(&soon, NULL);
+    if (m->folder)
+        set_scalars(shard, &ignored); /* what there is: that of an evaluation, perhaps */
     shard_measure_forget(shard);
 }
 

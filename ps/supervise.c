@@ -68,6 +68,11 @@ static bool is_undone(const struct task *task)
     return !task->life.done;
 }
 
+static bool has_led(const struct task *task)
+{
+    return task->leads && task->life.done;
+}
+
 static bool any(const struct supervisor *s, enum who who, bool (*is)(const struct task *task))
 {
     for (const struct task *task = s->tasks; task; task = task->next)
@@ -98,8 +103,8 @@ static void begin_run(struct supervisor *s)
  */
 static bool run_is_over(struct supervisor *s)
 {
-    return s->why || (any(s, WORKERS, NULL) && !any(s, WORKERS, is_undone) &&
-                      (services_run(s) || !s->hooks[HOOK_END]));
+    bool done = any(s, WORKERS, NULL) && !any(s, WORKERS, is_undone);
+    return s->why || ((done || any(s, ALL, has_led)) && (services_run(s) || !s->hooks[HOOK_END]));
 }
 
 static void kill_all(struct supervisor *s)

@@ -69,6 +69,7 @@ static const struct setting_row of_task[] = {
     {"feed", setting_text, offsetof(struct task, feed)},
     {"hold", setting_flag, offsetof(struct task, hold)},
     {"service", setting_flag, offsetof(struct task, service)},
+    {"leads", setting_flag, offsetof(struct task, leads)},
     {"restart", set_policy, offsetof(struct task, policy)},
     {"ends", set_codes, offsetof(struct task, ends)},
     {"absent", setting_count, offsetof(struct task, absent)},

@@ -74,7 +74,7 @@ struct life {
 struct task {
     const char *name, *command, *feed, *host, *errors, *repeats;
     enum restart_policy policy;
-    bool service, hold, ends[256];
+    bool service, leads, hold, ends[256];
     int absent;
 
     struct process main, feeder;

@@ -196,7 +196,7 @@ void task_ended(struct supervisor *s, struct process *process, int status)
     task->brief = now - task->main.since < BRIEF_SECONDS ? task->brief + 1 : 0;
     life->code = status;
     life->ready = false;
-    life->done = !status && !task->service;
+    life->done = !task->service && (!status || (is_stopped(life, status) && !s->why));
     describe(life->ended, life, status);
     if (life->told_to_end && !life->done && !was_killed(status))
         could_not_end(s, task);

@@ -49,14 +49,17 @@ void tail_release(struct tail *tail)
     str_release(&tail->values);
 }
 
-/* Opens the file, anew when there is another one, or it became shorter. */
+/* Opens the file, anew when there is another one, or it became shorter; but the rest of the old one
+ * comes first. */
 static bool find(struct tail *tail)
 {
-    struct stat there;
+    struct stat there, own;
     if (stat(tail->path, &there))
         return tail->fd >= 0;
     off_t at = tail->fd < 0 ? 0 : lseek(tail->fd, 0, SEEK_CUR);
     if (tail->fd >= 0 && tail->inode == there.st_ino && at <= there.st_size)
+        return true;
+    if (tail->fd >= 0 && !tail->damaged && !fstat(tail->fd, &own) && at < own.st_size)
         return true;
     forget(tail);
     tail->fd = open(tail->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -84,8 +87,9 @@ static bool is_taken(const struct tail *tail, const char *name)
     return false;
 }
 
-/* A record may have what was computed before a step and after it, of two versions. */
-static void take_wanted(struct tail *tail)
+/* A record may have what was computed before a step and after it, of two versions; one more of the
+ * same step is an evaluation behind it, which the next step may add to. */
+static void take_wanted(struct tail *tail, bool is_step)
 {
     int64_t least = -1;
     for (int i = 0; i < tail->record.n_tensors && tail->version >= 0 && !tail->has_all; i++) {
@@ -102,7 +106,7 @@ static void take_wanted(struct tail *tail)
             vec_push(&tail->wanted, scalar);
         }
     }
-    tail->has_all |= least >= tail->version && tail->version >= 0;
+    tail->has_all |= is_step && least >= tail->version && tail->version >= 0;
 }
 
 static void take_record(struct tail *tail)
@@ -116,9 +120,11 @@ static void take_record(struct tail *tail)
     } else if (tail->record.kind == RECORD_FETCH) {
         int64_t before = tail->step;
         record_get_int(&tail->record.header, "step", &tail->step);
-        tail->is_of_each_step = before >= 0 && tail->step == before + 1;
+        bool is_step = tail->step != before;
+        if (is_step)
+            tail->is_of_each_step = before >= 0 && tail->step == before + 1;
         take_values(tail);
-        take_wanted(tail);
+        take_wanted(tail, is_step);
     }
 }
 
@@ -127,7 +133,7 @@ void tail_read(struct tail *tail)
     struct error err = ERROR_INIT;
     if (!find(tail) || tail->damaged)
         return;
-    for (;;) {
+    while (tail->version < 0 || !tail->has_all) { /* what follows may be wanted next */
         void *out;
         size_t wanted;
         if (!tail->begun)

@@ -37,7 +37,8 @@ struct tail {
 void tail_init(struct tail *tail, const char *path);
 void tail_release(struct tail *tail);
 
-/* Takes in what has been written since. Never waits; a file that was begun again is begun again. */
+/* Takes in what has been written since; of a version that is wanted, until it has all. Never waits;
+ * a file that was begun again is begun again. */
 void tail_read(struct tail *tail);
 
 /* From now on the scalars are kept that were computed of that version of the variables, of what is

@@ -123,16 +123,14 @@ static void reap(struct autosave *a, bool again)
 
 static bool is_due(const struct autosave *a, int64_t step)
 {
-    const struct autosave_options *o = &a->options;
-    return (o->every_steps > 0 && step / o->every_steps > a->last_begun / o->every_steps) ||
-           (o->every_seconds > 0 && time_now() - a->last_time >= o->every_seconds);
+    return interval_is_over(&a->options.every, step, a->last_begun, a->last_time);
 }
 
 /* Of the steps that were due since the last one that was begun this one, or one soon after it, is
  * saved. */
 static void count_left_out(struct autosave *a, int64_t step)
 {
-    int64_t every = a->options.every_steps;
+    int64_t every = a->options.every.steps;
     int64_t due = every > 0 ? step / every - a->last_begun / every : 0;
     a->counts.left_out += due > 1 ? due - 1 : 0;
 }

@@ -18,18 +18,36 @@
 #ifndef TF_CHECKPOINT_AUTOSAVE_H
 #define TF_CHECKPOINT_AUTOSAVE_H
 
+#include "base/time.h"
 #include "checkpoint/store/store.h"
 #include "exec/state/variable.h"
 
+/* How often something is done beside steps. */
+struct interval {
+    int64_t steps;  /* 0: not by steps */
+    double seconds; /* 0: not by time */
+};
+
+/* "100": steps, "30s": time. ERR_USAGE. */
+int interval_parse(const char *text, struct interval *interval, struct error *err);
+
+/* Whether it is time again after `step`, when it was done last after the step `last`, at the
+ * monotonic time `then`. */
+static inline bool interval_is_over(const struct interval *every, int64_t step, int64_t last,
+                                    double then)
+{
+    return (every->steps > 0 && step / every->steps > last / every->steps) ||
+           (every->seconds > 0 && time_now() - then >= every->seconds);
+}
+
 struct autosave_options {
-    const char *path;     /* of the store, made if it is missing */
-    int64_t step;         /* the last that was run, if it was restored from the store; or 0 */
-    bool goes_on;         /* with what the store has, which is of `run` */
-    struct ckpt_run run;  /* otherwise the store may have checkpoints of no other run */
-    int64_t generation;   /* that the store is of, if it was taken over; 0: as it is now */
-    int64_t every_steps;  /* 0: not by steps */
-    double every_seconds; /* 0: not by time */
-    const char *best;     /* the metric; NULL: none */
+    const char *path;    /* of the store, made if it is missing */
+    int64_t step;        /* the last that was run, if it was restored from the store; or 0 */
+    bool goes_on;        /* with what the store has, which is of `run` */
+    struct ckpt_run run; /* otherwise the store may have checkpoints of no other run */
+    int64_t generation;  /* that the store is of, if it was taken over; 0: as it is now */
+    struct interval every;
+    const char *best; /* the metric; NULL: none */
     bool best_is_low;
     int64_t keep;                 /* so many checkpoints of the run, the newest; 0: all */
     double bytes_per_second;      /* in the background; 0: as fast as it goes */
@@ -51,12 +69,10 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
  */
 void autosave_begin(struct autosave *autosave);
 
-/* "100": steps, "30s": time. ERR_USAGE. */
-int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, struct error *err);
-
-/* The value of a scalar in the step that was run last, and of what else belongs to a checkpoint:
- * both stay until they are given anew. `is_before`: it was computed of the variables as they were
- * before the step, and so belongs to the checkpoint of the step before. */
+/* Of these NULL is harmless: nothing is saved. The value of a scalar in the step that was run last,
+ * and of what else belongs to a checkpoint: both stay until they are given anew. `is_before`: it
+ * was computed of the variables as they were before the step, and so belongs to the checkpoint of
+ * the step before. */
 void autosave_set_scalar(struct autosave *autosave, const char *name, double value, bool is_before);
 /* That it is of the variables no more: those that the next step leaves have none of that name. */
 void autosave_drop_scalar(struct autosave *autosave, const char *name);

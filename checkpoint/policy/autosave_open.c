@@ -8,32 +8,34 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "checkpoint/policy/autosave_private.h"
+#include "checkpoint/policy/retain.h"
 
-int autosave_parse_interval(const char *text, int64_t *steps, double *seconds, struct error *err)
+int interval_parse(const char *text, struct interval *every, struct error *err)
 {
-    *steps = 0;
-    *seconds = 0;
-    if (str_to_int64(text, steps) ? *steps > 0 : str_to_seconds(text, seconds) && *seconds > 0)
+    *every = (struct interval){0};
+    if (str_to_int64(text, &every->steps)
+            ? every->steps > 0
+            : str_to_seconds(text, &every->seconds) && every->seconds > 0)
         return 0;
     return error_set(err, ERR_USAGE, "'%s' is neither a number of steps nor a time like 30s", text);
 }
 
 void autosave_set_scalar(struct autosave *a, const char *name, double value, bool is_before)
 {
-    for (size_t i = 0; i < a->scalars.n; i++) {
+    for (size_t i = 0; a && i < a->scalars.n; i++) {
         if (!strcmp(a->scalars.items[i].name, name)) {
             a->scalars.items[i].value = value;
             a->scalars.items[i].is_before = is_before;
             return;
         }
     }
-    struct measured scalar = {mem_strdup(name), value, is_before};
-    vec_push(&a->scalars, scalar);
+    if (a)
+        vec_push(&a->scalars, ((struct measured){mem_strdup(name), value, is_before}));
 }
 
 void autosave_drop_scalar(struct autosave *a, const char *name)
 {
-    for (size_t i = 0; i < a->scalars.n; i++)
+    for (size_t i = 0; a && i < a->scalars.n; i++)
         if (!strcmp(a->scalars.items[i].name, name)) {
             mem_free(a->scalars.items[i].name);
             a->scalars.items[i] = vec_pop(&a->scalars);
@@ -43,6 +45,8 @@ void autosave_drop_scalar(struct autosave *a, const char *name)
 
 void autosave_set_blob(struct autosave *a, const char *name, const void *data, size_t n)
 {
+    if (!a)
+        return;
     char *copy = mem_alloc(n);
     memcpy(copy, data, n);
     for (size_t i = 0; i < a->blobs.n; i++) {
@@ -58,9 +62,7 @@ void autosave_set_blob(struct autosave *a, const char *name, const void *data, s
 
 bool autosave_is_better(const struct autosave *a, double value)
 {
-    if (isnan(value) || isnan(a->best))
-        return !isnan(value);
-    return a->options.best_is_low ? value < a->best : value > a->best;
+    return retain_is_better(a->options.best_is_low, value, a->best);
 }
 
 /* What the run has in the store already counts when something must be better than ever. */

@@ -6,6 +6,7 @@
 #ifndef TF_CHECKPOINT_RETAIN_H
 #define TF_CHECKPOINT_RETAIN_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +38,11 @@ void retain(const struct retain_policy *policy, struct retain_item *items, size_
 /* The metric of "loss", "loss:min" or "accuracy:max", in the arena. *is_low: whether less is
  * better; where the text does not say, if its name has loss, error, cost or perplexity in it. */
 const char *retain_metric(const char *text, struct arena *arena, bool *is_low);
+/* Whether the value of a metric is better than another; NaN is none. */
+static inline bool retain_is_better(bool is_low, double value, double than)
+{
+    return !isnan(value) && (isnan(than) || (is_low ? value < than : value > than));
+}
 /* "loss:min", whatever the text leaves open: as manifests have it (store/best.h). */
 void retain_print_metric(const char *text, struct str *out);
 

@@ -76,6 +76,7 @@ make_job() {
     if [ -n "$opt_key_file" ]; then
         cp "$opt_key_file" "$job/key" || leave 66
     fi
+    [ -n "$opt_resume" ] || rm -f "$job"/worker-*.evaluations
     cp "$job/cluster" "$job/run.cluster" # as it was given: tasks write their ports into the other
     tasks=$(awk '$1 == "task" { print $2 }' "$job/cluster")
     shards=$(printf '%s\n' "$tasks" | grep '^ps:') || shards=

@@ -45,6 +45,14 @@ first_worker_words() {
     [ -n "$newest" ] || quote --restore "$opt_restore"
 }
 
+# Who saves evaluates; of those that shards do not save for, worker 0.
+evaluating_words() {
+    quote --eval "$opt_eval"
+    [ -z "$opt_eval_feed" ] || quote --eval-feed "$opt_eval_feed"
+    [ -z "$opt_eval_every" ] || quote --eval-every "$opt_eval_every"
+    [ -z "$opt_stop_when" ] || quote --stop-when "$opt_stop_when"
+}
+
 saving_words() {
     quote --save "$opt_save"
     [ -z "$opt_save_every" ] || quote --save-every "$opt_save_every"
@@ -92,6 +100,7 @@ command_of() {
         [ -z "$opt_seed" ] || quote --seed "$opt_seed"
         ! worker_saves "$1" || saving_words "$3"
         [ "$1" != worker:0 ] || first_worker_words "$3"
+        [ -z "$opt_eval" ] || ! { [ "$1" = worker:0 ] || worker_saves "$1"; } || evaluating_words
         ;;
     esac
 }
@@ -136,13 +145,17 @@ is_fed() {
     esac
 }
 
-# The metric is a number that is fetched; shards have none but of checkpoints that they make.
+# The metric is a number that is fetched, or evaluated; shards have none but of checkpoints that
+# they make.
 check_best() {
-    [ -n "$opt_save_best" ] || return 0
-    [ -z "$keepers" ] || [ -n "$opt_save_every" ] ||
+    [ -n "$opt_save_best$opt_eval" ] || return 0
+    [ -z "$opt_save_best" ] || [ -z "$keepers" ] || [ -n "$opt_save_every" ] ||
         die 64 "--save-best $opt_save_best: shards choose among what --save-every makes"
-    tf-exec -g "$job/parts.tfg" --run "$opt_run" --fetch "$opt_fetch" --save "$opt_save" \
-        --save-best "$opt_save_best" --needs </dev/null >/dev/null || leave $?
+    set -- --run "$opt_run" --needs
+    [ -z "$opt_fetch" ] || set -- "$@" --fetch "$opt_fetch"
+    [ -z "$opt_save_best" ] || set -- "$@" --save "$opt_save" --save-best "$opt_save_best"
+    [ -z "$opt_eval" ] || eval "set -- \"\$@\" $(evaluating_words)"
+    tf-exec -g "$job/parts.tfg" "$@" </dev/null >/dev/null || leave $?
 }
 
 # What a step is to be fed comes from a feed command, and that is there, where it is to run here.
@@ -280,7 +293,8 @@ write_task() {
         ;;
     *)
         ! serves "$1" || echo service
-        repeat 'not saved: ' 'not pushed: '
+        [ "$1" != worker:0 ] || [ -z "$opt_stop_when" ] || echo leads
+        repeat 'not saved: ' 'not pushed: ' 'stopped, as '
         goes_back_alone && echo 'restart alone' || echo 'restart all'
         ;;
     esac

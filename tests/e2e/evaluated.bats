@@ -21,11 +21,17 @@ hits = metric.accuracy(logits, y)
 entry.train = {minimize(loss, optim.adam{rate = 0.01}), loss, hits}
 entry.eval = {loss, hits, metric.confusion(logits, y)}
 entry.bad = logits
+entry.none = {}
 END
     tf-graph d.lua | tf-opt >d.tfg
     part train --shuffle --epochs 12 --batch 64 >train.rec
     part valid --batch 100 >valid.rec
     rule=eval/loss,patience=2,min-delta=0.03
+}
+
+teardown() {
+    kill_job whole.job
+    kill_job again.job
 }
 
 part() { # PART OPTION...
@@ -87,6 +93,71 @@ digest() { # STORE@STEP
     done
 }
 
+job() { # STORE OPTION...: it waits halfway for the file go
+    tf-run --workers 2 --deterministic --fetch loss --job "$1.job" --save "$1/" --eval eval \
+        --eval-feed valid.rec --eval-every 10 --save-best eval/loss --stop-when "$rule" "${@:2}" \
+        d.tfg -- "$root/tests/lib/halfway" "$PWD/go" \
+        tf-data csv digits.csv x=1-64 y=65:int32 --split 70/15/15 --part train --shuffle --epochs 12 --batch 32
+}
+
+# scored STORE: the best is of the step that stopped it, and has the scores of an evaluation alone
+scored() {
+    tf-exec -g d.tfg --run eval --feed valid.rec --restore "$1@best" | tf-show --json >alone
+    tf-ckpt list "$1" --json | jq -es --slurpfile alone alone '
+        min_by(.scalars["eval/loss"] // 9).scalars |
+        .["eval/loss"] == $alone[0].loss and .["eval/hits"] == $alone[0].hits'
+    tf-show --json "$1.job/worker-0.rec" | jq -es --slurpfile alone alone '
+        map(select(has("eval/loss"))) | min_by(.["eval/loss"]) |
+        .["eval/loss"] == $alone[0].loss and .["eval/confusion"] == $alone[0].confusion'
+}
+
+stop_step() { # STORE
+    sed -n 's/.*: step \([0-9]*\),.*; stopped, as .*/\1/p' "$1.job/worker-0.err" | tail -n 1
+}
+
+@test "a job of workers that sum: one evaluates, all end a step later; a kill changes nothing" {
+    touch go
+    job whole --mode allreduce 2>err
+    finds 'worker:0: stopped, as eval/loss is no better since 2 evaluations$' err
+    finds -E 'ended after step [0-9]+, .* and the best, whole@[0-9]+$' err
+    scored whole
+    local last
+    last=$(stop_step whole)
+    [ "$last" -lt 240 ] && [ $((last % 10)) -eq 1 ]
+    finds "worker:1: ends after step $last, as another worker was asked to" whole.job/worker-1.err
+    rm go
+    job again --mode allreduce --save-every 15 2>err 3>&- &
+    soon 60 grep "step 110: " again.job/worker-0.err
+    kill_pids "$(head -n 1 again.job/worker-0.pid)"
+    touch go
+    wait $!
+    finds 'worker:0 .*killed by signal 9.*restored from again@' err
+    diff <(digest "whole@$last") <(digest "again@$last")
+    diff <(digest whole@best) <(digest again@best)
+}
+
+@test "a job with shards: checkpoints have the scores of their variables; a kill changes nothing" {
+    touch go
+    job whole --ps 2 --save-every 5 --keep 100 2>err
+    scored whole
+    local last evaluated
+    last=$(stop_step whole)
+    evaluated=$(awk '{ print $1 }' whole.job/worker-0.evaluations)
+    [ "$(tail -n 1 <<<"$evaluated")" -eq "$last" ] && [ "$last" -lt 240 ]
+    # the last one was made as shards ended
+    [ "$evaluated" = "$(tf-ckpt list whole --json | jq 'select(.scalars["eval/loss"]).step')" ]
+    rm go
+    job again --ps 2 --save-every 5 --keep 100 2>err 3>&- &
+    soon 60 grep "step 110: " again.job/worker-0.err
+    kill_pids "$(head -n 1 again.job/worker-0.pid)"
+    touch go
+    wait $!
+    finds 'worker:0 .*killed by signal 9.*started again as incarnation 2' err
+    [ "$(stop_step again)" -eq "$last" ]
+    cmp {whole,again}.job/worker-0.evaluations
+    diff <(digest "whole@best") <(digest again@best)
+}
+
 @test "what cannot be evaluated is refused, before anything runs" {
     local status line options
     while IFS='|' read -r status line options; do
@@ -95,7 +166,8 @@ digest() { # STORE@STEP
         [[ $stderr = "tf-exec: $line"* ]] || { echo "$stderr" && false; }
     done <<'END'
 65|d.tfg: --eval: there is no entry or node 'evl'; the entries are train, eval|--eval evl
-64|d.tfg: 'logits' is float32[?,10], neither a score (metric...) nor a number|--eval bad
+64|d.tfg: --eval none: it fetches nothing|--eval none
+64|d.tfg: 'bad/logits' is float32[?,10], neither a score (metric...) nor a number|--eval bad
 64|d.tfg: --eval train: it runs ops, and does not only fetch|--eval train
 64|--eval-every: '0' is neither a number of steps nor a time like 30s|--eval eval --eval-every 0
 64|--stop-when loss: it is not evaluated; there are eval/loss|--eval eval --stop-when loss

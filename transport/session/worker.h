@@ -78,8 +78,10 @@ int worker_start(struct worker *worker, struct driver *driver, const struct work
 bool worker_is_over(struct worker *worker, const struct driver *driver, bool asked);
 /* The same for one that was asked and waits for feeds; false also as long as it is not known. */
 bool worker_ends_wait(struct worker *worker, const struct driver *driver);
-/* Before a step: false when all end before it. One that is cancelled begins, to fail. */
-bool worker_begins(struct worker *worker, const struct driver *driver, bool asked);
+/* Before a step: false when all end before it. One that is cancelled begins, to fail. `last`: it is
+ * to be the last one. Of workers that go on together it is that of all, as none has begun another
+ * before this one has brought its part; others end before it, alone. */
+bool worker_begins(struct worker *worker, const struct driver *driver, bool asked, bool last);
 
 /* After a step, or when it has joined: if shards ask for what the worker keeps for itself, runs the
  * entry rest, which gives it to them and waits until it is in a checkpoint. `is_idle`: there may be

@@ -83,13 +83,15 @@ bool worker_ends_wait(struct worker *worker, const struct driver *driver)
     return driver->step >= last_step(worker, driver, true, 0);
 }
 
-bool worker_begins(struct worker *worker, const struct driver *driver, bool asked)
+bool worker_begins(struct worker *worker, const struct driver *driver, bool asked, bool last)
 {
     if (!worker->collective)
-        return !asked;
+        return !asked && !last;
     last_step(worker, driver, asked, LOOK_SECONDS);
-    return collective_links_begin(worker->collective, driver->step + 1) ||
-           atomic_load(&driver->at_hand.cancelled);
+    bool begins = collective_links_begin(worker->collective, driver->step + 1);
+    if (begins && last)
+        collective_links_ask_to_end(worker->collective);
+    return begins || atomic_load(&driver->at_hand.cancelled);
 }
 
 /* ---- the start ---- */

@@ -114,7 +114,8 @@ static void every_save_is_of_one_step(void **state)
     struct autosave_counts counts;
     (void)state;
     make_variables(variables, v);
-    struct autosave *a = open_autosave(&(struct autosave_options){.every_steps = 7}, variables);
+    struct autosave *a =
+        open_autosave(&(struct autosave_options){.every = {.steps = 7}}, variables);
     run_steps(a, v, 1, 200);
     assert_int_equal(autosave_finish(a, 200, &err), 0);
     autosave_count(a, &counts);
@@ -156,7 +157,7 @@ static void what_is_due_meanwhile_is_counted(void **state)
     make_variables(variables, v);
     write_all(v, 1);
     struct autosave *a = open_autosave(
-        &(struct autosave_options){.every_steps = 1, .bytes_per_second = 8e6}, variables);
+        &(struct autosave_options){.every = {.steps = 1}, .bytes_per_second = 8e6}, variables);
     pass_steps(a, 1, 10);
     while (autosave_is_saving(a))
         usleep(1000);
@@ -256,18 +257,17 @@ static void resources_are_saved_and_restored(void **state)
 
 static void intervals_are_steps_or_times(void **state)
 {
-    int64_t steps;
-    double seconds;
+    struct interval every;
     struct error err = ERROR_INIT;
     (void)state;
-    assert_int_equal(autosave_parse_interval("100", &steps, &seconds, &err), 0);
-    assert_int_equal(steps, 100);
-    assert_true(seconds == 0);
-    assert_int_equal(autosave_parse_interval("2m", &steps, &seconds, &err), 0);
-    assert_true(seconds == 120);
-    assert_int_equal(autosave_parse_interval("0", &steps, &seconds, &err), ERR_USAGE);
-    assert_int_equal(autosave_parse_interval("-3s", &steps, &seconds, &err), ERR_USAGE);
-    assert_int_equal(autosave_parse_interval("often", &steps, &seconds, &err), ERR_USAGE);
+    assert_int_equal(interval_parse("100", &every, &err), 0);
+    assert_int_equal(every.steps, 100);
+    assert_true(every.seconds == 0);
+    assert_int_equal(interval_parse("2m", &every, &err), 0);
+    assert_true(every.seconds == 120);
+    assert_int_equal(interval_parse("0", &every, &err), ERR_USAGE);
+    assert_int_equal(interval_parse("-3s", &every, &err), ERR_USAGE);
+    assert_int_equal(interval_parse("often", &every, &err), ERR_USAGE);
 }
 
 int main(void)

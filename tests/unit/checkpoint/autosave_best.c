@@ -49,7 +49,7 @@ static void the_best_waits_until_it_is_written(void **state)
         write_all(v, 0);
         struct autosave *a = open_autosave(&(struct autosave_options){.best = "loss",
                                                                       .best_is_low = true,
-                                                                      .every_steps = 10,
+                                                                      .every = {.steps = 10},
                                                                       .keep = 1,
                                                                       .bytes_per_second = 20e6},
                                            variables);
@@ -94,7 +94,8 @@ static void scalars_are_of_the_variables_that_are_saved(void **state)
     (void)state;
     make_variables(variables, v);
     write_all(v, 0);
-    struct autosave *a = open_autosave(&(struct autosave_options){.every_steps = 10}, variables);
+    struct autosave *a =
+        open_autosave(&(struct autosave_options){.every = {.steps = 10}}, variables);
     for (int64_t step = 1; step <= 95; step++) {
         write_all(v, step);
         autosave_set_scalar(a, "loss", loss_of(step - 1), true);

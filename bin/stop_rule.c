@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bin/stop_rule.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "checkpoint/policy/retain.h"
+
+int stop_rule_read(struct stop_rule *rule, const char *text, struct arena *arena, struct error *err)
+{
+    char *rest = arena_strdup(arena, text);
+    const char *metric = strsep(&rest, ",");
+    *rule = (struct stop_rule){.patience = 1, .best = NAN};
+    rule->metric = retain_metric(metric, arena, &rule->is_low);
+    for (const char *part; (part = strsep(&rest, ","));) {
+        if (!strncmp(part, "patience=", 9) && str_to_int64(part + 9, &rule->patience) &&
+            rule->patience > 0)
+            continue;
+        if (!strncmp(part, "min-delta=", 10) && str_to_float64(part + 10, &rule->min_delta) &&
+            rule->min_delta >= 0)
+            continue;
+        return error_set(err, ERR_USAGE, "it is METRIC,patience=EVALUATIONS,min-delta=VALUE");
+    }
+    return 0;
+}
+
+void stop_rule_apply(struct stop_rule *rule, double value)
+{
+    double delta = rule->is_low ? -rule->min_delta : rule->min_delta;
+    bool better = retain_is_better(rule->is_low, value, rule->best + delta);
+    if (rule->stops)
+        return;
+    rule->waits = better ? 0 : rule->waits + 1;
+    rule->best = better ? value : rule->best;
+    rule->stops = rule->waits >= rule->patience;
+}
+
+void stop_rule_print(const struct stop_rule *rule, int64_t step, struct str *out)
+{
+    str_printf(out, "%" PRId64 " %" PRId64 " %.17g\n", step, rule->waits, rule->best);
+}
+
+int64_t stop_rule_go_on(struct stop_rule *rule, const char *lines, int64_t step)
+{
+    int64_t found = -1, at, waits;
+    double best;
+    for (const char *end; (end = strchr(lines, '\n')); lines = end + 1) {
+        if (sscanf(lines, "%" SCNd64 " %" SCNd64 " %lf", &at, &waits, &best) != 3 || at > step)
+            continue;
+        found = at;
+        rule->waits = waits;
+        rule->best = best;
+    }
+    rule->stops = rule->metric && rule->waits >= rule->patience;
+    return found;
+}

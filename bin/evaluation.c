@@ -86,46 +86,34 @@ int evaluation_check(struct evaluation *e, struct error *err)
 
 /* ---- what is fed ---- */
 
-static int run_steps(struct evaluation *e, struct error *err)
+/* A file that is no program is read; else it is a command. */
+static int run_feed(struct evaluation *e, struct error *err)
 {
+    const char *feed = evaluation_options.feed;
+    bool is_command =
+        feed && (access(feed, R_OK) ? strpbrk(feed, " \t") != NULL : !access(feed, X_OK));
     bool more = true;
-    e->driver.step = 0;
-    while (!tool_signal() && !driver_next_feeds(&e->driver, &more, err) && more &&
-           !driver_run_step(&e->driver, err) && e->driver.feed_reader)
-        ;
-    return err->code;
-}
-
-static int run_command(struct evaluation *e, const char *command, struct error *err)
-{
     fflush(NULL);
-    FILE *pipe = popen(command, "r");
-    if (!pipe)
-        return error_set_errno(err, ERR_OS, "--eval-feed '%s'", command);
-    e->driver.feed_reader = stream_reader_new(fileno(pipe), "--eval-feed");
-    run_steps(e, err);
+    FILE *pipe = is_command ? popen(feed, "r") : NULL;
+    if (is_command && !pipe)
+        return error_set_errno(err, ERR_OS, "--eval-feed '%s'", feed);
+    e->driver.step = 0;
+    e->driver.feed_reader = pipe ? stream_reader_new(fileno(pipe), "--eval-feed") : NULL;
+    if (feed && !pipe && tool_open_reader(e->tool, feed, &e->driver.feed_reader, err))
+        return error_prefix(err, "--eval-feed: ");
+    while (!tool_signal() && !driver_next_feeds(&e->driver, &more, err) && more &&
+           !driver_run_step(&e->driver, err) && feed)
+        ;
+    if (!pipe) {
+        tool_close_reader(e->driver.feed_reader);
+        return err->code;
+    }
     stream_reader_free(e->driver.feed_reader);
     int status = pclose(pipe);
     int ended = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     bool was_left = err->code && ended == 128 + SIGPIPE; /* as what it wrote was refused */
     if (ended && !was_left && !tool_signal())
-        return error_set(err, ERR_DATA, "--eval-feed '%s' ended with %d", command, ended);
-    return err->code;
-}
-
-static int run_feed(struct evaluation *e, struct error *err)
-{
-    const char *feed = evaluation_options.feed;
-    bool is_file = feed && !access(feed, R_OK);
-    e->driver.feed_reader = NULL;
-    if (!feed)
-        return run_steps(e, err);
-    if (is_file ? !access(feed, X_OK) : strpbrk(feed, " \t") != NULL)
-        return run_command(e, feed, err);
-    if (tool_open_reader(e->tool, feed, &e->driver.feed_reader, err))
-        return error_prefix(err, "--eval-feed: ");
-    run_steps(e, err);
-    tool_close_reader(e->driver.feed_reader);
+        return error_set(err, ERR_DATA, "--eval-feed '%s' ended with %d", feed, ended);
     return err->code;
 }
 

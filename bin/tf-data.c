@@ -240,24 +240,7 @@ static int open_prep(struct data_column *columns, struct error *err)
     return data_columns_bind(columns, request.n_columns, &prep, prep_path != NULL, err);
 }
 
-struct texts {
-    const char **items;
-    size_t n, capacity;
-};
-
 #define KEPT_NAME "--keep" /* of the last column then, which is not fed */
-
-/* What options ask to be fed, as operands would. */
-static void add_optional(struct texts *texts, struct arena *arena)
-{
-    if (weight_column)
-        vec_push(texts, arena_printf(arena, "sample_weight=%s", weight_column));
-    if (balance_column)
-        vec_push(texts, arena_printf(arena, "sample_weight=%s:balance", balance_column));
-    if (keep_text)
-        vec_push(texts, arena_printf(arena, KEPT_NAME "=%.*s:text", (int)strcspn(keep_text, "="),
-                                     keep_text));
-}
 
 /* FORMAT [FILE] NAME=WHERE... */
 static int parse_operands(int n, char **operands, struct arena *arena, struct error *err)
@@ -273,10 +256,16 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
         return error_set(err, ERR_USAGE, "%s: say what to feed, as in %s", operands[0],
                          has_path ? "x=1-64" : "x=FILE");
     request.path = has_path ? operands[1] : NULL;
-    struct texts texts = {0};
+    VEC(const char *) texts = VEC_INIT;
     for (int i = first; i < n; i++)
         vec_push(&texts, operands[i]);
-    add_optional(&texts, arena);
+    if (weight_column)
+        vec_push(&texts, arena_printf(arena, "sample_weight=%s", weight_column));
+    if (balance_column)
+        vec_push(&texts, arena_printf(arena, "sample_weight=%s:balance", balance_column));
+    if (keep_text)
+        vec_push(&texts, arena_printf(arena, KEPT_NAME "=%.*s:text", (int)strcspn(keep_text, "="),
+                                      keep_text));
     request.n_columns = (int)texts.n;
     struct data_column *columns = arena_array(arena, texts.n + 1, sizeof *columns);
     request.columns = columns;
@@ -326,15 +315,13 @@ static int write_fit(struct error *err)
 
 static int parse_request(int n, char **operands, struct arena *arena, struct error *err)
 {
-    int code = parse_operands(n, operands, arena, err);
-    bool from_stdin = !code && request.path && strcmp(request.path, "-") == 0;
-    if (!code)
-        code = parse_feeding(&request.feeding, from_stdin, err);
-    if (!code)
-        code = parse_split(err);
-    if (!code && rows_text && (code = ranges_parse(rows_text, &ranges, err)))
-        error_prefix(err, "--rows: ");
-    return code ? code : parse_csv_format(&request.csv, err);
+    if (parse_operands(n, operands, arena, err))
+        return err->code;
+    bool from_stdin = request.path && strcmp(request.path, "-") == 0;
+    if (parse_feeding(&request.feeding, from_stdin, err) || parse_split(err))
+        return err->code;
+    return rows_text && ranges_parse(rows_text, &ranges, err) ? error_prefix(err, "--rows: ")
+                                                              : parse_csv_format(&request.csv, err);
 }
 
 static int flush_writer(void *context, struct error *err)

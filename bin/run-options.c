@@ -14,7 +14,6 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "bin/evaluation.h"
 #include "checkpoint/policy/autosave.h"
 #include "checkpoint/store/store.h"
 #include "cli/tool.h"
@@ -46,7 +45,9 @@ static struct {
              .lease = 3,
              .timeout = 30};
 
-struct evaluation_options evaluation_options;
+static struct {
+    const char *entry, *feed, *every, *stop;
+} evaluation_options; /* of bin/evaluation_rows.def */
 static int feed_command; /* the index of its first word */
 static char mode_help[1280];
 

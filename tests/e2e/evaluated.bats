@@ -97,7 +97,8 @@ job() { # STORE OPTION...: it waits halfway for the file go
     tf-run --workers 2 --deterministic --fetch loss --job "$1.job" --save "$1/" --eval eval \
         --eval-feed valid.rec --eval-every 10 --save-best eval/loss --stop-when "$rule" "${@:2}" \
         d.tfg -- "$root/tests/lib/halfway" "$PWD/go" \
-        tf-data csv digits.csv x=1-64 y=65:int32 --split 70/15/15 --part train --shuffle --epochs 12 --batch 32
+        tf-data csv digits.csv x=1-64 y=65:int32 --split 70/15/15 --part train --shuffle \
+        --epochs 12 --batch 32
 }
 
 # scored STORE: the best is of the step that stopped it, and has the scores of an evaluation alone

@@ -15,26 +15,49 @@
 #include "base/time.h"
 #include "bin/cluster_options.h"
 #include "bin/exec_request.h"
+#include "exec/state/saver.h"
 #include "transport/job/job.h"
 
-#define EVALUATION_BLOB "evaluation" /* of a checkpoint: how the rule stood */
+#define EVALUATION_BLOB "evaluation" /* of a checkpoint: how the rules stood */
+#define REDUCE_BLOB "reduce"
 #define HISTORY_BYTES (1 << 26)
 
 struct evaluation_options evaluation_options;
 
 /* ---- what is asked for ---- */
 
-static int check_rule(const struct evaluation *e, struct error *err)
+static int read_rule(struct evaluation *e, struct stop_rule *rule, const char *text,
+                     struct error *err)
 {
     struct str names = STR_INIT;
+    if (stop_rule_read(rule, text, rule == &e->reduce, &e->arena, err))
+        return err->code;
     for (size_t i = 0; i < e->names.n; i++) {
-        if (!strcmp(e->names.items[i], e->stop.metric))
+        if (!strcmp(e->names.items[i], rule->metric)) {
+            str_release(&names);
             return 0;
+        }
         str_printf(&names, "%s%s", i ? ", " : "it is not evaluated; there are ", e->names.items[i]);
     }
     error_set(err, ERR_USAGE, "%s", names.n ? names.data : "nothing is evaluated");
     str_release(&names);
     return err->code;
+}
+
+/* NAME=METRIC,... */
+static int read_reduce(struct evaluation *e, struct error *err)
+{
+    const char *text = evaluation_options.reduce, *end = strchr(text, '=');
+    if (!end)
+        return error_set(err, ERR_USAGE, "it is VARIABLE=METRIC,patience=...");
+    const char *name = arena_strndup(&e->arena, text, (size_t)(end - text));
+    e->reduced = graph_find(e->driver.graph, name);
+    if (!e->reduced || !node_is(e->reduced, "Variable") ||
+        !(DTYPE_BIT(e->reduced->outputs[0].type) & DTYPES_REAL))
+        return error_set(err, ERR_USAGE, "there is no variable '%s' of numbers", name);
+    if (cluster_options.task)
+        return error_set(err, ERR_USAGE, "it is for one process, without --task");
+    return read_rule(e, &e->reduce, end + 1, err);
 }
 
 /* One worker evaluates, while the others do not run what would bring their part. */
@@ -78,9 +101,10 @@ int evaluation_check(struct evaluation *e, struct error *err)
     }
     e->saving->measured = e->names.items;
     e->saving->n_measured = e->names.n;
-    if (evaluation_options.stop &&
-        (stop_rule_read(&e->stop, evaluation_options.stop, &e->arena, err) || check_rule(e, err)))
+    if (evaluation_options.stop && read_rule(e, &e->stop, evaluation_options.stop, err))
         return error_prefix(err, "--stop-when %s: ", evaluation_options.stop);
+    if (evaluation_options.reduce && read_reduce(e, err))
+        return error_prefix(err, "--reduce %s: ", evaluation_options.reduce);
     return 0;
 }
 
@@ -139,9 +163,36 @@ static void tell(struct evaluation *e)
         autosave_set_scalar(e->saving->autosave, name, value, false);
         if (e->stop.metric && !strcmp(name, e->stop.metric))
             stop_rule_apply(&e->stop, value);
+        if (e->reduced && !strcmp(name, e->reduce.metric))
+            stop_rule_apply(&e->reduce, value);
     }
     tool_say(e->tool, "step %" PRId64 ": %s", e->last, str_text(&line));
     str_release(&line);
+}
+
+/* When its rule says so, which then waits anew. */
+static int reduce(struct evaluation *e, struct error *err)
+{
+    struct saved_variable saved = {.node = e->reduced}, reduced;
+    struct variable_store *variables = e->saving->variables;
+    if (!e->reduce.stops || variable_take(variables, &saved, err) ||
+        saved.value.type == DTYPE_INVALID)
+        return err->code;
+    reduced = saved;
+    if (!tensor_alloc(&reduced.value, saved.value.type, &saved.value.shape, err)) {
+        for (int64_t i = 0; i < tensor_count(&saved.value); i++)
+            tensor_set_float64(
+                &reduced.value, i,
+                fmax(e->reduce.factor * tensor_get_float64(&saved.value, i), e->reduce.least));
+        variable_put(variables, &reduced, e->saving->device, err);
+        tool_say(e->tool, "step %" PRId64 ": %s is %.6g now", e->last, e->reduced->name,
+                 tensor_get_float64(&reduced.value, 0));
+    }
+    tensor_release(&reduced.value);
+    tensor_release(&saved.value);
+    e->reduce.stops = false;
+    e->reduce.waits = 0;
+    return err->code;
 }
 
 /* What a worker keeps beside the checkpoints that shards make. NULL: it saves itself. */
@@ -163,6 +214,10 @@ static int keep(struct evaluation *e, struct error *err)
     FILE *file = path ? fopen(path, "ae") : NULL;
     if (path && (!file || (fputs(line.data, file) < 0) | fclose(file)))
         error_set_errno(err, ERR_IO, "%s", path);
+    str_clear(&line);
+    stop_rule_print(&e->reduce, e->last, &line);
+    if (e->reduced)
+        autosave_set_blob(e->saving->autosave, REDUCE_BLOB, line.data, line.n);
     mem_free(path);
     str_release(&line);
     return err->code;
@@ -177,6 +232,9 @@ static int go_on(struct evaluation *e, struct error *err)
     else if (!path)
         saving_read_blob(e->saving, EVALUATION_BLOB, &lines, err);
     int64_t last = stop_rule_go_on(&e->stop, str_text(&lines), e->training->step);
+    str_clear(&lines);
+    if (!err->code && e->reduced && !saving_read_blob(e->saving, REDUCE_BLOB, &lines, err))
+        stop_rule_go_on(&e->reduce, str_text(&lines), e->training->step);
     e->last = last < 0 ? e->training->step : last;
     mem_free(path);
     str_release(&lines);
@@ -207,7 +265,7 @@ static int evaluate(struct evaluation *e, struct error *err)
     e->last = e->scored = e->training->step;
     e->last_time = time_now();
     tell(e);
-    return write_scores(e, err) ? err->code : keep(e, err);
+    return write_scores(e, err) || reduce(e, err) ? err->code : keep(e, err);
 }
 
 /* ---- while another entry trains ---- */

@@ -15,7 +15,7 @@
 #include "bin/stop_rule.h"
 
 extern struct evaluation_options {
-    const char *entry, *feed, *every, *stop;
+    const char *entry, *feed, *every, *stop, *reduce;
 } evaluation_options;
 
 struct training_mean { /* of a fetch, since the last evaluation */
@@ -32,7 +32,8 @@ struct evaluation {
     struct scores scores;    /* each is called ENTRY/NAME */
     VEC(const char *) names; /* of those that are numbers */
     VEC(struct training_mean) means;
-    struct stop_rule stop;
+    struct stop_rule stop, reduce;
+    const struct node *reduced; /* the variable; NULL: none is reduced */
     struct interval every;
     double last_time, started;
     int64_t last;   /* the step that was evaluated last, here or before it was resumed */

@@ -8,20 +8,30 @@
 
 #include "checkpoint/policy/retain.h"
 
-int stop_rule_read(struct stop_rule *rule, const char *text, struct arena *arena, struct error *err)
+static bool take_figure(const char *text, const char *name, double *value)
+{
+    size_t n = strlen(name);
+    return !strncmp(text, name, n) && str_to_float64(text + n, value) && *value >= 0;
+}
+
+int stop_rule_read(struct stop_rule *rule, const char *text, bool reduces, struct arena *arena,
+                   struct error *err)
 {
     char *rest = arena_strdup(arena, text);
     const char *metric = strsep(&rest, ",");
-    *rule = (struct stop_rule){.patience = 1, .best = NAN};
+    *rule = (struct stop_rule){.patience = 1, .best = NAN, .factor = 0.1};
     rule->metric = retain_metric(metric, arena, &rule->is_low);
     for (const char *part; (part = strsep(&rest, ","));) {
         if (!strncmp(part, "patience=", 9) && str_to_int64(part + 9, &rule->patience) &&
             rule->patience > 0)
             continue;
-        if (!strncmp(part, "min-delta=", 10) && str_to_float64(part + 10, &rule->min_delta) &&
-            rule->min_delta >= 0)
+        if (take_figure(part, "min-delta=", &rule->min_delta))
             continue;
-        return error_set(err, ERR_USAGE, "it is METRIC,patience=EVALUATIONS,min-delta=VALUE");
+        if (reduces && (take_figure(part, "least=", &rule->least) ||
+                        (take_figure(part, "factor=", &rule->factor) && rule->factor < 1)))
+            continue;
+        return error_set(err, ERR_USAGE, "it is METRIC,patience=EVALUATIONS,min-delta=VALUE%s",
+                         reduces ? ",factor=BELOW_1,least=VALUE" : "");
     }
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When training ends early: "eval/loss,patience=5,min-delta=1e-4", and how that stands. A line of
- * text for each evaluation, "STEP WAITS BEST", keeps it for a process that goes on.
+ * When a metric has stopped getting better: "eval/loss,patience=5,min-delta=1e-4", and how that
+ * stands. A line of text for each evaluation, "STEP WAITS BEST", keeps it for a process that goes
+ * on. Training ends then, or a variable is reduced: factor=0.1,least=1e-6.
  */
 #ifndef TF_BIN_STOP_RULE_H
 #define TF_BIN_STOP_RULE_H
@@ -11,14 +12,15 @@
 #include "base/str.h"
 
 struct stop_rule {
-    const char *metric; /* NULL: it ends nothing */
+    const char *metric; /* NULL: there is no rule */
     bool is_low, stops;
     int64_t patience, waits; /* evaluations since the best */
     double min_delta, best;  /* NaN: none yet */
+    double factor, least;    /* of what is reduced */
 };
 
-/* Metric and figures, in the arena. ERR_USAGE. */
-int stop_rule_read(struct stop_rule *rule, const char *text, struct arena *arena,
+/* Metric and figures, in the arena; `reduces`: factor and least are among them. ERR_USAGE. */
+int stop_rule_read(struct stop_rule *rule, const char *text, bool reduces, struct arena *arena,
                    struct error *err);
 
 /* Once an evaluation, of its scores that of the metric: it stops when that has not become better by

@@ -47,6 +47,9 @@ static const struct option_row rows[] = {
     {0, "first-step", OPTION_INT, &first_step, "N",
      "what the first of them counts as (1): with --restore DIR@N-1 and tf-data cut N as it was"},
 #include "bin/evaluation_rows.def"
+    {0, "reduce", OPTION_TEXT, &evaluation_options.reduce, "NAME=METRIC,...",
+     "the same, and factor=F,least=L: the variable, as a learning rate, becomes F (0.1) of\n"
+     "what it is then, but not less than L (0)"},
 #include "bin/save_rows.def"
     {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
@@ -78,8 +81,8 @@ static const struct option_row rows[] = {
 static const struct option_verb verbs[] = {
     {"", "", "run steps",
      "graph run fetch fetch-every fetch-limit feed steps save save-every save-best keep save-rate "
-     "run-name resume restore restore-partial restore-as eval eval-feed eval-every stop-when seed "
-     "first-step fast grace check without "
+     "run-name resume restore restore-partial restore-as eval eval-feed eval-every stop-when "
+     "reduce seed first-step fast grace check without "
      "needs dump-plan trace output"},
     {"serve", "", "wait for other drivers, and run what is on the devices of this task", NULL},
     {NULL, NULL, NULL, NULL}};
@@ -89,7 +92,7 @@ static const struct option_need conditions[] = {
     {"restore-partial", "restore"},
     {"restore-as", "restore resume"},
     {"fetch-every fetch-limit", "fetch"},
-    {"eval-feed eval-every stop-when", "eval"},
+    {"eval-feed eval-every stop-when reduce", "eval"},
     {NULL, NULL}};
 
 static const struct option_table table = {

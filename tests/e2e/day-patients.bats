@@ -17,7 +17,7 @@ setup() {
 @test "from a raw file to answers in eighteen lines, as good as scikit-learn's" {
     # what goes on in another line is one; the first goes to the data, another makes new patients
     awk '/[|\\]$/ { next } { n++ } END { exit n - 2 > 18 }' typed
-    bash -e typed >out 2>err # who feeds a run that has ended gets SIGPIPE
+    bash -e typed >out 2>err
     cat out err
     finds -E '^tf-exec: risk.tfg: step [0-9]+, epoch [0-9]+, after [0-9.]+ s; stopped, as eval' err
     finds -x 'tf-exec: tf-exec -g risk.tfg --run predict --restore ck@best' err

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Training with an entry that is evaluated meanwhile: the best is kept, and it ends in time.
-# shellcheck disable=SC2154  # root is of use_tools, stderr of run
+# shellcheck disable=SC2054,SC2154  # commas of options; root is of use_tools, stderr of run
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -129,6 +129,7 @@ stop_step() { # STORE
     rm go
     job again --mode allreduce --save-every 15 2>err 3>&- &
     soon 60 grep "step 110: " again.job/worker-0.err
+    soon 60 has_reached again 10
     kill_pids "$(head -n 1 again.job/worker-0.pid)"
     touch go
     wait $!
@@ -159,6 +160,48 @@ stop_step() { # STORE
     diff <(digest "whole@best") <(digest again@best)
 }
 
+@test "a rate becomes less when the metric stays, by Keras' rule, and so after a kill" {
+    cat >rate.lua <<'END'
+x = Placeholder{dtype = float32, shape = {-1, 64}}
+y = Placeholder{dtype = int32, shape = {-1}}
+scale = Placeholder{dtype = float32, shape = {}}
+rate = variable{init = 0.5, dtype = float32, shape = {}, trainable = false}
+logits = nn.dense(nn.dense(x / 16, 32, {activation = Relu}), 10)
+loss = nn.cross_entropy(logits, y) * scale
+entry.train = {minimize(loss, optim.sgd{rate = rate}), loss}
+entry.eval = {loss, metric.accuracy(logits, y)}
+END
+    tf-graph rate.lua | tf-opt >d.tfg
+    local reduce=(--feed scale=1 --eval eval --eval-feed valid.rec --eval-every 10
+        --reduce rate=eval/loss,patience=2,min-delta=0.02,factor=0.5,least=0.1 --save-every 15)
+    train "${reduce[@]}" 2>err
+    sed -n 's/.*step \([0-9]*\): .*eval.loss \([^,]*\),.*/\1 \2/p' err | awk '
+        NR == 1 || $2 < best - 0.02 { best = $2; waits = 0; next }
+        ++waits >= 2 {
+            waits = 0; rate = rate ? rate / 2 : 0.25
+            if (rate < 0.1) rate = 0.1
+            print "tf-exec: step " $1 ": rate is " rate " now"
+        }' >expected
+    [ "$(wc -l <expected)" -ge 3 ]
+    grep 'rate is' err | cmp - expected
+    mv ck whole
+    local at
+    at=$(sed -n '2s/.*step \([0-9]*\):.*/\1/p' expected)
+    TF_FAILPOINTS=exec.steps:$((at + 7)):kill run train "${reduce[@]}"
+    [ "$status" -eq 137 ]
+    train -q "${reduce[@]}" --resume
+    diff <(digest whole@240) <(digest ck@240)
+    # the constant feed was the evaluation's, too
+    tf-exec -g d.tfg --run eval --feed scale=1 --feed valid.rec --restore ck | tf-show --json |
+        jq -e --slurpfile last <(tf-ckpt list ck --json | tail -n 1) \
+            '.loss == $last[0].scalars["eval/loss"]'
+}
+
+@test "who feeds a run that ends in time has not failed" {
+    part train --epochs 0 --batch 64 | tf-exec -g d.tfg --run train --eval eval \
+        --eval-feed valid.rec --eval-every 10 --stop-when "$rule" -q >fetched
+}
+
 @test "what cannot be evaluated is refused, before anything runs" {
     local status line options
     while IFS='|' read -r status line options; do
@@ -173,6 +216,9 @@ stop_step() { # STORE
 64|--eval-every: '0' is neither a number of steps nor a time like 30s|--eval eval --eval-every 0
 64|--stop-when loss: it is not evaluated; there are eval/loss|--eval eval --stop-when loss
 64|--stop-when eval/loss,patience=0: it is METRIC,|--eval eval --stop-when eval/loss,patience=0
+64|--reduce rat=eval/loss: there is no variable 'rat' of numbers|--eval eval --reduce rat=eval/loss
+64|--reduce output/W=loss: it is not evaluated|--eval eval --reduce output/W=loss
+64|--reduce rate: it is VARIABLE=METRIC,|--eval eval --reduce rate
 64|--save-best eval/f1: it is not fetched; --fetch eval/f1|--eval eval --save-best eval/f1
 END
     [ ! -e ck ]

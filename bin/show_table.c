@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-enum { KEPT = -1, STEP = -2, ROW = -3 };
+enum { STEP = -1, ROW = -2 };
 
 /* ---- the first record ---- */
 
@@ -68,18 +68,14 @@ static void add_column(struct show_table *table, const char *label, int tensor, 
 
 static int start(struct show_table *table, const struct record *record, struct error *err)
 {
-    struct csv_row names;
-    bool more = false, all_scalars = true;
-    if (table->keep && (row_source_open(table->keep, ROWS_CSV, ',', '\0', &table->kept, err) ||
-                        row_source_read(table->kept, &names, &more, err)))
-        return err->code;
-    for (size_t i = 0; more && i < names.n_fields; i++)
-        add_column(table, arena_strndup(&table->arena, names.fields[i].text, names.fields[i].n),
-                   KEPT, (int64_t)i);
-    int n = table->n_wanted ? table->n_wanted : record->n_tensors;
-    for (int i = 0; i < n && !err->code; i++)
-        add_tensor(table, record, table->n_wanted ? table->wanted[i] : record->tensors[i].name,
-                   err);
+    bool all_scalars = true;
+    for (int is_fed = 0; is_fed < 2; is_fed++)
+        for (int i = 0; i < record->n_tensors && !err->code; i++)
+            if (is_fed ? !table->n_wanted && *record->tensors[i].name != KEPT_MARK
+                       : *record->tensors[i].name == KEPT_MARK)
+                add_tensor(table, record, record->tensors[i].name, err);
+    for (int i = 0; i < table->n_wanted && !err->code; i++)
+        add_tensor(table, record, table->wanted[i], err);
     for (size_t i = 0; i < table->tensors.n; i++)
         all_scalars = all_scalars && table->tensors.items[i].is_scalar;
     if (all_scalars)
@@ -89,7 +85,7 @@ static int start(struct show_table *table, const struct record *record, struct e
     for (size_t i = 0; i < table->tensors.n; i++) {
         const struct table_tensor *tensor = &table->tensors.items[i];
         for (int64_t k = 0; k < tensor->width; k++) {
-            const char *label = tensor->name;
+            const char *label = tensor->name + (*tensor->name == KEPT_MARK);
             if (has_scores(tensor))
                 label = arena_printf(&table->arena, "%s[%s]", label,
                                      tensor->fitted->categories[0].texts.items[k]);
@@ -212,12 +208,6 @@ int show_table_add(struct show_table *table, const struct record *record, struct
     if (count_rows(table, tensors, &rows, err))
         return err->code;
     for (int64_t r = 0; r < rows; r++) {
-        struct csv_row kept = {0};
-        bool more = true;
-        if (table->kept && row_source_read(table->kept, &kept, &more, err))
-            return err->code;
-        if (!more)
-            return error_set(err, ERR_DATA, "%s: has fewer rows than there are", table->keep);
         for (size_t i = 0; i < table->columns.n; i++) {
             const struct table_column *column = &table->columns.items[i];
             if (i)
@@ -226,11 +216,8 @@ int show_table_add(struct show_table *table, const struct record *record, struct
                 fprintf(table->out, "%" PRId64, step);
             else if (column->tensor == ROW)
                 put_row_name(table, r);
-            else if (column->tensor >= 0)
+            else
                 put_element(table, column, tensors[column->tensor], r);
-            else if ((size_t)column->place < kept.n_fields)
-                csv_write_field(table->out, table->separator, kept.fields[column->place].text,
-                                kept.fields[column->place].n);
         }
         fputc('\n', table->out);
     }
@@ -246,7 +233,6 @@ int show_table_end(struct show_table *table, struct error *err)
 
 void show_table_release(struct show_table *table)
 {
-    row_source_free(table->kept);
     vec_release(&table->tensors);
     vec_release(&table->found);
     vec_release(&table->columns);

@@ -23,10 +23,10 @@ struct table_tensor {
     bool is_scalar;
 };
 
-/* One element of the rows of a tensor, or a field of what is kept. */
+/* One element of the rows of a tensor. */
 struct table_column {
     const char *label;
-    int tensor;    /* -1: kept; -2: the step; -3: of a matrix, what its row is of */
+    int tensor;    /* -1: the step; -2: of a matrix, what its row is of */
     int64_t place; /* in the row */
 };
 
@@ -34,16 +34,14 @@ struct show_table {
     FILE *out;
     char separator;
     const char *const *wanted; /* NAME, or NAME=FEED: as what was fed under that name; ... */
-    int n_wanted;              /* ... 0: all, each as its own */
+    int n_wanted;              /* ... 0: all, each as its own. What is kept is in front */
     struct prep *prep;         /* NULL: nothing is turned back */
     const char *choice;        /* names and patterns of columns, "id,p*"; NULL: all */
     bool matrix;               /* a row of a tensor is a category's, as of a confusion matrix */
-    const char *keep;          /* a CSV file whose columns stand in front, row by row; NULL: none */
     /* Set with the first record. */
     struct arena arena;
     VEC(struct table_tensor) tensors;
     VEC(struct table_column) columns;
-    struct row_source *kept;
     VEC(const struct tensor *) found; /* of the record at hand */
 };
 

@@ -21,8 +21,8 @@ static int64_t epochs = -1, seed, prefetch;
 static const char *rows_text, *shard_text, *separator_text, *comment_text = "#";
 static const char *header_text = "auto", *unseen_text = "own", *fit_path, *prep_path;
 static const char *split_text, *fold_text, *part_text, *stratify, *group;
-static const char *weight_column, *balance_column, *keep_text;
-static FILE *kept; /* of --keep; NULL: nothing is kept */
+static const char *weight_column, *balance_column;
+static struct option_list kept; /* columns that are not fed, the last of the request */
 static bool as_json;
 static struct ranges ranges;
 static struct split_rule split_rule;
@@ -49,14 +49,15 @@ static const struct option_row rows[] = {
      "draws another split. A row stays where it is when more come"},
     {0, "fold", OPTION_TEXT, &fold_text, "I/K[:NAME]",
      "deal all rows to K folds: valid is fold I, from 0, train are the others"},
-    {0, "part", OPTION_TEXT, &part_text, "train|valid|test", "feed the rows of this part"},
+    {0, "part", OPTION_TEXT, &part_text, "train|valid|test|new",
+     "feed the rows of this part; new: all, as they come after the split was made"},
     {0, "stratify", OPTION_TEXT, &stratify, "COLUMN",
      "each value of the column has the same shares in all parts"},
     {0, "group", OPTION_TEXT, &group, "COLUMN", "rows of one value of the column are in one part"},
     {0, "join", OPTION_TEXT, &request.csv.join, "FILE",
      "of another file the same row: its columns stand behind those of FILE"},
-    {0, "keep", OPTION_TEXT, &keep_text, "COLUMN=FILE",
-     "write the column of each row that is fed to FILE, for tf-show --keep"},
+    {0, "keep", OPTION_LIST, &kept, "COLUMN",
+     "columns as they are that go with the rows, as an id: not fed, but in front of the answers"},
     {0, "sample-weight", OPTION_TEXT, &weight_column, "COLUMN", "feed the column as sample_weight"},
     {0, "balance", OPTION_TEXT, &balance_column, "COLUMN",
      "feed a sample_weight by which all values of the column weigh the same"},
@@ -157,6 +158,8 @@ static int parse_split(struct error *err)
         return 0;
     if (!part_text)
         return error_set(err, ERR_USAGE, "--%s wants --part", split_text ? "split" : "fold");
+    if (!strcmp(part_text, "new"))
+        return 0;
     split_rule.where = group ? group : stratify;
     split_rule.by_group = group != NULL;
     request.rows.split = &split_rule;
@@ -242,8 +245,6 @@ static int open_prep(struct data_column *columns, struct error *err)
     return data_columns_bind(columns, request.n_columns, &prep, prep_path != NULL, err);
 }
 
-#define KEPT_NAME "--keep" /* of the last column then, which is not fed */
-
 /* FORMAT [FILE] NAME=WHERE... */
 static int parse_operands(int n, char **operands, struct arena *arena, struct error *err)
 {
@@ -265,9 +266,9 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
         vec_push(&texts, arena_printf(arena, "sample_weight=%s", weight_column));
     if (balance_column)
         vec_push(&texts, arena_printf(arena, "sample_weight=%s:balance", balance_column));
-    if (keep_text)
-        vec_push(&texts, arena_printf(arena, KEPT_NAME "=%.*s:text", (int)strcspn(keep_text, "="),
-                                      keep_text));
+    for (size_t i = 0; i < kept.n; i++)
+        vec_push(&texts,
+                 arena_printf(arena, "%c%s=%s:text", KEPT_MARK, kept.items[i], kept.items[i]));
     request.n_columns = (int)texts.n;
     struct data_column *columns = arena_array(arena, texts.n + 1, sizeof *columns);
     request.columns = columns;
@@ -337,33 +338,6 @@ static void say(void *context, const char *line)
     tool_say(context, "%s", line);
 }
 
-/* The file of --keep begins with the name of its column. */
-static int open_kept(struct error *err)
-{
-    size_t n = strcspn(keep_text, "=");
-    if (!n || !keep_text[n] || !keep_text[n + 1])
-        return error_set(err, ERR_USAGE, "--keep '%s': expected COLUMN=FILE", keep_text);
-    kept = fopen(keep_text + n + 1, "we");
-    if (!kept)
-        return error_set_errno(err, file_error_code(), "%s", keep_text + n + 1);
-    csv_write_field(kept, ',', keep_text, n);
-    fputc('\n', kept);
-    return 0;
-}
-
-/* Who reads the records finds their rows there: they are flushed first. */
-static int write_kept(const struct tensor *t, struct error *err)
-{
-    for (int64_t i = 0; i < tensor_count(t); i++) {
-        const char *text;
-        size_t n;
-        tensor_string(t, i, &text, &n);
-        csv_write_field(kept, ',', text, n);
-        fputc('\n', kept);
-    }
-    return fflush(kept) ? error_set_errno(err, ERR_IO, "%s", strchr(keep_text, '=') + 1) : 0;
-}
-
 /* Who reads a feed ends when training does, as by tf-exec --stop-when: nothing has failed. */
 static void end_well(int number)
 {
@@ -377,22 +351,15 @@ static int feed(struct tool *tool, struct batches *batches, struct error *err)
     int code = tool_open_writer(tool, batches->expected, err);
     if (!tool_output)
         signal(SIGPIPE, end_well);
-    if (!code && keep_text)
-        code = open_kept(err);
     while (!code) {
         struct batch batch = {0};
         code = batches->next(batches, &batch, &more, err);
         if (code || !more)
             break;
-        int n_fed = batch.n - (kept != NULL);
-        code = kept ? write_kept(&batch.tensors[n_fed].tensor, err) : 0;
-        if (!code)
-            code = stream_write_feed(tool->writer, RECORD_FEED, batch.step, &batch.position,
-                                     batch.tensors, n_fed, err);
+        code = stream_write_feed(tool->writer, RECORD_FEED, batch.step, &batch.position,
+                                 batch.tensors, batch.n, err);
         batch_release(&batch);
     }
-    if (kept)
-        fclose(kept);
     return code;
 }
 

@@ -46,8 +46,6 @@ static const struct option_row rows[] = {
      "wrote, for tensors that are called as their feed"},
     {0, "columns", OPTION_TEXT, &show_table.choice, "LIST",
      "only these columns of the table: names and patterns, as id,p*"},
-    {0, "keep", OPTION_TEXT, &show_table.keep, "FILE",
-     "put in front of each row what tf-data --keep wrote of it"},
     {0, "matrix", OPTION_FLAG, &show_table.matrix, NULL,
      "rows are of categories, too, and have their names: a confusion matrix"},
     OPS_OPTION_ROW,
@@ -56,7 +54,7 @@ static const struct option_row rows[] = {
     {0}};
 
 static const struct option_need needs[] = {
-    {"depth", "dot"}, {"no-places", "text"}, {"prep columns keep matrix", "csv tsv"}, {NULL, NULL}};
+    {"depth", "dot"}, {"no-places", "text"}, {"prep columns matrix", "csv tsv"}, {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-show",

@@ -269,6 +269,10 @@ int stream_write_feed(struct stream_writer *writer, enum record_kind kind, int64
                       const struct feed_position *position, const struct named_tensor *tensors,
                       int n_tensors, struct error *err);
 
+/* Begins the name of a tensor that no step is fed: it goes through, and is written in front of what
+ * is fetched, as the identities of rows. */
+#define KEPT_MARK '@'
+
 /* What a step has fetched; versions[i]: of the variables that tensor i was computed of; below 0:
  * not known. */
 int stream_write_fetches(struct stream_writer *writer, int64_t step, const int64_t *versions,

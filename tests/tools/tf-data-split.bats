@@ -32,6 +32,9 @@ setup() {
     tf-data csv s.csv x=1 -b 100 | tf-show --npy - x > s.npy
     [ "$valid" = "$(x npy x=s.npy --split 70/15/15 --part valid -b 100)" ]
     [ "$(x csv s.csv x=1 --split 70/15/15 --part valid --rows 26-53 -b 100)" = '[26,33,51,53]' ]
+    # new rows are in no part: all are fed, without the column of the groups, too
+    [ "$(x csv s.csv x=1 --split 70/15/15 --group 2 --part new -b 100)" = \
+        "$(x csv s.csv x=1 -b 100)" ]
     # every place is as often in each part: 1000 blocks of 5, chi-square with 4 degrees of freedom
     seq 0 4999 | x csv - x=1 --header no --split 80/20 --part test -b 5000 |
         jq -e '[.[] % 5] | group_by(.) | map(length - 200 | . * . / 200) | add < 23'

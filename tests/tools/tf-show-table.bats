@@ -14,7 +14,7 @@ setup() {
         '"p""5",70,high' > p.csv
     columns=(x=age:impute=median:standardize y=risk:category o=risk:onehot v=age:impute=0:scale
         w=age:impute=0:log1p)
-    tf-data csv p.csv "${columns[@]}" --fit prep.json --batch 2 --keep id=ids.csv > p.rec
+    tf-data csv p.csv "${columns[@]}" --fit prep.json --batch 2 > p.rec
 }
 
 fails() { # STATUS LINE ARGUMENT...
@@ -43,7 +43,8 @@ END
 }
 
 @test "categories and values are those of the file again, behind what was kept" {
-    tf-show --csv --prep prep.json --keep ids.csv p.rec x y o v > table
+    tf-data csv p.csv "${columns[@]}" --prep prep.json --batch 2 --keep id > k.rec
+    tf-show --csv --prep prep.json k.rec x y o v > table
     diff table - << 'END'
 id,x,y,o[high],o[low],o[mid],v
 p 1,50,low,0,1,0,50
@@ -52,11 +53,11 @@ p3,30,low,0,1,0,30
 p4,50,mid,0,0,1,0
 "p""5",70,high,1,0,0,70
 END
-    tf-show --csv --prep prep.json --keep ids.csv --columns 'id,o[[]*' p.rec o=y | head -n 2 > few
+    tf-show --csv --prep prep.json --columns 'id,o[[]*' k.rec o=y | head -n 2 > few
     diff few - <<< $'id,o[high],o[low],o[mid]\np 1,0,1,0'
     # of a pipe, shuffled, and a part: each id with its row
-    tf-data csv p.csv y=risk:category --prep prep.json --keep id=other.csv --shuffle \
-        --split 1/1 --part train | tf-show --csv --prep prep.json --keep other.csv > table
+    tf-data csv p.csv y=risk:category --prep prep.json --keep id --shuffle \
+        --split 1/1 --part train | tf-show --csv --prep prep.json > table
     [ "$(tail -n +2 table | wc -l)" -ge 2 ]
     tail -n +2 table | while IFS= read -r line; do
         finds -F "${line%,*}" p.csv && finds "${line##*,}" <(grep -F "${line%,*}" p.csv)
@@ -77,12 +78,27 @@ END
     fails 65 "p.rec: prep.json: has nothing fitted to 'age'" --csv --prep prep.json p.rec x=age
     fails 64 "p.rec: 'x=y': --prep FILE says what a feed was" --csv p.rec x=y
     fails 65 "p.rec: --columns 'q*': there is none of them" --csv p.rec --columns 'q*'
-    fails 66 "p.rec: none.csv: No such file or directory" --csv p.rec --keep none.csv
     fails 64 "--csv and --tsv do not go together" --csv --tsv p.rec
     fails 64 "--prep is for --csv or --tsv, which is not given" --prep prep.json p.rec
-    head -n 3 ids.csv > short.csv
-    run --separate-stderr -65 tf-show --csv --keep short.csv p.rec y
-    [ "$stderr" = "tf-show: p.rec: short.csv: has fewer rows than there are" ]
-    run --separate-stderr -64 tf-data csv p.csv y=risk:category --keep id -o /dev/null
-    [ "$stderr" = "tf-data: --keep 'id': expected COLUMN=FILE" ]
+}
+
+@test "what is kept goes through a step, in front of what it fetches, in several columns" {
+    echo 'o = Placeholder{dtype = float32, shape = {-1, 3}} s = o * 2' | tf-graph - > g.tfg
+    tf-data csv p.csv o=risk:onehot --prep prep.json --keep id,age --batch 2 |
+        tf-exec -g g.tfg --fetch s | tee k.rec | tf-show --csv - s > table
+    diff table - << 'END'
+id,age,s[0],s[1],s[2]
+p 1,50,0,2,0
+"p,2",NA,2,0,0
+p3,30,0,2,0
+p4,NA,0,0,2
+"p""5",70,2,0,0
+END
+    [ "$(tf-show --json k.rec | jq -r '."@id"[]' | tail -n 1)" = 'p"5' ]
+    # the answers to a step are of its own rows
+    tf-data csv p.csv o=risk:onehot --prep prep.json --keep id |
+        tf-exec -g g.tfg --fetch s --steps 2 | tf-show --csv | cut -d, -f1 | paste -sd' ' |
+        finds -x 'id p 1 "p'
+    run --separate-stderr -65 tf-data csv p.csv o=risk:onehot --prep prep.json --keep nobody
+    [ "$stderr" = "tf-data: p.csv:1: no column named 'nobody'" ]
 }

@@ -145,13 +145,18 @@ static int64_t version_now(const struct driver *driver)
 static int write_fetches(struct driver *driver, struct tensor *values, int64_t before,
                          struct error *err)
 {
-    int n = (int)driver->request.fetches.n;
+    int n_kept = (int)driver->feeds.kept.n, n = n_kept + (int)driver->request.fetches.n;
     int64_t after = version_now(driver);
     struct named_tensor *named = mem_array((size_t)n + 1, sizeof *named);
     int64_t *versions = mem_array((size_t)n + 1, sizeof *versions);
-    for (int i = 0; i < n; i++) {
-        const struct request_view *view = driver->version ? &views_of(driver)[i] : NULL;
-        named[i] = (struct named_tensor){driver->request.names.items[i], values[i]};
+    for (int i = 0; i < n_kept; i++) {
+        named[i] = driver->feeds.kept.items[i];
+        versions[i] = -1;
+    }
+    for (int i = n_kept; i < n; i++) {
+        int at = i - n_kept;
+        const struct request_view *view = driver->version ? &views_of(driver)[at] : NULL;
+        named[i] = (struct named_tensor){driver->request.names.items[at], values[at]};
         versions[i] = !view || view->of_own ? -1 : view->before ? before : after;
     }
     int code = stream_write_fetches(driver->writer, driver->step, versions, named, n, err);

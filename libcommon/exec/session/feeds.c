@@ -86,6 +86,11 @@ int feeds_add_record(struct feeds *feeds, const struct record *record, struct er
         const struct named_tensor *t = &record->tensors[i];
         struct edge edge;
         struct tensor value;
+        if (*t->name == KEPT_MARK) {
+            tensor_share(&value, &t->tensor);
+            vec_push(&feeds->kept, ((struct named_tensor){mem_strdup(t->name), value}));
+            continue;
+        }
         int code = graph_parse_edge(feeds->graph, t->name, &edge, err);
         if (!code)
             code = check_type(feeds, t->name, edge, &t->tensor, err);
@@ -135,6 +140,11 @@ void feeds_clear(struct feeds *feeds)
         feeds->values.n--;
         feeds->edges.n--;
     }
+    while (feeds->kept.n) {
+        struct named_tensor kept = vec_pop(&feeds->kept);
+        tensor_release(&kept.tensor);
+        mem_free((void *)(uintptr_t)kept.name);
+    }
 }
 
 void feeds_release(struct feeds *feeds)
@@ -143,5 +153,6 @@ void feeds_release(struct feeds *feeds)
     feeds_clear(feeds);
     vec_release(&feeds->edges);
     vec_release(&feeds->values);
+    vec_release(&feeds->kept);
     edge_map_release(&feeds->places);
 }

@@ -13,9 +13,10 @@
 struct feeds {
     const struct graph *graph;
     VEC(struct edge) edges;
-    VEC(struct tensor) values; /* same order; held */
-    struct edge_map places;    /* of edges in the order, and of those that were in it */
-    size_t n_constant;         /* the first ones are for all steps */
+    VEC(struct tensor) values;     /* same order; held */
+    struct edge_map places;        /* of edges in the order, and of those that were in it */
+    size_t n_constant;             /* the first ones are for all steps */
+    VEC(struct named_tensor) kept; /* what goes through (KEPT_MARK); held, names as well */
 };
 
 /* "NAME=FILE.npy" or "NAME=LITERAL", for all steps. The literal takes the node's type. ERR_DATA for

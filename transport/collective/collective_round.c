@@ -44,15 +44,6 @@ static void release(struct tensor *tensors, int n)
     mem_free(tensors);
 }
 
-static void contribution_release(struct round_contribution *c)
-{
-    for (int i = 0; i < c->n; i++)
-        tensor_release(&c->values[i]);
-    mem_free(c->values);
-    mem_free(c->offers);
-    mem_free(c->rows);
-}
-
 void round_drop(struct process_group *group, struct collective_round *r)
 {
     pthread_mutex_lock(&group->lock);
@@ -67,8 +58,11 @@ void round_drop(struct process_group *group, struct collective_round *r)
         r->answered->done(r->answered, &results, NULL);
     }
     chunks_free(group, r);
-    for (int k = 0; k < group->interface.size; k++)
-        contribution_release(&r->contributions[k]);
+    for (int k = 0; k < group->interface.size; k++) {
+        release(r->contributions[k].values, r->contributions[k].n);
+        mem_free(r->contributions[k].offers);
+        mem_free(r->contributions[k].rows);
+    }
     rows_free(r);
     release(r->results, r->n);
     mem_free(r->contributions);

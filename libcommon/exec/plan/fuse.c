@@ -76,15 +76,6 @@ void fuse_graph(const struct graph *graph, const struct fuse_options *options, s
 
 typedef VEC(struct edge) edge_vec;
 
-static void collect_named(const struct graph *graph, edge_vec *keep)
-{
-    for (size_t i = 0; i < graph->entries.n; i++)
-        for (int k = 0; k < graph->entries.items[i].n_edges; k++)
-            vec_push(keep, graph->entries.items[i].edges[k]);
-    for (size_t i = 0; i < graph->aliases.n; i++)
-        vec_push(keep, graph->aliases.items[i].edge);
-}
-
 static void copy_entry(const struct entry *entry, struct fused *fused)
 {
     struct edge *edges = mem_array((size_t)entry->n_edges + 1, sizeof *edges);
@@ -116,7 +107,11 @@ int fuse_named_graph(const struct graph *graph, const struct fuse_options *optio
     struct fuse_options all = *options;
     for (int i = 0; i < options->n_keep; i++)
         vec_push(&keep, options->keep[i]);
-    collect_named(graph, &keep);
+    for (size_t i = 0; i < graph->entries.n; i++)
+        for (int k = 0; k < graph->entries.items[i].n_edges; k++)
+            vec_push(&keep, graph->entries.items[i].edges[k]);
+    for (size_t i = 0; i < graph->aliases.n; i++)
+        vec_push(&keep, graph->aliases.items[i].edge);
     all.keep = keep.items;
     all.n_keep = (int)keep.n;
     fuse_graph(graph, &all, fused, n_gone);

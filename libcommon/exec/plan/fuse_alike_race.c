@@ -52,15 +52,6 @@ static void follow(struct race *r, size_t batch)
     }
 }
 
-static bool is_ordered(struct race *r, size_t batch)
-{
-    bool ordered = true;
-    follow(r, batch);
-    for (size_t i = batch; i < r->pairs.n && i < batch + BATCH; i++)
-        ordered &= r->reached[r->pairs.items[i].second] >> (i - batch) & 1;
-    return ordered;
-}
-
 bool alike_has_race(const struct alike *a)
 {
     const struct fuse_groups *g = a->groups;
@@ -72,8 +63,11 @@ bool alike_has_race(const struct alike *a)
     for (size_t i = 0; i < g->graph->nodes.n; i++)
         r.position[g->order[i]] = (int)i;
     find_pairs(&r);
-    for (size_t batch = 0; batch < r.pairs.n && ordered; batch += BATCH)
-        ordered = is_ordered(&r, batch);
+    for (size_t i = 0; i < r.pairs.n && ordered; i++) {
+        if (i % BATCH == 0)
+            follow(&r, i);
+        ordered = r.reached[r.pairs.items[i].second] >> i % BATCH & 1;
+    }
     vec_release(&r.pairs);
     return !ordered;
 }

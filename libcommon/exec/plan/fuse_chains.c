@@ -41,18 +41,6 @@ static bool has_fitting_inputs(const struct fuse_groups *g, const struct node *n
     return is_full;
 }
 
-static bool has_loops(const struct fuse_groups *g, const struct node *node)
-{
-    const struct kernel_row *row = kernel_find(g->options->kernels, node, g->options->device);
-    return row && row->flags & KERNEL_ELEMENTWISE;
-}
-
-/* The table of kernels is long, and is asked last. */
-static bool can_be_step(const struct fuse_groups *g, const struct node *node)
-{
-    return fuse_can_go(g, node) && has_fitting_inputs(g, node) && has_loops(g, node);
-}
-
 /* ---- one chain ---- */
 
 /* Whether it can be a step of the chain that `next`, which takes its output, is part of. */
@@ -196,8 +184,13 @@ void fuse_chains(const struct graph *graph, const struct fuse_options *options, 
     bool has_order = fuse_groups_init(g, graph, options, fused);
     c.kept = arena_array(&g->memory, graph->nodes.n + 1, sizeof *c.kept);
     c.fusable = arena_array(&g->memory, graph->nodes.n + 1, sizeof *c.fusable);
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        c.fusable[i] = can_be_step(g, graph_node(graph, (int)i));
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (!fuse_can_go(g, node) || !has_fitting_inputs(g, node))
+            continue; /* the table of kernels is long, and is asked last */
+        const struct kernel_row *row = kernel_find(options->kernels, node, options->device);
+        c.fusable[i] = row && row->flags & KERNEL_ELEMENTWISE;
+    }
     if (has_order && kernel_exists(options->kernels, "FusedElementwise", options->device))
         find_chains(&c);
     if (fused->n_gone)

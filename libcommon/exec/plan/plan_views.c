@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "exec/plan/plan_steps.h"
+#include "exec/plan/region.h"
 
 struct views {
     struct plan *plan;
@@ -27,18 +28,13 @@ struct views {
 
 /* ---- which ---- */
 
-static bool is_constant(const struct plan *plan, int v)
-{
-    return plan->values.items[v].kind == VALUE_CONSTANT && plan->values.items[v].item < 0;
-}
-
 /* All that it says is known now. */
 static bool has_known_shape(const struct plan *plan, const struct item *item)
 {
     const struct value *from = &plan->values.items[item->in[0]];
     const struct value *to = &plan->values.items[item->out[0]];
     for (int i = 1; i < item->n_in; i++)
-        if (!is_constant(plan, item->in[i]))
+        if (!region_sees_constant(&plan->values.items[item->in[i]]))
             return false;
     if (node_has(item->node, OP_PASSES))
         return true;
@@ -67,14 +63,6 @@ static bool can_go_from_dataflow(const struct views *s, const struct item *item)
     const struct value *from = &s->plan->values.items[item->in[0]];
     return from->kind == VALUE_COMPUTED && from->item >= 0 && !item->n_controls && !item->after.n &&
            !s->is_needed[item - s->plan->items.items];
-}
-
-static bool can_go(const struct views *s, const struct item *item)
-{
-    return is_view(s->plan, item) && s->is_taken[item->out[0]] &&
-           !s->is_chosen[item - s->plan->items.items] &&
-           (plan_has_order(s->plan, item->frame) ? can_go_from_order(s->plan, item)
-                                                 : can_go_from_dataflow(s, item));
 }
 
 static void need_all(struct views *s, const struct item *item)
@@ -125,7 +113,10 @@ static bool resolve(struct views *s, struct item *item)
 {
     for (int i = 0; i < item->n_in; i++)
         see_through(s, item, i);
-    if (!can_go(s, item))
+    if (!is_view(s->plan, item) || !s->is_taken[item->out[0]] ||
+        s->is_chosen[item - s->plan->items.items] ||
+        !(plan_has_order(s->plan, item->frame) ? can_go_from_order(s->plan, item)
+                                               : can_go_from_dataflow(s, item)))
         return false;
     s->source[item->out[0]] = item->in[0];
     return item->removed = true;

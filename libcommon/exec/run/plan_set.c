@@ -94,12 +94,6 @@ static int make_plan(struct plan_part *part, const struct graph *graph,
     return code;
 }
 
-static void part_release(struct plan_part *part)
-{
-    plan_free(part->plan);
-    share_release(&part->share);
-}
-
 /* Those that have something to do. */
 static void find_parts(struct plan_set *set, const struct plan_set_options *options,
                        struct share *shares)
@@ -199,8 +193,10 @@ void plan_set_free(struct plan_set *set)
 {
     if (!set)
         return;
-    for (int i = 0; i < set->n_parts; i++)
-        part_release(&set->parts[i]);
+    for (int i = 0; i < set->n_parts; i++) {
+        plan_free(set->parts[i].plan);
+        share_release(&set->parts[i].share);
+    }
     mem_free(set->parts);
     mem_free(set->plans);
     mem_free(set);

@@ -74,6 +74,30 @@ same() { # NAME NAME
     done
 }
 
+# step_of_workers NAME STEPS: digits on two workers' devices, which sum their gradients
+step_of_workers() {
+    local i
+    tf-exec --task worker:1 -g "$work/parts.tfg" --run train --fetch loss --feed "$work/feed.rec" \
+        --steps "$2" > "$work/other.rec" 3>&- &
+    TF_TEST_DEVICE_COUNTS=$work/$1.counts tf-exec --task worker:0 -g "$work/parts.tfg" --run train \
+        --fetch loss --feed "$work/feed.rec" --steps "$2" | tf-show --json > "$work/$1"
+    wait $!
+}
+
+@test "a worker's step is captured up to and from an AllReduce" {
+    export TF_CLUSTER=$work/c OMP_NUM_THREADS=1
+    printf 'task worker:%d unix:%s\n' 0 "$work/w0" 1 "$work/w1" > "$TF_CLUSTER"
+    ./feed --rows 1-640 --batch 64 --epochs 1 > "$work/feed.rec"
+    tf-graph digits.lua | tf-opt | tf-replicate --mode allreduce | tf-place -c "$TF_CLUSTER" |
+        on_test | tf-part > "$work/parts.tfg"
+    step_of_workers captured 8
+    TF_TEST_DEVICE_CAPTURE=0 step_of_workers plain 8
+    cmp "$work/captured" "$work/plain"
+    grep '^captures 0 launches 0$' "$work/plain.counts"
+    read -r _ captures _ launches < "$work/captured.counts"
+    ((captures > 1 && launches == 7 * captures))
+}
+
 @test "what is printed, asserted or checked is brought to the host" {
     cat > "$work/p.lua" << 'EOF'
         x = Placeholder{dtype = float32, shape = {2}}

@@ -20,7 +20,8 @@
  * A module like any other: device_open("TEST", 0, ...) with TF_DEVICE_PATH naming its folder. From
  * the environment, when it is opened: TF_TEST_DEVICE_SEED=N; TF_TEST_DEVICE_MEMORY=BYTES that it
  * has; TF_TEST_DEVICE_FAIL=N, it fails for good at the N-th piece of work;
- * TF_TEST_DEVICE_CAPTURE=0, it captures nothing.
+ * TF_TEST_DEVICE_CAPTURE=0, it captures nothing; TF_TEST_DEVICE_COUNTS=FILE, to which it adds a
+ * line when it is closed, of how much it has captured and launched.
  */
 #ifndef TF_TESTS_LIB_DEVICE_TEST_H
 #define TF_TESTS_LIB_DEVICE_TEST_H

@@ -106,6 +106,7 @@ int plain_new(struct kernel_call *call, bool enqueued, struct plain **result)
     p->host = *call_host(call);
     if (p->host.pool)
         p->host.pool = context->pool;
+    p->host.kept = NULL; /* whose addresses are the device's */
     p->call = *call;
     p->call.state = w->state;
     p->call.scratch = test_to_host(call->scratch);

@@ -38,6 +38,15 @@ static inline struct device *device_open_with(const char *setting, long value)
     return device;
 }
 
+/* One that captures nothing: what a step enqueues is counted in each step. */
+static inline struct device *device_open_eager(const char *setting, long value)
+{
+    setenv("TF_TEST_DEVICE_CAPTURE", "0", 1);
+    struct device *device = device_open_with(setting, value);
+    unsetenv("TF_TEST_DEVICE_CAPTURE");
+    return device;
+}
+
 static inline struct device_test_counts device_counts(struct device *device)
 {
     device_test_counts_function *count;

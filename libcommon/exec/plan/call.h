@@ -22,6 +22,8 @@ struct call_host {
     const struct item *item;
     struct tensor **fetches;       /* of the step */
     struct variable **out_refs;    /* dynamic: the variable of a ref output */
+    struct tensor *kept;           /* by output: what captured work has it in; NULL: nothing */
+    bool is_captured;              /* it is of such work: its memory stays, and it has no other */
     struct pool *pool;             /* dynamic: where outputs come from */
     struct pool *host_pool;        /* and those in host memory, if that is not the device's */
     temporary_vec *temporaries;    /* freed after the call */

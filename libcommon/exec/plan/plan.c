@@ -71,10 +71,9 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     if (code)
         return code;
     plan_add_order(plan);
-    if (plan->is_whole) {
+    if (plan->is_whole)
         plan_find_locks(plan);
-        plan_find_captured(plan);
-    }
+    plan_find_segments(plan);
     plan->is_cheap = plan->is_whole && all_cheap(plan);
     for (size_t i = 0; i < plan->items.n; i++) {
         struct item *item = &plan->items.items[i];
@@ -153,6 +152,9 @@ void plan_release(struct plan *plan)
     vec_release(&plan->follows);
     vec_release(&plan->wishes);
     vec_release(&plan->locks);
+    for (size_t i = 0; i < plan->segments.n; i++)
+        vec_release(&plan->segments.items[i].locks);
+    vec_release(&plan->segments);
     vec_release(&plan->regions);
     vec_release(&plan->items);
     vec_release(&plan->values);

@@ -130,7 +130,6 @@ static void hoist(span_vec *spans, int n_positions)
 static void find_spans(struct plan *plan)
 {
     struct region_item *order = plan->frames.items[0].order.items;
-    variable_lock_vec *all = &plan->locks;
     span_vec spans = VEC_INIT;
     collect_spans(plan, &spans);
     if (spans.n)
@@ -142,10 +141,6 @@ static void find_spans(struct plan *plan)
         vec_push(&plan->items.items[plan->order[span->from]].locks, lock);
         vec_push(&plan->items.items[plan->order[span->to]].gives, lock);
         order[span->from].locks = order[span->to].locks = true;
-        if (all->n && all->items[all->n - 1].variable == lock.variable)
-            all->items[all->n - 1].write |= lock.write;
-        else
-            vec_push(all, lock);
     }
     vec_release(&spans);
 }
@@ -205,4 +200,22 @@ void plan_find_locks(struct plan *plan)
     plan->keeps_reads = only_reads(plan);
     if (plan->keeps_reads)
         keep_reads(plan);
+}
+
+/* ---- of what is captured ---- */
+
+void plan_find_segment_locks(const struct plan *plan, struct plan_segment *segment)
+{
+    use_vec uses = VEC_INIT;
+    for (int at = 0; at < segment->n; at++) {
+        const variable_lock_vec *locks = &plan->items.items[segment->items[at].item].locks;
+        for (size_t i = 0; i < locks->n; i++)
+            vec_push(&uses, ((struct use){.variable = locks->items[i].variable,
+                                          .write = locks->items[i].write}));
+    }
+    sort_uses(&uses);
+    for (size_t i = 0; i < uses.n; i++)
+        vec_push(&segment->locks,
+                 ((struct variable_lock){uses.items[i].variable, uses.items[i].write}));
+    vec_release(&uses);
 }

@@ -52,7 +52,6 @@ struct plan {
     bool is_on_device;          /* items use memory that is not the host's */
     struct fault_source faults; /* of its items, on a device with memory of its own */
     bool is_cheap;              /* whole: no kernel is worth a thread of its own */
-    atomic_bool is_captured;    /* whole: all that steps enqueue is the same, as far as is known */
     struct plan_item *dump;
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
     struct run *idle_runs;     /* memory of steps that are over; guarded by the arenas' lock */
@@ -60,12 +59,11 @@ struct plan {
     struct pool *pool; /* of counted values, and of a device's temporary memory; NULL: there can
                         * be none */
     VEC(struct region) regions;
+    VEC(struct plan_segment) segments;
     int *next_drop; /* by value: another one that is let go of with it; -1 */
     struct out_edge *edges;
     bool keeps_reads;
-    variable_lock_vec
-        locks; /* by id, all at once: of a whole plan that a device has captured; of a dynamic
-                * one that only reads, as long as a step lasts (`keeps_reads`) */
+    variable_lock_vec locks; /* by id, as long as a step lasts, of one that `keeps_reads` */
 };
 
 /* Whether kernels run beside each other, each with a team of one. */

@@ -64,5 +64,6 @@ void plan_find_static(struct plan *plan)
     plan->is_whole = is_whole;
     plan->has_branches = (is_whole && outside) || in_loops;
     for (size_t i = 0; i < plan->frames.n; i++)
-        plan->frames.items[i].has_order = is_whole || plan->frames.items[i].is_item;
+        plan->frames.items[i].has_order = plan->frames.items[i].borrows =
+            is_whole || plan->frames.items[i].is_item;
 }

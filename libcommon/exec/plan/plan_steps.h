@@ -119,8 +119,8 @@ struct access_graph;
 const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
                                 struct arena *memory);
 
-/* plan_capture.c: whether a device may capture steps of the plan, which is scheduled. */
-void plan_find_captured(struct plan *plan);
+/* plan_capture.c, when all is known of regions: what of them a device may capture. */
+void plan_find_segments(struct plan *plan);
 
 /* plan_views.c: items whose output is their input, perhaps in another shape, do not run: who takes
  * it sees the input. Of those that are in order, when they are; else before frames are found. */
@@ -173,8 +173,10 @@ int plan_connect(struct plan *plan, struct error *err);
 /* Of what is in order and placed: a whole plan is one region of one frame, which nothing leaves; of
  * each loop the condition is one, and the body. */
 void plan_add_order(struct plan *plan);
-/* plan_locks.c: then, who locks variables. */
+/* plan_locks.c: then, who locks variables; and what a segment's items lock, by id. */
 void plan_find_locks(struct plan *plan);
+struct plan_segment;
+void plan_find_segment_locks(const struct plan *plan, struct plan_segment *segment);
 
 /* region_list.c: for plan_items: all items in the order in which they are shown (how many), and
  * then regions and lifetimes in it. */

@@ -143,7 +143,6 @@ static int add_copy(struct plan *plan, int v, bool on_device, const struct item 
     item.name = item.kernel = on_device ? "copy_in" : "copy_out";
     item.flags = on_device ? KERNEL_CHEAP : KERNEL_CHEAP | KERNEL_ASYNC;
     item.is_point = !on_device;
-    item.scratch_bytes = on_device ? 0 : ALIGN_UP(sizeof(struct fault));
     item.n_in = item.n_out = 1;
     item.needs_initialized = true;
     item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);

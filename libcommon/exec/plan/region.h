@@ -51,9 +51,17 @@ struct region {
     bool lets_go;  /* after it outputs are let go of that others have been given */
 };
 
+/* Items of a region of the root that a device may capture: plan_capture.c. */
+struct plan_segment {
+    const struct region_item *items;
+    int first, n;            /* in the frame's order */
+    variable_lock_vec locks; /* all that they lock, by id */
+};
+
 /* An item of a region, at its position. */
 struct region_item {
     int item;
+    int segment;         /* that begins with it: its number, from 1 on; 0: none does */
     bool gathers;        /* an input comes from elsewhere */
     bool looks;          /* where an input is, or its shape, is not what was sent */
     bool leads;          /* others wait for it */
@@ -64,6 +72,12 @@ struct region_item {
     bool drops;          /* outputs of the region are not needed here after it: */
     int first_drop;      /* the first of them, a value */
 };
+
+/* Whether others are told at once what has been made by then. */
+static inline bool region_tells(const struct region_item *at)
+{
+    return at->leads && !at->rest_is_cheap;
+}
 
 /* What an item, or a region's first, still waits for in an iteration. */
 struct counter {
@@ -81,6 +95,7 @@ struct plan_frame {
     int parallel_iterations;
     bool is_item;
     bool has_order; /* one order runs all of it: it is an item, or the plan is whole */
+    bool borrows;   /* iterations have arenas of their run, or of the item, not of their own */
     int n_items, n_inputs, n_outputs;
     int n_enters;
     VEC(int) items;

@@ -3,7 +3,6 @@
  * The built-in kernels, and those of fetches and copies.
  */
 #include "exec/run/builtin.h"
-#include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
@@ -28,13 +27,6 @@ static bool stays(const struct kernel_call *call)
     int root = plan_root_value(plan, host->item->in[0]);
     return host->planned ? plan->values.items[root].kind == VALUE_COMPUTED
                          : call->in[0]->buffer != NULL;
-}
-
-/* The compute queue waits in the end for what is captured. */
-static bool is_captured(const struct kernel_call *call)
-{
-    const struct call_host *host = call_host(call);
-    return host->on_device && host->on_device->is_captured;
 }
 
 /* Memory that the device copies well to, until the step is over (fetches_bring_home). */
@@ -74,7 +66,7 @@ static int copy_fetch(struct kernel_call *call, struct tensor *fetch)
     struct device_timing *timing = item_start_copy(call, QUEUE_OUT);
     int code = device->memory->copy_out(device, fetch->data, in->data, tensor_bytes(in), call->err);
     item_copied(call, timing);
-    if (!is_captured(call))
+    if (!call_host(call)->is_captured) /* for which the compute queue waits in the end */
         queue_keep(device, QUEUE_OUT, in);
     if (!stays(call))
         queue_follow(device, QUEUE_COMPUTE, QUEUE_OUT);
@@ -92,7 +84,7 @@ static int fetch_run(struct kernel_call *call)
         return kernel_take_input(call, 0, fetch);
     if (!value->on_device)
         return tensor_copy(fetch, in, call->err);
-    if (!is_captured(call) && alloc_fetch(call, fetch))
+    if (!host->is_captured && alloc_fetch(call, fetch))
         return call->err->code;
     return copy_fetch(call, fetch);
 }
@@ -103,76 +95,52 @@ static int copy_run(struct kernel_call *call)
     struct tensor *out = kernel_alloc_output(call, 0, &in->shape);
     if (!out)
         return call->err->code;
-    return call->device->memory->copy(call->device, out->data, in->data, tensor_bytes(in),
-                                      call->err);
+    struct device *device = call->device;
+    int code = device->memory->copy(device, out->data, in->data, tensor_bytes(in), call->err);
+    return code || device->is_host ? code : KERNEL_ENQUEUED;
+}
+
+/* The feed is on the device, or on its way there. */
+static int take_staged(struct kernel_call *call, struct staged_feed *staged)
+{
+    struct device *device = call->device;
+    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
+    int code = out ? 0 : call->err->code;
+    if (out) {
+        device->queue->wait(device, QUEUE_COMPUTE, staged->ready);
+        code = device->memory->copy(device, out->data, staged->memory->data,
+                                    tensor_bytes(call->in[0]), call->err);
+        item_copied(call, staged->timing);
+        staged->timing = NULL;
+    }
+    staged_taken(call->step->staged, staged);
+    return code ? code : KERNEL_ENQUEUED;
 }
 
 /* Whoever uses the copy has the compute queue wait for it (item_begin). */
 static int copy_in_run(struct kernel_call *call)
 {
     const struct call_host *host = call_host(call);
-    int code;
-    if (plan_is_feed_copy(host->plan, host->item) && item_take_staged(call, call->in[0], &code))
-        return code ? code : KERNEL_ENQUEUED;
-    code = item_copy_in(call, 0, call->in[0]);
-    if (!code)
+    struct staged_feed *staged = plan_is_feed_copy(host->plan, host->item)
+                                     ? staged_find(call->step->staged, call->in[0], call->device)
+                                     : NULL;
+    if (staged)
+        return take_staged(call, staged);
+    int code = item_copy_in(call, 0, call->in[0]);
+    if (!code && !host->is_captured)
         queue_keep(call->device, QUEUE_IN, call->out[0]);
     return code ? code : KERNEL_ENQUEUED;
 }
 
-/* ---- what the host needs in the middle of a step ---- */
-
-struct copying {
-    struct event_waiter waiter;
-    struct kernel_call *call;
-    struct fault fault; /* that the value may be garbage of */
-};
-
-static void copied(struct event_waiter *waiter, const struct error *failure)
+/* What the host needs in the middle of a step. */
+static int give_copy(struct kernel_call *call, struct tensor *values)
 {
-    struct copying *copying = CONTAINER_OF(waiter, struct copying, waiter);
-    struct kernel_call *call = copying->call;
-    if (failure)
-        *call->err = *failure;
-    else if (copying->fault.code)
-        fault_report(&copying->fault, call->err);
-    bool failed = failure || copying->fault.code;
-    mem_free(copying);
-    kernel_done(call, failed ? call->err->code : 0);
+    return kernel_share_output(call, 0, values) ? 0 : call->err->code;
 }
 
-/* Scratch has what kernels have left in the step block by now: those behind may leave something
- * while it is copied. */
-static int copy_with_fault(struct kernel_call *call, struct tensor *out, struct fault *fault)
-{
-    struct device *device = call->device;
-    const struct tensor *in = call->in[0];
-    if (device->memory->copy(device, call->scratch, &call->step_block->fault, sizeof *fault,
-                             call->err))
-        return call->err->code;
-    queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-    struct device_timing *timing = item_start_copy(call, QUEUE_OUT);
-    int code = device->memory->copy_out(device, fault, call->scratch, sizeof *fault, call->err);
-    if (!code)
-        code = device->memory->copy_out(device, out->data, in->data, tensor_bytes(in), call->err);
-    item_copied(call, timing);
-    return code;
-}
-
-/* What is copied is counted, and stays as long as the call. */
 static int copy_out_run(struct kernel_call *call)
 {
-    struct tensor *out = kernel_alloc_output(call, 0, &call->in[0]->shape);
-    if (!out)
-        return call->err->code;
-    struct copying *copying = mem_alloc(sizeof *copying);
-    *copying = (struct copying){.waiter.done = copied, .call = call};
-    int code = copy_with_fault(call, out, &copying->fault);
-    if (!code)
-        queue_notify_end(call->device, QUEUE_OUT, &copying->waiter);
-    else
-        mem_free(copying);
-    return code ? code : KERNEL_PENDING;
+    return item_copy_out(call, give_copy);
 }
 
 int (*const builtin_kernels[N_BUILTINS])(struct kernel_call *call) = {

@@ -1,56 +1,207 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/run/captured.h"
 
-#include <string.h>
-
 #include "base/memory.h"
+#include "exec/device/pool.h"
 #include "exec/device/queue.h"
 #include "exec/run/builtin.h"
 #include "exec/run/dynamic.h"
 
-bool captured_may_run(const struct run *run)
+enum state {
+    CAPTURE_NEW,     /* nothing of it has run yet, or it has to once more */
+    CAPTURE_DUE,     /* the next step captures it */
+    CAPTURE_MADE,    /* it is there */
+    CAPTURE_REFUSED, /* the device cannot */
+};
+
+struct captured_write { /* of a variable that the segment uses */
+    const void *data;   /* where it was */
+    uint64_t updates;   /* in a step */
+};
+
+/* A value that comes from elsewhere, or that others get, in memory that is none of an arena's. */
+struct kept_value {
+    struct tensor *at;   /* where the call has it; NULL: it is a fetch */
+    struct tensor *kept; /* where it is in all steps */
+    const struct value *value;
+    int fetch;
+    bool is_token; /* let go of when all has been enqueued */
+    bool is_fed;   /* copied before each launch */
+};
+typedef VEC(struct kept_value) kept_vec;
+
+struct captured {
+    enum state state;
+    bool by_item; /* in this step */
+    struct device_graph *graph;
+    struct captured_write *writes; /* by lock of the segment */
+    kept_vec inputs, outputs;
+};
+
+/* A segment that is to run. */
+struct capturing {
+    struct run *run;
+    struct launch *launch;
+    struct iteration *it;
+    const struct plan_segment *segment;
+    struct captured *captured;
+};
+
+static struct region_call *call_of(const struct capturing *c, int at)
 {
-    return run->captured.has_run && !run->step->trace &&
-           atomic_load_explicit(&run->plan->is_captured, memory_order_relaxed);
+    return &c->it->calls[c->segment->first + at];
 }
 
-/* ---- memory of the host ---- */
-
-static int make_host(struct device *device, enum dtype type, const struct shape *shape,
-                     struct tensor *t, struct error *err)
+static bool is_feed_copy(const struct capturing *c, int at)
 {
-    struct buffer *buffer = device_alloc_host(device, (size_t)shape_bytes(shape, type));
-    if (!buffer)
-        return error_set(err, ERR_OS, "no memory for %s%s", shape_text_typed(type, shape),
-                         mem_limit_text());
-    *t = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
-    return 0;
+    return plan_is_feed_copy(c->run->plan, call_of(c, at)->host.item);
 }
 
-static int make_ways(struct run *run, struct error *err)
+/* ---- memory that stays ---- */
+
+static void add_input(const struct capturing *c, int at, int i)
 {
-    struct captured *captured = &run->captured;
-    struct plan *plan = run->plan;
+    const struct plan *plan = c->run->plan;
+    const struct item *items = plan->items.items, *item = call_of(c, at)->host.item;
+    int v = item->in[i];
+    const struct value *value = v < 0 ? NULL : &plan->values.items[v];
+    bool is_made = value && value->kind == VALUE_COMPUTED && value->item >= 0;
+    bool is_of_region = is_made && items[value->item].region == item->region;
+    if (!is_made || (is_of_region && items[value->item].position >= c->segment->first))
+        return;
+    struct tensor *made = iteration_output(plan, c->it, v);
+    struct kept_value kept = {.at = is_of_region ? made
+                                                 : &c->it->inputs[item->first_input + i].tensor,
+                              .kept = &c->it->kept[made - c->it->outputs],
+                              .is_token = !is_of_region};
+    vec_push(&c->captured->inputs, kept);
+}
+
+static void add_output(const struct capturing *c, int at, int i)
+{
+    struct region_call *call = call_of(c, at);
+    int v = call->host.item->out[i];
+    const struct value *value = &c->run->plan->values.items[v];
+    if (value->kind != VALUE_COMPUTED || region_is_placed(c->run->plan, v))
+        return;
+    struct kept_value kept = {.at = call->call.out[i],
+                              .kept = &c->it->kept[call->call.out[i] - c->it->outputs],
+                              .value = value,
+                              .is_fed = is_feed_copy(c, at)};
+    vec_push(&c->captured->outputs, kept);
+}
+
+/* Once. In an order all but fetches has its place. */
+static void find_kept(const struct capturing *c)
+{
+    if (c->captured->writes)
+        return;
+    c->captured->writes = mem_array(c->segment->locks.n + 1, sizeof *c->captured->writes);
+    for (int at = 0; at < c->segment->n; at++) {
+        const struct item *item = call_of(c, at)->host.item;
+        for (int i = 0; c->it->kept && i < item->n_in; i++)
+            add_input(c, at, i);
+        for (int i = 0; c->it->kept && i < item->n_out; i++)
+            add_output(c, at, i);
+        if (item->builtin != BUILTIN_FETCH)
+            continue;
+        int fetch = *(const int *)item->state;
+        struct kept_value kept = {.kept = &c->run->kept_fetches[fetch],
+                                  .value = &c->run->plan->values.items[item->in[0]],
+                                  .fetch = fetch};
+        vec_push(&c->captured->outputs, kept);
+    }
+}
+
+static bool is_free(const struct tensor *kept)
+{
+    return !kept->buffer || buffer_is_sole(kept->buffer);
+}
+
+static bool is_elsewhere(const struct kept_value *k)
+{
+    return k->kept->data && k->kept->data != k->at->data;
+}
+
+/* Whether what is kept may be written to, as far as it has to be. */
+static bool may_write(const struct captured *captured)
+{
+    bool may = true;
+    for (size_t i = 0; i < captured->inputs.n && may; i++) {
+        const struct kept_value *k = &captured->inputs.items[i];
+        may = !is_elsewhere(k) || (k->kept->buffer && is_free(k->kept));
+    }
+    for (size_t i = 0; i < captured->outputs.n && may; i++)
+        may = is_free(captured->outputs.items[i].kept);
+    return may;
+}
+
+/* Inputs come to where they were when this began. */
+static int take_inputs(const struct capturing *c)
+{
+    struct device *device = c->run->plan->options.device;
     int code = 0;
-    captured->feeds = mem_array((size_t)plan->n_feeds + 1, sizeof *captured->feeds);
-    captured->fetches = mem_array((size_t)plan->n_fetches + 1, sizeof *captured->fetches);
-    for (int i = 0; i < plan->n_feeds && !code; i++)
-        if (plan->feed_nodes[i] >= 0)
-            code = make_host(plan->options.device, plan->feeds[i].type, &plan->feeds[i].shape,
-                             &captured->feeds[i], err);
-    for (int i = 0; i < plan->n_fetches && !code; i++) {
-        const struct value *value = &plan->values.items[plan->fetch_values[i]];
-        code =
-            make_host(plan->options.device, value->type, &value->shape, &captured->fetches[i], err);
+    for (size_t i = 0; i < c->captured->inputs.n && !code; i++) {
+        struct kept_value *k = &c->captured->inputs.items[i];
+        if (!k->kept->data)
+            share_value(k->kept, k->at);
+        if (!is_elsewhere(k))
+            continue;
+        code = device->memory->copy(device, k->kept->data, k->at->data, tensor_bytes(k->at),
+                                    &c->launch->err);
+        tensor_release(k->at);
+        tensor_share(k->at, k->kept);
     }
     return code;
 }
 
-static void bind(struct run *run)
+/* While something is captured there is no other memory. */
+static int make_memory(const struct capturing *c, struct error *err)
 {
-    for (int i = 0; i < run->plan->n_feeds; i++)
-        run->feeds[i].data = run->captured.feeds[i].data;
-    run->fetches = run->captured.fetches;
+    const struct plan *plan = c->run->plan;
+    for (size_t i = 0; i < c->captured->outputs.n; i++) {
+        const struct kept_value *k = &c->captured->outputs.items[i];
+        const struct value *value = k->value;
+        struct pool *pool = k->at ? plan->pool : plan->host_pool;
+        if (k->kept->buffer)
+            continue;
+        struct buffer *buffer = pool_alloc(pool, (size_t)shape_bytes(&value->shape, value->type));
+        if (!buffer)
+            return error_set(err, ERR_OS, "no memory for %s",
+                             shape_text_typed(value->type, &value->shape));
+        *k->kept = (struct tensor){
+            .type = value->type, .shape = value->shape, .data = buffer->data, .buffer = buffer};
+    }
+    return 0;
+}
+
+static struct tensor *place_of(const struct capturing *c, const struct kept_value *k)
+{
+    return k->at ? k->at : &c->run->fetches[k->fetch];
+}
+
+/* To who gets it: before something is captured, what others bring there; when that is launched,
+ * what it makes. */
+static void give(const struct capturing *c, bool captures)
+{
+    for (size_t i = 0; i < c->captured->outputs.n; i++) {
+        const struct kept_value *k = &c->captured->outputs.items[i];
+        if (captures ? !k->at || k->is_fed : !k->is_fed)
+            tensor_share(place_of(c, k), k->kept);
+    }
+}
+
+/* False: something was made elsewhere, or somebody has it. */
+static bool take_back(const struct capturing *c)
+{
+    bool is_ours = true;
+    for (size_t i = 0; i < c->captured->outputs.n; i++) {
+        const struct kept_value *k = &c->captured->outputs.items[i];
+        is_ours &= place_of(c, k)->data == k->kept->data;
+        tensor_release(place_of(c, k));
+        is_ours &= is_free(k->kept);
+    }
+    return is_ours;
 }
 
 /* ---- capturing ---- */
@@ -58,51 +209,61 @@ static void bind(struct run *run)
 /* An alias is made when it is captured; what else a kernel does itself cannot be done again. */
 static bool only_aliases(const struct plan *plan, const struct item *item)
 {
-    for (int i = 0; i < item->n_out; i++)
-        if (plan->values.items[item->out[i]].alias_of < 0)
-            return false;
-    return item->n_out || !item->n_in;
+    bool only = item->n_out || !item->n_in;
+    for (int i = 0; i < item->n_out && only; i++) {
+        const struct value *value = &plan->values.items[item->out[i]];
+        only = value->alias_of >= 0 || value->alias_input >= 0;
+    }
+    return only;
 }
 
-static int enqueue_item(struct run *run, struct region_call *c)
+static int run_kernel(const struct capturing *c, int at)
 {
-    const struct item *item = c->host.item;
-    int result = item_kernel(item)(&c->call);
+    struct region_call *call = call_of(c, at);
+    call->host.is_captured = true;
+    int result = item_kernel(call->host.item)(&call->call);
+    call->host.is_captured = false;
+    return result;
+}
+
+static int enqueue_item(const struct capturing *c, int at)
+{
+    const struct item *item = call_of(c, at)->host.item;
+    if (c->segment->items[at].looks &&
+        region_gather(c->run, c->launch, &c->segment->items[at], c->it))
+        return c->launch->err.code;
+    int result = run_kernel(c, at);
     if (result > 0 || result == KERNEL_ENQUEUED)
         return result > 0 ? result : 0;
-    if (result == KERNEL_DONE && only_aliases(run->plan, item))
+    if (result == KERNEL_DONE && only_aliases(c->run->plan, item))
         return 0;
-    return error_set(&run->own.err, ERR_INTERNAL, "kernel '%s' cannot be captured", item->kernel);
+    return error_set(&c->launch->err, ERR_INTERNAL, "kernel '%s' cannot be captured", item->kernel);
 }
 
-/* Feeds are copied before the launch (plan_schedule.c). The compute queue waits in the end for what
- * copies to the host. */
+/* Feeds are copied before the launch. The compute queue waits in the end for what copies to the
+ * host. */
 static int enqueue(void *context)
 {
-    struct run *run = context;
-    struct region_call *calls = run->root->oldest->calls;
-    const struct plan *plan = run->plan;
+    const struct capturing *c = context;
     bool fetches = false;
     int code = 0;
-    for (int at = 0; at < plan->n_order && !code; at++) {
-        const struct item *item = calls[at].host.item;
-        if (plan_is_feed_copy(plan, item))
+    for (int at = 0; at < c->segment->n && !code; at++) {
+        if (is_feed_copy(c, at))
             continue;
-        fetches |= plan_is_copied(plan, item);
-        code = enqueue_item(run, &calls[at]);
+        fetches |= call_of(c, at)->host.item->builtin == BUILTIN_FETCH;
+        code = enqueue_item(c, at);
     }
     if (fetches && !code)
-        queue_follow(plan->options.device, QUEUE_COMPUTE, QUEUE_OUT);
+        queue_follow(c->run->plan->options.device, QUEUE_COMPUTE, QUEUE_OUT);
     return code;
 }
 
 /* Kernels count the updates of variables when they enqueue them. */
-static void note_writes(struct run *run, bool is_over)
+static void note_writes(const struct capturing *c, bool is_over)
 {
-    const struct plan *plan = run->plan;
-    for (size_t i = 0; i < plan->locks.n; i++) {
-        struct variable *variable = plan->locks.items[i].variable;
-        struct captured_write *write = &run->captured.writes[i];
+    for (size_t i = 0; i < c->segment->locks.n; i++) {
+        struct variable *variable = c->segment->locks.items[i].variable;
+        struct captured_write *write = &c->captured->writes[i];
         uint64_t before = write->updates;
         *write = (struct captured_write){variable->value.data, variable->updates};
         if (!is_over)
@@ -113,124 +274,153 @@ static void note_writes(struct run *run, bool is_over)
     }
 }
 
-/* A step that fails at it has done nothing yet. */
-static bool capture(struct run *run)
+static void drop_inputs(const struct capturing *c)
 {
-    struct captured *captured = &run->captured;
-    struct plan *plan = run->plan;
-    struct device *device = plan->options.device;
+    for (int at = 0; at < c->segment->n; at++)
+        if (c->segment->items[at].gathers)
+            iteration_drop_inputs(c->run->plan, c->it, c->segment->items[at].item);
+}
+
+/* A step that fails at it has done nothing yet. Tokens are dropped with what is seen of the region
+ * in another shape. */
+static bool capture(const struct capturing *c)
+{
+    struct device *device = c->run->plan->options.device;
+    struct captured *captured = c->captured;
     struct error err = ERROR_INIT;
-    captured->writes = mem_array(plan->locks.n + 1, sizeof *captured->writes);
-    int code = make_ways(run, &err);
-    bind(run);
-    note_writes(run, false);
-    run->on_device.is_captured = true;
-    if (!code)
-        code = device->capture->capture(device, enqueue, run, &captured->graph, &err);
-    run->on_device.is_captured = false;
-    temporaries_free(&run->own.temporaries);
-    note_writes(run, true);
-    run->own.err.code = 0;
-    run_bind(run);
-    if (code)
-        atomic_store(&plan->is_captured, false);
-    return !code;
+    if (make_memory(c, &err))
+        return false;
+    give(c, true);
+    note_writes(c, false);
+    int code = device->capture->capture(device, enqueue, (void *)c, &captured->graph, &err);
+    note_writes(c, true);
+    temporaries_free(&c->launch->temporaries);
+    c->launch->err.code = 0;
+    drop_inputs(c);
+    bool is_made = take_back(c) && !code;
+    captured->state = is_made ? CAPTURE_MADE : CAPTURE_REFUSED;
+    for (size_t i = 0; i < captured->inputs.n && !is_made; i++)
+        if (captured->inputs.items[i].is_token)
+            share_value(captured->inputs.items[i].at, captured->inputs.items[i].kept);
+    return is_made;
 }
 
 /* ---- running ---- */
 
-/* They have been there since the first step, or since they were captured. */
-static bool are_there(const struct run *run)
+static void forget(struct run *run, struct captured *captured)
 {
-    const struct plan *plan = run->plan;
-    for (size_t i = 0; i < plan->locks.n; i++) {
-        const struct variable *variable = plan->locks.items[i].variable;
-        bool moved = run->captured.graph && variable->value.data != run->captured.writes[i].data;
-        if (!variable->initialized || moved)
-            return false;
+    struct device *device = run->plan->options.device;
+    if (captured->graph)
+        device->capture->free(device, captured->graph);
+    mem_free(captured->writes);
+    vec_release(&captured->inputs);
+    vec_release(&captured->outputs);
+    *captured = (struct captured){0};
+}
+
+/* They have been there since the first step, or since they were captured. */
+static bool are_there(const struct capturing *c)
+{
+    bool there = true;
+    for (size_t i = 0; i < c->segment->locks.n && there; i++) {
+        const struct variable *variable = c->segment->locks.items[i].variable;
+        there = variable->initialized &&
+                (!c->captured->graph || variable->value.data == c->captured->writes[i].data);
     }
+    return there;
+}
+
+static int launch(const struct capturing *c)
+{
+    struct device *device = c->run->plan->options.device;
+    int result = 0;
+    give(c, false);
+    for (int at = 0; at < c->segment->n && result <= 0; at++)
+        if (is_feed_copy(c, at))
+            result = run_kernel(c, at);
+    if (result > 0)
+        return result;
+    device_step_await_copies(&c->run->on_device);
+    for (size_t i = 0; i < c->segment->locks.n; i++)
+        if (c->captured->writes[i].updates)
+            c->segment->locks.items[i].variable->updates += c->captured->writes[i].updates;
+    return device->capture->launch(device, c->captured->graph, &c->launch->err);
+}
+
+/* With all locks. False: something is not where it was, or not yet free again. */
+static bool try_launch(const struct capturing *c, int *code)
+{
+    if (!are_there(c)) {
+        forget(c->run, c->captured);
+        return false;
+    }
+    find_kept(c);
+    if (!may_write(c->captured))
+        return false;
+    pthread_mutex_lock(&c->run->lock); /* inputs of others may be in the same place */
+    *code = take_inputs(c);
+    pthread_mutex_unlock(&c->run->lock);
+    if (!*code && c->captured->state == CAPTURE_DUE && !capture(c))
+        return false;
+    *code = *code ? *code : launch(c);
+    drop_inputs(c);
+    for (int at = 0; at < c->segment->n - 1; at++)
+        if (c->segment->items[at].drops)
+            region_drop(c->run->plan, c->launch->activation, &c->segment->items[at]);
     return true;
 }
 
-bool captured_prepare(struct run *run)
+bool captured_run(struct run *run, struct launch *launch, int *code)
 {
-    region_bind(run, &run->own, 0);
-    if (are_there(run) && (run->captured.graph || capture(run)))
-        return true;
-    captured_release(run);
-    return false;
+    struct activation *a = launch->activation;
+    int number = a->region->items[a->at].segment - 1;
+    const struct plan_segment *segment = &run->plan->segments.items[number];
+    struct captured *captured = &run->captured[number];
+    struct capturing c = {run, launch, a->iteration, segment, captured};
+    captured->by_item |=
+        captured->state == CAPTURE_NEW || captured->state == CAPTURE_REFUSED || run->step->trace;
+    *code = KERNEL_PENDING;
+    if (captured->by_item || !kernel_take_locks(a, &segment->locks))
+        return !captured->by_item;
+    *code = 0;
+    captured->by_item = !try_launch(&c, code);
+    kernel_give_locks(a);
+    if (captured->by_item)
+        return false;
+    a->at += segment->n - (*code > 0);
+    *code = *code ? *code : step_stopped(run->step, &launch->err);
+    return true;
 }
 
-static void count_updates(const struct run *run)
+/* ---- of a run ---- */
+
+void captured_open(struct run *run)
 {
-    const struct plan *plan = run->plan;
-    for (size_t i = 0; i < plan->locks.n; i++)
-        if (run->captured.writes[i].updates)
-            plan->locks.items[i].variable->updates += run->captured.writes[i].updates;
+    size_t n = run->plan->segments.n;
+    if (!n)
+        return;
+    run->captured = mem_array(n, sizeof *run->captured);
+    run->kept_fetches = mem_array((size_t)run->plan->n_fetches + 1, sizeof *run->kept_fetches);
 }
 
-/* To where the captured work has it. What was not staged goes through pinned memory. */
-static int bring_feed(struct run *run, struct region_call *c)
+void captured_over(struct run *run, bool is_good)
 {
-    int number = run->plan->values.items[c->host.item->in[0]].feed, code;
-    const struct tensor *feed = &run->execution.feeds[number],
-                        *pinned = &run->captured.feeds[number];
-    if (item_take_staged(&c->call, feed, &code))
-        return code;
-    if (tensor_bytes(feed))
-        memcpy(pinned->data, feed->data, tensor_bytes(feed));
-    return item_copy_in(&c->call, 0, pinned);
-}
-
-static int bring_feeds(struct run *run)
-{
-    const struct plan *plan = run->plan;
-    int code = 0;
-    for (int at = 0; at < plan->n_order && !code; at++) {
-        struct region_call *c = &run->root->oldest->calls[at];
-        if (!plan_is_feed_copy(plan, c->host.item))
-            break;
-        code = bring_feed(run, c);
+    for (size_t i = 0; run->captured && i < run->plan->segments.n; i++) {
+        struct captured *captured = &run->captured[i];
+        if (captured->by_item && is_good && captured->state == CAPTURE_NEW)
+            captured->state = CAPTURE_DUE;
+        captured->by_item = false;
     }
-    device_step_await_copies(&run->on_device);
-    return code;
-}
-
-int captured_launch(struct run *run, struct error *err)
-{
-    struct captured *captured = &run->captured;
-    struct device *device = run->plan->options.device;
-    captured->is_current = true;
-    int code = bring_feeds(run); /* whose errors are the run's, as *err is */
-    if (code)
-        return code;
-    count_updates(run);
-    return device->capture->launch(device, captured->graph, err);
-}
-
-int captured_fetch(struct run *run, struct error *err)
-{
-    int code = 0;
-    for (int i = 0; i < run->plan->n_fetches && !code; i++)
-        code = tensor_copy(&run->fetches[i], &run->captured.fetches[i], err);
-    return code;
-}
-
-static void release_all(struct tensor *tensors, int n)
-{
-    for (int i = 0; tensors && i < n; i++)
-        tensor_release(&tensors[i]);
-    mem_free(tensors);
 }
 
 void captured_release(struct run *run)
 {
-    struct captured *captured = &run->captured;
-    struct device *device = run->plan->options.device;
-    if (captured->graph)
-        device->capture->free(device, captured->graph);
-    release_all(captured->feeds, run->plan->n_feeds);
-    release_all(captured->fetches, run->plan->n_fetches);
-    mem_free(captured->writes);
-    *captured = (struct captured){0};
+    if (!run->captured)
+        return;
+    for (size_t i = 0; i < run->plan->segments.n; i++)
+        forget(run, &run->captured[i]);
+    for (int i = 0; i < run->plan->n_fetches; i++)
+        tensor_release(&run->kept_fetches[i]);
+    mem_free(run->captured);
+    mem_free(run->kept_fetches);
 }

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/device/pool.h"
 #include "exec/device/queue.h"
 #include "exec/run/item.h"
-
-/* A variable's value was copied for the call. */
-static int keep(struct kernel_call *call, int i, struct tensor *kept)
-{
-    if (!call->in[i]->buffer)
-        return kernel_keep_input(call, i, kept);
-    tensor_share(kept, call->in[i]);
-    return 0;
-}
 
 /* The fault as it is by now: kernels behind it may leave something before who gets the values
  * looks. */
@@ -35,7 +27,10 @@ int item_hand_over(struct kernel_call *call, struct tensor *values, struct devic
 {
     int code = 0;
     for (int i = 0; !code && i < call->n_in; i++)
-        code = keep(call, i, &values[i]);
+        if (call->in[i]->buffer) /* of a variable it is a copy that was made for the call */
+            tensor_share(&values[i], call->in[i]);
+        else
+            code = kernel_keep_input(call, i, &values[i]);
     return code ? code : make_point(call, at);
 }
 
@@ -64,32 +59,52 @@ int item_copy_in(struct kernel_call *call, int i, const struct tensor *value)
     return code;
 }
 
-bool item_take_staged(struct kernel_call *call, const struct tensor *feed, int *code)
+/* ---- to the host ---- */
+
+struct outward {
+    struct copy_out copy;
+    struct kernel_call *call;
+    int (*then)(struct kernel_call *call, struct tensor *values);
+    struct tensor values[]; /* the inputs, and their copies */
+};
+
+static void outward_free(struct outward *l)
 {
-    struct device *device = call->device;
-    struct staged_feed *staged = staged_find(call->step->staged, feed, device);
-    struct tensor *out = staged ? kernel_alloc_output(call, 0, &feed->shape) : NULL;
-    if (!staged)
-        return false;
-    *code = out ? 0 : call->err->code;
-    if (out) {
-        device->queue->wait(device, QUEUE_COMPUTE, staged->ready);
-        *code = device->memory->copy(device, out->data, staged->memory->data, tensor_bytes(feed),
-                                     call->err);
-        item_copied(call, staged->timing);
-        staged->timing = NULL;
-    }
-    staged_taken(call->step->staged, staged);
-    return true;
+    copy_out_release(&l->copy);
+    mem_free(l);
 }
 
-int item_copy_out(struct kernel_call *call, struct copy_out *copy)
+static void copied(struct copy_out *copy, const struct error *failure)
 {
-    const struct call_host *host = call_host(call);
-    struct device_timing *timing = item_start_copy(call, QUEUE_OUT);
-    int code = copy_out_enqueue(copy, host->host_pool, call->err);
-    item_copied(call, timing);
+    struct outward *l = CONTAINER_OF(copy, struct outward, copy);
+    struct kernel_call *call = l->call;
+    if (failure)
+        *call->err = *failure;
+    int code = failure ? failure->code : l->then(call, copy->to);
+    outward_free(l);
+    if (code != KERNEL_PENDING)
+        kernel_done(call, code);
+}
+
+int item_copy_out(struct kernel_call *call,
+                  int (*then)(struct kernel_call *call, struct tensor *values))
+{
+    size_t n = (size_t)call->n_in;
+    struct outward *l = mem_alloc(sizeof *l + 2 * n * sizeof *l->values);
+    l->call = call;
+    l->then = then;
+    l->copy =
+        (struct copy_out){.from = l->values, .to = l->values + n, .n = call->n_in, .done = copied};
+    int code = item_hand_over(call, l->copy.from, &l->copy.at);
+    if (!code) /* before the time that the copies take */
+        call->device->queue->wait(call->device, QUEUE_OUT, l->copy.at.ready);
+    struct device_timing *timing = code ? NULL : item_start_copy(call, QUEUE_OUT);
     if (!code)
-        copy_out_notify(copy);
-    return code;
+        code = copy_out_enqueue(&l->copy, call_host(call)->host_pool, call->err);
+    item_copied(call, timing);
+    if (code)
+        outward_free(l);
+    else
+        copy_out_notify(&l->copy);
+    return code ? code : KERNEL_PENDING;
 }

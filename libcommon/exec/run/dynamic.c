@@ -118,16 +118,6 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
 
 /* ---- activations ---- */
 
-/* The first failure stops the step: those for whom kernels wait are told, without the lock. */
-static void fail(struct run *run, const struct error *err)
-{
-    run->failed = true;
-    run->err = *err;
-    pthread_mutex_unlock(&run->lock);
-    step_stop(run->step, &run->err);
-    pthread_mutex_lock(&run->lock);
-}
-
 /* An activation is over: what became ready by it is distributed. */
 static void finish(struct run *run, struct launch *launch, int code, enum takes takes,
                    struct activation **mine)
@@ -135,11 +125,16 @@ static void finish(struct run *run, struct launch *launch, int code, enum takes 
     struct activation *a = launch->activation, *ready = NULL;
     if (!a->region)
         kernel_release_inputs(run, launch);
-    else if (a->n_locked) /* it waited for one, and the step had failed when it came */
-        region_give_locks(run, a);
+    else /* if it waited for one, and the step had failed when it came */
+        kernel_give_locks(a);
     pthread_mutex_lock(&run->lock);
-    if (code && !run->failed)
-        fail(run, &launch->err);
+    if (code && !run->failed) { /* those for whom kernels wait are told, without the lock */
+        run->failed = true;
+        run->err = launch->err;
+        pthread_mutex_unlock(&run->lock);
+        step_stop(run->step, &run->err);
+        pthread_mutex_lock(&run->lock);
+    }
     if (a->head->role == ROLE_RECV && !a->iteration->outputs[a->head->first_output].type)
         a->is_dead = true;
     if (!run->failed)
@@ -150,24 +145,6 @@ static void finish(struct run *run, struct launch *launch, int code, enum takes 
     pthread_mutex_unlock(&run->lock);
     if (over)
         run->conclude(run);
-}
-
-static int run_dead(struct launch *launch)
-{
-    const struct activation *a = launch->activation;
-    const struct node *node = a->run->plan->items.items[a->item].node;
-    if (collective_decline(a->run->step, node, a->iteration->tag, &launch->err))
-        return launch->err.code;
-    return a->region && a->region->fetches ? item_fail_dead(&launch->err) : 0;
-}
-
-static int run_point(struct run *run, struct launch *launch)
-{
-    struct activation *a = launch->activation;
-    if (!kernel_take_locks(a, &a->head->locks))
-        return KERNEL_PENDING;
-    int code = kernel_run(run, launch);
-    return code ? code : step_stopped(run->step, &launch->err);
 }
 
 static int run_one(struct run *run, struct launch *launch, struct activation **list);
@@ -232,10 +209,19 @@ static int run_one(struct run *run, struct launch *launch, struct activation **l
     struct activation *a = launch->activation;
     if (run->failed)
         return 0;
-    if (a->is_dead && a->head->role != ROLE_SEND)
-        return run_dead(launch);
+    if (a->is_dead && a->head->role != ROLE_SEND) {
+        const struct node *node = run->plan->items.items[a->item].node;
+        if (collective_decline(run->step, node, a->iteration->tag, &launch->err))
+            return launch->err.code;
+        return a->region && a->region->fetches ? item_fail_dead(&launch->err) : 0;
+    }
     const struct region_calls calls = {tell, give, relieve, list};
-    return a->region ? region_run(run, launch, &calls) : run_point(run, launch);
+    if (a->region)
+        return region_run(run, launch, &calls);
+    if (!kernel_take_locks(a, &a->head->locks))
+        return KERNEL_PENDING;
+    int code = kernel_run(run, launch);
+    return code ? code : step_stopped(run->step, &launch->err);
 }
 
 void run_execute(struct run *run, struct activation *list, bool computes)

@@ -56,9 +56,10 @@ struct run {
     void (*conclude)(struct run *run);
 
     struct loop_run **loops;        /* by frame; NULL: not run yet */
-    struct shared_arena *arenas[2]; /* of a whole plan; NULL: it needs none, as the next two */
-    struct captured captured;
-    struct launch own;
+    struct shared_arena *arenas[2]; /* that the root borrows; NULL: none */
+    struct captured *captured;      /* by segment; NULL: there is none, as of the next */
+    struct tensor *kept_fetches;    /* where captured work has them */
+    struct launch own;              /* of a whole plan */
 
     struct device_step on_device;
     struct deferred_work deferred; /* goes on with a run that is started */
@@ -91,8 +92,11 @@ struct region_calls {
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls);
 /* Before: tells the calls of the activation's region from `at` on whose they are now. */
 void region_bind(struct run *run, struct launch *launch, int at);
-/* Of one that was put aside and is not to go on. */
-void region_give_locks(const struct run *run, struct activation *a);
+/* What is seen in another shape than it has, and variables that others may write to. */
+int region_gather(struct run *run, struct launch *launch, const struct region_item *at,
+                  struct iteration *it);
+/* After an item: lets go of outputs that are not needed any more in the activation's region. */
+void region_drop(const struct plan *plan, const struct activation *a, const struct region_item *at);
 /* After all: lets go of what the region has computed, as far as it is counted. */
 void region_release(struct run *run, struct activation *a);
 /* dynamic_queue.c; with run->lock. What leads to most comes first. */
@@ -135,7 +139,7 @@ void loop_run_free(struct run *run, struct loop_run *loop);
 
 /* dynamic_kernel.c. False: the activation was put aside until a lock is free. */
 bool kernel_take_locks(struct activation *a, const variable_lock_vec *locks);
-void kernel_give_locks(struct activation *a, const variable_lock_vec *locks);
+void kernel_give_locks(struct activation *a);
 /* What the item reads of a variable: its own memory, shared; where it is written in place a copy
  * for kernels that may take long without computing. */
 int kernel_gather_variable(struct run *run, const struct item *item, int i, struct token *input,

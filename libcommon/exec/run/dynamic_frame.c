@@ -33,14 +33,6 @@ static void send_deferred(struct run *run, struct frame *frame, struct iteration
     frame->starts = false;
 }
 
-static void start_deferred(struct run *run, struct frame *frame, int64_t number,
-                           struct activation **ready)
-{
-    struct iteration *it = start_iteration(run, frame, number, ready);
-    send_deferred(run, frame, it, ready);
-    it->outstanding--;
-}
-
 static struct frame *find_child(struct run *run, struct iteration *it, int index,
                                 struct activation **ready)
 {
@@ -58,10 +50,7 @@ static struct frame *find_child(struct run *run, struct iteration *it, int index
 static void push_value(struct frame *frame, bool invariant, int item, const struct token *value)
 {
     struct deferred kept = {.item = item, .value.is_live = value->is_live};
-    if (value->tensor.buffer)
-        tensor_share(&kept.value.tensor, &value->tensor);
-    else
-        kept.value.tensor = value->tensor;
+    share_value(&kept.value.tensor, &value->tensor);
     if (invariant)
         vec_push(&frame->invariants, kept);
     else
@@ -151,8 +140,11 @@ void frame_check_iteration(struct run *run, struct iteration *it, struct activat
             frame->newest = NULL;
         frame->n_live--;
         iteration_drop(run, it);
-        if (frame->starts)
-            start_deferred(run, frame, number + 1, ready);
+        if (frame->starts) {
+            struct iteration *fresh = start_iteration(run, frame, number + 1, ready);
+            send_deferred(run, frame, fresh, ready);
+            fresh->outstanding--;
+        }
         struct iteration *next = frame->oldest;
         if (!next) {
             end_frame(run, frame, ready);

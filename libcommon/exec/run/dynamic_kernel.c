@@ -21,6 +21,7 @@ static void resume(struct variable_waiter *waiter)
 /* False: the activation was put aside until a lock is free. */
 bool kernel_take_locks(struct activation *a, const variable_lock_vec *locks)
 {
+    a->locks = locks;
     while (a->n_locked < (int)locks->n) {
         const struct variable_lock *lock = &locks->items[a->n_locked];
         a->waiter.resume = resume;
@@ -33,10 +34,10 @@ bool kernel_take_locks(struct activation *a, const variable_lock_vec *locks)
     return true;
 }
 
-void kernel_give_locks(struct activation *a, const variable_lock_vec *locks)
+void kernel_give_locks(struct activation *a)
 {
     while (a->n_locked > 0) {
-        const struct variable_lock *lock = &locks->items[--a->n_locked];
+        const struct variable_lock *lock = &a->locks->items[--a->n_locked];
         variable_unlock(lock->variable, lock->write);
     }
 }
@@ -102,7 +103,7 @@ static int gather(struct run *run, struct launch *launch, struct tensor **in)
         }
     }
     if (item->flags & KERNEL_ASYNC)
-        kernel_give_locks(a, &item->locks);
+        kernel_give_locks(a);
     return code;
 }
 
@@ -123,6 +124,7 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
                                .item = item,
                                .iteration = it,
                                .out_refs = it->out_refs + item->first_output,
+                               .kept = it->kept ? it->kept + item->first_output : NULL,
                                .pool = plan->pool,
                                .host_pool = plan->host_pool,
                                .copies_reads = !has_order && !plan->keeps_reads,
@@ -143,20 +145,14 @@ struct tensor **kernel_make_call(struct run *run, struct iteration *it, int id,
     return in;
 }
 
-static void set_constant(struct run *run, struct activation *a)
-{
-    const struct item *item = &run->plan->items.items[a->item];
-    struct tensor *out = &a->iteration->outputs[run->plan->items.items[a->item].first_output];
-    *out = run->plan->values.items[item->out[0]].constant;
-    out->buffer = NULL; /* the plan's */
-}
-
 int kernel_run(struct run *run, struct launch *launch)
 {
     struct activation *a = launch->activation;
     const struct item *item = &run->plan->items.items[a->item];
     if (item->builtin == BUILTIN_CONSTANT) {
-        set_constant(run, a);
+        struct tensor *out = iteration_output(run->plan, a->iteration, item->out[0]);
+        *out = run->plan->values.items[item->out[0]].constant;
+        out->buffer = NULL; /* the plan's */
         return 0;
     }
     /* first: an asynchronous kernel's locks are given back once its inputs are gathered */
@@ -190,7 +186,7 @@ void kernel_release_inputs(struct run *run, struct launch *launch)
 {
     struct activation *a = launch->activation;
     iteration_drop_inputs(run->plan, a->iteration, a->item);
-    kernel_give_locks(a, &a->head->locks);
+    kernel_give_locks(a);
     temporaries_free(&launch->temporaries);
     if (launch->scratch)
         launch->scratch->free(launch->scratch);

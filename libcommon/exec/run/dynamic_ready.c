@@ -7,12 +7,6 @@
 
 /* ---- readiness ---- */
 
-/* Whether nothing is to be run of it: it is over as soon as it is ready. */
-static bool passes(const struct run *run, const struct activation *a)
-{
-    return a->is_dead ? a->passes_dead : a->is_empty && !run->step->trace;
-}
-
 static void schedule(struct run *run, struct iteration *it, int local, bool is_dead,
                      struct activation **ready)
 {
@@ -20,7 +14,7 @@ static void schedule(struct run *run, struct iteration *it, int local, bool is_d
     it->counters[local].fired = true;
     a->is_dead = is_dead;
     a->n_locked = a->at = a->told = 0;
-    if (passes(run, a))
+    if (is_dead ? a->passes_dead : a->is_empty && !run->step->trace) /* there is nothing to run */
         ready = &run->passing;
     a->next = *ready;
     *ready = a;
@@ -135,14 +129,6 @@ static void propagate_edges(struct run *run, struct activation *a, const struct 
     }
 }
 
-static void propagate_item(struct run *run, struct activation *a, int item,
-                           struct activation **ready)
-{
-    const struct item *from = &run->plan->items.items[item];
-    propagate_edges(run, a, run->plan->edges + from->first_edge, from->n_edges, from->first_output,
-                    ready);
-}
-
 /* Of a point, or a region of one item. */
 static void propagate_one(struct run *run, struct activation *a, struct activation **ready)
 {
@@ -176,29 +162,29 @@ static void propagate_point(struct run *run, struct activation *a, struct activa
 
 static void propagate_items(struct run *run, struct activation *a, struct activation **ready)
 {
-    const struct region_item *first = a->region->items;
-    for (; a->told < a->at; a->told++)
-        if (first[a->told].leads)
-            propagate_item(run, a, first[a->told].item, ready);
-}
-
-static void propagate_region(struct run *run, struct activation *a, struct activation **ready)
-{
-    a->at = a->region->n; /* a dead one has not run */
-    propagate_items(run, a, ready);
-    if (a->is_dead || a->region->lets_go)
-        region_release(run, a);
+    const struct plan *plan = run->plan;
+    for (; a->told < a->at; a->told++) {
+        const struct region_item *at = &a->region->items[a->told];
+        const struct item *item = &plan->items.items[at->item];
+        if (at->leads)
+            propagate_edges(run, a, plan->edges + item->first_edge, item->n_edges,
+                            item->first_output, ready);
+    }
 }
 
 static void propagate(struct run *run, struct activation *a, struct activation **ready)
 {
     struct iteration *it = a->iteration;
-    if (a->is_empty && a->edges)
+    if (a->is_empty && a->edges) {
         propagate_one(run, a, ready);
-    else if (a->region)
-        propagate_region(run, a, ready);
-    else
+    } else if (a->region) {
+        a->at = a->region->n; /* a dead one has not run */
+        propagate_items(run, a, ready);
+        if (a->is_dead || a->region->lets_go)
+            region_release(run, a);
+    } else {
         propagate_point(run, a, ready);
+    }
     it->outstanding--;
     if (it->frame->parent)
         frame_check_iteration(run, it, ready);

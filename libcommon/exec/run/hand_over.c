@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/device/deferred.h"
 #include "exec/device/pool.h"
@@ -27,52 +26,13 @@ static int send_here(struct kernel_call *call, struct rendezvous *rendezvous)
     return call->err->code;
 }
 
-struct sending {
-    struct copy_out copy;
-    struct kernel_call *call;
-    struct rendezvous *rendezvous;
-    struct tensor from, to;
-};
-
-static void sending_free(struct sending *s)
+static int send_copied(struct kernel_call *call, struct tensor *copied)
 {
-    copy_out_release(&s->copy);
-    mem_free(s);
-}
-
-static int send_copied(struct sending *s, const struct error *failure)
-{
-    struct kernel_call *call = s->call;
+    struct rendezvous *rendezvous = rendezvous_of(call);
     struct rendezvous_key key = rendezvous_key_of(call);
-    struct rendezvous_value value = {.tensor = s->to};
-    if (failure) {
-        *call->err = *failure;
-        return failure->code;
-    }
-    s->to = (struct tensor)TENSOR_INIT;
-    return s->rendezvous->send(s->rendezvous, &key, &value, call->err);
-}
-
-static void copied(struct copy_out *copy, const struct error *failure)
-{
-    struct sending *s = CONTAINER_OF(copy, struct sending, copy);
-    struct kernel_call *call = s->call;
-    int code = send_copied(s, failure);
-    sending_free(s);
-    kernel_done(call, code);
-}
-
-static int send_to_host(struct kernel_call *call, struct rendezvous *rendezvous)
-{
-    struct sending *s = mem_alloc(sizeof *s);
-    *s = (struct sending){.call = call, .rendezvous = rendezvous};
-    s->copy = (struct copy_out){.from = &s->from, .to = &s->to, .n = 1, .done = copied};
-    int code = item_hand_over(call, &s->from, &s->copy.at);
-    if (!code)
-        code = item_copy_out(call, &s->copy);
-    if (code)
-        sending_free(s);
-    return code ? code : KERNEL_PENDING;
+    struct rendezvous_value value = {.tensor = *copied};
+    *copied = (struct tensor)TENSOR_INIT;
+    return rendezvous->send(rendezvous, &key, &value, call->err);
 }
 
 int hand_over_run(struct kernel_call *call)
@@ -84,17 +44,11 @@ int hand_over_run(struct kernel_call *call)
         struct rendezvous_key key = rendezvous_key_of(call);
         return rendezvous->send(rendezvous, &key, NULL, call->err);
     }
-    return rendezvous->takes_devices ? send_here(call, rendezvous) : send_to_host(call, rendezvous);
+    return rendezvous->takes_devices ? send_here(call, rendezvous)
+                                     : item_copy_out(call, send_copied);
 }
 
 /* ---- Recv ---- */
-
-static int take_here(struct kernel_call *call, const struct rendezvous_value *value)
-{
-    if (item_join(call, &value->at))
-        return call->err->code;
-    return kernel_share_output(call, 0, &value->tensor) ? 0 : call->err->code;
-}
 
 static bool is_of_peer(const struct kernel_call *call, const struct rendezvous_value *value)
 {
@@ -138,20 +92,18 @@ static int take_from_peer(struct kernel_call *call, const struct rendezvous_valu
     return code;
 }
 
-static int take_from_host(struct kernel_call *call, const struct tensor *value)
-{
-    const struct call_host *host = call_host(call);
-    int code = item_copy_in(call, 0, value);
-    device_step_await_copies(host->on_device);
-    return code;
-}
-
 static int take(struct kernel_call *call, const struct rendezvous_value *value)
 {
     thread_enter_device(call->device, 1);
-    if (!value->at.device)
-        return take_from_host(call, &value->tensor);
-    return is_of_peer(call, value) ? take_from_peer(call, value) : take_here(call, value);
+    if (!value->at.device) {
+        int code = item_copy_in(call, 0, &value->tensor);
+        device_step_await_copies(call_host(call)->on_device);
+        return code;
+    }
+    if (is_of_peer(call, value))
+        return take_from_peer(call, value);
+    bool is_there = !item_join(call, &value->at) && kernel_share_output(call, 0, &value->tensor);
+    return is_there ? 0 : call->err->code;
 }
 
 int take_over_run(struct kernel_call *call)

@@ -143,12 +143,6 @@ static int check_numerics(const struct plan *plan, const struct item *item,
     return 0;
 }
 
-static bool names_other(const struct item *item)
-{
-    enum op_round round = item->node ? node_round(item->node) : ROUND_NONE;
-    return item->builtin == BUILTIN_HAND_OVER || round == ROUND_REDUCE || round == ROUND_ROUTE;
-}
-
 /* The compute queue copies it: what other threads enqueue meanwhile may leave a fault, too. */
 static bool read_fault(const struct kernel_call *call, struct fault *fault)
 {
@@ -173,7 +167,10 @@ static int fail(const struct item *item, const struct kernel_call *call)
     struct fault fault = {.code = FAULT_NONE};
     if (call->step_block && !(item->flags & KERNEL_ASYNC) && read_fault(call, &fault))
         return fault_report(&fault, call->err);
-    return names_other(item) && call->err->node.n ? call->err->code : item_fail(item, call->err);
+    enum op_round round = item->node ? node_round(item->node) : ROUND_NONE;
+    bool names_other =
+        item->builtin == BUILTIN_HAND_OVER || round == ROUND_REDUCE || round == ROUND_ROUTE;
+    return names_other && call->err->node.n ? call->err->code : item_fail(item, call->err);
 }
 
 int item_over(const struct plan *plan, const struct item *item, const struct kernel_call *call,

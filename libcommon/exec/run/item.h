@@ -53,11 +53,11 @@ int item_hand_over(struct kernel_call *call, struct tensor *values, struct devic
 int item_join(struct kernel_call *call, const struct device_point *at);
 /* Output i is to be a copy of the value, which is in host memory, when the copies in are over. */
 int item_copy_in(struct kernel_call *call, int i, const struct tensor *value);
-/* Output 0 is to be the feed, which may be on the device already: false if it is not, and nothing
- * was done. *code as of item_copy_in. */
-bool item_take_staged(struct kernel_call *call, const struct tensor *feed, int *code);
-/* copy_out_enqueue and, if that has gone well, copy_out_notify. */
-int item_copy_out(struct kernel_call *call, struct copy_out *copy);
+/* Copies the call's inputs to the host's memory, and then calls `then` with the copies, which it
+ * may take, as an asynchronous kernel would go on: with what that returns the call is over.
+ * KERNEL_PENDING, or an error code. */
+int item_copy_out(struct kernel_call *call,
+                  int (*then)(struct kernel_call *call, struct tensor *values));
 /* Of a run that was to fetch what is dead: ERR_DATA. */
 int item_fail_dead(struct error *err);
 /* When a step that was not captured has ended well: fetches that came from the device are copied to

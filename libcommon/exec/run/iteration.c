@@ -2,8 +2,8 @@
  *
  * The memory of frames and iterations, which is kept from step to step and used again. What an
  * iteration has for its regions is calls, made when the first of them runs, and kept with it; and
- * arenas, which come from the plan's pool and go back when the iteration is over. Those of a whole
- * plan are its run's.
+ * arenas, which come from the plan's pool and go back when the iteration is over, unless they are
+ * borrowed.
  */
 #include <string.h>
 
@@ -13,18 +13,13 @@
 
 /* ---- calls and arenas ---- */
 
-static struct pool *pool_of(const struct plan *plan, bool on_device)
-{
-    bool is_host = plan->options.device->is_host;
-    return on_device || is_host ? plan->pool : plan->host_pool;
-}
-
 static int take_arenas(const struct plan *plan, struct iteration *it, struct error *err)
 {
-    for (int i = 0; !it->frame->def->has_order && i < 2; i++) {
+    for (int i = 0; !it->frame->def->borrows && i < 2; i++) {
         size_t bytes = it->frame->def->arena_bytes[i];
         if (bytes && !it->arenas[i])
-            it->arenas[i] = pool_alloc(pool_of(plan, i), bytes);
+            it->arenas[i] = pool_alloc(
+                i || plan->options.device->is_host ? plan->pool : plan->host_pool, bytes);
         if (bytes && !it->arenas[i])
             return error_set(err, ERR_OS, "no memory for the plan's %zu bytes%s", bytes,
                              mem_limit_text());
@@ -139,14 +134,6 @@ static void place(const struct plan *plan, struct iteration *it)
         it->placed[i] = it->arenas[i] ? it->arenas[i]->data : NULL;
 }
 
-static bool has_moved(const struct iteration *it)
-{
-    for (int i = 0; i < 2; i++)
-        if (it->placed[i] != (it->arenas[i] ? it->arenas[i]->data : NULL))
-            return true;
-    return false;
-}
-
 int region_open(struct run *run, struct iteration *it, struct error *err)
 {
     int code = 0;
@@ -154,10 +141,12 @@ int region_open(struct run *run, struct iteration *it, struct error *err)
         return 0;
     pthread_mutex_lock(&run->lock);
     if (!it->is_open && !(code = take_arenas(run->plan, it, err))) {
-        bool is_new = !it->calls;
-        if (is_new)
+        bool is_moved = !it->calls;
+        for (int i = 0; i < 2; i++)
+            is_moved |= it->placed[i] != (it->arenas[i] ? it->arenas[i]->data : NULL);
+        if (!it->calls)
             make_calls(run, it);
-        if (is_new || has_moved(it))
+        if (is_moved)
             place(run->plan, it);
         it->is_open = true;
     }
@@ -178,7 +167,7 @@ void iteration_clear(const struct plan *plan, struct iteration *it)
 void region_close(struct iteration *it)
 {
     for (int i = 0; i < 2; i++) {
-        if (it->arenas[i])
+        if (it->arenas[i] && !it->frame->def->borrows)
             it->arenas[i]->free(it->arenas[i]);
         it->arenas[i] = NULL;
     }
@@ -224,13 +213,18 @@ static struct iteration *iteration_alloc(struct run *run, int index)
     it->outputs = mem_array((size_t)def->n_outputs + 1, sizeof *it->outputs);
     it->pointers = mem_array((size_t)(def->n_inputs + def->n_outputs) + 1, sizeof *it->pointers);
     it->out_refs = mem_array((size_t)def->n_outputs + 1, sizeof *it->out_refs);
+    if (index == FRAME_ROOT && run->captured && !def->has_order)
+        it->kept = mem_array((size_t)def->n_outputs + 1, sizeof *it->kept);
     make_activations(run, it, def);
     return it;
 }
 
-static void iteration_free(struct iteration *it, int n_items)
+static void iteration_free(struct iteration *it, const struct plan_frame *def)
 {
-    for (int i = 0; i < n_items; i++) {
+    for (int i = 0; it->kept && i < def->n_outputs; i++)
+        if (it->kept[i].buffer)
+            tensor_release(&it->kept[i]);
+    for (int i = 0; i < def->n_items; i++) {
         if (it->activations[i].launch)
             vec_release(&it->activations[i].launch->temporaries);
         mem_free(it->activations[i].launch);
@@ -239,16 +233,11 @@ static void iteration_free(struct iteration *it, int n_items)
     mem_free(it->counters);
     mem_free(it->inputs);
     mem_free(it->outputs);
+    mem_free(it->kept);
     mem_free(it->pointers);
     mem_free(it->out_refs);
     mem_free(it->activations);
     mem_free(it);
-}
-
-static uint64_t next_tag(const struct frame *frame, int64_t number)
-{
-    return frame->parent ? while_iteration(frame->parent_iteration->tag, frame->def->key, number)
-                         : 0;
 }
 
 struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t number)
@@ -260,10 +249,13 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
         it = iteration_alloc(run, frame->index);
     it->frame = frame;
     it->number = number;
-    it->tag = next_tag(frame, number);
+    it->tag =
+        !frame->parent ? 0 : while_iteration(frame->parent_iteration->tag, frame->def->key, number);
     it->outstanding = it->n_fired = it->n_children = 0;
     it->children = NULL;
     it->next = NULL;
+    for (int i = 0; frame->index == FRAME_ROOT && i < 2; i++)
+        it->arenas[i] = run->arenas[i] ? run->arenas[i]->buffer : NULL;
     memcpy(it->counters, frame->def->waits, frame->def->items.n * sizeof *it->counters);
     if (frame->newest)
         frame->newest->next = it;
@@ -362,7 +354,7 @@ void frame_free_idle(struct run *run)
     for (size_t i = 0; i < run->plan->frames.n; i++) {
         for (struct iteration *it = run->idle_iterations[i], *next; it; it = next) {
             next = it->next;
-            iteration_free(it, run->plan->frames.items[i].n_items);
+            iteration_free(it, &run->plan->frames.items[i]);
         }
         for (struct frame *f = run->idle_frames[i], *next; f; f = next) {
             next = f->next;

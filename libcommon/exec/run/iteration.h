@@ -37,6 +37,7 @@ struct iteration {
     struct counter *counters; /* by local item */
     struct token *inputs;
     struct tensor *outputs;
+    struct tensor *kept; /* by output: where captured work has it in all steps; NULL: none is */
     struct tensor **pointers; /* n_inputs + n_outputs */
     struct variable **out_refs;
     struct activation *activations;
@@ -93,7 +94,7 @@ struct activation {
     bool passes_dead; /* or not if it is dead */
 
     bool is_dead;
-    int n_locked; /* locks taken so far */
+    int n_locked; /* of `locks`, taken so far */
     int at, told; /* of a region: the next item; those before `told` have told others */
     struct activation *next;
 
@@ -102,9 +103,19 @@ struct activation {
     const struct region *region; /* NULL: a point */
     int item;
     struct launch *launch; /* NULL until an asynchronous kernel first runs here */
+    const variable_lock_vec *locks;
     struct variable_waiter waiter;
     struct deferred_work deferred;
 };
+
+/* Shares memory that is counted; any other is seen where it is. */
+static inline void share_value(struct tensor *to, const struct tensor *value)
+{
+    if (value->buffer)
+        tensor_share(to, value);
+    else
+        *to = *value;
+}
 
 /* Where an item of a region leaves the value. */
 static inline struct tensor *iteration_output(const struct plan *plan, struct iteration *it, int v)

@@ -92,6 +92,18 @@ static bool take_over(struct kernel_call *call, int i, const struct shape *shape
     return true;
 }
 
+/* Where captured work has the output, if nobody else has that now. */
+static struct buffer *output_alloc(const struct call_host *host, int i, struct pool *pool,
+                                   enum dtype type, size_t bytes)
+{
+    const struct tensor *kept = host->kept ? &host->kept[i] : NULL;
+    if (!kept || !kept->buffer || !buffer_is_sole(kept->buffer) || tensor_bytes(kept) != bytes)
+        return value_alloc(host->plan, host->item->out[i], pool, type, bytes);
+    struct tensor shared;
+    tensor_share(&shared, kept);
+    return shared.buffer;
+}
+
 static struct tensor *alloc_output(struct kernel_call *call, int i, const struct shape *shape)
 {
     struct call_host *host = call_host(call);
@@ -107,8 +119,7 @@ static struct tensor *alloc_output(struct kernel_call *call, int i, const struct
     struct pool *pool = host->host_pool && !value->on_device ? host->host_pool : host->pool;
     enum dtype type = value->type;
     int64_t bytes = shape_bytes(shape, type);
-    struct buffer *buffer =
-        bytes < 0 ? NULL : value_alloc(host->plan, v, pool, type, (size_t)bytes);
+    struct buffer *buffer = bytes < 0 ? NULL : output_alloc(host, i, pool, type, (size_t)bytes);
     if (!buffer) {
         error_set(call->err, ERR_OS, "no memory for %s%s", shape_text_typed(type, shape),
                   mem_limit_text());
@@ -146,22 +157,6 @@ struct tensor *kernel_alloc_output(struct kernel_call *call, int i, const struct
     return out;
 }
 
-/* A variable of this device is the input's memory, and is written in place as soon as the call is
- * over. */
-static bool is_written_in_place(const struct call_host *host, int from)
-{
-    return host->copies_reads &&
-           host->plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
-}
-
-static int copy_read(struct kernel_call *call, int i, const struct tensor *in)
-{
-    struct call_host *host = call_host(call);
-    struct buffer *buffer =
-        value_alloc(host->plan, host->item->out[i], host->pool, in->type, tensor_bytes(in));
-    return value_copy(call->device, buffer, in, call->out[i], call->err);
-}
-
 /* A variable's value that leaves the process is best copied to where it is sent from, unless the
  * variable is there. */
 static bool copy_to_send(const struct call_host *host, int from, const struct tensor *in,
@@ -180,14 +175,6 @@ static bool copy_to_send(const struct call_host *host, int from, const struct te
     return true;
 }
 
-/* As it was planned to be seen. */
-static void share_planned(struct tensor *out, const struct tensor *in)
-{
-    const struct shape planned = out->shape;
-    tensor_share(out, in);
-    out->shape = planned;
-}
-
 struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
                                    const struct shape *shape)
 {
@@ -204,19 +191,24 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
     if (host->planned) {
         if (shape && !shape_equal(shape, &out->shape))
             return fail_shape(call, i, &out->shape, shape);
+        const struct shape planned = out->shape;
         if (in->buffer && is_counted_output(host, i))
-            share_planned(out, in);
+            tensor_share(out, in);
         else
             out->data = in->data;
+        out->shape = planned;
         return out;
     }
+    bool is_variable = host->plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
     bool leaves =
         host->plan->options.outgoing && host->plan->values.items[host->item->out[i]].is_outgoing;
     if (in->buffer && !(leaves && copy_to_send(host, from, in, out)))
         tensor_share(out, in);
-    else if (!in->buffer && !is_written_in_place(host, from))
+    else if (!in->buffer && !(host->copies_reads && is_variable)) /* that is written in place */
         *out = *in;
-    else if (!in->buffer && copy_read(call, i, in))
+    else if (!in->buffer &&
+             value_copy(call->device, output_alloc(host, i, host->pool, in->type, tensor_bytes(in)),
+                        in, out, call->err))
         return NULL;
     if (shape)
         out->shape = *shape;
@@ -326,7 +318,7 @@ void *kernel_device_temporary(struct kernel_call *call, size_t bytes)
     struct device *device = call->device;
     if (device->is_host)
         return kernel_temporary(call, bytes);
-    if (host->on_device && host->on_device->is_captured) {
+    if (host->is_captured) {
         error_set(call->err, ERR_INTERNAL, "what is captured has no temporary memory");
         return NULL;
     }

@@ -49,7 +49,6 @@ void loop_run_free(struct run *run, struct loop_run *l)
 {
     if (!l)
         return;
-    l->frame->oldest->arenas[0] = NULL;
     vec_release(&l->launch.temporaries);
     frame_drop(run, l->frame);
     mem_free(l);
@@ -123,10 +122,7 @@ int while_run(struct kernel_call *call)
     for (int i = 0; i < loop->n_entered; i++) {
         struct tensor in = *call->in[i];
         in.buffer = holder_of(call, i);
-        if (in.buffer)
-            tensor_share(&l->carried[i], &in);
-        else
-            l->carried[i] = in;
+        share_value(&l->carried[i], &in);
     }
     for (int64_t number = 0; !code; number++) {
         it->tag = while_iteration(call->iteration, l->frame->def->key, number);

@@ -4,7 +4,6 @@
  * memory. Where it adds on their device they go there where they are, and nothing waits but the
  * device's queue.
  */
-#include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/device/deferred.h"
 #include "exec/device/queue.h"
@@ -40,76 +39,39 @@ static int take(struct kernel_call *call, const struct collective_results *resul
 
 /* ---- what goes there ---- */
 
-struct bringing {
-    struct copy_out copy;
-    struct kernel_call *call;
-    struct tensor *values; /* 2 n: the inputs, and their copies */
-};
-
-static void bringing_free(struct bringing *b)
+static int bring_here(struct kernel_call *call)
 {
-    copy_out_release(&b->copy);
-    mem_free(b->values);
-    mem_free(b);
-}
-
-static int bring_here(struct bringing *b)
-{
-    struct kernel_call *call = b->call;
     const struct call_host *host = call_host(call);
     const struct collective_reduction *reduction = call->state;
+    struct tensor *values = mem_array((size_t)call->n_in + 1, sizeof *values);
     struct collective_call what = {.kinds = reduction->kinds,
                                    .n = call->n_in,
-                                   .at = b->copy.at,
                                    .pool = host->pool,
                                    .host_pool = host->host_pool};
-    b->copy.at = (struct device_point){0};
-    int code = collective_ask(call, b->copy.from, what, take);
-    bringing_free(b);
+    int code = item_hand_over(call, values, &what.at);
+    if (!code) {
+        code = collective_ask(call, values, what, take);
+    } else {
+        for (int i = 0; i < call->n_in; i++)
+            tensor_release(&values[i]);
+        device_point_release(&what.at);
+    }
+    mem_free(values);
     return code;
 }
 
-static void copied(struct copy_out *copy, const struct error *failure)
+static int bring_copies(struct kernel_call *call, struct tensor *values)
 {
-    struct bringing *b = CONTAINER_OF(copy, struct bringing, copy);
-    struct kernel_call *call = b->call;
-    if (failure)
-        *call->err = *failure;
     const struct collective_reduction *reduction = call->state;
     const struct collective_call what = {.kinds = reduction->kinds, .n = call->n_in};
-    int code = failure ? failure->code : collective_ask(call, copy->to, what, take);
-    bringing_free(b);
-    if (code != KERNEL_PENDING)
-        kernel_done(call, code);
-}
-
-static int bring_to_host(struct bringing *b)
-{
-    if (!item_copy_out(b->call, &b->copy))
-        return KERNEL_PENDING;
-    int code = b->call->err->code;
-    bringing_free(b);
-    return code;
-}
-
-static bool stays(const struct kernel_call *call, const struct collective *collective)
-{
-    const struct collective_reduction *reduction = call->state;
-    return !collective || (reduction->options.by_device && collective->adds_on == call->device);
+    return collective_ask(call, values, what, take);
 }
 
 int reduce_run(struct kernel_call *call)
 {
     const struct collective *collective = call->step->collective;
-    size_t n = (size_t)call->n_in;
-    struct bringing *b = mem_alloc(sizeof *b);
-    b->call = call;
-    b->values = mem_array(2 * n + 1, sizeof *b->values);
-    b->copy =
-        (struct copy_out){.from = b->values, .to = b->values + n, .n = call->n_in, .done = copied};
-    if (item_hand_over(call, b->copy.from, &b->copy.at)) {
-        bringing_free(b);
-        return call->err->code;
-    }
-    return stays(call, collective) ? bring_here(b) : bring_to_host(b);
+    const struct collective_reduction *reduction = call->state;
+    bool stays =
+        !collective || (reduction->options.by_device && collective->adds_on == call->device);
+    return stays ? bring_here(call) : item_copy_out(call, bring_copies);
 }

@@ -7,18 +7,7 @@
 
 /* ---- one item ---- */
 
-/* What the region has made, in another shape. */
-static void see(const struct plan *plan, struct iteration *it, int v, struct tensor *input)
-{
-    const struct tensor *made = iteration_output(plan, it, v);
-    if (made->buffer)
-        tensor_share(input, made);
-    else
-        *input = *made;
-}
-
-/* What is seen in another shape than it has, and variables that others may write to. */
-static int gather(struct run *run, struct launch *launch, const struct region_item *at,
+int region_gather(struct run *run, struct launch *launch, const struct region_item *at,
                   struct iteration *it)
 {
     const struct plan *plan = run->plan;
@@ -41,7 +30,7 @@ static int gather(struct run *run, struct launch *launch, const struct region_it
         if (!is_seen)
             continue;
         if (region_has_made(plan, v, item->region))
-            see(plan, it, v, &inputs[i].tensor);
+            share_value(&inputs[i].tensor, iteration_output(plan, it, v));
         inputs[i].tensor.shape = *item->seen[i];
     }
     return 0;
@@ -51,7 +40,7 @@ static int run_item(struct run *run, struct launch *launch, const struct region_
                     struct region_call *c)
 {
     const struct item *item = c->host.item;
-    if (at->looks && gather(run, launch, at, launch->activation->iteration))
+    if (at->looks && region_gather(run, launch, at, launch->activation->iteration))
         return launch->err.code;
     if (item_begin(item, &run->on_device, &launch->err))
         return launch->err.code;
@@ -79,7 +68,7 @@ static int run_of_branch(struct run *run, struct launch *launch, const struct re
 static void give_locks(const struct run *run, struct activation *a, const struct item *item)
 {
     if (!run->plan->is_whole) {
-        kernel_give_locks(a, &item->locks);
+        kernel_give_locks(a);
         return;
     }
     for (size_t i = 0; i < item->gives.n; i++)
@@ -106,12 +95,11 @@ static int run_with_more(struct run *run, struct launch *launch, const struct re
 }
 
 /* An output for which others wait who have not been told stays until they have. */
-static void drop(const struct plan *plan, const struct activation *a, const struct region *region,
-                 const struct region_item *at)
+void region_drop(const struct plan *plan, const struct activation *a, const struct region_item *at)
 {
     for (int v = at->first_drop; v >= 0; v = plan->next_drop[v]) {
         const struct item *from = &plan->items.items[plan->values.items[v].item];
-        bool waits = from->n_edges && from->position - region->first >= a->told;
+        bool waits = from->n_edges && from->position - a->region->first >= a->told;
         if (!waits)
             tensor_release(iteration_output(plan, a->iteration, v));
     }
@@ -161,14 +149,32 @@ static int run_plain(struct run *run, struct launch *launch, const struct region
     return code;
 }
 
+/* What is captured, or plain; else one item. */
+static int run_next(struct run *run, struct launch *launch, const struct region_calls *calls)
+{
+    struct activation *a = launch->activation;
+    struct iteration *it = a->iteration;
+    const struct region_item *at = &a->region->items[a->at];
+    int first = a->region->first, code;
+    if (at->segment && captured_run(run, launch, &code))
+        return code;
+    if (it->plain[first + a->at].run && !run->step->trace)
+        return run_plain(run, launch, a->region, it->plain + first);
+    if (at->is_relieved)
+        calls->relieve(calls->context, run, launch);
+    code = run_with_more(run, launch, at, &it->calls[first + a->at]);
+    a->at += !code;
+    return code;
+}
+
 static void tell_others(struct run *run, struct activation *a, const struct region_item *at,
                         const struct region_calls *calls)
 {
-    bool tells = at->leads && !at->rest_is_cheap;
+    bool tells = region_tells(at);
     if (tells)
         calls->tell(calls->context, run, a);
     if (at->drops) /* before: who is told may be the one holder then */
-        drop(run->plan, a, a->region, at);
+        region_drop(run->plan, a, at);
     if (tells)
         calls->give(calls->context, run);
 }
@@ -181,28 +187,15 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
     if (!a->at && region_open(run, it, &launch->err))
         return launch->err.code;
     region_bind(run, launch, a->at);
-    const struct plain_call *plain = it->plain + region->first;
     while (a->at < region->n) {
-        const struct region_item *at = &region->items[a->at];
-        bool is_plain = plain[a->at].run && !run->step->trace;
-        if (!is_plain && at->is_relieved)
-            calls->relieve(calls->context, run, launch);
-        int code = is_plain ? run_plain(run, launch, region, plain)
-                            : run_with_more(run, launch, at, &it->calls[region->first + a->at]);
+        int code = run_next(run, launch, calls);
         if (code)
             return code;
-        a->at += !is_plain;
-        at = &region->items[a->at - 1];
+        const struct region_item *at = &region->items[a->at - 1];
         if (at->leads || at->drops)
             tell_others(run, a, at, calls);
     }
     return 0;
-}
-
-void region_give_locks(const struct run *run, struct activation *a)
-{
-    int item = a->region->items[a->at].item;
-    kernel_give_locks(a, &run->plan->items.items[item].locks);
 }
 
 void region_release(struct run *run, struct activation *a)

@@ -120,14 +120,10 @@ static int find_result(struct run *run, const struct error *devices, struct erro
 /* That is over, too. */
 static int collect(struct run *run, const struct error *devices, struct error *err)
 {
-    struct captured *captured = &run->captured;
     int code = find_result(run, devices, err);
-    if (!code && captured->is_current) {
-        code = captured_fetch(run, err);
-    } else if (!code) {
+    if (!code)
         code = fetches_bring_home(run->plan, run->fetches, err);
-        captured->has_run |= !code;
-    }
+    captured_over(run, !code);
     end(run->plan, run, &run->execution, code, err);
     return code;
 }
@@ -219,14 +215,6 @@ static struct run *begin(struct plan *plan, const struct execution *given, struc
 
 /* ---- a thread that waits ---- */
 
-/* Reads that last as long as the step are begun in the order of all locks. */
-static void keep_reads(struct run *run)
-{
-    const struct plan *plan = run->plan;
-    for (; run->n_kept < plan->locks.n; run->n_kept++)
-        variable_lock_wait(plan->locks.items[run->n_kept].variable, false);
-}
-
 /* Helps, too, until nothing is left and no helper touches the run. */
 static void wait_for(struct run *run)
 {
@@ -257,7 +245,8 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
         whole_run(run);
     } else {
         deferred_begin();
-        keep_reads(run);
+        for (; run->n_kept < plan->locks.n; run->n_kept++) /* in the order of all locks */
+            variable_lock_wait(plan->locks.items[run->n_kept].variable, false);
         run_begin(run, true);
         wait_for(run);
         deferred_end();
@@ -328,7 +317,7 @@ void plan_start_part(struct plan *plan, struct step *step, const struct tensor *
 
 void plan_trim(struct plan *plan)
 {
-    if (plan->is_whole)
+    if (plan->frames.items[FRAME_ROOT].borrows)
         run_free_idle(plan);
     if (plan->pool)
         pool_trim(plan->pool);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What runs of a plan write to is kept for later ones: one run for each step that ever ran at once.
- * That of a whole plan has its memory in arenas that all plans of a session share.
+ * That of a whole plan, or of one with segments, has its memory in arenas that all plans of a
+ * session share.
  */
 #include "base/memory.h"
 #include "exec/run/dynamic.h"
@@ -18,8 +19,9 @@ static void drop_arenas(struct run *run)
 static int take_arenas(struct run *run, struct error *err)
 {
     const struct plan *plan = run->plan;
-    for (int i = 0; plan->is_whole && i < 2; i++) {
-        size_t bytes = plan->frames.items[0].arena_bytes[i];
+    const struct plan_frame *root = &plan->frames.items[FRAME_ROOT];
+    for (int i = 0; root->borrows && i < 2; i++) {
+        size_t bytes = root->arena_bytes[i];
         if (!bytes)
             continue;
         run->arenas[i] = arena_take(plan->options.arenas, plan->options.device, i == 1, bytes);
@@ -73,24 +75,10 @@ static struct run *find_idle(struct plan *plan)
 
 /* ---- */
 
-/* The one iteration of a whole plan stays as long as the run. */
-static int open_whole(struct run *run, struct error *err)
-{
-    run->root = frame_new(run, 0, NULL, NULL);
-    struct iteration *it = iteration_new(run, run->root, 0);
-    for (int i = 0; i < 2; i++)
-        it->arenas[i] = run->arenas[i] ? run->arenas[i]->buffer : NULL;
-    return region_open(run, it, err);
-}
-
 static void run_free(struct run *run)
 {
     captured_release(run);
-    if (run->root) { /* of a whole plan: it holds nothing, and arenas are the session's */
-        run->failed = false;
-        for (int i = 0; i < 2; i++)
-            run->root->oldest->arenas[i] = NULL;
-    }
+    run->failed = false; /* the root of a whole plan is there: it holds nothing */
     for (size_t i = 1; i < run->plan->frames.n; i++)
         loop_run_free(run, run->loops[i]);
     frame_clear(run);
@@ -118,6 +106,7 @@ static struct run *run_new(struct plan *plan, struct error *err)
     if (plan->has_branches)
         run->dead = mem_array(plan->values.n + plan->items.n, sizeof *run->dead);
     run->idle_iterations = mem_array(n, sizeof *run->idle_iterations);
+    captured_open(run);
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);
     pthread_mutex_lock(&plan->options.arenas->lock);
@@ -125,8 +114,10 @@ static struct run *run_new(struct plan *plan, struct error *err)
     pthread_mutex_unlock(&plan->options.arenas->lock);
     if (!code && plan->is_on_device)
         code = device_step_open(&run->on_device, plan->options.device, err);
-    if (!code && plan->is_whole)
-        code = open_whole(run, err);
+    if (!code && plan->is_whole) { /* the one iteration stays as long as the run */
+        run->root = frame_new(run, FRAME_ROOT, NULL, NULL);
+        code = region_open(run, iteration_new(run, run->root, 0), err);
+    }
     if (!code)
         return run;
     pthread_mutex_lock(&plan->options.arenas->lock);

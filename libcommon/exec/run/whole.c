@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running a whole plan: its one region, by the thread that asks, without queue or counters; or, on
- * a device that has captured it, by launching that.
+ * Running a whole plan: its one region, by the thread that asks, without queue or counters.
  */
-#include "exec/run/builtin.h"
 #include "exec/run/dynamic.h"
-
-#define ALL_ITEMS (-1) /* in place of a position: they are launched */
 
 static struct activation *region_of(struct run *run)
 {
@@ -16,10 +12,8 @@ static struct activation *region_of(struct run *run)
 void whole_open(struct run *run)
 {
     struct activation *a = region_of(run);
-    run->captured.is_current = false;
     run->own.activation = a;
-    a->at = captured_may_run(run) ? ALL_ITEMS : 0;
-    a->n_locked = 0;
+    a->at = a->n_locked = 0;
 }
 
 /* After a failure at `position`: gives back what was taken and not yet given. */
@@ -41,33 +35,11 @@ static void abandon_locks(const struct plan *plan, int position)
     vec_release(&held);
 }
 
-static int run_items(struct run *run)
-{
-    int code = run->plan->n_order ? region_run(run, &run->own, NULL) : 0;
-    if (code > 0)
-        abandon_locks(run->plan, region_of(run)->at);
-    return code;
-}
-
-static int run_captured(struct run *run)
-{
-    struct activation *a = region_of(run);
-    const variable_lock_vec *all = &run->plan->locks;
-    if (!kernel_take_locks(a, all))
-        return KERNEL_PENDING;
-    bool is_captured = captured_prepare(run);
-    int code = is_captured ? captured_launch(run, &run->own.err) : 0;
-    kernel_give_locks(a, all);
-    if (is_captured)
-        return code ? code : step_stopped(run->step, &run->own.err);
-    a->at = 0;
-    return run_items(run);
-}
-
 int whole_run(struct run *run)
 {
-    int code = region_of(run)->at == ALL_ITEMS ? run_captured(run) : run_items(run);
+    int code = run->plan->n_order ? region_run(run, &run->own, NULL) : 0;
     if (code > 0) {
+        abandon_locks(run->plan, region_of(run)->at);
         run->failed = true;
         run->err = run->own.err;
         run->own.err.code = 0;

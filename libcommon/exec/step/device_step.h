@@ -17,7 +17,6 @@ struct device_step {
     struct device *device; /* NULL: none has been opened */
     struct buffer *memory; /* the block */
     struct buffer *host;   /* it as it was written, and as it was read back */
-    bool is_captured;      /* what is enqueued now */
     struct fault *found;   /* for who runs kernels of the host and asks for theirs; NULL: nobody */
     pthread_mutex_t lock;  /* guards `copied`; there with the block */
     struct device_event *copied; /* the step's last copy from the host; NULL: there was none yet */

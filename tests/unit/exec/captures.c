@@ -66,9 +66,7 @@ static void open_pair(struct fixture *f, struct fixture *eager, const char *grap
                       struct device *devices[2])
 {
     devices[0] = open_seed(seed);
-    setenv("TF_TEST_DEVICE_CAPTURE", "0", 1);
-    devices[1] = open_seed(seed);
-    unsetenv("TF_TEST_DEVICE_CAPTURE");
+    devices[1] = device_open_eager("TF_TEST_DEVICE_SEED", seed);
     fixture_open_on(f, graph, devices[0], false);
     fixture_open_on(eager, graph, devices[1], false);
 }

@@ -89,9 +89,7 @@ static void check(uint64_t seed, struct device *cpu, struct tally *tally)
     training_make(&m);
     struct device *devices[] = {NULL, NULL, cpu};
     devices[0] = device_open_with("TF_TEST_DEVICE_SEED", (long)seed);
-    setenv("TF_TEST_DEVICE_CAPTURE", "0", 1);
-    devices[1] = device_open_with("TF_TEST_DEVICE_SEED", (long)seed);
-    unsetenv("TF_TEST_DEVICE_CAPTURE");
+    devices[1] = device_open_eager("TF_TEST_DEVICE_SEED", (long)seed);
     for (int k = 0; k < 3; k++)
         fixture_open_on(&f[k], str_text(&m.text), devices[k], false);
     if (!check_steps(f, seed, tally))

@@ -38,7 +38,7 @@ static void values_stay_where_they_are(void **state)
     (void)state;
     for (long seed = 0; seed < SEEDS; seed++) {
         struct plan_pair p;
-        pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", seed), doubles, "^s", negates);
+        pair_open(&p, device_open_eager("TF_TEST_DEVICE_SEED", seed), doubles, "^s", negates);
         for (int64_t i = 1; i <= 6; i++)
             expect_squares(&p, i, rendezvous_local_new());
         assert_int_equal(device_counts(p.device).copies_in, 6 * 3);
@@ -61,7 +61,7 @@ static void others_get_them_in_host_memory(void **state)
     (void)state;
     for (long seed = 0; seed < SEEDS; seed++) {
         struct plan_pair p;
-        pair_open(&p, device_open_with("TF_TEST_DEVICE_SEED", seed), doubles, "^s", negates);
+        pair_open(&p, device_open_eager("TF_TEST_DEVICE_SEED", seed), doubles, "^s", negates);
         for (int64_t i = 1; i <= 6; i++)
             expect_squares(&p, i, of_the_host());
         assert_int_equal(device_counts(p.device).copies_in, 6 * 4);
@@ -82,7 +82,7 @@ static void names_of_two_devices_meet_on_the_host(void **state)
                              "n = Neg(r)\ny = Mul(n, r)\n";
     struct plan_pair p;
     (void)state;
-    pair_open(&p, device_open_with(NULL, 0), from, "^s", to);
+    pair_open(&p, device_open_eager(NULL, 0), from, "^s", to);
     for (int64_t i = 1; i <= 6; i++)
         expect_squares(&p, i, rendezvous_local_new());
     assert_int_equal(device_counts(p.device).copies_in, 6 * 4);

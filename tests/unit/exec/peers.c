@@ -76,7 +76,11 @@ static void values_go_from_one_to_the_other(void **state)
     for (long seed = 0; seed < SEEDS * N_ANSWERS; seed++) {
         struct plan_pair p;
         int answer = (int)(seed % N_ANSWERS);
+        bool captures = seed & 1;
+        if (!captures)
+            setenv("TF_TEST_DEVICE_CAPTURE", "0", 1);
         open_two(&p, squares, "^end", "TF_TEST_DEVICE_SEED", seed, answer);
+        unsetenv("TF_TEST_DEVICE_CAPTURE");
         for (int64_t i = 1; i <= STEPS; i++) {
             float y[4];
             if (run_pair(&p, i, rendezvous_local_new(), y))
@@ -84,7 +88,8 @@ static void values_go_from_one_to_the_other(void **state)
             assert_float_equal(y[0], -4 * (float)(i * i), 0);
             assert_float_equal(y[3], -64, 0);
         }
-        check_copies(&p, answer == PEERS);
+        if (!captures)
+            check_copies(&p, answer == PEERS);
         close_two(&p);
     }
 }

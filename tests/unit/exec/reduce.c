@@ -54,6 +54,17 @@ static struct device *open_cpu(void)
     return cpu;
 }
 
+static void expect_equal(const struct reducers *a, const struct reducers *b)
+{
+    for (int k = 0; k < a->n; k++) {
+        if (a->each[k].code)
+            fail_msg("%s", a->each[k].err.text);
+        assert_int_equal(b->each[k].code, 0);
+        for (int i = 0; i < a->n_fetches; i++)
+            assert_true(tensor_equal(&a->each[k].values[i], &b->each[k].values[i]));
+    }
+}
+
 /* ---- where values meet ---- */
 
 /* Of each member that is on it the feed, the value, what was found, and the block go to or from the
@@ -64,8 +75,8 @@ static void values_meet_on_the_host(void **state)
     (void)state;
     for (long seed = 0; seed < 3 * SEEDS; seed++) {
         struct reducers all;
-        struct device *first = device_open_with("TF_TEST_DEVICE_SEED", seed);
-        struct device *other = device_open_with("TF_TEST_DEVICE_SEED", seed + 1);
+        struct device *first = device_open_eager("TF_TEST_DEVICE_SEED", seed);
+        struct device *other = device_open_eager("TF_TEST_DEVICE_SEED", seed + 1);
         struct device *second = (struct device *[]){first, other, cpu}[seed % 3];
         int members = 1 + (first == second);
         reducers_open(&all, 2, (struct device *[]){first, second}, sums);
@@ -84,7 +95,7 @@ static void values_meet_on_the_host(void **state)
 static void a_worker_alone_keeps_its_values(void **state)
 {
     struct reducers all;
-    struct device *device = device_open_with(NULL, 0);
+    struct device *device = device_open_eager(NULL, 0);
     (void)state;
     reducers_open(&all, 1, &device, sums);
     struct collective *alone = all.each[0].collective;
@@ -98,6 +109,57 @@ static void a_worker_alone_keeps_its_values(void **state)
     device_free(device);
 }
 
+/* ---- captured up to there, and from there on ---- */
+
+/* Two sums of which the second leaves when the first has come back, and updates: three segments. */
+static const char trains[] = "x = Placeholder() {dtype=float32, shape=[4]}\n"
+                             "v = Variable() {dtype=float32, shape=[4]}\n"
+                             "zero = Const() {dtype=float32, value=[0,0,0,0]}\n"
+                             "init = Assign(v, zero)\n"
+                             "t = Tanh(x)\n"
+                             "g = Sub(t, v)\n"
+                             "h = Mul(t, t)\n"
+                             "r = AllReduce(g, h) {reductions=[\"mean\", \"sum\"]}\n"
+                             "s = Mul(r:0, r:1)\n"
+                             "a = AssignAdd(v, s)\n"
+                             "k = Sub(s, h)\n"
+                             "q = AllReduce(k) {reductions=[\"sum\"]}\n"
+                             "n = Neg(q)\n"
+                             "b = AssignSub(v, n, ^a)\n"
+                             "ya = Add(v, n, ^b)\n"
+                             "yb = Sub(n, r:0)\n";
+
+/* The step is enqueued once, is captured in the next, and launched then and from then on. */
+static void a_step_is_captured_around_its_sums(void **state)
+{
+    struct device *cpu = open_cpu();
+    (void)state;
+    for (long seed = 0; seed < SEEDS; seed++) {
+        struct device *device = device_open_with("TF_TEST_DEVICE_SEED", seed);
+        struct device *eager = device_open_eager("TF_TEST_DEVICE_SEED", seed);
+        struct reducers there, here;
+        reducers_open(&there, 2, (struct device *[]){device, cpu}, trains);
+        reducers_open(&here, 2, (struct device *[]){eager, cpu}, trains);
+        for (int64_t number = 1; number <= STEPS; number++) {
+            step(&there, number);
+            step(&here, number);
+            expect_equal(&there, &here);
+            for (int k = 0; k < 2; k++)
+                assert_int_equal(
+                    variable_store_find(there.each[k].variables, "default", "v")->updates,
+                    1 + 2 * number);
+        }
+        assert_int_equal(device_counts(device).captures, 3);
+        assert_int_equal(device_counts(device).launches, 3 * (STEPS - 1));
+        assert_int_equal(device_counts(eager).launches, 0);
+        reducers_close(&there);
+        reducers_close(&here);
+        device_free(device);
+        device_free(eager);
+    }
+    device_free(cpu);
+}
+
 /* ---- kinds ---- */
 
 static const char kinds[] =
@@ -109,17 +171,6 @@ static const char kinds[] =
     "\"mean\", \"rows\", \"mean_rows\"]}\n"
     "ya = Identity(r:0)\nyb = Identity(r:1)\nyc = Identity(r:2)\nyd = Identity(r:3)\n"
     "ye = Identity(r:4)\nyf = Identity(r:5)\nyg = Identity(r:6)\n";
-
-static void expect_equal(const struct reducers *a, const struct reducers *b)
-{
-    for (int k = 0; k < a->n; k++) {
-        if (a->each[k].code)
-            fail_msg("%s", a->each[k].err.text);
-        assert_int_equal(b->each[k].code, 0);
-        for (int i = 0; i < a->n_fetches; i++)
-            assert_true(tensor_equal(&a->each[k].values[i], &b->each[k].values[i]));
-    }
-}
 
 static void bits_are_those_of_the_cpu(void **state)
 {
@@ -305,6 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_meet_on_the_host),
         cmocka_unit_test(a_worker_alone_keeps_its_values),
+        cmocka_unit_test(a_step_is_captured_around_its_sums),
         cmocka_unit_test(bits_are_those_of_the_cpu),
         cmocka_unit_test(what_cannot_be_added_is_refused),
         cmocka_unit_test(garbage_goes_to_nobody),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A link's bytes through two rings.
- */
+ * A link's bytes through two rings. */
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -41,21 +40,16 @@ static void wake(const struct shared *shared)
     (void)!write(shared->peer_event, &one, sizeof one); /* full: it is awake */
 }
 
-/* The socket carries nothing any more but its end. */
-static void look_at_socket(struct shared *shared)
-{
-    char byte;
-    shared->look = false;
-    ssize_t n = recv(shared->channel.fd, &byte, 1, MSG_DONTWAIT);
-    shared->ended |= !n || (n < 0 && errno != EAGAIN && errno != EINTR);
-}
-
 static ssize_t shared_read(struct channel *channel, const struct iovec *vectors, int n)
 {
     struct shared *shared = shared_of(channel);
     bool wanted = false;
-    if (shared->look)
-        look_at_socket(shared);
+    if (shared->look) { /* the socket carries nothing any more but its end */
+        char byte;
+        shared->look = false;
+        ssize_t received = recv(shared->channel.fd, &byte, 1, MSG_DONTWAIT);
+        shared->ended |= !received || (received < 0 && errno != EAGAIN && errno != EINTR);
+    }
     ssize_t got = ring_read(&shared->in, vectors, n, &wanted);
     if (wanted)
         wake(shared);
@@ -203,21 +197,16 @@ struct channel *shared_create(int socket, size_t bytes, int fds[SHARED_FDS], str
     return NULL;
 }
 
-static int check_memory(int fd, size_t bytes, struct error *err)
-{
-    size_t there;
-    if (memfd_is_sealed(fd, &there) && there == 2 * ring_bytes(bytes))
-        return 0;
-    return error_set(err, ERR_PROTOCOL, "shared memory of another size, or not sealed");
-}
-
 struct channel *shared_map(int socket, size_t bytes, const int fds[SHARED_FDS], struct error *err)
 {
     struct shared *shared = shared_new(socket);
     shared->peer_event = fds[1];
     shared->own_event = fds[2];
     /* the flag is of the open file, which both sides have */
-    if (check_memory(fds[0], bytes, err) || map_rings(shared, fds[0], bytes, false, err)) {
+    size_t there;
+    if (!memfd_is_sealed(fds[0], &there) || there != 2 * ring_bytes(bytes))
+        error_set(err, ERR_PROTOCOL, "shared memory of another size, or not sealed");
+    if (err->code || map_rings(shared, fds[0], bytes, false, err)) {
         shared_free(&shared->channel);
         shared = NULL;
     }

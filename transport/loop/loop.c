@@ -170,20 +170,6 @@ void loop_run_posted(struct loop *loop)
         ;
 }
 
-/* Each may remove itself, and others. */
-static bool run_pollers(struct loop *loop)
-{
-    bool found = false, sockets = loop->n_sockets <= SOCKETS_POLLED;
-    loop->cursor = loop->pollers;
-    while (loop->cursor) {
-        struct loop_poller *poller = loop->cursor;
-        loop->cursor = poller->next;
-        if (!poller->is_socket || sockets)
-            found |= poller->poll(poller->context);
-    }
-    return found;
-}
-
 static bool arm_pollers(struct loop *loop, bool sleeping)
 {
     bool found = false;
@@ -201,7 +187,15 @@ static bool look(struct loop *loop, int *failed)
     loop->worked = false;
     *failed = 0;
     loop_begin_round(loop);
-    bool called = run_calls(loop), polled = run_pollers(loop);
+    bool called = run_calls(loop), polled = false, sockets = loop->n_sockets <= SOCKETS_POLLED;
+    /* Each may remove itself, and others. */
+    loop->cursor = loop->pollers;
+    while (loop->cursor) {
+        struct loop_poller *poller = loop->cursor;
+        loop->cursor = poller->next;
+        if (!poller->is_socket || sockets)
+            polled |= poller->poll(poller->context);
+    }
     /* Whether the pollers see all that may come over open links, as far as a short wait goes. */
     if (loop->pollers && loop->n_sockets <= SOCKETS_POLLED && !called &&
         ++loop->unasked < LOOKS_WITHOUT_ASKING)
@@ -209,19 +203,6 @@ static bool look(struct loop *loop, int *failed)
     loop->unasked = 0;
     *failed = event_base_loop(loop->base, EVLOOP_NONBLOCK | EVLOOP_ONCE) < 0;
     return called | polled | loop->worked;
-}
-
-static int sleep_once(struct loop *loop)
-{
-    int failed = 0;
-    atomic_store(&loop->asleep, true);
-    bool found = arm_pollers(loop, true);
-    loop_end_round(loop);
-    if (!found && !atomic_load(&loop->has_calls) && !atomic_load(&loop->stopped))
-        failed = event_base_loop(loop->base, EVLOOP_ONCE) < 0;
-    atomic_store(&loop->asleep, false);
-    arm_pollers(loop, false);
-    return failed;
 }
 
 /* Until something happened: polls, and sleeps if that found nothing. */
@@ -240,7 +221,14 @@ static int wait_once(struct loop *loop)
         if (found || failed)
             return failed;
     }
-    return sleep_once(loop);
+    atomic_store(&loop->asleep, true);
+    bool found = arm_pollers(loop, true);
+    loop_end_round(loop);
+    if (!found && !atomic_load(&loop->has_calls) && !atomic_load(&loop->stopped))
+        failed = event_base_loop(loop->base, EVLOOP_ONCE) < 0;
+    atomic_store(&loop->asleep, false);
+    arm_pollers(loop, false);
+    return failed;
 }
 
 static void enter(struct loop *loop)

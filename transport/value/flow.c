@@ -188,23 +188,6 @@ static int send_value(struct peer *peer, const struct value_id *id, const struct
     return send_bytes(peer, id, value, granted, err);
 }
 
-static int announce(struct peer *peer, const struct value_id *id, const struct tensor *value,
-                    struct error *err)
-{
-    struct announced a = {.id = *id};
-    msgpack_packer *packer = link_begin(peer->link, RECORD_ANNOUNCE, 5);
-    value_id_pack(packer, id);
-    pack_key_uint(packer, "bytes", value ? tensor_bytes(value) : 0);
-    int code = link_send(peer->link, NULL, 0, err);
-    if (code)
-        return code;
-    a.id.key = mem_strdup(id->key);
-    if (value)
-        tensor_share(&a.value, value);
-    vec_push(&peer->announced, a);
-    return 0;
-}
-
 int flow_send(struct peer *peer, const struct value_id *id, const struct tensor *value,
               struct error *err)
 {
@@ -221,7 +204,17 @@ int flow_send(struct peer *peer, const struct value_id *id, const struct tensor 
         peer->credit -= bytes;
         code = send_value(peer, id, value, false, err);
     } else {
-        code = announce(peer, id, value, err);
+        struct announced a = {.id = *id};
+        msgpack_packer *packer = link_begin(peer->link, RECORD_ANNOUNCE, 5);
+        value_id_pack(packer, id);
+        pack_key_uint(packer, "bytes", value ? tensor_bytes(value) : 0);
+        code = link_send(peer->link, NULL, 0, err);
+        if (!code) {
+            a.id.key = mem_strdup(id->key);
+            if (value)
+                tensor_share(&a.value, value);
+            vec_push(&peer->announced, a);
+        }
     }
     pthread_mutex_unlock(&peer->lock);
     tensor_release(&copy);

@@ -89,16 +89,6 @@ static int ask_first(struct served_shard *serving, struct shard_origin *origin, 
     return err->code ? error_prefix(err, "%s: resuming: ", task) : 0;
 }
 
-static int resume_shard(struct served_shard *serving, struct error *err)
-{
-    struct shard_origin origin;
-    int64_t step;
-    bool is_first = str_ends(cluster_options.task, ":0");
-    if (!is_first && ask_first(serving, &origin, err))
-        return err->code;
-    return shard_resume(serving->shard, ps_serving.save, is_first ? NULL : &origin, &step, err);
-}
-
 static int opening(void *context, struct hub *hub, struct variable_store *variables,
                    struct error *err)
 {
@@ -121,7 +111,14 @@ static int opening(void *context, struct hub *hub, struct variable_store *variab
                                     .best = serving->best.data};
     serving->loop = hub_loop(hub);
     serving->shard = shard_new(&options);
-    if ((ps_serving.resume && resume_shard(serving, err)) || shard_check_store(serving->shard, err))
+    struct shard_origin origin;
+    int64_t step;
+    bool is_first = str_ends(cluster_options.task, ":0");
+    if (ps_serving.resume &&
+        ((!is_first && ask_first(serving, &origin, err)) ||
+         shard_resume(serving->shard, ps_serving.save, is_first ? NULL : &origin, &step, err)))
+        return err->code;
+    if (shard_check_store(serving->shard, err))
         return err->code;
     shard_start_saves(serving->shard);
     return 0;

@@ -3,8 +3,7 @@
  * A node's op has its gradient function make the gradient of such a node, in a graph of its own:
  * the ops that it makes with all that is known of the inputs, and with nothing. What it makes in
  * any case must be there, and nothing that it never makes. Passes leave out and replace nodes, so
- * of a graph that went through one it is enough that some of the ops are there.
- */
+ * of a graph that went through one it is enough that some of the ops are there. */
 #include "bin/text_gradients.h"
 
 #include <string.h>
@@ -221,11 +220,13 @@ static void check_node(struct check *c, const struct node *node, int near)
                  c->path, node->name, node->op->def->name, str_text(&c->what));
 }
 
-/* By node, the one node before gradients that takes what it makes; -1 if there is none or several.
- */
-static int *find_takers(const struct check *c)
+/* A gradient may be another's as it is, and so has no node; but what an op always makes is there
+ * if a gradient came through the node: the only one between two that have a gradient. */
+static void check_passed(struct check *c)
 {
     const struct graph *graph = c->graph;
+    /* By node, the one node before gradients that takes what it makes; -1 if there is none or
+     * several. */
     int *taker = mem_array(graph->nodes.n + 1, sizeof *taker); /* 0: none yet; else id + 1 */
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
@@ -236,15 +237,6 @@ static int *find_takers(const struct check *c)
     }
     for (size_t i = 0; i < graph->nodes.n; i++)
         taker[i] = taker[i] > 0 ? taker[i] - 1 : -1;
-    return taker;
-}
-
-/* A gradient may be another's as it is, and so has no node; but what an op always makes is there
- * if a gradient came through the node: the only one between two that have a gradient. */
-static void check_passed(struct check *c)
-{
-    const struct graph *graph = c->graph;
-    int *taker = find_takers(c);
     for (size_t i = 0; i < graph->nodes.n && is_unchanged(graph); i++) {
         int next = taker[i], last = next >= 0 ? taker[next] : -1;
         if (last >= 0 && c->found[i].n && !c->found[next].n && c->found[last].n &&

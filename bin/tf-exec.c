@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tf-exec: runs steps of a graph. Feeds come from records, files or options, fetches go out as
- * records. Alone, as a task of a cluster that drives the others, or serving other drivers.
- */
+ * records. Alone, as a task of a cluster that drives the others, or serving other drivers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -332,27 +331,6 @@ static int interrupted(const struct graph_execution *job, struct error *err)
                      save_options.path ? "; nothing saved" : "");
 }
 
-/* What was asked to end where nobody counts on it has failed at nothing. */
-static int end(struct graph_execution *job, int code, struct error *err)
-{
-    enum exec_end end = exec_life_rules[job->life].end;
-    exec_life_go(&job->life, LIFE_ENDS);
-    if (end != END_AT_ONCE)
-        return runner_end(job->runner, end == END_SAVES, code, err);
-    error_clear(err);
-    return 0;
-}
-
-static int finish_trace(struct graph_execution *job, int code, struct error *err)
-{
-    struct error ignored = ERROR_INIT;
-    if (!job->driver.trace)
-        return code;
-    int failed = record_file_commit(&job->trace, code ? &ignored : err);
-    trace_free(job->driver.trace);
-    return code ? code : failed;
-}
-
 static int serve_drivers(struct tool *tool, struct error *err)
 {
     if (cluster_catch_signals(err))
@@ -404,11 +382,21 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
                                          : "",
                      !check && err->reason == ERROR_NOT_FINITE ? "; --check finds the origin" : "");
     }
-    if ((!code || asked) && !needs)
-        code = end(&job, code, err);
+    if ((!code || asked) && !needs) {
+        enum exec_end end = exec_life_rules[job.life].end;
+        exec_life_go(&job.life, LIFE_ENDS);
+        if (end == END_AT_ONCE) /* where nobody counts on it it has failed at nothing */
+            error_clear(err);
+        code = end == END_AT_ONCE ? 0 : runner_end(job.runner, end == END_SAVES, code, err);
+    }
     if (!code && !needs)
         evaluation_report(&job.evaluation);
-    code = finish_trace(&job, code, err);
+    if (job.driver.trace) {
+        struct error ignored = ERROR_INIT;
+        int failed = record_file_commit(&job.trace, code ? &ignored : err);
+        trace_free(job.driver.trace);
+        code = code ? code : failed;
+    }
     if (!code && tool_signal())
         code = interrupted(&job, err);
     evaluation_close(&job.evaluation);

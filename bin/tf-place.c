@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-place: gives every node of a graph a device.
- */
+ * tf-place: gives every node of a graph a device. */
 #include <math.h>
 #include <string.h>
 

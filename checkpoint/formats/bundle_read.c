@@ -198,18 +198,6 @@ static int take_item(struct bundle *b, const struct str *key, struct wire_bytes 
     return read_tensor(b, name, &entry, err) ? error_prefix(err, "%s: '%s': ", b->path, name) : 0;
 }
 
-static int unpack_block(struct bundle *b, struct wire_bytes *block, struct error *err)
-{
-    uint64_t n;
-    if (!snappy_length(*block, &n) || (b->unpacked += n) / SNAPPY_RATIO_MAX > b->index_bytes)
-        return damaged(b, "a compressed block", err);
-    uint8_t *bytes = arena_alloc(&b->blocks, n + 1);
-    if (!snappy_unpack(*block, bytes, n))
-        return damaged(b, "a compressed block", err);
-    *block = (struct wire_bytes){bytes, bytes + n, false};
-    return 0;
-}
-
 /* A block's contents, if its sum is right. */
 static int find_block(struct bundle *b, struct wire_bytes *handle, struct wire_bytes *block,
                       struct error *err)
@@ -224,8 +212,16 @@ static int find_block(struct bundle *b, struct wire_bytes *handle, struct wire_b
     *block = (struct wire_bytes){p, p + n, false};
     if (p[n] > BLOCK_SNAPPY)
         return error_set(err, ERR_DATA, "%s: its table is compressed in way %d", b->path, p[n]);
-    if (p[n] == BLOCK_SNAPPY && unpack_block(b, block, err))
-        return err->code;
+    if (p[n] == BLOCK_SNAPPY) {
+        uint64_t bytes = 0;
+        if (!snappy_length(*block, &bytes) ||
+            (b->unpacked += bytes) / SNAPPY_RATIO_MAX > b->index_bytes)
+            return damaged(b, "a compressed block", err);
+        uint8_t *unpacked = arena_alloc(&b->blocks, bytes + 1);
+        if (!snappy_unpack(*block, unpacked, bytes))
+            return damaged(b, "a compressed block", err);
+        *block = (struct wire_bytes){unpacked, unpacked + bytes, false};
+    }
     n = (uint64_t)(block->end - block->p);
     uint32_t restarts = n >= 4 ? page_u32(block->end - 4) : UINT32_MAX;
     if (n < 4 || restarts > (n - 4) / 4)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Beginning: what the store has already, and what a checkpoint gets besides the variables.
- */
+ * Beginning: what the store has already, and what a checkpoint gets besides the variables. */
 #include <math.h>
 #include <string.h>
 
@@ -65,32 +64,6 @@ bool autosave_is_better(const struct autosave *a, double value)
     return retain_is_better(a->options.best_is_low, value, a->best);
 }
 
-/* What the run has in the store already counts when something must be better than ever. */
-static int look_at_store(struct autosave *a, struct error *err)
-{
-    manifest_vec all;
-    struct store *store;
-    struct error damaged = ERROR_INIT;
-    if (store_open(a->options.path, NULL, &store, err))
-        return err->code;
-    *err = *store_rolled_back(store); /* now, and not when there is something to save */
-    if (!err->code && !a->options.generation)
-        store_generation(store, &a->options.generation, err);
-    if (!err->code && (a->is_alone || !store_check_alone(store, &a->options.run, err)) &&
-        !store_manifests(store, &all, &damaged, err)) {
-        for (size_t i = 0; i < all.n; i++) {
-            double value;
-            if (a->options.best && run_equal(&all.items[i].run, &a->options.run) &&
-                ckpt_manifest_find_scalar(&all.items[i], a->options.best, &value) &&
-                autosave_is_better(a, value))
-                a->best = value;
-        }
-        manifests_release(&all);
-    }
-    store_close(store);
-    return err->code;
-}
-
 int autosave_open(const struct autosave_options *options, struct autosave **autosave,
                   struct error *err)
 {
@@ -108,10 +81,30 @@ int autosave_open(const struct autosave_options *options, struct autosave **auto
     a->unmeasured = -1;
     a->late.step = -1;
     a->last_time = time_now();
-    if (look_at_store(a, err)) {
-        mem_free(a);
-        return err->code;
+    /* What the run has in the store already counts when something must be better than ever. */
+    manifest_vec all;
+    struct store *store;
+    struct error damaged = ERROR_INIT;
+    if (!store_open(a->options.path, NULL, &store, err)) {
+        *err = *store_rolled_back(store); /* now, and not when there is something to save */
+        if (!err->code && !a->options.generation)
+            store_generation(store, &a->options.generation, err);
+        if (!err->code && (a->is_alone || !store_check_alone(store, &a->options.run, err)) &&
+            !store_manifests(store, &all, &damaged, err)) {
+            for (size_t i = 0; i < all.n; i++) {
+                double value;
+                if (a->options.best && run_equal(&all.items[i].run, &a->options.run) &&
+                    ckpt_manifest_find_scalar(&all.items[i], a->options.best, &value) &&
+                    autosave_is_better(a, value))
+                    a->best = value;
+            }
+            manifests_release(&all);
+        }
+        store_close(store);
     }
-    *autosave = a;
-    return 0;
+    if (err->code)
+        mem_free(a);
+    else
+        *autosave = a;
+    return err->code;
 }

@@ -101,21 +101,6 @@ static int open_shard(struct checkpoint *c, struct store *root, const struct man
     return 0;
 }
 
-static int open_parts(struct checkpoint *c, struct store *store, struct error *err)
-{
-    struct checkpoint_part *own = add_part(c, store, false);
-    if (store_begin(store, false, &own->txn, err))
-        return err->code;
-    /* within the transaction: it may have been forgotten meanwhile */
-    if (store_manifest_in(store, own->txn, c->manifest.step, &c->manifest, err))
-        return err->code;
-    add_entries(c, own, &c->manifest, "");
-    for (size_t i = 0; i < c->manifest.shards.n; i++)
-        if (open_shard(c, store, &c->manifest.shards.items[i], err))
-            return err->code;
-    return 0;
-}
-
 /* Whether it is no longer what was opened: it was forgotten meanwhile, or saved once more. Then its
  * shards may have been pruned of it, and nothing is damaged. */
 static bool has_gone(struct store *store, const struct ckpt_manifest *opened)
@@ -137,7 +122,15 @@ static int open_once(struct store *store, int64_t step, struct checkpoint **resu
     c->manifest.step = step;
     c->name = arena_printf(&c->arena, "%s@%" PRId64, store->name, step);
     *gone = false;
-    if (open_parts(c, store, err)) {
+    struct checkpoint_part *own = add_part(c, store, false);
+    /* within the transaction: it may have been forgotten meanwhile */
+    if (!store_begin(store, false, &own->txn, err) &&
+        !store_manifest_in(store, own->txn, c->manifest.step, &c->manifest, err)) {
+        add_entries(c, own, &c->manifest, "");
+        for (size_t i = 0; i < c->manifest.shards.n && !err->code; i++)
+            open_shard(c, store, &c->manifest.shards.items[i], err);
+    }
+    if (err->code) {
         *gone = c->manifest.shards.n && has_gone(store, &c->manifest);
         checkpoint_close(c);
         return err->code;

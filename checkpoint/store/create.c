@@ -5,8 +5,7 @@
  * name cannot be changed, gets the files instead, data.mdb last: that is what makes it a store.
  *
  * Whoever makes one holds a kernel lock on the temporary folder. One without a lock was left by a
- * process that was killed, and goes.
- */
+ * process that was killed, and goes. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -93,26 +92,6 @@ static void remove_dead(const char *folder)
     if (!flock(fd, LOCK_EX | LOCK_NB))
         remove_new(folder);
     close(fd);
-}
-
-/* Of the place: removes what was left there. `others` gets the name of something else. */
-static void look_around(const struct creation *c, struct str *others)
-{
-    struct dirent *entry;
-    DIR *place = opendir(c->place);
-    while (place && (entry = readdir(place))) {
-        struct str path = STR_INIT;
-        str_printf(&path, "%s/%s", c->place, entry->d_name);
-        if (is_temporary(c, entry->d_name))
-            remove_dead(path.data);
-        else if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-                 strcmp(entry->d_name, "lost+found") != 0 &&
-                 strcmp(entry->d_name, COMMITTED_FILE) != 0 && !others->n)
-            str_append(others, entry->d_name);
-        str_release(&path);
-    }
-    if (place)
-        closedir(place);
 }
 
 /* ---- the temporary folder ---- */
@@ -218,7 +197,22 @@ static int create(struct creation *c, struct error *err)
                : slash      ? mem_strndup(c->folder, (size_t)(slash - c->folder))
                             : mem_strdup(".");
     c->prefix = mem_strdup(c->is_inside ? INSIDE : slash ? slash + 1 : c->folder);
-    look_around(c, &other);
+    /* what was left there goes; `other` gets the name of something else */
+    struct dirent *entry;
+    DIR *place = opendir(c->place);
+    while (place && (entry = readdir(place))) {
+        struct str path = STR_INIT;
+        str_printf(&path, "%s/%s", c->place, entry->d_name);
+        if (is_temporary(c, entry->d_name))
+            remove_dead(path.data);
+        else if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                 strcmp(entry->d_name, "lost+found") != 0 &&
+                 strcmp(entry->d_name, COMMITTED_FILE) != 0 && !other.n)
+            str_append(&other, entry->d_name);
+        str_release(&path);
+    }
+    if (place)
+        closedir(place);
     if (c->is_inside && other.n)
         error_set(err, ERR_USAGE, "%s: is there already, and no store", c->folder);
     str_release(&other);

@@ -110,41 +110,34 @@ int store_begin(struct store *store, bool write, MDB_txn **txn, struct error *er
     }
 }
 
-/* Which commit it is, told by the tree itself, and its head. */
-static int number_commit(struct store *store, MDB_txn *txn, struct committed *c, struct error *err)
-{
-    struct store_head head;
-    c->txn = mdb_txn_id(txn);
-    MDB_val key = {1, (void *)"n"}, value = {sizeof c->txn, &c->txn};
-    if (store_read_head(store, txn, &head, err))
-        return err->code;
-    c->sequence = head.sequence;
-    c->step = head.step;
-    c->manifest = head.manifest;
-    return store_failed(store, mdb_put(txn, store->dbi, &key, &value, 0), "writing", err);
-}
-
-/* The commit is made; whoever is killed, or fails, before it is noted leaves a note that is one
- * behind. */
-static int note_commit(struct store *store, struct committed *c, struct error *err)
-{
-    if (!pages_read(store->fd, c->meta, sizeof c->meta, c->txn % 2 * store->page_bytes, err) &&
-        !committed_write(store->committed_fd, c, err))
-        return 0;
-    return error_prefix(err, "%s: ", store->name);
-}
-
 int store_commit(struct store *store, MDB_txn *txn, struct error *err)
 {
     struct committed committed;
-    if (number_commit(store, txn, &committed, err)) {
+    /* Which commit it is, told by the tree itself, and its head. */
+    struct store_head head;
+    committed.txn = mdb_txn_id(txn);
+    MDB_val key = {1, (void *)"n"}, value = {sizeof committed.txn, &committed.txn};
+    if (!store_read_head(store, txn, &head, err)) {
+        committed.sequence = head.sequence;
+        committed.step = head.step;
+        committed.manifest = head.manifest;
+        store_failed(store, mdb_put(txn, store->dbi, &key, &value, 0), "writing", err);
+    }
+    if (err->code) {
         store_abort(store, txn);
         return err->code;
     }
     int status = mdb_txn_commit(txn);
     unuse_map(store);
-    return status ? store_failed(store, status, "committing", err)
-                  : note_commit(store, &committed, err);
+    if (status)
+        return store_failed(store, status, "committing", err);
+    /* The commit is made; whoever is killed, or fails, before it is noted leaves a note that is
+     * one behind. */
+    if (pages_read(store->fd, committed.meta, sizeof committed.meta,
+                   committed.txn % 2 * store->page_bytes, err) ||
+        committed_write(store->committed_fd, &committed, err))
+        return error_prefix(err, "%s: ", store->name);
+    return 0;
 }
 
 void store_abort(struct store *store, MDB_txn *txn)

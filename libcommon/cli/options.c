@@ -83,27 +83,6 @@ static const struct option_row *find_letter(const struct option_table *table, ch
     return NULL;
 }
 
-static int unknown(const struct option_parser *parse, const char *text, size_t n)
-{
-    VEC(const char *) names = VEC_INIT;
-    for (const struct option_row *row = parse->table->rows; row->name; row++)
-        vec_push(&names, row->name);
-    for (const struct option_row *row = options_builtin; row->name; row++)
-        vec_push(&names, row->name);
-    vec_push(&names, NULL);
-    char *name = mem_strndup(text, n);
-    const char *nearest = str_nearest(name, names.items);
-    if (nearest)
-        error_set(parse->err, ERR_USAGE, "unknown option '--%s'; did you mean --%s?", name,
-                  nearest);
-    else
-        error_set(parse->err, ERR_USAGE, "unknown option '--%s'; see %s --help", name,
-                  parse->table->tool);
-    mem_free(name);
-    vec_release(&names);
-    return ERR_USAGE;
-}
-
 /* Sets a row, taking its value from the next argument when `value` is NULL and one is needed. */
 static int take(struct option_parser *parse, const struct option_row *row, const char *shown,
                 const char *value, bool on)
@@ -125,8 +104,25 @@ static int parse_long(struct option_parser *parse, const char *text)
     size_t n = strcspn(text, "=");
     const char *value = text[n] ? text + n + 1 : NULL;
     struct match match = find_long(parse->table, text, n);
-    if (!match.row || !n)
-        return unknown(parse, text, n);
+    if (!match.row || !n) {
+        VEC(const char *) names = VEC_INIT;
+        for (const struct option_row *row = parse->table->rows; row->name; row++)
+            vec_push(&names, row->name);
+        for (const struct option_row *row = options_builtin; row->name; row++)
+            vec_push(&names, row->name);
+        vec_push(&names, NULL);
+        char *name = mem_strndup(text, n);
+        const char *nearest = str_nearest(name, names.items);
+        if (nearest)
+            error_set(parse->err, ERR_USAGE, "unknown option '--%s'; did you mean --%s?", name,
+                      nearest);
+        else
+            error_set(parse->err, ERR_USAGE, "unknown option '--%s'; see %s --help", name,
+                      parse->table->tool);
+        mem_free(name);
+        vec_release(&names);
+        return ERR_USAGE;
+    }
     if (match.other)
         return error_set(parse->err, ERR_USAGE, "option '--%.*s' is ambiguous: --%s or --%s",
                          (int)n, text, match.row->name, match.other->name);

@@ -113,19 +113,14 @@ void option_describe(const struct option_table *table, const struct option_row *
     str_release(&takers);
 }
 
-/* Whether every verb takes it. */
-static bool is_for_all(const struct option_table *table, const char *option)
-{
-    for (int i = 0; i < count_verbs(table); i++)
-        if (option_lists(table->verbs[i].options, option))
-            return false;
-    return true;
-}
-
 bool option_is_for(const struct option_table *table, const struct option_verb *verb,
                    const char *option)
 {
-    return !verb || option_lists(verb->options, option) || is_for_all(table, option);
+    bool listed = !verb || option_lists(verb->options, option);
+    for (int i = 0; !listed && i < count_verbs(table); i++)
+        if (option_lists(table->verbs[i].options, option))
+            return false;
+    return true;
 }
 
 static int check_verb(const struct option_table *table, const struct option_verb *verb,

@@ -77,8 +77,8 @@ OPENMP := $(if $(IS_CLANG),-fopenmp=libgomp,-fopenmp)
 # go to a module per device, loaded when it is asked for. All of these are our own: they change from
 # one version to the next, and lie in a folder of their own. What others link is $(PUBLIC_LIB) below.
 PUBLIC_SRC := libcommon/api/door.c
-LIB_SRC := $(filter-out $(PUBLIC_SRC) libcommon/data/% %_cpu.c %_cuda.c %_any.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
-JOBS_SRC := $(filter-out %_openssl.c,$(wildcard transport/*/*.c ps/*.c checkpoint/*/*.c))
+LIB_SRC := $(filter-out $(PUBLIC_SRC) libcommon/data/% libcommon/supervise/% %_cpu.c %_cuda.c %_any.c %_gen.c,$(wildcard libcommon/*/*.c libcommon/*/*/*.c ops/*/*.c ops/*.c))
+JOBS_SRC := $(filter-out %_openssl.c,$(wildcard libcommon/supervise/*.c transport/*/*.c ps/*.c checkpoint/*/*.c))
 PRELUDE := $(sort $(wildcard ops/prelude/*.lua))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/prelude.o
 GRAPH_LIB := $(BUILD)/lib/tf-tools/libtf-graph.so

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of a job (ps/job_state.h) for eyes.
+ * The state of a job (supervise/job_state.h) for eyes.
  */
 #ifndef TF_BIN_JOB_TABLE_H
 #define TF_BIN_JOB_TABLE_H

@@ -7,8 +7,8 @@
 #include "bin/cluster_options.h"
 #include "bin/watch_line.h"
 #include "cli/progress.h"
-#include "ps/job_state.h"
 #include "ps/watch.h"
+#include "supervise/job_state.h"
 #include "transport/job/cluster_config.h"
 
 static int check_job(struct error *err)

@@ -15,9 +15,9 @@
 #include "bin/watch_line.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
-#include "ps/guard.h"
-#include "ps/job_state.h"
-#include "ps/supervise.h"
+#include "supervise/guard.h"
+#include "supervise/job_state.h"
+#include "supervise/supervise.h"
 
 static bool status, stop, temporary, detach, count, as_table;
 static int64_t guarded;

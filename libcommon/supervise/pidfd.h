@@ -3,8 +3,8 @@
  * Descriptors of processes: a number of a process may become another's, a descriptor may not. By
  * system calls, as C libraries have had functions for them for a short time, or have none.
  */
-#ifndef TF_PS_PIDFD_H
-#define TF_PS_PIDFD_H
+#ifndef TF_SUPERVISE_PIDFD_H
+#define TF_SUPERVISE_PIDFD_H
 
 #include <sys/syscall.h>
 #include <sys/types.h>

@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 #include "base/words.h"
-#include "ps/supervise_private.h"
+#include "supervise/supervise_private.h"
 
 #define RESTARTS_MOST 1000000
 

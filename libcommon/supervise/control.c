@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ps/control.h"
+#include "supervise/control.h"
 
 #include <errno.h>
 #include <fcntl.h>

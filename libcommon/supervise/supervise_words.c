@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ps/supervise_private.h"
+#include "supervise/supervise_private.h"
 
 #define TAIL_BYTES 4096 /* that are looked at */
 

@@ -3,7 +3,7 @@
  * The supervisor's control socket answers. The folder's lock says who has it while nobody listens
  * there, and the file what it was when it was last written.
  */
-#include "ps/job_state.h"
+#include "supervise/job_state.h"
 
 #include <jansson.h>
 #include <poll.h>
@@ -14,9 +14,9 @@
 #include "base/file.h"
 #include "base/patience.h"
 #include "base/time.h"
-#include "ps/control.h"
-#include "ps/guard.h"
-#include "ps/pidfd.h"
+#include "supervise/control.h"
+#include "supervise/guard.h"
+#include "supervise/pidfd.h"
 
 #define STATE_BYTES (64 << 20) /* at most */
 #define STATUS_SECONDS 2.0     /* in which who is not frozen answers */

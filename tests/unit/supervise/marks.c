@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/unit.h"
-#include "ps/guard.h"
+#include "supervise/guard.h"
 
 #define LOOKS 1000
 

@@ -3,7 +3,7 @@
  * The supervisor: the phases of a job, docs/supervise.md. All that is heard of, a signal, the end
  * of a child, what the watch sees, changes what is known of tasks; a table says what is due.
  */
-#include "ps/supervise.h"
+#include "supervise/supervise.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -15,9 +15,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "ps/guard.h"
-#include "ps/pidfd.h"
-#include "ps/supervise_private.h"
+#include "supervise/guard.h"
+#include "supervise/pidfd.h"
+#include "supervise/supervise_private.h"
 
 #define TICK_SECONDS 0.1
 #define SAME_SENDER_SECONDS 1.0 /* to the process and to its group, as timeout(1) does */

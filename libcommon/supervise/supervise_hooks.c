@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ps/supervise_private.h"
+#include "supervise/supervise_private.h"
 
 /* A line for each task, to be read. */
 static int open_table(const struct supervisor *s)

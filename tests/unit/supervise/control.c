@@ -2,7 +2,7 @@
  *
  * The control socket: who asks gets an answer, whatever others do; nobody holds up who is asked.
  */
-#include "ps/control.h"
+#include "supervise/control.h"
 
 #include <errno.h>
 #include <fcntl.h>

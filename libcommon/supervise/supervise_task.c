@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ps/supervise_private.h"
+#include "supervise/supervise_private.h"
 #include "transport/job/job.h"
 
 #define FEEDER_SECONDS 1.0 /* a feed command has to end in, once it is told to */

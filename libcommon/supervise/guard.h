@@ -6,8 +6,8 @@
  *
  * What belongs to an owner is known by a word in its environment, TF_SUPERVISED=PID.N.
  */
-#ifndef TF_PS_GUARD_H
-#define TF_PS_GUARD_H
+#ifndef TF_SUPERVISE_GUARD_H
+#define TF_SUPERVISE_GUARD_H
 
 #include <signal.h>
 #include <stdbool.h>

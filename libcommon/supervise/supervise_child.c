@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/spawn.h"
-#include "ps/guard.h"
-#include "ps/supervise_private.h"
+#include "supervise/guard.h"
+#include "supervise/supervise_private.h"
 
 #define LIFELINE 8 /* the descriptor that children get it as */
 

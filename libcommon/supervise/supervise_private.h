@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the supervisor share. Private to ps/. One thread runs all of it but the watch,
+ * What the files of the supervisor share. Private to it. One thread runs all of it but the watch,
  * whose calls come from a thread of its own, and wait for the lock.
  */
-#ifndef TF_PS_SUPERVISE_PRIVATE_H
-#define TF_PS_SUPERVISE_PRIVATE_H
+#ifndef TF_SUPERVISE_PRIVATE_H
+#define TF_SUPERVISE_PRIVATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,8 +16,8 @@
 #include "base/str.h"
 #include "base/time.h"
 #include "base/vec.h"
-#include "ps/control.h"
-#include "ps/supervise.h"
+#include "supervise/control.h"
+#include "supervise/supervise.h"
 
 #define TEXT_BYTES 1024
 #define ENDED_BYTES 32

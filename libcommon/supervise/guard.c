@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ps/guard.h"
+#include "supervise/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/spawn.h"
-#include "ps/control.h"
-#include "ps/pidfd.h"
+#include "supervise/control.h"
+#include "supervise/pidfd.h"
 
 #define LOCK_SECONDS 10 /* for a guard that is about to be done */
 #define GRACE_SECONDS 2 /* for what ends by its lifeline */

@@ -6,10 +6,11 @@
  *
  * Every task has a session of its own, so that a terminal's signals meet the supervisor only. All
  * that a task leaves behind is killed with it: the supervisor is the parent of orphans, and finds
- * them by a mark in their environment. Its guard (ps/guard.h) does the same for the supervisor.
+ * them by a mark in their environment. Its guard (supervise/guard.h) does the same for the
+ * supervisor.
  */
-#ifndef TF_PS_SUPERVISE_H
-#define TF_PS_SUPERVISE_H
+#ifndef TF_SUPERVISE_H
+#define TF_SUPERVISE_H
 
 #include "base/error.h"
 #include "ps/watch.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What runs in a job's folder, asked from outside: its supervisor (ps/supervise.h) writes its state
- * there, and listens.
+ * What runs in a job's folder, asked from outside: its supervisor (supervise/supervise.h) writes
+ * its state there, and listens.
  */
-#ifndef TF_PS_JOB_STATE_H
-#define TF_PS_JOB_STATE_H
+#ifndef TF_SUPERVISE_JOB_STATE_H
+#define TF_SUPERVISE_JOB_STATE_H
 
 #include "base/error.h"
 #include "base/str.h"

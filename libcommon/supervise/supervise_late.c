@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ps/supervise_private.h"
+#include "supervise/supervise_private.h"
 
 #define NEWS_SECONDS 5.0 /* until the user hears of it; then twice as long each time */
 #define LOOK_SECONDS 1.0 /* between two looks whether it stands still */

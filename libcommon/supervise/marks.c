@@ -10,8 +10,8 @@
 
 #include "base/file.h"
 #include "base/str.h"
-#include "ps/guard.h"
-#include "ps/pidfd.h"
+#include "supervise/guard.h"
+#include "supervise/pidfd.h"
 
 /* A millisecond apart. */
 #define EXEC_LOOKS 1000

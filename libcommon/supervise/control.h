@@ -7,8 +7,8 @@
  *
  * One thread; nothing here waits but control_wait, control_close and who asks.
  */
-#ifndef TF_PS_CONTROL_H
-#define TF_PS_CONTROL_H
+#ifndef TF_SUPERVISE_CONTROL_H
+#define TF_SUPERVISE_CONTROL_H
 
 #include <poll.h>
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ps/job_state.h"
-#include "ps/supervise_private.h"
+#include "supervise/job_state.h"
+#include "supervise/supervise_private.h"
 
 /* ---- the text ---- */
 

@@ -14,8 +14,8 @@
 #include "base/file.h"
 #include "base/spawn.h"
 #include "base/str.h"
-#include "ps/guard.h"
-#include "ps/pidfd.h"
+#include "supervise/guard.h"
+#include "supervise/pidfd.h"
 
 #define RELEASE_MILLISECONDS 15000 /* for its work at the end */
 #define SUCCESSOR_SECONDS 2        /* in which a guard that was killed has another one */

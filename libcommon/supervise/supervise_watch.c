@@ -9,7 +9,7 @@
 
 #include "base/thread.h"
 
-#include "ps/supervise_private.h"
+#include "supervise/supervise_private.h"
 
 #define OVERDUE_FACTOR 4 /* times the timeout: who takes another's place may read much first */
 #define NEWS_SECONDS 1.0 /* who is not there for less is no news */

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "ps/supervise_private.h"
+#include "supervise/supervise_private.h"
 
 #define SETTLE_SECONDS 0.3 /* within which the end of others is heard of */
 

@@ -15,6 +15,7 @@
 #include "bin/watch_line.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
+#include "ps/watch.h"
 #include "supervise/guard.h"
 #include "supervise/job_state.h"
 #include "supervise/supervise.h"
@@ -112,7 +113,9 @@ static int run_job(struct tool *tool, const char *path, struct error *err)
                                         .say = say,
                                         .tick = tick,
                                         .progress = draw,
-                                        .context = &progress};
+                                        .context = &progress,
+                                        .watch = watch_job,
+                                        .incarnation = watch_incarnation};
     bool is_terminal = isatty(STDERR_FILENO);
     progress_start(&progress, is_terminal && !tool->quiet, stderr, "step", 0, -1);
     if (!is_terminal) {

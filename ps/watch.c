@@ -341,6 +341,18 @@ static void close_watch(struct watch *watch)
     job_close(&watch->job);
 }
 
+uint64_t watch_incarnation(const char *job_folder, const char *task)
+{
+    struct job job;
+    struct job_process process = {0};
+    struct error none = ERROR_INIT;
+    if (job_open(&job, job_folder, &none))
+        return 0;
+    job_look(&job, task, &process, &none);
+    job_close(&job);
+    return process.incarnation;
+}
+
 int watch_job(const struct watch_options *options, struct error *err)
 {
     struct watch watch = {.options = *options, .said_step = -1, .said = time_now()};

@@ -13,7 +13,7 @@
 #define TF_SUPERVISE_H
 
 #include "base/error.h"
-#include "ps/watch.h"
+#include "supervise/watch.h"
 
 struct supervise_options {
     const char *path;                             /* of the tasks' file */
@@ -23,6 +23,11 @@ struct supervise_options {
     /* How far the job is; NULL: something else is about to be written to the terminal. */
     void (*progress)(void *context, const struct watch_state *state);
     void *context;
+
+    int (*watch)(const struct watch_options *options, struct error *err); /* ps/watch.h */
+    /* The incarnation of a task that the watch saw last, by which news of it are told from those of
+     * the next one. */
+    uint64_t (*incarnation)(const char *job_folder, const char *task);
 };
 
 /* Runs the job. Its exit status is err->code, without a text when the job's own lines said why.

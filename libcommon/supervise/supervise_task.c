@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "supervise/supervise_private.h"
-#include "transport/job/job.h"
 
 #define FEEDER_SECONDS 1.0 /* a feed command has to end in, once it is told to */
 #define BRIEF_SECONDS 3.0  /* who lives less long lacks something */
@@ -52,20 +51,6 @@ static int start_both(struct supervisor *s, struct task *task, struct spawn how)
     return failed;
 }
 
-/* Of a job's task: the incarnation that is there, or was, by which the watch's news of it are told
- * from those of the next one. */
-static uint64_t last_incarnation(const struct supervisor *s, const struct task *task)
-{
-    struct job job;
-    struct job_process process = {0};
-    struct error none = ERROR_INIT;
-    if (!s->folder || job_open(&job, s->folder, &none))
-        return 0;
-    job_look(&job, task->name, &process, &none);
-    job_close(&job);
-    return process.incarnation;
-}
-
 /* JOB_HOW: is it the first start, another one of this task alone, or of all? One that cannot be
  * started has ended. */
 static void task_start(struct supervisor *s, struct task *task)
@@ -87,7 +72,7 @@ static void task_start(struct supervisor *s, struct task *task)
         task->repeated = task->began; /* an earlier job's */
     task->starts++;
     task->start_at = 0;
-    task->incarnation = last_incarnation(s, task);
+    task->incarnation = s->folder ? s->options.incarnation(s->folder, task->name) : 0;
     task->life = (struct life){0};
     int failed = start_both(s, task, spawn);
     if (failed) {

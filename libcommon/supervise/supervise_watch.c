@@ -111,7 +111,7 @@ static void *watch_thread(void *argument)
                                     .state = see_state,
                                     .ends = ends,
                                     .context = s};
-    if (watch_job(&options, &err)) {
+    if (s->options.watch(&options, &err)) {
         pthread_mutex_lock(&s->lock);
         say(s, "nobody is watched: %s", err.text);
         pthread_mutex_unlock(&s->lock);

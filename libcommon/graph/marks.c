@@ -27,6 +27,7 @@ static const struct op_attr marks[] = {
     {.name = "_local", .kind = ATTR_BOOL},
     {.name = "_wire", .kind = ATTR_TYPE, .types = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16)},
     {.name = "_priority", .kind = ATTR_INT},
+    {.name = NODE_GROUP, .kind = ATTR_STRING},
     {.name = "_pass", .kind = ATTR_INT},
     {.name = "_after", .kind = ATTR_LIST_STRING},
     {.name = "_place", .kind = ATTR_LIST_INT},

@@ -20,6 +20,44 @@ const struct op_def op_Send = {
     .no_gradient = "a graph is cut after its gradients are there",
 };
 
+/* The values of several Sends of one _group (pass/part/part.h) that a request needs. */
+#define GROUP_ATTRS                                                                                \
+    "T: list(any) >= 1, shapes: list(shape), names: list(string), tensor_name: string, "           \
+    "send_device: string, recv_device: string"
+
+const struct op_def op_SendGroup = {
+    .name = "SendGroup",
+    .inputs = "tensors: T...",
+    .attrs = GROUP_ATTRS,
+    .doc = "Several Sends at once, for a RecvGroup of the same names; made of them for a step.",
+    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
+    .half = HALF_KEPT,
+    .cost = cost_view,
+    .no_gradient = "a graph is cut after its gradients are there",
+};
+
+static int recv_group_shape(struct infer *infer)
+{
+    const struct attr_value *shapes = node_attr(infer->node, "shapes");
+    if (shapes->n != infer->n_out)
+        return infer_fail(infer, "%d values and %d shapes", infer->n_out, shapes->n);
+    for (int i = 0; i < infer->n_out; i++)
+        infer->out[i] = shapes->shapes[i];
+    return 0;
+}
+
+const struct op_def op_RecvGroup = {
+    .name = "RecvGroup",
+    .outputs = "tensors: T...",
+    .attrs = GROUP_ATTRS,
+    .doc = "The tensors that the SendGroup of the same names is given.",
+    .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC,
+    .half = HALF_KEPT,
+    .cost = cost_view,
+    .shape = recv_group_shape,
+    .no_gradient = "a graph is cut after its gradients are there",
+};
+
 static int recv_shape(struct infer *infer)
 {
     infer->out[0] = *node_attr(infer->node, "shape")->shape;

@@ -246,3 +246,33 @@ LUA
             (1 - 6 * 0.25 * 0.5 * (if .key == 5 then 1001 else 1 end)) as $row |
             (.value | length) == 32 and all(.value[]; . == $row))'
 }
+
+@test "a thousand small variables: a step has few messages for each shard" {
+    local mode
+    cat >m.lua <<'LUA'
+local each = {}
+for i = 1, 1000 do
+  local v = variable{name = "v" .. i, shape = {4}, init = 1}
+  each[i] = Sum(v * v, {0})
+end
+loss = AddN(each)
+entry.train = minimize(loss, optim.sgd{rate = 0.25})
+LUA
+    for mode in sync async; do
+        cluster 2 2
+        tf-graph m.lua | tf-replicate --mode $mode -c c | tf-place -c c | tf-part >p.tfg
+        for i in 0 1; do serve "ps:$i"; done
+        train 2 6
+        for i in 0 1; do
+            tf-show --json "t$i" | jq -s '[.[] | select(.step == 3 and
+                (.op | test("^(Send|Recv)")?))] | length' >n
+            echo "$mode worker:$i $(cat n)"
+            # a group for the variables and one for the gradients of each shard, and the clock
+            (($(cat n) >= 6 && $(cat n) <= 20))
+        done
+        tf-ps save "$mode.ckpt" -c c --no-key
+        stop
+    done
+    # each halves each variable in each of 6 steps
+    tf-ckpt cat sync.ckpt v77 | tf-show --json | jq -e '.v77 == [range(4) | 0.015625]'
+}

@@ -15,7 +15,7 @@ setup() {
     printf 'task ps:0 unix:p0\ntask ps:1 unix:p1\ntask worker:0 unix:w0\ntask worker:1 unix:w1\n' >c
     for w in 0 1; do
         (cd "$root/examples" &&
-            ./feed --rows 1-1437 --shuffle --batch 32 --epochs 20 --shard $w/2) >f$w.rec
+            ./feed --rows 1-1437 --shuffle --batch 32 --epochs 60 --shard $w/2) >f$w.rec
     done
 }
 
@@ -75,8 +75,8 @@ train() { # MODE KILLS
 @test "kill -9 of a worker, three times: synchronous training ends with the same bits" {
     train sync 0
     tf-show w0.rec >undisturbed
-    [ "$(wc -l <undisturbed)" = 460 ]
-    grep -qE '^ps:0 +default +clock:train +0 +0 B +sync version 460, 2 workers, 2 left$' resources
+    [ "$(wc -l <undisturbed)" = 1380 ]
+    grep -qE '^ps:0 +default +clock:train +0 +0 B +sync version 1380, 2 workers, 2 left$' resources
     grep -qE '^ps:[01] +default +aggregator:output/W +0 +0 B +0 pushes, 0 bytes$' resources
     train sync 3
     tf-show w0.rec | cmp undisturbed
@@ -93,5 +93,5 @@ train() { # MODE KILLS
 
 @test "kill -9 of a worker: asynchronous training goes on, and ends" {
     train async 2
-    [ "$(tf-show w0.rec | wc -l)" = 460 ]
+    [ "$(tf-show w0.rec | wc -l)" = 1380 ]
 }

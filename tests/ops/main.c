@@ -105,7 +105,8 @@ static void report_coverage(const struct checker *checker, const char *device)
         struct error err = ERROR_INIT;
         struct str missing = STR_INIT, name = STR_INIT;
         const char *op = registry_at(ops_registry(), i)->def->name;
-        if (strcmp(op, "Send") && strcmp(op, "Recv")) /* need a peer: tests/unit/pass/part.c */
+        bool crosses = !strncmp(op, "Send", 4) || !strncmp(op, "Recv", 4);
+        if (!crosses) /* those need a peer: tests/unit/pass/part.c */
             coverage_missing(checker->coverage, i, device, &missing);
         str_printf(&name, "complete: %s", op);
         if (missing.n)

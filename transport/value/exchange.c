@@ -85,6 +85,25 @@ static size_t add_route(struct exchange *exchange, const char *device)
     return i;
 }
 
+static void expect(struct exchange *exchange, const struct node *recv, const char *key,
+                   const struct node_output *output)
+{
+    const char *name = arena_strdup(&exchange->arena, key);
+    struct expected e = {name, *output, add_route(exchange, node_string(recv, "send_device"))};
+    map_put(&exchange->names, name, (int64_t)exchange->expected.n);
+    vec_push(&exchange->expected, e);
+}
+
+/* By itself, or with others of its group, as bytes. */
+static void expect_recv(struct exchange *exchange, const struct node *recv)
+{
+    const struct node_output bytes = {.type = UINT8, .shape = SHAPE_ANY};
+    const char *group = node_group(recv);
+    expect(exchange, recv, node_string(recv, "tensor_name"), &recv->outputs[0]);
+    if (group && !map_get(&exchange->names, group, NULL))
+        expect(exchange, recv, group, &bytes);
+}
+
 struct exchange *exchange_open(struct exchanges *all, uint64_t session, const char *task,
                                const struct graph *graph)
 {
@@ -96,15 +115,10 @@ struct exchange *exchange_open(struct exchanges *all, uint64_t session, const ch
     pthread_mutex_init(&exchange->lock, NULL);
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        if (node_is(node, "Recv")) {
-            const char *name = arena_strdup(&exchange->arena, node_string(node, "tensor_name"));
-            struct expected e = {name, node->outputs[0],
-                                 add_route(exchange, node_string(node, "send_device"))};
-            map_put(&exchange->names, name, (int64_t)exchange->expected.n);
-            vec_push(&exchange->expected, e);
-        } else if (node_is(node, "Send")) {
+        if (node_is(node, "Recv"))
+            expect_recv(exchange, node);
+        else if (node_is(node, "Send"))
             add_route(exchange, node_string(node, "recv_device"));
-        }
     }
     pthread_mutex_lock(&all->lock);
     struct exchange **at = bucket(all, session);

@@ -62,12 +62,6 @@ static bool count_aliases(struct plan *plan)
     return any;
 }
 
-/* An iteration hands on what the next one has. */
-static bool node_is_next(const struct item *item)
-{
-    return item->node && node_is(item->node, "NextIteration");
-}
-
 /* On a device with memory of its own what is kept is copied. */
 void plan_find_counted(struct plan *plan)
 {
@@ -78,7 +72,8 @@ void plan_find_counted(struct plan *plan)
     }
     for (int at = plan->n_order; at-- > 0;) { /* loops before what has them done */
         const struct item *item = &plan->items.items[plan->order[at]];
-        plan_count_inputs(plan, item, item->frame && node_is_next(item));
+        bool hands_on = item->frame && item->node && node_is(item->node, "NextIteration");
+        plan_count_inputs(plan, item, hands_on);
     }
     count_merged(plan);
     if (count_aliases(plan) && !plan->pool)

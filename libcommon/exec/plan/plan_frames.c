@@ -19,7 +19,9 @@ static enum item_role role_of(const struct item *item)
                  {"NextIteration", ROLE_NEXT},
                  {"ControlTrigger", ROLE_TRIGGER},
                  {"Send", ROLE_SEND},
-                 {"Recv", ROLE_RECV}};
+                 {"Recv", ROLE_RECV},
+                 {"SendGroup", ROLE_SEND},
+                 {"RecvGroup", ROLE_RECV}};
     bool is_wiring = !item->is_point && item->node && node_is(item->node, "Enter");
     for (size_t i = 0; !is_wiring && item->node && i < sizeof roles / sizeof *roles; i++)
         if (node_is(item->node, roles[i].op))

@@ -18,6 +18,7 @@ struct prune {
     const struct plan_request *request;
     struct graph_walk walk; /* to the nodes of `from` that are needed */
     int *copy;              /* node of the copy, by node of `from`; -1 */
+    int *slot;              /* by node of `from`: which of the group that its copy is for */
     struct edge_map fed;    /* which feed is an edge's */
 };
 
@@ -53,7 +54,7 @@ static struct edge map_edge(struct prune *p, struct edge edge)
             p->plan->feed_nodes[feed] = add_feed(p->plan, feed)->id;
         return (struct edge){p->plan->feed_nodes[feed], 0};
     }
-    return (struct edge){p->copy[edge.node], edge.slot};
+    return (struct edge){p->copy[edge.node], p->slot[edge.node] + edge.slot};
 }
 
 /* Of a Recv the shape is known, perhaps, that comes. */
@@ -71,6 +72,80 @@ static void copy_node(struct prune *p, const struct node *node)
         if (!strcmp(attrs[i].name, "shape"))
             attrs[i].value = attr_shape(arena_copy(arena, shape, sizeof *shape));
     copy->attrs = attrs;
+}
+
+/* ---- small values that cross together ---- */
+
+typedef VEC(int) node_vec;
+
+/* Sends, or Recvs, of one group become one node, whose inputs, or outputs, are theirs. */
+static void copy_group(struct prune *p, const node_vec *members)
+{
+    struct arena *arena = &p->plan->graph->arena;
+    int n = (int)members->n, priority = INT32_MAX;
+    const struct node *node = graph_node(p->from, members->items[0]);
+    struct node_output *outputs = arena_array(arena, members->n, sizeof *outputs);
+    enum dtype *types = arena_array(arena, members->n, sizeof *types);
+    struct shape *shapes = arena_array(arena, members->n, sizeof *shapes);
+    const char **names = arena_array(arena, members->n, sizeof *names);
+    bool sends = node_is(node, "Send");
+    struct node_spec spec = {.op = sends ? "SendGroup" : "RecvGroup",
+                             .name = node->name,
+                             .n_inputs = sends ? n : 0,
+                             .assigned = node->assigned,
+                             .file = node->file,
+                             .line = node->line};
+    spec.inputs = arena_array(arena, members->n, sizeof *spec.inputs); /* connected later */
+    for (int i = 0; i < n; i++) {
+        node = graph_node(p->from, members->items[i]);
+        struct edge edge = sends ? node->inputs[0] : (struct edge){node->id, 0};
+        outputs[i] = graph_node(p->from, edge.node)->outputs[edge.slot];
+        types[i] = outputs[i].type;
+        shapes[i] = outputs[i].shape;
+        names[i] = node_string(node, "tensor_name");
+        priority = node_priority(node) < priority ? node_priority(node) : priority;
+        p->slot[node->id] = i;
+        p->copy[node->id] = (int)p->plan->graph->nodes.n;
+    }
+    struct attr attrs[] = {{"T", {.kind = ATTR_LIST_TYPE, .n = n, .types = types}},
+                           {"_priority", attr_int(priority)},
+                           {"names", {.kind = ATTR_LIST_STRING, .n = n, .strings = names}},
+                           {"recv_device", *node_attr(node, "recv_device")},
+                           {"send_device", *node_attr(node, "send_device")},
+                           {"shapes", {.kind = ATTR_LIST_SHAPE, .n = n, .shapes = shapes}},
+                           {"tensor_name", attr_string(node_group(node))}};
+    spec.attrs = arena_copy(arena, attrs, sizeof attrs);
+    spec.n_attrs = sizeof attrs / sizeof *attrs;
+    graph_add_trusted(p->plan->graph, &spec, outputs, sends ? 0 : n);
+}
+
+static void copy_nodes(struct prune *p)
+{
+    struct map known = MAP_INIT; /* of groups */
+    VEC(node_vec) groups = VEC_INIT;
+    for (size_t i = 0; i < p->from->nodes.n; i++) {
+        const struct node *node = graph_node(p->from, (int)i);
+        const char *name = node_group(node);
+        int64_t group = (int64_t)groups.n;
+        if (p->walk.seen[i] && !name)
+            copy_node(p, node);
+        if (!p->walk.seen[i] || !name)
+            continue;
+        if (!map_get(&known, name, &group)) {
+            map_put(&known, name, group);
+            vec_push(&groups, (node_vec)VEC_INIT);
+        }
+        vec_push(&groups.items[group], node->id);
+    }
+    for (size_t i = 0; i < groups.n; i++) {
+        if (groups.items[i].n > 1)
+            copy_group(p, &groups.items[i]);
+        else
+            copy_node(p, graph_node(p->from, *groups.items[i].items));
+        vec_release(&groups.items[i]);
+    }
+    vec_release(&groups);
+    map_release(&known);
 }
 
 /* ---- what other parts order ---- */
@@ -164,16 +239,14 @@ static int build(struct prune *p, const struct plan_request *request, struct edg
     for (size_t i = 0; i < p->from->nodes.n; i++)
         if (p->walk.seen[i] && node_has(node = graph_node(p->from, (int)i), OP_SOURCE))
             return error_set(err, ERR_NOINPUT, "%s: not fed", node_text(node));
-    for (size_t i = 0; i < p->from->nodes.n; i++)
-        if (p->walk.seen[i])
-            copy_node(p, graph_node(p->from, (int)i));
+    copy_nodes(p);
     for (size_t i = 0; i < p->from->nodes.n; i++) {
         if (!p->walk.seen[i])
             continue;
         struct node *copy = graph_node(graph, p->copy[i]);
         node = graph_node(p->from, (int)i);
         for (int k = 0; k < node->n_inputs; k++)
-            copy->inputs[k] = map_edge(p, node->inputs[k]);
+            copy->inputs[p->slot[i] + k] = map_edge(p, node->inputs[k]);
         for (int k = 0; k < node->n_controls; k++)
             if (!plan_feeds_all(&p->fed, graph_node(p->from, node->controls[k])))
                 graph_add_control(graph, copy, p->copy[node->controls[k]]);
@@ -204,10 +277,12 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
     p.walk = graph_walk_new(&memory, p.from);
     p.copy = mem_array(n + 1, sizeof *p.copy);
     memset(p.copy, -1, n * sizeof *p.copy);
+    p.slot = mem_array(n + 1, sizeof *p.slot);
     plan->graph = graph_new(plan->source->registry);
     code = build(&p, request, fetch_edges, err);
     edge_map_release(&p.fed);
     arena_release(&memory);
     mem_free(p.copy);
+    mem_free(p.slot);
     return code;
 }

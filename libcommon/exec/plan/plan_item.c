@@ -99,12 +99,6 @@ static int64_t value_bytes(const struct plan *plan, int v)
     return value->type == STRING ? -1 : shape_bytes(&value->shape, value->type);
 }
 
-/* What a file or a queue takes cannot be told from sizes. */
-static bool is_of_outside(const struct item *item)
-{
-    return !item->refs && node_has(item->node, OP_STATEFUL);
-}
-
 /* Of what leaves the process, all that is not computed there is copied to where it is sent from. */
 static bool copies_to_send(const struct plan *plan, const struct item *item)
 {
@@ -127,9 +121,9 @@ bool item_is_cheap(const struct plan *plan, const struct item *item)
         limit = CHEAP_FETCH_BYTES;
     else if (item->flags & KERNEL_CHEAP)
         return true;
-    else if (!item->node || item->builtin == BUILTIN_LOOP || is_of_outside(item) ||
-             plan->options.spread)
-        return false;
+    else if (!item->node || item->builtin == BUILTIN_LOOP || plan->options.spread ||
+             (!item->refs && node_has(item->node, OP_STATEFUL)))
+        return false; /* what a file or a queue takes cannot be told from sizes */
     for (int i = 0; i < item->n_in + item->n_out && bytes <= limit; i++) {
         int64_t more = value_bytes(plan, i < item->n_in ? item->in[i] : item->out[i - item->n_in]);
         if (more < 0)

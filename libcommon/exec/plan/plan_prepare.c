@@ -241,8 +241,7 @@ static int add_item(struct plan *plan, const struct node *node, struct error *er
         .node = node, .row = row, .name = node->name, .kernel = row->code, .flags = row->flags};
     bool is_wiring = plan_is_wiring(plan, node);
     item.frame = plan->in_frame;
-    item.is_point = (node_has(node, OP_CONTROL_FLOW) && !is_wiring) || row->flags & KERNEL_ASYNC ||
-                    node_is(node, "Send");
+    item.is_point = (node_has(node, OP_CONTROL_FLOW) && !is_wiring) || row->flags & KERNEL_ASYNC;
     if (plan_hands_over(plan, node))
         item.flags |= KERNEL_ASYNC;
     if (plan->options.no_layouts || item.is_point || !has_known_shapes(plan, node))

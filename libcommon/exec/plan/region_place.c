@@ -20,14 +20,6 @@ struct reuses {
     VEC(struct reuse) all;
 };
 
-/* What a point gets, what is fetched or copied, and what an op keeps, may be needed for longer than
- * anybody knows here. */
-static void count_inputs(struct plan *plan, const struct item *item)
-{
-    plan_count_inputs(
-        plan, item, item->is_point || item->builtin == BUILTIN_FETCH || plan_is_copied(plan, item));
-}
-
 /* In a loop a region that does little would keep memory for each iteration that runs ahead. What is
  * copied to the device may still be when its only consumer turned out to be dead. */
 static bool has_no_place(const struct region_find *f, const struct item *item, int region, int v)
@@ -47,7 +39,11 @@ static void find_counted(struct region_find *f)
         int region = f->plan->items.items[i].region;
         if (item->removed || plan_is_repeated(plan, item))
             continue;
-        count_inputs(plan, item);
+        /* What a point gets, what is fetched or copied, and what an op keeps, may be needed for
+         * longer than anybody knows here. */
+        bool is_kept =
+            item->is_point || item->builtin == BUILTIN_FETCH || plan_is_copied(plan, item);
+        plan_count_inputs(plan, item, is_kept);
         for (int k = 0; region >= 0 && k < item->n_out; k++)
             if (has_no_place(f, item, region, item->out[k]))
                 plan->values.items[item->out[k]].is_counted = true;

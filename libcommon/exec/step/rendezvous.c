@@ -58,7 +58,7 @@ static void arrived(struct rendezvous_waiter *waiter, const struct rendezvous_va
     int code = failure ? failure->code : 0;
     if (failure)
         *call->err = *failure;
-    else if (value && value->tensor.type != call->node->outputs[0].type)
+    else if (value && call->n_out == 1 && value->tensor.type != call->node->outputs[0].type)
         code = kernel_fail(call, "was sent %s", dtype_name(value->tensor.type));
     else if (value)
         code = r->take(call, value);

@@ -62,14 +62,14 @@ void rendezvous_value_release(struct rendezvous_value *value);
 /* How a Send or a Recv is prepared: its state is the key, but for the iteration. */
 int rendezvous_prepare(struct kernel_setup *setup);
 
-/* Of such a call. */
+/* Of such a call, or one whose state begins with the key. */
 struct rendezvous_key rendezvous_key_of(const struct kernel_call *call);
 
 /* That of the call's step; NULL with call->err set: it has none. */
 struct rendezvous *rendezvous_of(struct kernel_call *call);
 
-/* Runs a Recv: `take` makes the output of a value of the right type, on a thread of whoever sends;
- * a dead one leaves it out. KERNEL_PENDING, or an error code. */
+/* Runs a Recv: `take` makes the output of a value of the right type, or several of any value, on a
+ * thread of whoever sends; a dead one leaves them out. KERNEL_PENDING, or an error code. */
 int rendezvous_receive(struct kernel_call *call,
                        int (*take)(struct kernel_call *call, const struct rendezvous_value *value));
 

@@ -140,16 +140,6 @@ static int add_recv(struct cutter *c, const struct part_crossing *crossing, int 
     return part_add(c, crossing->to, graph_node(c->from, crossing->edge.node), &spec);
 }
 
-/* In which type the value crosses; DTYPE_INVALID: in its own. */
-static enum dtype wire_type(const struct cutter *c, const struct part_crossing *crossing,
-                            const struct node_output *output)
-{
-    const struct attr_value *wire = node_attr(graph_node(c->from, crossing->edge.node), "_wire");
-    bool narrow = wire && wire->kind == ATTR_TYPE && crossing->edge.slot != CONTROL_SLOT &&
-                  output->type == FLOAT32;
-    return narrow ? wire->type : DTYPE_INVALID;
-}
-
 static int add_cast(struct cutter *c, const struct part_crossing *crossing, int part,
                     struct edge value, enum dtype type)
 {
@@ -164,59 +154,30 @@ static const struct node_output *output_of(const struct cutter *c, int part, str
     return &graph_node(part_at(c, part), edge.node)->outputs[edge.slot];
 }
 
-static int cross(struct cutter *c, struct part_crossing *crossing)
+static struct edge add_crossing(struct cutter *c, struct part_crossing *crossing)
 {
-    struct edge value = sent_value(c, crossing);
-    if (!edge_exists(value))
-        return -1;
-    enum dtype wire = wire_type(c, crossing, output_of(c, crossing->from, value));
-    if (wire != DTYPE_INVALID)
-        value = (struct edge){add_cast(c, crossing, crossing->from, value, wire), 0};
+    const struct attr_value *attr = node_attr(graph_node(c->from, crossing->edge.node), "_wire");
+    struct edge value = part_check_tasks(c, crossing) ? EDGE_NONE : sent_value(c, crossing);
+    bool is_narrow = edge_exists(value) && attr && attr->kind == ATTR_TYPE &&
+                     crossing->edge.slot != CONTROL_SLOT &&
+                     output_of(c, crossing->from, value)->type == FLOAT32;
+    if (is_narrow)
+        value = (struct edge){add_cast(c, crossing, crossing->from, value, attr->type), 0};
     int send = edge_exists(value) ? add_send(c, crossing, value) : -1;
     if (send < 0)
-        return -1;
+        return EDGE_NONE;
     struct node_output output = *output_of(c, crossing->from, value);
     crossing->bytes = shape_bytes(&output.shape, output.type);
     crossing->recv = crossing->value = add_recv(c, crossing, send, &output);
-    if (crossing->recv >= 0 && wire != DTYPE_INVALID)
+    if (crossing->recv >= 0 && is_narrow)
         crossing->value =
             add_cast(c, crossing, crossing->to, (struct edge){crossing->recv, 0}, FLOAT32);
-    return crossing->value;
-}
-
-static const struct part_crossing *find_crossing(const struct cutter *c, struct edge edge, int to,
-                                                 int reader)
-{
-    for (int i = c->head[edge.node]; i >= 0; i = c->parts->crossings.items[i].next) {
-        const struct part_crossing *known = &c->parts->crossings.items[i];
-        if (known->edge.slot == edge.slot && known->to == to && known->reader == reader &&
-            !known->n_also)
-            return known;
-    }
-    return NULL;
-}
-
-static struct edge add_crossing(struct cutter *c, struct part_crossing *crossing)
-{
-    if (part_check_tasks(c, crossing) || cross(c, crossing) < 0)
+    if (crossing->value < 0)
         return EDGE_NONE;
     crossing->next = c->head[crossing->edge.node]; /* by now others may have crossed */
     c->head[crossing->edge.node] = (int)c->parts->crossings.n;
     vec_push(&c->parts->crossings, *crossing);
     return (struct edge){crossing->value, crossing->edge.slot < 0 ? CONTROL_SLOT : 0};
-}
-
-/* Whether nobody else can use what the reader is sent of a variable: in a loop it is read in each
- * iteration; after writes that others do not follow, or where a branch may leave the reader out,
- * when that could run. */
-static bool reads_alone(const struct cutter *c, struct edge edge, const struct node *reader)
-{
-    const int *condition = c->frames->condition;
-    if (part_is_variable(c->from, edge) && c->frames->frame[reader->id] != FRAME_ROOT)
-        return true;
-    return part_variable(c, edge) >= 0 &&
-           (c->late[reader->id] ||
-            (!node_is(reader, "Merge") && condition[reader->id] != condition[edge.node]));
 }
 
 struct edge part_receive_over(struct cutter *c, const struct part_crossing *over)
@@ -251,10 +212,20 @@ struct edge part_edge(struct cutter *c, struct edge edge, int part, const struct
 
     int slot = edge.slot < 0 ? CONTROL_SLOT : 0, frame = c->frames->frame[reader->id];
     bool variable = part_is_variable(c->from, edge);
-    bool alone = reads_alone(c, edge, reader);
-    const struct part_crossing *known = find_crossing(c, edge, part, alone ? reader->id : -1);
-    if (known)
-        return (struct edge){known->value, slot};
+    /* Nobody else can use what the reader is sent of a variable: in a loop it is read in each
+     * iteration; after writes that others do not follow, or where a branch may leave the reader
+     * out, when that could run. */
+    const int *condition = c->frames->condition;
+    bool alone = (variable && frame != FRAME_ROOT) ||
+                 (part_variable(c, edge) >= 0 &&
+                  (c->late[reader->id] ||
+                   (!node_is(reader, "Merge") && condition[reader->id] != condition[edge.node])));
+    for (int i = c->head[edge.node]; i >= 0; i = c->parts->crossings.items[i].next) {
+        const struct part_crossing *known = &c->parts->crossings.items[i];
+        if (known->edge.slot == edge.slot && known->to == part && !known->n_also &&
+            known->reader == (alone ? reader->id : -1))
+            return (struct edge){known->value, slot};
+    }
     if (node_is(node, "NextIteration") ||
         (node_is(node, "Enter") && !node_bool(node, "is_constant"))) {
         error_set(c->err, ERR_DATA, "%s: %s: can only be used on the device of its Merge",
@@ -317,23 +288,12 @@ static int cut(struct cutter *c)
     for (size_t i = 0; i < from->nodes.n; i++)
         if (connect_node(c, graph_node(from, (int)i)))
             return c->err->code;
-    if (part_delay(c) || part_tell_waits(c) || part_copy_names(c))
+    if (part_delay(c) || part_copy_names(c))
         return c->err->code;
     for (int part = 0; part < c->n; part++)
         if (graph_check(part_at(c, part), c->err))
             return c->err->code;
     return 0;
-}
-
-static int find_order(struct cutter *c)
-{
-    size_t n = c->from->nodes.n;
-    c->order = arena_array(&c->arena, n + 1, sizeof *c->order);
-    c->position = arena_array(&c->arena, n + 1, sizeof *c->position);
-    int code = graph_order(c->from, c->order, c->err);
-    for (size_t i = 0; i < n && !code; i++)
-        c->position[c->order[i]] = (int)i;
-    return code;
 }
 
 int part_graph(const struct graph *graph, const struct part_estimates *estimates,
@@ -353,9 +313,15 @@ int part_graph(const struct graph *graph, const struct part_estimates *estimates
     c.constants = arena_array(&c.arena, n + 1, sizeof *c.constants);
     c.implied = arena_array(&c.arena, n + 1, sizeof *c.implied);
     c.seen = arena_array(&c.arena, n + 1, sizeof *c.seen);
+    c.order = arena_array(&c.arena, n + 1, sizeof *c.order);
+    c.position = arena_array(&c.arena, n + 1, sizeof *c.position);
     memset(c.head, -1, n * sizeof *c.head);
-    int code = find_order(&c) ? err->code : frames_new(graph, &c.frames, err);
+    int code = graph_order(graph, c.order, err);
+    if (!code)
+        code = frames_new(graph, &c.frames, err);
     if (!code) {
+        for (size_t i = 0; i < n; i++)
+            c.position[c.order[i]] = (int)i;
         code = cut(&c);
         frames_free(c.frames);
     }

@@ -17,7 +17,8 @@
  *
  * The Enter and NextIteration of a loop variable move to the device of its Merge.
  *
- * What a node with the attribute _priority computes is sent with that (graph/graph.h).
+ * What a node with the attribute _priority computes is sent with that (graph/graph.h). Small values
+ * that go from one task to another have groups to cross in, attribute _group (part_delay.c).
  *
  * What a node with the attribute _wire computes (bfloat16 or float16) crosses in that type if it is
  * float32: rounded to nearest even, and widened where it arrives.
@@ -43,7 +44,6 @@ struct part_crossing {
     int frame;     /* where it crosses: a loop of the source */
     int reader;    /* of a variable, when nobody else can use what it is sent; -1 */
     int recv;      /* node of the part that receives */
-    int wait;      /* node of the source that the Recv comes after, to be late; -1 */
     int value;     /* that node, or what widens what it received again */
 };
 

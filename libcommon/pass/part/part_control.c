@@ -46,36 +46,29 @@ static int by_part(const void *a, const void *b)
     return x->part != y->part ? x->part - y->part : x->index - y->index;
 }
 
-/* All that the node waits for of one part, by one crossing. */
-static int connect_from(struct cutter *c, const struct node *node, const struct wait *waits, int n)
-{
-    int *all = arena_array(&c->arena, (size_t)n, sizeof *all), to = c->part[node->id];
-    struct graph *graph = part_at(c, to);
-    for (int i = 0; i < n; i++)
-        all[i] = waits[i].node;
-    struct part_crossing over = {.edge = {all[0], CONTROL_SLOT},
-                                 .also = all + 1,
-                                 .n_also = n - 1,
-                                 .from = waits->part,
-                                 .to = to,
-                                 .frame = FRAME_ROOT,
-                                 .reader = -1};
-    struct edge here = n > 1 ? part_receive_over(c, &over) : part_edge(c, over.edge, to, node);
-    if (edge_exists(here))
-        graph_add_control(graph, graph_node(graph, c->copy[node->id]), here.node);
-    return c->err->code;
-}
-
+/* All that the node waits for of one part crosses as one. */
 static int connect_waits(struct cutter *c, const struct node *node, struct wait *waits, int n)
 {
+    int to = c->part[node->id];
+    struct graph *graph = part_at(c, to);
     qsort(waits, (size_t)n, sizeof *waits, by_part);
-    for (int from = 0, to; from < n; from = to) {
-        for (to = from + 1; to < n && waits[to].part == waits[from].part; to++)
-            ;
-        if (connect_from(c, node, waits + from, to - from))
-            return c->err->code;
+    for (int i = 0, next; i < n && !c->err->code; i = next) {
+        int *all = arena_array(&c->arena, (size_t)n, sizeof *all);
+        for (next = i; next < n && waits[next].part == waits[i].part; next++)
+            all[next - i] = waits[next].node;
+        struct part_crossing over = {.edge = {all[0], CONTROL_SLOT},
+                                     .also = all + 1,
+                                     .n_also = next - i - 1,
+                                     .from = waits[i].part,
+                                     .to = to,
+                                     .frame = FRAME_ROOT,
+                                     .reader = -1};
+        struct edge here =
+            over.n_also ? part_receive_over(c, &over) : part_edge(c, over.edge, to, node);
+        if (edge_exists(here))
+            graph_add_control(graph, graph_node(graph, c->copy[node->id]), here.node);
     }
-    return 0;
+    return c->err->code;
 }
 
 int part_connect_controls(struct cutter *c, const struct node *node)

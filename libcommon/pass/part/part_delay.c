@@ -8,9 +8,17 @@
  * What a plan without that node does is the same as ever. A node that comes after a write is not
  * waited for: what reads the variable after the Recv would read it after the write, too. As time is
  * kept, the new edges close no cycle.
+ *
+ * And small values that cross together: those of a few KiB that go from one task to another, and
+ * are there at nearly the same time, have one group, as a message costs its ends some microseconds
+ * whatever it carries. A group waits for its last member. So that no two values wait for each
+ * other, a node has a level, by how many crossings come before it at most, and all members are of
+ * one: what needs one of them is of a higher level. What may wait for more than edges say has no
+ * group: what comes after a write, which waits for reads, and after control flow.
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "pass/part/part_private.h"
@@ -18,6 +26,11 @@
 #define SMALL_BYTES 65536 /* goes along with its announcement */
 #define ASSUMED_DIM 32
 #define AHEAD 0.05 /* of the step: what estimates are wrong by */
+
+#define MEMBER_BYTES_MAX 4096
+#define GROUP_MAX 1024
+#define MEMBER_WAIT_NS 1e5 /* that a value may wait for others of its group, */
+#define MEMBER_WAIT 0.125  /* or of the step */
 
 /* A value on its way. */
 struct way {
@@ -37,6 +50,9 @@ struct delayer {
     struct cutter *c;
     struct delay_device *devices; /* by part */
     char *after_write;            /* by node of the source */
+    char *apart;                  /* by node: after a write or control flow */
+    int *level;                   /* by node: crossings before it, at most */
+    bool is_grouped;              /* something crosses with others */
     double *start, *finish;
     double *arrival; /* by crossing; < 0: not yet */
     double *need;    /* by crossing */
@@ -61,15 +77,6 @@ static double way_ns(const struct delayer *d, const struct part_crossing *crossi
     struct cost_way way = cost_way(&d->devices[crossing->from].name, &d->devices[crossing->to].name,
                                    d->c->estimates->cluster, d->c->estimates->costs);
     return way.latency + bytes_of(d, crossing) * way.per_byte;
-}
-
-static double node_ns(const struct delayer *d, const struct node *node)
-{
-    const struct delay_device *device = &d->devices[d->c->part[node->id]];
-    double ns;
-    if (!costs_find(d->c->estimates->costs, node, device->name.type, &ns))
-        ns = cost_estimate_ns(&(struct cost_query){node, d->c->from, ASSUMED_DIM}, &device->rates);
-    return ns / device->speed;
 }
 
 /* ---- a step ---- */
@@ -98,16 +105,6 @@ static double arrive(struct delayer *d, struct edge edge, const struct node *nod
     return d->arrival[way];
 }
 
-/* ---- writes ---- */
-
-static bool writes(const struct node *node)
-{
-    for (int i = 0; i < node->n_inputs && !node_has(node, OP_READS_REF); i++)
-        if (part_takes_ref(node, i))
-            return true;
-    return false;
-}
-
 /* ---- from the end ---- */
 
 static int by_link_and_need(const void *a, const void *b, void *context)
@@ -123,11 +120,100 @@ static int by_link_and_need(const void *a, const void *b, void *context)
     return x->crossing - y->crossing;
 }
 
+/* ---- groups ---- */
+
+static bool can_join(const struct delayer *d, const struct part_crossing *crossing)
+{
+    const struct device_name *from = &d->devices[crossing->from].name;
+    const struct device_name *to = &d->devices[crossing->to].name;
+    const struct node *node = graph_node(d->c->from, crossing->edge.node);
+    const struct node_output *output =
+        node->outputs + (crossing->edge.slot < 0 ? 0 : crossing->edge.slot);
+    return crossing->edge.slot >= 0 && crossing->frame == FRAME_ROOT && crossing->reader < 0 &&
+           crossing->bytes >= 0 && crossing->bytes <= MEMBER_BYTES_MAX && !d->apart[node->id] &&
+           !output->is_ref && output->type != STRING && output->type != RESOURCE &&
+           !strcmp(from->type, "CPU") && !strcmp(to->type, "CPU") &&
+           !device_name_same_task(from, to);
+}
+
+static int by_way_and_time(const void *a, const void *b, void *context)
+{
+    const struct delayer *d = context;
+    const struct part_crossing *x = crossing_at(d, *(const int *)a);
+    const struct part_crossing *y = crossing_at(d, *(const int *)b);
+    int keys[] = {x->from - y->from, x->to - y->to, d->level[x->edge.node] - d->level[y->edge.node],
+                  (d->finish[x->edge.node] > d->finish[y->edge.node]) -
+                      (d->finish[x->edge.node] < d->finish[y->edge.node])};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i])
+            return keys[i];
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Tells both ends of each: the name is that of the first Send, and more. */
+static int name_group(struct delayer *d, const int *members, size_t n)
+{
+    struct cutter *c = d->c;
+    const char *name = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct part_crossing *crossing = crossing_at(d, members[i]);
+        struct graph *to = part_at(c, crossing->to), *from = part_at(c, crossing->from);
+        struct node *recv = graph_node(to, crossing->recv);
+        struct node *send = graph_find(from, node_string(recv, "tensor_name"));
+        name = name ? name : arena_printf(&c->arena, "%s/group", send->name);
+        struct attr attr = {NODE_GROUP, attr_string(name)};
+        if (graph_set_attr(to, recv, &attr, c->err) || graph_set_attr(from, send, &attr, c->err))
+            return c->err->code;
+    }
+    d->is_grouped = true;
+    return 0;
+}
+
+static int find_groups(struct delayer *d)
+{
+    double wait = d->end * MEMBER_WAIT > MEMBER_WAIT_NS ? d->end * MEMBER_WAIT : MEMBER_WAIT_NS;
+    part_node_vec may = VEC_INIT;
+    for (size_t i = 0; i < d->c->parts->crossings.n; i++)
+        if (can_join(d, crossing_at(d, (int)i)))
+            vec_push(&may, (int)i);
+    if (may.n)
+        qsort_r(may.items, may.n, sizeof *may.items, by_way_and_time, d);
+    for (size_t first = 0, i = 1; i <= may.n; i++) {
+        const struct part_crossing *x = crossing_at(d, may.items[first]);
+        const struct part_crossing *y = i < may.n ? crossing_at(d, may.items[i]) : NULL;
+        if (y && y->from == x->from && y->to == x->to &&
+            d->level[y->edge.node] == d->level[x->edge.node] &&
+            d->finish[y->edge.node] <= d->finish[x->edge.node] + wait &&
+            (int64_t)(i - first) < GROUP_MAX)
+            continue;
+        if (i - first > 1 && name_group(d, may.items + first, i - first))
+            break;
+        first = i;
+    }
+    vec_release(&may);
+    return d->c->err->code;
+}
+
+/* ---- all of it ---- */
+
+/* The attribute names a node of the Recv's part. The plan does not follow it where it closes a
+ * cycle. */
+static int wait_after(struct cutter *c, const struct part_crossing *crossing, int node)
+{
+    const char **name = arena_alloc(&c->arena, sizeof *name);
+    struct attr attr = {"_after", {.kind = ATTR_LIST_STRING, .n = 1, .strings = name}};
+    struct graph *graph = part_at(c, crossing->to);
+    *name = graph_node(c->from, node)->name;
+    return graph_set_attr(graph, graph_node(graph, crossing->recv), &attr, c->err);
+}
+
 int part_delay(struct cutter *c)
 {
     size_t n = c->from->nodes.n, n_crossings = c->parts->crossings.n, parts = (size_t)c->n;
     struct delayer d = {.c = c};
     d.after_write = arena_alloc(&c->arena, n + 1);
+    d.apart = arena_alloc(&c->arena, n + 1);
+    d.level = arena_array(&c->arena, n + 1, sizeof *d.level);
     d.start = arena_array(&c->arena, n + 1, sizeof *d.start);
     d.finish = arena_array(&c->arena, n + 1, sizeof *d.finish);
     d.arrival = arena_array(&c->arena, n_crossings + 1, sizeof *d.arrival);
@@ -135,7 +221,6 @@ int part_delay(struct cutter *c)
     d.free_part = arena_array(&c->arena, parts + 1, sizeof *d.free_part);
     d.free_link = arena_array(&c->arena, parts * parts + 1, sizeof *d.free_link);
     for (size_t i = 0; i < n_crossings; i++) {
-        c->parts->crossings.items[i].wait = -1;
         d.arrival[i] = -1;
         d.need[i] = HUGE_VAL;
     }
@@ -153,13 +238,21 @@ int part_delay(struct cutter *c)
     /* Where a loop writes, what comes after that is not looked for: nothing is delayed. */
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, c->order[i]);
-        bool after = writes(node);
+        bool after = false;
+        for (int k = 0; k < node->n_inputs && !node_has(node, OP_READS_REF); k++)
+            after |= part_takes_ref(node, k);
+        bool apart = after || node_has(node, OP_CONTROL_FLOW);
         if (after && c->frames->frame[node->id] != FRAME_ROOT)
             return 0;
-        for (int k = 0; k < node->n_inputs; k++)
-            after |= d.after_write[node->inputs[k].node];
-        for (int k = 0; k < node->n_controls; k++)
-            after |= d.after_write[node->controls[k]];
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            int from =
+                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            int level = d.level[from] + (c->part[from] != c->part[node->id]);
+            after |= d.after_write[from];
+            apart |= d.apart[from];
+            d.level[node->id] = level > d.level[node->id] ? level : d.level[node->id];
+        }
+        d.apart[node->id] = apart;
         d.after_write[node->id] = after;
     }
 
@@ -177,7 +270,11 @@ int part_delay(struct cutter *c)
             ready = there > ready ? there : ready;
         }
         d.start[node->id] = ready;
-        d.finish[node->id] = ready + node_ns(&d, node);
+        const struct delay_device *device = &d.devices[c->part[node->id]];
+        double ns;
+        if (!costs_find(c->estimates->costs, node, device->name.type, &ns))
+            ns = cost_estimate_ns(&(struct cost_query){node, c->from, ASSUMED_DIM}, &device->rates);
+        d.finish[node->id] = ready + ns / device->speed;
         if (d.finish[node->id] > ready)
             *part = d.finish[node->id];
         d.end = d.finish[node->id] > d.end ? d.finish[node->id] : d.end;
@@ -189,6 +286,9 @@ int part_delay(struct cutter *c)
                 d.need[way] = ready;
         }
     }
+    if (find_groups(&d))
+        return c->err->code;
+
     /* The last on a link is needed first to be looked at: what has to be before it has to leave the
      * link to it. */
     VEC(struct way) ways = VEC_INIT;
@@ -199,7 +299,7 @@ int part_delay(struct cutter *c)
         qsort_r(ways.items, ways.n, sizeof *ways.items, by_link_and_need, &d);
     double leave = 0;
     for (size_t i = 0; i < ways.n; i++) {
-        struct part_crossing *crossing = &c->parts->crossings.items[ways.items[i].crossing];
+        const struct part_crossing *crossing = crossing_at(&d, ways.items[i].crossing);
         const struct part_crossing *before =
             i ? crossing_at(&d, ways.items[i - 1].crossing) : crossing;
         bool same = i && before->from == crossing->from && before->to == crossing->to;
@@ -208,34 +308,19 @@ int part_delay(struct cutter *c)
         double margin = ways.items[i].ns > d.end * AHEAD ? ways.items[i].ns : d.end * AHEAD;
         if (crossing->frame == FRAME_ROOT && crossing->reader < 0 &&
             bytes_of(&d, crossing) > SMALL_BYTES) {
-            /* The node of the part that is over last before a time. */
-            int best = -1;
+            /* The node of the part that is over last before a time, and where values wait for
+             * others comes after none that do: such are of a higher level. */
+            int best = -1, level = d.level[crossing->edge.node] + 1;
             for (int j = 0; j < (int)c->from->nodes.n; j++)
                 if (c->part[j] == crossing->to && !d.after_write[j] &&
+                    (!d.is_grouped || (!d.apart[j] && d.level[j] <= level)) &&
                     c->frames->frame[j] == FRAME_ROOT && d.finish[j] > d.start[j] &&
                     d.finish[j] <= leave - margin && (best < 0 || d.finish[j] > d.finish[best]))
                     best = j;
-            crossing->wait = best;
+            if (best >= 0 && wait_after(c, crossing, best))
+                break;
         }
     }
     vec_release(&ways);
-    return 0;
-}
-
-/* A Recv that is to be late is told by the attribute `_after` what it waits for: a node of its
- * part. The plan does not follow it where it closes a cycle. */
-int part_tell_waits(struct cutter *c)
-{
-    for (size_t i = 0; i < c->parts->crossings.n; i++) {
-        const struct part_crossing *crossing = &c->parts->crossings.items[i];
-        if (crossing->wait < 0)
-            continue;
-        const char **name = arena_alloc(&c->arena, sizeof *name);
-        *name = graph_node(c->from, crossing->wait)->name;
-        struct attr attr = {"_after", {.kind = ATTR_LIST_STRING, .n = 1, .strings = name}};
-        struct graph *graph = part_at(c, crossing->to);
-        if (graph_set_attr(graph, graph_node(graph, crossing->recv), &attr, c->err))
-            return c->err->code;
-    }
-    return 0;
+    return c->err->code;
 }

@@ -70,7 +70,8 @@ int part_check_tasks(const struct cutter *c, const struct part_crossing *crossin
 int part_find_loops(struct cutter *c);
 int part_make_loops(struct cutter *c);
 
-/* part_delay.c: chooses what each Recv waits for. */
+/* part_delay.c: chooses, and tells each Recv, what it waits for, and which small values cross as
+ * one. */
 int part_delay(struct cutter *c);
 
 /* part_access.c: finds variables, and what reads them late, before anything is cut. */
@@ -78,9 +79,6 @@ void part_find_late(struct cutter *c);
 
 /* The variable, by its first node, that an edge is or hands on; -1: none. */
 int part_variable(const struct cutter *c, struct edge edge);
-
-/* part_delay.c: tells each Recv what it waits for. */
-int part_tell_waits(struct cutter *c);
 
 /* part_names.c: entries and aliases. */
 int part_copy_names(struct cutter *c);

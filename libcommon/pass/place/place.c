@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/access_nodes.h"
 #include "graph/group.h"
 #include "pass/place/place_private.h"
 #include "resource/policy.h"
@@ -42,16 +43,6 @@ void place_join(struct placer *p, int a, int b)
     a = place_root(p, a);
     b = place_root(p, b);
     p->parent[a > b ? a : b] = a > b ? b : a;
-}
-
-/* How many inputs an argument of the node takes. */
-static int count_inputs(const struct node *node, const struct op_arg *arg)
-{
-    if (arg->number_attr >= 0)
-        return (int)node_int(node, node->op->attrs[arg->number_attr].name);
-    if (arg->type_list_attr >= 0)
-        return node_attr(node, node->op->attrs[arg->type_list_attr].name)->n;
-    return 1;
 }
 
 /* ---- what nodes and groups may have ---- */
@@ -209,12 +200,9 @@ static int prepare(struct placer *p)
                 p->kernel_types[node->id] |= 1u << j;
         if (p->soft)
             place_soften_node(p, i);
-        for (int j = 0, at = 0; j < node->op->n_inputs; j++) {
-            int end = at + count_inputs(node, &node->op->inputs[j]);
-            for (; at < end; at++)
-                if (node->op->inputs[j].is_ref)
-                    place_join(p, node->inputs[at].node, node->id);
-        }
+        for (int j = 0; j < node->n_inputs; j++)
+            if (node_takes_ref(node, j))
+                place_join(p, node->inputs[j].node, node->id);
         /* A resource is memory of a task, which no other can use. */
         for (int j = 0; j < node->n_inputs; j++) {
             const struct node *from = graph_node(p->graph, node->inputs[j].node);

@@ -207,12 +207,15 @@ static const char *received_after(const struct graph *graph, const char *bandwid
         costs_parse(&costs, "op Neg 10000000\nop Abs 0\n", "f", &err) ||
         part_graph(graph, &estimates, &parts, &err))
         fail_msg("%s", err.text);
-    int wait = parts.crossings.items[0].wait;
     assert_int_equal(parts.crossings.n, 1);
+    const struct part_crossing *crossing = parts.crossings.items;
+    const struct node *recv = graph_node(parts.parts.items[crossing->to].graph, crossing->recv);
+    const struct attr_value *after = node_attr(recv, "_after");
+    const struct node *wait = after ? graph_find(graph, after->strings[0]) : NULL;
     parts_release(&parts);
     costs_release(&costs);
     cluster_release(&cluster);
-    return wait < 0 ? "" : graph_node(graph, wait)->name;
+    return wait ? wait->name : "";
 }
 
 static void a_value_is_received_as_late_as_its_link_allows(void **state)
@@ -233,6 +236,62 @@ static void a_value_is_received_as_late_as_its_link_allows(void **state)
     assert_string_equal(received_after(f.graph, "100M"), "n2");
     assert_string_equal(received_after(f.graph, "60M"), "n1");
     assert_string_equal(received_after(f.graph, "40M"), "");
+    fixture_close(&f);
+}
+
+/* Which Sends cross with others: "a b, d e", a group each. */
+static void print_groups(const struct parts *parts, struct str *out)
+{
+    const char *last = "";
+    for (size_t i = 0; i < parts->crossings.n; i++) {
+        const struct part_crossing *crossing = &parts->crossings.items[i];
+        const struct node *recv =
+            graph_node(parts->parts.items[crossing->to].graph, crossing->recv);
+        const struct graph *from = parts->parts.items[crossing->from].graph;
+        const struct node *send = graph_find(from, node_string(recv, "tensor_name"));
+        const char *group = node_group(recv);
+        if (!group) {
+            assert_null(node_group(send));
+            continue;
+        }
+        assert_string_equal(node_group(send), group);
+        str_printf(out, "%s%s",
+                   !out->n               ? ""
+                   : strcmp(group, last) ? ", "
+                                         : " ",
+                   graph_node(from, send->inputs[0].node)->name);
+        last = group;
+    }
+}
+
+/* What is large, comes after a write or control flow, or after what a member brought, has no part
+ * in a group; what comes back is of a later one. */
+static void small_values_cross_together(void **state)
+{
+    struct fixture f;
+    struct parts parts;
+    struct str groups = STR_INIT;
+    (void)state;
+    /* clang-format off */
+    fixture_open(&f, "x = Placeholder() {dtype=float32, shape=[4]}" ON_TASK("a")
+                     "large = Placeholder() {dtype=float32, shape=[1025]}" ON_TASK("a")
+                     "unknown = Placeholder() {dtype=float32, shape=[?]}" ON_TASK("a")
+                     "p = Placeholder() {dtype=bool, shape=[]}" ON_TASK("a")
+                     "v = Variable() {dtype=float32, shape=[4]}" ON_TASK("a")
+                     "s = Neg(x)" ON_TASK("a") "t = Abs(x)" ON_TASK("a")
+                     "written = AssignAdd(v, x)" ON_TASK("a") "after = Neg(x, ^written)" ON_TASK("a")
+                     "either = Switch(x, p)" ON_TASK("a") "dead = Neg(either)" ON_TASK("a")
+                     "s2 = Abs(s)" ON_TASK("b") "t2 = Abs(t)" ON_TASK("b")
+                     "l2 = Abs(large)" ON_TASK("b") "k2 = Abs(unknown)" ON_TASK("b")
+                     "a2 = Abs(after)" ON_TASK("b") "d2 = Abs(dead)" ON_TASK("b")
+                     "s3 = Abs(s2)" ON_TASK("a") "t3 = Abs(t2)" ON_TASK("a")
+                     "s4 = Add(s3, t3)" ON_TASK("b"), false);
+    /* clang-format on */
+    assert_int_equal(part_graph(f.graph, NULL, &parts, &f.err), 0);
+    print_groups(&parts, &groups);
+    assert_string_equal(str_text(&groups), "s t, s2 t2, s3 t3");
+    str_release(&groups);
+    parts_release(&parts);
     fixture_close(&f);
 }
 
@@ -283,6 +342,7 @@ int main(void)
         cmocka_unit_test(control_edges_order_effects),
         cmocka_unit_test(a_failure_ends_all_parts),
         cmocka_unit_test(a_value_is_received_as_late_as_its_link_allows),
+        cmocka_unit_test(small_values_cross_together),
         cmocka_unit_test(what_cannot_be_cut),
         cmocka_unit_test(a_part_does_not_run_alone),
     };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Random graphs that were cut compute what they did before, bit for bit, in whatever order values
- * arrive, and none hangs. PARTS is how many (default 2000), PARTS_SEED the first one's seed.
+ * arrive, and none hangs; half of them over several tasks, between which small values cross in
+ * groups. PARTS is how many (default 2000), PARTS_SEED the first one's seed.
  */
 #include "lib/session.h"
 
 #include "base/container_of.h"
+#include "graph/device_name.h"
 #include "lib/cut.h"
 #include "lib/random_graph.h"
 #include "lib/shuffled.h"
@@ -85,7 +87,28 @@ static bool check_fetch(const struct graph *graph, const struct cut_graph *cut, 
     return !code;
 }
 
-static int check_random(uint64_t seed)
+static void spread_over_tasks(struct graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        struct error err = ERROR_INIT;
+        struct device_name name;
+        assert_int_equal(device_name_parse(&name, node->assigned, &err), 0);
+        name.task = name.index;
+        graph_set_assigned(graph, node, device_name_text(&graph->arena, &name));
+    }
+}
+
+/* Nodes that cross with others. */
+static int count_grouped(const struct graph *joined)
+{
+    int n = 0;
+    for (size_t i = 0; i < joined->nodes.n; i++)
+        n += node_group(graph_node(joined, (int)i)) != NULL;
+    return n;
+}
+
+static int check_random(uint64_t seed, int *n_grouped)
 {
     struct graph *graph =
         random_graph(ops_registry(), seed, 2 + (int)(seed % NODES_MAX), OP_SOURCE, true);
@@ -97,7 +120,10 @@ static int check_random(uint64_t seed)
     }
     random_graph_add_controls(graph, seed);
     cut_place(graph, seed, 2 + (int)(seed % (CUT_DEVICES - 1)));
+    if (seed / 2 % 2)
+        spread_over_tasks(graph);
     cut_open(&cut, graph);
+    *n_grouped += count_grouped(cut.joined);
     for (size_t i = 0; i < graph->nodes.n && n < 3; i++) {
         const struct node *node = graph_node(graph, (int)(graph->nodes.n - 1 - i));
         if (node->n_outputs && !node->outputs[0].is_ref && node->n_inputs) {
@@ -113,11 +139,11 @@ static int check_random(uint64_t seed)
 static void random_graphs_compute_the_same(void **state)
 {
     struct seed_range seeds = seeds_of("PARTS", 2000);
-    int n = 0;
+    int n = 0, n_grouped = 0;
     (void)state;
     for (int i = 0; i < seeds.n; i++)
-        n += check_random(seeds.first + (uint64_t)i);
-    assert_true(seeds.given || n > 500);
+        n += check_random(seeds.first + (uint64_t)i, &n_grouped);
+    assert_true(seeds.given || (n > 500 && n_grouped > 500));
 }
 
 int main(void)

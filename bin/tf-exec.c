@@ -47,8 +47,7 @@ static const struct option_row rows[] = {
      "what the first of them counts as (1): with --restore DIR@N-1 and tf-data cut N as it was"},
 #include "bin/evaluation_rows.def"
     {0, "reduce", OPTION_TEXT, &evaluation_options.reduce, "NAME=METRIC,...",
-     "the same, and factor=F,least=L: the variable, as a learning rate, becomes F (0.1) of\n"
-     "what it is then, but not less than L (0)"},
+     "then the variable, a learning rate, becomes factor=F (0.1) of it, at least least=L (0)"},
 #include "bin/save_rows.def"
     {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
     {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},

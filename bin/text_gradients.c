@@ -3,7 +3,8 @@
  * A node's op has its gradient function make the gradient of such a node, in a graph of its own:
  * the ops that it makes with all that is known of the inputs, and with nothing. What it makes in
  * any case must be there, and nothing that it never makes. Passes leave out and replace nodes, so
- * of a graph that went through one it is enough that some of the ops are there. */
+ * of a graph that went through one it is enough that some of the ops are there.
+ */
 #include "bin/text_gradients.h"
 
 #include <string.h>

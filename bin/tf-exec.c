@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tf-exec: runs steps of a graph. Feeds come from records, files or options, fetches go out as
- * records. Alone, as a task of a cluster that drives the others, or serving other drivers. */
+ * records. Alone, as a task of a cluster that drives the others, or serving other drivers.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -384,7 +385,7 @@ static int run(struct tool *tool, int n_operands, char **operands, struct error 
     if ((!code || asked) && !needs) {
         enum exec_end end = exec_life_rules[job.life].end;
         exec_life_go(&job.life, LIFE_ENDS);
-        if (end == END_AT_ONCE) /* where nobody counts on it it has failed at nothing */
+        if (end == END_AT_ONCE) /* nobody counts on it: it has failed at nothing */
             error_clear(err);
         code = end == END_AT_ONCE ? 0 : runner_end(job.runner, end == END_SAVES, code, err);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-graph: builds a graph from a model script, or reads one from its text form. */
+ * tf-graph: builds a graph from a model script, or reads one from its text form.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tf-place: gives every node of a graph a device. */
+ * tf-place: gives every node of a graph a device.
+ */
 #include <math.h>
 #include <string.h>
 

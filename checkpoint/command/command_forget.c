@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Forgetting: by a policy, or one checkpoint that is named. */
+ * Forgetting: by a policy, or one checkpoint that is named.
+ */
 #include <inttypes.h>
 
 #include "base/memory.h"

@@ -2,7 +2,8 @@
  *
  * ZIP as in PKWARE's APPNOTE 6.3; the numbers in brackets are its sections. Members are stored,
  * with ZIP64 sizes, as NumPy writes them. Sums and sizes stand before the data, so that a pipe will
- * do: a member is its header and the tensor's memory. */
+ * do: a member is its header and the tensor's memory.
+ */
 #include <inttypes.h>
 #include <string.h>
 #include <zlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Beginning: what the store has already, and what a checkpoint gets besides the variables. */
+ * Beginning: what the store has already, and what a checkpoint gets besides the variables.
+ */
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,8 @@
  *
  * Mark and sweep. The marks are made under the writer's lock, so that nothing is saved between
  * marking and sweeping; chunks go in batches, each a transaction, so that the lists of their pages
- * stay small and a kill loses little. */
+ * stay small and a kill loses little.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>

@@ -5,7 +5,8 @@
  * name cannot be changed, gets the files instead, data.mdb last: that is what makes it a store.
  *
  * Whoever makes one holds a kernel lock on the temporary folder. One without a lock was left by a
- * process that was killed, and goes. */
+ * process that was killed, and goes.
+ */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

@@ -7,7 +7,8 @@
  * [{container, name, type, shape: [int], bytes, updates, chunks: bin of 32 for each}]}
  *
  * Programs of another minor format read it: what they do not know they pass over, and `run`, which
- * came with 1.1, and `run_name`, may be missing. */
+ * came with 1.1, and `run_name`, may be missing.
+ */
 #include "checkpoint/store/manifest.h"
 
 #include <string.h>

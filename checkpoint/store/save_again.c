@@ -2,7 +2,8 @@
  *
  * A step that is saved once more: a job that was resumed and asked to end before it had run a step
  * knows no loss. As long as the variables are the same, bit for bit, what was fetched then still
- * belongs to them, and a policy that keeps the best must not forget them. */
+ * belongs to them, and a policy that keeps the best must not forget them.
+ */
 #include <string.h>
 
 #include "checkpoint/store/save_private.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Of a checkpoint what fits a graph: to go on with another model that has some of its layers. */
+ * Of a checkpoint what fits a graph: to go on with another model that has some of its layers.
+ */
 #include <string.h>
 
 #include "base/container_of.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs: a summary of a few lines, or all of it as text, for Graphviz, or as JSON lines. */
+ * Graphs: a summary of a few lines, or all of it as text, for Graphviz, or as JSON lines.
+ */
 #include <inttypes.h>
 #include <string.h>
 

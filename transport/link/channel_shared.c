@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A link's bytes through two rings. */
+ * A link's bytes through two rings.
+ */
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>

@@ -4,7 +4,8 @@
  * such there are only so many at a time, as the process may have descriptors, and the last ones are
  * kept for its own files. Who has waited longest is let go when another one comes, after a while.
  * Where links alone take all descriptors, one is kept back for who comes: it is told why it cannot
- * have a link. */
+ * have a link.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

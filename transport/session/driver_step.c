@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step of a driver session. All parts are over before it is, whatever happens. */
+ * A step of a driver session. All parts are over before it is, whatever happens.
+ */
 #include <stdatomic.h>
 #include <string.h>
 

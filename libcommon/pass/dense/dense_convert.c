@@ -86,21 +86,6 @@ struct edge dense_row_count(struct build *b, struct edge x)
     return build_binary(b, "Gather", build_unary(b, "Shape", x), build_ints(b, (int64_t[]){0}, 1));
 }
 
-/* The shape that the worker's own rows of a value have. */
-static struct edge own_shape(struct dense_cutter *c, struct edge edge)
-{
-    struct build *b = &c->b;
-    const struct attr type = {"DstT", attr_type(INT64)};
-    const struct shape *shape = &dense_output(c, edge)->shape;
-    struct edge own = c->rows[dense_pass(graph_node(c->from, edge.node))];
-    struct edge rows = {c->copy[own.node], own.slot};
-    struct edge parts[3] = {build_scalar(b, INT32, 0)};
-    parts[1] = dense_row_count(b, rows);
-    parts[2] = build_ints(b, shape->dims + 1, shape->rank - 1);
-    struct edge all = shape->rank > 1 ? build_op(b, "Concat", parts, 3, NULL, 0) : parts[1];
-    return build_op(b, "Cast", &all, 1, &type, 1);
-}
-
 /* ---- from form to form ---- */
 
 static struct edge source(const struct dense_cutter *c, struct edge edge)
@@ -114,9 +99,17 @@ static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense
     struct edge x = source(c, edge);
     if (from.form == DENSE_CUT)
         x = put_part(c, x, shape, from.axis);
+    /* The shape that the worker's own rows of a value have. */
+    struct build *b = &c->b;
+    const struct attr wide = {"DstT", attr_type(INT64)};
+    struct edge rows = source(c, c->rows[dense_pass(graph_node(c->from, edge.node))]);
+    struct edge parts[3] = {build_scalar(b, INT32, 0)};
+    parts[1] = dense_row_count(b, rows);
+    parts[2] = build_ints(b, shape->dims + 1, shape->rank - 1);
+    struct edge all = shape->rank > 1 ? build_op(b, "Concat", parts, 3, NULL, 0) : parts[1];
     /* A sum is cut to the worker's rows; of a value that all have, the first worker's counts. */
     bool sums = from.form != DENSE_ALL;
-    const struct edge inputs[] = {x, own_shape(c, edge)};
+    const struct edge inputs[] = {x, build_op(b, "Cast", &all, 1, &wide, 1)};
     const struct attr attrs[] = {{"reduction", attr_string(sums ? "sum_part" : "part")},
                                  {"root", attr_int(sums ? -1 : 0)},
                                  {.name = NULL}};

@@ -9,19 +9,6 @@
 /* Whose gradients a node depends on. */
 enum { OF_LAYERS = 1, OF_OTHERS = 2 };
 
-static unsigned char gradients_of(const struct passes *p, const struct node *node,
-                                  const unsigned char *of)
-{
-    const struct attr_value *mark = node_attr(node, "_gradient");
-    const struct node *variable = mark ? graph_find(p->c->from, mark->s) : NULL;
-    unsigned char all = 0;
-    if (mark)
-        return variable && p->c->cut[variable->id] >= 0 ? OF_LAYERS : OF_OTHERS;
-    for (int i = 0; i < node->n_inputs; i++)
-        all |= of[node->inputs[i].node];
-    return all;
-}
-
 /* The variable that a node has itself, as its i-th input; NULL: that is another one. */
 static const struct node *written_by(const struct passes *p, const struct node *node, int i)
 {
@@ -64,7 +51,12 @@ int dense_find_updates(struct passes *p)
     unsigned char *of = arena_alloc(&p->c->arena, n + 1);
     for (size_t i = 0; i < n; i++) {
         const struct node *node = graph_node(p->c->from, p->c->order[i]);
-        of[node->id] = gradients_of(p, node, of);
+        const struct attr_value *mark = node_attr(node, "_gradient");
+        const struct node *variable = mark ? graph_find(p->c->from, mark->s) : NULL;
+        if (mark)
+            of[node->id] = variable && p->c->cut[variable->id] >= 0 ? OF_LAYERS : OF_OTHERS;
+        for (int k = 0; !mark && k < node->n_inputs; k++)
+            of[node->id] |= of[node->inputs[k].node];
     }
     /* What changes a layer's variable, by its gradient. */
     for (size_t i = 0; i < n; i++) {

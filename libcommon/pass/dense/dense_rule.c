@@ -46,23 +46,6 @@ struct given {
     bool own, dense, rows; /* each worker's own; the workers' together, and that of rows */
 };
 
-static struct given find_given(const struct dense_cutter *c, const struct node *node)
-{
-    struct given given = {false, false, false};
-    for (int i = 0; i < node->n_inputs; i++) {
-        if (!edge_exists(node->inputs[i]) || c->copy[node->inputs[i].node] < 0) {
-            given.own = true; /* comes back in a loop */
-            continue;
-        }
-        enum dense_form form = dense_layout_of(c, node->inputs[i]).form;
-        bool dense = form != DENSE_OWN && form != DENSE_SAME;
-        given.own |= form == DENSE_OWN;
-        given.dense |= dense;
-        given.rows |= dense && dense_is_rows(c, node->inputs[i]);
-    }
-    return given;
-}
-
 static void take_as_is(const struct dense_cutter *c, const struct node *node,
                        struct dense_rule *rule)
 {
@@ -122,7 +105,18 @@ static int rule_of_others(struct dense_cutter *c, const struct node *node, struc
 
 int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rule *rule)
 {
-    struct given given = find_given(c, node);
+    struct given given = {false, false, false};
+    for (int i = 0; i < node->n_inputs; i++) {
+        if (!edge_exists(node->inputs[i]) || c->copy[node->inputs[i].node] < 0) {
+            given.own = true; /* comes back in a loop */
+            continue;
+        }
+        enum dense_form form = dense_layout_of(c, node->inputs[i]).form;
+        bool shared = form != DENSE_OWN && form != DENSE_SAME;
+        given.own |= form == DENSE_OWN;
+        given.dense |= shared;
+        given.rows |= shared && dense_is_rows(c, node->inputs[i]);
+    }
     const struct attr_value *mark = node_attr(node, "_gradient");
     /* Which of the inputs is a variable that it changes, or asks about. */
     int reference = -1, code;

@@ -271,18 +271,6 @@ static int finish_constants(struct grad_engine *e, struct build *b, struct grad_
     return 0;
 }
 
-/* Whether anything flows back into the loop at all. */
-static bool has_gradient(const struct grad_engine *e, int frame)
-{
-    for (int i = 0; i < e->frames->frames.items[frame].n_enters; i++) {
-        const struct loop_variable *v = grad_variable(e, frame, i);
-        if (is_wanted(e, v) && v->exit >= 0 && e->contributions[v->exit] &&
-            e->contributions[v->exit][0].first)
-            return true;
-    }
-    return false;
-}
-
 static int open_variables(struct grad_engine *e, struct build *b, struct grad_space *space,
                           struct cycle *cycles)
 {
@@ -305,7 +293,13 @@ static int open_variables(struct grad_engine *e, struct build *b, struct grad_sp
 int grad_process_loop(struct grad_engine *e, struct grad_space *parent, int frame)
 {
     int n = e->frames->frames.items[frame].n_enters;
-    if (!has_gradient(e, frame))
+    bool has_gradient = false; /* anything flows back into the loop at all */
+    for (int i = 0; i < n && !has_gradient; i++) {
+        const struct loop_variable *v = grad_variable(e, frame, i);
+        has_gradient = is_wanted(e, v) && v->exit >= 0 && e->contributions[v->exit] &&
+                       e->contributions[v->exit][0].first;
+    }
+    if (!has_gradient)
         return 0;
     struct grad_space *space = grad_space_of(e, parent, frame);
     if (!space)

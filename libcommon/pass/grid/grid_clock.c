@@ -162,24 +162,6 @@ static int *add_after(struct clocked *c, const device_nodes_vec *list, const cha
     return nodes;
 }
 
-static void add_entries(struct clocked *c)
-{
-    int leave = add_clock(c, "ClockLeave", "clock/leave", (struct node_spec){0});
-    int joined = set_version(c, "clock/join/version", c->join);
-    int pushed = set_version(c, "clock/push/version", c->push);
-    if (c->err->code)
-        return;
-    const struct edge join[] = {{c->join, 0}, {c->join, 1}, {joined, CONTROL_SLOT}};
-    int n = c->entry->n_edges;
-    struct edge *edges = arena_array(&c->arena, (size_t)n + 2, sizeof *edges);
-    memcpy(edges, c->entry->edges, (size_t)n * sizeof *edges);
-    edges[n] = (struct edge){c->advance, CONTROL_SLOT};
-    edges[n + 1] = (struct edge){pushed, CONTROL_SLOT};
-    graph_add_entry(c->graph, c->entry->name, edges, n + 2);
-    graph_add_entry(c->graph, "join", join, 3);
-    graph_add_entry(c->graph, "leave", &(struct edge){leave, CONTROL_SLOT}, 1);
-}
-
 static int add_all(struct clocked *c)
 {
     c->join = add_clock(c, "ClockJoin", "clock/join", (struct node_spec){0});
@@ -213,9 +195,21 @@ static int add_all(struct clocked *c)
                                                   .controls = updated,
                                                   .n_controls = (int)c->writers.n});
     }
-    if (!c->err->code)
-        add_entries(c);
-    return c->err->code ? c->err->code : graph_check(c->graph, c->err);
+    int leave = add_clock(c, "ClockLeave", "clock/leave", (struct node_spec){0});
+    int joined = set_version(c, "clock/join/version", c->join);
+    int pushed = set_version(c, "clock/push/version", c->push);
+    if (c->err->code)
+        return c->err->code;
+    const struct edge join[] = {{c->join, 0}, {c->join, 1}, {joined, CONTROL_SLOT}};
+    int n = c->entry->n_edges;
+    struct edge *edges = arena_array(&c->arena, (size_t)n + 2, sizeof *edges);
+    memcpy(edges, c->entry->edges, (size_t)n * sizeof *edges);
+    edges[n] = (struct edge){c->advance, CONTROL_SLOT};
+    edges[n + 1] = (struct edge){pushed, CONTROL_SLOT};
+    graph_add_entry(c->graph, c->entry->name, edges, n + 2);
+    graph_add_entry(c->graph, "join", join, 3);
+    graph_add_entry(c->graph, "leave", &(struct edge){leave, CONTROL_SLOT}, 1);
+    return graph_check(c->graph, c->err);
 }
 
 static void release_list(device_nodes_vec *list)

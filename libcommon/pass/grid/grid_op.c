@@ -42,24 +42,13 @@ static struct edge shape_vector_of(struct build *b, enum dtype type, const struc
     return grid_concat(b, 0, both, 2);
 }
 
-static struct edge image_sizes(struct grid *g, const struct node *node, int cell,
-                               const struct grid_windows *w, struct edge like)
+static struct edge sizes_of(struct grid *g, const struct node *node, int cell,
+                            struct grid_area area, struct grid_cut axes, struct edge like)
 {
     struct shape shape = node->outputs[0].shape;
-    struct grid_area area = grid_region(g, w, cell).area;
-    shape.dims[w->in.y] = area.y1 - area.y0;
-    shape.dims[w->in.x] = area.x1 - area.x0;
+    shape.dims[axes.y] = area.y1 - area.y0;
+    shape.dims[axes.x] = area.x1 - area.x0;
     return shape_vector_of(grid_builder(g, node, cell, g->devices[cell]), INT32, &shape, like);
-}
-
-static struct edge filter_sizes(struct grid *g, const struct node *node, int cell,
-                                const struct grid_windows *w)
-{
-    struct shape shape = node->outputs[0].shape;
-    struct grid_area area = grid_tile(g, w->out, cell);
-    shape.dims[0] = area.y1 - area.y0;
-    shape.dims[1] = area.x1 - area.x0;
-    return shape_vector_of(grid_builder(g, node, cell, g->devices[cell]), INT32, &shape, EDGE_NONE);
 }
 
 /* Where the shape of images is to be given, the windows' outputs have their batch. */
@@ -83,31 +72,15 @@ static struct edge window_input_of(struct grid *g, const struct node *node, int 
     case LIES_FILTERS:
         return grid_take(g, node->inputs[i], w->filters, grid_tile(g, w->filters, cell), cell);
     case LIES_SIZES:
-        return image_sizes(g, node, cell, w, batch_like(g, node, cell, w));
+        return sizes_of(g, node, cell, grid_region(g, w, cell).area, w->in,
+                        batch_like(g, node, cell, w));
     case LIES_FILTER_SIZES:
-        return filter_sizes(g, node, cell, w);
+        return sizes_of(g, node, cell, grid_tile(g, w->out, cell),
+                        (struct grid_cut){.y = 0, .x = 1}, EDGE_NONE);
     case LIES_WHOLE:
         break;
     }
     return grid_local(g, node->inputs[i], cell);
-}
-
-/* A tile at the border of the image has the padding that is there. */
-static int set_padding(struct grid *g, const struct node *node, int cell,
-                       const struct grid_windows *w, struct attr attrs[2])
-{
-    struct grid_region region = grid_region(g, w, cell);
-    int64_t *pads = arena_array(&g->arena, 8, sizeof *pads);
-    bool none = !region.before_y && !region.after_y && !region.before_x && !region.after_x;
-    if (op_find_attr(node->op, "explicit_paddings") < 0)
-        return 0;
-    pads[2 * w->in.y] = region.before_y;
-    pads[2 * w->in.y + 1] = region.after_y;
-    pads[2 * w->in.x] = region.before_x;
-    pads[2 * w->in.x + 1] = region.after_x;
-    attrs[0] = (struct attr){"padding", attr_string(none ? "VALID" : "EXPLICIT")};
-    attrs[1] = (struct attr){"explicit_paddings", attr_ints(pads, none ? 0 : 8)};
-    return 2;
 }
 
 static struct edge sum_of(struct grid *g, const struct node *node, const struct edge *parts)
@@ -126,12 +99,22 @@ static int visit_tiles(struct grid *g, const struct node *node)
     struct edge *inputs = arena_array(&g->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
     struct grid_area *areas = arena_array(&g->arena, (size_t)g->n, sizeof *areas);
     grid_windows(g, node, &w);
+    bool is_padded = op_find_attr(node->op, "explicit_paddings") >= 0;
     for (int k = 0; k < g->n; k++) {
-        struct attr padding[2];
         for (int i = 0; i < node->n_inputs; i++)
             inputs[i] = window_input_of(g, node, i, k, &w);
-        parts[k] = grid_copy(g, node, k, inputs, padding, set_padding(g, node, k, &w, padding));
-        areas[k] = grid_region(g, &w, k).area;
+        /* A tile at the border of the image has the padding that is there. */
+        struct grid_region region = grid_region(g, &w, k);
+        int64_t *pads = arena_array(&g->arena, 8, sizeof *pads);
+        pads[2 * w.in.y] = region.before_y;
+        pads[2 * w.in.y + 1] = region.after_y;
+        pads[2 * w.in.x] = region.before_x;
+        pads[2 * w.in.x + 1] = region.after_x;
+        bool none = !region.before_y && !region.after_y && !region.before_x && !region.after_x;
+        const struct attr padding[] = {{"padding", attr_string(none ? "VALID" : "EXPLICIT")},
+                                       {"explicit_paddings", attr_ints(pads, none ? 0 : 8)}};
+        parts[k] = grid_copy(g, node, k, inputs, padding, is_padded ? 2 : 0);
+        areas[k] = region.area;
     }
     if (g->err->code)
         return g->err->code;
@@ -189,15 +172,6 @@ static int visit_reduction(struct grid *g, const struct node *node)
     return 0;
 }
 
-static int visit_shape(struct grid *g, const struct node *node)
-{
-    const struct edge in = node->inputs[0];
-    struct build *b = grid_builder(g, node, 0, g->devices[0]);
-    return is_now(g, node,
-                  shape_vector_of(b, node->outputs[0].type, &grid_output(g, in)->shape,
-                                  g->parts[in.node][0]));
-}
-
 int grid_visit(struct grid *g, const struct node *node)
 {
     switch ((enum grid_role)g->role[node->id]) {
@@ -208,8 +182,13 @@ int grid_visit(struct grid *g, const struct node *node)
         return visit_alike(g, node);
     case GRID_REDUCE:
         return visit_reduction(g, node);
-    case GRID_SHAPE:
-        return visit_shape(g, node);
+    case GRID_SHAPE: {
+        const struct edge in = node->inputs[0];
+        struct build *b = grid_builder(g, node, 0, g->devices[0]);
+        return is_now(g, node,
+                      shape_vector_of(b, node->outputs[0].type, &grid_output(g, in)->shape,
+                                      g->parts[in.node][0]));
+    }
     case GRID_ASK:
         return grid_visit_ask(g, node);
     case GRID_VARIABLE:

@@ -68,17 +68,6 @@ struct edge grid_local(struct grid *g, struct edge edge, int cell)
     return part.edge;
 }
 
-/* Of what is whole, beside it: only the area is sent. */
-static struct edge slice_whole(struct grid *g, const struct grid_part *part)
-{
-    struct edge whole = grid_whole(g, part->of);
-    if (!edge_exists(whole))
-        return EDGE_NONE;
-    const char *device = graph_node(g->r.to, whole.node)->device;
-    const struct node *node = graph_node(g->from, part->of.node);
-    return grid_slice(grid_builder(g, node, part->cell, device), whole, part->cut, part->area);
-}
-
 static struct edge assemble(struct grid *g, const struct grid_part *part)
 {
     const struct node *node = graph_node(g->from, part->of.node);
@@ -110,8 +99,16 @@ struct edge grid_take(struct grid *g, struct edge edge, struct grid_cut cut, str
     part.edge = known_part(g, &part);
     if (edge_exists(part.edge) || g->err->code)
         return part.edge;
-    part.edge =
-        grid_cut_equal(grid_cut_of(g, edge), cut) ? assemble(g, &part) : slice_whole(g, &part);
+    if (grid_cut_equal(grid_cut_of(g, edge), cut))
+        part.edge = assemble(g, &part);
+    else { /* Of what is whole, beside it: only the area is sent. */
+        struct edge whole = grid_whole(g, edge);
+        if (!edge_exists(whole))
+            return EDGE_NONE;
+        struct build *b = grid_builder(g, graph_node(g->from, edge.node), cell,
+                                       graph_node(g->r.to, whole.node)->device);
+        part.edge = grid_slice(b, whole, cut, area);
+    }
     if (edge_exists(part.edge))
         vec_push(&g->known, part);
     return part.edge;

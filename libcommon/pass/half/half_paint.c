@@ -112,56 +112,39 @@ static double size_of(const struct shape *shape)
     return size;
 }
 
-struct surroundings {
-    double in, out;         /* elements of float32 */
-    int n_users, n_painted; /* that take its result */
-    int n_sources, n_sources_painted;
-    bool foreign; /* it takes what is neither painted nor a constant */
-};
-
-static void look_above(const struct halver *h, const struct node *node, struct surroundings *s)
-{
-    const struct graph *from = h->r.from;
-    for (int i = 0; i < node->n_inputs; i++) {
-        const struct edge in = node->inputs[i];
-        const struct node *source = graph_node(from, in.node);
-        if (!half_is_float(from, in) || h->unit[in.node] == h->unit[node->id])
-            continue;
-        s->n_sources++;
-        s->n_sources_painted += is_painted(h, in.node);
-        s->foreign |= !is_painted(h, in.node) && !node_is(source, "Const");
-        s->in += size_of(&source->outputs[in.slot].shape);
-    }
-}
-
-static void look_below(const struct halver *h, const struct node *node, struct surroundings *s)
-{
-    for (int i = h->first_user[node->id]; i < h->first_user[node->id + 1]; i++) {
-        if (h->unit[h->users[i]] == h->unit[node->id])
-            continue;
-        s->n_users++;
-        s->n_painted += is_painted(h, h->users[i]);
-    }
-    for (int i = 0; i < node->n_outputs; i++)
-        if (node->outputs[i].type == FLOAT32)
-            s->out += size_of(&node->outputs[i].shape);
-}
-
 static bool joins(const struct halver *h, int node)
 {
-    struct surroundings s = {.in = 0};
+    const struct graph *from = h->r.from;
+    double in = 0, out = 0;                   /* elements of float32 */
+    int n_users = 0, n_painted = 0;           /* that take its result */
+    bool by_painted = false, foreign = false; /* it takes what is neither painted nor a constant */
     int i = node;
     do {
-        look_above(h, graph_node(h->r.from, i), &s);
-        look_below(h, graph_node(h->r.from, i), &s);
+        const struct node *member = graph_node(from, i);
+        for (int k = 0; k < member->n_inputs; k++) {
+            const struct edge edge = member->inputs[k];
+            const struct node *source = graph_node(from, edge.node);
+            if (!half_is_float(from, edge) || h->unit[edge.node] == h->unit[i])
+                continue;
+            by_painted |= is_painted(h, edge.node);
+            foreign |= !is_painted(h, edge.node) && !node_is(source, "Const");
+            in += size_of(&source->outputs[edge.slot].shape);
+        }
+        for (int k = h->first_user[i]; k < h->first_user[i + 1]; k++) {
+            n_users += h->unit[h->users[k]] != h->unit[i];
+            n_painted += h->unit[h->users[k]] != h->unit[i] && is_painted(h, h->users[k]);
+        }
+        for (int k = 0; k < member->n_outputs; k++)
+            if (member->outputs[k].type == FLOAT32)
+                out += size_of(&member->outputs[k].shape);
         i = h->next[i];
     } while (i != node);
 
     bool even = h->next[node] != node || node_has(graph_node(h->r.from, node), OP_VIEW);
-    if (s.n_users && s.n_users == s.n_painted && !(h->r.flags[node] & REWRITE_KEPT) &&
-        (even || s.in <= s.out))
+    if (n_users && n_users == n_painted && !(h->r.flags[node] & REWRITE_KEPT) &&
+        (even || in <= out))
         return true;
-    return s.n_sources_painted && !s.foreign && (even || s.out <= s.in);
+    return by_painted && !foreign && (even || out <= in);
 }
 
 static bool paint_one(struct halver *h, int node)

@@ -279,30 +279,24 @@ int place_graph(struct graph *graph, const struct place_options *options, struct
     return code;
 }
 
-/* Where the nodes of each group are: as it was found. */
-static int find_assigned(struct placer *p)
-{
-    for (size_t i = 0; i < p->graph->nodes.n; i++) {
-        const struct node *node = graph_node(p->graph, (int)i);
-        size_t k = 0, n = p->placement->devices.n;
-        while (k < n && strcmp(p->placement->devices.items[k].text, node->assigned) != 0)
-            k++;
-        if (k == n)
-            return error_set(p->err, ERR_DATA, "%s: '%s' is not in this cluster", node_text(node),
-                             node->assigned);
-        p->chosen[place_root(p, (int)i)] = (int)k;
-    }
-    return 0;
-}
-
 int place_estimate(const struct graph *graph, const struct place_options *options,
                    struct place_result *result, struct error *err)
 {
     struct placer p = {
         .graph = graph, .placement = options->placement, .kernels = options->kernels, .err = err};
     int code = prepare(&p);
-    if (!code)
-        code = find_assigned(&p);
+    /* The nodes of each group are where they were found. */
+    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        size_t k = 0, n = p.placement->devices.n;
+        while (k < n && strcmp(p.placement->devices.items[k].text, node->assigned) != 0)
+            k++;
+        if (k == n)
+            code = error_set(err, ERR_DATA, "%s: '%s' is not in this cluster", node_text(node),
+                             node->assigned);
+        else
+            p.chosen[place_root(&p, (int)i)] = (int)k;
+    }
     if (!code)
         code = place_measure(&p, options->model, result);
     release(&p);

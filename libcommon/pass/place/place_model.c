@@ -19,17 +19,6 @@ struct device_rates {
     int like; /* the first device of the same type with the same facts */
 };
 
-/* What is not said of a device's rates is as what was measured on its type has it. */
-static struct cost_rates rates_of(const struct place_model *m, const char *type,
-                                  const struct device_facts *facts)
-{
-    const struct cost_sample sample = {.graph = m->placer->graph,
-                                       .measured = m->measured,
-                                       .weights = m->weight,
-                                       .assume = m->assume};
-    return cost_scaled_rates(&sample, type, facts);
-}
-
 /* ---- order ---- */
 
 struct rank {
@@ -142,6 +131,9 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
     m->initial = place_find_initial(p->graph, &m->arena);
     struct device_rates *rates = arena_array(&m->arena, (size_t)m->n_devices, sizeof *rates);
     int n_outputs = 0;
+    /* A device's rates that are not told are as those measured on its type. */
+    const struct cost_sample sample = {
+        .graph = p->graph, .measured = m->measured, .weights = m->weight, .assume = m->assume};
     const struct placement *placement = m->placer->placement;
     for (int k = 0; k < m->n_devices; k++) {
         const struct place_device *device = &placement->devices.items[k];
@@ -153,7 +145,8 @@ int place_model_new(struct placer *p, const struct place_costs *costs, struct pl
                                  rates[own->like].facts.bandwidth != own->facts.bandwidth ||
                                  strcmp(placement->devices.items[own->like].name.type, name->type)))
             own->like++;
-        own->rates = own->like < k ? rates[own->like].rates : rates_of(m, name->type, &own->facts);
+        own->rates = own->like < k ? rates[own->like].rates
+                                   : cost_scaled_rates(&sample, name->type, &own->facts);
     }
     for (int i = 0; i < m->n; i++) {
         m->first_output[i] = n_outputs;

@@ -240,23 +240,6 @@ static void simulate(struct place_search *s, struct place_run *run, int strategy
             put(s, run, i, 0);
 }
 
-static void keep_best(struct place_search *s, const struct place_run *run,
-                      struct place_result *result)
-{
-    size_t n = (size_t)s->model->n;
-    double makespan = place_run_makespan(run);
-    if (makespan > s->shortest || isinf(makespan) ||
-        (makespan == s->shortest && run->total.transfer_bytes >= result->transfer_bytes))
-        return;
-    s->shortest = makespan;
-    memcpy(s->best, s->group, n * sizeof *s->best);
-    memcpy(s->model->best_start, run->start, n * sizeof *run->start);
-    memcpy(s->model->best_finish, run->finish, n * sizeof *run->finish);
-    result->makespan = makespan;
-    result->n_transfers = run->total.n_transfers;
-    result->transfer_bytes = run->total.transfer_bytes;
-}
-
 static int try_all(struct place_search *s, struct place_result *result)
 {
     struct place_run run;
@@ -272,7 +255,17 @@ static int try_all(struct place_search *s, struct place_result *result)
             result->round_robin = makespan;
         if (strategy >= ALL_ON)
             result->one_device = fmin(result->one_device, makespan);
-        keep_best(s, &run, result);
+        size_t n = (size_t)s->model->n;
+        if (!isinf(makespan) && makespan <= s->shortest &&
+            (makespan < s->shortest || run.total.transfer_bytes < result->transfer_bytes)) {
+            s->shortest = makespan;
+            memcpy(s->best, s->group, n * sizeof *s->best);
+            memcpy(s->model->best_start, run.start, n * sizeof *run.start);
+            memcpy(s->model->best_finish, run.finish, n * sizeof *run.finish);
+            result->makespan = makespan;
+            result->n_transfers = run.total.n_transfers;
+            result->transfer_bytes = run.total.transfer_bytes;
+        }
         if (isinf(s->shortest) && strategy == ALL_ON + s->model->n_devices - 1) {
             int device = place_run_overfull(&run);
             code = error_set(s->p->err, ERR_DATA,

@@ -13,17 +13,6 @@
 
 /* ---- links ---- */
 
-/* The first device of the same task. */
-static int leader(const struct placement *placement, int device)
-{
-    const struct place_device *d = &placement->devices.items[device];
-    for (int i = 0; i < device; i++)
-        if (device_name_same_task(&placement->devices.items[i].name,
-                                  &placement->devices.items[d->host].name))
-            return i;
-    return d->host;
-}
-
 /* False: they are of one task, whose devices share nothing on the way. */
 static bool set_link(const struct place_model *m, struct place_wire *wire, int from, int to)
 {
@@ -106,18 +95,6 @@ static bool is_behind_bus(const struct place_device *device)
     return strcmp(device->name.type, "CPU") != 0;
 }
 
-/* Devices of one task: by the bus of the first, and by that of the second, one tensor after the
- * other in each direction. */
-static void set_buses(const struct place_model *m, struct place_wire *wire, int from, int to)
-{
-    const struct place_device *devices = m->placer->placement->devices.items;
-    int first = m->n_channels - 2 * m->n_devices, a = devices[from].host, b = devices[to].host;
-    if (a != b && is_behind_bus(&devices[a]))
-        wire->channels[1] = (struct place_channel){first + 2 * a, wire->per_byte};
-    if (a != b && is_behind_bus(&devices[b]))
-        wire->channels[2] = (struct place_channel){first + 2 * b + 1, wire->per_byte};
-}
-
 /* ---- all ---- */
 
 void place_find_wires(struct place_model *m)
@@ -127,13 +104,17 @@ void place_find_wires(struct place_model *m)
     int *leaders = arena_array(&m->arena, (size_t)d, sizeof *leaders);
     m->n_channels = d * d + 2 * (placement->cluster ? (int)placement->cluster->hosts.n : 0) + 2 * d;
     m->wires = arena_array(&m->arena, (size_t)d * (size_t)d, sizeof *m->wires);
-    for (int i = 0; i < d; i++)
-        leaders[i] = leader(placement, i);
+    const struct place_device *devices = placement->devices.items;
+    for (int i = 0; i < d; i++) { /* the first device of the same task */
+        int host = devices[i].host, k = 0;
+        while (k < i && !device_name_same_task(&devices[k].name, &devices[host].name))
+            k++;
+        leaders[i] = k < i ? k : host;
+    }
     for (int a = 0; a < d; a++) {
         for (int b = 0; b < d; b++) {
             struct place_wire *wire = &m->wires[a * d + b];
-            const struct place_device *from = &placement->devices.items[a];
-            const struct place_device *to = &placement->devices.items[b];
+            const struct place_device *from = &devices[a], *to = &devices[b];
             bool is_link = set_link(m, wire, a, b);
             wire->channels[0] =
                 (struct place_channel){is_link ? leaders[a] * d + leaders[b] : -1, wire->per_byte};
@@ -141,8 +122,13 @@ void place_find_wires(struct place_model *m)
             wire->channels[2] = adapter(m, from, to, false);
             for (int i = 1; i < PLACE_CHANNELS; i++)
                 wire->per_byte = fmax(wire->per_byte, wire->channels[i].per_byte);
-            if (!is_link)
-                set_buses(m, wire, a, b);
+            /* Devices of one task: by the bus of the first, and by that of the second, one tensor
+             * after the other in each direction. */
+            int first = m->n_channels - 2 * d, x = from->host, y = to->host;
+            if (!is_link && x != y && is_behind_bus(&devices[x]))
+                wire->channels[1] = (struct place_channel){first + 2 * x, wire->per_byte};
+            if (!is_link && x != y && is_behind_bus(&devices[y]))
+                wire->channels[2] = (struct place_channel){first + 2 * y + 1, wire->per_byte};
         }
     }
 }

@@ -150,24 +150,6 @@ static int put_pushed(struct replicator *r, struct pushed_values *exchange, stru
 
 /* ---- initial values ---- */
 
-static int reduce_initial(struct replicator *r)
-{
-    struct bucket bucket = {.bytes = 0};
-    for (size_t i = 0; i < r->from->nodes.n; i++) {
-        /* A constant, or what is a part of such, is the same everywhere. */
-        const struct node *node = graph_node(r->from, (int)i);
-        if (!replicate_is_initializer(r, node))
-            continue;
-        struct edge value = node->inputs[node_attr(node, WORKER_PART_INITIAL) ? 0 : 1];
-        const struct node *source = graph_node(r->from, value.node);
-        if (!node_is(source, "Const") && !node_attr(source, WORKER_PART_INITIAL))
-            put_edge(r, &bucket, value, "first", FOR_INITIAL);
-    }
-    int code = replicate_reduce(r, ALLREDUCE_SCOPE "initial", &bucket);
-    vec_release(&bucket.values);
-    return code;
-}
-
 /* ---- the graph ---- */
 
 int replicate_allreduce(struct replicator *r)
@@ -226,7 +208,22 @@ int replicate_allreduce(struct replicator *r)
     replicate_keep_lost(r);
     replicate_end_delay(r);
     replicate_end_warm_up(r);
-    if (r->err->code || reduce_initial(r))
+    if (r->err->code)
+        return r->err->code;
+    struct bucket bucket = {.bytes = 0};
+    for (size_t i = 0; i < r->from->nodes.n; i++) {
+        /* A constant, or what is a part of such, is the same everywhere. */
+        const struct node *node = graph_node(r->from, (int)i);
+        if (!replicate_is_initializer(r, node))
+            continue;
+        struct edge value = node->inputs[node_attr(node, WORKER_PART_INITIAL) ? 0 : 1];
+        const struct node *source = graph_node(r->from, value.node);
+        if (!node_is(source, "Const") && !node_attr(source, WORKER_PART_INITIAL))
+            put_edge(r, &bucket, value, "first", FOR_INITIAL);
+    }
+    code = replicate_reduce(r, ALLREDUCE_SCOPE "initial", &bucket);
+    vec_release(&bucket.values);
+    if (code)
         return r->err->code;
     for (size_t i = 0; i < r->from->nodes.n; i++)
         if (has(r, r->order[i], FACT_AFTER) &&

@@ -38,17 +38,6 @@ static struct attr with(struct replicator *r, const char *variable, const char *
 
 /* ---- a worker joins ---- */
 
-/* The version that a worker computes from is a variable of its own. */
-static int add_version(struct replicator *r)
-{
-    struct attr attrs[] = {{"dtype", attr_type(INT64)},
-                           {"shape", attr_shape(&SHAPE_SCALAR)},
-                           {WORKER_LOCAL, attr_bool(true)},
-                           {"_trainable", attr_bool(false)}};
-    struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
-    return r->version = replicate_add(r, WORKER_DEVICE, WORKER_VERSION, &spec);
-}
-
 static int set_version(struct replicator *r, const char *name, struct edge value)
 {
     struct edge inputs[] = {{r->version, 0}, value};
@@ -62,7 +51,16 @@ static int add_join(struct replicator *r)
     struct node_spec spec = {.inputs = &heads, .n_inputs = edge_exists(heads)};
     r->leave = add_clock(r, "ClockLeave", "clock/leave", NULL);
     r->join = add_clock(r, "ClockJoin", "clock/join", &spec);
-    if (r->leave < 0 || r->join < 0 || add_version(r) < 0)
+    if (r->leave < 0 || r->join < 0)
+        return r->err->code;
+    /* The version that a worker computes from is a variable of its own. */
+    struct attr attrs[] = {{"dtype", attr_type(INT64)},
+                           {"shape", attr_shape(&SHAPE_SCALAR)},
+                           {WORKER_LOCAL, attr_bool(true)},
+                           {"_trainable", attr_bool(false)}};
+    struct node_spec version = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
+    r->version = replicate_add(r, WORKER_DEVICE, WORKER_VERSION, &version);
+    if (r->version < 0)
         return r->err->code;
     int set = set_version(r, "clock/join/version", (struct edge){r->join, 0});
     if (set < 0)
@@ -239,18 +237,6 @@ static int wait_for_updates(struct replicator *r, int advance)
     return r->err->code;
 }
 
-/* What a worker begins with from its journal is dead in one that begins with what shards have. */
-static int end_join(struct replicator *r)
-{
-    struct node_spec spec = {
-        .op = "ControlTrigger", .controls = r->joined.items, .n_controls = (int)r->joined.n};
-    int over = replicate_add(r, WORKER_DEVICE, "clock/join/over", &spec);
-    const struct edge edges[] = {{r->join, 0}, {r->join, 1}, {over, CONTROL_SLOT}};
-    if (over >= 0)
-        graph_add_entry(r->to, "join", edges, 3);
-    return r->err->code;
-}
-
 int replicate_end_update(struct replicator *r)
 {
     struct edge round = {r->round, 0};
@@ -259,5 +245,13 @@ int replicate_end_update(struct replicator *r)
     if (advance < 0 || wait_for_updates(r, advance))
         return r->err->code;
     graph_add_entry(r->to, "update", &(struct edge){advance, CONTROL_SLOT}, 1);
-    return end_join(r) ? r->err->code : replicate_tell_clocks(r);
+    /* What a worker begins with from its journal is dead in one that begins with what shards have.
+     */
+    struct node_spec joined = {
+        .op = "ControlTrigger", .controls = r->joined.items, .n_controls = (int)r->joined.n};
+    int over = replicate_add(r, WORKER_DEVICE, "clock/join/over", &joined);
+    const struct edge edges[] = {{r->join, 0}, {r->join, 1}, {over, CONTROL_SLOT}};
+    if (over >= 0)
+        graph_add_entry(r->to, "join", edges, 3);
+    return r->err->code ? r->err->code : replicate_tell_clocks(r);
 }

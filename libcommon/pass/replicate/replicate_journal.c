@@ -39,15 +39,6 @@ static const char *name_of(const struct replicator *r, const struct own_state *s
 
 /* ---- writing ---- */
 
-/* A node that is dead in steps without a push; -1: all have one. */
-static int add_pushes(struct replicator *r)
-{
-    if (!edge_exists(r->fires))
-        return -1;
-    int steered = replicate_op(r, "Switch", "journal/Switch", r->fires, r->fires);
-    return replicate_op(r, "Identity", "journal/pushes", (struct edge){steered, 1}, EDGE_NONE);
-}
-
 /* After a node, or -1. */
 static int write_after(struct replicator *r, const struct own_state *state, const char *suffix,
                        struct node_spec spec, int after)
@@ -65,7 +56,12 @@ static int write_after(struct replicator *r, const struct own_state *state, cons
 int replicate_write_journal(struct replicator *r, int push)
 {
     node_vec written = VEC_INIT;
-    int pushes = has_journal(r) ? add_pushes(r) : -1;
+    int pushes = -1; /* a node that is dead in steps without a push; -1: all have one */
+    if (has_journal(r) && edge_exists(r->fires)) {
+        int steered = replicate_op(r, "Switch", "journal/Switch", r->fires, r->fires);
+        pushes =
+            replicate_op(r, "Identity", "journal/pushes", (struct edge){steered, 1}, EDGE_NONE);
+    }
     for (size_t i = 0; i < r->states.n && has_journal(r); i++) {
         const struct own_state *state = &r->states.items[i];
         bool is_known = edge_exists(state->next);

@@ -65,25 +65,19 @@ static int64_t find_rows(const struct replicator *r, struct edge gradient,
     return rows;
 }
 
-/* The columns of a factor that some rows of the product are made of. */
-static struct edge columns(struct replicator *r, const char *name, struct edge factor,
-                           int64_t first, int64_t n)
-{
-    struct edge inputs[] = {
-        replicate_edge(r, factor),
-        replicate_vector(r, replicate_text(r, name, "begin"), (const int64_t[]){0, first}, 2),
-        replicate_vector(r, replicate_text(r, name, "size"), (const int64_t[]){-1, n}, 2)};
-    struct node_spec spec = {.op = "Slice", .inputs = inputs, .n_inputs = 3};
-    return replicate_out(
-        r->err->code ? -1
-                     : replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "columns"), &spec));
-}
-
 static struct edge multiply(struct replicator *r, const char *name,
                             const struct gradient_product *product, int64_t first, int64_t n)
 {
-    struct edge factors[] = {columns(r, name, product->left, first, n),
-                             replicate_edge(r, product->right)};
+    /* Some rows of the product are made of some columns of the left factor. */
+    struct edge inputs[] = {
+        replicate_edge(r, product->left),
+        replicate_vector(r, replicate_text(r, name, "begin"), (const int64_t[]){0, first}, 2),
+        replicate_vector(r, replicate_text(r, name, "size"), (const int64_t[]){-1, n}, 2)};
+    struct node_spec slice = {.op = "Slice", .inputs = inputs, .n_inputs = 3};
+    int columns = r->err->code
+                      ? -1
+                      : replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "columns"), &slice);
+    struct edge factors[] = {replicate_out(columns), replicate_edge(r, product->right)};
     struct node_spec spec = {.op = product->node->op->def->name,
                              .inputs = factors,
                              .n_inputs = 2,
@@ -154,25 +148,16 @@ static void wait_for_readers(struct replicator *r, const struct node *update, st
     }
 }
 
-/* How many the gradient has; they follow each other from *first on. */
-static int find_pieces(const struct replicator *r, struct edge gradient,
-                       const struct gradient_piece **first)
-{
-    int n = 0;
-    for (size_t i = 0; i < r->pieces.n; i++) {
-        bool is_one = edge_equal(r->pieces.items[i].gradient, gradient);
-        if (is_one && !n)
-            *first = &r->pieces.items[i];
-        n += is_one;
-    }
-    return n;
-}
-
 bool replicate_copy_pieces(struct replicator *r, const struct node *node)
 {
-    const struct gradient_piece *pieces = NULL;
-    int input = node->op->def->descent.gradient;
-    int n = input ? find_pieces(r, node->inputs[input], &pieces) : 0;
+    const struct gradient_piece *pieces = NULL; /* they follow each other */
+    int input = node->op->def->descent.gradient, n = 0;
+    for (size_t i = 0; input && i < r->pieces.n; i++) {
+        bool is_one = edge_equal(r->pieces.items[i].gradient, node->inputs[input]);
+        if (is_one && !n)
+            pieces = &r->pieces.items[i];
+        n += is_one;
+    }
     for (int i = 0; i < n; i++) {
         /* The last one has the update's name, and comes when the others are over. */
         const struct gradient_piece *piece = &pieces[i];

@@ -14,16 +14,6 @@ struct term_search {
     int *n_uses;  /* by node */
 };
 
-/* Variables are the workers' own if their attributes say so. */
-static bool is_own(const struct node *node)
-{
-    const unsigned own = OP_STATEFUL | OP_FED | OP_SOURCE | OP_RANDOM | OP_CONTROL_FLOW | OP_ASYNC |
-                         OP_UNINITIALIZED;
-    if (node_is(node, "Variable"))
-        return node_attr(node, PER_WORKER) || node_attr(node, WORKER_PART_SHAPE);
-    return node_has(node, own) || node_makes_resource(node);
-}
-
 static bool sums_rows(const struct node *node)
 {
     return node->op->def->sums_rows && node->op->def->sums_rows(node);
@@ -54,6 +44,8 @@ static int parted_at(const struct term_search *p, const struct node *node)
 int replicate_part_terms(const struct graph *from, struct graph **to, struct error *err)
 {
     static const struct pass_options options = {0};
+    const unsigned own = OP_STATEFUL | OP_FED | OP_SOURCE | OP_RANDOM | OP_CONTROL_FLOW | OP_ASYNC |
+                         OP_UNINITIALIZED;
     struct term_search p;
     size_t n = from->nodes.n + 1;
     int n_changes;
@@ -65,7 +57,10 @@ int replicate_part_terms(const struct graph *from, struct graph **to, struct err
     bool *is_gone = arena_array(&p.rewrite.arena, n, sizeof *is_gone);
     for (size_t i = 0; i < from->nodes.n; i++) {
         const struct node *node = graph_node(from, p.rewrite.order[i]);
-        bool varies = is_own(node);
+        /* Variables are the workers' own if their attributes say so. */
+        bool varies = node_is(node, "Variable")
+                          ? node_attr(node, PER_WORKER) || node_attr(node, WORKER_PART_SHAPE)
+                          : node_has(node, own) || node_makes_resource(node);
         for (int j = 0; j < node->n_inputs; j++) {
             varies |= p.varies[node->inputs[j].node];
             p.n_uses[node->inputs[j].node]++;

@@ -123,19 +123,6 @@ static int add_once(struct towers *t, const struct node *node)
     return replicate_is_read(r, node) ? replicate_narrow(r, copy->id) : 0;
 }
 
-/* What a script has named can be fetched by that name. */
-static int join_named(struct towers *t)
-{
-    struct replicator *r = t->r;
-    for (size_t i = 0; i < r->from->nodes.n && !r->err->code; i++) {
-        const struct node *node = graph_node(r->from, (int)i);
-        if (t->towered[i] && node->n_outputs && !strchr(node->name, '/') &&
-            !node_has(node, OP_CONTROL_FLOW) && !t->frames->frame[i])
-            towers_whole(t, (struct edge){(int)i, 0});
-    }
-    return r->err->code;
-}
-
 void towers_release(struct towers *t)
 {
     if (t && t->pipeline)
@@ -229,26 +216,26 @@ static int copy_nodes(struct towers *t)
     return r->err->code;
 }
 
-/* Stages; what is there once but for a stage of its own is on the first. */
-static int find_pipeline(struct towers *t)
-{
-    if (!t->r->options->pipeline)
-        return 0;
-    if (pipeline_find(t))
-        return t->r->err->code;
-    for (int k = 0; k < t->n; k++)
-        t->devices[k] = t->pipeline->devices[0];
-    return 0;
-}
-
 int replicate_towers(struct replicator *r)
 {
     struct towers *t = arena_alloc(&r->arena, sizeof *t);
     t->r = r;
     t->n = r->options->towers;
     r->towers = t;
-    if (replicate_find(r) || open_towers(t) || towers_find(t) || find_pipeline(t) ||
-        copy_nodes(t) || join_named(t))
+    if (replicate_find(r) || open_towers(t) || towers_find(t) ||
+        (r->options->pipeline && pipeline_find(t)))
         return r->err->code;
-    return t->pipeline ? pipeline_order(t) : 0;
+    /* What is there once but for a stage of its own is on the first. */
+    for (int k = 0; t->pipeline && k < t->n; k++)
+        t->devices[k] = t->pipeline->devices[0];
+    if (copy_nodes(t))
+        return r->err->code;
+    /* What a script has named can be fetched by that name. */
+    for (size_t i = 0; i < r->from->nodes.n && !r->err->code; i++) {
+        const struct node *node = graph_node(r->from, (int)i);
+        if (t->towered[i] && node->n_outputs && !strchr(node->name, '/') &&
+            !node_has(node, OP_CONTROL_FLOW) && !t->frames->frame[i])
+            towers_whole(t, (struct edge){(int)i, 0});
+    }
+    return !r->err->code && t->pipeline ? pipeline_order(t) : r->err->code;
 }

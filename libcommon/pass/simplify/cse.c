@@ -17,14 +17,6 @@ struct cse_table {
     size_t mask;
 };
 
-static bool is_candidate(const struct rewrite *r, const struct node *node)
-{
-    if (r->flags[node->id] &
-        (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE))
-        return false;
-    return node->n_outputs > 0 && !(node_is(node, "Const") && rewrite_has_own_name(r, node));
-}
-
 static bool may_swap(const struct node *node)
 {
     return node_has(node, OP_COMMUTATIVE) && node->n_inputs == 2;
@@ -114,7 +106,9 @@ static void visit(struct cse_table *t, const struct node *node)
     struct node view = rewrite_view(r, node);
     size_t place;
     uint64_t hash;
-    if (!is_candidate(r, node)) {
+    if (r->flags[node->id] &
+            (REWRITE_STATEFUL | REWRITE_STEERING | REWRITE_FED_INPUT | REWRITE_OPAQUE) ||
+        !node->n_outputs || (node_is(node, "Const") && rewrite_has_own_name(r, node))) {
         rewrite_add(r, node, &view);
         return;
     }

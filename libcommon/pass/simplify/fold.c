@@ -33,20 +33,14 @@ static int64_t output_bytes(const struct node *node, int slot)
     return shape_bytes(&out->shape, out->type);
 }
 
-static int64_t input_bytes(const struct graph *graph, const struct node *node)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < node->n_inputs; i++) {
-        int64_t bytes = output_bytes(graph_node(graph, node->inputs[i].node), node->inputs[i].slot);
-        sum += bytes > 0 ? bytes : 0;
-    }
-    return sum;
-}
-
 static bool is_worth(const struct graph *graph, const struct node *node, int64_t bytes)
 {
-    return bytes <= SMALL_BYTES ||
-           (bytes <= FOLD_BYTES_MAX && bytes <= 2 * input_bytes(graph, node));
+    int64_t input_bytes = 0;
+    for (int i = 0; i < node->n_inputs; i++) {
+        int64_t own = output_bytes(graph_node(graph, node->inputs[i].node), node->inputs[i].slot);
+        input_bytes += own > 0 ? own : 0;
+    }
+    return bytes <= SMALL_BYTES || (bytes <= FOLD_BYTES_MAX && bytes <= 2 * input_bytes);
 }
 
 /* A Const counts as itself; an Identity is left to arithmetic simplification, which drops it. */
@@ -97,17 +91,6 @@ static void fold_shape(struct folding *f, const struct frames *frames, const str
         return;
     for (int i = 0; i < dims.rank; i++)
         tensor_set_int64(value, i, dims.dims[i]);
-}
-
-static int fold_shapes(struct folding *f, struct error *err)
-{
-    struct frames *frames = NULL;
-    if (f->r.has_control_flow && frames_new(f->from, &frames, err))
-        return err->code;
-    for (size_t i = 0; i < f->from->nodes.n; i++)
-        fold_shape(f, frames, graph_node(f->from, (int)i));
-    frames_free(frames);
-    return 0;
 }
 
 /* ---- evaluation ---- */
@@ -189,8 +172,12 @@ int pass_fold(const struct graph *from, const struct pass_options *options, stru
         const struct node *node = graph_node(f.from, f.r.order[i]);
         f.constant[node->id] = may_fold(&f, node);
     }
-    int code = fold_shapes(&f, err);
+    struct frames *frames = NULL;
+    int code = f.r.has_control_flow ? frames_new(from, &frames, err) : 0;
     if (!code) {
+        for (size_t i = 0; i < from->nodes.n; i++)
+            fold_shape(&f, frames, graph_node(from, (int)i));
+        frames_free(frames);
         const struct graph *g = f.from;
         char *wanted = arena_alloc(&f.r.arena, n_outputs + 1);
         for (size_t i = 0; i < g->nodes.n; i++) {

@@ -46,15 +46,6 @@ static void join(struct slicing_finder *f, int a, int b)
     f->parent[a > b ? a : b] = a > b ? b : a;
 }
 
-/* The i-th group that a node shares a device with, as a variable; NULL: it is none. */
-static const struct node *leader_of(const struct slicer *s, const struct node *node, int i)
-{
-    const struct attr_value *groups = node_attr(node, "_class");
-    const struct node *leader =
-        groups && i < groups->n ? group_leader(s->from, groups->strings[i]) : NULL;
-    return leader && node_is(leader, "Variable") ? leader : NULL;
-}
-
 /* ---- how many ---- */
 
 static bool can_be_cut(const struct node *node)
@@ -201,8 +192,11 @@ static int find_tables(struct slicing_finder *f)
                 join(f, first, node->inputs[j].node);
             first = node->inputs[j].node;
         }
-        const struct node *leader = node_is(node, "Variable") ? leader_of(f->s, node, 0) : NULL;
-        if (leader)
+        const struct attr_value *groups =
+            node_is(node, "Variable") ? node_attr(node, "_class") : NULL;
+        const struct node *leader =
+            groups && groups->n ? group_leader(s->from, groups->strings[0]) : NULL;
+        if (leader && node_is(leader, "Variable"))
             join(f, leader->id, node->id);
     }
     for (int i = 0; i < n; i++) {

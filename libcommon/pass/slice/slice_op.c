@@ -146,18 +146,6 @@ struct form slice_new_rows(struct slicer *s, const struct node *node, int slot)
     return slice_new_form(s, FORM_ROWS, s->slicing[node->id], (struct edge){node->id, slot});
 }
 
-/* Where slice k begins: a row, or a place along each axis. */
-static struct attr_value offset_of(struct slicer *s, const struct node *node, struct slicing cut,
-                                   int k)
-{
-    int rank = node->outputs[0].shape.rank;
-    if (!cut.axis)
-        return attr_int(slice_first(cut, k));
-    int64_t *begin = arena_array(&s->r.to->arena, (size_t)rank, sizeof *begin);
-    begin[cut.axis] = slice_first(cut, k);
-    return attr_ints(begin, rank);
-}
-
 static int visit_variable(struct slicer *s, const struct node *node)
 {
     const struct shape *whole = &node->outputs[0].shape;
@@ -167,11 +155,15 @@ static int visit_variable(struct slicer *s, const struct node *node)
     for (int k = 0; k < cut.n && !s->err->code; k++) {
         struct shape shape = slice_shape(cut, whole, k);
         const char *name = *shared ? arena_printf(&s->arena, "%s/part_%d", shared, k) : "";
-        struct attr more[] = {{"shape", attr_shape(&shape)},
-                              {"shared_name", attr_string(name)},
-                              {SLICE_OF, attr_string(*shared ? shared : node->name)},
-                              {SLICE_SHAPE, attr_shape(whole)},
-                              {SLICE_OFFSET, offset_of(s, node, cut, k)}};
+        /* Where slice k begins: a row, or a place along each axis. */
+        int64_t *begin = arena_array(&s->r.to->arena, (size_t)whole->rank, sizeof *begin);
+        begin[cut.axis] = slice_first(cut, k);
+        struct attr more[] = {
+            {"shape", attr_shape(&shape)},
+            {"shared_name", attr_string(name)},
+            {SLICE_OF, attr_string(*shared ? shared : node->name)},
+            {SLICE_SHAPE, attr_shape(whole)},
+            {SLICE_OFFSET, cut.axis ? attr_ints(begin, whole->rank) : attr_int(*begin)}};
         struct slice_copy copy = {.node = node, .k = k, .more = more, .n_more = 5};
         form.parts[k] = slice_add_copy(s, &copy);
     }

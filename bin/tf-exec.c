@@ -70,7 +70,7 @@ static const struct option_row rows[] = {
     {0, "dump-plan", OPTION_FLAG, &dump_plan, NULL,
      "write the plan of the first step; run nothing"},
     {0, "trace", OPTION_TEXT, &trace_path, "FILE",
-     "write what ran when, with nothing fused; a directory: a file of this process in it"},
+     "write what ran when; a directory: a file of this process in it"},
 #include "bin/cluster_rows.def"
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
@@ -204,8 +204,7 @@ static int set_up(struct graph_execution *job, struct error *err)
                                                 .fast = fast},
                                      .seed = (uint64_t)seed,
                                      .check = check,
-                                     .without = trace_path ? DEVICE_PASSES_ALL
-                                                           : without, /* each op has its time */
+                                     .without = without,
                                      .plan_only = dump_plan};
     job->runner = cluster_options.task ? runner_worker_new(&options) : runner_local_new(&options);
     if (runner_open(job->runner, err))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bin/without_option.h"
 
+#include <string.h>
+
 #include "exec/plan/fuse.h"
 
 struct option_list without_option;
@@ -9,13 +11,14 @@ int without_option_read(unsigned *without, struct error *err)
 {
     *without = 0;
     for (size_t i = 0; i < without_option.n; i++) {
-        int pass = device_pass_find(without_option.items[i]);
+        bool is_all = !strcmp(without_option.items[i], "all");
+        int pass = is_all ? 0 : device_pass_find(without_option.items[i]);
         if (pass < 0)
             return error_set(err, ERR_USAGE,
-                             "--without: there is no device pass '%s': updates, "
-                             "products, chains or views",
+                             "--without: there is no device pass '%s': pools, updates, "
+                             "products, chains, views or all",
                              without_option.items[i]);
-        *without |= 1u << pass;
+        *without |= is_all ? DEVICE_PASSES_ALL : 1u << pass;
     }
     return 0;
 }

@@ -132,7 +132,7 @@ END
     digits digits.tfg
     cp two.cluster digits.cluster
     records
-    tf-exec -g digits.tfg --run train --feed train.rec --trace trace.rec >/dev/null
+    tf-exec -g digits.tfg --run train --feed train.rec --trace trace.rec --without all >/dev/null
     tf-show --costs trace.rec >digits.costs
     types tf-place 3
 }

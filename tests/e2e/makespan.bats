@@ -31,7 +31,8 @@ setup() {
 # during any other. The costs are those of that very step.
 compare() {
     local fields='[{":,}]+' step
-    tf-place --devices CPU:0,CPU:1 m.tfg | tf-part | tf-exec --run r -n 40 --trace m.rec >rest
+    tf-place --devices CPU:0,CPU:1 m.tfg | tf-part |
+        tf-exec --run r -n 40 --trace m.rec --without all >rest
     tf-show --json m.rec >m.json
     step=$(grep -v '"node"' m.json | sort -t: -k4n | sed -n 1p | awk -F "$fields" '{ print $3 }')
     grep '"node"' m.json | awk -F "$fields" -v step="$step" \

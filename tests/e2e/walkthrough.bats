@@ -440,6 +440,7 @@ restore drill of backup failed" "$stderr"
     matches 'OP +TIME +SHARE +CALLS +EACH +SLOWEST' "${lines[1]}"
     matches '[A-Za-z0-9+]+ +[0-9.]+ (us|ms|s) +[0-9]+% +[0-9]+ +[0-9.]+ (us|ms|s) +[^ ]+' "${lines[2]}"
     echo 'task localhost:0 127.0.0.1:0' > digits.cluster
+    sh_line 0 './feed --rows 1-1437 --batch 64 | tf-exec -g digits.tfg --run train --trace trace.rec --without all > /dev/null'
     sh_line 0 'tf-show --costs trace.rec > digits.costs; tf-place -c digits.cluster --costs digits.costs digits.tfg | tf-show --text'
     grep -q '^node hidden/MatMul [0-9]' digits.costs
     grep -q '^hidden/MatMul = .* @/job:localhost/task:0/device:CPU:0 ' <<< "$output"

@@ -46,8 +46,8 @@ END
     [ "$(tf-show p | grep -c fused)" = 0 ]
     run --separate-stderr tf-exec -g c.tfg --run e --feed x=[0,1] --without chain
     [ "$status" -eq 64 ]
-    [ "$stderr" = "tf-exec: --without: there is no device pass 'chain': updates, products, \
-chains or views" ]
+    [ "$stderr" = "tf-exec: --without: there is no device pass 'chain': pools, updates, \
+products, chains, views or all" ]
     run --separate-stderr tf-opt --for TPU c.tfg
     [ "$status" -eq 64 ]
     [ "$stderr" = "tf-opt: --for: no kernels are known of a device 'TPU'" ]

@@ -270,6 +270,25 @@ LUA
     [ "$(tf-show --json c.trace | jq -s 'map(select(.node == "all")) | length')" -eq 3 ]
 }
 
+@test "a trace is of the plan that runs: what was fused is one event, named by its ops" {
+    cat >f.lua <<'LUA'
+x = Placeholder{dtype = float32, shape = {4, 4}}
+product = MatMul(x, x)
+done = Tanh(BiasAdd(product, Const{dtype = float32, value = {1, 2, 3, 4}}))
+entry.run = done
+LUA
+    tf-graph f.lua >f.tfg
+    printf '1,2,3,4\n5,6,7,8\n1,2,3,4\n5,6,7,8\n' >f.csv
+    tf-data csv f.csv x=1-4 --batch 4 >f.rec
+    tf-exec -g f.tfg --run run --feed f.rec --trace fused >/dev/null
+    tf-exec -g f.tfg --run run --feed f.rec --trace apart --without all >/dev/null
+    tf-show fused >fused.txt
+    grep -Eq '^MatMul\+BiasAdd\+Tanh .* (done|Tanh)$' fused.txt
+    [ "$(tf-show --json fused | jq -r 'select(.node) | .op' | grep -c BiasAdd)" -eq 1 ]
+    tf-show apart >apart.txt
+    for op in MatMul BiasAdd Tanh; do grep -q "^$op " apart.txt; done
+}
+
 @test "names of others are printed, not obeyed" {
     /usr/bin/python3 - << 'PYTHON' || skip "no numpy"
 import numpy as np

@@ -120,6 +120,7 @@ struct item {
 
     /* What only planning looks at, and traces: */
     const char *name, *kernel;
+    const char *op; /* of several that were fused all: MatMul+Relu */
     const struct kernel_row *row;
     size_t scratch_bytes;
     int64_t scratch_offset;

@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/plan/plan.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "exec/device/arenas.h"
 #include "exec/device/pool.h"
 #include "exec/plan/plan_steps.h"
+
+static const char *op_of(struct plan *plan, const struct item *item)
+{
+    const struct attr_value *behind = item->node ? node_attr(item->node, "epilogue") : NULL;
+    const struct attr_value *ops = item->node && !behind ? node_attr(item->node, "ops") : behind;
+    const char *text = item->node ? item->node->op->def->name : item->kernel;
+    if (ops)
+        text = behind ? text + strlen("Fused") : ops->strings[0];
+    for (int i = !behind; ops && i < ops->n; i++)
+        text = arena_printf(&plan->memory, "%s+%s", text, ops->strings[i]);
+    return text;
+}
 
 static bool all_cheap(const struct plan *plan)
 {
@@ -78,6 +92,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     for (size_t i = 0; i < plan->items.n; i++) {
         struct item *item = &plan->items.items[i];
         item->is_prepared = item->n_checked || item->uses_copies || item->seen;
+        item->op = op_of(plan, item);
     }
     return code;
 }

@@ -25,9 +25,7 @@ int kernel_fault(struct kernel_call *call, const struct fault *fault)
 
 static struct trace_run describe(const struct item *item)
 {
-    return (struct trace_run){.node = item->name,
-                              .kernel = item->kernel,
-                              .op = item->node ? item->node->op->def->name : item->kernel};
+    return (struct trace_run){.node = item->name, .kernel = item->kernel, .op = item->op};
 }
 
 /* What the planner's own items do on the device they tell themselves. */

@@ -255,7 +255,13 @@ program = @mkdir -p $(@D) $(BUILD)/obj/$(<D); \
 	$(LINK_LIBS) -lmsgpackc -ljansson $(1)
 # What one program alone calls is linked with it, and not with the libraries.
 PARTS_SRC := $(filter-out bin/tf-% bin/run-%,$(wildcard bin/*.c)) $(wildcard libcommon/data/*.c)
-$(BIN_PARTS): $(PARTS_SRC:%.c=$(BUILD)/obj/%.o) Makefile
+$(BUILD)/gen/topics.c: docs/language.md scripts/topics
+	@mkdir -p $(@D)
+	scripts/topics <$< >$@
+$(BUILD)/obj/gen/topics.o: $(BUILD)/gen/topics.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+$(BIN_PARTS): $(PARTS_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/topics.o Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 $(BUILD)/bin/%: $(BUILD)/obj/bin/%.o $(BIN_PARTS) $(LIB)

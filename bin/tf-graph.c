@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "bin/ops_option.h"
 #include "bin/text_gradients.h"
+#include "bin/topics.h"
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "graph/text.h"
@@ -42,19 +43,21 @@ static const struct option_table table = {
     .tool = "tf-graph",
     .summary = "build a graph from a model script",
     .operands = "[SCRIPT]",
-    .description = "Runs a model script, which is Lua 5.4, and writes the graph that it builds. "
-                   "Shapes and types "
-                   "are inferred as each op is added; an error names the script's line and the op. "
-                   "The language "
-                   "is described in docs/language.md.\n"
-                   "\n"
-                   "A script sees the ops, the prelude (nn, init, optim, schedule, clip, ...) and "
-                   "the pure part "
-                   "of Lua's library; require finds modules in the script's folder only.\n"
-                   "\n"
-                   "The graph gets the entries init, which gives the variables their initial "
-                   "values, and ready, "
-                   "which says whether they have one.",
+    .description =
+        "Runs a model script, which is Lua 5.4, and writes the graph that it builds. "
+        "Shapes and types "
+        "are inferred as each op is added; an error names the script's line and the op. "
+        "The language "
+        "is described in docs/language.md.\n"
+        "\n"
+        "A script sees the ops, the prelude (nn, init, optim, schedule, clip, ...) and "
+        "the pure part "
+        "of Lua's library; require finds modules in the script's folder only. --help nn, and "
+        "so with the others, lists what is in them.\n"
+        "\n"
+        "The graph gets the entries init, which gives the variables their initial "
+        "values, and ready, "
+        "which says whether they have one.",
     .examples =
         "tf-graph digits.lua | tf-show\n"
         "tf-graph -D units=256 digits.lua -o digits.tfg\n"
@@ -62,6 +65,7 @@ static const struct option_table table = {
         "tf-show --text fwd.tfg | sed 's/ = Relu(/ = Tanh(/' | tf-graph --text |\n"
         "    tf-grad --minimize loss --optimizer adam > tanh.tfg",
     .rows = rows,
+    .topics = script_topics,
     .operands_max = 1,
     .writes_stream = true,
 };

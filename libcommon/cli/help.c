@@ -112,6 +112,11 @@ static void print_head(const struct option_table *table, FILE *out)
 
 void options_help(const struct option_table *table, const char *name, FILE *out)
 {
+    for (const char *const *topic = table->topics; topic && *topic; topic += 2)
+        if (!strcmp(*topic, name)) {
+            fputs(topic[1], out);
+            return;
+        }
     const struct option_verb *verb = table->verbs && *name ? option_verb_find(table, name) : NULL;
     if (verb && !*verb->name)
         verb = NULL;
@@ -127,6 +132,11 @@ void options_help(const struct option_table *table, const char *name, FILE *out)
     int width = widest(&view, options_builtin, widest(&view, table->rows, 0));
     print_rows(&view, table->rows, width, out);
     print_rows(&view, options_builtin, width, out);
+    for (const char *const *topic = table->topics; topic && *topic; topic += 2)
+        fprintf(out, "%s %s", topic == table->topics ? "\n--help TOPIC, of what there is:" : ",",
+                *topic);
+    if (table->topics)
+        fputc('\n', out);
 }
 
 /* ---- for programs ---- */

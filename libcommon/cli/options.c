@@ -204,7 +204,9 @@ static int parse_all(struct option_parser *parse, int *n_operands, bool *shown)
         }
         if (code)
             return code;
-        *shown = answer(parse, *n_operands ? parse->argv[0] : "");
+        *shown = answer(parse, *n_operands                 ? parse->argv[0]
+                               : parse->next < parse->argc ? parse->argv[parse->next]
+                                                           : "");
         if (*shown)
             return 0;
     }

@@ -82,6 +82,7 @@ struct option_table {
     const struct option_row *rows;
     const struct option_verb *verbs; /* the last has no name (NULL); NULL: there are none */
     const struct option_need *needs; /* the last has no options (NULL); NULL: there are none */
+    const char *const *topics;       /* names, a text behind each; NULL at the end, or for none */
     int operands_max;                /* more is a usage error; -1: any number */
     /* Where a command may follow "--": gets the index of its first word in argv, or argc. Its words
      * are no operands. NULL: what follows "--" are operands. */
@@ -102,7 +103,8 @@ int options_parse(const struct option_table *table, int argc, char **argv, int *
 int options_verb(const struct option_table *table, int n_operands, char **operands,
                  struct error *err);
 
-/* Of the tool, or of one of its verbs (not "") with the options that it takes. */
+/* Of the tool, of one of its verbs (not "") with the options that it takes, or the text of a topic.
+ */
 void options_help(const struct option_table *table, const char *verb, FILE *out);
 /* Names of verbs and options, and which go together, as an object. */
 void options_json(const struct option_table *table, FILE *out);

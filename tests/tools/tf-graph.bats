@@ -289,3 +289,20 @@ LUA
         y = nn.locally_connected2d(x, 2, 5, {padding = "VALID"})'
     [[ $output == *"nn.locally_connected2d: a window of 5 does not fit into 4"* ]]
 }
+
+@test "help of a topic has a line for all that the prelude has of it" {
+    local topic
+    for topic in nn metric init optim schedule clip collective; do
+        tf-graph --help "$topic" >help
+        [ "$(awk 'length > 100' help)" = '' ]
+        tf-graph -e "for k in pairs($topic) do print('$topic.' .. k) end y = Const(1)" \
+            2>names >/dev/null
+        [ -s names ]
+        while read -r name; do
+            finds -E "(^|[ ,(])$name([ ,({:]|\$)" help || { echo "$name" && false; }
+        done <names
+    done
+    tf-graph --help | finds -x -e '--help TOPIC, of what there is: nn, metric, init, .*, collective'
+    # what is no topic is a script
+    [ "$(tf-graph --help nowhere.lua)" = "$(tf-graph --help)" ]
+}

@@ -173,16 +173,6 @@ int64_t node_int(const struct node *node, const char *name);
 /* Of what the node sends, by its attribute `_priority`: smaller ones go first. 0: it has none.
  * Never the least or the largest number. */
 int32_t node_priority(const struct node *node);
-
-/* Of a Send or a Recv: the group with which it crosses as far as its members are needed, by the
- * attribute; NULL: it crosses by itself. */
-#define NODE_GROUP "_group"
-static inline const char *node_group(const struct node *node)
-{
-    const struct attr_value *group = node_attr(node, NODE_GROUP);
-    return group ? group->s : NULL;
-}
-
 double node_float(const struct node *node, const char *name);
 bool node_bool(const struct node *node, const char *name);
 const char *node_string(const struct node *node, const char *name);
@@ -191,6 +181,15 @@ enum dtype node_type(const struct node *node, const char *name);
 static inline bool node_is(const struct node *node, const char *op)
 {
     return !__builtin_strcmp(node->op->def->name, op);
+}
+
+/* Of a Send or a Recv: the group with which it crosses as far as its members are needed, by the
+ * attribute; NULL: it crosses by itself. */
+#define NODE_GROUP "_group"
+static inline const char *node_group(const struct node *node)
+{
+    const struct attr_value *group = node_attr(node, NODE_GROUP);
+    return group && (node_is(node, "Send") || node_is(node, "Recv")) ? group->s : NULL;
 }
 
 static inline bool node_has(const struct node *node, enum op_flag flag)

@@ -25,6 +25,18 @@ const struct op_def op_Send = {
     "T: list(any) >= 1, shapes: list(shape), names: list(string), tensor_name: string, "           \
     "send_device: string, recv_device: string"
 
+static int group_shape(struct infer *infer)
+{
+    const struct attr_value *shapes = node_attr(infer->node, "shapes");
+    const struct attr_value *names = node_attr(infer->node, "names");
+    int n = infer->n_in + infer->n_out;
+    if (shapes->n != n || names->n != n)
+        return infer_fail(infer, "%d values, %d shapes and %d names", n, shapes->n, names->n);
+    for (int i = 0; i < infer->n_out; i++)
+        infer->out[i] = shapes->shapes[i];
+    return 0;
+}
+
 const struct op_def op_SendGroup = {
     .name = "SendGroup",
     .inputs = "tensors: T...",
@@ -33,18 +45,9 @@ const struct op_def op_SendGroup = {
     .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT,
     .half = HALF_KEPT,
     .cost = cost_view,
+    .shape = group_shape,
     .no_gradient = "a graph is cut after its gradients are there",
 };
-
-static int recv_group_shape(struct infer *infer)
-{
-    const struct attr_value *shapes = node_attr(infer->node, "shapes");
-    if (shapes->n != infer->n_out)
-        return infer_fail(infer, "%d values and %d shapes", infer->n_out, shapes->n);
-    for (int i = 0; i < infer->n_out; i++)
-        infer->out[i] = shapes->shapes[i];
-    return 0;
-}
 
 const struct op_def op_RecvGroup = {
     .name = "RecvGroup",
@@ -54,7 +57,7 @@ const struct op_def op_RecvGroup = {
     .flags = OP_STATEFUL | OP_CONTROL_FLOW | OP_NO_GRADIENT | OP_ASYNC,
     .half = HALF_KEPT,
     .cost = cost_view,
-    .shape = recv_group_shape,
+    .shape = group_shape,
     .no_gradient = "a graph is cut after its gradients are there",
 };
 

@@ -41,6 +41,8 @@ const struct kernel_code kernel_recv = {.prepare = rendezvous_prepare, .run = re
 
 /* They cross as bytes: a number made of their names, so that no others are taken for them, and the
  * values, each aligned. */
+#define VALUE_BYTES_MAX (1 << 20)
+
 struct group {
     struct rendezvous_key key; /* first */
     uint64_t names;
@@ -57,12 +59,16 @@ static int group_prepare(struct kernel_setup *setup)
     rendezvous_prepare(setup);
     group->key = *(const struct rendezvous_key *)setup->state;
     mem_free(setup->state);
-    setup->state = group;
+    setup->state = group; /* released, if it is of no use */
     group->bytes = ALIGN_UP(sizeof group->names);
     for (int i = 0; i < types->n; i++) {
         group->names = hash_bytes(names->strings[i], strlen(names->strings[i]), group->names);
+        bool is_bytes = types->types[i] != STRING && types->types[i] != RESOURCE;
+        int64_t bytes = is_bytes ? shape_bytes(&shapes->shapes[i], types->types[i]) : -1;
+        if (bytes < 0 || bytes > VALUE_BYTES_MAX)
+            return kernel_setup_fail(setup, "'%s' is not known to be small", names->strings[i]);
         group->offsets[i] = group->bytes;
-        group->bytes += ALIGN_UP((size_t)shape_bytes(&shapes->shapes[i], types->types[i]));
+        group->bytes += ALIGN_UP((size_t)bytes);
     }
     return 0;
 }
@@ -74,14 +80,22 @@ static int send_group_run(struct kernel_call *call)
     struct rendezvous_key key = rendezvous_key_of(call);
     struct rendezvous_value value = {.tensor = TENSOR_INIT};
     struct shape shape = shape_vector((int64_t)group->bytes);
-    bool is_dead = !call->in[0]; /* as all are then */
+    bool is_dead = false; /* all are, of what tf-part makes, or none is */
+    for (int i = 0; i < call->n_in; i++)
+        is_dead |= !call->in[i];
     if (!rendezvous || (!is_dead && tensor_alloc(&value.tensor, UINT8, &shape, call->err)))
         return call->err->code;
     char *to = value.tensor.data;
     if (!is_dead)
         memcpy(to, &group->names, sizeof group->names);
-    for (int i = 0; i < call->n_in && !is_dead; i++)
+    for (int i = 0; i < call->n_in && !is_dead; i++) {
+        size_t end = i + 1 < call->n_in ? group->offsets[i + 1] : group->bytes;
+        if (tensor_bytes(call->in[i]) > end - group->offsets[i]) {
+            tensor_release(&value.tensor);
+            return kernel_fail(call, "value %d is not of the shape that it was to have", i);
+        }
         memcpy(to + group->offsets[i], call->in[i]->data, tensor_bytes(call->in[i]));
+    }
     return rendezvous->send(rendezvous, &key, is_dead ? NULL : &value, call->err);
 }
 

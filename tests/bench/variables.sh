@@ -28,7 +28,8 @@ job() { # MODE STEPS
     [[ $1 != allreduce ]] || shards=()
     { TIMEFORMAT='%R %U %S'; time tf-run "${shards[@]}" --workers 2 --mode "$1" --steps "$2" \
         --threads 1 -q net.tfg >/dev/null 2>said || cat said >&2; } 2>&1 |
-        awk '{ printf "%d %d\n", $1 * 1e6, ($2 + $3) * 1e6 }'
+        awk '/^[0-9.]+ [0-9.]+ [0-9.]+$/ { printf "%d %d\n", $1 * 1e6, ($2 + $3) * 1e6; next }
+            { print >"/dev/stderr" }'
 }
 
 median() { sort -g | awk '{ v[NR] = $1 } END { printf "%.2f", v[int((NR + 1) / 2)] / 1000 }'; }

@@ -131,6 +131,7 @@ static void copy_nodes(struct prune *p)
             copy_node(p, node);
         if (!p->walk.seen[i] || !name)
             continue;
+        name = arena_printf(&p->plan->memory, "%s %s", node->op->def->name, name);
         if (!map_get(&known, name, &group)) {
             map_put(&known, name, group);
             vec_push(&groups, (node_vec)VEC_INIT);

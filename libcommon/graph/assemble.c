@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -46,46 +47,22 @@ static int fail_at(struct assembly *a, const struct raw_node *node, bool named)
 
 /* ---- names to indices ---- */
 
-static int collect_names(struct assembly *a)
-{
-    for (size_t i = 0; i < a->raw->nodes.n; i++) {
-        const struct raw_node *node = &a->raw->nodes.items[i];
-        if (map_get(&a->names, node->name, NULL)) {
-            error_set(a->err, ERR_DATA, "there are two nodes of this name");
-            return fail_at(a, node, false);
-        }
-        map_put(&a->names, node->name, (int64_t)i);
-    }
-    return 0;
-}
-
-/* "name:digits" is an output only if the colon is followed by digits to the end. */
-static int split_slot(char *text)
-{
-    size_t n = strlen(text), i = n;
-    int slot = 0;
-    while (i > 0 && isdigit((unsigned char)text[i - 1]))
-        i--;
-    if (i == n || i < 2 || text[i - 1] != ':' || n - i > 6)
-        return 0;
-    for (size_t k = i; k < n; k++)
-        slot = 10 * slot + (text[k] - '0');
-    text[i - 1] = '\0';
-    return slot;
-}
-
 static int resolve(struct assembly *a, const char *text, struct edge *edge)
 {
     int64_t index;
-    int slot = CONTROL_SLOT;
+    int slot = 0;
     if (*text == '^') {
         text++;
-    } else if (strchr(text, ':')) {
-        char *copy = arena_strdup(&a->raw->arena, text);
-        slot = split_slot(copy);
-        text = copy;
+        slot = CONTROL_SLOT;
     } else {
-        slot = 0;
+        /* "name:digits" is an output only if the colon is followed by digits to the end. */
+        size_t n = strlen(text), i = n;
+        while (i > 0 && isdigit((unsigned char)text[i - 1]))
+            i--;
+        if (i < n && i >= 2 && text[i - 1] == ':' && n - i <= 6) {
+            slot = (int)strtol(text + i, NULL, 10);
+            text = arena_strndup(&a->raw->arena, text, i - 1);
+        }
     }
     if (!map_get(&a->names, text, &index)) {
         const char **names = mem_array(a->raw->nodes.n + 1, sizeof *names);
@@ -105,8 +82,15 @@ static int resolve(struct assembly *a, const char *text, struct edge *edge)
 static int resolve_inputs(struct assembly *a)
 {
     size_t total = 0, n = a->raw->nodes.n;
-    for (size_t i = 0; i < n; i++)
-        total += (size_t)a->raw->nodes.items[i].n_inputs;
+    for (size_t i = 0; i < n; i++) {
+        const struct raw_node *node = &a->raw->nodes.items[i];
+        if (map_get(&a->names, node->name, NULL)) {
+            error_set(a->err, ERR_DATA, "there are two nodes of this name");
+            return fail_at(a, node, false);
+        }
+        map_put(&a->names, node->name, (int64_t)i);
+        total += (size_t)node->n_inputs;
+    }
     a->edges = mem_array(total + 1, sizeof *a->edges);
     a->first_edge = mem_array(n + 1, sizeof *a->first_edge);
     for (size_t i = 0, at = 0; i < n; i++) {
@@ -126,15 +110,6 @@ static bool is_back_edge(const struct assembly *a, size_t to, struct edge edge)
 {
     return edge.slot != CONTROL_SLOT && !strcmp(a->raw->nodes.items[to].op, "Merge") &&
            !strcmp(a->raw->nodes.items[edge.node].op, "NextIteration");
-}
-
-static bool is_ordered(const struct assembly *a)
-{
-    for (size_t i = 0; i < a->raw->nodes.n; i++)
-        for (size_t e = a->first_edge[i]; e < a->first_edge[i + 1]; e++)
-            if ((size_t)a->edges[e].node >= i && !is_back_edge(a, i, a->edges[e]))
-                return false;
-    return true;
 }
 
 enum color { WHITE, GREY, BLACK };
@@ -189,11 +164,15 @@ static int visit_from(struct assembly *a, struct visit *v, int root)
 static int find_order(struct assembly *a)
 {
     size_t n = a->raw->nodes.n;
+    bool is_ordered = true;
     int code = 0;
     a->order = mem_array(n + 1, sizeof *a->order);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         a->order[i] = (int)i;
-    if (is_ordered(a))
+        for (size_t e = a->first_edge[i]; is_ordered && e < a->first_edge[i + 1]; e++)
+            is_ordered = (size_t)a->edges[e].node < i || is_back_edge(a, i, a->edges[e]);
+    }
+    if (is_ordered)
         return 0;
     struct visit v = {.color = mem_alloc(n),
                       .stack = mem_array(n, sizeof *v.stack),
@@ -209,55 +188,10 @@ static int find_order(struct assembly *a)
 
 /* ---- adding ---- */
 
-/* The op in the registry knows the version that the node was made for. */
-static int check_version(struct assembly *a, const struct raw_node *node)
-{
-    const struct op *op = registry_find(a->graph->registry, node->op);
-    if (!op || node->version == op->def->version)
-        return 0;
-    error_set(a->err, node->version > op->def->version ? ERR_PROTOCOL : ERR_DATA,
-              "%s has version %" PRId64 "; this program knows version %d", node->op, node->version,
-              op->def->version);
-    return fail_at(a, node, false);
-}
-
-static int add_node(struct assembly *a, int index, struct edge *data, int *controls)
-{
-    const struct raw_node *raw = &a->raw->nodes.items[index];
-    struct node_spec spec = {.op = raw->op,
-                             .name = raw->name,
-                             .attrs = raw->attrs,
-                             .n_attrs = raw->n_attrs,
-                             .device = raw->device,
-                             .assigned = raw->assigned,
-                             .file = raw->file,
-                             .line = raw->line};
-    if (check_version(a, raw))
-        return a->err->code;
-    /* Splits a node's edges into data and control inputs, by id in the graph. */
-    for (size_t e = a->first_edge[index]; e < a->first_edge[index + 1]; e++) {
-        struct edge edge = a->edges[e];
-        int id = a->id[edge.node];
-        if (edge.slot == CONTROL_SLOT)
-            controls[spec.n_controls++] = id;
-        else
-            data[spec.n_inputs++] = id < 0 ? EDGE_NONE : (struct edge){id, edge.slot};
-        if (id < 0)
-            a->has_back_edges = true;
-    }
-    spec.inputs = data;
-    spec.controls = controls;
-    struct node *node = graph_add(a->graph, &spec, a->err);
-    if (!node)
-        return fail_at(a, raw, true);
-    a->id[index] = node->id;
-    return 0;
-}
-
 static int add_nodes(struct assembly *a)
 {
     size_t n = a->raw->nodes.n;
-    int most = 1, code = 0;
+    int most = 1;
     for (size_t i = 0; i < n; i++)
         if (a->raw->nodes.items[i].n_inputs > most)
             most = a->raw->nodes.items[i].n_inputs;
@@ -265,36 +199,67 @@ static int add_nodes(struct assembly *a)
     int *controls = mem_array((size_t)most, sizeof *controls);
     a->id = mem_array(n + 1, sizeof *a->id);
     memset(a->id, -1, (n + 1) * sizeof *a->id);
-    for (size_t i = 0; !code && i < n; i++)
-        code = add_node(a, a->order[i], data, controls);
+    for (size_t i = 0; !a->err->code && i < n; i++) {
+        int index = a->order[i];
+        const struct raw_node *raw = &a->raw->nodes.items[index];
+        struct node_spec spec = {.op = raw->op,
+                                 .name = raw->name,
+                                 .attrs = raw->attrs,
+                                 .n_attrs = raw->n_attrs,
+                                 .inputs = data,
+                                 .controls = controls,
+                                 .device = raw->device,
+                                 .assigned = raw->assigned,
+                                 .file = raw->file,
+                                 .line = raw->line};
+        const struct op *op = registry_find(a->graph->registry, raw->op);
+        if (op && raw->version != op->def->version) {
+            error_set(a->err, raw->version > op->def->version ? ERR_PROTOCOL : ERR_DATA,
+                      "%s has version %" PRId64 "; this program knows version %d", raw->op,
+                      raw->version, op->def->version);
+            fail_at(a, raw, false);
+            break;
+        }
+        for (size_t e = a->first_edge[index]; e < a->first_edge[index + 1]; e++) {
+            struct edge edge = a->edges[e];
+            int id = a->id[edge.node];
+            if (edge.slot == CONTROL_SLOT)
+                controls[spec.n_controls++] = id;
+            else
+                data[spec.n_inputs++] = id < 0 ? EDGE_NONE : (struct edge){id, edge.slot};
+            if (id < 0)
+                a->has_back_edges = true;
+        }
+        struct node *node = graph_add(a->graph, &spec, a->err);
+        if (node)
+            a->id[index] = node->id;
+        else
+            fail_at(a, raw, true);
+    }
     mem_free(data);
     mem_free(controls);
-    return code;
-}
-
-static int close_node(struct assembly *a, size_t index)
-{
-    struct node *node = graph_node(a->graph, a->id[index]);
-    int k = 0;
-    for (size_t e = a->first_edge[index]; e < a->first_edge[index + 1]; e++) {
-        struct edge edge = a->edges[e];
-        if (edge.slot == CONTROL_SLOT)
-            continue;
-        edge.node = a->id[edge.node];
-        if (!edge_exists(node->inputs[k]) && graph_set_input(a->graph, node, k, edge, a->err))
-            return fail_at(a, &a->raw->nodes.items[index], true);
-        k++;
-    }
-    return 0;
+    return a->err->code;
 }
 
 static int close_back_edges(struct assembly *a)
 {
     if (!a->has_back_edges)
         return 0;
-    for (size_t i = 0; i < a->raw->nodes.n; i++)
-        if (!strcmp(a->raw->nodes.items[i].op, "Merge") && close_node(a, i))
-            return a->err->code;
+    for (size_t i = 0; i < a->raw->nodes.n; i++) {
+        const struct raw_node *raw = &a->raw->nodes.items[i];
+        if (strcmp(raw->op, "Merge") != 0)
+            continue;
+        struct node *node = graph_node(a->graph, a->id[i]);
+        int k = 0; /* the data input */
+        for (size_t e = a->first_edge[i]; e < a->first_edge[i + 1]; e++) {
+            struct edge edge = {a->id[a->edges[e].node], a->edges[e].slot};
+            if (edge.slot == CONTROL_SLOT)
+                continue;
+            if (!edge_exists(node->inputs[k]) && graph_set_input(a->graph, node, k, edge, a->err))
+                return fail_at(a, raw, true);
+            k++;
+        }
+    }
     int code = graph_check_rounds(a->graph, a->err);
     return code ? code : graph_infer(a->graph, a->err);
 }
@@ -319,47 +284,40 @@ static int fail_name(struct assembly *a, const char *what, const struct raw_name
     return error_prefix(a->err, "%s '%s': ", what, name->name);
 }
 
-static int add_entry(struct assembly *a, const struct raw_name *name)
-{
-    struct edge *edges = arena_array(&a->raw->arena, (size_t)name->n_edges, sizeof *edges);
-    if (!graph_name_valid(name->name))
-        error_set(a->err, ERR_DATA, "not a valid name");
-    else if (graph_entry(a->graph, name->name))
-        error_set(a->err, ERR_DATA, "there are two entries of this name");
-    for (int i = 0; !a->err->code && i < name->n_edges; i++)
-        find_edge(a, name->edges[i], &edges[i]);
-    if (a->err->code)
-        return fail_name(a, "entry", name);
-    graph_add_entry(a->graph, name->name, edges, name->n_edges);
-    return 0;
-}
-
-static int add_alias(struct assembly *a, const struct raw_name *name)
-{
-    struct edge edge;
-    if (find_edge(a, name->edges[0], &edge))
-        return fail_name(a, "alias", name);
-    if (edge.slot == CONTROL_SLOT)
-        error_set(a->err, ERR_DATA, "must name a tensor, not '%s'", name->edges[0]);
-    else if (map_get(&a->graph->alias_names, name->name, NULL))
-        error_set(a->err, ERR_DATA, "there are two aliases of this name");
-    else if (!graph_add_alias(a->graph, name->name, edge, a->err))
-        return 0;
-    return fail_name(a, "alias", name);
-}
-
 static int add_names(struct assembly *a)
 {
-    int code = 0;
-    for (size_t i = 0; !code && i < a->raw->entries.n; i++)
-        code = add_entry(a, &a->raw->entries.items[i]);
-    for (size_t i = 0; !code && i < a->raw->aliases.n; i++)
-        code = add_alias(a, &a->raw->aliases.items[i]);
-    for (size_t i = 0; !code && i < a->raw->made.n; i++)
+    for (size_t i = 0; i < a->raw->entries.n; i++) {
+        const struct raw_name *name = &a->raw->entries.items[i];
+        struct edge *edges = arena_array(&a->raw->arena, (size_t)name->n_edges, sizeof *edges);
+        if (!graph_name_valid(name->name))
+            error_set(a->err, ERR_DATA, "not a valid name");
+        else if (graph_entry(a->graph, name->name))
+            error_set(a->err, ERR_DATA, "there are two entries of this name");
+        for (int k = 0; !a->err->code && k < name->n_edges; k++)
+            find_edge(a, name->edges[k], &edges[k]);
+        if (a->err->code)
+            return fail_name(a, "entry", name);
+        graph_add_entry(a->graph, name->name, edges, name->n_edges);
+    }
+    for (size_t i = 0; i < a->raw->aliases.n; i++) {
+        const struct raw_name *name = &a->raw->aliases.items[i];
+        struct edge edge;
+        if (!find_edge(a, name->edges[0], &edge)) {
+            if (edge.slot == CONTROL_SLOT)
+                error_set(a->err, ERR_DATA, "must name a tensor, not '%s'", name->edges[0]);
+            else if (map_get(&a->graph->alias_names, name->name, NULL))
+                error_set(a->err, ERR_DATA, "there are two aliases of this name");
+            else
+                graph_add_alias(a->graph, name->name, edge, a->err);
+        }
+        if (a->err->code)
+            return fail_name(a, "alias", name);
+    }
+    for (size_t i = 0; i < a->raw->made.n; i++)
         graph_add_made(a->graph, a->raw->made.items[i]);
-    for (size_t i = 0; !code && i < a->raw->removed.n; i++)
-        code = graph_add_removed(a->graph, a->raw->removed.items[i], a->err);
-    return code;
+    for (size_t i = 0; !a->err->code && i < a->raw->removed.n; i++)
+        graph_add_removed(a->graph, a->raw->removed.items[i], a->err);
+    return a->err->code;
 }
 
 int graph_assemble(const struct registry *registry, struct raw_graph *raw, struct graph **graph,
@@ -367,8 +325,7 @@ int graph_assemble(const struct registry *registry, struct raw_graph *raw, struc
 {
     struct assembly a = {.raw = raw, .graph = graph_new(registry), .err = err};
     raw->failed_line = 0;
-    int code = collect_names(&a);
-    code = code ? code : resolve_inputs(&a);
+    int code = resolve_inputs(&a);
     code = code ? code : find_order(&a);
     code = code ? code : add_nodes(&a);
     code = code ? code : close_back_edges(&a);

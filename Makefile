@@ -8,6 +8,7 @@
 #   make flickers  the tests that wait for something, with random pauses in all programs
 #   make hooks   lint before each commit, by a hook of git
 #   make chaos   faults in every phase of a job, crowds, networks: half an hour
+#   make signals every program in each state of its life is sent each signal: some minutes
 #   make digests  sums of graphs, and of variables after 50 steps, for comparing builds: BASE=FOLDER
 #   make report-structure  sizes, cycles of files, words: each with its limit
 #   make fuzz    libFuzzer targets, FUZZ_SECONDS each  make bench   speed, beside PyTorch
@@ -172,7 +173,7 @@ BENCH_bench := startup nullops loops train csv
 BENCH_bench-dist := link allreduce dist variables worker ddp
 BENCH_bench-checkpoint := checkpoint
 BENCH_bench-techniques := techniques
-.PHONY: flickers hooks bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure exports docs golden FORCE all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos check-headers lint fuzz bench install install-files install-headers uninstall help clean
+.PHONY: flickers hooks bench-dist bench-checkpoint bench-techniques bench-gpu check-techniques check-gpu check-gpu-sanitizer soak growth digests report-structure exports docs golden FORCE all lib unit thread-tests fuzzers demo check check-device check-sanitizers check-portable chaos signals check-headers lint fuzz bench install install-files install-headers uninstall help clean
 all: $(BINS) $(MANS) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE) $(CUDA_MODULE)
 lib: $(LIB) $(PUBLIC_LIB) $(CPU_MODULES) $(TLS_MODULE)
 TEST_DEVICE := $(BUILD)/tests/lib/test.so
@@ -409,6 +410,10 @@ check-techniques:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all
 	@tests/lib/run -j 1 -t 1200 -o $(BUILD)/check/techniques tests/techniques/*.bats
+signals:
+	@scripts/setup build check
+	@$(MAKE) -s $(JOBS) all
+	SIGNALS=all FROZEN=1 bats tests/e2e/signals.bats tests/tools/tf-supervise-late.bats
 chaos:
 	@scripts/setup build check
 	@$(MAKE) -s $(JOBS) all $(BUILD)/tests/unit/ps/backup
@@ -461,7 +466,7 @@ soak:
 	READER_ROUNDS=1000 $(BUILD)/tests/unit/checkpoint/store_beside
 	SCOPES=2000 bats tests/tools/tf-graph-scopes.bats
 	CHECKPOINT_SOAK=20 bats tests/e2e/checkpoint.bats
-	SIGNALS=all FROZEN=1 bats tests/e2e/signals.bats tests/tools/tf-supervise-late.bats
+	@$(MAKE) -s signals
 	PREEMPTIONS=500 JOB_PREEMPTIONS=100 bats -f 'any moment' tests/e2e/preempt.bats
 	JOB_KILLS=50 bats -f 'killed at any moment' tests/e2e/backup.bats
 	PARTS=10000 $(BUILD)/tests/unit/pass/part_random

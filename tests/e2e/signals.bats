@@ -3,6 +3,7 @@
 # Every program in every state of its life is sent every signal that asks to end: a table of roles
 # and states. Where a program makes a state by itself for a moment only, a failpoint has it stand
 # still there, so that the signal meets it in no other. SIGNALS=all: each one in each state.
+# shellcheck disable=SC2030,SC2031  # each test is a process of its own
 load ../lib/tools
 
 bats_require_minimum_version 1.5.0
@@ -189,6 +190,39 @@ is_left() { # TASK: its files went with it
             is_left ps:0
         done
     done
+}
+
+# What waits for a shard that is frozen ends with --grace, long before the lease does. The step is
+# cancelled there first, which has five seconds.
+@test "a worker whose shard stands still, in each of its states" {
+    local point signal most words server
+    tf-ps init --job job -c sync.cluster
+    work
+    while read -r point most; do
+        take_signals
+        for signal in $signals; do
+            rm -f served
+            tf-ps serve --job job --task ps:0 --lease 60s >/dev/null 2>served 3>&- &
+            server=$!
+            pids+=("$server")
+            soon 20 grep -q 'ready on' served
+            begin_at "$point" "${words[@]}" --lease 60s --grace 0.3
+            kill -STOP "$server"
+            kill -CONT "$pid"
+            soon 20 waits "$pid"
+            SECONDS=0
+            ends_by "$signal"
+            [ "$SECONDS" -lt "$most" ] || { echo "$point $signal: $SECONDS s" && return 1; }
+            is_left worker:0
+            kill -9 "$server"
+            wait "$server" || true
+        done
+    done <<'TABLE'
+exec.opens   8
+exec.starts  8
+exec.steps:2 11
+exec.ends    8
+TABLE
 }
 
 @test "a worker that waits for another one" {

@@ -90,7 +90,7 @@ static void dial_all(void *argument)
     }
 }
 
-static bool is_given_up(const struct driver_session *session)
+bool driver_is_given_up(const struct driver_session *session)
 {
     return session->options.given_up && session->options.given_up(session->options.context);
 }
@@ -101,7 +101,7 @@ static bool is_linked(void *context)
     bool all = true;
     for (size_t i = 0; i < session->tasks.n; i++)
         all = all && session->tasks.items[i].peer;
-    return all || session->dial_error.code || is_given_up(session);
+    return all || session->dial_error.code || driver_is_given_up(session);
 }
 
 int driver_dial(struct driver_session *session, struct error *err)
@@ -114,10 +114,22 @@ int driver_dial(struct driver_session *session, struct error *err)
     pthread_mutex_lock(&session->lock); /* of what was given up the loop may tell just now */
     if (session->dial_error.code)
         *err = session->dial_error;
-    else if (is_given_up(session))
+    else if (driver_is_given_up(session))
         error_set(err, ERR_CANCELLED, "the session was given up");
     pthread_mutex_unlock(&session->lock);
     return err->code;
+}
+
+void driver_cut_off(struct driver_session *session)
+{
+    struct error why = ERROR_INIT;
+    struct link *link;
+    error_set(&why, ERR_UNAVAILABLE, "%s has given up", session->options.task);
+    for (size_t i = 0; session->options.pumps && i < session->tasks.n; i++)
+        if ((link = peers_find(hub_peers(session->options.hub), session->tasks.items[i].name))) {
+            link_close(link, &why);
+            link_release(link);
+        }
 }
 
 struct unwatch {

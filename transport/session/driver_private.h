@@ -44,6 +44,7 @@ struct driver_session {
     VEC(struct program *) programs;
     struct str key; /* of the request that is looked for */
     uint64_t last_step;
+    const struct step *step; /* for whose program tasks are asked; NULL: for none */
     struct hub_watcher watcher;
 
     pthread_mutex_t lock; /* guards what follows, and what calls count down */
@@ -56,7 +57,9 @@ struct driver_session {
 /* Requests that are on their way to several tasks. */
 struct task_calls {
     struct driver_session *session;
-    int waiting; /* session->lock */
+    int waiting;   /* session->lock */
+    double until;  /* when who has not answered is cut off; 0: never */
+    bool gives_up; /* it is at once when the session is given up */
     struct error first;
 };
 
@@ -73,6 +76,13 @@ msgpack_packer *asked_begin(struct task_call *asked, struct task_calls *all,
 void asked_send(struct task_call *asked, const struct named_tensor *tensors, int n);
 /* Waits for all answers; the first failure. */
 int asking_wait(struct task_calls *all, struct error *err);
+
+/* Whether nobody waits for the session any more, before it is open. */
+bool driver_is_given_up(const struct driver_session *session);
+/* Ends the links to its tasks, and so all that is waited for of one that stands still: its lease is
+ * long for who has given up. Only where the session pumps, as links are another's else. */
+#define DRIVER_PATIENCE 5.0 /* seconds before that */
+void driver_cut_off(struct driver_session *session);
 
 /* Waits until the condition holds, which changes under the session's lock. It is asked with that
  * lock, but without it where the caller pumps. */

@@ -8,8 +8,12 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/time.h"
+#include "exec/step/step.h"
 #include "graph/graph_io.h"
 #include "transport/session/driver_private.h"
+
+#define LOOK_SECONDS 0.5 /* whether to give up */
 
 /* ---- waiting ---- */
 
@@ -21,7 +25,7 @@ static void nothing(void *argument)
 void driver_wait(struct driver_session *session, bool (*until)(void *context), void *context)
 {
     if (session->options.pumps)
-        while (!loop_run_until(hub_loop(session->options.hub), until, context, -1))
+        while (!loop_run_until(hub_loop(session->options.hub), until, context, LOOK_SECONDS))
             ;
     /* who made it true holds the lock until it has let go of the session */
     pthread_mutex_lock(&session->lock);
@@ -90,6 +94,11 @@ void asked_send(struct task_call *asked, const struct named_tensor *tensors, int
 static bool has_no_more(void *context)
 {
     const struct task_calls *all = context;
+    const struct step *step = all->session->step;
+    bool late =
+        (all->until > 0 && time_now() > all->until) || (step && atomic_load(&step->cancelled));
+    if (all->waiting && (late || (all->gives_up && driver_is_given_up(all->session))))
+        driver_cut_off(all->session);
     return !all->waiting;
 }
 
@@ -174,7 +183,7 @@ static void task_is_open(void *context, const struct record *record)
 /* All at once: tasks that talk to each other wait for one another. */
 static int open_tasks(struct driver_session *session, struct error *err)
 {
-    struct task_calls all = {.session = session};
+    struct task_calls all = {.session = session, .gives_up = true};
     struct error own = ERROR_INIT;
     struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
     for (size_t i = 0; i < session->tasks.n && !own.code; i++) {
@@ -287,7 +296,7 @@ void driver_session_close(struct driver_session *session)
 {
     if (!session)
         return;
-    struct task_calls all = {.session = session};
+    struct task_calls all = {.session = session, .until = time_now() + DRIVER_PATIENCE};
     struct error ignored = ERROR_INIT;
     struct task_call *asked = mem_array(session->tasks.n + 1, sizeof *asked);
     for (size_t i = 0; i < session->tasks.n; i++)

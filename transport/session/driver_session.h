@@ -25,7 +25,7 @@ struct driver_session_options {
 
     /* Whether the caller's thread runs the hub's loop while it waits; else another thread does. */
     bool pumps;
-    /* Asked now and then while tasks are dialed: whether to give up. May be NULL. */
+    /* Asked now and then while it is opened: whether to give up. May be NULL. */
     bool (*given_up)(void *context);
     void *context;
 };

@@ -7,6 +7,7 @@
 
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "base/time.h"
 #include "exec/step/step.h"
 #include "transport/session/driver_private.h"
 
@@ -26,7 +27,7 @@ struct driver_step {
     const struct share *own;
     struct tensor *feeds, *own_fetches, *fetches; /* of what runs here; of all */
     struct remote_run *runs;                      /* by remote task; without a step: not asked */
-    bool is_cancelled;                            /* by step->cancelled; seen by who waits */
+    double cancelled_at;                          /* by step->cancelled; seen by who waits */
 
     atomic_int waiting; /* parts, and others who look at it; the last one ends it */
     bool local_runs;    /* session->lock guards this and what follows */
@@ -276,9 +277,11 @@ static bool is_over(void *context)
 {
     struct driver_step *step = context;
     struct error why = ERROR_INIT;
-    if (!step->is_cancelled && step->session->options.pumps &&
+    if (step->cancelled_at > 0 && time_now() > step->cancelled_at + DRIVER_PATIENCE)
+        driver_cut_off(step->session);
+    if (step->cancelled_at <= 0 && step->session->options.pumps &&
         atomic_load(&step->step->cancelled)) {
-        step->is_cancelled = true;
+        step->cancelled_at = time_now();
         error_set(&why, ERR_CANCELLED, "the step was cancelled");
         fail(step, &why);
     }
@@ -288,10 +291,14 @@ static bool is_over(void *context)
 int driver_session_run(struct driver_session *session, const struct session_call *call,
                        struct step *step, struct tensor *fetches, struct error *err)
 {
+    session->step = step;
     const struct program *program = driver_program(session, call, err);
+    session->step = NULL;
     struct driver_step s = {.session = session, .call = call, .step = step, .fetches = fetches};
     if (!program)
-        return err->code;
+        return atomic_load(&step->cancelled)
+                   ? error_set(err, ERR_CANCELLED, "cancelled before all tasks had answered")
+                   : err->code;
     if (step->number && FAILPOINT("driver.step"))
         return error_set(err, ERR_UNAVAILABLE, "failpoint driver.step");
     int code = exchange_begin(session->exchange, ++session->last_step, &s.rendezvous, err);

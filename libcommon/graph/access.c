@@ -33,20 +33,6 @@ static int vertex_of(const struct adder *a, int node)
     return a->rule->level.vertex[node];
 }
 
-static void index_users(struct adder *a)
-{
-    const struct access_graph *graph = a->graph;
-    struct arena *memory = &a->rule->memory;
-    a->users = arena_array(memory, graph->accesses.n + 2, sizeof *a->users);
-    a->user = arena_array(memory, graph->users.n + 1, sizeof *a->user);
-    for (size_t i = 0; i < graph->users.n; i++)
-        a->users[graph->users.items[i].access + 2]++;
-    for (size_t i = 2; i <= graph->accesses.n; i++)
-        a->users[i] += a->users[i - 1];
-    for (size_t i = 0; i < graph->users.n; i++)
-        a->user[a->users[graph->users.items[i].access + 1]++] = graph->users.items[i].node;
-}
-
 /* ---- writes, and the points between them ---- */
 
 static int by_position(const void *a, const void *b, void *context)
@@ -121,26 +107,6 @@ static int entered(const struct adder *a, int node)
     return -1;
 }
 
-static void index_entries(struct adder *a)
-{
-    size_t n = (size_t)a->rule->level.n;
-    if (!a->graph->enters)
-        return;
-    a->entry = arena_array(&a->rule->memory, n + 2, sizeof *a->entry);
-    a->entries = arena_array(&a->rule->memory, n + 1, sizeof *a->entries);
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < a->graph->n; i++) {
-            int loop = entered(a, i);
-            if (loop >= 0 && pass)
-                a->entries[a->entry[loop + 1]++] = vertex_of(a, i);
-            else if (loop >= 0)
-                a->entry[loop + 2]++;
-        }
-        for (size_t v = 2; v <= n && !pass; v++)
-            a->entry[v] += a->entry[v - 1];
-    }
-}
-
 /* Adds a fixed edge, between vertices. What enters a loop waits for what that comes after. */
 static void fix(struct adder *a, int from, int to)
 {
@@ -157,7 +123,40 @@ static void add_option(struct adder *a, int from, int to, int read, int wish)
     vec_push(&a->options, ((struct option){read, wish}));
 }
 
-static void put_writes(struct adder *a, const struct access_family *family)
+/* Users by the access that they read, and what enters a loop by the loop. */
+static void index_users(struct adder *a)
+{
+    const struct access_graph *graph = a->graph;
+    struct arena *memory = &a->rule->memory;
+    a->users = arena_array(memory, graph->accesses.n + 2, sizeof *a->users);
+    a->user = arena_array(memory, graph->users.n + 1, sizeof *a->user);
+    for (size_t i = 0; i < graph->users.n; i++)
+        a->users[graph->users.items[i].access + 2]++;
+    for (size_t i = 2; i <= graph->accesses.n; i++)
+        a->users[i] += a->users[i - 1];
+    for (size_t i = 0; i < graph->users.n; i++)
+        a->user[a->users[graph->users.items[i].access + 1]++] = graph->users.items[i].node;
+    if (!graph->enters)
+        return;
+    size_t n = (size_t)a->rule->level.n;
+    a->entry = arena_array(memory, n + 2, sizeof *a->entry);
+    a->entries = arena_array(memory, n + 1, sizeof *a->entries);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < graph->n; i++) {
+            int loop = entered(a, i);
+            if (loop >= 0 && pass)
+                a->entries[a->entry[loop + 1]++] = vertex_of(a, i);
+            else if (loop >= 0)
+                a->entry[loop + 2]++;
+        }
+        for (size_t v = 2; v <= n && !pass; v++)
+            a->entry[v] += a->entry[v - 1];
+    }
+}
+
+/* The writes of a family in their order, the points of its groups of reads between them, and what
+ * has no point of its own behind the write before it. */
+static void fix_family(struct adder *a, const struct access_family *family)
 {
     int *writes = a->rule->writes + family->first_write;
     qsort_r(writes, (size_t)family->n_writes, sizeof *writes, by_position, a);
@@ -167,21 +166,17 @@ static void put_writes(struct adder *a, const struct access_family *family)
         if (vertex_of(a, from) != vertex_of(a, to))
             fix(a, vertex_of(a, from), vertex_of(a, to));
     }
-}
-
-static void put_point(struct adder *a, const struct access_family *family,
-                      struct access_group *group)
-{
-    find_around(a, family, group->point, &group->prev, &group->next);
-    if (group->prev >= 0)
-        fix(a, vertex_of(a, group->prev), group->point);
-    if (group->next >= 0)
-        fix(a, group->point, vertex_of(a, group->next));
-}
-
-/* What has no point of its own follows the write before it. */
-static void put_reads(struct adder *a, const struct access_family *family)
-{
+    for (int k = 0; k < family->n_kinds; k++) {
+        const struct access_kind *kind = &a->rule->kinds.items[family->first_kind + k];
+        for (int g = 0; g < kind->n_groups; g++) {
+            struct access_group *group = &a->rule->groups.items[kind->first_group + g];
+            find_around(a, family, group->point, &group->prev, &group->next);
+            if (group->prev >= 0)
+                fix(a, vertex_of(a, group->prev), group->point);
+            if (group->next >= 0)
+                fix(a, group->point, vertex_of(a, group->next));
+        }
+    }
     for (int r = family->first_read; r < family->first_read + family->n_reads; r++) {
         int v = vertex_of(a, access_read_at(a->rule, r)->node), prev, next;
         if (access_may_copy(a->rule, access_read_at(a->rule, r)))
@@ -193,51 +188,36 @@ static void put_reads(struct adder *a, const struct access_family *family)
     }
 }
 
-static void each_group(struct adder *a, const struct access_family *family,
-                       void (*visit)(struct adder *a, const struct access_family *family,
-                                     struct access_group *group))
+/* Reads, and their users, before the write that follows, and wishes; what would close a cycle is
+ * left out. */
+static void choose_options(struct adder *a)
 {
-    for (int k = 0; k < family->n_kinds; k++) {
-        const struct access_kind *kind = &a->rule->kinds.items[family->first_kind + k];
-        for (int g = 0; g < kind->n_groups; g++)
-            visit(a, family, &a->rule->groups.items[kind->first_group + g]);
-    }
-}
-
-/* ---- options ---- */
-
-static void put_options(struct adder *a, const struct access_family *family)
-{
-    for (int r = family->first_read; r < family->first_read + family->n_reads; r++) {
-        const struct access *read = access_read_at(a->rule, r);
-        int next = a->rule->groups.items[a->rule->group[r]].next, access = a->rule->reads[r];
-        if (!access_may_copy(a->rule, read) || next < 0)
-            continue;
-        a->copied[r] = read->taken || vertex_of(a, read->node) == vertex_of(a, next);
-        add_option(a, vertex_of(a, read->node), vertex_of(a, next), r, -1);
-        for (int i = a->users[access]; i < a->users[access + 1]; i++) {
-            int user = vertex_of(a, a->user[i]);
-            a->copied[r] |= user == vertex_of(a, next);
-            if (user >= 0)
-                add_option(a, user, vertex_of(a, next), r, -1);
+    const struct access_rule *rule = a->rule;
+    size_t n_fixed = a->edges.n;
+    for (size_t k = 0; k < rule->families.n; k++) {
+        const struct access_family *family = &rule->families.items[k];
+        for (int r = family->first_read; r < family->first_read + family->n_reads; r++) {
+            const struct access *read = access_read_at(rule, r);
+            int next = rule->groups.items[rule->group[r]].next, access = rule->reads[r];
+            if (!access_may_copy(rule, read) || next < 0)
+                continue;
+            a->copied[r] = read->taken || vertex_of(a, read->node) == vertex_of(a, next);
+            add_option(a, vertex_of(a, read->node), vertex_of(a, next), r, -1);
+            for (int i = a->users[access]; i < a->users[access + 1]; i++) {
+                int user = vertex_of(a, a->user[i]);
+                a->copied[r] |= user == vertex_of(a, next);
+                if (user >= 0)
+                    add_option(a, user, vertex_of(a, next), r, -1);
+            }
         }
     }
-}
-
-static void put_wishes(struct adder *a)
-{
     for (size_t i = 0; i < a->graph->wishes.n; i++) {
         int from = vertex_of(a, a->graph->wishes.items[i].from);
         int to = vertex_of(a, a->graph->wishes.items[i].to);
         if (from >= 0 && to >= 0 && from != to)
             add_option(a, from, to, -1, (int)i);
     }
-}
-
-/* What would close a cycle is left out. */
-static void choose(struct adder *a, size_t n_fixed)
-{
-    int *component = access_find_components(a->rule, &a->edges);
+    int *component = access_find_components(rule, &a->edges);
     for (size_t i = 0; i < a->options.n; i++) {
         const struct access_edge *edge = &a->edges.items[n_fixed + i];
         const struct option *option = &a->options.items[i];
@@ -251,55 +231,45 @@ static void choose(struct adder *a, size_t n_fixed)
     mem_free(component);
 }
 
-/* ---- what is added ---- */
-
-static void add_read(struct adder *a, const struct access_family *family, int r)
+static void add_family(struct adder *a, const struct access_family *family)
 {
-    const struct access *read = access_read_at(a->rule, r);
-    const struct access_group *group = &a->rule->groups.items[a->rule->group[r]];
-    int access = a->rule->reads[r], prev = group->prev, next = group->next;
-    if (!access_may_copy(a->rule, read))
-        find_around(a, family, vertex_of(a, read->node), &prev, &next);
-    if (a->copied[r]) {
-        vec_push(&a->order->copies, ((struct access_copy){access, prev, next}));
-        return;
-    }
-    if (prev >= 0)
-        tell(a, &a->order->follows, prev, read->node, prev);
-    if (next < 0)
-        return;
-    tell(a, &a->order->edges, read->node, next, next);
-    for (int i = a->users[access]; i < a->users[access + 1]; i++)
-        if (vertex_of(a, a->user[i]) >= 0)
-            tell(a, &a->order->edges, a->user[i], next, next);
-}
-
-/* ---- places ---- */
-
-/* Whether a plan that sees a part of all paths could find anything else. */
-static bool is_hidden(const struct adder *a, const struct access_family *family)
-{
+    const struct access_rule *rule = a->rule;
+    /* Whether a plan that sees a part of all paths could find anything else. */
     bool hidden = family->n_writes > 1;
-    for (int r = family->first_read; r < family->first_read + family->n_reads; r++)
-        hidden |= a->copied[r] || a->rule->count[r];
-    return hidden;
-}
-
-static void put_place(struct adder *a, int access, int place)
-{
-    vec_push(&a->order->places, ((struct access_place){access, a->rule->level.frame, place}));
-}
-
-static void put_places(struct adder *a, const struct access_family *family)
-{
-    for (int w = family->first_write; w < family->first_write + family->n_writes; w++)
-        put_place(a, a->rule->writes[w], w - family->first_write + 2);
-    for (int r = family->first_read; r < family->first_read + family->n_reads; r++) {
-        const struct access *read = access_read_at(a->rule, r);
-        int v = access_may_copy(a->rule, read) ? a->rule->groups.items[a->rule->group[r]].point
-                                               : vertex_of(a, read->node);
-        int before = first_from(a, family, a->rule->position[v]) - family->first_write;
-        put_place(a, a->rule->reads[r], before + 1);
+    int end = family->first_read + family->n_reads;
+    for (int r = family->first_read; r < end; r++) {
+        const struct access *read = access_read_at(rule, r);
+        const struct access_group *group = &rule->groups.items[rule->group[r]];
+        int access = rule->reads[r], prev = group->prev, next = group->next;
+        hidden |= a->copied[r] || rule->count[r];
+        if (!access_may_copy(rule, read))
+            find_around(a, family, vertex_of(a, read->node), &prev, &next);
+        if (a->copied[r]) {
+            vec_push(&a->order->copies, ((struct access_copy){access, prev, next}));
+            continue;
+        }
+        if (prev >= 0)
+            tell(a, &a->order->follows, prev, read->node, prev);
+        if (next < 0)
+            continue;
+        tell(a, &a->order->edges, read->node, next, next);
+        for (int i = a->users[access]; i < a->users[access + 1]; i++)
+            if (vertex_of(a, a->user[i]) >= 0)
+                tell(a, &a->order->edges, a->user[i], next, next);
+    }
+    for (int i = 0; hidden && i < family->n_writes + family->n_reads; i++) {
+        int r = family->first_read + i - family->n_writes;
+        struct access_place place = {.frame = rule->level.frame, .place = i + 2};
+        if (i < family->n_writes) {
+            place.access = rule->writes[family->first_write + i];
+        } else {
+            const struct access *read = access_read_at(rule, r);
+            int v = access_may_copy(rule, read) ? rule->groups.items[rule->group[r]].point
+                                                : vertex_of(a, read->node);
+            place.access = rule->reads[r];
+            place.place = first_from(a, family, rule->position[v]) - family->first_write + 1;
+        }
+        vec_push(&a->order->places, place);
     }
 }
 
@@ -312,49 +282,21 @@ static void add_all(struct adder *a)
     for (int i = 0; i < 2; i++)
         a->told[i] = arena_array(&a->rule->memory, (size_t)rule->level.n + 1, sizeof(int));
     index_users(a);
-    index_entries(a);
-    for (size_t i = 0; i < rule->families.n; i++) {
-        put_writes(a, &rule->families.items[i]);
-        each_group(a, &rule->families.items[i], put_point);
-        put_reads(a, &rule->families.items[i]);
-    }
-    size_t n_fixed = a->edges.n;
     for (size_t i = 0; i < rule->families.n; i++)
-        put_options(a, &rule->families.items[i]);
-    put_wishes(a);
-    choose(a, n_fixed);
+        fix_family(a, &rule->families.items[i]);
+    choose_options(a);
     memset(a->told[0], 0, (size_t)rule->level.n * sizeof *a->told[0]);
-    for (size_t i = 0; i < rule->families.n; i++) {
-        const struct access_family *family = &rule->families.items[i];
-        for (int r = family->first_read; r < family->first_read + family->n_reads; r++)
-            add_read(a, family, r);
-        if (is_hidden(a, family))
-            put_places(a, family);
-    }
+    for (size_t i = 0; i < rule->families.n; i++)
+        add_family(a, &rule->families.items[i]);
     vec_release(&a->edges);
     vec_release(&a->options);
 }
 
-/* ---- all frames ---- */
-
-static int order_frame(const struct access_graph *graph, int frame, struct access_order *order,
-                       struct error *err)
+int access_order_find(const struct access_graph *graph, struct access_order *order,
+                      struct error *err)
 {
-    struct access_rule rule;
-    struct adder a = {.rule = &rule, .graph = graph, .order = order};
-    int code = 0;
-    if (access_rule_init(&rule, graph, frame, &code, err) && !code)
-        code = access_sort(&rule, err);
-    if (!code && rule.families.n)
-        add_all(&a);
-    access_rule_release(&rule);
-    return code;
-}
-
-/* By frame: whether some node of it, or of a loop in it, writes. */
-static char *find_writing(const struct access_graph *graph)
-{
-    char *writes = mem_alloc((size_t)(graph->frame ? graph->n_frames : 1) + 1);
+    int n_frames = graph->frame ? graph->n_frames : 1, code = 0;
+    char *writes = mem_alloc((size_t)n_frames + 1); /* by frame: it, or a loop in it, does */
     for (size_t i = 0; i < graph->accesses.n; i++) {
         const struct access *access = &graph->accesses.items[i];
         int frame = graph->frame ? graph->frame[access->node] : 0;
@@ -362,18 +304,18 @@ static char *find_writing(const struct access_graph *graph)
              frame = graph->frame ? graph->parent[frame] : -1)
             writes[frame] = 1;
     }
-    return writes;
-}
-
-int access_order_find(const struct access_graph *graph, struct access_order *order,
-                      struct error *err)
-{
-    int code = 0;
-    char *writes = find_writing(graph);
     memset(order, 0, sizeof *order);
-    for (int f = 0; !code && f < (graph->frame ? graph->n_frames : 1); f++)
-        if (writes[f])
-            code = order_frame(graph, f, order, err);
+    for (int f = 0; !code && f < n_frames; f++) {
+        struct access_rule rule;
+        struct adder a = {.rule = &rule, .graph = graph, .order = order};
+        if (!writes[f])
+            continue;
+        if (access_rule_init(&rule, graph, f, &code, err) && !code)
+            code = access_sort(&rule, err);
+        if (!code && rule.families.n)
+            add_all(&a);
+        access_rule_release(&rule);
+    }
     mem_free(writes);
     return code;
 }

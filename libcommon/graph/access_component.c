@@ -52,38 +52,30 @@ static void walk_enter(struct component_walk *w, int v)
     vec_push(&w->open, v);
 }
 
-static void walk_leave(struct component_walk *w, int v)
-{
-    (void)vec_pop(&w->path);
-    if (w->path.n) {
-        int parent = w->path.items[w->path.n - 1];
-        if (w->low[v] < w->low[parent])
-            w->low[parent] = w->low[v];
-    }
-    if (w->low[v] != w->index[v])
-        return;
-    int member;
-    do {
-        member = vec_pop(&w->open);
-        w->component[member] = w->n_components;
-    } while (member != v);
-    w->n_components++;
-}
-
 static void walk_from(struct component_walk *w, int start)
 {
     walk_enter(w, start);
     while (w->path.n) {
-        int v = w->path.items[w->path.n - 1];
-        if (w->at[v] == w->next.first[v + 1]) {
-            walk_leave(w, v);
+        int v = w->path.items[w->path.n - 1], member;
+        if (w->at[v] < w->next.first[v + 1]) {
+            int to = w->next.to[w->at[v]++];
+            if (!w->index[to])
+                walk_enter(w, to);
+            else if (w->component[to] < 0 && w->index[to] < w->low[v])
+                w->low[v] = w->index[to];
             continue;
         }
-        int to = w->next.to[w->at[v]++];
-        if (!w->index[to])
-            walk_enter(w, to);
-        else if (w->component[to] < 0 && w->index[to] < w->low[v])
-            w->low[v] = w->index[to];
+        (void)vec_pop(&w->path);
+        int *parent_low = w->path.n ? &w->low[w->path.items[w->path.n - 1]] : NULL;
+        if (parent_low && w->low[v] < *parent_low)
+            *parent_low = w->low[v];
+        if (w->low[v] != w->index[v])
+            continue;
+        do {
+            member = vec_pop(&w->open);
+            w->component[member] = w->n_components;
+        } while (member != v);
+        w->n_components++;
     }
 }
 

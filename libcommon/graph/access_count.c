@@ -19,37 +19,6 @@ struct write_batch {
 typedef int (*batch_visit)(struct access_rule *rule, const struct write_batch *batch,
                            struct error *err);
 
-/* The families that have writes among [base, end), from `family` on; and the last place of any of
- * their reads. */
-static int last_read(const struct access_rule *rule, size_t family, int end)
-{
-    int last = -1;
-    for (; family < rule->families.n && rule->families.items[family].first_write < end; family++) {
-        const struct access_family *f = &rule->families.items[family];
-        for (int r = f->first_read; r < f->first_read + f->n_reads; r++) {
-            int place = rule->level.place[rule->level.vertex[access_read_at(rule, r)->node]];
-            last = place > last ? place : last;
-        }
-    }
-    return last;
-}
-
-static int visit_families(struct access_rule *rule, size_t family, struct write_batch *batch,
-                          int end, batch_visit visit, struct error *err)
-{
-    int code = 0;
-    for (; !code && family < rule->families.n && rule->families.items[family].first_write < end;
-         family++) {
-        const struct access_family *f = &rule->families.items[family];
-        int last = f->first_write + f->n_writes;
-        batch->family = f;
-        batch->first = f->first_write > batch->base ? f->first_write : batch->base;
-        batch->end = last < end ? last : end;
-        code = visit(rule, batch, err);
-    }
-    return code;
-}
-
 static int each_batch(struct access_rule *rule, batch_visit visit, struct error *err)
 {
     const struct access_family *last =
@@ -66,9 +35,26 @@ static int each_batch(struct access_rule *rule, batch_visit visit, struct error 
         while (rule->families.items[family].first_write + rule->families.items[family].n_writes <=
                base)
             family++;
-        if (access_level_reach(&rule->level, from, end - base, last_read(rule, family, end),
-                               reached))
-            code = visit_families(rule, family, &batch, end, visit, err);
+        /* The families that have writes in the batch, and the last place of their reads. */
+        size_t next = family;
+        int place = -1;
+        for (; next < rule->families.n && rule->families.items[next].first_write < end; next++) {
+            const struct access_family *f = &rule->families.items[next];
+            for (int r = f->first_read; r < f->first_read + f->n_reads; r++) {
+                int v = rule->level.vertex[access_read_at(rule, r)->node];
+                place = rule->level.place[v] > place ? rule->level.place[v] : place;
+            }
+        }
+        if (!access_level_reach(&rule->level, from, end - base, place, reached))
+            continue;
+        for (size_t k = family; k < next && !code; k++) {
+            const struct access_family *f = &rule->families.items[k];
+            int f_end = f->first_write + f->n_writes;
+            batch.family = f;
+            batch.first = f->first_write > base ? f->first_write : base;
+            batch.end = f_end < end ? f_end : end;
+            code = visit(rule, &batch, err);
+        }
     }
     mem_free(reached);
     return code;
@@ -124,13 +110,32 @@ static int by_count(const void *a, const void *b)
     return x->count != y->count ? x->count - y->count : x->access - y->access;
 }
 
-static int contradict(const struct access_rule *rule, const struct write_batch *batch,
-                      uint64_t lost, int before, int read, struct error *err);
+/* A write that the read follows and the other read does not. */
+static const char *find_other(const struct access_rule *rule, const struct access_family *family,
+                              int read, int not_read)
+{
+    uint64_t *reached = mem_array((size_t)rule->level.n + 1, sizeof *reached);
+    const char *name = "";
+    int of = rule->level.vertex[access_read_at(rule, read)->node];
+    int not_of = rule->level.vertex[access_read_at(rule, not_read)->node];
+    int end = family->first_write + family->n_writes;
+    for (int w = family->first_write; w < end && !*name; w++) {
+        int node = access_write_at(rule, w)->node, from = rule->level.vertex[node];
+        if (access_level_excludes(&rule->level, node, access_read_at(rule, read)->node) ||
+            !access_level_reach(&rule->level, &from, 1, rule->level.n, reached))
+            continue;
+        if (reached[of] && !reached[not_of])
+            name = rule->level.graph->names[node];
+    }
+    mem_free(reached);
+    return name;
+}
 
 /* A write is in the bucket of the first group that follows it, and then all later ones do. */
 static int fill_buckets(struct access_rule *rule, const struct write_batch *batch,
                         struct error *err)
 {
+    const char *const *names = rule->level.graph->names;
     if (batch->family->is_placed)
         return 0;
     for (int k = 0; k < batch->family->n_kinds; k++) {
@@ -138,8 +143,17 @@ static int fill_buckets(struct access_rule *rule, const struct write_batch *batc
         uint64_t known = known_writes(kind, batch), followed = 0;
         for (int r = kind->first_read; r < kind->first_read + kind->n_reads; r++) {
             uint64_t before = writes_before(rule, batch, r) & known;
-            if (followed & ~before)
-                return contradict(rule, batch, followed & ~before, r - 1, r, err);
+            uint64_t lost = followed & ~before;
+            if (lost) { /* of two reads each follows a write that the other does not */
+                int write = batch->base + __builtin_ctzll(lost);
+                const char *name = names[access_write_at(rule, write)->node];
+                return error_set(err, ERR_DATA,
+                                 "reads and writes of variables contradict each other: '%s' before "
+                                 "'%s' reads before '%s' before '%s' reads before '%s'",
+                                 name, names[access_read_at(rule, r - 1)->node],
+                                 find_other(rule, batch->family, r, r - 1),
+                                 names[access_read_at(rule, r)->node], name);
+            }
             for (uint64_t fresh = before & ~followed; fresh; fresh &= fresh - 1)
                 kind->bucket[batch->base + __builtin_ctzll(fresh) - batch->family->first_write] =
                     rule->group[r] - kind->first_group;
@@ -193,41 +207,4 @@ int access_find_groups(struct access_rule *rule, struct error *err)
         }
     }
     return each_batch(rule, fill_buckets, err);
-}
-
-/* ---- what cannot be ---- */
-
-/* A write that the read follows and the other read does not. */
-static const char *find_other(const struct access_rule *rule, const struct access_family *family,
-                              int read, int not_read)
-{
-    uint64_t *reached = mem_array((size_t)rule->level.n + 1, sizeof *reached);
-    const char *name = "";
-    int of = rule->level.vertex[access_read_at(rule, read)->node];
-    int not_of = rule->level.vertex[access_read_at(rule, not_read)->node];
-    int end = family->first_write + family->n_writes;
-    for (int w = family->first_write; w < end && !*name; w++) {
-        int node = access_write_at(rule, w)->node, from = rule->level.vertex[node];
-        if (access_level_excludes(&rule->level, node, access_read_at(rule, read)->node) ||
-            !access_level_reach(&rule->level, &from, 1, rule->level.n, reached))
-            continue;
-        if (reached[of] && !reached[not_of])
-            name = rule->level.graph->names[node];
-    }
-    mem_free(reached);
-    return name;
-}
-
-/* Of two reads each follows a write that the other does not. */
-static int contradict(const struct access_rule *rule, const struct write_batch *batch,
-                      uint64_t lost, int before, int read, struct error *err)
-{
-    const char *const *names = rule->level.graph->names;
-    const char *write = names[access_write_at(rule, batch->base + __builtin_ctzll(lost))->node];
-    return error_set(err, ERR_DATA,
-                     "reads and writes of variables contradict each other: '%s' before '%s' reads "
-                     "before '%s' before '%s' reads before '%s'",
-                     write, names[access_read_at(rule, before)->node],
-                     find_other(rule, batch->family, read, before),
-                     names[access_read_at(rule, read)->node], write);
 }

@@ -44,29 +44,6 @@ static void make_ready(struct sorter *s, int v)
         s->lowest = rank;
 }
 
-static int take_write(struct sorter *s)
-{
-    while (!s->may_write[s->lowest])
-        s->lowest++;
-    s->may_write[s->lowest] = false;
-    s->n_may--;
-    return s->by_rank[s->lowest];
-}
-
-static void place_all(struct sorter *s)
-{
-    for (int v = 0; v < s->rule->n; v++)
-        if (!s->pending[v])
-            make_ready(s, v);
-    while (s->ready.n || s->n_may) {
-        int v = s->ready.n ? vec_pop(&s->ready) : take_write(s);
-        s->rule->position[v] = s->n_placed++;
-        for (int e = s->next.first[v]; e < s->next.first[v + 1]; e++)
-            if (!--s->pending[s->next.to[e]])
-                make_ready(s, s->next.to[e]);
-    }
-}
-
 /* ---- what cannot be ---- */
 
 static void print_vertex(const struct sorter *s, int v, struct str *text)
@@ -153,7 +130,25 @@ int access_sort(struct access_rule *rule, struct error *err)
     for (int i = 0; i < s.n_writes; i++)
         s.rank[s.by_rank[i]] = i;
     s.lowest = s.n_writes;
-    place_all(&s);
+    for (int v = 0; v < rule->n; v++)
+        if (!s.pending[v])
+            make_ready(&s, v);
+    while (s.ready.n || s.n_may) {
+        int v;
+        if (s.ready.n) {
+            v = vec_pop(&s.ready);
+        } else {
+            while (!s.may_write[s.lowest])
+                s.lowest++;
+            s.may_write[s.lowest] = false;
+            s.n_may--;
+            v = s.by_rank[s.lowest];
+        }
+        rule->position[v] = s.n_placed++;
+        for (int e = s.next.first[v]; e < s.next.first[v + 1]; e++)
+            if (!--s.pending[s.next.to[e]])
+                make_ready(&s, s.next.to[e]);
+    }
     int code = s.n_placed == rule->n ? 0 : fail(&s, err);
     vec_release(&s.ready);
     mem_free(s.next.first);

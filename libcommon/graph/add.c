@@ -34,17 +34,6 @@ static int set_attrs(struct bind *b, struct node *node)
     return 0;
 }
 
-static int infer_shapes(struct bind *b, struct node *node)
-{
-    struct shape small[8], *out = small;
-    if (node->n_outputs > 8)
-        out = arena_array(&b->graph->arena, (size_t)node->n_outputs, sizeof *out);
-    int code = infer_node(b->graph, node, out, b->err);
-    for (int i = 0; !code && i < node->n_outputs; i++)
-        node->outputs[i].shape = out[i];
-    return code;
-}
-
 static void set_rest(struct graph *graph, struct node *node, const struct node_spec *spec)
 {
     struct arena *arena = &graph->arena;
@@ -56,54 +45,12 @@ static void set_rest(struct graph *graph, struct node *node, const struct node_s
     node->device = node->assigned = "";
 }
 
-static const char *choose_name(struct graph *graph, const struct node_spec *spec, struct error *err)
-{
-    if (!spec->name)
-        return graph_unique_name(graph, spec->op);
-    if (!graph_name_valid(spec->name)) {
-        error_set(err, ERR_DATA, "'%.100s' is not a valid node name", spec->name);
-        return NULL;
-    }
-    if (map_get(&graph->names, spec->name, NULL) ||
-        map_get(&graph->alias_names, spec->name, NULL)) {
-        error_set(err, ERR_DATA, "the name '%s' is taken", spec->name);
-        return NULL;
-    }
-    return arena_strdup(&graph->arena, spec->name);
-}
-
-static int unknown_op(const struct graph *graph, const struct node_spec *spec, struct error *err)
-{
-    registry_unknown(graph->registry, spec->op, err);
-    return spec->name ? error_prefix(err, "node '%s': ", spec->name) : err->code;
-}
-
 /* Texts repeat from node to node: the last one is kept if it is the same. */
-static const char *intern(struct graph *graph, const char *text, const char *(*of)(struct node *))
+static const char *intern(struct graph *graph, const char *text, const char *last)
 {
     if (!text || !*text)
         return text ? "" : NULL;
-    if (graph->nodes.n) {
-        const char *last = of(graph->nodes.items[graph->nodes.n - 1]);
-        if (last && !strcmp(last, text))
-            return last;
-    }
-    return arena_strdup(&graph->arena, text);
-}
-
-static const char *file_of(struct node *node)
-{
-    return node->file;
-}
-
-static const char *device_of(struct node *node)
-{
-    return node->device;
-}
-
-static const char *assigned_of(struct node *node)
-{
-    return node->assigned;
+    return last && !strcmp(last, text) ? last : arena_strdup(&graph->arena, text);
 }
 
 static void insert(struct graph *graph, struct node *node)
@@ -118,12 +65,22 @@ struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct
     struct bind b = {.graph = graph, .spec = spec, .err = err};
     b.op = registry_find(graph->registry, spec->op);
     if (!b.op) {
-        unknown_op(graph, spec, err);
+        registry_unknown(graph->registry, spec->op, err);
+        if (spec->name)
+            error_prefix(err, "node '%s': ", spec->name);
         return NULL;
     }
-    const char *name = choose_name(graph, spec, err);
-    if (!name)
+    if (spec->name && !graph_name_valid(spec->name)) {
+        error_set(err, ERR_DATA, "'%.100s' is not a valid node name", spec->name);
         return NULL;
+    }
+    if (spec->name && (map_get(&graph->names, spec->name, NULL) ||
+                       map_get(&graph->alias_names, spec->name, NULL))) {
+        error_set(err, ERR_DATA, "the name '%s' is taken", spec->name);
+        return NULL;
+    }
+    const char *name =
+        spec->name ? arena_strdup(&graph->arena, spec->name) : graph_unique_name(graph, spec->op);
     struct node *node = arena_alloc(&graph->arena, sizeof *node);
     node->name = name;
     node->op = b.op;
@@ -145,10 +102,18 @@ struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct
                     (struct node_output){type, arg->is_ref, SHAPE_ANY};
             }
         }
-        if (!code && !infer_shapes(&b, node)) {
-            node->file = intern(graph, spec->file, file_of);
-            node->device = spec->device ? intern(graph, spec->device, device_of) : "";
-            node->assigned = spec->assigned ? intern(graph, spec->assigned, assigned_of) : "";
+        struct shape few[8], *shapes = few;
+        if (n > 8)
+            shapes = arena_array(&graph->arena, (size_t)n, sizeof *shapes);
+        if (!code && !infer_node(graph, node, shapes, err)) {
+            static const struct node none = {.device = "", .assigned = ""};
+            size_t before = graph->nodes.n;
+            const struct node *last = before ? graph->nodes.items[before - 1] : &none;
+            for (int i = 0; i < node->n_outputs; i++)
+                node->outputs[i].shape = shapes[i];
+            node->file = intern(graph, spec->file, last->file);
+            node->device = spec->device ? intern(graph, spec->device, last->device) : "";
+            node->assigned = spec->assigned ? intern(graph, spec->assigned, last->assigned) : "";
             insert(graph, node);
             return node;
         }

@@ -88,14 +88,6 @@ struct attr_value attr_ints(const int64_t *values, int n)
     return (struct attr_value){.kind = ATTR_LIST_INT, .n = n, .ints = values};
 }
 
-static const struct tensor *copy_tensor(struct arena *arena, const struct tensor *t)
-{
-    struct tensor *copy = arena_copy(arena, t, sizeof *t);
-    copy->buffer = NULL;
-    copy->data = arena_copy(arena, t->data, tensor_bytes(t));
-    return copy;
-}
-
 struct attr_value attr_copy(struct arena *arena, const struct attr_value *value)
 {
     struct attr_value copy = *value;
@@ -106,9 +98,13 @@ struct attr_value attr_copy(struct arena *arena, const struct attr_value *value)
     case ATTR_SHAPE:
         copy.shape = arena_copy(arena, value->shape, sizeof *value->shape);
         break;
-    case ATTR_TENSOR:
-        copy.tensor = copy_tensor(arena, value->tensor);
+    case ATTR_TENSOR: {
+        struct tensor *tensor = arena_copy(arena, value->tensor, sizeof *tensor);
+        tensor->buffer = NULL;
+        tensor->data = arena_copy(arena, tensor->data, tensor_bytes(tensor));
+        copy.tensor = tensor;
         break;
+    }
     case ATTR_LIST_STRING: {
         const char **strings = arena_array(arena, (size_t)value->n, sizeof *strings);
         for (int i = 0; i < value->n; i++)
@@ -127,22 +123,6 @@ struct attr_value attr_copy(struct arena *arena, const struct attr_value *value)
         break;
     }
     return copy;
-}
-
-static bool lists_equal(const struct attr_value *a, const struct attr_value *b)
-{
-    if (a->n != b->n)
-        return false;
-    for (int i = 0; i < a->n; i++) {
-        if (a->kind == ATTR_LIST_STRING ? strcmp(a->strings[i], b->strings[i]) != 0
-            : a->kind == ATTR_LIST_SHAPE
-                ? !shape_equal(&a->shapes[i], &b->shapes[i])
-                : memcmp((const char *)a->ints + (size_t)i * item_bytes[a->kind],
-                         (const char *)b->ints + (size_t)i * item_bytes[a->kind],
-                         item_bytes[a->kind]) != 0)
-            return false;
-    }
-    return true;
 }
 
 bool attr_equal(const struct attr_value *a, const struct attr_value *b)
@@ -167,29 +147,23 @@ bool attr_equal(const struct attr_value *a, const struct attr_value *b)
     case ATTR_TENSOR:
         return tensor_equal(a->tensor, b->tensor);
     default:
-        return lists_equal(a, b);
+        break;
     }
+    bool equal = a->n == b->n;
+    size_t bytes = item_bytes[a->kind];
+    for (int i = 0; equal && i < a->n; i++)
+        equal = a->kind == ATTR_LIST_STRING ? !strcmp(a->strings[i], b->strings[i])
+                : a->kind == ATTR_LIST_SHAPE
+                    ? shape_equal(&a->shapes[i], &b->shapes[i])
+                    : !memcmp((const char *)a->ints + (size_t)i * bytes,
+                              (const char *)b->ints + (size_t)i * bytes, bytes);
+    return equal;
 }
 
 static uint64_t hash_shape(const struct shape *s, uint64_t seed)
 {
     uint64_t hash = hash_bytes(&s->rank, sizeof s->rank, seed);
     return s->rank > 0 ? hash_bytes(s->dims, (size_t)s->rank * sizeof *s->dims, hash) : hash;
-}
-
-static uint64_t hash_list(const struct attr_value *v, uint64_t hash)
-{
-    hash = hash_bytes(&v->n, sizeof v->n, hash);
-    for (int i = 0; i < v->n; i++) {
-        if (v->kind == ATTR_LIST_STRING)
-            hash = hash_bytes(v->strings[i], strlen(v->strings[i]), hash);
-        else if (v->kind == ATTR_LIST_SHAPE)
-            hash = hash_shape(&v->shapes[i], hash);
-        else
-            hash = hash_bytes((const char *)v->ints + (size_t)i * item_bytes[v->kind],
-                              item_bytes[v->kind], hash);
-    }
-    return hash;
 }
 
 uint64_t attr_hash(const struct attr_value *v, uint64_t seed)
@@ -213,6 +187,17 @@ uint64_t attr_hash(const struct attr_value *v, uint64_t seed)
         hash = hash_shape(&v->tensor->shape, hash ^ (uint64_t)v->tensor->type);
         return hash_bytes(v->tensor->data, tensor_bytes(v->tensor), hash);
     default:
-        return hash_list(v, hash);
+        break;
     }
+    hash = hash_bytes(&v->n, sizeof v->n, hash);
+    for (int i = 0; i < v->n; i++) {
+        if (v->kind == ATTR_LIST_STRING)
+            hash = hash_bytes(v->strings[i], strlen(v->strings[i]), hash);
+        else if (v->kind == ATTR_LIST_SHAPE)
+            hash = hash_shape(&v->shapes[i], hash);
+        else
+            hash = hash_bytes((const char *)v->ints + (size_t)i * item_bytes[v->kind],
+                              item_bytes[v->kind], hash);
+    }
+    return hash;
 }

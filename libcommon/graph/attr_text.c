@@ -108,37 +108,6 @@ static const char *expected(const char *what, const char *text, struct error *er
     return NULL;
 }
 
-static const char *parse_int(const char *text, int64_t *value, struct error *err)
-{
-    char *end;
-    errno = 0;
-    long long v = strtoll(text, &end, 10);
-    if (end == text || errno || *end == '.' || isalpha((unsigned char)*end))
-        return expected("an integer", text, err);
-    *value = v;
-    return end;
-}
-
-static const char *parse_float(const char *text, double *value, struct error *err)
-{
-    size_t n = strcspn(text, ",]}) \t");
-    char word[64];
-    if (n == 0 || n >= sizeof word)
-        return expected("a number", text, err);
-    memcpy(word, text, n);
-    word[n] = '\0';
-    return str_to_float64(word, value) ? text + n : expected("a number", text, err);
-}
-
-static const char *parse_bool(const char *text, bool *value, struct error *err)
-{
-    if (str_starts(text, "true") || str_starts(text, "false")) {
-        *value = *text == 't';
-        return text + (*text == 't' ? 4 : 5);
-    }
-    return expected("true or false", text, err);
-}
-
 static int hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -174,47 +143,54 @@ static const char *parse_string(struct arena *arena, const char *text, const cha
     return text + 1;
 }
 
-static const char *parse_type(const char *text, enum dtype *type, struct error *err)
-{
-    char word[16];
-    size_t n = 0;
-    while (isalnum((unsigned char)text[n]))
-        n++;
-    if (n == 0 || n >= sizeof word)
-        return expected("a type", text, err);
-    memcpy(word, text, n);
-    word[n] = '\0';
-    return dtype_parse(word, type) ? text + n : expected("a type", text, err);
-}
-
 static const char *parse_item(struct arena *arena, const char *text, enum attr_kind kind,
                               struct attr_value *v, struct error *err)
 {
+    char word[8 * 24], *end;
+    const char *what;
+    size_t n = 0, size = sizeof word;
+    struct shape *shape = NULL;
     switch (kind) {
     case ATTR_INT:
-        return parse_int(text, &v->i, err);
-    case ATTR_FLOAT:
-        return parse_float(text, &v->f, err);
+        errno = 0;
+        v->i = strtoll(text, &end, 10);
+        if (end == text || errno || *end == '.' || isalpha((unsigned char)*end))
+            return expected("an integer", text, err);
+        return end;
     case ATTR_BOOL:
-        return parse_bool(text, &v->b, err);
+        v->b = str_starts(text, "true");
+        if (!v->b && !str_starts(text, "false"))
+            return expected("true or false", text, err);
+        return text + (v->b ? 4 : 5);
     case ATTR_STRING:
         return parse_string(arena, text, &v->s, err);
+    case ATTR_FLOAT:
+        what = "a number";
+        size = 64;
+        n = strcspn(text, ",]}) \t");
+        break;
     case ATTR_TYPE:
-        return parse_type(text, &v->type, err);
-    default: {
-        struct shape *shape = arena_alloc(arena, sizeof *shape);
-        v->shape = shape;
-        char word[8 * 24];
-        size_t n = 1;
-        while (*text == '[' && n < sizeof word && text[n - 1] && text[n - 1] != ']')
+        what = "a type";
+        size = 16;
+        while (isalnum((unsigned char)text[n]))
             n++;
-        if (n >= sizeof word || strnlen(text, n) < n)
-            return expected("a shape", text, err);
-        memcpy(word, text, n);
-        word[n] = '\0';
-        return shape_parse(word, shape) ? text + n : expected("a shape", text, err);
+        break;
+    default:
+        what = "a shape";
+        v->shape = shape = arena_alloc(arena, sizeof *shape);
+        n = *text == '[' ? strcspn(text, "]") + 1 : 1;
+        if (!text[n - 1])
+            n = 0;
+        break;
     }
-    }
+    if (n == 0 || n >= size)
+        return expected(what, text, err);
+    memcpy(word, text, n);
+    word[n] = '\0';
+    bool parsed = kind == ATTR_FLOAT  ? str_to_float64(word, &v->f)
+                  : kind == ATTR_TYPE ? dtype_parse(word, &v->type)
+                                      : shape_parse(word, shape);
+    return parsed ? text + n : expected(what, text, err);
 }
 
 static const char *parse_list(struct arena *arena, const char *text, enum attr_kind kind,

@@ -52,15 +52,16 @@ static bool convert(struct attr_value *value, enum attr_kind kind, struct arena 
     return false;
 }
 
-static int unknown_attr(struct bind *b, const char *name)
+int bind_unknown_attr(const struct op *op, const char *name, struct error *err)
 {
     const char *names[ATTRS_MAX + 1] = {0};
-    for (int i = 0; i < b->op->n_attrs; i++)
-        names[i] = b->op->attrs[i].name;
+    for (int i = 0; i < op->n_attrs && i < ATTRS_MAX; i++)
+        names[i] = op->attrs[i].name;
     const char *nearest = str_nearest(name, names);
     if (nearest)
-        return fail(b, "there is no attribute '%s' (did you mean '%s'?)", name, nearest);
-    return fail(b, "there is no attribute '%s'", name);
+        return error_set(err, ERR_DATA, "there is no attribute '%s' (did you mean '%s'?)", name,
+                         nearest);
+    return error_set(err, ERR_DATA, "there is no attribute '%s'", name);
 }
 
 /* ---- attributes against their constraints ---- */
@@ -131,7 +132,7 @@ static int take_given(struct bind *b)
         }
         int k = op_find_attr(b->op, given->name);
         if (k < 0)
-            return unknown_attr(b, given->name);
+            return bind_unknown_attr(b->op, given->name, b->err);
         if (b->values[k].kind != ATTR_NONE)
             return fail(b, "attribute '%s' is given twice", given->name);
         b->values[k] = given->value;
@@ -232,63 +233,38 @@ static int check_input(struct bind *b, const struct op_arg *arg, int index)
                 dtype_name(t->type));
 }
 
-/* The types of a heterogeneous list are those of its inputs. */
-static int bind_type_list(struct bind *b, const struct op_arg *arg, int first, int n)
-{
-    struct attr_value *v = &b->values[arg->type_list_attr];
-    enum dtype *types = arena_array(&b->graph->arena, (size_t)n, sizeof *types);
-    for (int i = 0; i < n; i++) {
-        int code = check_input(b, arg, first + i);
-        if (code)
-            return code;
-        struct edge edge = b->spec->inputs[first + i];
-        if (!edge_exists(edge))
-            return fail(b, "input %d is missing", first + i);
-        types[i] = producer(b, edge)->type;
-    }
-    if (v->kind == ATTR_NONE)
-        *v = (struct attr_value){.kind = ATTR_LIST_TYPE, .n = n, .types = types};
-    else if (n && memcmp(v->types, types, (size_t)n * sizeof *types))
-        return fail(b, "inputs '%s' are not of the types that attribute '%s' says", arg->name,
-                    b->op->attrs[arg->type_list_attr].name);
-    return 0;
-}
-
 static int bind_inputs(struct bind *b)
 {
-    int at = 0, code = infer_counts(b);
-    for (int i = 0; !code && i < b->op->n_inputs; i++) {
+    int at = 0;
+    if (infer_counts(b))
+        return b->err->code;
+    for (int i = 0; i < b->op->n_inputs; i++) {
         const struct op_arg *arg = &b->op->inputs[i];
+        bool is_list = arg->type_list_attr >= 0;
         int64_t n = bind_count(b, arg);
         if (n < 0) /* a list of types that was not given: all that is left */
             n = b->spec->n_inputs - at;
         if (n > b->spec->n_inputs - at)
             return count_error(b, at + n);
-        if (arg->type_list_attr >= 0) {
-            code = bind_type_list(b, arg, at, (int)n);
-            at += (int)n;
-            continue;
+        /* The types of a heterogeneous list are those of its inputs. */
+        enum dtype *types =
+            is_list ? arena_array(&b->graph->arena, (size_t)n, sizeof *types) : NULL;
+        for (int64_t k = 0; k < n; k++, at++) {
+            if (check_input(b, arg, at))
+                return b->err->code;
+            if (is_list && !edge_exists(b->spec->inputs[at]))
+                return fail(b, "input %d is missing", at);
+            if (is_list)
+                types[k] = producer(b, b->spec->inputs[at])->type;
         }
-        for (int64_t k = 0; !code && k < n; k++)
-            code = check_input(b, arg, at++);
+        struct attr_value *v = is_list ? &b->values[arg->type_list_attr] : NULL;
+        if (v && v->kind == ATTR_NONE)
+            *v = (struct attr_value){.kind = ATTR_LIST_TYPE, .n = (int)n, .types = types};
+        else if (v && n && memcmp(v->types, types, (size_t)n * sizeof *types) != 0)
+            return fail(b, "inputs '%s' are not of the types that attribute '%s' says", arg->name,
+                        b->op->attrs[arg->type_list_attr].name);
     }
-    return code ? code : at == b->spec->n_inputs ? 0 : count_error(b, at);
-}
-
-static int complete_attrs(struct bind *b)
-{
-    for (int i = 0; i < b->op->n_attrs; i++) {
-        const struct op_attr *attr = &b->op->attrs[i];
-        if (b->values[i].kind == ATTR_NONE) {
-            if (!attr->has_default)
-                return fail(b, "attribute '%s' is missing", attr->name);
-            b->values[i] = attr->default_value;
-        }
-        int code = check_value(b, attr, &b->values[i]);
-        if (code)
-            return code;
-    }
-    return 0;
+    return at == b->spec->n_inputs ? 0 : count_error(b, at);
 }
 
 int bind_node(struct bind *b)
@@ -298,10 +274,19 @@ int bind_node(struct bind *b)
     for (int i = 0; i < b->spec->n_controls; i++)
         if (b->spec->controls[i] < 0 || (size_t)b->spec->controls[i] >= b->graph->nodes.n)
             return fail(b, "a control input names a node that does not exist");
-    int code = take_given(b);
-    if (!code)
-        code = bind_inputs(b);
-    return code ? code : complete_attrs(b);
+    if (take_given(b) || bind_inputs(b))
+        return b->err->code;
+    for (int i = 0; i < b->op->n_attrs; i++) {
+        const struct op_attr *attr = &b->op->attrs[i];
+        if (b->values[i].kind == ATTR_NONE) {
+            if (!attr->has_default)
+                return fail(b, "attribute '%s' is missing", attr->name);
+            b->values[i] = attr->default_value;
+        }
+        if (check_value(b, attr, &b->values[i]))
+            return b->err->code;
+    }
+    return 0;
 }
 
 int bind_attr(struct bind *b, const char *name, struct attr_value *value)
@@ -310,7 +295,7 @@ int bind_attr(struct bind *b, const char *name, struct attr_value *value)
         return check_free(b, name, *value);
     int k = op_find_attr(b->op, name);
     if (k < 0)
-        return unknown_attr(b, name);
+        return bind_unknown_attr(b->op, name, b->err);
     if (!convert(value, b->op->attrs[k].kind, &b->graph->arena))
         return fail(b, "attribute '%s' must be %s", name, attr_kind_name(b->op->attrs[k].kind));
     return check_value(b, &b->op->attrs[k], value);

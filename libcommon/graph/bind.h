@@ -28,4 +28,7 @@ int64_t bind_count(const struct bind *b, const struct op_arg *arg);
 /* Checks and converts one attribute by itself; a name with '_' in front is free. */
 int bind_attr(struct bind *b, const char *name, struct attr_value *value);
 
+/* ERR_DATA: the op declares no attribute of this name. */
+int bind_unknown_attr(const struct op *op, const char *name, struct error *err);
+
 #endif

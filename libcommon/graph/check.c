@@ -10,8 +10,9 @@
 #include "graph/frames.h"
 #include "graph/group.h"
 
-static int check_inputs(const struct graph *graph, const struct node *node, struct error *err)
+static int check_node(const struct graph *graph, const struct node *node, struct error *err)
 {
+    struct device_name name;
     for (int i = 0; i < node->n_inputs; i++) {
         struct edge edge = node->inputs[i];
         if (!edge_exists(edge))
@@ -22,36 +23,21 @@ static int check_inputs(const struct graph *graph, const struct node *node, stru
         if (edge.node == node->id)
             return error_set(err, ERR_DATA, "is its own input");
     }
-    return 0;
-}
-
-/* "_class" lists groups as "loc:@NAME", NAME being a node. */
-static int check_group(const struct graph *graph, const struct node *node, struct error *err)
-{
+    /* "_class" lists groups as "loc:@NAME", NAME being a node. */
     const struct attr_value *groups = node_attr(node, "_class");
-    if (!groups)
-        return 0;
-    if (groups->kind != ATTR_LIST_STRING)
+    if (groups && groups->kind != ATTR_LIST_STRING)
         return error_set(err, ERR_DATA, "_class must be list(string), not %s",
                          attr_kind_name(groups->kind));
-    for (int i = 0; i < groups->n; i++) {
+    for (int i = 0; groups && i < groups->n; i++) {
         const char *leader = group_leader_name(groups->strings[i]);
         if (leader && !graph_find(graph, leader))
             return error_set(err, ERR_DATA, "is to be with '%s', which does not exist", leader);
     }
-    return 0;
-}
-
-static int check_devices(const struct node *node, struct error *err)
-{
-    struct device_name name;
     if (*node->device && device_name_parse(&name, node->device, err))
         return err->code;
-    if (!*node->assigned)
-        return 0;
-    if (device_name_parse(&name, node->assigned, err))
+    if (*node->assigned && device_name_parse(&name, node->assigned, err))
         return err->code;
-    if (!device_name_is_full(&name))
+    if (*node->assigned && !device_name_is_full(&name))
         return error_set(err, ERR_DATA,
                          "assigned device '%s' lacks job, task, type or index of the device",
                          node->assigned);
@@ -128,8 +114,7 @@ int graph_check(const struct graph *graph, struct error *err)
     struct frames *frames;
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        if (check_inputs(graph, node, err) || check_group(graph, node, err) ||
-            check_devices(node, err))
+        if (check_node(graph, node, err))
             return node_fail(node, err);
     }
     for (size_t i = 0; i < graph->entries.n; i++) {

@@ -44,20 +44,6 @@ bool cluster_end_fits(const struct cluster_end *end, const struct cluster_task *
            (!strcmp(end->job, task->job) && (end->index < 0 || end->index == task->index));
 }
 
-/* What the hosts' own lines leave, if one of them has a line. */
-static double bandwidth_between(const struct cluster *cluster, const struct cluster_task *a,
-                                const struct cluster_task *b)
-{
-    const int ends[] = {a->host, b->host};
-    double least = INFINITY;
-    for (int i = 0; i < 2 && a->host != b->host; i++) {
-        double bandwidth = cluster->hosts.items[ends[i]].bandwidth;
-        if (bandwidth > 0)
-            least = fmin(least, bandwidth);
-    }
-    return isinf(least) ? CLUSTER_BANDWIDTH : least;
-}
-
 struct cluster_link cluster_link(const struct cluster *cluster, const struct cluster_task *a,
                                  const struct cluster_task *b)
 {
@@ -67,7 +53,15 @@ struct cluster_link cluster_link(const struct cluster *cluster, const struct clu
             (cluster_end_fits(&link->a, b) && cluster_end_fits(&link->b, a)))
             return *link;
     }
-    return (struct cluster_link){.bandwidth = bandwidth_between(cluster, a, b),
+    /* What the hosts' own lines leave, if one of them has a line. */
+    const int ends[] = {a->host, b->host};
+    double least = INFINITY;
+    for (int i = 0; i < 2 && a->host != b->host; i++) {
+        double bandwidth = cluster->hosts.items[ends[i]].bandwidth;
+        if (bandwidth > 0)
+            least = fmin(least, bandwidth);
+    }
+    return (struct cluster_link){.bandwidth = isinf(least) ? CLUSTER_BANDWIDTH : least,
                                  .latency = CLUSTER_LATENCY};
 }
 

@@ -124,29 +124,12 @@ static bool parse_part(struct device_name *name, const struct device_word *part)
     return false;
 }
 
-/* Index of the field that the key sets, to find parts that are given twice; -1: no such part. */
-static int part_field(const struct device_word *part)
-{
-    static const char *const keys[] = {"job", "replica", "task", "device", "cpu", "gpu"};
-    for (int i = 0; i < 6; i++)
-        if (key_is(part, keys[i]))
-            return i < 3 ? i : 3;
-    return -1;
-}
-
-static struct device_word split_part(const char *text, const char **rest)
-{
-    struct device_word part = {.key = text};
-    size_t n = strcspn(text, "/");
-    part.n_key = strcspn(text, ":/");
-    part.value = text + part.n_key + (text[part.n_key] == ':');
-    part.n_value = (size_t)(text + n - part.value);
-    *rest = text + n;
-    return part;
-}
-
 int device_name_parse(struct device_name *name, const char *text, struct error *err)
 {
+    static const struct {
+        const char *key;
+        unsigned field; /* a bit; parts of one field are not given twice */
+    } keys[] = {{"job", 1}, {"replica", 2}, {"task", 4}, {"device", 8}, {"cpu", 8}, {"gpu", 8}};
     unsigned seen = 0;
     *name = device_name_open();
     if (!strcmp(text, "/"))
@@ -155,17 +138,23 @@ int device_name_parse(struct device_name *name, const char *text, struct error *
         if (*at != '/')
             return error_set(err, ERR_DATA, "device '%s': must start with '/', as /job:ps/task:0",
                              text);
-        struct device_word part = split_part(at + 1, &at);
-        int field = part_field(&part);
-        if (field < 0)
+        struct device_word part = {.key = at + 1, .n_key = strcspn(at + 1, ":/")};
+        unsigned field = 0;
+        part.value = part.key + part.n_key + (part.key[part.n_key] == ':');
+        at = part.key + strcspn(part.key, "/");
+        part.n_value = (size_t)(at - part.value);
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            if (key_is(&part, keys[i].key))
+                field = keys[i].field;
+        if (!field)
             return error_set(err, ERR_DATA,
                              "device '%s': unknown part '%.*s'; known are job, replica, task, "
                              "device, cpu and gpu",
                              text, (int)part.n_key, part.key);
-        if (seen & (1u << field))
+        if (seen & field)
             return error_set(err, ERR_DATA, "device '%s': '%.*s' is given twice", text,
                              (int)part.n_key, part.key);
-        seen |= 1u << field;
+        seen |= field;
         if (!parse_part(name, &part))
             return error_set(err, ERR_DATA, "device '%s': '%.*s' is not a %.*s", text,
                              (int)part.n_value, part.value, (int)part.n_key, part.key);

@@ -24,16 +24,7 @@ struct drawing {
     struct drawn *drawn; /* sorted; one per node, several of which may be the same box */
     struct map edges;    /* "from>to" that were drawn */
     struct arena arena;
-    bool by_device;
 };
-
-static bool has_devices(const struct graph *graph)
-{
-    for (size_t i = 1; i < graph->nodes.n; i++)
-        if (strcmp(graph_node(graph, (int)i)->assigned, graph_node(graph, 0)->assigned) != 0)
-            return true;
-    return false;
-}
 
 static int by_key(const void *a, const void *b)
 {
@@ -69,14 +60,6 @@ static size_t component_end(const char *key, int k)
     return 0;
 }
 
-static int n_components(const char *key)
-{
-    int n = 0;
-    for (; *key; key++)
-        n += *key == SEPARATOR;
-    return n;
-}
-
 static void print_nodes(struct drawing *d)
 {
     const char *previous = "";
@@ -86,13 +69,15 @@ static void print_nodes(struct drawing *d)
         for (n = 1; drawn->is_box && i + n < d->graph->nodes.n; n++)
             if (!d->drawn[i + n].is_box || strcmp(d->drawn[i + n].key, drawn->key) != 0)
                 break;
-        int common = 0;
+        int common = 0, n_components = 0;
         for (size_t j = 0; previous[j] && previous[j] == drawn->key[j]; j++)
             common += previous[j] == SEPARATOR;
+        for (const char *c = drawn->key; *c; c++)
+            n_components += *c == SEPARATOR;
 
         for (; open > common; open--)
             str_append(d->out, "}\n");
-        while (open < n_components(drawn->key)) {
+        while (open < n_components) {
             int level = ++open;
             size_t from = level > 1 ? component_end(drawn->key, level - 1) + 1 : 0;
             size_t to =
@@ -154,11 +139,15 @@ static void print_edge(struct drawing *d, const struct drawn *const *of, struct 
 void graph_print_dot(struct str *out, const struct graph *graph, int depth)
 {
     size_t n = graph->nodes.n;
-    struct drawing d = {.out = out, .graph = graph, .by_device = has_devices(graph)};
+    struct drawing d = {.out = out, .graph = graph};
+    bool by_device = false; /* they differ */
+    for (size_t i = 1; i < n && !by_device; i++)
+        by_device =
+            strcmp(graph_node(graph, (int)i)->assigned, graph_node(graph, 0)->assigned) != 0;
     d.drawn = mem_array(n + 1, sizeof *d.drawn);
     for (size_t i = 0; i < n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        const char *device = d.by_device ? node->assigned : "";
+        const char *device = by_device ? node->assigned : "";
         char *key = arena_printf(&d.arena, "%s%c%s", device, SEPARATOR, node->name);
         char *c = key + strlen(device) + 1;
         struct drawn drawn = {key, false, node->id};

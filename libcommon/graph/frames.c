@@ -68,15 +68,6 @@ static int check_same_frame(struct analysis *a, const struct node *node, int fro
     return node_fail(node, a->err);
 }
 
-/* A variable itself, which is no value, or what is fed: it is there in every loop and every
- * iteration. */
-static bool is_everywhere(const struct analysis *a, struct edge edge)
-{
-    const struct node *from = graph_node(a->graph, edge.node);
-    return (!from->n_inputs && from->outputs[edge.slot].is_ref) ||
-           (a->fed && edge_map_get(a->fed, edge) >= 0);
-}
-
 /* ---- conditions ---- */
 
 bool frames_implies(const struct frames *frames, int inner, int outer)
@@ -126,42 +117,28 @@ static int and_conditions(struct frames *f, int a, int b)
     return add_condition(f, and_conditions(f, a, last.parent), last.predicate, last.branch);
 }
 
-/* What is common to both. */
-static int common_condition(const struct frames *f, int a, int b)
-{
-    while (!frames_implies(f, b, a))
-        a = f->conditions.items[a].parent;
-    return a;
-}
-
-static struct edge predicate_source(const struct graph *graph, struct edge edge)
+/* The predicate whose way `edge.slot` an edge brings; false: the edge is no branch of a condition.
+ */
+static bool is_branch(const struct graph *graph, struct edge edge, struct edge *predicate)
 {
     const struct node *node = graph_node(graph, edge.node);
-    while (node_is(node, "Identity")) {
-        edge = node->inputs[0];
-        node = graph_node(graph, edge.node);
-    }
-    return edge;
-}
-
-static int edge_condition(struct frames *f, const struct graph *graph, struct edge edge)
-{
-    const struct node *node = graph_node(graph, edge.node);
-    int condition = f->condition[edge.node];
     if (!node_is(node, "Switch") || edge.slot < 0 || frames_is_loop_switch(graph, node))
-        return condition;
-    return add_condition(f, condition, predicate_source(graph, node->inputs[1]), edge.slot);
+        return false;
+    *predicate = node->inputs[1];
+    while (node_is(node = graph_node(graph, predicate->node), "Identity"))
+        *predicate = node->inputs[0];
+    return true;
 }
 
 int frames_edge_condition(const struct frames *frames, const struct graph *graph, struct edge edge)
 {
-    const struct node *node = graph_node(graph, edge.node);
     int condition = frames->condition[edge.node];
-    if (!node_is(node, "Switch") || edge.slot < 0 || frames_is_loop_switch(graph, node))
-        return condition;
+    struct edge predicate;
     char key[KEY_BYTES];
     int64_t index;
-    condition_key(key, condition, predicate_source(graph, node->inputs[1]), edge.slot);
+    if (!is_branch(graph, edge, &predicate))
+        return condition;
+    condition_key(key, condition, predicate, edge.slot);
     if (map_get(&frames->condition_index, key, &index))
         return (int)index;
     return condition; /* nobody uses this output, or it is implied */
@@ -184,13 +161,16 @@ static int find_condition(struct analysis *a, const struct node *node)
     int condition = CONDITION_NONE;
     bool any = false;
     for (int i = 0; i < node->n_inputs; i++) {
-        if (is_back_edge(a->graph, node, node->inputs[i]))
+        struct edge edge = node->inputs[i], predicate;
+        if (is_back_edge(a->graph, node, edge))
             continue;
-        int c = edge_condition(a->f, a->graph, node->inputs[i]);
-        if (merge && any)
-            condition = common_condition(a->f, condition, c);
-        else
+        int c = a->f->condition[edge.node];
+        if (is_branch(a->graph, edge, &predicate))
+            c = add_condition(a->f, c, predicate, edge.slot);
+        if (!merge || !any)
             condition = merge ? c : and_conditions(a->f, condition, c);
+        while (merge && !frames_implies(a->f, c, condition)) /* what is common to both */
+            condition = a->f->conditions.items[condition].parent;
         any = true;
         if (condition_depth(a, condition) > FRAMES_DEPTH_MAX)
             return fail_node(a, node, "conditions are nested too deep");
@@ -213,18 +193,6 @@ static int continued(const struct analysis *a, const struct node *node, const ch
         if (node_is(graph_node(a->graph, node->inputs[i].node), from))
             return a->f->variable[node->inputs[i].node];
     return -1;
-}
-
-static void add_merge(struct analysis *a, const struct node *node)
-{
-    int v = continued(a, node, "Enter");
-    for (int i = 0; i < node->n_inputs && v >= 0; i++) {
-        if (!is_back_edge(a->graph, node, node->inputs[i]))
-            continue;
-        a->f->variables.items[v].merge = node->id;
-        a->f->variables.items[v].next = node->inputs[i].node;
-        a->f->variable[node->id] = a->f->variable[node->inputs[i].node] = v;
-    }
 }
 
 static int add_control_flow(struct analysis *a, const struct node *node)
@@ -273,7 +241,14 @@ static int add_control_flow(struct analysis *a, const struct node *node)
         return 0;
     }
     if (node_is(node, "Merge")) {
-        add_merge(a, node);
+        v = continued(a, node, "Enter");
+        for (int i = 0; i < node->n_inputs && v >= 0; i++) {
+            if (!is_back_edge(a->graph, node, node->inputs[i]))
+                continue;
+            f->variables.items[v].merge = node->id;
+            f->variables.items[v].next = node->inputs[i].node;
+            f->variable[node->id] = f->variable[node->inputs[i].node] = v;
+        }
     } else if (node_is(node, "Switch") && frames_is_loop_switch(a->graph, node)) {
         v = f->variable[node->id] = continued(a, node, "Merge");
         if (v >= 0)
@@ -299,11 +274,18 @@ static int analyse(struct analysis *a)
     for (size_t i = 0; i < n; i++) {
         const struct node *node = graph_node(a->graph, order[i]);
         int first = -1;
-        for (int j = 0; j < node->n_inputs; j++)
-            if (!is_back_edge(a->graph, node, node->inputs[j]) &&
-                !is_everywhere(a, node->inputs[j]) &&
-                check_same_frame(a, node, node->inputs[j].node, &first))
+        for (int j = 0; j < node->n_inputs; j++) {
+            struct edge edge = node->inputs[j];
+            const struct node *from = graph_node(a->graph, edge.node);
+            /* A variable itself, which is no value, or what is fed: it is there in every loop and
+             * every iteration. */
+            if (is_back_edge(a->graph, node, edge) ||
+                (!from->n_inputs && from->outputs[edge.slot].is_ref) ||
+                (a->fed && edge_map_get(a->fed, edge) >= 0))
+                continue;
+            if (check_same_frame(a, node, edge.node, &first))
                 return a->err->code;
+        }
         for (int j = 0; j < node->n_controls; j++)
             if (check_same_frame(a, node, node->controls[j], &first))
                 return a->err->code;

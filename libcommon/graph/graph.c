@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -199,23 +200,6 @@ static int no_such_node(const struct graph *graph, const char *name, struct erro
     return error_set(err, ERR_DATA, "there is no node '%s'", name);
 }
 
-/* "name:digits" is an output only if the colon is followed by digits to the end. */
-static int split_slot(const char *text, size_t *length)
-{
-    size_t n = strlen(text), i = n;
-    while (i > 0 && isdigit((unsigned char)text[i - 1]))
-        i--;
-    if (i == n || i == 0 || text[i - 1] != ':' || n - i > 6) {
-        *length = n;
-        return 0;
-    }
-    *length = i - 1;
-    int slot = 0;
-    for (size_t k = i; k < n; k++)
-        slot = slot * 10 + (text[k] - '0');
-    return slot;
-}
-
 int graph_parse_edge(const struct graph *graph, const char *text, struct edge *edge,
                      struct error *err)
 {
@@ -232,8 +216,15 @@ int graph_parse_edge(const struct graph *graph, const char *text, struct edge *e
         return 0;
     }
     char name[GRAPH_NAME_MAX + 1];
-    size_t length;
-    int slot = split_slot(text, &length);
+    /* "name:digits" is an output only if the colon is followed by digits to the end. */
+    size_t length = strlen(text), digits = length;
+    int slot = 0;
+    while (digits > 0 && isdigit((unsigned char)text[digits - 1]))
+        digits--;
+    if (digits < length && digits > 0 && text[digits - 1] == ':' && length - digits <= 6) {
+        slot = (int)strtol(text + digits, NULL, 10);
+        length = digits - 1;
+    }
     if (length >= sizeof name)
         return error_set(err, ERR_DATA, "a name of %zu characters is too long", length);
     memcpy(name, text, length);
@@ -312,21 +303,19 @@ enum dtype node_type(const struct node *node, const char *name)
 
 /* ---- arguments ---- */
 
-static int argument_count(const struct node *node, const struct op_arg *arg)
-{
-    if (arg->number_attr >= 0)
-        return (int)node_int(node, node->op->attrs[arg->number_attr].name);
-    if (arg->type_list_attr >= 0)
-        return (int)node_attr(node, node->op->attrs[arg->type_list_attr].name)->n;
-    return 1;
-}
-
 int node_argument(const struct node *node, const struct op_arg *args, int *i)
 {
-    int at = 0, n;
-    for (; *i >= (n = argument_count(node, &args[at])); at++)
+    const struct op_attr *attrs = node->op->attrs;
+    for (int at = 0;; at++) {
+        int n = 1;
+        if (args[at].number_attr >= 0)
+            n = (int)node_int(node, attrs[args[at].number_attr].name);
+        else if (args[at].type_list_attr >= 0)
+            n = node_attr(node, attrs[args[at].type_list_attr].name)->n;
+        if (*i < n)
+            return at;
         *i -= n;
-    return at;
+    }
 }
 
 bool node_keeps(const struct node *node, int i)

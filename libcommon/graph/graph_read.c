@@ -88,10 +88,9 @@ static bool read_shape(const msgpack_object *object, struct shape *shape)
     return true;
 }
 
-static bool read_type(struct graph_reading *r, const msgpack_object *object, enum dtype *type)
+static bool read_type(const msgpack_object *object, enum dtype *type)
 {
     char name[32];
-    (void)r;
     if (object->type != MSGPACK_OBJECT_STR || object->via.str.size >= sizeof name)
         return false;
     memcpy(name, object->via.str.ptr, object->via.str.size);
@@ -135,24 +134,44 @@ static bool read_list(struct graph_reading *r, const msgpack_object *object,
     case ATTR_LIST_STRING:
         READ_LIST(strings, const char *, list[i] = read_text(r, &items[i], "a string"));
     case ATTR_LIST_TYPE:
-        READ_LIST(types, enum dtype, read_type(r, &items[i], &list[i]));
+        READ_LIST(types, enum dtype, read_type(&items[i], &list[i]));
     default:
         READ_LIST(shapes, struct shape, read_shape(&items[i], &list[i]));
     }
 }
 
-/* The value of a map of one entry, kind and value. */
-static bool read_kind(struct graph_reading *r, const msgpack_object *object,
-                      struct attr_value *value)
+static bool read_value(struct graph_reading *r, const msgpack_object *object,
+                       struct attr_value *value)
 {
-    const msgpack_object *key = &object->via.map.ptr->key, *val = &object->via.map.ptr->val;
     int64_t index;
+    *value = (struct attr_value){0};
+    switch (object->type) {
+    case MSGPACK_OBJECT_POSITIVE_INTEGER:
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+        value->kind = ATTR_INT;
+        return read_int(object, &value->i);
+    case MSGPACK_OBJECT_FLOAT32:
+    case MSGPACK_OBJECT_FLOAT64:
+        value->kind = ATTR_FLOAT;
+        return read_float(object, &value->f);
+    case MSGPACK_OBJECT_BOOLEAN:
+        value->kind = ATTR_BOOL;
+        return read_bool(object, &value->b);
+    case MSGPACK_OBJECT_STR:
+        *value = attr_string(read_text(r, object, "a string"));
+        return value->s != NULL;
+    case MSGPACK_OBJECT_MAP:
+        break; /* of one entry, kind and value */
+    default:
+        return false;
+    }
+    const msgpack_object *key = &object->via.map.ptr->key, *val = &object->via.map.ptr->val;
     if (object->via.map.size != 1 || key->type != MSGPACK_OBJECT_STR ||
         !attr_kind_parse(key->via.str.ptr, key->via.str.size, &value->kind))
         return false;
     switch (value->kind) {
     case ATTR_TYPE:
-        return read_type(r, val, &value->type);
+        return read_type(val, &value->type);
     case ATTR_SHAPE: {
         struct shape *shape = arena_alloc(&r->raw.arena, sizeof *shape);
         value->shape = shape;
@@ -167,32 +186,6 @@ static bool read_kind(struct graph_reading *r, const msgpack_object *object,
         return true;
     default:
         return value->kind >= ATTR_LIST_INT && read_list(r, val, value);
-    }
-}
-
-static bool read_value(struct graph_reading *r, const msgpack_object *object,
-                       struct attr_value *value)
-{
-    *value = (struct attr_value){0};
-    switch (object->type) {
-    case MSGPACK_OBJECT_POSITIVE_INTEGER:
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-        value->kind = ATTR_INT;
-        return read_int(object, &value->i);
-    case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64:
-        *value = attr_float(object->via.f64);
-        return true;
-    case MSGPACK_OBJECT_BOOLEAN:
-        *value = attr_bool(object->via.boolean);
-        return true;
-    case MSGPACK_OBJECT_STR:
-        *value = attr_string(read_text(r, object, "a string"));
-        return value->s != NULL;
-    case MSGPACK_OBJECT_MAP:
-        return read_kind(r, object, value);
-    default:
-        return false;
     }
 }
 
@@ -347,7 +340,8 @@ static int read_removed(struct graph_reading *r, const msgpack_object *object)
     return 0;
 }
 
-static int read_header(struct graph_reading *r)
+int graph_from_record(const struct registry *registry, const struct record *record,
+                      struct graph **graph, struct error *err)
 {
     static const struct {
         const char *name;
@@ -357,24 +351,18 @@ static int read_header(struct graph_reading *r)
                   {"aliases", read_aliases},
                   {"made", read_made},
                   {"removed", read_removed}};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const msgpack_object *object = record_field(&r->record->header, fields[i].name);
-        if (object && fields[i].read(r, object))
-            return r->err->code;
-        if (!object && i == 0)
-            return error_set(r->err, ERR_DATA, "the graph has no 'nodes'");
-    }
-    return 0;
-}
-
-int graph_from_record(const struct registry *registry, const struct record *record,
-                      struct graph **graph, struct error *err)
-{
     struct graph_reading r = {.record = record, .err = err};
     struct graph *made = NULL;
+    int code = 0;
     error_clear(err);
     r.used = arena_alloc(&r.raw.arena, (size_t)record->n_tensors);
-    int code = read_header(&r);
+    for (size_t i = 0; !code && i < sizeof fields / sizeof *fields; i++) {
+        const msgpack_object *object = record_field(&record->header, fields[i].name);
+        if (object)
+            code = fields[i].read(&r, object);
+        else if (i == 0)
+            code = error_set(err, ERR_DATA, "the graph has no 'nodes'");
+    }
     if (!code)
         code = graph_assemble(registry, &r.raw, &made, err);
     if (!code && (code = graph_check(made, err)))

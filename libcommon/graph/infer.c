@@ -25,17 +25,7 @@ int infer_fail(struct infer *infer, const char *format, ...)
 static const char *input_name(const struct infer *infer, int index)
 {
     const struct op *op = infer->node->op;
-    for (int i = 0; i < op->n_inputs; i++) {
-        int64_t n = 1;
-        if (op->inputs[i].number_attr >= 0)
-            n = node_int(infer->node, op->attrs[op->inputs[i].number_attr].name);
-        else if (op->inputs[i].type_list_attr >= 0)
-            n = node_attr(infer->node, op->attrs[op->inputs[i].type_list_attr].name)->n;
-        if (index < n)
-            return op->inputs[i].name;
-        index -= (int)n;
-    }
-    return "?";
+    return op->inputs[node_argument(infer->node, op->inputs, &index)].name;
 }
 
 int infer_rank(struct infer *infer, int input, int rank)
@@ -247,14 +237,6 @@ static int infer_pass(struct graph *graph, const int *order, char *visited, bool
     return 0;
 }
 
-static bool has_loop(const struct graph *graph)
-{
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (node_is(graph_node(graph, (int)i), "NextIteration"))
-            return true;
-    return false;
-}
-
 int graph_infer(struct graph *graph, struct error *err)
 {
     if (!graph->nodes.n)
@@ -262,7 +244,9 @@ int graph_infer(struct graph *graph, struct error *err)
     int *order = mem_array(graph->nodes.n, sizeof *order);
     char *visited = mem_alloc(graph->nodes.n);
     int code = graph_order(graph, order, err);
-    bool changed = has_loop(graph); /* the first pass does not know what comes round */
+    bool changed = false; /* with a loop: the first pass does not know what comes round */
+    for (size_t i = 0; i < graph->nodes.n && !changed; i++)
+        changed = node_is(graph_node(graph, (int)i), "NextIteration");
     if (!code)
         code = infer_pass(graph, order, visited, &(bool){false}, err);
     while (!code && changed) {

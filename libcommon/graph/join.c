@@ -142,41 +142,24 @@ int graph_join(const struct graph *const *parts, int n, struct graph **joined, s
 
 /* ---- reading ---- */
 
-static bool is_part(const struct graph *graph)
-{
-    for (size_t i = 0; i < graph->made.n; i++)
-        if (str_starts(graph->made.items[i], "tf-part "))
-            return true;
-    return false;
-}
-
-/* Sends without a Recv, or the reverse. */
-static int64_t n_open(const struct joined *joined)
-{
-    int64_t n = 0;
-    for (size_t i = 0; i < joined->parts.n; i++) {
-        const struct graph *part = joined->parts.items[i];
-        for (size_t k = 0; k < part->nodes.n; k++) {
-            const struct node *node = graph_node(part, (int)k);
-            n += node_is(node, "Send") - node_is(node, "Recv");
-        }
-    }
-    return n < 0 ? -n : n;
-}
-
 int joined_read(struct stream_reader *reader, const struct registry *registry,
                 struct joined *joined, struct error *err)
 {
-    int64_t expected = 1;
+    int64_t expected = 1, open = 0; /* Sends without a Recv, or the reverse */
     do {
         struct graph *part;
         int code = graph_read(reader, registry, &part, err);
         if (code)
             return code;
         vec_push(&joined->parts, part);
-        if (joined->parts.n == 1 && is_part(part))
-            expected = stream_reader_expected(reader);
-    } while ((int64_t)joined->parts.n < expected || n_open(joined));
+        for (size_t i = 0; joined->parts.n == 1 && i < part->made.n; i++)
+            if (str_starts(part->made.items[i], "tf-part "))
+                expected = stream_reader_expected(reader);
+        for (size_t i = 0; i < part->nodes.n; i++) {
+            const struct node *node = graph_node(part, (int)i);
+            open += node_is(node, "Send") - node_is(node, "Recv");
+        }
+    } while ((int64_t)joined->parts.n < expected || open);
     joined->graph = joined->parts.items[0];
     joined->is_cut = joined->parts.n > 1;
     return joined->is_cut ? graph_join((const struct graph *const *)joined->parts.items,

@@ -138,39 +138,33 @@ static int parse_attr(struct op_parser *p)
     return 0;
 }
 
-/* The type part of an argument. */
-static int parse_arg_type(struct op_parser *p, struct op_arg *arg)
-{
-    arg->is_ref = accept(p, "Ref(");
-    const char *name = word(p);
-    if (!name)
-        return malformed(p, "a type");
-    if (accept(p, "*")) {
-        arg->number_attr = find_attr(p, name);
-        if (arg->number_attr < 0 || !(name = word(p)))
-            return malformed(p, "'N*T' with N an attribute");
-    }
-    if (accept(p, "...")) {
-        arg->type_list_attr = find_attr(p, name);
-        if (arg->type_list_attr < 0)
-            return malformed(p, "a list(type) attribute");
-    } else if (!dtype_parse(name, &arg->type)) {
-        arg->type_attr = find_attr(p, name);
-        if (arg->type_attr < 0)
-            return malformed(p, "a type or a type attribute");
-    }
-    return !arg->is_ref || accept(p, ")") ? 0 : malformed(p, "')'");
-}
-
 static int parse_arg(struct op_parser *p)
 {
     struct op_arg arg = {.name = word(p), .type_attr = -1, .number_attr = -1, .type_list_attr = -1};
     if (!arg.name || !accept(p, ":"))
         return malformed(p, "'name: type'");
-    int code = parse_arg_type(p, &arg);
-    if (!code)
-        vec_push(&p->args, arg);
-    return code;
+    arg.is_ref = accept(p, "Ref(");
+    const char *name = word(p);
+    if (!name)
+        return malformed(p, "a type");
+    if (accept(p, "*")) {
+        arg.number_attr = find_attr(p, name);
+        if (arg.number_attr < 0 || !(name = word(p)))
+            return malformed(p, "'N*T' with N an attribute");
+    }
+    if (accept(p, "...")) {
+        arg.type_list_attr = find_attr(p, name);
+        if (arg.type_list_attr < 0)
+            return malformed(p, "a list(type) attribute");
+    } else if (!dtype_parse(name, &arg.type)) {
+        arg.type_attr = find_attr(p, name);
+        if (arg.type_attr < 0)
+            return malformed(p, "a type or a type attribute");
+    }
+    if (arg.is_ref && !accept(p, ")"))
+        return malformed(p, "')'");
+    vec_push(&p->args, arg);
+    return 0;
 }
 
 static int parse_items(struct op_parser *p, const char *text, int (*item)(struct op_parser *))

@@ -103,15 +103,6 @@ int task_replica(const struct graph *graph, const char *job, int index)
 
 /* ---- the tasks of a graph ---- */
 
-static int find_task(struct task_table *table, const char *name)
-{
-    for (size_t i = 0; i < table->names.n; i++)
-        if (!strcmp(table->names.items[i], name))
-            return (int)i;
-    vec_push(&table->names, arena_strdup(&table->arena, name));
-    return (int)table->names.n - 1;
-}
-
 int task_table_fill(struct task_table *table, const struct graph *graph, struct error *err)
 {
     table->of_node = mem_array(graph->nodes.n + 1, sizeof *table->of_node);
@@ -128,7 +119,12 @@ int task_table_fill(struct task_table *table, const struct graph *graph, struct 
             err->code = ERR_CONFIG;
             return error_prefix(err, "%s: ", node_text(node));
         }
-        table->of_node[i] = find_task(table, name);
+        size_t task = 0;
+        while (task < table->names.n && strcmp(table->names.items[task], name) != 0)
+            task++;
+        if (task == table->names.n)
+            vec_push(&table->names, arena_strdup(&table->arena, name));
+        table->of_node[i] = (int)task;
     }
     return 0;
 }
@@ -140,26 +136,6 @@ void task_table_release(struct task_table *table)
     arena_release(&table->arena);
 }
 
-static int link_up(struct graph *to, const struct graph *from, const int *copy, int id,
-                   struct error *err)
-{
-    const struct node *node = graph_node(from, id);
-    struct node *made = graph_node(to, copy[id]);
-    for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        bool data = i < node->n_inputs;
-        int source = data ? node->inputs[i].node : node->controls[i - node->n_inputs];
-        if (copy[source] < 0)
-            return error_set(err, ERR_DATA,
-                             "%s: takes '%s', which is in another task; tf-part cuts the graph",
-                             node_text(node), graph_node(from, source)->name);
-        if (data)
-            made->inputs[i].node = copy[source];
-        else
-            graph_add_control(to, made, copy[source]);
-    }
-    return 0;
-}
-
 /* The nodes whose `copy` is not negative, which becomes their id in the copy. */
 static int copy_graph(const struct graph *graph, int *copy, struct graph **result,
                       struct error *err)
@@ -169,9 +145,22 @@ static int copy_graph(const struct graph *graph, int *copy, struct graph **resul
     for (size_t i = 0; i < graph->nodes.n; i++)
         if (copy[i] >= 0)
             copy[i] = graph_add_copy(to, graph_node(graph, (int)i))->id;
-    for (size_t i = 0; !code && i < graph->nodes.n; i++)
-        if (copy[i] >= 0)
-            code = link_up(to, graph, copy, (int)i, err);
+    for (size_t i = 0; !code && i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        struct node *made = copy[i] >= 0 ? graph_node(to, copy[i]) : NULL;
+        for (int k = 0; made && !code && k < node->n_inputs + node->n_controls; k++) {
+            bool data = k < node->n_inputs;
+            int source = data ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            if (copy[source] < 0)
+                code = error_set(err, ERR_DATA,
+                                 "%s: takes '%s', which is in another task; tf-part cuts the graph",
+                                 node_text(node), graph_node(graph, source)->name);
+            else if (data)
+                made->inputs[k].node = copy[source];
+            else
+                graph_add_control(to, made, copy[source]);
+        }
+    }
     if (code) {
         graph_free(to);
         to = NULL;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "graph/bind.h"
 #include "graph/marks.h"
 #include "graph/text.h"
 
@@ -24,18 +24,6 @@ static const char *fail(struct error *err, const char *what, const char *at)
  * for all that was read. */
 #define FILL_BYTES_MAX ((int64_t)1 << 30)
 #define TEXT_BYTES_MAX ((size_t)4 << 30)
-
-/* Length of "float32[2,3](" without the parenthesis; 0: there is no such prefix. */
-static size_t typed_prefix(const char *text)
-{
-    size_t word = 0;
-    while (isalnum((unsigned char)text[word]))
-        word++;
-    if (!word || text[word] != '[')
-        return 0;
-    size_t n = word + strcspn(text + word, "]");
-    return text[n] == ']' && text[n + 1] == '(' ? n + 1 : 0;
-}
 
 /* The tensor of the given type and shape that a literal within parentheses means: nothing for no
  * elements, one element for a fill, or all. */
@@ -70,52 +58,45 @@ static int expand(struct tensor *t, enum dtype type, const struct shape *shape,
     return 0;
 }
 
-static const char *parse_announced(struct tensor *t, const char *text, size_t prefix,
-                                   struct error *err)
-{
-    struct tensor literal = TENSOR_INIT;
-    struct shape shape;
-    enum dtype type;
-    char head[256];
-    if (prefix >= sizeof head)
-        return fail(err, "a type and a shape", text);
-    memcpy(head, text, prefix);
-    head[prefix] = '\0';
-    if (!shape_parse_typed(head, &type, &shape) || !shape_is_known(&shape))
-        return fail(err, "a type and a known shape", text);
-    text += prefix + 1;
-    bool given = *text != ')';
-    if (given && !(text = tensor_parse(&literal, text, type, err)))
-        return NULL;
-    int code = expand(t, type, &shape, given ? &literal : NULL, err);
-    tensor_release(&literal);
-    if (code)
-        return NULL;
-    if (*text == ')')
-        return text + 1;
-    tensor_release(t);
-    return fail(err, "')'", text);
-}
-
 static const char *parse_tensor(struct arena *arena, const char *text, enum dtype dtype,
                                 struct attr_value *value, struct error *err)
 {
-    size_t prefix = typed_prefix(text);
-    struct tensor t = TENSOR_INIT;
-    if (!prefix)
+    struct tensor t = TENSOR_INIT, literal = TENSOR_INIT;
+    struct shape shape;
+    enum dtype type;
+    char head[256]; /* "float32[2,3]", with a parenthesis behind it */
+    size_t n = 0;
+    while (isalnum((unsigned char)text[n]))
+        n++;
+    bool announced = n && text[n] == '[';
+    n += strcspn(text + n, "]");
+    if (!announced || text[n] != ']' || text[++n] != '(')
         return attr_parse(arena, text, ATTR_TENSOR, dtype, value, err);
-    text = parse_announced(&t, text, prefix, err);
-    if (!text)
+    if (n >= sizeof head)
+        return fail(err, "a type and a shape", text);
+    memcpy(head, text, n);
+    head[n] = '\0';
+    if (!shape_parse_typed(head, &type, &shape) || !shape_is_known(&shape))
+        return fail(err, "a type and a known shape", text);
+    text += n + 1;
+    bool given = *text != ')';
+    if (given && !(text = tensor_parse(&literal, text, type, err)))
         return NULL;
-    if (arena->total > TEXT_BYTES_MAX) {
-        tensor_release(&t);
-        error_set(err, ERR_DATA, "constants of more than %zu GiB in all", TEXT_BYTES_MAX >> 30);
-        return NULL;
+    int code = expand(&t, type, &shape, given ? &literal : NULL, err);
+    tensor_release(&literal);
+    if (!code && *text != ')') {
+        fail(err, "')'", text);
+        code = err->code;
+    } else if (!code && arena->total > TEXT_BYTES_MAX) {
+        code =
+            error_set(err, ERR_DATA, "constants of more than %zu GiB in all", TEXT_BYTES_MAX >> 30);
     }
-    struct attr_value borrowed = attr_tensor(&t);
-    *value = attr_copy(arena, &borrowed);
+    if (!code) {
+        struct attr_value borrowed = attr_tensor(&t);
+        *value = attr_copy(arena, &borrowed);
+    }
     tensor_release(&t);
-    return text;
+    return code ? NULL : text + 1;
 }
 
 /* ---- kinds ---- */
@@ -138,62 +119,38 @@ static enum attr_kind guess_kind(const char *text)
     return ATTR_INT;
 }
 
-static int unknown_attr(const struct op *op, const char *name, struct error *err)
+const char *text_parse_attr(struct arena *arena, const char *text, const struct op *op,
+                            enum dtype dtype, struct attr *attr, struct error *err)
 {
-    const char **names = mem_array((size_t)op->n_attrs + 1, sizeof *names);
-    for (int i = 0; i < op->n_attrs; i++)
-        names[i] = op->attrs[i].name;
-    const char *nearest = str_nearest(name, names);
-    mem_free(names);
-    if (nearest)
-        return error_set(err, ERR_DATA, "there is no attribute '%s' (did you mean '%s'?)", name,
-                         nearest);
-    return error_set(err, ERR_DATA, "there is no attribute '%s'", name);
-}
-
-/* The kind that the text announces, the declaration says, or the value shows. */
-static const char *find_kind(const char *text, const struct op *op, const char *name,
-                             enum attr_kind *kind, struct error *err)
-{
-    bool announced = *text == ':';
-    if (announced) {
-        size_t n = strcspn(text + 1, "=");
-        if (*name != '_' || !attr_kind_parse(text + 1, n, kind))
+    size_t n = 0;
+    enum attr_kind kind = ATTR_NONE;
+    while (isalnum((unsigned char)text[n]) || text[n] == '_')
+        n++;
+    if (!n)
+        return fail(err, "an attribute", text);
+    attr->name = arena_strndup(arena, text, n);
+    text += n;
+    /* The kind that the text announces, the declaration says, or the value shows. */
+    if (*text == ':') {
+        n = strcspn(text + 1, "=");
+        if (*attr->name != '_' || !attr_kind_parse(text + 1, n, &kind))
             return fail(err, "'='", text);
         text += 1 + n;
     }
     if (*text != '=')
         return fail(err, "'='", text);
     text++;
-    if (announced)
-        return text;
-    const struct op_attr *mark = mark_find(name);
-    if (*name == '_') {
-        *kind = mark ? mark->kind : guess_kind(text);
-        return text;
+    if (kind == ATTR_NONE && *attr->name == '_') {
+        const struct op_attr *mark = mark_find(attr->name);
+        kind = mark ? mark->kind : guess_kind(text);
+    } else if (kind == ATTR_NONE) {
+        int index = op_find_attr(op, attr->name);
+        if (index < 0) {
+            bind_unknown_attr(op, attr->name, err);
+            return NULL;
+        }
+        kind = op->attrs[index].kind;
     }
-    int index = op_find_attr(op, name);
-    if (index < 0) {
-        unknown_attr(op, name, err);
-        return NULL;
-    }
-    *kind = op->attrs[index].kind;
-    return text;
-}
-
-const char *text_parse_attr(struct arena *arena, const char *text, const struct op *op,
-                            enum dtype dtype, struct attr *attr, struct error *err)
-{
-    size_t n = 0;
-    enum attr_kind kind;
-    while (isalnum((unsigned char)text[n]) || text[n] == '_')
-        n++;
-    if (!n)
-        return fail(err, "an attribute", text);
-    attr->name = arena_strndup(arena, text, n);
-    text = find_kind(text + n, op, attr->name, &kind, err);
-    if (!text)
-        return NULL;
     if (kind == ATTR_TENSOR)
         text = parse_tensor(arena, text, dtype, &attr->value, err);
     else

@@ -76,27 +76,6 @@ static const char *take_rest(struct parser *p)
 
 /* ---- edges ---- */
 
-/* "n", "n:1" or "^n" */
-static const char *take_edge(struct parser *p)
-{
-    const char *start = p->at;
-    if (*p->at == '^')
-        p->at++;
-    const char *name = p->at;
-    while (is_name_char(*p->at))
-        p->at++;
-    if (p->at == name) {
-        p->at = start;
-        expected(p, "the name of a node");
-        return NULL;
-    }
-    if (*p->at == ':' && isdigit((unsigned char)p->at[1]))
-        p->at += 1 + strspn(p->at + 1, "0123456789");
-    const char *edge = arena_strndup(&p->raw.arena, start, (size_t)(p->at - start));
-    skip_space(p);
-    return edge;
-}
-
 /* Edges with commas between them, up to `end`. */
 static int take_edges(struct parser *p, char end, const char *const **edges, int *n_edges)
 {
@@ -104,10 +83,17 @@ static int take_edges(struct parser *p, char end, const char *const **edges, int
     while (*p->at != end) {
         if (p->edges.n && !take(p, ","))
             return expected(p, end ? "',' or ')'" : "','");
-        const char *edge = take_edge(p);
-        if (!edge)
-            return p->err->code;
-        vec_push(&p->edges, edge);
+        const char *start = p->at, *name = start + (*start == '^'); /* "n", "n:1" or "^n" */
+        const char *at = name;
+        while (is_name_char(*at))
+            at++;
+        if (at == name)
+            return expected(p, "the name of a node");
+        if (*at == ':' && isdigit((unsigned char)at[1]))
+            at += 1 + strspn(at + 1, "0123456789");
+        vec_push(&p->edges, arena_strndup(&p->raw.arena, start, (size_t)(at - start)));
+        p->at = at;
+        skip_space(p);
     }
     *n_edges = (int)p->edges.n;
     *edges = arena_copy(&p->raw.arena, p->edges.items, p->edges.n * sizeof *p->edges.items);
@@ -134,17 +120,6 @@ static int take_op(struct parser *p, struct raw_node *node, const struct op **op
     return error_prefix(p->err, "node '%s': ", node->name);
 }
 
-static const char *canonical_device(struct parser *p, const char *text, size_t n)
-{
-    struct device_name name;
-    if (p->last_device && strlen(p->last_device) == n && !memcmp(p->last_device, text, n))
-        return p->last_device;
-    char *copy = arena_strndup(&p->raw.arena, text, n);
-    if (device_name_parse(&name, copy, p->err))
-        return NULL;
-    return p->last_device = device_name_text(&p->raw.arena, &name);
-}
-
 /* "@?ASKED @ASSIGNED", either of which may be missing. */
 static int take_devices(struct parser *p, struct raw_node *node)
 {
@@ -152,10 +127,13 @@ static int take_devices(struct parser *p, struct raw_node *node)
         bool asked = p->at[1] == '?';
         const char *start = p->at + 1 + asked;
         size_t n = strcspn(start, " \t");
-        const char *device = canonical_device(p, start, n);
+        const char *device = p->last_device;
         struct device_name name;
-        if (!device)
-            return p->err->code;
+        if (!device || strlen(device) != n || memcmp(device, start, n) != 0) {
+            if (device_name_parse(&name, arena_strndup(&p->raw.arena, start, n), p->err))
+                return p->err->code;
+            device = p->last_device = device_name_text(&p->raw.arena, &name);
+        }
         if (asked ? node->device != NULL : node->assigned != NULL)
             return expected(p, "one device");
         device_name_parse(&name, device, p->err);
@@ -322,27 +300,6 @@ static int parse_line(struct parser *p)
     return expected(p, "'='");
 }
 
-/* `text` is cut into lines in place. */
-static int parse_lines(struct parser *p, char *text, size_t n)
-{
-    char *end = text + n;
-    while (text < end) {
-        char *newline = memchr(text, '\n', (size_t)(end - text));
-        char *stop = newline ? newline : end;
-        *stop = '\0';
-        if (stop > text && stop[-1] == '\r')
-            stop[-1] = '\0';
-        p->line++;
-        p->at = text;
-        if (memchr(text, '\0', (size_t)(stop - text) - (stop > text && !stop[-1])))
-            return error_set(p->err, ERR_DATA, "a NUL byte in a text");
-        if (parse_line(p))
-            return p->err->code;
-        text = stop + 1;
-    }
-    return 0;
-}
-
 int graph_parse_text(const char *text, size_t n, const char *name, const struct registry *registry,
                      struct graph **graph, struct error *err)
 {
@@ -353,7 +310,20 @@ int graph_parse_text(const char *text, size_t n, const char *name, const struct 
     if (!copy)
         return error_set(err, ERR_OS, "%s: no memory for %zu bytes", name, n);
     memcpy(copy, text, n);
-    int code = parse_lines(&p, copy, n);
+    int code = 0;
+    for (char *start = copy, *end = copy + n, *stop; !code && start < end; start = stop + 1) {
+        char *newline = memchr(start, '\n', (size_t)(end - start));
+        stop = newline ? newline : end;
+        *stop = '\0';
+        if (stop > start && stop[-1] == '\r')
+            stop[-1] = '\0';
+        p.line++;
+        p.at = start;
+        if (memchr(start, '\0', (size_t)(stop - start) - (stop > start && !stop[-1])))
+            code = error_set(err, ERR_DATA, "a NUL byte in a text");
+        else
+            code = parse_line(&p);
+    }
     if (!code) {
         code = graph_assemble(registry, &p.raw, &made, err);
         p.line = p.raw.failed_line;

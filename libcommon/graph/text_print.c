@@ -29,16 +29,20 @@ static void print_rest(struct str *out, const char *text)
 
 /* ---- attributes ---- */
 
-static void print_tensor(struct str *out, const struct node *node, const struct tensor *t,
-                         int64_t elide)
+void graph_print_attr(struct str *out, const struct node *node, const struct attr_value *value,
+                      int64_t elide)
 {
+    if (value->kind != ATTR_TENSOR) {
+        attr_print(out, value, elide);
+        return;
+    }
+    const struct tensor *t = value->tensor;
     const struct attr_value *type = node_attr(node, "dtype");
     size_t bytes = dtype_bytes(t->type), n = (size_t)tensor_count(t);
     const char *data = t->data;
-    bool fill = (bytes && n >= FILL_COUNT && !memcmp(data, data + bytes, bytes * (n - 1))),
-         empty = tensor_count(t) == 0;
+    bool fill = bytes && n >= FILL_COUNT && !memcmp(data, data + bytes, bytes * (n - 1));
     bool known = type && type->kind == ATTR_TYPE && type->type == t->type;
-    if (known && !fill && !empty) {
+    if (known && !fill && n) {
         tensor_print(out, t, elide);
         return;
     }
@@ -46,18 +50,9 @@ static void print_tensor(struct str *out, const struct node *node, const struct 
     str_append_char(out, '(');
     if (fill)
         tensor_print_element(out, t, 0);
-    else if (!empty)
+    else if (n)
         tensor_print(out, t, elide);
     str_append_char(out, ')');
-}
-
-void graph_print_attr(struct str *out, const struct node *node, const struct attr_value *value,
-                      int64_t elide)
-{
-    if (value->kind == ATTR_TENSOR)
-        print_tensor(out, node, value->tensor, elide);
-    else
-        attr_print(out, value, elide);
 }
 
 /* Whether the value's text alone tells the kind: of free attributes no declaration does. */

@@ -156,16 +156,6 @@ struct aggregator_mark {
     size_t n;
 };
 
-/* The values that are there: of a push that is being restored, some. */
-static struct staged share(const struct staged *staged)
-{
-    struct staged copy = {mem_array((size_t)staged->n + 1, sizeof *copy.values), staged->n};
-    for (int i = 0; i < staged->n; i++)
-        if (staged->values[i].buffer)
-            tensor_share(&copy.values[i], &staged->values[i]);
-    return copy;
-}
-
 static void *aggregator_mark(void *object)
 {
     struct aggregator *a = object;
@@ -174,8 +164,13 @@ static void *aggregator_mark(void *object)
     mark->n = a->pushes.n;
     mark->pushes = mem_array(mark->n + 1, sizeof *mark->pushes);
     for (size_t i = 0; i < mark->n; i++) {
+        /* The values that are there: of a push that is being restored, some. */
         const struct kept_push *push = &a->pushes.items[i];
-        mark->pushes[i] = (struct kept_push){push->id, share(&push->staged)};
+        struct tensor *values = mem_array((size_t)push->staged.n + 1, sizeof *values);
+        for (int k = 0; k < push->staged.n; k++)
+            if (push->staged.values[k].buffer)
+                tensor_share(&values[k], &push->staged.values[k]);
+        mark->pushes[i] = (struct kept_push){push->id, {values, push->staged.n}};
     }
     pthread_mutex_unlock(&a->lock);
     return mark;
@@ -191,18 +186,6 @@ static void aggregator_free_mark(void *pointer)
 }
 
 /* ---- saving: "ids" int64[n,4] (worker, incarnation, seq, values), then the values ---- */
-
-static int put_values(const struct kept_push *push, size_t index, struct resource_sink *sink,
-                      struct error *err)
-{
-    char part[64];
-    for (int i = 0; i < push->staged.n; i++) {
-        snprintf(part, sizeof part, "push%zu.%d", index, i);
-        if (sink->put(sink, part, &push->staged.values[i], err))
-            return err->code;
-    }
-    return 0;
-}
 
 static int aggregator_save(const void *pointer, struct resource_sink *sink, struct error *err)
 {
@@ -220,8 +203,14 @@ static int aggregator_save(const void *pointer, struct resource_sink *sink, stru
     int code = sink->put(sink, "ids", &table, err);
     mem_free(rows);
 
-    for (size_t i = 0; !code && i < mark->n; i++)
-        code = put_values(&mark->pushes[i], i, sink, err);
+    for (size_t i = 0; i < mark->n; i++) {
+        const struct staged *staged = &mark->pushes[i].staged;
+        for (int k = 0; !code && k < staged->n; k++) {
+            char part[64];
+            snprintf(part, sizeof part, "push%zu.%d", i, k);
+            code = sink->put(sink, part, &staged->values[k], err);
+        }
+    }
     return code;
 }
 

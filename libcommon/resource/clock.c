@@ -109,18 +109,6 @@ int clock_configure(struct clock *clock, const char *text, int workers, struct e
     return code;
 }
 
-/* The others' least clock: who comes late holds nobody back. */
-static int64_t clock_of_others(const struct clock *clock, const struct clock_member *self)
-{
-    int64_t least = INT64_MAX;
-    for (size_t i = 0; i < clock->members.n; i++) {
-        const struct clock_member *member = &clock->members.items[i];
-        if (member != self && !member->left && !member->returns && member->clock < least)
-            least = member->clock;
-    }
-    return least == INT64_MAX ? 0 : least;
-}
-
 /* ---- the end of waits ---- */
 
 /* While it is paused no worker with a state goes on: it would give another one. */
@@ -272,7 +260,14 @@ void clock_rejoin(struct clock *clock, const struct push_id *id, const struct jo
     struct clock_waiter *older = remove_older(clock, id);
     bool late = !member->joined && id->worker >= clock->workers;
     if (late || member->left || member->returns) {
-        int64_t least = clock_of_others(clock, member);
+        /* It has the others' least clock: who comes late holds nobody back. */
+        int64_t least = INT64_MAX;
+        for (size_t i = 0; i < clock->members.n; i++) {
+            const struct clock_member *other = &clock->members.items[i];
+            if (other != member && !other->left && !other->returns && other->clock < least)
+                least = other->clock;
+        }
+        least = least == INT64_MAX ? 0 : least;
         member->clock = least > member->clock ? least : member->clock;
     }
     if (clock->by_worker && member->state == PUSH_WAITS)
@@ -334,25 +329,6 @@ static int check_push(struct clock *clock, const struct push_id *id, int64_t ver
     return 0;
 }
 
-static void take_push(struct clock *clock, const struct push_id *id, int64_t version)
-{
-    struct clock_member *member = clock_member(clock, id->worker, false);
-    member->seen = time_now();
-    if (id->seq <= member->last_seq || member->state != PUSH_NONE) {
-        member->duplicate++;
-        if (id->seq <= member->last_seq)
-            give_up(clock, id);
-        return;
-    }
-    member->push = *id;
-    member->version = version;
-    member->arrival = ++clock->arrivals;
-    member->state = PUSH_WAITS;
-    member->pushed++;
-    if (clock_is_late(clock, member))
-        clock_decide_late(clock, member);
-}
-
 void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
                 struct clock_waiter *waiter)
 {
@@ -360,7 +336,21 @@ void clock_push(struct clock *clock, const struct push_id *id, int64_t version,
     pthread_mutex_lock(&clock->lock);
     int code = check_push(clock, id, version, &reason);
     if (!code) {
-        take_push(clock, id, version);
+        struct clock_member *member = clock_member(clock, id->worker, false);
+        member->seen = time_now();
+        if (id->seq <= member->last_seq || member->state != PUSH_NONE) {
+            member->duplicate++;
+            if (id->seq <= member->last_seq)
+                give_up(clock, id);
+        } else {
+            member->push = *id;
+            member->version = version;
+            member->arrival = ++clock->arrivals;
+            member->state = PUSH_WAITS;
+            member->pushed++;
+            if (clock_is_late(clock, member))
+                clock_decide_late(clock, member);
+        }
         waiter->id = *id;
         clock_wait(clock, waiter, WAIT_PUSH);
     }

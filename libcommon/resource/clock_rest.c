@@ -69,26 +69,21 @@ void clock_end_ask(struct clock *clock)
 
 /* ---- resting ---- */
 
-static int check_rest(const struct clock *clock, const struct push_id *id,
-                      struct clock_member *member, struct error *err)
-{
-    if (!member || !member->joined || member->incarnation != id->incarnation)
-        return error_set(err, ERR_UNAVAILABLE,
-                         "worker:%" PRId64 ", incarnation %" PRIx64 ", is none of the clock '%s'",
-                         id->worker, id->incarnation, clock->name);
-    if (member->state != PUSH_NONE)
-        return error_set(err, ERR_DATA, "worker:%" PRId64 " rests while its step %" PRId64 " waits",
-                         id->worker, member->push.seq);
-    return 0;
-}
-
 void clock_rest(struct clock *clock, const struct push_id *id, struct clock_waiter *waiter)
 {
     struct error reason = ERROR_INIT;
     pthread_mutex_lock(&clock->lock);
     struct clock_member *member = clock_member(clock, id->worker, false);
-    int code = check_rest(clock, id, member, &reason);
-    if (!code) {
+    int code = 0;
+    if (!member || !member->joined || member->incarnation != id->incarnation) {
+        code = error_set(&reason, ERR_UNAVAILABLE,
+                         "worker:%" PRId64 ", incarnation %" PRIx64 ", is none of the clock '%s'",
+                         id->worker, id->incarnation, clock->name);
+    } else if (member->state != PUSH_NONE) {
+        code = error_set(&reason, ERR_DATA,
+                         "worker:%" PRId64 " rests while its step %" PRId64 " waits", id->worker,
+                         member->push.seq);
+    } else {
         member->kept_seq = member->last_seq;
         member->seen = time_now();
         waiter->id = *id;
@@ -101,22 +96,15 @@ void clock_rest(struct clock *clock, const struct push_id *id, struct clock_wait
 
 /* ---- losing ---- */
 
-static bool has_copy(const struct clock *clock, int64_t step, const struct journal_head *heads,
-                     int n)
-{
-    for (int i = 0; i < n; i++)
-        if (heads[i].incarnation == clock->incarnation && heads[i].step == step)
-            return true;
-    return false;
-}
-
 /* A push that waits is decided before the worker is told anything. */
 void clock_find_state(struct clock *clock, struct clock_member *member,
                       const struct journal_head *heads, int n)
 {
     int64_t last = member->state == PUSH_NONE ? member->last_seq : member->push.seq;
-    bool is_on_shards = member->kept_seq == last;
-    member->has_own = clock->keeps && !is_on_shards && has_copy(clock, last, heads, n);
+    bool is_on_shards = member->kept_seq == last, has_copy = false;
+    for (int i = 0; i < n; i++)
+        has_copy |= heads[i].incarnation == clock->incarnation && heads[i].step == last;
+    member->has_own = clock->keeps && !is_on_shards && has_copy;
     if (!clock->keeps || is_on_shards || member->has_own)
         return;
     if (!clock->failure.code)

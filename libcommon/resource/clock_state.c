@@ -80,28 +80,6 @@ void clock_forget_waiting(struct clock *clock)
     }
 }
 
-static void from_row(struct clock *clock, const int64_t *row)
-{
-    struct clock_member *m = clock_member(clock, row[0], true);
-    *m = (struct clock_member){.worker = row[0],
-                               .incarnation = (uint64_t)row[1],
-                               .joined = row[2] != 0,
-                               .left = row[3] != 0,
-                               .clock = row[4],
-                               .last_seq = row[5],
-                               .kept_seq = row[5],
-                               .last_counted = row[6] != 0,
-                               .state = row[7] ? PUSH_WAITS : PUSH_NONE,
-                               .push = {row[0], (uint64_t)row[9], row[8]},
-                               .version = row[10],
-                               .arrival = row[11],
-                               .pushed = row[12],
-                               .counted = row[13],
-                               .late = row[14],
-                               .dropped = row[15],
-                               .seen = time_now()};
-}
-
 static int put_table(struct resource_sink *sink, const char *part, int64_t *values, size_t rows,
                      int columns, struct error *err)
 {
@@ -157,30 +135,46 @@ int clock_save(const void *pointer, struct resource_sink *sink, struct error *er
 
 /* ---- restoring ---- */
 
-static int load_policy(struct clock *clock, const struct tensor *value, struct error *err)
+int clock_restore(void *object, const char *part, const struct tensor *value, struct error *err)
 {
-    if (value->type != UINT8)
-        return error_set(err, ERR_DATA, "is no policy");
-    char *text = mem_strndup(value->data, (size_t)tensor_count(value));
-    int code = policy_parse(&clock->policy, text, err);
-    mem_free(text);
-    return code;
-}
-
-static int load_table(struct clock *clock, const char *part, const struct tensor *value,
-                      struct error *err)
-{
+    struct clock *clock = object;
     const int64_t *row = value->data;
     int64_t columns = value->shape.rank == 2 && value->type == INT64 ? value->shape.dims[1] : -1;
     int64_t rows = columns < 0 ? 0 : value->shape.dims[0];
-    if (!strcmp(part, "version") && columns == 3 && rows == 1) {
+    int code = 0;
+    pthread_mutex_lock(&clock->lock);
+    clock->is_restored = !clock->is_configured;
+    if (!strcmp(part, "policy") && value->type == UINT8) {
+        char *text = mem_strndup(value->data, (size_t)tensor_count(value));
+        code = policy_parse(&clock->policy, text, err);
+        mem_free(text);
+    } else if (!strcmp(part, "policy")) {
+        code = error_set(err, ERR_DATA, "is no policy");
+    } else if (!strcmp(part, "version") && columns == 3 && rows == 1) {
         clock->version = row[0];
         clock->arrivals = row[1];
         clock->workers = row[2] >= 0 && row[2] <= INT32_MAX ? (int)row[2] : 0;
     } else if (!strcmp(part, "members") && columns == COLUMNS) {
         clock->members.n = 0;
-        for (int64_t i = 0; i < rows; i++)
-            from_row(clock, &row[i * COLUMNS]);
+        for (int64_t i = 0; i < rows; i++, row += COLUMNS)
+            *clock_member(clock, row[0], true) =
+                (struct clock_member){.worker = row[0],
+                                      .incarnation = (uint64_t)row[1],
+                                      .joined = row[2] != 0,
+                                      .left = row[3] != 0,
+                                      .clock = row[4],
+                                      .last_seq = row[5],
+                                      .kept_seq = row[5],
+                                      .last_counted = row[6] != 0,
+                                      .state = row[7] ? PUSH_WAITS : PUSH_NONE,
+                                      .push = {row[0], (uint64_t)row[9], row[8]},
+                                      .version = row[10],
+                                      .arrival = row[11],
+                                      .pushed = row[12],
+                                      .counted = row[13],
+                                      .late = row[14],
+                                      .dropped = row[15],
+                                      .seen = time_now()};
         if (clock->keeps)
             clock_forget_waiting(clock);
     } else if (!strcmp(part, "dropped") && columns == 3) {
@@ -188,19 +182,9 @@ static int load_table(struct clock *clock, const char *part, const struct tensor
         for (int64_t i = 0; i < rows; i++, row += 3)
             vec_push(&clock->dropped, ((struct push_id){row[0], (uint64_t)row[1], row[2]}));
     } else {
-        return error_set(err, ERR_DATA, "%s is no such part of a clock",
+        code = error_set(err, ERR_DATA, "%s is no such part of a clock",
                          shape_text_typed(value->type, &value->shape));
     }
-    return 0;
-}
-
-int clock_restore(void *object, const char *part, const struct tensor *value, struct error *err)
-{
-    struct clock *clock = object;
-    pthread_mutex_lock(&clock->lock);
-    clock->is_restored = !clock->is_configured;
-    int code = !strcmp(part, "policy") ? load_policy(clock, value, err)
-                                       : load_table(clock, part, value, err);
     clock_unlock(clock);
     return code;
 }

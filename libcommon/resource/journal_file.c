@@ -79,14 +79,6 @@ static uint64_t map_value(struct journal_file *file, uint64_t at)
     return value ? bytes : 0;
 }
 
-static bool map_values(struct journal_file *file)
-{
-    uint64_t at = JOURNAL_PAGE, bytes = 1;
-    while (bytes && file->bytes > at && file->bytes - at >= JOURNAL_PAGE)
-        at += bytes = map_value(file, at);
-    return file->bytes == at;
-}
-
 int journal_file_clear(struct journal_file *file, struct error *err)
 {
     unmap_all(file);
@@ -124,24 +116,19 @@ void journal_value_seal(struct journal_value *value, int copy)
     value->copies[copy].sum = sum_data(value, copy);
 }
 
-/* What a value says of itself. */
-static uint64_t sum_value(uint64_t sum, const struct journal_value *value, int copy)
-{
-    const uint64_t fields[] = {value->bytes, value->type, value->rank, value->copies[copy].is_open,
-                               value->copies[copy].sum};
-    sum = sum_with(sum, fields, sizeof fields);
-    sum = sum_with(sum, value->dims, value->rank * sizeof value->dims[0]);
-    return sum_with(sum, value->name, strlen(value->name));
-}
-
 uint64_t journal_file_sum(const struct journal_file *file, int copy, int64_t step)
 {
     const int64_t head[] = {file->page->heads[copy].incarnation, step, copy};
     uint64_t sum = sum_with(file->owner, head, sizeof head);
     for (size_t i = 0; i < file->extents.n; i++) {
         const struct journal_value *value = file->extents.items[i].value;
-        if (atomic_load(&value->copies[copy].step) == step)
-            sum = sum_value(sum, value, copy);
+        if (atomic_load(&value->copies[copy].step) != step)
+            continue;
+        const uint64_t fields[] = {value->bytes, value->type, value->rank,
+                                   value->copies[copy].is_open, value->copies[copy].sum};
+        sum = sum_with(sum, fields, sizeof fields);
+        sum = sum_with(sum, value->dims, value->rank * sizeof value->dims[0]);
+        sum = sum_with(sum, value->name, strlen(value->name));
     }
     return sum;
 }
@@ -166,7 +153,10 @@ static const char *find_defect(struct journal_file *file)
         return "is no journal of this version";
     if (file->page->owner != file->owner)
         return "is of another worker, graph or job";
-    return map_values(file) ? NULL : "is damaged";
+    uint64_t at = JOURNAL_PAGE, bytes = 1;
+    while (bytes && file->bytes > at && file->bytes - at >= JOURNAL_PAGE)
+        at += bytes = map_value(file, at);
+    return file->bytes == at ? NULL : "is damaged";
 }
 
 static int open_mapped(struct journal_file *file, struct error *damage, struct error *err)
@@ -229,15 +219,11 @@ struct journal_value *journal_file_find(const struct journal_file *file, const c
     return NULL;
 }
 
-static uint64_t in_pages(size_t bytes)
-{
-    return bytes ? (bytes + JOURNAL_PAGE - 1) / JOURNAL_PAGE * JOURNAL_PAGE : JOURNAL_PAGE;
-}
-
 struct journal_value *journal_file_add(struct journal_file *file, const char *name,
                                        const struct tensor *like, struct error *err)
 {
-    uint64_t bytes = in_pages(tensor_bytes(like)), at = file->bytes;
+    uint64_t pages = (tensor_bytes(like) + JOURNAL_PAGE - 1) / JOURNAL_PAGE;
+    uint64_t bytes = (pages ? pages : 1) * JOURNAL_PAGE, at = file->bytes;
     if (strlen(name) >= sizeof((struct journal_value *)0)->name) {
         error_set(err, ERR_DATA, "%s: the name '%.40s...' is too long", file->path, name);
         return NULL;

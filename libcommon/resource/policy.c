@@ -15,23 +15,18 @@ const struct policy_kind *const policy_kinds[] = {
     NULL,
 };
 
-static bool read_number(const char *text, const char *option, int64_t *number)
-{
-    size_t n = strlen(option);
-    return !strncmp(text, option, n) && text[n] == '=' && str_to_int64(text + n + 1, number) &&
-           *number >= 0 && *number <= INT32_MAX;
-}
-
 static bool parse_as(const struct policy_kind *kind, const char *text, struct policy *policy)
 {
-    size_t n = strlen(kind->name);
+    size_t n = strlen(kind->name), n_option = kind->option ? strlen(kind->option) : 0;
     *policy = (struct policy){kind, 0};
     if (strncmp(text, kind->name, n) != 0)
         return false;
     if (!text[n])
         return !kind->needs_option;
-    return text[n] == ',' && kind->option &&
-           read_number(text + n + 1, kind->option, &policy->number);
+    text += n + 1;
+    return text[-1] == ',' && kind->option && !strncmp(text, kind->option, n_option) &&
+           text[n_option] == '=' && str_to_int64(text + n_option + 1, &policy->number) &&
+           policy->number >= 0 && policy->number <= INT32_MAX;
 }
 
 int policy_parse(struct policy *policy, const char *text, struct error *err)

@@ -79,16 +79,6 @@ void worker_value_give(struct worker_values *values, int64_t worker, const struc
 
 /* ---- taking ---- */
 
-static int check(const struct tensor *first, const struct tensor *other, struct error *err)
-{
-    if (first->type == other->type && shape_equal(&first->shape, &other->shape) &&
-        collective_can_add(COLLECTIVE_SUM, first->type))
-        return 0;
-    return error_set(err, ERR_DATA, "workers have %s and %s, of which there is no sum",
-                     shape_text_typed(first->type, &first->shape),
-                     shape_text_typed(other->type, &other->shape));
-}
-
 int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, struct tensor *value,
                       struct error *err)
 {
@@ -110,7 +100,12 @@ int worker_value_take(struct worker_values *values, int64_t worker, int64_t n, s
         code = 0;
         for (int i = 0; i < found && !code; i++) {
             data[i] = values->given.items[which[i]].value.data;
-            code = check(first, &values->given.items[which[i]].value, err);
+            const struct tensor *other = &values->given.items[which[i]].value;
+            if (first->type != other->type || !shape_equal(&first->shape, &other->shape) ||
+                !collective_can_add(COLLECTIVE_SUM, first->type))
+                code = error_set(err, ERR_DATA, "workers have %s and %s, of which there is no sum",
+                                 shape_text_typed(first->type, &first->shape),
+                                 shape_text_typed(other->type, &other->shape));
         }
         if (!code && !(code = tensor_alloc(&sum, first->type, &first->shape, err))) {
             const struct collective_terms terms = {first->type, data, found, 0};

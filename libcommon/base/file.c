@@ -7,27 +7,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A directory can be opened, but not read. */
-static int read_all(FILE *file, const char *path, size_t most, struct str *text, struct error *err)
-{
-    char block[4096];
-    size_t n;
-    while ((n = fread(block, 1, sizeof block, file)) > 0) {
-        str_append_bytes(text, block, n);
-        if (text->n > most)
-            return error_set(err, ERR_DATA, "%s: more than %zu MiB", path, most >> 20);
-    }
-    if (ferror(file))
-        return error_set_errno(err, errno == EISDIR ? ERR_DATA : ERR_NOINPUT, "%s", path);
-    return 0;
-}
-
 int file_read(const char *path, size_t most, struct str *text, struct error *err)
 {
     FILE *file = fopen(path, "re");
+    char block[4096];
+    size_t n;
+    int code = 0;
     if (!file)
         return error_set_errno(err, ERR_NOINPUT, "%s", path);
-    int code = read_all(file, path, most, text, err);
+    while (!code && (n = fread(block, 1, sizeof block, file)) > 0) {
+        str_append_bytes(text, block, n);
+        if (text->n > most)
+            code = error_set(err, ERR_DATA, "%s: more than %zu MiB", path, most >> 20);
+    }
+    if (!code && ferror(file)) /* a directory can be opened, but not read */
+        code = error_set_errno(err, errno == EISDIR ? ERR_DATA : ERR_NOINPUT, "%s", path);
     fclose(file);
     return code;
 }

@@ -164,13 +164,6 @@ static u128 decimal_approximate(const struct decimal *decimal, int *exponent)
     return high;
 }
 
-/* Bits of mantissa that the format has for a value whose leading bit is 2^leading. */
-static int bits_kept(const struct float_format *format, int leading)
-{
-    int below = format->min_exponent - leading;
-    return below > 0 ? format->precision - below : format->precision;
-}
-
 /* mantissa / 2^(128 - kept), to nearest, ties to even. */
 static uint64_t round_mantissa(u128 mantissa, int kept)
 {
@@ -189,7 +182,9 @@ static uint64_t decimal_round(const struct decimal *decimal, const struct float_
     int scale;
     u128 low = decimal_approximate(decimal, &scale);
     u128 high = low + (decimal->cut ? (u128)1 << 70 : 4);
-    int kept = bits_kept(format, scale + 127);
+    /* Bits of mantissa that the format has for a value whose leading bit is 2^(scale + 127). */
+    int below_least = format->min_exponent - (scale + 127);
+    int kept = format->precision - (below_least > 0 ? below_least : 0);
     *exponent = scale + 128 - (kept < 0 ? 0 : kept);
     uint64_t mantissa = round_mantissa(low, kept);
     if (high > low && round_mantissa(high, kept) == mantissa)
@@ -198,11 +193,6 @@ static uint64_t decimal_round(const struct decimal *decimal, const struct float_
     uint64_t below = kept > 0 ? (uint64_t)(low >> (128 - kept)) : 0;
     int side = decimal_compare(decimal, 2 * below + 1, *exponent - 1);
     return below + (side > 0 || (side == 0 && (below & 1)));
-}
-
-static bool decimal_is_zero(const struct decimal *decimal)
-{
-    return decimal->leading == 0 || decimal->leading_exponent < -343;
 }
 
 /* 2^exponent x mantissa as the bits of the format; false beyond its range. */
@@ -252,7 +242,7 @@ static enum number_status round_to(const struct decimal *decimal, const struct f
                                    uint64_t *bits)
 {
     *bits = 0;
-    if (decimal_is_zero(decimal))
+    if (decimal->leading == 0 || decimal->leading_exponent < -343)
         return NUMBER_OK;
     if (decimal->leading_exponent > 308)
         return NUMBER_RANGE;

@@ -84,19 +84,13 @@ static void big_from_digits(struct big *big, const struct decimal *decimal, int6
     }
 }
 
-static void big_from_uint64(struct big *big, uint64_t value)
-{
-    big->n = 0;
-    for (; value; value >>= 32)
-        big->words[big->n++] = (uint32_t)value;
-}
-
 int decimal_compare(const struct decimal *decimal, uint64_t mantissa, int exponent)
 {
-    struct big left, right;
+    struct big left, right = {.n = 0};
     int64_t ten;
     big_from_digits(&left, decimal, &ten);
-    big_from_uint64(&right, mantissa);
+    for (; mantissa; mantissa >>= 32)
+        right.words[right.n++] = (uint32_t)mantissa;
     if (ten >= 0)
         big_multiply_power_of_five(&left, ten);
     else

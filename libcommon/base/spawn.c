@@ -10,20 +10,6 @@
 
 extern char **environ;
 
-typedef VEC(char *) word_vec;
-
-/* What is said twice counts as it was said first. */
-static word_vec environment_of(const struct spawn *spawn)
-{
-    word_vec all = VEC_INIT;
-    for (const char *const *at = spawn->environment; at && *at; at++)
-        vec_push(&all, (char *)*at);
-    for (char **at = environ; *at; at++)
-        vec_push(&all, *at);
-    vec_push(&all, NULL);
-    return all;
-}
-
 static void put(posix_spawn_file_actions_t *actions, int fd, int to)
 {
     if (fd >= 0)
@@ -51,7 +37,12 @@ int spawn_program(const struct spawn *spawn, pid_t *pid)
     char **words = (char **)spawn->words;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    word_vec environment = environment_of(spawn);
+    VEC(char *) environment = VEC_INIT; /* what is said twice counts as it was said first */
+    for (const char *const *at = spawn->environment; at && *at; at++)
+        vec_push(&environment, (char *)*at);
+    for (char **at = environ; *at; at++)
+        vec_push(&environment, *at);
+    vec_push(&environment, NULL);
     posix_spawnattr_init(&attributes);
     if (spawn->session)
         begin_session(&attributes);

@@ -7,21 +7,6 @@
 #include "base/memory.h"
 #include "base/str.h"
 
-static int split(char *line, struct words *words, struct error *err)
-{
-    char *rest = line, *word;
-    line[strcspn(line, "#")] = 0;
-    words->n = 0;
-    while ((word = strsep(&rest, " \t\r"))) {
-        if (!*word)
-            continue;
-        if (words->n == WORDS_MAX)
-            return error_set(err, ERR_DATA, "more than %d words", WORDS_MAX);
-        words->word[words->n++] = word;
-    }
-    return 0;
-}
-
 int words_parse(const char *text, size_t n, const char *name,
                 int (*take)(void *context, struct words *words, struct error *err), void *context,
                 struct error *err)
@@ -32,8 +17,16 @@ int words_parse(const char *text, size_t n, const char *name,
         return error_set(err, ERR_DATA, "%s: not a text", name);
     char *copy = mem_strndup(text, n), *rest = copy, *line;
     while (!code && (line = strsep(&rest, "\n"))) {
+        char *left = line, *word;
         words.line++;
-        code = split(line, &words, err);
+        words.n = 0;
+        line[strcspn(line, "#")] = 0;
+        while (!code && (word = strsep(&left, " \t\r"))) {
+            if (*word && words.n == WORDS_MAX)
+                code = error_set(err, ERR_DATA, "more than %d words", WORDS_MAX);
+            else if (*word)
+                words.word[words.n++] = word;
+        }
         if (!code && words.n)
             code = take(context, &words, err);
         if (code)

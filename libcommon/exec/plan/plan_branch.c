@@ -41,36 +41,31 @@ static bool exclude(const struct frames *frames, int a, int b)
     return false;
 }
 
-/* In pairs; a value is in one at most, so that it is beside nothing that is there with it. */
-static void join_inputs(struct plan *plan, const struct item *merge)
-{
-    const struct value *values = plan->values.items;
-    struct merged *merged = plan->merged;
-    for (int i = 1; i < merge->n_in; i++) {
-        int a = plan_root_value(plan, merge->in[i - 1]), b = plan_root_value(plan, merge->in[i]);
-        if (values[a].kind == VALUE_COMPUTED && values[b].kind == VALUE_COMPUTED &&
-            merged[a].beside < 0 && merged[b].beside < 0 &&
-            exclude(plan->graph_frames, condition_of(plan, a), condition_of(plan, b))) {
-            merged[a].beside = b;
-            merged[b].beside = a;
-        }
-    }
-}
-
+/* Inputs of a Merge in pairs; a value is in one at most, so that it is beside nothing that is there
+ * with it. */
 void plan_join_branches(struct plan *plan)
 {
     if (!plan->has_branches)
         return;
-    plan->merged = arena_array(&plan->memory, plan->values.n + 1, sizeof *plan->merged);
+    struct merged *merged = arena_array(&plan->memory, plan->values.n + 1, sizeof *merged);
+    plan->merged = merged;
     for (size_t v = 0; v < plan->values.n; v++)
-        plan->merged[v].beside = -1;
+        merged[v].beside = -1;
     for (int at = 0; at < plan->n_order; at++) {
         const struct item *item = &plan->items.items[plan->order[at]];
         if (item->flow != FLOW_MERGE)
             continue;
-        plan->merged[item->out[0]].is_merged = true;
-        for (int k = 0; k < item->n_in; k++)
-            plan->merged[plan_root_value(plan, item->in[k])].is_merged = true;
-        join_inputs(plan, item);
+        merged[item->out[0]].is_merged = true;
+        for (int k = 0, a = -1, b; k < item->n_in; k++, a = b) {
+            b = plan_root_value(plan, item->in[k]);
+            merged[b].is_merged = true;
+            if (a >= 0 && plan->values.items[a].kind == VALUE_COMPUTED &&
+                plan->values.items[b].kind == VALUE_COMPUTED && merged[a].beside < 0 &&
+                merged[b].beside < 0 &&
+                exclude(plan->graph_frames, condition_of(plan, a), condition_of(plan, b))) {
+                merged[a].beside = b;
+                merged[b].beside = a;
+            }
+        }
     }
 }

@@ -91,19 +91,14 @@ static void collect_edges(struct plan *plan, int id, edge_vec *of)
         add_after(plan, of, item->after.items[k], id);
 }
 
-/* Whether the item's outputs are let go of as soon as all that wait for them have been told. */
-static bool lets_go(const struct plan *plan, const struct item *item)
+/* Who is told last of a value has it alone, and no count of holders changes, where the outputs are
+ * let go of as soon as all that wait for them have been told. */
+static void find_gifts(const struct plan *plan, const struct item *item)
 {
-    bool moves = item->role == ROLE_ENTER || item->role == ROLE_NEXT || item->role == ROLE_EXIT;
-    return item->region < 0 ? !moves : plan->regions.items[item->region].n == 1;
-}
-
-/* Who is told last of a value has it alone, and no count of holders changes. */
-static void find_gifts(const struct plan *plan, int id)
-{
-    const struct item *item = &plan->items.items[id];
     struct out_edge *edges = plan->edges + item->first_edge;
-    for (int i = 0; lets_go(plan, item) && i < item->n_out; i++) {
+    bool moves = item->role == ROLE_ENTER || item->role == ROLE_NEXT || item->role == ROLE_EXIT;
+    bool lets_go = item->region < 0 ? !moves : plan->regions.items[item->region].n == 1;
+    for (int i = 0; lets_go && i < item->n_out; i++) {
         int last = item->n_edges - 1;
         while (last >= 0 && edges[last].slot != i)
             last--;
@@ -113,47 +108,22 @@ static void find_gifts(const struct plan *plan, int id)
     }
 }
 
-static void flatten_edges(struct plan *plan, edge_vec *of)
-{
-    size_t n = 0, at = 0;
-    for (size_t i = 0; i < plan->items.n; i++)
-        n += of[i].n;
-    plan->edges = arena_array(&plan->memory, n + 1, sizeof *plan->edges);
-    for (size_t i = 0; i < plan->items.n; i++) {
-        plan->items.items[i].first_edge = (int)at;
-        plan->items.items[i].n_edges = (int)of[i].n;
-        if (of[i].n)
-            memcpy(plan->edges + at, of[i].items, of[i].n * sizeof *of[i].items);
-        at += of[i].n;
-        vec_release(&of[i]);
-    }
-}
-
-/* What an iteration of the frame begins with. */
-static void find_waits(struct plan *plan, struct plan_frame *frame)
-{
-    frame->waits = arena_array(&plan->memory, frame->items.n + 1, sizeof *frame->waits);
-    for (size_t i = 0; i < frame->items.n; i++) {
-        const struct item *at = &plan->items.items[frame->items.items[i]];
-        frame->waits[at->local] = (struct counter){.pending = at->pending};
-        frame->n_heads += at->head == frame->items.items[i];
-    }
-}
-
 /* What waits for others begins when what others wait for has been sent, as far as that is cheap. */
 static void find_roots(const struct plan *plan, struct plan_frame *root)
 {
     for (size_t i = 0; i < 2 * root->items.n; i++) {
         int id = root->items.items[i % root->items.n];
-        const struct item *at = &plan->items.items[id];
-        bool is_recv = at->role == ROLE_RECV, is_root = at->role == ROLE_MERGE || !at->pending;
-        if (at->head == id && is_root && is_recv == (i >= root->items.n))
-            vec_push(&root->roots, at->local);
+        const struct item *item = &plan->items.items[id];
+        bool is_recv = item->role == ROLE_RECV,
+             is_root = item->role == ROLE_MERGE || !item->pending;
+        if (item->head == id && is_root && is_recv == (i >= root->items.n))
+            vec_push(&root->roots, item->local);
     }
 }
 
 int plan_connect(struct plan *plan, struct error *err)
 {
+    size_t n_edges = 0;
     int code = region_find(plan, err);
     if (code)
         return code;
@@ -161,13 +131,30 @@ int plan_connect(struct plan *plan, struct error *err)
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
             collect_edges(plan, (int)i, of);
-    flatten_edges(plan, of);
-    mem_free(of);
     for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
-            find_gifts(plan, (int)i);
-    for (size_t i = 0; i < plan->frames.n; i++)
-        find_waits(plan, &plan->frames.items[i]);
+        n_edges += of[i].n;
+    plan->edges = arena_array(&plan->memory, n_edges + 1, sizeof *plan->edges);
+    n_edges = 0;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        item->first_edge = (int)n_edges;
+        item->n_edges = (int)of[i].n;
+        if (of[i].n)
+            memcpy(plan->edges + n_edges, of[i].items, of[i].n * sizeof *of[i].items);
+        n_edges += of[i].n;
+        vec_release(&of[i]);
+        find_gifts(plan, item);
+    }
+    mem_free(of);
+    for (size_t i = 0; i < plan->frames.n; i++) {
+        struct plan_frame *frame = &plan->frames.items[i];
+        frame->waits = arena_array(&plan->memory, frame->items.n + 1, sizeof *frame->waits);
+        for (size_t k = 0; k < frame->items.n; k++) { /* what an iteration begins with */
+            const struct item *item = &plan->items.items[frame->items.items[k]];
+            frame->waits[item->local] = (struct counter){.pending = item->pending};
+            frame->n_heads += item->head == frame->items.items[k];
+        }
+    }
     find_roots(plan, &plan->frames.items[0]);
     plan_find_locks(plan);
     region_prepare(plan);

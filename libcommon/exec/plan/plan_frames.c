@@ -105,28 +105,24 @@ static void add_region(struct plan *plan, int frame, int first)
     vec_push(&plan->regions, region);
 }
 
-static void add_to_order(struct plan *plan, int id)
-{
-    struct item *item = &plan->items.items[id];
-    struct plan_frame *frame = &plan->frames.items[item->frame];
-    struct region_item entry = {.item = id, .looks = item->seen != NULL};
-    item->position = (int)frame->order.n;
-    item->first_input = frame->n_inputs;
-    item->first_output = frame->n_outputs;
-    frame->n_inputs += item->n_in;
-    frame->n_outputs += item->n_out;
-    vec_push(&frame->order, entry);
-    for (int i = 0; i < item->n_out; i++) {
-        const struct value *value = &plan->values.items[item->out[i]];
-        if (value->kind == VALUE_COMPUTED && value->is_counted)
-            vec_push(&frame->counted, item->out[i]);
-    }
-}
-
 void plan_add_order(struct plan *plan)
 {
-    for (int at = 0; at < plan->n_order; at++)
-        add_to_order(plan, plan->order[at]);
+    for (int at = 0; at < plan->n_order; at++) {
+        struct item *item = &plan->items.items[plan->order[at]];
+        struct plan_frame *frame = &plan->frames.items[item->frame];
+        struct region_item entry = {.item = plan->order[at], .looks = item->seen != NULL};
+        item->position = (int)frame->order.n;
+        item->first_input = frame->n_inputs;
+        item->first_output = frame->n_outputs;
+        frame->n_inputs += item->n_in;
+        frame->n_outputs += item->n_out;
+        vec_push(&frame->order, entry);
+        for (int i = 0; i < item->n_out; i++) {
+            const struct value *value = &plan->values.items[item->out[i]];
+            if (value->kind == VALUE_COMPUTED && value->is_counted)
+                vec_push(&frame->counted, item->out[i]);
+        }
+    }
     for (int i = 0; i < (int)plan->frames.n; i++) {
         struct plan_frame *frame = &plan->frames.items[i];
         int n_condition = 0;

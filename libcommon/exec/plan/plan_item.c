@@ -90,15 +90,6 @@ bool plan_is_back_edge(const struct plan *plan, int from, int to)
 #define CHEAP_BYTES 4096        /* a few microseconds, whatever is computed of so little */
 #define CHEAP_FETCH_BYTES 65536 /* copied in as many */
 
-/* -1: unknown, or not numbers. */
-static int64_t value_bytes(const struct plan *plan, int v)
-{
-    if (v < 0)
-        return 0;
-    const struct value *value = &plan->values.items[v];
-    return value->type == STRING ? -1 : shape_bytes(&value->shape, value->type);
-}
-
 /* Of what leaves the process, all that is not computed there is copied to where it is sent from. */
 static bool copies_to_send(const struct plan *plan, const struct item *item)
 {
@@ -117,16 +108,20 @@ static bool copies_to_send(const struct plan *plan, const struct item *item)
 bool item_is_cheap(const struct plan *plan, const struct item *item)
 {
     int64_t bytes = 0, limit = CHEAP_BYTES;
+    /* what a file or a queue takes cannot be told from sizes */
+    bool is_of_outside = item->node && !item->refs && node_has(item->node, OP_STATEFUL);
     if (item->builtin == BUILTIN_FETCH || copies_to_send(plan, item))
         limit = CHEAP_FETCH_BYTES;
     else if (item->flags & KERNEL_CHEAP)
         return true;
-    else if (!item->node || item->builtin == BUILTIN_LOOP || plan->options.spread ||
-             (!item->refs && node_has(item->node, OP_STATEFUL)))
-        return false; /* what a file or a queue takes cannot be told from sizes */
+    else if (!item->node || item->builtin == BUILTIN_LOOP || is_of_outside || plan->options.spread)
+        return false;
     for (int i = 0; i < item->n_in + item->n_out && bytes <= limit; i++) {
-        int64_t more = value_bytes(plan, i < item->n_in ? item->in[i] : item->out[i - item->n_in]);
-        if (more < 0)
+        int v = i < item->n_in ? item->in[i] : item->out[i - item->n_in];
+        const struct value *value = v < 0 ? NULL : &plan->values.items[v];
+        bool is_string = value && value->type == STRING;
+        int64_t more = value && !is_string ? shape_bytes(&value->shape, value->type) : 0;
+        if (is_string || more < 0) /* which is not known */
             return false;
         bytes += more;
     }

@@ -43,19 +43,7 @@ struct span { /* positions in the order */
 
 typedef VEC(struct span) span_vec;
 
-/* The last span of each variable, by its id. */
-static void add_use(span_vec *spans, int *last, const struct use *use, int position)
-{
-    int at = last[use->variable->id] - 1;
-    if (at >= 0 && !use->write && !spans->items[at].write) {
-        spans->items[at].to = position;
-        return;
-    }
-    struct span span = {use->variable, position, position, use->write};
-    vec_push(spans, span);
-    last[use->variable->id] = (int)spans->n;
-}
-
+/* Reads that no write comes between are one. */
 static void collect_spans(const struct plan *plan, span_vec *spans)
 {
     int n_ids = 0;
@@ -63,7 +51,7 @@ static void collect_spans(const struct plan *plan, span_vec *spans)
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].variable && plan->values.items[i].variable->id >= n_ids)
             n_ids = plan->values.items[i].variable->id + 1;
-    int *last = mem_array((size_t)n_ids + 1, sizeof *last);
+    int *last = mem_array((size_t)n_ids + 1, sizeof *last); /* span, and one, by variable */
     use_vec uses = VEC_INIT;
     for (int position = 0; position < plan->n_order; position++) {
         int id = plan->order[position];
@@ -72,8 +60,16 @@ static void collect_spans(const struct plan *plan, span_vec *spans)
         for (; read < plan->reads.n && plan->reads.items[read].item == id; read++)
             vec_push(&uses, plan->reads.items[read]);
         sort_uses(&uses);
-        for (size_t i = 0; i < uses.n; i++)
-            add_use(spans, last, &uses.items[i], position);
+        for (size_t i = 0; i < uses.n; i++) {
+            struct span span = {uses.items[i].variable, position, position, uses.items[i].write};
+            int at = last[span.variable->id] - 1;
+            if (at >= 0 && !span.write && !spans->items[at].write) {
+                spans->items[at].to = position;
+                continue;
+            }
+            vec_push(spans, span);
+            last[span.variable->id] = (int)spans->n;
+        }
     }
     vec_release(&uses);
     mem_free(last);
@@ -147,59 +143,41 @@ static void find_spans(struct plan *plan)
 
 /* ---- of a dynamic plan ---- */
 
-static void find_own(struct plan *plan, int id, use_vec *uses)
+/* One that only reads makes the locks of all items those of the step. */
+static void find_own(struct plan *plan)
 {
-    uses->n = 0;
-    plan_collect_uses(plan, id, uses);
-    sort_uses(uses);
-    for (size_t i = 0; i < uses->n; i++) {
-        struct variable_lock lock = {uses->items[i].variable, uses->items[i].write};
-        vec_push(&plan->items.items[id].locks, lock);
-    }
-}
-
-static bool only_reads(const struct plan *plan)
-{
-    bool only = true;
-    for (size_t i = 0; i < plan->items.n && only; i++) {
-        const struct item *item = &plan->items.items[i];
-        only = !(item->flags & KERNEL_ASYNC);
-        for (size_t k = 0; k < item->locks.n && only; k++)
-            only = !item->locks.items[k].write;
-    }
-    return only;
-}
-
-/* The locks of all items become those of the step. */
-static void keep_reads(struct plan *plan)
-{
-    use_vec all = VEC_INIT;
-    for (size_t i = 0; i < plan->items.n; i++) {
-        variable_lock_vec *locks = &plan->items.items[i].locks;
-        for (size_t k = 0; k < locks->n; k++)
-            vec_push(&all, ((struct use){.variable = locks->items[k].variable}));
-        locks->n = 0;
+    use_vec uses = VEC_INIT, all = VEC_INIT;
+    bool only_reads = true;
+    for (int id = 0; id < (int)plan->items.n; id++) {
+        struct item *item = &plan->items.items[id];
+        only_reads = only_reads && !(item->flags & KERNEL_ASYNC);
+        uses.n = 0;
+        if (!item->removed)
+            plan_collect_uses(plan, id, &uses);
+        sort_uses(&uses);
+        for (size_t i = 0; i < uses.n; i++) {
+            struct variable_lock lock = {uses.items[i].variable, uses.items[i].write};
+            only_reads = only_reads && !lock.write;
+            vec_push(&item->locks, lock);
+            vec_push(&all, uses.items[i]);
+        }
     }
     sort_uses(&all);
-    for (size_t i = 0; i < all.n; i++)
+    plan->keeps_reads = only_reads;
+    for (size_t i = 0; only_reads && i < plan->items.n; i++)
+        plan->items.items[i].locks.n = 0;
+    for (size_t i = 0; only_reads && i < all.n; i++)
         vec_push(&plan->locks, ((struct variable_lock){all.items[i].variable, false}));
     vec_release(&all);
+    vec_release(&uses);
 }
 
 void plan_find_locks(struct plan *plan)
 {
-    use_vec uses = VEC_INIT;
-    if (plan->is_whole) {
+    if (plan->is_whole)
         find_spans(plan);
-        return;
-    }
-    for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed)
-            find_own(plan, (int)i, &uses);
-    vec_release(&uses);
-    plan->keeps_reads = only_reads(plan);
-    if (plan->keeps_reads)
-        keep_reads(plan);
+    else
+        find_own(plan);
 }
 
 /* ---- of what is captured ---- */

@@ -164,8 +164,6 @@ void plan_place_memory(struct plan *plan, const struct placing *placings, int n)
  * order, all that is. */
 void plan_count_inputs(struct plan *plan, const struct item *item, bool keeps_all);
 void plan_find_counted(struct plan *plan);
-/* Sets n_uses of all values. */
-void plan_count_uses(struct plan *plan);
 
 /* plan_frames.c: finds frames; plan_connect.c: when items are ordered, regions and edges. */
 void plan_fill_frames(struct plan *plan);

@@ -31,34 +31,24 @@ static bool has_no_place(const struct region_find *f, const struct item *item, i
            (r->frame && r->is_cheap && !item->scratch_bytes) || f->alone;
 }
 
+/* What a point gets, what is fetched or copied, and what an op keeps, may be needed for longer than
+ * anybody knows here. */
 static void find_counted(struct region_find *f)
 {
     struct plan *plan = f->plan;
     for (size_t i = 0; i < plan->items.n; i++) {
         const struct item *item = &plan->items.items[i];
-        int region = f->plan->items.items[i].region;
+        for (int k = 0; k < item->n_in && !item->removed; k++)
+            if (item->in[k] >= 0)
+                plan->values.items[item->in[k]].n_uses++;
         if (item->removed || plan_is_repeated(plan, item))
             continue;
-        /* What a point gets, what is fetched or copied, and what an op keeps, may be needed for
-         * longer than anybody knows here. */
-        bool is_kept =
-            item->is_point || item->builtin == BUILTIN_FETCH || plan_is_copied(plan, item);
-        plan_count_inputs(plan, item, is_kept);
-        for (int k = 0; region >= 0 && k < item->n_out; k++)
-            if (has_no_place(f, item, region, item->out[k]))
+        plan_count_inputs(plan, item,
+                          item->is_point || item->builtin == BUILTIN_FETCH ||
+                              plan_is_copied(plan, item));
+        for (int k = 0; item->region >= 0 && k < item->n_out; k++)
+            if (has_no_place(f, item, item->region, item->out[k]))
                 plan->values.items[item->out[k]].is_counted = true;
-    }
-}
-
-static void find_cheap(struct region_find *f)
-{
-    for (size_t i = 0; i < f->plan->regions.n; i++) {
-        struct region *region = &f->plan->regions.items[i];
-        const struct plan_frame *frame = &f->plan->frames.items[region->frame];
-        region->is_cheap = true;
-        for (int k = 0; k < region->n && region->is_cheap; k++)
-            region->is_cheap =
-                f->plan->items.items[frame->order.items[region->first + k].item].is_cheap;
     }
 }
 
@@ -138,8 +128,14 @@ static void place_all(struct region_find *f)
 
 void region_place(struct region_find *f)
 {
-    find_cheap(f);
-    plan_count_uses(f->plan);
+    struct plan *plan = f->plan;
+    for (size_t i = 0; i < plan->regions.n; i++) {
+        struct region *region = &plan->regions.items[i];
+        const struct region_item *order = plan->frames.items[region->frame].order.items;
+        region->is_cheap = true;
+        for (int k = 0; k < region->n && region->is_cheap; k++)
+            region->is_cheap = plan->items.items[order[region->first + k].item].is_cheap;
+    }
     find_counted(f);
     place_all(f);
 }

@@ -20,14 +20,6 @@ static const char *op_of(struct plan *plan, const struct item *item)
     return text;
 }
 
-static bool all_cheap(const struct plan *plan)
-{
-    for (int i = 0; i < plan->n_order; i++)
-        if (!item_is_cheap(plan, &plan->items.items[plan->order[i]]))
-            return false;
-    return true;
-}
-
 /* Loops one by one, those in others first, and what is outside of them last. */
 static void place_order(struct plan *plan)
 {
@@ -88,7 +80,9 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     if (plan->is_whole)
         plan_find_locks(plan);
     plan_find_segments(plan);
-    plan->is_cheap = plan->is_whole && all_cheap(plan);
+    plan->is_cheap = plan->is_whole;
+    for (int at = 0; at < plan->n_order && plan->is_cheap; at++)
+        plan->is_cheap = item_is_cheap(plan, &plan->items.items[plan->order[at]]);
     for (size_t i = 0; i < plan->items.n; i++) {
         struct item *item = &plan->items.items[i];
         item->is_prepared = item->n_checked || item->uses_copies || item->seen;
@@ -97,7 +91,8 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
     return code;
 }
 
-static struct plan *plan_alloc(const struct graph *graph, const struct plan_options *options)
+int plan_new(const struct graph *graph, const struct plan_options *options,
+             const struct plan_request *request, struct plan **result, struct error *err)
 {
     struct plan *plan = mem_alloc(sizeof *plan);
     plan->source = graph;
@@ -106,13 +101,6 @@ static struct plan *plan_alloc(const struct graph *graph, const struct plan_opti
         plan->options.kernels = options->device->kernels;
     if (!options->arenas)
         plan->options.arenas = plan->own_arenas = arenas_new();
-    return plan;
-}
-
-int plan_new(const struct graph *graph, const struct plan_options *options,
-             const struct plan_request *request, struct plan **result, struct error *err)
-{
-    struct plan *plan = plan_alloc(graph, options);
     int code = compile(plan, request, err);
     plan->options.cancelled = plan->options.stopped = NULL;
     if (!code) {
@@ -128,34 +116,28 @@ int plan_new(const struct graph *graph, const struct plan_options *options,
     return code;
 }
 
-static void item_release(struct item *item)
-{
-    plan_release_state(item);
-    vec_release(&item->after);
-    vec_release(&item->locks);
-    vec_release(&item->gives);
-}
-
-static void frame_release(struct plan_frame *frame)
-{
-    vec_release(&frame->items);
-    vec_release(&frame->roots);
-    vec_release(&frame->exits);
-    vec_release(&frame->over);
-    vec_release(&frame->order);
-    vec_release(&frame->counted);
-}
-
 void plan_release(struct plan *plan)
 {
     if (!plan)
         return;
     if (plan->faults.n)
         fault_source_remove(&plan->faults);
-    for (size_t i = 0; i < plan->frames.n; i++)
-        frame_release(&plan->frames.items[i]);
-    for (size_t i = 0; i < plan->items.n; i++)
-        item_release(&plan->items.items[i]);
+    for (size_t i = 0; i < plan->frames.n; i++) {
+        struct plan_frame *frame = &plan->frames.items[i];
+        vec_release(&frame->items);
+        vec_release(&frame->roots);
+        vec_release(&frame->exits);
+        vec_release(&frame->over);
+        vec_release(&frame->order);
+        vec_release(&frame->counted);
+    }
+    for (size_t i = 0; i < plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        plan_release_state(item);
+        vec_release(&item->after);
+        vec_release(&item->locks);
+        vec_release(&item->gives);
+    }
     for (size_t i = 0; i < plan->values.n; i++)
         if (plan->values.items[i].kind == VALUE_CONSTANT)
             tensor_release(&plan->values.items[i].constant);

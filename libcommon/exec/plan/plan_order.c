@@ -297,20 +297,6 @@ static void add_copy(struct plan *plan, const struct use *use, const struct acce
         plan_place_in_frame(plan, id);
 }
 
-/* Wishes that contradict nothing are followed. */
-static void add_wishes(struct plan *plan, const struct access_graph *graph,
-                       const struct access_order *found)
-{
-    char *refused = mem_alloc(graph->wishes.n + 1);
-    for (size_t i = 0; i < found->refused.n; i++)
-        refused[found->refused.items[i]] = 1;
-    for (size_t i = 0; i < graph->wishes.n; i++)
-        if (!refused[i])
-            vec_push(&plan->items.items[graph->wishes.items[i].to].after,
-                     graph->wishes.items[i].from);
-    mem_free(refused);
-}
-
 static void add_after(struct plan *plan, const access_edge_vec *edges)
 {
     for (size_t i = 0; i < edges->n; i++)
@@ -331,8 +317,12 @@ static int order_all(struct order *o, struct error *err)
     }
     if (!code && found.copies.n)
         find_roots(plan);
-    if (!code)
-        add_wishes(plan, &o->graph, &found);
+    for (size_t i = 0; i < found.refused.n; i++) /* wishes that contradict something */
+        o->graph.wishes.items[found.refused.items[i]].to = -1;
+    for (size_t i = 0; i < o->graph.wishes.n && !code; i++)
+        if (o->graph.wishes.items[i].to >= 0)
+            vec_push(&plan->items.items[o->graph.wishes.items[i].to].after,
+                     o->graph.wishes.items[i].from);
     access_order_release(&found);
     access_graph_release(&o->graph);
     arena_release(&o->memory);

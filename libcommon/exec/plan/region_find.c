@@ -203,35 +203,27 @@ static int order_items(struct region_find *f, int *order, struct error *err)
 
 /* ---- the whole ---- */
 
-static int find_all(struct region_find *f, int *order, struct error *err)
-{
-    int n_order;
-    before_vec befores = VEC_INIT;
-    int code = plan_sort(f->plan, NULL, order, &n_order, err);
-    for (int i = 0; !code && !f->alone && i < n_order; i++)
-        find_key(f, order[i], &befores);
-    vec_release(&befores);
-    if (code)
-        return code;
-    group(f, order, n_order);
-    if ((code = order_items(f, order, err)))
-        return code;
-    region_place(f);
-    return 0;
-}
-
 int region_find(struct plan *plan, struct error *err)
 {
     struct region_find f = {.plan = plan};
+    before_vec befores = VEC_INIT;
     size_t n = plan->items.n + 1;
     f.keys = mem_array(n, sizeof *f.keys);
     f.arrival = mem_array(n, sizeof *f.arrival);
-    f.over_arrival = mem_array(f.plan->frames.n, sizeof *f.over_arrival);
-    int *order = mem_array(n, sizeof *order);
-    int n_arrivals = number_arrivals(&f);
+    f.over_arrival = mem_array(plan->frames.n, sizeof *f.over_arrival);
+    int *order = mem_array(n, sizeof *order), n_order, n_arrivals = number_arrivals(&f);
     f.alone = plan->options.cut == CUT_ITEMS || n_arrivals > ARRIVALS_MAX;
     arrival_sets_init(&f.sets, f.alone ? 1 : n_arrivals);
-    int code = find_all(&f, order, err);
+    int code = plan_sort(plan, NULL, order, &n_order, err);
+    for (int i = 0; !code && !f.alone && i < n_order; i++)
+        find_key(&f, order[i], &befores);
+    if (!code) {
+        group(&f, order, n_order);
+        code = order_items(&f, order, err);
+    }
+    if (!code)
+        region_place(&f);
+    vec_release(&befores);
     arrival_sets_release(&f.sets);
     mem_free(order);
     mem_free(f.over_arrival);

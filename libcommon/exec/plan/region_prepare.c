@@ -7,22 +7,6 @@
 
 #define LARGE_BYTES ((int64_t)1 << 20) /* that it is worth to wait for the memory of others */
 
-static bool comes_from_elsewhere(const struct plan *plan, const struct item *item, int i)
-{
-    const struct value *value = &plan->values.items[item->in[i]];
-    bool is_ref = item->refs && item->refs[i];
-    return !is_ref && value->kind != VALUE_FEED && !region_sees_constant(value) &&
-           !region_has_made(plan, item->in[i], item->region);
-}
-
-/* Whether the input is elsewhere than where values are sent to, or seen in another shape. */
-static bool is_looked_for(const struct plan *plan, const struct item *item, int i)
-{
-    const struct value *value = &plan->values.items[item->in[i]];
-    bool is_ref = item->refs && item->refs[i];
-    return (value->kind == VALUE_VARIABLE && !is_ref) || (item->seen && item->seen[i]);
-}
-
 static bool is_large_outgoing(const struct value *value)
 {
     return value->is_outgoing && value->alias_input < 0 && shape_is_known(&value->shape) &&
@@ -33,8 +17,12 @@ static void describe(struct plan *plan, struct region_item *at)
 {
     const struct item *item = &plan->items.items[at->item];
     for (int i = 0; i < item->n_in; i++) {
-        at->gathers |= comes_from_elsewhere(plan, item, i) || (item->seen && item->seen[i]);
-        at->looks |= is_looked_for(plan, item, i);
+        const struct value *value = &plan->values.items[item->in[i]];
+        bool is_ref = item->refs && item->refs[i], is_seen = item->seen && item->seen[i];
+        bool is_here = is_ref || value->kind == VALUE_FEED || region_sees_constant(value) ||
+                       region_has_made(plan, item->in[i], item->region);
+        at->gathers |= is_seen || !is_here;
+        at->looks |= is_seen || (value->kind == VALUE_VARIABLE && !is_ref);
     }
     at->leads = item->n_edges > 0;
     at->locks = item->locks.n > 0;
@@ -82,16 +70,6 @@ static void find_drops(struct plan *plan, struct plan_frame *frame, int *last)
     }
 }
 
-/* Whether outputs that others were given are counted. */
-static bool is_given_away(const struct plan *plan, const struct region_item *at)
-{
-    const struct item *item = &plan->items.items[at->item];
-    bool any = false;
-    for (int i = 0; at->leads && i < item->n_out; i++)
-        any |= !region_is_placed(plan, item->out[i]);
-    return any;
-}
-
 static void describe_region(struct plan *plan, struct region *region)
 {
     struct region_item *first = plan->frames.items[region->frame].order.items + region->first;
@@ -99,32 +77,29 @@ static void describe_region(struct plan *plan, struct region *region)
     region->items = first;
     region->is_empty = true;
     for (int k = region->n; k-- > 0;) {
+        const struct item *item = &plan->items.items[first[k].item];
         describe(plan, &first[k]);
         region->leads |= first[k].leads;
         region->frees |= frees(plan, &first[k]);
-        region->is_empty &= (plan->items.items[first[k].item].flags & KERNEL_EMPTY) != 0;
-        region->fetches |= plan->items.items[first[k].item].builtin == BUILTIN_FETCH;
-        region->lets_go |= is_given_away(plan, &first[k]);
+        region->is_empty &= (item->flags & KERNEL_EMPTY) != 0;
+        region->fetches |= item->builtin == BUILTIN_FETCH;
+        for (int i = 0; first[k].leads && i < item->n_out; i++)
+            region->lets_go |= !region_is_placed(plan, item->out[i]);
         first[k].rest_is_cheap = is_cheap;
-        is_cheap = is_cheap && plan->items.items[first[k].item].is_cheap;
+        is_cheap = is_cheap && item->is_cheap;
     }
 }
 
-/* Whether what follows on a value that has come back leaves: the next piece of it. */
-static bool sends_next(const struct region *region)
-{
-    bool makes = false;
-    for (int k = 0; k < region->n; k++)
-        makes |= region->items[k].makes_outgoing;
-    return makes && region->frees;
-}
-
-/* The next piece waits for no other region, but for an item of it. */
+/* Where what follows on a value that has come back leaves: the next piece of it, which waits for no
+ * other region, but for an item of it. */
 static void find_relieved(struct plan *plan)
 {
     bool any = false;
-    for (size_t i = 0; i < plan->regions.n; i++)
-        any |= sends_next(&plan->regions.items[i]);
+    for (size_t i = 0; i < plan->regions.n; i++) {
+        const struct region *region = &plan->regions.items[i];
+        for (int k = 0; region->frees && k < region->n; k++)
+            any |= region->items[k].makes_outgoing;
+    }
     for (size_t i = 0; i < plan->frames.n; i++)
         for (size_t at = 0; at < plan->frames.items[i].order.n; at++) {
             struct region_item *item = &plan->frames.items[i].order.items[at];

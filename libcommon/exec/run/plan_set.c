@@ -94,34 +94,6 @@ static int make_plan(struct plan_part *part, const struct graph *graph,
     return code;
 }
 
-/* Those that have something to do. */
-static void find_parts(struct plan_set *set, const struct plan_set_options *options,
-                       struct share *shares)
-{
-    for (int i = 0; i < options->n_devices; i++) {
-        if (share_is_idle(&shares[i]))
-            share_release(&shares[i]);
-        else
-            set->parts[set->n_parts++] =
-                (struct plan_part){.device = options->devices[i], .share = shares[i]};
-    }
-}
-
-/* The only part is given the feeds of all, and brings all fetches. */
-static int make_alone(struct plan_set *set, const struct graph *graph,
-                      const struct plan_set_options *options, const struct plan_request *request,
-                      struct error *err)
-{
-    struct plan_options own = options->plan;
-    struct plan_request alone = *request;
-    alone.targets = set->parts[0].share.targets.items;
-    alone.n_targets = (int)set->parts[0].share.targets.n;
-    own.device = set->parts[0].device;
-    int code = plan_new(graph, &own, &alone, &set->parts[0].plan, err);
-    set->plans[0] = set->parts[0].plan;
-    return code;
-}
-
 /* Several parts are told what they do not see of each other. */
 static int make_together(struct plan_set *set, const struct graph *graph,
                          const struct plan_set_options *options, struct plan_request *request,
@@ -154,11 +126,23 @@ static int plan_set_make(struct plan_set *set, const struct graph *graph,
     bool *needed = request_divide(graph, request, place, shares);
     int code = check_places(graph, options, request, &shares[options->n_devices], err);
     share_release(&shares[options->n_devices]);
-    find_parts(set, options, shares);
-    if (!code && set->n_parts > 1)
+    for (int i = 0; i < options->n_devices; i++) {
+        if (share_is_idle(&shares[i])) /* there is nothing to do for it */
+            share_release(&shares[i]);
+        else
+            set->parts[set->n_parts++] =
+                (struct plan_part){.device = options->devices[i], .share = shares[i]};
+    }
+    if (!code && set->n_parts > 1) {
         code = make_together(set, graph, options, &whole, needed, err);
-    else if (!code && set->n_parts)
-        code = make_alone(set, graph, options, request, err);
+    } else if (!code && set->n_parts) { /* it is given the feeds of all, and brings all fetches */
+        struct plan_options own = options->plan;
+        own.device = set->parts[0].device;
+        whole.targets = set->parts[0].share.targets.items;
+        whole.n_targets = (int)set->parts[0].share.targets.n;
+        code = plan_new(graph, &own, &whole, &set->parts[0].plan, err);
+        set->plans[0] = set->parts[0].plan;
+    }
     mem_free(needed);
     mem_free(place);
     mem_free(shares);
@@ -233,20 +217,6 @@ struct plan_set_run {
     struct part_run parts[];
 };
 
-static void collect(const struct plan_set_run *run, int i, bool failed)
-{
-    const struct plan_part *part = &run->set->parts[i];
-    const struct part_run *r = &run->parts[i];
-    for (size_t k = 0; k < part->share.fetches.n; k++) {
-        if (!failed)
-            run->fetches[part->share.fetches.items[k]] = r->fetches[k];
-        else if (!r->code)
-            tensor_release(&r->fetches[k]);
-    }
-    mem_free(r->feeds);
-    mem_free(r->fetches);
-}
-
 /* All parts are over. The first reason counts, wherever it came from. */
 static void conclude(struct plan_set_run *run)
 {
@@ -254,8 +224,18 @@ static void conclude(struct plan_set_run *run)
     struct step_done *done = run->done;
     struct error err = ERROR_INIT;
     step->rendezvous->aborted(step->rendezvous, &err);
-    for (int i = 0; i < run->set->n_parts; i++)
-        collect(run, i, err.code != 0);
+    for (int i = 0; i < run->set->n_parts; i++) {
+        const struct plan_part *part = &run->set->parts[i];
+        const struct part_run *r = &run->parts[i];
+        for (size_t k = 0; k < part->share.fetches.n; k++) {
+            if (!err.code)
+                run->fetches[part->share.fetches.items[k]] = r->fetches[k];
+            else if (!r->code)
+                tensor_release(&r->fetches[k]);
+        }
+        mem_free(r->feeds);
+        mem_free(r->fetches);
+    }
     if (run->own) {
         run->own->free(run->own);
         step->rendezvous = NULL;

@@ -180,38 +180,31 @@ static int parse_items(struct op_parser *p, const char *text, int (*item)(struct
     return code ? code : *p->at ? malformed(p, "the end") : 0;
 }
 
-static int parse_all(struct op_parser *p, struct op *op)
-{
-    int code = parse_items(p, p->def->attrs, parse_attr);
-    if (code)
-        return code;
-    if ((code = parse_items(p, p->def->inputs, parse_arg)))
-        return code;
-    /* Type variables and counts that some input determines need not be given. */
-    for (size_t i = 0; i < p->args.n; i++) {
-        const struct op_arg *arg = &p->args.items[i];
-        int indices[] = {arg->type_attr, arg->number_attr, arg->type_list_attr};
-        for (int k = 0; k < 3; k++)
-            if (indices[k] >= 0)
-                p->attrs.items[indices[k]].inferred = true;
-    }
-    op->n_inputs = (int)p->args.n;
-    op->inputs = arena_copy(p->arena, p->args.items, p->args.n * sizeof *p->args.items);
-    p->args.n = 0;
-    if ((code = parse_items(p, p->def->outputs, parse_arg)))
-        return code;
-    op->n_outputs = (int)p->args.n;
-    op->outputs = arena_copy(p->arena, p->args.items, p->args.n * sizeof *p->args.items);
-    op->n_attrs = (int)p->attrs.n;
-    op->attrs = arena_copy(p->arena, p->attrs.items, p->attrs.n * sizeof *p->attrs.items);
-    return 0;
-}
-
 int op_parse(struct arena *arena, const struct op_def *def, struct op *op, struct error *err)
 {
     struct op_parser p = {.arena = arena, .def = def, .err = err};
     op->def = def;
-    int code = parse_all(&p, op);
+    int code = parse_items(&p, def->attrs, parse_attr);
+    if (!code && !(code = parse_items(&p, def->inputs, parse_arg))) {
+        /* Type variables and counts that some input determines need not be given. */
+        for (size_t i = 0; i < p.args.n; i++) {
+            const struct op_arg *arg = &p.args.items[i];
+            int indices[] = {arg->type_attr, arg->number_attr, arg->type_list_attr};
+            for (int k = 0; k < 3; k++)
+                if (indices[k] >= 0)
+                    p.attrs.items[indices[k]].inferred = true;
+        }
+        op->n_inputs = (int)p.args.n;
+        op->inputs = arena_copy(arena, p.args.items, p.args.n * sizeof *p.args.items);
+        p.args.n = 0;
+        code = parse_items(&p, def->outputs, parse_arg);
+    }
+    if (!code) {
+        op->n_outputs = (int)p.args.n;
+        op->outputs = arena_copy(arena, p.args.items, p.args.n * sizeof *p.args.items);
+        op->n_attrs = (int)p.attrs.n;
+        op->attrs = arena_copy(arena, p.attrs.items, p.attrs.n * sizeof *p.attrs.items);
+    }
     vec_release(&p.args);
     vec_release(&p.attrs);
     return code;

@@ -7,21 +7,16 @@
 #include "base/failpoint.h"
 #include "resource/clock_private.h"
 
-static bool someone_updates(const struct clock *clock)
-{
-    for (const struct clock_waiter *w = clock->waiters; w; w = w->next)
-        if (w->what == WAIT_ROUND)
-            return true;
-    return clock->under_way;
-}
-
 void clock_round(struct clock *clock, struct clock_waiter *waiter)
 {
     struct error reason = ERROR_INIT;
     pthread_mutex_lock(&clock->lock);
+    bool is_driven = clock->under_way;
+    for (const struct clock_waiter *w = clock->waiters; w && !is_driven; w = w->next)
+        is_driven = w->what == WAIT_ROUND;
     if (clock->failure.code && (clock->under_way || clock->is_lost))
         reason = clock->failure;
-    else if (someone_updates(clock))
+    else if (is_driven)
         error_set(&reason, ERR_DATA, "the rounds of the clock '%s' are driven twice", clock->name);
     else {
         error_clear(&clock->failure);

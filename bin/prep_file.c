@@ -324,6 +324,8 @@ int prep_write(const struct prep *prep, int fd, struct error *err)
     bool ok = out && !json_dumpf(root, out, JSON_INDENT(2)) && fputc('\n', out) != EOF;
     ok = out && !fclose(out) && ok;
     int saved = errno;
+    if (!out && own >= 0)
+        close(own);
     json_decref(root);
     errno = saved;
     return ok ? 0 : error_set_errno(err, ERR_IO, "%s", prep->path);

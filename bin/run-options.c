@@ -47,7 +47,7 @@ static struct {
 
 static struct {
     const char *entry, *feed, *every, *stop;
-} evaluation_options; /* of bin/evaluation_rows.def */
+} evaluation_options;    /* of bin/evaluation_rows.def */
 static int feed_command; /* the index of its first word */
 static char mode_help[1280];
 

@@ -49,7 +49,8 @@ void stop_rule_apply(struct stop_rule *rule, double value)
 
 void stop_rule_print(const struct stop_rule *rule, int64_t step, struct str *out)
 {
-    str_printf(out, "%" PRId64 " %" PRId64 " %.17g\n", step, rule->waits, rule->best);
+    str_printf(out, "%" PRId64 " %" PRId64 " %.17g %s\n", step, rule->waits, rule->best,
+               rule->metric ? rule->metric : "");
 }
 
 int64_t stop_rule_go_on(struct stop_rule *rule, const char *lines, int64_t step)
@@ -57,9 +58,15 @@ int64_t stop_rule_go_on(struct stop_rule *rule, const char *lines, int64_t step)
     int64_t found = -1, at, waits;
     double best;
     for (const char *end; (end = strchr(lines, '\n')); lines = end + 1) {
-        if (sscanf(lines, "%" SCNd64 " %" SCNd64 " %lf", &at, &waits, &best) != 3 || at > step)
+        int n = 0;
+        if (sscanf(lines, "%" SCNd64 " %" SCNd64 " %lf%n", &at, &waits, &best, &n) != 3 ||
+            at > step)
             continue;
         found = at;
+        size_t n_metric = (size_t)(end - lines - n) - 1;
+        if (!rule->metric || strlen(rule->metric) != n_metric ||
+            memcmp(rule->metric, end - n_metric, n_metric) != 0)
+            continue;
         rule->waits = waits;
         rule->best = best;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * When a metric has stopped getting better: "eval/loss,patience=5,min-delta=1e-4", and how that
- * stands. A line of text for each evaluation, "STEP WAITS BEST", keeps it for a process that goes
+ * stands. A line of text for each evaluation, "STEP WAITS BEST METRIC", keeps it for one that goes
  * on. Training ends then, or a variable is reduced: factor=0.1,least=1e-6.
  */
 #ifndef TF_BIN_STOP_RULE_H
@@ -28,7 +28,8 @@ int stop_rule_read(struct stop_rule *rule, const char *text, bool reduces, struc
 void stop_rule_apply(struct stop_rule *rule, double value);
 
 void stop_rule_print(const struct stop_rule *rule, int64_t step, struct str *out);
-/* From the last whole line of a step up to `step`, which is returned; -1: there is none. */
+/* From the last whole line of a step up to `step`, which is returned; -1: there is none. A line of
+ * another metric, or of none, says nothing of this rule but the step. */
 int64_t stop_rule_go_on(struct stop_rule *rule, const char *lines, int64_t step);
 
 #endif

@@ -43,7 +43,7 @@ const struct kernel_code kernel_recv = {.prepare = rendezvous_prepare, .run = re
  * values, each aligned. */
 #define VALUE_BYTES_MAX (1 << 20)
 
-struct group {
+struct send_group {
     struct rendezvous_key key; /* first */
     uint64_t names;
     size_t bytes;
@@ -55,7 +55,7 @@ static int group_prepare(struct kernel_setup *setup)
     const struct attr_value *types = node_attr(setup->node, "T");
     const struct attr_value *shapes = node_attr(setup->node, "shapes");
     const struct attr_value *names = node_attr(setup->node, "names");
-    struct group *group = mem_alloc(sizeof *group + (size_t)types->n * sizeof *group->offsets);
+    struct send_group *group = mem_alloc(sizeof *group + (size_t)types->n * sizeof *group->offsets);
     rendezvous_prepare(setup);
     group->key = *(const struct rendezvous_key *)setup->state;
     mem_free(setup->state);
@@ -75,7 +75,7 @@ static int group_prepare(struct kernel_setup *setup)
 
 static int send_group_run(struct kernel_call *call)
 {
-    const struct group *group = call->state;
+    const struct send_group *group = call->state;
     struct rendezvous *rendezvous = rendezvous_of(call);
     struct rendezvous_key key = rendezvous_key_of(call);
     struct rendezvous_value value = {.tensor = TENSOR_INIT};
@@ -103,7 +103,7 @@ const struct kernel_code kernel_send_group = {.prepare = group_prepare, .run = s
 
 static int take_group(struct kernel_call *call, const struct rendezvous_value *value)
 {
-    const struct group *group = call->state;
+    const struct send_group *group = call->state;
     char *from = value->tensor.data;
     if (value->tensor.type != UINT8 || tensor_bytes(&value->tensor) != group->bytes ||
         memcmp(from, &group->names, sizeof group->names) != 0)

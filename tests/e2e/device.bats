@@ -76,7 +76,6 @@ same() { # NAME NAME
 
 # step_of_workers NAME STEPS: digits on two workers' devices, which sum their gradients
 step_of_workers() {
-    local i
     tf-exec --task worker:1 -g "$work/parts.tfg" --run train --fetch loss --feed "$work/feed.rec" \
         --steps "$2" > "$work/other.rec" 3>&- &
     TF_TEST_DEVICE_COUNTS=$work/$1.counts tf-exec --task worker:0 -g "$work/parts.tfg" --run train \

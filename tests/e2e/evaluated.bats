@@ -93,6 +93,17 @@ digest() { # STORE@STEP
     done
 }
 
+@test "what was kept of no rule, or of another metric's, decides on nothing" {
+    local before
+    for before in "" --stop-when=eval/hits:max,patience=9; do
+        rm -rf ck
+        train -q --eval eval --eval-feed valid.rec --eval-every 10 --steps 30 ${before:+"$before"}
+        train --eval eval --eval-feed valid.rec --eval-every 10 --steps 60 --resume \
+            --stop-when eval/loss,patience=2 2>err
+        finds -E 'step 60, epoch' err
+    done
+}
+
 job() { # STORE OPTION...: it waits halfway for the file go
     tf-run --workers 2 --deterministic --fetch loss --job "$1.job" --save "$1/" --eval eval \
         --eval-feed valid.rec --eval-every 10 --save-best eval/loss --stop-when "$rule" "${@:2}" \

@@ -141,6 +141,8 @@ static int take_inputs(const struct capturing *c)
 {
     struct device *device = c->run->plan->options.device;
     int code = 0;
+    if (c->captured->inputs.n) /* what another region has copied to the device is one, perhaps */
+        device_step_await_copies(&c->run->on_device);
     for (size_t i = 0; i < c->captured->inputs.n && !code; i++) {
         struct kept_value *k = &c->captured->inputs.items[i];
         if (!k->kept->data)

@@ -98,6 +98,27 @@ static void a_constant_does_not_cross(void **state)
     close_small(&s);
 }
 
+/* A sum along no axis is its input's very bits, also where the axes come from another device, of
+ * which nothing is known before the step. */
+static void axes_that_cross_change_no_bits(void **state)
+{
+    static const char *const ops[] = {"Sum", "Mean", "Prod"};
+    char text[512];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct small s;
+        snprintf(
+            text, sizeof text,
+            "zero = Const() {dtype=float32, value=0}" ON(0) "x = Neg(zero)" ON(
+                0) "axes = Shape(x)" ON(1) "here = %s(x, axes)" ON(1) "there = %s(x, axes)" ON(0),
+            ops[i], ops[i]);
+        open_small(&s, text);
+        assert_true(signbit(get(&s, "here")));
+        assert_true(signbit(get(&s, "there")));
+        close_small(&s);
+    }
+}
+
 /* u and w are one crossing; that v is over is known when w is, which comes after it. */
 static void control_edges_cross_as_one(void **state)
 {
@@ -338,6 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_crosses_once),
         cmocka_unit_test(a_constant_does_not_cross),
+        cmocka_unit_test(axes_that_cross_change_no_bits),
         cmocka_unit_test(control_edges_cross_as_one),
         cmocka_unit_test(values_cross_in_16_bits),
         cmocka_unit_test(control_edges_order_effects),

@@ -99,6 +99,23 @@ static void spread_over_tasks(struct graph *graph)
     }
 }
 
+/* State that is no variable has no order but the graph's: of what names the same, a node waits for
+ * the one before it. */
+static void order_state(struct graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        struct node *node = graph_node(graph, (int)i);
+        const struct attr_value *name = node_attr(node, "of"), *other = NULL;
+        for (int before = (int)i - 1; name && !other && before >= 0; before--) {
+            other = node_attr(graph_node(graph, before), "of");
+            if (other && attr_equal(name, other))
+                graph_add_control(graph, node, before);
+            else
+                other = NULL;
+        }
+    }
+}
+
 /* Nodes that cross with others. */
 static int count_grouped(const struct graph *joined)
 {
@@ -119,6 +136,7 @@ static int check_random(uint64_t seed, int *n_grouped)
         return 0;
     }
     random_graph_add_controls(graph, seed);
+    order_state(graph);
     cut_place(graph, seed, 2 + (int)(seed % (CUT_DEVICES - 1)));
     if (seed / 2 % 2)
         spread_over_tasks(graph);

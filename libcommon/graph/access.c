@@ -154,8 +154,20 @@ static void index_users(struct adder *a)
     }
 }
 
-/* The writes of a family in their order, the points of its groups of reads between them, and what
- * has no point of its own behind the write before it. */
+/* Between those writes, though conditions may exclude one of them: what is added for the read then
+ * closes a cycle as well. */
+static void fix_around(struct adder *a, const struct access_family *family, int vertex, int *prev,
+                       int *next)
+{
+    find_around(a, family, vertex, prev, next);
+    if (*prev >= 0)
+        fix(a, vertex_of(a, *prev), vertex);
+    if (*next >= 0)
+        fix(a, vertex, vertex_of(a, *next));
+}
+
+/* The writes of a family in their order, and between them the points of its groups of reads and
+ * what has no point of its own. */
 static void fix_family(struct adder *a, const struct access_family *family)
 {
     int *writes = a->rule->writes + family->first_write;
@@ -170,21 +182,16 @@ static void fix_family(struct adder *a, const struct access_family *family)
         const struct access_kind *kind = &a->rule->kinds.items[family->first_kind + k];
         for (int g = 0; g < kind->n_groups; g++) {
             struct access_group *group = &a->rule->groups.items[kind->first_group + g];
-            find_around(a, family, group->point, &group->prev, &group->next);
-            if (group->prev >= 0)
-                fix(a, vertex_of(a, group->prev), group->point);
-            if (group->next >= 0)
-                fix(a, group->point, vertex_of(a, group->next));
+            fix_around(a, family, group->point, &group->prev, &group->next);
         }
     }
     for (int r = family->first_read; r < family->first_read + family->n_reads; r++) {
         int v = vertex_of(a, access_read_at(a->rule, r)->node), prev, next;
-        if (access_may_copy(a->rule, access_read_at(a->rule, r)))
+        if (access_may_copy(a->rule, access_read_at(a->rule, r)) ||
+            a->told[0][v] == family->first_write + 1)
             continue;
-        find_around(a, family, v, &prev, &next);
-        if (prev >= 0 && a->told[0][v] != prev + 1)
-            fix(a, vertex_of(a, prev), v);
-        a->told[0][v] = prev + 1;
+        a->told[0][v] = family->first_write + 1;
+        fix_around(a, family, v, &prev, &next);
     }
 }
 

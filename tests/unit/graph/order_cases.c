@@ -205,6 +205,31 @@ static void what_enters_a_loop_is_read_before(void **state)
                  "y u", "", expected);
 }
 
+/* Of two branches one writes and reads, the other has a loop that reads and writes the same. What
+ * excludes each other closes no circle, in whichever order it is put. */
+static void branches_that_exclude_each_other_do_not_wait(void **state)
+{
+    static const double expected[][3] = {{10 + 7, 7, -1}, {5, 5, -1}};
+    (void)state;
+    for (int taken = 0; taken < 2; taken++) {
+        struct str text = STR_INIT;
+        str_printf(&text,
+                   V("v") V("u") X B("p%d") "t = Switch(x, p%d)\nw = Assign(v, t:1)\n"
+                                            "r = Identity(u, ^w)\n"
+                                            "z = Enter(t) {frame_name=\"l\"}\nc = Merge(z, n)\n"
+                                            "h = Const(^c) {dtype=float64, value=15}\n"
+                                            "k = Less(c, h)\nq = LoopCond(k)\n"
+                                            "s = Switch(c, q)\ni = Identity(s:1)\n"
+                                            "g = Identity(v, ^i)\na = Assign(u, g)\n"
+                                            "d = Add(i, a)\nn = NextIteration(d)\n"
+                                            "e = Exit(s)\nm = Merge(e, r)\n"
+                                            "y = Identity(u, ^m)\n" INIT("v", "7") INIT("u", "5"),
+                   taken, taken);
+        check_values(str_text(&text), "m y", "", expected[taken]);
+        str_release(&text);
+    }
+}
+
 static void writes_follow_each_other_by_name(void **state)
 {
     static const double expected[] = {10 + 3, -1};
@@ -250,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_feed_satisfies_control_edges),
         cmocka_unit_test(a_branch_that_is_not_taken_orders),
         cmocka_unit_test(what_enters_a_loop_is_read_before),
+        cmocka_unit_test(branches_that_exclude_each_other_do_not_wait),
         cmocka_unit_test(writes_follow_each_other_by_name),
         cmocka_unit_test(an_update_by_its_own_slot),
         cmocka_unit_test(a_feed_of_an_idle_device),

@@ -241,8 +241,9 @@ static void choose_options(struct adder *a)
 static void add_family(struct adder *a, const struct access_family *family)
 {
     const struct access_rule *rule = a->rule;
-    /* Whether a plan that sees a part of all paths could find anything else. */
-    bool hidden = family->n_writes > 1;
+    /* Whether a plan that sees a part of all paths could find anything else: what excludes each
+     * other is in any order. */
+    bool hidden = family->n_writes > 1 || family->has_branches;
     int end = family->first_read + family->n_reads;
     for (int r = family->first_read; r < end; r++) {
         const struct access *read = access_read_at(rule, r);

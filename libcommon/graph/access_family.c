@@ -75,18 +75,18 @@ static bool has_branches(const struct finder *f, int from, int to, int *met)
     return found;
 }
 
-static void add_kinds(struct access_rule *rule, struct access_family *family, bool has_branches)
+static void add_kinds(struct access_rule *rule, struct access_family *family)
 {
     int end = family->first_read + family->n_reads;
     family->first_kind = (int)rule->kinds.n;
     for (int from = family->first_read, to; from < end; from = to) {
         int of = access_level_condition(&rule->level, access_read_at(rule, from)->node);
-        for (to = has_branches ? from + 1 : end; to < end; to++)
+        for (to = family->has_branches ? from + 1 : end; to < end; to++)
             if (access_level_condition(&rule->level, access_read_at(rule, to)->node) != of)
                 break;
         struct access_kind kind = {.first_read = from, .n_reads = to - from};
         kind.bucket = arena_array(&rule->memory, (size_t)family->n_writes + 1, sizeof *kind.bucket);
-        for (int w = 0; has_branches && w < family->n_writes; w++)
+        for (int w = 0; family->has_branches && w < family->n_writes; w++)
             if (access_level_excludes(&rule->level, access_read_at(rule, from)->node,
                                       access_write_at(rule, family->first_write + w)->node))
                 kind.bucket[w] = -1;
@@ -138,7 +138,8 @@ void access_find_families(struct access_rule *rule, bool all, int *n_reads)
         family.is_placed = rule->place[f.sorted[from]] > 0;
         family.n_reads = f.n_reads - family.first_read;
         family.n_writes = f.n_writes - family.first_write;
-        add_kinds(rule, &family, met && !family.is_placed && has_branches(&f, from, to, met));
+        family.has_branches = met && !family.is_placed && has_branches(&f, from, to, met);
+        add_kinds(rule, &family);
         vec_push(&rule->families, family);
     }
     *n_reads = f.n_reads;

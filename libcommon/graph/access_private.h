@@ -56,7 +56,8 @@ struct access_group {
 
 struct access_family {
     int first_read, n_reads, first_write, n_writes; /* n_writes > 0 */
-    bool is_placed; /* the places of its writes are known, which come in that order */
+    bool is_placed;    /* the places of its writes are known, which come in that order */
+    bool has_branches; /* conditions exclude some of it; not asked of a placed one */
     int first_kind, n_kinds;
 };
 

@@ -74,6 +74,8 @@ static int reduce_run(struct kernel_call *call)
     if (!tensor_count(out))
         return KERNEL_DONE;
     describe(&launch, state, x->type, &x->shape, axes);
+    if (tensor_count(out) == tensor_count(x) && (state->op == CUDA_SUM || state->op == CUDA_MEAN))
+        launch.op = CUDA_PROD; /* of one element it is that one; 0 and -0 make 0 */
     size_t bytes = cuda_reduce_scratch(&launch);
     launch.scratch = cuda_scratch(call, state->scratch, bytes);
     if (bytes && !launch.scratch)

@@ -79,7 +79,7 @@ compare() {
     local w alone together
     printf 'task worker:0 unix:w0\ntask worker:1 unix:w1\n' >c
     tf-replicate --mode allreduce net.tfg | tf-place -c c | tf-part >parts.tfg
-    tf-exec -g net.tfg --run train --steps 100000 --threads 1 --trace trace >out 2>err 3>&- &
+    tf-exec -g net.tfg --run train --steps 100000 --threads 1 --without all >out 2>err 3>&- &
     measured=($!)
     soon 30 has_begun "${measured[0]}"
     alone=$(weigh "${measured[0]}")
@@ -87,7 +87,7 @@ compare() {
     measured=()
     for w in 0 1; do
         tf-exec -g parts.tfg --task "worker:$w" --run train --steps 100000 --threads 1 \
-            --trace "trace$w" >out 2>"w$w.err" 3>&- &
+            --without all >out 2>"w$w.err" 3>&- &
         measured+=($!)
     done
     soon 30 has_begun "${measured[0]}"

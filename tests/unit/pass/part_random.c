@@ -161,7 +161,10 @@ static void random_graphs_compute_the_same(void **state)
     (void)state;
     for (int i = 0; i < seeds.n; i++)
         n += check_random(seeds.first + (uint64_t)i, &n_grouped);
-    assert_true(seeds.given || (n > 500 && n_grouped > 500));
+    /* between CPUs, of which there are fewer where every other device is another */
+    int least = getenv("TF_TEST_DEVICE") ? 1 : 500;
+    print_message("%d values, %d in groups\n", n, n_grouped);
+    assert_true(seeds.given || (n > 500 && n_grouped > least));
 }
 
 int main(void)

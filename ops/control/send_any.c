@@ -105,7 +105,8 @@ static int take_group(struct kernel_call *call, const struct rendezvous_value *v
 {
     const struct send_group *group = call->state;
     char *from = value->tensor.data;
-    if (value->tensor.type != UINT8 || tensor_bytes(&value->tensor) != group->bytes ||
+    if (value->at.device || value->tensor.type != UINT8 ||
+        tensor_bytes(&value->tensor) != group->bytes ||
         memcmp(from, &group->names, sizeof group->names) != 0)
         return kernel_fail(call, "was sent other values than these %d", call->n_out);
     for (int i = 0; i < call->n_out; i++) {

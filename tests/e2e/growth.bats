@@ -70,3 +70,20 @@ entry.go = Assign(w, Fill({3000000}, 0.5))
 LUA
     tf-show --text m.tfg | finds '^w/part_1 '
 }
+
+@test "constants that wait for two constants each are planned in a moment" {
+    {
+        echo 'z = Placeholder() {dtype=float32, shape=[]}'
+        echo 'less = Less(z, z)'
+        echo 'switch = Switch(z, less)'
+        for x in a b; do echo "${x}0 = Const(^switch) {dtype=float32, value=1.0}"; done
+        for i in {1..40}; do
+            for x in a b; do
+                echo "$x$i = Const(^a$((i - 1)), ^b$((i - 1))) {dtype=float32, value=1.0}"
+            done
+        done
+        echo 'sum = Add(a40, b40)'
+        echo 'y = Add(sum, z)'
+    } | tf-graph --text > m.tfg
+    timeout 20 tf-exec -q -g m.tfg --fetch y --feed z=1 < /dev/null | tf-show | finds '  y 3$'
+}

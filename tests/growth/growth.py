@@ -44,7 +44,7 @@ TOOLS = {
 PAIRS = [("graph", "entries", 1000), ("graph", "readers", 1000), ("graph", "gradloops", 100),
          ("opt", "train", 200), ("sync", "dense", 50), ("part", "across", 500),
          ("plan", "loops", 50), ("run", "vars", 200), ("save", "vars", 200)]
-MORE = [("graph", "aliases", 1000), ("graph", "reads", 1000), ("graph", "starts", 200),
+MORE = [("sync", "train", 200), ("graph", "aliases", 1000), ("graph", "reads", 1000), ("graph", "starts", 200),
         ("place", "assigns", 200), ("part", "waits", 500), ("allreduce", "dense", 50),
         ("plan", "loopvars", 200), ("plan", "fetches", 500)]
 LIMIT = 1.3

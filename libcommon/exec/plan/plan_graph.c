@@ -76,14 +76,23 @@ static void copy_node(struct prune *p, const struct node *node)
 
 /* ---- small values that cross together ---- */
 
-typedef VEC(int) node_vec;
+struct member {
+    const char *tensor; /* by whose names both ends have them in one order */
+    int node;
+};
+typedef VEC(struct member) member_vec;
+
+static int by_tensor(const void *a, const void *b)
+{
+    return strcmp(((const struct member *)a)->tensor, ((const struct member *)b)->tensor);
+}
 
 /* Sends, or Recvs, of one group become one node, whose inputs, or outputs, are theirs. */
-static void copy_group(struct prune *p, const node_vec *members)
+static void copy_group(struct prune *p, const member_vec *members)
 {
     struct arena *arena = &p->plan->graph->arena;
     int n = (int)members->n, priority = INT32_MAX;
-    const struct node *node = graph_node(p->from, members->items[0]);
+    const struct node *node = graph_node(p->from, members->items[0].node);
     struct node_output *outputs = arena_array(arena, members->n, sizeof *outputs);
     enum dtype *types = arena_array(arena, members->n, sizeof *types);
     struct shape *shapes = arena_array(arena, members->n, sizeof *shapes);
@@ -97,12 +106,12 @@ static void copy_group(struct prune *p, const node_vec *members)
                              .line = node->line};
     spec.inputs = arena_array(arena, members->n, sizeof *spec.inputs); /* connected later */
     for (int i = 0; i < n; i++) {
-        node = graph_node(p->from, members->items[i]);
+        node = graph_node(p->from, members->items[i].node);
         struct edge edge = sends ? node->inputs[0] : (struct edge){node->id, 0};
         outputs[i] = graph_node(p->from, edge.node)->outputs[edge.slot];
         types[i] = outputs[i].type;
         shapes[i] = outputs[i].shape;
-        names[i] = node_string(node, "tensor_name");
+        names[i] = members->items[i].tensor;
         priority = node_priority(node) < priority ? node_priority(node) : priority;
         p->slot[node->id] = i;
         p->copy[node->id] = (int)p->plan->graph->nodes.n;
@@ -122,7 +131,7 @@ static void copy_group(struct prune *p, const node_vec *members)
 static void copy_nodes(struct prune *p)
 {
     struct map known = MAP_INIT; /* of groups */
-    VEC(node_vec) groups = VEC_INIT;
+    VEC(member_vec) groups = VEC_INIT;
     for (size_t i = 0; i < p->from->nodes.n; i++) {
         const struct node *node = graph_node(p->from, (int)i);
         const char *name = node_group(node);
@@ -134,15 +143,18 @@ static void copy_nodes(struct prune *p)
         name = arena_printf(&p->plan->memory, "%s %s", node->op->def->name, name);
         if (!map_get(&known, name, &group)) {
             map_put(&known, name, group);
-            vec_push(&groups, (node_vec)VEC_INIT);
+            vec_push(&groups, (member_vec)VEC_INIT);
         }
-        vec_push(&groups.items[group], node->id);
+        vec_push(&groups.items[group],
+                 ((struct member){node_string(node, "tensor_name"), node->id}));
     }
     for (size_t i = 0; i < groups.n; i++) {
-        if (groups.items[i].n > 1)
-            copy_group(p, &groups.items[i]);
+        member_vec *members = &groups.items[i];
+        qsort(members->items, members->n, sizeof *members->items, by_tensor);
+        if (members->n > 1)
+            copy_group(p, members);
         else
-            copy_node(p, graph_node(p->from, *groups.items[i].items));
+            copy_node(p, graph_node(p->from, members->items->node));
         vec_release(&groups.items[i]);
     }
     vec_release(&groups);

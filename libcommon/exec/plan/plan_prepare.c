@@ -55,28 +55,38 @@ static int add_variable(struct plan *plan, const struct node *node, struct error
     return 0;
 }
 
-/* Whether the constant is of a loop or a branch: is there only where that runs. */
-static bool may_be_absent(const struct plan *plan, const struct node *node)
+/* Whether a constant is of a loop or a branch, and there only where that runs. What it waits for
+ * comes before it. */
+static void find_absence(struct plan *plan, const struct node *node)
 {
     bool may = node->n_controls && !plan_has_order(plan, plan_frame_of(plan, node));
-    for (int i = 0; node_is(node, "Const") && i < node->n_controls && !may; i++)
+    for (int i = 0; i < node->n_controls && !may; i++)
         may = item_may_be_dead(plan, plan->item_of[node->controls[i]]) ||
-              may_be_absent(plan, graph_node(plan->graph, node->controls[i]));
-    return may && node_is(node, "Const");
+              plan->may_be_absent[node->controls[i]];
+    plan->may_be_absent[node->id] = may;
 }
 
 typedef VEC(int) int_vec;
 
-/* Those of a constant stand for it. */
-static void collect_controls(const struct plan *plan, const struct node *node, int_vec *controls)
+/* Those of a constant stand for it. Each node is looked at once, by the number of the look. */
+static void collect_controls(struct plan *plan, const struct node *node, int number,
+                             int_vec *controls)
 {
-    for (int i = 0; i < node->n_controls; i++) {
-        const struct node *before = graph_node(plan->graph, node->controls[i]);
-        if (plan->item_of[before->id] >= 0)
-            vec_push(controls, plan->item_of[before->id]);
-        else if (may_be_absent(plan, before))
-            collect_controls(plan, before, controls);
+    int_vec todo = VEC_INIT;
+    vec_push(&todo, node->id);
+    while (todo.n) {
+        node = graph_node(plan->graph, vec_pop(&todo));
+        for (int i = 0; i < node->n_controls; i++) {
+            int before = node->controls[i];
+            bool is_new = plan->looked_at[before] != number;
+            plan->looked_at[before] = number;
+            if (is_new && plan->item_of[before] >= 0)
+                vec_push(controls, plan->item_of[before]);
+            else if (is_new && plan->may_be_absent[before])
+                vec_push(&todo, before);
+        }
     }
+    vec_release(&todo);
 }
 
 static bool waits_for(const struct plan *plan, const struct item *item, int other)
@@ -97,11 +107,13 @@ static void bind_controls(struct plan *plan, struct item *item)
 {
     const struct node *node = item->node;
     int_vec controls = VEC_INIT;
-    collect_controls(plan, node, &controls);
+    int number = ++plan->n_looks;
+    collect_controls(plan, node, number, &controls);
     size_t n_own = controls.n;
     for (int i = 0; i < node->n_inputs && !item->is_point; i++)
-        if (may_be_absent(plan, graph_node(plan->graph, node->inputs[i].node)))
-            collect_controls(plan, graph_node(plan->graph, node->inputs[i].node), &controls);
+        if (plan->may_be_absent[node->inputs[i].node])
+            collect_controls(plan, graph_node(plan->graph, node->inputs[i].node), number,
+                             &controls);
     item->controls = arena_array(&plan->memory, controls.n + 1, sizeof *item->controls);
     for (size_t i = 0; i < controls.n; i++)
         if (i < n_own || !waits_for(plan, item, controls.items[i]))
@@ -114,7 +126,7 @@ static int arriving_at(struct plan *plan, struct edge edge)
 {
     const struct node *node = graph_node(plan->graph, edge.node);
     int v = value_at(plan, edge), frame = plan->in_frame;
-    if (!may_be_absent(plan, node))
+    if (!plan->may_be_absent[node->id])
         return v;
     if (plan->item_of[node->id] < 0) {
         struct value value = plan->values.items[v];
@@ -284,6 +296,7 @@ static int add_node(struct plan *plan, const struct node *node, struct error *er
         return add_variable(plan, node, err);
     if (node_is(node, "Const")) {
         add_constant(plan, node);
+        find_absence(plan, node);
         return 0;
     }
     return add_item(plan, node, err);
@@ -338,6 +351,8 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
     int *order = mem_array(n + 1, sizeof *order);
     plan->value_of = arena_array(&plan->memory, n + 1, sizeof *plan->value_of);
     plan->item_of = arena_array(&plan->memory, n + 1, sizeof *plan->item_of);
+    plan->may_be_absent = arena_array(&plan->memory, n + 1, sizeof *plan->may_be_absent);
+    plan->looked_at = arena_array(&plan->memory, n + 1, sizeof *plan->looked_at);
     memset(plan->value_of, -1, n * sizeof *plan->value_of);
     memset(plan->item_of, -1, n * sizeof *plan->item_of);
     plan_find_static(plan);

@@ -33,8 +33,11 @@ struct plan {
     struct arena memory; /* of everything below that is not a VEC */
     VEC(struct item) items;
     VEC(struct value) values;
-    int *value_of;           /* first output's value, by node of `graph`; -1: none */
-    int *item_of;            /* by node; -1: none */
+    int *value_of;       /* first output's value, by node of `graph`; -1: none */
+    int *item_of;        /* by node; -1: none */
+    bool *may_be_absent; /* by node: a constant of a loop or a branch */
+    int *looked_at;      /* by node: the last look for controls that has met it */
+    int n_looks;
     access_edge_vec follows; /* of items' `after`: a path leads there that is not in the plan */
     access_edge_vec wishes;  /* to be over before, if that closes no cycle */
     use_vec reads;           /* whole: of views that do not run, by the items that read for them */

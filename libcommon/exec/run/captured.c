@@ -357,11 +357,12 @@ static bool try_launch(const struct capturing *c, int *code)
         return false;
     }
     find_kept(c);
-    if (!may_write(c->captured))
-        return false;
     pthread_mutex_lock(&c->run->lock); /* inputs of others may be in the same place */
-    *code = take_inputs(c);
+    bool may = may_write(c->captured);
+    *code = may ? take_inputs(c) : 0;
     pthread_mutex_unlock(&c->run->lock);
+    if (!may)
+        return false;
     if (!*code && c->captured->state == CAPTURE_DUE && !capture(c))
         return false;
     *code = *code ? *code : launch(c);
@@ -389,8 +390,8 @@ bool captured_run(struct run *run, struct launch *launch, int *code)
     kernel_give_locks(a);
     if (captured->by_item)
         return false;
-    a->at += segment->n - (*code > 0);
     *code = *code ? *code : step_stopped(run->step, &launch->err);
+    a->at += segment->n - (*code > 0);
     return true;
 }
 

@@ -77,11 +77,17 @@ static int add_join(struct replicator *r)
 int replicate_add_pushes(struct replicator *r)
 {
     int *waits = arena_array(&r->arena, r->pushes.n + 1, sizeof *waits);
+    int *checks = arena_array(&r->arena, r->from->nodes.n + 1, sizeof *checks), n_checks = 0;
     struct edge inputs[2];
     int n = 0, n_waits = 0;
     if (replicate_sum_rows(r) || replicate_list_pushed(r) || add_join(r) || replicate_add_dues(r))
         return r->err->code;
     inputs[n++] = (struct edge){r->version, 0};
+    /* The check of the loss, say, has to be over before anything is pushed. The update waits for
+     * what is its own. */
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        if (has(r, (int)i, FACT_CONTROLS) && r->copy[i] >= 0)
+            checks[n_checks++] = r->copy[i];
     for (size_t i = 0; i < r->pushes.n; i++) {
         struct edge *edges = arena_array(&r->arena, r->pushes.items[i].values.n, sizeof *edges);
         for (size_t j = 0; j < r->pushes.items[i].values.n; j++)
@@ -106,11 +112,8 @@ int replicate_add_pushes(struct replicator *r)
             &push_spec);
         if (node < 0)
             return r->err->code;
-        /* The check of the loss, say, has to be over before anything is pushed. The update waits
-         * for what is its own. */
-        for (size_t j = 0; j < r->from->nodes.n; j++)
-            if (has(r, (int)j, FACT_CONTROLS) && r->copy[j] >= 0)
-                graph_add_control(r->to, graph_node(r->to, node), r->copy[j]);
+        for (int j = 0; j < n_checks; j++)
+            graph_add_control(r->to, graph_node(r->to, node), checks[j]);
         r->pushes.items[i].token = (struct edge){node, 0};
 
         if (!replicate_is_steady(r, &r->pushes.items[i]))

@@ -76,19 +76,20 @@ static void copy_node(struct prune *p, const struct node *node)
 
 /* ---- small values that cross together ---- */
 
-struct member {
+struct group_member {
     const char *tensor; /* by whose names both ends have them in one order */
     int node;
 };
-typedef VEC(struct member) member_vec;
+typedef VEC(struct group_member) group_members;
 
 static int by_tensor(const void *a, const void *b)
 {
-    return strcmp(((const struct member *)a)->tensor, ((const struct member *)b)->tensor);
+    return strcmp(((const struct group_member *)a)->tensor,
+                  ((const struct group_member *)b)->tensor);
 }
 
 /* Sends, or Recvs, of one group become one node, whose inputs, or outputs, are theirs. */
-static void copy_group(struct prune *p, const member_vec *members)
+static void copy_group(struct prune *p, const group_members *members)
 {
     struct arena *arena = &p->plan->graph->arena;
     int n = (int)members->n, priority = INT32_MAX;
@@ -131,7 +132,7 @@ static void copy_group(struct prune *p, const member_vec *members)
 static void copy_nodes(struct prune *p)
 {
     struct map known = MAP_INIT; /* of groups */
-    VEC(member_vec) groups = VEC_INIT;
+    VEC(group_members) groups = VEC_INIT;
     for (size_t i = 0; i < p->from->nodes.n; i++) {
         const struct node *node = graph_node(p->from, (int)i);
         const char *name = node_group(node);
@@ -143,13 +144,13 @@ static void copy_nodes(struct prune *p)
         name = arena_printf(&p->plan->memory, "%s %s", node->op->def->name, name);
         if (!map_get(&known, name, &group)) {
             map_put(&known, name, group);
-            vec_push(&groups, (member_vec)VEC_INIT);
+            vec_push(&groups, (group_members)VEC_INIT);
         }
         vec_push(&groups.items[group],
-                 ((struct member){node_string(node, "tensor_name"), node->id}));
+                 ((struct group_member){node_string(node, "tensor_name"), node->id}));
     }
     for (size_t i = 0; i < groups.n; i++) {
-        member_vec *members = &groups.items[i];
+        group_members *members = &groups.items[i];
         qsort(members->items, members->n, sizeof *members->items, by_tensor);
         if (members->n > 1)
             copy_group(p, members);

@@ -256,7 +256,8 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
     it->next = NULL;
     for (int i = 0; frame->index == FRAME_ROOT && i < 2; i++)
         it->arenas[i] = run->arenas[i] ? run->arenas[i]->buffer : NULL;
-    memcpy(it->counters, frame->def->waits, frame->def->items.n * sizeof *it->counters);
+    if (frame->def->items.n)
+        memcpy(it->counters, frame->def->waits, frame->def->items.n * sizeof *it->counters);
     if (frame->newest)
         frame->newest->next = it;
     else

@@ -163,7 +163,8 @@ static int run_next(struct run *run, struct launch *launch, const struct region_
     if (at->is_relieved)
         calls->relieve(calls->context, run, launch);
     code = run_with_more(run, launch, at, &it->calls[first + a->at]);
-    a->at += !code;
+    if (!code) /* else it is put aside, perhaps, and another thread's by now */
+        a->at++;
     return code;
 }
 

@@ -11,6 +11,11 @@ bool node_takes_ref(const struct node *node, int input)
     return node->op->inputs[node_argument(node, node->op->inputs, &input)].is_ref;
 }
 
+bool node_writes_ref(const struct node *node, int input)
+{
+    return node_takes_ref(node, input) && !node_has(node, OP_READS_REF);
+}
+
 const int *access_variables(const struct graph *graph, struct arena *memory)
 {
     struct error none = ERROR_INIT;
@@ -64,11 +69,10 @@ void access_add_node(struct access_graph *accesses, const struct graph *graph, c
         const struct node *from = graph_node(graph, node->inputs[k].node);
         if (!(node_is(from, "NextIteration") && node_is(node, "Merge")))
             vec_push(&accesses->edges, ((struct access_edge){from->id, node->id}));
-        bool takes_ref = node_takes_ref(node, k);
         struct access access = {.variable = access_variable_at(graph, variables, node->inputs[k]),
                                 .node = node->id,
-                                .write = takes_ref && !node_has(node, OP_READS_REF),
-                                .copies = !takes_ref && !in_loop};
+                                .write = node_writes_ref(node, k),
+                                .copies = !node_takes_ref(node, k) && !in_loop};
         if (access.variable >= 0)
             vec_push(&accesses->accesses, access);
     }

@@ -10,6 +10,8 @@
 
 /* Whether the node has the variable itself as that input, not its value. */
 bool node_takes_ref(const struct node *node, int input);
+/* And changes it. */
+bool node_writes_ref(const struct node *node, int input);
 
 /* By node: the variable that it is, or whose reference it hands on, by the first node of all that
  * are that variable (of one name and container); -1. In the arena's memory. */

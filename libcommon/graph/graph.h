@@ -183,6 +183,14 @@ static inline bool node_is(const struct node *node, const char *op)
     return !__builtin_strcmp(node->op->def->name, op);
 }
 
+/* The i-th edge that a node waits for: its inputs, then its controls, n_inputs + n_controls in all.
+ */
+static inline struct edge node_dependency(const struct node *node, int i)
+{
+    return i < node->n_inputs ? node->inputs[i]
+                              : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
+}
+
 /* Of a Send or a Recv: the group with which it crosses as far as its members are needed, by the
  * attribute; NULL: it crosses by itself. */
 #define NODE_GROUP "_group"

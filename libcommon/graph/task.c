@@ -150,7 +150,7 @@ static int copy_graph(const struct graph *graph, int *copy, struct graph **resul
         struct node *made = copy[i] >= 0 ? graph_node(to, copy[i]) : NULL;
         for (int k = 0; made && !code && k < node->n_inputs + node->n_controls; k++) {
             bool data = k < node->n_inputs;
-            int source = data ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            int source = node_dependency(node, k).node;
             if (copy[source] < 0)
                 code = error_set(err, ERR_DATA,
                                  "%s: takes '%s', which is in another task; tf-part cuts the graph",

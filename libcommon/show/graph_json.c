@@ -96,9 +96,7 @@ static void print_node(struct str *out, const struct graph *graph, const struct 
     struct str text = STR_INIT;
     str_append(out, ",\"inputs\":[");
     for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        struct edge edge = i < node->n_inputs
-                               ? node->inputs[i]
-                               : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
+        struct edge edge = node_dependency(node, i);
         str_clear(&text);
         graph_print_edge(&text, graph, edge);
         str_append(out, i ? "," : "");

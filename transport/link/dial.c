@@ -69,7 +69,7 @@ static void failed(struct dial *dial, const struct error *why)
 {
     double now = time_now();
     dial->last = *why;
-    /* Whether trying again could help. */
+    /* Trying again could not help. */
     if (why->code != ERR_UNAVAILABLE && why->code != ERR_OS && why->code != ERR_RETRY) {
         give_up(dial, &dial->last);
     } else if (now >= dial->deadline) {

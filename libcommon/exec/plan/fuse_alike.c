@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "graph/access_nodes.h"
 #include "graph/infer.h"
 
 /* A gradient waits, in memory, until the last one of its group is there. One that is larger than
@@ -62,10 +63,7 @@ static void find_variables(struct alike *a)
 
 bool alike_writes(const struct alike *a, const struct node *node, int input)
 {
-    int at = input;
-    const struct op_arg *arg = &node->op->inputs[node_argument(node, node->op->inputs, &at)];
-    return arg->is_ref && !node_has(node, OP_READS_REF) &&
-           a->variable[node->inputs[input].node] >= 0;
+    return node_writes_ref(node, input) && a->variable[node->inputs[input].node] >= 0;
 }
 
 /* And who waits for an update. */
@@ -105,8 +103,7 @@ static void find_entries(struct alike *a)
             const struct node *node = graph_node(g->graph, g->order[i]);
             uint64_t needed = a->entries[node->id];
             for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-                int from =
-                    k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+                int from = node_dependency(node, k).node;
                 found |= from >= 0 && needed & ~a->entries[from];
                 if (from >= 0)
                     a->entries[from] |= needed;

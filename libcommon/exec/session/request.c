@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "graph/access_nodes.h"
 #include "graph/join.h"
 #include "graph/walk.h"
 
@@ -147,14 +148,14 @@ int request_only_reads(const struct request *request, const struct edge *fed, in
     for (size_t i = 0; i < request->graph->nodes.n; i++) {
         const struct node *node = graph_node(request->graph, (int)i);
         for (int k = 0; used[i] && k < node->n_inputs; k++) {
-            const struct op_arg *arg = k < node->op->n_inputs ? &node->op->inputs[k] : NULL;
             const struct node *from = graph_node(request->graph, node->inputs[k].node);
-            const struct attr_value *mark = node_attr(from, "_trainable");
-            bool is_trained = node_is(from, "Variable") &&
-                              dtype_is_floating(from->outputs[0].type) &&
-                              !(mark && mark->kind == ATTR_BOOL && !mark->b);
-            writes |= arg && arg->is_ref;
-            if (first < 0 && !(arg && arg->is_ref) && is_trained)
+            bool takes_ref = node_takes_ref(node, k);
+            writes |= takes_ref;
+            if (first >= 0 || takes_ref || !node_is(from, "Variable") ||
+                !dtype_is_floating(from->outputs[0].type))
+                continue;
+            const struct attr_value *trained = node_attr(from, "_trainable");
+            if (!trained || trained->kind != ATTR_BOOL || trained->b)
                 first = from->id;
         }
     }

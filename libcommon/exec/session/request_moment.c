@@ -12,12 +12,17 @@
 
 #include "base/memory.h"
 #include "exec/session/request.h"
+#include "graph/access_nodes.h"
 #include "graph/join.h"
 #include "graph/worker_attr.h"
 
 /* Do all writes of the variable lead to the node? */
 struct question {
     int node, variable;
+};
+
+struct write {
+    int node, variable; /* -1: a commit, of all that the shards keep */
 };
 
 struct moments {
@@ -30,20 +35,10 @@ struct moments {
     int *last_write; /* its place, by variable; -1 */
     int n_commits, last_commit;
     struct request_view *views; /* by node: of what it looks at itself, then of all below it, too */
-    bool *is_write; /* by node: it gives the variable as it has written it, whatever of */
+    bool *is_write;           /* by node: it gives the variable as it has written it, whatever of */
+    VEC(struct write) writes; /* in the order */
     VEC(struct question) questions;
 };
-
-static bool takes_ref(const struct node *node, int k)
-{
-    const struct op_arg *arg = k < node->op->n_inputs ? &node->op->inputs[k] : NULL;
-    return arg && arg->is_ref;
-}
-
-static bool writes(const struct node *node, int k)
-{
-    return takes_ref(node, k) && !node_has(node, OP_READS_REF);
-}
 
 /* The variable that an edge is, or is a reference to; -1: it is neither. *written: how often it was
  * written on the way. */
@@ -55,11 +50,11 @@ static int variable_of(const struct graph *graph, struct edge edge, int *written
         int k = 0;
         if (node_is(node, "Variable"))
             return node->id;
-        while (k < node->n_inputs && !takes_ref(node, k))
+        while (k < node->n_inputs && !node_takes_ref(node, k))
             k++;
         if (k == node->n_inputs || !node->outputs[edge.slot].is_ref)
             return -1;
-        *written += writes(node, k);
+        *written += node_writes_ref(node, k);
         edge = node->inputs[k];
     }
     return -1;
@@ -71,14 +66,11 @@ static bool is_own(const struct node *variable)
     return node_attr(variable, WORKER_LOCAL) != NULL;
 }
 
-/* The k-th of what a node depends on: inputs, controls, then the Send of a Recv; -1: that is none.
- */
+/* The k-th of what a node waits for, and then the Send of a Recv; -1: that is none. */
 static int dependency(const struct graph *graph, const struct node *node, int k)
 {
-    if (k < node->n_inputs)
-        return node->inputs[k].node;
     if (k < node->n_inputs + node->n_controls)
-        return node->controls[k - node->n_inputs];
+        return node_dependency(node, k).node;
     const struct node *send = join_send_of(graph, node);
     return send ? send->id : -1;
 }
@@ -124,14 +116,18 @@ static void find_writes(struct moments *m)
     for (int at = 0; at < m->n_order; at++) {
         const struct node *node = graph_node(m->graph, m->order[at]);
         if (node_round(node) == ROUND_COMMIT) {
+            vec_push(&m->writes, ((struct write){node->id, -1}));
             m->n_commits++;
             m->last_commit = at;
         }
         for (int k = 0; k < node->n_inputs; k++) {
-            int variable = writes(node, k) ? variable_of(m->graph, node->inputs[k], &ignored) : -1;
-            m->is_write[node->id] |= writes(node, k);
+            if (!node_writes_ref(node, k))
+                continue;
+            int variable = variable_of(m->graph, node->inputs[k], &ignored);
+            m->is_write[node->id] = true;
             if (variable < 0)
                 continue;
+            vec_push(&m->writes, ((struct write){node->id, variable}));
             m->n_writes[variable]++;
             m->last_write[variable] = at;
         }
@@ -149,7 +145,7 @@ static void look(struct moments *m, const struct node *node)
         bool own = is_own(graph_node(m->graph, variable));
         int n_writes = m->n_writes[variable] + (own ? 0 : m->n_commits);
         view->of_own |= own;
-        if (written + writes(node, k) >= n_writes)
+        if (written + node_writes_ref(node, k) >= n_writes)
             continue;
         int last = !own && m->last_commit > m->last_write[variable] ? m->last_commit
                                                                     : m->last_write[variable];
@@ -184,25 +180,19 @@ static void answer(struct moments *m, struct arena *memory)
     uint64_t *mask = arena_array(memory, n, sizeof *mask); /* by node: writes that lead to it */
     uint64_t *of = arena_array(memory, n, sizeof *of);     /* by variable: its writes */
     bool *is_asked = arena_array(memory, n, sizeof *is_asked);
-    int ignored;
     for (size_t i = 0; i < m->questions.n; i++)
         is_asked[m->questions.items[i].variable] = true;
-    for (int at = 0; at < m->n_order;) {
+    for (size_t w = 0; w < m->writes.n;) {
         uint64_t commits = 0;
         memset(mask, 0, n * sizeof *mask);
         memset(of, 0, n * sizeof *of);
-        for (int bit = 0; at < m->n_order && bit < 64; at++) {
-            const struct node *node = graph_node(m->graph, m->order[at]);
-            uint64_t own = (uint64_t)1 << bit;
-            if (node_round(node) == ROUND_COMMIT)
-                commits |= mask[node->id] = own;
-            for (int k = 0; k < node->n_inputs; k++) {
-                int variable =
-                    writes(node, k) ? variable_of(m->graph, node->inputs[k], &ignored) : -1;
-                if (variable >= 0 && is_asked[variable])
-                    of[variable] |= mask[node->id] = own;
-            }
-            bit += mask[node->id] != 0;
+        for (int bit = 0; w < m->writes.n && bit < 64; w++) {
+            const struct write *write = &m->writes.items[w];
+            if (write->variable >= 0 && !is_asked[write->variable])
+                continue;
+            uint64_t own = (uint64_t)1 << bit++;
+            mask[write->node] |= own;
+            *(write->variable < 0 ? &commits : &of[write->variable]) |= own;
         }
         spread(m, mask);
         for (size_t i = 0; i < m->questions.n; i++) {
@@ -257,6 +247,7 @@ struct request_view *request_views(const struct request *request)
     add_below(&m);
     for (size_t i = 0; i < n_fetches; i++)
         views[i] = m.views[request->fetches.items[i].node];
+    vec_release(&m.writes);
     vec_release(&m.questions);
     arena_release(&memory);
     return views;

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "graph/access_nodes.h"
 #include "graph/frames.h"
 #include "graph/group.h"
 #include "pass/dense/dense_private.h"
@@ -92,7 +93,7 @@ static bool is_vector_between(const struct dense_cutter *c, const struct node *v
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, (int)i);
         for (int k = 0; k < node->n_inputs; k++) {
-            if (dense_variable(c, node->inputs[k]) != variable || part_takes_ref(node, k) ||
+            if (dense_variable(c, node->inputs[k]) != variable || node_takes_ref(node, k) ||
                 dense_has(c, node->id, DENSE_GRADIENT) ||
                 dense_variable(c, (struct edge){node->id, 0}))
                 continue;
@@ -176,7 +177,7 @@ int dense_find(struct dense_cutter *c)
             cut_like(c, node,
                      groups && groups->n ? group_leader(c->from, groups->strings[0]) : NULL);
         for (int k = 1; k < node->n_inputs && node_rows(node) == ROWS_UPDATE; k++)
-            if (part_takes_ref(node, k))
+            if (node_takes_ref(node, k))
                 cut_like(c, graph_node(c->from, node->inputs[k].node),
                          graph_node(c->from, node->inputs[0].node));
     }

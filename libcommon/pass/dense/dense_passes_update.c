@@ -3,6 +3,7 @@
  * Dense layers that are updated after each pass, by the gradients of its rows: what updates them is
  * in passes as well, and what a pass reads of their variables is what the one before has left.
  */
+#include "graph/access_nodes.h"
 #include "pass/dense/dense_passes_private.h"
 #include "pass/part/part.h"
 
@@ -13,7 +14,7 @@ enum { OF_LAYERS = 1, OF_OTHERS = 2 };
 static const struct node *written_by(const struct passes *p, const struct node *node, int i)
 {
     const struct node *from = graph_node(p->c->from, node->inputs[i].node);
-    return part_takes_ref(node, i) && node_is(from, "Variable") ? from : NULL;
+    return node_takes_ref(node, i) && node_is(from, "Variable") ? from : NULL;
 }
 
 /* What updates wait for is of their pass: checks of the loss become so. */

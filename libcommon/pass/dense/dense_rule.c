@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "graph/access_nodes.h"
 #include "pass/dense/dense_private.h"
 #include "pass/part/part.h"
 
@@ -68,9 +69,9 @@ static int rule_of_writer(struct dense_cutter *c, const struct node *node, int r
     for (int i = 0; i < node->n_inputs; i++) {
         enum dense_form form = rule->inputs[i].form;
         const struct shape *own = &dense_output(c, node->inputs[i])->shape;
-        if (part_takes_ref(node, i) && !layout_equal(rule->inputs[i], whole))
+        if (node_takes_ref(node, i) && !layout_equal(rule->inputs[i], whole))
             return dense_refuse(c, node, "it has variables of which only some are cut");
-        if (part_takes_ref(node, i))
+        if (node_takes_ref(node, i))
             continue;
         if (whole.form == DENSE_CUT && own->rank && shape_compatible(own, shape))
             rule->inputs[i] = whole;
@@ -121,7 +122,7 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
     /* Which of the inputs is a variable that it changes, or asks about. */
     int reference = -1, code;
     for (int i = 0; i < node->n_inputs && reference < 0; i++)
-        if (edge_exists(node->inputs[i]) && part_takes_ref(node, i) &&
+        if (edge_exists(node->inputs[i]) && node_takes_ref(node, i) &&
             dense_output(c, node->inputs[i])->is_ref)
             reference = i;
     if (node_is(node, "Variable")) {

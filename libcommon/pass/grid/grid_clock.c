@@ -248,8 +248,7 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
         for (size_t i = 0; i < c.n_nodes; i++) {
             const struct node *node = graph_node(c.graph, c.order[i]);
             for (int k = 0; c.changes[node->id] && k < node->n_inputs + node->n_controls; k++) {
-                int from =
-                    k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+                int from = node_dependency(node, k).node;
                 const struct node *needed = graph_node(c.graph, from);
                 if (is_met[from] || c.changes[from] || !needed->n_inputs)
                     continue;

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "graph/access_nodes.h"
 #include "graph/infer.h"
 #include "graph/worker_attr.h"
 #include "pass/grid/grid_private.h"
@@ -147,20 +148,20 @@ static bool find_writer(struct grid *g, const struct node *node, bool *changed)
     struct edge first = EDGE_NONE;
     for (int i = 0; i < node->n_inputs && !edge_exists(first); i++) {
         struct edge edge = node->inputs[i];
-        first = part_takes_ref(node, i) && g->cut[edge.node].is_cut ? edge : EDGE_NONE;
+        first = node_takes_ref(node, i) && g->cut[edge.node].is_cut ? edge : EDGE_NONE;
     }
     if (!edge_exists(first))
         return false;
     struct grid_cut cut = g->cut[first.node];
     bool can = node_rows(node) == ROWS_UPDATE || node_rows(node) == ROWS_ASK;
     for (int i = 0; i < node->n_inputs; i++) {
-        if (part_takes_ref(node, i))
+        if (node_takes_ref(node, i))
             *changed |= want(g, node->inputs[i], cut);
-        can &= part_takes_ref(node, i) ? grid_cut_equal(g->cut[node->inputs[i].node], cut)
+        can &= node_takes_ref(node, i) ? grid_cut_equal(g->cut[node->inputs[i].node], cut)
                                        : grid_output(g, node->inputs[i])->shape.rank >= 0;
     }
     for (int i = 0; i < node->n_inputs && !can; i++)
-        if (part_takes_ref(node, i)) {
+        if (node_takes_ref(node, i)) {
             *changed |= !g->stays_whole[node->inputs[i].node];
             g->stays_whole[node->inputs[i].node] = true;
         }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/access_nodes.h"
 #include "pass/part/part_private.h"
 #include "pass/place/place.h"
 
@@ -47,9 +48,7 @@ static struct edge add_read(struct cutter *c, int part, const struct part_crossi
     int n = node_is(node, "Merge") ? 0 : node->n_inputs + node->n_controls;
     spec.controls = after;
     for (int i = 0; i < n; i++) {
-        struct edge other = i < node->n_inputs
-                                ? node->inputs[i]
-                                : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
+        struct edge other = node_dependency(node, i);
         if (part_is_variable(c->from, other))
             continue;
         if (part_variable(c, other) >= 0) /* its value is read for the reader, too */
@@ -251,7 +250,7 @@ static int connect_node(struct cutter *c, const struct node *node)
         if (c->part[from->id] != part) {
             /* A resource or a reference is of use only in the task that made it. */
             const struct node_output *output = &from->outputs[node->inputs[i].slot];
-            if (output->type == RESOURCE || (output->is_ref && part_takes_ref(node, i)))
+            if (output->type == RESOURCE || (output->is_ref && node_takes_ref(node, i)))
                 return error_set(c->err, ERR_DATA, "%s: must be on the device of '%s', %s",
                                  node_text(node), from->name, from->assigned);
         }

@@ -55,8 +55,6 @@ struct parts {
 /* Whether the edge is a variable itself, which is there in every loop. */
 bool part_is_variable(const struct graph *graph, struct edge edge);
 
-/* Whether the node has the variable itself as that input, not its value. */
-bool part_takes_ref(const struct node *node, int input);
 /* The variable that a node changes, or NULL. */
 const struct node *part_written(const struct graph *graph, const struct node *node);
 

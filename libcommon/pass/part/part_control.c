@@ -102,7 +102,7 @@ int part_connect_controls(struct cutter *c, const struct node *node)
         while (c->todo.n) {
             const struct node *at = graph_node(c->from, vec_pop(&c->todo));
             for (int i = 0; i < at->n_inputs + at->n_controls; i++) {
-                int before = i < at->n_inputs ? at->inputs[i].node : at->controls[i - at->n_inputs];
+                int before = node_dependency(at, i).node;
                 const struct node *from = graph_node(c->from, before);
                 if (at != node || i < at->n_inputs)
                     c->implied[before] = stamp;

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/access_nodes.h"
 #include "pass/part/part_private.h"
 
 #define SMALL_BYTES 65536 /* goes along with its announcement */
@@ -239,14 +240,13 @@ int part_delay(struct cutter *c)
     for (size_t i = 0; i < c->from->nodes.n; i++) {
         const struct node *node = graph_node(c->from, c->order[i]);
         bool after = false;
-        for (int k = 0; k < node->n_inputs && !node_has(node, OP_READS_REF); k++)
-            after |= part_takes_ref(node, k);
+        for (int k = 0; k < node->n_inputs; k++)
+            after |= node_writes_ref(node, k);
         bool apart = after || node_has(node, OP_CONTROL_FLOW);
         if (after && c->frames->frame[node->id] != FRAME_ROOT)
             return 0;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-            int from =
-                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            int from = node_dependency(node, k).node;
             int level = d.level[from] + (c->part[from] != c->part[node->id]);
             after |= d.after_write[from];
             apart |= d.apart[from];
@@ -260,10 +260,7 @@ int part_delay(struct cutter *c)
         const struct node *node = graph_node(c->from, c->order[i]);
         double *part = &d.free_part[c->part[node->id]], ready = *part;
         for (int j = 0; j < node->n_inputs + node->n_controls; j++) {
-            struct edge edge =
-                j < node->n_inputs
-                    ? node->inputs[j]
-                    : (struct edge){node->controls[j - node->n_inputs], CONTROL_SLOT};
+            struct edge edge = node_dependency(node, j);
             if (node_is(node, "Merge") && node_is(graph_node(c->from, edge.node), "NextIteration"))
                 continue;
             double there = arrive(&d, edge, node);

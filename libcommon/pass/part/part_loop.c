@@ -7,6 +7,7 @@
  * whose Merge, alive once in every iteration, starts what is received and sent there.
  */
 #include "base/memory.h"
+#include "graph/access_nodes.h"
 #include "pass/part/part_private.h"
 
 /* ---- which loops are where ---- */
@@ -35,7 +36,7 @@ int part_find_loops(struct cutter *c)
         note(c, c->frames->frame[i], c->part[i]);
         note(c, frames_output(c->frames, node), c->part[i]);
         for (int k = 0; k < node->n_inputs; k++)
-            if (part_is_variable(c->from, node->inputs[k]) && !part_takes_ref(node, k))
+            if (part_is_variable(c->from, node->inputs[k]) && !node_takes_ref(node, k))
                 note(c, c->frames->frame[i], c->part[node->inputs[k].node]);
     }
     for (int f = n_frames - 1; f > FRAME_ROOT; f--) {

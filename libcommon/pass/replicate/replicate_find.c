@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/access_nodes.h"
 #include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
@@ -147,7 +148,7 @@ static bool is_beside(const struct replicator *r, const struct node *node)
     if (node_is(node, "Variable") || replicate_is_lookup(r, node))
         return true;
     for (int i = 0; i < node->n_inputs; i++)
-        if (part_takes_ref(node, i) &&
+        if (node_takes_ref(node, i) &&
             graph_node(r->from, node->inputs[i].node)->outputs[node->inputs[i].slot].is_ref)
             return true;
     const struct attr_value *groups = node_attr(node, "_class");
@@ -203,8 +204,7 @@ int replicate_find(struct replicator *r)
                              ? FACT_OUTSIDE
                              : 0;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-            int from =
-                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            int from = node_dependency(node, k).node;
             bool hides = changes_part(r, graph_node(r->from, from));
             facts |= r->facts[from] & (hides ? FACT_OUTSIDE : FACT_DOWN | FACT_OUTSIDE);
             facts |= has(r, from, FACT_MARKED) ? FACT_DOWN : 0;
@@ -272,8 +272,7 @@ int replicate_find(struct replicator *r)
         if (has(r, node->id, FACT_WRITER))
             continue;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-            int from =
-                k < node->n_inputs ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            int from = node_dependency(node, k).node;
             if (has(r, from, FACT_AFTER) ||
                 (has(r, from, FACT_WRITER) && !changes_part(r, graph_node(r->from, from))))
                 r->facts[node->id] |= FACT_AFTER;

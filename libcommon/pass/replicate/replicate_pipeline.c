@@ -30,7 +30,7 @@ static void find_item(const struct towers *t, struct stage_item *item)
         const struct node *node = graph_node(from, (int)i);
         bool begins = t->frames->frame[i] == FRAME_ROOT;
         for (int k = 0; is_in(t, item, (int)i) && k < node->n_inputs + node->n_controls; k++) {
-            int needed = pipeline_needed(node, k);
+            int needed = node_dependency(node, k).node;
             is_needed[needed] = true;
             begins &= !is_in(t, item, needed);
         }

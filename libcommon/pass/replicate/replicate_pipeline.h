@@ -49,12 +49,6 @@ static inline enum item_phase pipeline_phase(const struct pipeline *pipeline, in
     return (enum item_phase)pipeline->phase[pipeline->first[node]];
 }
 
-/* A node of the source that another needs: input or control; the back edges of loops aside. */
-static inline int pipeline_needed(const struct node *node, int i)
-{
-    return i < node->n_inputs ? node->inputs[i].node : node->controls[i - node->n_inputs];
-}
-
 /* replicate_stage.c: makes the pipeline, and finds the stage and phase of all that is in towers. */
 int pipeline_find(struct towers *t);
 /* The node that a node of the source is of the gradient of, told by its scope; -1: of none. */

@@ -28,7 +28,7 @@ static void mark_phase(struct towers *t, int node, enum item_phase phase, bool *
         if (t->towered[next->id] && !node_makes_resource(next) && *mark == PHASE_NONE)
             *mark = (char)phase;
         for (int i = 0; i < next->n_inputs + next->n_controls; i++)
-            vec_push(&r->todo, pipeline_needed(next, i));
+            vec_push(&r->todo, node_dependency(next, i).node);
     }
 }
 
@@ -110,7 +110,8 @@ static bool raise_stage(struct towers *t, const struct node *node)
     if (p->told[p->first[node->id]])
         return false;
     for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        int needed = pipeline_needed(node, i); /* in towers or not; its stage -1: it is on none */
+        int needed =
+            node_dependency(node, i).node; /* in towers or not; its stage -1: it is on none */
         int there = t->towered[needed] ? pipeline_stage(p, needed)
                                        : stage_of_device(t, graph_node(t->r->from, needed), false);
         *stage = there > *stage ? there : *stage;
@@ -136,7 +137,7 @@ static bool lower_stage(struct towers *t, const struct node *node)
     if (p->told[p->first[node->id]])
         return false;
     for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        int needed = pipeline_needed(node, i);
+        int needed = node_dependency(node, i).node;
         if (t->towered[needed] && pipeline_phase(p, needed) == PHASE_BACKWARD &&
             pipeline_stage(p, needed) < *stage)
             *stage = pipeline_stage(p, needed);
@@ -150,7 +151,7 @@ static bool lower_free(struct towers *t, const struct node *node)
     struct pipeline *p = t->pipeline;
     bool news = false;
     for (int i = 0; i < node->n_inputs + node->n_controls; i++) {
-        int first = p->first[pipeline_needed(node, i)];
+        int first = p->first[node_dependency(node, i).node];
         if (p->is_free[first] && p->stage[first] > p->stage[p->first[node->id]]) {
             p->stage[first] = p->stage[p->first[node->id]];
             news = true;
@@ -311,7 +312,7 @@ int pipeline_find(struct towers *t)
         const struct node *node = graph_node(r->from, r->order[i]);
         bool item = t->towered[node->id] && pipeline_phase(t->pipeline, node->id) != PHASE_NONE;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
-            int needed = pipeline_needed(node, k);
+            int needed = node_dependency(node, k).node;
             if (!t->towered[node->id])
                 after_all[node->id] |= t->towered[needed] || after_all[needed];
             else if (item && !t->towered[needed] && after_all[needed])

@@ -117,7 +117,7 @@ static void sort_units(struct stage_cutter *c)
             const struct node *node = graph_node(r->from, r->order[i]);
             int of = unit_of(c, node->id);
             for (int k = 0; of >= 0 && k < node->n_inputs + node->n_controls; k++) {
-                int needed = unit_of(c, pipeline_needed(node, k));
+                int needed = unit_of(c, node_dependency(node, k).node);
                 if (needed < 0 || needed == of || c->units[needed].place < c->units[of].place)
                     continue;
                 c->units[of].place = c->units[needed].place + 1;

@@ -34,7 +34,7 @@ void slice_find_on_demand(struct slicer *s)
         int below = made || table ? 1 : s->on_demand[id] ? level[id] + 1 : DEMAND_DEPTH_MAX;
         for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
             bool data = k < node->n_inputs;
-            int from = data ? node->inputs[k].node : node->controls[k - node->n_inputs];
+            int from = node_dependency(node, k).node;
             used[from] = 1;
             if (!data)
                 below = DEMAND_DEPTH_MAX;

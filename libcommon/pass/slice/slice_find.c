@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "graph/access_nodes.h"
 #include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
@@ -163,7 +164,7 @@ static void find_wholes(struct slicing_finder *f)
         if (node_is(node, "Variable"))
             of[node->id] = 1 + root_of(f, node->id);
         for (int k = 0; k < node->n_inputs; k++) {
-            int table = part_takes_ref(node, k) ? of[node->inputs[k].node] : 0;
+            int table = node_takes_ref(node, k) ? of[node->inputs[k].node] : 0;
             if (!table)
                 continue;
             of[node->id] = table;
@@ -186,7 +187,7 @@ static int find_tables(struct slicing_finder *f)
         const struct node *node = graph_node(s->from, i);
         int first = -1;
         for (int j = 0; j < node->n_inputs; j++) {
-            if (!part_takes_ref(node, j) || !part_is_variable(f->s->from, node->inputs[j]))
+            if (!node_takes_ref(node, j) || !part_is_variable(f->s->from, node->inputs[j]))
                 continue;
             if (first >= 0)
                 join(f, first, node->inputs[j].node);

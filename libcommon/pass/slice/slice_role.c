@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "graph/access_nodes.h"
 #include "graph/update_rows.h"
 #include "pass/part/part.h"
 #include "pass/slice/slice_private.h"
@@ -35,7 +36,7 @@ static int find_writer(struct slicer *s, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
         int from = node->inputs[i].node;
-        if (!part_takes_ref(node, i) ||
+        if (!node_takes_ref(node, i) ||
             (s->role[from] != SLICE_VARIABLE && s->role[from] != SLICE_WRITER))
             continue;
         if (!slice_can_write(node))

@@ -60,6 +60,17 @@ static int read_reduce(struct evaluation *e, struct error *err)
     return read_rule(e, &e->reduce, end + 1, err);
 }
 
+/* A file that is no program is read; else it is a command. */
+static int check_feed(struct evaluation *e, struct error *err)
+{
+    const char *feed = evaluation_options.feed;
+    if (!feed || !strcmp(feed, "-"))
+        return 0;
+    bool is_file = !access(feed, R_OK);
+    e->runs_feed = is_file ? !access(feed, X_OK) : strpbrk(feed, " \t") != NULL;
+    return is_file || e->runs_feed ? 0 : error_set_errno(err, ERR_NOINPUT, "--eval-feed: %s", feed);
+}
+
 /* One worker evaluates, while the others do not run what would bring their part. */
 static int check_request(const struct driver *driver, struct error *err)
 {
@@ -82,6 +93,8 @@ int evaluation_check(struct evaluation *e, struct error *err)
         return 0;
     if (evaluation_options.every && interval_parse(evaluation_options.every, &e->every, err))
         return error_prefix(err, "--eval-every: ");
+    if (check_feed(e, err))
+        return err->code;
     driver_init(driver, e->training->graph, e->training->name);
     driver->option = "--eval";
     driver->what = evaluation_options.entry;
@@ -110,16 +123,13 @@ int evaluation_check(struct evaluation *e, struct error *err)
 
 /* ---- what is fed ---- */
 
-/* A file that is no program is read; else it is a command. */
 static int run_feed(struct evaluation *e, struct error *err)
 {
     const char *feed = evaluation_options.feed;
-    bool is_command =
-        feed && (access(feed, R_OK) ? strpbrk(feed, " \t") != NULL : !access(feed, X_OK));
     bool more = true;
     fflush(NULL);
-    FILE *pipe = is_command ? popen(feed, "r") : NULL;
-    if (is_command && !pipe)
+    FILE *pipe = e->runs_feed ? popen(feed, "r") : NULL;
+    if (e->runs_feed && !pipe)
         return error_set_errno(err, ERR_OS, "--eval-feed '%s'", feed);
     e->driver.step = 0;
     e->driver.feed_reader = pipe ? stream_reader_new(fileno(pipe), "--eval-feed") : NULL;

@@ -34,6 +34,7 @@ struct evaluation {
     VEC(struct training_mean) means;
     struct stop_rule stop, reduce;
     const struct node *reduced; /* the variable; NULL: none is reduced */
+    bool runs_feed;             /* --eval-feed is a command */
     struct interval every;
     double last_time, started;
     int64_t last;   /* the step that was evaluated last, here or before it was resumed */

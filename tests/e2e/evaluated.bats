@@ -231,6 +231,7 @@ END
 64|--reduce output/W=loss: it is not evaluated|--eval eval --reduce output/W=loss
 64|--reduce rate: it is VARIABLE=METRIC,|--eval eval --reduce rate
 64|--save-best eval/f1: it is not fetched; --fetch eval/f1|--eval eval --save-best eval/f1
+66|--eval-feed: none.rec: No such file|--eval eval --eval-feed none.rec
 END
     [ ! -e ck ]
     run --separate-stderr -65 train --eval eval --eval-feed 'cat valid.rec; exit 3' --eval-every 20

@@ -183,6 +183,14 @@ static inline bool node_is(const struct node *node, const char *op)
     return !__builtin_strcmp(node->op->def->name, op);
 }
 
+/* Whether training changes a variable: one of floating numbers that is not marked otherwise. */
+static inline bool node_is_trained(const struct node *variable)
+{
+    const struct attr_value *mark = node_attr(variable, "_trainable");
+    return dtype_is_floating(variable->outputs[0].type) &&
+           !(mark && mark->kind == ATTR_BOOL && !mark->b);
+}
+
 /* The i-th edge that a node waits for: its inputs, then its controls, n_inputs + n_controls in all.
  */
 static inline struct edge node_dependency(const struct node *node, int i)

@@ -49,13 +49,11 @@ static int count_devices(const struct graph *graph)
 
 enum owner { OWNER_OTHER, OWNER_MODEL, OWNER_OPTIMIZER };
 
-/* Trained is what is not marked otherwise; of the optimizer is what else shares a place with a
- * variable or goes into an update op. */
+/* Of the optimizer is what is not trained and shares a place with a variable, or goes into an
+ * update op. */
 static enum owner owner_of(const struct node *node, const char *updated)
 {
-    const struct attr_value *trainable = node_attr(node, "_trainable");
-    bool marked = trainable && trainable->kind == ATTR_BOOL && !trainable->b;
-    if (!marked && dtype_is_floating(node->outputs[0].type))
+    if (node_is_trained(node))
         return OWNER_MODEL;
     return node_attr(node, "_class") || updated[node->id] ? OWNER_OPTIMIZER : OWNER_OTHER;
 }

@@ -94,12 +94,6 @@ static int note_variable(lua_State *L)
     return 0;
 }
 
-static bool is_marked(const struct node *node, const char *attr, bool value)
-{
-    const struct attr_value *mark = node_attr(node, attr);
-    return mark && mark->kind == ATTR_BOOL && mark->b == value;
-}
-
 /* tf.variables(): all of them, in the order in which they were made. */
 static int list_variables(lua_State *L)
 {
@@ -120,7 +114,7 @@ static int list_trainable(lua_State *L)
     lua_newtable(L);
     for (size_t i = 0; i < s->variables.n; i++) {
         const struct node *node = graph_node(s->graph, s->variables.items[i].node);
-        if (is_marked(node, "_trainable", false) || !dtype_is_floating(node->outputs[0].type))
+        if (!node_is_trained(node))
             continue;
         handle_push(L, (struct edge){node->id, 0});
         lua_rawseti(L, -2, ++n);
@@ -136,7 +130,8 @@ static int list_updates(lua_State *L)
     lua_newtable(L);
     for (size_t i = 0; i < s->graph->nodes.n; i++) {
         const struct node *node = graph_node(s->graph, (int)i);
-        if (!is_marked(node, "_update", true))
+        const struct attr_value *mark = node_attr(node, "_update");
+        if (!mark || mark->kind != ATTR_BOOL || !mark->b)
             continue;
         handle_push(L, (struct edge){node->id, CONTROL_SLOT});
         lua_rawseti(L, -2, ++n);

@@ -151,11 +151,7 @@ int request_only_reads(const struct request *request, const struct edge *fed, in
             const struct node *from = graph_node(request->graph, node->inputs[k].node);
             bool takes_ref = node_takes_ref(node, k);
             writes |= takes_ref;
-            if (first >= 0 || takes_ref || !node_is(from, "Variable") ||
-                !dtype_is_floating(from->outputs[0].type))
-                continue;
-            const struct attr_value *trained = node_attr(from, "_trainable");
-            if (!trained || trained->kind != ATTR_BOOL || trained->b)
+            if (first < 0 && !takes_ref && node_is(from, "Variable") && node_is_trained(from))
                 first = from->id;
         }
     }

@@ -145,24 +145,37 @@ is_fed() {
     esac
 }
 
-# The metric is a number that is fetched, or evaluated; shards have none but of checkpoints that
-# they make.
-check_best() {
-    [ -n "$opt_save_best$opt_eval" ] || return 0
+# asked_of_graph OPTION...: what a step is to be fed. What is wrong is said of the graph that was
+# given, as the one that was made of it is gone with its directory.
+asked_of_graph() {
+    made=$job/parts.tfg given=${graph_file#-} status=0
+    tf-exec -g "$made" --run "$opt_run" --needs "$@" </dev/null 2>"$job/refused" || status=$?
+    said=$(cat "$job/refused")
+    rm -f "$job/refused"
+    case $said in
+    *"$made"*) said=${said%%"$made"*}${given:-stdin}${said#*"$made"} ;;
+    esac
+    [ -z "$said" ] || printf '%s\n' "$said" >&2
+    return "$status"
+}
+
+# What is fetched is in the graph. The metric is a number that is fetched, or evaluated; shards have
+# none but of checkpoints that they make.
+check_fetches() {
     [ -z "$opt_save_best" ] || [ -z "$keepers" ] || [ -n "$opt_save_every" ] ||
         die 64 "--save-best $opt_save_best: shards choose among what --save-every makes"
-    set -- --run "$opt_run" --needs
+    set --
     [ -z "$opt_fetch" ] || set -- "$@" --fetch "$opt_fetch"
     [ -z "$opt_save_best" ] || set -- "$@" --save "$opt_save" --save-best "$opt_save_best"
     [ -z "$opt_eval" ] || eval "set -- \"\$@\" $(evaluating_words)"
-    tf-exec -g "$job/parts.tfg" "$@" </dev/null >/dev/null || leave $?
+    asked_of_graph "$@" >/dev/null || leave $?
 }
 
 # What a step is to be fed comes from a feed command, and that is there, where it is to run here.
 check_feed() {
     if [ -z "$feed_program" ]; then
         [ "$opt_steps" != 0 ] || return 0
-        needs=$(tf-exec -g "$job/parts.tfg" --run "$opt_run" --needs </dev/null) || leave $?
+        needs=$(asked_of_graph) || leave $?
         needs=$(printf '%s' "$needs" | tr '\n' ' ' | sed 's/ /, /g')
         [ -z "$needs" ] ||
             die 64 "$opt_run is to be fed $needs; name the command that does: -- ./feed"

@@ -321,3 +321,20 @@ nobody_has_the_job() {
     fails 77 "open.key: others may read this key; chmod 600 it" --key-file open.key digits.tfg
     fails 64 "mode" --mode nonsense digits.tfg
 }
+
+@test "what is run, fetched and evaluated is looked for before anything starts, in the graph given" {
+    fails() { # WHAT OPTION...
+        local what=$1 file
+        shift
+        for file in digits.tfg -; do
+            run -65 --separate-stderr tf-run --job "$job" "$@" "$file" -- false <digits.tfg
+            [[ $stderr == "tf-exec: ${file/#-/stdin}: "*"there is no $what 'nope'"* ]]
+            [ ! -e "$job/ps-0.err" ]
+            [ ! -e "$job/worker-0.err" ]
+        done
+    }
+    fails 'entry or node' --run nope
+    fails node --fetch loss,nope
+    fails node --mode allreduce --workers 2 --fetch nope
+    fails 'entry or node' --eval nope --eval-feed x.rec --save ck/
+}

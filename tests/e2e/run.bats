@@ -336,5 +336,6 @@ nobody_has_the_job() {
     fails 'entry or node' --run nope
     fails node --fetch loss,nope
     fails node --mode allreduce --workers 2 --fetch nope
-    fails 'entry or node' --eval nope --eval-feed x.rec --save ck/
+    : >"$BATS_TEST_TMPDIR/x.rec"
+    fails 'entry or node' --eval nope --eval-feed "$BATS_TEST_TMPDIR/x.rec" --save ck/
 }

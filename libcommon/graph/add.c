@@ -71,7 +71,7 @@ struct node *graph_add(struct graph *graph, const struct node_spec *spec, struct
         return NULL;
     }
     if (spec->name && !graph_name_valid(spec->name)) {
-        error_set(err, ERR_DATA, "'%.100s' is not a valid node name", spec->name);
+        error_set(err, ERR_DATA, "'%.100s' is not a valid node name: " GRAPH_NAME_RULE, spec->name);
         return NULL;
     }
     if (spec->name && (map_get(&graph->names, spec->name, NULL) ||

@@ -70,7 +70,8 @@ int graph_rename(struct graph *graph, struct node *node, const char *name, struc
     if (!strcmp(node->name, name))
         return 0;
     if (!graph_name_valid(name))
-        return error_set(err, ERR_DATA, "'%.100s' is not a valid node name", name);
+        return error_set(err, ERR_DATA, "'%.100s' is not a valid node name: " GRAPH_NAME_RULE,
+                         name);
     if (map_get(&graph->names, name, NULL) || map_get(&graph->alias_names, name, NULL))
         return error_set(err, ERR_DATA, "the name '%s' is taken", name);
     map_remove(&graph->names, node->name);

@@ -21,6 +21,7 @@
 /* Longest name of a node, an entry or an alias: letters, digits and "_.-/", a letter, digit or dot
  * in front. */
 #define GRAPH_NAME_MAX 2047
+#define GRAPH_NAME_RULE "2047 letters, digits and _.-/ at most" /* for who broke it */
 
 /* One end of an edge: output `slot` of a node; CONTROL_SLOT for "after the node". */
 struct edge {

@@ -244,7 +244,7 @@ int sandbox_message(lua_State *L)
     if (has_place && strstr(message, "C stack overflow"))
         message = lua_pushfstring(L,
                                   "%s:%d: functions that scope, cond, pcall and the like call are "
-                                  "nested too deeply: some 60 of them, one in the other",
+                                  "nested too deeply: up to 60, one in the other, are sure to fit",
                                   file, line);
     /* those of C functions have no place of their own */
     if (has_place && (str_starts(message, "[prelude] ") || str_starts(message, "attempt to ")))

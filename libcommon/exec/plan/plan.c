@@ -20,24 +20,6 @@ static const char *op_of(struct plan *plan, const struct item *item)
     return text;
 }
 
-/* Loops one by one, those in others first, and what is outside of them last. */
-static void place_order(struct plan *plan)
-{
-    int n = (int)plan->frames.n, end = plan->n_order;
-    struct placing *placings = mem_array((size_t)n, sizeof *placings);
-    for (int frame = n; frame-- > 0;) {
-        int first = end;
-        while (first > 0 && plan->items.items[plan->order[first - 1]].frame == frame)
-            first--;
-        placings[n - 1 - frame] = (struct placing){.order = plan->order + first,
-                                                   .n_order = end - first,
-                                                   .bytes = plan->frames.items[frame].arena_bytes};
-        end = first;
-    }
-    plan_place_memory(plan, placings, n);
-    mem_free(placings);
-}
-
 static int compile(struct plan *plan, const struct plan_request *request, struct error *err)
 {
     plan->n_fetches = request->n_fetches;
@@ -57,7 +39,7 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         code = plan_prepare(plan, fetches, err);
     if (!code && !plan->is_whole) {
         plan_resolve_views(plan, false);
-        plan_fill_frames(plan);
+        plan_find_roles(plan);
     }
     if (!code)
         code = plan_order_variables(plan, err);
@@ -65,24 +47,11 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         return err->code;
     plan_find_checks(plan);
     plan_find_copies(plan);
-    if ((plan->is_whole || plan->frames.n > 1) && !(code = plan_schedule(plan, err)) &&
-        !(code = plan_goes_on(plan, err))) {
-        plan_find_counted(plan);
-        plan_resolve_views(plan, true);
-        plan_join_branches(plan);
-        place_order(plan);
-    }
-    if (!code && !plan->is_whole)
-        code = plan_connect(plan, err);
-    if (code)
+    if ((code = plan_find_regions(plan, err)))
         return code;
-    plan_add_order(plan);
-    if (plan->is_whole)
-        plan_find_locks(plan);
+    plan_connect(plan);
     plan_find_segments(plan);
-    plan->is_cheap = plan->is_whole;
-    for (int at = 0; at < plan->n_order && plan->is_cheap; at++)
-        plan->is_cheap = item_is_cheap(plan, &plan->items.items[plan->order[at]]);
+    plan->is_cheap = plan->is_whole && (!plan->n_order || plan->regions.items->is_cheap);
     for (size_t i = 0; i < plan->items.n; i++) {
         struct item *item = &plan->items.items[i];
         item->is_prepared = item->n_checked || item->uses_copies || item->seen;
@@ -124,7 +93,7 @@ void plan_release(struct plan *plan)
         fault_source_remove(&plan->faults);
     for (size_t i = 0; i < plan->frames.n; i++) {
         struct plan_frame *frame = &plan->frames.items[i];
-        vec_release(&frame->items);
+        vec_release(&frame->heads);
         vec_release(&frame->roots);
         vec_release(&frame->exits);
         vec_release(&frame->over);

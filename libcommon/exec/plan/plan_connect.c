@@ -111,25 +111,21 @@ static void find_gifts(const struct plan *plan, const struct item *item)
 /* What waits for others begins when what others wait for has been sent, as far as that is cheap. */
 static void find_roots(const struct plan *plan, struct plan_frame *root)
 {
-    for (size_t i = 0; i < 2 * root->items.n; i++) {
-        int id = root->items.items[i % root->items.n];
-        const struct item *item = &plan->items.items[id];
+    for (size_t i = 0; i < 2 * root->heads.n; i++) {
+        const struct item *item = &plan->items.items[root->heads.items[i % root->heads.n]];
         bool is_recv = item->role == ROLE_RECV,
              is_root = item->role == ROLE_MERGE || !item->pending;
-        if (item->head == id && is_root && is_recv == (i >= root->items.n))
+        if (is_root && is_recv == (i >= root->heads.n))
             vec_push(&root->roots, item->local);
     }
 }
 
-int plan_connect(struct plan *plan, struct error *err)
+void plan_connect(struct plan *plan)
 {
     size_t n_edges = 0;
-    int code = region_find(plan, err);
-    if (code)
-        return code;
     edge_vec *of = mem_array(plan->items.n + 1, sizeof *of);
     for (size_t i = 0; i < plan->items.n; i++)
-        if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
+        if (!plan->items.items[i].removed && !plan_has_order(plan, plan->items.items[i].frame))
             collect_edges(plan, (int)i, of);
     for (size_t i = 0; i < plan->items.n; i++)
         n_edges += of[i].n;
@@ -148,15 +144,11 @@ int plan_connect(struct plan *plan, struct error *err)
     mem_free(of);
     for (size_t i = 0; i < plan->frames.n; i++) {
         struct plan_frame *frame = &plan->frames.items[i];
-        frame->waits = arena_array(&plan->memory, frame->items.n + 1, sizeof *frame->waits);
-        for (size_t k = 0; k < frame->items.n; k++) { /* what an iteration begins with */
-            const struct item *item = &plan->items.items[frame->items.items[k]];
-            frame->waits[item->local] = (struct counter){.pending = item->pending};
-            frame->n_heads += item->head == frame->items.items[k];
-        }
+        frame->waits = arena_array(&plan->memory, frame->heads.n + 1, sizeof *frame->waits);
+        for (size_t k = 0; k < frame->heads.n; k++) /* what an iteration begins with */
+            frame->waits[k].pending = plan->items.items[frame->heads.items[k]].pending;
     }
     find_roots(plan, &plan->frames.items[0]);
     plan_find_locks(plan);
     region_prepare(plan);
-    return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What runs in each frame: of a frame with an order its regions, of any other its items.
+ * What runs in each frame: regions, and points.
  */
 #include <string.h>
 
@@ -31,19 +31,6 @@ static enum item_role role_of(const struct item *item)
 
 /* ---- frames ---- */
 
-void plan_place_in_frame(struct plan *plan, int id)
-{
-    struct item *item = &plan->items.items[id];
-    struct plan_frame *frame = &plan->frames.items[item->frame];
-    item->is_cheap = item_is_cheap(plan, item);
-    item->local = frame->n_items++;
-    item->first_input = frame->n_inputs;
-    item->first_output = frame->n_outputs;
-    frame->n_inputs += item->n_in;
-    frame->n_outputs += item->n_out;
-    vec_push(&frame->items, id);
-}
-
 int plan_common_frame(const struct plan *plan, int a, int b)
 {
     while (a != b) { /* parents come before children */
@@ -62,7 +49,7 @@ int plan_frame_below(const struct plan *plan, int outer, int frame)
     return frame;
 }
 
-static void add_item(struct plan *plan, int id)
+static void set_role(struct plan *plan, int id)
 {
     struct item *item = &plan->items.items[id];
     item->role = role_of(item);
@@ -74,67 +61,55 @@ static void add_item(struct plan *plan, int id)
     } else if (item->role == ROLE_EXIT) {
         vec_push(&plan->frames.items[item->frame].exits, id);
     }
-    plan_place_in_frame(plan, id);
 }
 
-void plan_fill_frames(struct plan *plan)
+void plan_find_roles(struct plan *plan)
 {
-    plan->pool = pool_new(plan->options.device, true);
-    if (!plan->options.device->is_host)
-        plan->host_pool = pool_new(plan->options.device, false);
     for (size_t i = 0; i < plan->items.n; i++)
         if (!plan->items.items[i].removed && !plan_is_repeated(plan, &plan->items.items[i]))
-            add_item(plan, (int)i);
+            set_role(plan, (int)i);
 }
 
-/* ---- what is in order ---- */
+/* ---- what an iteration has ---- */
 
-/* Positions from `first` on are a region of the frame. */
-static void add_region(struct plan *plan, int frame, int first)
+static void add_head(struct plan *plan, int id)
 {
-    struct plan_frame *f = &plan->frames.items[frame];
-    struct region region = {.items = f->order.items + first,
-                            .frame = frame,
-                            .first = first,
-                            .n = (int)f->order.n - first};
-    int head = region.n ? region.items->item : 0;
-    for (int i = 0; i < region.n; i++)
-        plan->items.items[region.items[i].item].region = (int)plan->regions.n;
-    plan->items.items[head].local = f->n_items++;
-    vec_push(&f->items, head);
-    vec_push(&plan->regions, region);
+    struct plan_frame *frame = &plan->frames.items[plan->items.items[id].frame];
+    plan->items.items[id].local = (int)frame->heads.n;
+    vec_push(&frame->heads, id);
 }
 
-void plan_add_order(struct plan *plan)
+static void add_item(struct plan *plan, struct item *item)
+{
+    struct plan_frame *frame = &plan->frames.items[item->frame];
+    item->first_input = frame->n_inputs;
+    item->first_output = frame->n_outputs;
+    frame->n_inputs += item->n_in;
+    frame->n_outputs += item->n_out;
+    for (int i = 0; i < item->n_out && frame->has_order; i++)
+        if (plan->values.items[item->out[i]].kind == VALUE_COMPUTED &&
+            plan->values.items[item->out[i]].is_counted)
+            vec_push(&frame->counted, item->out[i]);
+}
+
+/* Of what one order runs the regions have the numbers of their places in it. */
+void plan_fill_frames(struct plan *plan)
 {
     for (int at = 0; at < plan->n_order; at++) {
         struct item *item = &plan->items.items[plan->order[at]];
-        struct plan_frame *frame = &plan->frames.items[item->frame];
-        struct region_item entry = {.item = plan->order[at], .looks = item->seen != NULL};
-        item->position = (int)frame->order.n;
-        item->first_input = frame->n_inputs;
-        item->first_output = frame->n_outputs;
-        frame->n_inputs += item->n_in;
-        frame->n_outputs += item->n_out;
-        vec_push(&frame->order, entry);
-        for (int i = 0; i < item->n_out; i++) {
-            const struct value *value = &plan->values.items[item->out[i]];
-            if (value->kind == VALUE_COMPUTED && value->is_counted)
-                vec_push(&frame->counted, item->out[i]);
-        }
+        add_item(plan, item);
+        if (item->head == plan->order[at] && plan_has_order(plan, item->frame))
+            add_head(plan, item->head);
     }
-    for (int i = 0; i < (int)plan->frames.n; i++) {
-        struct plan_frame *frame = &plan->frames.items[i];
-        int n_condition = 0;
-        if (!frame->has_order || !plan->n_order)
+    for (int i = 0; i < (int)plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        if (item->removed || plan_has_order(plan, item->frame))
             continue;
-        for (size_t k = 0; i && k < frame->order.n; k++)
-            n_condition += plan->items.items[frame->order.items[k].item].in_condition;
-        frame->waits = arena_array(&plan->memory, 3, sizeof *frame->waits);
-        add_region(plan, i, 0);
-        if (!i)
-            continue;
-        plan->regions.items[plan->regions.n - 1].n = n_condition;
-        add_region(plan, i, n_condition);
+        if (item->region < 0) {
+            item->is_cheap = item_is_cheap(plan, item);
+            add_item(plan, item);
+        }
+        if (item->head == i)
+            add_head(plan, i);
     }
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "exec/plan/plan_steps.h"
+#include "exec/plan/region_private.h"
 
 #define USERS_MAX 8
 
@@ -49,10 +49,11 @@ struct space { /* an arena */
 
 struct place {
     struct plan *plan;
-    const struct placing *placing;
-    int *position;       /* in the order, by item */
+    struct region_find *find;
+    const struct plan_frame *frame;
+    int n_order;
     int *storage_of;     /* by value; -1 */
-    struct users *users; /* by root value; NULL where all is one region */
+    struct users *users; /* by root value; NULL where one order runs all */
     bool *is_copied;     /* by root value: until the step is over, see prolong_copied */
     VEC(struct storage) storages;
     struct space spaces[2]; /* the host's, the device's */
@@ -62,7 +63,7 @@ struct place {
 
 static bool is_same_region(const struct place *p, int a, int b)
 {
-    return p->placing->region[a] == p->placing->region[b];
+    return p->plan->items.items[a].region == p->plan->items.items[b].region;
 }
 
 /* Of a region the last one stands for all. */
@@ -71,7 +72,9 @@ static void add_user(const struct place *p, struct users *users, int item)
     for (int i = 0; i < users->n; i++) {
         int *known = &users->item[i];
         if (is_same_region(p, *known, item)) {
-            *known = p->position[*known] < p->position[item] ? item : *known;
+            *known = p->plan->items.items[*known].position < p->plan->items.items[item].position
+                         ? item
+                         : *known;
             return;
         }
     }
@@ -86,7 +89,7 @@ static bool may_take(const struct place *p, const struct users *users, int item)
     bool may = !users->too_many;
     for (int i = 0; may && i < users->n; i++)
         may = is_same_region(p, users->item[i], item) ||
-              p->placing->may_follow(p->placing->context, users->item[i], item);
+              region_may_follow(p->find, users->item[i], item);
     return may;
 }
 
@@ -94,7 +97,7 @@ static void take(const struct place *p, const struct users *users, int item)
 {
     for (int i = 0; i < users->n; i++)
         if (!is_same_region(p, users->item[i], item))
-            p->placing->follows(p->placing->context, users->item[i], item);
+            region_follow(p->find, users->item[i], item);
 }
 
 /* ---- lifetimes ---- */
@@ -112,7 +115,7 @@ static void live_until(struct place *p, int value, int at)
     struct plan *plan = p->plan;
     plan->values.items[value].live_to = at;
     if (p->users)
-        add_user(p, &p->users[plan_root_value(plan, value)], p->placing->order[at]);
+        add_user(p, &p->users[plan_root_value(plan, value)], p->frame->order.items[at].item);
 }
 
 /* What is copied to the host or from there is used until the copy is over, which nobody looks at
@@ -120,11 +123,11 @@ static void live_until(struct place *p, int value, int at)
 static void prolong_copied(struct place *p)
 {
     struct plan *plan = p->plan;
-    for (int at = 0; !p->users && at < p->placing->n_order; at++) {
-        const struct item *item = &plan->items.items[p->placing->order[at]];
+    for (int at = 0; !p->users && at < p->n_order; at++) {
+        const struct item *item = &plan->items.items[p->frame->order.items[at].item];
         if (!plan_is_copied(plan, item))
             continue;
-        plan->values.items[item->in[0]].live_to = p->placing->n_order - 1;
+        plan->values.items[item->in[0]].live_to = p->n_order - 1;
         p->is_copied[plan_root_value(plan, item->in[0])] = true;
     }
 }
@@ -139,9 +142,8 @@ static void prolong(struct plan *plan, int value, int live_to)
 static void find_lifetimes(struct place *p)
 {
     struct plan *plan = p->plan;
-    for (int at = 0; at < p->placing->n_order; at++) {
-        const struct item *item = &plan->items.items[p->placing->order[at]];
-        p->position[p->placing->order[at]] = at;
+    for (int at = 0; at < p->n_order; at++) {
+        const struct item *item = &plan->items.items[p->frame->order.items[at].item];
         for (int k = 0; k < item->n_out; k++) {
             plan->values.items[item->out[k]].live_from = at;
             live_until(p, item->out[k], at);
@@ -150,8 +152,8 @@ static void find_lifetimes(struct place *p)
             live_until(p, item->in[k], at);
     }
     prolong_copied(p);
-    for (int at = p->placing->n_order - 1; at >= 0; at--) {
-        const struct item *item = &plan->items.items[p->placing->order[at]];
+    for (int at = p->n_order - 1; at >= 0; at--) {
+        const struct item *item = &plan->items.items[p->frame->order.items[at].item];
         for (int k = 0; k < item->n_out; k++) {
             const struct value *value = &plan->values.items[item->out[k]];
             if (value->alias_of >= 0)
@@ -211,7 +213,7 @@ static bool join(struct place *p, int v)
 static void assign_storage(struct place *p, int at)
 {
     struct plan *plan = p->plan;
-    int id = p->placing->order[at];
+    int id = p->frame->order.items[at].item;
     const struct item *item = &plan->items.items[id];
     for (int k = 0; k < item->n_out; k++) {
         int v = item->out[k], storage;
@@ -414,7 +416,7 @@ static void place_scratch(struct place *p, int id)
 /* Storages by the position where they end: lists linked through `next`. */
 static void sweep(struct place *p)
 {
-    int n_order = p->placing->n_order;
+    int n_order = p->n_order;
     int *ending = mem_array((size_t)n_order + 1, sizeof *ending);
     int *next = mem_array(p->storages.n + 1, sizeof *next);
     size_t starting = 0;
@@ -424,7 +426,7 @@ static void sweep(struct place *p)
         ending[p->storages.items[i].to] = (int)i;
     }
     for (int at = 0; at < n_order; at++) {
-        int id = p->placing->order[at];
+        int id = p->frame->order.items[at].item;
         for (; starting < p->storages.n && p->storages.items[starting].from == at; starting++) {
             struct storage *storage = &p->storages.items[starting];
             struct space *space = &p->spaces[storage->on_device];
@@ -441,11 +443,12 @@ static void sweep(struct place *p)
     mem_free(next);
 }
 
-/* One order with arenas of its own. */
-static void place_order(struct place *p, const struct placing *placing)
+/* What the frame's regions compute has arenas of its own. */
+static void place_frame(struct place *p, struct plan_frame *frame)
 {
     struct plan *plan = p->plan;
-    p->placing = placing;
+    p->frame = frame;
+    p->n_order = (int)frame->order.n;
     p->storages.n = 0;
     for (int i = 0; i < 2; i++) {
         struct space *space = &p->spaces[i];
@@ -455,11 +458,11 @@ static void place_order(struct place *p, const struct placing *placing)
         space->end = 0;
     }
     find_lifetimes(p);
-    for (int at = 0; at < placing->n_order; at++)
+    for (int at = 0; at < p->n_order; at++)
         assign_storage(p, at);
     sweep(p);
-    for (int at = 0; at < placing->n_order; at++) {
-        const struct item *item = &plan->items.items[placing->order[at]];
+    for (int at = 0; at < p->n_order; at++) {
+        const struct item *item = &plan->items.items[frame->order.items[at].item];
         for (int k = 0; k < item->n_out; k++) {
             int *storage = &p->storage_of[item->out[k]];
             if (*storage >= 0)
@@ -468,25 +471,25 @@ static void place_order(struct place *p, const struct placing *placing)
         }
     }
     for (int i = 0; i < 2; i++)
-        placing->bytes[i] = (size_t)p->spaces[i].end;
+        frame->arena_bytes[i] = (size_t)p->spaces[i].end;
 }
 
-void plan_place_memory(struct plan *plan, const struct placing *placings, int n)
+void plan_place_memory(struct region_find *f)
 {
-    struct place p = {.plan = plan};
-    p.position = mem_array(plan->items.n + 1, sizeof *p.position);
+    struct plan *plan = f->plan;
+    struct place p = {.plan = plan, .find = f};
+    struct users *users = mem_array(plan->is_whole ? 1 : plan->values.n + 1, sizeof *users);
     p.storage_of = mem_array(plan->values.n + 1, sizeof *p.storage_of);
     memset(p.storage_of, -1, plan->values.n * sizeof *p.storage_of);
     p.is_copied = mem_array(plan->values.n + 1, sizeof *p.is_copied);
-    if (placings->region)
-        p.users = mem_array(plan->values.n + 1, sizeof *p.users);
-    for (int i = 0; i < n; i++)
-        place_order(&p, &placings[i]);
+    for (size_t i = plan->frames.n; i-- > 0;) { /* loops before what has them done */
+        p.users = plan->frames.items[i].has_order ? NULL : users;
+        place_frame(&p, &plan->frames.items[i]);
+    }
     for (int i = 0; i < 2; i++)
         vec_release(&p.spaces[i].blocks);
     vec_release(&p.storages);
-    mem_free(p.position);
     mem_free(p.storage_of);
-    mem_free(p.users);
+    mem_free(users);
     mem_free(p.is_copied);
 }

@@ -293,8 +293,6 @@ static void add_copy(struct plan *plan, const struct use *use, const struct acce
     int id = plan_add_item(plan, &item);
     plan->values.items[copy].item = id;
     vec_push(&plan->items.items[around->before].after, id);
-    if (!plan->is_whole)
-        plan_place_in_frame(plan, id);
 }
 
 static void add_after(struct plan *plan, const access_edge_vec *edges)

@@ -126,10 +126,9 @@ void plan_find_segments(struct plan *plan);
  * it sees the input. Of those that are in order, when they are; else before frames are found. */
 void plan_resolve_views(struct plan *plan, bool in_order);
 
-/* plan_schedule.c: puts the items of a whole plan, and those of loops, in order. */
-int plan_schedule(struct plan *plan, struct error *err);
-/* Puts items into `order` by their rank (-1: they are left out; NULL: those of loops are), and
- * those of one rank so that what one waits for comes first. ERR_INTERNAL if that cannot be. */
+/* plan_schedule.c: puts items into `order` by their rank (-1: they are left out; NULL: those of
+ * loops are), and those of one rank so that what one waits for comes first. ERR_INTERNAL if that
+ * cannot be. */
 int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order,
               struct error *err);
 /* Whether it brings a value into the next iteration of a loop. */
@@ -144,33 +143,17 @@ struct before {
 typedef VEC(struct before) before_vec;
 void plan_collect_befores(const struct plan *plan, int item, before_vec *befores);
 
-/* plan_memory.c: lifetimes, reuse, offsets of what the items in each `order` compute, in arenas of
- * its own, whose sizes (in host memory, in the device's) go to `bytes`; those of a loop are the
- * scratch of its item, which comes in a later order. Where the items of a
- * region run in that order, and regions as they come, an item gets what those of another region
- * used only if it `may_follow` them; `follows` is told that it has to. */
-struct placing {
-    const int *order;
-    int n_order;
-    size_t *bytes;
-    const int *region; /* by item; NULL: all are one */
-    bool (*may_follow)(void *context, int before, int item);
-    void (*follows)(void *context, int before, int item);
-    void *context;
-};
-void plan_place_memory(struct plan *plan, const struct placing *placings, int n);
-
-/* plan_counted.c: what the item keeps of its inputs, or all of them, is counted; of what is in
- * order, all that is. */
-void plan_count_inputs(struct plan *plan, const struct item *item, bool keeps_all);
+/* plan_counted.c, when items are in order: which values have counted memory. */
 void plan_find_counted(struct plan *plan);
 
-/* plan_frames.c: finds frames; plan_connect.c: when items are ordered, regions and edges. */
+/* plan_frames.c: what items are in the dataflow of regions; and, with regions, what an iteration of
+ * each frame has. */
+void plan_find_roles(struct plan *plan);
 void plan_fill_frames(struct plan *plan);
-int plan_connect(struct plan *plan, struct error *err);
-/* Of what is in order and placed: a whole plan is one region of one frame, which nothing leaves; of
- * each loop the condition is one, and the body. */
-void plan_add_order(struct plan *plan);
+/* region_find.c: finds regions, their order, and where what they compute lies. */
+int plan_find_regions(struct plan *plan, struct error *err);
+/* plan_connect.c: then, the edges between them. */
+void plan_connect(struct plan *plan);
 /* plan_locks.c: then, who locks variables; and what a segment's items lock, by id. */
 void plan_find_locks(struct plan *plan);
 struct plan_segment;

@@ -162,20 +162,20 @@ static void resolve_order(struct views *s)
     for (int at = 0; at < plan->n_order; at++) {
         int id = plan->order[at];
         struct item *item = &plan->items.items[id];
-        bool goes = resolve(s, item);
-        uses_copies |= item->uses_copies;
-        if (goes) {
+        bool has_order = plan_has_order(plan, item->frame), goes = has_order && resolve(s, item);
+        if (!goes)
+            plan->order[n++] = id;
+        else
             add_reads(&reads, item);
+        if (!has_order)
             continue;
-        }
-        item->uses_copies = uses_copies;
-        if (reads.n)
+        item->uses_copies = uses_copies |= item->uses_copies;
+        if (reads.n && !goes)
             read_for(plan, id, &reads);
-        if (item->flow == FLOW_ALWAYS) {
+        if (item->flow == FLOW_ALWAYS && !goes) {
             reads.n = 0;
             uses_copies = false;
         }
-        plan->order[n++] = id;
     }
     plan->n_order = n;
     vec_release(&reads);

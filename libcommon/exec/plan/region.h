@@ -96,12 +96,11 @@ struct plan_frame {
     bool is_item;
     bool has_order; /* one order runs all of it: it is an item, or the plan is whole */
     bool borrows;   /* iterations have arenas of their run, or of the item, not of their own */
-    int n_items, n_inputs, n_outputs;
+    int n_inputs, n_outputs;
     int n_enters;
-    VEC(int) items;
-    struct counter *waits; /* as an iteration begins: by local item */
-    VEC(int) roots;        /* of the outermost frame: items that wait for nothing */
-    int n_heads;           /* points, and first items of regions */
+    VEC(int) heads;        /* points, and first items of regions: by their `local` */
+    struct counter *waits; /* of each, as an iteration begins */
+    VEC(int) roots;        /* of the outermost frame: those that wait for nothing */
     VEC(int) exits;
     VEC(struct region_item) order; /* region after region */
     VEC(int) counted;              /* with an order: values whose memory is */

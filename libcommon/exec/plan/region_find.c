@@ -156,76 +156,153 @@ static int by_arrivals(const void *a, const void *b)
     return x->region < y->region ? -1 : 1;
 }
 
-/* By item: where its region comes among all. An edge leads to one with more arrivals. */
-static int *rank_regions(struct region_find *f)
+/* Where each comes among all. An edge leads to one with more arrivals. */
+static void rank_regions(struct plan *plan)
 {
-    size_t n = f->plan->regions.n;
+    size_t n = plan->regions.n;
     struct ranking *all = mem_array(n + 1, sizeof *all);
-    int *rank = mem_array(f->plan->items.n + 1, sizeof *rank);
     for (size_t i = 0; i < n; i++) {
-        const struct region *region = &f->plan->regions.items[i];
+        const struct region *region = &plan->regions.items[i];
         all[i] = (struct ranking){(int)i, region->n_ready, region->level};
     }
     if (n)
         qsort(all, n, sizeof *all, by_arrivals);
     for (size_t i = 0; i < n; i++)
-        f->plan->regions.items[all[i].region].rank = (int)i;
-    for (size_t i = 0; i < f->plan->items.n; i++) {
-        const struct item *item = &f->plan->items.items[i];
-        bool is_in = item->region >= 0 && !item->removed;
-        rank[i] = is_in ? f->plan->regions.items[item->region].rank : -1;
-    }
+        plan->regions.items[all[i].region].rank = (int)i;
     mem_free(all);
-    return rank;
 }
 
-/* The items of each frame's regions, one region after the other. */
-static int order_items(struct region_find *f, int *order, struct error *err)
+/* By what only running tells. */
+static int find_by_keys(struct region_find *f, struct error *err)
 {
-    int *rank = rank_regions(f), n_order;
-    int code = plan_sort(f->plan, rank, order, &n_order, err);
-    if (!code)
-        region_put_late(f, order, n_order);
-    for (int i = 0; !code && i < n_order; i++) {
-        struct item *item = &f->plan->items.items[order[i]];
-        struct region *region = &f->plan->regions.items[item->region];
-        struct plan_frame *frame = &f->plan->frames.items[item->frame];
-        struct region_item at = {.item = order[i]};
-        if (!region->n++)
-            region->first = (int)frame->order.n;
-        item->position = (int)frame->order.n;
-        vec_push(&frame->order, at);
-        item->head = frame->order.items[region->first].item;
+    struct plan *plan = f->plan;
+    before_vec befores = VEC_INIT;
+    int *order = mem_array(plan->items.n + 1, sizeof *order), n_order;
+    int code = plan_sort(plan, NULL, order, &n_order, err);
+    for (int i = 0; !code && !f->alone && i < n_order; i++)
+        find_key(f, order[i], &befores);
+    if (!code) {
+        group(f, order, n_order);
+        rank_regions(plan);
     }
+    vec_release(&befores);
+    mem_free(order);
+    return code;
+}
+
+/* All that a loop's condition needs of an iteration. */
+static void mark_condition(struct plan *plan, const struct plan_frame *loop)
+{
+    VEC(int) todo = VEC_INIT;
+    before_vec befores = VEC_INIT;
+    vec_push(&todo, plan->values.items[loop->goes_on].item);
+    while (todo.n) {
+        int id = vec_pop(&todo);
+        if (plan->items.items[id].in_condition)
+            continue;
+        plan->items.items[id].in_condition = true;
+        befores.n = 0;
+        plan_collect_befores(plan, id, &befores);
+        for (size_t i = 0; i < befores.n; i++)
+            vec_push(&todo, befores.items[i].item);
+    }
+    vec_release(&todo);
+    vec_release(&befores);
+}
+
+/* Where one order runs all of a frame that is one region; of a loop the condition is one, and what
+ * is left of the body. */
+static void find_by_order(struct plan *plan)
+{
+    int *first = mem_array(plan->frames.n, sizeof *first);
+    for (int i = 0; i < (int)plan->frames.n; i++) {
+        first[i] = (int)plan->regions.n;
+        for (int k = 0; plan_has_order(plan, i) && k <= (i != FRAME_ROOT); k++)
+            vec_push(&plan->regions, ((struct region){.frame = i}));
+        if (i != FRAME_ROOT && plan_has_order(plan, i))
+            mark_condition(plan, &plan->frames.items[i]);
+    }
+    for (size_t i = 0; i < plan->items.n; i++) {
+        struct item *item = &plan->items.items[i];
+        if (plan_has_order(plan, item->frame))
+            item->region = first[item->frame] + (item->frame && !item->in_condition);
+    }
+    mem_free(first);
+}
+
+/* ---- their order ---- */
+
+/* The items of each region behind one another. On a device with memory of its own feeds go there
+ * first: they may be on their way already, and no step that was captured has them. Loops come
+ * behind what is outside of them, one after the other. */
+static int order_items(struct plan *plan, struct error *err)
+{
+    int *rank = mem_array(plan->items.n + 1, sizeof *rank), n = (int)plan->regions.n;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        if (plan_is_repeated(plan, item))
+            rank[i] = 2 * (n + item->frame) + !item->in_condition;
+        else if (item->region < 0 || item->removed)
+            rank[i] = -1;
+        else
+            rank[i] = 2 * plan->regions.items[item->region].rank +
+                      !(plan->is_whole && plan_is_feed_copy(plan, item));
+    }
+    plan->order = arena_array(&plan->memory, plan->items.n + 1, sizeof *plan->order);
+    int code = plan_sort(plan, rank, plan->order, &plan->n_order, err);
     mem_free(rank);
     return code;
 }
 
+static void fill_regions(struct plan *plan)
+{
+    for (int at = 0; at < plan->n_order; at++) {
+        struct item *item = &plan->items.items[plan->order[at]];
+        struct region *region = &plan->regions.items[item->region];
+        struct plan_frame *frame = &plan->frames.items[item->frame];
+        struct region_item entry = {.item = plan->order[at], .looks = item->seen != NULL};
+        if (!region->n++) {
+            region->first = (int)frame->order.n;
+            region->is_cheap = true;
+        }
+        region->is_cheap &= item->is_cheap = item_is_cheap(plan, item);
+        item->position = (int)frame->order.n;
+        vec_push(&frame->order, entry);
+        item->head = frame->order.items[region->first].item;
+    }
+    for (size_t i = 0; i < plan->regions.n; i++) {
+        struct region *region = &plan->regions.items[i];
+        region->items = plan->frames.items[region->frame].order.items + region->first;
+    }
+}
+
 /* ---- the whole ---- */
 
-int region_find(struct plan *plan, struct error *err)
+int plan_find_regions(struct plan *plan, struct error *err)
 {
     struct region_find f = {.plan = plan};
-    before_vec befores = VEC_INIT;
     size_t n = plan->items.n + 1;
+    int code = 0;
     f.keys = mem_array(n, sizeof *f.keys);
     f.arrival = mem_array(n, sizeof *f.arrival);
     f.over_arrival = mem_array(plan->frames.n, sizeof *f.over_arrival);
-    int *order = mem_array(n, sizeof *order), n_order, n_arrivals = number_arrivals(&f);
+    int n_arrivals = plan->is_whole ? 0 : number_arrivals(&f);
     f.alone = plan->options.cut == CUT_ITEMS || n_arrivals > ARRIVALS_MAX;
     arrival_sets_init(&f.sets, f.alone ? 1 : n_arrivals);
-    int code = plan_sort(plan, NULL, order, &n_order, err);
-    for (int i = 0; !code && !f.alone && i < n_order; i++)
-        find_key(&f, order[i], &befores);
-    if (!code) {
-        group(&f, order, n_order);
-        code = order_items(&f, order, err);
-    }
-    if (!code)
+    if (!plan->is_whole)
+        code = find_by_keys(&f, err);
+    find_by_order(plan);
+    if (!code && !(code = plan_goes_on(plan, err)) && !(code = order_items(plan, err)) &&
+        !(code = plan_goes_on(plan, err))) {
+        region_put_late(plan);
+        plan_find_counted(plan);
+        plan_resolve_views(plan, true);
+        plan_join_branches(plan);
+        fill_regions(plan);
         region_place(&f);
-    vec_release(&befores);
+        plan_fill_frames(plan);
+    }
     arrival_sets_release(&f.sets);
-    mem_free(order);
     mem_free(f.over_arrival);
     mem_free(f.arrival);
     mem_free(f.keys);

@@ -125,12 +125,15 @@ static void put_late_in(const struct plan *plan, int *order, int n)
     mem_free(moves);
 }
 
-void region_put_late(const struct region_find *f, int *order, int n_order)
+/* Regions come one after the other. */
+void region_put_late(struct plan *plan)
 {
-    for (int first = 0, next; first < n_order; first = next) {
-        int region = f->plan->items.items[order[first]].region;
-        for (next = first; next < n_order && f->plan->items.items[order[next]].region == region;)
+    for (int first = 0, next; first < plan->n_order; first = next) {
+        const struct item *item = &plan->items.items[plan->order[first]];
+        for (next = first;
+             next < plan->n_order && plan->items.items[plan->order[next]].region == item->region;)
             next++;
-        put_late_in(f->plan, order + first, next - first);
+        if (!plan_has_order(plan, item->frame))
+            put_late_in(plan, plan->order + first, next - first);
     }
 }

@@ -74,7 +74,6 @@ static void describe_region(struct plan *plan, struct region *region)
 {
     struct region_item *first = plan->frames.items[region->frame].order.items + region->first;
     bool is_cheap = true;
-    region->items = first;
     region->is_empty = true;
     for (int k = region->n; k-- > 0;) {
         const struct item *item = &plan->items.items[first[k].item];
@@ -101,7 +100,8 @@ static void find_relieved(struct plan *plan)
             any |= region->items[k].makes_outgoing;
     }
     for (size_t i = 0; i < plan->frames.n; i++)
-        for (size_t at = 0; at < plan->frames.items[i].order.n; at++) {
+        for (size_t at = 0; at < plan->frames.items[i].order.n && !plan_has_order(plan, (int)i);
+             at++) {
             struct region_item *item = &plan->frames.items[i].order.items[at];
             item->is_relieved =
                 item->makes_outgoing || (any && !plan->items.items[item->item].is_cheap);
@@ -113,9 +113,11 @@ void region_prepare(struct plan *plan)
     int *last = mem_array(plan->values.n + 1, sizeof *last);
     plan->next_drop = arena_array(&plan->memory, plan->values.n + 1, sizeof *plan->next_drop);
     for (size_t i = 0; i < plan->frames.n; i++)
-        find_drops(plan, &plan->frames.items[i], last);
+        if (!plan_has_order(plan, (int)i))
+            find_drops(plan, &plan->frames.items[i], last);
     for (size_t i = 0; i < plan->regions.n; i++)
-        describe_region(plan, &plan->regions.items[i]);
+        if (!plan_has_order(plan, plan->regions.items[i].frame))
+            describe_region(plan, &plan->regions.items[i]);
     find_relieved(plan);
     mem_free(last);
 }

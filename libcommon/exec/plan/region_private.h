@@ -13,6 +13,13 @@ struct key {
     int level;
 };
 
+/* An item gets memory that one of another region used last. */
+struct reuse {
+    int from_region, to_region;
+    int position; /* of `before` in its region */
+    int before, item;
+};
+
 struct region_find {
     struct plan *plan;
     struct arrival_sets sets;
@@ -20,23 +27,27 @@ struct region_find {
     int *arrival;      /* the first of a point's: by item */
     int *over_arrival; /* that a loop is over: by frame */
     bool alone;        /* every item is a region */
+    VEC(struct reuse) reuses;
 };
 
-/* region_late.c: changes the order within regions, which comes one after the other, so that what
- * leaves has less memory at once. */
-void region_put_late(const struct region_find *f, int *order, int n_order);
+/* region_late.c: changes the order within regions, so that what leaves has less memory at once. */
+void region_put_late(struct plan *plan);
 
 /* region_place.c: what regions compute gets its place in the arenas of frames. */
 void region_place(struct region_find *f);
+/* For plan_memory.c: whether an item of another region may have memory that `before` was the last
+ * of its region to use; and that it gets it. */
+bool region_may_follow(const struct region_find *f, int before, int item);
+void region_follow(struct region_find *f, int before, int item);
+/* plan_memory.c: lifetimes, reuse, offsets of what the items of each frame's regions compute, in
+ * arenas of its own (in host memory, in the device's); those of a loop are the scratch of its item,
+ * which comes in a frame further out. Where regions run as they come, an item gets what those of
+ * another region used only if it may follow them. */
+void plan_place_memory(struct region_find *f);
 
-/* plan_frames.c: adds an item to what its frame runs as it comes. */
-void plan_place_in_frame(struct plan *plan, int item);
-/* The innermost frame that both are in; the one below `outer` that `frame` is in. */
+/* plan_frames.c. The innermost frame that both are in; the one below `outer` that `frame` is in. */
 int plan_common_frame(const struct plan *plan, int a, int b);
 int plan_frame_below(const struct plan *plan, int outer, int frame);
-
-/* region_find.c: regions, their order and memory. */
-int region_find(struct plan *plan, struct error *err);
 
 /* region_prepare.c: when edges are known, what is to be done at each position. */
 void region_prepare(struct plan *plan);

@@ -217,13 +217,9 @@ const struct item *ready_find_waiting(const struct run *run)
     const struct plan *plan = run->plan;
     const struct iteration *it = run->root->oldest;
     const struct plan_frame *def = run->root->def;
-    if (it->n_fired == def->n_heads)
-        return NULL;
-    for (size_t i = 0; i < def->items.n; i++) {
-        int head = plan->items.items[def->items.items[i]].head;
-        if (!it->counters[plan->items.items[head].local].fired)
-            return &plan->items.items[head];
-    }
+    for (size_t i = 0; it->n_fired < (int)def->heads.n; i++)
+        if (!it->counters[i].fired)
+            return &plan->items.items[def->heads.items[i]];
     return NULL;
 }
 

@@ -186,15 +186,15 @@ void region_free(struct iteration *it)
 static void make_activations(struct run *run, struct iteration *it, const struct plan_frame *def)
 {
     const struct plan *plan = run->plan;
-    it->activations = mem_array((size_t)def->n_items + 1, sizeof *it->activations);
-    for (size_t i = 0; i < def->items.n; i++) {
-        const struct item *head = &plan->items.items[def->items.items[i]];
-        struct activation *a = &it->activations[head->local];
+    it->activations = mem_array(def->heads.n + 1, sizeof *it->activations);
+    for (size_t i = 0; i < def->heads.n; i++) {
+        const struct item *head = &plan->items.items[def->heads.items[i]];
+        struct activation *a = &it->activations[i];
         a->run = run;
         a->iteration = it;
         a->head = head;
         a->region = head->region < 0 ? NULL : &plan->regions.items[head->region];
-        a->item = def->items.items[i];
+        a->item = def->heads.items[i];
         a->is_cheap = a->region ? a->region->is_cheap : head->is_cheap;
         a->is_empty = a->region && a->region->is_empty;
         a->passes_dead = a->region && !a->region->fetches;
@@ -208,7 +208,7 @@ static struct iteration *iteration_alloc(struct run *run, int index)
 {
     const struct plan_frame *def = &run->plan->frames.items[index];
     struct iteration *it = mem_alloc(sizeof *it);
-    it->counters = mem_array((size_t)def->n_items + 1, sizeof *it->counters);
+    it->counters = mem_array(def->heads.n + 1, sizeof *it->counters);
     it->inputs = mem_array((size_t)def->n_inputs + 1, sizeof *it->inputs);
     it->outputs = mem_array((size_t)def->n_outputs + 1, sizeof *it->outputs);
     it->pointers = mem_array((size_t)(def->n_inputs + def->n_outputs) + 1, sizeof *it->pointers);
@@ -224,7 +224,7 @@ static void iteration_free(struct iteration *it, const struct plan_frame *def)
     for (int i = 0; it->kept && i < def->n_outputs; i++)
         if (it->kept[i].buffer)
             tensor_release(&it->kept[i]);
-    for (int i = 0; i < def->n_items; i++) {
+    for (size_t i = 0; i < def->heads.n; i++) {
         if (it->activations[i].launch)
             vec_release(&it->activations[i].launch->temporaries);
         mem_free(it->activations[i].launch);
@@ -256,8 +256,8 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
     it->next = NULL;
     for (int i = 0; frame->index == FRAME_ROOT && i < 2; i++)
         it->arenas[i] = run->arenas[i] ? run->arenas[i]->buffer : NULL;
-    if (frame->def->items.n)
-        memcpy(it->counters, frame->def->waits, frame->def->items.n * sizeof *it->counters);
+    if (frame->def->heads.n)
+        memcpy(it->counters, frame->def->waits, frame->def->heads.n * sizeof *it->counters);
     if (frame->newest)
         frame->newest->next = it;
     else
@@ -265,6 +265,14 @@ struct iteration *iteration_new(struct run *run, struct frame *frame, int64_t nu
     frame->newest = it;
     frame->n_live++;
     return it;
+}
+
+static void drop_outputs(const struct plan *plan, struct iteration *it, int id)
+{
+    const struct item *item = &plan->items.items[id];
+    for (int i = 0; i < item->n_out; i++)
+        if (!region_is_placed(plan, item->out[i]))
+            tensor_release(&it->outputs[item->first_output + i]);
 }
 
 /* Lets go of what is left where not all was over. */
@@ -275,18 +283,15 @@ static void drop_values(const struct plan *plan, struct iteration *it)
         tensor_release(&it->inputs[i].tensor);
         it->inputs[i].is_live = false;
     }
-    for (size_t k = 0; k < def->items.n; k++) {
-        const struct item *item = &plan->items.items[def->items.items[k]];
-        struct tensor *out = it->outputs + item->first_output;
-        for (int i = 0; i < item->n_out; i++)
-            if (!region_is_placed(plan, item->out[i]))
-                tensor_release(&out[i]);
-    }
+    for (size_t at = 0; at < def->order.n; at++)
+        drop_outputs(plan, it, def->order.items[at].item);
+    for (size_t i = 0; i < def->heads.n; i++)
+        drop_outputs(plan, it, def->heads.items[i]);
 }
 
 void iteration_drop(struct run *run, struct iteration *it)
 {
-    if (run->failed || it->n_fired < it->frame->def->n_heads)
+    if (run->failed || it->n_fired < (int)it->frame->def->heads.n)
         drop_values(run->plan, it);
     region_close(it);
     it->next = run->idle_iterations[it->frame->index];

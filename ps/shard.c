@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/life.h"
 #include "base/memory.h"
 #include "base/time.h"
 #include "ps/containers.h"
@@ -152,13 +153,6 @@ static void open_folder(struct shard *shard)
         options->tell(options->context, err.text);
 }
 
-static void watch_variables(struct shard *shard)
-{
-    shard->watcher.made = resource_made;
-    resource_watch(shard->options.variables, &shard->watcher);
-    shard_claims_watch(shard);
-}
-
 static void forget(void *context)
 {
     struct shard *shard = context;
@@ -183,11 +177,14 @@ struct shard *shard_new(const struct shard_options *options)
     shard->began = time_now();
     pthread_mutex_init(&shard->lock, NULL);
     pthread_mutex_init(&shard->cuts_lock, NULL);
+    LIFE_BEGINS("shard.starts");
     pthread_mutex_init(&shard->claims_lock, NULL);
     if (options->fetches)
         tail_init(&shard->measure.fetches, options->fetches);
     open_folder(shard);
-    watch_variables(shard);
+    shard->watcher.made = resource_made;
+    resource_watch(options->variables, &shard->watcher);
+    shard_claims_watch(shard);
     shard->sums =
         sum_server_new(&(struct sum_server_options){options->hub, options->tell, options->context});
     shard->forget = loop_timer_new(hub_loop(options->hub), forget, shard);

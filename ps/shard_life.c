@@ -10,6 +10,10 @@
 #define GO STAY(GO_ON)
 #define NO STAY(REFUSE)
 
+static const char *const names[SHARD_STATES] = {"shard.starts",       "shard.serves",
+                                                "shard.awaits",       "shard.saved",
+                                                "shard.saved-awaits", "shard.ends"};
+
 /* By state: STARTS, SERVES, AWAITS, SAVED, SAVED_AWAITS, ENDS. */
 static const unsigned char cells[SHARD_EVENTS][SHARD_STATES] = {
     [SHARD_START] = {ENTER(SERVES), BUG, GO, BUG, BUG, NONE},
@@ -28,6 +32,6 @@ static const unsigned char cells[SHARD_EVENTS][SHARD_STATES] = {
 enum shard_reaction shard_life_react(enum shard_life *state, enum shard_event event)
 {
     unsigned char cell = cells[event][*state];
-    *state = (enum shard_life)life_state(cell, (int)*state);
+    *state = (enum shard_life)life_state(cell, (int)*state, names);
     return (enum shard_reaction)life_reaction(cell);
 }

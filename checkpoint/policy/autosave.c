@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/life.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "base/time.h"
@@ -40,9 +41,10 @@ static void tell_failure(struct autosave *a, const struct error *why)
 
 static void *work(void *context)
 {
-    struct autosave *a = context;
-    autosave_job_run(a->job, &a->job->err);
-    atomic_store(&a->done, true);
+    struct autosave_job *job = context;
+    LIFE_BEGINS("save.marked");
+    autosave_job_run(job, &job->err);
+    autosave_job_react(job, SAVE_ENDED);
     return NULL;
 }
 
@@ -61,23 +63,24 @@ static void end_job(struct autosave *a, struct autosave_job *job)
         autosave_job_free(job);
         return;
     }
-    job->has_failed = true;
-    error_clear(&job->err);
+    atomic_store(&job->life, SAVE_LOCKING); /* once more: its values are there */
     error_clear(&job->left);
     a->waiting = job;
 }
 
-/* Waits for the save that is under way. */
-static void join(struct autosave *a)
+/* Waits for the save that is under way, at its turn only if it is done. */
+static enum save_reaction join(struct autosave *a, enum save_event event)
 {
     struct autosave_job *job = a->job;
-    if (!job)
-        return;
+    enum save_reaction what = autosave_job_react(job, event);
+    if (what != SAVE_JOIN)
+        return what;
     atomic_store(&a->hurry, true);
     pthread_join(a->thread, NULL);
     atomic_store(&a->hurry, false);
     a->job = NULL;
     end_job(a, job);
+    return SAVE_GO_ON;
 }
 
 static void give_late(struct autosave *a, struct autosave_job *job)
@@ -98,8 +101,7 @@ static void start(struct autosave *a, struct autosave_job *job)
     a->last_time = time_now();
     a->counts.begun++;
     a->job = job;
-    atomic_store(&a->done, false);
-    if (!thread_start(&a->thread, work, a))
+    if (!thread_start(&a->thread, work, job))
         return;
     a->job = NULL; /* there will be a thread another time */
     error_set(&job->err, ERR_OS, "cannot start a thread");
@@ -109,12 +111,10 @@ static void start(struct autosave *a, struct autosave_job *job)
 /* What waits is started as soon as nothing is under way; what has failed, when the next is due. */
 static void reap(struct autosave *a, bool again)
 {
-    struct autosave_job *next;
-    if (a->job && atomic_load(&a->done))
-        join(a);
-    if (a->job || !a->waiting || (a->waiting->has_failed && !again))
+    bool waits = join(a, SAVE_TURN) == SAVE_WAIT;
+    struct autosave_job *next = a->waiting;
+    if (waits || !next || (next->err.code && !again))
         return;
-    next = a->waiting;
     a->waiting = NULL;
     start(a, next);
 }
@@ -141,7 +141,7 @@ bool autosave_is_due(struct autosave *a, int64_t step)
     bool due = is_due(a, step);
     reap(a, due);
     return (metric && (metric->is_before || autosave_is_better(a, metric->value))) ||
-           (due && !a->job);
+           (due && autosave_job_react(a->job, SAVE_DUE) == SAVE_GO_ON);
 }
 
 /* What the step has measured of the variables before it, or after it. */
@@ -156,7 +156,7 @@ static void add_scalars(const struct autosave *a, struct autosave_job *job, bool
 static struct autosave_job *take(struct autosave *a, int64_t step)
 {
     struct error ignored = ERROR_INIT;
-    while (a->job && !atomic_load(&a->job->is_collected) && !atomic_load(&a->done))
+    while (autosave_job_react(a->job, SAVE_CUT) == SAVE_WAIT)
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     if (a->candidate)
         autosave_job_collect(a->candidate, &ignored);
@@ -236,7 +236,7 @@ void autosave_step(struct autosave *a, int64_t step)
         count_left_out(a, step);
         queue_best(a, take(a, step));
         a->unmeasured = measures_before(a) ? step : -1;
-    } else if (due && !a->job) {
+    } else if (due && autosave_job_react(a->job, SAVE_DUE) == SAVE_GO_ON) {
         struct error err = ERROR_INIT;
         if (check_variables(a, &err)) {
             tell_failure(a, &err);
@@ -258,7 +258,7 @@ int autosave_check(const struct autosave *a, struct error *err)
 
 bool autosave_is_saving(const struct autosave *a)
 {
-    return a->job && !atomic_load(&a->done);
+    return a->job && atomic_load(&a->job->life) < SAVE_DONE;
 }
 
 void autosave_count(const struct autosave *a, struct autosave_counts *counts)
@@ -277,9 +277,9 @@ void autosave_begin(struct autosave *a)
 /* What is under way and what waits is written: nobody else will. */
 static void drain(struct autosave *a)
 {
-    join(a);
+    join(a, SAVE_AWAIT);
     reap(a, true);
-    join(a);
+    join(a, SAVE_AWAIT);
     autosave_job_free(a->waiting); /* it has failed twice */
     a->waiting = NULL;
     autosave_job_free(a->candidate);

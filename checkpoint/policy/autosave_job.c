@@ -54,10 +54,20 @@ void autosave_job_add_blob(struct autosave_job *job, const struct manifest_blob 
     vec_push(&job->blobs, copy);
 }
 
+/* What changes the state of one under way is of its thread, until that is over. */
+enum save_reaction autosave_job_react(struct autosave_job *job, enum save_event event)
+{
+    enum save_life before = job ? atomic_load(&job->life) : SAVE_IDLE, life = before;
+    enum save_reaction what = save_life_react(&life, event);
+    if (life != before)
+        atomic_store(&job->life, life);
+    return what;
+}
+
 int autosave_job_collect(struct autosave_job *job, struct error *err)
 {
-    if (!job->is_collected && !cut_collect(&job->cut, err))
-        job->is_collected = true;
+    if (atomic_load(&job->life) == SAVE_MARKED && !cut_collect(&job->cut, err))
+        autosave_job_react(job, SAVE_COLLECTED);
     return err->code;
 }
 
@@ -127,6 +137,7 @@ int autosave_job_run(struct autosave_job *job, struct error *err)
     struct store *store;
     if (store_open(options->path, &opening, &store, err))
         return err->code;
+    autosave_job_react(job, SAVE_LOCKED);
     job->is_succeeded = store_check_generation(store, options->generation, err) == ERR_DENIED;
     /* another job may have begun in the same moment, and have saved first */
     if (!err->code && (job->is_alone || !store_check_alone(store, &options->run, err)) &&

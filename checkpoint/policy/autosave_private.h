@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "checkpoint/policy/autosave.h"
+#include "checkpoint/policy/save_life.h"
 #include "checkpoint/variables/cut.h"
 
 typedef VEC(struct manifest_scalar) measured_vec;
@@ -24,9 +25,8 @@ struct autosave_job {
     const struct autosave_options *options;
     int64_t step; /* that its variables are of */
     struct cut cut;
-    atomic_bool is_collected;
+    _Atomic enum save_life life;
     bool is_best;
-    bool has_failed;
     bool is_succeeded;    /* out: another job has the store */
     measured_vec scalars; /* of these variables */
     VEC(struct manifest_blob) blobs;
@@ -54,14 +54,15 @@ struct autosave {
     bool is_alone;                   /* there is a checkpoint of the run, or there was no other's */
     double last_time;
     double best;                    /* NaN: none yet */
-    struct autosave_job *job;       /* under way, with its thread */
-    struct autosave_job *waiting;   /* the best, until nothing is under way; or what failed */
+    struct autosave_job *job;       /* under way, with its thread; NULL: SAVE_IDLE */
+    struct autosave_job *waiting;   /* the best, until nothing is under way; or, with `err`, until
+                                     * another is due */
     struct autosave_job *candidate; /* of the last step, if the next one tells how good it is */
     int64_t unmeasured; /* the step of one that was begun before its scalars were known */
     struct autosave_late late;
     pthread_t thread;
-    atomic_bool done, hurry; /* hurry: somebody waits for it */
-    struct error succeeded;  /* by another job, which has the store */
+    atomic_bool hurry;      /* somebody waits for it */
+    struct error succeeded; /* by another job, which has the store */
     struct autosave_counts counts;
 };
 
@@ -74,6 +75,9 @@ void autosave_job_free(struct autosave_job *job); /* NULL is harmless */
 
 void autosave_job_add_scalar(struct autosave_job *job, const char *name, double value);
 void autosave_job_add_blob(struct autosave_job *job, const struct manifest_blob *blob);
+
+/* What is to be done when that happens. NULL: none is under way. */
+enum save_reaction autosave_job_react(struct autosave_job *job, enum save_event event);
 
 /* So that another cut may be taken. */
 int autosave_job_collect(struct autosave_job *job, struct error *err);

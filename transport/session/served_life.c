@@ -8,6 +8,9 @@
 #define BUG STAY(BUG)
 #define NONE STAY(IGNORE)
 
+static const char *const names[SERVED_STATES] = {"served.reading", "served.linking", "served.open",
+                                                 "served.closing"};
+
 /* By state: READING, LINKING, OPEN, CLOSING. Links that come while it reads are found then. */
 static const unsigned char cells[SERVED_EVENTS][SERVED_STATES] = {
     [SERVED_READ] = {ENTER(GO_ON, LINKING), BUG, BUG, NONE},
@@ -23,6 +26,6 @@ static const unsigned char cells[SERVED_EVENTS][SERVED_STATES] = {
 enum served_reaction served_life_react(enum served_life *state, enum served_event event)
 {
     unsigned char cell = cells[event][*state];
-    *state = (enum served_life)life_state(cell, (int)*state);
+    *state = (enum served_life)life_state(cell, (int)*state, names);
     return (enum served_reaction)life_reaction(cell);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/life.h"
 #include "base/memory.h"
 #include "graph/graph_io.h"
 #include "graph/task.h"
@@ -253,6 +254,7 @@ void server_verb_open(void *context, const struct query *query)
     served->server = server;
     served->owner = peer_retain(query->peer);
     served->open_query = query->id;
+    LIFE_BEGINS("served.reading");
     pthread_mutex_init(&served->lock, NULL);
     if (take_request(served, query->record, &err)) {
         answer_error(query->peer, query->id, &err);

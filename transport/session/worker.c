@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/failpoint.h"
+#include "base/life.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/time.h"
@@ -105,6 +106,7 @@ int worker_open(struct worker *worker, const struct worker_options *options, str
 {
     struct task_table table = {0};
     memset(worker, 0, sizeof *worker);
+    LIFE_BEGINS("worker.meets");
     worker->options = *options;
     int code = member_open(&worker->member, &options->member, err);
     worker->replica =

@@ -14,6 +14,10 @@
 #define PART STAY(TELL_GIVE)
 #define ABORT STAY(ABORT)
 
+static const char *const names[WORKER_STATES] = {"worker.meets", "worker.starts", "worker.waits",
+                                                 "worker.heard", "worker.steps",  "worker.parts",
+                                                 "worker.left"};
+
 /* By state: MEETS, STARTS, WAITS, HEARD, STEPS, PARTS, LEFT.
  *
  * Entries run as it starts and as it leaves, too, which are no steps. What it has changes between
@@ -35,6 +39,6 @@ static const unsigned char cells[WORKER_EVENTS][WORKER_STATES] = {
 enum worker_reaction worker_react(enum worker_life *state, enum worker_event event)
 {
     unsigned char cell = cells[event][*state];
-    *state = (enum worker_life)life_state(cell, (int)*state);
+    *state = (enum worker_life)life_state(cell, (int)*state, names);
     return (enum worker_reaction)life_reaction(cell);
 }

@@ -164,14 +164,6 @@ static int write_shard(struct fetching *f, const char *name, struct error *err)
     return store_save_at(b->path, &options, &request, err);
 }
 
-static void forget(struct fetching *f)
-{
-    for (size_t i = 0; i < f->tensors.n; i++)
-        tensor_release(&f->tensors.items[i].value);
-    f->tensors.n = 0;
-    f->names.n = 0;
-}
-
 /* One shard after the other: only what one keeps is in memory. */
 static int save_shards(struct fetching *f, const char **names, struct error *err)
 {
@@ -182,7 +174,9 @@ static int save_shards(struct fetching *f, const char **names, struct error *err
         names[i] = name;
         if (!fetch_all(f, (int)i, err))
             write_shard(f, name, err);
-        forget(f);
+        for (size_t k = 0; k < f->tensors.n; k++)
+            tensor_release(&f->tensors.items[k].value);
+        f->tensors.n = f->names.n = 0;
     }
     return err->code;
 }

@@ -158,11 +158,6 @@ static bool is_own(const struct restoring *r)
     return listed && n == m->shards.n;
 }
 
-static bool is_mine(const struct restoring *r, const struct checkpoint_entry *entry)
-{
-    return r->is_own && !strcmp(entry->shard, r->name);
-}
-
 /* Makes the variables that are not there. */
 static int make_variables(struct restoring *r, struct error *err)
 {
@@ -175,7 +170,7 @@ static int make_variables(struct restoring *r, struct error *err)
                                 .slice = entry->tensor->slice,
                                 .device = r->shard->options.device},
                         *variable;
-        if (is_mine(r, entry) && !resource_is_part(like.name) &&
+        if (r->is_own && !strcmp(entry->shard, r->name) && !resource_is_part(like.name) &&
             variable_store_get(r->shard->options.variables, &like, &variable, err))
             return error_prefix(err, "%s: ", r->checkpoint->name);
     }

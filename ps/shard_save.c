@@ -105,14 +105,6 @@ static void pack_snapshot(void *context, msgpack_packer *packer)
     pack_key_uint(packer, "decision", shard_origin(save->shard).decision);
 }
 
-static int ask(struct leading_save *save, const struct task_request *request, double seconds,
-               struct error *err)
-{
-    struct asking *asking = asking_start(save->shard->options.hub, save->others.tasks.items,
-                                         (int)save->others.tasks.n, request);
-    return asking_finish(asking, false, seconds, err);
-}
-
 static void count_pushes(struct leading_save *save, struct clock *clock)
 {
     struct clock_worker workers[SHARD_WORKERS_MAX];
@@ -135,7 +127,9 @@ static int cut_all(struct leading_save *save, struct clock *clock, struct error 
     count_pushes(save, clock);
     int code = shard_cut_take(save->shard, save->name, save->step, save->seconds, err);
     if (!code)
-        code = ask(save, &request, save->seconds + 1, err);
+        code = asking_finish(asking_start(save->shard->options.hub, save->others.tasks.items,
+                                          (int)save->others.tasks.n, &request),
+                             false, save->seconds + 1, err);
     if (clock)
         clock_resume(clock);
     return code;

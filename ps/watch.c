@@ -139,12 +139,6 @@ static bool read_cluster(struct watch *watch)
     return !job_cluster(&watch->job, &watch->cluster, &ignored);
 }
 
-/* A worker without shards, too: the others, who would miss it, may have left. */
-static bool speaks_for_itself(const struct watched *task)
-{
-    return task->is_shard || (task->is_worker && !task->watch->has_shards);
-}
-
 static void look_at_all(struct watch *watch)
 {
     watch->has_shards = cluster_count(&watch->cluster, SHARD_JOB) > 0;
@@ -154,7 +148,9 @@ static void look_at_all(struct watch *watch)
         see_process(watch, task);
         task->lacks = job_lacks(&watch->job, from);
         bool here = task->process.alive || is_elsewhere(task);
-        if (!here || task->lacks || !speaks_for_itself(task))
+        /* A worker without shards speaks for others: who would miss it may have left. */
+        bool speaks = task->is_shard || (task->is_worker && !watch->has_shards);
+        if (!here || task->lacks || !speaks)
             continue;
         watch_link(watch, task, from->address);
         if (task->is_shard)

@@ -36,12 +36,6 @@ static long holder_of(int fd)
     return n > 0 ? atol(text) : 0;
 }
 
-static int refuse(const struct guard_options *guard, long holder, struct error *err)
-{
-    return error_set(err, ERR_RETRY, "job directory %s: another tf-run (pid %ld) has it",
-                     guard->folder, holder);
-}
-
 /* A holder that has died is being tidied up after. */
 static int take_lock(struct guard_options *guard, int folder, struct error *err)
 {
@@ -53,7 +47,8 @@ static int take_lock(struct guard_options *guard, int folder, struct error *err)
     for (int i = 0; fcntl(guard->lock, F_OFD_SETLK, &lock); i++) {
         long holder = holder_of(guard->lock);
         if ((holder && !kill((pid_t)holder, 0)) || i > LOCK_SECONDS * 20)
-            return refuse(guard, holder, err);
+            return error_set(err, ERR_RETRY, "job directory %s: another tf-run (pid %ld) has it",
+                             guard->folder, holder);
         nanosleep(&look_again, NULL);
     }
     int n = snprintf(text, sizeof text, "%ld\n", (long)guard->owner);

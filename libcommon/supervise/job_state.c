@@ -86,14 +86,6 @@ static bool still_ends(void *context)
     return time_now() < stopping->answered + FROZEN_SECONDS;
 }
 
-static int stands_still(const struct stopping *stopping, pid_t pid, struct error *err)
-{
-    return error_set(err, ERR_UNAVAILABLE,
-                     "job directory %s: its tf-run (pid %ld) has not answered for %.0f s; "
-                     "kill -KILL %ld ends all of it",
-                     stopping->folder, (long)pid, time_now() - stopping->answered, (long)pid);
-}
-
 /* Of who does not listen: it begins, and is a shell yet, or is about to end. */
 static bool stop_by_signal(struct stopping *stopping, int owner)
 {
@@ -133,7 +125,10 @@ int job_state_ask(const char *folder, bool stop, struct str *state, struct error
     else if (code && code != ERR_DENIED && !is_alive_or_over(state, pid))
         error_set(err, ERR_UNAVAILABLE, "job directory %s: its tf-run has died", folder);
     if (!is_over)
-        stands_still(&stopping, pid, err);
+        error_set(err, ERR_UNAVAILABLE,
+                  "job directory %s: its tf-run (pid %ld) has not answered for %.0f s; "
+                  "kill -KILL %ld ends all of it",
+                  folder, (long)pid, time_now() - stopping.answered, (long)pid);
     close_if_open(owner);
     return err->code;
 }

@@ -82,11 +82,6 @@ static const char *find_repeated(const struct task *task, const char *line)
     return found;
 }
 
-static void repeat_line(struct supervisor *s, const struct task *task, const char *line)
-{
-    (str_starts(line, "no") ? say_loss : say)(s, "%s: %s", task->name, line);
-}
-
 /* Whole lines that have been written since, and hold a text of `repeats`. */
 void task_repeat(struct supervisor *s, struct task *task)
 {
@@ -99,7 +94,7 @@ void task_repeat(struct supervisor *s, struct task *task)
         *end = '\0';
         const char *repeated = find_repeated(task, line);
         if (repeated)
-            repeat_line(s, task, repeated);
+            (str_starts(repeated, "no") ? say_loss : say)(s, "%s: %s", task->name, repeated);
     }
     task->repeated += n == TAIL_BYTES && line == bytes ? (off_t)n : line - bytes;
 }

@@ -109,14 +109,6 @@ static bool has_socket(const struct job *job, const char *name)
     return !fstatat(job->fd, name, &status, 0) && S_ISSOCK(status.st_mode);
 }
 
-static bool has_control_socket(const struct job *job, const char *task)
-{
-    char *name = job_file(task, ".sock");
-    bool found = has_socket(job, name);
-    mem_free(name);
-    return found;
-}
-
 int job_look(const struct job *job, const char *task, struct job_process *process,
              struct error *err)
 {
@@ -128,9 +120,11 @@ int job_look(const struct job *job, const char *task, struct job_process *proces
                                     .pid = (pid_t)read_number(job, task, ".pid"),
                                     .incarnation = (uint64_t)read_number(job, task, ".starts")};
     process->alive = process->alive && process->pid; /* else it is about to take its place */
-    process->listens = process->alive && has_control_socket(job, task);
     if (fd >= 0)
         close(fd);
+    mem_free(name);
+    name = job_file(task, ".sock");
+    process->listens = process->alive && has_socket(job, name);
     mem_free(name);
     return code;
 }

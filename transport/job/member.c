@@ -11,11 +11,6 @@
 #include "base/time.h"
 #include "transport/job/cluster_config.h"
 
-static double timeout_of(const struct member *member)
-{
-    return member->options.timeout > 0 ? member->options.timeout : 30;
-}
-
 /* The first of them that is named: a file, a job's directory, TF_CONFIG, which names the task, too.
  */
 static int read_cluster(struct member *member, char task[TASK_TEXT_BYTES], struct error *err)
@@ -172,12 +167,12 @@ static const char *lacks(const struct member *member, const char *const *tasks, 
 
 int member_wait_for(struct member *member, const char *const *tasks, size_t n, struct error *err)
 {
-    double start = time_now(), told = start - 0.5, left;
+    double start = time_now(), told = start - 0.5, left,
+           seconds = member->options.timeout > 0 ? member->options.timeout : 30;
     const char *why, *which;
     if (!member->job.folder || member->options.cluster_path)
         return 0;
-    while ((why = lacks(member, tasks, n, &which)) &&
-           (left = start + timeout_of(member) - time_now()) > 0) {
+    while ((why = lacks(member, tasks, n, &which)) && (left = start + seconds - time_now()) > 0) {
         char text[512];
         snprintf(text, sizeof text, "waiting for %s: %s, %.0f s left", which, why, left);
         if (member->options.waiting && time_now() - told >= 1) {

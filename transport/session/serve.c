@@ -47,13 +47,6 @@ static int open_devices(struct serving *s, struct error *err)
     return 0;
 }
 
-static int threads_of_step(const struct serve_options *options)
-{
-    if (!options->parallel)
-        return 1;
-    return options->threads > 0 ? options->threads : cores_usable();
-}
-
 static int open_all(struct serving *s, struct address *bound, struct error *err)
 {
     const struct serve_options *options = s->options;
@@ -68,7 +61,9 @@ static int open_all(struct serving *s, struct address *bound, struct error *err)
                                     .kernels = options->kernels,
                                     .devices = s->devices.devices.items,
                                     .n_devices = (int)s->devices.devices.n,
-                                    .threads = threads_of_step(options),
+                                    .threads = !options->parallel     ? 1
+                                               : options->threads > 0 ? options->threads
+                                                                      : cores_usable(),
                                     .variables = s->variables,
                                     .timeout = options->member.timeout};
     s->server = server_new(&server);

@@ -88,14 +88,6 @@ static int read_entry(struct update_loop *update, struct error *err)
     return 0;
 }
 
-static int read_all(struct update_loop *update, struct error *err)
-{
-    int code = read_graph(update, err);
-    if (!code)
-        code = read_entry(update, err);
-    return code ? code : cluster_parse(&update->cluster, update->cluster_text, "update", err);
-}
-
 static void tell_read(void *argument)
 {
     struct update_loop *update = argument;
@@ -174,7 +166,10 @@ static void *run_thread(void *argument)
 {
     struct update_loop *update = argument;
     struct loop *loop = hub_loop(update->updates->options.hub);
-    int code = read_all(update, &update->unread);
+    struct error *err = &update->unread;
+    int code = read_graph(update, err);
+    if (!code && !(code = read_entry(update, err)))
+        code = cluster_parse(&update->cluster, update->cluster_text, "update", err);
     loop_post(loop, tell_read, update);
     if (!code)
         run_until_told(update);

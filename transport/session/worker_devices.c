@@ -68,15 +68,6 @@ static int compare(const struct worker *worker, const struct worker_device *all,
     return 0;
 }
 
-static int join(const struct worker *worker, struct device *device,
-                const struct worker_device *first, struct error *err)
-{
-    struct communicator_place place = {.n = worker->collective->size,
-                                       .rank = worker->collective->rank};
-    memcpy(place.id, first->id, sizeof place.id);
-    return collective_links_add_on(worker->collective, device, &place, err);
-}
-
 int worker_join_devices(struct worker *worker, struct error *err)
 {
     enum by_device by = asked(worker->options.graph);
@@ -91,10 +82,14 @@ int worker_join_devices(struct worker *worker, struct error *err)
         .key = {"=devices", 0, 0}, .items = &facts.kind, .n = DEVICE_COLUMNS};
     int code = worker_gather(worker, &row, NULL, &all, err);
     bool alike = !code && !compare(worker, all.data, &missing, &unlike);
-    if (alike)
-        code = join(worker, device, all.data, err);
-    else if (!code && by == BY_DEVICE_ALWAYS)
+    if (alike) {
+        struct communicator_place place = {.n = worker->collective->size,
+                                           .rank = worker->collective->rank};
+        memcpy(place.id, ((const struct worker_device *)all.data)->id, sizeof place.id);
+        code = collective_links_add_on(worker->collective, device, &place, err);
+    } else if (!code && by == BY_DEVICE_ALWAYS) {
         code = error_set(err, unlike.code, "%s", unlike.text);
+    }
     tensor_release(&all);
     return code;
 }

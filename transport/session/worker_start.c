@@ -40,14 +40,6 @@ static const struct node *first_without_value(struct worker *worker)
     return NULL;
 }
 
-static int not_ready(struct worker *worker, double seconds, struct error *err)
-{
-    const struct node *node = first_without_value(worker);
-    return error_set(err, ERR_UNAVAILABLE, "%s: '%s' was not initialized by %s:0 in %.0f s",
-                     worker->member.task, node ? node->name : "?", worker->member.job_name,
-                     seconds);
-}
-
 static int wait_until_ready(struct worker *worker, struct driver *driver, struct error *err)
 {
     const struct member_options *options = &worker->member.options;
@@ -59,8 +51,12 @@ static int wait_until_ready(struct worker *worker, struct driver *driver, struct
         if (options->given_up && options->given_up(options->context))
             return error_set(err, ERR_CANCELLED, "%s: given up before the variables were there",
                              worker->member.task);
-        if (left <= 0)
-            return not_ready(worker, seconds, err);
+        if (left <= 0) {
+            const struct node *node = first_without_value(worker);
+            return error_set(err, ERR_UNAVAILABLE, "%s: '%s' was not initialized by %s:0 in %.0f s",
+                             worker->member.task, node ? node->name : "?", worker->member.job_name,
+                             seconds);
+        }
         if (options->waiting && time_now() - told >= 1) {
             char text[256];
             snprintf(text, sizeof text, "waiting for %s:0 to initialize the variables, %.0f s left",

@@ -69,13 +69,6 @@ struct shape worker_stack_shape(const struct node *node, int64_t n)
     return shape;
 }
 
-static struct tensor stacked(const struct node *node, const struct tensor *value)
-{
-    struct tensor stack = *value;
-    stack.shape = worker_stack_shape(node, 1);
-    return stack;
-}
-
 void worker_keep_others(struct worker *worker, const struct node *node, const struct tensor *ranks,
                         const struct tensor *all)
 {
@@ -105,7 +98,8 @@ static int give(struct worker *worker, const struct node *node, const struct col
     struct tensor own, all = TENSOR_INIT;
     int code = worker_take_value(worker, &saved, err);
     if (!code) {
-        own = stacked(node, &saved.value);
+        own = saved.value;
+        own.shape = worker_stack_shape(node, 1);
         const struct collective_call call = {.key = *key,
                                              .values = &own,
                                              .kinds = &kind,
@@ -156,12 +150,6 @@ int worker_gather_state(struct worker *worker, int64_t step, bool saves, bool *a
     return code;
 }
 
-static void forget_others(struct worker *worker)
-{
-    for (size_t i = 0; i < worker->own.n; i++)
-        worker_state_clear(state_of(worker, worker->own.items[i]));
-}
-
 int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct error *err)
 {
     struct worker_parting all = {.step = step};
@@ -173,7 +161,8 @@ int worker_gather_last(struct worker *worker, int64_t step, bool saves, struct e
         code = error_set(err, ERR_UNAVAILABLE, "%s: others go on, and need its part of %s",
                          worker->member.task, node_text(worker->parts.items[0]));
     else
-        forget_others(worker);
+        for (size_t i = 0; i < worker->own.n; i++)
+            worker_state_clear(state_of(worker, worker->own.items[i]));
     if (!code && !met)
         code = worker_begin_parting(worker, step, saves, err);
     tensor_release(&all.ranks);
@@ -199,11 +188,6 @@ static const void *saved_value(const struct saved_state *state, int64_t i)
 {
     size_t bytes = tensor_bytes(&state->saved.value);
     return i ? (const char *)state->others.data + (size_t)(i - 1) * bytes : state->saved.value.data;
-}
-
-static int64_t saved_rank(const struct saved_state *state, int64_t i)
-{
-    return state->has_others ? tensor_get_int64(&state->ranks, i) : 0;
 }
 
 static int check_saved(const struct saved_state *state, struct error *err)
@@ -243,7 +227,7 @@ static void add_saved(const struct saved_state *state, struct saved_terms of, vo
     size_t offset = (size_t)of.range.first * dtype_bytes(state->saved.value.type);
     const void **values = mem_array((size_t)n_saved(state), sizeof *values);
     for (int64_t i = 0; i < n_saved(state); i++)
-        if (saved_rank(state, i) % of.of_n == of.rank)
+        if ((state->has_others ? tensor_get_int64(&state->ranks, i) : 0) % of.of_n == of.rank)
             values[n_values++] = (const char *)saved_value(state, i) + offset;
     const struct collective_terms terms = {state->saved.value.type, values, (int)n_values, 0};
     if (n_values)

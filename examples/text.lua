@@ -1,0 +1,21 @@
+-- The next byte of a text (Graves 2013), by an LSTM or, with -D net=transformer, by attention.
+local net, units, times = D.net or "lstm", D.units or 64, 32
+x = Placeholder{dtype = int32, shape = {-1, times}}       -- bytes of a plain text, below 128
+y = Placeholder{dtype = int32, shape = {-1, times}}       -- the byte behind each
+local h = nn.embedding(x, 128, units)
+if net == "lstm" then
+  h = nn.lstm(h, units)
+else
+  h = nn.positions(h, {learned = true})
+  for _ = 1, 2 do h = nn.transformer(h, {heads = 4, causal = true, norm_first = true}) end
+  h = nn.layer_norm(h)
+end
+local logits = nn.dense(Reshape(h, {-1, units}), 128)
+local labels = Reshape(y, {-1})
+loss       = nn.cross_entropy(logits, labels)
+perplexity = metric.perplexity(logits, labels)
+accuracy   = metric.accuracy(logits, labels)
+next       = Slice(Reshape(ArgMax(logits, 1), {-1, times}), {0, times - 1}, {-1, 1})
+entry.train   = minimize(loss, optim.adamw{rate = 0.004, decayed = "/W$"})
+entry.eval    = {perplexity, accuracy}
+entry.predict = next                                      -- what follows the last byte

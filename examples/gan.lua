@@ -26,6 +26,7 @@ local function of(name)
   end
   return list
 end
-entry.train = {minimize(judge_loss, optim.adam{rate = 0.001, beta1 = 0.5}, {variables = of "judge"}),
-               minimize(draw_loss, optim.adam{rate = 0.001, beta1 = 0.5}, {variables = of "draw"})}
+local rule = optim.adam{rate = 0.001, beta1 = 0.5}
+entry.train = {minimize(judge_loss, rule, {variables = of "judge"}),
+               minimize(draw_loss, rule, {variables = of "draw"})}
 entry.predict = drawn

@@ -3,7 +3,8 @@
 local words, size = D.words or 200, D.size or 16
 word = Placeholder{dtype = int32, shape = {-1}}
 near = Placeholder{dtype = int32, shape = {-1}}           -- a word beside it
-vectors = variable{name = "vectors", shape = {words, size}, init = init.uniform{min = -0.5, max = 0.5}}
+vectors = variable{name = "vectors", shape = {words, size},
+                   init = init.uniform{min = -0.5, max = 0.5}}
 loss = nn.sampled_softmax{inputs = Gather(vectors, word), labels = near, num_sampled = 20,
                           num_classes = words}
 entry.train = minimize(loss, optim.adam{rate = 0.01})

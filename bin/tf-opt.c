@@ -95,7 +95,7 @@ static const struct option_table table = {
                 "tf-opt --report -v digits.tfg -o small.tfg\n"
                 "tf-opt --passes prune --keep logits digits.tfg | tf-show\n"
                 "tf-opt --for CPU digits.tfg | tf-show --text\n"
-                "tf-graph digits.lua | tf-opt --half fp16 | tf-exec ...",
+                "tf-graph digits.lua | tf-opt --half fp16 | tf-place > half.tfg",
     .rows = rows,
     .needs = needs,
     .operands_max = 1,

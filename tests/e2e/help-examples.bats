@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The examples of each tool's --help are typed here, literally, where the files that they name are.
-# Those that need a running job or another machine are typed by the documents' tests.
+# The examples of each tool's --help are typed here, literally, where the files and jobs that they
+# name are.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -21,7 +21,38 @@ examples() { # TOOL
         NR > 2 && NF && !ended { sub(/^ */, ""); printf "%s%s", $0, /[|]$/ ? " " : "\n" }'
 }
 
-# types TOOL N [EXCEPT]: runs the examples, of which there are N, but for those that match EXCEPT.
+# example TOOL TEXT: the one with that text
+example() {
+    local line
+    line=$(examples "$1" | grep -F -e "$2")
+    [[ -n $line && $line != *$'\n'* ]]
+    printf 'set -o pipefail; %s' "$line"
+}
+
+# A job named run, which trains until it is stopped
+job_runs() {
+    digits job.tfg
+    timeout 120 tf-run --ps 2 --workers 2 --run train --job run --save job-ckpt/ job.tfg -- \
+        ./feed --rows 1-1437 --batch 32 --epochs 100000 2>run.err 3>&- &
+    job=$!
+    soon 60 eval '[[ $(tf-run status --job run 2>&1) == *worker:1* ]]'
+    soon 60 jq -e '.step > 2' run/run.json
+}
+
+# job_stops LINE: by that; it has saved
+job_stops() {
+    local code=0
+    bash -c "$1"
+    wait "$job" || code=$?
+    [ "$code" = 143 ]
+}
+
+teardown() {
+    kill_job run
+}
+
+# types TOOL N [EXCEPT]: runs the examples, of which there are N, but for those that match EXCEPT,
+# which the test types in its own way.
 types() {
     local line n=0
     examples "$1" >lines
@@ -80,6 +111,12 @@ END
         >/dev/null
     run -1 tf-ckpt diff ckpt@400 ckpt@460 # they differ
     types tf-ckpt 7 '--job|^tf-ckpt diff'
+    run -1 bash -c "$(example tf-ckpt diff)"
+    job_runs
+    tf-ckpt init backup
+    bash -c "$(example tf-ckpt --job)"
+    [ "$(tf-ckpt list --json backup | wc -l)" = 1 ]
+    job_stops 'tf-run stop --job run'
 }
 
 @test "tf-data" {
@@ -90,6 +127,14 @@ END
     records
     ./feed --rows 1-384 --batch 64 | tf-exec -g m.tfg --run train --save ck/ >/dev/null
     types tf-data 7 'tail -f'
+    : >new.csv
+    bash -c "$(example tf-data 'tail -f')" >new.rec 3>&- &
+    local pid=$!
+    zcat digits.csv.gz | sed -n 2,4p >>new.csv
+    soon 30 eval '[[ $(tf-show new.rec 2>/dev/null) == "feed 1 "* ]]'
+    # shellcheck disable=SC2046  # words
+    kill_pids $(pgrep -P "$pid") # the tail
+    wait "$pid" || true
 }
 
 @test "tf-exec" {
@@ -97,12 +142,25 @@ END
     records
     tf-op RandomUniform '[4,64]' dtype=float32 -o x.npy
     types tf-exec 6 'my.cluster'
+    printf 'task worker:%d unix:w%d\n' 0 0 1 1 >my.cluster
+    { echo 'device("/job:worker/task:1", function()' && cat digits.lua && echo 'end)'; } >away.lua
+    tf-graph away.lua | tf-opt | tf-place -c my.cluster | tf-part -c my.cluster >parts.tfg
+    bash -c "$(example tf-exec 'tf-exec serve')" 2>served 3>&- &
+    local pid=$!
+    bash -c "$(example tf-exec '--task worker:0')"
+    # shellcheck disable=SC2046  # words
+    kill_pids $(pgrep -P "$pid") "$pid"
 }
 
 @test "tf-grad" {
     forward
-    types tf-grad 2 'tf-exec' # which needs values
-    tf-grad --of loss --wrt hidden/W,x fwd.tfg | tf-show --text | grep '^alias grad/x = '
+    types tf-grad 2 'tf-exec'
+    tf-graph - >fwd.tfg <<'LUA'
+x = Const({{1.0, 2}})
+scope("hidden", function() W = Const({{3.0}, {4}}, {name = "W"}) end)
+loss = Sum(MatMul(x, W), {0, 1})
+LUA
+    bash -c "$(example tf-grad tf-exec)" | tf-show | finds 'grad/x .*3 4$'
 }
 
 @test "tf-graph" {
@@ -117,7 +175,7 @@ END
 
 @test "tf-opt" {
     digits digits.tfg
-    types tf-opt 5 '[.][.][.]$'
+    types tf-opt 5
 }
 
 @test "tf-part" {
@@ -140,7 +198,11 @@ END
 @test "tf-replicate" {
     cp two.cluster C
     digits digits.tfg
+    printf 'task worker:%d unix:w%d\n' 0 0 1 1 2 2 3 3 >grid.cluster
     types tf-replicate 5 cnn
+    cp grid.cluster C
+    tf-graph digits_cnn.lua | tf-opt >cnn.tfg
+    bash -c "$(example tf-replicate cnn)"
 }
 
 @test "tf-show" {
@@ -150,5 +212,53 @@ END
     cp digits.tfg b.tfg
     records
     tf-exec -g m.tfg --run train --feed train.rec --trace trace.rec >/dev/null
-    types tf-show 8 'predictions'
+    printf '%s\n' k high low high | tf-data csv - y=k:category --fit prep.json >/dev/null
+    printf '%s\n' 1 0 1 | tf-data csv - label=1:int32 >predictions.rec
+    types tf-show 8
+    [ "$(xargs <answers.csv)" = 'label low high low' ]
+}
+
+@test "tf-run" {
+    cp digits.lua m.lua
+    cp two.cluster lab.cluster
+    (umask 077 && openssl rand -hex 32 >lab.key)
+    digits m.tfg
+    types tf-run 3 'stop|lab.cluster'
+    mv ckpt first
+    timeout 120 bash -c "$(example tf-run lab.cluster)" 3>&-
+    tf-ckpt verify ckpt
+    job_runs
+    job_stops "$(example tf-run stop)"
+}
+
+@test "tf-ps" {
+    cp two.cluster my.cluster
+    timeout 60 bash -c "$(example tf-ps serve)" 2>served 3>&- &
+    soon 30 grep -q 'ready' served
+    # shellcheck disable=SC2046  # words
+    kill_pids $(pgrep -P "$!") "$!"
+    job_runs
+    bash -c "$(example tf-ps list)" | finds 'output/W'
+    bash -c "$(example tf-ps get)" | finds 'output/W'
+    run -124 timeout 3 env TERM=vt100 COLUMNS=100 LINES=24 bash -c "$(example tf-ps watch)"
+    echo "$output"
+    [[ $output == *WORKER* ]]
+    job_stops 'tf-run stop --job run'
+}
+
+@test "tf-supervise" {
+    mkdir -m 700 run
+    mkfifo run/channel
+    printf '%s\n' "job $PWD/run" '' 'task one' 'command exec sleep 1000' >job.tasks
+    bash -c "$(example tf-supervise job.tasks)" 2>err 3>&- &
+    job=$!
+    soon 30 eval '[[ $('"$(example tf-supervise --status)"' 2>&1) == *one* ]]'
+    bash -c "$(example tf-supervise --stop)"
+    wait "$job" || true
+    [ ! -e run/one.pid ]
+}
+
+@test "no tool is left out" {
+    diff <(cd "$root/build/bin" && printf '%s\n' tf-*) \
+        <(sed -n 's/^@test "\(tf-[a-z]*\)" {$/\1/p' "$BATS_TEST_FILENAME" | sort)
 }

@@ -322,7 +322,7 @@ nobody_has_the_job() {
     fails 64 "mode" --mode nonsense digits.tfg
 }
 
-@test "what is run, fetched and evaluated is looked for before anything starts, in the graph given" {
+@test "what is run, fetched and evaluated is looked for first, in the graph that was given" {
     fails() { # WHAT OPTION...
         local what=$1 file
         shift

@@ -50,7 +50,8 @@ MORE = [("graph", "aliases", 1000), ("graph", "reads", 1000), ("graph", "starts"
 LIMIT = 1.3
 LEAST = 2  # of the elements of a Concat
 SIZES, EXPONENT, LEAST_S, LEAST_KB = (10000, 100000), 1.2, 0.3, 100000
-HEAVY, HEAVIER = ("adam", "layers", "dense", "updates", "gradloops"), 4  # of which a graph holds fewer
+# of which a graph holds fewer
+HEAVY, HEAVIER = ("adam", "layers", "dense", "updates", "gradloops"), 4
 COUNTED, CACHES = (5000, 20000), 1.4  # sizes that are counted, and what caches may explain
 
 

@@ -51,7 +51,6 @@ static int compile(struct plan *plan, const struct plan_request *request, struct
         return code;
     plan_connect(plan);
     plan_find_segments(plan);
-    plan->is_cheap = plan->is_whole && (!plan->n_order || plan->regions.items->is_cheap);
     for (size_t i = 0; i < plan->items.n; i++) {
         struct item *item = &plan->items.items[i];
         item->is_prepared = item->n_checked || item->uses_copies || item->seen;

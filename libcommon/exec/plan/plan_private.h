@@ -54,7 +54,6 @@ struct plan {
     struct merged *merged;      /* then: by value, once all is in order */
     bool is_on_device;          /* items use memory that is not the host's */
     struct fault_source faults; /* of its items, on a device with memory of its own */
-    bool is_cheap;              /* whole: no kernel is worth a thread of its own */
     struct plan_item *dump;
     struct arenas *own_arenas; /* NULL: options.arenas are a session's */
     struct run *idle_runs;     /* memory of steps that are over; guarded by the arenas' lock */

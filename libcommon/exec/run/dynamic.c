@@ -217,7 +217,7 @@ static int run_one(struct run *run, struct launch *launch, struct activation **l
     }
     const struct region_calls calls = {tell, give, relieve, list};
     if (a->region)
-        return region_run(run, launch, &calls);
+        return whole_leave(run, a, region_run(run, launch, &calls));
     if (!kernel_take_locks(a, &a->head->locks))
         return KERNEL_PENDING;
     int code = kernel_run(run, launch);

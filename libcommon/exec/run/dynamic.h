@@ -6,7 +6,7 @@
  * ready, dynamic_frame.c in which iterations, with memory from iteration.c;
  * dynamic.c distributes it over threads, by the queue of dynamic_queue.c; dynamic_kernel.c runs
  * points, region_run.c regions. run.c begins and ends a step. A whole plan is one region, which
- * whole.c runs without all the rest; loop.c runs loops that are one item.
+ * whole.c runs without all the rest for a thread that waits; loop.c runs loops that are one item.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -129,10 +129,16 @@ void run_free_idle(struct plan *plan); /* those that no step uses */
 /* Step, fetches and feeds as the execution has them. */
 void run_bind(struct run *run);
 
-/* whole.c: begins and runs it. 0, KERNEL_PENDING: it was put aside; or an error code, with
- * run->failed set. */
-void whole_open(struct run *run);
-int whole_run(struct run *run);
+/* whole.c: runs all of a whole plan, on the thread that waits for it. */
+void whole_run(struct run *run);
+/* After region_run: a whole plan's region holds no lock after an error, which is returned. */
+void whole_abandon(const struct run *run, const struct activation *a);
+static inline int whole_leave(const struct run *run, const struct activation *a, int code)
+{
+    if (code > 0 && run->plan->is_whole)
+        whole_abandon(run, a);
+    return code;
+}
 
 /* loop.c: what a run has of a loop. */
 void loop_run_free(struct run *run, struct loop_run *loop);

@@ -46,13 +46,13 @@ void kernel_give_locks(struct activation *a)
 
 struct launch *kernel_launch(struct run *run, struct activation *a, struct launch *own)
 {
-    struct launch *launch = own;
+    struct launch *launch = run->plan->is_whole ? &run->own : own;
     if (!a->region && run->plan->items.items[a->item].flags & KERNEL_ASYNC) {
         if (!a->launch)
             a->launch = mem_alloc(sizeof *a->launch);
         launch = a->launch;
-        launch->err.code = 0;
     }
+    launch->err.code = 0;
     launch->activation = a;
     return launch;
 }

@@ -225,6 +225,12 @@ const struct item *ready_find_waiting(const struct run *run)
 
 void ready_start_root(struct run *run, struct activation **ready)
 {
+    if (run->plan->is_whole) { /* whose iteration is there */
+        run->root->oldest->n_fired = 0;
+        if (run->plan->n_order)
+            schedule(run, run->root->oldest, 0, false, ready);
+        return;
+    }
     run->root = frame_new(run, 0, NULL, NULL);
     const struct plan_frame *def = run->root->def;
     struct iteration *it = iteration_new(run, run->root, 0);

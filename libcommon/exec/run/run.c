@@ -146,42 +146,6 @@ static void conclude(struct run *run)
     device_notify_end(run->plan->options.device, &run->over);
 }
 
-/* ---- a whole plan that goes on ---- */
-
-/* The run may be another step's as soon as an item of it was put aside, or its end is told. */
-static void go_on_whole(struct deferred_work *deferred)
-{
-    struct run *run = CONTAINER_OF(deferred, struct run, deferred);
-    struct plan *plan = run->plan;
-    thread_take_up(plan->options.device);
-    if (!plan->is_cheap)
-        deferred_before_long();
-    if (whole_run(run) != KERNEL_PENDING)
-        conclude(run);
-}
-
-static void help_whole(void *argument)
-{
-    struct run *run = argument;
-    struct device *device = run->plan->options.device;
-    thread_enter_device(device, device->threads);
-    deferred_run(&run->deferred);
-}
-
-/* On this thread if that does not keep it for long. */
-static void proceed_whole(struct run *run, bool computes)
-{
-    bool stays = computes || run->plan->is_cheap;
-    run->deferred.run = go_on_whole;
-    if (stays || !workers_submit(1, help_whole, run))
-        deferred_run(&run->deferred);
-}
-
-static void resume_whole(struct activation *a)
-{
-    proceed_whole(a->run, false);
-}
-
 /* ---- the beginning ---- */
 
 static int open(struct run *run, struct error *err)
@@ -192,9 +156,7 @@ static int open(struct run *run, struct error *err)
     run->n_kept = 0;
     run->conclude = conclude;
     run->async_done = run_async_done;
-    run->resume = run->plan->is_whole ? resume_whole : run_resume;
-    if (run->plan->is_whole)
-        whole_open(run);
+    run->resume = run_resume;
     return run->plan->is_on_device ? device_step_begin(&run->on_device, run->step, err) : 0;
 }
 
@@ -290,8 +252,6 @@ static void start(struct plan *plan, const struct execution *execution)
     struct run *run = begin(plan, execution, &err);
     if (!run) {
         done->done(done, err.code, &err);
-    } else if (plan->is_whole) {
-        proceed_whole(run, done->computes);
     } else {
         run->deferred.run = go_on;
         deferred_run(&run->deferred);

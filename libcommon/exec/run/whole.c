@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running a whole plan: its one region, by the thread that asks, without queue or counters.
+ * Running a whole plan: its one region, by a thread that waits for it without queue or counters.
  */
 #include "exec/run/dynamic.h"
 
-static struct activation *region_of(struct run *run)
+/* Gives back what was taken and not yet given. */
+void whole_abandon(const struct run *run, const struct activation *a)
 {
-    return run->root->oldest->activations;
-}
-
-void whole_open(struct run *run)
-{
-    struct activation *a = region_of(run);
-    run->own.activation = a;
-    a->at = a->n_locked = 0;
-}
-
-/* After a failure at `position`: gives back what was taken and not yet given. */
-static void abandon_locks(const struct plan *plan, int position)
-{
+    const struct plan *plan = run->plan;
     variable_lock_vec held = VEC_INIT;
-    for (int at = 0; at <= position; at++) {
+    for (int at = 0; at <= a->at; at++) {
         const struct item *item = &plan->items.items[plan->order[at]];
         for (size_t i = 0; i < item->locks.n; i++)
             vec_push(&held, item->locks.items[i]);
@@ -35,14 +24,14 @@ static void abandon_locks(const struct plan *plan, int position)
     vec_release(&held);
 }
 
-int whole_run(struct run *run)
+void whole_run(struct run *run)
 {
-    int code = run->plan->n_order ? region_run(run, &run->own, NULL) : 0;
-    if (code > 0) {
-        abandon_locks(run->plan, region_of(run)->at);
-        run->failed = true;
-        run->err = run->own.err;
-        run->own.err.code = 0;
-    }
-    return code;
+    struct activation *a = run->root->oldest->activations;
+    run->own.activation = a;
+    a->at = a->n_locked = 0;
+    if (!run->plan->n_order || !whole_leave(run, a, region_run(run, &run->own, NULL)))
+        return;
+    run->failed = true;
+    run->err = run->own.err;
+    run->own.err.code = 0;
 }

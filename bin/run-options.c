@@ -2,8 +2,8 @@
  *
  * The options of tf-run, which is a script and calls this: it parses the command line as every tool
  * does and writes what it found as assignments of the shell to descriptor 3, opt_save_every of
- * --save-every, empty where there is none, then verb, graph_file, and `set --` with the words of
- * the feed command. Nothing is written there after --help and its like.
+ * --save-every, empty where there is none, then wants_shards, verb, graph_file, and `set --` with
+ * the words of the feed command. Nothing is written there after --help and its like.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 #include "checkpoint/store/store.h"
 #include "cli/tool.h"
 #include "pass/grid/grid.h"
+#include "pass/replicate/replicate.h"
 #include "resource/policy.h"
 
 #define ASSIGNMENTS_FD 3
@@ -49,6 +50,7 @@ static struct {
     const char *entry, *feed, *every, *stop;
 } evaluation_options;    /* of bin/evaluation_rows.def */
 static int feed_command; /* the index of its first word */
+static struct replicate_options parsed_mode;
 static char mode_help[1280];
 
 static const struct option_row rows[] = {
@@ -173,7 +175,7 @@ static int check_options(const char *graph, struct error *err)
     int64_t max;
     double within;
     struct interval every;
-    if (!strcmp(options.mode, "auto") || str_starts(options.mode, "auto,"))
+    if (parsed_mode.mode == REPLICATE_AUTO)
         return error_set(err, ERR_USAGE,
                          "--mode auto is tf-replicate's; its --explain says which "
                          "mode is taken");
@@ -276,10 +278,11 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     set_default(&options.max_restarts, "5");
     set_default(&options.save, NULL);
     set_default(&options.grid, NULL);
+    if (!is_verb && replicate_parse(&parsed_mode, options.mode, err))
+        return err->code;
+    bool wants_shards = parsed_mode.mode != REPLICATE_ALLREDUCE || parsed_mode.by_servers;
     if (options.shards == UNSET)
-        options.shards = options.grid                            ? tile_count()
-                         : str_starts(options.mode, "allreduce") ? 0
-                                                                 : 1;
+        options.shards = options.grid ? tile_count() : wants_shards;
     if (is_verb && (!options.job || !*options.job))
         return error_set(err, ERR_USAGE, "%s: which job? --job DIR", verb);
     if (!is_verb && check_options(graph, err))
@@ -296,7 +299,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         str_append_char(&out, '\n');
         str_release(&value);
     }
-    str_append(&out, "verb=");
+    str_printf(&out, "wants_shards=%s\nverb=", wants_shards ? "1" : "");
     str_append_quoted(&out, verb ? verb : "");
     str_append(&out, "\ngraph_file=");
     str_append_quoted(&out, graph ? graph : "");

@@ -188,7 +188,7 @@ static int read_options(struct replicate_options *options, struct error *err)
         if (!grid_parse(&tiles, grid))
             return error_set(err, ERR_USAGE, "--grid is ROWSxCOLUMNS of 2 to %d tiles, not '%s'",
                              GRID_CELLS_MAX, grid);
-        if (in_graph || strcmp(mode, "sync") != 0 || accumulate > 1 || workers || compress)
+        if (in_graph || !options->is_plain || accumulate > 1 || workers || compress)
             return error_set(err, ERR_USAGE, "--grid has no workers, for whom --%s would be",
                              in_graph         ? "in-graph"
                              : accumulate > 1 ? "accumulate"
@@ -206,7 +206,7 @@ static int read_options(struct replicate_options *options, struct error *err)
         if (in_graph < 2 || in_graph > REPLICATE_TOWERS_MAX)
             return error_set(err, ERR_USAGE, "--in-graph is a number of towers, 2 to %d",
                              REPLICATE_TOWERS_MAX);
-        if (strcmp(mode, "sync") != 0 || accumulate > 1 || workers)
+        if (!options->is_plain || accumulate > 1 || workers)
             return error_set(err, ERR_USAGE, "--in-graph has no workers, for whom --%s would be",
                              accumulate > 1 ? "accumulate"
                              : workers      ? "workers"

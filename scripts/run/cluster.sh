@@ -82,10 +82,8 @@ make_job() {
     shards=$(printf '%s\n' "$tasks" | grep '^ps:') || shards=
     workers=$(printf '%s\n' "$tasks" | grep '^worker:') ||
         die 78 "the cluster has no task worker:0"
-    case $opt_mode in
-    allreduce*) ;;
-    *) [ -n "$shards" ] || no_shards "--mode $opt_mode wants shards; --mode allreduce needs none" ;;
-    esac
+    [ -z "$wants_shards" ] || [ -n "$shards" ] ||
+        no_shards "--mode $opt_mode wants shards; --mode allreduce needs none"
     n_workers=$(printf '%s\n' "$workers" | wc -l)
     replica_tasks=${opt_replica_tasks:-1}
     [ $((n_workers % replica_tasks)) -eq 0 ] ||

@@ -13,7 +13,8 @@ quote() {
     done
 }
 
-# Sets opt_save_every of --save-every and so on, verb, graph_file, and the feed command.
+# Sets opt_save_every of --save-every and so on, wants_shards of the mode, verb, graph_file, and the
+# feed command.
 parse_options() {
     assignments=$("$lib/options" "$@" 3>&1 >/dev/null) || exit
     [ -n "$assignments" ] || exec "$lib/options" "$@" # --help and its like

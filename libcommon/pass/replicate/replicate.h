@@ -119,6 +119,7 @@ struct replicate_schedule {
 
 struct replicate_options {
     enum replicate_mode mode;
+    bool is_plain;                     /* the mode is "sync", and nothing besides */
     char policy[REPLICATE_POLICY_MAX]; /* resource/clock.h; of REPLICATE_AUTO the code that
                                         * all-reduce may use, as "bits=1" */
     int fetch, push;                   /* of downpour: every so many steps; 0: 1 */
@@ -141,7 +142,7 @@ struct replicate_options {
     int64_t piece_bytes; /* of all-reduce: whole gradients of products that are twice as large are
                           * made, summed and used in pieces of so many bytes; 0: 8 MiB;
                           * REPLICATE_WHOLE: none are */
-    bool delays;         /* updates are by what the step before has computed */
+    int delay;           /* updates are by what so many steps before have computed: 0 or 1 */
     int after;           /* so many updates gradients are coded */
     const struct cluster *cluster; /* its links are the model's, and its workers; NULL: none */
     const struct costs *measured;  /* NULL: times are estimated */

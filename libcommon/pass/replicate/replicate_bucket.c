@@ -31,7 +31,7 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
     if (node >= 0) {
         /* Gradients of the step before were checked then. */
         bool waits = bucket->values.items[0].use != FOR_INITIAL;
-        for (size_t i = 0; i < bucket->values.n && waits && r->options->delays; i++)
+        for (size_t i = 0; i < bucket->values.n && waits && r->options->delay; i++)
             waits = bucket->values.items[i].use == FOR_UPDATES;
         if (waits) {
             for (size_t i = 0; i < r->from->nodes.n; i++)

@@ -11,20 +11,20 @@
 bool replicate_is_delayed(const struct replicator *r, struct edge edge)
 {
     const struct node *node = graph_node(r->from, edge.node);
-    return r->options->delays && has(r, edge.node, FACT_MARKED) && !*replicate_role(node) &&
+    return r->options->delay && has(r, edge.node, FACT_MARKED) && !*replicate_role(node) &&
            shape_is_known(&node->outputs[edge.slot].shape);
 }
 
 void replicate_begin_delay(struct replicator *r)
 {
     VEC(int) controls = VEC_INIT;
-    for (size_t i = 0; r->options->delays && i < r->from->nodes.n; i++)
+    for (size_t i = 0; r->options->delay && i < r->from->nodes.n; i++)
         if (r->copy[i] >= 0 && has(r, (int)i, FACT_MARKED | FACT_CONTROLS) &&
             !has(r, (int)i, FACT_AFTER))
             vec_push(&controls, r->copy[i]);
     struct node_spec spec = {
         .op = "NoOp", .controls = controls.items, .n_controls = (int)controls.n};
-    if (r->options->delays)
+    if (r->options->delay)
         r->computed = replicate_add(r, WORKER_DEVICE, ALLREDUCE_SCOPE "computed", &spec);
     vec_release(&controls);
 }

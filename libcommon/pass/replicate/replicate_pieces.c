@@ -57,7 +57,7 @@ static int64_t find_rows(const struct replicator *r, struct edge gradient,
 {
     const struct node *node = graph_node(r->from, gradient.node);
     int64_t rows = rows_of_piece(r, &node->outputs[gradient.slot]);
-    bool is_others = r->options->delays || r->options->by_device;
+    bool is_others = r->options->delay || r->options->by_device;
     if (!rows || is_others || replicate_find_product(r, gradient, product) ||
         !update_by(r, gradient) || count_uses(r, gradient.node) > 1 ||
         count_uses(r, product->node->id) > 1)

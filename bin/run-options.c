@@ -52,6 +52,11 @@ static struct {
 static int feed_command; /* the index of its first word */
 static struct replicate_options parsed_mode;
 static char mode_help[1280];
+static const char *const mode_words[] = {
+#define WORD(key, takers, usage, read, field, help) usage,
+#include "pass/replicate/mode_words.def"
+#undef WORD
+};
 
 static const struct option_row rows[] = {
     {0, "ps", OPTION_INT, &options.shards, "K",
@@ -327,10 +332,10 @@ int main(int argc, char **argv)
     str_printf(&text, "\n  %-23s  %s\n  %-23s  %s", "downpour,fetch=N,push=M",
                "async, with a fetch every N steps and a push every M", "allreduce",
                "the workers sum among themselves, without shards");
-    str_printf(&text, "\n  %-23s  %s", "MODE,factors=auto",
-               "any of these, or factors of gradients are sent where that is less");
-    str_printf(&text, "\n  %-23s  %s", "MODE,bits=1",
-               "any of these, gradients in few bits; bits=2 to 8, top=0.01");
+    str_printf(&text, "\n  %-23s  %s", "MODE,WORD,...", "words, see tf-replicate --man:");
+    for (size_t i = 0; i < sizeof mode_words / sizeof *mode_words; i++)
+        if (*mode_words[i])
+            str_printf(&text, "%s %s", text.data[text.n - 1] == ':' ? "" : ",", mode_words[i]);
     BUG_ON(text.n >= sizeof mode_help);
     memcpy(mode_help, text.data, text.n + 1);
     str_release(&text);

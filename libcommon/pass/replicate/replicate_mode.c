@@ -106,30 +106,17 @@ static bool read_schedule(void *all, const struct word_value *value, struct erro
 
 /* ---- words ---- */
 
-/* In the order in which errors list them. */
 static const struct mode_word {
     const char *key;
     int takers;
-    const char *usage; /* NULL: it stands with the one before */
+    const char *usage;
     bool (*read)(void *field, const struct word_value *value, struct error *err);
     size_t field; /* of struct replicate_options */
 } words[] = {
 #define FIELD(name) offsetof(struct replicate_options, name)
-    {UPDATE_WORKER, ANY, NULL, read_flag, FIELD(by_servers)},
-    {"fetch=", DOWNPOUR, "fetch=N", read_count, FIELD(fetch)},
-    {"push=", DOWNPOUR, "push=N", read_count, FIELD(push)},
-    {"push.", DOWNPOUR, "push.NAME=N", read_interval, 0},
-    {"rate=", DOWNPOUR, "rate=X", read_number, FIELD(rate)},
-    {"factors=", ALL_SENT, "factors=auto, factors=all", read_factors, FIELD(factors)},
-    {"bits=", ALL_SENT | AUTO, "bits=N", read_count, FIELD(code.bits)},
-    {"threshold=", ALL_SENT | AUTO, "threshold=X", read_number, FIELD(code.threshold)},
-    {"top=", ALL_SENT | AUTO, "top=SHARE", read_number, FIELD(code.share)},
-    {"after=", ALL_SENT | AUTO, "after=N", read_count, FIELD(after)},
-    {"delay=", ALL_REDUCED, "delay=1", read_count, FIELD(delay)},
-    {"pieces=", ALL_REDUCED, "pieces=SIZE", read_pieces, FIELD(piece_bytes)},
-    {"schedule=", REDUCED, "schedule=NAME", read_schedule, 0},
-    {"dense=", REDUCED, "dense=a, b or c and update=pass", read_dense, FIELD(dense)},
-    {"update=pass", ALL_REDUCED, NULL, read_flag, FIELD(update_each)},
+#define WORD(key, takers, usage, read, field, help) {key, takers, usage, read, field},
+#include "pass/replicate/mode_words.def"
+#undef WORD
 #undef FIELD
 };
 #define N_WORDS (sizeof words / sizeof *words)
@@ -140,7 +127,7 @@ static int refuse_word(const struct replicate_options *options, int taker, const
     struct str usages = STR_INIT;
     for (size_t i = 0; i < N_WORDS; i++) {
         bool ends = taker == DOWNPOUR && !strcmp(words[i].key, "after=");
-        if (words[i].takers & taker && words[i].usage)
+        if (words[i].takers & taker && *words[i].usage)
             str_printf(&usages, "%s%s", !usages.n ? "" : ends ? " and " : ", ", words[i].usage);
     }
     error_set(err, ERR_USAGE, "--mode %s takes %s, not '%s'", replicate_mode_name(options),

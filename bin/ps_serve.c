@@ -141,12 +141,12 @@ int ps_serve(struct tool *tool, char **operands, struct error *err)
     struct served_shard serving = {
         .tool = tool, .lock = PTHREAD_MUTEX_INITIALIZER, .failure = ERROR_INIT};
     (void)operands;
-    if (ps_serving.threads < 0 || ps_serving.threads > 4096)
+    if (ps_serving.threads > 4096)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense",
                          ps_serving.threads);
     if (ps_serving.save_every && interval_parse(ps_serving.save_every, &every, err))
         return error_prefix(err, "--save-every: ");
-    if (ps_serving.keep < 0 || ps_serving.keep > INT_MAX)
+    if (ps_serving.keep > INT_MAX)
         return error_set(err, ERR_USAGE, "--keep is at least 1");
     if (ps_serving.save && store_check_place(ps_serving.save, err))
         return error_prefix(err, "--save %s: ", ps_serving.save);

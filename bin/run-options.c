@@ -59,30 +59,30 @@ static const char *const mode_words[] = {
 };
 
 static const struct option_row rows[] = {
-    {0, "ps", OPTION_INT, &options.shards, "K",
+    {0, "ps", OPTION_NATURAL, &options.shards, "K",
      "parameter shards to start on this machine (1; with --grid one a tile, with --mode allreduce "
      "none)"},
-    {0, "workers", OPTION_INT, &options.workers, "N", "workers to start on this machine (1)"},
-    {0, "replica-tasks", OPTION_INT, &options.replica_tasks, "G",
+    {0, "workers", OPTION_NATURAL, &options.workers, "N", "workers to start on this machine (1)"},
+    {0, "replica-tasks", OPTION_NATURAL, &options.replica_tasks, "G",
      "tasks of each worker: the first drives, the others serve it; see tf-replicate"},
     {0, "grid", OPTION_TEXT, &options.grid, "ROWSxCOLUMNS",
      "images in as many tiles, each on a shard; one worker drives them; see tf-replicate"},
     {'c', "cluster", OPTION_TEXT, &options.cluster, "FILE",
      "the cluster, instead: its tasks and their addresses; other hosts by ssh"},
     {0, "mode", OPTION_TEXT, &options.mode, "MODE", mode_help},
-    {0, "accumulate", OPTION_INT, &options.accumulate, "N",
+    {0, "accumulate", OPTION_NATURAL, &options.accumulate, "N",
      "a worker's gradients are summed over N steps before they are pushed"},
     {0, "compress", OPTION_TEXT, &options.compress, "TYPE",
      "bf16 or fp16: gradients cross in 16 bits"},
     {0, "run", OPTION_TEXT, &options.run, "ENTRY", "what a worker runs in each step (train)"},
     {0, "fetch", OPTION_LIST, &options.fetch, "A,B",
      "tensors that workers write in each step, to JOB/worker-N.rec"},
-    {0, "fetch-every", OPTION_INT, &options.fetch_every, "N",
+    {0, "fetch-every", OPTION_NATURAL, &options.fetch_every, "N",
      "write them after every N steps only: worker-N.rec of a long job grows"},
     {0, "fetch-limit", OPTION_BYTES, &options.fetch_limit, "BYTES",
      "begin worker-N.rec anew when it has as many, as 100M; one older is kept"},
 #include "bin/evaluation_rows.def"
-    {0, "steps", OPTION_INT, &options.steps, "N", "steps of each worker (until its feed ends)"},
+    {0, "steps", OPTION_NATURAL, &options.steps, "N", "steps of each worker (until its feed ends)"},
     {0, "seed", OPTION_INT, &options.seed, "N", "seed of the random ops (0)"},
     {0, "save", OPTION_TEXT, &options.save, "DIR/", "a store for checkpoints, see tf-ckpt"},
     {0, "save-every", OPTION_TEXT, &options.save_every, "N|TIME",
@@ -90,7 +90,7 @@ static const struct option_row rows[] = {
     {0, "save-best", OPTION_TEXT, &options.save_best, "METRIC",
      "the best by this fetch is DIR@best, and stays, too; METRIC:min, METRIC:max; of shards the "
      "best that --save-every makes, else of all steps"},
-    {0, "keep", OPTION_INT, &options.keep, "N",
+    {0, "keep", OPTION_NATURAL, &options.keep, "N",
      "checkpoints to keep (5; where workers update: all)"},
     {0, "run-name", OPTION_TEXT, &options.run_name, "NAME",
      "of this run, by which a store tells it from others"},
@@ -103,7 +103,7 @@ static const struct option_row rows[] = {
     {0, "no-key", OPTION_FLAG, &options.no_key, NULL, "TCP without a key, on loopback only"},
     {0, "ops", OPTION_TEXT, &options.ops, "FILE.so",
      "ops of your own, for all tasks; on other hosts, too, by this name"},
-    {0, "threads", OPTION_INT, &options.threads, "N",
+    {0, "threads", OPTION_NATURAL, &options.threads, "N",
      "threads of each worker (cores over workers)"},
     {0, "deterministic", OPTION_FLAG, &options.deterministic, NULL,
      "the same bits whatever the number of threads"},
@@ -184,8 +184,6 @@ static int check_options(const char *graph, struct error *err)
         return error_set(err, ERR_USAGE,
                          "--mode auto is tf-replicate's; its --explain says which "
                          "mode is taken");
-    if (options.shards < 0)
-        return error_set(err, ERR_USAGE, "--ps %" PRId64 " makes no sense", options.shards);
     if (options.replica_tasks != UNSET && options.replica_tasks < 1)
         return error_set(err, ERR_USAGE, "--replica-tasks %" PRId64 ": nobody would work",
                          options.replica_tasks);
@@ -256,6 +254,7 @@ static void print_value(struct str *out, const struct option_row *row)
         str_printf(out, "%d", *(const int *)row->target);
         break;
     case OPTION_INT:
+    case OPTION_NATURAL:
     case OPTION_BYTES:
         if (*(const int64_t *)row->target != UNSET)
             str_printf(out, "%" PRId64, *(const int64_t *)row->target);

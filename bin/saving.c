@@ -75,8 +75,6 @@ int saving_check(struct saving *s, bool has_all, struct error *err)
                                                 : NULL;
     if (!store && of_store)
         return error_set(err, ERR_USAGE, "--%s needs --save DIR/", of_store);
-    if (save_options.keep < 0)
-        return error_set(err, ERR_USAGE, "--keep %" PRId64 " makes no sense", save_options.keep);
     s->has_all = has_all;
     if (save_options.path && holders_of(s->driver->graph, &one) == HOLDERS_NONE)
         return error_set(err, ERR_USAGE, "--save %s: the graph has no variables",

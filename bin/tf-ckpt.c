@@ -30,19 +30,19 @@ static const struct option_row rows[] = {
      "also what a job keeps beside its variables, clocks and aggregators"},
     {0, "data", OPTION_OPTIONAL, &data_text, "SHARE",
      "read the data, too; --data=5% another twentieth of it each time"},
-    {0, "keep-last", OPTION_INT, &policy.last, "N", "keep the last N"},
-    {0, "keep-hourly", OPTION_INT, &policy.hourly, "N",
+    {0, "keep-last", OPTION_NATURAL, &policy.last, "N", "keep the last N"},
+    {0, "keep-hourly", OPTION_NATURAL, &policy.hourly, "N",
      "the last of each of N hours that have any"},
-    {0, "keep-daily", OPTION_INT, &policy.daily, "N", "of N days"},
-    {0, "keep-weekly", OPTION_INT, &policy.weekly, "N", "of N weeks"},
-    {0, "keep-monthly", OPTION_INT, &policy.monthly, "N", "of N months"},
-    {0, "keep-best", OPTION_INT, &policy.best, "N", "the N best, by a metric"},
+    {0, "keep-daily", OPTION_NATURAL, &policy.daily, "N", "of N days"},
+    {0, "keep-weekly", OPTION_NATURAL, &policy.weekly, "N", "of N weeks"},
+    {0, "keep-monthly", OPTION_NATURAL, &policy.monthly, "N", "of N months"},
+    {0, "keep-best", OPTION_NATURAL, &policy.best, "N", "the N best, by a metric"},
     {0, "by", OPTION_TEXT, &by, "METRIC",
      "for --keep-best: a scalar of list; METRIC:min and METRIC:max say which\n"
      "is better (min if its name has loss, error, cost or perplexity in it)"},
-    {0, "keep-every", OPTION_INT, &policy.every, "STEPS", "steps that are multiples of it"},
+    {0, "keep-every", OPTION_NATURAL, &policy.every, "STEPS", "steps that are multiples of it"},
     {'n', "dry-run", OPTION_FLAG, &dry_run, NULL, "say what would be done"},
-    {0, "step", OPTION_INT, &step, "N",
+    {0, "step", OPTION_NATURAL, &step, "N",
      "the step that it is of (what the file says: of .ckpt its step, else global_step or\n"
      "the number behind TensorFlow's name; or 0)"},
     {0, "run-name", OPTION_TEXT, &run_name, "NAME", "of the run that it is to be of"},
@@ -125,22 +125,6 @@ static const struct ckpt_verb {
 };
 
 /* ---- options ---- */
-
-static int check_numbers(struct error *err)
-{
-    const struct {
-        const char *name;
-        int64_t value;
-    } numbers[] = {{"keep-last", policy.last},       {"keep-hourly", policy.hourly},
-                   {"keep-daily", policy.daily},     {"keep-weekly", policy.weekly},
-                   {"keep-monthly", policy.monthly}, {"keep-best", policy.best},
-                   {"keep-every", policy.every},     {"step", step == INT64_MIN ? 0 : step}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (numbers[i].value < 0)
-            return error_set(err, ERR_USAGE, "--%s %" PRId64 " is negative", numbers[i].name,
-                             numbers[i].value);
-    return 0;
-}
 
 static int take_share(double *fraction, struct error *err)
 {
@@ -230,7 +214,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         error_set(err, ERR_USAGE, "%s: %s takes a store, %s, not one of its checkpoints", name,
                   operands[0], path);
     arena_release(&arena);
-    if (err->code || check_numbers(err) || fill_command(&job, n, operands, err))
+    if (err->code || fill_command(&job, n, operands, err))
         return err->code;
     tool_catch_signals();
     if (tool_cancel_after(STOP_SECONDS, &is_stopped, err))

@@ -31,15 +31,15 @@ static struct data_request request = {.feeding = {.batch = 1, .n_shards = 1},
 static struct prep prep; /* read from --prep, or to be written by --fit */
 
 static const struct option_row rows[] = {
-    {'b', "batch", OPTION_INT, &request.feeding.batch, "N", "rows in a record (1)"},
+    {'b', "batch", OPTION_NATURAL, &request.feeding.batch, "N", "rows in a record (1)"},
     {0, "drop-remainder", OPTION_FLAG, &request.feeding.drop_remainder, NULL,
      "leave out the last batch of an epoch if it is not full"},
-    {0, "epochs", OPTION_INT, &epochs, "N", "how often all rows are fed (1); 0: without end"},
-    {0, "steps", OPTION_INT, &request.feeding.steps, "N",
+    {0, "epochs", OPTION_NATURAL, &epochs, "N", "how often all rows are fed (1); 0: without end"},
+    {0, "steps", OPTION_NATURAL, &request.feeding.steps, "N",
      "stop after N records; without --epochs, files repeat until then"},
-    {0, "after", OPTION_INT, &request.feeding.after, "N", "begin behind record N, at N + 1"},
+    {0, "after", OPTION_NATURAL, &request.feeding.after, "N", "begin behind record N, at N + 1"},
     {0, "shuffle", OPTION_FLAG, &request.feeding.shuffle, NULL, "another order in every epoch"},
-    {0, "shuffle-buffer", OPTION_INT, &request.feeding.shuffle_window, "N",
+    {0, "shuffle-buffer", OPTION_NATURAL, &request.feeding.shuffle_window, "N",
      "shuffle among N rows as they arrive, for input larger than memory"},
     {0, "seed", OPTION_INT, &seed, "N", "of the order (0)"},
     {0, "shard", OPTION_TEXT, &shard_text, "I/N", "only every N'th row, from I on: 0/2, 1/2"},
@@ -61,7 +61,7 @@ static const struct option_row rows[] = {
     {0, "sample-weight", OPTION_TEXT, &weight_column, "COLUMN", "feed the column as sample_weight"},
     {0, "balance", OPTION_TEXT, &balance_column, "COLUMN",
      "feed a sample_weight by which all values of the column weigh the same"},
-    {0, "prefetch", OPTION_INT, &prefetch, "N", "make up to N batches ahead, in a thread (0)"},
+    {0, "prefetch", OPTION_NATURAL, &prefetch, "N", "make up to N batches ahead, in a thread (0)"},
     {0, "separator", OPTION_TEXT, &separator_text, "CHAR",
      "or comma, semicolon, tab, blanks; without it the first line tells"},
     {0, "header", OPTION_TEXT, &header_text, "auto|yes|no",
@@ -102,8 +102,10 @@ static const struct option_verb verbs[] = {
      NULL},
     {NULL, NULL, NULL, NULL}};
 
-static const struct option_need needs[] = {
-    {"split fold", "part"}, {"part stratify group", "split fold"}, {NULL, NULL}};
+static const struct option_need needs[] = {{"split fold", "part"},
+                                           {"part stratify group", "split fold"},
+                                           {"drop-remainder", "batch"},
+                                           {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-data",
@@ -173,12 +175,10 @@ static int parse_feeding(struct feeding *feeding, bool from_stdin, struct error 
     feeding->epochs = epochs >= 0 ? epochs : feeding->steps && !from_stdin ? 0 : 1;
     if (feeding->batch < 1 || feeding->batch > INT64_MAX / 4)
         return error_set(err, ERR_USAGE, "--batch must be a number of rows");
-    if (feeding->shuffle_window < 0 || feeding->shuffle_window > INT64_MAX / 4)
+    if (feeding->shuffle_window > INT64_MAX / 4)
         return error_set(err, ERR_USAGE, "--shuffle-buffer must be a number of rows");
-    if (epochs < -1 || feeding->steps < 0 || feeding->after < 0)
-        return error_set(err, ERR_USAGE, "--epochs, --steps and --after cannot be negative");
-    if (prefetch < 0 || prefetch > 65536)
-        return error_set(err, ERR_USAGE, "--prefetch must be between 0 and 65536");
+    if (prefetch > 65536)
+        return error_set(err, ERR_USAGE, "--prefetch is at most 65536");
     request.prefetch = (int)prefetch;
     const char *slash = shard_text ? strchr(shard_text, '/') : NULL;
     if (shard_text &&

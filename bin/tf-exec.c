@@ -37,21 +37,21 @@ static const struct option_row rows[] = {
     {0, "run", OPTION_LIST, &request_options.runs, "ENTRY",
      "entry points (or nodes) to run in each step"},
     {0, "fetch", OPTION_LIST, &request_options.fetches, "NAME", "tensors to write in each step"},
-    {0, "fetch-every", OPTION_INT, &fetch_every, "N", "write them after every N steps only"},
+    {0, "fetch-every", OPTION_NATURAL, &fetch_every, "N", "write them after every N steps only"},
     {0, "fetch-limit", OPTION_BYTES, &fetch_limit, "BYTES",
      "begin the file that stdout is anew when it has as many, as 100M; one older is kept"},
     {0, "feed", OPTION_REPEAT, &request_options.feeds, "FILE|NAME=VALUE",
      "feed records, a step each (-: stdin); or one tensor for all steps, a .npy or a literal"},
-    {'n', "steps", OPTION_INT, &steps, "N",
+    {'n', "steps", OPTION_NATURAL, &steps, "N",
      "steps to run (as many as there are feed records, or 1)"},
-    {0, "first-step", OPTION_INT, &first_step, "N",
+    {0, "first-step", OPTION_NATURAL, &first_step, "N",
      "what the first of them counts as (1): with --restore DIR@N-1 and tf-data cut N as it was"},
 #include "bin/evaluation_rows.def"
     {0, "reduce", OPTION_TEXT, &evaluation_options.reduce, "NAME=METRIC,...",
      "then the variable, a learning rate, becomes factor=F (0.1) of it, at least least=L (0)"},
 #include "bin/save_rows.def"
     {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
-    {0, "threads", OPTION_INT, &threads, "N", "threads to compute with (as many as cores)"},
+    {0, "threads", OPTION_NATURAL, &threads, "N", "threads to compute with (as many as cores)"},
     {0, "deterministic", OPTION_FLAG, &deterministic, NULL,
      "the same bits whatever the number of threads"},
     {0, "exact", OPTION_FLAG, &exact, NULL, "outputs depend on what they see alone: no Winograd"},
@@ -92,6 +92,7 @@ static const struct option_need conditions[] = {
     {"restore-as", "restore resume"},
     {"fetch-every fetch-limit", "fetch"},
     {"eval-feed eval-every stop-when reduce", "eval"},
+    {"key-file no-key timeout lease", "cluster job"},
     {NULL, NULL}};
 
 static const struct option_table table = {
@@ -151,10 +152,8 @@ struct graph_execution {
 
 static int check_numbers(struct error *err)
 {
-    if (threads < 0 || threads > 4096)
+    if (threads > 4096)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
-    if (steps != INT64_MIN && steps < 0)
-        return error_set(err, ERR_USAGE, "--steps %" PRId64 " makes no sense", steps);
     if (first_step < 1 || (first_step > 1 && (save_options.resume || cluster_options.task)))
         return error_set(err, ERR_USAGE, "--first-step %" PRId64 " makes no sense%s", first_step,
                          save_options.resume ? " with --resume" : "");

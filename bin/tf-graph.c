@@ -30,7 +30,7 @@ static const struct option_row rows[] = {
     {0, "text", OPTION_FLAG, &is_text, NULL, "read a graph in the form that tf-show --text prints"},
     {0, "seed", OPTION_INT, &seed, "N", "seed of the random ops (0)"},
     {0, "memory", OPTION_BYTES, &memory, "BYTES", "memory that the script may use (2G)"},
-    {0, "instructions", OPTION_INT, &instructions, "N",
+    {0, "instructions", OPTION_NATURAL, &instructions, "N",
      "instructions that it may run (2000000000)"},
     {0, "time-limit", OPTION_SECONDS, &time_limit, "TIME", "computing time that it may take (60s)"},
     OPS_OPTION_ROW,

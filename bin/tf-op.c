@@ -21,7 +21,7 @@ static const struct option_row rows[] = {
     {0, "markdown", OPTION_FLAG, &markdown, NULL, "the reference of all ops, docs/ops.md"},
     {0, "types", OPTION_FLAG, &types, NULL,
      "the types that each op computes in, a line an attribute"},
-    {0, "threads", OPTION_INT, &threads, "N", "size of the compute team (as many as cores)"},
+    {0, "threads", OPTION_NATURAL, &threads, "N", "size of the compute team (as many as cores)"},
     OPS_OPTION_ROW,
     TOOL_OUTPUT_ROW,
     TOOL_COMMON_ROWS,
@@ -219,7 +219,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     if (!n)
         return error_set(err, ERR_USAGE, "which op? tf-op list names all");
-    if (threads < 0 || threads > 1024)
+    if (threads > 1024)
         return error_set(err, ERR_USAGE, "--threads must be between 0 and 1024");
     if (strcmp(operands[0], "list") == 0 && n == 1) {
         struct str text = STR_INIT;

@@ -24,8 +24,8 @@ static const struct option_row rows[] = {
     {'c', "cluster", OPTION_TEXT, &cluster_file, "FILE",
      "what there is, and how fast: tasks, devices, memory, links"},
     {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
-    {0, "assume", OPTION_INT, &assume, "N", "what an unknown dimension counts as (32)"},
-    {0, "cut-above", OPTION_INT, &cut_above, "N",
+    {0, "assume", OPTION_NATURAL, &assume, "N", "what an unknown dimension counts as (32)"},
+    {0, "cut-above", OPTION_NATURAL, &cut_above, "N",
      "elements that a variable has which may be cut to balance shards (1000000; 0: none is)"},
     {0, "soft", OPTION_FLAG, &soft, NULL,
      "what asked for a device without a kernel for it may go to another"},
@@ -245,10 +245,6 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     struct world world = {.placement = {.arena = ARENA_INIT}};
     struct stream_reader *reader;
     int code = find_devices(&world, err);
-    if (!code && assume < 0)
-        code = error_set(err, ERR_USAGE, "--assume is the size of a dimension");
-    if (!code && cut_above < 0)
-        code = error_set(err, ERR_USAGE, "--cut-above is a number of elements");
     if (!code && costs_file)
         code = costs_read(&world.costs, costs_file, err);
     if (!code)

@@ -28,11 +28,11 @@ static const struct option_row rows[] = {
     {0, "mode", OPTION_TEXT, &mode, "MODE",
      "how workers' steps become updates (sync): sync; sync,backup=B; async;\n"
      "ssp,bound=S; downpour,fetch=N,push=M; sync,update=worker; allreduce; auto; all: --man"},
-    {0, "accumulate", OPTION_INT, &accumulate, "K",
+    {0, "accumulate", OPTION_NATURAL, &accumulate, "K",
      "push the mean gradient of K steps, every K steps"},
     {0, "compress", OPTION_TEXT, &compress, "TYPE",
      "bf16 or fp16: variables and gradients cross in 16 bits"},
-    {0, "in-graph", OPTION_INT, &in_graph, "N",
+    {0, "in-graph", OPTION_NATURAL, &in_graph, "N",
      "no workers: one graph with N towers that share what is fed"},
     {0, "grid", OPTION_TEXT, &grid, "ROWSxCOLUMNS",
      "no workers: one graph whose images are cut into so many tiles"},
@@ -40,17 +40,17 @@ static const struct option_row rows[] = {
      "of the towers or tiles, with a * for the number (/job:worker/task:*)"},
     {0, "pipeline", OPTION_TEXT, &pipeline, "ORDER",
      "towers are micro-batches, and stages the script's devices: 1f1b, 1f1b,flight=N, gpipe"},
-    {0, "stages", OPTION_INT, &stages, "N",
+    {0, "stages", OPTION_NATURAL, &stages, "N",
      "make N stages of a script without devices, the devices those of --towers"},
     {0, "entry", OPTION_TEXT, &entry, "NAME", "the entry that trains, if there are several"},
-    {0, "workers", OPTION_INT, &workers, "N",
+    {0, "workers", OPTION_NATURAL, &workers, "N",
      "that are expected; without it tf-place sets as many as the cluster has"},
-    {0, "replica-tasks", OPTION_INT, &replica_tasks, "G",
+    {0, "replica-tasks", OPTION_NATURAL, &replica_tasks, "G",
      "of each worker: the script's /job:worker/task:k is the k-th of each group of G tasks"},
     {'c', "cluster", OPTION_TEXT, &cluster_file, "FILE",
      "the cluster, for what its workers and links decide"},
     {0, "costs", OPTION_TEXT, &costs_file, "FILE", "measured times, from tf-show --costs"},
-    {0, "assume", OPTION_INT, &assume, "N", "what an unknown dimension counts as (32)"},
+    {0, "assume", OPTION_NATURAL, &assume, "N", "what an unknown dimension counts as (32)"},
     {0, "timeout", OPTION_SECONDS, &timeout, "TIME",
      "that a worker waits for others before it fails (300s); 0: for ever"},
     {0, "report", OPTION_FLAG, &report, NULL, "list on stderr what is new or moved"},
@@ -146,8 +146,6 @@ static int read_options(struct replicate_options *options, struct error *err)
         return error_set(err, ERR_USAGE, "--compress is bf16 or fp16, not '%s'", compress);
     if (accumulate > 1 && options->mode == REPLICATE_DOWNPOUR)
         return error_set(err, ERR_USAGE, "--accumulate does what push=M of downpour does");
-    if (assume < 0)
-        return error_set(err, ERR_USAGE, "--assume is the size of a dimension");
     if (explain && (in_graph || grid))
         return error_set(err, ERR_USAGE,
                          "--explain compares what workers can send, and --%s has none",

@@ -32,7 +32,7 @@ static const struct option_row rows[] = {
      "with --text: not where in the script a node comes from, so that diff(1) finds what\n"
      "has changed in a graph, not in the lines of its script"},
     {0, "dot", OPTION_FLAG, &show.dot, NULL, "a graph for dot(1)"},
-    {0, "depth", OPTION_INT, &show.depth, "N", "with --dot: scopes N deep are one box"},
+    {0, "depth", OPTION_NATURAL, &show.depth, "N", "with --dot: scopes N deep are one box"},
     {0, "elide", OPTION_FLAG, &show.elide, NULL, "cut long constants of a graph"},
     {0, "costs", OPTION_FLAG, &show.costs, NULL,
      "a trace, the time of each node and op, for tf-place --costs"},

@@ -29,7 +29,7 @@ static const struct option_row rows[] = {
     {0, "status", OPTION_FLAG, &status, NULL, "print the state of what runs there, as JSON"},
     {0, "table", OPTION_FLAG, &as_table, NULL, "--status: as a table"},
     {0, "stop", OPTION_FLAG, &stop, NULL, "end what runs there, as TERM does, and wait for it"},
-    {0, "guard", OPTION_INT, &guarded, "PID",
+    {0, "guard", OPTION_NATURAL, &guarded, "PID",
      "lock DIR, and tidy up when the process PID has ended"},
     {0, "temporary", OPTION_FLAG, &temporary, NULL,
      "--guard: DIR is a template, .XXXXXX, and is removed at the end"},

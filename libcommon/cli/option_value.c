@@ -40,7 +40,10 @@ int option_set(const struct option_row *row, const char *name, const char *value
         ++*(int *)row->target;
         return 0;
     case OPTION_INT:
+    case OPTION_NATURAL:
         ok = str_to_int64(value, row->target);
+        if (ok && row->type == OPTION_NATURAL && *(int64_t *)row->target < 0)
+            return error_set(err, ERR_USAGE, "%s: %s is negative", name, value);
         return ok                 ? 0
                : is_digits(value) ? error_set(err, ERR_USAGE, "%s: %s is too large", name, value)
                                   : wrong(name, value, "a whole number", err);

@@ -35,6 +35,7 @@ enum option_type {
     OPTION_FLAG,     /* bool *: set to true; "--no-name" sets it to false */
     OPTION_COUNT,    /* int *: counts (-v -v) */
     OPTION_INT,      /* int64_t * */
+    OPTION_NATURAL,  /* int64_t *, 0 or more: what is counted; a default may be less */
     OPTION_FLOAT,    /* double * */
     OPTION_TEXT,     /* const char ** */
     OPTION_OPTIONAL, /* const char **: "--name" alone sets "", the value needs "--name=VALUE" */

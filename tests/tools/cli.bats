@@ -138,6 +138,27 @@ refuses_what_it_would_not_read() {
         -gt 15 ]
 }
 
+# Each option that counts something: less than none is no way to say that it is not given.
+# shellcheck disable=SC2086  # without a verb there is no word
+refuses_less_than_none() {
+    local verb option
+    "$1" --help --json >table.json || return 1
+    while IFS=$'\t' read -r verb option; do
+        for number in -1 -9223372036854775808; do
+            run --separate-stderr "$1" ${verb#-} --"$option" $number
+            [[ $status -eq 64 && $stderr == "$1: --$option: $number is negative"* ]] || return 1
+        done
+    done < <(jq -r '.options[] | select((.argument | IN("N", "K", "G", "STEPS", "FD", "PID")) and
+        .name != "seed") | [.verbs[0] as $verb |
+        if ($verb // "") == "" then "-" else $verb end, .name] | @tsv' table.json)
+}
+
+@test "a negative number of something is refused" {
+    each refuses_less_than_none
+    [ "$(jq '[.options[] | select(.argument == "N")] | length' \
+        <<<"$(tf-run --help --json)")" -gt 5 ]
+}
+
 verb_help_is_right() {
     local verb
     for verb in $("$1" --help --json | jq -r '.verbs[].name | select(. != "")'); do

@@ -168,7 +168,7 @@ has_steps() { # STORE N
     [[ $(tf-ckpt prune --dry-run a) == "0 B to be removed, "* ]]
     refuses 64 "tf-exec: --keep is for --save, which is not given" \
         tf-exec -g m.tfg --run step --feed "x=[1,1]" --keep 2
-    refuses 64 "tf-exec: --keep -1 makes no sense" train c 1 -n 1 --keep -1
+    refuses 64 "tf-exec: --keep: -1 is negative" train c 1 -n 1 --keep -1
 }
 
 @test "--save-best: the best is kept, is what its loss says, and is STORE@best" {

@@ -273,7 +273,7 @@ print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
     rm whole.data-00000-of-00001
     refuses 66 "whole.index: 'scratch:n': whole.data-00000-of-00001: No such file" import whole.index store
     refuses 64 "store: its name ends in none of .npz, .safetensors, .index and .ckpt" import store store
-    refuses 64 "--step -3 is negative" import 1.ckpt store --step -3
+    refuses 64 "--step: -3 is negative" import 1.ckpt store --step -3
     for verb in "list store" "show store" "diff store@1 store" "verify store --json" "prune store --json"; do
         # shellcheck disable=SC2086
         run --separate-stderr bash -c "tf-ckpt $verb >/dev/full"
@@ -288,7 +288,7 @@ print(max(struct.unpack_from('<QQQ', d, p + 128)[::-1] for p in (0, 4096))[2])")
     fill store
     refuses 66 "store: no checkpoint has a scalar 'acuracy'; nothing was forgotten" \
         forget store --keep-best 3 --by acuracy
-    refuses 64 "--keep-daily -2 is negative" forget store --keep-last 1 --keep-daily -2
+    refuses 64 "--keep-daily: -2 is negative" forget store --keep-last 1 --keep-daily -2
     refuses 64 "forget needs a rule" forget store --keep-last 0
     refuses 64 "--keep-last: 'all' is not a whole number" forget store --keep-last all
     [ "$(tf-ckpt list store --json | wc -l)" -eq 3 ]

@@ -38,7 +38,7 @@ saved() { # CHECKPOINT is there, with this value
     saved b.ckpt 0
     run --separate-stderr tf-exec -g sum.tfg --run train --feed five.rec --steps -1
     [ "$status" -eq 64 ]
-    [ "$stderr" = "tf-exec: --steps -1 makes no sense" ]
+    [ "$stderr" = "tf-exec: --steps: -1 is negative" ]
     run --separate-stderr tf-exec -g sum.tfg --run train --feed five.rec --grace 0
     [ "$status" -eq 64 ]
 }

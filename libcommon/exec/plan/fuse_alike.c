@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/map.h"
 #include "graph/access_nodes.h"
 #include "graph/infer.h"
 
@@ -27,39 +26,6 @@ const char *alike_joined_op(const struct fuse_groups *g, const struct node *node
 }
 
 /* ---- variables ---- */
-
-static bool gives_reference(const struct node *node)
-{
-    for (int i = 0; i < node->n_outputs; i++)
-        if (node->outputs[i].is_ref)
-            return true;
-    return false;
-}
-
-/* An op that gives a reference gives the one that it takes first. The first node of a variable's
- * name stands for it; containers are not told apart. */
-static void find_variables(struct alike *a)
-{
-    const struct fuse_groups *g = a->groups;
-    struct map names = MAP_INIT;
-    for (size_t i = 0; i < g->graph->nodes.n; i++) {
-        const struct node *node = graph_node(g->graph, g->order[i]);
-        int variable = -1;
-        for (int k = 0; k < node->n_inputs && variable < 0; k++)
-            if (fuse_source(g, node->inputs[k])->is_ref)
-                variable = a->variable[node->inputs[k].node];
-        if (!node->n_inputs && gives_reference(node)) {
-            const struct attr_value *shared = node_attr(node, "shared_name");
-            const char *name = shared && *shared->s ? shared->s : node->name;
-            int64_t first = node->id;
-            if (!map_get(&names, name, &first))
-                map_put(&names, name, first);
-            variable = (int)first;
-        }
-        a->variable[node->id] = gives_reference(node) ? variable : -1;
-    }
-    map_release(&names);
-}
 
 bool alike_writes(const struct alike *a, const struct node *node, int input)
 {
@@ -242,13 +208,12 @@ void alike_init(struct alike *a, struct fuse_groups *groups)
     size_t n = groups->graph->nodes.n + 1;
     struct arena *memory = &groups->memory;
     *a = (struct alike){.groups = groups};
-    a->variable = arena_array(memory, n, sizeof *a->variable);
+    a->variable = access_variables(groups->graph, memory);
     a->updated = arena_array(memory, n, sizeof *a->updated);
     a->entries = arena_array(memory, n, sizeof *a->entries);
     a->shows = arena_array(memory, n, sizeof *a->shows);
     a->waiters = arena_array(memory, n, sizeof *a->waiters);
     a->class = arena_array(memory, n, sizeof *a->class);
-    find_variables(a);
     find_writes(a);
     find_entries(a);
     find_shown(a);

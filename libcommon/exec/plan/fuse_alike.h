@@ -19,8 +19,8 @@ struct alike_write {
 
 struct alike {
     struct fuse_groups *groups;
-    node_vec updates; /* those that may be joined, by their number */
-    int *variable;    /* by node: of which it gives a reference, a node; -1: it gives none */
+    node_vec updates;    /* those that may be joined, by their number */
+    const int *variable; /* by node: of which it gives a reference, a node; -1: it gives none */
     VEC(struct alike_write) writes;
     bool *updated;     /* by variable: an update writes it */
     uint64_t *entries; /* by node: bit i: entry i needs it, or a later one; all, where none are */

@@ -93,6 +93,8 @@ function nn.focal(logits, labels, o)
       missed = p + labels - 2 * p * labels
       if o.alpha then each = each * (labels * (2 * o.alpha - 1) + (1 - o.alpha)) end
     end
+    -- A root's slope at 0 is infinite, and no product with the 0 beside it has a value.
+    if o.gamma and o.gamma > 0 and o.gamma < 1 then missed = Maximum(missed, 2 ^ -24) end
     return average(Pow(missed, o.gamma or 2) * each, o.weights)
   end)
 end

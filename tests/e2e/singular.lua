@@ -57,6 +57,14 @@ for name, loss in pairs{
   is(name .. ", weights of 0, its gradient", Abs(slope(function(x) return loss(x, none) end, two)),
      {0.0, 0})
 end
+for _, gamma in ipairs{0, 0.25, 0.5, 1, 2} do
+  local of_classes = function(x) return nn.focal(x, Const({0}, {dtype = int32}), {gamma = gamma}) end
+  local of_answers = function(x) return nn.focal(x, Const{1.0, 0.0}, {gamma = gamma}) end
+  is("focal of classes where all is right, gamma " .. gamma,
+     Abs(slope(of_classes, {{200.0, -200.0}})), {{0.0, 0}})
+  is("focal of answers where all is right, gamma " .. gamma,
+     Abs(slope(of_answers, {200.0, -200.0})), {0.0, 0})
+end
 is("mse, no rows", nn.mse(Const({}, {dtype = float32}), Const({}, {dtype = float32})), nan)
 is("mse of many in 16 bits, weighted",
    nn.mse(Fill({70000}, f16(1)), Fill({70000}, f16(0)), {weights = Fill({70000}, f16(1))}), 1)

@@ -58,7 +58,9 @@ for name, loss in pairs{
      {0.0, 0})
 end
 for _, gamma in ipairs{0, 0.25, 0.5, 1, 2} do
-  local of_classes = function(x) return nn.focal(x, Const({0}, {dtype = int32}), {gamma = gamma}) end
+  local of_classes = function(x)
+    return nn.focal(x, Const({0}, {dtype = int32}), {gamma = gamma})
+  end
   local of_answers = function(x) return nn.focal(x, Const{1.0, 0.0}, {gamma = gamma}) end
   is("focal of classes where all is right, gamma " .. gamma,
      Abs(slope(of_classes, {{200.0, -200.0}})), {{0.0, 0}})
@@ -70,6 +72,7 @@ is("mse of many in 16 bits, weighted",
    nn.mse(Fill({70000}, f16(1)), Fill({70000}, f16(0)), {weights = Fill({70000}, f16(1))}), 1)
 is("mse of many in 16 bits, its gradient",
    Max(slope(function(x) return nn.mse(x, ZerosLike(x)) end, Fill({70000}, f16(1))), 0), 2 / 70000)
+is("r2 of a constant", nn.r2(Const{1.0, 1.0}, Const{1.0, 1.0}), nan)
 is("r2 of many in 16 bits", nn.r2(Fill({70000}, f16(1)), Tile(f16{0, 2}, {35000})), 0)
 is("mae at 0", slope(function(x) return nn.mae(x, Const{0.0}) end, {0.0}), {0.0})
 is("sigmoid_cross_entropy at 0",

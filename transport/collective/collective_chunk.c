@@ -29,15 +29,34 @@ bool value_is_scheduled(const struct collective_round *r, int value)
 
 /* ---- cutting ---- */
 
-/* Appends the value's chunks, unless there is no array, and gives how many there are then. It is
- * cut in parts, and these in chunks, which take turns. */
-static size_t cut_value(const struct process_group *group, const struct collective_round *r,
-                        int value, struct chunk *chunks, size_t n)
+void chunks_append(chunk_vec *chunks, chunk_vec *flows, uint64_t n_flows, int64_t most)
+{
+    while (flows->n) {
+        size_t left = 0;
+        for (size_t i = 0; i < flows->n; i++) {
+            struct chunk *flow = &flows->items[i], chunk = *flow;
+            chunk.count = flow->count < most ? flow->count : most;
+            vec_push(chunks, chunk);
+            flow->index += n_flows;
+            flow->first += chunk.count;
+            flow->at += chunk.count;
+            flow->count -= chunk.count;
+            if (flow->count)
+                flows->items[left++] = *flow;
+        }
+        flows->n = left;
+    }
+    vec_release(flows);
+}
+
+static void cut_value(const struct process_group *group, const struct collective_round *r,
+                      int value, chunk_vec *chunks)
 {
     const struct tensor *own = &r->own[value];
     int size = group->interface.size, n_parts = 1;
     int64_t count = tensor_count(own), bytes = (int64_t)dtype_bytes(own->type), most;
     bool is_scheduled = value_is_scheduled(r, value);
+    chunk_vec parts = VEC_INIT;
     if (is_scheduled) {
         n_parts = collective_schedule_parts(&r->schedule, &r->group, size, group->interface.rank);
         most = SCHEDULED_BYTES / bytes;
@@ -52,36 +71,28 @@ static size_t cut_value(const struct process_group *group, const struct collecti
         most = (most + MEM_ALIGNMENT - 1) / MEM_ALIGNMENT * MEM_ALIGNMENT;
         most = most < CHUNK_BYTES / bytes ? most : CHUNK_BYTES / bytes;
     }
-    for (int64_t at = 0; at < collective_part(count, n_parts, 0).count; at += most)
-        for (int part = 0; part < n_parts; part++) {
-            struct row_range range = collective_part(count, n_parts, part);
-            int64_t left = range.count - at;
-            if (left <= 0)
-                continue;
-            if (chunks)
-                chunks[n] = (struct chunk){.index = n,
-                                           .value = value,
-                                           .piece = is_scheduled ? part : -1,
-                                           .first = range.first + at,
-                                           .at = range.first + at,
-                                           .count = left < most ? left : most,
-                                           .parts = mem_array((size_t)size, sizeof(struct tensor))};
-            n++;
-        }
-    return n;
+    for (int part = 0; part < n_parts; part++) {
+        struct row_range range = collective_part(count, n_parts, part);
+        if (range.count)
+            vec_push(&parts, ((struct chunk){.value = value,
+                                             .piece = is_scheduled ? part : -1,
+                                             .first = range.first,
+                                             .at = range.first,
+                                             .count = range.count}));
+    }
+    chunks_append(chunks, &parts, 0, most);
 }
 
 void chunks_cut(const struct process_group *group, struct collective_round *r)
 {
-    for (int pass = 0; pass < 2; pass++) {
-        size_t n = 0;
-        for (int v = 0; v < r->n; v++)
-            if (!r->routed[v].is_routed && !round_is_small(r, v) && tensor_count(&r->own[v]))
-                n = cut_value(group, r, v, r->chunks, n);
-        r->n_chunks = r->n_missing = n;
-        if (!pass)
-            r->chunks = mem_array(n + 1, sizeof *r->chunks);
-    }
+    chunk_vec chunks = VEC_INIT;
+    for (int v = 0; v < r->n; v++)
+        if (!r->routed[v].is_routed && !round_is_small(r, v))
+            cut_value(group, r, v, &chunks);
+    for (size_t i = 0; i < chunks.n; i++)
+        chunks.items[i].index = i;
+    r->chunks = chunks.items;
+    r->n_chunks = r->n_missing = chunks.n;
 }
 
 struct chunk *chunk_find(const struct collective_round *r, uint64_t index)
@@ -272,7 +283,9 @@ static const void *part_data(const struct process_group *group, const struct col
 {
     const struct tensor *part =
         rank == group->interface.rank ? &r->own[chunk->value] : direct_part(r, rank, chunk->value);
-    return part ? tensor_piece(part, chunk->first, chunk->count).data : chunk->parts[rank].data;
+    if (part)
+        return tensor_piece(part, chunk->first, chunk->count).data;
+    return chunk->parts ? chunk->parts[rank].data : NULL;
 }
 
 /* The sum is written for those who share memory while it is added. */
@@ -291,7 +304,7 @@ static void do_sum(struct process_group *group, struct collective_round *r, stru
     const struct collective_terms terms = {sum.type, data, r->n_members, divisor};
     collective_sum(&terms, sum.data, copy, chunk->count);
     mem_free(data);
-    for (int k = 0; k < group->interface.size; k++)
+    for (int k = 0; k < group->interface.size && chunk->parts; k++)
         tensor_release(&chunk->parts[k]);
     const struct reduce reduce = {.what = REDUCE_SUM,
                                   .round = r,
@@ -327,7 +340,8 @@ static bool can_go_on(const struct process_group *group, const struct collective
         if (!part_data(group, r, chunk, r->members[i]))
             return false;
     return action->what == ACT_SEND || action->what == ACT_SUM ||
-           (action->what == ACT_ADD && chunk->parts[r->members[action->member]].data);
+           (action->what == ACT_ADD && chunk->parts &&
+            chunk->parts[r->members[action->member]].data);
 }
 
 /* Does what can be done; `is_busy`: the caller has done an action, which is over. One that is begun
@@ -390,8 +404,10 @@ bool chunk_take_part(struct process_group *group, struct collective_round *r, st
         wants = action->what == ACT_SUM ||
                 (action->what == ACT_ADD && r->members[action->member] == rank);
     }
-    bool good = wants && chunk->parts && !chunk->over && !chunk->parts[rank].data &&
+    bool good = wants && !chunk->over && !(chunk->parts && chunk->parts[rank].data) &&
                 r->contributions[rank].here;
+    if (good && !chunk->parts)
+        chunk->parts = mem_array((size_t)group->interface.size, sizeof *chunk->parts);
     if (good)
         tensor_share(&chunk->parts[rank], part);
     pthread_mutex_unlock(&group->lock);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "base/vec.h"
 #include "collective/round.h"
 #include "collective/schedule.h"
 #include "transport/collective/collective.h"
@@ -48,12 +49,13 @@ struct chunk {
     int64_t at;           /* in the result */
     const struct chunk_program *program; /* since the round is settled */
     int peer;                            /* the program's, an end; or TO_ALL */
-    struct tensor *parts;                /* by rank; NULL: none is added here */
+    struct tensor *parts;                /* by rank; NULL: none has come */
     size_t n_done;                       /* actions */
     bool busy;                           /* somebody does one */
     bool has_sum;                        /* what is added so far, or the sum, is in the result */
     bool begun, over;
 };
+typedef VEC(struct chunk) chunk_vec;
 
 /* Of a value that goes by rows; zeroed: it does not. */
 struct routed_value {
@@ -260,10 +262,10 @@ struct tensor rows_piece(const struct process_group *group, const struct collect
 /* How many rows a member brings of the value, and wants; ERR_PROTOCOL: it does not say. */
 int rows_counts(const struct process_group *group, const struct collective_round *round, int rank,
                 int value, const int64_t **counts, struct error *err);
-/* The round is settled: makes the result, of what members contributed (NULL: it comes in chunks).
- */
+/* The round is settled: makes the result, of what members contributed (empty: it comes in chunks),
+ * in whose place is what of that is this one's then. */
 int rows_take(struct process_group *group, struct collective_round *round, int value,
-              const struct tensor *const *pieces, struct error *err);
+              struct tensor *pieces, struct error *err);
 /* All have been taken: cuts what was not contributed. ERR_DATA: there would be too much. */
 int rows_cut(struct process_group *group, struct collective_round *round, struct error *err);
 /* Of a mean of rows: a piece of the result becomes it. */
@@ -271,6 +273,9 @@ void rows_divide(const struct collective_round *round, int value, struct tensor 
 
 /* ---- chunks (collective_chunk.c) ---- */
 
+/* Cuts what flows bring, each of one value over one way, in chunks of at most so many elements.
+ * They take turns, and indices of one are n_flows apart. Leaves no flows. */
+void chunks_append(chunk_vec *chunks, chunk_vec *flows, uint64_t n_flows, int64_t most);
 /* With the lock: those of the call. */
 void chunks_cut(const struct process_group *group, struct collective_round *round);
 /* With the lock: it is known who takes part. */

@@ -314,15 +314,16 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
     return 0;
 }
 
-/* What each member has contributed of value i, of whose tensors the next is at[]; NULL: nothing. */
+/* What each member has contributed of value i, borrowed, of whose tensors the next is at[]; empty:
+ * nothing. */
 static int find_values(const struct process_group *group, const struct collective_round *r, int i,
-                       int *at, const struct tensor **values, struct error *err)
+                       int *at, struct tensor *values, struct error *err)
 {
     for (int k = 0; k < r->n_members; k++) {
         const struct round_contribution *c = &r->contributions[r->members[k]];
         bool is_there = round_is_small(r, i);
         const int64_t *counts = NULL;
-        values[k] = k == r->place ? &r->own[i] : NULL;
+        values[k] = k == r->place ? r->own[i] : (struct tensor){0};
         if (k == r->place)
             continue;
         if (r->routed[i].is_routed) {
@@ -334,46 +335,39 @@ static int find_values(const struct process_group *group, const struct collectiv
             return error_set(err, ERR_PROTOCOL, "'%s': %s brings too little", r->name,
                              group->ends[r->members[k]].task);
         if (is_there)
-            values[k] = &c->values[at[k]++];
+            values[k] = c->values[at[k]++];
     }
     return 0;
 }
 
 /* A value that does not go by rows: a sum, or what the first or the root has. */
-static int combine_whole(const struct collective_round *r, int i,
-                         const struct tensor *const *values, struct error *err)
+static int combine_whole(const struct collective_round *r, int i, const struct tensor *values,
+                         struct error *err)
 {
     enum collective_kind kind = r->kinds[i];
     int n = r->n_members, root = 0;
-    if (collective_check_value(kind, values[0], err))
+    if (collective_check_value(kind, values, err))
         return err->code;
     for (int k = 1; k < n; k++)
-        if (values[k]->type != values[0]->type ||
-            !shape_equal(&values[0]->shape, &values[k]->shape))
+        if (values[k].type != values->type || !shape_equal(&values->shape, &values[k].shape))
             return error_set(err, ERR_DATA, "a member brings %s, another %s",
-                             shape_text_typed(values[k]->type, &values[k]->shape),
-                             shape_text_typed(values[0]->type, &values[0]->shape));
+                             shape_text_typed(values[k].type, &values[k].shape),
+                             shape_text_typed(values->type, &values->shape));
     for (int k = 0; k < n && r->has_root; k++)
         if (r->members[k] == r->root)
             root = k;
     if (kind == COLLECTIVE_FIRST)
-        return tensor_copy(&r->results[i], values[root], err);
-    if (tensor_alloc(&r->results[i], values[0]->type, &values[0]->shape, err))
+        return tensor_copy(&r->results[i], &values[root], err);
+    if (tensor_alloc(&r->results[i], values->type, &values->shape, err))
         return err->code;
-    const void **data = mem_array((size_t)n, sizeof *data);
-    for (int k = 0; k < n; k++)
-        data[k] = values[k]->data;
-    const struct collective_terms terms = {values[0]->type, data, n,
-                                           collective_divides(kind) ? n : 0};
-    collective_sum(&terms, r->results[i].data, NULL, tensor_count(values[0]));
-    mem_free(data);
+    collective_sum_tensors(values, n, collective_divides(kind) ? n : 0, &r->results[i]);
     return 0;
 }
 
 static int contributions_combine(struct process_group *group, struct collective_round *r,
                                  struct error *err)
 {
-    const struct tensor **values = mem_array((size_t)r->n_members, sizeof *values);
+    struct tensor *values = mem_array((size_t)r->n_members, sizeof *values);
     int *at = mem_array((size_t)r->n_members, sizeof *at), code = 0;
     for (int i = 0; !code && i < r->n; i++) {
         if (!r->routed[i].is_routed && !round_is_small(r, i))

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/vec.h"
 #include "transport/collective/collective_private.h"
 
 #define ROWS_MAX ((int64_t)1 << 47) /* of a member: sums of them are numbers */
@@ -176,90 +175,58 @@ static int make_result(struct process_group *group, struct collective_round *r, 
     return 0;
 }
 
-/* *rows, what a member has brought, becomes the rows of it that are this one's. */
-static int take_piece(const struct process_group *group, const struct collective_round *r,
-                      int value, int member, struct tensor *rows, struct error *err)
-{
-    const struct routed_value *routed = &r->routed[value];
-    struct row_range range = collective_rows_of(&routed->routing, member, r->place);
-    if (member == r->place)
-        *rows = own_rows(r, value, range);
-    else if (rows->type != r->own[value].type || rows->shape.rank != 1 ||
-             rows->shape.dims[0] != range.count * routed->unit)
-        return error_set(err, ERR_PROTOCOL, "'%s': %s brings other rows than it says", r->name,
-                         group->ends[r->members[member]].task);
-    return 0;
-}
-
 void rows_divide(const struct collective_round *r, int value, struct tensor *piece)
 {
     if (collective_gathers(r->kinds[value]) && collective_divides(r->kinds[value]))
         collective_sum_tensors(piece, 1, r->n_members, piece);
 }
 
-static int gather_pieces(const struct process_group *group, struct collective_round *r, int value,
-                         const struct tensor *const *pieces, struct error *err)
+int rows_take(struct process_group *group, struct collective_round *r, int value,
+              struct tensor *pieces, struct error *err)
 {
     const struct routed_value *routed = &r->routed[value];
-    int64_t at = 0;
+    struct tensor *result = &r->results[value];
+    bool adds = collective_adds(r->kinds[value]);
+    int64_t at = 0; /* of what is gathered */
+    if (make_result(group, r, value, err))
+        return err->code;
     for (int k = 0; k < r->n_members; k++) {
-        int64_t count = collective_rows_of(&routed->routing, k, r->place).count * routed->unit;
-        struct tensor place = tensor_piece(&r->results[value], at, count);
-        at += count;
-        if (k != r->place && !were_contributed(group, r, value, k))
+        struct row_range range = collective_rows_of(&routed->routing, k, r->place);
+        int64_t count = range.count * routed->unit;
+        struct tensor place = tensor_piece(result, at, adds ? 0 : count);
+        at += place.shape.dims[0];
+        if (k == r->place)
+            pieces[k] = own_rows(r, value, range);
+        else if (!were_contributed(group, r, value, k))
             continue;
-        struct tensor rows = *pieces[k];
-        if (take_piece(group, r, value, k, &rows, err))
-            return err->code;
-        memcpy(place.data, rows.data, tensor_bytes(&rows));
+        else if (pieces[k].type != r->own[value].type || pieces[k].shape.rank != 1 ||
+                 pieces[k].shape.dims[0] != count)
+            return error_set(err, ERR_PROTOCOL, "'%s': %s brings other rows than it says", r->name,
+                             group->ends[r->members[k]].task);
+        if (adds)
+            continue;
+        memcpy(place.data, pieces[k].data, tensor_bytes(&place));
         rows_divide(r, value, &place);
     }
+    if (adds && were_contributed(group, r, value, 0) &&
+        !collective_gets_zeros(&routed->routing, r->place))
+        collective_sum_tensors(pieces, r->n_members,
+                               collective_divides(r->kinds[value]) ? r->n_members : 0, result);
     return 0;
 }
 
-static int add_pieces(const struct process_group *group, struct collective_round *r, int value,
-                      const struct tensor *const *pieces, struct error *err)
-{
-    struct tensor *rows = mem_array((size_t)r->n_members, sizeof *rows);
-    int code = 0, n = r->n_members;
-    for (int k = 0; k < n && !code; k++) {
-        rows[k] = *pieces[k];
-        code = take_piece(group, r, value, k, &rows[k], err);
-    }
-    if (!code && !collective_gets_zeros(&r->routed[value].routing, r->place))
-        collective_sum_tensors(rows, n, collective_divides(r->kinds[value]) ? n : 0,
-                               &r->results[value]);
-    mem_free(rows);
-    return code;
-}
-
-int rows_take(struct process_group *group, struct collective_round *r, int value,
-              const struct tensor *const *pieces, struct error *err)
-{
-    if (make_result(group, r, value, err))
-        return err->code;
-    if (collective_gathers(r->kinds[value]))
-        return gather_pieces(group, r, value, pieces, err);
-    return were_contributed(group, r, value, 0) ? add_pieces(group, r, value, pieces, err) : 0;
-}
-
 /* ---- chunks ---- */
-
-struct row_flow { /* rows of one member, or of their sum, to another, or to all */
-    struct chunk next;
-    int64_t left; /* elements */
-};
 
 struct rows_cutting {
     struct process_group *group;
     struct collective_round *round;
     int value;
-    uint64_t index;             /* of the value's first chunk */
-    bool adds, is_to_all;       /* its flows are */
-    uint64_t n_flows;           /* of all members, */
-    int64_t longest;            /* and the rows of the longest */
-    VEC(struct row_flow) flows; /* that begin or end here */
-    VEC(struct chunk) chunks;
+    uint64_t index;       /* of the value's first chunk */
+    bool adds, is_to_all; /* its flows are */
+    uint64_t n_flows;     /* of all members, */
+    int64_t longest;      /* and the rows of the longest */
+    chunk_vec flows;  /* of one member's rows, or of their sum, to another or to all: those that */
+    chunk_vec chunks; /* begin or end here */
 };
 
 /* `from` to `to`, as places among the members. */
@@ -271,8 +238,10 @@ static void add_flow(struct rows_cutting *c, int from, int to)
     bool sends = !c->adds && from == r->place, gets = c->is_to_all || to == r->place;
     if (!rows.count || !routed->unit)
         return;
-    struct chunk next = {
-        .index = c->n_flows++, .value = c->value, .piece = -1, .first = rows.first * routed->unit};
+    struct chunk next = {.index = c->index + c->n_flows++,
+                         .value = c->value,
+                         .piece = -1,
+                         .first = rows.first * routed->unit};
     c->longest = rows.count > c->longest ? rows.count : c->longest;
     if (c->adds)
         next.program = gets ? &program_owner : &program_member;
@@ -283,8 +252,10 @@ static void add_flow(struct rows_cutting *c, int from, int to)
         next.peer = TO_ALL;
     for (int k = 0; k < from && !c->adds && !sends && gets; k++) /* in what this member gets */
         next.at += collective_rows_of(&routed->routing, k, r->place).count * routed->unit;
-    if (c->adds || sends || gets)
-        vec_push(&c->flows, ((struct row_flow){.next = next, .left = rows.count * routed->unit}));
+    if (!c->adds && !sends && !gets) /* it is not of this member's memory, however long */
+        return;
+    next.count = rows.count * routed->unit;
+    vec_push(&c->flows, next);
 }
 
 static void find_flows(struct rows_cutting *c)
@@ -332,27 +303,12 @@ static bool cut_flows(struct rows_cutting *c)
 {
     int64_t most = most_elements(c), elements;
     uint64_t chunks;
-    while (c->flows.n) {
-        size_t left = 0;
-        for (size_t i = 0; i < c->flows.n; i++) {
-            struct row_flow *flow = &c->flows.items[i];
-            struct chunk chunk = flow->next;
-            chunk.count = flow->left < most ? flow->left : most;
-            if (is_relayed(c))
-                chunk.peer = server_of(c->group, c->round,
-                                       chunk.index / c->n_flows + chunk.index % c->n_flows);
-            if (chunk.program == &program_owner)
-                chunk.parts = mem_array((size_t)c->group->interface.size, sizeof *chunk.parts);
-            chunk.index += c->index;
-            vec_push(&c->chunks, chunk);
-            flow->next.index += c->n_flows;
-            flow->next.first += chunk.count;
-            flow->next.at += chunk.count;
-            flow->left -= chunk.count;
-            if (flow->left)
-                c->flows.items[left++] = *flow;
-        }
-        c->flows.n = left;
+    size_t at = c->chunks.n;
+    chunks_append(&c->chunks, &c->flows, c->n_flows, most);
+    for (; at < c->chunks.n && is_relayed(c); at++) {
+        uint64_t number = c->chunks.items[at].index - c->index;
+        c->chunks.items[at].peer =
+            server_of(c->group, c->round, number / c->n_flows + number % c->n_flows);
     }
     /* What follows is behind as many chunks of each flow as the longest one has. */
     if (__builtin_mul_overflow(c->longest, c->round->routed[c->value].unit, &elements))
@@ -372,7 +328,6 @@ int rows_cut(struct process_group *group, struct collective_round *r, struct err
         find_flows(&c);
         fits = cut_flows(&c);
     }
-    vec_release(&c.flows);
     pthread_mutex_lock(&group->lock);
     r->late = c.chunks.items;
     r->n_late = c.chunks.n;

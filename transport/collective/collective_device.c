@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "base/container_of.h"
-#include "base/map.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "base/time.h"
@@ -179,14 +178,7 @@ static void bring_to_host(struct device_sum *s)
 
 static int64_t digest(const struct device_sum *s)
 {
-    uint64_t hash = (uint64_t)s->call.n;
-    for (int i = 0; i < s->call.n; i++) {
-        const struct tensor *value = &s->values[i];
-        const int64_t about[] = {s->kinds[i], value->type, value->shape.rank};
-        hash = hash_bytes(about, sizeof about, hash);
-        hash = hash_bytes(value->shape.dims, (size_t)value->shape.rank * sizeof(int64_t), hash);
-    }
-    return (int64_t)hash;
+    return (int64_t)values_sign(s->kinds, s->values, s->call.n, (uint64_t)s->call.n);
 }
 
 static void met(struct collective_waiter *waiter, const struct collective_results *results,

@@ -220,14 +220,8 @@ void shared_offer_to(struct process_group *group, int rank)
     if (!group->shared || !peer_shares_memory(peer))
         return;
     struct shared_offer offer = shared_blocks_offer(group->shared);
-    struct error ignored = ERROR_INIT; /* its loss is told otherwise */
-    msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, 1 + SHARED_OFFER_FIELDS, &ignored);
-    if (!packer)
-        return;
-    pack_key_int(packer, "what", REDUCE_OFFER);
-    shared_offer_pack(packer, &offer);
     group->ends[rank].asked = true;
-    peer_end(peer, NULL, 0, &ignored);
+    reduce_send_to(group, peer, &(struct reduce){.what = REDUCE_OFFER, .blocks = &offer});
 }
 
 int shared_take_offer(struct process_group *group, int rank, const msgpack_object *header,

@@ -217,6 +217,9 @@ void round_drop(struct process_group *group, struct collective_round *round);
 /* With the lock: whether that member has left the call's members; whether it is of the group. */
 bool round_lacks(const struct process_group *group, const struct collective_round *round, int rank);
 bool round_meets(const struct process_group *group, const struct collective_round *round, int rank);
+/* Of kinds, types, and shapes but for how many rows there are. */
+uint64_t values_sign(const enum collective_kind *kinds, const struct tensor *values, int n,
+                     uint64_t seed);
 /* Whether a value that does not go by rows travels in what is contributed, not in chunks. */
 bool round_is_small(const struct collective_round *round, int value);
 
@@ -309,8 +312,11 @@ struct reduce {
     enum reduce_what what;
     const struct memory_offer *offers; /* of what is contributed */
     int n_offers;
-    const struct collective_round *round; /* NULL: of none */
-    uint64_t index; /* of a chunk; the signature of a contribution; without a round a number */
+    const struct collective_round *round; /* NULL: of none here */
+    const struct collective_key *key;     /* without it, of a server's; NULL: it is of none, and */
+    int32_t priority;
+    uint64_t index; /* of a chunk; the signature of a contribution; of no round, a number */
+    const struct shared_offer *blocks; /* instead of that */
     const struct tensor *tensors;
     int n;
     bool is_shared; /* instead of tensors */
@@ -319,14 +325,12 @@ struct reduce {
     const struct chunk *served; /* it goes to this one's server; NULL: to a member */
 };
 
-#define REDUCE_FIELDS 5 /* of what belongs to a round: what it is, the key, and an index */
-void reduce_pack(msgpack_packer *packer, enum reduce_what what, const struct collective_key *key,
-                 uint64_t index);
-#define REDUCE_NUMBER_FIELDS 2 /* of what belongs to none */
-void reduce_pack_number(msgpack_packer *packer, enum reduce_what what, uint64_t number);
-
-/* What is sent to an end that is gone is dropped. */
+/* What is sent to an end that is gone is dropped. A server has no group. */
+void reduce_send_to(const struct process_group *group, struct peer *peer,
+                    const struct reduce *reduce);
 void reduce_send(struct process_group *group, int end, const struct reduce *reduce);
+/* Of what belongs to a round; false: it does not say which. */
+bool reduce_read_key(const msgpack_object *header, struct collective_key *key, uint64_t *index);
 int reduce_take(void *group, struct peer *peer, const struct record *record, struct error *err);
 bool reduce_place(void *group, struct peer *peer, const struct record *record,
                   const struct tensor *like, struct tensor *t);

@@ -12,38 +12,32 @@
 
 /* ---- sending ---- */
 
+#define KEY_FIELDS 5    /* of what belongs to a round: what it is, the key, and an index */
+#define NUMBER_FIELDS 2 /* of what belongs to none */
+#define SERVED_FIELDS 3 /* which are all that a server has to know */
+
 static bool has_rows(const struct reduce *reduce)
 {
     return reduce->what == REDUCE_BRING && reduce->round->n_routed;
 }
 
-#define SERVED_FIELDS 3 /* which are all that a server has to know */
-
-void reduce_pack(msgpack_packer *packer, enum reduce_what what, const struct collective_key *key,
-                 uint64_t index)
-{
-    pack_key_int(packer, "what", what);
-    pack_key_text(packer, "name", key->name);
-    pack_key_int(packer, "step", key->step);
-    pack_key_uint(packer, "iteration", key->iteration);
-    pack_key_uint(packer, "index", index);
-}
-
-void reduce_pack_number(msgpack_packer *packer, enum reduce_what what, uint64_t number)
-{
-    pack_key_int(packer, "what", what);
-    pack_key_uint(packer, "number", number);
-}
-
 static void pack(const struct process_group *group, msgpack_packer *packer,
-                 const struct reduce *reduce)
+                 const struct reduce *reduce, const struct collective_key *key)
 {
     const struct collective_round *round = reduce->round;
-    if (!round) {
-        reduce_pack_number(packer, reduce->what, reduce->index);
-        return;
+    pack_key_int(packer, "what", reduce->what);
+    if (key) {
+        pack_key_text(packer, "name", key->name);
+        pack_key_int(packer, "step", key->step);
+        pack_key_uint(packer, "iteration", key->iteration);
+        pack_key_uint(packer, "index", reduce->index);
+    } else if (reduce->blocks) {
+        shared_offer_pack(packer, reduce->blocks);
+    } else {
+        pack_key_uint(packer, "number", reduce->index);
     }
-    reduce_pack(packer, reduce->what, &round->key, reduce->index);
+    if (!round)
+        return;
     if (round->declined)
         pack_key_bool(packer, "nothing", true);
     if (has_rows(reduce))
@@ -63,32 +57,41 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
         pack_key_bool(packer, "there", true);
 }
 
-void reduce_send(struct process_group *group, int end, const struct reduce *reduce)
+void reduce_send_to(const struct process_group *group, struct peer *peer,
+                    const struct reduce *reduce)
 {
     struct error ignored = ERROR_INIT; /* its loss is told otherwise */
-    struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
+    const struct collective_round *round = reduce->round;
+    const struct collective_key *key = round ? &round->key : reduce->key;
     /* What is of a round comes in order; that a member leaves, behind all that it has sent. */
-    int32_t priority = reduce->round                  ? reduce->round->priority
-                       : reduce->what == REDUCE_LEAVE ? LINK_LAST
-                                                      : LINK_FIRST;
+    int32_t of_none = reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
+    int32_t priority = round ? round->priority : key ? reduce->priority : of_none;
+    int n_fields = key ? KEY_FIELDS : reduce->blocks ? 1 + SHARED_OFFER_FIELDS : NUMBER_FIELDS;
+    if (round)
+        n_fields += reduce->is_shared + reduce->is_there + round->declined +
+                    (reduce->n_offers > 0) + has_rows(reduce) +
+                    (reduce->served ? SERVED_FIELDS : 0);
+    struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
+    for (int i = 0; i < reduce->n; i++)
+        named[i] = (struct named_tensor){"", reduce->tensors[i]};
+    msgpack_packer *packer = peer_begin(peer, RECORD_REDUCE, n_fields, &ignored);
+    if (packer) {
+        pack(group, packer, reduce, key);
+        peer_end_value(peer, priority, named, reduce->n, &ignored);
+    }
+    mem_free(named);
+}
+
+void reduce_send(struct process_group *group, int end, const struct reduce *reduce)
+{
     pthread_mutex_lock(&group->lock);
     struct peer *peer = group->ends[end].peer;
     if (peer)
         peer_retain(peer);
     pthread_mutex_unlock(&group->lock);
-    for (int i = 0; i < reduce->n; i++)
-        named[i] = (struct named_tensor){"", reduce->tensors[i]};
-    int n_fields = reduce->round ? REDUCE_FIELDS + reduce->is_shared + reduce->is_there +
-                                       reduce->round->declined + (reduce->n_offers > 0) +
-                                       has_rows(reduce) + (reduce->served ? SERVED_FIELDS : 0)
-                                 : REDUCE_NUMBER_FIELDS;
-    msgpack_packer *packer = peer ? peer_begin(peer, RECORD_REDUCE, n_fields, &ignored) : NULL;
-    if (packer) {
-        pack(group, packer, reduce);
-        peer_end_value(peer, priority, named, reduce->n, &ignored);
-    }
+    if (peer)
+        reduce_send_to(group, peer, reduce);
     peer_release(peer);
-    mem_free(named);
 }
 
 /* ---- taking ---- */
@@ -245,12 +248,12 @@ static int take_number(struct process_group *group, int64_t what, const struct t
     return 0;
 }
 
-static bool take_key(const msgpack_object *header, struct taken_record *taken)
+bool reduce_read_key(const msgpack_object *header, struct collective_key *key, uint64_t *index)
 {
-    taken->key.name = record_text(header, "name");
-    return taken->key.name && record_get_int(header, "step", &taken->key.step) &&
-           record_get_uint(header, "iteration", &taken->key.iteration) &&
-           record_get_uint(header, "index", &taken->index);
+    key->name = record_text(header, "name");
+    return key->name && record_get_int(header, "step", &key->step) &&
+           record_get_uint(header, "iteration", &key->iteration) &&
+           record_get_uint(header, "index", index);
 }
 
 int reduce_take(void *context, struct peer *peer, const struct record *record, struct error *err)
@@ -271,7 +274,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     if (what > REDUCE_LEAVE && what < REDUCE_READS)
         return take_number(group, what, &taken, err);
     taken.is_there = what == REDUCE_SUM && record_field(header, "there");
-    if (!take_key(header, &taken))
+    if (!reduce_read_key(header, &taken.key, &taken.index))
         code = error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
     else if (record_get_uint(header, "shared", &shared))
         code = shared_read(group, taken.rank, shared, &taken.shared, err);
@@ -291,7 +294,7 @@ bool reduce_place(void *context, struct peer *peer, const struct record *record,
     struct taken_record taken = {.rank = rank_of(group, peer), .record = record};
     int64_t what;
     if (record->n_tensors || taken.rank < 0 || !record_get_int(&record->header, "what", &what) ||
-        what != REDUCE_SUM || !take_key(&record->header, &taken))
+        what != REDUCE_SUM || !reduce_read_key(&record->header, &taken.key, &taken.index))
         return false;
     pthread_mutex_lock(&group->lock);
     struct collective_round *r = round_find(group, &taken.key);

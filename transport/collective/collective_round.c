@@ -109,6 +109,20 @@ bool round_is_small(const struct collective_round *r, int value)
             (!collective_can_add(kind, t->type) || (int64_t)tensor_bytes(t) <= SMALL_BYTES));
 }
 
+uint64_t values_sign(const enum collective_kind *kinds, const struct tensor *values, int n,
+                     uint64_t hash)
+{
+    for (int i = 0; i < n; i++) {
+        const struct shape *shape = &values[i].shape;
+        bool rows = collective_gathers(kinds[i]) && shape->rank > 0;
+        const int64_t head[3] = {kinds[i], values[i].type, shape->rank};
+        hash = hash_bytes(head, sizeof head, hash);
+        hash = hash_bytes(shape->dims + rows, (size_t)(shape->rank - rows) * sizeof *shape->dims,
+                          hash);
+    }
+    return hash;
+}
+
 static uint64_t sign(const struct collective_round *r, int size)
 {
     const int64_t call[7] = {r->n,         r->has_root,   r->has_root ? r->root : 0,
@@ -117,15 +131,7 @@ static uint64_t sign(const struct collective_round *r, int size)
     uint64_t hash = hash_bytes(call, sizeof call, (uint64_t)r->schedule.kind);
     if (r->schedule.hosts)
         hash = hash_bytes(r->schedule.hosts, (size_t)size * sizeof *r->schedule.hosts, hash);
-    for (int i = 0; i < r->n; i++) {
-        const struct tensor *t = &r->own[i];
-        bool rows = collective_gathers(r->kinds[i]) && t->shape.rank > 0;
-        int64_t head[3] = {r->kinds[i], t->type, t->shape.rank};
-        hash = hash_bytes(head, sizeof head, hash);
-        hash = hash_bytes(t->shape.dims + rows,
-                          (size_t)(t->shape.rank - rows) * sizeof *t->shape.dims, hash);
-    }
-    return hash;
+    return values_sign(r->kinds, r->own, r->n, hash);
 }
 
 /* Memory for a value's sum: the value's own where only the call has it, which a member needs no

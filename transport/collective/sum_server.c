@@ -59,10 +59,7 @@ static int read_said(const struct record *record, struct peer *peer, struct said
 {
     const msgpack_object *header = &record->header, *members = record_field(header, "members");
     int64_t priority;
-    said->key.name = record_text(header, "name");
-    if (!said->key.name || !record_get_int(header, "step", &said->key.step) ||
-        !record_get_uint(header, "iteration", &said->key.iteration) ||
-        !record_get_uint(header, "index", &said->index) ||
+    if (!reduce_read_key(header, &said->key, &said->index) ||
         !record_get_bool(header, "mean", &said->divides) ||
         !record_get_int(header, "priority", &priority))
         return error_set(err, ERR_PROTOCOL, "a reduce record that says not which it is");
@@ -89,26 +86,15 @@ static int read_said(const struct record *record, struct peer *peer, struct said
 
 /* ---- answers ---- */
 
-/* Who is gone needs none. */
 static void send_chunk(struct peer *to, const struct said *said, const struct tensor *t)
 {
-    struct error ignored = ERROR_INIT;
-    const struct named_tensor named = {"", *t};
-    msgpack_packer *packer = peer_begin(to, RECORD_REDUCE, REDUCE_FIELDS, &ignored);
-    if (!packer)
-        return;
-    reduce_pack(packer, REDUCE_SUM, &said->key, said->index);
-    peer_end_value(to, said->priority, &named, 1, &ignored);
-}
-
-static void answer_join(struct peer *to)
-{
-    struct error ignored = ERROR_INIT;
-    msgpack_packer *packer = peer_begin(to, RECORD_REDUCE, REDUCE_NUMBER_FIELDS, &ignored);
-    if (!packer)
-        return;
-    reduce_pack_number(packer, REDUCE_ANSWER, 0);
-    peer_end(to, NULL, 0, &ignored);
+    const struct reduce chunk = {.what = REDUCE_SUM,
+                                 .key = &said->key,
+                                 .priority = said->priority,
+                                 .index = said->index,
+                                 .tensors = t,
+                                 .n = 1};
+    reduce_send_to(NULL, to, &chunk);
 }
 
 static void relay(const struct sum_server *server, const struct said *said)
@@ -242,7 +228,7 @@ static int take(void *context, struct peer *peer, const struct record *record, s
         (what != REDUCE_PART && what != REDUCE_RELAY && what != REDUCE_JOIN))
         error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
     else if (what == REDUCE_JOIN)
-        answer_join(peer);
+        reduce_send_to(NULL, peer, &(struct reduce){.what = REDUCE_ANSWER});
     else if (!read_said(record, peer, &said, err) && what == REDUCE_RELAY)
         relay(server, &said);
     else if (!err->code)

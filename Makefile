@@ -546,10 +546,11 @@ install-headers:
 # What an installation would write is written elsewhere, and removed here by its names; so are the
 # folders that are empty then and are ours alone.
 uninstall: all
-	@stage=$$(mktemp -d) && $(MAKE) -s install-files DESTDIR="$$stage" && (cd "$$stage$(PREFIX)" && \
-		find . ! -type d -print0) | (cd "$(TO)" && xargs -0 rm -f) && \
-		find "$(TO)/lib/tf-tools" "$(TO)/include/tf-tools" "$(TO)/share/tf-tools" \
-			"$(TO)/share/doc/tf-tools" -depth -type d -empty -delete && rm -rf "$$stage"
+	@stage=$$(mktemp -d) && trap 'rm -rf "$$stage"' EXIT && \
+	$(MAKE) -s install-files DESTDIR="$$stage" && cd "$$stage$(PREFIX)" && find . ! -type d -print0 | \
+		{ cd "$(TO)" 2>/dev/null || exit 0; xargs -0 rm -f; \
+		for folder in lib/tf-tools include/tf-tools share/tf-tools share/doc/tf-tools; do \
+			[ ! -d "$$folder" ] || find "$$folder" -depth -type d -empty -delete; done; }
 help:
 	@sed -n '/^#/!q; 2d; s/^# //p' Makefile
 

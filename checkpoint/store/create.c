@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/patience.h"
 #include "checkpoint/store/committed.h"
@@ -252,12 +253,12 @@ static int create(struct creation *c, struct error *err)
 
 static int check_writable(const char *path, struct error *err)
 {
-    if (!faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
+    struct stat is;
+    if (!stat(path, &is) && !S_ISDIR(is.st_mode))
+        errno = ENOTDIR;
+    else if (!faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
         return 0;
-    int code = errno == ENOENT  ? ERR_NOINPUT
-               : errno == EROFS ? ERR_DENIED
-                                : store_errno_code(errno);
-    return error_set_errno(err, code, "%s", path);
+    return error_set_errno(err, file_error_code(), "%s", path);
 }
 
 int store_check_place(const char *path, struct error *err)

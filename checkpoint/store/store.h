@@ -54,7 +54,7 @@ struct store_options {
 };
 
 /* What can be known of a store before there is anything to save, which is made if it is missing:
- * ERR_NOINPUT when the folder is missing that it is to lie in, as only one is made, not all that
+ * ERR_NOINPUT when what it is to lie in is missing or no folder, as only one is made, not all that
  * are missing on the way; ERR_DENIED when it cannot be written to. */
 int store_check_place(const char *path, struct error *err);
 

@@ -78,6 +78,7 @@ LIBRARIES
     echo mine >"a b/share/doc/tf-tools/examples/mine"
     make -s -C "$root" uninstall CPU_ISAS="$(isas)" PREFIX="$PWD/a b"
     diff <(find 'a b' ! -type d) <(echo 'a b/share/doc/tf-tools/examples/mine')
+    make -s -C "$root" uninstall CPU_ISAS="$(isas)" PREFIX="$PWD/none" # nor minds that nothing is
 }
 
 @test "documents, examples and the files of cron and systemd are installed" {

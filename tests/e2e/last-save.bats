@@ -56,7 +56,7 @@ small_disk() { # OPTIONS
     done
 }
 
-@test "a store in a folder that is not there, or on a disk that is read only, before any step" {
+@test "a store in a folder that is not there, or none, or on a disk that is read only, before any step" {
     local mode
     small_disk size=6000k
     tf-ckpt init small/st
@@ -68,6 +68,11 @@ small_disk() { # OPTIONS
         [ "$status" -eq 66 ]
         [ "$stderr" = "tf-run: --save none/a/b/: none/a: No such file or directory" ]
         [ ! -e none ]
+        # shellcheck disable=SC2086
+        run --separate-stderr timeout 60 tf-run -q $mode --workers 1 --steps 3 \
+            --save big.tfg/st/ --job run big.tfg
+        [ "$status" -eq 66 ]
+        [ "$stderr" = "tf-run: --save big.tfg/st/: big.tfg: Not a directory" ]
         # shellcheck disable=SC2086
         run --separate-stderr timeout 60 tf-run -q $mode --workers 1 --steps 3 --fetch loss \
             --save small/st/ --job run big.tfg

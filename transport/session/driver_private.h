@@ -81,7 +81,7 @@ int asking_wait(struct task_calls *all, struct error *err);
 bool driver_is_given_up(const struct driver_session *session);
 /* Ends the links to its tasks, and so all that is waited for of one that stands still: its lease is
  * long for who has given up. Only where the session pumps, as links are another's else. */
-#define DRIVER_PATIENCE 5.0 /* seconds before that */
+#define DRIVER_PATIENCE 5.0 /* seconds before that; and for all answers when it is closed */
 void driver_cut_off(struct driver_session *session);
 
 /* Waits until the condition holds, which changes under the session's lock. It is asked with that

@@ -163,7 +163,8 @@ static int run(void *context, const struct session_call *call, struct step *step
                    : 0;
     if (!code)
         code = driver_session_run(worker->session, call, step, fetches, err);
-    worker_react(&worker->state, WORKER_ENDS);
+    if (what != WORKER_BUG)
+        worker_react(&worker->state, WORKER_ENDS);
     if (code && worker->collective)
         collective_links_abort(worker->collective, err);
     if (!code && step->trace)

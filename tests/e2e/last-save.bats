@@ -56,7 +56,7 @@ small_disk() { # OPTIONS
     done
 }
 
-@test "a store in a folder that is not there, or none, or on a disk that is read only, before any step" {
+@test "a store in what is missing, or no folder, or read only, is refused before any step" {
     local mode
     small_disk size=6000k
     tf-ckpt init small/st

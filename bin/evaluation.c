@@ -55,8 +55,6 @@ static int read_reduce(struct evaluation *e, struct error *err)
     if (!e->reduced || !node_is(e->reduced, "Variable") ||
         !(DTYPE_BIT(e->reduced->outputs[0].type) & DTYPES_REAL))
         return error_set(err, ERR_USAGE, "there is no variable '%s' of numbers", name);
-    if (cluster_options.task)
-        return error_set(err, ERR_USAGE, "it is for one process, without --task");
     return read_rule(e, &e->reduce, end + 1, err);
 }
 

@@ -54,8 +54,6 @@ static int waits_for_feeds(void *context, struct error *err)
 static int open_worker(struct runner *r, struct error *err)
 {
     struct worker *worker = worker_of(r);
-    if (r->options.plan_only)
-        return error_set(err, ERR_USAGE, "--dump-plan shows plans of one process, without --task");
     struct worker_options options = {.member = cluster_member(r->options.tool),
                                      .graph = r->options.joined->graph,
                                      .plan = {.kernels = ops_kernels(),

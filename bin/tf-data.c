@@ -19,7 +19,7 @@
 
 static int64_t epochs = -1, seed, prefetch;
 static const char *rows_text, *shard_text, *separator_text, *comment_text = "#";
-static const char *header_text = "auto", *unseen_text = "own", *fit_path, *prep_path;
+static const char *header_text = "auto", *unseen_text, *fit_path, *prep_path;
 static const char *split_text, *fold_text, *part_text, *stratify, *group;
 static const char *weight_column, *balance_column;
 static struct option_list kept; /* columns that are not fed, the last of the request */
@@ -105,7 +105,13 @@ static const struct option_verb verbs[] = {
 static const struct option_need needs[] = {{"split fold", "part"},
                                            {"part stratify group", "split fold"},
                                            {"drop-remainder", "batch"},
+                                           {"seed", "shuffle shuffle-buffer"},
                                            {NULL, NULL}};
+
+static const struct option_clash clashes[] = {{"split fold", "split fold"},
+                                              {"stratify group", "stratify group"},
+                                              {"fit prep", "fit prep"},
+                                              {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-data",
@@ -146,16 +152,13 @@ static const struct option_table table = {
     .rows = rows,
     .verbs = verbs,
     .needs = needs,
+    .clashes = clashes,
     .operands_max = -1,
     .writes_stream = true,
 };
 
 static int parse_split(struct error *err)
 {
-    if (split_text && fold_text)
-        return error_set(err, ERR_USAGE, "either --split or --fold");
-    if (stratify && group)
-        return error_set(err, ERR_USAGE, "either --stratify or --group");
     if (!split_text && !fold_text)
         return 0;
     if (!part_text)
@@ -227,11 +230,14 @@ static const struct data_column *find_column(bool (*is_it)(const struct data_col
     return NULL;
 }
 
+static bool has_categories(const struct data_column *column)
+{
+    return column->reading == READ_CATEGORY;
+}
+
 static int open_prep(struct data_column *columns, struct error *err)
 {
     const char *option = fit_path ? "--fit" : "--prep";
-    if (fit_path && prep_path)
-        return error_set(err, ERR_USAGE, "--fit writes what --prep reads: give one of them");
     if ((fit_path || prep_path) && !find_column(data_column_fits))
         return error_set(err, ERR_USAGE,
                          "%s: no column is fitted: none has standardize, scale, category, onehot, "
@@ -274,9 +280,11 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     request.columns = columns;
     int code = data_columns_parse(columns, texts.items, request.n_columns, !has_path, arena, err);
     vec_release(&texts);
-    bool refuses = strcmp(unseen_text, "error") == 0;
-    if (!code && !refuses && strcmp(unseen_text, "own") != 0)
+    bool refuses = unseen_text && strcmp(unseen_text, "error") == 0;
+    if (!code && unseen_text && !refuses && strcmp(unseen_text, "own") != 0)
         return error_set(err, ERR_USAGE, "--unseen '%s': expected own or error", unseen_text);
+    if (!code && unseen_text && !find_column(has_categories))
+        return error_set(err, ERR_USAGE, "--unseen: no column has categories");
     for (int i = 0; i < request.n_columns; i++)
         columns[i].refuses_unseen = refuses;
     return code ? code : open_prep(columns, err);

@@ -95,6 +95,11 @@ static const struct option_need conditions[] = {
     {"key-file no-key timeout lease", "cluster job"},
     {NULL, NULL}};
 
+static const struct option_clash clashes[] = {{"needs dump-plan trace", "needs dump-plan"},
+                                              {"first-step", "resume task"},
+                                              {"dump-plan reduce", "task"},
+                                              {NULL, NULL}};
+
 static const struct option_table table = {
     .tool = "tf-exec",
     .summary = "run steps of a graph",
@@ -129,6 +134,7 @@ static const struct option_table table = {
     .rows = rows,
     .verbs = verbs,
     .needs = conditions,
+    .clashes = clashes,
     .operands_max = 1,
     .writes_stream = true,
 };
@@ -154,9 +160,8 @@ static int check_numbers(struct error *err)
 {
     if (threads > 4096)
         return error_set(err, ERR_USAGE, "--threads %" PRId64 " makes no sense", threads);
-    if (first_step < 1 || (first_step > 1 && (save_options.resume || cluster_options.task)))
-        return error_set(err, ERR_USAGE, "--first-step %" PRId64 " makes no sense%s", first_step,
-                         save_options.resume ? " with --resume" : "");
+    if (first_step < 1)
+        return error_set(err, ERR_USAGE, "--first-step %" PRId64 " makes no sense", first_step);
     if (fetch_every < 1)
         return error_set(err, ERR_USAGE, "--fetch-every %" PRId64 " makes no sense", fetch_every);
     if (fetch_limit && fetch_limit < FETCH_LIMIT_LEAST)

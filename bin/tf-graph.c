@@ -39,6 +39,9 @@ static const struct option_row rows[] = {
     {0},
 };
 
+static const struct option_clash clashes[] = {
+    {"define execute seed memory instructions time-limit", "text"}, {NULL, NULL}};
+
 static const struct option_table table = {
     .tool = "tf-graph",
     .summary = "build a graph from a model script",
@@ -65,6 +68,7 @@ static const struct option_table table = {
         "tf-show --text fwd.tfg | sed 's/ = Relu(/ = Tanh(/' | tf-graph --text |\n"
         "    tf-grad --minimize loss --optimizer adam > tanh.tfg",
     .rows = rows,
+    .clashes = clashes,
     .topics = script_topics,
     .operands_max = 1,
     .writes_stream = true,
@@ -132,8 +136,6 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
         return error_set(err, ERR_USAGE, "both -e and the file '%s' are given", path);
     if (!(time_limit > 0 && time_limit < 1e9))
         return error_set(err, ERR_USAGE, "--time-limit %gs makes no sense", time_limit);
-    if (is_text && (program || definitions.n))
-        return error_set(err, ERR_USAGE, "--text reads a graph: -e and -D are for scripts");
     if (!program && !strcmp(path, "-") && isatty(STDIN_FILENO))
         return error_set(err, ERR_USAGE,
                          "no script: name a file or use -e TEXT; see tf-graph --help");

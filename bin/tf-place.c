@@ -36,6 +36,8 @@ static const struct option_row rows[] = {
     {0},
 };
 
+static const struct option_clash clashes[] = {{"cluster", "devices"}, {NULL, NULL}};
+
 static const struct option_table table = {
     .tool = "tf-place",
     .summary = "give every op of a graph a device",
@@ -77,6 +79,7 @@ static const struct option_table table = {
                 "tf-place --devices CPU:0,CPU:1 --report digits.tfg > placed.tfg\n"
                 "tf-place -c digits.cluster --costs digits.costs --report digits.tfg > placed.tfg",
     .rows = rows,
+    .clashes = clashes,
     .operands_max = 1,
     .writes_stream = true,
 };
@@ -137,8 +140,6 @@ struct world {
 static int find_devices(struct world *world, struct error *err)
 {
     struct placement *placement = &world->placement;
-    if (cluster_file && devices.n)
-        return error_set(err, ERR_USAGE, "--cluster and --devices say the same: give one");
     if (cluster_file)
         return cluster_read(&world->cluster, cluster_file, err)
                    ? err->code

@@ -53,8 +53,14 @@ static const struct option_row rows[] = {
     TOOL_COMMON_ROWS,
     {0}};
 
-static const struct option_need needs[] = {
-    {"depth", "dot"}, {"no-places", "text"}, {"prep columns matrix", "csv tsv"}, {NULL, NULL}};
+static const struct option_need needs[] = {{"depth", "dot"},
+                                           {"no-places", "text"},
+                                           {"elide", "text json"},
+                                           {"prep columns matrix", "csv tsv"},
+                                           {NULL, NULL}};
+
+#define FORMS "follow npy csv tsv text dot json costs"
+static const struct option_clash clashes[] = {{FORMS, FORMS}, {NULL, NULL}};
 
 static const struct option_table table = {
     .tool = "tf-show",
@@ -75,6 +81,7 @@ static const struct option_table table = {
                 "tf-exec -g m.tfg --run train --feed train.rec --fetch loss | tf-show --follow",
     .rows = rows,
     .needs = needs,
+    .clashes = clashes,
     .operands_max = -1,
 };
 
@@ -234,9 +241,11 @@ static int show_all(struct shown_source *from, struct record *record, struct err
     if (show_end(&show, err))
         return error_prefix(err, "%s: ", output_name());
     /* There must be what the options are about. */
-    if ((show.text || show.dot) && !has_graph)
-        return error_set(err, ERR_DATA, "%s: no graph, which %s shows", name,
-                         show.text ? "--text" : "--dot");
+    if ((show.text || show.dot || show.elide) && !has_graph)
+        return error_set(err, ERR_DATA, "%s: no graph, which %s", name,
+                         show.text  ? "--text shows"
+                         : show.dot ? "--dot shows"
+                                    : "--elide is for");
     if (show.costs && !has_trace)
         return error_set(err, ERR_DATA, "%s: no trace, as tf-exec --trace writes, for --costs",
                          name);
@@ -251,18 +260,6 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     show.verbose = tool->verbose;
     show.names = (const char *const *)operands + 1;
     show.n_names = n > 1 ? n - 1 : 0;
-    static const struct {
-        const char *name;
-        const bool *given;
-    } forms[] = {{"--follow", &follow},  {"--npy", &npy},         {"--csv", &csv},
-                 {"--tsv", &tsv},        {"--text", &show.text},  {"--dot", &show.dot},
-                 {"--json", &show.json}, {"--costs", &show.costs}};
-    const char *first = NULL;
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (*forms[i].given && first)
-            return error_set(err, ERR_USAGE, "%s and %s do not go together", first, forms[i].name);
-        first = *forms[i].given ? forms[i].name : first;
-    }
     if (npy && show.n_names > 1)
         return error_set(err, ERR_USAGE, "--npy writes one tensor");
     int code = tool_open_text(tool, &show.out, err);

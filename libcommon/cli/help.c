@@ -141,6 +141,16 @@ void options_help(const struct option_table *table, const char *name, FILE *out)
 
 /* ---- for programs ---- */
 
+/* The words of a list, behind those that are there. */
+static void print_words(const char *list, bool is_first, FILE *out)
+{
+    for (const char *at = list; *at; is_first = false) {
+        size_t n = strcspn(at, " ");
+        fprintf(out, "%s\"%.*s\"", is_first ? "" : ",", (int)n, at);
+        at += n + strspn(at + n, " ");
+    }
+}
+
 void options_json(const struct option_table *table, FILE *out)
 {
     fprintf(out, "{\"tool\":\"%s\",\"verbs\":[", table->tool);
@@ -162,13 +172,15 @@ void options_json(const struct option_table *table, FILE *out)
         const struct option_need *need = table->needs;
         while (need && need->options && !option_lists(need->options, row->name))
             need++;
-        const char *words = need && need->options ? need->one_of : NULL;
         fputs(",\"needs\":[", out);
-        for (const char *at = words; at && *at;) {
-            size_t n = strcspn(at, " ");
-            fprintf(out, "%s\"%.*s\"", at == words ? "" : ",", (int)n, at);
-            at += n + strspn(at + n, " ");
-        }
+        print_words(need && need->options ? need->one_of : "", true, out);
+        fputs("],\"clashes\":[", out);
+        bool is_first = true;
+        for (const struct option_clash *clash = table->clashes; clash && clash->options; clash++)
+            if (option_lists(clash->options, row->name)) {
+                print_words(clash->beside, is_first, out);
+                is_first = false;
+            }
         fputs("]}", out);
     }
     fputs("]}\n", out);

@@ -16,8 +16,8 @@
  * known to every table.
  *
  * An option on the command line that a tool would not read is an error: one of another verb, or one
- * that says something of another option, which was not given. A variable of the environment is not,
- * as it is there for all tools.
+ * that says something of another option, which was not given, or that is not read beside another,
+ * which was. A variable of the environment is not, as it is there for all tools.
  *
  * The parser writes through the targets of a table and keeps nothing else: use a table once a
  * process. Not thread-safe.
@@ -74,6 +74,13 @@ struct option_need {
     const char *one_of;  /* "save" */
 };
 
+/* Options that are not read beside others: each of one list beside each but itself of the other.
+ * One of the environment gives way to the command line. */
+struct option_clash {
+    const char *options; /* "seed memory" */
+    const char *beside;  /* "text" */
+};
+
 struct option_table {
     const char *tool;        /* "tf-opt" */
     const char *summary;     /* one line: "simplify a graph" */
@@ -81,10 +88,11 @@ struct option_table {
     const char *description; /* paragraphs for the man page */
     const char *examples;    /* shown by --help first, and in the man page; one command a line */
     const struct option_row *rows;
-    const struct option_verb *verbs; /* the last has no name (NULL); NULL: there are none */
-    const struct option_need *needs; /* the last has no options (NULL); NULL: there are none */
-    const char *const *topics;       /* names, a text behind each; NULL at the end, or for none */
-    int operands_max;                /* more is a usage error; -1: any number */
+    const struct option_verb *verbs;    /* the last has no name (NULL); NULL: there are none */
+    const struct option_need *needs;    /* the last has no options (NULL); NULL: there are none */
+    const struct option_clash *clashes; /* ended alike */
+    const char *const *topics; /* names, a text behind each; NULL at the end, or for none */
+    int operands_max;          /* more is a usage error; -1: any number */
     /* Where a command may follow "--": gets the index of its first word in argv, or argc. Its words
      * are no operands. NULL: what follows "--" are operands. */
     int *command;

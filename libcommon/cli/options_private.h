@@ -25,8 +25,8 @@ enum option_source { OPTION_ABSENT, OPTION_ENVIRONMENT, OPTION_COMMAND_LINE };
 int options_from_environment(const struct option_table *table, enum option_source *given,
                              struct error *err);
 
-/* That each option of the command line is read: by the verb, and beside what it needs. ERR_USAGE.
- */
+/* That each option of the command line is read: by the verb, beside what it needs, and not beside
+ * what it clashes with. ERR_USAGE. */
 int options_check_use(const struct option_table *table, const enum option_source *given,
                       const char *verb, struct error *err);
 

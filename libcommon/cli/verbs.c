@@ -173,13 +173,37 @@ static int check_needs(const struct option_table *table, const enum option_sourc
     return 0;
 }
 
+/* A flag that was switched off is beside nothing. */
+static bool is_said(const struct option_row *row, enum option_source given)
+{
+    return given && (row->type != OPTION_FLAG || *(const bool *)row->target);
+}
+
+static int check_clashes(const struct option_table *table, const enum option_source *given,
+                         const struct option_row *row, enum option_source source, struct error *err)
+{
+    for (const struct option_clash *clash = table->clashes; clash && clash->options; clash++)
+        for (int i = 0; option_lists(clash->options, row->name) && table->rows[i].name; i++)
+            if (&table->rows[i] != row && source >= given[i] &&
+                is_said(&table->rows[i], given[i]) &&
+                option_lists(clash->beside, table->rows[i].name))
+                return error_set(err, ERR_USAGE, "--%s and --%s do not go together", row->name,
+                                 table->rows[i].name);
+    return 0;
+}
+
 int options_check_use(const struct option_table *table, const enum option_source *given,
                       const char *verb, struct error *err)
 {
-    for (int i = 0; table->rows[i].name; i++)
-        if (given[i] == OPTION_COMMAND_LINE &&
-            (check_verb(table, option_verb_find(table, verb), table->rows[i].name, err) ||
-             check_needs(table, given, table->rows[i].name, err)))
+    for (int i = 0; table->rows[i].name; i++) {
+        const struct option_row *row = &table->rows[i];
+        bool is_asked = given[i] == OPTION_COMMAND_LINE;
+        if (is_asked && check_verb(table, option_verb_find(table, verb), row->name, err))
             return err->code;
+        if (is_said(row, given[i]) && check_clashes(table, given, row, given[i], err))
+            return err->code;
+        if (is_asked && check_needs(table, given, row->name, err))
+            return err->code;
+    }
     return 0;
 }

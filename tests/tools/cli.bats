@@ -130,12 +130,24 @@ refuses_what_it_would_not_read() {
             return 1
     done < <(jq -r '.options[] | select(.needs != []) | [.verbs[0] as $verb |
         if ($verb // "") == "" then "-" else $verb end, .name, .argument] | @tsv' table.json)
+    local other value
+    while IFS=$'\t' read -r verb option other argument value; do
+        run --separate-stderr "$1" ${verb#-} --"$option" ${argument#-} --"$other" ${value#-}
+        [[ $status -eq 64 && $stderr == "$1: --"*" and --"*" do not go together" &&
+            $stderr == *"--$option "* && $stderr == *"--$other "* ]] || return 1
+    done < <(jq -r '(.options | map({(.name): (if .argument == "" then "-" else "1" end)}) | add)
+        as $value | .options[] | (.verbs[0] // "") as $verb | .name as $name | .clashes[] |
+        select(. != $name) | [if $verb == "" then "-" else $verb end, $name, ., $value[$name],
+        $value[.]] | @tsv' table.json)
 }
 
 @test "an option that would not be read is refused" {
     each refuses_what_it_would_not_read
     [ "$(tf-ckpt --help --json | jq '[.options[] | select(.verbs | length < 14)] | length')" \
         -gt 15 ]
+    [ "$(tf-show --help --json | jq '[.options[].clashes[]] | length')" -gt 50 ]
+    TF_SEED=3 run tf-graph --text <<<'x = Const() {value=float32 1.0} : float32[]'
+    [[ $output != *"do not go together"* ]]
 }
 
 # Each option that counts something: less than none is no way to say that it is not given.

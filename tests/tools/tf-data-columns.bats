@@ -144,6 +144,7 @@ setup() {
     fails 64 "'x=a:category:date': 'category': another part says the same" \
         csv p.csv x=a:category:date
     fails 64 "--unseen 'new': expected own or error" csv p.csv x=age --unseen new
+    fails 64 "--unseen: no column has categories" csv p.csv x=age --unseen error
     printf '1\n-2\n' > minus.csv
     fails 65 "minus.csv: 'x': row 2 of the rows selected: log1p of -2 does not exist" \
         csv minus.csv x=1:log1p

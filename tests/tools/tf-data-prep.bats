@@ -87,7 +87,7 @@ scaled alike, --fit FILE keeps mean and deviation and --prep FILE uses them" ]
 what is found"
     fails 64 "--prep: $none" csv d.csv x=age --prep p
     fails 64 "--fit: $none" csv d.csv x=age --fit q
-    fails 64 "--fit writes what --prep reads: give one of them" \
+    fails 64 "--fit and --prep do not go together" \
         csv d.csv x=age:standardize --fit q --prep p
     fails 66 "none: No such file or directory" csv d.csv x=age:standardize --prep none
     [ ! -e q ]

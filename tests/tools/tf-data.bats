@@ -155,7 +155,7 @@ number in line 2; if it names the columns, say --header yes" 'id,2019\n7,0.5\n8,
 
 @test "records say where they come from" {
     seq 5 > t.csv
-    tf-data csv t.csv x=1 -b 2 --epochs 2 --seed 9 > t.rec
+    tf-data csv t.csv x=1 -b 2 --epochs 2 --shuffle --seed 9 > t.rec
     /usr/bin/python3 - > positions <<'PYTHON'
 import msgpack
 unpacker = msgpack.Unpacker(open("t.rec", "rb"), raw=False, strict_map_key=False)

@@ -322,6 +322,6 @@ LUA
     run --separate-stderr -64 tf-data cut 0 two.rec -o b.rec
     run --separate-stderr -64 tf-data cut -o b.rec
     run --separate-stderr -64 tf-exec -g none.tfg --run train --first-step 2 --resume --save s/
-    [ "$stderr" = "tf-exec: --first-step 2 makes no sense with --resume" ]
+    [ "$stderr" = "tf-exec: --first-step and --resume do not go together" ]
     run --separate-stderr -64 tf-exec -g none.tfg --run train --first-step -1
 }

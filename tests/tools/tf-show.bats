@@ -108,13 +108,15 @@ float32[1,2]: these are no rows of one array" ]
 
 @test "options that contradict each other, or the input, say so" {
     run -64 tf-show --json --npy t.rec x
-    [ "$output" = "tf-show: --npy and --json do not go together" ]
+    [ "$output" = "tf-show: --json and --npy do not go together" ]
     run -64 tf-show --depth 1 t.rec
     [ "$output" = "tf-show: --depth is for --dot, which is not given" ]
     run --separate-stderr -65 tf-show --costs t.rec
     [ "$stderr" = "tf-show: t.rec: no trace, as tf-exec --trace writes, for --costs" ]
     run --separate-stderr -65 tf-show --text t.rec
     [ "$stderr" = "tf-show: t.rec: no graph, which --text shows" ]
+    run -65 --separate-stderr tf-show --json --elide t.rec
+    [ "$stderr" = "tf-show: t.rec: no graph, which --elide is for" ]
 }
 
 @test "--follow without a terminal ends with the last step" {

@@ -125,11 +125,12 @@ static void note(void *context, const char *node, const char *what)
 }
 
 /* 0 is no such number: from here on it is one that was not given. */
-static int read_number(const char *name, const char *what, int64_t *number, struct error *err)
+static int read_number(const char *name, const char *what, int most, int64_t *number,
+                       struct error *err)
 {
-    if (*number != -1 && (*number < 1 || *number > INT32_MAX))
-        return error_set(err, ERR_USAGE, "--%s is a number of %s, at least 1, not %lld", name, what,
-                         (long long)*number);
+    if (*number != -1 && (*number < 1 || *number > most))
+        return error_set(err, ERR_USAGE, "--%s is a number of %s, 1 to %d, not %lld", name, what,
+                         most, (long long)*number);
     *number = *number == -1 ? 0 : *number;
     return 0;
 }
@@ -137,10 +138,10 @@ static int read_number(const char *name, const char *what, int64_t *number, stru
 static int read_options(struct replicate_options *options, struct error *err)
 {
     if (replicate_parse(options, mode, err) ||
-        read_number("accumulate", "steps", &accumulate, err) ||
-        read_number("workers", "workers", &workers, err) ||
-        read_number("in-graph", "towers", &in_graph, err) ||
-        read_number("stages", "stages", &stages, err))
+        read_number("accumulate", "steps", INT32_MAX, &accumulate, err) ||
+        read_number("workers", "workers", REPLICATE_WORKERS_MAX, &workers, err) ||
+        read_number("in-graph", "towers", INT32_MAX, &in_graph, err) ||
+        read_number("stages", "stages", REPLICATE_TOWERS_MAX, &stages, err))
         return err->code;
     if (compress && strcmp(compress, "bf16") != 0 && strcmp(compress, "fp16") != 0)
         return error_set(err, ERR_USAGE, "--compress is bf16 or fp16, not '%s'", compress);
@@ -191,8 +192,6 @@ static int read_options(struct replicate_options *options, struct error *err)
                 err, ERR_USAGE,
                 "--towers is, with --pipeline, for what --stages makes; without it the "
                 "script says where its stages are");
-        if (stages > REPLICATE_TOWERS_MAX)
-            return error_set(err, ERR_USAGE, "--stages is at most %d", REPLICATE_TOWERS_MAX);
         options->stages = (int)stages;
         if (replicate_parse_pipeline(options, pipeline, err))
             return err->code;

@@ -57,6 +57,14 @@ teardown() {
     tf-exec -g m.tfg --fetch loss --restore ck@best | tf-show | finds -E ' 93$'
 }
 
+@test "a job that goes on begins from the best of the store" {
+    tf-exec -q -g m.tfg --run train -n 150 --fetch loss --save ck/ --save-best loss >/dev/null
+    tf-exec -q -g m.tfg --run train -n 160 --fetch loss --save ck/ --save-best loss --resume \
+        >/dev/null
+    [ "$(tf-ckpt list ck --json | jq '.step | select(. >= 100)' | xargs)" = "100 150 160" ]
+    tf-ckpt show ck@best | finds -E '^checkpoint +ck@100$'
+}
+
 @test "workers that update: --save-best finds the best of all steps" {
     local mode
     for mode in allreduce sync,update=worker; do

@@ -194,6 +194,8 @@ LUA
         "tf-replicate --mode allreduce --compress bf16 m.tfg"
     refused_with 64 "tf-replicate: --mode 'sinc' is $modes" "tf-replicate --mode sinc m.tfg"
     refused_with 64 "tf-replicate: --mode 'ssp' is $modes" "tf-replicate --mode ssp m.tfg"
+    refused_with 64 'tf-replicate: --workers is a number of workers, 1 to 4096, not 1000000' \
+        'tf-replicate --workers 1000000 m.tfg'
     why="takes fetch=N, push=N, push.NAME=N, rate=X, factors=auto, factors=all, bits=N,"
     why+=" threshold=X, top=SHARE and after=N, not"
     for more in pull=3 push.=3 push.h=0 push.h push=; do

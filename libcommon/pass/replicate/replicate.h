@@ -39,6 +39,7 @@
 #include "pass/place/cost.h"
 
 #define REPLICATE_TOWERS_MAX 1024
+#define REPLICATE_WORKERS_MAX 4096 /* costs of an exchange go with their square */
 #define REPLICATE_POLICY_MAX 64
 #define REPLICATE_INTERVALS_MAX 16
 #define REPLICATE_WHOLE (-1)

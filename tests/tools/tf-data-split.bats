@@ -70,7 +70,8 @@ setup() {
     done
     fails 64 "--part 'test': the parts of --fold are train and valid" \
         csv s.csv x=1 --fold 0/2 --part test
-    fails 64 "--split and --fold do not go together" csv s.csv x=1 --fold 0/2 --split 1/1 --part train
+    fails 64 "--split and --fold do not go together" \
+        csv s.csv x=1 --fold 0/2 --split 1/1 --part train
     fails 64 "--stratify is for csv and jsonl, not for npy" \
         npy x=s.npy --split 1/1 --part train --stratify x
     fails 65 "s.csv:1: '--stratify or --group' wants column 2, but there are 1" \

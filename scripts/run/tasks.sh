@@ -168,7 +168,10 @@ check_fetches() {
     [ -z "$opt_fetch" ] || set -- "$@" --fetch "$opt_fetch"
     [ -z "$opt_save_best" ] || set -- "$@" --save "$opt_save" --save-best "$opt_save_best"
     [ -z "$opt_eval" ] || eval "set -- \"\$@\" $(evaluating_words)"
-    asked_of_graph "$@" >/dev/null || leave $?
+    # the entry train was there for tf-replicate
+    if [ $# -gt 0 ] || [ "$opt_run" != train ]; then
+        asked_of_graph "$@" >/dev/null || leave $?
+    fi
 }
 
 # What a step is to be fed comes from a feed command, and that is there, where it is to run here.

@@ -241,7 +241,8 @@ static int show_all(struct shown_source *from, struct record *record, struct err
     if (show_end(&show, err))
         return error_prefix(err, "%s: ", output_name());
     /* There must be what the options are about. */
-    if ((show.text || show.dot || show.elide) && !has_graph)
+    bool elides = show.elide && show.json;
+    if ((show.text || show.dot || elides) && !has_graph)
         return error_set(err, ERR_DATA, "%s: no graph, which %s", name,
                          show.text  ? "--text shows"
                          : show.dot ? "--dot shows"

@@ -123,7 +123,7 @@ int options_from_environment(const struct option_table *table, enum option_sourc
             variable[n++] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
         variable[n] = '\0';
         const char *value = getenv(variable);
-        if (!value || !*value)
+        if (!value || !*value || options_clash(table, given, &table->rows[i], OPTION_COMMAND_LINE))
             continue;
         given[i] = OPTION_ENVIRONMENT;
         if (set_from_variable(&table->rows[i], variable, value, err))

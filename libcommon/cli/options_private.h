@@ -25,6 +25,12 @@ enum option_source { OPTION_ABSENT, OPTION_ENVIRONMENT, OPTION_COMMAND_LINE };
 int options_from_environment(const struct option_table *table, enum option_source *given,
                              struct error *err);
 
+/* An option of that source which the row's is not read beside, or which is not read beside it; or
+ * NULL. */
+const struct option_row *options_clash(const struct option_table *table,
+                                       const enum option_source *given,
+                                       const struct option_row *row, enum option_source source);
+
 /* That each option of the command line is read: by the verb, beside what it needs, and not beside
  * what it clashes with. ERR_USAGE. */
 int options_check_use(const struct option_table *table, const enum option_source *given,

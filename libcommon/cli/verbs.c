@@ -179,17 +179,36 @@ static bool is_said(const struct option_row *row, enum option_source given)
     return given && (row->type != OPTION_FLAG || *(const bool *)row->target);
 }
 
+static bool gives_way(const struct option_table *table, const char *option, const char *beside)
+{
+    for (const struct option_clash *clash = table->clashes; clash && clash->options; clash++)
+        if (option_lists(clash->options, option) && option_lists(clash->beside, beside))
+            return true;
+    return false;
+}
+
+const struct option_row *options_clash(const struct option_table *table,
+                                       const enum option_source *given,
+                                       const struct option_row *row, enum option_source source)
+{
+    for (int i = 0; table->rows[i].name; i++) {
+        const struct option_row *other = &table->rows[i];
+        if (other != row && given[i] == source && is_said(other, source) &&
+            (gives_way(table, row->name, other->name) || gives_way(table, other->name, row->name)))
+            return other;
+    }
+    return NULL;
+}
+
 static int check_clashes(const struct option_table *table, const enum option_source *given,
                          const struct option_row *row, enum option_source source, struct error *err)
 {
-    for (const struct option_clash *clash = table->clashes; clash && clash->options; clash++)
-        for (int i = 0; option_lists(clash->options, row->name) && table->rows[i].name; i++)
-            if (&table->rows[i] != row && source >= given[i] &&
-                is_said(&table->rows[i], given[i]) &&
-                option_lists(clash->beside, table->rows[i].name))
-                return error_set(err, ERR_USAGE, "--%s and --%s do not go together", row->name,
-                                 table->rows[i].name);
-    return 0;
+    const struct option_row *other = options_clash(table, given, row, source);
+    if (!other)
+        return 0;
+    bool is_first = gives_way(table, row->name, other->name);
+    return error_set(err, ERR_USAGE, "--%s and --%s do not go together",
+                     is_first ? row->name : other->name, is_first ? other->name : row->name);
 }
 
 int options_check_use(const struct option_table *table, const enum option_source *given,

@@ -175,9 +175,9 @@ struct shard *shard_new(const struct shard_options *options)
     shard->saved_step = shard->failed_step = -1;
     shard->run = options->run;
     shard->began = time_now();
+    LIFE_BEGINS("shard.starts");
     pthread_mutex_init(&shard->lock, NULL);
     pthread_mutex_init(&shard->cuts_lock, NULL);
-    LIFE_BEGINS("shard.starts");
     pthread_mutex_init(&shard->claims_lock, NULL);
     if (options->fetches)
         tail_init(&shard->measure.fetches, options->fetches);

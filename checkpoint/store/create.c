@@ -18,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/patience.h"
 #include "checkpoint/store/committed.h"
@@ -258,7 +257,8 @@ static int check_writable(const char *path, struct error *err)
         errno = ENOTDIR;
     else if (!faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
         return 0;
-    return error_set_errno(err, file_error_code(), "%s", path);
+    bool is_missing = errno == ENOENT || errno == ENOTDIR;
+    return error_set_errno(err, is_missing ? ERR_NOINPUT : store_errno_code(errno), "%s", path);
 }
 
 int store_check_place(const char *path, struct error *err)

@@ -68,6 +68,11 @@ static void restart(struct supervisor *s, struct task *task, bool all)
 
 /* ---- who is it ---- */
 
+static bool ends_the_job(const struct task *task)
+{
+    return task->policy == RESTART_NEVER || (!*task->life.why && task->ends[task->life.code]);
+}
+
 /* One that was killed is rather the cause than one that ended by itself, a service rather than one
  * that uses it; otherwise the first. */
 static bool is_rather(const struct task *a, const struct task *b)
@@ -104,7 +109,7 @@ void settle_deaths(struct supervisor *s)
         return;
     if (s->about)
         restart(s, task, s->hook_status > 0);
-    else if (task->policy == RESTART_NEVER || (!*task->life.why && task->ends[task->life.code]))
+    else if (ends_the_job(task))
         give_up(s, task, "");
     else if (all)
         restart(s, task, true);

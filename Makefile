@@ -531,6 +531,11 @@ install-files: install-headers
 	$(call put,lib/tf-tools/run,$(RUN_PROGRAMS),755)
 	$(call put,share/man/man1,$(MANS))
 	$(call put,share/tf-tools/prelude,$(PRELUDE))
+	$(call put,share/bash-completion/completions,scripts/completion/tf-tools)
+	for tool in $(notdir $(BINS)); do \
+		ln -sf tf-tools "$(TO)/share/bash-completion/completions/$$tool" || exit; done
+	$(call put,share/zsh/site-functions)
+	install -m 644 scripts/completion/tf-tools "$(TO)/share/zsh/site-functions/_tf-tools"
 	$(call put,share/doc/tf-tools,README.md LICENSE)
 	$(call put,share/doc/tf-tools/docs,$(wildcard docs/*.md))
 	$(call put,share/doc/tf-tools/docs/pictures,$(wildcard docs/pictures/*))

@@ -17,11 +17,11 @@ struct stacks {
 };
 
 /* Who made a handle, which Enter, Switch and what passes it on stand between; -1: a Merge may be
- * either of two. */
+ * either of two, and what was popped any that was pushed. */
 static int maker_of(const struct graph *graph, struct edge handle)
 {
     const struct node *node = graph_node(graph, handle.node);
-    while (node->n_inputs == 1 || node_is(node, "Switch"))
+    while (!node_has(node, OP_STATEFUL) && (node->n_inputs == 1 || node_is(node, "Switch")))
         node = graph_node(graph, node->inputs[0].node);
     return node_makes_resource(node) ? node->id : -1;
 }
@@ -35,7 +35,7 @@ static void find(struct stacks *s)
         bool any = node->n_inputs && node_has(node, OP_STATEFUL) &&
                    graph_node(s->graph, handle.node)->outputs[handle.slot].type == RESOURCE;
         int maker = s->stack[i] = any ? maker_of(s->graph, handle) : -1;
-        s->any_lost |= any && maker < 0;
+        s->any_lost |= any && maker < 0 && node->n_inputs == 2;
         if (maker < 0 || node->n_inputs != 2)
             continue;
         struct edge edge = node->inputs[1];

@@ -6,6 +6,7 @@
  */
 #include "lib/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "lib/cut.h"
@@ -285,6 +286,43 @@ static void values_come_out_as_they_went_in(void **state)
     assert_float_equal(value_of(TIMES(5, "return i + 1, a * 2") "y = r * x", 3), 288, 0);
 }
 
+/* The gradient of a loop in a loop, of as many rows as are fed, against central differences: what a
+ * stack of stacks has popped is another stack, of which nobody knows what it holds. */
+static void a_gradient_of_nests_is_a_slope(void **state)
+{
+    static const char script[] =
+        "x = Placeholder{dtype = float64, shape = {-1, 3}, name = 'x'}\n" LOOP(
+            "local _, b = while_loop(function(k) return Less(k, i + 1) end,\n"
+            "  function(k, b) return k + 1, Tanh(b) * 1.5 end, {0, a})\n"
+            "return i + 1, b * Sum(a, {1}, {keep_dims = true})") "y = Sum(r, {0, 1}) + 0\ngx = "
+                                                                 "gradients(y, x) + 0\n";
+    struct graph *graph = scripts_build(script);
+    struct program program = program_of(graph, false);
+    struct shape shape = {.rank = 2, .dims = {2, 3}};
+    double elements[6] = {0.3, -0.7, 0.5, 0.2, 0.9, -0.4}, h = 1e-5;
+    struct tensor feed = tensor_borrow(FLOAT64, &shape, elements), gradient, y[2];
+    struct error err = ERROR_INIT;
+    (void)state;
+    if (run(&program, "gx", &feed, 1, &gradient, &err))
+        fail_msg("%s", err.text);
+    for (int i = 0; i < 6; i++) {
+        double x = elements[i];
+        for (int k = 0; k < 2; k++) {
+            elements[i] = k ? x + h : x - h;
+            if (run(&program, "y", &feed, 1, &y[k], &err))
+                fail_msg("%s", err.text);
+        }
+        elements[i] = x;
+        double slope = (tensor_get_float64(&y[1], 0) - tensor_get_float64(&y[0], 0)) / (2 * h);
+        assert_float_equal(tensor_get_float64(&gradient, i), slope, 1e-7 * (1 + fabs(slope)));
+        tensor_release(&y[0]);
+        tensor_release(&y[1]);
+    }
+    tensor_release(&gradient);
+    session_free(program.session);
+    graph_free(graph);
+}
+
 /* Two that hand each other's values on, and both are used. */
 static void values_change_places(void **state)
 {
@@ -372,6 +410,7 @@ int main(void)
         cmocka_unit_test(they_change_no_bit),
         cmocka_unit_test(randomness_is_of_the_iteration),
         cmocka_unit_test(values_come_out_as_they_went_in),
+        cmocka_unit_test(a_gradient_of_nests_is_a_slope),
         cmocka_unit_test(values_change_places),
         cmocka_unit_test(an_error_names_its_node_alone),
         cmocka_unit_test(what_is_in_one_can_be_asked_for),

@@ -1,34 +1,301 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Updates of variables that are alike become one node, in the place of the last one of them.
+ * Updates of variables that a step cannot tell apart but by what they update become one node, in
+ * the place of the last one of them: the same nodes decide whether they run, when, and which writes
+ * of variables they come after; the same nodes wait for them; and they update variables that
+ * nothing else writes in the same step. One node in place of several of them gives no path between
+ * two other nodes that was not there before, so it makes no cycle, among the parts of a graph
+ * neither, and who reads a variable sees what it saw before.
  */
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/container_of.h"
-#include "base/memory.h"
-#include "exec/plan/fuse_alike.h"
+#include "exec/plan/arrival_set.h"
+#include "exec/plan/fuse_private.h"
+#include "graph/access_nodes.h"
+#include "graph/infer.h"
+#include "graph/walk.h"
 
 #define GROUP_MAX 32 /* whose gradients are kept until the last one is there */
 
 struct updates {
     struct fuse_groups groups;
-    struct alike alike;
+    VEC(int) updates;    /* those that may be joined, in the graph's order */
+    const int *variable; /* by node: of which it gives a reference, a node; -1: it gives none */
+    struct access_graph access; /* what reads and writes variables */
+    bool *updated;              /* by variable: an update writes it */
+    uint64_t *entries; /* by node: bit i: entry i needs it, or a later one; all, where none are */
+    bool *shows;       /* by node: what it gives may be memory of a variable that is updated */
+    int *cause;        /* by node: its first cause; -1: it is none */
+    struct arrival_sets causes, nodes;
+    int *led;     /* by node: the causes that lead to it by no other one */
+    int *reached; /* by node: all writes from which a path leads to it */
+    int *waiters; /* by node: of updates, the nodes that wait for them */
 };
 
-/* ---- groups ---- */
+/* A gradient waits, in memory, until the last one of its group is there. One that is larger than
+ * this keeps a device busy for longer than it takes to enqueue an update of its own. */
+#define GRADIENT_BYTES_MAX (2 << 20)
+#define CAUSES_MAX 8192 /* with more nothing is joined: sets grow with their square */
 
-/* The updates of a class that come next in the graph's order, from `at` on of `ordered`. */
-static int next_of_class(const struct updates *u, const node_vec *ordered, size_t at, int class,
-                         int group[GROUP_MAX])
+static bool is_update(const struct node *node)
 {
+    return node->op->def->descent.gradient > 0;
+}
+
+/* The op that makes several updates at once, by the row of the node's kernel; NULL: it is none that
+ * has such. */
+static const char *joined_op(const struct fuse_groups *g, const struct node *node)
+{
+    if (!is_update(node))
+        return NULL;
+    const struct kernel_row *row = kernel_find(g->options->kernels, node, g->options->device);
+    bool exists = row && row->with_others &&
+                  kernel_exists(g->options->kernels, row->with_others, g->options->device);
+    return exists ? row->with_others : NULL;
+}
+
+/* ---- what runs in one step: a plan's graph has no entries, and runs as a whole ---- */
+
+static void find_entries(struct updates *u)
+{
+    const struct graph *graph = u->groups.graph;
+    struct graph_walk walk;
+    const struct node *node;
+    memset(u->entries, graph->entries.n ? 0 : 0xff, graph->nodes.n * sizeof *u->entries);
+    for (size_t i = 0; i < graph->entries.n; i++) {
+        walk = graph_walk_new(&u->groups.memory, graph);
+        for (int k = 0; k < graph->entries.items[i].n_edges; k++)
+            graph_walk_to(&walk, graph->entries.items[i].edges[k].node);
+        while ((node = graph_walk_next(&walk, graph))) {
+            u->entries[node->id] |= (uint64_t)1 << (i < 64 ? i : 63);
+            for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+                graph_walk_to(&walk, node_dependency(node, k).node);
+        }
+    }
+}
+
+/* Writes of one variable, in one step, by two nodes. */
+static bool meet(const struct updates *u, const struct access *x, const struct access *y)
+{
+    return x->write && y->write && x->variable == y->variable && x->node != y->node &&
+           u->entries[x->node] & u->entries[y->node];
+}
+
+/* ---- whose memory a value may be ---- */
+
+/* Whether an output may be the memory of an input, as it is. */
+static bool hands_on(const struct node *node)
+{
+    enum { FLAGS = OP_VIEW | OP_PASSES | OP_CHECKS | OP_CONTROL_FLOW };
+    const struct op_identity *identity = &node->op->def->identity;
+    bool may_be_input = identity->when != SAME_NEVER && identity->when != SAME_OPERAND;
+    return may_be_input || node->op->def->flags & (FLAGS | OP_STATEFUL);
+}
+
+/* Again and again: values also go back, to the next iteration. */
+static void find_shown(struct updates *u)
+{
+    const struct fuse_groups *g = &u->groups;
+    bool found;
+    do {
+        found = false;
+        for (size_t i = 0; i < g->graph->nodes.n; i++) {
+            const struct node *node = graph_node(g->graph, g->order[i]);
+            int variable = u->variable[node->id];
+            bool shows = u->shows[node->id] || (variable >= 0 && u->updated[variable]);
+            for (int k = 0; k < node->n_inputs && !shows && hands_on(node); k++)
+                shows = edge_exists(node->inputs[k]) && u->shows[node->inputs[k].node];
+            found |= shows != u->shows[node->id];
+            u->shows[node->id] = shows;
+        }
+    } while (found);
+}
+
+/* ---- what leads to a node ---- */
+
+/* A cause is an edge of a node that decides whether or when others run, or what they see of
+ * variables: control flow, of which each output and waiting for it are one each, what waits for
+ * other parts and processes, what only running tells the shape of, a write. */
+static int number_causes(struct updates *u)
+{
+    const struct graph *graph = u->groups.graph;
     int n = 0;
-    for (; at < ordered->n && n < GROUP_MAX; at++) {
-        int id = ordered->items[at];
-        if (u->alike.class[id] == class && u->groups.end[id] < 0)
-            group[n++] = id;
+    memset(u->cause, -1, graph->nodes.n * sizeof *u->cause);
+    for (size_t i = 0; i < u->access.accesses.n; i++)
+        if (u->access.accesses.items[i].write)
+            u->cause[u->access.accesses.items[i].node] = 0;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (u->cause[i] < 0 && !node_has(node, OP_CONTROL_FLOW | OP_ASYNC | OP_SHAPED_BY_DATA))
+            continue;
+        u->cause[i] = n;
+        n += node_has(node, OP_CONTROL_FLOW) ? node->n_outputs + 1 : 1;
     }
     return n;
 }
+
+/* What is behind a cause depends on what was before it in the same way, so that only the nearest
+ * ones tell updates apart. */
+static void find_causes(struct updates *u)
+{
+    const struct fuse_groups *g = &u->groups;
+    for (size_t i = 0; i < g->graph->nodes.n; i++) {
+        const struct node *node = graph_node(g->graph, g->order[i]);
+        int led = SET_EMPTY, reached = SET_EMPTY;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++) {
+            struct edge edge = node_dependency(node, k);
+            if (edge.node < 0)
+                continue;
+            int cause = u->cause[edge.node], before = u->reached[edge.node];
+            bool is_apart = node_has(graph_node(g->graph, edge.node), OP_CONTROL_FLOW);
+            led = cause < 0
+                      ? arrival_set_union(&u->causes, led, u->led[edge.node])
+                      : arrival_set_with(&u->causes, led, cause + (is_apart ? edge.slot + 1 : 0));
+            if (cause >= 0)
+                before = arrival_set_with(&u->causes, before, cause);
+            reached = arrival_set_union(&u->causes, reached, before);
+        }
+        u->led[node->id] = led;
+        u->reached[node->id] = reached;
+    }
+}
+
+/* Writes of one variable that no path orders follow each other as names and all other writes have
+ * it (graph/access.h), which may be another way when some of these are one. */
+static bool has_race(const struct updates *u)
+{
+    for (size_t i = 0; i < u->access.accesses.n; i++)
+        for (size_t k = i + 1; k < u->access.accesses.n; k++) {
+            const struct access *x = &u->access.accesses.items[i];
+            const struct access *y = &u->access.accesses.items[k];
+            if (meet(u, x, y) &&
+                !arrival_set_has(&u->causes, u->reached[y->node], u->cause[x->node]) &&
+                !arrival_set_has(&u->causes, u->reached[x->node], u->cause[y->node]))
+                return true;
+        }
+    return false;
+}
+
+/* ---- updates ---- */
+
+static bool is_small(const struct updates *u, const struct node *node)
+{
+    const struct node_output *gradient =
+        fuse_source(&u->groups, node->inputs[node->op->def->descent.gradient]);
+    const struct node_output *updated = fuse_source(&u->groups, node->inputs[0]);
+    return shape_is_known(&gradient->shape) && shape_equal(&gradient->shape, &updated->shape) &&
+           shape_bytes(&gradient->shape, gradient->type) <= GRADIENT_BYTES_MAX;
+}
+
+/* Of variables that nothing else writes, by values that no update changes. */
+static bool keeps_apart(const struct updates *u, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++) {
+        const struct node *from = graph_node(u->groups.graph, node->inputs[i].node);
+        bool is_ref = node->op->inputs[i].is_ref;
+        struct access own = {.variable = u->variable[from->id], .node = node->id, .write = true};
+        if (is_ref ? from->n_inputs : u->shows[from->id])
+            return false;
+        for (size_t k = 0; is_ref && k < u->access.accesses.n; k++)
+            if (meet(u, &own, &u->access.accesses.items[k]))
+                return false;
+    }
+    return true;
+}
+
+/* Besides those that wait for it, nobody may know the node. */
+static bool may_join(const struct updates *u, const struct node *node)
+{
+    const struct fuse_groups *g = &u->groups;
+    bool is_known = g->named[node->id] ||
+                    g->uses[node->id] != arrival_set_count(&u->nodes, u->waiters[node->id]);
+    for (int k = 0; k < node->n_attrs; k++)
+        is_known |= fuse_is_mark(node->attrs[k].name) && strcmp(node->attrs[k].name, "_class") != 0;
+    return is_update(node) && !is_known && is_small(u, node) && keeps_apart(u, node) &&
+           joined_op(g, node);
+}
+
+/* ---- which are alike ---- */
+
+/* The same value, or constants that are equal. */
+static bool same_scalar(const struct graph *graph, struct edge x, struct edge y)
+{
+    const struct tensor *a = graph_constant(graph, x), *b = graph_constant(graph, y);
+    struct attr_value of_a, of_b;
+    if (edge_equal(x, y) || !a || !b)
+        return edge_equal(x, y);
+    of_a = attr_tensor(a);
+    of_b = attr_tensor(b);
+    return attr_equal(&of_a, &of_b);
+}
+
+static bool are_alike(const struct updates *u, const struct node *x, const struct node *y)
+{
+    if (x->op != y->op || !fuse_same_place(x, y) || u->waiters[x->id] != u->waiters[y->id] ||
+        u->led[x->id] != u->led[y->id])
+        return false;
+    for (int i = 0; i < x->n_attrs; i++) {
+        const struct attr *attr = &x->attrs[i];
+        const struct attr_value *other = node_attr(y, attr->name);
+        bool counts = !fuse_is_mark(attr->name) && strcmp(attr->name, "use_locking") != 0;
+        if (counts && !(other && attr_equal(&attr->value, other)))
+            return false;
+    }
+    for (int i = 0; i < x->n_inputs; i++)
+        if (!x->op->inputs[i].is_ref && i != x->op->def->descent.gradient &&
+            !same_scalar(u->groups.graph, x->inputs[i], y->inputs[i]))
+            return false;
+    return true;
+}
+
+static void look_at_all(struct updates *u)
+{
+    const struct graph *graph = u->groups.graph;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        access_add_node(&u->access, graph, u->variable, node);
+        for (int k = 0; k < node->n_controls; k++)
+            if (is_update(graph_node(graph, node->controls[k]))) {
+                int *waiters = &u->waiters[node->controls[k]];
+                *waiters = arrival_set_with(&u->nodes, *waiters, node->id);
+            }
+    }
+    for (size_t i = 0; i < u->access.accesses.n; i++) {
+        const struct access *access = &u->access.accesses.items[i];
+        u->updated[access->variable] |= access->write && is_update(graph_node(graph, access->node));
+    }
+}
+
+static void look_for_updates(struct updates *u)
+{
+    struct fuse_groups *g = &u->groups;
+    size_t n = g->graph->nodes.n + 1;
+    u->variable = access_variables(g->graph, &g->memory);
+    u->updated = arena_array(&g->memory, n, sizeof *u->updated);
+    u->entries = arena_array(&g->memory, n, sizeof *u->entries);
+    u->shows = arena_array(&g->memory, n, sizeof *u->shows);
+    u->cause = arena_array(&g->memory, n, sizeof *u->cause);
+    u->led = arena_array(&g->memory, n, sizeof *u->led);
+    u->reached = arena_array(&g->memory, n, sizeof *u->reached);
+    u->waiters = arena_array(&g->memory, n, sizeof *u->waiters);
+    arrival_sets_init(&u->nodes, (int)n);
+    look_at_all(u);
+    int n_causes = number_causes(u);
+    arrival_sets_init(&u->causes, n_causes);
+    if (n_causes > CAUSES_MAX)
+        return;
+    find_entries(u);
+    find_shown(u);
+    find_causes(u);
+    if (has_race(u))
+        return;
+    for (size_t i = 0; i + 1 < n; i++)
+        if (may_join(u, graph_node(g->graph, g->order[i])))
+            vec_push(&u->updates, g->order[i]);
+}
+
+/* ---- groups ---- */
 
 static void claim(struct updates *u, const int *group, int n)
 {
@@ -43,116 +310,81 @@ static void claim(struct updates *u, const int *group, int n)
 /* In the graph's order, so that the gradients of a group are made one soon after the other. */
 static void find_groups(struct updates *u)
 {
-    node_vec ordered = VEC_INIT;
-    bool *is_update = arena_array(&u->groups.memory, u->groups.graph->nodes.n + 1, 1);
-    int group[GROUP_MAX];
-    for (size_t i = 0; i < u->alike.updates.n; i++)
-        is_update[u->alike.updates.items[i]] = true;
-    for (size_t i = 0; i < u->groups.graph->nodes.n; i++)
-        if (is_update[u->groups.order[i]])
-            vec_push(&ordered, u->groups.order[i]);
-    for (size_t i = 0; i < ordered.n; i++) {
-        int id = ordered.items[i];
-        int n =
-            u->groups.end[id] < 0 ? next_of_class(u, &ordered, i, u->alike.class[id], group) : 0;
+    const struct graph *graph = u->groups.graph;
+    const int *updates = u->updates.items;
+    for (size_t i = 0; i < u->updates.n; i++) {
+        int group[GROUP_MAX], n = 0;
+        for (size_t k = i; k < u->updates.n && u->groups.end[updates[i]] < 0; k++)
+            if (n < GROUP_MAX && u->groups.end[updates[k]] < 0 &&
+                are_alike(u, graph_node(graph, updates[i]), graph_node(graph, updates[k])))
+                group[n++] = updates[k];
         if (n > 1)
             claim(u, group, n);
     }
-    vec_release(&ordered);
 }
 
 /* ---- their nodes ---- */
 
-struct update_inputs {
-    VEC(struct edge) variables, slots, gradients, scalars; /* scalars: those of one of them */
-};
+/* Of the node that several updates become: one part of its inputs behind the other. */
+enum part { VARIABLES, SLOTS, GRADIENTS, SCALARS, N_PARTS };
 
-static void collect(const struct node *node, struct update_inputs *inputs)
+static enum part part_of(const struct node *update, int input)
 {
-    bool is_first = !inputs->variables.n;
-    for (int i = 0; i < node->n_inputs; i++) {
-        if (i == node->op->def->descent.gradient)
-            vec_push(&inputs->gradients, node->inputs[i]);
-        else if (node->op->inputs[i].is_ref && i)
-            vec_push(&inputs->slots, node->inputs[i]);
-        else if (node->op->inputs[i].is_ref)
-            vec_push(&inputs->variables, node->inputs[i]);
-        else if (is_first)
-            vec_push(&inputs->scalars, node->inputs[i]);
-    }
-}
-
-static const struct edge *list_all(struct arena *arena, const struct update_inputs *inputs, int *n)
-{
-    VEC(struct edge) all = VEC_INIT;
-#define ADD(list)                                                                                  \
-    for (size_t i = 0; i < inputs->list.n; i++)                                                    \
-        vec_push(&all, inputs->list.items[i]);
-    ADD(variables)
-    ADD(slots)
-    ADD(gradients)
-    ADD(scalars)
-#undef ADD
-    const struct edge *copy = arena_copy(arena, all.items, all.n * sizeof *copy);
-    *n = (int)all.n;
-    vec_release(&all);
-    return copy;
-}
-
-/* Sorted by name, as a node's are. */
-static struct attr *describe_attrs(struct arena *arena, const struct node *end,
-                                   const struct update_inputs *inputs, int *n)
-{
-    const struct attr_value *nesterov = node_attr(end, "use_nesterov");
-    struct attr attrs[] = {
-        {"M", attr_int((int64_t)inputs->slots.n)},
-        {"N", attr_int((int64_t)inputs->variables.n)},
-        {"S", attr_int((int64_t)inputs->scalars.n)},
-        {"T", attr_type(end->outputs[0].type)},
-        {"rule", attr_string(end->op->def->name)},
-        {"use_nesterov", attr_bool(nesterov && nesterov->b)},
-    };
-    *n = sizeof attrs / sizeof *attrs;
-    return arena_copy(arena, attrs, sizeof attrs);
+    if (update->op->inputs[input].is_ref)
+        return input ? SLOTS : VARIABLES;
+    return input == update->op->def->descent.gradient ? GRADIENTS : SCALARS;
 }
 
 static void describe(struct fuse_groups *groups, const struct node *end, struct node_spec *spec)
 {
-    const struct updates *u = CONTAINER_OF(groups, struct updates, groups);
+    VEC(struct edge) inputs = VEC_INIT;
     struct arena *arena = &groups->to->arena;
-    struct update_inputs inputs = {VEC_INIT, VEC_INIT, VEC_INIT, VEC_INIT};
-    for (size_t i = 0; i < u->alike.updates.n; i++)
-        if (groups->end[u->alike.updates.items[i]] == end->id)
-            collect(graph_node(groups->graph, u->alike.updates.items[i]), &inputs);
-    spec->op = alike_joined_op(groups, end);
-    spec->inputs = list_all(arena, &inputs, &spec->n_inputs);
-    spec->attrs = describe_attrs(arena, end, &inputs, &spec->n_attrs);
-    vec_release(&inputs.variables);
-    vec_release(&inputs.slots);
-    vec_release(&inputs.gradients);
-    vec_release(&inputs.scalars);
-}
-
-/* Where no device asks for it, as the CPU does not, nothing more is looked at. */
-static bool may_join(const struct fuse_groups *groups)
-{
-    for (size_t i = 0; i < groups->graph->nodes.n; i++)
-        if (alike_joined_op(groups, graph_node(groups->graph, (int)i)))
-            return true;
-    return false;
+    int64_t n[N_PARTS] = {0};
+    for (int part = 0; part < N_PARTS; part++)
+        for (int i = 0; i <= end->id && !(part == SCALARS && n[part]); i++) {
+            const struct node *update = graph_node(groups->graph, i);
+            for (int k = 0; k < update->n_inputs && groups->end[i] == end->id; k++)
+                if (part_of(update, k) == (enum part)part) {
+                    vec_push(&inputs, update->inputs[k]);
+                    n[part]++;
+                }
+        }
+    const struct attr_value *nesterov = node_attr(end, "use_nesterov");
+    struct attr attrs[] = {
+        /* sorted by name, as a node's are */
+        {"M", attr_int(n[SLOTS])},
+        {"N", attr_int(n[VARIABLES])},
+        {"S", attr_int(n[SCALARS])},
+        {"T", attr_type(end->outputs[0].type)},
+        {"rule", attr_string(end->op->def->name)},
+        {"use_nesterov", attr_bool(nesterov && nesterov->b)},
+    };
+    spec->op = joined_op(groups, end);
+    spec->inputs = arena_copy(arena, inputs.items, inputs.n * sizeof *inputs.items);
+    spec->n_inputs = (int)inputs.n;
+    spec->attrs = arena_copy(arena, attrs, sizeof attrs);
+    spec->n_attrs = sizeof attrs / sizeof *attrs;
+    vec_release(&inputs);
 }
 
 void fuse_updates(const struct graph *graph, const struct fuse_options *options,
                   struct fused *fused)
 {
-    struct updates u;
-    if (fuse_groups_init(&u.groups, graph, options, fused) && may_join(&u.groups)) {
-        alike_init(&u.alike, &u.groups);
+    struct updates u = {.updated = NULL};
+    bool joins = false; /* where no device asks for it, as the CPU does not, nothing is looked at */
+    bool is_ordered = fuse_groups_init(&u.groups, graph, options, fused);
+    for (size_t i = 0; i < graph->nodes.n && is_ordered && !joins; i++)
+        joins = joined_op(&u.groups, graph_node(graph, (int)i)) != NULL;
+    if (joins) {
+        look_for_updates(&u);
         u.groups.n_outputs = 0;
         find_groups(&u);
         if (fused->n_gone)
             fuse_rewrite(&u.groups, describe);
-        alike_release(&u.alike);
+        arrival_sets_release(&u.causes);
+        arrival_sets_release(&u.nodes);
+        access_graph_release(&u.access);
+        vec_release(&u.updates);
     }
     fuse_groups_release(&u.groups);
 }

@@ -88,9 +88,7 @@ static void make_variables(struct plain *p, const struct kernel_call *call)
     size_t n = (size_t)call->n_in + 1;
     p->variables = mem_array(n, sizeof *p->variables);
     p->refs = mem_array(n, sizeof *p->refs);
-    p->out_refs = mem_array((size_t)call->n_out + 1, sizeof *p->out_refs);
     p->call.refs = p->refs;
-    p->host.out_refs = p->out_refs;
 }
 
 int plain_new(struct kernel_call *call, bool enqueued, struct plain **result)
@@ -145,7 +143,6 @@ void plain_free(struct plain *p)
     vec_release(&p->accesses);
     mem_free(p->variables);
     mem_free(p->refs);
-    mem_free(p->out_refs);
     mem_free(p->tensors);
     mem_free(p->pointers);
     mem_free(p);

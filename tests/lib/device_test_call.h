@@ -33,10 +33,9 @@ struct plain {
     struct test_context *context;
     struct tensor *tensors; /* inputs, outputs */
     struct tensor **pointers;
-    temporary_vec temporaries;          /* of what is enqueued, as the next three */
+    temporary_vec temporaries;          /* of what is enqueued, as the next two */
     struct variable *variables, **refs; /* by input */
-    struct variable **out_refs;
-    VEC(struct test_access) accesses; /* of the device's memory */
+    VEC(struct test_access) accesses;   /* of the device's memory */
 };
 
 /* With plain addresses; `enqueued`: as variables are now. It is there, and to be freed, even if it

@@ -18,14 +18,12 @@ struct call_host {
     bool planned;             /* outputs have memory from the plan, or alias what has */
     bool counts;              /* but for counted ones, which come from `pool` */
     bool copies_reads; /* dynamic: an output cannot be memory of a variable that is not counted */
+    bool is_captured;  /* it is of captured work: its memory stays, and it has no other */
     struct plan *plan;
     const struct item *item;
     struct tensor **fetches;       /* of the step */
-    struct variable **out_refs;    /* dynamic: the variable of a ref output */
     struct tensor *kept;           /* by output: what captured work has it in; NULL: nothing */
-    bool is_captured;              /* it is of such work: its memory stays, and it has no other */
-    struct pool *pool;             /* dynamic: where outputs come from */
-    struct pool *host_pool;        /* and those in host memory, if that is not the device's */
+    struct pool *pool;             /* where counted outputs come from; NULL: there is none yet */
     temporary_vec *temporaries;    /* freed after the call */
     struct device_step *on_device; /* the step on a device with memory of its own */
     struct iteration *iteration;   /* that it runs in */

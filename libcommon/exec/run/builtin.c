@@ -34,7 +34,7 @@ static int alloc_fetch(struct kernel_call *call, struct tensor *fetch)
 {
     const struct call_host *host = call_host(call);
     const struct tensor *in = call->in[0];
-    struct buffer *buffer = pool_alloc(host->host_pool, tensor_bytes(in));
+    struct buffer *buffer = pool_alloc(host->plan->host_pool, tensor_bytes(in));
     if (!buffer)
         return error_set(call->err, ERR_OS, "no memory for %s%s",
                          shape_text_typed(in->type, &in->shape), mem_limit_text());

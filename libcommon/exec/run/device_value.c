@@ -100,7 +100,7 @@ int item_copy_out(struct kernel_call *call,
         call->device->queue->wait(call->device, QUEUE_OUT, l->copy.at.ready);
     struct device_timing *timing = code ? NULL : item_start_copy(call, QUEUE_OUT);
     if (!code)
-        code = copy_out_enqueue(&l->copy, call_host(call)->host_pool, call->err);
+        code = copy_out_enqueue(&l->copy, call_host(call)->plan->host_pool, call->err);
     item_copied(call, timing);
     if (code)
         outward_free(l);

@@ -212,7 +212,6 @@ static struct iteration *iteration_alloc(struct run *run, int index)
     it->inputs = mem_array((size_t)def->n_inputs + 1, sizeof *it->inputs);
     it->outputs = mem_array((size_t)def->n_outputs + 1, sizeof *it->outputs);
     it->pointers = mem_array((size_t)(def->n_inputs + def->n_outputs) + 1, sizeof *it->pointers);
-    it->out_refs = mem_array((size_t)def->n_outputs + 1, sizeof *it->out_refs);
     if (index == FRAME_ROOT && run->captured && !def->has_order)
         it->kept = mem_array((size_t)def->n_outputs + 1, sizeof *it->kept);
     make_activations(run, it, def);
@@ -235,7 +234,6 @@ static void iteration_free(struct iteration *it, const struct plan_frame *def)
     mem_free(it->outputs);
     mem_free(it->kept);
     mem_free(it->pointers);
-    mem_free(it->out_refs);
     mem_free(it->activations);
     mem_free(it);
 }

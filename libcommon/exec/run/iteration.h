@@ -39,7 +39,6 @@ struct iteration {
     struct tensor *outputs;
     struct tensor *kept; /* by output: where captured work has it in all steps; NULL: none is */
     struct tensor **pointers; /* n_inputs + n_outputs */
-    struct variable **out_refs;
     struct activation *activations;
     struct region_call *calls;     /* by position; NULL: no region has run in it yet */
     struct plain_call *plain;      /* the same */

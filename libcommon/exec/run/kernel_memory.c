@@ -116,7 +116,8 @@ static struct tensor *alloc_output(struct kernel_call *call, int i, const struct
         return fail_shape(call, i, &value->shape, shape);
     if (value->offset >= 0 || take_over(call, i, shape, value))
         return out;
-    struct pool *pool = host->host_pool && !value->on_device ? host->host_pool : host->pool;
+    struct plan *plan = host->plan;
+    struct pool *pool = plan->host_pool && !value->on_device ? plan->host_pool : host->pool;
     enum dtype type = value->type;
     int64_t bytes = shape_bytes(shape, type);
     struct buffer *buffer = bytes < 0 ? NULL : output_alloc(host, i, pool, type, (size_t)bytes);
@@ -183,20 +184,18 @@ struct tensor *kernel_alias_output(struct kernel_call *call, int i, int from,
     const struct tensor *in = call->in[from];
     if (call->outputs)
         return call->outputs->alias(call, i, from, shape);
-    if (call->refs && call->node && call->node->outputs[i].is_ref) {
-        if (host->out_refs)
-            host->out_refs[i] = call->refs[from];
-        return out;
-    }
+    if (call->refs && call->node && call->node->outputs[i].is_ref)
+        return out; /* which variable it is is known from the plan */
     if (host->planned) {
         if (shape && !shape_equal(shape, &out->shape))
             return fail_shape(call, i, &out->shape, shape);
-        const struct shape planned = out->shape;
-        if (in->buffer && is_counted_output(host, i))
+        if (in->buffer && is_counted_output(host, i)) {
+            const struct shape planned = out->shape;
             tensor_share(out, in);
-        else
+            out->shape = planned;
+        } else {
             out->data = in->data;
-        out->shape = planned;
+        }
         return out;
     }
     bool is_variable = host->plan->values.items[host->item->in[from]].kind == VALUE_VARIABLE;
@@ -236,15 +235,11 @@ struct tensor *kernel_share_output(struct kernel_call *call, int i, const struct
     return out;
 }
 
-static int copy_on_device(struct kernel_call *call, int i, struct tensor *copy)
+/* When the plan is made there is no pool yet. */
+static struct buffer *alloc_on_device(const struct kernel_call *call, size_t bytes)
 {
-    const struct call_host *host = call_host(call);
-    struct device *device = call->device;
-    const struct tensor *in = call->in[i];
-    size_t bytes = tensor_bytes(in);
-    struct buffer *buffer =
-        host->pool ? pool_alloc(host->pool, bytes) : device_alloc(device, bytes);
-    return value_copy(device, buffer, in, copy, call->err);
+    struct pool *pool = call_host(call)->pool;
+    return pool ? pool_alloc(pool, bytes) : device_alloc(call->device, bytes);
 }
 
 /* As tensor_copy. */
@@ -255,7 +250,8 @@ static int copy_input(struct kernel_call *call, int i, struct tensor *copy)
     const struct tensor *in = call->in[i];
     struct buffer *buffer = NULL;
     if (plan->values.items[host->item->in[i]].on_device)
-        return copy_on_device(call, i, copy);
+        return value_copy(call->device, alloc_on_device(call, tensor_bytes(in)), in, copy,
+                          call->err);
     if (plan->values.items[host->item->in[i]].is_outgoing)
         buffer = outgoing_alloc(plan->options.outgoing, in->type, tensor_bytes(in));
     return buffer ? value_copy(call->device, buffer, in, copy, call->err)
@@ -314,15 +310,11 @@ void *kernel_temporary(struct kernel_call *call, size_t bytes)
 
 void *kernel_device_temporary(struct kernel_call *call, size_t bytes)
 {
-    const struct call_host *host = call_host(call);
-    struct device *device = call->device;
-    if (device->is_host)
+    if (call->device->is_host)
         return kernel_temporary(call, bytes);
-    if (host->is_captured) {
+    if (call_host(call)->is_captured) {
         error_set(call->err, ERR_INTERNAL, "what is captured has no temporary memory");
         return NULL;
     }
-    struct buffer *buffer =
-        host->pool ? pool_alloc(host->pool, bytes) : device_alloc(device, bytes);
-    return keep_temporary(call, (struct temporary){.buffer = buffer}, bytes);
+    return keep_temporary(call, (struct temporary){.buffer = alloc_on_device(call, bytes)}, bytes);
 }

@@ -47,7 +47,7 @@ static int bring_here(struct kernel_call *call)
     struct collective_call what = {.kinds = reduction->kinds,
                                    .n = call->n_in,
                                    .pool = host->pool,
-                                   .host_pool = host->host_pool};
+                                   .host_pool = host->plan->host_pool};
     int code = item_hand_over(call, values, &what.at);
     if (!code) {
         code = collective_ask(call, values, what, take);

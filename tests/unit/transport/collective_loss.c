@@ -6,58 +6,6 @@
 #include "lib/combine.h"
 #include "lib/reductions.h"
 
-/* One has less to do; the others go on, with sums of those who are left. */
-static void test_a_member_leaves(void **state)
-{
-    static const enum collective_kind kinds[2] = {COLLECTIVE_SUM, COLLECTIVE_FIRST};
-    struct members all;
-    struct answer answers[MEMBERS_MAX];
-    struct tensor values[MEMBERS_MAX][8], expected[2] = {TENSOR_INIT, TENSOR_INIT};
-    struct error err = ERROR_INIT;
-    (void)state;
-    members_start(&all, 4);
-    struct shape shape = shape_vector(300000);
-    for (int k = 0; k < 4; k++) {
-        fill(&values[k][0], FLOAT32, &shape, k);
-        fill(&values[k][1], FLOAT32, &shape, k);
-    }
-    struct collective_key key = {"g", 1, 0};
-    check_call(&all, &key, values, kinds, 2);
-    for (int k = 1; k < 4; k++) { /* some have begun when it leaves */
-        struct collective_call call = {{"g", 2, 0}, values[k], kinds, 2, .yields = false};
-        if (k == 3)
-            all.ends[0].collective->leave(all.ends[0].collective);
-        member_call(&all, k, &call, &answers[k]);
-    }
-    for (int i = 0; i < 2; i++) {
-        const struct tensor *each[3] = {&values[1][i], &values[2][i], &values[3][i]};
-        must(collective_combine(kinds[i], each, 3, &expected[i], &err), &err);
-    }
-    for (int k = 1; k < 4; k++) {
-        answer_wait(&answers[k]);
-        must(answers[k].err.code, &answers[k].err);
-        assert_int_equal(answers[k].members, 3);
-        for (int i = 0; i < 2; i++)
-            assert_true(tensor_equal(&answers[k].results[i], &expected[i]));
-        answer_release(&answers[k]);
-    }
-    member_kill(&all.ends[0]); /* it has left: no loss */
-    for (int k = 1; k < 4; k++) {
-        struct collective_call call = {{"g", 3, 0}, values[k], kinds, 2, .yields = false};
-        member_call(&all, k, &call, &answers[k]);
-    }
-    for (int k = 1; k < 4; k++) {
-        answer_wait(&answers[k]);
-        must(answers[k].err.code, &answers[k].err);
-        answer_release(&answers[k]);
-    }
-    assert_int_equal(collective_links_first(all.ends[3].collective), 1);
-    tensor_release(&expected[0]);
-    tensor_release(&expected[1]);
-    release_all(&all, values, 2);
-    members_stop(&all);
-}
-
 /* All of those ranks call; it is over. */
 static void call_all(struct members *all, const struct collective_call *calls, const int *ranks,
                      int n, struct answer *answers)
@@ -76,6 +24,70 @@ static void release_answers(struct answer *answers, const int *ranks, int n)
 {
     for (int i = 0; i < n; i++)
         answer_release(&answers[ranks[i]]);
+}
+
+/* A member's answer has, bit for bit, what one process makes of what members first to end - 1 have
+ * brought. */
+static void check_answer(const struct answer *answer, const struct collective_call *calls,
+                         int first, int end)
+{
+    for (int i = 0; i < answer->n; i++) {
+        const struct tensor *each[MEMBERS_MAX];
+        struct tensor expected;
+        struct error err = ERROR_INIT;
+        for (int k = first; k < end; k++)
+            each[k - first] = &calls[k].values[i];
+        must(collective_combine(calls[first].kinds[i], each, end - first, &expected, &err), &err);
+        assert_true(tensor_equal(&answer->results[i], &expected));
+        tensor_release(&expected);
+    }
+}
+
+/* One has less to do; the others go on, with sums of those who are left, also when it is gone. */
+static void test_a_member_leaves(void **state)
+{
+    static const enum collective_kind kinds[3] = {COLLECTIVE_SUM, COLLECTIVE_FIRST,
+                                                  COLLECTIVE_MEAN_ROWS};
+    static const int stay[3] = {1, 2, 3}, all_ranks[4] = {0, 1, 2, 3};
+    enum { ROUNDS = 4 };
+    struct members all;
+    struct answer answers[ROUNDS][MEMBERS_MAX];
+    struct tensor values[ROUNDS][MEMBERS_MAX][8];
+    struct collective_call calls[ROUNDS][MEMBERS_MAX];
+    (void)state;
+    members_start(&all, 4);
+    struct shape shape = shape_vector(300000), rows = shape_matrix(3, 40000);
+    for (int r = 0; r < ROUNDS; r++) /* no two have the same numbers */
+        for (int k = 0; k < 4; k++) {
+            for (int i = 0; i < 3; i++)
+                fill(&values[r][k][i], FLOAT32, i < 2 ? &shape : &rows, 4 * r + k);
+            calls[r][k] =
+                (struct collective_call){{"g", r, 0}, values[r][k], kinds, 3, .yields = false};
+        }
+    call_all(&all, calls[0], all_ranks, 4, answers[0]);
+    for (int k = 1; k < 4; k++) { /* some have begun when it leaves */
+        if (k == 3)
+            all.ends[0].collective->leave(all.ends[0].collective);
+        member_call(&all, k, &calls[1][k], &answers[1][k]);
+    }
+    for (int k = 1; k < 4; k++) {
+        answer_wait(&answers[1][k]);
+        must(answers[1][k].err.code, &answers[1][k].err);
+        assert_int_equal(answers[1][k].members, 3);
+    }
+    release_answers(answers[0], all_ranks, 1);
+    member_kill(&all.ends[0]); /* it has left: no loss */
+    for (int r = 2; r < ROUNDS; r++)
+        call_all(&all, calls[r], stay, 3, answers[r]);
+    for (int r = 0; r < ROUNDS; r++) { /* also of what it was in, and whose memory is gone */
+        for (int k = 1; k < 4; k++)
+            check_answer(&answers[r][k], calls[r], r ? 1 : 0, 4);
+        release_answers(answers[r], stay, 3);
+    }
+    assert_int_equal(collective_links_first(all.ends[3].collective), 1);
+    for (int r = 0; r < ROUNDS; r++)
+        release_all(&all, values[r], 3);
+    members_stop(&all);
 }
 
 enum { LEAVING_ROWS = 5, LEAVING_ROW = 50000 };
@@ -120,6 +132,8 @@ static void test_a_member_is_about_to_leave(void **state)
     must(collective_combine(COLLECTIVE_ROWS, each, 3, &expected[1], &err), &err);
     collective_links_announce_leave(all.ends[0].collective);
     call_all(&all, calls, stay, 2, answers);
+    for (int k = 1; k < 3; k++)
+        check_answer(&answers[k], calls, 1, 3);
     release_answers(answers, stay, 2);
     give(&all, values, COLLECTIVE_ROWS, answers);
     assert_true(tensor_equal(&answers[1].results[0], &expected[1]));
@@ -137,7 +151,10 @@ static void test_a_member_is_about_to_leave(void **state)
     all.ends[0].collective->leave(all.ends[0].collective);
     for (int k = 1; k < 3; k++)
         calls[k].with_leaving = true;
+    member_kill(&all.ends[0]);
     call_all(&all, calls, stay, 2, answers);
+    for (int k = 1; k < 3; k++)
+        check_answer(&answers[k], calls, 1, 3);
     release_answers(answers, stay, 2);
     tensor_release(&expected[0]);
     tensor_release(&expected[1]);
@@ -154,21 +171,28 @@ static void expect_loss(struct answer *answer, const char *task, const char *nam
     answer_release(answer);
 }
 
+/* The calls that wait, and all later ones, end; what was answered before stays as it was. */
 static void test_a_member_is_lost(void **state)
 {
     static const enum collective_kind kind = COLLECTIVE_SUM;
+    static const int all_ranks[3] = {0, 1, 2};
     struct members all;
-    struct answer answers[3], later;
+    struct answer before[3], answers[2], later;
+    struct collective_call calls[3];
     struct tensor values[MEMBERS_MAX][8];
     struct shape shape = shape_vector(1000000);
     (void)state;
     members_start(&all, 3);
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 3; k++) {
         fill(&values[k][0], FLOAT32, &shape, k);
+        calls[k] = (struct collective_call){{"W", 8, 0}, values[k], &kind, 1, .yields = false};
+    }
+    call_all(&all, calls, all_ranks, 3, before);
     for (int k = 0; k < 2; k++) {
         struct collective_call call = {{"hidden/W", 9, 0}, values[k], &kind, 1, .yields = false};
         member_call(&all, k, &call, &answers[k]);
     }
+    answer_release(&before[2]);
     double start = time_now();
     member_kill(&all.ends[2]);
     expect_loss(&answers[0], "worker:2", "waiting for 'hidden/W'");
@@ -177,6 +201,10 @@ static void test_a_member_is_lost(void **state)
     struct collective_call call = {{"later", 10, 0}, values[0], &kind, 1, .yields = false};
     member_call(&all, 0, &call, &later);
     expect_loss(&later, "worker:2", "'later'");
+    for (int k = 0; k < 2; k++) {
+        check_answer(&before[k], calls, 0, 3);
+        answer_release(&before[k]);
+    }
     release_all(&all, values, 1);
     members_stop(&all);
 }

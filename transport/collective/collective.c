@@ -153,8 +153,9 @@ static struct collective_round *enter(struct process_group *group, const struct 
     return r;
 }
 
-static void leave(struct process_group *group, struct collective_round *r)
+void call_tell(struct process_group *group, struct collective_round *r, struct error *err)
 {
+    round_tell(group, r, err);
     round_drop(group, r);
     pthread_mutex_lock(&group->lock);
     if (!--group->n_calls)
@@ -162,8 +163,9 @@ static void leave(struct process_group *group, struct collective_round *r)
     pthread_mutex_unlock(&group->lock);
 }
 
-void links_reduce(struct collective *collective, const struct collective_call *call,
-                  struct collective_waiter *waiter)
+/* Values of a device are awaited before the others are told. */
+static void links_reduce(struct collective *collective, const struct collective_call *call,
+                         struct collective_waiter *waiter)
 {
     struct process_group *group = (struct process_group *)collective;
     struct error err = ERROR_INIT;
@@ -172,8 +174,26 @@ void links_reduce(struct collective *collective, const struct collective_call *c
     r->waiter = waiter;
     round_call(group, r, call, &err);
     pthread_mutex_unlock(&group->lock);
-    round_tell(group, r, &err);
-    leave(group, r);
+    if (r->on_device)
+        device_sum_await(r->on_device);
+    else
+        call_tell(group, r, &err);
+}
+
+void call_replace(struct process_group *group, struct collective_round *before,
+                  const struct collective_call *call)
+{
+    struct error err = ERROR_INIT;
+    pthread_mutex_lock(&group->lock);
+    struct collective_waiter *waiter = round_end(group, before);
+    struct collective_round *r = waiter ? enter(group, &call->key) : NULL;
+    if (r) {
+        r->waiter = waiter;
+        round_call(group, r, call, &err);
+    }
+    pthread_mutex_unlock(&group->lock);
+    if (r)
+        call_tell(group, r, &err);
 }
 
 static int links_decline(struct collective *collective, const struct collective_key *key,
@@ -184,44 +204,32 @@ static int links_decline(struct collective *collective, const struct collective_
     struct collective_round *r = enter(group, key);
     round_decline(group, r, members);
     pthread_mutex_unlock(&group->lock);
-    round_tell(group, r, err);
-    leave(group, r);
+    call_tell(group, r, err);
     return err->code;
 }
 
-bool links_cancel(struct collective *collective, struct collective_waiter *waiter)
+static bool links_cancel(struct collective *collective, struct collective_waiter *waiter)
 {
     struct process_group *group = (struct process_group *)collective;
+    bool adds_on = false; /* the others' devices, too, which this one's would let wait for ever */
     pthread_mutex_lock(&group->lock);
     struct collective_round *r = group->rounds;
     while (r && r->waiter != waiter)
         r = r->next;
     if (r) {
+        adds_on = r->on_device && r->state == ROUND_RUNNING;
         r->holders++;
         round_end(group, r);
     }
     pthread_mutex_unlock(&group->lock);
+    if (adds_on) {
+        struct error why = ERROR_INIT;
+        error_set(&why, ERR_CANCELLED, "a sum on devices was given up");
+        device_sums_give_up(group->sums, &why);
+    }
     if (r)
         round_drop(group, r);
     return r != NULL;
-}
-
-/* Values of a device are brought here if it adds them. */
-static void reduce(struct collective *collective, const struct collective_call *call,
-                   struct collective_waiter *waiter)
-{
-    struct process_group *group = (struct process_group *)collective;
-    if (call->at.device)
-        device_sums_reduce(group->sums, call, waiter);
-    else
-        links_reduce(collective, call, waiter);
-}
-
-static bool cancel(struct collective *collective, struct collective_waiter *waiter)
-{
-    struct process_group *group = (struct process_group *)collective;
-    return (group->sums && device_sums_cancel(group->sums, waiter)) ||
-           links_cancel(collective, waiter);
 }
 
 /* `index` 1: it is about to. */
@@ -281,9 +289,9 @@ struct collective *collective_links_new(struct hub *hub, const struct collective
     BUG_ON(rank < 0 || rank >= tasks->n);
     group->interface = (struct collective){.rank = rank,
                                            .size = tasks->n,
-                                           .reduce = reduce,
+                                           .reduce = links_reduce,
                                            .decline = links_decline,
-                                           .cancel = cancel,
+                                           .cancel = links_cancel,
                                            .leave = links_leave,
                                            .free = links_free};
     group->hub = hub;

@@ -87,6 +87,7 @@ struct round_contribution {
     int n_given;                 /* offers of this member's to it */
     bool answered;               /* how many of these, */
     int n_reads;                 /* in their order, it reads */
+    uint64_t number;             /* of a sum that devices add, from 1 on */
 };
 
 /* A call of all members. It is made by the first that is heard of, in the list until it is over,
@@ -124,6 +125,7 @@ struct collective_round {
     int n_routed;
     int *direct; /* values that others on the host read where they are */
     int n_direct;
+    struct device_sum *on_device; /* NULL: the values are in host memory */
 
     struct round_contribution *contributions; /* by rank */
     int *members;                             /* ranks of those that take part, and */
@@ -177,10 +179,11 @@ struct process_group {
 /* Ends the links to all members; NULL: in an orderly way. Any thread. */
 void collective_close_links(struct process_group *group, const struct error *why);
 
-/* Calls of values in host memory, as in the interface. */
-void links_reduce(struct collective *collective, const struct collective_call *call,
-                  struct collective_waiter *waiter);
-bool links_cancel(struct collective *collective, struct collective_waiter *waiter);
+/* A call that was begun goes on, unless *err says why not: the others are told. */
+void call_tell(struct process_group *group, struct collective_round *round, struct error *err);
+/* In the round's place there is one of another call, for who waits, if anybody still does. */
+void call_replace(struct process_group *group, struct collective_round *before,
+                  const struct collective_call *call);
 
 static inline bool is_server(const struct process_group *group, int end)
 {
@@ -198,11 +201,20 @@ int server_of(const struct process_group *group, const struct collective_round *
 /* That member has begun the step last, and all are to end (collective_join.c). */
 void end_take(struct process_group *group, int rank, int64_t step);
 
-/* ---- sums by devices, as in the interface (collective_device.c) ---- */
+/* ---- sums by devices (collective_device.c) ---- */
 
-void device_sums_reduce(struct device_sums *sums, const struct collective_call *call,
-                        struct collective_waiter *waiter);
-bool device_sums_cancel(struct device_sums *sums, struct collective_waiter *waiter);
+/* With the lock: the round's call has values on the group's device. */
+void device_sum_new(struct process_group *group, struct collective_round *round,
+                    const struct collective_call *call);
+void device_sum_free(struct device_sum *sum);
+/* Goes on with the call when the values are there. */
+void device_sum_await(struct device_sum *sum);
+/* The round is settled, and some member has left. */
+void device_sum_to_host(struct device_sum *sum);
+/* Where the results are. */
+struct device_point device_sum_point(const struct device_sum *sum);
+/* With the lock: a round runs. */
+void device_sums_wake(struct device_sums *sums);
 /* Nothing meets any more: the communicator is aborted, soon. */
 void device_sums_give_up(struct device_sums *sums, const struct error *why);
 void device_sums_free(struct device_sums *sums);
@@ -217,9 +229,6 @@ void round_drop(struct process_group *group, struct collective_round *round);
 /* With the lock: whether that member has left the call's members; whether it is of the group. */
 bool round_lacks(const struct process_group *group, const struct collective_round *round, int rank);
 bool round_meets(const struct process_group *group, const struct collective_round *round, int rank);
-/* Of kinds, types, and shapes but for how many rows there are. */
-uint64_t values_sign(const enum collective_kind *kinds, const struct tensor *values, int n,
-                     uint64_t seed);
 /* Whether a value that does not go by rows travels in what is contributed, not in chunks. */
 bool round_is_small(const struct collective_round *round, int value);
 

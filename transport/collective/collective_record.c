@@ -21,6 +21,11 @@ static bool has_rows(const struct reduce *reduce)
     return reduce->what == REDUCE_BRING && reduce->round->n_routed;
 }
 
+static bool has_number(const struct reduce *reduce)
+{
+    return reduce->what == REDUCE_BRING && reduce->round->on_device;
+}
+
 static void pack(const struct process_group *group, msgpack_packer *packer,
                  const struct reduce *reduce, const struct collective_key *key)
 {
@@ -42,6 +47,8 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
         pack_key_bool(packer, "nothing", true);
     if (has_rows(reduce))
         rows_pack(packer, round);
+    if (has_number(reduce))
+        pack_key_uint(packer, "number", round->contributions[group->interface.rank].number);
     if (reduce->served) {
         pack_key_array(packer, "members", (size_t)round->n_members);
         for (int i = 0; i < round->n_members; i++)
@@ -69,7 +76,7 @@ void reduce_send_to(const struct process_group *group, struct peer *peer,
     int n_fields = key ? KEY_FIELDS : reduce->blocks ? 1 + SHARED_OFFER_FIELDS : NUMBER_FIELDS;
     if (round)
         n_fields += reduce->is_shared + reduce->is_there + round->declined +
-                    (reduce->n_offers > 0) + has_rows(reduce) +
+                    (reduce->n_offers > 0) + has_rows(reduce) + has_number(reduce) +
                     (reduce->served ? SERVED_FIELDS : 0);
     struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
     for (int i = 0; i < reduce->n; i++)

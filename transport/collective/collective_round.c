@@ -54,7 +54,9 @@ void round_drop(struct process_group *group, struct collective_round *r)
     direct_give_back(group, r);
     release(r->own, r->n);
     if (r->answered) { /* who may be the one holder of the results: all else has let go of them */
-        const struct collective_results results = {.values = r->results, .members = r->n_members};
+        struct collective_results results = {.values = r->results, .members = r->n_members};
+        if (r->on_device)
+            results.at = device_sum_point(r->on_device);
         r->answered->done(r->answered, &results, NULL);
     }
     chunks_free(group, r);
@@ -65,6 +67,7 @@ void round_drop(struct process_group *group, struct collective_round *r)
     }
     rows_free(r);
     release(r->results, r->n);
+    device_sum_free(r->on_device);
     mem_free(r->contributions);
     mem_free(r->members);
     mem_free(r->direct);
@@ -105,33 +108,29 @@ bool round_is_small(const struct collective_round *r, int value)
     const struct tensor *t = &r->own[value];
     enum collective_kind kind = r->kinds[value];
     return t->type == STRING ||
-           (collective_adds(kind) &&
+           (!r->on_device && collective_adds(kind) &&
             (!collective_can_add(kind, t->type) || (int64_t)tensor_bytes(t) <= SMALL_BYTES));
 }
 
-uint64_t values_sign(const enum collective_kind *kinds, const struct tensor *values, int n,
-                     uint64_t hash)
-{
-    for (int i = 0; i < n; i++) {
-        const struct shape *shape = &values[i].shape;
-        bool rows = collective_gathers(kinds[i]) && shape->rank > 0;
-        const int64_t head[3] = {kinds[i], values[i].type, shape->rank};
-        hash = hash_bytes(head, sizeof head, hash);
-        hash = hash_bytes(shape->dims + rows, (size_t)(shape->rank - rows) * sizeof *shape->dims,
-                          hash);
-    }
-    return hash;
-}
-
+/* Of kinds, types, and shapes but for how many rows there are. */
 static uint64_t sign(const struct collective_round *r, int size)
 {
     const int64_t call[7] = {r->n,         r->has_root,   r->has_root ? r->root : 0,
                              r->wants,     r->group.size, r->group.stride,
                              r->by_servers};
-    uint64_t hash = hash_bytes(call, sizeof call, (uint64_t)r->schedule.kind);
+    uint64_t hash =
+        hash_bytes(call, sizeof call, r->on_device ? UINT64_MAX : (uint64_t)r->schedule.kind);
     if (r->schedule.hosts)
         hash = hash_bytes(r->schedule.hosts, (size_t)size * sizeof *r->schedule.hosts, hash);
-    return values_sign(r->kinds, r->own, r->n, hash);
+    for (int i = 0; i < r->n; i++) {
+        const struct shape *shape = &r->own[i].shape;
+        bool rows = collective_gathers(r->kinds[i]) && shape->rank > 0;
+        const int64_t head[3] = {r->kinds[i], r->own[i].type, shape->rank};
+        hash = hash_bytes(head, sizeof head, hash);
+        hash = hash_bytes(shape->dims + rows, (size_t)(shape->rank - rows) * sizeof *shape->dims,
+                          hash);
+    }
+    return hash;
 }
 
 /* Memory for a value's sum: the value's own where only the call has it, which a member needs no
@@ -183,7 +182,10 @@ int round_call(struct process_group *group, struct collective_round *r,
     begin_call(group, r, &call->group);
     r->n = call->n;
     r->priority = call->priority;
-    r->schedule = call->schedule;
+    if (call->at.device) /* which has a way of its own */
+        device_sum_new(group, r, call);
+    else
+        r->schedule = call->schedule;
     r->with_leaving = call->with_leaving;
     r->by_servers = call->by_servers && count_servers(group) > 0;
     r->kinds = mem_array((size_t)call->n + 1, sizeof *r->kinds);
@@ -195,6 +197,8 @@ int round_call(struct process_group *group, struct collective_round *r,
     }
     rows_call(group, r, call);
     r->signature = sign(r, group->interface.size);
+    if (r->on_device)
+        return 0;
     chunks_cut(group, r);
     for (int i = 0; !code && i < r->n; i++)
         if (!r->routed[i].is_routed && !round_is_small(r, i))
@@ -312,6 +316,7 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
                          r->name);
     c->here = true;
     c->nothing = record_field(&record->header, "nothing") != NULL;
+    record_get_uint(&record->header, "number", &c->number);
     c->signature = signature;
     c->n = record->n_tensors;
     c->values = mem_array((size_t)record->n_tensors + 1, sizeof *c->values);
@@ -420,10 +425,16 @@ static void begin(struct process_group *group, struct collective_round *r)
         round_fail(group, r, &err);
         return;
     }
+    if (r->on_device && r->n_members < group->interface.size) {
+        device_sum_to_host(r->on_device);
+        return;
+    }
     pthread_mutex_lock(&group->lock);
     if (r->state == ROUND_SETTLED) /* else it has been cancelled */
         r->state = ROUND_AGREEING;
     agree(group, r);
+    if (r->on_device)
+        device_sums_wake(group->sums);
     pthread_mutex_unlock(&group->lock);
     round_go_on(group, r);
 }

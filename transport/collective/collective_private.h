@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of collectives between processes share. Private to transport. Files call each
- * other one way: record and group -> round -> chunk -> memory and send; rows and contributions are
- * the round's.
+ * other one way: record and group -> round -> chunk -> memory and send; contributions are the
+ * round's.
  */
 #ifndef TF_TRANSPORT_COLLECTIVE_PRIVATE_H
 #define TF_TRANSPORT_COLLECTIVE_PRIVATE_H
@@ -229,9 +229,6 @@ void round_drop(struct process_group *group, struct collective_round *round);
 /* With the lock: whether that member has left the call's members; whether it is of the group. */
 bool round_lacks(const struct process_group *group, const struct collective_round *round, int rank);
 bool round_meets(const struct process_group *group, const struct collective_round *round, int rank);
-/* Whether a value that does not go by rows travels in what is contributed, not in chunks. */
-bool round_is_small(const struct collective_round *round, int value);
-
 /* With the lock: this member's call, or it declines. ERR_OS: no memory. */
 int round_call(struct process_group *group, struct collective_round *round,
                const struct collective_call *call, struct error *err);
@@ -253,33 +250,27 @@ void round_fail(struct process_group *group, struct collective_round *round,
  */
 void round_go_on(struct process_group *group, struct collective_round *round);
 
-/* With the lock: what another contributes. ERR_PROTOCOL. */
-int contribution_take(struct process_group *group, struct collective_round *round, int rank,
-                      uint64_t signature, const struct record *record, struct error *err);
+/* ---- what members contribute (collective_contribution.c) ---- */
 
-/* ---- values that go by rows (collective_rows.c) ---- */
+struct reduce;
 
-/* With the lock: which ones these are, of the call. */
+/* With the lock: which values of the call go by rows. */
 void rows_call(struct process_group *group, struct collective_round *round,
                const struct collective_call *call);
 void rows_free(struct collective_round *round);
-void rows_pack(msgpack_packer *packer, const struct collective_round *round);
-/* False: it is malformed. */
-bool rows_read(const struct record *record, struct round_contribution *contribution);
-/* Whether a member that has so many rows of the value contributes them, or some to each. */
-bool rows_are_small(const struct collective_round *round, int value, int64_t rows);
-/* What is contributed to that rank, as a vector. */
-struct tensor rows_piece(const struct process_group *group, const struct collective_round *round,
-                         int rank, int value);
-/* How many rows a member brings of the value, and wants; ERR_PROTOCOL: it does not say. */
-int rows_counts(const struct process_group *group, const struct collective_round *round, int rank,
-                int value, const int64_t **counts, struct error *err);
-/* The round is settled: makes the result, of what members contributed (empty: it comes in chunks),
- * in whose place is what of that is this one's then. */
-int rows_take(struct process_group *group, struct collective_round *round, int value,
-              struct tensor *pieces, struct error *err);
-/* All have been taken: cuts what was not contributed. ERR_DATA: there would be too much. */
-int rows_cut(struct process_group *group, struct collective_round *round, struct error *err);
+/* Whether a value that does not go by rows is contributed, not sent in chunks. */
+bool round_is_small(const struct collective_round *round, int value);
+/* Tells the other members; the fields of such a record, and how many they are. */
+void contribution_send(struct process_group *group, struct collective_round *round);
+int contribution_fields(const struct reduce *reduce);
+void contribution_pack(const struct process_group *group, msgpack_packer *packer,
+                       const struct reduce *reduce);
+/* With the lock: what another contributes. ERR_PROTOCOL. */
+int contribution_take(struct process_group *group, struct collective_round *round, int rank,
+                      uint64_t signature, const struct record *record, struct error *err);
+/* The round is settled: makes results of what is small, and cuts rows that are not in chunks. */
+int contributions_combine(struct process_group *group, struct collective_round *round,
+                          struct error *err);
 /* Of a mean of rows: a piece of the result becomes it. */
 void rows_divide(const struct collective_round *round, int value, struct tensor *piece);
 

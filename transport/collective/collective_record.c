@@ -16,16 +16,6 @@
 #define NUMBER_FIELDS 2 /* of what belongs to none */
 #define SERVED_FIELDS 3 /* which are all that a server has to know */
 
-static bool has_rows(const struct reduce *reduce)
-{
-    return reduce->what == REDUCE_BRING && reduce->round->n_routed;
-}
-
-static bool has_number(const struct reduce *reduce)
-{
-    return reduce->what == REDUCE_BRING && reduce->round->on_device;
-}
-
 static void pack(const struct process_group *group, msgpack_packer *packer,
                  const struct reduce *reduce, const struct collective_key *key)
 {
@@ -41,14 +31,8 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
     } else {
         pack_key_uint(packer, "number", reduce->index);
     }
-    if (!round)
-        return;
-    if (round->declined)
-        pack_key_bool(packer, "nothing", true);
-    if (has_rows(reduce))
-        rows_pack(packer, round);
-    if (has_number(reduce))
-        pack_key_uint(packer, "number", round->contributions[group->interface.rank].number);
+    if (reduce->what == REDUCE_BRING)
+        contribution_pack(group, packer, reduce);
     if (reduce->served) {
         pack_key_array(packer, "members", (size_t)round->n_members);
         for (int i = 0; i < round->n_members; i++)
@@ -56,8 +40,6 @@ static void pack(const struct process_group *group, msgpack_packer *packer,
         pack_key_bool(packer, "mean", collective_divides(round->kinds[reduce->served->value]));
         pack_key_int(packer, "priority", round->priority);
     }
-    if (reduce->n_offers)
-        direct_pack(packer, reduce->offers, reduce->n_offers);
     if (reduce->is_shared)
         pack_key_uint(packer, "shared", reduce->shared);
     if (reduce->is_there)
@@ -74,10 +56,9 @@ void reduce_send_to(const struct process_group *group, struct peer *peer,
     int32_t of_none = reduce->what == REDUCE_LEAVE ? LINK_LAST : LINK_FIRST;
     int32_t priority = round ? round->priority : key ? reduce->priority : of_none;
     int n_fields = key ? KEY_FIELDS : reduce->blocks ? 1 + SHARED_OFFER_FIELDS : NUMBER_FIELDS;
-    if (round)
-        n_fields += reduce->is_shared + reduce->is_there + round->declined +
-                    (reduce->n_offers > 0) + has_rows(reduce) + has_number(reduce) +
-                    (reduce->served ? SERVED_FIELDS : 0);
+    n_fields += reduce->is_shared + reduce->is_there + (reduce->served ? SERVED_FIELDS : 0);
+    if (reduce->what == REDUCE_BRING)
+        n_fields += contribution_fields(reduce);
     struct named_tensor *named = mem_array((size_t)reduce->n + 1, sizeof *named);
     for (int i = 0; i < reduce->n; i++)
         named[i] = (struct named_tensor){"", reduce->tensors[i]};

@@ -46,16 +46,8 @@ struct cuda_lose {
     struct cuda_fault fault; /* as above; then the residual stays */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_encode(const struct cuda_encode *call, struct CUstream_st *stream);
-int cuda_decode(const struct cuda_decode *call, struct CUstream_st *stream);
-int cuda_lose(const struct cuda_lose *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_encode(const struct cuda_encode *call, struct CUstream_st *stream);
+CUDA_C int cuda_decode(const struct cuda_decode *call, struct CUstream_st *stream);
+CUDA_C int cuda_lose(const struct cuda_lose *call, struct CUstream_st *stream);
 
 #endif

@@ -15,14 +15,6 @@ struct cuda_check_numerics {
     struct cuda_fault fault;
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_check_numerics(const struct cuda_check_numerics *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_check_numerics(const struct cuda_check_numerics *call, struct CUstream_st *stream);
 
 #endif

@@ -15,14 +15,6 @@ struct cuda_range {
     void *out;
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_range(const struct cuda_range *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_range(const struct cuda_range *call, struct CUstream_st *stream);
 
 #endif

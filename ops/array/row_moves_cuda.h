@@ -23,14 +23,6 @@ struct cuda_row_moves {
     struct cuda_row_move rows[CUDA_ROW_MOVES];
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_move_rows(const struct cuda_row_moves *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_move_rows(const struct cuda_row_moves *call, struct CUstream_st *stream);
 
 #endif

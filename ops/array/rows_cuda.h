@@ -50,17 +50,9 @@ struct cuda_one_hot {
     void *out;
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_gather(const struct cuda_gather *call, struct CUstream_st *stream);
-size_t cuda_scatter_scratch(int64_t n);
-int cuda_scatter(const struct cuda_scatter *call, struct CUstream_st *stream);
-int cuda_one_hot(const struct cuda_one_hot *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_gather(const struct cuda_gather *call, struct CUstream_st *stream);
+CUDA_C size_t cuda_scatter_scratch(int64_t n);
+CUDA_C int cuda_scatter(const struct cuda_scatter *call, struct CUstream_st *stream);
+CUDA_C int cuda_one_hot(const struct cuda_one_hot *call, struct CUstream_st *stream);
 
 #endif

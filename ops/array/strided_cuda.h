@@ -23,14 +23,6 @@ struct cuda_strided {
     void *to; /* overlaps what is read nowhere */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_strided(const struct cuda_strided *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_strided(const struct cuda_strided *call, struct CUstream_st *stream);
 
 #endif

@@ -2,21 +2,11 @@
 #ifndef TF_OPS_DEVICE_FAULT_CUDA_H
 #define TF_OPS_DEVICE_FAULT_CUDA_H
 
-#include "exec/device/step_block.h"
-
-struct CUstream_st; /* what a cudaStream_t points to */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "ops/device/launch_cuda.h"
 
 /* Leaves the fault in the block, unless it is none or there is one; both are in the device's
  * memory. Enqueued; a cudaError_t, 0 when all is well. */
-int cuda_leave_fault(struct step_block *block, const struct fault *fault,
-                     struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_leave_fault(struct step_block *block, const struct fault *fault,
+                            struct CUstream_st *stream);
 
 #endif

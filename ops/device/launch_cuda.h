@@ -12,6 +12,13 @@
 
 #include "exec/device/step_block.h"
 
+/* Before what both kinds of files see. */
+#ifdef __cplusplus
+#define CUDA_C extern "C"
+#else
+#define CUDA_C extern
+#endif
+
 struct CUstream_st; /* what a cudaStream_t points to */
 
 /* Errors of launchers' own, out of cudaError_t. */

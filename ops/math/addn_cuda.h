@@ -18,14 +18,6 @@ struct cuda_addn {
     const void *in[CUDA_ADDN_INPUTS];
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_addn(const struct cuda_addn *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_addn(const struct cuda_addn *call, struct CUstream_st *stream);
 
 #endif

@@ -16,16 +16,8 @@ struct cuda_broadcast {
 
 struct shape;
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* How n inputs that can be broadcast to `out` are walked. */
-void cuda_broadcast_plan(struct cuda_broadcast *walk, const struct shape *out,
-                         const struct shape *const *inputs, int n);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C void cuda_broadcast_plan(struct cuda_broadcast *walk, const struct shape *out,
+                                const struct shape *const *inputs, int n);
 
 #endif

@@ -15,14 +15,6 @@ struct cuda_cast {
     void *y; /* overlaps x nowhere */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_cast(const struct cuda_cast *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_cast(const struct cuda_cast *call, struct CUstream_st *stream);
 
 #endif

@@ -24,17 +24,9 @@ struct cuda_binary {
 typedef int cuda_unary_launcher(const struct cuda_unary *call, struct CUstream_st *stream);
 typedef int cuda_binary_launcher(const struct cuda_binary *call, struct CUstream_st *stream);
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The launcher of an op ("Sqrt", "FloorDiv") of elements of that type. Where CUDA has none: one
  * that returns CUDA_INVALID_VALUE. */
-cuda_unary_launcher *cuda_unary(const char *op, enum cuda_type type);
-cuda_binary_launcher *cuda_binary(const char *op, enum cuda_type type);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cuda_unary_launcher *cuda_unary(const char *op, enum cuda_type type);
+CUDA_C cuda_binary_launcher *cuda_binary(const char *op, enum cuda_type type);
 
 #endif

@@ -27,17 +27,9 @@ struct cuda_fused {
     void *out;                      /* may be an input that does not stand */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The number of an op that takes so many operands; -1: there is none of the name. */
-int cuda_fused_op(const char *name, int operands);
+CUDA_C int cuda_fused_op(const char *name, int operands);
 
-int cuda_fused(const struct cuda_fused *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_fused(const struct cuda_fused *call, struct CUstream_st *stream);
 
 #endif

@@ -31,17 +31,9 @@ struct cuda_scan {
     void *y; /* may be x */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Of equal ones the first; a NaN wins over what is none. */
-int cuda_arg(const struct cuda_arg *call, struct CUstream_st *stream);
+CUDA_C int cuda_arg(const struct cuda_arg *call, struct CUstream_st *stream);
 /* float32 and shorter are carried in float64. */
-int cuda_scan(const struct cuda_scan *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_scan(const struct cuda_scan *call, struct CUstream_st *stream);
 
 #endif

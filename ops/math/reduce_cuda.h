@@ -35,20 +35,12 @@ struct cuda_reduce {
     void *scratch; /* cuda_reduce_scratch bytes, at a multiple of 8 */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* "Sum", "L2Loss"; N_CUDA_REDUCTIONS: CUDA has none of the name. */
-enum cuda_reduction cuda_reduction_of(const char *op);
+CUDA_C enum cuda_reduction cuda_reduction_of(const char *op);
 
-size_t cuda_reduce_scratch(const struct cuda_reduce *call);
+CUDA_C size_t cuda_reduce_scratch(const struct cuda_reduce *call);
 
 /* The mean of no integers is CUDA_INVALID_VALUE. */
-int cuda_reduce(const struct cuda_reduce *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_reduce(const struct cuda_reduce *call, struct CUstream_st *stream);
 
 #endif

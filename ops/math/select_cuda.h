@@ -23,15 +23,7 @@ struct cuda_fill {
     uint64_t bits;
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_select(const struct cuda_select *call, struct CUstream_st *stream);
-int cuda_fill(const struct cuda_fill *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_select(const struct cuda_select *call, struct CUstream_st *stream);
+CUDA_C int cuda_fill(const struct cuda_fill *call, struct CUstream_st *stream);
 
 #endif

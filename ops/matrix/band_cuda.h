@@ -17,14 +17,6 @@ struct cuda_band {
     void *y; /* may be x */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_band(const struct cuda_band *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_band(const struct cuda_band *call, struct CUstream_st *stream);
 
 #endif

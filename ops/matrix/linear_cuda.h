@@ -51,17 +51,9 @@ struct cuda_diagonal {
     struct cuda_fault fault;
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_square(const struct cuda_square *call, struct CUstream_st *stream);
-int cuda_determinant(const struct cuda_determinant *call, struct CUstream_st *stream);
-int cuda_check_infos(const struct cuda_infos *call, struct CUstream_st *stream);
-int cuda_check_diagonal(const struct cuda_diagonal *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_square(const struct cuda_square *call, struct CUstream_st *stream);
+CUDA_C int cuda_determinant(const struct cuda_determinant *call, struct CUstream_st *stream);
+CUDA_C int cuda_check_infos(const struct cuda_infos *call, struct CUstream_st *stream);
+CUDA_C int cuda_check_diagonal(const struct cuda_diagonal *call, struct CUstream_st *stream);
 
 #endif

@@ -18,14 +18,6 @@ struct cuda_product {
     void *c; /* overlaps neither */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_product(const struct cuda_product *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_product(const struct cuda_product *call, struct CUstream_st *stream);
 
 #endif

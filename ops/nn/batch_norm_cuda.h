@@ -25,22 +25,14 @@ struct cuda_batch_norm {
     void *scratch; /* cuda_batch_norm_scratch bytes, at a multiple of 8 */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CUDA_C size_t cuda_batch_norm_scratch(int64_t outer, int64_t channels, int64_t inner);
 
-size_t cuda_batch_norm_scratch(int64_t outer, int64_t channels, int64_t inner);
-
-int cuda_batch_norm(const struct cuda_batch_norm *call, struct CUstream_st *stream);
+CUDA_C int cuda_batch_norm(const struct cuda_batch_norm *call, struct CUstream_st *stream);
 
 /* Around cuDNN's, which has other vectors, in the scratch memory: in training mean and unbiased
  * variance, which are zeros before and are made outputs of after; of the gradient
  * 1 / sqrt(variance + epsilon). Where statistics are given they are outputs. */
-int cuda_batch_norm_before(const struct cuda_batch_norm *call, struct CUstream_st *stream);
-int cuda_batch_norm_after(const struct cuda_batch_norm *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_batch_norm_before(const struct cuda_batch_norm *call, struct CUstream_st *stream);
+CUDA_C int cuda_batch_norm_after(const struct cuda_batch_norm *call, struct CUstream_st *stream);
 
 #endif

@@ -23,18 +23,10 @@ struct cuda_unroll {
     void *matrix; /* of the type; what is rolled up is of what it is computed in */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Zeros where a window leaves the image. */
-int cuda_unroll(const struct cuda_unroll *call, struct CUstream_st *stream);
+CUDA_C int cuda_unroll(const struct cuda_unroll *call, struct CUstream_st *stream);
 
 /* The reverse: each cell of the images is the sum of what its copies hold, in a fixed order. */
-int cuda_roll(const struct cuda_unroll *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_roll(const struct cuda_unroll *call, struct CUstream_st *stream);
 
 #endif

@@ -19,16 +19,8 @@ struct cuda_lrn {
     void *scratch; /* of the gradient: cuda_lrn_scratch bytes, at a multiple of 8 */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CUDA_C size_t cuda_lrn_scratch(enum cuda_type type, int64_t elements);
 
-size_t cuda_lrn_scratch(enum cuda_type type, int64_t elements);
-
-int cuda_lrn(const struct cuda_lrn *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_lrn(const struct cuda_lrn *call, struct CUstream_st *stream);
 
 #endif

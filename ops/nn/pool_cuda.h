@@ -33,14 +33,6 @@ struct cuda_pool {
     void *result;
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_pool(const struct cuda_pool *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_pool(const struct cuda_pool *call, struct CUstream_st *stream);
 
 #endif

@@ -18,15 +18,7 @@ struct cuda_pool_place {
     void *result;                 /* like the output; backward: like the image */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_max_pool_place(const struct cuda_pool_place *call, struct CUstream_st *stream);
-int cuda_max_pool_place_grad(const struct cuda_pool_place *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_max_pool_place(const struct cuda_pool_place *call, struct CUstream_st *stream);
+CUDA_C int cuda_max_pool_place_grad(const struct cuda_pool_place *call, struct CUstream_st *stream);
 
 #endif

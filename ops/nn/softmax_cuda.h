@@ -29,14 +29,6 @@ struct cuda_softmax {
     struct cuda_fault fault; /* FAULT_LABEL of what is no class */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_softmax(const struct cuda_softmax *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_softmax(const struct cuda_softmax *call, struct CUstream_st *stream);
 
 #endif

@@ -27,15 +27,7 @@ struct cuda_in_top_k {
     bool *out;
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_top_k(const struct cuda_top_k *call, struct CUstream_st *stream);
-int cuda_in_top_k(const struct cuda_in_top_k *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_top_k(const struct cuda_top_k *call, struct CUstream_st *stream);
+CUDA_C int cuda_in_top_k(const struct cuda_in_top_k *call, struct CUstream_st *stream);
 
 #endif

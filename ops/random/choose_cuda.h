@@ -27,15 +27,7 @@ struct cuda_multinomial {
     struct cuda_fault fault; /* FAULT_CLASSES of a row without a class that is possible */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_shuffle(const struct cuda_shuffle *call, struct CUstream_st *stream);
-int cuda_multinomial(const struct cuda_multinomial *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_shuffle(const struct cuda_shuffle *call, struct CUstream_st *stream);
+CUDA_C int cuda_multinomial(const struct cuda_multinomial *call, struct CUstream_st *stream);
 
 #endif

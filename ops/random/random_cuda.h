@@ -25,14 +25,6 @@ struct cuda_random {
     void *out;
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_random(const struct cuda_random *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_random(const struct cuda_random *call, struct CUstream_st *stream);
 
 #endif

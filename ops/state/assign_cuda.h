@@ -18,14 +18,6 @@ struct cuda_assign {
     const struct fault *fault; /* if the step has failed, nothing is changed; NULL: in any case */
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_assign(const struct cuda_assign *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_assign(const struct cuda_assign *call, struct CUstream_st *stream);
 
 #endif

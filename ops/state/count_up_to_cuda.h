@@ -16,14 +16,6 @@ struct cuda_count_up_to {
     struct cuda_fault fault;
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-int cuda_count_up_to(const struct cuda_count_up_to *call, struct CUstream_st *stream);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C int cuda_count_up_to(const struct cuda_count_up_to *call, struct CUstream_st *stream);
 
 #endif

@@ -30,15 +30,7 @@ struct cuda_apply {
 
 typedef int cuda_apply_launcher(const struct cuda_apply *call, struct CUstream_st *stream);
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The launcher of an op ("ApplyAdam"); where CUDA has none, one that returns CUDA_INVALID_VALUE. */
-cuda_apply_launcher *cuda_apply(const char *op);
-
-#ifdef __cplusplus
-}
-#endif
+CUDA_C cuda_apply_launcher *cuda_apply(const char *op);
 
 #endif

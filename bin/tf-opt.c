@@ -27,7 +27,7 @@ static const struct option_row rows[] = {
     {0, "keep", OPTION_LIST, &keep, "NAME,...",
      "leave these tensors as they are, to be fetched or fed"},
     {0, "for", OPTION_TEXT, &device, "DEVICE",
-     "then also what plans for it do: pools, updates, products, chains"},
+     "then also what plans for it do: pools, updates, sums, products, chains"},
     {0, "half", OPTION_TEXT, &half, "TYPE", "bf16 or fp16: first, compute products in 16 bits"},
     {0, "loss-scale", OPTION_TEXT, &loss_scale, "SCALE",
      "with --half: dynamic, none, or a number\n(dynamic for fp16, none for bf16)"},
@@ -212,7 +212,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
             choice.without &= ~(1u << own);
         else
             return error_set(err, ERR_USAGE, "there is no pass '%s': prune, arith, fold%s", name,
-                             device ? ", cse, updates, products or chains" : " or cse");
+                             device ? ", cse, updates, sums, products or chains" : " or cse");
     }
     if (tool_open_writer(tool, 1, err) ||
         tool_open_reader(tool, n ? operands[0] : NULL, &reader, err))

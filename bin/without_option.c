@@ -15,7 +15,7 @@ int without_option_read(unsigned *without, struct error *err)
         int pass = is_all ? 0 : device_pass_find(without_option.items[i]);
         if (pass < 0)
             return error_set(err, ERR_USAGE,
-                             "--without: there is no device pass '%s': pools, updates, "
+                             "--without: there is no device pass '%s': pools, updates, sums, "
                              "products, chains, views or all",
                              without_option.items[i]);
         *without |= is_all ? DEVICE_PASSES_ALL : 1u << pass;

@@ -12,7 +12,7 @@ extern struct option_list without_option;
 #define WITHOUT_OPTION_ROW                                                                         \
     {                                                                                              \
         0, "without", OPTION_LIST, &without_option, "PASS,...",                                    \
-            "device passes that plans leave out: pools, updates, products, chains, views, "        \
+            "device passes that plans leave out: pools, updates, sums, products, chains, views, "  \
             "or all"                                                                               \
     }
 

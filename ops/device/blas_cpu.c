@@ -122,8 +122,7 @@ static void run_blocks(void *context, int member, int members)
 static bool is_skinny(const struct gemm *g)
 {
     return CPU_DNNL_COMPUTES && g->type == FLOAT32 && g->transpose_b && !g->transpose_a &&
-           !g->accumulate && g->m > 1 && g->m <= SKINNY_ROWS && g->n > g->m &&
-           g->n * g->k >= SKINNY_WORK;
+           g->m > 1 && g->m <= SKINNY_ROWS && g->n > g->m && g->n * g->k >= SKINNY_WORK;
 }
 
 size_t gemm_scratch_bytes(const struct gemm *g)
@@ -139,8 +138,10 @@ static int transpose_part(void *context, int64_t begin, int64_t end)
     float *to = ((void **)context)[1];
     for (int64_t first = begin; first < end; first += 16)
         for (int64_t i = 0; i < g->m; i++)
-            for (int64_t j = first; j < end && j < first + 16; j++)
-                to[i * g->n + j] = from[j * g->m + i];
+            for (int64_t j = first; j < end && j < first + 16; j++) {
+                float product = from[j * g->m + i], *sum = &to[i * g->n + j];
+                *sum = g->accumulate ? *sum + product : product; /* 0 + -0 would be 0 */
+            }
     return 0;
 }
 

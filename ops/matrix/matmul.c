@@ -9,9 +9,10 @@
 #include "pass/gradient/grad.h"
 
 /* The product's last two dimensions from the operands'. */
-static int product_dims(struct infer *infer, bool transpose_a, bool transpose_b, int64_t dims[2])
+static int product_dims(struct infer *infer, int left, int right, bool transpose_a,
+                        bool transpose_b, int64_t dims[2])
 {
-    const struct shape *a = infer_shape(infer, 0), *b = infer_shape(infer, 1);
+    const struct shape *a = infer_shape(infer, left), *b = infer_shape(infer, right);
     dims[0] = dims[1] = SHAPE_UNKNOWN;
     int64_t inner_a = SHAPE_UNKNOWN, inner_b = SHAPE_UNKNOWN;
     if (a->rank >= 2) {
@@ -30,14 +31,36 @@ static int product_dims(struct infer *infer, bool transpose_a, bool transpose_b,
     return 0;
 }
 
-static int matmul_shape(struct infer *infer)
+static int matrix_shape(struct infer *infer, int left, int right, struct shape *shape)
 {
     int64_t dims[2];
-    if (infer_rank(infer, 0, 2) || infer_rank(infer, 1, 2) ||
-        product_dims(infer, node_bool(infer->node, "transpose_a"),
+    if (infer_rank(infer, left, 2) || infer_rank(infer, right, 2) ||
+        product_dims(infer, left, right, node_bool(infer->node, "transpose_a"),
                      node_bool(infer->node, "transpose_b"), dims))
         return infer->err->code;
-    infer->out[0] = shape_of(2, dims);
+    *shape = shape_of(2, dims);
+    return 0;
+}
+
+static int matmul_shape(struct infer *infer)
+{
+    return matrix_shape(infer, 0, 1, &infer->out[0]);
+}
+
+/* That of one product, all others, and the tensor. */
+static int matmul_sum_shape(struct infer *infer)
+{
+    int n_others = (int)node_attr(infer->node, "M")->i, n = (int)node_attr(infer->node, "N")->i;
+    struct shape sum = {.rank = -1}, product;
+    for (int i = 0; i < n_others + n; i++) {
+        product = *infer_shape(infer, i);
+        if (i >= n_others && matrix_shape(infer, i, n + i, &product))
+            return infer->err->code;
+        if (!shape_merge(&sum, &product, &infer->out[0]))
+            return infer_fail(infer, "term %d is %s, those before %s", i, shape_text(&product),
+                              shape_text(&sum));
+        sum = infer->out[0];
+    }
     return 0;
 }
 
@@ -46,7 +69,8 @@ static int batch_matmul_shape(struct infer *infer)
     const struct shape *x = infer_shape(infer, 0), *y = infer_shape(infer, 1);
     int64_t dims[2];
     if (infer_rank_at_least(infer, 0, 2) || infer_rank_at_least(infer, 1, 2) ||
-        product_dims(infer, node_bool(infer->node, "adj_x"), node_bool(infer->node, "adj_y"), dims))
+        product_dims(infer, 0, 1, node_bool(infer->node, "adj_x"), node_bool(infer->node, "adj_y"),
+                     dims))
         return infer->err->code;
     if (x->rank < 0 && y->rank < 0)
         return 0;
@@ -100,24 +124,33 @@ static int batch_matmul_gradient(struct grad *g)
     return product_gradient(g, &product);
 }
 
-/* 2 m n k, where k is the length that the product sums over. */
-static void product_cost(const struct cost_query *query, struct op_cost *cost, const char *flag_a)
+/* 2 m n k, where k is the length that the product sums over, of n left operands. */
+static void product_cost(const struct cost_query *query, struct op_cost *cost, const char *flag_a,
+                         int first, int n)
 {
-    const struct shape *a = &cost_input(query, 0)->shape;
-    int axis = a->rank - (node_bool(query->node, flag_a) ? 2 : 1);
-    cost->operations = 2 * cost_count(&query->node->outputs[0].shape, query->assume) *
-                       cost_dim(a, axis < 0 ? 0 : axis, query->assume);
+    for (int i = first; i < first + n; i++) {
+        const struct shape *a = &cost_input(query, i)->shape;
+        int axis = a->rank - (node_bool(query->node, flag_a) ? 2 : 1);
+        cost->operations += 2 * cost_count(&query->node->outputs[0].shape, query->assume) *
+                            cost_dim(a, axis < 0 ? 0 : axis, query->assume);
+    }
     cost->bytes = cost_bytes_all(query);
 }
 
 static void matmul_cost(const struct cost_query *query, struct op_cost *cost)
 {
-    product_cost(query, cost, "transpose_a");
+    product_cost(query, cost, "transpose_a", 0, 1);
 }
 
 static void batch_matmul_cost(const struct cost_query *query, struct op_cost *cost)
 {
-    product_cost(query, cost, "adj_x");
+    product_cost(query, cost, "adj_x", 0, 1);
+}
+
+static void matmul_sum_cost(const struct cost_query *query, struct op_cost *cost)
+{
+    product_cost(query, cost, "transpose_a", (int)node_attr(query->node, "M")->i,
+                 (int)node_attr(query->node, "N")->i);
 }
 
 static bool matmul_sums_rows(const struct node *node)
@@ -146,6 +179,22 @@ const struct op_def op_MatMul = {
     .cost = matmul_cost,
     .shape = matmul_shape,
     .gradient = matmul_gradient,
+};
+
+const struct op_def op_FusedMatMulSum = {
+    .name = "FusedMatMulSum",
+    .inputs = "tensor: M*T, a: N*T, b: N*T",
+    .outputs = "sum: T",
+    .attrs = "transpose_a: bool = false, transpose_b: bool = false, M: int >= 0, N: int >= 1, "
+             "T: float32|float64",
+    .doc = "A tensor, if there is one, and matrix products, added up; made of AddN and MatMul for "
+           "a device.",
+    .detail = "Short inner axes are side by side in one product, so sums are in its order.",
+    .half = HALF_KEPT,
+    .cost = matmul_sum_cost,
+    .shape = matmul_sum_shape,
+    .flags = OP_NO_GRADIENT,
+    .no_gradient = "it is made of ops that have one when that is there",
 };
 
 const struct op_def op_BatchMatMul = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "ops/device/blas_cpu.h"
+#include "ops/math/parallel_cpu.h"
 #include "ops/math/team_cpu.h"
 #include "ops/matrix/product.h"
 
@@ -44,7 +47,7 @@ static struct tensor *describe(struct kernel_call *call, struct gemm *g, int64_t
 {
     const struct matmul *state = call->state;
     struct product_sizes sizes;
-    if (product_sizes_of(call, &state->flags, &sizes))
+    if (product_sizes_of(call, 0, 1, &state->flags, &sizes))
         return NULL;
     *batches = sizes.batches;
     *g = (struct gemm){.type = call->in[0]->type,
@@ -127,6 +130,131 @@ static int batch_matmul_run(struct kernel_call *call)
     return code;
 }
 
+/* ---- sums of products ---- */
+
+/* Operands of short inner axes are laid side by side and make one product. Which are joined depends
+ * on their sizes alone, so that the bits do, too. Beyond this length, copies take longer than going
+ * through the sum once more; what is longer is multiplied where it lies. */
+#define JOINED_MOST 512
+
+struct matmul_sum {
+    struct product_flags flags;
+    bool deterministic;
+    int first, n;       /* of the left operands; the right ones follow them */
+    size_t for_product; /* bytes of scratch memory, before the joined operands */
+};
+
+static int matmul_sum_prepare(struct kernel_setup *setup)
+{
+    const struct shape *out = &setup->out_types[0].shape;
+    struct matmul_sum *state = setup->state = mem_alloc(sizeof *state);
+    *state = (struct matmul_sum){product_flags_of(setup->node, "transpose_a", "transpose_b"),
+                                 setup->deterministic, (int)node_attr(setup->node, "M")->i,
+                                 (int)node_attr(setup->node, "N")->i, 0};
+    if (state->first)
+        setup->out[0].forward = FORWARD_REUSE;
+    if (!shape_is_known(out))
+        return 0;
+    struct gemm g = {.type = setup->out_types[0].type,
+                     .transpose_a = state->flags.transpose_a,
+                     .transpose_b = state->flags.transpose_b,
+                     .m = out->dims[0],
+                     .n = out->dims[1],
+                     .k = INT32_MAX}; /* that of the largest */
+    state->for_product = ALIGN_UP(gemm_scratch_bytes(&g));
+    setup->scratch_bytes =
+        state->for_product + (size_t)(JOINED_MOST * (g.m + g.n)) * dtype_bytes(g.type);
+    return 0;
+}
+
+struct joined_operands {
+    struct tensor *const *parts;
+    int axis; /* along which they follow each other */
+    char *to;
+    size_t row; /* bytes of a row of the whole */
+};
+
+static int join_parts(void *context, int64_t begin, int64_t end)
+{
+    const struct joined_operands *joined = context;
+    char *to = joined->to;
+    for (int64_t i = 0; i < end; i++) {
+        const struct tensor *part = joined->parts[i];
+        size_t rows = joined->axis ? (size_t)part->shape.dims[0] : 1;
+        size_t width = tensor_bytes(part) / rows;
+        for (size_t r = 0; i >= begin && r < rows; r++)
+            memcpy(to + r * joined->row, (const char *)part->data + r * width, width);
+        to += width;
+    }
+    return 0;
+}
+
+/* n operands side by side, k long, where there are several. */
+static const void *join(const struct kernel_call *call, int at, int n, int axis, char *to,
+                        int64_t k)
+{
+    const struct tensor *first = call->in[at];
+    struct joined_operands joined = {call->in + at, axis, to, (size_t)k * dtype_bytes(first->type)};
+    if (n == 1)
+        return first->data;
+    int64_t grain = PARALLEL_GRAIN_MOVE / (tensor_count(first) + 1) + 1;
+    parallel_for(call->threads, n, grain, join_parts, &joined);
+    return to;
+}
+
+/* Adds products from `at` on, as many as are joined. Returns how many; 0: an error. */
+static int add_products(struct kernel_call *call, struct gemm *g, int at)
+{
+    const struct matmul_sum *s = call->state;
+    bool ta = g->transpose_a, tb = g->transpose_b;
+    int left = s->first + at, n = 0;
+    for (g->k = 0; at + n < s->n; n++) {
+        int64_t more = call->in[left + n]->shape.dims[ta ? 0 : 1];
+        if (n && (!call->scratch || g->k + more > JOINED_MOST))
+            break;
+        g->k += more;
+    }
+    char *to = (char *)call->scratch + s->for_product;
+    const void *a = join(call, left, n, ta ? 0 : 1, to, g->k);
+    to += (size_t)(JOINED_MOST * g->m) * dtype_bytes(g->type);
+    const void *b = join(call, left + s->n, n, tb ? 1 : 0, to, g->k);
+    return gemm_run(g, a, b, call->out[0]->data, call->threads, call->err) ? 0 : n;
+}
+
+static int matmul_sum_run(struct kernel_call *call)
+{
+    const struct matmul_sum *s = call->state;
+    struct product_sizes sizes;
+    struct shape shape = call->in[0]->shape;
+    for (int i = s->first; i < s->first + s->n; i++) {
+        if (product_sizes_of(call, i, s->n + i, &s->flags, &sizes))
+            return call->err->code;
+        struct shape its = product_shape(&sizes, &call->in[i]->shape);
+        if (i && !shape_equal(&its, &shape))
+            return kernel_fail(call, "term %d is %s, those before %s", i, shape_text(&its),
+                               shape_text(&shape));
+        shape = its;
+    }
+    struct tensor *out = kernel_alloc_output(call, 0, &shape);
+    if (!out || !tensor_count(out))
+        return out ? KERNEL_DONE : call->err->code;
+    struct gemm g = {.type = out->type,
+                     .transpose_a = s->flags.transpose_a,
+                     .transpose_b = s->flags.transpose_b,
+                     .accumulate = s->first,
+                     .deterministic = s->deterministic,
+                     .m = sizes.m,
+                     .n = sizes.n,
+                     .scratch = call->scratch};
+    if (s->first && out->data != call->in[0]->data)
+        memcpy(out->data, call->in[0]->data, tensor_bytes(out));
+    for (int at = 0, n; at < s->n; at += n, g.accumulate = true)
+        if (!(n = add_products(call, &g, at)))
+            return call->err->code;
+    return KERNEL_DONE;
+}
+
+const struct kernel_code kernel_matmul_sum = {.prepare = matmul_sum_prepare, .run = matmul_sum_run};
 const struct kernel_code kernel_matmul = {.prepare = matmul_prepare, .run = matmul_run};
 const struct kernel_code kernel_batch_matmul = {.prepare = batch_matmul_prepare,
                                                 .run = batch_matmul_run};

@@ -95,7 +95,7 @@ static int run(struct kernel_call *call)
 {
     const struct matmul_state *state = call->state;
     struct product_sizes sizes;
-    if (product_sizes_of(call, &state->flags, &sizes))
+    if (product_sizes_of(call, 0, 1, &state->flags, &sizes))
         return call->err->code;
     struct shape shape = product_shape(&sizes, &call->in[0]->shape);
     struct tensor *out = kernel_alloc_output(call, 0, &shape);

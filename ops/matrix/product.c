@@ -14,10 +14,10 @@ struct product_sizes product_sizes_by(const struct product_flags *flags, const s
     return sizes;
 }
 
-int product_sizes_of(struct kernel_call *call, const struct product_flags *flags,
-                     struct product_sizes *sizes)
+int product_sizes_of(struct kernel_call *call, int left, int right,
+                     const struct product_flags *flags, struct product_sizes *sizes)
 {
-    const struct shape *a = &call->in[0]->shape, *b = &call->in[1]->shape;
+    const struct shape *a = &call->in[left]->shape, *b = &call->in[right]->shape;
     if (a->rank < 2 || b->rank != a->rank)
         return kernel_fail(call, "operands must be matrices of equal rank, not %s and %s",
                            shape_text(a), shape_text(b));

@@ -28,9 +28,9 @@ static inline struct product_flags product_flags_of(const struct node *node, con
 struct product_sizes product_sizes_by(const struct product_flags *flags, const struct shape *a,
                                       const struct shape *b);
 
-/* Of the call's two inputs; ERR_DATA if they do not fit. */
-int product_sizes_of(struct kernel_call *call, const struct product_flags *flags,
-                     struct product_sizes *sizes);
+/* Of two of the call's inputs; ERR_DATA if they do not fit. */
+int product_sizes_of(struct kernel_call *call, int left, int right,
+                     const struct product_flags *flags, struct product_sizes *sizes);
 
 /* The output's, where the first input has the shape `a`. */
 struct shape product_shape(const struct product_sizes *sizes, const struct shape *a);

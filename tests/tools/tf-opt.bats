@@ -47,12 +47,37 @@ END
     run --separate-stderr tf-exec -g c.tfg --run e --feed x=[0,1] --without chain
     [ "$status" -eq 64 ]
     [ "$stderr" = "tf-exec: --without: there is no device pass 'chain': pools, updates, \
-products, chains, views or all" ]
+sums, products, chains, views or all" ]
     run --separate-stderr tf-opt --for TPU c.tfg
     [ "$status" -eq 64 ]
     [ "$stderr" = "tf-opt: --for: no kernels are known of a device 'TPU'" ]
     run tf-opt --passes chains c.tfg # of a device
     [ "$status" -eq 64 ]
+}
+
+@test "--for shows which sums of products are one, and --exact has them as the script does" {
+    cat >sum.lua <<'END'
+a = Placeholder{dtype = float32, name = "a", shape = {1, 2}}
+b = Placeholder{dtype = float32, name = "b", shape = {1, 3}}
+y = AddN{MatMul(a, b, {transpose_a = true}), MatMul(a * a, b, {transpose_a = true})}
+entry.e = y
+END
+    tf-graph sum.lua >s.tfg
+    run --separate-stderr bash -c 'tf-opt --for CPU --report s.tfg >o.tfg'
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"tf-opt: sums: 2 became part of the sum that takes them"* ]]
+    run bash -c 'tf-show --text o.tfg | grep FusedMatMulSum'
+    [[ $output == "y = FusedMatMulSum(a, "*", b, b) "* ]]
+    local step=(tf-exec -g s.tfg --run e --feed 'a=[[1,-2]]' --feed 'b=[[1,2,3]]')
+    for option in --threads=1 --exact --without=sums; do
+        run bash -c '"$@" | tf-show --json' - "${step[@]}" --fetch y "$option"
+        [[ $output == *'[[2,4,6],[2,4,6]]'* ]]
+    done
+    [ "$("${step[@]}" --dump-plan | tf-show | grep -c matmul_sum)" = 1 ]
+    for option in --exact --check --without=sums; do
+        "${step[@]}" --dump-plan "$option" >p
+        [ "$(tf-show p | grep -c matmul_sum)" = 0 ]
+    done
 }
 
 @test "--for shows which products take the bias and the activation behind them" {

@@ -57,6 +57,9 @@ struct kernel_row {
     /* The op that is this one with biases and activations behind it, on this device: has its inputs
      * and attributes first, then `args`, a bias each, and `epilogue`, the ops. NULL: none. */
     const char *with_epilogue;
+    /* The op that is the sum of N such products of matrices and of M <= 1 tensors, on this device:
+     * has the tensor, the left operands and the right ones, and this one's attributes. */
+    const char *with_sum;
     /* Of an update: the op that makes several of them at once on this device (FusedApply). Named
      * where that is worth keeping gradients for, until the last one is there. NULL: none. */
     const char *with_others;

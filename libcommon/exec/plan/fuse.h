@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Device passes: rewrites of a graph for one type of device, which make of several ops one that the
- * device computes in one go. They change no bit. Plans apply them to their own copy of a graph,
- * when it has what a request needs and shapes are known as far as they can be; `tf-opt --for` shows
- * what becomes of a graph.
+ * device computes in one go. They change no bit, but that `sums` adds in another order. Plans apply
+ * them to their own copy of a graph, when it has what a request needs and shapes are known as far
+ * as they can be; `tf-opt --for` shows what becomes of a graph.
  */
 #ifndef TF_EXEC_FUSE_H
 #define TF_EXEC_FUSE_H
@@ -36,8 +36,9 @@ struct device_pass {
 };
 
 /* In the order in which they run. */
-#define N_DEVICE_PASSES 5
-#define DEVICE_PASS_VIEWS 4
+#define N_DEVICE_PASSES 6
+#define DEVICE_PASS_SUMS 2
+#define DEVICE_PASS_VIEWS 5
 extern const struct device_pass device_passes[N_DEVICE_PASSES];
 #define DEVICE_PASSES_ALL ((1u << N_DEVICE_PASSES) - 1)
 
@@ -64,6 +65,11 @@ int fuse_named_graph(const struct graph *graph, const struct fuse_options *optio
 /* fuse_pools.c: MaxPool leaves where the largest value of each window is, a byte each, and its
  * gradient takes that in place of image and result; a ReluGrad behind it is folded in. */
 void fuse_pools(const struct graph *graph, const struct fuse_options *options, struct fused *fused);
+
+/* fuse_sums.c: a sum of matrix products, and perhaps of one tensor, becomes the op that the
+ * products' row names: one product over their inner axes side by side. Not where results must be
+ * exact. */
+void fuse_sums(const struct graph *graph, const struct fuse_options *options, struct fused *fused);
 
 /* fuse_products.c: a product or convolution and the bias and activation behind it, of which each is
  * for nobody else, become the op that its kernel's row names (exec/device/kernel.h): one pass over

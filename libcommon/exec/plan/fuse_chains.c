@@ -9,7 +9,7 @@
 
 struct step_chain {
     VEC(const struct node *) steps; /* in the order in which they run; the last is the end */
-    VEC(struct edge) inputs;
+    fuse_edges inputs;
 };
 
 struct chains {
@@ -170,11 +170,8 @@ static void describe_chain(struct fuse_groups *groups, const struct node *end,
     collect(c, &chain, end);
     spec->op = "FusedElementwise";
     spec->attrs = describe(c, &chain, &spec->n_attrs);
-    spec->inputs =
-        arena_copy(&groups->to->arena, chain.inputs.items, chain.inputs.n * sizeof(struct edge));
-    spec->n_inputs = (int)chain.inputs.n;
+    fuse_take_inputs(groups, &chain.inputs, spec);
     vec_release(&chain.steps);
-    vec_release(&chain.inputs);
 }
 
 void fuse_chains(const struct graph *graph, const struct fuse_options *options, struct fused *fused)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec/plan/fuse_private.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -36,8 +37,10 @@ static void look_at_all(struct fuse_groups *g)
         g->end[i] = -1;
         g->bound[i] |= node->n_controls || has_marks(node);
         bind_named(g, node);
-        for (int k = 0; k < node->n_inputs; k++)
+        for (int k = 0; k < node->n_inputs; k++) {
             g->uses[node->inputs[k].node]++;
+            g->taker[node->inputs[k].node] = node;
+        }
         for (int k = 0; k < node->n_controls; k++)
             g->uses[node->controls[k]]++;
     }
@@ -55,6 +58,7 @@ bool fuse_groups_init(struct fuse_groups *g, const struct graph *graph,
         .graph = graph, .options = options, .n_outputs = 1, .fused = fused, .memory = ARENA_INIT};
     g->order = arena_array(&g->memory, n, sizeof *g->order);
     g->uses = arena_array(&g->memory, n, sizeof *g->uses);
+    g->taker = arena_array(&g->memory, n, sizeof *g->taker);
     g->bound = arena_array(&g->memory, n, sizeof *g->bound);
     g->named = arena_array(&g->memory, n, sizeof *g->named);
     g->end = arena_array(&g->memory, n, sizeof *g->end);
@@ -87,7 +91,41 @@ bool fuse_same_place(const struct node *a, const struct node *b)
     return !strcmp(a->device, b->device) && !strcmp(a->assigned, b->assigned);
 }
 
+bool fuse_attrs_agree(const struct node *a, const struct node *b)
+{
+    for (int i = 0; i < b->n_attrs; i++) {
+        const struct attr_value *its = node_attr(a, b->attrs[i].name);
+        if (its && !attr_equal(its, &b->attrs[i].value))
+            return false;
+    }
+    return true;
+}
+
 /* ---- the new graph ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct attr *)a)->name, ((const struct attr *)b)->name);
+}
+
+void fuse_set_attrs(struct fuse_groups *g, const struct node *node, const struct attr *more, int n,
+                    struct node_spec *spec)
+{
+    size_t n_own = (size_t)node->n_attrs, n_all = n_own + (size_t)n;
+    struct attr *attrs = arena_array(&g->to->arena, n_all, sizeof *attrs);
+    memcpy(attrs, node->attrs, n_own * sizeof *attrs);
+    memcpy(attrs + n_own, more, (size_t)n * sizeof *attrs);
+    qsort(attrs, n_all, sizeof *attrs, compare_names);
+    spec->attrs = attrs;
+    spec->n_attrs = (int)n_all;
+}
+
+void fuse_take_inputs(struct fuse_groups *g, fuse_edges *inputs, struct node_spec *spec)
+{
+    spec->inputs = arena_copy(&g->to->arena, inputs->items, inputs->n * sizeof *inputs->items);
+    spec->n_inputs = (int)inputs->n;
+    vec_release(inputs);
+}
 
 /* The new node that stands for one of the old graph, or for the group that it is part of. */
 static int standing_for(const struct fuse_groups *g, int old)

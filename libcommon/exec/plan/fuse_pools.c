@@ -5,9 +5,6 @@
  * the places: where a window's largest value is not above 0, none of its cells lets a gradient
  * through, and where it is, the cell that has it does.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "exec/plan/fuse_private.h"
@@ -17,7 +14,6 @@
 struct pools {
     struct fuse_groups groups;
     const struct node **pool;        /* by gradient: the pool that leaves its places; NULL: none */
-    const struct node **taker;       /* by node: one that takes its output */
     const struct op_places **places; /* by pool that leaves them */
     bool *masked;
 };
@@ -27,17 +23,6 @@ struct pools {
 static bool same_edge(struct edge a, struct edge b)
 {
     return a.node == b.node && a.slot == b.slot;
-}
-
-/* Attributes of the window are the same. */
-static bool same_window(const struct node *pool, const struct node *grad)
-{
-    for (int i = 0; i < pool->n_attrs; i++) {
-        const struct attr_value *other = node_attr(grad, pool->attrs[i].name);
-        if (!other || !attr_equal(&pool->attrs[i].value, other))
-            return false;
-    }
-    return true;
 }
 
 static bool is_countable(const struct node *pool)
@@ -75,7 +60,7 @@ static const struct node *pool_of(const struct fuse_groups *g, const struct node
         return NULL;
     const struct node *pool = graph_node(g->graph, grad->inputs[1].node);
     bool fits = node_is(pool, places_of(grad)->pool) && !g->bound[pool->id] &&
-                same_edge(pool->inputs[0], grad->inputs[0]) && same_window(pool, grad) &&
+                same_edge(pool->inputs[0], grad->inputs[0]) && fuse_attrs_agree(pool, grad) &&
                 fuse_same_place(pool, grad) && shape_is_known(&grad->outputs[0].shape) &&
                 shape_is_known(&pool->outputs[0].shape) && !fuse_source(g, grad->inputs[0])->is_ref;
     return fits && is_countable(pool) && has_kernels(g, grad) ? pool : NULL;
@@ -99,8 +84,6 @@ static void find_pools(struct pools *p)
     for (size_t i = 0; i < g->graph->nodes.n; i++) {
         const struct node *node = graph_node(g->graph, (int)i);
         const struct node *pool = p->pool[i] = pool_of(g, node);
-        for (int k = 0; k < node->n_inputs; k++)
-            p->taker[node->inputs[k].node] = node;
         if (pool)
             n_grads[pool->id]++;
     }
@@ -108,7 +91,7 @@ static void find_pools(struct pools *p)
         const struct node *grad = graph_node(g->graph, (int)i), *pool = p->pool[i];
         if (!pool)
             continue;
-        const struct node *mask = p->taker[i];
+        const struct node *mask = g->taker[i];
         bool masked = n_grads[pool->id] == 1 && is_mask(p, grad, mask);
         p->places[pool->id] = places_of(grad);
         p->masked[pool->id] = masked;
@@ -121,24 +104,6 @@ static void find_pools(struct pools *p)
 
 /* ---- their nodes ---- */
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct attr *)a)->name, ((const struct attr *)b)->name);
-}
-
-/* The pool's attributes and one more, in the new graph's memory. */
-static void set_attrs(struct arena *arena, const struct node *pool, struct attr more,
-                      struct node_spec *spec)
-{
-    size_t n = (size_t)pool->n_attrs;
-    struct attr *attrs = arena_array(arena, n + 1, sizeof *attrs);
-    memcpy(attrs, pool->attrs, n * sizeof *attrs);
-    attrs[n] = more;
-    qsort(attrs, n + 1, sizeof *attrs, compare_names);
-    spec->attrs = attrs;
-    spec->n_attrs = (int)n + 1;
-}
-
 static void describe_pool(struct pools *p, const struct node *pool, struct node_spec *spec)
 {
     struct arena *arena = &p->groups.to->arena;
@@ -148,7 +113,8 @@ static void describe_pool(struct pools *p, const struct node *pool, struct node_
     spec->op = p->places[pool->id]->with_place;
     spec->inputs = pool->inputs;
     spec->n_inputs = 1;
-    set_attrs(arena, pool, (struct attr){"masked", attr_bool(p->masked[pool->id])}, spec);
+    fuse_set_attrs(&p->groups, pool, &(struct attr){"masked", attr_bool(p->masked[pool->id])}, 1,
+                   spec);
     p->groups.outputs = outputs;
     p->groups.n_outputs = 2;
 }
@@ -166,7 +132,7 @@ static void describe_grad(struct pools *p, const struct node *end, struct node_s
     spec->inputs = inputs;
     spec->n_inputs = 2;
     const int64_t *sizes = arena_copy(arena, grad->outputs[0].shape.dims, 4 * sizeof *sizes);
-    set_attrs(arena, pool, (struct attr){"image", attr_ints(sizes, 4)}, spec);
+    fuse_set_attrs(&p->groups, pool, &(struct attr){"image", attr_ints(sizes, 4)}, 1, spec);
 }
 
 static void describe(struct fuse_groups *groups, const struct node *end, struct node_spec *spec)
@@ -185,7 +151,6 @@ void fuse_pools(const struct graph *graph, const struct fuse_options *options, s
     size_t n = graph->nodes.n + 1;
     bool has_order = fuse_groups_init(g, graph, options, fused);
     p.pool = arena_array(&g->memory, n, sizeof *p.pool);
-    p.taker = arena_array(&g->memory, n, sizeof *p.taker);
     p.places = arena_array(&g->memory, n, sizeof *p.places);
     p.masked = arena_array(&g->memory, n, sizeof *p.masked);
     if (has_order)

@@ -8,15 +8,18 @@
 
 #include "exec/plan/fuse.h"
 
+typedef VEC(struct edge) fuse_edges;
+
 struct fuse_groups {
     const struct graph *graph;
     const struct fuse_options *options;
-    struct graph *to; /* while it is rewritten */
-    int *order;       /* topological */
-    int *uses;        /* by node: who takes an output, or waits for it */
-    bool *bound;      /* by node: it waits for others, has marks, or is named by some */
-    bool *named;      /* by node: it is named by some */
-    int *end;         /* by node: the end of the group that it is part of; -1: of none */
+    struct graph *to;          /* while it is rewritten */
+    int *order;                /* topological */
+    int *uses;                 /* by node: who takes an output, or waits for it */
+    const struct node **taker; /* by node: the last of those who take an output */
+    bool *bound;               /* by node: it waits for others, has marks, or is named by some */
+    bool *named;               /* by node: it is named by some */
+    int *end;                  /* by node: the end of the group that it is part of; -1: of none */
     /* Of a group's node: the first ones of its end, unless it is described as having others. */
     const struct node_output *outputs;
     int n_outputs;
@@ -37,6 +40,16 @@ bool fuse_can_go(const struct fuse_groups *groups, const struct node *node);
 /* A variable that it reads would be read when the end runs. */
 bool fuse_reads_variables(const struct fuse_groups *groups, const struct node *node);
 bool fuse_same_place(const struct node *a, const struct node *b);
+
+/* Attributes that both have, as where the channels are, say the same. */
+bool fuse_attrs_agree(const struct node *a, const struct node *b);
+
+/* Gives `spec` the node's attributes and n more, in the new graph's memory. */
+void fuse_set_attrs(struct fuse_groups *groups, const struct node *node, const struct attr *more,
+                    int n, struct node_spec *spec);
+
+/* Gives `spec` copies of the inputs, and releases the vector. */
+void fuse_take_inputs(struct fuse_groups *groups, fuse_edges *inputs, struct node_spec *spec);
 
 /* Whether `name` is that of a mark: an order, a place with others, a gradient. */
 static inline bool fuse_is_mark(const char *name)

@@ -337,8 +337,7 @@ static enum part part_of(const struct node *update, int input)
 
 static void describe(struct fuse_groups *groups, const struct node *end, struct node_spec *spec)
 {
-    VEC(struct edge) inputs = VEC_INIT;
-    struct arena *arena = &groups->to->arena;
+    fuse_edges inputs = VEC_INIT;
     int64_t n[N_PARTS] = {0};
     for (int part = 0; part < N_PARTS; part++)
         for (int i = 0; i <= end->id && !(part == SCALARS && n[part]); i++) {
@@ -360,11 +359,9 @@ static void describe(struct fuse_groups *groups, const struct node *end, struct 
         {"use_nesterov", attr_bool(nesterov && nesterov->b)},
     };
     spec->op = joined_op(groups, end);
-    spec->inputs = arena_copy(arena, inputs.items, inputs.n * sizeof *inputs.items);
-    spec->n_inputs = (int)inputs.n;
-    spec->attrs = arena_copy(arena, attrs, sizeof attrs);
+    spec->attrs = arena_copy(&groups->to->arena, attrs, sizeof attrs);
     spec->n_attrs = sizeof attrs / sizeof *attrs;
-    vec_release(&inputs);
+    fuse_take_inputs(groups, &inputs, spec);
 }
 
 void fuse_updates(const struct graph *graph, const struct fuse_options *options,

@@ -32,6 +32,7 @@ void plan_fuse(struct plan *plan, struct edge *fetch_edges)
     struct fused fused;
     if (plan->options.cut == CUT_ITEMS || plan->options.check_numerics)
         return;
+    options.without |= (unsigned)plan->options.device->exact << DEVICE_PASS_SUMS;
     fuse_graph(plan->graph, &options, &fused, NULL);
     if (fused.graph)
         take(plan, &fused, fetch_edges);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products and convolutions with biases and activations behind them: what NumPy computes of the
-same in float64."""
+"""Products and convolutions with biases and activations behind them, and sums of products: what
+NumPy computes of the same in float64."""
 import numpy as np
 
 from golden import Golden, rng
@@ -91,3 +91,30 @@ with Golden("fused_product") as g:
             "a vector of 1 channels, not [2]", attrs=conv_attrs)
     g.error("FusedConv2D/input", "FusedConv2D", [x, np.ones((3, 3, 3, 1)), np.ones(1)],
             "input has 2 channels", attrs=conv_attrs)
+    for dtype in TOL:
+        for (m, n), inner, ta, tb, adds in (
+                ((3, 4), (2, 3, 1), True, False, False), ((5, 7), (1, 4), False, False, True),
+                ((2, 3), (3, 0, 2), False, True, True), ((4, 1), (2,), True, True, True),
+                ((3, 2), (300, 200, 20, 600), True, False, False),
+                ((0, 3), (2, 1), False, False, True),
+                ((3, 5), (0, 0), True, False, False)):
+            a = [draw(m, k).astype(dtype) for k in inner]
+            b = [draw(k, n).astype(dtype) for k in inner]
+            if sum(inner) > 100:  # so many are not to cancel
+                a, b = [np.abs(p) for p in a], [np.abs(q) for q in b]
+            x = [draw(m, n).astype(dtype)] if adds else []
+            y = sum((p.astype(np.float64) @ q.astype(np.float64) for p, q in zip(a, b)),
+                    sum(x, np.zeros((m, n))))
+            attrs = {"transpose_a": str(ta).lower(), "transpose_b": str(tb).lower(), "T": dtype,
+                     "M": str(len(x)), "N": str(len(a))}
+            name = f"{m}x{n}/{'-'.join(map(str, inner))}"
+            g.op(f"FusedMatMulSum/{dtype}/{name}", "FusedMatMulSum",
+                 x + [p.T if ta else p for p in a] + [q.T if tb else q for q in b],
+                 [y.astype(dtype)], attrs, TOL[dtype], nograd=NOGRAD)
+    a, b = np.ones((2, 3)), np.ones((3, 4))
+    for name, inputs, message, adds in (
+            ("inner", [a, a, b, a], "inner dimensions 3 and 2 differ", 0),
+            ("terms", [a, a, b, np.ones((3, 5))], "term 1 is [2,5], those before [2,4]", 0),
+            ("tensor", [np.ones((4, 2)), a, b], "term 1 is [2,4], those before [4,2]", 1)):
+        g.error(f"FusedMatMulSum/{name}", "FusedMatMulSum", inputs, message,
+                attrs={"T": "float64", "M": str(adds), "N": str((len(inputs) - adds) // 2)})

@@ -132,7 +132,8 @@ static bool has_row(const struct op *op, const struct kernel_table *table, const
         bool is_there = !strcmp(row->device, device);
         if (is_there && !strcmp(row->op, op->def->name))
             return true;
-        bool fuses = row->with_epilogue && !strcmp(row->with_epilogue, op->def->name);
+        bool fuses = (row->with_epilogue && !strcmp(row->with_epilogue, op->def->name)) ||
+                     (row->with_sum && !strcmp(row->with_sum, op->def->name));
         is_fused |= fuses;
         is_fused_there |= fuses && is_there;
     }

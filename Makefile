@@ -137,14 +137,15 @@ CUDA_CODE = $(foreach arch,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(arch),cod
 CUDA_LIBS = $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a)) -l:libsupc++.a \
 	-Wl$(comma)--exclude-libs$(comma)ALL -lm -ldl -lrt -lpthread
 
+# tf-plot and tf-run are shell: bin/NAME-options.c parses their command lines, and what they read is
+# in scripts/NAME.
+SCRIPT_TOOLS := $(if $(FILTERS),,plot run)
+SCRIPT_PARTS := $(foreach tool,$(SCRIPT_TOOLS),$(patsubst scripts/%,$(BUILD)/lib/tf-tools/%,$(wildcard scripts/$(tool)/*)))
+SCRIPT_PROGRAMS := $(if $(FILTERS),,$(SCRIPT_TOOLS:%=%/options) run/parts)
 BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part replicate show data),\
-	$(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/tf-*.c)) $(BUILD)/bin/tf-run)
+	$(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/tf-*.c)) $(SCRIPT_TOOLS:%=$(BUILD)/bin/tf-%))
 # What programs share, or have put into a file of its own: each takes what it calls.
 BIN_PARTS := $(BUILD)/obj/bin/parts.a
-# tf-run is shell, and finds its parts here.
-RUN_PARTS := $(if $(FILTERS),,$(patsubst scripts/run/%,$(BUILD)/lib/tf-tools/run/%,$(wildcard scripts/run/*.sh)))
-RUN_OPTIONS := $(if $(FILTERS),,$(BUILD)/lib/tf-tools/run/options)
-RUN_PROGRAMS := $(RUN_OPTIONS) $(RUN_OPTIONS:%/options=%/parts)
 # Programs of the build only: the manual pages come from the programs themselves.
 MANS := $(if $(SANITIZE)$(if $(EMULATOR),,$(CROSS_COMPILE)),,$(BINS:$(BUILD)/bin/%=$(BUILD)/man/%.1))
 OPS_TEST_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/ops/*.c))
@@ -269,15 +270,19 @@ $(BIN_PARTS): $(PARTS_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/gen/topics.o Makefi
 $(BUILD)/bin/%: $(BUILD)/obj/bin/%.o $(BIN_PARTS) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) -lmsgpackc -ljansson -lz -lm '-Wl,-rpath,$$ORIGIN/../lib/tf-tools'
-$(BUILD)/bin/tf-run: scripts/tf-run $(RUN_PARTS) $(RUN_PROGRAMS)
+$(SCRIPT_TOOLS:%=$(BUILD)/bin/tf-%): $(BUILD)/bin/%: scripts/% $(SCRIPT_PARTS) \
+		$(SCRIPT_PROGRAMS:%=$(BUILD)/lib/tf-tools/%)
 	@mkdir -p $(@D)
 	install -m 755 $< $@
-$(BUILD)/lib/tf-tools/run/%.sh: scripts/run/%.sh
+$(SCRIPT_PARTS): $(BUILD)/lib/tf-tools/%: scripts/%
 	@mkdir -p $(@D)
 	install -m 644 $< $@
-$(BUILD)/lib/tf-tools/run/%: $(BUILD)/obj/bin/run-%.o $(BIN_PARTS) $(LIB)
-	@mkdir -p $(@D)
-	$(CC) $(BASE_LDFLAGS) $(filter %.o %.a,$^) -o $@ $(LINK_LIBS) -lmsgpackc -ljansson '-Wl,-rpath,$$ORIGIN/..'
+define script_program
+$(BUILD)/lib/tf-tools/$(1): $(BUILD)/obj/bin/$(subst /,-,$(1)).o $(BIN_PARTS) $(LIB)
+	@mkdir -p $$(@D)
+	$(CC) $(BASE_LDFLAGS) $$(filter %.o %.a,$$^) -o $$@ $(LINK_LIBS) -lmsgpackc -ljansson '-Wl,-rpath,$$$$ORIGIN/..'
+endef
+$(foreach program,$(SCRIPT_PROGRAMS),$(eval $(call script_program,$(program))))
 $(BUILD)/tests/unit/ops/cases: $(OPS_TEST_OBJ) $(TEAM) $(TEST_LIB)
 	@mkdir -p $(@D)
 	$(CC) $(BASE_LDFLAGS) $(if $(TEAM),-rdynamic) $(OPS_TEST_OBJ) $(TEAM) -o $@ $(LINK_LIBS) -lm '-Wl,-rpath,$$ORIGIN/../../../lib/tests'
@@ -372,7 +377,7 @@ $(BUILD)/lib/tf-tools/cuda.so: $(CUDA_SRC:%=$(BUILD)/obj/cuda/%.o) $(SHAPES) $(L
 $(BUILD)/man/%.1: $(BUILD)/bin/%
 	@mkdir -p $(@D)
 	$(EMULATOR) $< --man >$@
-$(BUILD)/man/tf-run.1: $(RUN_OPTIONS)
+$(SCRIPT_TOOLS:%=$(BUILD)/man/tf-%.1): $(BUILD)/man/tf-%.1: $(BUILD)/lib/tf-tools/%/options
 	@mkdir -p $(@D)
 	$(EMULATOR) $< --man >$@
 # What a bare Debian lacks is installed first; then make starts anew, to find it.
@@ -527,8 +532,10 @@ install-files: install-headers
 		'Version: $(VERSION)' 'Cflags: -I"$${includedir}"' \
 		'Libs: -L"$${libdir}" -Wl,-rpath,"$${libdir}" -ltf-tools' >"$(TO)/lib/pkgconfig/tf-tools.pc"
 	$(call put,bin,$(BINS),755)
-	$(call put,lib/tf-tools/run,$(RUN_PARTS))
-	$(call put,lib/tf-tools/run,$(RUN_PROGRAMS),755)
+	$(foreach tool,$(SCRIPT_TOOLS),$(call put,lib/tf-tools/$(tool),$(filter \
+		$(BUILD)/lib/tf-tools/$(tool)/%,$(SCRIPT_PARTS))) && \
+		$(call put,lib/tf-tools/$(tool),$(filter $(BUILD)/lib/tf-tools/$(tool)/%, \
+		$(SCRIPT_PROGRAMS:%=$(BUILD)/lib/tf-tools/%)),755) &&) :
 	$(call put,share/man/man1,$(MANS))
 	$(call put,share/tf-tools/prelude,$(PRELUDE))
 	$(call put,share/bash-completion/completions,scripts/completion/tf-tools)

@@ -249,12 +249,13 @@ static int go_on(struct evaluation *e, struct error *err)
     return err->code;
 }
 
-/* Of a job, whose shards keep what was measured of their variables. */
+/* Between the records of the steps; the shards of a job keep what was measured of their variables.
+ */
 static int write_scores(struct evaluation *e, struct error *err)
 {
     const struct driver *training = e->training;
     int64_t version = training->version ? training->version(training->run_context) : -1;
-    if (!cluster_options.task || !training->writer)
+    if (!training->writer)
         return 0;
     return scores_write(&e->scores, training->writer, e->last, version, err)
                ? err->code

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options of tf-run, which is a script and calls this: it parses the command line as every tool
- * does and writes what it found as assignments of the shell to descriptor 3, opt_save_every of
- * --save-every, empty where there is none, then wants_shards, verb, graph_file, and `set --` with
- * the words of the feed command. Nothing is written there after --help and its like.
+ * The options of tf-run, which is a script and calls this (bin/script_options.h). Beside them it
+ * gets wants_shards, verb, graph_file, and the words of the feed command as its arguments.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "bin/script_options.h"
 #include "checkpoint/policy/autosave.h"
 #include "checkpoint/store/store.h"
 #include "cli/tool.h"
@@ -21,8 +20,7 @@
 #include "pass/replicate/replicate.h"
 #include "resource/policy.h"
 
-#define ASSIGNMENTS_FD 3
-#define UNSET INT64_MIN
+#define UNSET SCRIPT_UNSET
 
 static struct {
     int64_t shards, workers, replica_tasks, accumulate, fetch_every, fetch_limit, steps, seed, keep,
@@ -236,42 +234,6 @@ static int check_options(const char *graph, struct error *err)
     return is_folder ? error_set(err, ERR_DATA, "%s: is a directory", graph) : 0;
 }
 
-/* ---- assignments ---- */
-
-static void print_list(struct str *out, const struct option_list *list)
-{
-    for (size_t i = 0; i < list->n; i++)
-        str_printf(out, "%s%s", i ? "," : "", list->items[i]);
-}
-
-static void print_value(struct str *out, const struct option_row *row)
-{
-    switch (row->type) {
-    case OPTION_FLAG:
-        str_append(out, *(const bool *)row->target ? "1" : "");
-        break;
-    case OPTION_COUNT:
-        str_printf(out, "%d", *(const int *)row->target);
-        break;
-    case OPTION_INT:
-    case OPTION_NATURAL:
-    case OPTION_BYTES:
-        if (*(const int64_t *)row->target != UNSET)
-            str_printf(out, "%" PRId64, *(const int64_t *)row->target);
-        break;
-    case OPTION_SECONDS:
-        str_printf(out, "%.15gs", *(const double *)row->target);
-        break;
-    case OPTION_LIST:
-        print_list(out, row->target);
-        break;
-    default:
-        BUG_ON(row->type != OPTION_TEXT);
-        if (*(const char *const *)row->target)
-            str_append(out, *(const char *const *)row->target);
-    }
-}
-
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     const char *operand = n ? operands[0] : NULL;
@@ -292,29 +254,12 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (!is_verb && check_options(graph, err))
         return err->code;
     struct str out = STR_INIT;
-    for (const struct option_row *row = rows; row->name; row++) {
-        struct str value = STR_INIT;
-        str_append(&out, "opt_");
-        for (const char *c = row->name; *c; c++)
-            str_append_char(&out, *c == '-' ? '_' : *c);
-        str_append_char(&out, '=');
-        print_value(&value, row);
-        str_append_quoted(&out, str_text(&value));
-        str_append_char(&out, '\n');
-        str_release(&value);
-    }
-    str_printf(&out, "wants_shards=%s\nverb=", wants_shards ? "1" : "");
-    str_append_quoted(&out, verb ? verb : "");
-    str_append(&out, "\ngraph_file=");
-    str_append_quoted(&out, graph ? graph : "");
-    str_append(&out, "\nset --");
-    for (int i = feed_command; i < tool->argc; i++) {
-        str_append_char(&out, ' ');
-        str_append_quoted(&out, operands[i]);
-    }
-    str_append_char(&out, '\n');
-    if (dprintf(ASSIGNMENTS_FD, "%s", out.data) < 0)
-        error_set_errno(err, ERR_IO, "descriptor %d", ASSIGNMENTS_FD);
+    script_assign_options(&out, rows);
+    script_assign(&out, "wants_shards", wants_shards ? "1" : "");
+    script_assign(&out, "verb", verb);
+    script_assign(&out, "graph_file", graph);
+    script_assign_words(&out, operands + feed_command, tool->argc - feed_command);
+    script_write(&out, err);
     str_release(&out);
     return err->code;
 }

@@ -194,8 +194,17 @@ int show_table_add(struct show_table *table, const struct record *record, struct
 {
     int64_t rows, step = -1;
     bool is_first = !table->columns.n;
+    bool has_any = is_first && !table->n_wanted;
     if (record->kind != RECORD_FEED && record->kind != RECORD_FETCH &&
         record->kind != RECORD_TENSOR)
+        return 0;
+    /* Scores of an evaluation are records between those of the steps. */
+    for (int i = 0; i < table->n_wanted && is_first && !has_any; i++)
+        has_any = find_tensor(record, table->wanted[i], strcspn(table->wanted[i], "="));
+    for (size_t i = 0; i < table->tensors.n && !has_any; i++)
+        has_any =
+            find_tensor(record, table->tensors.items[i].name, strlen(table->tensors.items[i].name));
+    if (!has_any)
         return 0;
     if (is_first && start(table, record, err))
         return err->code;
@@ -226,6 +235,9 @@ int show_table_add(struct show_table *table, const struct record *record, struct
 
 int show_table_end(struct show_table *table, struct error *err)
 {
+    const char *first = table->n_wanted ? table->wanted[0] : NULL;
+    if (!table->columns.n && first)
+        return error_set(err, ERR_DATA, "no tensor '%.*s'", (int)strcspn(first, "="), first);
     if (!table->columns.n)
         return error_set(err, ERR_DATA, "no tensor");
     return fflush(table->out) ? error_set_errno(err, ERR_IO, "cannot write the table") : 0;

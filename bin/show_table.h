@@ -45,10 +45,11 @@ struct show_table {
     VEC(const struct tensor *) found; /* of the record at hand */
 };
 
-/* A feed, a fetch or the arrays of a file; other records are passed over. ERR_DATA if a tensor that
+/* A feed, a fetch or the arrays of a file; other records, and those that have none of the
+ * tensors that are wanted, or that the first one had, are passed over. ERR_DATA if a tensor that
  * is wanted is not there, or tensors have no rows that go together. */
 int show_table_add(struct show_table *table, const struct record *record, struct error *err);
-/* ERR_DATA if there was no record, ERR_IO. */
+/* ERR_DATA if there was no such record, ERR_IO. */
 int show_table_end(struct show_table *table, struct error *err);
 void show_table_release(struct show_table *table);
 

@@ -250,7 +250,7 @@ static int open_writer(struct graph_execution *job, struct error *err)
     bool piped = !fstat(STDOUT_FILENO, &out) && (S_ISFIFO(out.st_mode) || S_ISSOCK(out.st_mode));
     bool fetched = driver->request.fetches.n > 0;
     bool is_told = evaluation_options.entry && isatty(STDOUT_FILENO); /* by lines of its means */
-    bool has_scores = evaluation_options.entry && cluster_options.task;
+    bool has_scores = evaluation_options.entry && (cluster_options.task || fetched);
     if ((!fetched && !has_scores && !dump_plan && !tool_output && !piped) ||
         (is_told && !tool_output))
         return 0;

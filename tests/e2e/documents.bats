@@ -106,6 +106,15 @@ pages() {
     grep -q '^id,risk,p.high.,p.low.$' out
 }
 
+@test "docs/plots.md" {
+    types docs/plots.md
+    grep -q 'eval/accuracy #' out
+    grep -q '8192 elements' out
+    grep -Eq '^thread 1 +\|' out
+    [ "$(head -c 4 checkout/examples/digits.png | tail -c 3)" = PNG ]
+    grep -q '</svg>' checkout/examples/step.svg
+}
+
 @test "docs/replication.md" {
     types docs/replication.md
     grep -Eq 'worker:1 \(pid [0-9]+\) killed by signal 9' out

@@ -246,6 +246,18 @@ LUA
     job_stops 'tf-run stop --job run'
 }
 
+@test "tf-plot" {
+    digits m.tfg
+    ./feed --rows 1-256 --batch 32 --epochs 50 |
+        tf-exec -q -g m.tfg --run train --fetch loss --trace trace.rec --save ckpt/ >train.rec
+    cp train.rec a.rec
+    cp train.rec b.rec
+    mkdir run
+    cp train.rec run/worker-0.rec
+    types tf-plot 6
+    [ -s loss.svg ] && [ -s step.svg ]
+}
+
 @test "tf-supervise" {
     mkdir -m 700 run
     mkfifo run/channel

@@ -24,6 +24,7 @@ arguments_for() { # TOOL FILE
     tf-exec) arguments=(-g "${2:--}" --fetch y) ;;
     tf-grad) arguments=(--of y --wrt x ${2:+"$2"}) ;;
     tf-op) arguments=(Neg "${2:--}") ;;
+    tf-plot) arguments=(--terminal dumb ${2:+"$2"}) ;;
     *) arguments=(${2:+"$2"}) ;;
     esac
 }

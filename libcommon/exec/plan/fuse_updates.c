@@ -326,9 +326,9 @@ static void find_groups(struct updates *u)
 /* ---- their nodes ---- */
 
 /* Of the node that several updates become: one part of its inputs behind the other. */
-enum part { VARIABLES, SLOTS, GRADIENTS, SCALARS, N_PARTS };
+enum input_part { VARIABLES, SLOTS, GRADIENTS, SCALARS, N_PARTS };
 
-static enum part part_of(const struct node *update, int input)
+static enum input_part part_of(const struct node *update, int input)
 {
     if (update->op->inputs[input].is_ref)
         return input ? SLOTS : VARIABLES;
@@ -343,7 +343,7 @@ static void describe(struct fuse_groups *groups, const struct node *end, struct 
         for (int i = 0; i <= end->id && !(part == SCALARS && n[part]); i++) {
             const struct node *update = graph_node(groups->graph, i);
             for (int k = 0; k < update->n_inputs && groups->end[i] == end->id; k++)
-                if (part_of(update, k) == (enum part)part) {
+                if (part_of(update, k) == (enum input_part)part) {
                     vec_push(&inputs, update->inputs[k]);
                     n[part]++;
                 }

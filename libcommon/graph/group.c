@@ -17,3 +17,11 @@ const struct node *group_leader(const struct graph *graph, const char *group)
     const char *name = group_leader_name(group);
     return name ? graph_find(graph, name) : NULL;
 }
+
+struct attr group_attr(struct arena *arena, const char *leader)
+{
+    const char *group = arena_printf(arena, PREFIX "%s", leader);
+    struct attr_value groups = {
+        .kind = ATTR_LIST_STRING, .n = 1, .strings = arena_copy(arena, &group, sizeof group)};
+    return (struct attr){"_class", groups};
+}

@@ -14,4 +14,7 @@ const char *group_leader_name(const char *group);
 /* The node that leads the group; NULL: the text has another form, or there is no such node. */
 const struct node *group_leader(const struct graph *graph, const char *group);
 
+/* `_class` of a node that is in the group of the named one alone; its texts are the arena's. */
+struct attr group_attr(struct arena *arena, const char *leader);
+
 #endif

@@ -126,21 +126,30 @@ struct node rewrite_view(struct rewrite *r, const struct node *node)
     return view;
 }
 
+struct node_spec rewrite_spec_like(const struct node *node)
+{
+    return (struct node_spec){.op = node->op->def->name,
+                              .name = node->name,
+                              .attrs = node->attrs,
+                              .n_attrs = node->n_attrs,
+                              .device = node->device,
+                              .file = node->file,
+                              .line = node->line};
+}
+
 static struct node *add(struct rewrite *r, const struct node *node, const struct node *view,
                         const char *name)
 {
-    struct node_spec spec = {.op = view->op->def->name,
-                             .name = name,
-                             .inputs = view->inputs,
-                             .n_inputs = view->n_inputs,
-                             .controls = view->controls,
-                             .n_controls = view->n_controls,
-                             .attrs = view->attrs,
-                             .n_attrs = view->n_attrs,
-                             .device = node->device,
-                             .assigned = node->assigned,
-                             .file = node->file,
-                             .line = node->line};
+    struct node_spec spec = rewrite_spec_like(node);
+    spec.op = view->op->def->name;
+    spec.name = name;
+    spec.inputs = view->inputs;
+    spec.n_inputs = view->n_inputs;
+    spec.controls = view->controls;
+    spec.n_controls = view->n_controls;
+    spec.attrs = view->attrs;
+    spec.n_attrs = view->n_attrs;
+    spec.assigned = node->assigned;
     return graph_add_trusted(r->to, &spec, view->outputs, view->n_outputs);
 }
 
@@ -159,30 +168,40 @@ struct node *rewrite_add(struct rewrite *r, const struct node *node, const struc
 
 void rewrite_stand_in(struct rewrite *r, const struct node *node, int copy)
 {
-    int *after = arena_array(&r->arena, 2, sizeof *after);
-    after[0] = copy;
-    after[1] = -1;
-    r->after[node->id] = after;
+    rewrite_await_parts(r, node, &(struct edge){copy, 0}, 1);
     for (int i = 0; i < node->n_outputs; i++)
         r->edges[r->first[node->id] + i] = (struct edge){copy, i};
 }
 
-/* One that nothing has, in either graph. */
-static const char *free_name(const struct rewrite *r, const struct node *near, const char *suffix)
+void rewrite_await_parts(struct rewrite *r, const struct node *node, const struct edge *parts,
+                         int n)
 {
-    struct arena *arena = &r->to->arena;
-    const char *name = arena_printf(arena, "%s/%s", near->name, suffix);
-    for (int i = 1; graph_find(r->from, name) || graph_find(r->to, name) ||
-                    map_get(&r->from->alias_names, name, NULL);
+    int *after = arena_array(&r->arena, (size_t)n + 1, sizeof *after);
+    for (int k = 0; k < n; k++)
+        after[k] = parts[k].node;
+    after[n] = -1;
+    r->after[node->id] = after;
+}
+
+const char *rewrite_free_name(const struct graph *from, struct graph *to, const char *base)
+{
+    const char *name = base;
+    for (int i = 1;
+         graph_find(from, name) || graph_find(to, name) || map_get(&from->alias_names, name, NULL);
          i++)
-        name = arena_printf(arena, "%s/%s_%d", near->name, suffix, i);
+        name = arena_printf(&to->arena, "%s_%d", base, i);
     return name;
+}
+
+const char *rewrite_name_near(struct rewrite *r, const char *near, const char *suffix)
+{
+    return rewrite_free_name(r->from, r->to, arena_printf(&r->to->arena, "%s/%s", near, suffix));
 }
 
 struct node *rewrite_add_beside(struct rewrite *r, const struct node *node, const struct node *view,
                                 const char *suffix)
 {
-    return add(r, node, view, free_name(r, node, suffix));
+    return add(r, node, view, rewrite_name_near(r, node->name, suffix));
 }
 
 struct node *rewrite_copy(struct rewrite *r, const struct node *node)
@@ -230,6 +249,86 @@ void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by,
     rewrite_note(r, node->name, what);
 }
 
+/* ---- copies ---- */
+
+const char *rewrite_part_name(struct rewrite *r, const char *name, int k)
+{
+    return rewrite_name_near(r, name, arena_printf(&r->arena, "part_%d", k));
+}
+
+static void map_groups(const struct copy_rules *rules, struct attr_value *groups, int k)
+{
+    struct arena *arena = &rules->to->arena;
+    const char **kept = arena_array(arena, (size_t)groups->n + 1, sizeof *kept);
+    int n = 0;
+    for (int i = 0; i < groups->n; i++) {
+        const struct node *was = group_leader(rules->from, groups->strings[i]);
+        const char *leader = was ? rules->leader(rules->context, was, k) : NULL;
+        if (!was || leader == was->name)
+            kept[n++] = groups->strings[i];
+        else if (leader)
+            kept[n++] = group_attr(arena, leader).value.strings[0];
+    }
+    groups->strings = kept;
+    groups->n = n;
+}
+
+struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node, int k, int n_more,
+                        int *n)
+{
+    struct attr *attrs =
+        arena_array(&rules->to->arena, (size_t)(node->n_attrs + n_more) + 1, sizeof *attrs);
+    *n = 0;
+    for (int i = 0; i < node->n_attrs; i++) {
+        struct attr attr = node->attrs[i];
+        bool stays = true;
+        if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING) {
+            map_groups(rules, &attr.value, k);
+            stays = attr.value.n > 0;
+        } else if (rules->attr) {
+            stays = rules->attr(rules->context, node, k, &attr);
+        }
+        if (stays)
+            attrs[(*n)++] = attr;
+    }
+    return attrs;
+}
+
+/* Whether the copy has this one of the node's. */
+static bool is_kept(const struct rewrite_copy *copy, const struct attr *attr)
+{
+    const struct op *op = copy->node->op;
+    int declared = op_find_attr(op, attr->name);
+    for (int i = 0; i < copy->n_more; i++)
+        if (!strcmp(copy->more[i].name, attr->name))
+            return false;
+    return declared < 0 || !op->attrs[declared].inferred;
+}
+
+struct edge rewrite_add_copy(struct rewrite *r, const struct copy_rules *rules,
+                             const struct rewrite_copy *copy, struct error *err)
+{
+    const struct node view = rewrite_view(r, copy->node);
+    struct node_spec spec = rewrite_spec_like(copy->node);
+    int n;
+    struct attr *attrs = copy_attrs(rules, copy->node, copy->k, copy->n_more, &n);
+    spec.n_attrs = 0;
+    for (int i = 0; i < n; i++)
+        if (is_kept(copy, &attrs[i]))
+            attrs[spec.n_attrs++] = attrs[i];
+    for (int i = 0; i < copy->n_more; i++)
+        attrs[spec.n_attrs++] = copy->more[i];
+    spec.attrs = attrs;
+    spec.name = copy->name ? copy->name : spec.name;
+    spec.device = copy->device ? copy->device : spec.device;
+    spec.inputs = copy->inputs;
+    spec.n_inputs = copy->n_inputs;
+    spec.controls = view.controls;
+    spec.n_controls = node_is(copy->node, "Variable") ? 0 : view.n_controls;
+    const struct node *added = graph_add(r->to, &spec, err);
+    return added ? (struct edge){added->id, 0} : EDGE_NONE;
+}
+
 /* ---- constants ---- */
 
 struct attr *rewrite_constant_attrs(struct rewrite *r, const struct node *node,
@@ -255,7 +354,7 @@ struct edge rewrite_constant(struct rewrite *r, const struct node *near, const c
     int n;
     const struct attr *attrs = rewrite_constant_attrs(r, near, value, &n);
     struct node_spec spec = {.op = "Const",
-                             .name = free_name(r, near, suffix),
+                             .name = rewrite_name_near(r, near->name, suffix),
                              .attrs = attrs,
                              .n_attrs = n,
                              .device = near->device,
@@ -368,5 +467,17 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
         graph_free(r->to);
     }
     release(r);
+    return code;
+}
+
+int rewrite_finish(struct rewrite *r, int code, struct graph **to, struct error *err)
+{
+    int n_changes = 0;
+    *to = NULL;
+    code = rewrite_close(r, code, to, &n_changes);
+    if (!code && *to && (code = graph_check(*to, err))) {
+        graph_free(*to);
+        *to = NULL;
+    }
     return code;
 }

@@ -41,6 +41,9 @@ int rewrite_open(struct rewrite *r, const struct graph *from, const struct pass_
  * nothing was changed, and releases the rest. `code`: 0, or the error to end with. */
 int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes);
 
+/* The same of a pass that adds nodes with new shapes: checks the graph, too. */
+int rewrite_finish(struct rewrite *r, int code, struct graph **to, struct error *err);
+
 /* What stands for an edge of the source. */
 struct edge rewrite_edge(const struct rewrite *r, struct edge edge);
 
@@ -61,6 +64,54 @@ struct node *rewrite_copy(struct rewrite *r, const struct node *node);
 
 /* Lets all outputs of a node of `to` stand for the node's. */
 void rewrite_stand_in(struct rewrite *r, const struct node *node, int copy);
+
+/* What waits for the node waits for the nodes of those edges. */
+void rewrite_await_parts(struct rewrite *r, const struct node *node, const struct edge *parts,
+                         int n);
+
+/* ---- copies: nodes of the source that are there several times ---- */
+
+/* The base, or if a node or alias of either graph has it BASE_1, BASE_2, ... */
+const char *rewrite_free_name(const struct graph *from, struct graph *to, const char *base);
+/* The same of "NEAR/SUFFIX". */
+const char *rewrite_name_near(struct rewrite *r, const char *near, const char *suffix);
+/* Of part k of what has that name: "NAME/part_k". */
+const char *rewrite_part_name(struct rewrite *r, const char *name, int k);
+
+/* A spec of a node like another one of the script: op, name, attributes, wanted device, place. */
+struct node_spec rewrite_spec_like(const struct node *node);
+
+/* How attributes of a pass' copies differ from the source's. A copy has a number k, which is
+ * negative for what is there once. */
+struct copy_rules {
+    const struct graph *from;
+    struct graph *to;
+    /* The name of what leads the copy's group in the place of that leader; NULL: it is not in it.
+     * The leader's own name: the group stays as it is written. */
+    const char *(*leader)(void *context, const struct node *leader, int k);
+    /* Changes any other attribute; false: the copy has none such. NULL: all stay. */
+    bool (*attr)(void *context, const struct node *node, int k, struct attr *attr);
+    void *context;
+};
+
+/* In the arena of `to`, with room for `more`. */
+struct attr *copy_attrs(const struct copy_rules *rules, const struct node *node, int k, int n_more,
+                        int *n);
+
+/* A copy with other shapes, say, whose inferred attributes and outputs are found anew. */
+struct rewrite_copy {
+    const struct node *node;
+    int k;
+    const char *name, *device; /* NULL: the node's */
+    const struct edge *inputs; /* of `to` */
+    int n_inputs;
+    const struct attr *more; /* in the place of the node's */
+    int n_more;
+};
+/* Its output 0, or EDGE_NONE with the error set. It waits for what the node waited for; a variable,
+ * which has no value yet, for nothing. */
+struct edge rewrite_add_copy(struct rewrite *r, const struct copy_rules *rules,
+                             const struct rewrite_copy *copy, struct error *err);
 
 /* Lets an edge of `to` stand for the node's output 0. */
 void rewrite_replace(struct rewrite *r, const struct node *node, struct edge by, const char *what);

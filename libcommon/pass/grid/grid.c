@@ -47,8 +47,9 @@ static int open_grid(struct grid *g)
 
 static int build(struct grid *g, struct graph **to)
 {
-    int n_changes = 0, code = open_grid(g);
+    int code = open_grid(g);
     bool found = false;
+    g->rules = (struct copy_rules){g->from, g->r.to, grid_leader, grid_attr, g};
     if (!code)
         code = grid_find(g);
     if (!code)
@@ -82,12 +83,7 @@ static int build(struct grid *g, struct graph **to)
         }
         code = g->err->code;
     }
-    code = rewrite_close(&g->r, code, to, &n_changes);
-    if (!code && *to && (code = graph_check(*to, g->err))) {
-        graph_free(*to);
-        *to = NULL;
-    }
-    return code;
+    return rewrite_finish(&g->r, code, to, g->err);
 }
 
 int grid_graph(const struct graph *from, const struct grid_options *options, struct graph **to,

@@ -38,36 +38,24 @@ struct build *grid_builder(struct grid *g, const struct node *node, int cell, co
     return &g->b;
 }
 
-/* Groups of variables that are cut become those of their parts; who was with another node that is
- * cut has a device already. */
-static struct attr_value map_groups(struct grid *g, const struct attr_value *value, int cell)
-{
-    struct attr_value mapped = *value;
-    const char **kept = arena_array(&g->r.to->arena, (size_t)value->n + 1, sizeof *kept);
-    mapped.strings = kept;
-    mapped.n = 0;
-    for (int i = 0; i < value->n; i++) {
-        const struct node *leader = group_leader(g->from, value->strings[i]);
-        const char *group = value->strings[i];
-        if (leader && g->names[leader->id])
-            group = arena_printf(&g->r.to->arena, "loc:@%s", g->names[leader->id][cell]);
-        else if (leader && (g->cut[leader->id].is_cut || cell > 0))
-            continue;
-        kept[mapped.n++] = group;
-    }
-    return mapped;
-}
-
 /* ---- copies ---- */
 
-/* A gradient is handed over for the part of the variable. */
-static bool map_attr(struct grid *g, struct attr *attr, int cell)
+/* Groups of variables that are cut become those of their parts; who was with another node that is
+ * cut has a device already. */
+const char *grid_leader(void *context, const struct node *leader, int cell)
 {
-    if (!strcmp(attr->name, "_class") && attr->value.kind == ATTR_LIST_STRING) {
-        attr->value = map_groups(g, &attr->value, cell);
-        return attr->value.n > 0;
-    }
-    if (strcmp(attr->name, "_gradient") != 0 || attr->value.kind != ATTR_STRING)
+    const struct grid *g = context;
+    if (g->names[leader->id])
+        return g->names[leader->id][cell < 0 ? 0 : cell];
+    return g->cut[leader->id].is_cut || cell > 0 ? NULL : leader->name;
+}
+
+/* A gradient is handed over for the part of the variable. */
+bool grid_attr(void *context, const struct node *node, int cell, struct attr *attr)
+{
+    const struct grid *g = context;
+    (void)node;
+    if (cell < 0 || strcmp(attr->name, "_gradient") != 0 || attr->value.kind != ATTR_STRING)
         return true;
     const struct node *variable = graph_find(g->from, attr->value.s);
     bool cut = variable && g->names[variable->id];
@@ -76,66 +64,27 @@ static bool map_attr(struct grid *g, struct attr *attr, int cell)
     return cut;
 }
 
-struct attr *grid_once_attrs(struct grid *g, const struct node *node, int *n)
-{
-    struct attr *attrs = arena_array(&g->r.to->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
-    *n = 0;
-    for (int i = 0; i < node->n_attrs; i++) {
-        struct attr attr = node->attrs[i];
-        bool is_group = !strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING;
-        if (is_group)
-            attr.value = map_groups(g, &attr.value, 0);
-        if (!is_group || attr.value.n)
-            attrs[(*n)++] = attr;
-    }
-    return attrs;
-}
-
 struct edge grid_copy(struct grid *g, const struct node *node, int cell, const struct edge *inputs,
                       const struct attr *more, int n_more)
 {
+    const char **names = g->names[node->id];
+    const struct rewrite_copy copy = {.node = node,
+                                      .k = cell,
+                                      .name = names ? names[cell] : grid_name(g, node->name, cell),
+                                      .device = g->devices[cell],
+                                      .inputs = inputs,
+                                      .n_inputs = node->n_inputs,
+                                      .more = more,
+                                      .n_more = n_more};
     for (int i = 0; i < node->n_inputs; i++)
         if (g->err->code || !edge_exists(inputs[i]))
             return EDGE_NONE;
-    struct node view = rewrite_view(&g->r, node);
-    const char *name =
-        g->names[node->id] ? g->names[node->id][cell] : grid_name(g, node->name, cell);
-    struct node_spec spec = {.op = node->op->def->name,
-                             .name = name,
-                             .inputs = inputs,
-                             .n_inputs = node->n_inputs,
-                             .controls = view.controls,
-                             .n_controls = view.n_controls,
-                             .device = g->devices[cell],
-                             .file = node->file,
-                             .line = node->line};
-    /* Inferred attributes are left out: they may differ for a part. */
-    struct attr *attrs =
-        arena_array(&g->arena, (size_t)(node->n_attrs + n_more) + 1, sizeof *attrs);
-    spec.n_attrs = 0;
-    for (int i = 0; i < node->n_attrs; i++) {
-        struct attr attr = node->attrs[i];
-        int declared = op_find_attr(node->op, attr.name), k = 0;
-        while (k < n_more && strcmp(more[k].name, attr.name) != 0)
-            k++;
-        if (k == n_more && !(declared >= 0 && node->op->attrs[declared].inferred) &&
-            map_attr(g, &attr, cell))
-            attrs[spec.n_attrs++] = attr;
-    }
-    for (int i = 0; i < n_more; i++)
-        attrs[spec.n_attrs++] = more[i];
-    spec.attrs = attrs;
-    struct node *copy = graph_add(g->r.to, &spec, g->err);
-    return copy ? (struct edge){copy->id, 0} : EDGE_NONE;
+    return rewrite_add_copy(&g->r, &g->rules, &copy, g->err);
 }
 
-void grid_stand_in(struct grid *g, const struct node *node, const struct edge *parts, int n)
+void grid_stand_in(struct grid *g, const struct node *node, const struct edge *parts)
 {
-    int *after = arena_array(&g->r.arena, (size_t)n + 1, sizeof *after);
-    for (int k = 0; k < n; k++)
-        after[k] = parts[k].node;
-    after[n] = -1;
-    g->r.after[node->id] = after;
+    rewrite_await_parts(&g->r, node, parts, g->n);
     rewrite_note(&g->r, node->name, "cut into tiles");
 }
 

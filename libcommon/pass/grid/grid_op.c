@@ -120,7 +120,7 @@ static int visit_tiles(struct grid *g, const struct node *node)
         return g->err->code;
     if (node->op->def->tiles.output == LIES_WHOLE)
         return is_now(g, node, sum_of(g, node, parts));
-    grid_stand_in(g, node, parts, g->n);
+    grid_stand_in(g, node, parts);
     g->parts[node->id] = parts;
     if (node->op->def->tiles.output == LIES_IN)
         grid_scatter(g, node, w.in, areas, parts);
@@ -141,7 +141,7 @@ static int visit_alike(struct grid *g, const struct node *node)
     if (g->err->code)
         return g->err->code;
     g->parts[node->id] = parts;
-    grid_stand_in(g, node, parts, g->n);
+    grid_stand_in(g, node, parts);
     return 0;
 }
 
@@ -168,7 +168,7 @@ static int visit_reduction(struct grid *g, const struct node *node)
     if (!g->cut[node->id].is_cut)
         return is_now(g, node, sum_of(g, node, parts));
     g->parts[node->id] = parts;
-    grid_stand_in(g, node, parts, g->n);
+    grid_stand_in(g, node, parts);
     return 0;
 }
 
@@ -202,7 +202,7 @@ int grid_visit(struct grid *g, const struct node *node)
         return g->err->code;
     struct node view = rewrite_view(&g->r, node);
     const char *device = grid_device(g, node);
-    view.attrs = grid_once_attrs(g, node, &view.n_attrs);
+    view.attrs = copy_attrs(&g->rules, node, -1, 0, &view.n_attrs);
     graph_set_device(g->r.to, rewrite_add(&g->r, node, &view), device);
     return 0;
 }

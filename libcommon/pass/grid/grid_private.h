@@ -45,6 +45,7 @@ struct grid {
     const struct graph *from;
     const struct grid_options *options;
     struct rewrite r;
+    struct copy_rules rules;
     struct frames *frames;
     int rows, columns, n;
     const char **devices;        /* by cell */
@@ -121,8 +122,9 @@ const char *grid_name(struct grid *g, const char *name, int cell);
 /* The node again for a cell, with these inputs; `more` replaces attributes. */
 struct edge grid_copy(struct grid *g, const struct node *node, int cell, const struct edge *inputs,
                       const struct attr *more, int n_more);
-/* Attributes of what is there once. */
-struct attr *grid_once_attrs(struct grid *g, const struct node *node, int *n);
+/* Rules of copies. */
+const char *grid_leader(void *context, const struct node *leader, int cell);
+bool grid_attr(void *context, const struct node *node, int cell, struct attr *attr);
 struct edge grid_slice(struct build *b, struct edge from, struct grid_cut cut,
                        struct grid_area area);
 /* Zeros of the size of an area, with the other axes of a value that is cut so. */
@@ -130,7 +132,7 @@ struct edge grid_zeros(struct build *b, struct edge like, struct grid_cut cut,
                        struct grid_area area);
 struct edge grid_concat(struct build *b, int axis, const struct edge *parts, int n);
 /* Parts stand for the node, for those that wait for it. */
-void grid_stand_in(struct grid *g, const struct node *node, const struct edge *parts, int n);
+void grid_stand_in(struct grid *g, const struct node *node, const struct edge *parts);
 
 /* grid_op.c: what stands for a node of the source is there then. */
 int grid_visit(struct grid *g, const struct node *node);

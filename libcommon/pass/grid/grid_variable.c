@@ -12,12 +12,8 @@ static void name_parts(struct grid *g, const struct node *node)
     if (g->names[node->id])
         return;
     g->names[node->id] = arena_array(&g->arena, (size_t)g->n, sizeof **g->names);
-    for (int k = 0; k < g->n; k++) {
-        const char *name = arena_printf(&g->r.to->arena, "%s/part_%d", node->name, k);
-        for (int i = 1; graph_find(g->from, name) || graph_find(g->r.to, name); i++)
-            name = arena_printf(&g->r.to->arena, "%s/part_%d_%d", node->name, k, i);
-        g->names[node->id][k] = name;
-    }
+    for (int k = 0; k < g->n; k++)
+        g->names[node->id][k] = rewrite_part_name(&g->r, node->name, k);
 }
 
 int grid_visit_variable(struct grid *g, const struct node *node)
@@ -50,7 +46,7 @@ int grid_visit_variable(struct grid *g, const struct node *node)
     if (g->err->code)
         return g->err->code;
     g->parts[node->id] = parts;
-    grid_stand_in(g, node, parts, g->n);
+    grid_stand_in(g, node, parts);
     return 0;
 }
 

@@ -37,16 +37,6 @@ int half_parse(struct half_options *options, const char *type, const char *scale
     return 0;
 }
 
-const char *half_name(struct rewrite *r, const char *name, const char *suffix)
-{
-    const char *made = arena_printf(&r->to->arena, "%s/%s", name, suffix);
-    for (int i = 1; graph_find(r->from, made) || graph_find(r->to, made) ||
-                    map_get(&r->from->alias_names, made, NULL);
-         i++)
-        made = arena_printf(&r->to->arena, "%s/%s_%d", name, suffix, i);
-    return made;
-}
-
 /* ---- casts ---- */
 
 /* The place of an output among all of the source. */
@@ -101,7 +91,7 @@ static struct edge narrow(struct halver *h, struct edge edge)
     if (is_painted(h, edge.node))
         return h->r.edges[place_of(h, edge)];
     if (!edge_exists(*made))
-        *made = add_cast(h, edge, h->options->type, half_name(&h->r, name, "half"));
+        *made = add_cast(h, edge, h->options->type, rewrite_name_near(&h->r, name, "half"));
     return *made;
 }
 
@@ -113,9 +103,10 @@ static struct edge wide(struct halver *h, struct edge edge)
     if (!is_painted(h, edge.node))
         return h->r.edges[place_of(h, edge)];
     if (!edge_exists(*made))
-        *made = add_cast(h, edge, FLOAT32,
-                         kept && is_known(h, node) ? node->name
-                                                   : half_name(&h->r, node->name, "float32"));
+        *made =
+            add_cast(h, edge, FLOAT32,
+                     kept && is_known(h, node) ? node->name
+                                               : rewrite_name_near(&h->r, node->name, "float32"));
     return *made;
 }
 
@@ -178,7 +169,7 @@ int half_graph(const struct graph *from, const struct half_options *options, str
                 rewrite_note(&h.r, node->name, "is computed in 16 bits");
             }
             if (is_known(&h, node))
-                named.name = half_name(&h.r, node->name, "half");
+                named.name = rewrite_name_near(&h.r, node->name, "half");
             rewrite_add(&h.r, &named, &view);
         }
         for (size_t i = 0; i < from->nodes.n; i++) {

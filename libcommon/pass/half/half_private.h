@@ -52,7 +52,4 @@ int half_classify(struct halver *h);
 /* HALF_FACT_PAINTED */
 void half_paint(struct halver *h);
 
-/* NAME/suffix, which neither graph has. */
-const char *half_name(struct rewrite *r, const char *name, const char *suffix);
-
 #endif

@@ -102,7 +102,7 @@ void half_add_decision(struct half_scaler *s)
 void half_add_end(struct half_scaler *s)
 {
     struct node_spec spec = {.op = "ControlTrigger",
-                             .name = half_name(&s->r, s->b.scope, "done"),
+                             .name = rewrite_name_near(&s->r, s->b.scope, "done"),
                              .controls = s->waits.items,
                              .n_controls = (int)s->waits.n};
     const struct node *done = s->b.failed ? NULL : graph_add(s->r.to, &spec, s->err);

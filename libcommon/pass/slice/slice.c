@@ -25,8 +25,9 @@ static const char *free_scope(struct slicer *s)
 
 static int build(struct slicer *s, struct graph **to)
 {
+    s->rules = (struct copy_rules){s->from, s->r.to, slice_leader, slice_attr, s};
     slice_find_origins(s);
-    int n_changes = 0, code = slice_find(s);
+    int code = slice_find(s);
     size_t n = s->slicings.n ? s->from->nodes.n : 0;
     if (!code && n) {
         slice_find_updates(s);
@@ -36,7 +37,7 @@ static int build(struct slicer *s, struct graph **to)
             if (n_slices)
                 s->names[i] = arena_array(&s->arena, (size_t)n_slices, sizeof **s->names);
             for (int k = 0; k < n_slices; k++)
-                s->names[i][k] = slice_name(s, graph_node(s->from, (int)i)->name, k);
+                s->names[i][k] = rewrite_part_name(&s->r, graph_node(s->from, (int)i)->name, k);
         }
         /* Before anything else: others are with them. */
         for (size_t i = 0; i < s->from->nodes.n && !s->err->code; i++)
@@ -48,12 +49,7 @@ static int build(struct slicer *s, struct graph **to)
         code = slice_visit(s, graph_node(s->from, s->r.order[i]));
     if (!code && n)
         code = slice_end(s);
-    code = rewrite_close(&s->r, code, to, &n_changes);
-    if (!code && *to && (code = graph_check(*to, s->err))) {
-        graph_free(*to);
-        *to = NULL;
-    }
-    return code;
+    return rewrite_finish(&s->r, code, to, s->err);
 }
 
 int slice_variables(const struct graph *from, const struct slice_options *options,

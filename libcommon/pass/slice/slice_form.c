@@ -80,7 +80,7 @@ const struct form *slice_copy_rows(struct slicer *s, struct form *form, const bo
             inputs[(size_t)k * n + (size_t)i] = in ? in->parts[k] : whole;
     }
     for (int k = 0; k < cut.n; k++) {
-        struct slice_copy copy = {
+        struct rewrite_copy copy = {
             .node = node, .k = k, .inputs = inputs + (size_t)k * n, .n_inputs = (int)n};
         form->parts[k] = slice_add_copy(s, &copy);
     }
@@ -117,12 +117,12 @@ static const struct form *copy_generator(struct slicer *s, struct form *form)
         struct attr offset = {"offset", attr_int(first + slice_first(cut, k) * row)};
         struct build *b = slice_builder(s, &(struct slice_site){node, node, k, EDGE_NONE});
         inputs[0] = build_ints(b, part.dims, part.rank);
-        struct slice_copy copy = {.node = node,
-                                  .k = k,
-                                  .inputs = inputs,
-                                  .n_inputs = node->n_inputs,
-                                  .more = &offset,
-                                  .n_more = counts};
+        struct rewrite_copy copy = {.node = node,
+                                    .k = k,
+                                    .inputs = inputs,
+                                    .n_inputs = node->n_inputs,
+                                    .more = &offset,
+                                    .n_more = counts};
         form->parts[k] = slice_add_copy(s, &copy);
     }
     return slice_note(s, form);
@@ -139,7 +139,7 @@ static const struct form *cut_constant(struct slicer *s, struct form *form)
         struct tensor part = tensor_borrow(whole->type, &shape,
                                            (char *)whole->data + (size_t)slice_first(cut, k) * row);
         struct attr value = {"value", attr_tensor(&part)};
-        struct slice_copy copy = {.node = node, .k = k, .more = &value, .n_more = 1};
+        struct rewrite_copy copy = {.node = node, .k = k, .more = &value, .n_more = 1};
         form->parts[k] = slice_add_copy(s, &copy);
     }
     return slice_note(s, form);
@@ -173,7 +173,7 @@ static const struct form *make_rows(struct slicer *s, struct form *form)
                 slice_builder(s, &(struct slice_site){node, node, k, values->parts[k]});
             struct edge n = build_scalar(b, INT32, (double)slice_rows(cut, k));
             struct edge inputs[] = {values->parts[k], index->parts[k], n};
-            struct slice_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 3};
+            struct rewrite_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 3};
             form->parts[k] = slice_add_copy(s, &copy);
         }
         return slice_note(s, form);

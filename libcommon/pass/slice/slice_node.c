@@ -9,89 +9,32 @@
 #include "graph/group.h"
 #include "pass/slice/slice_private.h"
 
-/* ---- names, groups, attributes ---- */
+/* ---- copies ---- */
 
-const char *slice_name(struct slicer *s, const char *base, int k)
+const char *slice_leader(void *context, const struct node *leader, int k)
 {
-    struct arena *arena = &s->r.to->arena;
-    const char *name = k < 0 ? base : arena_printf(arena, "%s/part_%d", base, k);
-    for (int i = 1; (k >= 0 && graph_find(s->from, name)) || graph_find(s->r.to, name) ||
-                    map_get(&s->from->alias_names, name, NULL);
-         i++)
-        name = k < 0 ? arena_printf(arena, "%s_%d", base, i)
-                     : arena_printf(arena, "%s/part_%d_%d", base, k, i);
-    return name;
+    const struct slicer *s = context;
+    if (s->role[leader->id] != SLICE_VARIABLE)
+        return leader->name;
+    bool has_own = k >= 0 && k < slicing_at(s, s->slicing[leader->id]).n;
+    return s->names[leader->id][has_own ? k : 0];
 }
 
-const char *slice_map_group(struct slicer *s, const char *group, int k)
+/* How a table was to be cut is not said of its slices. */
+bool slice_attr(void *context, const struct node *node, int k, struct attr *attr)
 {
-    const struct node *leader = group_leader(s->from, group);
-    if (!leader || s->role[leader->id] != SLICE_VARIABLE)
-        return group;
-    int at = k < 0 || k >= slicing_at(s, s->slicing[leader->id]).n ? 0 : k;
-    return arena_printf(&s->r.to->arena, "loc:@%s", s->names[leader->id][at]);
+    (void)context, (void)node;
+    return k < 0 || (strcmp(attr->name, SLICE_WANTED) != 0 && strcmp(attr->name, SLICE_AXIS) != 0);
 }
 
-static struct attr_value map_groups(struct slicer *s, const struct attr_value *value, int k)
+struct edge slice_add_copy(struct slicer *s, const struct rewrite_copy *what)
 {
-    struct attr_value groups = *value;
-    const char **texts = arena_array(&s->r.to->arena, (size_t)value->n + 1, sizeof *texts);
-    for (int i = 0; i < value->n; i++)
-        texts[i] = slice_map_group(s, value->strings[i], k);
-    groups.strings = texts;
-    return groups;
-}
-
-struct edge slice_add_copy(struct slicer *s, const struct slice_copy *what)
-{
-    const struct node *node = what->node;
-    bool waits = !node_is(node, "Variable"); /* which is no value yet */
-    if (s->err->code || (waits && slice_await(s, node)))
+    struct rewrite_copy copy = *what;
+    bool waits = !node_is(what->node, "Variable");
+    if (s->err->code || (waits && slice_await(s, what->node)))
         return EDGE_NONE;
-    struct node view = rewrite_view(&s->r, node);
-    struct node_spec spec = {.op = node->op->def->name,
-                             .name = what->k < 0 ? node->name : slice_name(s, node->name, what->k),
-                             .inputs = what->inputs,
-                             .n_inputs = what->n_inputs,
-                             .controls = view.controls,
-                             .n_controls = waits ? view.n_controls : 0,
-                             .device = node->device,
-                             .assigned = node->assigned,
-                             .file = node->file,
-                             .line = node->line};
-    struct attr *attrs =
-        arena_array(&s->arena, (size_t)(node->n_attrs + what->n_more) + 1, sizeof *attrs);
-    spec.n_attrs = 0;
-    for (int i = 0; i < node->n_attrs; i++) {
-        struct attr attr = node->attrs[i];
-        int declared = op_find_attr(node->op, attr.name), k = 0;
-        while (k < what->n_more && strcmp(what->more[k].name, attr.name) != 0)
-            k++;
-        if (k < what->n_more || (declared >= 0 && node->op->attrs[declared].inferred) ||
-            !strcmp(attr.name, SLICE_WANTED) || !strcmp(attr.name, SLICE_AXIS))
-            continue;
-        if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING)
-            attr.value = map_groups(s, &attr.value, what->k);
-        attrs[spec.n_attrs++] = attr;
-    }
-    for (int i = 0; i < what->n_more; i++)
-        attrs[spec.n_attrs++] = what->more[i];
-    spec.attrs = attrs;
-    struct node *copy = graph_add(s->r.to, &spec, s->err);
-    return copy ? (struct edge){copy->id, 0} : EDGE_NONE;
-}
-
-/* What is not copied is shared with the source. */
-int slice_copy_whole(struct slicer *s, const struct node *node)
-{
-    struct node view = rewrite_view(&s->r, node);
-    view.attrs =
-        arena_copy(&s->r.to->arena, node->attrs, (size_t)node->n_attrs * sizeof *view.attrs);
-    for (int i = 0; i < node->n_attrs; i++)
-        if (!strcmp(view.attrs[i].name, "_class") && view.attrs[i].value.kind == ATTR_LIST_STRING)
-            view.attrs[i].value = map_groups(s, &view.attrs[i].value, -1);
-    rewrite_add(&s->r, node, &view);
-    return 0;
+    copy.name = what->k < 0 ? NULL : rewrite_part_name(&s->r, what->node->name, what->k);
+    return rewrite_add_copy(&s->r, &s->rules, &copy, s->err);
 }
 
 /* Beside the slice, unless the script wants it elsewhere: only the rows that were found travel. */
@@ -99,12 +42,11 @@ struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, s
                              struct edge rows)
 {
     struct edge inputs[] = {table, rows};
-    struct slice_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 2};
+    struct rewrite_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 2};
     const struct node *variable = graph_node(s->from, node->inputs[0].node);
     while (variable->n_inputs)
         variable = graph_node(s->from, variable->inputs[0].node);
-    const char *group = arena_printf(&s->arena, "loc:@%s", s->names[variable->id][k]);
-    struct attr with = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &group}};
+    const struct attr with = group_attr(&s->arena, s->names[variable->id][k]);
     bool free = !*node->device || !strcmp(node->device, variable->device);
     copy.more = &with;
     copy.n_more = free && !node_attr(node, "_class");
@@ -123,8 +65,12 @@ struct build *slice_builder(struct slicer *s, const struct slice_site *site)
                           .line = site->node->line,
                           .err = s->err,
                           .failed = s->err->code != 0};
-    if (groups && groups->kind == ATTR_LIST_STRING && groups->n)
-        s->b.colocate = slice_map_group(s, groups->strings[0], site->k);
+    if (groups && groups->kind == ATTR_LIST_STRING && groups->n) {
+        const struct node *leader = group_leader(s->from, groups->strings[0]);
+        s->b.colocate =
+            leader ? group_attr(&s->arena, slice_leader(s, leader, site->k)).value.strings[0]
+                   : groups->strings[0];
+    }
     if (edge_exists(site->here) && frames_output(s->frames, site->with) != FRAME_ROOT) {
         s->b.controls = arena_copy(&s->arena, &site->here.node, sizeof site->here.node);
         s->b.n_controls = 1;
@@ -171,7 +117,6 @@ struct edge slice_concat(struct slicer *s, const struct node *asker, const struc
     }
     struct edge whole = build_op(b, "Concat", inputs, cut.n + 1, NULL, 0);
     if (asker == node && edge_exists(whole)) /* who asks for it asks by name */
-        graph_rename(s->r.to, graph_node(s->r.to, whole.node), slice_name(s, node->name, -1),
-                     s->err);
+        graph_rename(s->r.to, graph_node(s->r.to, whole.node), node->name, s->err);
     return whole;
 }

@@ -9,16 +9,6 @@
 #include "pass/place/place_model.h"
 #include "pass/slice/slice_private.h"
 
-/* What comes after the node comes after all of these. */
-void slice_stand_for(struct slicer *s, const struct node *node, const struct edge *parts, int n)
-{
-    int *after = arena_array(&s->r.arena, (size_t)n + 1, sizeof *after);
-    for (int k = 0; k < n; k++)
-        after[k] = parts[k].node;
-    after[n] = -1;
-    s->r.after[node->id] = after;
-}
-
 /* ---- wholes ---- */
 
 struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole)
@@ -73,7 +63,7 @@ static struct edge gather_whole(struct slicer *s, const struct node *node, int s
     bool vector = build_shape(b, ids)->rank == 1;
     struct edge inputs[] = {rows, vector ? EDGE_NONE : found_shape(b, ids, shape)};
     struct node_spec spec = {.op = vector ? "Identity" : "Reshape",
-                             .name = slice_name(s, node->name, -1),
+                             .name = node->name,
                              .inputs = inputs,
                              .n_inputs = vector ? 1 : 2,
                              .device = b->device,
@@ -100,7 +90,12 @@ static int copy_whole(struct slicer *s, const struct node *node)
         if (!place_is_back_edge(s->from, node, node->inputs[i]) &&
             !edge_exists(slice_whole(s, node, node->inputs[i])))
             return s->err->code;
-    return slice_await(s, node) ? s->err->code : slice_copy_whole(s, node);
+    if (slice_await(s, node))
+        return s->err->code;
+    struct node view = rewrite_view(&s->r, node);
+    view.attrs = copy_attrs(&s->rules, node, -1, 0, &view.n_attrs);
+    rewrite_add(&s->r, node, &view);
+    return 0;
 }
 
 struct edge slice_whole(struct slicer *s, const struct node *asker, struct edge edge)
@@ -132,7 +127,7 @@ int slice_await(struct slicer *s, const struct node *node)
         const struct form *rows =
             slice_is_table(s, edge, &slicing) ? slice_rows_of(s, slicing, edge) : NULL;
         if (rows)
-            slice_stand_for(s, before, rows->parts, slicing_at(s, slicing).n);
+            rewrite_await_parts(&s->r, before, rows->parts, slicing_at(s, slicing).n);
         else if (!s->err->code)
             copy_whole(s, before);
     }
@@ -164,12 +159,12 @@ static int visit_variable(struct slicer *s, const struct node *node)
             {SLICE_OF, attr_string(*shared ? shared : node->name)},
             {SLICE_SHAPE, attr_shape(whole)},
             {SLICE_OFFSET, cut.axis ? attr_ints(begin, whole->rank) : attr_int(*begin)}};
-        struct slice_copy copy = {.node = node, .k = k, .more = more, .n_more = 5};
+        struct rewrite_copy copy = {.node = node, .k = k, .more = more, .n_more = 5};
         form.parts[k] = slice_add_copy(s, &copy);
     }
     if (!slice_note(s, &form))
         return s->err->code;
-    slice_stand_for(s, node, form.parts, cut.n);
+    rewrite_await_parts(&s->r, node, form.parts, cut.n);
     rewrite_note(&s->r, node->name, "cut into slices");
     return 0;
 }
@@ -209,12 +204,13 @@ static int visit_writer(struct slicer *s, const struct node *node)
     for (int k = 0; k < n && !s->err->code; k++) {
         for (int i = 0; i < node->n_inputs; i++)
             mine[i] = inputs[i][k];
-        struct slice_copy copy = {.node = node, .k = k, .inputs = mine, .n_inputs = node->n_inputs};
+        struct rewrite_copy copy = {
+            .node = node, .k = k, .inputs = mine, .n_inputs = node->n_inputs};
         form.parts[k] = slice_add_copy(s, &copy);
     }
     if (!slice_note(s, &form))
         return s->err->code;
-    slice_stand_for(s, node, form.parts, n);
+    rewrite_await_parts(&s->r, node, form.parts, n);
     if (node_rows(node) != ROWS_ASK)
         return 0;
     /* The answer is yes if all slices say so. */
@@ -266,7 +262,7 @@ int slice_visit(struct slicer *s, const struct node *node)
     if (is_table) {
         struct edge whole = slice_whole(s, node, output);
         if (!s->err->code)
-            slice_stand_for(s, node, &whole, 1);
+            rewrite_await_parts(&s->r, node, &whole, 1);
         return s->err->code;
     }
     if (node_rows(node) == ROWS_LOOKUP && slice_is_table(s, node->inputs[0], &slicing))

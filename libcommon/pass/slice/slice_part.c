@@ -59,7 +59,8 @@ const struct form *slice_index_of(struct slicer *s, int slicing, struct edge edg
         /* The different ones among row numbers: of each slice, its own. */
         const struct form *in = slice_index_of(s, slicing, node->inputs[0]);
         for (int k = 0; in && k < cut.n; k++) {
-            struct slice_copy copy = {.node = node, .k = k, .inputs = &in->parts[k], .n_inputs = 1};
+            struct rewrite_copy copy = {
+                .node = node, .k = k, .inputs = &in->parts[k], .n_inputs = 1};
             form.parts[k] = slice_add_copy(s, &copy);
         }
         return slice_note(s, &form);
@@ -139,7 +140,7 @@ static const struct form *make_part(struct slicer *s, struct form *form)
             struct edge inputs[] = {values->parts[k],
                                     {index->parts[k].node, 1},
                                     build_unary(b, "Size", index->parts[k])};
-            struct slice_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 3};
+            struct rewrite_copy copy = {.node = node, .k = k, .inputs = inputs, .n_inputs = 3};
             form->parts[k] = slice_add_copy(s, &copy);
         }
         return slice_note(s, form);

@@ -60,6 +60,7 @@ struct slicer {
     const struct placement *placement;
     int64_t balance_above;
     struct rewrite r;
+    struct copy_rules rules;
     struct frames *frames;
     VEC(struct slicing) slicings;
     int *slicing; /* by node with a role: index into slicings */
@@ -137,28 +138,15 @@ bool slice_is_table(const struct slicer *s, struct edge edge, int *slicing);
 
 /* slice_node.c: nodes of the result. All return EDGE_NONE (-1, NULL) once something has failed. */
 
-/* One like `node` for slice k, its attributes replaced by those of `more`. k < 0: for the whole. */
-struct slice_copy {
-    const struct node *node;
-    int k;
-    const struct edge *inputs;
-    int n_inputs;
-    const struct attr *more;
-    int n_more;
-};
-struct edge slice_add_copy(struct slicer *s, const struct slice_copy *what);
+/* One like the node for slice k, or the whole; its name is found here. */
+struct edge slice_add_copy(struct slicer *s, const struct rewrite_copy *what);
 /* Of a Gather of a table: its rows of slice k. */
 struct edge slice_add_gather(struct slicer *s, const struct node *node, int k, struct edge table,
                              struct edge rows);
 
-/* A free name for what stands for `base`, or for slice k of it. */
-const char *slice_name(struct slicer *s, const char *base, int k);
-
-/* "loc:@NAME" of a table becomes that of its slice k, of the first for k < 0. */
-const char *slice_map_group(struct slicer *s, const char *group, int k);
-
-/* The node as it is, but for inputs and groups. */
-int slice_copy_whole(struct slicer *s, const struct node *node);
+/* Rules of copies: what is with a table is with its slice k, with the first if it is whole. */
+const char *slice_leader(void *context, const struct node *leader, int k);
+bool slice_attr(void *context, const struct node *node, int k, struct attr *attr);
 
 /* Where new nodes go: named below a node of the source, on the device and in the group of what
  * they go with. In a loop what has no input waits for `here`, so that it is of the same iteration.
@@ -207,14 +195,12 @@ int slice_visit(struct slicer *s, const struct node *node);
 int slice_end(struct slicer *s); /* what entries name is there */
 
 /* What those have in common: how many slices the node's table has; parts of an output, to be made;
- * nodes that others wait for instead of the node; what its output is as a whole; the parts in which
- * that is known. */
+ * what its output is as a whole; the parts in which that is known. */
 static inline int slice_n_slices(const struct slicer *s, const struct node *node)
 {
     return slicing_at(s, s->slicing[node->id]).n;
 }
 struct form slice_new_rows(struct slicer *s, const struct node *node, int slot);
-void slice_stand_for(struct slicer *s, const struct node *node, const struct edge *parts, int n);
 struct edge slice_is_whole(struct slicer *s, struct edge edge, struct edge whole);
 const struct form *slice_first_known(const struct slicer *s, struct edge edge);
 

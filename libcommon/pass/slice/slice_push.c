@@ -61,13 +61,13 @@ int slice_visit_push(struct slicer *s, const struct node *node)
             if (goes_with(slice_taken(s, take, i), k))
                 inputs[n++] = pushed(s, node, i, k);
         struct attr more = {"aggregator", attr_string(aggregator_of(s, node, k))};
-        struct slice_copy copy = {
+        struct rewrite_copy copy = {
             .node = node, .k = k, .inputs = inputs, .n_inputs = n, .more = &more, .n_more = 1};
         form.parts[k] = slice_add_copy(s, &copy);
     }
     if (!slice_note(s, &form))
         return s->err->code;
-    slice_stand_for(s, node, form.parts, slice_n_slices(s, node));
+    rewrite_await_parts(&s->r, node, form.parts, slice_n_slices(s, node));
     slice_is_whole(s, form.edge, form.parts[0]);
     return 0;
 }
@@ -119,13 +119,13 @@ int slice_visit_take(struct slicer *s, const struct node *node)
             {"shapes", {.kind = ATTR_LIST_SHAPE, .n = t.n, .shapes = t.shapes}},
             {"reductions", {.kind = ATTR_LIST_STRING, .n = t.n, .strings = t.reductions}},
             {"aggregator", attr_string(aggregator_of(s, node, k))}};
-        struct slice_copy copy = {
+        struct rewrite_copy copy = {
             .node = node, .k = k, .inputs = inputs, .n_inputs = 2, .more = more, .n_more = 4};
         all[k] = slice_add_copy(s, &copy);
         for (int i = 0; i < node->n_outputs; i++)
             forms[i].parts[k] = (struct edge){all[k].node, t.slots[i]};
     }
-    slice_stand_for(s, node, all, slice_n_slices(s, node));
+    rewrite_await_parts(&s->r, node, all, slice_n_slices(s, node));
     for (int i = 0; i < node->n_outputs && !s->err->code; i++) {
         if (slice_taken(s, node, i) == TAKEN_OTHER)
             slice_is_whole(s, forms[i].edge, forms[i].parts[0]);
@@ -148,7 +148,7 @@ int slice_visit_clock(struct slicer *s, const struct node *node)
         if (!tokens)
             vec_push(&inputs, slice_whole(s, node, node->inputs[i]));
     }
-    struct slice_copy copy = {
+    struct rewrite_copy copy = {
         .node = node, .k = -1, .inputs = inputs.items, .n_inputs = (int)inputs.n};
     struct edge clock = slice_add_copy(s, &copy);
     if (edge_exists(clock))

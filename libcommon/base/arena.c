@@ -85,18 +85,25 @@ char *arena_strdup(struct arena *arena, const char *text)
     return arena_strndup(arena, text, strlen(text));
 }
 
-char *arena_printf(struct arena *arena, const char *format, ...)
+char *arena_vprintf(struct arena *arena, const char *format, va_list args)
 {
-    va_list args, again;
-    va_start(args, format);
+    va_list again;
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
     if (n < 0) /* longer than an int can count */
         mem_exhausted(SIZE_MAX);
     char *text = arena_alloc(arena, (size_t)n + 1);
     vsnprintf(text, (size_t)n + 1, format, again);
     va_end(again);
+    return text;
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = arena_vprintf(arena, format, args);
+    va_end(args);
     return text;
 }
 

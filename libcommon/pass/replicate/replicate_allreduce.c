@@ -40,8 +40,7 @@ static void put_edge(struct replicator *r, struct bucket *bucket, struct edge ed
 static int exchange_codes(struct replicator *r, struct bucket *bucket)
 {
     if (!r->err->code && !edge_exists(r->rank))
-        r->rank = replicate_out(
-            replicate_op(r, "CollectiveRank", ALLREDUCE_SCOPE "rank", EDGE_NONE, EDGE_NONE));
+        r->rank = replicate_op(r, "CollectiveRank", EDGE_NONE, EDGE_NONE, ALLREDUCE_SCOPE "rank");
     if (r->err->code)
         return r->err->code;
     int priority = bucket->priority;

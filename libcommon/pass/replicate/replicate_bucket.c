@@ -22,7 +22,7 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
                              .n_inputs = (int)n,
                              .attrs = attrs,
                              .n_attrs = n_attrs};
-    int node = n && !r->err->code ? replicate_add(r, WORKER_DEVICE, name, &spec) : -1;
+    int node = n ? replicate_add(r, spec, "%s", name).node : -1;
     for (size_t i = 0; node >= 0 && i < n; i++) {
         const struct bucket_value *value = &bucket->values.items[i];
         replicate_note_reduced(

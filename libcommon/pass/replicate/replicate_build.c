@@ -3,24 +3,16 @@
  * Nodes that replication makes, anew or like one of the source. Once something has failed new ones
  * are edges without a node, and r->err says what it was.
  */
+#include <stdarg.h>
 #include <string.h>
 
 #include "graph/device_name.h"
+#include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 
 /* ---- names, devices, copies ---- */
-
-const char *replicate_name(struct replicator *r, const char *base)
-{
-    const char *name = base;
-    for (int i = 1; graph_find(r->from, name) || graph_find(r->to, name) ||
-                    map_get(&r->from->alias_names, name, NULL);
-         i++)
-        name = arena_printf(&r->to->arena, "%s_%d", base, i);
-    return name;
-}
 
 const char *replicate_device(struct replicator *r, const struct node *node, const char *job)
 {
@@ -35,31 +27,39 @@ const char *replicate_device(struct replicator *r, const struct node *node, cons
     return device_name_text(&r->to->arena, &asked);
 }
 
-int replicate_add(struct replicator *r, const char *device, const char *name,
-                  const struct node_spec *spec)
+/* The name is made unique; a node that names no device is the worker's. */
+__attribute__((format(printf, 3, 0))) static struct edge
+add(struct replicator *r, struct node_spec spec, const char *format, va_list args)
 {
-    struct node_spec named = *spec;
-    named.name = replicate_name(r, name);
-    named.device = device;
-    struct node *node = graph_add(r->to, &named, r->err);
+    if (r->err->code)
+        return EDGE_NONE;
+    spec.name = replicate_name(r, arena_vprintf(&r->to->arena, format, args));
+    spec.device = spec.device ? spec.device : WORKER_DEVICE;
+    const struct node *node = graph_add(r->to, &spec, r->err);
     if (node && r->options->note)
-        r->options->note(r->options->context, node->name, device);
-    return node ? node->id : -1;
+        r->options->note(r->options->context, node->name, spec.device);
+    return node ? (struct edge){node->id, 0} : EDGE_NONE;
+}
+
+struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
+{
+    va_list args;
+    va_start(args, name);
+    struct edge made = add(r, spec, name, args);
+    va_end(args);
+    return made;
 }
 
 struct node *replicate_add_copy(struct replicator *r, const struct node *node,
                                 const struct node_spec *differs, const struct edge *inputs)
 {
-    struct node_spec spec = {.op = node->op->def->name,
-                             .name = differs->name,
-                             .inputs = inputs,
-                             .n_inputs = node->n_inputs,
-                             .attrs = differs->attrs,
-                             .n_attrs = differs->n_attrs,
-                             .device = differs->device,
-                             .assigned = "",
-                             .file = node->file,
-                             .line = node->line};
+    struct node_spec spec = rewrite_spec_like(node);
+    spec.name = differs->name;
+    spec.inputs = inputs;
+    spec.n_inputs = node->n_inputs;
+    spec.attrs = differs->attrs;
+    spec.n_attrs = differs->n_attrs;
+    spec.device = differs->device;
     return graph_add_trusted(r->to, &spec, node->outputs, node->n_outputs);
 }
 
@@ -79,18 +79,19 @@ static struct edge read_after(struct replicator *r, const struct node *writer)
 {
     const struct node *variable = part_written(r->from, writer);
     struct edge ref = {r->copy[variable->id], 0};
-    const char *groups[] = {arena_printf(&r->to->arena, "loc:@%s", variable->name)};
-    struct attr group = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = groups}};
-    struct node_spec spec = {.op = "Identity",
-                             .inputs = &ref,
-                             .n_inputs = 1,
-                             .controls = &r->done,
-                             .n_controls = 1,
-                             .attrs = &group,
-                             .n_attrs = 1};
+    const struct attr group = group_attr(&r->to->arena, variable->name);
     if (r->copy[writer->id] < 0)
-        r->copy[writer->id] = replicate_add(
-            r, SHARD_DEVICE, arena_printf(&r->to->arena, "%s/after", variable->name), &spec);
+        r->copy[writer->id] = replicate_add(r,
+                                            (struct node_spec){.op = "Identity",
+                                                               .inputs = &ref,
+                                                               .n_inputs = 1,
+                                                               .controls = &r->done,
+                                                               .n_controls = 1,
+                                                               .attrs = &group,
+                                                               .n_attrs = 1,
+                                                               .device = SHARD_DEVICE},
+                                            "%s/after", variable->name)
+                                  .node;
     return (struct edge){r->copy[writer->id], 0};
 }
 
@@ -106,36 +107,76 @@ struct edge replicate_edge(struct replicator *r, struct edge edge)
 
 /* ---- nodes ---- */
 
-int replicate_op(struct replicator *r, const char *op, const char *name, struct edge a,
-                 struct edge b)
+struct edge replicate_op(struct replicator *r, const char *op, struct edge a, struct edge b,
+                         const char *name, ...)
 {
     struct edge inputs[] = {a, b};
     struct node_spec spec = {
         .op = op, .inputs = inputs, .n_inputs = edge_exists(a) + edge_exists(b)};
-    return r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec);
+    va_list args;
+    va_start(args, name);
+    struct edge made = add(r, spec, name, args);
+    va_end(args);
+    return made;
 }
 
-int replicate_op_beside(struct replicator *r, const char *op, const char *name, struct edge a,
-                        struct edge b, const char *variable)
+struct edge replicate_op_beside(struct replicator *r, const char *op, struct edge a, struct edge b,
+                                const char *variable, const char *name, ...)
 {
-    const char *groups[] = {arena_printf(&r->to->arena, "loc:@%s", variable)};
-    struct attr group = {"_class",
-                         {.kind = ATTR_LIST_STRING,
-                          .n = 1,
-                          .strings = arena_copy(&r->to->arena, groups, sizeof groups)}};
+    const struct attr group = group_attr(&r->to->arena, variable);
     const struct edge inputs[] = {a, b};
-    struct node_spec spec = {
-        .op = op, .inputs = inputs, .n_inputs = 2, .attrs = &group, .n_attrs = 1};
-    return r->err->code ? -1 : replicate_add(r, SHARD_DEVICE, name, &spec);
+    struct node_spec spec = {.op = op,
+                             .inputs = inputs,
+                             .n_inputs = 2,
+                             .attrs = &group,
+                             .n_attrs = 1,
+                             .device = SHARD_DEVICE};
+    va_list args;
+    va_start(args, name);
+    struct edge made = add(r, spec, name, args);
+    va_end(args);
+    return made;
 }
 
-struct edge replicate_number(struct replicator *r, const char *name, enum dtype type, double value)
+struct edge replicate_assign(struct replicator *r, node_list *nodes, struct edge variable,
+                             struct edge value, const char *name, ...)
+{
+    struct edge inputs[] = {variable, value};
+    struct node_spec spec = {.op = "Assign", .inputs = inputs, .n_inputs = 2};
+    va_list args;
+    va_start(args, name);
+    struct edge made = add(r, spec, name, args);
+    va_end(args);
+    replicate_also(nodes, made);
+    return made;
+}
+
+struct edge replicate_number(struct replicator *r, enum dtype type, double value, const char *name,
+                             ...)
 {
     struct tensor number = {.type = type, .data = arena_alloc(&r->to->arena, sizeof(double))};
     tensor_set_float64(&number, 0, value);
     struct attr attrs[] = {{"dtype", attr_type(type)}, {"value", attr_tensor(&number)}};
-    struct node_spec spec = {.op = "Const", .attrs = attrs, .n_attrs = 2};
-    return replicate_out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
+    va_list args;
+    va_start(args, name);
+    struct edge made =
+        add(r, (struct node_spec){.op = "Const", .attrs = attrs, .n_attrs = 2}, name, args);
+    va_end(args);
+    return made;
+}
+
+int replicate_after(struct replicator *r, const char *op, const char *device,
+                    const node_list *nodes, const char *name)
+{
+    const struct node_spec spec = {
+        .op = op, .controls = nodes->items, .n_controls = (int)nodes->n, .device = device};
+    return replicate_add(r, spec, "%s", name).node;
+}
+
+void replicate_wait(struct replicator *r, struct edge what, int before)
+{
+    if (!r->err->code && edge_exists(what) && before >= 0)
+        graph_add_control(r->to, graph_node(r->to, what.node), before);
 }
 
 struct edge replicate_variable(struct replicator *r, const struct attr *mark, const char *name,
@@ -145,8 +186,8 @@ struct edge replicate_variable(struct replicator *r, const struct attr *mark, co
                            {"shape", attr_shape(shape)},
                            *mark,
                            {"_trainable", attr_bool(false)}};
-    struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
-    return replicate_out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
+    const struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
+    return replicate_add(r, spec, "%s", name);
 }
 
 struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
@@ -168,17 +209,17 @@ struct edge replicate_vector(struct replicator *r, const char *name, const int64
         .shape = shape_vector(n),
         .data = arena_copy(&r->to->arena, numbers, (size_t)(n ? n : 1) * sizeof *numbers)};
     struct attr attrs[] = {{"dtype", attr_type(INT64)}, {"value", attr_tensor(&vector)}};
-    struct node_spec spec = {.op = "Const", .attrs = attrs, .n_attrs = 2};
-    return replicate_out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
+    const struct node_spec spec = {.op = "Const", .attrs = attrs, .n_attrs = 2};
+    return replicate_add(r, spec, "%s", name);
 }
 
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape)
 {
-    struct edge zero = replicate_number(r, replicate_text(r, name, "zero"), type, 0);
+    struct edge zero = replicate_number(r, type, 0, "%s/zero", name);
     struct edge size =
         replicate_vector(r, replicate_text(r, name, "shape"), shape->dims, shape->rank);
-    return replicate_out(replicate_op(r, "Fill", replicate_text(r, name, "zeros"), size, zero));
+    return replicate_op(r, "Fill", size, zero, "%s/zeros", name);
 }
 
 const char *replicate_name_of(struct replicator *r, struct edge edge, const char *suffix)

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_cost.h"
@@ -121,42 +122,34 @@ struct replicate_way replicate_code_way(const struct replicator *r, int n, struc
 
 /* ---- nodes ---- */
 
-/* `like` has the inputs and attributes. */
-static struct edge add_coder(struct replicator *r, const char *op, const char *name,
-                             struct node_spec like)
-{
-    like.op = op;
-    return replicate_out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &like));
-}
-
 struct edge replicate_decode(struct replicator *r, const struct coded_gradient *coded,
-                             const char *name, const struct edge inputs[2],
-                             const struct shape *shape, const char *group)
+                             const char *suffix, const struct edge inputs[2],
+                             const struct shape *shape, const char *variable)
 {
     struct attr attrs[7];
     struct node_spec spec = {.op = "DequantizeGradient",
                              .inputs = inputs,
                              .n_inputs = 2,
                              .attrs = attrs,
-                             .n_attrs = group ? 7 : 6};
+                             .n_attrs = variable ? 7 : 6,
+                             .device = variable ? SHARD_DEVICE : WORKER_DEVICE};
     memcpy(attrs, coded->attrs, sizeof coded->attrs);
     attrs[5] = (struct attr){"shape", attr_shape(shape)};
-    attrs[6] = (struct attr){"_class",
-                             {.kind = ATTR_LIST_STRING,
-                              .n = 1,
-                              .strings = arena_copy(&r->to->arena, &group, sizeof group)}};
-    if (r->err->code)
-        return EDGE_NONE;
-    return replicate_out(replicate_add(r, group ? SHARD_DEVICE : WORKER_DEVICE, name, &spec));
+    if (variable)
+        attrs[6] = group_attr(&r->to->arena, variable);
+    return replicate_add(r, spec, "%s/%s", replicate_edge_name(r, coded->gradient), suffix);
 }
 
 struct edge replicate_quantize(struct replicator *r, const struct coded_gradient *coded,
                                const char *name, const struct coding *coding)
 {
     const struct edge inputs[] = {coding->value, coding->residual, coding->first};
-    return add_coder(
-        r, "QuantizeGradient", name,
-        (struct node_spec){.inputs = inputs, .n_inputs = 3, .attrs = coded->attrs, .n_attrs = 5});
+    const struct node_spec spec = {.op = "QuantizeGradient",
+                                   .inputs = inputs,
+                                   .n_inputs = 3,
+                                   .attrs = coded->attrs,
+                                   .n_attrs = 5};
+    return replicate_add(r, spec, "%s", name);
 }
 
 /* It begins with what no code has lost. */
@@ -165,10 +158,8 @@ static struct edge add_residual(struct replicator *r, const char *name, const ch
 {
     const struct attr mark = {PER_WORKER, attr_string(of)};
     struct edge residual = replicate_variable(r, &mark, name, FLOAT32, shape);
-    int set = replicate_op(r, "Assign", replicate_text(r, name, "Assign"), residual,
-                           replicate_zeros(r, name, FLOAT32, shape));
-    if (set >= 0)
-        vec_push(&r->inits, set);
+    replicate_assign(r, &r->inits, residual, replicate_zeros(r, name, FLOAT32, shape), "%s/Assign",
+                     name);
     return residual;
 }
 
@@ -196,7 +187,8 @@ struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gr
     coded.attrs[2] = (struct attr){"bits", attr_int(code->bits)};
     coded.attrs[3] = (struct attr){"threshold", attr_float(code->threshold)};
     coded.attrs[4] = (struct attr){"keep", attr_int(kept_of(r, group))};
-    coded.own.first = replicate_number(r, replicate_name_of(r, coded.gradient, "first"), INT64, 0);
+    coded.own.first =
+        replicate_number(r, INT64, 0, "%s/first", replicate_edge_name(r, coded.gradient));
     coded.own.code =
         replicate_quantize(r, &coded, replicate_name_of(r, coded.gradient, "code"), &coded.own);
     edge_map_add(&r->by_edge[BY_CODED], gradient, (int)r->coded.n);
@@ -213,13 +205,14 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
                                  members};
     const struct edge ranks[] = {members, r->rank};
     struct coding *mean = &coded->mean;
-    mean->value = replicate_decode(r, coded, replicate_name_of(r, coded->gradient, "part/mean"),
-                                   codes, &some, NULL);
+    mean->value = replicate_decode(r, coded, "part/mean", codes, &some, NULL);
     mean->residual = add_residual(r, replicate_name_of(r, coded->gradient, "part/residual"),
                                   PER_WORKER_ROWS, &all);
-    mean->first =
-        add_coder(r, "CollectivePart", replicate_name_of(r, coded->gradient, "part/first"),
-                  (struct node_spec){.inputs = ranks, .n_inputs = 2, .attrs = &rows, .n_attrs = 1});
+    mean->first = replicate_add(
+        r,
+        (struct node_spec){
+            .op = "CollectivePart", .inputs = ranks, .n_inputs = 2, .attrs = &rows, .n_attrs = 1},
+        "%s/part/first", replicate_edge_name(r, coded->gradient));
     mean->code =
         replicate_quantize(r, coded, replicate_name_of(r, coded->gradient, "part/code"), mean);
 }
@@ -234,9 +227,7 @@ void replicate_take_codes(struct replicator *r, struct edge members)
             enum reduced_for use = coded->is_shared_out ? FOR_MEANS : FOR_CODES;
             const struct edge inputs[] = {replicate_find_reduced(r, coded->gradient, use, "rows"),
                                           coded->is_shared_out ? r->rank : members};
-            struct edge mean =
-                replicate_decode(r, coded, replicate_name_of(r, coded->gradient, "mean"), inputs,
-                                 &coded->shape, NULL);
+            struct edge mean = replicate_decode(r, coded, "mean", inputs, &coded->shape, NULL);
             struct edge merged = replicate_merge(r, coded->gradient, mean);
             if (replicate_is_delayed(r, coded->gradient))
                 merged = replicate_settled(r, merged);
@@ -251,28 +242,28 @@ struct edge replicate_keep(struct replicator *r, const struct coded_gradient *co
                            const struct coding *coding, const char *suffix)
 {
     const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
-    return add_coder(
-        r, "ApplyResidual", replicate_name_of(r, coded->gradient, suffix),
-        (struct node_spec){.inputs = inputs, .n_inputs = 4, .attrs = coded->attrs, .n_attrs = 5});
+    const struct node_spec spec = {.op = "ApplyResidual",
+                                   .inputs = inputs,
+                                   .n_inputs = 4,
+                                   .attrs = coded->attrs,
+                                   .n_attrs = 5};
+    return replicate_add(r, spec, "%s/%s", replicate_edge_name(r, coded->gradient), suffix);
 }
 
 static void keep_lost(struct replicator *r, const struct coded_gradient *coded,
                       const struct coding *coding, const char *suffix, int exchanged)
 {
     struct edge kept = replicate_keep(r, coded, coding, suffix);
-    if (r->err->code)
-        return;
-    graph_add_control(r->to, graph_node(r->to, kept.node), exchanged);
-    vec_push(&r->ends, kept.node);
+    replicate_wait(r, kept, exchanged);
+    replicate_also(&r->ends, kept);
 }
 
 void replicate_keep_lost(struct replicator *r)
 {
-    struct node_spec spec = {
-        .op = "NoOp", .controls = r->exchanges.items, .n_controls = (int)r->exchanges.n};
     if (!r->coded.n || r->err->code)
         return;
-    int exchanged = replicate_add(r, WORKER_DEVICE, ALLREDUCE_SCOPE "exchanged", &spec);
+    int exchanged =
+        replicate_after(r, "NoOp", WORKER_DEVICE, &r->exchanges, ALLREDUCE_SCOPE "exchanged");
     for (size_t i = 0; i < r->coded.n && !r->err->code; i++) {
         const struct coded_gradient *coded = &r->coded.items[i];
         keep_lost(r, coded, &coded->own, "lost", exchanged);

@@ -18,11 +18,11 @@ const struct coded_gradient *replicate_add_code(struct replicator *r, struct edg
 /* The code of a value that comes of the gradient, with what it loses in `residual`. */
 struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gradient,
                                             struct edge value, struct edge residual);
-/* The mean of the codes of some members, who are inputs[1], on a worker; or, where `group` is one,
- * beside what that is of. */
+/* The mean of the codes of some members, who are inputs[1], on a worker; or, where there is one,
+ * beside that variable. */
 struct edge replicate_decode(struct replicator *r, const struct coded_gradient *coded,
-                             const char *name, const struct edge inputs[2],
-                             const struct shape *shape, const char *group);
+                             const char *suffix, const struct edge inputs[2],
+                             const struct shape *shape, const char *variable);
 /* What of a value has been lost is kept: after the node. */
 struct edge replicate_keep(struct replicator *r, const struct coded_gradient *coded,
                            const struct coding *coding, const char *suffix);

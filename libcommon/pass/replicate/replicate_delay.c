@@ -17,15 +17,14 @@ bool replicate_is_delayed(const struct replicator *r, struct edge edge)
 
 void replicate_begin_delay(struct replicator *r)
 {
-    VEC(int) controls = VEC_INIT;
+    node_list controls = VEC_INIT;
     for (size_t i = 0; r->options->delay && i < r->from->nodes.n; i++)
         if (r->copy[i] >= 0 && has(r, (int)i, FACT_MARKED | FACT_CONTROLS) &&
             !has(r, (int)i, FACT_AFTER))
             vec_push(&controls, r->copy[i]);
-    struct node_spec spec = {
-        .op = "NoOp", .controls = controls.items, .n_controls = (int)controls.n};
     if (r->options->delay)
-        r->computed = replicate_add(r, WORKER_DEVICE, ALLREDUCE_SCOPE "computed", &spec);
+        r->computed =
+            replicate_after(r, "NoOp", WORKER_DEVICE, &controls, ALLREDUCE_SCOPE "computed");
     vec_release(&controls);
 }
 
@@ -40,26 +39,20 @@ struct edge replicate_exchanged(struct replicator *r, struct edge edge)
     const struct attr mark = {PER_WORKER, attr_string(PER_WORKER_SUM)};
     const char *name = replicate_text(r, gradient->name, "kept");
     struct edge kept = replicate_variable(r, &mark, name, output->type, &output->shape);
-    int set = replicate_op(r, "Assign", replicate_text(r, name, "Assign"), kept,
-                           replicate_zeros(r, name, output->type, &output->shape));
-    if (set >= 0)
-        vec_push(&r->inits, set);
-
+    replicate_assign(r, &r->inits, kept, replicate_zeros(r, name, output->type, &output->shape),
+                     "%s/Assign", name);
     vec_push(&r->delayed, ((struct delayed_gradient){edge, kept}));
-    return replicate_out(
-        replicate_op(r, "Identity", replicate_text(r, gradient->name, "before"), kept, EDGE_NONE));
+    return replicate_op(r, "Identity", kept, EDGE_NONE, "%s/before", gradient->name);
 }
 
 struct edge replicate_settled(struct replicator *r, struct edge value)
 {
-    const struct edge inputs[] = {value};
-    struct node_spec spec = {.op = "Identity",
-                             .inputs = inputs,
-                             .n_inputs = 1,
-                             .controls = &r->computed,
-                             .n_controls = 1};
-    return replicate_out(
-        r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, ALLREDUCE_SCOPE "settled", &spec));
+    const struct node_spec spec = {.op = "Identity",
+                                   .inputs = &value,
+                                   .n_inputs = 1,
+                                   .controls = &r->computed,
+                                   .n_controls = 1};
+    return replicate_add(r, spec, ALLREDUCE_SCOPE "settled");
 }
 
 /* When all have what was kept. */
@@ -67,11 +60,10 @@ void replicate_end_delay(struct replicator *r)
 {
     for (size_t i = 0; i < r->delayed.n && !r->err->code; i++) {
         const struct delayed_gradient *delayed = &r->delayed.items[i];
-        int keeps = replicate_op(r, "Assign", replicate_name_of(r, delayed->gradient, "keep"),
-                                 delayed->kept, replicate_edge(r, delayed->gradient));
-        for (size_t k = 0; k < r->exchanges.n && keeps >= 0; k++)
-            graph_add_control(r->to, graph_node(r->to, keeps), r->exchanges.items[k]);
-        if (keeps >= 0)
-            vec_push(&r->ends, keeps);
+        struct edge keeps =
+            replicate_assign(r, &r->ends, delayed->kept, replicate_edge(r, delayed->gradient),
+                             "%s/keep", replicate_edge_name(r, delayed->gradient));
+        for (size_t k = 0; k < r->exchanges.n; k++)
+            replicate_wait(r, keeps, r->exchanges.items[k]);
     }
 }

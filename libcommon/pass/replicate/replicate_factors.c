@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "graph/group.h"
 #include "pass/replicate/replicate_cost.h"
 
 /* The rows of some steps are kept in one variable. */
@@ -52,27 +53,24 @@ struct replicate_way replicate_factors_way(const struct replicator *r, int n, st
                                                                 replicate_workers_ns(r, products)};
 }
 
-/* Its attributes, in the group of another node. */
-static int attrs_of(struct replicator *r, const struct node *node, const char *const *group,
+/* Its attributes, in the group of a variable, if there is one. */
+static int attrs_of(struct replicator *r, const struct node *node, const char *variable,
                     struct attr *attrs)
 {
     int n = 0;
     for (int i = 0; i < node->n_attrs; i++)
-        if (!*group || strcmp(node->attrs[i].name, "_class") != 0)
+        if (!variable || strcmp(node->attrs[i].name, "_class") != 0)
             attrs[n++] = node->attrs[i];
-    if (*group)
-        attrs[n++] = (struct attr){"_class",
-                                   {.kind = ATTR_LIST_STRING,
-                                    .n = 1,
-                                    .strings = arena_copy(&r->to->arena, group, sizeof *group)}};
+    if (variable)
+        attrs[n++] = group_attr(&r->to->arena, variable);
     return n;
 }
 
 struct edge replicate_add_product(struct replicator *r, const struct gradient_product *product,
-                                  const struct edge factors[2], const char *group)
+                                  const struct edge factors[2], const char *variable)
 {
     const char *name = replicate_name_of(r, product->gradient, "product");
-    if (!group)
+    if (!variable)
         name = arena_printf(&r->to->arena, ALLREDUCE_SCOPE "%s",
                             graph_node(r->from, product->gradient.node)->name);
     struct attr *attrs =
@@ -80,8 +78,8 @@ struct edge replicate_add_product(struct replicator *r, const struct gradient_pr
     struct node_spec spec = {
         .name = replicate_name(r, name),
         .attrs = attrs,
-        .n_attrs = attrs_of(r, product->node, &group, attrs),
-        .device = replicate_device(r, product->node, group ? SHARD_DEVICE : WORKER_DEVICE)};
+        .n_attrs = attrs_of(r, product->node, variable, attrs),
+        .device = replicate_device(r, product->node, variable ? SHARD_DEVICE : WORKER_DEVICE)};
     const struct node *made = replicate_add_copy(r, product->node, &spec, factors);
     if (r->options->note)
         r->options->note(r->options->context, made->name, made->device);

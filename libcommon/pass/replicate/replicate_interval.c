@@ -171,25 +171,22 @@ int replicate_find_intervals(struct replicator *r)
 
 int replicate_wait_in_update(struct replicator *r, const struct node *node, int copy)
 {
-    VEC(int) left_out = VEC_INIT;
+    node_list left_out = VEC_INIT;
+    const struct edge waits = replicate_out(copy);
     for (int i = 0; i < node->n_controls; i++) {
-        if (!has(r, node->controls[i], FACT_UPDATE))
+        int control = node->controls[i], before = r->updated[control];
+        if (!has(r, control, FACT_UPDATE))
             continue;
-        int before = r->updated[node->controls[i]];
-        int control = node->controls[i];
         if (r->has_intervals && r->interval[control] != r->steps &&
             r->interval[control] != r->interval[node->id])
             vec_push(&left_out, before);
         else
-            graph_add_control(r->to, graph_node(r->to, copy), before);
+            replicate_wait(r, waits, before);
     }
-    struct node_spec spec = {
-        .op = "ControlTrigger", .controls = left_out.items, .n_controls = (int)left_out.n};
-    int over = left_out.n
-                   ? replicate_add(r, SHARD_DEVICE, replicate_text(r, node->name, "waits"), &spec)
-                   : -1;
-    if (over >= 0)
-        graph_add_control(r->to, graph_node(r->to, copy), over);
+    if (left_out.n)
+        replicate_wait(r, waits,
+                       replicate_after(r, "ControlTrigger", SHARD_DEVICE, &left_out,
+                                       replicate_text(r, node->name, "waits")));
     vec_release(&left_out);
     return r->err->code;
 }
@@ -210,14 +207,12 @@ int replicate_add_dues(struct replicator *r)
         return r->err->code;
     /* Pushes to the clock are counted from the worker's first step on. */
     r->pushed_before = replicate_local(r, "clock/pushed", INT64, &SHAPE_SCALAR);
-    struct edge steps = replicate_number(r, "clock/pushed/steps", INT64, r->steps);
-    int decided = replicate_op(r, "Div", "clock/pushed/decided", (struct edge){r->join, 1}, steps);
-    int set =
-        replicate_op(r, "Assign", "clock/pushed/join", r->pushed_before, replicate_out(decided));
-    if (set >= 0)
-        vec_push(&r->joined, set);
-    struct edge one = replicate_number(r, "clock/pushed/one", INT64, 1);
-    r->pushed = replicate_out(replicate_op(r, "Add", "clock/pushed/next", r->pushed_before, one));
+    struct edge steps = replicate_number(r, INT64, r->steps, "clock/pushed/steps");
+    struct edge decided =
+        replicate_op(r, "Div", (struct edge){r->join, 1}, steps, "clock/pushed/decided");
+    replicate_assign(r, &r->joined, r->pushed_before, decided, "clock/pushed/join");
+    struct edge one = replicate_number(r, INT64, 1, "clock/pushed/one");
+    r->pushed = replicate_op(r, "Add", r->pushed_before, one, "clock/pushed/next");
     struct push *steady = steady_push(r);
     for (size_t i = 0; i < r->pushes.n && !r->err->code; i++) {
         int every = r->pushes.items[i].steps;
@@ -242,9 +237,7 @@ struct edge replicate_hold(struct replicator *r, const struct push *push, const 
         return EDGE_NONE;
     struct edge marked = {node->id, 0};
     vec_push(&r->states, ((struct own_state){marked, sum.variable, sum.rest}));
-    int kept = replicate_op(r, "Assign", replicate_text(r, name, "Assign"), sum.variable, sum.rest);
-    if (kept >= 0)
-        vec_push(&r->held, kept);
+    replicate_assign(r, &r->held, sum.variable, sum.rest, "%s/Assign", name);
     return sum.full;
 }
 
@@ -252,31 +245,27 @@ struct edge replicate_due_to_push(struct replicator *r, struct edge flag)
 {
     if (!edge_exists(r->fires) || r->err->code)
         return flag;
-    const char *name = replicate_text(r, graph_node(r->to, flag.node)->name, "push");
-    return (struct edge){replicate_op(r, "Switch", name, flag, r->fires), 1};
+    return build_slot(
+        replicate_op(r, "Switch", flag, r->fires, "%s/push", graph_node(r->to, flag.node)->name),
+        1);
 }
 
 /* The clock waits for all that is staged, and nothing is let go before it has answered. */
 int replicate_end_intervals(struct replicator *r, int push)
 {
-    VEC(int) staged = VEC_INIT;
+    node_list staged = VEC_INIT;
+    if (!r->has_intervals || r->err->code)
+        return r->err->code;
     for (size_t i = 0; i < r->pushes.n; i++)
         if (is_held(r, &r->pushes.items[i]))
             vec_push(&staged, r->pushes.items[i].token.node);
-    struct node_spec spec = {
-        .op = "ControlTrigger", .controls = staged.items, .n_controls = (int)staged.n};
-    int over = r->has_intervals && !r->err->code
-                   ? replicate_add(r, CLOCK_DEVICE, "clock/push/staged", &spec)
-                   : -1;
+    replicate_wait(
+        r, replicate_out(push),
+        replicate_after(r, "ControlTrigger", CLOCK_DEVICE, &staged, "clock/push/staged"));
     vec_release(&staged);
-    if (over < 0)
-        return r->err->code;
-    graph_add_control(r->to, graph_node(r->to, push), over);
-    int count = replicate_op(r, "Assign", "clock/pushed/Assign", r->pushed_before, r->pushed);
-    if (count >= 0)
-        vec_push(&r->held, count);
-    for (size_t i = 0; i < r->held.n && !r->err->code; i++) {
-        graph_add_control(r->to, graph_node(r->to, r->held.items[i]), push);
+    replicate_assign(r, &r->held, r->pushed_before, r->pushed, "clock/pushed/Assign");
+    for (size_t i = 0; i < r->held.n; i++) {
+        replicate_wait(r, replicate_out(r->held.items[i]), push);
         vec_push(&r->ends, r->held.items[i]);
     }
     return r->err->code;
@@ -295,6 +284,7 @@ struct edge replicate_members(struct replicator *r, const struct push *push)
     if (!is_held(r, push) || r->err->code)
         return members;
     struct edge due = {steady_push(r)->take, find_due(r, push->steps)->value};
-    const char *name = replicate_text(r, push->variable, "take/members");
-    return (struct edge){replicate_op_beside(r, "Switch", name, members, due, push->variable), 1};
+    return build_slot(replicate_op_beside(r, "Switch", members, due, push->variable,
+                                          "%s/take/members", push->variable),
+                      1);
 }

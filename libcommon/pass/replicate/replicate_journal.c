@@ -9,8 +9,6 @@
 #include "pass/replicate/replicate_code.h"
 #include "pass/replicate/replicate_push.h"
 
-typedef VEC(int) node_vec;
-
 struct edge replicate_journal_heads(struct replicator *r)
 {
     bool found = r->has_intervals;
@@ -19,17 +17,12 @@ struct edge replicate_journal_heads(struct replicator *r)
             found = r->pushes.items[i].values.items[k].as == PUSHED_CODE;
     if (!found || r->options->replica_tasks > 1)
         return EDGE_NONE;
-    return replicate_out(replicate_op(r, "JournalHeads", "journal/heads", EDGE_NONE, EDGE_NONE));
+    return replicate_op(r, "JournalHeads", EDGE_NONE, EDGE_NONE, "journal/heads");
 }
 
 static bool has_journal(const struct replicator *r)
 {
     return !r->err->code && graph_node(r->to, r->join)->n_inputs > 0;
-}
-
-static struct edge add(struct replicator *r, const char *name, struct node_spec spec)
-{
-    return replicate_out(r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec));
 }
 
 static const char *name_of(const struct replicator *r, const struct own_state *state)
@@ -40,54 +33,53 @@ static const char *name_of(const struct replicator *r, const struct own_state *s
 /* ---- writing ---- */
 
 /* After a node, or -1. */
-static int write_after(struct replicator *r, const struct own_state *state, const char *suffix,
-                       struct node_spec spec, int after)
+static struct edge write_after(struct replicator *r, const struct own_state *state, const char *op,
+                               const char *suffix, struct edge value, int after)
 {
     const char *name = name_of(r, state);
-    struct attr of = {"of", attr_string(name)};
-    spec.n_inputs = 1;
-    spec.controls = &after;
-    spec.n_controls = after >= 0;
-    spec.attrs = &of;
-    spec.n_attrs = 1;
-    return add(r, replicate_text(r, name, suffix), spec).node;
+    const struct attr of = {"of", attr_string(name)};
+    const struct node_spec spec = {.op = op,
+                                   .inputs = &value,
+                                   .n_inputs = 1,
+                                   .controls = &after,
+                                   .n_controls = after >= 0,
+                                   .attrs = &of,
+                                   .n_attrs = 1};
+    return replicate_add(r, spec, "%s/%s", name, suffix);
 }
 
 int replicate_write_journal(struct replicator *r, int push)
 {
-    node_vec written = VEC_INIT;
+    node_list written = VEC_INIT;
     int pushes = -1; /* a node that is dead in steps without a push; -1: all have one */
-    if (has_journal(r) && edge_exists(r->fires)) {
-        int steered = replicate_op(r, "Switch", "journal/Switch", r->fires, r->fires);
+    if (!has_journal(r))
+        return r->err->code;
+    if (edge_exists(r->fires)) {
+        struct edge steered = replicate_op(r, "Switch", r->fires, r->fires, "journal/Switch");
         pushes =
-            replicate_op(r, "Identity", "journal/pushes", (struct edge){steered, 1}, EDGE_NONE);
+            replicate_op(r, "Identity", build_slot(steered, 1), EDGE_NONE, "journal/pushes").node;
     }
-    for (size_t i = 0; i < r->states.n && has_journal(r); i++) {
+    for (size_t i = 0; i < r->states.n && !r->err->code; i++) {
         const struct own_state *state = &r->states.items[i];
         bool is_known = edge_exists(state->next);
-        const struct edge *value = is_known ? &state->next : &state->variable;
-        struct node_spec write = {.op = "JournalWrite", .inputs = value};
-        int node = write_after(r, state, "written", write, pushes);
-        vec_push(&written, node);
-        if (is_known || r->err->code)
-            continue;
-        struct edge coded = replicate_find_coded(r, state->gradient)->own.value;
-        struct node_spec more = {.op = "JournalAdd", .inputs = &coded};
-        vec_push(&written, write_after(r, state, "added", more, node));
+        struct edge node = write_after(r, state, "JournalWrite", "written",
+                                       is_known ? state->next : state->variable, pushes);
+        replicate_also(&written, node);
+        if (!is_known)
+            replicate_also(&written,
+                           write_after(r, state, "JournalAdd", "added",
+                                       replicate_find_coded(r, state->gradient)->own.value,
+                                       node.node));
     }
-    if (has_journal(r)) { /* what is not coded in this step adds nothing: it is dead */
-        struct edge all = add(r, "journal/written",
-                              (struct node_spec){.op = "ControlTrigger",
-                                                 .controls = written.items,
-                                                 .n_controls = (int)written.n});
-        int after[] = {all.node, pushes};
-        struct edge commit =
-            add(r, "journal/commit",
-                (struct node_spec){
-                    .op = "JournalCommit", .controls = after, .n_controls = 1 + (pushes >= 0)});
-        if (!r->err->code)
-            graph_add_control(r->to, graph_node(r->to, push), commit.node);
-    }
+    /* What is not coded in this step adds nothing: it is dead. */
+    int after[] = {replicate_after(r, "ControlTrigger", WORKER_DEVICE, &written, "journal/written"),
+                   pushes};
+    struct edge commit = replicate_add(r,
+                                       (struct node_spec){.op = "JournalCommit",
+                                                          .controls = after,
+                                                          .n_controls = 1 + (pushes >= 0)},
+                                       "journal/commit");
+    replicate_wait(r, replicate_out(push), commit.node);
     vec_release(&written);
     return r->err->code;
 }
@@ -101,18 +93,16 @@ struct recall replicate_recall(struct replicator *r)
         return recall;
     struct edge own = {r->join, 4};
     struct edge joined[] = {{r->join, 2}, {r->join, 1}, own};
-    int begin = add(r, "journal/begin",
-                    (struct node_spec){.op = "JournalBegin", .inputs = joined, .n_inputs = 3})
-                    .node;
-    int from = replicate_op(r, "Switch", "journal/own", own, own);
+    struct edge begin =
+        replicate_add(r, (struct node_spec){.op = "JournalBegin", .inputs = joined, .n_inputs = 3},
+                      "journal/begin");
+    struct edge from = replicate_op(r, "Switch", own, own, "journal/own");
     recall.shards =
-        replicate_op(r, "Identity", "journal/own/no", (struct edge){from, 0}, EDGE_NONE);
+        replicate_op(r, "Identity", build_slot(from, 0), EDGE_NONE, "journal/own/no").node;
     recall.journal =
-        replicate_op(r, "Identity", "journal/own/yes", (struct edge){from, 1}, EDGE_NONE);
-    if (r->err->code)
-        return recall;
-    graph_add_control(r->to, graph_node(r->to, recall.journal), begin);
-    vec_push(&r->joined, begin);
+        replicate_op(r, "Identity", build_slot(from, 1), EDGE_NONE, "journal/own/yes").node;
+    replicate_wait(r, replicate_out(recall.journal), begin.node);
+    replicate_also(&r->joined, begin);
     return recall;
 }
 
@@ -132,10 +122,9 @@ struct edge replicate_recalled(struct replicator *r, const struct recall *recall
                              .n_controls = 1,
                              .attrs = attrs,
                              .n_attrs = 3};
-    struct edge read = add(r, replicate_text(r, name, "read"), spec);
+    struct edge read = replicate_add(r, spec, "%s/read", name);
     *open = (struct edge){read.node, 1};
-    return replicate_out(
-        replicate_op(r, "Merge", replicate_text(r, name, "recalled"), taken, read));
+    return replicate_op(r, "Merge", taken, read, "%s/recalled", name);
 }
 
 /* -0: what is added to it stays what it is, to the bit. */
@@ -144,7 +133,7 @@ static struct edge add_nothing(struct replicator *r, const struct own_state *sta
     const char *name = replicate_text(r, name_of(r, state), "nothing");
     const struct node_output *output = &graph_node(r->to, state->variable.node)->outputs[0];
     struct edge zeros = replicate_zeros(r, name, output->type, &output->shape);
-    return replicate_out(replicate_op(r, "Neg", name, zeros, EDGE_NONE));
+    return replicate_op(r, "Neg", zeros, EDGE_NONE, "%s", name);
 }
 
 void replicate_lose_again(struct replicator *r, const struct own_state *state, int set,
@@ -155,18 +144,13 @@ void replicate_lose_again(struct replicator *r, const struct own_state *state, i
     const char *name = replicate_text(r, name_of(r, state), "again");
     const struct coded_gradient *coded = replicate_find_coded(r, state->gradient);
     struct coding again = coded->own;
-    int lost = replicate_op(r, "LogicalAnd", replicate_text(r, name, "lost"), open,
-                            (struct edge){r->join, 3});
-    int steered = replicate_op(r, "Switch", replicate_text(r, name, "Switch"),
-                               add_nothing(r, state), replicate_out(lost));
-    again.value = (struct edge){steered, 1};
+    struct edge lost =
+        replicate_op(r, "LogicalAnd", open, (struct edge){r->join, 3}, "%s/lost", name);
+    struct edge steered = replicate_op(r, "Switch", add_nothing(r, state), lost, "%s/Switch", name);
+    again.value = build_slot(steered, 1);
     if (r->err->code)
         return;
     again.code = replicate_quantize(r, coded, replicate_text(r, name, "code"), &again);
-    if (r->err->code)
-        return;
-    graph_add_control(r->to, graph_node(r->to, again.code.node), set);
-    int kept = replicate_keep(r, coded, &again, "again").node;
-    if (kept >= 0)
-        vec_push(&r->joined, kept);
+    replicate_wait(r, again.code, set);
+    replicate_also(&r->joined, replicate_keep(r, coded, &again, "again"));
 }

@@ -12,28 +12,12 @@
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
 
-static void set_at_join(struct replicator *r, const char *name, struct edge variable,
-                        struct edge value)
-{
-    int set = replicate_op(r, "Assign", replicate_text(r, name, "join"), variable, value);
-    if (set >= 0)
-        vec_push(&r->joined, set);
-}
-
-static void set_at_end(struct replicator *r, const char *op, const char *name, struct edge variable,
-                       struct edge value)
-{
-    int set = replicate_op(r, op, replicate_text(r, name, op), variable, value);
-    if (set >= 0)
-        vec_push(&r->ends, set);
-}
-
 struct edge replicate_due(struct replicator *r, const char *name, struct edge number, int every)
 {
-    struct edge n = replicate_number(r, replicate_text(r, name, "every"), INT64, every);
-    struct edge zero = replicate_number(r, replicate_text(r, name, "zero"), INT64, 0);
-    int rest = replicate_op(r, "Mod", replicate_text(r, name, "rest"), number, n);
-    return replicate_out(replicate_op(r, "Equal", name, replicate_out(rest), zero));
+    struct edge n = replicate_number(r, INT64, every, "%s/every", name);
+    struct edge zero = replicate_number(r, INT64, 0, "%s/zero", name);
+    struct edge rest = replicate_op(r, "Mod", number, n, "%s/rest", name);
+    return replicate_op(r, "Equal", rest, zero, "%s", name);
 }
 
 int replicate_add_local(struct replicator *r)
@@ -41,26 +25,21 @@ int replicate_add_local(struct replicator *r)
     if (r->steps <= 1 && r->options->fetch <= 1)
         return 0;
     struct edge count = replicate_local(r, WORKER_STEP_COUNT, INT64, &SHAPE_SCALAR);
-    struct edge zero = replicate_number(r, "clock/count/zero", INT64, 0);
-    struct edge one = replicate_number(r, "clock/count/one", INT64, 1);
-    int next = replicate_op(r, "Add", "clock/count/next", count, one);
+    struct edge zero = replicate_number(r, INT64, 0, "clock/count/zero");
+    struct edge one = replicate_number(r, INT64, 1, "clock/count/one");
+    struct edge next = replicate_op(r, "Add", count, one, "clock/count/next");
     if (r->err->code)
         return r->err->code;
     if (r->options->fetch > 1)
         r->fetches = replicate_due(r, "clock/fetches", count, r->options->fetch);
     if (r->steps > 1)
-        r->fires = replicate_due(r, WORKER_PUSHES, replicate_out(next), r->steps);
-    set_at_join(r, "clock/count", count, zero);
-    set_at_end(r, "Assign", "clock/count", count, replicate_out(next));
+        r->fires = replicate_due(r, WORKER_PUSHES, next, r->steps);
+    replicate_assign(r, &r->joined, count, zero, "clock/count/join");
+    replicate_assign(r, &r->ends, count, next, "clock/count/Assign");
     return r->err->code;
 }
 
 /* ---- pushing every so often ---- */
-
-static struct edge steer(struct replicator *r, const char *name, struct edge value)
-{
-    return replicate_out(replicate_op(r, "Switch", name, value, r->fires));
-}
 
 struct step_sum replicate_sum(struct replicator *r, const char *name, const struct node *node,
                               struct edge gradient, struct edge due)
@@ -78,27 +57,23 @@ struct step_sum replicate_sum(struct replicator *r, const char *name, const stru
         return (struct step_sum){EDGE_NONE, EDGE_NONE, EDGE_NONE};
     }
     struct step_sum sum = {.variable = replicate_local(r, name, output->type, shape)};
-    struct edge total = replicate_out(
-        replicate_op(r, "Add", replicate_text(r, name, "Add"), sum.variable, gradient));
-    struct edge steered =
-        replicate_out(replicate_op(r, "Switch", replicate_text(r, name, "Switch"), total, due));
+    struct edge total = replicate_op(r, "Add", sum.variable, gradient, "%s/Add", name);
+    struct edge steered = replicate_op(r, "Switch", total, due, "%s/Switch", name);
     sum.full = (struct edge){steered.node, 1};
-    struct edge zeros = replicate_out(
-        replicate_op(r, "ZerosLike", replicate_text(r, name, "ZerosLike"), sum.full, EDGE_NONE));
-    sum.rest =
-        replicate_out(replicate_op(r, "Merge", replicate_text(r, name, "Merge"), steered, zeros));
+    struct edge zeros = replicate_op(r, "ZerosLike", sum.full, EDGE_NONE, "%s/ZerosLike", name);
+    sum.rest = replicate_op(r, "Merge", steered, zeros, "%s/Merge", name);
     return sum;
 }
 
 /* The shapes of rows may differ from step to step. */
-static int assign_rows(struct replicator *r, const char *name, struct edge variable,
-                       struct edge value)
+static struct edge assign_rows(struct replicator *r, const char *name, struct edge variable,
+                               struct edge value)
 {
-    struct edge inputs[] = {variable, value};
-    struct attr attr = {"validate_shape", attr_bool(false)};
-    struct node_spec spec = {
+    const struct edge inputs[] = {variable, value};
+    const struct attr attr = {"validate_shape", attr_bool(false)};
+    const struct node_spec spec = {
         .op = "Assign", .inputs = inputs, .n_inputs = 2, .attrs = &attr, .n_attrs = 1};
-    return r->err->code ? -1 : replicate_add(r, WORKER_DEVICE, name, &spec);
+    return replicate_add(r, spec, "%s", name);
 }
 
 /* The rows of some steps, one after the other; when they are pushed the worker begins with none. */
@@ -109,24 +84,15 @@ static struct edge keep_rows(struct replicator *r, const char *name, const struc
     const struct shape any = shape_matrix(-1, rows->shape.dims[1]);
     struct edge kept = replicate_local(r, name, rows->type, &any);
     struct edge empty = replicate_zeros(r, name, rows->type, &none);
-    struct edge inputs[] = {replicate_number(r, replicate_text(r, name, "axis"), INT32, 0), kept,
-                            value};
-    struct node_spec spec = {.op = "Concat", .inputs = inputs, .n_inputs = 3};
-    if (r->err->code)
-        return EDGE_NONE;
-    struct edge all =
-        replicate_out(replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "all"), &spec));
-    struct edge steered = steer(r, replicate_text(r, name, "Switch"), all);
-    struct edge begin = steer(r, replicate_text(r, name, "begin"), empty);
-    int rest = replicate_op(r, "Merge", replicate_text(r, name, "Merge"), steered,
-                            (struct edge){begin.node, 1});
-    int joined = assign_rows(r, replicate_text(r, name, "join"), kept, empty);
-    int ends = assign_rows(r, replicate_text(r, name, "end"), kept, replicate_out(rest));
-    if (ends < 0)
-        return EDGE_NONE;
-    vec_push(&r->joined, joined);
-    vec_push(&r->ends, ends);
-    return (struct edge){steered.node, 1};
+    struct edge inputs[] = {replicate_number(r, INT32, 0, "%s/axis", name), kept, value};
+    struct edge all = replicate_add(
+        r, (struct node_spec){.op = "Concat", .inputs = inputs, .n_inputs = 3}, "%s/all", name);
+    struct edge steered = replicate_op(r, "Switch", all, r->fires, "%s/Switch", name);
+    struct edge begin = replicate_op(r, "Switch", empty, r->fires, "%s/begin", name);
+    struct edge rest = replicate_op(r, "Merge", steered, build_slot(begin, 1), "%s/Merge", name);
+    replicate_also(&r->joined, assign_rows(r, replicate_text(r, name, "join"), kept, empty));
+    replicate_also(&r->ends, assign_rows(r, replicate_text(r, name, "end"), kept, rest));
+    return build_slot(steered, 1);
 }
 
 static struct edge pushed_whole(struct replicator *r, const struct push *push,
@@ -145,8 +111,8 @@ static struct edge pushed_whole(struct replicator *r, const struct push *push,
         struct edge all = keep_rows(r, name, rows, crossing);
         if (!right || r->options->mode == REPLICATE_DOWNPOUR)
             return all;
-        struct edge k = replicate_number(r, replicate_text(r, name, "steps"), rows->type, r->steps);
-        return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), all, k));
+        struct edge k = replicate_number(r, rows->type, r->steps, "%s/steps", name);
+        return replicate_op(r, "Div", all, k, "%s/mean", name);
     }
     if (has(r, node->id, FACT_MARKED)) {
         /* Sums a gradient; what is pushed is the sum, or the mean, and the sum starts again. */
@@ -155,15 +121,15 @@ static struct edge pushed_whole(struct replicator *r, const struct push *push,
         if (r->err->code)
             return EDGE_NONE;
         const struct node_output *output = &graph_node(r->to, sum.variable.node)->outputs[0];
-        set_at_join(r, name, sum.variable, replicate_zeros(r, name, output->type, &output->shape));
-        set_at_end(r, "Assign", name, sum.variable, sum.rest);
+        replicate_assign(r, &r->joined, sum.variable,
+                         replicate_zeros(r, name, output->type, &output->shape), "%s/join", name);
+        replicate_assign(r, &r->ends, sum.variable, sum.rest, "%s/Assign", name);
         if (r->options->mode == REPLICATE_DOWNPOUR)
             return sum.full;
-        struct edge k =
-            replicate_number(r, replicate_text(r, name, "steps"), output->type, r->steps);
-        return replicate_out(replicate_op(r, "Div", replicate_text(r, name, "mean"), sum.full, k));
+        struct edge k = replicate_number(r, output->type, r->steps, "%s/steps", name);
+        return replicate_op(r, "Div", sum.full, k, "%s/mean", name);
     }
-    return (struct edge){steer(r, replicate_text(r, node->name, "push"), crossing).node, 1};
+    return build_slot(replicate_op(r, "Switch", crossing, r->fires, "%s/push", node->name), 1);
 }
 
 struct edge replicate_pushed(struct replicator *r, const struct push *push,
@@ -213,22 +179,14 @@ struct edge replicate_read(struct replicator *r, const struct node *reader, stru
     const char *name = replicate_text(r, variable->name, "local");
     struct edge copy = replicate_local(r, name, output->type, &output->shape);
     /* Sent by the shard only in steps that fetch. */
-    const char *group = arena_printf(&r->to->arena, "loc:@%s", variable->name);
-    struct edge inputs[] = {shared, r->fetches};
-    struct attr attr = {"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = &group}};
-    struct node_spec spec = {
-        .op = "Switch", .inputs = inputs, .n_inputs = 2, .attrs = &attr, .n_attrs = 1};
-    int fetched = r->err->code
-                      ? -1
-                      : replicate_add(r, SHARD_DEVICE,
-                                      replicate_text(r, variable->name, "local/fetched"), &spec);
-    if (fetched >= 0 && !replicate_narrow(r, fetched))
-        replicate_hurry(r, fetched, r->priority[variable->id]);
-    int kept = replicate_op(r, "Switch", replicate_text(r, name, "kept"), copy, r->fetches);
+    struct edge fetched = replicate_op_beside(r, "Switch", shared, r->fetches, variable->name,
+                                              "%s/local/fetched", variable->name);
+    if (edge_exists(fetched) && !replicate_narrow(r, fetched.node))
+        replicate_hurry(r, fetched.node, r->priority[variable->id]);
+    struct edge kept = replicate_op(r, "Switch", copy, r->fetches, "%s/kept", name);
     struct edge used =
-        replicate_out(replicate_op(r, "Merge", replicate_text(r, name, "used"),
-                                   (struct edge){kept, 0}, (struct edge){fetched, 1}));
-    set_at_join(r, name, copy, shared);
+        replicate_op(r, "Merge", build_slot(kept, 0), build_slot(fetched, 1), "%s/used", name);
+    replicate_assign(r, &r->joined, copy, shared, "%s/join", name);
     vec_push(&r->locals, ((struct local_copy){variable, copy, used}));
     return used;
 }
@@ -257,14 +215,14 @@ int replicate_end_local(struct replicator *r)
                              "the graph leaves out updates now and then, as a dynamic loss scale "
                              "does, which steps of a worker's own cannot: give downpour rate=0");
         if (rate > 0) {
-            struct edge factor = replicate_number(r, replicate_text(r, name, "rate"),
-                                                  local.variable->outputs[0].type, rate);
-            int change = replicate_op(r, "Mul", replicate_text(r, name, "change"),
-                                      replicate_edge(r, (struct edge){gradient->id, 0}), factor);
-            next = replicate_out(replicate_op(r, "Sub", replicate_text(r, name, "next"), local.used,
-                                              replicate_out(change)));
+            struct edge factor =
+                replicate_number(r, local.variable->outputs[0].type, rate, "%s/rate", name);
+            struct edge change =
+                replicate_op(r, "Mul", replicate_edge(r, (struct edge){gradient->id, 0}), factor,
+                             "%s/change", name);
+            next = replicate_op(r, "Sub", local.used, change, "%s/next", name);
         }
-        set_at_end(r, "Assign", name, local.copy, next);
+        replicate_assign(r, &r->ends, local.copy, next, "%s/Assign", name);
     }
     return r->err->code;
 }

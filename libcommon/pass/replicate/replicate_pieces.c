@@ -73,19 +73,15 @@ static struct edge multiply(struct replicator *r, const char *name,
         replicate_edge(r, product->left),
         replicate_vector(r, replicate_text(r, name, "begin"), (const int64_t[]){0, first}, 2),
         replicate_vector(r, replicate_text(r, name, "size"), (const int64_t[]){-1, n}, 2)};
-    struct node_spec slice = {.op = "Slice", .inputs = inputs, .n_inputs = 3};
-    int columns = r->err->code
-                      ? -1
-                      : replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "columns"), &slice);
-    struct edge factors[] = {replicate_out(columns), replicate_edge(r, product->right)};
-    struct node_spec spec = {.op = product->node->op->def->name,
-                             .inputs = factors,
-                             .n_inputs = 2,
-                             .attrs = product->node->attrs,
-                             .n_attrs = product->node->n_attrs};
-    const char *device = replicate_device(r, product->node, WORKER_DEVICE);
-    return replicate_out(
-        r->err->code ? -1 : replicate_add(r, device, replicate_text(r, name, "product"), &spec));
+    struct edge columns = replicate_add(
+        r, (struct node_spec){.op = "Slice", .inputs = inputs, .n_inputs = 3}, "%s/columns", name);
+    const struct edge factors[] = {columns, replicate_edge(r, product->right)};
+    struct node_spec spec = rewrite_spec_like(product->node);
+    spec.inputs = factors;
+    spec.n_inputs = 2;
+    spec.device = replicate_device(r, product->node, WORKER_DEVICE);
+    spec.file = NULL;
+    return replicate_add(r, spec, "%s/product", name);
 }
 
 bool replicate_is_in_pieces(const struct replicator *r, struct edge gradient)

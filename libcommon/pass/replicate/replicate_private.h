@@ -9,8 +9,10 @@
 #define TF_PASS_REPLICATE_PRIVATE_H
 
 #include "base/vec.h"
+#include "graph/build.h"
 #include "graph/edge_map.h"
 #include "pass/replicate/replicate.h"
+#include "pass/rewrite.h"
 
 #define SHARD_DEVICE "/job:ps"
 #define CLOCK_DEVICE "/job:ps/task:0"
@@ -162,6 +164,8 @@ enum by_edge {
     N_BY_EDGE
 };
 
+typedef VEC(int) node_list; /* of the result */
+
 struct gradient_piece; /* pass/replicate/replicate_pieces.h */
 struct towers;         /* pass/replicate/replicate_tower.h */
 struct replicator {
@@ -189,7 +193,7 @@ struct replicator {
     VEC(struct due) dues;       /* then, one for each interval, */
     struct edge pushed_before;  /* how many pushes there were, of the result, */
     struct edge pushed;         /* and with this one; */
-    VEC(int) held;              /* nodes that come after the answer to a push */
+    node_list held;             /* nodes that come after the answer to a push */
     VEC(struct own_state) states;
     VEC(struct local_copy) locals;
     VEC(struct reduced) reduced;
@@ -208,10 +212,10 @@ struct replicator {
     double pushers_beside;                    /* the share that pushes while others read */
     struct cost_way served_sums, served_rows; /* of what goes by servers */
     struct edge rank;                         /* of the worker; EDGE_NONE: nobody wants it */
-    VEC(int) exchanges;                       /* nodes that reduce what updates need */
-    VEC(int) joined;                          /* nodes that the entry join runs besides */
-    VEC(int) ends;                            /* nodes that a step ends with */
-    VEC(int) inits;                           /* nodes that the entry init runs besides */
+    node_list exchanges;                      /* nodes that reduce what updates need */
+    node_list joined;                         /* nodes that the entry join runs besides */
+    node_list ends;                           /* nodes that a step ends with */
+    node_list inits;                          /* nodes that the entry init runs besides */
     struct towers *towers;                    /* of in-graph replication; NULL: it is another */
     struct arena arena;
     struct error *err;
@@ -301,9 +305,9 @@ const char *replicate_find_product(const struct replicator *r, struct edge edge,
                                    struct gradient_product *product);
 struct replicate_way replicate_factors_way(const struct replicator *r, int n, struct cost_way way,
                                            const struct gradient_product *product);
-/* The product of all workers' factors, in the result; `group`: what it goes with, or NULL. */
+/* The product of all workers' factors, in the result, with the variable or, NULL, of the worker. */
 struct edge replicate_add_product(struct replicator *r, const struct gradient_product *product,
-                                  const struct edge factors[2], const char *group);
+                                  const struct edge factors[2], const char *variable);
 
 /* replicate_known.c: what is pushed, in the order in which a step comes to know it; the numbers of
  * rows with the rows. How many these are; they are the arena's. */
@@ -351,10 +355,14 @@ int replicate_towers(struct replicator *r);
 /* replicate_group.c: the tasks of replicas that have several. */
 int replicate_group(struct replicator *r);
 
-/* replicate_build.c: a new node of `to`, with a name made unique; -1 with the error set. */
-int replicate_add(struct replicator *r, const char *device, const char *name,
-                  const struct node_spec *spec);
-const char *replicate_name(struct replicator *r, const char *base);
+/* replicate_build.c: new nodes of `to`, with names as of printf, made unique. Once something has
+ * failed they are EDGE_NONE, and what has no node waits for nothing. */
+struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
+    __attribute__((format(printf, 3, 4)));
+static inline const char *replicate_name(struct replicator *r, const char *base)
+{
+    return rewrite_free_name(r->from, r->to, base);
+}
 /* What the script asked for, and the job if it asked for none. */
 const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
 /* Like `node`, but for what `differs` says: name, attributes, device. */
@@ -364,18 +372,31 @@ struct node *replicate_add_copy(struct replicator *r, const struct node *node,
 int replicate_narrow(struct replicator *r, int id);
 /* Of an edge of the source, that outside of the update. */
 struct edge replicate_edge(struct replicator *r, struct edge edge);
-/* A node beside a variable. */
-int replicate_op_beside(struct replicator *r, const char *op, const char *name, struct edge a,
-                        struct edge b, const char *variable);
-/* Nodes of the workers'. What comes after a failure is nothing (-1, an edge without a node). `a`
- * and `b` may be EDGE_NONE. */
-int replicate_op(struct replicator *r, const char *op, const char *name, struct edge a,
-                 struct edge b);
+/* Of the worker; `a` and `b` may be EDGE_NONE. Beside a variable. A variable's new value, which is
+ * set with what else is in the list. */
+struct edge replicate_op(struct replicator *r, const char *op, struct edge a, struct edge b,
+                         const char *name, ...) __attribute__((format(printf, 5, 6)));
+struct edge replicate_op_beside(struct replicator *r, const char *op, struct edge a, struct edge b,
+                                const char *variable, const char *name, ...)
+    __attribute__((format(printf, 6, 7)));
+struct edge replicate_assign(struct replicator *r, node_list *nodes, struct edge variable,
+                             struct edge value, const char *name, ...)
+    __attribute__((format(printf, 5, 6)));
+struct edge replicate_number(struct replicator *r, enum dtype type, double value, const char *name,
+                             ...) __attribute__((format(printf, 4, 5)));
+/* A node that only waits for those: NoOp, or ControlTrigger where they may be dead. */
+int replicate_after(struct replicator *r, const char *op, const char *device,
+                    const node_list *nodes, const char *name);
+void replicate_wait(struct replicator *r, struct edge what, int before);
 static inline struct edge replicate_out(int node)
 {
     return (struct edge){node, 0};
 }
-struct edge replicate_number(struct replicator *r, const char *name, enum dtype type, double value);
+static inline void replicate_also(node_list *nodes, struct edge made)
+{
+    if (edge_exists(made))
+        vec_push(nodes, made.node);
+}
 struct edge replicate_vector(struct replicator *r, const char *name, const int64_t *numbers, int n);
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape);
@@ -385,7 +406,11 @@ struct edge replicate_variable(struct replicator *r, const struct attr *mark, co
 struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
                             const struct shape *shape);
 const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
-/* The same of the name of an edge's node, of the source. */
+/* The name of an edge's node, of the source; and the same of it. */
+static inline const char *replicate_edge_name(const struct replicator *r, struct edge edge)
+{
+    return graph_node(r->from, edge.node)->name;
+}
 const char *replicate_name_of(struct replicator *r, struct edge edge, const char *suffix);
 
 /* replicate_priority.c: fills r->priority, for the entry that was found. */

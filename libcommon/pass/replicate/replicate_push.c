@@ -49,12 +49,11 @@ int replicate_list_pushed(struct replicator *r)
 
 int replicate_add_products(struct replicator *r, const struct push *push)
 {
-    const char *group = arena_printf(&r->to->arena, "loc:@%s", push->variable);
     for (size_t i = 0; i < push->n_products; i++) {
         const struct gradient_product *product = &r->products.items[push->first_product + i];
         const struct edge factors[] = {{push->take, product->first},
                                        {push->take, product->first + 1}};
-        struct edge made = replicate_add_product(r, product, factors, group);
+        struct edge made = replicate_add_product(r, product, factors, push->variable);
         replicate_note_reduced(r,
                                (struct reduced){product->gradient, made, FOR_UPDATES, "mean", 0});
     }

@@ -23,9 +23,8 @@ static struct edge or_nothing(struct replicator *r, const char *name, struct edg
     struct shape none = output->shape;
     none.dims[0] = 0;
     struct edge nothing = replicate_zeros(r, name, output->type, &none);
-    int steered = replicate_op(r, "Switch", replicate_text(r, name, "Switch"), nothing, r->coding);
-    return replicate_out(replicate_op(r, "Merge", replicate_text(r, name, "Merge"), value,
-                                      (struct edge){steered, without}));
+    struct edge steered = replicate_op(r, "Switch", nothing, r->coding, "%s/Switch", name);
+    return replicate_op(r, "Merge", value, build_slot(steered, without), "%s/Merge", name);
 }
 
 /* A gradient that is coded after some updates crosses whole before, by the version that the worker
@@ -33,12 +32,12 @@ static struct edge or_nothing(struct replicator *r, const char *name, struct edg
 static struct edge steer(struct replicator *r, struct edge gradient, struct edge value)
 {
     if (!edge_exists(r->coding)) {
-        struct edge after = replicate_number(r, "clock/codes/after", INT64, r->options->after);
-        r->coding = replicate_out(
-            replicate_op(r, "GreaterEqual", "clock/codes", (struct edge){r->version, 0}, after));
+        struct edge after = replicate_number(r, INT64, r->options->after, "clock/codes/after");
+        r->coding =
+            replicate_op(r, "GreaterEqual", replicate_out(r->version), after, "clock/codes");
     }
-    return replicate_out(
-        replicate_op(r, "Switch", replicate_name_of(r, gradient, "uncoded"), value, r->coding));
+    return replicate_op(r, "Switch", value, r->coding, "%s/uncoded",
+                        replicate_edge_name(r, gradient));
 }
 
 struct edge replicate_push_first(struct replicator *r, const struct pushed_value *value)
@@ -78,14 +77,14 @@ static struct edge take_either(struct replicator *r, const struct push *push, in
                                const char *suffix, int which, int there)
 {
     struct edge value = {push->take, i + which}, coding = {push->take, i + 2};
-    const char *name = replicate_name_of(r, push->values.items[i].edge, suffix);
-    return (struct edge){replicate_op_beside(r, "Switch", name, value, coding, push->variable),
-                         there};
+    return build_slot(replicate_op_beside(r, "Switch", value, coding, push->variable, "%s/%s",
+                                          replicate_edge_name(r, push->values.items[i].edge),
+                                          suffix),
+                      there);
 }
 
 int replicate_add_decoded(struct replicator *r, const struct push *push)
 {
-    const char *group = arena_printf(&r->to->arena, "loc:@%s", push->variable);
     for (size_t i = 0; i < push->values.n && !r->err->code; i++) {
         struct edge gradient = push->values.items[i].edge;
         if (push->values.items[i].as != PUSHED_CODE)
@@ -95,12 +94,12 @@ int replicate_add_decoded(struct replicator *r, const struct push *push)
         if (r->options->after > 0)
             code = take_either(r, push, (int)i, "code/taken", 0, 1);
         const struct edge inputs[] = {code, {r->round, 1}};
-        struct edge mean = replicate_decode(r, coded, replicate_name_of(r, gradient, "mean"),
-                                            inputs, &coded->shape, group);
+        struct edge mean =
+            replicate_decode(r, coded, "mean", inputs, &coded->shape, push->variable);
         if (r->options->after > 0)
-            mean = replicate_out(replicate_op_beside(
-                r, "Merge", replicate_name_of(r, gradient, "mean/Merge"),
-                take_either(r, push, (int)i, "uncoded/taken", 1, 0), mean, push->variable));
+            mean = replicate_op_beside(
+                r, "Merge", take_either(r, push, (int)i, "uncoded/taken", 1, 0), mean,
+                push->variable, "%s/mean/Merge", replicate_edge_name(r, gradient));
         replicate_note_reduced(r, (struct reduced){gradient, mean, FOR_UPDATES, "mean", 0});
     }
     return r->err->code;
@@ -114,16 +113,14 @@ int replicate_keep_lost_pushes(struct replicator *r, struct edge counted)
         /* `counted`: whether the push is in the variables. */
         const struct coded_gradient *coded = &r->coded.items[i];
         struct coding lost = coded->own;
-        int value = replicate_op(r, "Switch", replicate_name_of(r, coded->gradient, "counted"),
-                                 coded->own.value, counted);
-        lost.value = (struct edge){value, 1};
-        int kept = replicate_keep(r, coded, &lost, "lost").node;
-        int back = replicate_op(r, "AssignAdd", replicate_name_of(r, coded->gradient, "back"),
-                                coded->own.residual, (struct edge){value, 0});
-        if (r->err->code)
-            continue;
-        vec_push(&r->ends, kept);
-        vec_push(&r->ends, back);
+        struct edge value = replicate_op(r, "Switch", coded->own.value, counted, "%s/counted",
+                                         replicate_edge_name(r, coded->gradient));
+        lost.value = build_slot(value, 1);
+        struct edge kept = replicate_keep(r, coded, &lost, "lost");
+        struct edge back = replicate_op(r, "AssignAdd", coded->own.residual, build_slot(value, 0),
+                                        "%s/back", replicate_edge_name(r, coded->gradient));
+        replicate_also(&r->ends, kept);
+        replicate_also(&r->ends, back);
     }
     return r->err->code;
 }

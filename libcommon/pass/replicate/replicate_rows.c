@@ -33,17 +33,15 @@ static bool is_distinct(const struct replicator *r, struct edge numbers)
 static void sum(struct replicator *r, struct edge numbers, struct edge values)
 {
     const char *name = graph_node(r->from, values.node)->name;
-    int distinct = replicate_op(r, "Unique", replicate_text(r, name, "distinct"),
-                                replicate_edge(r, numbers), EDGE_NONE);
-    int size = replicate_op(r, "Size", replicate_text(r, name, "distinct/size"),
-                            replicate_out(distinct), EDGE_NONE);
-    struct edge inputs[] = {replicate_edge(r, values), {distinct, 1}, {size, 0}};
-    struct node_spec spec = {.op = "UnsortedSegmentSum", .inputs = inputs, .n_inputs = 3};
-    if (r->err->code)
-        return;
-    int sums = replicate_add(r, WORKER_DEVICE, replicate_text(r, name, "sum"), &spec);
-    edge_map_add(&r->by_edge[BY_ROWS], numbers, distinct);
-    edge_map_add(&r->by_edge[BY_ROWS], values, sums);
+    struct edge distinct =
+        replicate_op(r, "Unique", replicate_edge(r, numbers), EDGE_NONE, "%s/distinct", name);
+    struct edge size = replicate_op(r, "Size", distinct, EDGE_NONE, "%s/distinct/size", name);
+    const struct edge inputs[] = {replicate_edge(r, values), build_slot(distinct, 1), size};
+    struct edge sums = replicate_add(
+        r, (struct node_spec){.op = "UnsortedSegmentSum", .inputs = inputs, .n_inputs = 3},
+        "%s/sum", name);
+    edge_map_add(&r->by_edge[BY_ROWS], numbers, distinct.node);
+    edge_map_add(&r->by_edge[BY_ROWS], values, sums.node);
 }
 
 int replicate_sum_rows(struct replicator *r)

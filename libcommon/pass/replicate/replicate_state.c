@@ -5,28 +5,24 @@
  * entry `rest`, in which it gives it to the shards; when it leaves it gives it, too, and when it
  * joins, perhaps as another process, it begins with what it gave, or with what its journal has.
  */
+#include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_push.h"
 
 /* A node beside the variable whose gradient it comes of. */
-static int add_beside(struct replicator *r, const struct own_state *state, const char *suffix,
-                      struct node_spec spec)
+static struct edge add_beside(struct replicator *r, const struct own_state *state,
+                              const char *suffix, struct node_spec spec)
 {
     const struct node *gradient = graph_node(r->from, state->gradient.node);
     const char *name = graph_node(r->to, state->variable.node)->name;
-    const char *group = arena_printf(&r->to->arena, "loc:@%s", node_attr(gradient, "_gradient")->s);
     struct attr attrs[5] = {{"of", attr_string(name)},
-                            {"_class",
-                             {.kind = ATTR_LIST_STRING,
-                              .n = 1,
-                              .strings = arena_copy(&r->to->arena, &group, sizeof group)}}};
-    int n = 2;
+                            group_attr(&r->to->arena, node_attr(gradient, "_gradient")->s)};
     for (int i = 0; i < spec.n_attrs; i++)
-        attrs[n++] = spec.attrs[i];
+        attrs[2 + i] = spec.attrs[i];
     spec.attrs = attrs;
-    spec.n_attrs = n;
-    return r->err->code ? -1
-                        : replicate_add(r, SHARD_DEVICE, replicate_text(r, name, suffix), &spec);
+    spec.n_attrs += 2;
+    spec.device = SHARD_DEVICE;
+    return replicate_add(r, spec, "%s/%s", name, suffix);
 }
 
 static void take_at_join(struct replicator *r, const struct own_state *state,
@@ -41,14 +37,12 @@ static void take_at_join(struct replicator *r, const struct own_state *state,
                              .n_attrs = 3,
                              .controls = recall->shards < 0 ? &r->join : &recall->shards,
                              .n_controls = 1};
-    struct edge taken = replicate_out(add_beside(r, state, "taken", spec)), open;
+    struct edge taken = add_beside(r, state, "taken", spec), open;
     struct edge value = replicate_recalled(r, recall, state, taken, &open);
-    int set = replicate_op(r, "Assign", replicate_text(r, variable->name, "join"), state->variable,
-                           value);
-    if (set < 0)
-        return;
-    vec_push(&r->joined, set);
-    replicate_lose_again(r, state, set, open);
+    struct edge set = replicate_assign(r, &r->joined, state->variable, value, "%s/join",
+                                       graph_node(r->to, state->variable.node)->name);
+    if (edge_exists(set))
+        replicate_lose_again(r, state, set.node, open);
 }
 
 /* Whether the clock asks for it: `asked` after a push, or when it joins. */
@@ -56,15 +50,10 @@ static struct edge add_asked(struct replicator *r, struct edge asked)
 {
     const struct attr mark = {WORKER_ASKED, attr_bool(true)};
     struct edge variable = replicate_variable(r, &mark, "clock/asked", BOOL, &SHAPE_SCALAR);
-    struct edge no = replicate_number(r, "clock/asked/no", BOOL, 0);
-    int join = replicate_op(r, "Assign", "clock/asked/join", variable, (struct edge){r->join, 5});
-    int set = replicate_op(r, "Assign", "clock/asked/set", variable, asked);
-    int rest = replicate_op(r, "Assign", "clock/asked/rest", variable, no);
-    if (rest >= 0) {
-        vec_push(&r->joined, join);
-        vec_push(&r->ends, set);
-    }
-    return replicate_out(rest);
+    struct edge no = replicate_number(r, BOOL, 0, "clock/asked/no");
+    replicate_assign(r, &r->joined, variable, (struct edge){r->join, 5}, "clock/asked/join");
+    replicate_assign(r, &r->ends, variable, asked, "clock/asked/set");
+    return replicate_op(r, "Assign", variable, no, "clock/asked/rest");
 }
 
 int replicate_keep_states(struct replicator *r, int push)
@@ -77,9 +66,8 @@ int replicate_keep_states(struct replicator *r, int push)
         const struct own_state *state = &r->states.items[i];
         struct node_spec spec = {
             .op = "WorkerValueGive", .inputs = &state->variable, .n_inputs = 1};
-        tokens[i] = replicate_out(add_beside(r, state, "given", spec));
-        if (!r->err->code)
-            graph_add_control(r->to, graph_node(r->to, r->leave), tokens[i].node);
+        tokens[i] = add_beside(r, state, "given", spec);
+        replicate_wait(r, replicate_out(r->leave), tokens[i].node);
     }
     return r->states.n && !r->err->code ? replicate_add_rest(r, tokens, (int)r->states.n,
                                                              add_asked(r, (struct edge){push, 2}))

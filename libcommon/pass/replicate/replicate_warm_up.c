@@ -16,13 +16,10 @@ void replicate_begin_warm_up(struct replicator *r)
     if (!r->options->code.name || r->options->after < 1)
         return;
     r->updates = replicate_variable(r, &mark, COUNT, INT64, &SHAPE_SCALAR);
-    struct edge after = replicate_number(r, COUNT "/after", INT64, r->options->after);
-    struct edge zero = replicate_number(r, COUNT "/zero", INT64, 0);
-    int set = replicate_op(r, "Assign", COUNT "/Assign", r->updates, zero);
-    r->coding =
-        replicate_out(replicate_op(r, "GreaterEqual", ALLREDUCE_SCOPE "codes", r->updates, after));
-    if (set >= 0)
-        vec_push(&r->inits, set);
+    struct edge after = replicate_number(r, INT64, r->options->after, COUNT "/after");
+    struct edge zero = replicate_number(r, INT64, 0, COUNT "/zero");
+    replicate_assign(r, &r->inits, r->updates, zero, COUNT "/Assign");
+    r->coding = replicate_op(r, "GreaterEqual", r->updates, after, ALLREDUCE_SCOPE "codes");
 }
 
 struct edge replicate_steer(struct replicator *r, struct edge gradient, struct edge *whole)
@@ -30,10 +27,10 @@ struct edge replicate_steer(struct replicator *r, struct edge gradient, struct e
     struct edge value = replicate_exchanged(r, gradient);
     if (!edge_exists(r->coding))
         return value;
-    int node =
-        replicate_op(r, "Switch", replicate_name_of(r, gradient, "Switch"), value, r->coding);
-    *whole = (struct edge){node, 0};
-    return (struct edge){node, 1};
+    struct edge node =
+        replicate_op(r, "Switch", value, r->coding, "%s/Switch", replicate_edge_name(r, gradient));
+    *whole = build_slot(node, 0);
+    return build_slot(node, 1);
 }
 
 struct edge replicate_merge(struct replicator *r, struct edge gradient, struct edge mean)
@@ -41,8 +38,10 @@ struct edge replicate_merge(struct replicator *r, struct edge gradient, struct e
     if (!edge_exists(r->coding) || r->err->code)
         return mean;
     struct edge whole = replicate_find_reduced(r, gradient, FOR_WARM_UP, "mean");
-    r->merged = replicate_op(r, "Merge", replicate_name_of(r, gradient, "Merge"), whole, mean);
-    return replicate_out(r->merged);
+    struct edge merged =
+        replicate_op(r, "Merge", whole, mean, "%s/Merge", replicate_edge_name(r, gradient));
+    r->merged = merged.node;
+    return merged;
 }
 
 /* After the last one has come. */
@@ -50,10 +49,8 @@ void replicate_end_warm_up(struct replicator *r)
 {
     if (!edge_exists(r->coding) || !r->coded.n || r->err->code)
         return;
-    struct edge one = replicate_number(r, COUNT "/one", INT64, 1);
-    int counted = replicate_op(r, "AssignAdd", COUNT "/AssignAdd", r->updates, one);
-    if (counted < 0)
-        return;
-    graph_add_control(r->to, graph_node(r->to, counted), r->merged);
-    vec_push(&r->ends, counted);
+    struct edge one = replicate_number(r, INT64, 1, COUNT "/one");
+    struct edge counted = replicate_op(r, "AssignAdd", r->updates, one, COUNT "/AssignAdd");
+    replicate_wait(r, counted, r->merged);
+    replicate_also(&r->ends, counted);
 }

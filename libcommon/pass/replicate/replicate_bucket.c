@@ -17,12 +17,9 @@ int replicate_reduce(struct replicator *r, const char *name, struct bucket *buck
         {"reductions", {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = reductions}}};
     bool is_initial = n && bucket->values.items[0].use == FOR_INITIAL;
     int n_attrs = 1 + (n && !is_initial ? replicate_schedule_attrs(r, attrs + 1) : 0);
-    struct node_spec spec = {.op = "AllReduce",
-                             .inputs = inputs,
-                             .n_inputs = (int)n,
-                             .attrs = attrs,
-                             .n_attrs = n_attrs};
-    int node = n ? replicate_add(r, spec, "%s", name).node : -1;
+    int node =
+        n ? replicate_node(r, "AllReduce", inputs, (int)n, attrs, n_attrs, NULL, "%s", name).node
+          : -1;
     for (size_t i = 0; node >= 0 && i < n; i++) {
         const struct bucket_value *value = &bucket->values.items[i];
         replicate_note_reduced(

@@ -27,7 +27,11 @@ const char *replicate_device(struct replicator *r, const struct node *node, cons
     return device_name_text(&r->to->arena, &asked);
 }
 
-/* The name is made unique; a node that names no device is the worker's. */
+const char *replicate_name(struct replicator *r, const char *base)
+{
+    return rewrite_free_name(r->from, r->to, base);
+}
+
 __attribute__((format(printf, 3, 0))) static struct edge
 add(struct replicator *r, struct node_spec spec, const char *format, va_list args)
 {
@@ -43,6 +47,23 @@ add(struct replicator *r, struct node_spec spec, const char *format, va_list arg
 
 struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
 {
+    va_list args;
+    va_start(args, name);
+    struct edge made = add(r, spec, name, args);
+    va_end(args);
+    return made;
+}
+
+struct edge replicate_node(struct replicator *r, const char *op, const struct edge *inputs,
+                           int n_inputs, const struct attr *attrs, int n_attrs, const char *device,
+                           const char *name, ...)
+{
+    struct node_spec spec = {.op = op,
+                             .inputs = inputs,
+                             .n_inputs = n_inputs,
+                             .attrs = attrs,
+                             .n_attrs = n_attrs,
+                             .device = device};
     va_list args;
     va_start(args, name);
     struct edge made = add(r, spec, name, args);
@@ -186,8 +207,7 @@ struct edge replicate_variable(struct replicator *r, const struct attr *mark, co
                            {"shape", attr_shape(shape)},
                            *mark,
                            {"_trainable", attr_bool(false)}};
-    const struct node_spec spec = {.op = "Variable", .attrs = attrs, .n_attrs = 4};
-    return replicate_add(r, spec, "%s", name);
+    return replicate_node(r, "Variable", NULL, 0, attrs, 4, NULL, "%s", name);
 }
 
 struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
@@ -209,8 +229,7 @@ struct edge replicate_vector(struct replicator *r, const char *name, const int64
         .shape = shape_vector(n),
         .data = arena_copy(&r->to->arena, numbers, (size_t)(n ? n : 1) * sizeof *numbers)};
     struct attr attrs[] = {{"dtype", attr_type(INT64)}, {"value", attr_tensor(&vector)}};
-    const struct node_spec spec = {.op = "Const", .attrs = attrs, .n_attrs = 2};
-    return replicate_add(r, spec, "%s", name);
+    return replicate_node(r, "Const", NULL, 0, attrs, 2, NULL, "%s", name);
 }
 
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
@@ -222,7 +241,7 @@ struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype t
     return replicate_op(r, "Fill", size, zero, "%s/zeros", name);
 }
 
-const char *replicate_name_of(struct replicator *r, struct edge edge, const char *suffix)
+const char *replicate_edge_name(const struct replicator *r, struct edge edge)
 {
-    return replicate_text(r, graph_node(r->from, edge.node)->name, suffix);
+    return graph_node(r->from, edge.node)->name;
 }

@@ -127,29 +127,20 @@ struct edge replicate_decode(struct replicator *r, const struct coded_gradient *
                              const struct shape *shape, const char *variable)
 {
     struct attr attrs[7];
-    struct node_spec spec = {.op = "DequantizeGradient",
-                             .inputs = inputs,
-                             .n_inputs = 2,
-                             .attrs = attrs,
-                             .n_attrs = variable ? 7 : 6,
-                             .device = variable ? SHARD_DEVICE : WORKER_DEVICE};
     memcpy(attrs, coded->attrs, sizeof coded->attrs);
     attrs[5] = (struct attr){"shape", attr_shape(shape)};
     if (variable)
         attrs[6] = group_attr(&r->to->arena, variable);
-    return replicate_add(r, spec, "%s/%s", replicate_edge_name(r, coded->gradient), suffix);
+    return replicate_node(r, "DequantizeGradient", inputs, 2, attrs, variable ? 7 : 6,
+                          variable ? SHARD_DEVICE : WORKER_DEVICE, "%s/%s",
+                          replicate_edge_name(r, coded->gradient), suffix);
 }
 
 struct edge replicate_quantize(struct replicator *r, const struct coded_gradient *coded,
                                const char *name, const struct coding *coding)
 {
     const struct edge inputs[] = {coding->value, coding->residual, coding->first};
-    const struct node_spec spec = {.op = "QuantizeGradient",
-                                   .inputs = inputs,
-                                   .n_inputs = 3,
-                                   .attrs = coded->attrs,
-                                   .n_attrs = 5};
-    return replicate_add(r, spec, "%s", name);
+    return replicate_node(r, "QuantizeGradient", inputs, 3, coded->attrs, 5, NULL, "%s", name);
 }
 
 /* It begins with what no code has lost. */
@@ -167,8 +158,9 @@ const struct coded_gradient *replicate_add_code(struct replicator *r, struct edg
                                                 struct edge *whole)
 {
     struct edge value = replicate_steer(r, edge, whole);
-    struct edge residual = add_residual(r, replicate_name_of(r, edge, "residual"), PER_WORKER_SUM,
-                                        &output_of(r, edge)->shape);
+    struct edge residual =
+        add_residual(r, replicate_text(r, replicate_edge_name(r, edge), "residual"), PER_WORKER_SUM,
+                     &output_of(r, edge)->shape);
     return replicate_code_value(r, edge, value, residual);
 }
 
@@ -189,8 +181,8 @@ struct coded_gradient *replicate_code_value(struct replicator *r, struct edge gr
     coded.attrs[4] = (struct attr){"keep", attr_int(kept_of(r, group))};
     coded.own.first =
         replicate_number(r, INT64, 0, "%s/first", replicate_edge_name(r, coded.gradient));
-    coded.own.code =
-        replicate_quantize(r, &coded, replicate_name_of(r, coded.gradient, "code"), &coded.own);
+    coded.own.code = replicate_quantize(
+        r, &coded, replicate_text(r, replicate_edge_name(r, coded.gradient), "code"), &coded.own);
     edge_map_add(&r->by_edge[BY_CODED], gradient, (int)r->coded.n);
     vec_push(&r->coded, coded);
     return r->err->code ? NULL : &r->coded.items[r->coded.n - 1];
@@ -206,15 +198,13 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
     const struct edge ranks[] = {members, r->rank};
     struct coding *mean = &coded->mean;
     mean->value = replicate_decode(r, coded, "part/mean", codes, &some, NULL);
-    mean->residual = add_residual(r, replicate_name_of(r, coded->gradient, "part/residual"),
-                                  PER_WORKER_ROWS, &all);
-    mean->first = replicate_add(
-        r,
-        (struct node_spec){
-            .op = "CollectivePart", .inputs = ranks, .n_inputs = 2, .attrs = &rows, .n_attrs = 1},
-        "%s/part/first", replicate_edge_name(r, coded->gradient));
-    mean->code =
-        replicate_quantize(r, coded, replicate_name_of(r, coded->gradient, "part/code"), mean);
+    mean->residual =
+        add_residual(r, replicate_text(r, replicate_edge_name(r, coded->gradient), "part/residual"),
+                     PER_WORKER_ROWS, &all);
+    mean->first = replicate_node(r, "CollectivePart", ranks, 2, &rows, 1, NULL, "%s/part/first",
+                                 replicate_edge_name(r, coded->gradient));
+    mean->code = replicate_quantize(
+        r, coded, replicate_text(r, replicate_edge_name(r, coded->gradient), "part/code"), mean);
 }
 
 void replicate_take_codes(struct replicator *r, struct edge members)
@@ -242,12 +232,8 @@ struct edge replicate_keep(struct replicator *r, const struct coded_gradient *co
                            const struct coding *coding, const char *suffix)
 {
     const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
-    const struct node_spec spec = {.op = "ApplyResidual",
-                                   .inputs = inputs,
-                                   .n_inputs = 4,
-                                   .attrs = coded->attrs,
-                                   .n_attrs = 5};
-    return replicate_add(r, spec, "%s/%s", replicate_edge_name(r, coded->gradient), suffix);
+    return replicate_node(r, "ApplyResidual", inputs, 4, coded->attrs, 5, NULL, "%s/%s",
+                          replicate_edge_name(r, coded->gradient), suffix);
 }
 
 static void keep_lost(struct replicator *r, const struct coded_gradient *coded,

@@ -71,9 +71,7 @@ static struct edge assign_rows(struct replicator *r, const char *name, struct ed
 {
     const struct edge inputs[] = {variable, value};
     const struct attr attr = {"validate_shape", attr_bool(false)};
-    const struct node_spec spec = {
-        .op = "Assign", .inputs = inputs, .n_inputs = 2, .attrs = &attr, .n_attrs = 1};
-    return replicate_add(r, spec, "%s", name);
+    return replicate_node(r, "Assign", inputs, 2, &attr, 1, NULL, "%s", name);
 }
 
 /* The rows of some steps, one after the other; when they are pushed the worker begins with none. */
@@ -85,8 +83,7 @@ static struct edge keep_rows(struct replicator *r, const char *name, const struc
     struct edge kept = replicate_local(r, name, rows->type, &any);
     struct edge empty = replicate_zeros(r, name, rows->type, &none);
     struct edge inputs[] = {replicate_number(r, INT32, 0, "%s/axis", name), kept, value};
-    struct edge all = replicate_add(
-        r, (struct node_spec){.op = "Concat", .inputs = inputs, .n_inputs = 3}, "%s/all", name);
+    struct edge all = replicate_node(r, "Concat", inputs, 3, NULL, 0, NULL, "%s/all", name);
     struct edge steered = replicate_op(r, "Switch", all, r->fires, "%s/Switch", name);
     struct edge begin = replicate_op(r, "Switch", empty, r->fires, "%s/begin", name);
     struct edge rest = replicate_op(r, "Merge", steered, build_slot(begin, 1), "%s/Merge", name);

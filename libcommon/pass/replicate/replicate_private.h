@@ -12,12 +12,8 @@
 #include "graph/build.h"
 #include "graph/edge_map.h"
 #include "pass/replicate/replicate.h"
+#include "pass/replicate/replicate_build.h"
 #include "pass/rewrite.h"
-
-#define SHARD_DEVICE "/job:ps"
-#define CLOCK_DEVICE "/job:ps/task:0"
-#define WORKER_DEVICE "/job:worker/task:*"
-#define ALLREDUCE_SCOPE "allreduce/" /* of what reduces gradients and initial values */
 
 enum node_fact {
     FACT_NEEDED = 1 << 0,    /* by the entry that trains */
@@ -163,8 +159,6 @@ enum by_edge {
     BY_ROWS,    /* node of the result: rows, or their numbers, with none twice */
     N_BY_EDGE
 };
-
-typedef VEC(int) node_list; /* of the result */
 
 struct gradient_piece; /* pass/replicate/replicate_pieces.h */
 struct towers;         /* pass/replicate/replicate_tower.h */
@@ -354,64 +348,6 @@ int replicate_towers(struct replicator *r);
 
 /* replicate_group.c: the tasks of replicas that have several. */
 int replicate_group(struct replicator *r);
-
-/* replicate_build.c: new nodes of `to`, with names as of printf, made unique. Once something has
- * failed they are EDGE_NONE, and what has no node waits for nothing. */
-struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
-    __attribute__((format(printf, 3, 4)));
-static inline const char *replicate_name(struct replicator *r, const char *base)
-{
-    return rewrite_free_name(r->from, r->to, base);
-}
-/* What the script asked for, and the job if it asked for none. */
-const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
-/* Like `node`, but for what `differs` says: name, attributes, device. */
-struct node *replicate_add_copy(struct replicator *r, const struct node *node,
-                                const struct node_spec *differs, const struct edge *inputs);
-/* What crosses of that node of `to` does so in 16 bits, if that is asked for. */
-int replicate_narrow(struct replicator *r, int id);
-/* Of an edge of the source, that outside of the update. */
-struct edge replicate_edge(struct replicator *r, struct edge edge);
-/* Of the worker; `a` and `b` may be EDGE_NONE. Beside a variable. A variable's new value, which is
- * set with what else is in the list. */
-struct edge replicate_op(struct replicator *r, const char *op, struct edge a, struct edge b,
-                         const char *name, ...) __attribute__((format(printf, 5, 6)));
-struct edge replicate_op_beside(struct replicator *r, const char *op, struct edge a, struct edge b,
-                                const char *variable, const char *name, ...)
-    __attribute__((format(printf, 6, 7)));
-struct edge replicate_assign(struct replicator *r, node_list *nodes, struct edge variable,
-                             struct edge value, const char *name, ...)
-    __attribute__((format(printf, 5, 6)));
-struct edge replicate_number(struct replicator *r, enum dtype type, double value, const char *name,
-                             ...) __attribute__((format(printf, 4, 5)));
-/* A node that only waits for those: NoOp, or ControlTrigger where they may be dead. */
-int replicate_after(struct replicator *r, const char *op, const char *device,
-                    const node_list *nodes, const char *name);
-void replicate_wait(struct replicator *r, struct edge what, int before);
-static inline struct edge replicate_out(int node)
-{
-    return (struct edge){node, 0};
-}
-static inline void replicate_also(node_list *nodes, struct edge made)
-{
-    if (edge_exists(made))
-        vec_push(nodes, made.node);
-}
-struct edge replicate_vector(struct replicator *r, const char *name, const int64_t *numbers, int n);
-struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
-                            const struct shape *shape);
-/* A variable of each worker's own, with that attribute; one that the entry join sets. */
-struct edge replicate_variable(struct replicator *r, const struct attr *mark, const char *name,
-                               enum dtype type, const struct shape *shape);
-struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
-                            const struct shape *shape);
-const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
-/* The name of an edge's node, of the source; and the same of it. */
-static inline const char *replicate_edge_name(const struct replicator *r, struct edge edge)
-{
-    return graph_node(r->from, edge.node)->name;
-}
-const char *replicate_name_of(struct replicator *r, struct edge edge, const char *suffix);
 
 /* replicate_priority.c: fills r->priority, for the entry that was found. */
 void replicate_find_priorities(struct replicator *r);

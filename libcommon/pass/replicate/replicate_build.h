@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * New nodes of a replicated graph. Their names are as of printf, and made unique; a node that says
+ * no device is the worker's. Once something has failed they are EDGE_NONE, r->err says what it was,
+ * and what has no node waits for nothing. Private to libcommon/pass.
+ */
+#ifndef TF_PASS_REPLICATE_BUILD_H
+#define TF_PASS_REPLICATE_BUILD_H
+
+#include "base/vec.h"
+#include "graph/build.h"
+
+#define SHARD_DEVICE "/job:ps"
+#define CLOCK_DEVICE "/job:ps/task:0"
+#define WORKER_DEVICE "/job:worker/task:*"
+#define ALLREDUCE_SCOPE "allreduce/" /* of what reduces gradients and initial values */
+
+struct replicator;
+typedef VEC(int) node_list; /* of the result */
+
+/* By its spec, but for the name; without controls. */
+struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
+    __attribute__((format(printf, 3, 4)));
+struct edge replicate_node(struct replicator *r, const char *op, const struct edge *inputs,
+                           int n_inputs, const struct attr *attrs, int n_attrs, const char *device,
+                           const char *name, ...) __attribute__((format(printf, 8, 9)));
+/* `a` and `b` may be EDGE_NONE. The second: beside a variable. */
+struct edge replicate_op(struct replicator *r, const char *op, struct edge a, struct edge b,
+                         const char *name, ...) __attribute__((format(printf, 5, 6)));
+struct edge replicate_op_beside(struct replicator *r, const char *op, struct edge a, struct edge b,
+                                const char *variable, const char *name, ...)
+    __attribute__((format(printf, 6, 7)));
+/* A variable's new value, which is set with what else is in the list. */
+struct edge replicate_assign(struct replicator *r, node_list *nodes, struct edge variable,
+                             struct edge value, const char *name, ...)
+    __attribute__((format(printf, 5, 6)));
+struct edge replicate_number(struct replicator *r, enum dtype type, double value, const char *name,
+                             ...) __attribute__((format(printf, 4, 5)));
+struct edge replicate_vector(struct replicator *r, const char *name, const int64_t *numbers, int n);
+struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,
+                            const struct shape *shape);
+/* A variable of each worker's own, with that attribute; one that the entry join sets. */
+struct edge replicate_variable(struct replicator *r, const struct attr *mark, const char *name,
+                               enum dtype type, const struct shape *shape);
+struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
+                            const struct shape *shape);
+
+/* A node that only waits for those: NoOp, or ControlTrigger where they may be dead. */
+int replicate_after(struct replicator *r, const char *op, const char *device,
+                    const node_list *nodes, const char *name);
+void replicate_wait(struct replicator *r, struct edge what, int before);
+static inline struct edge replicate_out(int node)
+{
+    return (struct edge){node, 0};
+}
+static inline void replicate_also(node_list *nodes, struct edge made)
+{
+    if (edge_exists(made))
+        vec_push(nodes, made.node);
+}
+
+/* Like `node`, but for what `differs` says: name, attributes, device. */
+struct node *replicate_add_copy(struct replicator *r, const struct node *node,
+                                const struct node_spec *differs, const struct edge *inputs);
+/* What the script asked for, and the job if it asked for none. */
+const char *replicate_device(struct replicator *r, const struct node *node, const char *job);
+/* What crosses of that node of `to` does so in 16 bits, if that is asked for. */
+int replicate_narrow(struct replicator *r, int id);
+/* Of an edge of the source, that outside of the update. */
+struct edge replicate_edge(struct replicator *r, struct edge edge);
+
+/* A name that is free; NAME/SUFFIX, which may not be; of the node of an edge of the source. */
+const char *replicate_name(struct replicator *r, const char *base);
+const char *replicate_text(struct replicator *r, const char *name, const char *suffix);
+const char *replicate_edge_name(const struct replicator *r, struct edge edge);
+
+#endif

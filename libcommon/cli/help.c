@@ -144,11 +144,10 @@ void options_help(const struct option_table *table, const char *name, FILE *out)
 /* The words of a list, behind those that are there. */
 static void print_words(const char *list, bool is_first, FILE *out)
 {
-    for (const char *at = list; *at; is_first = false) {
-        size_t n = strcspn(at, " ");
-        fprintf(out, "%s\"%.*s\"", is_first ? "" : ",", (int)n, at);
-        at += n + strspn(at + n, " ");
-    }
+    int n;
+    const char *word;
+    for (; (word = option_word(&list, &n)); is_first = false)
+        fprintf(out, "%s\"%.*s\"", is_first ? "" : ",", n, word);
 }
 
 void options_json(const struct option_table *table, FILE *out)

@@ -36,8 +36,10 @@ const struct option_row *options_clash(const struct option_table *table,
 int options_check_use(const struct option_table *table, const enum option_source *given,
                       const char *verb, struct error *err);
 
-/* Whether a list of words, "save keep", has a word. */
-bool option_lists(const char *list, const char *word);
+/* The next of a list of words, "save keep", and its length, n; NULL at the end. */
+const char *option_word(const char **list, int *n);
+/* Whether a list has a word. */
+bool option_lists(const char *list, const char *name);
 
 /* The verb of that name, else what the tool does without one; NULL. */
 const struct option_verb *option_verb_find(const struct option_table *table, const char *name);

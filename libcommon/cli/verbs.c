@@ -6,11 +6,20 @@
 
 #define TAKERS_MOST 3 /* an option of more verbs is no special one */
 
-bool option_lists(const char *list, const char *word)
+const char *option_word(const char **list, int *n)
 {
-    size_t n = strlen(word);
-    for (const char *at = list; at && (at = strstr(at, word)); at += n)
-        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+    const char *word = *list;
+    *n = word ? (int)strcspn(word, " ") : 0;
+    *list = *n ? word + *n + strspn(word + *n, " ") : word;
+    return *n ? word : NULL;
+}
+
+bool option_lists(const char *list, const char *name)
+{
+    int n;
+    const char *word;
+    while ((word = option_word(&list, &n)))
+        if (!strncmp(word, name, (size_t)n) && !name[n])
             return true;
     return false;
 }
@@ -39,13 +48,12 @@ const struct option_verb *option_verb_find(const struct option_table *table, con
 /* Whether a verb takes n operands: as many as its usage has words. */
 static bool takes(const char *usage, int n)
 {
-    int least = 0, most = 0;
-    for (const char *word = usage; *word; word += strspn(word, " ")) {
-        size_t length = strcspn(word, " ");
+    int least = 0, most = 0, length;
+    const char *word;
+    while ((word = option_word(&usage, &length))) {
         bool any = length >= 3 && !strncmp(word + length - 3, "...", 3);
         least += *word != '[';
         most = any ? n : most + 1;
-        word += length;
     }
     return n >= least && n <= most;
 }
@@ -159,13 +167,10 @@ static int check_needs(const struct option_table *table, const enum option_sourc
         if (!option_lists(need->options, option) || is_given(table, given, need->one_of))
             continue;
         /* "--a, --b or --c" of "a b c". */
-        const char *list = need->one_of;
-        while (*list) {
-            size_t n = strcspn(list, " ");
-            const char *next = list + n + strspn(list + n, " ");
-            str_printf(&wanted, "%s--%.*s", !wanted.n ? "" : *next ? ", " : " or ", (int)n, list);
-            list = next;
-        }
+        int n;
+        const char *word, *list = need->one_of;
+        while ((word = option_word(&list, &n)))
+            str_printf(&wanted, "%s--%.*s", !wanted.n ? "" : *list ? ", " : " or ", n, word);
         error_set(err, ERR_USAGE, "--%s is for %s, which is not given", option, str_text(&wanted));
         str_release(&wanted);
         return ERR_USAGE;

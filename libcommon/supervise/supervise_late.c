@@ -122,8 +122,18 @@ static void look_at(struct supervisor *s, struct process *process, const char *n
     }
 }
 
+/* A worker that has lost its feed command is started again with another one. */
+static void end_feed(struct supervisor *s, struct task *task)
+{
+    struct lateness *late = &task->feeder.late;
+    say_loss(s, "%s: its feed command (pid %ld) stands still, stopped by a signal: killed",
+             task->name, (long)late->stopped);
+    *late = (struct lateness){0};
+    process_signal(&task->feeder, SIGKILL);
+}
+
 /* A worker waits for its feeds without end, and looks like one that works long: where the job comes
- * no further, a feed command that was stopped is named, once. */
+ * no further, a feed command that was stopped is named, and after a while killed. */
 static void look_at_feeds(struct supervisor *s)
 {
     double now = time_now();
@@ -141,6 +151,8 @@ static void look_at_feeds(struct supervisor *s)
         if (late->stopped && late->stopped_at == now)
             say_loss(s, "%s waits: its feed command (pid %ld) stands still, stopped by a signal",
                      task->name, (long)late->stopped);
+        else if (late->stopped && now >= late->stopped_at + STOPPED_PART * s->timeout)
+            end_feed(s, task);
     }
 }
 

@@ -34,6 +34,7 @@ hold_job() {
 # Ends tf-run and what it has started so far. A second signal ends the wait.
 leave() {
     trap 'exit "$1"' INT TERM HUP
+    trap '' USR2
     unset TF_SUPERVISED
     [ -z "$guard" ] || rm -f "$job/run.cluster" "$job/run.options" "$job/cluster.new"
     [ -z "$guard" ] || kill -USR1 "$guard" 2>/dev/null

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Jobs of which a process is frozen for good where no lease watches it: after it has left, while a
-# hook runs, when it was told to end. The job ends all the same, with its checkpoint.
+# Jobs of which a process is frozen for good where no lease watches it: before the job begins, while
+# it is fed, after it has left, while a hook runs, when it was told to end. The job ends all the
+# same, with its checkpoint.
 # shellcheck disable=SC2154  # root is of use_tools
 load ../lib/tools
 
@@ -72,6 +73,63 @@ freeze() {
     wait "$job"
     is_whole 5
     finds "^[0-9T:.-]*Z tf-run: the hook 'end' (pid [0-9]*) $frozen killed" err
+}
+
+# begins NAME: a job of which a program that tf-run calls, and finds on PATH, stops itself
+begins() {
+    local code=0
+    mkdir -p "$1.bin"
+    # shellcheck disable=SC2016  # its own pid
+    printf '#!/bin/sh\nkill -STOP $$\n' >"$1.bin/$1"
+    chmod +x "$1.bin/$1"
+    PATH=$PWD/$1.bin:$PATH timeout -k 5 60 tf-run --job "$1.job" "${@:2}" digits.tfg 2>"$1.err" 3>&- || code=$?
+    [ "$code" -eq 71 ] || { cat "$1.err" && return 1; }
+    finds "^tf-run: $1 (pid [0-9]*), a part of this, stands still, 5 s left\$" "$1.err"
+    finds "^tf-run: $1 (pid [0-9]*) $frozen killed\$" "$1.err"
+    flock -n "$1.job/lock" true
+}
+
+# tf-run finds its own tools first; the graph that comes late leaves the time to find one of them
+begins_late() {
+    local job code=0
+    mkfifo graph
+    timeout -k 5 60 tf-run --job late.job <graph 2>late.err 3>&- &
+    job=$!
+    exec 5>graph
+    freeze "^tf-replicate .*late.job"
+    wait "$job" || code=$?
+    exec 5>&-
+    [ "$code" -eq 71 ] || { cat late.err && return 1; }
+    finds "^tf-run: tf-replicate (pid [0-9]*) $frozen killed\$" late.err
+    flock -n late.job/lock true
+}
+
+@test "a part of tf-run is frozen before the job begins" {
+    local one two three
+    begins hostname --ps 1 &
+    one=$!
+    begins awk --ps 1 &
+    two=$!
+    begins_late &
+    three=$!
+    wait "$one"
+    wait "$two"
+    wait "$three"
+}
+
+@test "a feed that is frozen is ended, and another one goes on where it was" {
+    local job code=0
+    timeout -k 5 120 tf-run --timeout 4s --workers 2 --ps 1 --save ck/ --job job digits.tfg -- \
+        sh -c '[ -e froze ] || [ "$TF_SHARD" != 1/2 ] || { echo >froze; ./feed --rows 1-128 --batch 32
+            kill -STOP $$; }; exec ./feed --rows 1-320 --batch 32 --epochs 1 --shard "$TF_SHARD"' \
+        2>err 3>&- &
+    job=$!
+    wait "$job" || code=$?
+    [ "$code" -eq 0 ] || { cat err && return 1; }
+    finds "tf-run: worker:1 waits: its feed command (pid [0-9]*) stands still, stopped by a signal" err
+    finds "tf-run: worker:1: its feed command (pid [0-9]*) $frozen killed" err
+    finds "worker:1 (pid [0-9]*) lost its feed command (killed by signal 9) .*; killed, started again" err
+    is_whole 5
 }
 
 @test "tf-run stop, while a worker waits for a feed that is frozen" {

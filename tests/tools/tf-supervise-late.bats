@@ -186,6 +186,7 @@ has not answered for "* ]]
 
 @test "a feed command that is stopped is named, once, and the job goes on with it" {
     tasks <<'END'
+timeout 600s
 task a
 feed echo $$ >fed; echo 1; exec sleep 600
 command read -r first; read -r second; [ "$first $second" = '1 ' ]

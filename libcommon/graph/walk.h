@@ -36,10 +36,31 @@ static inline void graph_walk_inputs(struct graph_walk *walk, const struct node 
         graph_walk_to(walk, node->inputs[i].node);
 }
 
+/* To all that it needs: what it takes data from, and what it waits for. */
+static inline void graph_walk_needs(struct graph_walk *walk, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs + node->n_controls; i++)
+        graph_walk_to(walk, node_dependency(node, i).node);
+}
+
+static inline void graph_walk_entry(struct graph_walk *walk, const struct entry *entry)
+{
+    for (int i = 0; i < entry->n_edges; i++)
+        graph_walk_to(walk, entry->edges[i].node);
+}
+
 /* The next one to look at; NULL: that was all. */
 static inline const struct node *graph_walk_next(struct graph_walk *walk, const struct graph *graph)
 {
     return walk->n ? graph_node(graph, walk->stack[--walk->n]) : NULL;
+}
+
+/* By node: whether it was walked to, or what was needs it. */
+static inline const bool *graph_walk_end(struct graph_walk *walk, const struct graph *graph)
+{
+    while (walk->n)
+        graph_walk_needs(walk, graph_walk_next(walk, graph));
+    return walk->seen;
 }
 
 #endif

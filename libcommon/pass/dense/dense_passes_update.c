@@ -4,6 +4,7 @@
  * in passes as well, and what a pass reads of their variables is what the one before has left.
  */
 #include "graph/access_nodes.h"
+#include "graph/walk.h"
 #include "pass/dense/dense_passes_private.h"
 #include "pass/part/part.h"
 
@@ -24,10 +25,8 @@ static int find_checks(struct passes *p)
     for (size_t i = 0; i < p->c->from->nodes.n; i++) {
         const struct node *node = graph_node(p->c->from, p->c->order[i]);
         depends[node->id] = p->is_in[node->id];
-        for (int k = 0; k < node->n_inputs; k++)
-            depends[node->id] |= depends[node->inputs[k].node];
-        for (int k = 0; k < node->n_controls; k++)
-            depends[node->id] |= depends[node->controls[k]];
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+            depends[node->id] |= depends[node_dependency(node, k).node];
     }
 
     for (size_t i = 0; i < p->c->from->nodes.n; i++) {
@@ -99,18 +98,9 @@ int dense_check_entries(struct passes *p)
 {
     for (size_t e = 0; e < p->c->from->entries.n; e++) {
         const struct entry *entry = &p->c->from->entries.items[e];
-        /* By node: whether the entry needs it. */
-        bool *needed = arena_array(&p->c->arena, p->c->from->nodes.n + 1, sizeof *needed);
-        for (int i = 0; i < entry->n_edges; i++)
-            needed[entry->edges[i].node] = true;
-        for (size_t i = p->c->from->nodes.n; i-- > 0;) {
-            const struct node *node = graph_node(p->c->from, p->c->order[i]);
-            for (int k = 0; needed[node->id] && k < node->n_inputs; k++)
-                needed[node->inputs[k].node] = true;
-            for (int k = 0; needed[node->id] && k < node->n_controls; k++)
-                needed[node->controls[k]] = true;
-        }
-
+        struct graph_walk walk = graph_walk_new(&p->c->arena, p->c->from);
+        graph_walk_entry(&walk, entry);
+        const bool *needed = graph_walk_end(&walk, p->c->from);
         bool reads = false, trains = false;
         for (size_t i = 0; i < p->c->from->nodes.n; i++) {
             reads |= needed[i] && p->is_in[i] && p->reads[i];

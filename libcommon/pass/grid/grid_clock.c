@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "graph/walk.h"
 #include "graph/worker_attr.h"
 #include "pass/grid/grid_private.h"
 #include "pass/part/part.h"
@@ -27,8 +28,9 @@ struct clocked {
     struct graph *graph;
     const struct entry *entry;
     double timeout;
-    size_t n_nodes;            /* without those that come now */
-    bool *is_needed, *changes; /* by node: of the entry; one that writes, or comes after it */
+    size_t n_nodes;        /* without those that come now */
+    const bool *is_needed; /* by node: of the entry */
+    bool *changes;         /* by node: one that writes, or comes after it */
     int *order;
     device_nodes_vec computed, writers;
     int join, version, round, push, advance;
@@ -40,16 +42,9 @@ struct clocked {
 
 static void need(struct clocked *c, const struct entry *entry)
 {
-    memset(c->is_needed, 0, c->n_nodes);
-    for (int i = 0; i < entry->n_edges; i++)
-        c->is_needed[entry->edges[i].node] = true;
-    for (size_t i = c->n_nodes; i-- > 0;) {
-        const struct node *node = graph_node(c->graph, c->order[i]);
-        for (int k = 0; c->is_needed[node->id] && k < node->n_inputs; k++)
-            c->is_needed[node->inputs[k].node] = true;
-        for (int k = 0; c->is_needed[node->id] && k < node->n_controls; k++)
-            c->is_needed[node->controls[k]] = true;
-    }
+    struct graph_walk walk = graph_walk_new(&c->arena, c->graph);
+    graph_walk_entry(&walk, entry);
+    c->is_needed = graph_walk_end(&walk, c->graph);
 }
 
 static int find_entry(struct clocked *c, const char *wanted)
@@ -223,7 +218,6 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
 {
     size_t n = graph->nodes.n;
     struct clocked c = {.graph = graph, .timeout = timeout, .n_nodes = n, .err = err};
-    c.is_needed = arena_alloc(&c.arena, n + 1);
     c.changes = arena_alloc(&c.arena, n + 1);
     c.order = arena_array(&c.arena, n + 1, sizeof *c.order);
     int code = graph_order(graph, c.order, err);
@@ -234,10 +228,8 @@ int grid_clock(struct graph *graph, const char *entry, double timeout, struct er
             const struct node *node = graph_node(c.graph, c.order[i]);
             bool is_writer = c.is_needed[node->id] && part_written(c.graph, node);
             bool comes_after = false;
-            for (int k = 0; k < node->n_inputs; k++)
-                comes_after |= c.changes[node->inputs[k].node];
-            for (int k = 0; k < node->n_controls; k++)
-                comes_after |= c.changes[node->controls[k]];
+            for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+                comes_after |= c.changes[node_dependency(node, k).node];
             c.changes[node->id] = c.is_needed[node->id] && (is_writer || comes_after);
             if (is_writer)
                 meet(&c.writers, node);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/infer.h"
+#include "graph/walk.h"
 #include "pass/half/half_private.h"
 
 /* ---- nodes that can be computed in 16 bits ---- */
@@ -15,16 +16,6 @@
 static bool is_free(const struct op_arg *arg)
 {
     return arg->type_attr >= 0 && !arg->is_ref;
-}
-
-/* ---- nodes that must stay ---- */
-
-static void push_needed(struct halver *h, int node, unsigned fact)
-{
-    if (!half_has(h, node, fact)) {
-        h->facts[node] |= fact;
-        vec_push(&h->todo, node);
-    }
 }
 
 /* ---- numbers that 16 bits do not hold ---- */
@@ -162,22 +153,18 @@ int half_classify(struct halver *h)
     h->next = arena_array(&h->r.arena, n, sizeof *h->next);
     h->unit = arena_array(&h->r.arena, n, sizeof *h->unit);
     const struct graph *from = h->r.from;
+    struct graph_walk first = graph_walk_new(&h->r.arena, from);
+    struct graph_walk steps = graph_walk_new(&h->r.arena, from);
     for (size_t i = 0; i < from->entries.n; i++) {
         const struct entry *entry = &from->entries.items[i];
-        bool initial = !strcmp(entry->name, "init");
-        if (!strcmp(entry->name, "ready"))
-            continue;
-        for (int k = 0; k < entry->n_edges; k++)
-            push_needed(h, entry->edges[k].node, initial ? HALF_FACT_INITIAL : HALF_FACT_TRAINS);
-        while (h->todo.n) {
-            const struct node *node = graph_node(from, vec_pop(&h->todo));
-            unsigned fact = initial ? HALF_FACT_INITIAL : HALF_FACT_TRAINS;
-            for (int k = 0; k < node->n_inputs; k++)
-                push_needed(h, node->inputs[k].node, fact);
-            for (int k = 0; k < node->n_controls; k++)
-                push_needed(h, node->controls[k], fact);
-        }
+        if (strcmp(entry->name, "ready") != 0)
+            graph_walk_entry(strcmp(entry->name, "init") ? &steps : &first, entry);
     }
+    graph_walk_end(&first, from);
+    graph_walk_end(&steps, from);
+    for (size_t i = 0; i < n; i++)
+        h->facts[i] |=
+            (first.seen[i] ? HALF_FACT_INITIAL : 0) | (steps.seen[i] ? HALF_FACT_TRAINS : 0);
     for (size_t i = 0; i < h->r.from->nodes.n; i++) {
         const struct node *node = graph_node(h->r.from, h->r.order[i]);
         bool found = node_attr(node, "_gradient") != NULL;

@@ -5,32 +5,22 @@
  * finite is one bool; a Switch of it leaves dead what all updates wait for, where it is false. What
  * waits for updates waits for a ControlTrigger behind them instead, which is never dead.
  */
+#include "graph/walk.h"
 #include "pass/half/half_scale_private.h"
 
 /* ---- what is what ---- */
-
-static void push_todo(struct half_scaler *s, int node, unsigned fact)
-{
-    if (!(s->facts[node] & fact)) {
-        s->facts[node] |= fact;
-        vec_push(&s->todo, node);
-    }
-}
 
 /* All that the nodes with `root` need gets the fact, and they themselves. */
 static void mark_needed(struct half_scaler *s, unsigned root, unsigned fact)
 {
     const struct graph *from = s->r.from;
+    struct graph_walk walk = graph_walk_new(&s->r.arena, from);
     for (size_t i = 0; i < from->nodes.n; i++)
         if (s->facts[i] & root)
-            push_todo(s, (int)i, fact);
-    while (s->todo.n) {
-        const struct node *node = graph_node(from, vec_pop(&s->todo));
-        for (int i = 0; i < node->n_inputs; i++)
-            push_todo(s, node->inputs[i].node, fact);
-        for (int i = 0; i < node->n_controls; i++)
-            push_todo(s, node->controls[i], fact);
-    }
+            graph_walk_to(&walk, (int)i);
+    const bool *needed = graph_walk_end(&walk, from);
+    for (size_t i = 0; i < from->nodes.n; i++)
+        s->facts[i] |= needed[i] ? fact : 0;
 }
 
 /* All that depends on nodes with `root` gets the fact; by data alone if `data`. */
@@ -243,7 +233,6 @@ int half_scale(const struct graph *from, const struct half_options *options, str
         graph_free(*to);
         *to = NULL;
     }
-    vec_release(&s.todo);
     vec_release(&s.gradients);
     vec_release(&s.waits);
     return code;

@@ -28,8 +28,7 @@ struct half_scaler {
     const struct half_options *options;
     struct error *err;
     struct build b;
-    unsigned *facts; /* by node */
-    VEC(int) todo;
+    unsigned *facts;             /* by node */
     const struct node *gradient; /* one of them */
     int n_gradients, n_losses;
 

@@ -5,48 +5,29 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
+#include "graph/walk.h"
 #include "pass/place/place_private.h"
 
-/* Everything that the entry needs, or the other entries need, is marked. */
-static void mark_needed(const struct graph *graph, const char *entry, bool others, char *marks)
-{
-    VEC(int) todo = VEC_INIT;
-    for (size_t i = 0; i < graph->entries.n; i++) {
-        const struct entry *e = &graph->entries.items[i];
-        for (int k = 0; !strcmp(e->name, entry) != others && k < e->n_edges; k++)
-            vec_push(&todo, e->edges[k].node);
-    }
-    while (todo.n) {
-        const struct node *node = graph_node(graph, vec_pop(&todo));
-        if (marks[node->id])
-            continue;
-        marks[node->id] = 1;
-        for (int i = 0; i < node->n_inputs; i++)
-            vec_push(&todo, node->inputs[i].node);
-        for (int i = 0; i < node->n_controls; i++)
-            vec_push(&todo, node->controls[i]);
-    }
-    vec_release(&todo);
-}
-
 /* What only initial values need is computed before the steps, each once, and becomes a variable. */
-char *place_find_initial(const struct graph *graph, struct arena *arena)
+bool *place_find_initial(const struct graph *graph, struct arena *arena)
 {
-    size_t n = graph->nodes.n;
-    char *later = arena_alloc(arena, n + 1), *initial = arena_alloc(arena, n + 1);
-    mark_needed(graph, "init", false, initial);
-    mark_needed(graph, "init", true, later);
-    for (size_t i = 0; i < n; i++)
-        initial[i] = initial[i] && !later[i];
-    return initial;
+    struct graph_walk first = graph_walk_new(arena, graph), later = graph_walk_new(arena, graph);
+    for (size_t i = 0; i < graph->entries.n; i++) {
+        const struct entry *entry = &graph->entries.items[i];
+        graph_walk_entry(strcmp(entry->name, "init") ? &later : &first, entry);
+    }
+    graph_walk_end(&first, graph);
+    graph_walk_end(&later, graph);
+    for (size_t i = 0; i < graph->nodes.n; i++)
+        first.seen[i] &= !later.seen[i];
+    return first.seen;
 }
 
 /* ---- what is for one variable alone ---- */
 
 struct nearby {
     struct placer *p;
-    char *initial;
+    bool *initial;
     char *has_variable; /* by root, of the groups before */
     int *user;          /* by node: the group of all that need it; -1: nobody, -2: several */
 };

@@ -43,7 +43,7 @@ struct place_model {
     double *bytes;                /* by output */
     double *made;                 /* by node: bytes of memory that a run of it takes */
     double *held;                 /* by node: bytes that stay: variables, constants */
-    char *initial;                /* by node: only initial values need it */
+    bool *initial;                /* by node: only initial values need it */
     int *n_uses;                  /* by node: edges of data from it */
     struct place_wire *wires;     /* by from * n_devices + to */
     int64_t assume;

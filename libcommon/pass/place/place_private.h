@@ -45,7 +45,7 @@ void place_join(struct placer *p, int a, int b);
 int place_join_near(struct placer *p);
 
 /* By node: only initial values need it. */
-char *place_find_initial(const struct graph *graph, struct arena *arena);
+bool *place_find_initial(const struct graph *graph, struct arena *arena);
 
 /* By kernels and by name. */
 bool place_is_feasible(const struct placer *p, int root, const struct place_device *device);

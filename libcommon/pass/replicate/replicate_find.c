@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "graph/access_nodes.h"
 #include "graph/group.h"
+#include "graph/walk.h"
 #include "graph/worker_attr.h"
 #include "pass/part/part.h"
 #include "pass/replicate/replicate_push.h"
@@ -24,15 +25,11 @@ static void push_todo(struct replicator *r, int node, unsigned fact)
 /* Everything that an entry needs gets the fact. */
 static void mark_needed(struct replicator *r, const struct entry *entry, unsigned fact)
 {
-    for (int i = 0; i < entry->n_edges; i++)
-        push_todo(r, entry->edges[i].node, fact);
-    while (r->todo.n) {
-        const struct node *node = graph_node(r->from, vec_pop(&r->todo));
-        for (int i = 0; i < node->n_inputs; i++)
-            push_todo(r, node->inputs[i].node, fact);
-        for (int i = 0; i < node->n_controls; i++)
-            push_todo(r, node->controls[i], fact);
-    }
+    struct graph_walk walk = graph_walk_new(&r->arena, r->from);
+    graph_walk_entry(&walk, entry);
+    const bool *needed = graph_walk_end(&walk, r->from);
+    for (size_t i = 0; i < r->from->nodes.n; i++)
+        r->facts[i] |= needed[i] ? fact : 0;
 }
 
 static bool trains(const struct replicator *r, const struct entry *entry)
@@ -171,10 +168,8 @@ int replicate_find(struct replicator *r)
         for (size_t i = 0; i < r->from->nodes.n; i++) {
             const struct node *node = graph_node(r->from, r->order[i]);
             bool trains = has(r, node->id, FACT_MARKED);
-            for (int k = 0; k < node->n_inputs; k++)
-                trains |= has(r, node->inputs[k].node, FACT_TRAINS);
-            for (int k = 0; k < node->n_controls; k++)
-                trains |= has(r, node->controls[k], FACT_TRAINS);
+            for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+                trains |= has(r, node_dependency(node, k).node, FACT_TRAINS);
             found |= trains && !has(r, node->id, FACT_TRAINS);
             r->facts[node->id] |= trains ? FACT_TRAINS : 0;
         }
@@ -223,20 +218,16 @@ int replicate_find(struct replicator *r)
         if (has(r, node->id, FACT_INITIAL) && !has(r, node->id, FACT_OUTSIDE))
             continue;
         r->facts[node->id] &= ~(unsigned)FACT_INITIAL;
-        for (int k = 0; k < node->n_inputs; k++)
-            r->facts[node->inputs[k].node] &= ~(unsigned)FACT_INITIAL;
-        for (int k = 0; k < node->n_controls; k++)
-            r->facts[node->controls[k]] &= ~(unsigned)FACT_INITIAL;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+            r->facts[node_dependency(node, k).node] &= ~(unsigned)FACT_INITIAL;
     }
     /* A node after a write is no worker's, whatever else it depends on: writes are the update. */
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
         bool writes = is_stateless_writer(r, node) && !changes_part(r, node);
         unsigned facts = writes ? FACT_WRITTEN : 0;
-        for (int k = 0; k < node->n_inputs; k++)
-            facts |= r->facts[node->inputs[k].node] & FACT_WRITTEN;
-        for (int k = 0; k < node->n_controls; k++)
-            facts |= r->facts[node->controls[k]] & FACT_WRITTEN;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+            facts |= r->facts[node_dependency(node, k).node] & FACT_WRITTEN;
         r->facts[node->id] |= facts;
     }
     for (size_t i = 0; i < r->from->nodes.n; i++) {
@@ -255,17 +246,13 @@ int replicate_find(struct replicator *r)
         keep(r, r->from->aliases.items[i].edge.node);
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, (int)i);
-        for (int k = 0; !has(r, (int)i, FACT_UPDATE) && k < node->n_inputs; k++)
-            keep(r, node->inputs[k].node);
-        for (int k = 0; !has(r, (int)i, FACT_UPDATE) && k < node->n_controls; k++)
-            keep(r, node->controls[k]);
+        for (int k = 0; !has(r, (int)i, FACT_UPDATE) && k < node->n_inputs + node->n_controls; k++)
+            keep(r, node_dependency(node, k).node);
     }
     while (r->todo.n) {
         const struct node *node = graph_node(r->from, vec_pop(&r->todo));
-        for (int k = 0; k < node->n_inputs; k++)
-            keep(r, node->inputs[k].node);
-        for (int k = 0; k < node->n_controls; k++)
-            keep(r, node->controls[k]);
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+            keep(r, node_dependency(node, k).node);
     }
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);

@@ -30,10 +30,8 @@ int replicate_list_known(struct replicator *r, struct known **list)
     for (size_t i = 0; i < n_nodes; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
         double begin = 0;
-        for (int k = 0; k < node->n_inputs; k++)
-            begin = fmax(begin, times[node->inputs[k].node]);
-        for (int k = 0; k < node->n_controls; k++)
-            begin = fmax(begin, times[node->controls[k]]);
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+            begin = fmax(begin, times[node_dependency(node, k).node]);
         times[node->id] = begin + replicate_node_ns(r, node);
     }
 

@@ -19,10 +19,8 @@ static int count_uses(const struct replicator *r, int id)
     int n = 0;
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, (int)i);
-        for (int k = 0; k < node->n_inputs; k++)
-            n += node->inputs[k].node == id;
-        for (int k = 0; k < node->n_controls; k++)
-            n += node->controls[k] == id;
+        for (int k = 0; k < node->n_inputs + node->n_controls; k++)
+            n += node_dependency(node, k).node == id;
     }
     return n;
 }

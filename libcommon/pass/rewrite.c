@@ -310,8 +310,12 @@ struct edge rewrite_add_copy(struct rewrite *r, const struct copy_rules *rules,
 {
     const struct node view = rewrite_view(r, copy->node);
     struct node_spec spec = rewrite_spec_like(copy->node);
-    int n;
-    struct attr *attrs = copy_attrs(rules, copy->node, copy->k, copy->n_more, &n);
+    int n = copy->node->n_attrs;
+    struct attr *attrs =
+        rules ? copy_attrs(rules, copy->node, copy->k, copy->n_more, &n)
+              : arena_array(&r->arena, (size_t)(n + copy->n_more) + 1, sizeof *attrs);
+    if (!rules)
+        memcpy(attrs, copy->node->attrs, (size_t)n * sizeof *attrs);
     spec.n_attrs = 0;
     for (int i = 0; i < n; i++)
         if (is_kept(copy, &attrs[i]))
@@ -458,7 +462,8 @@ int rewrite_close(struct rewrite *r, int code, struct graph **to, int *n_changes
             const struct node *node = graph_node(r->from, r->open.items[i]);
             struct node *copy = graph_node(r->to, r->after[node->id][0]);
             for (int k = 0; k < node->n_inputs; k++)
-                copy->inputs[k] = rewrite_edge(r, node->inputs[k]);
+                if (!edge_exists(copy->inputs[k]))
+                    copy->inputs[k] = rewrite_edge(r, node->inputs[k]);
         }
         BUG_ON(copy_names(r, &err)); /* the names were good in the source, and no node took them */
         *n_changes = r->n_changes;

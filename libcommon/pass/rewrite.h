@@ -108,8 +108,8 @@ struct rewrite_copy {
     const struct attr *more; /* in the place of the node's */
     int n_more;
 };
-/* Its output 0, or EDGE_NONE with the error set. It waits for what the node waited for; a variable,
- * which has no value yet, for nothing. */
+/* Its output 0, or EDGE_NONE with the error set. No rules (NULL): its attributes are the node's. It
+ * waits for what the node waited for; a variable, which has no value yet, for nothing. */
 struct edge rewrite_add_copy(struct rewrite *r, const struct copy_rules *rules,
                              const struct rewrite_copy *copy, struct error *err);
 

@@ -90,7 +90,7 @@ struct edge dense_row_count(struct build *b, struct edge x)
 
 static struct edge source(const struct dense_cutter *c, struct edge edge)
 {
-    return (struct edge){c->copy[edge.node], edge.slot};
+    return rewrite_edge(&c->r, edge);
 }
 
 static struct edge to_own(struct dense_cutter *c, struct edge edge, struct dense_layout from)

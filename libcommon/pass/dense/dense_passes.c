@@ -87,7 +87,7 @@ static void mark(struct passes *p, int id, const char *name, int64_t value)
 /* The share of the worker's rows that a pass has. Rows are counted in 32 bits or more. */
 static struct edge share_of(struct passes *p, enum dtype type, int pass)
 {
-    struct edge range[2], whole = {p->c->copy[p->reference.node], p->reference.slot};
+    struct edge range[2], whole = rewrite_edge(&p->c->r, p->reference);
     const struct attr back = {"DstT", attr_type(type)};
     const struct attr to = {"DstT", attr_type(dtype_bytes(type) < 4 ? FLOAT32 : type)};
     begin(p, p->reference, "share", pass);
@@ -122,22 +122,22 @@ static struct edge mean_of(struct passes *p, struct edge edge, int pass, bool co
 static struct edge whole_of(struct passes *p, struct edge edge)
 {
     bool gradient = dense_has(p->c, edge.node, DENSE_GRADIENT);
-    struct edge all = known(p, edge, -1);
+    struct edge *known = &p->c->r.edges[p->c->r.first[edge.node] + edge.slot], all = *known;
     if (edge_exists(all) || p->c->err->code)
         return all;
     if (p->is_update[edge.node] && !node_attr(graph_node(p->c->from, edge.node), "_gradient"))
-        return note(p, edge, -1, of_pass(p, edge, p->n - 1));
+        return *known = of_pass(p, edge, p->n - 1);
     if (!gradient && !dense_is_rows(p->c, edge) &&
         (!dtype_is_floating(dense_output(p->c, edge)->type) ||
          dense_output(p->c, edge)->shape.rank))
-        return note(p, edge, -1, of_pass(p, edge, 0));
+        return *known = of_pass(p, edge, 0);
     begin(p, edge, "passes", -1);
     if (dense_is_rows(p->c, edge)) {
         struct edge *inputs = arena_array(&p->c->arena, (size_t)p->n + 1, sizeof *inputs);
         inputs[0] = build_scalar(p->b, INT32, 0);
         for (int k = 0; k < p->n; k++)
             inputs[k + 1] = of_pass(p, edge, k);
-        return note(p, edge, -1, build_op(p->b, "Concat", inputs, p->n + 1, NULL, 0));
+        return *known = build_op(p->b, "Concat", inputs, p->n + 1, NULL, 0);
     }
     all = gradient ? of_pass(p, edge, 0) : mean_of(p, edge, 0, true);
     for (int k = 1; k < p->n; k++) {
@@ -145,47 +145,19 @@ static struct edge whole_of(struct passes *p, struct edge edge)
         begin(p, edge, "passes", -1);
         all = build_binary(p->b, "Add", all, one);
     }
-    return note(p, edge, -1, all);
+    return *known = all;
 }
 
+/* What is known by name, or to who is in no pass. */
 static struct edge once(struct passes *p, struct edge edge)
 {
-    if (!edge_exists(edge) || (!p->is_in[edge.node] && p->c->copy[edge.node] < 0))
-        return EDGE_NONE;
-    if (p->is_in[edge.node] && edge.slot != CONTROL_SLOT)
-        return whole_of(p, edge);
-    return (struct edge){p->is_in[edge.node] ? p->first[edge.node] : p->c->copy[edge.node],
-                         edge.slot};
+    bool is_value = edge_exists(edge) && edge.slot != CONTROL_SLOT;
+    return is_value && p->is_in[edge.node] ? whole_of(p, edge)
+           : is_value                      ? rewrite_edge(&p->c->r, edge)
+                                           : EDGE_NONE;
 }
 
 /* ---- nodes ---- */
-
-static struct node *add_copy(struct passes *p, const struct node *node, const char *name,
-                             const struct edge *inputs)
-{
-    const struct node_spec spec = {.op = node->op->def->name,
-                                   .name = name,
-                                   .inputs = inputs,
-                                   .n_inputs = node->n_inputs,
-                                   .attrs = node->attrs,
-                                   .n_attrs = node->n_attrs,
-                                   .device = node->device,
-                                   .file = node->file,
-                                   .line = node->line};
-    return graph_add_trusted(p->c->to, &spec, node->outputs, node->n_outputs);
-}
-
-static void add_controls(struct passes *p, const struct node *node, struct node *copy, int pass)
-{
-    for (int i = 0; i < node->n_controls; i++) {
-        int from = node->controls[i];
-        for (int k = 0; p->is_in[from] && k < p->n; k++)
-            if (pass < 0 || k == pass)
-                graph_add_control(p->c->to, copy, p->first[from] + k);
-        if (!p->is_in[from])
-            graph_add_control(p->c->to, copy, p->c->copy[from]);
-    }
-}
 
 /* Where gradients begin they are the pass' share of what they were. */
 static struct edge input_in(struct passes *p, const struct node *reader, struct edge edge, int pass)
@@ -193,8 +165,7 @@ static struct edge input_in(struct passes *p, const struct node *reader, struct 
     const struct node *node = graph_node(p->c->from, edge.node);
     if (!p->is_in[edge.node]) {
         /* A pass takes its rows of a value that is there once. */
-        struct edge whole = {p->c->copy[edge.node], edge.slot}, range[2],
-                    part = known(p, edge, pass);
+        struct edge whole = rewrite_edge(&p->c->r, edge), range[2], part = known(p, edge, pass);
         const struct shape *shape = &dense_output(p->c, edge)->shape;
         if (edge_exists(part) || !dense_is_rows(p->c, edge))
             return edge_exists(part) ? part : whole;
@@ -231,37 +202,35 @@ static int visit_in(struct passes *p, const struct node *node)
     if (p->c->err->code)
         return p->c->err->code;
     p->first[node->id] = (int)p->c->to->nodes.n;
+    struct edge *copies = arena_array(&p->c->arena, (size_t)p->n, sizeof *copies);
     for (int k = 0; k < p->n; k++) {
-        const char *name = arena_printf(&p->c->to->arena, "pass_%d/%s", k, node->name);
-        struct node *copy = add_copy(p, node, name, inputs + k * node->n_inputs);
-        add_controls(p, node, copy, k);
-        mark(p, copy->id, DENSE_PASS, k);
-        if (node_has(node, OP_RANDOM)) {
-            /* Each pass draws other random numbers. */
-            const struct attr seed = {"seed2", attr_int(node_int(copy, "seed2") + k)};
-            if (k && !p->c->err->code)
-                graph_set_attr(p->c->to, copy, &seed, p->c->err);
+        struct node_spec spec = rewrite_spec_like(node);
+        spec.name = arena_printf(&p->c->to->arena, "pass_%d/%s", k, node->name);
+        spec.inputs = inputs + k * node->n_inputs;
+        spec.n_inputs = node->n_inputs;
+        struct node *copy = graph_add_trusted(p->c->to, &spec, node->outputs, node->n_outputs);
+        for (int i = 0; i < node->n_controls; i++) {
+            int from = node->controls[i];
+            graph_add_control(p->c->to, copy,
+                              p->is_in[from] ? p->first[from] + k : p->c->r.after[from][0]);
         }
+        mark(p, copy->id, DENSE_PASS, k);
+        if (node_has(node, OP_RANDOM) && k) /* each pass draws other random numbers */
+            mark(p, copy->id, "seed2", node_int(copy, "seed2") + k);
+        copies[k] = (struct edge){copy->id, 0};
     }
+    rewrite_await_parts(&p->c->r, node, copies, p->n);
     return p->c->err->code;
 }
 
 static int visit_once(struct passes *p, const struct node *node)
 {
-    struct edge *inputs = arena_array(&p->c->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
-    bool open = false;
-    for (int i = 0; i < node->n_inputs; i++) {
-        inputs[i] = once(p, node->inputs[i]);
-        open |= !edge_exists(inputs[i]);
-    }
-    if (p->c->err->code)
-        return p->c->err->code;
-    struct node *copy = add_copy(p, node, node->name, inputs);
-    add_controls(p, node, copy, -1);
-    p->c->copy[node->id] = copy->id;
-    if (open)
-        vec_push(&p->c->open, node->id);
-    return 0;
+    struct node view = rewrite_view(&p->c->r, node);
+    for (int i = 0; i < node->n_inputs; i++)
+        view.inputs[i] = once(p, node->inputs[i]);
+    if (!p->c->err->code)
+        rewrite_add(&p->c->r, node, &view);
+    return p->c->err->code;
 }
 
 /* ---- one pass after the other ---- */
@@ -281,13 +250,8 @@ static void wait_for(struct passes *p, const struct pass_ends *ends, int id, int
 
 /* ---- names ---- */
 
-static struct edge named(void *context, struct edge edge)
-{
-    return once(context, edge);
-}
-
 /* What the script gave a name is, under that name, what came of all passes. */
-static int copy_names(struct passes *p)
+static int find_names(struct passes *p)
 {
     struct dense_cutter *c = p->c;
     for (size_t i = 0; i < c->from->nodes.n; i++) {
@@ -297,7 +261,12 @@ static int copy_names(struct passes *p)
         if (c->err->code || (is_named && graph_add_alias(c->to, node->name, whole, c->err)))
             return c->err->code;
     }
-    return dense_copy_names(c, named, p);
+    for (size_t i = 0; i < c->from->entries.n; i++)
+        for (int k = 0; k < c->from->entries.items[i].n_edges; k++)
+            once(p, c->from->entries.items[i].edges[k]);
+    for (size_t i = 0; i < c->from->aliases.n; i++)
+        once(p, c->from->aliases.items[i].edge);
+    return c->err->code;
 }
 
 int dense_unroll(struct dense_cutter *c)
@@ -320,13 +289,14 @@ int dense_unroll(struct dense_cutter *c)
         code = p.is_in[node->id] ? visit_in(&p, node) : visit_once(&p, node);
     }
     if (!code)
-        code = copy_names(&p);
+        code = find_names(&p);
     if (!code) {
         size_t n_nodes = p.c->from->nodes.n;
         struct pass_ends ends = {arena_array(&p.c->arena, n_nodes + 1, sizeof(int)), 0};
         bool *goes_out = arena_array(&p.c->arena, n_nodes + 1, sizeof *goes_out);
-        for (size_t i = 0; i < p.known.n; i++)
-            goes_out[p.known.items[i].edge.node] |= p.known.items[i].pass < 0;
+        for (size_t i = 0; i < n_nodes; i++)
+            for (int k = 0; k < graph_node(c->from, (int)i)->n_outputs; k++)
+                goes_out[i] |= edge_exists(rewrite_edge(&c->r, (struct edge){(int)i, k}));
         for (size_t i = 0; i < n_nodes; i++)
             if (p.is_in[i] &&
                 (p.is_writer[i] || (goes_out[i] && dense_has(p.c, (int)i, DENSE_GRADIENT))))

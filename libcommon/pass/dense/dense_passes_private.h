@@ -7,10 +7,10 @@
 
 #include "pass/dense/dense_private.h"
 
-/* What stands for an output of the source: rows of a pass, or what came of all. */
+/* What a pass has of an output of the source. */
 struct stands_for {
     struct edge edge;
-    int pass; /* -1: all */
+    int pass;
     struct edge result;
 };
 

@@ -9,6 +9,7 @@
 #include "graph/build.h"
 #include "graph/worker_attr.h"
 #include "pass/dense/dense.h"
+#include "pass/rewrite.h"
 
 enum dense_form { DENSE_OWN, DENSE_SAME, DENSE_ALL, DENSE_CUT, DENSE_SUM };
 
@@ -33,6 +34,7 @@ struct converted {
 };
 
 struct dense_cutter {
+    struct rewrite r;
     const struct graph *from;
     struct graph *to;
     const struct dense_options *options;
@@ -40,9 +42,7 @@ struct dense_cutter {
     unsigned *facts;              /* by node */
     int *cut;                     /* by variable: the axis along which it is cut; -1: it is whole */
     struct dense_layout *layouts; /* by node, of all outputs */
-    int *copy;                    /* by node: that of `to` */
     VEC(struct converted) converted;
-    VEC(int) open;     /* nodes whose copies have inputs to be closed */
     struct edge *rows; /* by pass, of the source: the first value whose rows came together */
     struct build b;
     int32_t priority; /* of exchanges that are built: that of the value which crosses */
@@ -84,10 +84,6 @@ static inline bool layout_equal(struct dense_layout a, struct dense_layout b)
 {
     return a.form == b.form && (a.form != DENSE_CUT || a.axis == b.axis);
 }
-
-/* dense.c: a graph of the same names, and the edges that they get in it. */
-int dense_copy_names(struct dense_cutter *c, struct edge (*named)(void *context, struct edge edge),
-                     void *context);
 
 /* dense_passes.c: when layers are found, `to` gets them in several passes. */
 int dense_unroll(struct dense_cutter *c);

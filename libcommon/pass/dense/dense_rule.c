@@ -21,7 +21,7 @@ static bool is_of_results(const struct dense_cutter *c, const struct node *node)
     bool is = false;
     for (int i = 0; i < node->n_inputs; i++) {
         struct edge edge = node->inputs[i];
-        if (!edge_exists(edge) || c->copy[edge.node] < 0)
+        if (!edge_exists(edge) || !c->r.after[edge.node])
             return false;
         enum dense_form form = dense_layout_of(c, edge).form;
         if (form == DENSE_OWN || form == DENSE_SAME || !dense_is_rows(c, edge))
@@ -108,7 +108,7 @@ int dense_rule(struct dense_cutter *c, const struct node *node, struct dense_rul
 {
     struct given given = {false, false, false};
     for (int i = 0; i < node->n_inputs; i++) {
-        if (!edge_exists(node->inputs[i]) || c->copy[node->inputs[i].node] < 0) {
+        if (!edge_exists(node->inputs[i]) || !c->r.after[node->inputs[i].node]) {
             given.own = true; /* comes back in a loop */
             continue;
         }

@@ -54,16 +54,15 @@ struct edge replicate_add(struct replicator *r, struct node_spec spec, const cha
     return made;
 }
 
-struct edge replicate_node(struct replicator *r, const char *op, const struct edge *inputs,
-                           int n_inputs, const struct attr *attrs, int n_attrs, const char *device,
+struct edge replicate_node(struct replicator *r, const char *op, struct node_parts of,
                            const char *name, ...)
 {
     struct node_spec spec = {.op = op,
-                             .inputs = inputs,
-                             .n_inputs = n_inputs,
-                             .attrs = attrs,
-                             .n_attrs = n_attrs,
-                             .device = device};
+                             .inputs = of.inputs,
+                             .n_inputs = of.n_inputs,
+                             .attrs = of.attrs,
+                             .n_attrs = of.n_attrs,
+                             .device = of.device};
     va_list args;
     va_start(args, name);
     struct edge made = add(r, spec, name, args);
@@ -141,11 +140,10 @@ struct edge replicate_op(struct replicator *r, const char *op, struct edge a, st
     return made;
 }
 
-struct edge replicate_op_beside(struct replicator *r, const char *op, struct edge a, struct edge b,
+struct edge replicate_op_beside(struct replicator *r, const char *op, const struct edge inputs[2],
                                 const char *variable, const char *name, ...)
 {
     const struct attr group = group_attr(&r->to->arena, variable);
-    const struct edge inputs[] = {a, b};
     struct node_spec spec = {.op = op,
                              .inputs = inputs,
                              .n_inputs = 2,
@@ -207,7 +205,7 @@ struct edge replicate_variable(struct replicator *r, const struct attr *mark, co
                            {"shape", attr_shape(shape)},
                            *mark,
                            {"_trainable", attr_bool(false)}};
-    return replicate_node(r, "Variable", NULL, 0, attrs, 4, NULL, "%s", name);
+    return replicate_node(r, "Variable", (struct node_parts){NULL, 0, attrs, 4, NULL}, "%s", name);
 }
 
 struct edge replicate_local(struct replicator *r, const char *name, enum dtype type,
@@ -229,7 +227,7 @@ struct edge replicate_vector(struct replicator *r, const char *name, const int64
         .shape = shape_vector(n),
         .data = arena_copy(&r->to->arena, numbers, (size_t)(n ? n : 1) * sizeof *numbers)};
     struct attr attrs[] = {{"dtype", attr_type(INT64)}, {"value", attr_tensor(&vector)}};
-    return replicate_node(r, "Const", NULL, 0, attrs, 2, NULL, "%s", name);
+    return replicate_node(r, "Const", (struct node_parts){NULL, 0, attrs, 2, NULL}, "%s", name);
 }
 
 struct edge replicate_zeros(struct replicator *r, const char *name, enum dtype type,

@@ -18,18 +18,25 @@
 struct replicator;
 typedef VEC(int) node_list; /* of the result */
 
-/* By its spec, but for the name; without controls. */
+/* By its spec, but for the name. */
 struct edge replicate_add(struct replicator *r, struct node_spec spec, const char *name, ...)
     __attribute__((format(printf, 3, 4)));
-struct edge replicate_node(struct replicator *r, const char *op, const struct edge *inputs,
-                           int n_inputs, const struct attr *attrs, int n_attrs, const char *device,
-                           const char *name, ...) __attribute__((format(printf, 8, 9)));
+/* What it has, besides its op. */
+struct node_parts {
+    const struct edge *inputs;
+    int n_inputs;
+    const struct attr *attrs;
+    int n_attrs;
+    const char *device;
+};
+struct edge replicate_node(struct replicator *r, const char *op, struct node_parts of,
+                           const char *name, ...) __attribute__((format(printf, 4, 5)));
 /* `a` and `b` may be EDGE_NONE. The second: beside a variable. */
 struct edge replicate_op(struct replicator *r, const char *op, struct edge a, struct edge b,
                          const char *name, ...) __attribute__((format(printf, 5, 6)));
-struct edge replicate_op_beside(struct replicator *r, const char *op, struct edge a, struct edge b,
+struct edge replicate_op_beside(struct replicator *r, const char *op, const struct edge inputs[2],
                                 const char *variable, const char *name, ...)
-    __attribute__((format(printf, 6, 7)));
+    __attribute__((format(printf, 5, 6)));
 /* A variable's new value, which is set with what else is in the list. */
 struct edge replicate_assign(struct replicator *r, node_list *nodes, struct edge variable,
                              struct edge value, const char *name, ...)

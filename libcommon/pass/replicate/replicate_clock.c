@@ -61,7 +61,8 @@ static int add_push(struct replicator *r, struct push *push)
             replicate_hurry(r, edges[j].node, priority);
     const struct attr attrs[] = {{"aggregator", attr_string(push->variable)},
                                  group_attr(&r->to->arena, push->variable)};
-    push->token = replicate_node(r, "AggregatorPush", edges, (int)n, attrs, 2, SHARD_DEVICE,
+    push->token = replicate_node(r, "AggregatorPush",
+                                 (struct node_parts){edges, (int)n, attrs, 2, SHARD_DEVICE},
                                  "%s/push", push->variable);
     /* The check of the loss, say, has to be over before anything is pushed. The update waits for
      * what is its own. */
@@ -155,9 +156,10 @@ static int add_take(struct replicator *r, struct push *push)
         {"reductions", {.kind = ATTR_LIST_STRING, .n = (int)n, .strings = reductions}},
         {"aggregator", attr_string(push->variable)},
         group_attr(arena, push->variable)};
-    push->take = replicate_node(r, "AggregatorTake", inputs, 2, attrs, 5, SHARD_DEVICE, "%s/take",
-                                push->variable)
-                     .node;
+    push->take =
+        replicate_node(r, "AggregatorTake", (struct node_parts){inputs, 2, attrs, 5, SHARD_DEVICE},
+                       "%s/take", push->variable)
+            .node;
     return r->err->code || replicate_add_products(r, push) ? r->err->code
                                                            : replicate_add_decoded(r, push);
 }

@@ -131,16 +131,18 @@ struct edge replicate_decode(struct replicator *r, const struct coded_gradient *
     attrs[5] = (struct attr){"shape", attr_shape(shape)};
     if (variable)
         attrs[6] = group_attr(&r->to->arena, variable);
-    return replicate_node(r, "DequantizeGradient", inputs, 2, attrs, variable ? 7 : 6,
-                          variable ? SHARD_DEVICE : WORKER_DEVICE, "%s/%s",
-                          replicate_edge_name(r, coded->gradient), suffix);
+    return replicate_node(r, "DequantizeGradient",
+                          (struct node_parts){inputs, 2, attrs, variable ? 7 : 6,
+                                              variable ? SHARD_DEVICE : WORKER_DEVICE},
+                          "%s/%s", replicate_edge_name(r, coded->gradient), suffix);
 }
 
 struct edge replicate_quantize(struct replicator *r, const struct coded_gradient *coded,
                                const char *name, const struct coding *coding)
 {
     const struct edge inputs[] = {coding->value, coding->residual, coding->first};
-    return replicate_node(r, "QuantizeGradient", inputs, 3, coded->attrs, 5, NULL, "%s", name);
+    return replicate_node(r, "QuantizeGradient",
+                          (struct node_parts){inputs, 3, coded->attrs, 5, NULL}, "%s", name);
 }
 
 /* It begins with what no code has lost. */
@@ -201,8 +203,8 @@ void replicate_code_mean(struct replicator *r, struct coded_gradient *coded, str
     mean->residual =
         add_residual(r, replicate_text(r, replicate_edge_name(r, coded->gradient), "part/residual"),
                      PER_WORKER_ROWS, &all);
-    mean->first = replicate_node(r, "CollectivePart", ranks, 2, &rows, 1, NULL, "%s/part/first",
-                                 replicate_edge_name(r, coded->gradient));
+    mean->first = replicate_node(r, "CollectivePart", (struct node_parts){ranks, 2, &rows, 1, NULL},
+                                 "%s/part/first", replicate_edge_name(r, coded->gradient));
     mean->code = replicate_quantize(
         r, coded, replicate_text(r, replicate_edge_name(r, coded->gradient), "part/code"), mean);
 }
@@ -232,8 +234,8 @@ struct edge replicate_keep(struct replicator *r, const struct coded_gradient *co
                            const struct coding *coding, const char *suffix)
 {
     const struct edge inputs[] = {coding->residual, coding->value, coding->code, coding->first};
-    return replicate_node(r, "ApplyResidual", inputs, 4, coded->attrs, 5, NULL, "%s/%s",
-                          replicate_edge_name(r, coded->gradient), suffix);
+    return replicate_node(r, "ApplyResidual", (struct node_parts){inputs, 4, coded->attrs, 5, NULL},
+                          "%s/%s", replicate_edge_name(r, coded->gradient), suffix);
 }
 
 static void keep_lost(struct replicator *r, const struct coded_gradient *coded,

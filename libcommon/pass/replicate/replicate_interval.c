@@ -284,7 +284,7 @@ struct edge replicate_members(struct replicator *r, const struct push *push)
     if (!is_held(r, push) || r->err->code)
         return members;
     struct edge due = {steady_push(r)->take, find_due(r, push->steps)->value};
-    return build_slot(replicate_op_beside(r, "Switch", members, due, push->variable,
-                                          "%s/take/members", push->variable),
+    return build_slot(replicate_op_beside(r, "Switch", (struct edge[]){members, due},
+                                          push->variable, "%s/take/members", push->variable),
                       1);
 }

@@ -93,8 +93,8 @@ struct recall replicate_recall(struct replicator *r)
         return recall;
     struct edge own = {r->join, 4};
     struct edge joined[] = {{r->join, 2}, {r->join, 1}, own};
-    struct edge begin =
-        replicate_node(r, "JournalBegin", joined, 3, NULL, 0, NULL, "journal/begin");
+    struct edge begin = replicate_node(
+        r, "JournalBegin", (struct node_parts){joined, 3, NULL, 0, NULL}, "journal/begin");
     struct edge from = replicate_op(r, "Switch", own, own, "journal/own");
     recall.shards =
         replicate_op(r, "Identity", build_slot(from, 0), EDGE_NONE, "journal/own/no").node;

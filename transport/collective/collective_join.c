@@ -185,37 +185,33 @@ void collective_links_ask_to_end(struct collective *collective)
     say_last((struct process_group *)collective);
 }
 
-/* With the lock, as the next one: until all have said theirs, no step is begun. */
-static bool is_ending(const struct process_group *group)
+/* With the lock: the last step that may be begun; -1: it is not known yet, as until all have said
+ * theirs none is. */
+static int64_t last_step(const struct process_group *group)
 {
-    return group->ends[group->interface.rank].has_said;
-}
-
-static bool is_agreed(const struct process_group *group)
-{
-    bool agreed = true;
-    for (int k = 0; k < group->interface.size && agreed; k++)
-        agreed = group->ends[k].has_said || group->ends[k].left || group->ends[k].leaving;
-    return agreed;
+    if (!group->ends[group->interface.rank].has_said || group->failed.code)
+        return INT64_MAX;
+    for (int k = 0; k < group->interface.size; k++)
+        if (!group->ends[k].has_said && !group->ends[k].left && !group->ends[k].leaving)
+            return -1;
+    return group->last_step;
 }
 
 bool collective_links_last_step(struct collective *collective, int64_t *step)
 {
     struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
-    bool ends = is_ending(group) && !group->failed.code;
-    bool known = !ends || is_agreed(group);
-    *step = ends && known ? group->last_step : INT64_MAX;
+    int64_t last = last_step(group);
     pthread_mutex_unlock(&group->lock);
-    return known;
+    *step = last < 0 ? INT64_MAX : last;
+    return last >= 0;
 }
 
 bool collective_links_begin(struct collective *collective, int64_t step)
 {
     struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
-    bool may =
-        !is_ending(group) || group->failed.code || (is_agreed(group) && step <= group->last_step);
+    bool may = step <= last_step(group);
     if (may)
         group->begun = step;
     pthread_mutex_unlock(&group->lock);

@@ -93,20 +93,6 @@ struct taken_record {
     bool is_there;        /* neither of them: it is in the memory that was offered */
 };
 
-static int take_leave(struct process_group *group, const struct taken_record *taken)
-{
-    uint64_t is_about_to = 0;
-    record_get_uint(&taken->record->header, "number", &is_about_to);
-    struct group_end *end = &group->ends[taken->rank];
-    if (is_about_to && group->leaving_heard.hear)
-        group->leaving_heard.hear(group->leaving_heard.context);
-    pthread_mutex_lock(&group->lock);
-    *(is_about_to ? &end->leaving : &end->left) = true;
-    pthread_mutex_unlock(&group->lock);
-    rounds_settle(group);
-    return 0;
-}
-
 static int take_bring(struct process_group *group, const struct taken_record *taken,
                       struct error *err)
 {
@@ -127,58 +113,54 @@ static int take_bring(struct process_group *group, const struct taken_record *ta
     return code;
 }
 
-static bool fits(const struct taken_record *taken, const struct chunk *chunk,
-                 const struct collective_round *r)
+/* What came of a chunk: where the sender has it, in its block, or with the record. ERR_PROTOCOL: it
+ * is not the chunk's. */
+static int find_piece(const struct taken_record *taken, const struct chunk *chunk,
+                      const struct collective_round *r, struct tensor *piece, struct error *err)
 {
     const struct record *record = taken->record;
     const struct tensor *t = record->n_tensors == 1 ? &record->tensors[0].tensor : NULL;
-    const struct tensor *own = &r->own[chunk->value];
-    if (taken->is_there)
-        return !record->n_tensors && !taken->shared.data;
-    if (taken->shared.data)
-        return !t && chunk->count <= (int64_t)(SHARED_BLOCK_BYTES / dtype_bytes(own->type));
-    return t && t->type == own->type && t->shape.rank == 1 && t->shape.dims[0] == chunk->count;
-}
-
-/* What came of a chunk that it fits to: where the sender has it, in its block, or with the record.
- * False: it is not where it is said to be. */
-static bool find_piece(const struct taken_record *taken, const struct chunk *chunk,
-                       const struct collective_round *r, struct tensor *t)
-{
-    const struct tensor *sum = NULL;
-    if (taken->is_there && !(sum = direct_sum(r, taken->rank, chunk->value)))
-        return false;
-    if (sum) {
-        *t = tensor_piece(sum, chunk->first, chunk->count);
+    enum dtype type = r->own[chunk->value].type;
+    bool fits;
+    if (taken->is_there) {
+        const struct tensor *sum = direct_sum(r, taken->rank, chunk->value);
+        fits = !record->n_tensors && !taken->shared.data;
+        if (sum)
+            *piece = tensor_piece(sum, chunk->first, chunk->count);
     } else if (taken->shared.data) {
-        *t = taken->shared;
-        t->type = r->own[chunk->value].type;
-        t->shape = shape_vector(chunk->count);
+        fits = !t && chunk->count <= (int64_t)(SHARED_BLOCK_BYTES / dtype_bytes(type));
+        *piece = taken->shared;
+        piece->type = type;
+        piece->shape = shape_vector(chunk->count);
     } else {
-        *t = taken->record->tensors[0].tensor;
+        fits = t && t->type == type && t->shape.rank == 1 && t->shape.dims[0] == chunk->count;
+        if (fits)
+            *piece = *t;
     }
-    return true;
+    return fits ? 0
+                : error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
+                            r->name);
 }
 
 /* A sum that stays with its owner is only said to be there. */
 static int take_chunk(struct process_group *group, const struct taken_record *taken, bool is_part,
                       struct collective_round *r, struct chunk *chunk, struct error *err)
 {
-    struct tensor piece;
+    struct tensor piece = TENSOR_INIT;
     bool stays = !is_part && chunk_stays(r, chunk);
-    bool good = stays ? taken->is_there : find_piece(taken, chunk, r, &piece);
-    if (good && is_part)
-        good = chunk_take_part(group, r, chunk, taken->rank, &piece);
-    else if (good)
-        good = chunk_take_whole(group, r, chunk, taken->rank, stays ? NULL : &piece);
-    if (good)
-        return 0;
+    if (find_piece(taken, chunk, r, &piece, err))
+        return err->code;
     if (is_part)
-        return error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", r->name);
+        return chunk_take_part(group, r, chunk, taken->rank, &piece)
+                   ? 0
+                   : error_set(err, ERR_PROTOCOL, "sends a block of '%s' twice", r->name);
+    bool is_known = stays ? taken->is_there : piece.data != NULL;
+    if (is_known && chunk_take_whole(group, r, chunk, taken->rank, stays ? NULL : &piece))
+        return 0;
     return error_set(err, ERR_PROTOCOL, "sends a sum of '%s' that is not its own", r->name);
 }
 
-/* What belongs to a round that is there; *found NULL: it is over. */
+/* What belongs to a round that is there; else it is over. */
 static int take_of_round(struct process_group *group, int64_t what,
                          const struct taken_record *taken, struct error *err)
 {
@@ -187,23 +169,19 @@ static int take_of_round(struct process_group *group, int64_t what,
     struct chunk *chunk = NULL;
     pthread_mutex_lock(&group->lock);
     struct collective_round *r = round_find(group, &taken->key);
-    if (r && is_chunk) {
-        bool may = round_react(r->state, is_part ? ROUND_PART : ROUND_WHOLE) != REACT_REFUSE;
-        chunk = may ? chunk_find(r, taken->index) : NULL;
-        if (!chunk || !fits(taken, chunk, r))
-            code = error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
-                             taken->key.name);
-    }
-    if (r && !code)
+    if (r && is_chunk && round_react(r->state, is_part ? ROUND_PART : ROUND_WHOLE) != REACT_REFUSE)
+        chunk = chunk_find(r, taken->index);
+    if (r)
         r->holders++;
     pthread_mutex_unlock(&group->lock);
-    if (!r || code)
-        return code;
+    if (!r)
+        return 0;
     if (!is_chunk)
         code = round_take_reads(group, r, taken->rank, taken->index, err);
-    else
-        code = take_chunk(group, taken, is_part, r, chunk, err);
-    if (is_chunk && !code)
+    else if (!chunk)
+        code = error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' that it does not have",
+                         taken->key.name);
+    else if (!(code = take_chunk(group, taken, is_part, r, chunk, err)))
         round_go_on(group, r);
     round_drop(group, r);
     return code;
@@ -225,14 +203,24 @@ static int take_number(struct process_group *group, int64_t what, const struct t
                        struct error *err)
 {
     const msgpack_object *header = &taken->record->header;
+    struct group_end *end = &group->ends[taken->rank];
     uint64_t number;
     if (what == REDUCE_OFFER)
         return shared_take_offer(group, taken->rank, header, err);
     if (!record_get_uint(header, "number", &number) || number > INT64_MAX)
         return error_set(err, ERR_PROTOCOL, "a reduce record without its number");
-    if (what != REDUCE_LAST)
+    if (what == REDUCE_ANSWER)
         return shared_take_answer(group, taken->rank, number != 0, err);
-    end_take(group, taken->rank, (int64_t)number);
+    if (what == REDUCE_LAST) {
+        end_take(group, taken->rank, (int64_t)number);
+        return 0;
+    }
+    if (number && group->leaving_heard.hear)
+        group->leaving_heard.hear(group->leaving_heard.context);
+    pthread_mutex_lock(&group->lock);
+    *(number ? &end->leaving : &end->left) = true;
+    pthread_mutex_unlock(&group->lock);
+    rounds_settle(group);
     return 0;
 }
 
@@ -257,9 +245,7 @@ int reduce_take(void *context, struct peer *peer, const struct record *record, s
     if (is_server(group, taken.rank) && what != REDUCE_ANSWER &&
         (what != REDUCE_SUM || record_field(header, "there") || record_field(header, "shared")))
         return error_set(err, ERR_PROTOCOL, "a server's record that is no sum");
-    if (what == REDUCE_LEAVE)
-        return take_leave(group, &taken);
-    if (what > REDUCE_LEAVE && what < REDUCE_READS)
+    if (what >= REDUCE_LEAVE && what < REDUCE_READS)
         return take_number(group, what, &taken, err);
     taken.is_there = what == REDUCE_SUM && record_field(header, "there");
     if (!reduce_read_key(header, &taken.key, &taken.index))

@@ -124,7 +124,7 @@ static struct held_sum **find_sum(struct sum_server *server, const struct said *
     return at;
 }
 
-static struct held_sum *make_sum(struct sum_server *server, const struct said *said)
+static struct held_sum **make_sum(struct sum_server *server, const struct said *said)
 {
     struct held_sum *sum = mem_alloc(sizeof *sum);
     sum->name = mem_strdup(said->key.name);
@@ -139,7 +139,7 @@ static struct held_sum *make_sum(struct sum_server *server, const struct said *s
         sum->members[i] = mem_strndup(said->members[i].via.str.ptr, said->members[i].via.str.size);
     sum->next = server->sums;
     server->sums = sum;
-    return sum;
+    return &server->sums;
 }
 
 static void drop_sum(struct held_sum **at)
@@ -158,42 +158,12 @@ static void drop_sum(struct held_sum **at)
     mem_free(sum);
 }
 
-/* Whether a part is of what others have brought parts of. */
-static int check_part(const struct held_sum *sum, const struct said *said, struct error *err)
-{
-    bool fits = sum->n == said->n && sum->divides == said->divides;
-    for (int i = 0; i < sum->n && fits; i++)
-        fits = is_text(&said->members[i], sum->members[i]) &&
-               (!sum->from[i] || (sum->parts[i].type == said->block->type &&
-                                  shape_equal(&sum->parts[i].shape, &said->block->shape)));
-    if (!fits)
-        return error_set(err, ERR_PROTOCOL, "sends another block of '%.200s' than others",
-                         said->key.name);
-    if (sum->from[said->place])
-        return error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' twice", said->key.name);
-    return 0;
-}
-
-static int add_up(const struct sum_server *server, const struct held_sum *sum,
-                  const struct said *said, struct error *err)
-{
-    struct tensor result;
-    if (FAILPOINT("sum_server.add"))
-        return error_set(err, ERR_UNAVAILABLE, "failpoint sum_server.add");
-    if (recycle_alloc(server->memory, &result, said->block, tensor_bytes(said->block), err))
-        return err->code;
-    collective_sum_tensors(sum->parts, sum->n, sum->divides ? sum->n : 0, &result);
-    for (int i = 0; i < sum->n; i++)
-        send_chunk(sum->from[i], said, &result);
-    tensor_release(&result);
-    return 0;
-}
-
 static int take_part(struct sum_server *server, struct peer *peer, const struct said *said,
                      struct error *err)
 {
     enum collective_kind kind = said->divides ? COLLECTIVE_MEAN : COLLECTIVE_SUM;
     int64_t bytes = (int64_t)tensor_bytes(said->block), waiting = 0; /* parts of the peer's */
+    struct tensor result;
     if (!collective_can_add(kind, said->block->type))
         return error_set(err, ERR_PROTOCOL, "wants to add %s of '%.200s'",
                          dtype_name(said->block->type), said->key.name);
@@ -204,16 +174,33 @@ static int take_part(struct sum_server *server, struct peer *peer, const struct 
     if (waiting > SUM_SERVER_HELD_MAX - bytes)
         return error_set(err, ERR_PROTOCOL, "sends more parts than others do, '%.200s' last",
                          said->key.name);
-    struct held_sum **at = find_sum(server, said), *sum = *at ? *at : make_sum(server, said);
-    if (check_part(sum, said, err))
-        return err->code;
+    struct held_sum **at = find_sum(server, said), *sum = *at;
+    if (!sum)
+        sum = *(at = make_sum(server, said));
+    bool fits = sum->n == said->n && sum->divides == said->divides;
+    for (int i = 0; i < sum->n && fits; i++)
+        fits = is_text(&said->members[i], sum->members[i]) &&
+               (!sum->from[i] || (sum->parts[i].type == said->block->type &&
+                                  shape_equal(&sum->parts[i].shape, &said->block->shape)));
+    if (!fits)
+        return error_set(err, ERR_PROTOCOL, "sends another block of '%.200s' than others",
+                         said->key.name);
+    if (sum->from[said->place])
+        return error_set(err, ERR_PROTOCOL, "sends a block of '%.200s' twice", said->key.name);
     tensor_share(&sum->parts[said->place], said->block);
     sum->from[said->place] = peer_retain(peer);
     if (++sum->n_here < sum->n)
         return 0;
-    int code = add_up(server, sum, said, err);
-    drop_sum(find_sum(server, said));
-    return code;
+    if (FAILPOINT("sum_server.add")) {
+        error_set(err, ERR_UNAVAILABLE, "failpoint sum_server.add");
+    } else if (!recycle_alloc(server->memory, &result, said->block, (size_t)bytes, err)) {
+        collective_sum_tensors(sum->parts, sum->n, sum->divides ? sum->n : 0, &result);
+        for (int i = 0; i < sum->n; i++)
+            send_chunk(sum->from[i], said, &result);
+        tensor_release(&result);
+    }
+    drop_sum(at);
+    return err->code;
 }
 
 /* ---- records ---- */
@@ -251,29 +238,26 @@ static bool place(void *context, struct peer *peer, const struct record *record,
 
 /* ---- links ---- */
 
-/* Whether the sum has a part of the peer's; or, if nobody has come in its place, wants one. */
-static bool takes_part(const struct held_sum *sum, const struct peer *peer, bool is_replaced)
-{
-    const char *task = peer_task(peer);
-    int i = 0;
-    while (i < sum->n && sum->from[i] != peer &&
-           (is_replaced || sum->from[i] || strcmp(sum->members[i], task) != 0))
-        i++;
-    return i < sum->n;
-}
-
+/* Sums that have a part of the peer's, or, if nobody has come in its place, want one, are over. */
 static void lost(struct hub_watcher *watcher, struct peer *peer, const struct error *why)
 {
     struct sum_server *server = CONTAINER_OF(watcher, struct sum_server, watcher);
-    struct peer *now = hub_peer(server->options.hub, peer_task(peer));
+    const char *task = peer_task(peer);
+    struct peer *now = hub_peer(server->options.hub, task);
     struct held_sum **at = &server->sums;
     bool is_replaced = now && now != peer;
     (void)why;
-    while (*at)
-        if (takes_part(*at, peer, is_replaced))
+    while (*at) {
+        const struct held_sum *sum = *at;
+        int i = 0;
+        while (i < sum->n && sum->from[i] != peer &&
+               (is_replaced || sum->from[i] || strcmp(sum->members[i], task) != 0))
+            i++;
+        if (i < sum->n)
             drop_sum(at);
         else
             at = &(*at)->next;
+    }
     peer_release(now);
 }
 

@@ -141,30 +141,22 @@ static struct pooled *take_off(struct pooled **at)
     return p;
 }
 
-/* One of the class that is large enough; NULL: there is none. *smaller: one that is not, which goes
- * for one that holds whatever the class does. */
-static struct pooled *take_idle(struct pool *pool, int class, size_t bytes, struct pooled **smaller)
+struct buffer *pool_alloc(struct pool *pool, size_t bytes)
 {
+    size_t rounded;
+    int class = size_class(bytes, &rounded);
+    if (class >= N_CLASSES)
+        return NULL;
     struct pooled **at = &pool->idle[class];
     pthread_mutex_lock(&pool->lock);
     while (*at && (*at)->capacity < bytes)
         at = &(*at)->next;
     struct pooled *p = take_off(at);
-    *smaller = p ? NULL : take_off(&pool->idle[class]);
+    /* One that is too small goes for one that holds whatever the class does. */
+    struct pooled *smaller = p ? NULL : take_off(&pool->idle[class]);
     pool->n_out++;
     pool->trimmed = false;
     pthread_mutex_unlock(&pool->lock);
-    return p;
-}
-
-struct buffer *pool_alloc(struct pool *pool, size_t bytes)
-{
-    size_t rounded;
-    struct pooled *smaller;
-    int class = size_class(bytes, &rounded);
-    if (class >= N_CLASSES)
-        return NULL;
-    struct pooled *p = take_idle(pool, class, bytes, &smaller);
     bool is_exact = !smaller && bytes >= EXACT_BYTES;
     if (smaller)
         free_one(pool, smaller);

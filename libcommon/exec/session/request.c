@@ -87,9 +87,8 @@ int request_run(struct request *request, const char *name, struct error *err)
 
 /* ---- what must be fed ---- */
 
-/* A mark for each node that a step runs, in the arena. */
-static const bool *find_used(const struct request *request, const struct edge *fed, int n_fed,
-                             struct arena *memory)
+const bool *request_mark_used(const struct request *request, const struct edge *fed, int n_fed,
+                              struct arena *memory)
 {
     struct edge_map is_fed = {0};
     struct graph_walk walk = graph_walk_new(memory, request->graph);
@@ -118,22 +117,17 @@ void request_needs(const struct request *request, const struct edge *fed, int n_
                    struct node_list *needs)
 {
     struct arena memory = ARENA_INIT;
-    const bool *used = find_used(request, fed, n_fed, &memory);
+    const bool *used = request_mark_used(request, fed, n_fed, &memory);
     for (size_t i = 0; i < request->graph->nodes.n; i++)
         if (used[i] && node_has(graph_node(request->graph, (int)i), OP_SOURCE))
             vec_push(needs, (int)i);
     arena_release(&memory);
 }
 
-const bool *request_mark_used(const struct request *request, struct arena *memory)
-{
-    return find_used(request, NULL, 0, memory);
-}
-
 bool request_uses(const struct request *request, int node)
 {
     struct arena memory = ARENA_INIT;
-    const bool *used = find_used(request, NULL, 0, &memory);
+    const bool *used = request_mark_used(request, NULL, 0, &memory);
     bool uses = used[node];
     arena_release(&memory);
     return uses;
@@ -142,7 +136,7 @@ bool request_uses(const struct request *request, int node)
 int request_only_reads(const struct request *request, const struct edge *fed, int n_fed)
 {
     struct arena memory = ARENA_INIT;
-    const bool *used = find_used(request, fed, n_fed, &memory);
+    const bool *used = request_mark_used(request, fed, n_fed, &memory);
     int first = -1;
     bool writes = false;
     for (size_t i = 0; i < request->graph->nodes.n; i++) {

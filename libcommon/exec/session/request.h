@@ -39,7 +39,8 @@ void request_needs(const struct request *request, const struct edge *fed, int n_
 bool request_uses(const struct request *request, int node);
 
 /* A mark by node for each that a step runs, Sends of Recvs too, in the arena. */
-const bool *request_mark_used(const struct request *request, struct arena *memory);
+const bool *request_mark_used(const struct request *request, const struct edge *fed, int n_fed,
+                              struct arena *memory);
 
 /* What a fetch is about. */
 struct request_view {

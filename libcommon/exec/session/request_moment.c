@@ -25,6 +25,10 @@ struct write {
     int node, variable; /* -1: a commit, of all that the shards keep */
 };
 
+/* A request_view as bits. */
+#define VIEW_BEFORE ((uint64_t)1)
+#define VIEW_OF_OWN ((uint64_t)2)
+
 struct moments {
     const struct graph *graph;
     const bool *used;
@@ -34,7 +38,7 @@ struct moments {
     int *n_writes;   /* by variable */
     int *last_write; /* its place, by variable; -1 */
     int n_commits, last_commit;
-    struct request_view *views; /* by node: of what it looks at itself, then of all below it, too */
+    uint64_t *views;          /* by node: of what it looks at itself, then of all below it, too */
     bool *is_write;           /* by node: it gives the variable as it has written it, whatever of */
     VEC(struct write) writes; /* in the order */
     VEC(struct question) questions;
@@ -137,37 +141,42 @@ static void find_writes(struct moments *m)
 /* What a node itself looks at. */
 static void look(struct moments *m, const struct node *node)
 {
-    struct request_view *view = &m->views[node->id];
+    uint64_t *view = &m->views[node->id];
     for (int k = 0; k < node->n_inputs; k++) {
         int written, variable = variable_of(m->graph, node->inputs[k], &written);
         if (variable < 0)
             continue;
         bool own = is_own(graph_node(m->graph, variable));
         int n_writes = m->n_writes[variable] + (own ? 0 : m->n_commits);
-        view->of_own |= own;
+        *view |= own ? VIEW_OF_OWN : 0;
         if (written + node_writes_ref(node, k) >= n_writes)
             continue;
         int last = !own && m->last_commit > m->last_write[variable] ? m->last_commit
                                                                     : m->last_write[variable];
         if (!m->has_loops && last > m->place[node->id])
-            view->before = true;
+            *view |= VIEW_BEFORE;
         else
             vec_push(&m->questions, ((struct question){node->id, variable}));
     }
 }
 
-/* Once more where there are loops, until nothing changes. */
-static void spread(const struct moments *m, uint64_t *mask)
+/* Bits of what a node depends on become its own, or by data alone: what it only waits for makes no
+ * difference to its value, nor does what it has written over. Once more where there are loops,
+ * until nothing changes. */
+static void spread(const struct moments *m, uint64_t *mask, bool by_data)
 {
     bool changed = true;
     for (int pass = 0; changed && (!pass || m->has_loops); pass++) {
         changed = false;
         for (int at = 0; at < m->n_order; at++) {
             const struct node *node = graph_node(m->graph, m->order[at]);
+            int first_wait = m->is_write[node->id] ? 0 : node->n_inputs;
             uint64_t before = mask[node->id];
             for (int k = 0; k < n_dependencies(node); k++) {
+                bool is_send = k == n_dependencies(node) - 1;
                 int from = dependency(m->graph, node, k);
-                mask[node->id] |= from < 0 ? 0 : mask[from];
+                if (from >= 0 && (!by_data || k < first_wait || is_send))
+                    mask[node->id] |= mask[from];
             }
             changed |= mask[node->id] != before;
         }
@@ -194,34 +203,12 @@ static void answer(struct moments *m, struct arena *memory)
             mask[write->node] |= own;
             *(write->variable < 0 ? &commits : &of[write->variable]) |= own;
         }
-        spread(m, mask);
+        spread(m, mask, false);
         for (size_t i = 0; i < m->questions.n; i++) {
             const struct question *q = &m->questions.items[i];
             bool own = is_own(graph_node(m->graph, q->variable));
             uint64_t all = of[q->variable] | (own ? 0 : commits);
-            m->views[q->node].before |= (mask[q->node] & all) != all;
-        }
-    }
-}
-
-/* By data: what a node only waits for makes no difference to its value. */
-static void add_below(struct moments *m)
-{
-    bool changed = true;
-    for (int pass = 0; changed && (!pass || m->has_loops); pass++) {
-        changed = false;
-        for (int at = 0; at < m->n_order; at++) {
-            const struct node *node = graph_node(m->graph, m->order[at]);
-            const struct node *send = join_send_of(m->graph, node);
-            struct request_view *view = &m->views[node->id], before = *view;
-            for (int k = 0; k <= node->n_inputs; k++) {
-                int from = k == node->n_inputs     ? send ? send->id : -1
-                           : m->is_write[node->id] ? -1
-                                                   : node->inputs[k].node;
-                view->before |= from >= 0 && m->views[from].before;
-                view->of_own |= from >= 0 && m->views[from].of_own;
-            }
-            changed |= view->before != before.before || view->of_own != before.of_own;
+            m->views[q->node] |= (mask[q->node] & all) != all ? VIEW_BEFORE : 0;
         }
     }
 }
@@ -231,7 +218,8 @@ struct request_view *request_views(const struct request *request)
     struct arena memory = ARENA_INIT;
     size_t n = request->graph->nodes.n + 1, n_fetches = request->fetches.n;
     struct request_view *views = mem_array(n_fetches + 1, sizeof *views);
-    struct moments m = {.graph = request->graph, .used = request_mark_used(request, &memory)};
+    struct moments m = {.graph = request->graph,
+                        .used = request_mark_used(request, NULL, 0, &memory)};
     m.order = arena_array(&memory, n, sizeof *m.order);
     m.place = arena_array(&memory, n, sizeof *m.place);
     m.n_writes = arena_array(&memory, n, sizeof *m.n_writes);
@@ -244,9 +232,11 @@ struct request_view *request_views(const struct request *request)
         look(&m, graph_node(m.graph, m.order[at]));
     if (m.questions.n)
         answer(&m, &memory);
-    add_below(&m);
-    for (size_t i = 0; i < n_fetches; i++)
-        views[i] = m.views[request->fetches.items[i].node];
+    spread(&m, m.views, true);
+    for (size_t i = 0; i < n_fetches; i++) {
+        uint64_t view = m.views[request->fetches.items[i].node];
+        views[i] = (struct request_view){view & VIEW_BEFORE, view & VIEW_OF_OWN};
+    }
     vec_release(&m.writes);
     vec_release(&m.questions);
     arena_release(&memory);

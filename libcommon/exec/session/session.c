@@ -140,30 +140,22 @@ static void trim_others(struct session *session)
     vec_release(&idle);
 }
 
-/* A plan that is to be made. */
-struct session_making {
-    const struct session_call *call;
-    bool general;                 /* it serves all shapes of feeds */
-    const atomic_bool *cancelled; /* nobody wants it any more; NULL: somebody always does */
-    const atomic_bool *stopped;   /* as `stopped` of struct plan_options */
-};
-
 /* With one more user. `making` is held, under which nobody else adds one; `lock` is not, which
  * others take meanwhile to run what is there. */
-static struct cached *make(struct session *session, const struct session_making *making,
-                           struct error *err)
+static struct cached *make(struct session *session, const struct session_call *call,
+                           const struct step *step, bool general, struct error *err)
 {
-    const struct session_call *call = making->call;
     struct cached *c = mem_alloc(sizeof *c);
-    make_key(&c->key, session, call, making->general);
+    make_key(&c->key, session, call, general);
     struct plan_feed *feeds = mem_array((size_t)call->n_feeds + 1, sizeof *feeds);
     for (int i = 0; i < call->n_feeds; i++)
         feeds[i] = (struct plan_feed){call->feeds[i], call->feed_values[i].type,
-                                      *feed_shape(session, call, i, making->general)};
+                                      *feed_shape(session, call, i, general)};
     struct plan_request request = session_request(call, feeds);
     struct plan_set_options options = {session->options, session->devices, session->n_devices};
-    options.plan.cancelled = making->cancelled;
-    options.plan.stopped = making->stopped;
+    /* Who ends a step with a reason ends that one: the plan is made all the same, for the next. */
+    options.plan.cancelled = step ? &step->cancelled : session->options.cancelled;
+    options.plan.stopped = step ? &step->stop.stopped : NULL;
     int code = plan_set_new(session->graph, &options, &request, &c->set, err);
     mem_free(feeds);
     if (code) {
@@ -219,9 +211,6 @@ void session_give_back(struct cached *c)
 struct cached *session_acquire(struct session *session, const struct session_call *call,
                                struct step *step, struct error *err)
 {
-    /* Who ends a step with a reason ends that one: the plan is made all the same, for the next. */
-    const atomic_bool *cancelled = step ? &step->cancelled : session->options.cancelled;
-    const atomic_bool *stopped = step ? &step->stop.stopped : NULL;
     struct error ignored = ERROR_INIT;
     struct cached *c = acquire_planned(session, call, false);
     if (c)
@@ -230,9 +219,9 @@ struct cached *session_acquire(struct session *session, const struct session_cal
     pthread_mutex_lock(&session->making);
     c = acquire_planned(session, call, false); /* another thread may have made it just now */
     if (!c && is_for_all_shapes(session, call) && !(c = acquire_planned(session, call, true)))
-        c = make(session, &(struct session_making){call, true, cancelled, stopped}, &ignored);
+        c = make(session, call, step, true, &ignored);
     if (!c)
-        c = make(session, &(struct session_making){call, false, cancelled, stopped}, err);
+        c = make(session, call, step, false, err);
     pthread_mutex_unlock(&session->making);
     return c;
 }

@@ -136,17 +136,6 @@ static int take_part(struct part_search *s, size_t i, const struct saved_part *s
     return 0;
 }
 
-static bool may_overlap(const struct part_search *s)
-{
-    if (s->found.n > COMPARED_MAX)
-        return true;
-    for (size_t i = 0; i < s->found.n; i++)
-        for (size_t k = 0; k < i; k++)
-            if (count_common(&s->found.items[i].box, &s->found.items[k].box))
-                return true;
-    return false;
-}
-
 static int take_parts(struct part_search *s, struct error *err)
 {
     for (const struct name_link *l = name_index_first(s->index, s->wanted.of); l;
@@ -158,7 +147,10 @@ static int take_parts(struct part_search *s, struct error *err)
             return err->code;
     }
     s->in_rows = s->in_rows && has_whole_rows(&s->wanted);
-    s->overlaps = may_overlap(s);
+    s->overlaps = s->found.n > COMPARED_MAX;
+    for (size_t i = 0; i < s->found.n && !s->overlaps; i++)
+        for (size_t k = 0; k < i && !s->overlaps; k++)
+            s->overlaps = count_common(&s->found.items[i].box, &s->found.items[k].box) > 0;
     return 0;
 }
 
@@ -173,34 +165,28 @@ static int make_wanted(const struct part_search *s, enum dtype type, struct tens
     return tensor_alloc(t, type, &shape, err);
 }
 
-/* Elements that are in several parts once. */
-static int64_t count_found(const struct part_search *s, struct error *err)
-{
-    int64_t n = 0;
-    struct tensor map;
-    if (make_wanted(s, UINT8, &map, err))
-        return -1;
-    memset(map.data, 0, tensor_bytes(&map));
-    for (size_t i = 0; i < s->found.n; i++)
-        box_fill(map.data, &s->wanted.box, &s->found.items[i].box, 1);
-    for (size_t i = 0; i < tensor_bytes(&map); i++)
-        n += ((const uint8_t *)map.data)[i];
-    tensor_release(&map);
-    return n;
-}
-
-/* A map is made only of what has at least as many elements in the parts: a file may say anything of
- * a whole. */
+/* Elements that are in several parts count once, by a map, which is made only of what has at least
+ * as many elements in the parts: a file may say anything of a whole. */
 static int check_gaps(const struct part_search *s, struct error *err)
 {
     int64_t all = box_count(&s->wanted.box), found = 0;
+    struct tensor map;
     for (size_t i = 0; i < s->found.n; i++)
         found += count_common(&s->found.items[i].box, &s->wanted.box);
     bool is_exact = !s->overlaps || found >= all;
-    if (s->overlaps && is_exact)
-        found = count_found(s, err);
-    if (err->code || found == all)
-        return err->code;
+    if (s->overlaps && is_exact) {
+        if (make_wanted(s, UINT8, &map, err))
+            return err->code;
+        memset(map.data, 0, tensor_bytes(&map));
+        for (size_t i = 0; i < s->found.n; i++)
+            box_fill(map.data, &s->wanted.box, &s->found.items[i].box, 1);
+        found = 0;
+        for (size_t i = 0; i < tensor_bytes(&map); i++)
+            found += ((const uint8_t *)map.data)[i];
+        tensor_release(&map);
+    }
+    if (found == all)
+        return 0;
     int64_t unit = s->in_rows ? all / s->wanted.box.size[0] : 1;
     const char *units = s->in_rows ? "rows" : "elements";
     if (!is_exact)
@@ -249,14 +235,6 @@ int saved_parts_have(const struct saved_parts *parts, const struct variable *lik
 
 /* ---- reading ---- */
 
-static bool is_same_box(const struct box *a, const struct box *b)
-{
-    bool same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++)
-        same = a->first[i] == b->first[i] && a->size[i] == b->size[i];
-    return same;
-}
-
 /* Whether a part has the bits that parts before it had, as far as they overlap. */
 static int check_overlap(const struct part_search *s, const struct tensor *part,
                          const struct box *box, const struct tensor *value,
@@ -286,31 +264,25 @@ static int check_overlap(const struct part_search *s, const struct tensor *part,
     return err->code;
 }
 
-static int copy_part(const struct part_search *s, const struct found_part *found,
-                     struct tensor *value, struct tensor *map, struct error *err)
-{
-    struct tensor part;
-    if (s->parts->read(s->parts, found->i, &part, err))
-        return err->code;
-    if (!s->overlaps || !check_overlap(s, &part, &found->box, value, map, err))
-        box_copy(value->data, &s->wanted.box, part.data, &found->box, dtype_bytes(part.type));
-    if (s->overlaps)
-        box_fill(map->data, &s->wanted.box, &found->box, 1);
-    tensor_release(&part);
-    return err->code;
-}
-
 static void read_found(const struct part_search *s, struct tensor *value, uint64_t *updates,
                        struct error *err)
 {
-    struct tensor map = TENSOR_INIT;
+    const struct box *wanted = &s->wanted.box;
+    struct tensor map = TENSOR_INIT, part;
     if (!make_wanted(s, s->like->type, value, err) && s->overlaps &&
         !make_wanted(s, UINT8, &map, err)) /* a byte for each element: 0, none was there yet */
         memset(map.data, 0, tensor_bytes(&map));
     for (size_t i = 0; i < s->found.n && !err->code; i++) {
-        uint64_t n = s->parts->at(s->parts, s->found.items[i].i).updates;
+        const struct found_part *found = &s->found.items[i];
+        uint64_t n = s->parts->at(s->parts, found->i).updates;
         *updates = n > *updates ? n : *updates;
-        copy_part(s, &s->found.items[i], value, &map, err);
+        if (s->parts->read(s->parts, found->i, &part, err))
+            break;
+        if (!s->overlaps || !check_overlap(s, &part, &found->box, value, &map, err))
+            box_copy(value->data, wanted, part.data, &found->box, dtype_bytes(part.type));
+        if (s->overlaps)
+            box_fill(map.data, wanted, &found->box, 1);
+        tensor_release(&part);
     }
     tensor_release(&map);
     if (err->code)
@@ -324,8 +296,8 @@ int saved_parts_read(const struct saved_parts *parts, const struct variable *lik
     *value = (struct tensor)TENSOR_INIT;
     *updates = 0;
     int all = search(&s, err);
-    if (all < 0 && s.found.n == 1 && is_same_box(&s.found.items[0].box, &s.wanted.box))
-        all = (int)s.found.items[0].i;
+    if (all < 0 && s.found.n == 1 && box_count(&s.found.items[0].box) == box_count(&s.wanted.box))
+        all = (int)s.found.items[0].i; /* it has no gaps */
     if (!err->code && all >= 0) {
         *updates = parts->at(parts, (size_t)all).updates;
         parts->read(parts, (size_t)all, value, err);

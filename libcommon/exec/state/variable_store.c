@@ -86,7 +86,10 @@ static void take_slice(struct variable *v, const struct variable *like)
     pthread_mutex_unlock(&v->mutex);
 }
 
-static struct variable *variable_new(const struct variable *like)
+/* Nobody finds it before the watcher has given it its value, which the watcher does without a lock.
+ */
+static int add(struct variable_store *store, const struct variable *like, struct variable **added,
+               struct error *err)
 {
     struct variable *v = mem_alloc(sizeof *v);
     v->container = mem_strdup(like->container);
@@ -94,18 +97,9 @@ static struct variable *variable_new(const struct variable *like)
     v->type = like->type;
     v->shape = like->shape;
     v->device = like->device;
+    v->store = store;
     pthread_mutex_init(&v->mutex, NULL);
     take_slice(v, like);
-    return v;
-}
-
-/* Nobody finds it before the watcher has given it its value, which the watcher does without a lock.
- */
-static int add(struct variable_store *store, const struct variable *like, struct variable **added,
-               struct error *err)
-{
-    struct variable *v = variable_new(like);
-    v->store = store;
     int code = store->watcher ? store->watcher->made(store->watcher, v, err) : 0;
     if (code) {
         variable_free(v);
@@ -197,21 +191,14 @@ struct checkpoint_files *variable_store_files(struct variable_store *store)
 
 /* ---- resources ---- */
 
-static struct resource *find_resource(const struct variable_store *store, const char *kind,
-                                      const char *container, const char *name)
-{
-    for (struct resource *r = store->first_resource; r; r = r->next)
-        if (!strcmp(r->name, name) && !strcmp(r->kind->name, kind) &&
-            !strcmp(r->container, container))
-            return r;
-    return NULL;
-}
-
 void *resource_get(struct variable_store *store, const struct resource_kind *kind,
                    const char *container, const char *name)
 {
     pthread_mutex_lock(&store->resources_lock);
-    struct resource *r = find_resource(store, kind->name, container, name);
+    struct resource *r = store->first_resource;
+    while (r && (strcmp(r->name, name) != 0 || strcmp(r->kind->name, kind->name) != 0 ||
+                 strcmp(r->container, container) != 0))
+        r = r->next;
     if (!r) {
         r = mem_alloc(sizeof *r);
         r->kind = kind;
@@ -304,26 +291,19 @@ bool resource_is_part(const char *name)
     return strchr(name, ':') != NULL; /* which no name of a node has */
 }
 
-static const struct resource_kind *find_kind(const struct resource_kind *const *kinds,
-                                             const char *name, size_t n)
-{
-    for (; *kinds; kinds++)
-        if (strlen((*kinds)->name) == n && !strncmp((*kinds)->name, name, n))
-            return *kinds;
-    return NULL;
-}
-
 int resource_restore(struct variable_store *store, const struct resource_kind *const *kinds,
                      const char *container, const char *name, const struct tensor *value,
                      struct error *err)
 {
     const char *colon = strchr(name, ':'), *part = strrchr(name, '/');
-    const struct resource_kind *kind =
-        colon ? find_kind(kinds, name, (size_t)(colon - name)) : NULL;
-    if (!kind || !part || part < colon)
+    while (colon && *kinds &&
+           (strlen((*kinds)->name) != (size_t)(colon - name) ||
+            strncmp((*kinds)->name, name, (size_t)(colon - name)) != 0))
+        kinds++;
+    if (!colon || !*kinds || !part || part < colon)
         return error_set(err, ERR_DATA, "'%s' is no part of a resource", name);
     char *own = mem_strndup(colon + 1, (size_t)(part - colon - 1));
-    int code = kind->restore(resource_get(store, kind, container, own), part + 1, value, err);
+    int code = (*kinds)->restore(resource_get(store, *kinds, container, own), part + 1, value, err);
     mem_free(own);
     return code ? error_prefix(err, "'%s': ", name) : 0;
 }

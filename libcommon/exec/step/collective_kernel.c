@@ -36,27 +36,30 @@ struct collective_group collective_group_of(const struct node *node)
                                      (int)node_int(node, "group_stride")};
 }
 
-enum by_device collective_by_device(const struct node *node)
+static const char *schedule_of(const struct node *node)
 {
     const struct attr_value *schedule = node_attr(node, "schedule");
-    return schedule ? by_device_of(schedule->s) : BY_DEVICE_NEVER;
+    return schedule ? schedule->s : "";
+}
+
+enum by_device collective_by_device(const struct node *node)
+{
+    return by_device_of(schedule_of(node));
 }
 
 bool collective_by_servers(const struct node *node)
 {
-    const struct attr_value *schedule = node_attr(node, "schedule");
-    return schedule && !strcmp(schedule->s, SCHEDULE_BY_SERVERS);
+    return !strcmp(schedule_of(node), SCHEDULE_BY_SERVERS);
 }
 
 struct collective_options collective_options_of(const struct node *node)
 {
-    const struct attr_value *schedule = node_attr(node, "schedule");
     const struct attr_value *hosts = node_attr(node, "schedule_hosts");
     struct collective_options options = {.group = collective_group_of(node),
                                          .schedule = {SCHEDULE_DIRECT, NULL},
                                          .priority = node_priority(node),
                                          .wants_all = node_attr(node, ALL_WORKERS) != NULL};
-    if (!schedule || !schedule_kind_of(schedule->s, &options.schedule.kind))
+    if (!schedule_kind_of(schedule_of(node), &options.schedule.kind))
         options.schedule.kind = SCHEDULE_DIRECT; /* also of a library's, and by servers */
     options.by_servers = collective_by_servers(node);
     if (hosts && hosts->n) {

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/time.h"
 #include "exec/plan/plan_io.h"
-#include "exec/session/feed_ahead.h"
+
 #include "exec/session/feeding.h"
 
 void driver_init(struct driver *driver, const struct graph *graph, const char *name)
@@ -68,44 +68,6 @@ int driver_initialize(struct driver *driver, struct error *err)
 {
     return graph_entry(driver->graph, "init") ? driver_run_entry(driver, "init", 0, NULL, 0, err)
                                               : 0;
-}
-
-/* ---- feeding ---- */
-
-int driver_next_feeds(struct driver *driver, bool *more, struct error *err)
-{
-    int64_t step = (driver->is_passing ? driver->passed : driver->step) + 1;
-    struct step_feeding feeding = {&driver->feeds, &driver->record, step, driver->step};
-    *more = true;
-    /* Once a device has asked for a feed there is something to be staged. */
-    if (driver->feed_reader && !driver->ahead && driver->steps_fed && !driver->is_passing &&
-        stage_is_wanted(driver->stage))
-        driver->ahead = feed_ahead_new(driver);
-    if (driver->feed_reader && driver->ahead)
-        return feed_ahead_next(driver->ahead, more, err);
-    feeds_clear(&driver->feeds);
-    if (driver->feed_reader)
-        return feeding_read(driver, &feeding, more, err);
-    return feeds_complete(&driver->feeds, &driver->needs)
-               ? 0
-               : feeding_lacks(driver, &driver->feeds, err);
-}
-
-int driver_pass_over(struct driver *driver, int64_t n, struct error *err)
-{
-    bool more = true;
-    int code = 0;
-    driver->step = n;
-    driver->passed = 0;
-    driver->is_passing = true;
-    while (!code && more && driver->passed < n && driver->feed_reader) {
-        code = driver_next_feeds(driver, &more, err);
-        driver->passed += more && !code;
-    }
-    driver->is_passing = false;
-    if (!code)
-        driver->step = driver->passed;
-    return code;
 }
 
 /* ---- running ---- */

@@ -7,8 +7,17 @@
 #include "base/memory.h"
 #include "base/vec.h"
 #include "exec/device/arenas.h"
-#include "exec/session/session_private.h"
+#include "exec/run/plan_set.h"
 #include "exec/step/step.h"
+
+struct cached {
+    struct str key; /* feeds with types and shapes, fetches, targets, as bytes */
+    struct plan_set *set;
+    uint64_t last_used;
+    uint64_t uses;
+    atomic_int users; /* steps that run it now: not to be dropped; more under the lock only */
+    bool keep;        /* handed out by session_plan */
+};
 
 struct session {
     const struct graph *graph;
@@ -203,13 +212,16 @@ static bool is_for_all_shapes(struct session *session, const struct session_call
     return general;
 }
 
-void session_give_back(struct cached *c)
+static void give_back(struct cached *c)
 {
     atomic_fetch_sub(&c->users, 1);
 }
 
-struct cached *session_acquire(struct session *session, const struct session_call *call,
-                               struct step *step, struct error *err)
+/* The plan for the call, with one more user. Beyond the limit of plans one serves all shapes. NULL
+ * with the error set, ERR_CANCELLED if the step is while the plan is made. Step NULL: that of none.
+ */
+static struct cached *acquire(struct session *session, const struct session_call *call,
+                              struct step *step, struct error *err)
 {
     struct error ignored = ERROR_INIT;
     struct cached *c = acquire_planned(session, call, false);
@@ -229,18 +241,18 @@ struct cached *session_acquire(struct session *session, const struct session_cal
 int session_run(struct session *session, const struct session_call *call, struct step *step,
                 struct tensor *fetches, struct error *err)
 {
-    struct cached *c = session_acquire(session, call, step, err);
+    struct cached *c = acquire(session, call, step, err);
     if (!c)
         return err->code;
     int code = plan_set_run(c->set, step, call->feed_values, fetches, err);
-    session_give_back(c);
+    give_back(c);
     return code;
 }
 
 static void started_over(struct step_done *done, int code, const struct error *err)
 {
     struct session_done *d = CONTAINER_OF(done, struct session_done, done);
-    session_give_back(d->plans);
+    give_back(d->plans);
     d->over(d, code, err);
 }
 
@@ -256,7 +268,7 @@ void session_start(struct session *session, const struct session_call *call, str
                    struct tensor *fetches, struct session_done *done)
 {
     struct error err = ERROR_INIT;
-    struct cached *c = session_acquire(session, call, step, &err);
+    struct cached *c = acquire(session, call, step, &err);
     if (c)
         start(c, call, step, fetches, done);
     else
@@ -275,11 +287,78 @@ bool session_start_planned(struct session *session, const struct session_call *c
 int session_plans(struct session *session, const struct session_call *call,
                   struct plan *const **plans, int *n, struct error *err)
 {
-    struct cached *c = session_acquire(session, call, NULL, err);
+    struct cached *c = acquire(session, call, NULL, err);
     if (!c)
         return err->code;
     c->keep = true;
     *n = plan_set_plans(c->set, plans);
-    session_give_back(c);
+    give_back(c);
     return 0;
+}
+
+/* ---- calls that are made again and again: what they need is looked for once ---- */
+
+struct session_handle {
+    struct session *session;
+    struct session_call call;
+    struct cached *plans; /* of the last step; NULL: none */
+    enum dtype *types;    /* of its feeds, */
+    struct shape *shapes; /* and theirs */
+};
+
+static void *copy_of(const void *items, int n, size_t size)
+{
+    char *copy = mem_array((size_t)n + 1, size);
+    if (n)
+        memcpy(copy, items, (size_t)n * size);
+    return copy;
+}
+
+struct session_handle *session_prepare(struct session *session, const struct session_call *call)
+{
+    struct session_handle *handle = mem_alloc(sizeof *handle);
+    handle->session = session;
+    handle->call = *call;
+    handle->call.feeds = copy_of(call->feeds, call->n_feeds, sizeof *call->feeds);
+    handle->call.fetches = copy_of(call->fetches, call->n_fetches, sizeof *call->fetches);
+    handle->call.targets = copy_of(call->targets, call->n_targets, sizeof *call->targets);
+    handle->types = mem_array((size_t)call->n_feeds + 1, sizeof *handle->types);
+    handle->shapes = mem_array((size_t)call->n_feeds + 1, sizeof *handle->shapes);
+    return handle;
+}
+
+int session_run_prepared(struct session_handle *handle, const struct tensor *feeds,
+                         struct step *step, struct tensor *fetches, struct error *err)
+{
+    bool is_as_before = handle->plans != NULL;
+    for (int i = 0; is_as_before && i < handle->call.n_feeds; i++)
+        is_as_before =
+            feeds[i].type == handle->types[i] && shape_equal(&feeds[i].shape, &handle->shapes[i]);
+    if (!is_as_before) {
+        if (handle->plans)
+            give_back(handle->plans);
+        handle->call.feed_values = feeds;
+        handle->plans = acquire(handle->session, &handle->call, step, err);
+        for (int i = 0; i < handle->call.n_feeds; i++) {
+            handle->types[i] = feeds[i].type;
+            handle->shapes[i] = feeds[i].shape;
+        }
+    }
+    if (!handle->plans)
+        return err->code;
+    return plan_set_run(handle->plans->set, step, feeds, fetches, err);
+}
+
+void session_handle_free(struct session_handle *handle)
+{
+    if (!handle)
+        return;
+    if (handle->plans)
+        give_back(handle->plans);
+    mem_free((void *)(uintptr_t)handle->call.feeds);
+    mem_free((void *)(uintptr_t)handle->call.fetches);
+    mem_free((void *)(uintptr_t)handle->call.targets);
+    mem_free(handle->types);
+    mem_free(handle->shapes);
+    mem_free(handle);
 }

@@ -137,9 +137,9 @@ CUDA_CODE = $(foreach arch,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(arch),cod
 CUDA_LIBS = $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a)) -l:libsupc++.a \
 	-Wl$(comma)--exclude-libs$(comma)ALL -lm -ldl -lrt -lpthread
 
-# tf-plot and tf-run are shell: bin/NAME-options.c parses their command lines, and what they read is
-# in scripts/NAME.
-SCRIPT_TOOLS := $(if $(FILTERS),,plot run)
+# tf-plot, tf-run and tf-top are shell: bin/NAME-options.c parses their command lines, and what they
+# read is in scripts/NAME.
+SCRIPT_TOOLS := $(if $(FILTERS),,plot run top)
 SCRIPT_PARTS := $(foreach tool,$(SCRIPT_TOOLS),$(patsubst scripts/%,$(BUILD)/lib/tf-tools/%,$(wildcard scripts/$(tool)/*)))
 SCRIPT_PROGRAMS := $(if $(FILTERS),,$(SCRIPT_TOOLS:%=%/options) run/parts)
 BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part replicate show data),\

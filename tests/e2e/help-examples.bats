@@ -270,6 +270,15 @@ LUA
     [ ! -e run/one.pid ]
 }
 
+@test "tf-top" {
+    job_runs
+    types tf-top 2 'tf-top'
+    run -124 timeout 3 bash -c "$(examples tf-top | head -n 1)"
+    [[ $output == *worker:1* ]]
+    timeout 30 bash -c "$(example tf-top count | sed 's/10s/0.1s/')"
+    [ "$(grep -c ^TASK minute.txt)" = 6 ]
+}
+
 @test "no tool is left out" {
     diff <(cd "$root/build/bin" && printf '%s\n' tf-*) \
         <(sed -n 's/^@test "\(tf-[a-z]*\)" {$/\1/p' "$BATS_TEST_FILENAME" | sort)

@@ -49,7 +49,7 @@ filters() {
     for tool in "${tools[@]}"; do
         case $tool in
         tf-graph | tf-data | tf-op | tf-ps | tf-run | tf-supervise | tf-ckpt | tf-import | \
-            tf-events) ;;
+            tf-top | tf-events) ;;
         *) echo "$tool" ;;
         esac
     done
@@ -209,7 +209,7 @@ misses_file() {
 }
 
 @test "a missing file is 66 and named" {
-    mapfile -t names < <(printf '%s\n' "${tools[@]}" | grep -vxE 'tf-(ps|ckpt)')
+    mapfile -t names < <(printf '%s\n' "${tools[@]}" | grep -vxE 'tf-(ps|ckpt|top)')
     each misses_file "${names[@]}"
 }
 
@@ -220,7 +220,7 @@ refuses_folder() {
 }
 
 @test "a directory instead of a file is 65 and named" {
-    mapfile -t names < <(printf '%s\n' "${tools[@]}" | grep -vxE 'tf-(ps|ckpt)')
+    mapfile -t names < <(printf '%s\n' "${tools[@]}" | grep -vxE 'tf-(ps|ckpt|top)')
     each refuses_folder "${names[@]}"
 }
 

@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tf-top: a row for each task of a job, rates from one picture to the next, and who is waited for.
+# shellcheck disable=SC2154  # stderr is of run
+load ../lib/tools
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    use_tools
+    cd "$BATS_TEST_TMPDIR" || return 1
+    set -o pipefail
+}
+
+teardown() {
+    kill_job run
+}
+
+# A job in which worker 1 gets a record only every 0.1 s.
+job_runs() { # MODE
+    tf-graph -o m.tfg -e 'x = Placeholder{name = "x", dtype = float32, shape = {-1, 4}}
+        w = variable{name = "w", shape = {4, 1}, init = 0.0}
+        loss = Mean(Square(MatMul(x, w) - 1.0), {0, 1})
+        entry.train = minimize(loss, optim.sgd{rate = 0.01})'
+    printf '1,2,3,4\n%.0s' {1..4000} >rows.csv
+    cat >feed <<'END'
+#!/bin/sh
+case $TF_SHARD in
+1/*) while read -r line; do echo "$line"; sleep 0.1; done <rows.csv | tf-data csv - x=1-4 ;;
+*) tf-data csv rows.csv x=1-4 --epochs 0 ;;
+esac
+END
+    chmod +x feed
+    timeout 120 tf-run --ps 1 --workers 2 --mode "$1" --job run m.tfg -- ./feed 2>run.err 3>&- &
+    soon 60 eval '[[ $(tf-run status --job run 2>&1) == *worker:1*ready* ]]'
+    soon 60 jq -e '.step > 2' run/run.json
+}
+
+@test "a table has all tasks, their clocks go on, and the slow one is named" {
+    job_runs sync
+    timeout 60 tf-top --job run --interval 3s --count 2 >top
+    [ "$(grep -c '^job: running' top)" = 2 ]
+    awk 'length > 80 { exit 1 }' top
+    for task in ps:0 worker:0 worker:1; do
+        [ "$(grep -c "^$task  *ready " top)" = 2 ]
+    done
+    # of the second table: clocks are those of the first and as many more as its rate says
+    awk '/^worker:0/ && n++ == 0 { before = $4 }
+        /^worker:0/ { rate = $5; more = $4 - before; waits = $7 }
+        END { exit !(n == 2 && more > 2 && rate > more / 12 && rate < more / 2.9 && waits > 50)
+        }' top
+    awk '/^worker:1/ { if (n++) exit !($7 < 50) }' top
+    grep -E '^worker:0 waits for worker:1: [0-9]+% of its time, which itself waits [0-9]+%$' top
+    # all that a shard gets comes from workers
+    awk '/^ps:0/ && n++ { exit !($8 ~ /^[0-9.]+[BKM]$/) }' top
+}
+
+@test "it ends with the job, and says how that ended" {
+    job_runs async
+    timeout 60 tf-top --job run --interval 0.2s >top 2>err &
+    local top=$!
+    soon 30 grep -q '^job: running' top
+    tf-run stop --job run
+    wait "$top"
+    grep -q '^job: over (TERM), step .* exit 143' top
+    [ ! -s err ]
+    timeout 20 tf-top --job run | grep '^job: over (TERM)'
+}
+
+@test "wrong use, and a job that is not there" {
+    run --separate-stderr tf-top
+    [[ $status -eq 64 && $stderr == 'tf-top: which job? --job DIR'* ]]
+    run --separate-stderr tf-top --job run --interval 0s
+    [[ $status -eq 64 && $stderr == 'tf-top: --interval 0s: '* ]]
+    run --separate-stderr tf-top --job none
+    [[ $status -eq 66 && $stderr == 'tf-top: job directory none: '* ]]
+}

@@ -36,66 +36,38 @@ static int begin_shape(struct infer *infer)
     return infer_scalars(infer, 0, infer->n_in);
 }
 
-const struct op_def op_JournalBegin = {
-    .name = "JournalBegin",
-    .inputs = "clock: int64, seq: int64, own: bool",
-    .attrs = CONTAINER,
-    .doc = "From now on the journal is for this incarnation of the clock.",
-    .detail = "The inputs are ClockJoin's. Of what it has the copy of the step seq stays, if it is "
-              "the worker's own\nthat counts; else nothing does.",
-    .flags = FLAGS,
-    .round = ROUND_OTHER,
-    .cost = cost_elements,
-    .shape = begin_shape,
-    .no_gradient = NO_GRADIENT,
-};
+#define JOURNAL(op, ...)                                                                           \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .flags = FLAGS,                                                 \
+                                   .round = ROUND_OTHER,                                           \
+                                   .cost = cost_elements,                                          \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
 
-const struct op_def op_JournalRead = {
-    .name = "JournalRead",
-    .outputs = "value: dtype, open: bool",
-    .attrs = "dtype: float16|bfloat16|float32|float64, shape: shape, of: string, " CONTAINER,
-    .doc = "What the copy that JournalBegin has kept has under the name `of`.",
-    .detail = "open: something was added to it (JournalAdd), so that what becomes of it depends on "
-              "whether the\npush counts.",
-    .flags = FLAGS,
-    .round = ROUND_OTHER,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .shape = infer_output_attribute,
-    .no_gradient = NO_GRADIENT,
-};
+JOURNAL(JournalBegin, .inputs = "clock: int64, seq: int64, own: bool", .attrs = CONTAINER,
+        .doc = "From now on the journal is for this incarnation of the clock.",
+        .detail =
+            "The inputs are ClockJoin's. Of what it has the copy of the step seq stays, if it is "
+            "the worker's own\nthat counts; else nothing does.",
+        .shape = begin_shape);
 
-const struct op_def op_JournalWrite = {
-    .name = "JournalWrite",
-    .inputs = "value: T",
-    .attrs = "T: float16|bfloat16|float32|float64, of: string, " CONTAINER,
-    .doc = "Writes a value, under the name `of`, to the copy of this step.",
-    .detail = "The copy is in place of the older one, and there when it is committed.",
-    .flags = FLAGS,
-    .round = ROUND_OTHER,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+JOURNAL(JournalRead, .outputs = "value: dtype, open: bool",
+        .attrs = "dtype: float16|bfloat16|float32|float64, shape: shape, of: string, " CONTAINER,
+        .doc = "What the copy that JournalBegin has kept has under the name `of`.",
+        .detail =
+            "open: something was added to it (JournalAdd), so that what becomes of it depends on "
+            "whether the\npush counts.",
+        .half = HALF_KEPT, .shape = infer_output_attribute);
 
-const struct op_def op_JournalAdd = {
-    .name = "JournalAdd",
-    .inputs = "value: float32",
-    .attrs = "of: string, " CONTAINER,
-    .doc = "Adds to what JournalWrite wrote in this step under the name `of`.",
-    .flags = FLAGS,
-    .round = ROUND_OTHER,
-    .half = HALF_KEPT,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+JOURNAL(JournalWrite, .inputs = "value: T",
+        .attrs = "T: float16|bfloat16|float32|float64, of: string, " CONTAINER,
+        .doc = "Writes a value, under the name `of`, to the copy of this step.",
+        .detail = "The copy is in place of the older one, and there when it is committed.",
+        .half = HALF_KEPT);
 
-const struct op_def op_JournalCommit = {
-    .name = "JournalCommit",
-    .attrs = CONTAINER,
-    .doc = "All values of this step are written: the copy is there.",
-    .flags = FLAGS,
-    .round = ROUND_OTHER,
-    .cost = cost_elements,
-    .no_gradient = NO_GRADIENT,
-};
+JOURNAL(JournalAdd, .inputs = "value: float32", .attrs = "of: string, " CONTAINER,
+        .doc = "Adds to what JournalWrite wrote in this step under the name `of`.",
+        .half = HALF_KEPT);
+
+JOURNAL(JournalCommit, .attrs = CONTAINER,
+        .doc = "All values of this step are written: the copy is there.");

@@ -60,13 +60,6 @@ static int reduction_shape(struct infer *infer)
     return 0;
 }
 
-#define REDUCTION                                                                                  \
-    .inputs = "input: T, reduction_indices: Tidx", .outputs = "output: T",                         \
-    .attrs = "keep_dims: bool = false, T: real, Tidx: int32|int64 = int32",                        \
-    .shape = reduction_shape
-#define LOGICAL_REDUCTION                                                                          \
-    .inputs = "input: bool, reduction_indices: Tidx", .outputs = "output: bool",                   \
-    .attrs = "keep_dims: bool = false, Tidx: int32|int64 = int32", .shape = reduction_shape
 /* A sum of one element is 0 + x, which turns -0 into 0. */
 #define NO_AXES(types)                                                                             \
     {                                                                                              \
@@ -76,92 +69,65 @@ static int reduction_shape(struct infer *infer)
     "reduction_indices is a scalar or a vector of axes, counted from the end when negative; an "   \
     "empty vector reduces nothing. With keep_dims the reduced axes stay, with length 1."
 
-const struct op_def op_Sum = {
-    .name = "Sum",
-    REDUCTION,
-    .doc = "The sum of the elements along axes.",
-    .detail = AXES " The sum of no elements is 0."
-                   "\n" NO_COMPLEX,
-    .reduction = REDUCTION_SUM,
-    .identity = NO_AXES(DTYPES_INTEGER),
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = reduce_sum_gradient,
-};
+#define REDUCES(op, ...)                                                                           \
+    const struct op_def op_##op = {                                                                \
+        .name = #op,                                                                               \
+        .inputs = "input: T, reduction_indices: Tidx",                                             \
+        .outputs = "output: T",                                                                    \
+        .attrs = "keep_dims: bool = false, T: real, Tidx: int32|int64 = int32",                    \
+        .cost = cost_elements,                                                                     \
+        .shape = reduction_shape,                                                                  \
+        __VA_ARGS__}
 
-const struct op_def op_Mean = {
-    .name = "Mean",
-    REDUCTION,
-    .doc = "The mean of the elements along axes.",
-    .detail = AXES " The mean of no elements is NaN, of integers an error; a mean of integers is "
-                   "cut toward zero."
-                   "\n" NO_COMPLEX,
-    .reduction = REDUCTION_MEAN,
-    .identity = NO_AXES(DTYPES_INTEGER),
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = reduce_mean_gradient,
-};
+REDUCES(Sum, .doc = "The sum of the elements along axes.",
+        .detail = AXES " The sum of no elements is 0."
+                       "\n" NO_COMPLEX,
+        .reduction = REDUCTION_SUM, .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED,
+        .gradient = reduce_sum_gradient);
 
-const struct op_def op_Prod = {
-    .name = "Prod",
-    REDUCTION,
-    .doc = "The product of the elements along axes.",
-    .detail = AXES " The product of no elements is 1."
-                   "\n" NO_COMPLEX,
-    .reduction = REDUCTION_ANY,
-    .identity = NO_AXES(DTYPES_INTEGER),
-    .half = HALF_DENIED,
-    .cost = cost_elements,
-    .gradient = reduce_prod_gradient,
-};
+REDUCES(Mean, .doc = "The mean of the elements along axes.",
+        .detail = AXES
+        " The mean of no elements is NaN, of integers an error; a mean of integers is "
+        "cut toward zero."
+        "\n" NO_COMPLEX,
+        .reduction = REDUCTION_MEAN, .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED,
+        .gradient = reduce_mean_gradient);
 
-const struct op_def op_Max = {
-    .name = "Max",
-    REDUCTION,
-    .doc = "The largest element along axes.",
-    .detail = AXES " A NaN is the result wherever there is one. Of no elements: minus infinity, or "
-                   "the smallest integer. Elements equal to the result share its gradient evenly.",
-    .reduction = REDUCTION_ANY,
-    .identity = NO_AXES(0),
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .gradient = reduce_extremum_gradient,
-};
+REDUCES(Prod, .doc = "The product of the elements along axes.",
+        .detail = AXES " The product of no elements is 1."
+                       "\n" NO_COMPLEX,
+        .reduction = REDUCTION_ANY, .identity = NO_AXES(DTYPES_INTEGER), .half = HALF_DENIED,
+        .gradient = reduce_prod_gradient);
 
-const struct op_def op_Min = {
-    .name = "Min",
-    REDUCTION,
-    .doc = "The smallest element along axes.",
-    .detail = AXES " A NaN is the result wherever there is one. Of no elements: infinity, or the "
-                   "largest integer. Elements equal to the result share its gradient evenly.",
-    .reduction = REDUCTION_ANY,
-    .identity = NO_AXES(0),
-    .half = HALF_CLEAR,
-    .cost = cost_elements,
-    .gradient = reduce_extremum_gradient,
-};
+REDUCES(Max, .doc = "The largest element along axes.",
+        .detail = AXES
+        " A NaN is the result wherever there is one. Of no elements: minus infinity, or "
+        "the smallest integer. Elements equal to the result share its gradient evenly.",
+        .reduction = REDUCTION_ANY, .identity = NO_AXES(0), .half = HALF_CLEAR,
+        .gradient = reduce_extremum_gradient);
 
-const struct op_def op_All = {
-    .name = "All",
-    LOGICAL_REDUCTION,
-    .flags = OP_NO_GRADIENT,
-    .doc = "Whether all elements along axes are true.",
-    .detail = AXES " Of no elements: true.",
-    .reduction = REDUCTION_ANY,
-    .identity = NO_AXES(0),
-    .cost = cost_elements,
-    .no_gradient = "its result changes in steps",
-};
+REDUCES(Min, .doc = "The smallest element along axes.",
+        .detail = AXES
+        " A NaN is the result wherever there is one. Of no elements: infinity, or the "
+        "largest integer. Elements equal to the result share its gradient evenly.",
+        .reduction = REDUCTION_ANY, .identity = NO_AXES(0), .half = HALF_CLEAR,
+        .gradient = reduce_extremum_gradient);
 
-const struct op_def op_Any = {
-    .name = "Any",
-    LOGICAL_REDUCTION,
-    .flags = OP_NO_GRADIENT,
-    .doc = "Whether any element along axes is true.",
-    .detail = AXES " Of no elements: false.",
-    .reduction = REDUCTION_ANY,
-    .identity = NO_AXES(0),
-    .cost = cost_elements,
-    .no_gradient = "its result changes in steps",
-};
+#define REDUCES_TRUTH(op, ...)                                                                     \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "input: bool, reduction_indices: Tidx",               \
+                                   .outputs = "output: bool",                                      \
+                                   .attrs = "keep_dims: bool = false, Tidx: int32|int64 = int32",  \
+                                   .flags = OP_NO_GRADIENT,                                        \
+                                   .reduction = REDUCTION_ANY,                                     \
+                                   .identity = NO_AXES(0),                                         \
+                                   .cost = cost_elements,                                          \
+                                   .shape = reduction_shape,                                       \
+                                   .no_gradient = "its result changes in steps",                   \
+                                   __VA_ARGS__}
+
+REDUCES_TRUTH(All, .doc = "Whether all elements along axes are true.",
+              .detail = AXES " Of no elements: true.");
+
+REDUCES_TRUTH(Any, .doc = "Whether any element along axes is true.",
+              .detail = AXES " Of no elements: false.");

@@ -205,93 +205,57 @@ static void elimination_cost(const struct cost_query *query, struct op_cost *cos
     cost->bytes = cost_bytes_all(query);
 }
 
-const struct op_def op_MatrixInverse = {
-    .name = "MatrixInverse",
-    .inputs = "input: T",
-    .outputs = "output: T",
-    .attrs = "adjoint: bool = false, T: float16|float32|float64",
-    .doc = "Inverse of each square matrix, transposed if adjoint.",
-    .detail = "A singular matrix is an error."
-              "\n" NO_COMPLEX,
-    .half = HALF_DENIED,
-    .cost = elimination_cost,
-    .shape = square_shape,
-    .gradient = inverse_gradient,
-};
+#define ELIMINATION(op, ...)                                                                       \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .outputs = "output: T",                                         \
+                                   .half = HALF_DENIED,                                            \
+                                   .cost = elimination_cost,                                       \
+                                   __VA_ARGS__}
 
-const struct op_def op_MatrixDeterminant = {
-    .name = "MatrixDeterminant",
-    .inputs = "input: T",
-    .outputs = "output: T",
-    .attrs = "T: float16|float32|float64",
-    .doc = "Determinant of each square matrix.",
-    .detail = "Its gradient needs the inverse, so that of a singular matrix is an error."
-              "\n" NO_COMPLEX,
-    .half = HALF_DENIED,
-    .cost = elimination_cost,
-    .shape = determinant_shape,
-    .gradient = determinant_gradient,
-};
+ELIMINATION(MatrixInverse, .inputs = "input: T",
+            .attrs = "adjoint: bool = false, T: float16|float32|float64",
+            .doc = "Inverse of each square matrix, transposed if adjoint.",
+            .detail = "A singular matrix is an error."
+                      "\n" NO_COMPLEX,
+            .shape = square_shape, .gradient = inverse_gradient);
 
-const struct op_def op_Cholesky = {
-    .name = "Cholesky",
-    .inputs = "input: T",
-    .outputs = "output: T",
-    .attrs = "T: float16|float32|float64",
+ELIMINATION(MatrixDeterminant, .inputs = "input: T", .attrs = "T: float16|float32|float64",
+            .doc = "Determinant of each square matrix.",
+            .detail = "Its gradient needs the inverse, so that of a singular matrix is an error."
+                      "\n" NO_COMPLEX,
+            .shape = determinant_shape, .gradient = determinant_gradient);
+
+ELIMINATION(
+    Cholesky, .inputs = "input: T", .attrs = "T: float16|float32|float64",
     .doc =
         "The lower triangular L with L L^T = input, for each symmetric positive definite matrix.",
     .detail =
         "Only the lower triangle of the input is read. A matrix that is not positive definite\n"
         "is an error. The gradient is that of a symmetric input."
         "\n" NO_COMPLEX,
-    .half = HALF_DENIED,
-    .cost = elimination_cost,
-    .shape = square_shape,
-    .gradient = cholesky_gradient,
-};
+    .shape = square_shape, .gradient = cholesky_gradient);
 
-const struct op_def op_CholeskyGrad = {
-    .name = "CholeskyGrad",
-    .inputs = "l: T, grad: T",
-    .outputs = "output: T",
-    .attrs = "T: float16|float32|float64",
-    .doc = "Gradient of Cholesky from its output l: symmetric.",
-    .detail = "Only the lower triangles are read.",
-    .half = HALF_DENIED,
-    .cost = elimination_cost,
-    .shape = cholesky_grad_shape,
-    .gradient = cholesky_grad_gradient,
-};
+ELIMINATION(CholeskyGrad, .inputs = "l: T, grad: T", .attrs = "T: float16|float32|float64",
+            .doc = "Gradient of Cholesky from its output l: symmetric.",
+            .detail = "Only the lower triangles are read.", .shape = cholesky_grad_shape,
+            .gradient = cholesky_grad_gradient);
 
-const struct op_def op_MatrixSolve = {
-    .name = "MatrixSolve",
-    .inputs = "matrix: T, rhs: T",
-    .outputs = "output: T",
-    .attrs = "adjoint: bool = false, T: float16|float32|float64",
-    .doc = "The X with matrix X = rhs, or, if adjoint, matrix^T X = rhs.",
-    .detail = "A singular matrix is an error."
-              "\n" NO_COMPLEX,
-    .half = HALF_DENIED,
-    .cost = elimination_cost,
-    .shape = solve_shape,
-    .gradient = solve_gradient,
-};
+ELIMINATION(MatrixSolve, .inputs = "matrix: T, rhs: T",
+            .attrs = "adjoint: bool = false, T: float16|float32|float64",
+            .doc = "The X with matrix X = rhs, or, if adjoint, matrix^T X = rhs.",
+            .detail = "A singular matrix is an error."
+                      "\n" NO_COMPLEX,
+            .shape = solve_shape, .gradient = solve_gradient);
 
-const struct op_def op_MatrixTriangularSolve = {
-    .name = "MatrixTriangularSolve",
-    .inputs = "matrix: T, rhs: T",
-    .outputs = "output: T",
+ELIMINATION(
+    MatrixTriangularSolve, .inputs = "matrix: T, rhs: T",
     .attrs = "lower: bool = true, adjoint: bool = false, T: floating",
     .doc = "The X with matrix X = rhs, where matrix is triangular.",
     .detail =
         "Only the lower (or upper) triangle is read. adjoint: matrix^T X = rhs. A zero on the\n"
         "diagonal is an error."
         "\n" NO_COMPLEX,
-    .half = HALF_DENIED,
-    .cost = elimination_cost,
-    .shape = solve_shape,
-    .gradient = triangular_solve_gradient,
-};
+    .shape = solve_shape, .gradient = triangular_solve_gradient);
 
 const struct op_def op_MatrixBandPart = {
     .name = "MatrixBandPart",

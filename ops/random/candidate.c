@@ -69,34 +69,26 @@ static int range_shape(struct infer *infer)
     return code ? code : sampler_shape(infer, 0);
 }
 
-const struct op_def op_UniformCandidateSampler = {
-    .name = "UniformCandidateSampler",
-    .inputs = "true_classes: int64",
-    .outputs = SAMPLER_OUTPUTS,
-    .attrs = SAMPLED_ATTRS ", range_max: int >= 1, " SEED_ATTRS,
-    .doc = "Classes of [0, range_max), equally likely, and how often each is expected.",
-    .detail = "P = 1 / range_max." EXPECTED,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .shape = range_shape,
-    .no_gradient = NO_GRADIENT,
-};
+#define DRAWS_CLASSES(op, ...)                                                                     \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "true_classes: int64",                                \
+                                   .outputs = SAMPLER_OUTPUTS,                                     \
+                                   .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,              \
+                                   .half = HALF_DENIED,                                            \
+                                   .cost = cost_functions,                                         \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
 
-const struct op_def op_LogUniformCandidateSampler = {
-    .name = "LogUniformCandidateSampler",
-    .inputs = "true_classes: int64",
-    .outputs = SAMPLER_OUTPUTS,
-    .attrs = SAMPLED_ATTRS ", range_max: int >= 1, " SEED_ATTRS,
+DRAWS_CLASSES(UniformCandidateSampler, .attrs = SAMPLED_ATTRS ", range_max: int >= 1, " SEED_ATTRS,
+              .doc = "Classes of [0, range_max), equally likely, and how often each is expected.",
+              .detail = "P = 1 / range_max." EXPECTED, .shape = range_shape);
+
+DRAWS_CLASSES(
+    LogUniformCandidateSampler, .attrs = SAMPLED_ATTRS ", range_max: int >= 1, " SEED_ATTRS,
     .doc = "Classes of [0, range_max), the first ones likelier, as of words by their frequency.",
     .detail =
         "P(c) = ln((c + 2) / (c + 1)) / ln(range_max + 1): about that of Zipf's law." EXPECTED,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .shape = range_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .shape = range_shape);
 
 static int all_shape(struct infer *infer)
 {
@@ -162,10 +154,8 @@ static int fixed_shape(struct infer *infer)
     return code ? code : sampler_shape(infer, 0);
 }
 
-const struct op_def op_FixedUnigramCandidateSampler = {
-    .name = "FixedUnigramCandidateSampler",
-    .inputs = "true_classes: int64",
-    .outputs = SAMPLER_OUTPUTS,
+DRAWS_CLASSES(
+    FixedUnigramCandidateSampler,
     .attrs = SAMPLED_ATTRS ", range_max: int >= 1, distortion: float = 1, "
                            "num_reserved_ids: int = 0 >= 0, num_shards: int = 1 >= 1, "
                            "shard: int = 0 >= 0, unigrams: list(float), " SEED_ATTRS,
@@ -175,12 +165,7 @@ const struct op_def op_FixedUnigramCandidateSampler = {
         "and are\nnever drawn; `unigrams` are those of the others. Of several shards this one "
         "has the classes\nshard, shard + num_shards, ..., which it numbers from 0; there are "
         "range_max of them. Weights\nare an attribute, and not read from a file." EXPECTED,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
-    .half = HALF_DENIED,
-    .cost = cost_functions,
-    .shape = fixed_shape,
-    .no_gradient = NO_GRADIENT,
-};
+    .shape = fixed_shape);
 
 static int counted_shape(struct infer *infer)
 {

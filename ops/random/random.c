@@ -35,50 +35,27 @@ static int sliced(struct infer *infer)
     return shaped(infer);
 }
 
-const struct op_def op_RandomUniform = {
-    .name = "RandomUniform",
-    .inputs = "shape: T",
-    .outputs = "output: dtype",
-    .attrs = RANDOM_ATTRS,
-    .doc = "Random numbers, uniform in [0, 1).",
-    .detail = RANDOM_DETAIL RANDOM_SLICE,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
-    .rows = ROWS_MADE,
-    .half = HALF_KEPT,
-    .cost = cost_functions,
-    .shape = sliced,
-    .no_gradient = NO_GRADIENT,
-};
+#define NUMBERS(op, ...)                                                                           \
+    const struct op_def op_##op = {.name = #op,                                                    \
+                                   .inputs = "shape: T",                                           \
+                                   .outputs = "output: dtype",                                     \
+                                   .attrs = RANDOM_ATTRS,                                          \
+                                   .detail = RANDOM_DETAIL RANDOM_SLICE,                           \
+                                   .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,              \
+                                   .rows = ROWS_MADE,                                              \
+                                   .half = HALF_KEPT,                                              \
+                                   .cost = cost_functions,                                         \
+                                   .shape = sliced,                                                \
+                                   .no_gradient = NO_GRADIENT,                                     \
+                                   __VA_ARGS__}
 
-const struct op_def op_RandomStandardNormal = {
-    .name = "RandomStandardNormal",
-    .inputs = "shape: T",
-    .outputs = "output: dtype",
-    .attrs = RANDOM_ATTRS,
-    .doc = "Random numbers, normal with mean 0 and standard deviation 1.",
-    .detail = RANDOM_DETAIL RANDOM_SLICE,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
-    .rows = ROWS_MADE,
-    .half = HALF_KEPT,
-    .cost = cost_functions,
-    .shape = sliced,
-    .no_gradient = NO_GRADIENT,
-};
+NUMBERS(RandomUniform, .doc = "Random numbers, uniform in [0, 1).");
 
-const struct op_def op_TruncatedNormal = {
-    .name = "TruncatedNormal",
-    .inputs = "shape: T",
-    .outputs = "output: dtype",
-    .attrs = RANDOM_ATTRS,
-    .doc = "Random numbers, standard normal, drawn again when beyond two standard deviations.",
-    .detail = RANDOM_DETAIL RANDOM_SLICE,
-    .flags = OP_STATEFUL | OP_NO_GRADIENT | OP_RANDOM,
-    .rows = ROWS_MADE,
-    .half = HALF_KEPT,
-    .cost = cost_functions,
-    .shape = sliced,
-    .no_gradient = NO_GRADIENT,
-};
+NUMBERS(RandomStandardNormal,
+        .doc = "Random numbers, normal with mean 0 and standard deviation 1.");
+
+NUMBERS(TruncatedNormal,
+        .doc = "Random numbers, standard normal, drawn again when beyond two standard deviations.");
 
 static int uniform_int_shape(struct infer *infer)
 {

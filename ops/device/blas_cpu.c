@@ -80,6 +80,32 @@ static dnnl_status_t gemm_block(const struct gemm *g, const struct operands *o)
     return dnnl_success;
 }
 
+/* A column times a row: the library would lay them out anew first. 0 + -0 is 0, as there. */
+static void outer_rows(const float *column, const float *row, int64_t m, int64_t n, float *to)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            to[i * n + j] = 0 + column[i] * row[j];
+}
+
+bool gemm_has_rows(const struct gemm *g)
+{
+    return CPU_DNNL_COMPUTES && g->type == FLOAT32 && g->transpose_a && !g->transpose_b && g->k > 0;
+}
+
+bool gemm_rows(const struct gemm *g, const void *a, const void *b, int64_t row, int64_t n,
+               void *rows)
+{
+    const float *column = (const float *)a + row;
+    struct operands o = {(const char *)column, b, rows, g->m, g->n, g->n};
+    struct gemm some = *g;
+    some.m = n;
+    if (g->k > 1 || g->accumulate)
+        return gemm_block(&some, &o) == dnnl_success;
+    outer_rows(column, b, n, g->n, rows);
+    return true;
+}
+
 static int64_t at_most(int64_t a, int64_t b)
 {
     return a < b ? a : b;

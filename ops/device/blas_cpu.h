@@ -19,6 +19,14 @@ struct gemm {
 
 size_t gemm_scratch_bytes(const struct gemm *gemm);
 
+/* Whether some rows of the product have the bits that they have in all of it, however many. */
+bool gemm_has_rows(const struct gemm *gemm);
+
+/* Rows [row, row + n) of such a product, to `rows`, by the calling thread; false: the library
+ * failed. */
+bool gemm_rows(const struct gemm *gemm, const void *a, const void *b, int64_t row, int64_t n,
+               void *rows);
+
 /* By at most `threads` threads. Dimensions beyond 2^31 are ERR_DATA. Inside a parallel region: pass
  * one thread. */
 int gemm_run(const struct gemm *gemm, const void *a, const void *b, void *c, int threads,

@@ -49,6 +49,7 @@ int apply_finish(struct kernel_call *call, int result);
 /* Its inputs are variables, slots variable by variable, gradients, scalars. */
 struct apply_batch {
     int n, n_slots, n_scalars; /* slots of each variable */
+    bool computes;             /* the gradients: they are no inputs */
     bool nesterov;
     const char *rule; /* the op that it makes n times */
 };

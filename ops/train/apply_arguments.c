@@ -99,9 +99,11 @@ int apply_finish(struct kernel_call *call, int result)
 
 struct apply_batch apply_batch_of(const struct node *node)
 {
-    int n = (int)node_int(node, "N");
-    return (struct apply_batch){n, (int)node_int(node, "M") / n, (int)node_int(node, "S"),
-                                node_bool(node, "use_nesterov"), node_attr(node, "rule")->s};
+    const struct attr_value *several = node_attr(node, "N");
+    int n = several ? (int)several->i : 1;
+    return (struct apply_batch){
+        n,        (int)node_int(node, "M") / n,    (int)node_int(node, "S"),
+        !several, node_bool(node, "use_nesterov"), node_attr(node, "rule")->s};
 }
 
 static int slot_input(const struct apply_batch *in, int variable, int slot)
@@ -116,7 +118,7 @@ static int gradient_input(const struct apply_batch *in, int variable)
 
 static int scalar_input(const struct apply_batch *in, int scalar)
 {
-    return gradient_input(in, in->n) + scalar;
+    return gradient_input(in, in->computes ? 0 : in->n) + scalar;
 }
 
 static int check_fused(struct kernel_call *call, int variable, const char *what, int input)
@@ -135,7 +137,7 @@ int apply_batch_open(struct kernel_call *call, const struct apply_batch *in)
     for (int i = 0; i < in->n && !code; i++) {
         for (int k = 0; k < in->n_slots && !code; k++)
             code = check_fused(call, i, "slot", slot_input(in, i, k));
-        if (!code)
+        if (!code && !in->computes)
             code = check_fused(call, i, "gradient", gradient_input(in, i));
     }
     for (int k = 0; k < in->n_scalars && !code; k++)
@@ -157,7 +159,7 @@ void apply_batch_collect(const struct kernel_call *call, const struct apply_batc
         each.w = call->refs[first + i]->value.data;
         for (int k = 0; k < in->n_slots; k++)
             each.slots[k] = call->refs[slot_input(in, first + i, k)]->value.data;
-        each.g = call->in[gradient_input(in, first + i)]->data;
+        each.g = in->computes ? NULL : call->in[gradient_input(in, first + i)]->data;
         each.n = tensor_count(call->in[first + i]);
         arguments[i] = each;
     }

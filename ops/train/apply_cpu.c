@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/device/blas_cpu.h"
 #include "ops/device/form_cpu.h"
 #include "ops/math/parallel_cpu.h"
+#include "ops/math/team_cpu.h"
+#include "ops/matrix/product.h"
 #include "ops/train/apply.h"
 #include "tensor/narrow_private.h"
 
@@ -65,7 +68,8 @@ static const struct apply_row rules[] = {
 struct apply {
     update_loop *loop;
     struct apply_inputs form; /* of one variable, or: */
-    struct apply_batch batch; /* of several */
+    struct apply_batch batch; /* of several, or of one by a product: */
+    struct product_flags flags;
 };
 
 static int choose_loop(struct kernel_setup *setup, const char *op)
@@ -200,3 +204,114 @@ static int run_fused(struct kernel_call *call)
 }
 
 const struct kernel_code kernel_fused_apply = {.prepare = prepare_fused, .run = run_fused};
+
+/* ---- by a gradient that is a product ---- */
+
+/* Elements of the gradient that a thread makes at a time, which then lie in its second cache, or in
+ * its first, where the library has nothing to lay out for them. */
+#define TILE (1 << 16)
+#define OUTER_TILE (1 << 12)
+
+static int prepare_product(struct kernel_setup *setup)
+{
+    if (prepare_fused(setup))
+        return setup->err->code;
+    ((struct apply *)setup->state)->flags =
+        product_flags_of(setup->node, "transpose_a", "transpose_b");
+    return 0;
+}
+
+struct product_work {
+    const struct apply_arguments *update;
+    update_loop *loop;
+    const struct gemm *product;
+    const void *a, *b;
+    char *tiles;  /* of each member */
+    int64_t rows; /* of a tile: by shape alone */
+    bool failed;
+};
+
+/* Those that follow the first `elements`. */
+static void *skip(void *data, int64_t elements, enum dtype type)
+{
+    return data ? (char *)data + elements * (int64_t)dtype_bytes(type) : NULL;
+}
+
+static void update_tiles(void *context, int member, int members)
+{
+    struct product_work *work = context;
+    const struct gemm *g = work->product;
+    int64_t n_tiles = (g->m + work->rows - 1) / work->rows;
+    char *tile = skip(work->tiles, member * work->rows * g->n, g->type);
+    for (int64_t i = n_tiles * member / members; i < n_tiles * (member + 1) / members; i++) {
+        int64_t row = i * work->rows, left = g->m - row;
+        int64_t n = left < work->rows ? left : work->rows;
+        struct apply_arguments update = *work->update;
+        update.w = skip(update.w, row * g->n, g->type);
+        for (int k = 0; k < APPLY_SLOTS_MAX; k++)
+            update.slots[k] = skip(update.slots[k], row * g->n, g->type);
+        update.g = tile;
+        if (!gemm_rows(g, work->a, work->b, row, n, tile))
+            __atomic_store_n(&work->failed, true, __ATOMIC_RELAXED);
+        else
+            work->loop(&update, 0, n * g->n);
+    }
+}
+
+static int run_tiles(struct kernel_call *call, struct apply_arguments *update,
+                     const struct gemm *product)
+{
+    const struct apply *state = call->state;
+    struct product_work work = {.update = update,
+                                .loop = state->loop,
+                                .product = product,
+                                .a = call->in[call->n_in - 2]->data,
+                                .b = call->in[call->n_in - 1]->data,
+                                .rows = (product->k == 1 ? OUTER_TILE : TILE) / product->n + 1};
+    int64_t useful = update->n / PARALLEL_GRAIN_MOVE + 1;
+    int threads = useful < call->threads ? (int)useful : call->threads;
+    bool has_tiles = gemm_has_rows(product) && work.rows < product->m;
+    int64_t room = has_tiles ? threads * work.rows * product->n : update->n;
+    void *gradient = kernel_temporary(call, (size_t)room * dtype_bytes(product->type));
+    if (!gradient)
+        return call->err->code;
+    if (!has_tiles) {
+        struct apply_work part = {update, state->loop, product->type};
+        if (gemm_run(product, work.a, work.b, gradient, call->threads, call->err))
+            return call->err->code;
+        update->g = gradient;
+        return parallel_for(call->threads, update->n, PARALLEL_GRAIN_MOVE, run_part, &part);
+    }
+    work.tiles = gradient;
+    cpu_set_team(1);
+    team_run(threads, update_tiles, &work);
+    return work.failed ? kernel_fail(call, "the library of products failed") : KERNEL_DONE;
+}
+
+static int run_product(struct kernel_call *call)
+{
+    const struct apply *state = call->state;
+    struct product_sizes sizes;
+    struct apply_arguments update;
+    int left = call->n_in - 2, code = KERNEL_DONE;
+    if (product_sizes_of(call, left, left + 1, &state->flags, &sizes))
+        return call->err->code;
+    struct shape shape = product_shape(&sizes, &call->in[left]->shape);
+    if (!shape_equal(&shape, &call->in[0]->shape))
+        return kernel_fail(call, "the product is %s, the variable %s", shape_text(&shape),
+                           shape_text(&call->in[0]->shape));
+    if (apply_batch_open(call, &state->batch))
+        return call->err->code;
+    apply_batch_collect(call, &state->batch, 0, 1, &update);
+    struct gemm product = {.type = call->in[0]->type,
+                           .transpose_a = state->flags.transpose_a,
+                           .transpose_b = state->flags.transpose_b,
+                           .m = sizes.m,
+                           .n = sizes.n,
+                           .k = sizes.k};
+    if (update.n)
+        code = run_tiles(call, &update, &product);
+    return code ? code : apply_finish(call, KERNEL_DONE);
+}
+
+const struct kernel_code kernel_product_apply = {.prepare = prepare_product, .run = run_product};

@@ -33,8 +33,8 @@ static int check_shape(struct infer *infer, int variable, const char *what, int 
                       shape_text(infer_shape(infer, input)));
 }
 
-/* Inputs are variables, slots variable by variable, gradients, scalars. */
-static int fused_apply_shape(struct infer *infer)
+/* Inputs are variables, slots variable by variable, gradients or none, scalars. */
+static int check_inputs(struct infer *infer, int n, bool has_gradients)
 {
     const char *rule = node_attr(infer->node, "rule")->s;
     const struct apply_form *form = forms, *end = forms + sizeof forms / sizeof *forms;
@@ -42,20 +42,32 @@ static int fused_apply_shape(struct infer *infer)
         form++;
     if (form == end)
         return infer_fail(infer, "there is no rule '%s'", rule);
-    int64_t n_scalars = node_int(infer->node, "S");
-    int n = (int)node_int(infer->node, "N"), n_slots = (int)node_int(infer->node, "M"), code = 0;
+    int n_scalars = (int)node_int(infer->node, "S");
+    int n_slots = (int)node_int(infer->node, "M"), code = 0;
+    int scalar = n + n_slots + (has_gradients ? n : 0);
     if (n_slots != (int64_t)n * form->n_slots || n_scalars != form->n_scalars)
         return infer_fail(infer,
                           "%s of %d variables has %" PRId64 " slots and %" PRId64
-                          " scalars, not %d and %" PRId64,
+                          " scalars, not %d and %d",
                           rule, n, (int64_t)n * form->n_slots, form->n_scalars, n_slots, n_scalars);
     for (int i = 0; i < n_slots && !code; i++)
         code = check_shape(infer, i / (n_slots / n), "slot", n + i);
-    for (int i = 0; i < n && !code; i++)
+    for (int i = 0; i < n && has_gradients && !code; i++)
         code = check_shape(infer, i, "gradient", n + n_slots + i);
-    for (int i = 2 * n + n_slots; i < infer->n_in && !code; i++)
+    for (int i = scalar; i < scalar + n_scalars && !code; i++)
         code = infer_scalar(infer, i);
     return code;
+}
+
+static int fused_apply_shape(struct infer *infer)
+{
+    return check_inputs(infer, (int)node_int(infer->node, "N"), true);
+}
+
+static int product_apply_shape(struct infer *infer)
+{
+    infer->out[0] = *infer_shape(infer, 0);
+    return check_inputs(infer, 1, false);
 }
 
 static void fused_apply_cost(const struct cost_query *query, struct op_cost *cost)
@@ -78,5 +90,21 @@ const struct op_def op_FusedApply = {
     .half = HALF_KEPT,
     .cost = fused_apply_cost,
     .shape = fused_apply_shape,
+    .no_gradient = "it changes variables",
+};
+
+const struct op_def op_FusedMatMulApply = {
+    .name = "FusedMatMulApply",
+    .inputs = "var: Ref(T), slots: Ref(M*T), scalars: S*T, a: T, b: T",
+    .outputs = "out: Ref(T)",
+    .attrs = "transpose_a: bool = false, transpose_b: bool = false, M: int >= 0, S: int >= 1, "
+             "T: float32, rule: string, use_nesterov: bool = false",
+    .doc = "An update by the product of two matrices; made of both for a device.",
+    .detail = "As the op `rule` for the variable with its slots; the scalars are those of `rule`, "
+              "in its order. The gradient is never there as a whole.",
+    .flags = OP_STATEFUL | OP_NO_GRADIENT,
+    .half = HALF_KEPT,
+    .cost = fused_apply_cost,
+    .shape = product_apply_shape,
     .no_gradient = "it changes variables",
 };

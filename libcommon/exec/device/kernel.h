@@ -63,6 +63,9 @@ struct kernel_row {
     /* Of an update: the op that makes several of them at once on this device (FusedApply). Named
      * where that is worth keeping gradients for, until the last one is there. NULL: none. */
     const char *with_others;
+    /* Of an update: the op that is this one by a gradient that is a product of matrices: has its
+     * references, scalars and operands, and all attributes. NULL: none. */
+    const char *with_product;
     const struct kernel_code *own; /* the code itself, where it is in no module; else NULL */
 };
 

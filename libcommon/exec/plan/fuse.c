@@ -8,7 +8,7 @@
 const struct device_pass device_passes[N_DEVICE_PASSES] = {
     {"pools", "gradients of MaxPool take the places that it leaves, not its image", fuse_pools},
     {"updates", "became part of the update of another variable", fuse_updates},
-    [DEVICE_PASS_SUMS] = {"sums", "became part of the sum that takes them", fuse_sums},
+    [DEVICE_PASS_SUMS] = {"sums", "became part of the sum or update that takes them", fuse_sums},
     {"products", "became part of the product before them", fuse_products},
     {"chains", "became part of the element-wise op that takes them", fuse_chains},
     [DEVICE_PASS_VIEWS] = {"views", NULL, NULL},

@@ -67,8 +67,8 @@ int fuse_named_graph(const struct graph *graph, const struct fuse_options *optio
 void fuse_pools(const struct graph *graph, const struct fuse_options *options, struct fused *fused);
 
 /* fuse_sums.c: a sum of matrix products, and perhaps of one tensor, becomes the op that the
- * products' row names: one product over their inner axes side by side. Not where results must be
- * exact. */
+ * products' row names: one product over their inner axes side by side. A product that a variable is
+ * updated by becomes part of the update. Not where results must be exact. */
 void fuse_sums(const struct graph *graph, const struct fuse_options *options, struct fused *fused);
 
 /* fuse_products.c: a product or convolution and the bias and activation behind it, of which each is

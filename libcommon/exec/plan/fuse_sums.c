@@ -2,9 +2,13 @@
  *
  * Sums of products, as the gradient of a matrix that several steps multiply by: each becomes one
  * product over the inner axes side by side, named as the sum. One tensor may be in the sum, too:
- * the product is added to it.
+ * the product is added to it. A product that a variable is updated by becomes part of the update,
+ * which then makes the gradient some rows at a time: it is not written to memory, nor read again.
  */
+#include <string.h>
+
 #include "exec/plan/fuse_private.h"
+#include "graph/access_nodes.h"
 
 /* The op that adds such products; NULL: it is none, or somebody else wants it. */
 static const char *summing_op(const struct fuse_groups *g, const struct node *node)
@@ -88,9 +92,121 @@ static void claim(struct fuse_groups *g, const struct node *sum)
     }
 }
 
+/* ---- updates by a product ---- */
+
+/* Longer inner axes take so long to multiply that tiles cost more than they save. Operands lie as
+ * those of a weight's gradient do: of others, libraries add in an order that depends on all rows.
+ */
+#define INNER_MOST 64
+
+/* The op that is such an update; NULL: it is none, or is told apart by more than where it is. */
+static const char *updating_op(const struct fuse_groups *g, const struct node *node)
+{
+    bool fits = node->op->def->descent.gradient > 0;
+    for (int i = 0; i < node->n_attrs && fits; i++)
+        fits = !fuse_is_mark(node->attrs[i].name) || !strcmp(node->attrs[i].name, "_class");
+    const struct kernel_row *row =
+        fits ? kernel_find(g->options->kernels, node, g->options->device) : NULL;
+    return row ? row->with_product : NULL;
+}
+
+/* Of an update: what its gradient is called, if it is by a node, and what makes it. */
+static const struct node *name_of_gradient(const struct fuse_groups *g, const struct node *update)
+{
+    const struct node *node = input_node(g, update, update->op->def->descent.gradient);
+    return node_is(node, "Identity") ? node : NULL;
+}
+
+static const struct node *maker_of_gradient(const struct fuse_groups *g, const struct node *update)
+{
+    const struct node *name = name_of_gradient(g, update);
+    return name ? input_node(g, name, 0) : input_node(g, update, update->op->def->descent.gradient);
+}
+
+/* By node: whether what it gives may be memory of a variable that the step writes. */
+static bool *find_shown(struct fuse_groups *g)
+{
+    enum { HANDS_ON = OP_VIEW | OP_PASSES | OP_CHECKS | OP_STATEFUL };
+    size_t n = g->graph->nodes.n;
+    const int *variable = access_variables(g->graph, &g->memory);
+    bool *written = arena_array(&g->memory, n + 1, sizeof *written);
+    bool *shown = arena_array(&g->memory, n + 1, sizeof *shown);
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(g->graph, (int)i);
+        for (int k = 0; k < node->n_inputs; k++)
+            if (node_writes_ref(node, k) && variable[node->inputs[k].node] >= 0)
+                written[variable[node->inputs[k].node]] = true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(g->graph, g->order[i]);
+        int its = variable[node->id];
+        bool hands_on =
+            node->op->def->flags & HANDS_ON || node->op->def->identity.when != SAME_NEVER;
+        shown[node->id] = node_has(node, OP_CONTROL_FLOW) || (its >= 0 && written[its]);
+        for (int k = 0; k < node->n_inputs && hands_on; k++)
+            shown[node->id] |= shown[node->inputs[k].node];
+    }
+    return shown;
+}
+
+/* Operands are read when the update is made, and so must be what they are then. */
+static bool can_update_by(const struct fuse_groups *g, const struct node *product,
+                          const struct node *update, const bool *shown)
+{
+    bool fits = summing_op(g, product) && fuse_same_place(product, update) &&
+                shape_equal(&product->outputs[0].shape, &update->outputs[0].shape);
+    for (int i = 0; i < product->n_inputs && fits; i++)
+        fits = !shown[product->inputs[i].node] &&
+               shape_is_known(&fuse_source(g, product->inputs[i])->shape);
+    return fits && node_bool(product, "transpose_a") && !node_bool(product, "transpose_b") &&
+           fuse_source(g, product->inputs[0])->shape.dims[0] <= INNER_MOST;
+}
+
+static void claim_update(struct fuse_groups *g, const struct node *update, const bool *shown)
+{
+    const struct node *name = name_of_gradient(g, update), *product = maker_of_gradient(g, update);
+    if ((name && (g->uses[name->id] > 1 || name->n_controls || g->named[name->id])) ||
+        !can_update_by(g, product, update, shown))
+        return;
+    g->end[product->id] = g->end[update->id] = update->id;
+    if (name)
+        g->end[name->id] = update->id;
+    g->fused->n_gone++;
+}
+
+/* References, scalars, operands. */
+static void describe_update(struct fuse_groups *g, const struct node *update,
+                            struct node_spec *spec)
+{
+    const struct node *product = maker_of_gradient(g, update);
+    const struct attr_value *nesterov = node_attr(update, "use_nesterov");
+    fuse_edges inputs = VEC_INIT;
+    int n_refs = 0;
+    for (int i = 0; i < update->n_inputs; i++) {
+        n_refs += node_takes_ref(update, i);
+        if (i != update->op->def->descent.gradient)
+            vec_push(&inputs, update->inputs[i]);
+    }
+    const struct attr more[] = {{"M", attr_int(n_refs - 1)},
+                                {"S", attr_int((int64_t)inputs.n - n_refs)},
+                                {"rule", attr_string(update->op->def->name)},
+                                {"use_nesterov", attr_bool(nesterov && nesterov->b)}};
+    vec_push(&inputs, product->inputs[0]);
+    vec_push(&inputs, product->inputs[1]);
+    spec->op = updating_op(g, update);
+    fuse_set_attrs(g, product, more, sizeof more / sizeof *more, spec);
+    fuse_take_inputs(g, &inputs, spec);
+}
+
+/* ---- both ---- */
+
 static void describe(struct fuse_groups *g, const struct node *sum, struct node_spec *spec)
 {
     fuse_edges inputs = VEC_INIT;
+    if (updating_op(g, sum)) {
+        describe_update(g, sum, spec);
+        return;
+    }
     const struct node *product = list_inputs(g, sum, &inputs);
     int n = (int)inputs.n - sum->n_inputs;
     const struct attr more[] = {{"M", attr_int(sum->n_inputs - n)}, {"N", attr_int(n)}};
@@ -103,10 +219,15 @@ void fuse_sums(const struct graph *graph, const struct fuse_options *options, st
 {
     struct fuse_groups g;
     bool has_order = fuse_groups_init(&g, graph, options, fused);
-    for (size_t i = 0; has_order && i < graph->nodes.n; i++)
-        if (node_has(graph_node(graph, (int)i), OP_SUMS) &&
-            fuse_can_go(&g, graph_node(graph, (int)i)))
-            claim(&g, graph_node(graph, (int)i));
+    const bool *shown = NULL;
+    for (size_t i = 0; has_order && i < graph->nodes.n; i++) {
+        const struct node *node = graph_node(graph, (int)i);
+        if (updating_op(&g, node)) {
+            shown = shown ? shown : find_shown(&g);
+            claim_update(&g, node, shown);
+        } else if (node_has(node, OP_SUMS) && fuse_can_go(&g, node))
+            claim(&g, node);
+    }
     if (fused->n_gone)
         fuse_rewrite(&g, describe);
     fuse_groups_release(&g);

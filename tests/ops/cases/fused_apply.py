@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of FusedApply: two updates of several variables, by the formulas in float64 (train.py)."""
+"""Cases of FusedApply: two updates of several variables, by the formulas in float64 (train.py); and
+of FusedMatMulApply: of one, by a gradient that is a product."""
 import numpy as np
 
 from golden import Golden, typed, rng
@@ -129,6 +130,68 @@ def errors(g):
              ("", {}, {name: np.ones(2, np.float32) for name in names})], ops="FusedApply")
 
 
+def product_graph(op, inputs, attrs, dtype, left, right, shape):
+    """A matrix w0 is updated by the product of a and b."""
+    slots, scalars = layout(inputs)
+    names = ["w0"] + [f"w0s{k}" for k in range(len(slots))]
+    lines = [line for name in names for line in declare(name, dtype, shape)]
+    lines += [f"c{k} = Const() {{dtype={dtype}, value={x}}}" for k, x in enumerate(scalars)]
+    for name, size in (("a", left), ("b", right)):
+        lines.append(f"{name} = Placeholder() {{dtype={dtype}, shape=[{size[0]},{size[1]}]}}")
+    lines.append("init = NoOp(" + ", ".join("^init_" + name for name in names) + ")")
+    args = names + [f"c{k}" for k in range(len(scalars))] + ["a", "b"]
+    lines.append(f"update = FusedMatMulApply({', '.join(args)}) {{M={len(slots)}, "
+                 f"S={len(scalars)}, rule=\"{op}\", {attrs}}}")
+    return names, "\n".join(lines)
+
+
+def by_product(g, op, rule, inputs, attrs, dtype, sizes, ta, tb):
+    m, k, n = sizes
+    left, right = ((k, m) if ta else (m, k)), ((n, k) if tb else (k, n))
+    flags = f"transpose_a={str(ta).lower()}, transpose_b={str(tb).lower()}"
+    flags += ", " + attrs if attrs else ""
+    names, text = product_graph(op, inputs, flags, dtype, left, right, (m, n))
+    given = [typed(dtype, rng.standard_normal((m, n)))]
+    given += [typed(dtype, np.full((m, n), start)) for start in layout(inputs)[0]]
+    steps = [("init", {"from_" + name: value for name, value in zip(names, given)}, {})]
+    values = [np.array(value_of(x)) for x in given]
+    for _ in range(2):
+        a, b = (typed(dtype, rng.standard_normal(size)) for size in (left, right))
+        x, y = value_of(a), value_of(b)
+        gradient = (x.T if ta else x) @ (y.T if tb else y)
+        rule(values[0], *arguments(inputs, values[1:], gradient, dtype))
+        steps += [("update", {"a": a, "b": b}, {}),
+                  ("", {}, {name: typed(dtype, v) for name, v in zip(names, values)})]
+    label = op + ("/nesterov" if "nesterov" in attrs else "")
+    g.graph(f"FusedMatMulApply/{label}/{dtype}/{m}x{k}x{n}", text, steps, ops="FusedMatMulApply",
+            tol=10 * TOLERANCE[dtype])
+
+
+def product_errors(g):
+    op, _, inputs, _ = RULES[1]
+    sizes, flags = ((2, 3), (3, 4)), "transpose_a=false"
+    names, late = product_graph(op, inputs, flags, "float32", *sizes, ("?", 4))
+    ones = {"from_" + name: np.ones((5, 4), np.float32) for name in names}
+    operands = {"a": np.ones((2, 3), np.float32), "b": np.ones((3, 4), np.float32)}
+    g.graph("FusedMatMulApply/shape", late.replace("Variable() {dtype=float32, shape=[?,4]",
+                                                   "Variable() {dtype=float32, shape=[5,4]"),
+            [("init", ones, {}),
+             ("update", operands, "the product is [2,4], the variable [5,4]"),
+             ("", {}, {name: np.ones((5, 4), np.float32) for name in names})],
+            ops="FusedMatMulApply")
+    text = product_graph(op, inputs, flags, "float32", *sizes, (2, 4))[1]
+    for what, old, new, message in [
+            ("rule", "ApplyMomentum", "ApplyNothing", "ApplyNothing"),
+            ("counts", "ApplyMomentum", "ApplyAdam",
+             "ApplyAdam of 1 variables has 2 slots and 6 scalars, not 1 and 2"),
+            ("slot", "w0s0 = Variable() {dtype=float32, shape=[2,4]}",
+             "w0s0 = Variable() {dtype=float32, shape=[2,5]}", "variable 0 and its slot")]:
+        bad = text.replace(old, new).replace("from_w0s0 = Placeholder() {dtype=float32, "
+                                             "shape=[2,4]}",
+                                             "from_w0s0 = Placeholder() {dtype=float32}")
+        g.graph(f"FusedMatMulApply/{what}", bad, [], ops="FusedMatMulApply", error=message)
+
+
 with Golden("fused_apply") as golden:
     for op, rule, inputs, attrs in RULES:
         for dtype in ("float32", "float64"):
@@ -138,3 +201,8 @@ with Golden("fused_apply") as golden:
             case(golden, op, rule, inputs, attrs, dtype, SHAPES + [(600,)])
     many(golden, 70)
     errors(golden)
+    for index, (op, rule, inputs, attrs) in enumerate(RULES):
+        for at, sizes in enumerate([(5, 1, 7), (4, 3, 6), (3, 0, 2), (0, 2, 3)]):
+            by_product(golden, op, rule, inputs, attrs, "float32", sizes, (index + at) % 2 == 0,
+                       (index + at) % 3 == 0)
+    product_errors(golden)

@@ -132,8 +132,10 @@ static bool has_row(const struct op *op, const struct kernel_table *table, const
         bool is_there = !strcmp(row->device, device);
         if (is_there && !strcmp(row->op, op->def->name))
             return true;
-        bool fuses = (row->with_epilogue && !strcmp(row->with_epilogue, op->def->name)) ||
-                     (row->with_sum && !strcmp(row->with_sum, op->def->name));
+        const char *const with[] = {row->with_epilogue, row->with_sum, row->with_product};
+        bool fuses = false;
+        for (size_t k = 0; k < sizeof with / sizeof *with; k++)
+            fuses |= with[k] && !strcmp(with[k], op->def->name);
         is_fused |= fuses;
         is_fused_there |= fuses && is_there;
     }

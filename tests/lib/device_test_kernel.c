@@ -239,6 +239,14 @@ static void read_block(struct plain *p)
     p->step.replica = p->block->replica;
 }
 
+/* Whether `a` is to stay where both were left. */
+static bool fault_goes_first(const struct fault *a, const struct fault *b)
+{
+    if (!a->code || !b->code)
+        return a->code != 0;
+    return a->item != b->item ? a->item < b->item : a->at < b->at;
+}
+
 /* Errors that a kernel of a device would not find there are the TEST device's own. */
 static void leave_fault(struct plain *p)
 {

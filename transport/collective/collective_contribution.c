@@ -206,17 +206,16 @@ int contribution_take(struct process_group *group, struct collective_round *r, i
 
 /* ---- chunks ---- */
 
+/* Of one value: */
 struct rows_cutting {
-    struct process_group *group;
-    struct collective_round *round;
+    const struct collective_round *round;
     int value;
-    uint64_t index;       /* of the value's first chunk */
+    uint64_t index;       /* of its first chunk */
     bool adds, is_to_all; /* its flows are */
     uint64_t n_flows;     /* of all members, */
     int64_t longest;      /* and the rows of the longest */
-    chunk_vec flows;  /* of one member's rows, or of their sum, to another or to all: those that */
-    chunk_vec chunks; /* begin or end here */
-};
+    chunk_vec flows; /* of one member's rows, or of their sum, to another or to all: those that */
+};                   /* begin or end here */
 
 /* `from` to `to`, as places among the members. */
 static void add_flow(struct rows_cutting *c, int from, int to)
@@ -247,80 +246,61 @@ static void add_flow(struct rows_cutting *c, int from, int to)
     vec_push(&c->flows, next);
 }
 
-static void find_flows(struct rows_cutting *c)
-{
-    const struct collective_round *r = c->round;
-    int n = r->n_members;
-    c->n_flows = 0;
-    c->longest = 0;
-    c->adds = collective_adds(r->kinds[c->value]);
-    c->is_to_all = !collective_parts(r->kinds[c->value]) && r->routed[c->value].routing.root < 0;
-    for (int turn = 0; turn < (c->adds || c->is_to_all ? 1 : n); turn++)
-        for (int from = 0; from < n; from++) {
-            int to = (from + turn) % n;
-            bool is_own = !c->adds && !c->is_to_all && from == to;
-            if (!is_own && !were_contributed(c->group, r, c->value, from))
-                add_flow(c, c->adds ? 0 : from, to);
-        }
-    c->round->has_late |= c->n_flows > 0;
-}
-
 /* A server passes rows on that are for all others; for one other alone it would be a way around. */
 #define RELAY_MEMBERS_MIN 3
 
-static bool is_relayed(const struct rows_cutting *c)
-{
-    return c->is_to_all && c->round->by_servers && c->round->n_members >= RELAY_MEMBERS_MIN;
-}
-
 /* What a server passes on is cut where it is not too small, so that the first chunks are on their
  * way to the others while the last ones still come. Of flows that are all found, as all members
- * have to cut alike. */
-static int64_t most_elements(const struct rows_cutting *c)
+ * have to cut alike. False: so many there cannot be. */
+static bool cut_value(struct process_group *group, struct collective_round *r, int value,
+                      uint64_t *index, chunk_vec *chunks)
 {
-    const struct routed_value *routed = &c->round->routed[c->value];
-    int64_t bytes = (int64_t)dtype_bytes(c->round->own[c->value].type);
+    const struct routed_value *routed = &r->routed[value];
+    struct rows_cutting c = {.round = r, .value = value, .index = *index};
+    int n = r->n_members;
+    int64_t bytes = (int64_t)dtype_bytes(r->own[value].type), elements;
     int64_t most = CHUNK_BYTES / bytes, least = RELAY_LEAST_BYTES / bytes;
-    if (!is_relayed(c))
-        return most;
-    int64_t each = c->longest > most ? most : c->longest * routed->unit / CHUNKS_EACH;
-    return each > most ? most : each > least ? each : least;
-}
-
-/* False: so many there cannot be. */
-static bool cut_flows(struct rows_cutting *c)
-{
-    int64_t most = most_elements(c), elements;
-    uint64_t chunks;
-    size_t at = c->chunks.n;
-    chunks_append(&c->chunks, &c->flows, c->n_flows, most);
-    for (; at < c->chunks.n && is_relayed(c); at++) {
-        uint64_t number = c->chunks.items[at].index - c->index;
-        c->chunks.items[at].peer =
-            server_of(c->group, c->round, number / c->n_flows + number % c->n_flows);
+    uint64_t n_chunks;
+    size_t at = chunks->n;
+    c.adds = collective_adds(r->kinds[value]);
+    c.is_to_all = !collective_parts(r->kinds[value]) && routed->routing.root < 0;
+    for (int turn = 0; turn < (c.adds || c.is_to_all ? 1 : n); turn++)
+        for (int from = 0; from < n; from++) {
+            int to = (from + turn) % n;
+            bool is_own = !c.adds && !c.is_to_all && from == to;
+            if (!is_own && !were_contributed(group, r, value, from))
+                add_flow(&c, c.adds ? 0 : from, to);
+        }
+    r->has_late |= c.n_flows > 0;
+    bool is_relayed = c.is_to_all && r->by_servers && n >= RELAY_MEMBERS_MIN;
+    if (is_relayed) {
+        int64_t each = c.longest > most ? most : c.longest * routed->unit / CHUNKS_EACH;
+        most = each > most ? most : each > least ? each : least;
+    }
+    chunks_append(chunks, &c.flows, c.n_flows, most);
+    for (; at < chunks->n && is_relayed; at++) {
+        uint64_t number = chunks->items[at].index - c.index;
+        chunks->items[at].peer = server_of(group, r, number / c.n_flows + number % c.n_flows);
     }
     /* What follows is behind as many chunks of each flow as the longest one has. */
-    if (__builtin_mul_overflow(c->longest, c->round->routed[c->value].unit, &elements))
+    if (__builtin_mul_overflow(c.longest, routed->unit, &elements))
         return false;
     uint64_t turns = (uint64_t)elements / (uint64_t)most + 1;
-    return !__builtin_mul_overflow(turns, c->n_flows, &chunks) &&
-           !__builtin_add_overflow(c->index, chunks, &c->index);
+    return !__builtin_mul_overflow(turns, c.n_flows, &n_chunks) &&
+           !__builtin_add_overflow(c.index, n_chunks, index);
 }
 
 static int cut_rows(struct process_group *group, struct collective_round *r, struct error *err)
 {
-    struct rows_cutting c = {.group = group, .round = r, .index = r->n_chunks};
+    chunk_vec chunks = VEC_INIT;
+    uint64_t index = r->n_chunks;
     bool fits = true;
-    for (c.value = 0; c.value < r->n && fits; c.value++) {
-        if (!r->routed[c.value].is_routed)
-            continue;
-        find_flows(&c);
-        fits = cut_flows(&c);
-    }
+    for (int v = 0; v < r->n && fits; v++)
+        fits = !r->routed[v].is_routed || cut_value(group, r, v, &index, &chunks);
     pthread_mutex_lock(&group->lock);
-    r->late = c.chunks.items;
-    r->n_late = c.chunks.n;
-    r->n_missing += c.chunks.n;
+    r->late = chunks.items;
+    r->n_late = chunks.n;
+    r->n_missing += chunks.n;
     pthread_mutex_unlock(&group->lock);
     return fits ? 0
                 : error_set(err, ERR_DATA, "'%s': members bring more rows than there can be",

@@ -239,11 +239,6 @@ static struct device_sum *wait_for_sum(struct device_sums *sums, bool *closing)
     return r ? r->on_device : NULL;
 }
 
-struct device_point device_sum_point(const struct device_sum *s)
-{
-    return s->copy.at;
-}
-
 void device_sums_wake(struct device_sums *sums)
 {
     pthread_cond_broadcast(&sums->changed);

@@ -196,22 +196,6 @@ const struct tensor *direct_sum(const struct collective_round *r, int rank, int 
     return sums && sums[value].data ? &sums[value] : NULL;
 }
 
-static void release(struct tensor **tensors, int n)
-{
-    for (int i = 0; *tensors && i < n; i++)
-        tensor_release(&(*tensors)[i]);
-    mem_free(*tensors);
-    *tensors = NULL;
-}
-
-void direct_give_back(const struct process_group *group, struct collective_round *r)
-{
-    for (int k = 0; k < group->interface.size; k++) {
-        release(&r->contributions[k].parts, r->n);
-        release(&r->contributions[k].sums, r->n);
-    }
-}
-
 /* ---- the agreement: in the loop's thread, before members have met ---- */
 
 void shared_offer_to(struct process_group *group, int rank)

@@ -125,7 +125,8 @@ struct collective_round {
     int n_routed;
     int *direct; /* values that others on the host read where they are */
     int n_direct;
-    struct device_sum *on_device; /* NULL: the values are in host memory */
+    struct device_point at;       /* of the values, and of results */
+    struct device_sum *on_device; /* NULL: they are in host memory */
 
     struct round_contribution *contributions; /* by rank */
     int *members;                             /* ranks of those that take part, and */
@@ -211,8 +212,7 @@ void device_sum_free(struct device_sum *sum);
 void device_sum_await(struct device_sum *sum);
 /* The round is settled, and some member has left. */
 void device_sum_to_host(struct device_sum *sum);
-/* Where the results are. */
-struct device_point device_sum_point(const struct device_sum *sum);
+
 /* With the lock: a round runs. */
 void device_sums_wake(struct device_sums *sums);
 /* Nothing meets any more: the communicator is aborted, soon. */
@@ -371,7 +371,5 @@ bool direct_is_read(const struct collective_round *round, int rank, int value);
 /* and where this one reads the member's. NULL: they are sent. */
 const struct tensor *direct_part(const struct collective_round *round, int rank, int value);
 const struct tensor *direct_sum(const struct collective_round *round, int rank, int value);
-/* Nothing of it is read any more. */
-void direct_give_back(const struct process_group *group, struct collective_round *round);
 
 #endif

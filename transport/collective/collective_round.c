@@ -51,12 +51,13 @@ void round_drop(struct process_group *group, struct collective_round *r)
     pthread_mutex_unlock(&group->lock);
     if (!last)
         return;
-    direct_give_back(group, r);
+    for (int k = 0; k < group->interface.size; k++) { /* nothing of others is read any more */
+        release(r->contributions[k].parts, r->n);
+        release(r->contributions[k].sums, r->n);
+    }
     release(r->own, r->n);
     if (r->answered) { /* who may be the one holder of the results: all else has let go of them */
-        struct collective_results results = {.values = r->results, .members = r->n_members};
-        if (r->on_device)
-            results.at = device_sum_point(r->on_device);
+        const struct collective_results results = {r->results, r->at, r->n_members};
         r->answered->done(r->answered, &results, NULL);
     }
     chunks_free(group, r);
@@ -173,6 +174,7 @@ int round_call(struct process_group *group, struct collective_round *r,
     begin_call(group, r, &call->group);
     r->n = call->n;
     r->priority = call->priority;
+    r->at = call->at;
     if (call->at.device) /* which has a way of its own */
         device_sum_new(group, r, call);
     else

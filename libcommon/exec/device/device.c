@@ -86,12 +86,6 @@ static void catch_failing_new(void)
  * more than what lies between two parallel kernels of a step. */
 #define SPIN_COUNT "4000"
 
-/* Whether the library to be loaded is told: the user has no setting of that name. */
-static bool is_default(const char *name, const char *value)
-{
-    return value && !getenv(name);
-}
-
 /* The environment with more entries in front. It stays for ever, as other threads may be in getenv
  * at any time, for which setenv would take it away; each has the one made before behind its end. */
 static char **environment_with(char *const *entries, int n)
@@ -105,27 +99,6 @@ static char **environment_with(char *const *entries, int n)
     memcpy(both + n, environ, (size_t)n_old * sizeof *both);
     both[n + n_old + 1] = (char *)made;
     return made = both;
-}
-
-static void *load(const char *path, const char *blas)
-{
-    static char coretype[64], spin[] = "GOMP_SPINCOUNT=" SPIN_COUNT;
-    char *entries[2], **usual = environ;
-    int n = 0;
-    catch_failing_new();
-    if (is_default("OPENBLAS_CORETYPE", blas)) {
-        snprintf(coretype, sizeof coretype, "OPENBLAS_CORETYPE=%s", blas);
-        entries[n++] = coretype;
-    }
-    if (!getenv("OMP_WAIT_POLICY") && is_default("GOMP_SPINCOUNT", SPIN_COUNT))
-        entries[n++] = spin;
-    if (n)
-        __atomic_store_n(&environ, environment_with(entries, n), __ATOMIC_RELEASE);
-    /* Threads of the OpenMP team outlive the device: a module is never unloaded. */
-    void *module = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
-    if (n)
-        __atomic_store_n(&environ, usual, __ATOMIC_RELEASE);
-    return module;
 }
 
 /* OpenBLAS' constructor takes 128 MiB of address space for each thread and tries for ever when
@@ -158,10 +131,25 @@ static int check_address_space(struct error *err)
 static int load_from(const struct str *folder, const char *name, const char *blas, void **module,
                      struct error *err)
 {
+    static char coretype[64], spin[] = "GOMP_SPINCOUNT=" SPIN_COUNT;
+    char *entries[2], **usual = environ;
     struct str path = STR_INIT;
+    int n = 0;
     str_printf(&path, "%s%s", str_text(folder), name);
     if (!access(path.data, R_OK)) {
-        *module = load(path.data, blas);
+        catch_failing_new();
+        if (blas && !getenv("OPENBLAS_CORETYPE")) {
+            snprintf(coretype, sizeof coretype, "OPENBLAS_CORETYPE=%s", blas);
+            entries[n++] = coretype;
+        }
+        if (!getenv("OMP_WAIT_POLICY") && !getenv("GOMP_SPINCOUNT"))
+            entries[n++] = spin;
+        if (n)
+            __atomic_store_n(&environ, environment_with(entries, n), __ATOMIC_RELEASE);
+        /* Threads of the OpenMP team outlive the device: a module is never unloaded. */
+        *module = dlopen(path.data, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+        if (n)
+            __atomic_store_n(&environ, usual, __ATOMIC_RELEASE);
         if (!*module)
             error_set(err, ERR_CONFIG, "cannot load kernels: %s", dlerror());
     }
@@ -196,31 +184,11 @@ static int load_cpu(void **module, struct error *err)
 
 /* ---- other types ---- */
 
-/* Folders of TF_DEVICE_PATH in turn, then the library's. */
-static int load_named(const char *name, void **module, struct error *err)
-{
-    const char *path = getenv("TF_DEVICE_PATH");
-    struct str folder = STR_INIT;
-    int code = 0;
-    while (!code && !*module && path && *path) {
-        size_t n = strcspn(path, ":");
-        str_clear(&folder);
-        str_append_bytes(&folder, path, n);
-        str_append_char(&folder, '/');
-        if (n)
-            code = load_from(&folder, name, NULL, module, err);
-        path += n + (path[n] == ':');
-    }
-    str_clear(&folder);
-    if (!code && !*module && !(code = module_folder(&folder, err)))
-        code = load_from(&folder, name, NULL, module, err);
-    str_release(&folder);
-    return code;
-}
-
+/* From the folders of TF_DEVICE_PATH in turn, then the library's. */
 static int load_other(const char *type, void **module, struct error *err)
 {
-    struct str name = STR_INIT; /* "cuda.so" */
+    const char *path = getenv("TF_DEVICE_PATH");
+    struct str name = STR_INIT, folder = STR_INIT; /* "cuda.so" */
     bool is_name = *type != 0;
     for (const char *c = type; *c && is_name; c++) {
         is_name = isalnum((unsigned char)*c) || *c == '_';
@@ -230,9 +198,22 @@ static int load_other(const char *type, void **module, struct error *err)
     error_clear(err);
     if (!is_name)
         error_set(err, ERR_CONFIG, "no device has the type '%s'", type);
-    else if (!load_named(str_text(&name), module, err) && !*module)
+    while (!err->code && !*module && path && *path) {
+        size_t n = strcspn(path, ":");
+        str_clear(&folder);
+        str_append_bytes(&folder, path, n);
+        str_append_char(&folder, '/');
+        if (n)
+            load_from(&folder, str_text(&name), NULL, module, err);
+        path += n + (path[n] == ':');
+    }
+    str_clear(&folder);
+    if (!err->code && !*module && !module_folder(&folder, err))
+        load_from(&folder, str_text(&name), NULL, module, err);
+    if (!err->code && !*module)
         error_set(err, ERR_UNAVAILABLE, "no device of type '%s' in this build: it has no %s", type,
                   str_text(&name));
+    str_release(&folder);
     str_release(&name);
     return err->code;
 }

@@ -8,13 +8,6 @@
 
 #include "base/str.h"
 
-bool fault_goes_first(const struct fault *a, const struct fault *b)
-{
-    if (!a->code || !b->code)
-        return a->code != 0;
-    return a->item != b->item ? a->item < b->item : a->at < b->at;
-}
-
 static int is_outside(const char *what, const struct fault *fault,
                       const struct fault_origin *origin, struct error *err)
 {

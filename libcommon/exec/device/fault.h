@@ -7,9 +7,6 @@
 
 #include "exec/device/device.h"
 
-/* Whether `a` is to stay where both were left. */
-bool fault_goes_first(const struct fault *a, const struct fault *b);
-
 /* Whose a fault is, as far as that is known. */
 struct fault_origin {
     const struct node *node;

@@ -52,23 +52,21 @@ const struct kernel_row *kernel_find(const struct kernel_table *table, const str
     return NULL;
 }
 
-/* Those that a row takes: all that are declared unless it names some. */
-static dtype_set row_types(const struct kernel_row *row, const struct op_attr *attr)
-{
-    size_t n = strlen(attr->name);
-    const char *p = row->types;
-    while (p && (strncmp(p, attr->name, n) || p[n] != '='))
-        p = (p = strchr(p, ' ')) ? p + 1 : NULL;
-    return p ? listed(p + n + 1) & attr->types : attr->types;
-}
-
+/* Those that rows take: all that are declared unless they name some. */
 dtype_set kernel_types(const struct kernel_table *table, const struct op *op,
                        const struct op_attr *attr, const char *device)
 {
     dtype_set set = 0;
-    for (size_t i = 0; i < table->n; i++)
-        if (!strcmp(table->rows[i].op, op->def->name) && !strcmp(table->rows[i].device, device))
-            set |= row_types(&table->rows[i], attr);
+    size_t n = strlen(attr->name);
+    for (size_t i = 0; i < table->n; i++) {
+        const char *p = table->rows[i].types;
+        if (strcmp(table->rows[i].op, op->def->name) != 0 ||
+            strcmp(table->rows[i].device, device) != 0)
+            continue;
+        while (p && (strncmp(p, attr->name, n) || p[n] != '='))
+            p = (p = strchr(p, ' ')) ? p + 1 : NULL;
+        set |= p ? listed(p + n + 1) & attr->types : attr->types;
+    }
     return set;
 }
 

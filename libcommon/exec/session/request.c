@@ -52,29 +52,26 @@ int request_fetch(struct request *request, const char *name, struct error *err)
     return 0;
 }
 
-static int no_entry(const struct graph *graph, const char *name, struct error *err)
-{
-    struct edge none;
-    if (graph_was_removed(graph, *name == '^' ? name + 1 : name))
-        return graph_parse_edge(graph, name, &none, err);
-    struct str entries = STR_INIT;
-    for (size_t i = 0; i < graph->entries.n; i++)
-        str_printf(&entries, "%s%s", i ? ", " : "", graph->entries.items[i].name);
-    int code = error_set(err, ERR_DATA, "there is no entry or node '%s'; the entries are %s", name,
-                         entries.n ? str_text(&entries) : "none");
-    str_release(&entries);
-    return code;
-}
-
 int request_run(struct request *request, const char *name, struct error *err)
 {
-    const struct entry *entry = graph_entry(request->graph, name);
+    const struct graph *graph = request->graph;
+    const struct entry *entry = graph_entry(graph, name);
     if (!entry) {
-        struct node *node = graph_find(request->graph, *name == '^' ? name + 1 : name);
-        if (!node)
-            return no_entry(request->graph, name, err);
-        vec_push(&request->targets, node->id);
-        return 0;
+        const struct node *node = graph_find(graph, *name == '^' ? name + 1 : name);
+        struct str entries = STR_INIT;
+        struct edge none;
+        if (node) {
+            vec_push(&request->targets, node->id);
+            return 0;
+        }
+        if (graph_was_removed(graph, *name == '^' ? name + 1 : name))
+            return graph_parse_edge(graph, name, &none, err);
+        for (size_t i = 0; i < graph->entries.n; i++)
+            str_printf(&entries, "%s%s", i ? ", " : "", graph->entries.items[i].name);
+        error_set(err, ERR_DATA, "there is no entry or node '%s'; the entries are %s", name,
+                  entries.n ? str_text(&entries) : "none");
+        str_release(&entries);
+        return err->code;
     }
     for (int i = 0; i < entry->n_edges; i++) {
         if (entry->edges[i].slot == CONTROL_SLOT)

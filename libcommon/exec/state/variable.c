@@ -305,20 +305,15 @@ int variable_get_value(const struct variable *variable, struct tensor *value, st
     return code;
 }
 
-/* A value that has memory of its own, no piece of other memory, is not held twice: who else has it
- * sees no write, as the variable moves away before one. */
-static bool can_be_shared(const struct variable *variable, const struct tensor *value)
-{
-    const struct buffer *buffer = value->buffer;
-    return variable_may_take_memory(variable, value) && buffer && value->data == buffer->data &&
-           buffer->bytes == tensor_bytes(value) && !buffer_is_read(buffer);
-}
-
 int variable_put_in(struct variable *variable, const struct tensor *value, struct error *err)
 {
     struct device *device = variable->device;
+    const struct buffer *buffer = value->buffer;
     struct tensor shared;
-    if (can_be_shared(variable, value)) {
+    /* A value that has memory of its own, no piece of other memory, is not held twice: who else has
+     * it sees no write, as the variable moves away before one. */
+    if (variable_may_take_memory(variable, value) && buffer && value->data == buffer->data &&
+        buffer->bytes == tensor_bytes(value) && !buffer_is_read(buffer)) {
         tensor_share(&shared, value);
         if (variable_take_memory(variable, &shared, VARIABLE_OVERWRITE, err)) {
             tensor_release(&shared);
@@ -363,26 +358,21 @@ struct variable_slice variable_get_slice(struct variable *variable)
 
 #define LOOK_SECONDS 0.1
 
-/* With the variable's mutex. Shared memory needs no mark: a writer leaves it as it is. */
-static void place_mark(struct variable *v, struct variable_mark *mark)
-{
-    *mark = (struct variable_mark){.variable = v, .updates = v->updates, .slice = v->slice};
-    if (variable_is_shared(v)) {
-        variable_get_value(v, &mark->value, &mark->err);
-        return;
-    }
-    BUG_ON(v->mark);
-    v->mark = mark;
-}
-
 void variable_marks_place(const variable_vec *variables, struct variable_marks *marks)
 {
     *marks = (struct variable_marks){.items = mem_array(variables->n + 1, sizeof *marks->items)};
     for (size_t i = 0; i < variables->n; i++) {
         struct variable *v = variables->items[i];
         pthread_mutex_lock(&v->mutex);
-        if (v->initialized)
-            place_mark(v, &marks->items[marks->n++]);
+        if (v->initialized) {
+            struct variable_mark *mark = &marks->items[marks->n++];
+            *mark = (struct variable_mark){.variable = v, .updates = v->updates, .slice = v->slice};
+            BUG_ON(v->mark);
+            if (variable_is_shared(v)) /* a writer leaves it as it is */
+                variable_get_value(v, &mark->value, &mark->err);
+            else
+                v->mark = mark;
+        }
         pthread_mutex_unlock(&v->mutex);
     }
 }

@@ -45,14 +45,14 @@ END
         [ "$(grep -c "^$task  *ready " top)" = 2 ]
     done
     # of the second table: clocks are those of the first and as many more as its rate says
-    awk '/^worker:0/ && n++ == 0 { before = $4 }
-        /^worker:0/ { rate = $5; more = $4 - before; waits = $7 }
+    awk '/^worker:0 +ready/ && n++ == 0 { before = $4 }
+        /^worker:0 +ready/ { rate = $5; more = $4 - before; waits = $7 }
         END { exit !(n == 2 && more > 2 && rate > more / 12 && rate < more / 2.9 && waits > 50)
         }' top
-    awk '/^worker:1/ { if (n++) exit !($7 < 50) }' top
+    awk '/^worker:1 +ready/ { if (n++) exit !($7 < 50) }' top
     grep -E '^worker:0 waits for worker:1: [0-9]+% of its time, which itself waits [0-9]+%$' top
-    # all that a shard gets comes from workers
     awk '/^ps:0/ && n++ { exit !($8 ~ /^[0-9.]+[BKM]$/) }' top
+    tf-run stop --job run
 }
 
 @test "it ends with the job, and says how that ended" {

@@ -57,19 +57,6 @@ static void say_waited(struct error *failure, const char *about)
         error_waited(failure, "%s", about);
 }
 
-/* With the lock. */
-static void finish_one(struct asked *asked, const struct error *failure)
-{
-    struct asking *asking = asked->asking;
-    asked->done = true;
-    asking->n_done++;
-    if (failure && !asking->failure.code) {
-        asking->failure = *failure;
-        say_waited(&asking->failure, asking->about);
-    }
-    pthread_cond_signal(&asking->changed);
-}
-
 /* `answered` runs under the lock, so that nobody gives up and takes its context away meanwhile. */
 static void replied(struct call *call, const struct record *reply, const struct error *failure)
 {
@@ -78,7 +65,13 @@ static void replied(struct call *call, const struct record *reply, const struct 
     pthread_mutex_lock(&asking->lock);
     if (!failure && !asking->given_up && asking->request.answered)
         asking->request.answered(asking->request.context, asked->task, reply);
-    finish_one(asked, failure);
+    asked->done = true;
+    asking->n_done++;
+    if (failure && !asking->failure.code) {
+        asking->failure = *failure;
+        say_waited(&asking->failure, asking->about);
+    }
+    pthread_cond_signal(&asking->changed);
     pthread_mutex_unlock(&asking->lock);
     release(asking);
 }
@@ -137,15 +130,6 @@ static bool is_cancelled(const struct asking *asking)
     return asking->request.cancelled && atomic_load(asking->request.cancelled);
 }
 
-/* Both look every now and then whether it was cancelled. */
-static void run_loop(struct asking *asking, double seconds)
-{
-    double end = time_now() + seconds, left = seconds;
-    while (left > 0 && !is_cancelled(asking) &&
-           !loop_run_until(hub_loop(asking->hub), is_over, asking, fmin(left, LOOK_SECONDS)))
-        left = end - time_now();
-}
-
 static void wait_for_others(struct asking *asking, double seconds)
 {
     double end = time_now() + seconds;
@@ -177,10 +161,12 @@ static void blame(struct asking *asking, double seconds)
 
 int asking_finish(struct asking *asking, bool pumps, double seconds, struct error *err)
 {
-    if (pumps)
-        run_loop(asking, seconds);
-    else
+    double end = time_now() + seconds, left = seconds;
+    if (!pumps)
         wait_for_others(asking, seconds);
+    while (pumps && left > 0 && !is_cancelled(asking) && /* looks every now and then */
+           !loop_run_until(hub_loop(asking->hub), is_over, asking, fmin(left, LOOK_SECONDS)))
+        left = end - time_now();
     pthread_mutex_lock(&asking->lock);
     asking->given_up = true;
     if (!asking->failure.code)

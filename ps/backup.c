@@ -150,20 +150,6 @@ static int fetch_all(struct fetching *f, int task, struct error *err)
     return 0;
 }
 
-static int write_shard(struct fetching *f, const char *name, struct error *err)
-{
-    const struct backup *b = f->backup;
-    const struct store_options options = {
-        .write = true, .lock_wait = b->lock_wait, .owner = b->owner, .shard = name};
-    const struct save_request request = {.step = f->step,
-                                         .run = f->run,
-                                         .producer = b->producer,
-                                         .tensors = f->tensors.items,
-                                         .n_tensors = f->tensors.n,
-                                         .is_part = true};
-    return store_save_at(b->path, &options, &request, err);
-}
-
 /* One shard after the other: only what one keeps is in memory. */
 static int save_shards(struct fetching *f, const char **names, struct error *err)
 {
@@ -172,8 +158,18 @@ static int save_shards(struct fetching *f, const char **names, struct error *err
         char *name = arena_alloc(&f->arena, SHARD_NAME_BYTES);
         shard_name(client->tasks.items[i], name);
         names[i] = name;
-        if (!fetch_all(f, (int)i, err))
-            write_shard(f, name, err);
+        if (!fetch_all(f, (int)i, err)) {
+            const struct backup *b = f->backup;
+            const struct store_options options = {
+                .write = true, .lock_wait = b->lock_wait, .owner = b->owner, .shard = name};
+            const struct save_request request = {.step = f->step,
+                                                 .run = f->run,
+                                                 .producer = b->producer,
+                                                 .tensors = f->tensors.items,
+                                                 .n_tensors = f->tensors.n,
+                                                 .is_part = true};
+            store_save_at(b->path, &options, &request, err);
+        }
         for (size_t k = 0; k < f->tensors.n; k++)
             tensor_release(&f->tensors.items[k].value);
         f->tensors.n = f->names.n = 0;

@@ -69,22 +69,18 @@ int claims_read(struct checkpoint *c, struct variable *variable, struct tensor *
     return err->code;
 }
 
-static int claim(struct claims *claims, struct variable *variable, struct error *err)
+int claims_variable(struct claims *claims, struct variable *variable, struct error *err)
 {
     struct tensor value;
     uint64_t updates;
-    if (claims_read(claims->checkpoint, variable, &value, &updates, err) ||
+    if (!open_again(claims, err) ||
+        claims_read(claims->checkpoint, variable, &value, &updates, err) ||
         value.type == DTYPE_INVALID)
         return err->code;
     if (!variable_put_in(variable, &value, err))
         variable->updates = updates;
     tensor_release(&value);
     return err->code;
-}
-
-int claims_variable(struct claims *claims, struct variable *variable, struct error *err)
-{
-    return open_again(claims, err) ? claim(claims, variable, err) : err->code;
 }
 
 int claims_load(struct checkpoint *c, const struct resource *resource, struct error *err)

@@ -37,28 +37,6 @@ static int collect(struct shard_cut *cut, struct error *err)
     return err->code;
 }
 
-/* What a graph has made and nobody has given a value would be missing in the checkpoint. */
-static int check_values(const variable_vec *locked, struct error *err)
-{
-    for (size_t i = 0; i < locked->n; i++)
-        if (!locked->items[i]->initialized)
-            return error_set(err, ERR_RETRY, "nothing to save: variable '%s' has no value",
-                             locked->items[i]->name);
-    return 0;
-}
-
-/* With all variables locked for reading: between two steps of whoever writes. */
-static int take_locked(struct shard *shard, struct shard_cut *cut, double seconds,
-                       struct error *err)
-{
-    variable_vec locked = VEC_INIT;
-    if (!containers_lock(shard->options.variables, NULL, false, seconds, &locked, err) &&
-        !check_values(&locked, err))
-        cut_take(shard->options.variables, &locked, &cut->cut);
-    containers_unlock(&locked, false);
-    return err->code;
-}
-
 int shard_cut_take(struct shard *shard, const char *name, int64_t step, double seconds,
                    struct error *err)
 {
@@ -69,10 +47,20 @@ int shard_cut_take(struct shard *shard, const char *name, int64_t step, double s
     clear(slot_of(shard, name));
     for (int i = 0; i < SHARD_CUTS && !err->code; i++) /* a variable has one mark at a time */
         collect(&shard->cuts[i], err);
-    if (!err->code && !take_locked(shard, &cut, seconds, err)) {
+    /* With all variables locked for reading: between two steps of whoever writes. */
+    variable_vec locked = VEC_INIT;
+    if (!err->code)
+        containers_lock(shard->options.variables, NULL, false, seconds, &locked, err);
+    for (size_t i = 0; i < locked.n && !err->code; i++)
+        if (!locked.items[i]->initialized) /* a graph has made it: the checkpoint would lack it */
+            error_set(err, ERR_RETRY, "nothing to save: variable '%s' has no value",
+                      locked.items[i]->name);
+    if (!err->code) {
+        cut_take(shard->options.variables, &locked, &cut.cut);
         cut.name = mem_strdup(name);
         *slot_of(shard, name) = cut;
     }
+    containers_unlock(&locked, false);
     pthread_mutex_unlock(&shard->cuts_lock);
     return err->code;
 }
@@ -148,15 +136,6 @@ static void answer_part(struct shard_query *query, const struct save_tensor *ten
     answer_end(query->peer, &named, 1);
 }
 
-static void answer_empty(struct shard_query *query)
-{
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 1);
-    if (!packer)
-        return;
-    pack_key_uint(packer, "n", 0);
-    answer_end(query->peer, NULL, 0);
-}
-
 /* With the last part the cut is gone. */
 void shard_part(struct shard_query *query)
 {
@@ -170,10 +149,13 @@ void shard_part(struct shard_query *query)
     pthread_mutex_lock(&shard->cuts_lock);
     struct shard_cut *cut = find(shard, query->folder, &err);
     size_t n = cut ? cut->cut.tensors.n : 0, i = (size_t)query->index;
+    msgpack_packer *packer;
     if (cut && i < n)
         answer_part(query, &cut->cut.tensors.items[i], n);
-    else if (cut)
-        answer_empty(query);
+    else if (cut && (packer = answer_begin(query->peer, query->id, 1))) {
+        pack_key_uint(packer, "n", 0);
+        answer_end(query->peer, NULL, 0);
+    }
     if (cut && i + 1 >= n)
         clear(cut);
     pthread_mutex_unlock(&shard->cuts_lock);

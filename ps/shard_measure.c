@@ -84,36 +84,26 @@ void shard_measure_forget(struct shard *shard)
     shard->measure.folder = NULL;
 }
 
-static bool worker_is_there(struct clock *clock)
-{
-    struct clock_worker first;
-    return clock_workers(clock, &first, 1) && first.worker == 0 && first.joined && !first.left;
-}
-
-/* A worker that writes each of its steps is about to write the one of the checkpoint before: the
- * clock did not come as far as this without it. */
-static void await_worker(struct shard *shard, struct clock *clock)
+void shard_measure_want(struct shard *shard, const struct shard_save_request *wanted)
 {
     struct error ignored = ERROR_INIT;
-    const struct shard_measure *m = &shard->measure;
-    const struct tail *fetches = &m->fetches;
+    struct shard_measure *m = &shard->measure;
     const double end = time_now() + WORKER_SECONDS;
-    bool writes_soon = clock && fetches->exact && worker_is_there(clock);
-    while (!measure(shard) && writes_soon && fetches->is_of_each_step && time_now() < end &&
+    struct clock_worker first;
+    if (!m->fetches.path)
+        return;
+    /* A worker that writes each of its steps is about to write the one of the checkpoint before:
+     * the clock did not come as far as this without it. */
+    bool writes_soon = wanted->clock && m->fetches.exact &&
+                       clock_workers(wanted->clock, &first, 1) && first.worker == 0 &&
+                       first.joined && !first.left;
+    while (!measure(shard) && writes_soon && m->fetches.is_of_each_step && time_now() < end &&
            !atomic_load(&shard->ends))
         nanosleep(&soon, NULL);
     if (m->folder)
         set_scalars(shard, &ignored); /* what there is: that of an evaluation, perhaps */
     shard_measure_forget(shard);
-}
-
-void shard_measure_want(struct shard *shard, const struct shard_save_request *wanted)
-{
-    struct shard_measure *m = &shard->measure;
-    if (!m->fetches.path)
-        return;
-    await_worker(shard,
-                 wanted->clock); /* nothing was read since, so that what is there was not passed */
+    /* Nothing was read since, so that what is there was not passed. */
     if (wanted->clock)
         tail_want(&m->fetches, wanted->step, clock_has_one_version(wanted->clock));
     else

@@ -111,11 +111,23 @@ static int check_rest(struct shard *shard, double seconds, struct error *err)
                              "are started again, with --resume");
 }
 
+void shard_answer_origin(struct shard_query *query, const struct shard_origin *origin,
+                         const struct error *failure)
+{
+    msgpack_packer *packer;
+    if (failure->code) {
+        answer_error(query->peer, query->id, failure);
+    } else if ((packer = answer_begin(query->peer, query->id, ORIGIN_FIELDS))) {
+        origin_pack(packer, origin);
+        answer_end(query->peer, NULL, 0);
+    }
+    shard_query_free(query);
+}
+
 void shard_tell_origin(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
     struct shard_origin origin = shard_origin(query->shard);
-    msgpack_packer *packer;
     if (!query->name)
         error_set(&err, ERR_PROTOCOL, "a request for the origin needs a name");
     else if (!origin.decision)
@@ -123,11 +135,5 @@ void shard_tell_origin(struct shard_query *query)
                   "it began anew, without --resume: so are the others to, or all with it");
     else if (asks_again(query->shard, query->name))
         check_rest(query->shard, query->seconds, &err);
-    if (err.code) {
-        answer_error(query->peer, query->id, &err);
-    } else if ((packer = answer_begin(query->peer, query->id, ORIGIN_FIELDS))) {
-        origin_pack(packer, &origin);
-        answer_end(query->peer, NULL, 0);
-    }
-    shard_query_free(query);
+    shard_answer_origin(query, &origin, &err);
 }

@@ -18,18 +18,6 @@ struct awaited_dial {
     atomic_bool done;
 };
 
-static struct awaited_dial *dial_new(struct hub *hub, const char *task, const char *address,
-                                     double seconds)
-{
-    struct awaited_dial *d = mem_alloc(sizeof *d);
-    d->hub = hub;
-    d->task = mem_strdup(task);
-    d->address = mem_strdup(address);
-    d->seconds = seconds;
-    atomic_init(&d->holders, 2);
-    return d;
-}
-
 static void dial_release(struct awaited_dial *d)
 {
     if (atomic_fetch_sub(&d->holders, 1) > 1)
@@ -56,14 +44,6 @@ static bool is_linked(struct hub *hub, const char *task)
     return peer != NULL;
 }
 
-static bool goes_on(struct shard *shard, struct awaited_dial *d, double end)
-{
-    if (atomic_load(&shard->ends))
-        return false;
-    return !atomic_load(&d->done) ||
-           (!d->err.code && !is_linked(d->hub, d->task) && time_now() < end);
-}
-
 /* Given up only when the shard ends: whose loop then runs on for a while, or not at all. */
 static int link_to(struct shard *shard, const char *task, const char *address, double seconds,
                    struct error *err)
@@ -73,9 +53,15 @@ static int link_to(struct shard *shard, const char *task, const char *address, d
     double end = time_now() + seconds;
     if (is_linked(hub, task))
         return 0;
-    struct awaited_dial *d = dial_new(hub, task, address, seconds);
+    struct awaited_dial *d = mem_alloc(sizeof *d);
+    d->hub = hub;
+    d->task = mem_strdup(task);
+    d->address = mem_strdup(address);
+    d->seconds = seconds;
+    atomic_init(&d->holders, 2);
     loop_post(hub_loop(hub), dial, d);
-    while (goes_on(shard, d, end))
+    while (!atomic_load(&shard->ends) &&
+           (!atomic_load(&d->done) || (!d->err.code && !is_linked(hub, task) && time_now() < end)))
         nanosleep(&pause, NULL);
     atomic_store(&d->given_up, true);
     if (atomic_load(&d->done) && d->err.code)

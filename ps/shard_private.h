@@ -182,6 +182,10 @@ int shard_check_others(struct shard *shard, const char *folder, struct store *st
 
 /* shard_origin.c */
 shard_work shard_tell_origin;
+
+/* Answers with `origin`, or with `failure` if it has a code, and frees `query`. */
+void shard_answer_origin(struct shard_query *query, const struct shard_origin *origin,
+                         const struct error *failure);
 struct shard_origin shard_origin(struct shard *shard);
 /* When the values are there. is_told: the other shards go on from the same, and none asks any more
  * unless it was started again. */

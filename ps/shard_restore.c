@@ -177,34 +177,22 @@ static int make_variables(struct restoring *r, struct error *err)
     return 0;
 }
 
-/* Nothing is changed before all is read. */
-static int read_values(struct restoring *r, struct error *err)
+static int restore_variables(struct restoring *r, double seconds, struct error *err)
 {
-    r->values = mem_array(r->locked.n + 1, sizeof *r->values);
-    r->updates = mem_array(r->locked.n + 1, sizeof *r->updates);
+    struct variable_store *store = r->shard->options.variables;
+    if (!make_variables(r, err) && !containers_lock(store, NULL, true, seconds, &r->locked, err)) {
+        r->values = mem_array(r->locked.n + 1, sizeof *r->values);
+        r->updates = mem_array(r->locked.n + 1, sizeof *r->updates);
+    }
     for (size_t i = 0; i < r->locked.n && !err->code; i++)
         claims_read(r->checkpoint, r->locked.items[i], &r->values[i], &r->updates[i], err);
-    return err->code;
-}
-
-/* What the checkpoint lacks has no value then. */
-static int put_values(struct restoring *r, struct error *err)
-{
+    /* Now that all is read, something may change. What the checkpoint lacks has no value then. */
     for (size_t i = 0; i < r->locked.n && !err->code; i++) {
         variable_clear(r->locked.items[i]); /* a dimension left open may be another now */
         if (r->values[i].type != DTYPE_INVALID)
             variable_put_in(r->locked.items[i], &r->values[i], err);
         r->locked.items[i]->updates = r->updates[i];
     }
-    return err->code;
-}
-
-static int restore_variables(struct restoring *r, double seconds, struct error *err)
-{
-    struct variable_store *store = r->shard->options.variables;
-    if (!make_variables(r, err) && !containers_lock(store, NULL, true, seconds, &r->locked, err) &&
-        !read_values(r, err))
-        put_values(r, err);
     for (size_t i = 0; r->values && i < r->locked.n; i++)
         tensor_release(&r->values[i]);
     mem_free(r->values);
@@ -213,32 +201,25 @@ static int restore_variables(struct restoring *r, double seconds, struct error *
     return err->code;
 }
 
-/* Those of this shard are made; others that are there get what the checkpoint has for them. */
-static int restore_resources(struct restoring *r, struct error *err)
+static int restore_open(struct restoring *r, double seconds, struct error *err)
 {
+    shard_name(r->shard->options.task, r->name);
+    r->is_own = is_own(r);
+    const struct checkpoint *c = r->checkpoint;
     struct variable_store *store = r->shard->options.variables;
     struct resource *resource = NULL;
+    bool has_clock = false;
+    for (size_t i = 0; i < c->entries.n; i++)
+        has_clock = has_clock || str_starts(c->entries.items[i].tensor->name, "clock:");
+    shard_react(r->shard, r->is_own || !has_clock ? SHARD_WHOLE : SHARD_PART);
+    if (restore_variables(r, seconds, err))
+        return err->code;
+    /* Resources of this shard are made; others that are there get what the checkpoint has. */
     if (r->is_own)
         return checkpoint_load_resources(r->checkpoint, r->name, store, err);
     while (!err->code && (resource = resource_next(store, resource)))
         claims_load(r->checkpoint, resource, err);
     return err->code;
-}
-
-static bool has_clock(const struct checkpoint *c)
-{
-    bool has = false;
-    for (size_t i = 0; i < c->entries.n; i++)
-        has = has || str_starts(c->entries.items[i].tensor->name, "clock:");
-    return has;
-}
-
-static int restore_open(struct restoring *r, double seconds, struct error *err)
-{
-    shard_name(r->shard->options.task, r->name);
-    r->is_own = is_own(r);
-    shard_react(r->shard, r->is_own || !has_clock(r->checkpoint) ? SHARD_WHOLE : SHARD_PART);
-    return restore_variables(r, seconds, err) ? err->code : restore_resources(r, err);
 }
 
 /* What is to be restored. Of the newest every byte is read, for all shards; what was decided on
@@ -326,15 +307,6 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
     return 0;
 }
 
-static void answer_restored(struct shard_query *query, const struct shard_origin *origin)
-{
-    msgpack_packer *packer = answer_begin(query->peer, query->id, ORIGIN_FIELDS);
-    if (!packer)
-        return;
-    origin_pack(packer, origin);
-    answer_end(query->peer, NULL, 0);
-}
-
 /* The values of another run may go on as this one. The first that is asked decides, the others are
  * told. */
 void shard_restore(struct shard_query *query)
@@ -354,9 +326,5 @@ void shard_restore(struct shard_query *query)
         shard_set_origin(shard, &origin, true);
     }
     atomic_store(&shard->due, 0); /* what is due next is counted from where the clock is now */
-    if (err.code)
-        answer_error(query->peer, query->id, &err);
-    else
-        answer_restored(query, &origin);
-    shard_query_free(query);
+    shard_answer_origin(query, &origin, &err);
 }

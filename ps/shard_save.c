@@ -105,36 +105,6 @@ static void pack_snapshot(void *context, msgpack_packer *packer)
     pack_key_uint(packer, "decision", shard_origin(save->shard).decision);
 }
 
-static void count_pushes(struct leading_save *save, struct clock *clock)
-{
-    struct clock_worker workers[SHARD_WORKERS_MAX];
-    int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0;
-    for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
-        str_printf(&save->pushes, "worker:%d %lld\n", (int)workers[i].worker,
-                   (long long)workers[i].counted);
-}
-
-/* The shard with the clock first: what its clock knows of, the others still have. The clock was
- * held for this, which ends here. */
-static int cut_all(struct leading_save *save, struct clock *clock, struct error *err)
-{
-    struct task_request request = {.verb = "snapshot",
-                                   .n_fields = SHARD_CUT_FIELDS + 1,
-                                   .pack = pack_snapshot,
-                                   .cancelled = &save->shard->ends,
-                                   .about = "a copy of what it keeps",
-                                   .context = save};
-    count_pushes(save, clock);
-    int code = shard_cut_take(save->shard, save->name, save->step, save->seconds, err);
-    if (!code)
-        code = asking_finish(asking_start(save->shard->options.hub, save->others.tasks.items,
-                                          (int)save->others.tasks.n, &request),
-                             false, save->seconds + 1, err);
-    if (clock)
-        clock_resume(clock);
-    return code;
-}
-
 /* ---- leading: writing ---- */
 
 static void pack_write(void *context, msgpack_packer *packer)
@@ -294,9 +264,28 @@ static int cut_for(struct leading_save *save, const struct shard_save_request *w
     int code = check_complete(save->shard, wanted->clock, err);
     if (!code)
         code = shard_find_others(save->shard, &save->others, wanted->seconds, err);
-    if (code && wanted->clock)
+    /* The shard with the clock first: what its clock knows of, the others still have. The clock was
+     * held for this, which ends here. */
+    struct clock_worker workers[SHARD_WORKERS_MAX];
+    int n = !code && wanted->clock ? clock_workers(wanted->clock, workers, SHARD_WORKERS_MAX) : 0;
+    for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
+        str_printf(&save->pushes, "worker:%d %lld\n", (int)workers[i].worker,
+                   (long long)workers[i].counted);
+    struct task_request request = {.verb = "snapshot",
+                                   .n_fields = SHARD_CUT_FIELDS + 1,
+                                   .pack = pack_snapshot,
+                                   .cancelled = &save->shard->ends,
+                                   .about = "a copy of what it keeps",
+                                   .context = save};
+    if (!code)
+        code = shard_cut_take(save->shard, save->name, save->step, save->seconds, err);
+    if (!code)
+        code = asking_finish(asking_start(save->shard->options.hub, save->others.tasks.items,
+                                          (int)save->others.tasks.n, &request),
+                             false, save->seconds + 1, err);
+    if (wanted->clock)
         clock_resume(wanted->clock);
-    return code ? code : cut_all(save, wanted->clock, err);
+    return code;
 }
 
 static void save_release(struct leading_save *save)

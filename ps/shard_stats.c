@@ -45,22 +45,6 @@ void shard_status(struct shard *shard, const struct query *query)
 
 /* ---- stats ---- */
 
-static void pack_worker(msgpack_packer *packer, const struct clock_worker *worker)
-{
-    msgpack_pack_map(packer, 11);
-    pack_key_int(packer, "worker", worker->worker);
-    pack_key_bool(packer, "here", worker->joined && !worker->left);
-    pack_key_int(packer, "clock", worker->clock);
-    pack_key_int(packer, "behind", worker->behind);
-    pack_key_float(packer, "waited", worker->waited);
-    pack_key_int(packer, "pushed", worker->pushed);
-    pack_key_int(packer, "counted", worker->counted);
-    pack_key_int(packer, "late", worker->late);
-    pack_key_int(packer, "dropped", worker->dropped);
-    pack_key_int(packer, "duplicate", worker->duplicate);
-    pack_key_float(packer, "seen", worker->seen);
-}
-
 static void pack_workers(msgpack_packer *packer, struct clock *clock)
 {
     struct clock_worker workers[SHARD_WORKERS_MAX];
@@ -68,8 +52,20 @@ static void pack_workers(msgpack_packer *packer, struct clock *clock)
     if (n > SHARD_WORKERS_MAX)
         n = SHARD_WORKERS_MAX;
     pack_key_array(packer, "workers", (size_t)n);
-    for (int i = 0; i < n; i++)
-        pack_worker(packer, &workers[i]);
+    for (const struct clock_worker *worker = workers; worker < workers + n; worker++) {
+        msgpack_pack_map(packer, 11);
+        pack_key_int(packer, "worker", worker->worker);
+        pack_key_bool(packer, "here", worker->joined && !worker->left);
+        pack_key_int(packer, "clock", worker->clock);
+        pack_key_int(packer, "behind", worker->behind);
+        pack_key_float(packer, "waited", worker->waited);
+        pack_key_int(packer, "pushed", worker->pushed);
+        pack_key_int(packer, "counted", worker->counted);
+        pack_key_int(packer, "late", worker->late);
+        pack_key_int(packer, "dropped", worker->dropped);
+        pack_key_int(packer, "duplicate", worker->duplicate);
+        pack_key_float(packer, "seen", worker->seen);
+    }
 }
 
 struct traffic {
@@ -92,13 +88,6 @@ static void add_link(void *context, struct link *link)
     traffic->n_stuck += link_stillness(link) > 0;
 }
 
-static uint64_t count_refused(struct peers *peers)
-{
-    struct peers_refused r = peers_refused(peers);
-    return r.wrong_key + r.no_tls + r.http + r.garbage + r.wrong_job + r.wrong_version + r.timeout +
-           r.too_many + r.old;
-}
-
 static struct resource_size size_of(const struct resource *r)
 {
     struct resource_size size = {0};
@@ -119,22 +108,6 @@ static struct resource_size count_staged(struct shard *shard)
     return sum;
 }
 
-static void pack_resource(msgpack_packer *packer, const struct resource *r)
-{
-    struct resource_size size = size_of(r);
-    struct str name = STR_INIT, what = STR_INIT;
-    str_printf(&name, "%s:%s", r->kind->name, r->name);
-    r->kind->describe(r->object, &what);
-    msgpack_pack_map(packer, 5);
-    pack_key_text(packer, "container", r->container);
-    pack_key_text(packer, "name", str_text(&name));
-    pack_key_int(packer, "items", size.items);
-    pack_key_int(packer, "bytes", size.bytes);
-    pack_key_text(packer, "is", str_text(&what));
-    str_release(&name);
-    str_release(&what);
-}
-
 /* More may be made meanwhile: those that were there first are told. */
 static void pack_resources(msgpack_packer *packer, struct variable_store *store)
 {
@@ -143,19 +116,20 @@ static void pack_resources(msgpack_packer *packer, struct variable_store *store)
     while ((r = resource_next(store, r)))
         n++;
     pack_key_array(packer, "resources", n);
-    for (uint32_t i = 0; i < n; i++)
-        pack_resource(packer, r = resource_next(store, r));
-}
-
-static void pack_values(msgpack_packer *packer, const struct traffic *traffic)
-{
-    pack_key_array(packer, "values", traffic->tasks.n);
-    for (size_t i = 0; i < traffic->tasks.n; i++) {
-        struct link_stats stats = link_stats(traffic->tasks.items[i]);
-        msgpack_pack_map(packer, 3);
-        pack_key_text(packer, "peer", link_peer(traffic->tasks.items[i])->task);
-        pack_key_int(packer, "got", (int64_t)stats.values_in);
-        pack_key_int(packer, "sent", (int64_t)stats.values_out);
+    for (uint32_t i = 0; i < n; i++) {
+        r = resource_next(store, r);
+        struct resource_size size = size_of(r);
+        struct str name = STR_INIT, what = STR_INIT;
+        str_printf(&name, "%s:%s", r->kind->name, r->name);
+        r->kind->describe(r->object, &what);
+        msgpack_pack_map(packer, 5);
+        pack_key_text(packer, "container", r->container);
+        pack_key_text(packer, "name", str_text(&name));
+        pack_key_int(packer, "items", size.items);
+        pack_key_int(packer, "bytes", size.bytes);
+        pack_key_text(packer, "is", str_text(&what));
+        str_release(&name);
+        str_release(&what);
     }
 }
 
@@ -168,7 +142,14 @@ static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
     for (size_t i = 0; i < traffic->tasks.n; i++)
         pack_key_float(packer, link_peer(traffic->tasks.items[i])->task,
                        link_silence(traffic->tasks.items[i]));
-    pack_values(packer, traffic);
+    pack_key_array(packer, "values", traffic->tasks.n);
+    for (size_t i = 0; i < traffic->tasks.n; i++) {
+        struct link_stats stats = link_stats(traffic->tasks.items[i]);
+        msgpack_pack_map(packer, 3);
+        pack_key_text(packer, "peer", link_peer(traffic->tasks.items[i])->task);
+        pack_key_int(packer, "got", (int64_t)stats.values_in);
+        pack_key_int(packer, "sent", (int64_t)stats.values_out);
+    }
     pack_key_map(packer, "stuck", traffic->n_stuck);
     for (size_t i = 0; i < traffic->tasks.n; i++)
         if (link_stillness(traffic->tasks.items[i]) > 0)
@@ -176,21 +157,12 @@ static void pack_traffic(msgpack_packer *packer, const struct traffic *traffic)
                            link_stillness(traffic->tasks.items[i]));
 }
 
-static void pack_saves(msgpack_packer *packer, struct shard *shard)
-{
-    pthread_mutex_lock(&shard->lock);
-    pack_key_int(packer, "saves", shard->saves);
-    pack_key_int(packer, "saves_failed", shard->saves_failed);
-    pack_key_int(packer, "failed_step", shard->failed_step);
-    pack_key_text(packer, "failed_why", shard->failed_text);
-    pthread_mutex_unlock(&shard->lock);
-}
-
 void shard_stats(struct shard *shard, const struct query *query)
 {
     struct traffic traffic = {0};
     struct clock *clock = containers_clock(shard->options.variables);
     struct peers *peers = hub_peers(query->hub);
+    const struct peers_refused r = peers_refused(peers);
     peers_each(peers, add_link, &traffic);
     struct resource_size staged = count_staged(shard);
     msgpack_packer *packer = answer_begin(query->peer, query->id, 18);
@@ -201,8 +173,15 @@ void shard_stats(struct shard *shard, const struct query *query)
         pack_key_int(packer, "version", clock ? clock_version(clock) : -1);
         pack_key_int(packer, "staged", staged.items);
         pack_key_int(packer, "staged_bytes", staged.bytes);
-        pack_key_int(packer, "refused", (int64_t)count_refused(peers));
-        pack_saves(packer, shard);
+        pack_key_int(packer, "refused",
+                     (int64_t)(r.wrong_key + r.no_tls + r.http + r.garbage + r.wrong_job +
+                               r.wrong_version + r.timeout + r.too_many + r.old));
+        pthread_mutex_lock(&shard->lock);
+        pack_key_int(packer, "saves", shard->saves);
+        pack_key_int(packer, "saves_failed", shard->saves_failed);
+        pack_key_int(packer, "failed_step", shard->failed_step);
+        pack_key_text(packer, "failed_why", shard->failed_text);
+        pthread_mutex_unlock(&shard->lock);
         pack_workers(packer, clock);
         pack_resources(packer, shard->options.variables);
         answer_end(query->peer, NULL, 0);

@@ -4,28 +4,6 @@
 
 /* ---- list ---- */
 
-static void pack_row(msgpack_packer *packer, const struct container_row *row)
-{
-    msgpack_pack_map(packer, 6);
-    pack_key_text(packer, "container", row->container);
-    pack_key_text(packer, "name", row->name);
-    pack_key_text(packer, "type", shape_text_typed(row->type, &row->shape));
-    pack_key_bool(packer, "initialized", row->initialized);
-    pack_key_uint(packer, "updates", row->updates);
-    pack_key_int(packer, "bytes", row->bytes);
-}
-
-static void answer_list(struct shard_query *query, const struct container_list *list)
-{
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 1);
-    if (!packer)
-        return;
-    pack_key_array(packer, "variables", list->rows.n);
-    for (size_t i = 0; i < list->rows.n; i++)
-        pack_row(packer, &list->rows.items[i]);
-    answer_end(query->peer, NULL, 0);
-}
-
 void shard_list(struct shard_query *query)
 {
     struct container_list list = {0};
@@ -33,8 +11,21 @@ void shard_list(struct shard_query *query)
     if (containers_list(query->shard->options.variables, query->container, query->name,
                         query->seconds, &list, &err))
         shard_answer_failure(query, &err);
-    else
-        answer_list(query, &list);
+    msgpack_packer *packer = err.code ? NULL : answer_begin(query->peer, query->id, 1);
+    if (packer) {
+        pack_key_array(packer, "variables", list.rows.n);
+        for (size_t i = 0; i < list.rows.n; i++) {
+            const struct container_row *row = &list.rows.items[i];
+            msgpack_pack_map(packer, 6);
+            pack_key_text(packer, "container", row->container);
+            pack_key_text(packer, "name", row->name);
+            pack_key_text(packer, "type", shape_text_typed(row->type, &row->shape));
+            pack_key_bool(packer, "initialized", row->initialized);
+            pack_key_uint(packer, "updates", row->updates);
+            pack_key_int(packer, "bytes", row->bytes);
+        }
+        answer_end(query->peer, NULL, 0);
+    }
     container_list_release(&list);
     shard_query_free(query);
 }

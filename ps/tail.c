@@ -79,14 +79,6 @@ static void take_values(struct tail *tail)
     }
 }
 
-static bool is_taken(const struct tail *tail, const char *name)
-{
-    for (size_t i = 0; i < tail->wanted.n; i++)
-        if (!strcmp(tail->wanted.items[i].name, name))
-            return true;
-    return false;
-}
-
 /* A record may have what was computed before a step and after it, of two versions; one more of the
  * same step is an evaluation behind it, which the next step may add to. */
 static void take_wanted(struct tail *tail, bool is_step)
@@ -100,8 +92,9 @@ static void take_wanted(struct tail *tail, bool is_step)
         if (version < 0)
             continue;
         least = least < 0 || version < least ? version : least;
-        if (fits && tensor_count(value) == 1 && (DTYPE_BIT(value->type) & DTYPES_REAL) &&
-            !is_taken(tail, named->name)) {
+        for (size_t k = 0; fits && k < tail->wanted.n; k++)
+            fits = strcmp(tail->wanted.items[k].name, named->name) != 0;
+        if (fits && tensor_count(value) == 1 && (DTYPE_BIT(value->type) & DTYPES_REAL)) {
             struct manifest_scalar scalar = {mem_strdup(named->name), tensor_get_float64(value, 0)};
             vec_push(&tail->wanted, scalar);
         }

@@ -42,17 +42,6 @@ static bool is_elsewhere(const struct watched *task)
     return !task->process.incarnation && !task->lacks;
 }
 
-/* Told once; what became of it is the next look's. */
-static void see_end(struct watch *watch, struct watched *task, const struct job_process *now)
-{
-    if (now->pid)
-        watch_say(watch, "died %s pid=%ld incarnation=%" PRIu64 " step=%" PRId64, task->name,
-                  (long)task->process.pid, task->process.incarnation, step_of(watch));
-    else
-        watch_say(watch, "left %s step=%" PRId64, task->name, step_of(watch));
-    task->ready = task->silent = false;
-}
-
 static void see_process(struct watch *watch, struct watched *task)
 {
     struct error ignored = ERROR_INIT;
@@ -60,8 +49,14 @@ static void see_process(struct watch *watch, struct watched *task)
     if (job_look(&watch->job, task->name, &now, &ignored))
         return;
     bool again = before.alive && now.alive && now.incarnation != before.incarnation;
-    if (before.alive && (!now.alive || again))
-        see_end(watch, task, again ? &before : &now);
+    if (before.alive && (!now.alive || again)) { /* told once */
+        if (now.pid || again)
+            watch_say(watch, "died %s pid=%ld incarnation=%" PRIu64 " step=%" PRId64, task->name,
+                      (long)before.pid, before.incarnation, step_of(watch));
+        else
+            watch_say(watch, "left %s step=%" PRId64, task->name, step_of(watch));
+        task->ready = task->silent = false;
+    }
     task->process = now;
     if (now.listens && !task->ready && !before.listens)
         task->heard = time_now(); /* from here on an answer is due */
@@ -71,13 +66,6 @@ static void see_process(struct watch *watch, struct watched *task)
     task->ready = task->silent = false;
     watch->anyone = true;
     say_of(watch, "up", task);
-}
-
-/* A shard is missed from when it listens, a worker once it was there: before that they may be
- * reading a checkpoint or a graph. */
-static bool is_due(const struct watched *task)
-{
-    return task->ready || (task->is_shard && task->process.listens);
 }
 
 /* Shards speak for workers, which otherwise speak for themselves. Shards are asked a few times in a
@@ -102,7 +90,10 @@ static void see_answers(struct watch *watch, struct watched *task, double before
         task->ready = true;
         task->silent = false;
     }
-    if (!heard && is_due(task) && !task->silent && is_overdue(task)) {
+    /* A shard is missed from when it listens, a worker once it was there: before that they may be
+     * reading a checkpoint or a graph. */
+    bool is_due = task->ready || (task->is_shard && task->process.listens);
+    if (!heard && is_due && !task->silent && is_overdue(task)) {
         watch_say(watch, "silent %s %.1fs pid=%ld incarnation=%" PRIu64 " step=%" PRId64 "%s",
                   task->name, time_now() - task->heard, (long)task->process.pid,
                   task->process.incarnation, step_of(watch), task->still > 0 ? " why=stuck" : "");
@@ -130,15 +121,6 @@ static struct watched *watched_of(struct watch *watch, const struct cluster_task
     return task;
 }
 
-/* False: the job's directory has no cluster file any more. */
-static bool read_cluster(struct watch *watch)
-{
-    struct error ignored = ERROR_INIT;
-    cluster_release(&watch->cluster);
-    watch->cluster = (struct cluster){0};
-    return !job_cluster(&watch->job, &watch->cluster, &ignored);
-}
-
 static void look_at_all(struct watch *watch)
 {
     watch->has_shards = cluster_count(&watch->cluster, SHARD_JOB) > 0;
@@ -164,23 +146,18 @@ static bool never(void *context)
     return watch->options.ends && watch->options.ends(watch->options.context);
 }
 
-/* When the watch itself stood still, nobody was silent for as long as that. */
-static void forgive_own_silence(struct watch *watch)
-{
-    double now = time_now(), missed = now - watch->looked;
-    if (watch->looked > 0 && missed > 5 * WATCH_LOOK_SECONDS) {
-        for (size_t i = 0; i < watch->tasks.n; i++)
-            watch->tasks.items[i]->heard += missed;
-        watch->answered += missed;
-    }
-    watch->looked = now;
-}
-
 /* Lets links move, then says who began or ceased to answer meanwhile. */
 static void let_links_move(struct watch *watch)
 {
     size_t n = watch->tasks.n;
-    forgive_own_silence(watch);
+    double now = time_now(), missed = now - watch->looked;
+    if (watch->looked > 0 && missed > 5 * WATCH_LOOK_SECONDS) {
+        /* The watch itself stood still: nobody was silent for as long as that. */
+        for (size_t i = 0; i < n; i++)
+            watch->tasks.items[i]->heard += missed;
+        watch->answered += missed;
+    }
+    watch->looked = now;
     double *before = mem_array(n + 1, sizeof *before);
     for (size_t i = 0; i < n; i++)
         before[i] = watch->tasks.items[i]->heard;
@@ -245,15 +222,6 @@ static const char *why_missing(const struct watch *watch, const struct watched *
     return task->is_shard || watch->has_shards || task->process.listens ? WATCH_NO_ANSWER : NULL;
 }
 
-static void say_who_is_missing(const struct watch *watch)
-{
-    for (size_t i = 0; i < watch->tasks.n; i++) {
-        const char *why = why_missing(watch, watch->tasks.items[i]);
-        if (why)
-            watch_say(watch, "waiting %s why=%s", watch->tasks.items[i]->name, why);
-    }
-}
-
 static void tell_of_tasks(const struct watch *watch)
 {
     for (size_t i = 0; i < watch->tasks.n && watch->options.task; i++) {
@@ -274,7 +242,11 @@ static void speak(struct watch *watch)
     double now = time_now();
     update_state(watch);
     if (now - watch->said >= watch->options.interval) {
-        say_who_is_missing(watch);
+        for (size_t i = 0; i < watch->tasks.n; i++) {
+            const char *why = why_missing(watch, watch->tasks.items[i]);
+            if (why)
+                watch_say(watch, "waiting %s why=%s", watch->tasks.items[i]->name, why);
+        }
         say_step(watch, now);
         watch->said = now;
     }
@@ -357,7 +329,12 @@ int watch_job(const struct watch_options *options, struct error *err)
     if (watch.options.interval <= 0)
         watch.options.interval = INTERVAL_SECONDS;
     int code = open_watch(&watch, err);
-    while (!code && !never(&watch) && read_cluster(&watch)) {
+    while (!code && !never(&watch)) {
+        struct error ignored = ERROR_INIT;
+        cluster_release(&watch.cluster);
+        watch.cluster = (struct cluster){0};
+        if (job_cluster(&watch.job, &watch.cluster, &ignored))
+            break; /* the job's directory has no cluster file any more */
         look_at_all(&watch);
         let_links_move(&watch);
         speak(&watch);

@@ -58,19 +58,6 @@ void watch_hear_pings(struct watch *watch)
 
 /* ---- answers ---- */
 
-/* A shard says when it last heard of a worker. */
-static void hear_of_peers(struct watch *watch, const msgpack_object *peers)
-{
-    double now = time_now(), silence;
-    for (size_t i = 0; peers && i < watch->tasks.n; i++) {
-        struct watched *task = watch->tasks.items[i];
-        if (task->is_worker && record_get_float(peers, task->name, &silence) &&
-            now - silence > task->heard)
-            task->heard = now - silence;
-    }
-    watch->answered = now;
-}
-
 static void add_workers(struct watched *task, const msgpack_object *workers)
 {
     task->late = task->stale = 0;
@@ -118,7 +105,17 @@ static void replied(struct call *call, const struct record *reply, const struct 
     record_get_int(&reply->header, "version", &task->version);
     task->has_clock = task->version >= 0;
     hear_of_saves(task, &reply->header);
-    hear_of_peers(task->watch, record_field(&reply->header, "peers"));
+    /* A shard says when it last heard of a worker. */
+    struct watch *watch = task->watch;
+    const msgpack_object *peers = record_field(&reply->header, "peers");
+    double now = time_now(), silence;
+    for (size_t i = 0; peers && i < watch->tasks.n; i++) {
+        struct watched *other = watch->tasks.items[i];
+        if (other->is_worker && record_get_float(peers, other->name, &silence) &&
+            now - silence > other->heard)
+            other->heard = now - silence;
+    }
+    watch->answered = now;
     add_workers(task, record_field(&reply->header, "workers"));
 }
 

@@ -44,16 +44,6 @@ static int fit(const struct data_column *column, struct tensor *raw, const struc
     return code;
 }
 
-static int check_width(const struct data_column *column, int64_t width, struct error *err)
-{
-    const struct fitted *f = column->fitted;
-    if (!f || !f->width || width == f->width)
-        return 0;
-    return error_set(err, ERR_DATA,
-                     "%s was fitted to rows of %" PRId64 " elements, not of %" PRId64,
-                     f->prep->path, f->width, width);
-}
-
 /* Puts what was found in place of what is missing. */
 static void impute(const struct data_column *column, struct tensor *raw,
                    const struct data_gaps *gaps)
@@ -244,8 +234,14 @@ int data_column_apply(const struct data_column *column, struct tensor *raw,
 {
     enum dtype type = data_column_type(column, raw->type);
     int64_t rows = raw->shape.dims[0];
-    int code = rows ? check_width(column, tensor_count(raw) / rows, err) : 0;
+    const struct fitted *f = column->fitted;
+    int64_t width = rows ? tensor_count(raw) / rows : 0;
+    int code = 0;
     *fed = (struct tensor)TENSOR_INIT;
+    if (rows && f && f->width && width != f->width)
+        code = error_set(err, ERR_DATA,
+                         "%s was fitted to rows of %" PRId64 " elements, not of %" PRId64,
+                         f->prep->path, f->width, width);
     if (!code && rows && fit_needs_rows(column))
         code = fit(column, raw, gaps, err);
     else if (column->fitted && !column->is_known)

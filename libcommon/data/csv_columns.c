@@ -227,27 +227,23 @@ static int start(struct csv_columns *columns, const struct csv_row *row, bool *h
 
 /* ---- the others ---- */
 
-static int check_width(const struct csv_columns *columns, const struct csv_row *row,
-                       struct error *err)
-{
-    if (row->n_fields == columns->n_fields)
-        return 0;
-    return error_set(err, ERR_DATA, "%s:%" PRIu64 ": %zu columns, but line %" PRIu64 " has %zu",
-                     row_source_file(columns->source), row->line, row->n_fields,
-                     columns->first_line, columns->n_fields);
-}
-
 /* The next row that holds data. */
 static int next_row(struct csv_columns *columns, struct csv_row *row, bool *more, struct error *err)
 {
-    bool header = false;
+    bool header;
     int code;
     do {
+        header = false;
         code = row_source_read(columns->source, row, more, err);
         if (code || !*more)
             return code;
-        code = columns->started ? (header = false, check_width(columns, row, err))
-                                : start(columns, row, &header, err);
+        if (!columns->started)
+            code = start(columns, row, &header, err);
+        else if (row->n_fields != columns->n_fields)
+            code = error_set(err, ERR_DATA,
+                             "%s:%" PRIu64 ": %zu columns, but line %" PRIu64 " has %zu",
+                             row_source_file(columns->source), row->line, row->n_fields,
+                             columns->first_line, columns->n_fields);
         if (!code && header)
             row_source_set_header(columns->source);
     } while (!code && header);

@@ -39,15 +39,6 @@ static struct csv_item next_item(const char **at, const struct csv_header *heade
     return item;
 }
 
-static void leave_out(struct csv_places *places, int64_t place)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < places->at.n; i++)
-        if (places->at.items[i] != place)
-            places->at.items[n++] = places->at.items[i];
-    places->at.n = n;
-}
-
 static int bind_pattern(const struct csv_item *item, const struct csv_header *header,
                         struct csv_places *places, struct error *err)
 {
@@ -88,10 +79,15 @@ static int bind_name(const struct csv_item *item, const struct csv_header *heade
     int64_t place;
     if (csv_header_find(header, item->name, strlen(item->name), &place, err))
         return err->code;
-    if (item->is_without)
-        leave_out(places, place);
-    else
+    if (!item->is_without) {
         vec_push(&places->at, place);
+        return 0;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < places->at.n; i++)
+        if (places->at.items[i] != place)
+            places->at.items[n++] = places->at.items[i];
+    places->at.n = n;
     return 0;
 }
 

@@ -115,11 +115,6 @@ static int ascending(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-static double median(const double *sorted, int64_t n)
-{
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
-
 /* Of several the least. */
 static double commonest(const double *sorted, int64_t n)
 {
@@ -149,7 +144,9 @@ static int find_fill(struct fitting *fit, struct error *err)
             if (!fit->missing || !fit->missing[r * f->width + i])
                 convert_load(fit->raw, r * f->width + i, 1, &values[n++]);
         qsort(values, (size_t)n, sizeof *values, ascending);
-        fill[i] = imputes(fit->column, "median") ? median(values, n) : commonest(values, n);
+        fill[i] = !imputes(fit->column, "median") ? commonest(values, n)
+                  : n % 2                         ? values[n / 2]
+                                                  : (values[n / 2 - 1] + values[n / 2]) / 2;
     }
     mem_free(values);
     return 0;

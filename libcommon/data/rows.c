@@ -14,19 +14,13 @@ static size_t row_bytes(const struct tensor *t)
     return bytes;
 }
 
-static int64_t row_count(const struct tensor *t)
-{
-    int64_t count = 1;
-    for (int i = 1; i < t->shape.rank; i++)
-        count *= t->shape.dims[i];
-    return count;
-}
-
 /* `indices` NULL: the rows from `first` on. */
 static int gather_strings(const struct tensor *from, const int64_t *indices, int64_t first,
                           int64_t n, struct tensor *to, struct error *err)
 {
-    int64_t width = row_count(from);
+    int64_t width = 1;
+    for (int i = 1; i < from->shape.rank; i++)
+        width *= from->shape.dims[i];
     size_t count = (size_t)(n * width);
     const char **texts = mem_array(count + 1, sizeof *texts);
     size_t *lengths = mem_array(count + 1, sizeof *lengths);

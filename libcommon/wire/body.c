@@ -102,15 +102,6 @@ int body_check(const struct named_tensor *named, size_t bytes, struct error *err
                      dtype_name(t->type));
 }
 
-static void reserve(struct record *record, int n)
-{
-    if (n <= record->tensors_capacity)
-        return;
-    mem_free(record->tensors);
-    record->tensors = mem_array((size_t)n, sizeof *record->tensors);
-    record->tensors_capacity = n;
-}
-
 int body_list(struct record *record, const msgpack_object **list, struct error *err)
 {
     *list = record_field(&record->header, "tensors");
@@ -121,6 +112,11 @@ int body_list(struct record *record, const msgpack_object **list, struct error *
     if ((*list)->via.array.size > LIMIT_RECORD_TENSORS)
         return error_set(err, ERR_DATA, "%u tensors in a record are beyond the limit of %zu",
                          (*list)->via.array.size, LIMIT_RECORD_TENSORS);
-    reserve(record, (int)(*list)->via.array.size);
+    int n = (int)(*list)->via.array.size;
+    if (n > record->tensors_capacity) {
+        mem_free(record->tensors);
+        record->tensors = mem_array((size_t)n, sizeof *record->tensors);
+        record->tensors_capacity = n;
+    }
     return 0;
 }

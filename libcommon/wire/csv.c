@@ -278,13 +278,6 @@ static char *cut_bare(const struct csv_reader *reader, char *at, const char *end
     return at;
 }
 
-static char *skip_blanks(char *at, const char *end)
-{
-    while (at < end && (*at == ' ' || *at == '\t'))
-        at++;
-    return at;
-}
-
 /* A bit for each byte of the word that is the character: its highest one. */
 static uint64_t find_bytes(const char *at, char c)
 {
@@ -329,7 +322,9 @@ static int cut(struct csv_reader *reader, char *at, const char *end, struct erro
     }
     for (;;) {
         struct csv_field field;
-        if (blanks && (at = skip_blanks(at, end)) == end)
+        while (blanks && at < end && (*at == ' ' || *at == '\t'))
+            at++;
+        if (blanks && at == end)
             return 0;
         at = at < end && *at == '"' ? cut_quoted(reader, at, end, &field)
                                     : cut_bare(reader, at, end, &field);
@@ -347,15 +342,6 @@ static int cut(struct csv_reader *reader, char *at, const char *end, struct erro
     }
 }
 
-/* Line ends within quotes. */
-static uint64_t count_lines(const char *at, const char *end)
-{
-    uint64_t n = 0;
-    for (; at < end; at++)
-        n += *at == '\n' || (*at == '\r' && (at + 1 == end || at[1] != '\n'));
-    return n;
-}
-
 int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct error *err)
 {
     int code = reader->started ? 0 : start(reader, err);
@@ -368,7 +354,9 @@ int csv_read(struct csv_reader *reader, struct csv_row *row, bool *more, struct 
         reader->behind_cr = reader->seen < reader->n && *end == '\r';
         /* Counted before the quotes are taken out, which moves the line ends inside a field. */
         bool has_lines = next_line_end(reader) < reader->seen;
-        uint64_t n_lines = 1 + (has_lines ? count_lines(at, end) : 0);
+        uint64_t n_lines = 1;
+        for (const char *c = at; has_lines && c < end; c++)
+            n_lines += *c == '\n' || (*c == '\r' && (c + 1 == end || c[1] != '\n'));
         bool passed = at_comment(reader) || is_blank(reader, at, end);
         code = passed ? 0 : cut(reader, at, end, err);
         *row = (struct csv_row){reader->fields.items, reader->fields.n, reader->line};

@@ -251,22 +251,11 @@ int decoder_took(struct decoder *d, size_t n, struct error *err)
     d->done += n;
     if (d->done < d->need)
         return 0;
-    switch (d->stage) {
-    case DECODER_PREFIX:
-        return take_prefix(d, err);
-    case DECODER_HEADER:
-        return take_header(d, err);
-    case DECODER_BIN_TAG:
-        return take_tag(d, err);
-    case DECODER_BIN_LENGTH:
-        return take_length(d, err);
-    case DECODER_DATA:
-        return next_bin(d, err);
-    case DECODER_SUM:
-        return take_sum(d, err);
-    case DECODER_DONE:
-    case DECODER_INTERRUPTED:
-        return 0;
-    }
-    return 0;
+    static int (*const take[])(struct decoder *, struct error *) = {
+        [DECODER_PREFIX] = take_prefix, [DECODER_HEADER] = take_header,
+        [DECODER_BIN_TAG] = take_tag,   [DECODER_BIN_LENGTH] = take_length,
+        [DECODER_DATA] = next_bin,      [DECODER_SUM] = take_sum,
+        [DECODER_INTERRUPTED] = NULL,
+    };
+    return take[d->stage] ? take[d->stage](d, err) : 0;
 }

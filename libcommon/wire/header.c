@@ -31,27 +31,16 @@ int header_reserve(struct record *record, size_t n, struct error *err)
     return error_set(err, ERR_OS, "no memory for a header of %zu bytes", n);
 }
 
-static int damaged(const struct record *record, struct error *err)
-{
-    return error_set(err, ERR_DATA, "damaged: the checksum of the header at byte %llu is wrong",
-                     (unsigned long long)record->offset);
-}
-
-static int check_sum(const struct record *record, size_t n, struct error *err)
+int header_parse(struct record *record, size_t n, struct error *err)
 {
     static const char key[] = "\xa3sum\xcf";
     const uint8_t *header = record->bytes;
-    if (n < sizeof key - 1 + 8 || memcmp(header + n - SUM_BYTES - 4, key, sizeof key - 1))
-        return damaged(record, err);
-    if (XXH3_64bits(header, n - SUM_BYTES) != wire_uint64(header + n - 8))
-        return damaged(record, err);
-    return 0;
-}
-
-int header_parse(struct record *record, size_t n, struct error *err)
-{
     size_t n_objects;
-    if (check_sum(record, n, err) || header_measure(record->bytes, n, &n_objects, err))
+    if (n < sizeof key - 1 + 8 || memcmp(header + n - SUM_BYTES - 4, key, sizeof key - 1) ||
+        XXH3_64bits(header, n - SUM_BYTES) != wire_uint64(header + n - 8))
+        return error_set(err, ERR_DATA, "damaged: the checksum of the header at byte %llu is wrong",
+                         (unsigned long long)record->offset);
+    if (header_measure(header, n, &n_objects, err))
         return err->code;
     if (n_objects > record->objects_capacity) {
         mem_free(record->objects);

@@ -11,14 +11,6 @@
 #define BIG_BYTES (1 << 20)    /* worth asking whether the data can be there */
 #define ALIGNMENT 64           /* of the data in the file */
 
-static size_t little_endian(const uint8_t *p, int n)
-{
-    size_t value = 0;
-    for (int i = n - 1; i >= 0; i--)
-        value = value << 8 | p[i];
-    return value;
-}
-
 static int read_header(struct gzfile *file, struct npy_header *header, struct error *err)
 {
     uint8_t start[MAGIC_BYTES + 2], size[4];
@@ -32,7 +24,9 @@ static int read_header(struct gzfile *file, struct npy_header *header, struct er
                          major, start[MAGIC_BYTES + 1]);
     if (gzfile_read_exact(file, size, (size_t)n_size, err))
         return err->code;
-    size_t n = little_endian(size, n_size);
+    size_t n = 0; /* little-endian */
+    for (int i = n_size - 1; i >= 0; i--)
+        n = n << 8 | size[i];
     if (n > HEADER_BYTES_MAX)
         return error_set(err, ERR_DATA, "%s: a .npy header of %zu bytes is beyond the limit of %d",
                          gzfile_name(file), n, HEADER_BYTES_MAX);

@@ -190,28 +190,6 @@ static const char *guess(const uint8_t *start, size_t n)
     return ": looks like text";
 }
 
-static int not_a_record(struct stream_reader *reader, struct error *err)
-{
-    struct input *in = &reader->in;
-    if (in->offset)
-        return error_set(err, ERR_DATA, "damaged: no record starts at byte %llu",
-                         (unsigned long long)in->offset);
-    size_t n = in->end - in->start;
-    return error_set(err, ERR_DATA, "not a tf-tools stream%s",
-                     guess(in->data + in->start, n < 64 ? n : 64));
-}
-
-/* False: this was the last file. */
-static bool begin_next_file(struct stream_reader *reader)
-{
-    if (reader->next >= reader->files.n)
-        return false;
-    input_release(&reader->in);
-    input_init(&reader->in, reader->files.items[reader->next++]);
-    reader->seen = false;
-    return true;
-}
-
 /* Whether a record starts here; *more is false where the input may end. */
 static int check_start(struct stream_reader *reader, bool *more, struct error *err)
 {
@@ -225,8 +203,13 @@ static int check_start(struct stream_reader *reader, bool *more, struct error *e
         return error_set(err, ERR_DATA, "empty: no stream");
     if (!*more)
         return 0;
-    if (got && in->data[in->start] != 0xce)
-        return not_a_record(reader, err);
+    if (got && in->data[in->start] != 0xce) {
+        size_t n = in->end - in->start;
+        return in->offset ? error_set(err, ERR_DATA, "damaged: no record starts at byte %llu",
+                                      (unsigned long long)in->offset)
+                          : error_set(err, ERR_DATA, "not a tf-tools stream%s",
+                                      guess(in->data + in->start, n < 64 ? n : 64));
+    }
     return got < HEADER_PREFIX_BYTES ? truncated(reader, err) : 0;
 }
 
@@ -277,31 +260,24 @@ static int take_error(struct stream_reader *reader, struct record *record, struc
     return err->code;
 }
 
-/* Data of tensors is read in blocks that stay in the cache while they are hashed. */
-static int read_piece(struct stream_reader *reader, struct error *err)
-{
-    void *out;
-    size_t n, got;
-    decoder_want(&reader->decoder, &out, &n);
-    if (input_read(&reader->in, out, n < CHECKSUM_BLOCK_BYTES ? n : CHECKSUM_BLOCK_BYTES, &got,
-                   err))
-        return err->code;
-    if (!got)
-        return truncated(reader, err);
-    if (decoder_took(&reader->decoder, got, err))
-        return reader->cut ? truncated(reader, err) : err->code;
-    return 0;
-}
-
 static int read_one(struct stream_reader *reader, struct record *record, bool *more,
                     struct error *err)
 {
     decoder_start(&reader->decoder, record);
     if (check_start(reader, more, err) || !*more)
         return err->code;
-    while (!decoder_done(&reader->decoder))
-        if (read_piece(reader, err))
+    while (!decoder_done(&reader->decoder)) {
+        void *out;
+        size_t n, got; /* in blocks that stay in the cache while they are hashed */
+        decoder_want(&reader->decoder, &out, &n);
+        n = n < CHECKSUM_BLOCK_BYTES ? n : CHECKSUM_BLOCK_BYTES;
+        if (input_read(&reader->in, out, n, &got, err))
             return err->code;
+        if (!got)
+            return truncated(reader, err);
+        if (decoder_took(&reader->decoder, got, err))
+            return reader->cut ? truncated(reader, err) : err->code;
+    }
     return 0;
 }
 
@@ -311,10 +287,14 @@ static int read_next(struct stream_reader *reader, struct record *record, bool *
     for (;;) {
         if (read_one(reader, record, more, err))
             return err->code;
-        if (!*more && begin_next_file(reader))
-            continue;
-        if (!*more)
+        if (!*more && reader->next == reader->files.n)
             return 0;
+        if (!*more) {
+            input_release(&reader->in);
+            input_init(&reader->in, reader->files.items[reader->next++]);
+            reader->seen = false;
+            continue;
+        }
         int status = 0;
         switch (record->kind) {
         case RECORD_HELLO:

@@ -62,14 +62,6 @@ static const uint8_t *set_text(msgpack_object *object, const uint8_t *p, size_t 
     return p + n;
 }
 
-static const uint8_t *set_binary(msgpack_object *object, const uint8_t *p, size_t n)
-{
-    object->type = MSGPACK_OBJECT_BIN;
-    object->via.bin.size = (uint32_t)n;
-    object->via.bin.ptr = (const char *)p;
-    return p + n;
-}
-
 /* p is at the extension's type. */
 static const uint8_t *set_extension(msgpack_object *object, const uint8_t *p, size_t n)
 {
@@ -109,7 +101,10 @@ static inline const uint8_t *set_object(msgpack_object *object, const uint8_t *p
         case 0xc5:
         case 0xc6:
             n = (size_t)1 << (tag - 0xc4);
-            return set_binary(object, p + n, read_int(p, n));
+            object->type = MSGPACK_OBJECT_BIN;
+            object->via.bin.size = (uint32_t)read_int(p, n);
+            object->via.bin.ptr = (const char *)p + n;
+            return p + n + object->via.bin.size;
         case 0xc7:
         case 0xc8:
         case 0xc9:

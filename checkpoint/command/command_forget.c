@@ -8,15 +8,6 @@
 #include "checkpoint/command/command_private.h"
 #include "checkpoint/store/best.h"
 
-static int check_policy(const struct command *c, struct error *err)
-{
-    if (!retain_has_rules(&c->policy))
-        return error_set(err, ERR_USAGE, "forget needs a rule, such as --keep-last 8");
-    if ((c->policy.best > 0) != (c->by != NULL))
-        return error_set(err, ERR_USAGE, "--keep-best N and --by METRIC need each other");
-    return 0;
-}
-
 static int apply_policy(struct command *c, struct store *store, struct error *err)
 {
     manifest_vec all;
@@ -82,9 +73,12 @@ int command_forget(struct command *c, struct error *err)
     bool is_one = step != CHECKPOINT_NEWEST;
     if (is_one && retain_has_rules(&c->policy))
         error_set(err, ERR_USAGE, "%s: is one checkpoint, and rules are for all", c->operands[0]);
-    if (!err->code && (is_one || !check_policy(c, err)) &&
-        !(c->dry_run ? store_open(path, NULL, &store, err)
-                     : command_open_writing(c, path, &store, err))) {
+    else if (!is_one && !retain_has_rules(&c->policy))
+        error_set(err, ERR_USAGE, "forget needs a rule, such as --keep-last 8");
+    else if (!is_one && (c->policy.best > 0) != (c->by != NULL))
+        error_set(err, ERR_USAGE, "--keep-best N and --by METRIC need each other");
+    if (!err->code && !(c->dry_run ? store_open(path, NULL, &store, err)
+                                   : command_open_writing(c, path, &store, err))) {
         if (is_one)
             forget_step(c, store, step, err);
         else

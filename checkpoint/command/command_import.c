@@ -6,14 +6,6 @@
 #include "checkpoint/formats/export.h"
 #include "checkpoint/store/save.h"
 
-/* How to get past a step that is taken, where the file did not say which it is. */
-static int advise(const struct command *c, bool is_found, struct error *err)
-{
-    if (err->code == ERR_CONFIG && c->step < 0 && !is_found)
-        error_append(err, "; --step N says which it is");
-    return command_advise(err);
-}
-
 /* `step` -1: the file does not say. */
 static int save(struct command *c, struct store *store, const struct save_tensor *tensors, size_t n,
                 int64_t step, struct error *err)
@@ -31,7 +23,11 @@ static int save(struct command *c, struct store *store, const struct save_tensor
         return error_set(err, ERR_DATA, "%s: has no tensors: nothing to import", c->operands[0]);
     if (run_make(&request.run, c->run_name, err))
         return err->code;
-    return store_save(store, &request, NULL, err) ? advise(c, step >= 0, err) : 0;
+    if (!store_save(store, &request, NULL, err))
+        return 0;
+    if (err->code == ERR_CONFIG && c->step < 0 && step < 0)
+        error_append(err, "; --step N says which it is");
+    return command_advise(err);
 }
 
 /* What TensorFlow's programs count steps in; and its Saver puts the step behind the name:

@@ -151,27 +151,20 @@ struct safetensors_file {
     struct buffer *loaded;
 };
 
-/* Where it lies, if that is held and a place for its type; else a copy. */
-static int place_tensor(const struct safetensors_file *file, const struct archive_entry *entry,
-                        const uint8_t *data, struct tensor *t, struct error *err)
-{
-    if (file->loaded && (uintptr_t)data % dtype_bytes(entry->type) == 0) {
-        *t = tensor_borrow(entry->type, &entry->shape, (void *)(uintptr_t)data);
-        t->buffer = file->loaded;
-        atomic_fetch_add(&file->loaded->holders, 1);
-        return 0;
-    }
-    if (!tensor_alloc(t, entry->type, &entry->shape, err))
-        memcpy(t->data, data, tensor_bytes(t));
-    return err->code;
-}
-
 static int take_tensor(struct archive *archive, const char *name, const struct archive_entry *entry,
                        const struct safetensors_file *file, const uint8_t *data, struct error *err)
 {
     struct named_tensor t = {.name = arena_strdup(&archive->arena, name)};
-    if (place_tensor(file, entry, data, &t.tensor, err))
+    /* Where it lies, if that is held and a place for its type; else a copy. */
+    if (file->loaded && (uintptr_t)data % dtype_bytes(entry->type) == 0) {
+        t.tensor = tensor_borrow(entry->type, &entry->shape, (void *)(uintptr_t)data);
+        t.tensor.buffer = file->loaded;
+        atomic_fetch_add(&file->loaded->holders, 1);
+    } else if (tensor_alloc(&t.tensor, entry->type, &entry->shape, err)) {
         return error_prefix(err, "'%s': ", name);
+    } else {
+        memcpy(t.tensor.data, data, tensor_bytes(&t.tensor));
+    }
     vec_push(&archive->tensors, t);
     for (size_t i = 0, n = tensor_bytes(&t.tensor); entry->type == BOOL && i < n; i++)
         if (data[i] > 1)

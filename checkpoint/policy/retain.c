@@ -12,20 +12,14 @@ bool retain_has_rules(const struct retain_policy *p)
            p->best > 0 || p->every > 0;
 }
 
-static bool is_low_by_name(const char *metric)
-{
-    static const char *const words[] = {"loss", "error", "perplexity", "cost"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcasestr(metric, words[i]))
-            return true;
-    return false;
-}
-
 const char *retain_metric(const char *text, struct arena *arena, bool *is_low)
 {
     char *name = arena_strdup(arena, text), *colon = strrchr(name, ':');
     bool said = colon && (!strcmp(colon, ":min") || !strcmp(colon, ":max"));
-    *is_low = said ? colon[2] == 'i' : is_low_by_name(name);
+    static const char *const low[] = {"loss", "error", "perplexity", "cost"};
+    *is_low = said && colon[2] == 'i';
+    for (size_t i = 0; i < sizeof low / sizeof *low && !said; i++)
+        *is_low |= strcasestr(name, low[i]) != NULL;
     if (said)
         *colon = '\0';
     return name;

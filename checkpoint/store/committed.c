@@ -32,18 +32,6 @@ static int fail(struct error *err, const char *what)
     return error_set_errno(err, store_errno_code(errno), COMMITTED_FILE ": %s", what);
 }
 
-static int allocate(int fd, struct error *err)
-{
-    struct stat status;
-    if (fstat(fd, &status))
-        return fail(err, "stat");
-    if (status.st_size >= COMMITTED_SLOTS * SLOT_BYTES)
-        return 0;
-    int failed = posix_fallocate(fd, 0, COMMITTED_SLOTS * SLOT_BYTES);
-    errno = failed;
-    return failed ? fail(err, "allocating it") : 0;
-}
-
 int committed_open(const char *folder, bool write, int *fd, struct error *err)
 {
     struct str file = STR_INIT;
@@ -52,7 +40,13 @@ int committed_open(const char *folder, bool write, int *fd, struct error *err)
     str_release(&file);
     if (*fd < 0)
         return !write && errno == ENOENT ? 0 : fail(err, "opening it");
-    if (write && allocate(*fd, err)) {
+    const off_t bytes = COMMITTED_SLOTS * SLOT_BYTES;
+    struct stat status;
+    if (write && fstat(*fd, &status))
+        fail(err, "stat");
+    else if (write && status.st_size < bytes && (errno = posix_fallocate(*fd, 0, bytes)))
+        fail(err, "allocating it");
+    if (err->code) {
         close(*fd);
         *fd = -1;
     }

@@ -85,30 +85,16 @@ static bool is_temporary(const struct creation *c, const char *name)
     return !strcmp(rest, ".tmp");
 }
 
-static void remove_dead(const char *folder)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    if (!flock(fd, LOCK_EX | LOCK_NB))
-        remove_new(folder);
-    close(fd);
-}
-
 /* ---- the temporary folder ---- */
-
-/* Who looks around may take a new folder away before it is locked: then another one is made. */
-static bool is_still_there(const struct creation *c)
-{
-    struct stat held, named;
-    return !fstat(c->lock, &held) && !stat(c->temporary.data, &named) &&
-           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
-}
 
 static bool lock_folder(struct creation *c, struct error *err)
 {
     c->lock = open(c->temporary.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (c->lock >= 0 && !patience_lock(c->lock, c->temporary.data, err) && is_still_there(c))
+    /* Who looks around may take a new folder away before it is locked: then another is made. */
+    struct stat held, named;
+    if (c->lock >= 0 && !patience_lock(c->lock, c->temporary.data, err) && !fstat(c->lock, &held) &&
+        !stat(c->temporary.data, &named) && held.st_dev == named.st_dev &&
+        held.st_ino == named.st_ino)
         return true;
     if (c->lock >= 0)
         close(c->lock);
@@ -117,17 +103,6 @@ static bool lock_folder(struct creation *c, struct error *err)
 }
 
 /* ---- what is in it ---- */
-
-static int put_first(struct store *store, MDB_txn *txn, struct error *err)
-{
-    MDB_val key = {1, (void *)"f"}, value = {strlen(STORE_FORMAT), (void *)STORE_FORMAT};
-    const struct store_head head = {.step = -1};
-    int status = mdb_dbi_open(txn, NULL, 0, &store->dbi);
-    if (!status)
-        status = mdb_put(txn, store->dbi, &key, &value, 0);
-    return status ? store_failed(store, status, "making it", err)
-                  : store_write_head(store, txn, &head, err);
-}
 
 static int fill_new(struct store *store, struct error *err)
 {
@@ -140,24 +115,18 @@ static int fill_new(struct store *store, struct error *err)
     if (store_open_environment(store, MDB_NOTLS, err) || store_open_files(store, err) ||
         store_begin(store, true, &txn, err))
         return err->code;
-    if (!put_first(store, txn, err))
+    MDB_val key = {1, (void *)"f"}, value = {strlen(STORE_FORMAT), (void *)STORE_FORMAT};
+    const struct store_head head = {.step = -1};
+    status = mdb_dbi_open(txn, NULL, 0, &store->dbi);
+    if (!status)
+        status = mdb_put(txn, store->dbi, &key, &value, 0);
+    if (!store_failed(store, status, "making it", err) && !store_write_head(store, txn, &head, err))
         return store_commit(store, txn, err);
     store_abort(store, txn);
     return err->code;
 }
 
 /* ---- its name ---- */
-
-static int move_folder(const struct creation *c, struct error *err)
-{
-    if (rename(c->temporary.data, c->folder)) {
-        if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
-            return error_set(err, ERR_USAGE, "%s: is there already, and no store", c->folder);
-        return error_set_errno(err, store_errno_code(errno), "%s", c->folder);
-    }
-    sync_folder(c->place);
-    return 0;
-}
 
 /* One creator at a time: the second one finds a store. */
 static int move_files(const struct creation *c, struct error *err)
@@ -204,12 +173,17 @@ static int create(struct creation *c, struct error *err)
     while (place && (entry = readdir(place))) {
         struct str path = STR_INIT;
         str_printf(&path, "%s/%s", c->place, entry->d_name);
-        if (is_temporary(c, entry->d_name))
-            remove_dead(path.data);
-        else if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-                 strcmp(entry->d_name, "lost+found") != 0 &&
-                 strcmp(entry->d_name, COMMITTED_FILE) != 0 && !other.n)
+        if (is_temporary(c, entry->d_name)) { /* and who made it lives no more */
+            int fd = open(path.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+                remove_new(path.data);
+            if (fd >= 0)
+                close(fd);
+        } else if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                   strcmp(entry->d_name, "lost+found") != 0 &&
+                   strcmp(entry->d_name, COMMITTED_FILE) != 0 && !other.n) {
             str_append(&other, entry->d_name);
+        }
         str_release(&path);
     }
     if (place)
@@ -247,7 +221,15 @@ static int create(struct creation *c, struct error *err)
     if (err->code)
         return err->code;
     sync_folder(c->temporary.data);
-    return c->is_inside ? move_files(c, err) : move_folder(c, err);
+    if (c->is_inside)
+        return move_files(c, err);
+    if (!rename(c->temporary.data, c->folder))
+        sync_folder(c->place);
+    else if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
+        error_set(err, ERR_USAGE, "%s: is there already, and no store", c->folder);
+    else
+        error_set_errno(err, store_errno_code(errno), "%s", c->folder);
+    return err->code;
 }
 
 static int check_writable(const char *path, struct error *err)

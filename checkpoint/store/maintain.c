@@ -32,27 +32,6 @@ static int look_at(void *context, const MDB_val *key, const MDB_val *value, stru
     return 0;
 }
 
-static int forget(struct store *store, MDB_txn *txn, const int64_t *steps, size_t n,
-                  struct error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint8_t bytes[STEP_KEY_BYTES];
-        MDB_val key = store_step_key(bytes, steps[i]);
-        int status = mdb_del(txn, store->dbi, &key, NULL);
-        if (status && status != MDB_NOTFOUND)
-            return store_failed(store, status, "forgetting", err);
-    }
-    /* To the newest manifest that is left. */
-    struct store_head head;
-    struct newest newest = {&head, -1};
-    if (store_read_head(store, txn, &head, err))
-        return err->code;
-    head.step = -1;
-    return store_walk(store, txn, &store_step_keys, look_at, &newest, err)
-               ? err->code
-               : store_write_head(store, txn, &head, err);
-}
-
 int store_forget(struct store *store, const int64_t *steps, size_t n, struct error *err)
 {
     MDB_txn *txn;
@@ -62,7 +41,22 @@ int store_forget(struct store *store, const int64_t *steps, size_t n, struct err
     if (store_reserve(store, SLACK_BYTES + 4096 * n, false, err) ||
         store_begin(store, true, &txn, err))
         return err->code;
-    if (!forget(store, txn, steps, n, err))
+    for (size_t i = 0; i < n && !err->code; i++) {
+        uint8_t bytes[STEP_KEY_BYTES];
+        MDB_val key = store_step_key(bytes, steps[i]);
+        int status = mdb_del(txn, store->dbi, &key, NULL);
+        if (status != MDB_NOTFOUND)
+            store_failed(store, status, "forgetting", err);
+    }
+    /* The head is to name the newest manifest that is left. */
+    struct store_head head;
+    struct newest newest = {&head, -1};
+    if (!err->code && !store_read_head(store, txn, &head, err)) {
+        head.step = -1;
+        if (!store_walk(store, txn, &store_step_keys, look_at, &newest, err))
+            store_write_head(store, txn, &head, err);
+    }
+    if (!err->code)
         return store_commit(store, txn, err);
     store_abort(store, txn);
     return err->code;
@@ -94,20 +88,6 @@ int store_forget_old(struct store *store, const struct ckpt_run *run, size_t n, 
 
 /* ---- copying ---- */
 
-static int read_tensors(struct checkpoint *from, struct save_tensor *tensors, struct error *err)
-{
-    for (size_t i = 0; i < from->entries.n; i++) {
-        const struct manifest_tensor *t = from->entries.items[i].tensor;
-        tensors[i].container = t->container;
-        tensors[i].name = t->name;
-        tensors[i].updates = t->updates;
-        tensors[i].slice = t->slice;
-        if (checkpoint_read(from, (int)i, &tensors[i].value, err))
-            return err->code;
-    }
-    return 0;
-}
-
 int checkpoint_copy_over(struct checkpoint *from, struct store *to,
                          const struct maintain_watch *watch, struct ckpt_manifest *saved,
                          struct error *err)
@@ -129,7 +109,15 @@ int checkpoint_copy_over(struct checkpoint *from, struct store *to,
                                    .progress = watch ? watch->progress : NULL,
                                    .context = watch ? watch->context : NULL};
     error_clear(err);
-    if (!read_tensors(from, tensors, err))
+    for (size_t i = 0; i < n && !err->code; i++) {
+        const struct manifest_tensor *t = from->entries.items[i].tensor;
+        tensors[i].container = t->container;
+        tensors[i].name = t->name;
+        tensors[i].updates = t->updates;
+        tensors[i].slice = t->slice;
+        checkpoint_read(from, (int)i, &tensors[i].value, err);
+    }
+    if (!err->code)
         store_save(to, &request, saved, err);
     for (size_t i = 0; i < n; i++)
         tensor_release(&tensors[i].value);

@@ -156,14 +156,6 @@ static int decode_tensor(const msgpack_object *map, struct ckpt_manifest *m, str
     return 0;
 }
 
-static const char *decode_name(struct ckpt_manifest *m, const msgpack_object *key)
-{
-    if (key->type != MSGPACK_OBJECT_STR)
-        return NULL;
-    const char *name = arena_strndup(&m->arena, key->via.str.ptr, key->via.str.size);
-    return ckpt_name_fits(name) ? name : NULL;
-}
-
 static int take_scalar(struct ckpt_manifest *m, const char *name, const msgpack_object *value)
 {
     if (value->type != MSGPACK_OBJECT_FLOAT64)
@@ -202,8 +194,11 @@ static int decode_map(struct ckpt_manifest *m, const msgpack_object *top, const 
     if (!map || map->type != MSGPACK_OBJECT_MAP)
         return malformed(err, key);
     for (uint32_t i = 0; i < map->via.map.size; i++) {
-        const char *name = decode_name(m, &map->via.map.ptr[i].key);
-        if (!name || take(m, name, &map->via.map.ptr[i].val))
+        const msgpack_object *text = &map->via.map.ptr[i].key;
+        if (text->type != MSGPACK_OBJECT_STR)
+            return malformed(err, key);
+        const char *name = arena_strndup(&m->arena, text->via.str.ptr, text->via.str.size);
+        if (!ckpt_name_fits(name) || take(m, name, &map->via.map.ptr[i].val))
             return malformed(err, key);
     }
     return 0;

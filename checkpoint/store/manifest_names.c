@@ -17,8 +17,10 @@ bool ckpt_name_fits(const char *name)
     return n <= LIMIT_NAME_BYTES && str_is_printable(name, n);
 }
 
-static int refuse(const char *what, const char *name, struct error *err)
+static int check(const char *what, const char *name, struct error *err)
 {
+    if (ckpt_name_fits(name))
+        return 0;
     char shown[4 * SHOWN_BYTES + 1] = "";
     size_t n = strlen(name), used = 0;
     for (size_t i = 0; i < n && i < SHOWN_BYTES; i++) {
@@ -31,11 +33,6 @@ static int refuse(const char *what, const char *name, struct error *err)
                          shown, n, LIMIT_NAME_BYTES);
     return error_set(err, ERR_DATA, "%s '%s%s' has a name that cannot be printed", what, shown,
                      n > SHOWN_BYTES ? "..." : "");
-}
-
-static int check(const char *what, const char *name, struct error *err)
-{
-    return ckpt_name_fits(name) ? 0 : refuse(what, name, err);
 }
 
 int ckpt_manifest_check_names(const struct ckpt_manifest *m, struct error *err)

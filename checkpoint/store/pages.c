@@ -41,17 +41,6 @@ int pages_read(int fd, void *bytes, size_t n, uint64_t offset, struct error *err
     return 0;
 }
 
-static void read_db(const uint8_t *p, struct pages_db *db)
-{
-    db->flags = page_u16(p + 4);
-    db->depth = page_u16(p + 6);
-    db->branch_pages = page_u64(p + 8);
-    db->leaf_pages = page_u64(p + 16);
-    db->overflow_pages = page_u64(p + 24);
-    db->entries = page_u64(p + 32);
-    db->root = page_u64(p + 40);
-}
-
 int pages_parse_meta(const uint8_t p[PAGES_META_BYTES], int number, struct pages_meta *meta,
                      struct error *err)
 {
@@ -62,8 +51,16 @@ int pages_parse_meta(const uint8_t p[PAGES_META_BYTES], int number, struct pages
                                 .map_bytes = page_u64(p + META_MAP_BYTES),
                                 .last_page = page_u64(p + META_LAST_PAGE),
                                 .txn = page_u64(p + META_TXN)};
-    for (int i = 0; i < PAGES_DBS; i++)
-        read_db(p + META_DBS + i * DB_BYTES, &meta->dbs[i]);
+    for (int i = 0; i < PAGES_DBS; i++) {
+        const uint8_t *db = p + META_DBS + i * DB_BYTES;
+        meta->dbs[i] = (struct pages_db){.flags = page_u16(db + 4),
+                                         .depth = page_u16(db + 6),
+                                         .branch_pages = page_u64(db + 8),
+                                         .leaf_pages = page_u64(db + 16),
+                                         .overflow_pages = page_u64(db + 24),
+                                         .entries = page_u64(db + 32),
+                                         .root = page_u64(db + 40)};
+    }
     uint32_t page = meta->page_bytes;
     if (page < 512 || page > 65536 || (page & (page - 1)) || meta->map_bytes > MAP_BYTES_MAX ||
         meta->dbs[PAGES_FREE].flags != FREE_FLAGS || meta->dbs[PAGES_MAIN].flags ||

@@ -202,16 +202,6 @@ static int check_leaf(struct pages_walk *w, const uint8_t *page, uint64_t number
 static int check_page(struct pages_walk *w, uint64_t number, int level, uint64_t from,
                       struct error *err);
 
-/* The key of a way lies above all keys before it, and not above those behind. */
-static int check_way(struct pages_walk *w, const uint8_t *node, uint64_t page, struct error *err)
-{
-    w->floor = node + NODE_HEADER_BYTES;
-    w->floor_bytes = page_u16(node + 6);
-    if (!key_fits(w, w->floor_bytes) || compare(w, w->floor, w->floor_bytes) >= 0)
-        return defect(err, page, "ways out of order");
-    return 0;
-}
-
 static int check_branch(struct pages_walk *w, const uint8_t *page, uint64_t number, int level,
                         struct error *err)
 {
@@ -223,8 +213,12 @@ static int check_branch(struct pages_walk *w, const uint8_t *page, uint64_t numb
         if (!node_fits(page, w->meta->page_bytes, i, &end))
             return defect(err, number, "an entry that is none");
         const uint8_t *p = page + node_offset(page, i);
-        if (i > 0 && check_way(w, p, number, err))
-            return err->code;
+        if (i > 0) { /* its key lies above all keys before it, and not above those behind */
+            w->floor = p + NODE_HEADER_BYTES;
+            w->floor_bytes = page_u16(p + 6);
+            if (!key_fits(w, w->floor_bytes) || compare(w, w->floor, w->floor_bytes) >= 0)
+                return defect(err, number, "ways out of order");
+        }
         uint64_t child =
             page_u16(p) | (uint64_t)page_u16(p + 2) << 16 | (uint64_t)page_u16(p + 4) << 32;
         if (check_page(w, child, level + 1, number, err))

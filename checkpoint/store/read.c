@@ -109,14 +109,6 @@ static int by_sequence(const void *a, const void *b)
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-static bool is_damaged(const damage_vec *damages, int64_t step)
-{
-    for (size_t i = 0; i < damages->n; i++)
-        if (damages->items[i].step == step)
-            return true;
-    return false;
-}
-
 int store_read_all(struct store *store, manifest_vec *manifests, damage_vec *damages,
                    struct error *err)
 {
@@ -132,9 +124,14 @@ int store_read_all(struct store *store, manifest_vec *manifests, damage_vec *dam
     if (store_begin(store, false, &txn, err))
         return err->code;
     store_walk(store, txn, &store_step_keys, take, &taking, err);
-    if (!err->code && check_head(store, txn, manifests, &lost) &&
-        (store_read_head(store, txn, &head, &lost) || !is_damaged(damages, head.step)))
-        add_damage(damages, STORE_NO_STEP, &lost);
+    if (!err->code && check_head(store, txn, manifests, &lost)) {
+        bool is_known = false;
+        if (!store_read_head(store, txn, &head, &lost))
+            for (size_t i = 0; i < damages->n; i++)
+                is_known = is_known || damages->items[i].step == head.step;
+        if (!is_known)
+            add_damage(damages, STORE_NO_STEP, &lost);
+    }
     store_abort(store, txn);
     if (manifests->n)
         qsort(manifests->items, manifests->n, sizeof *manifests->items, by_sequence);

@@ -91,30 +91,6 @@ static void say_newest(const struct repair *r, struct store *store, const char *
     str_release(&line);
 }
 
-/* What is found counts from now on. */
-static int settle(struct store *store, struct error *err)
-{
-    if (committed_clear(store->committed_fd, err))
-        return error_prefix(err, "%s: ", store->name);
-    if (store_commit_nothing(store, err))
-        return err->code;
-    error_clear(&store->rolled_back);
-    return 0;
-}
-
-static int mend(const struct repair *r, const char *path, const struct store_options *options,
-                struct error *err)
-{
-    struct store *store;
-    struct store_options opening = *options;
-    opening.repairs = STORE_MENDS;
-    if (store_open(path, &opening, &store, err))
-        return err->code;
-    say_newest(r, store, "its last commit is back");
-    store_close(store);
-    return 0;
-}
-
 static int repair(const struct repair *r, const char *path, const struct store_options *options,
                   struct error *err)
 {
@@ -132,7 +108,13 @@ static int repair(const struct repair *r, const char *path, const struct store_o
         *err = failed;
         return err->code;
     }
-    if (!mend(r, path, &opening, err) || err->code != ERR_DATA)
+    opening.repairs = STORE_MENDS;
+    if (!store_open(path, &opening, &store, err)) {
+        say_newest(r, store, "its last commit is back");
+        store_close(store);
+        return 0;
+    }
+    if (err->code != ERR_DATA)
         return err->code;
     if (failed.code) {
         *err = failed;
@@ -140,10 +122,15 @@ static int repair(const struct repair *r, const char *path, const struct store_o
                          failed.text);
     }
     error_clear(err);
+    opening.repairs = STORE_ROLLED_BACK;
     if (store_open(path, &opening, &store, err))
         return err->code;
-    if (!settle(store, err))
+    if (committed_clear(store->committed_fd, err))
+        error_prefix(err, "%s: ", store->name);
+    if (!err->code && !store_commit_nothing(store, err)) { /* what is found counts from now on */
+        error_clear(&store->rolled_back);
         say_newest(r, store, "its last commit is lost");
+    }
     store_close(store);
     return err->code;
 }

@@ -9,12 +9,6 @@
 #include "checkpoint/store/save_private.h"
 #include "exec/state/resource.h"
 
-static bool is_same_tensor(const struct manifest_tensor *a, const struct manifest_tensor *b)
-{
-    return b && a->type == b->type && shape_equal(&a->shape, &b->shape) && a->bytes == b->bytes &&
-           !memcmp(a->chunks, b->chunks, chunk_count(a->bytes) * sizeof *a->chunks);
-}
-
 static size_t count_variables(const struct ckpt_manifest *m)
 {
     size_t n = 0;
@@ -29,8 +23,11 @@ static bool has_same_variables(const struct ckpt_manifest *a, struct ckpt_manife
     bool same = count_variables(a) == count_variables(b);
     for (size_t i = 0; i < a->tensors.n && same; i++) {
         const struct manifest_tensor *t = &a->tensors.items[i];
-        same = resource_is_part(t->name) ||
-               is_same_tensor(t, ckpt_manifest_find(b, t->container, t->name));
+        const struct manifest_tensor *u = ckpt_manifest_find(b, t->container, t->name);
+        same =
+            resource_is_part(t->name) ||
+            (u && t->type == u->type && shape_equal(&t->shape, &u->shape) && t->bytes == u->bytes &&
+             !memcmp(t->chunks, u->chunks, chunk_count(t->bytes) * sizeof *t->chunks));
     }
     return same;
 }

@@ -28,20 +28,14 @@ static bool is_like(const struct manifest_tensor *mine, const struct manifest_te
            there->bytes == mine->bytes && variable_slice_equal(&there->slice, &mine->slice);
 }
 
-static bool same_shards(const struct ckpt_manifest *a, const struct ckpt_manifest *b)
-{
-    bool same = a->shards.n == b->shards.n;
-    for (size_t i = 0; same && i < a->shards.n; i++)
-        same = !strcmp(a->shards.items[i].name, b->shards.items[i].name) &&
-               digest_equal(&a->shards.items[i].manifest, &b->shards.items[i].manifest);
-    return same;
-}
-
 static bool is_same(const struct save_over_case *over)
 {
     const struct save_request *request = over->request;
-    bool same =
-        request->n_tensors == over->there->tensors.n && same_shards(over->mine, over->there);
+    const struct ckpt_manifest *mine = over->mine, *there = over->there;
+    bool same = request->n_tensors == there->tensors.n && mine->shards.n == there->shards.n;
+    for (size_t i = 0; same && i < mine->shards.n; i++)
+        same = !strcmp(mine->shards.items[i].name, there->shards.items[i].name) &&
+               digest_equal(&mine->shards.items[i].manifest, &there->shards.items[i].manifest);
     for (size_t i = 0; same && i < request->n_tensors; i++) {
         const struct save_tensor *t = &request->tensors[i];
         const struct manifest_tensor like = {.type = t->value.type,

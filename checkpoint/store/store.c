@@ -85,23 +85,6 @@ int store_open_files(struct store *store, struct error *err)
     return 0;
 }
 
-/* The map is the file, all of it allocated: nothing can be written beyond, and nothing before can
- * find the disk full. */
-static int size_map(struct store *store, struct error *err)
-{
-    struct stat status;
-    if (fstat(store->fd, &status))
-        return error_set_errno(err, ERR_IO, "%s", store->name);
-    int failed = posix_fallocate(store->fd, 0, status.st_size);
-    if (failed) {
-        errno = failed;
-        return error_set_errno(err, ERR_IO, "%s: allocating %lld bytes", store->name,
-                               (long long)status.st_size);
-    }
-    return store_failed(store, mdb_env_set_mapsize(store->env, (size_t)status.st_size), "opening",
-                        err);
-}
-
 int store_reserve_readers(struct store *store, struct error *err)
 {
     struct str file = STR_INIT;
@@ -149,7 +132,17 @@ static int create_environment(struct store *store, unsigned flags, struct error 
         status = mdb_env_set_maxreaders(store->env, READERS);
     if (status)
         return store_failed(store, status, "opening", err);
-    if (store->writes && size_map(store, err))
+    /* The map is the file, all of it allocated: nothing can be written beyond, and nothing before
+     * can find the disk full. */
+    struct stat file;
+    if (store->writes && fstat(store->fd, &file))
+        return error_set_errno(err, ERR_IO, "%s", store->name);
+    if (store->writes && (errno = posix_fallocate(store->fd, 0, file.st_size)))
+        return error_set_errno(err, ERR_IO, "%s: allocating %lld bytes", store->name,
+                               (long long)file.st_size);
+    if (store->writes)
+        status = mdb_env_set_mapsize(store->env, (size_t)file.st_size);
+    if (store_failed(store, status, "opening", err))
         return err->code;
     if (!(flags & MDB_NOLOCK) && store_reserve_readers(store, err))
         return err->code;

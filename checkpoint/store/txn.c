@@ -32,23 +32,15 @@ int store_errno_code(int number)
     }
 }
 
-static int code_of(int status)
-{
-    switch (status) {
-    case MDB_READERS_FULL:
-        return ERR_RETRY;
-    case MDB_VERSION_MISMATCH:
-        return ERR_PROTOCOL;
-    default:
-        return status > 0 ? store_errno_code(status) : ERR_DATA;
-    }
-}
-
 int store_failed(const struct store *store, int status, const char *what, struct error *err)
 {
     if (!status)
         return 0;
-    return error_set(err, code_of(status), "%s: %s: %s", store->name, what, mdb_strerror(status));
+    int code = status == MDB_READERS_FULL       ? ERR_RETRY
+               : status == MDB_VERSION_MISMATCH ? ERR_PROTOCOL
+               : status > 0                     ? store_errno_code(status)
+                                                : ERR_DATA;
+    return error_set(err, code, "%s: %s: %s", store->name, what, mdb_strerror(status));
 }
 
 /* ---- transactions ---- */

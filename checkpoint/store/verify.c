@@ -38,13 +38,6 @@ static void add_problem(struct verify *v, int64_t step, const char *text)
     vec_push(&v->report->problems, problem);
 }
 
-static bool is_sampled(const struct verify *v, const struct digest *digest)
-{
-    double limit = v->request->fraction * 18446744073709551616.0;
-    return v->request->fraction >= 1 ||
-           (double)hash_bytes(digest, sizeof *digest, v->request->seed) < limit;
-}
-
 /* What the digest says in the end; until then, whether it could be read. */
 static void take_result(struct chunk_task *task, const struct error *failed)
 {
@@ -148,7 +141,10 @@ static int verify_open(struct verify *v, struct error *err)
             if (digest_set_get(&v->known, &t->chunks[k]))
                 continue;
             digest_set_put(&v->known, &t->chunks[k], CHUNK_THERE);
-            task.read = v->request->fraction > 0 && is_sampled(v, &t->chunks[k]);
+            /* As many as are asked for, the same in each run. */
+            const double fraction = v->request->fraction;
+            double drawn = (double)hash_bytes(&t->chunks[k], sizeof t->chunks[k], v->request->seed);
+            task.read = fraction >= 1 || (fraction > 0 && drawn < fraction * 0x1p64);
             vec_push(&v->tasks, task);
         }
     }

@@ -16,43 +16,25 @@ struct files {
     struct ckpt_run run;  /* of what is saved: a new one, or that of what was restored before */
 };
 
-/* Steps may run at the same time. */
-static int find_run(struct files *files, struct ckpt_run *run, struct error *err)
-{
-    pthread_mutex_lock(&files->lock);
-    if (!run_is_known(&files->run))
-        run_make(&files->run, NULL, err);
-    *run = files->run;
-    pthread_mutex_unlock(&files->lock);
-    return err->code;
-}
-
-static void take_run(struct files *files, const struct source *source)
-{
-    if (!source->checkpoint)
-        return;
-    pthread_mutex_lock(&files->lock);
-    if (!run_is_known(&files->run))
-        files->run = source->checkpoint->manifest.run;
-    pthread_mutex_unlock(&files->lock);
-}
-
 static int save(struct checkpoint_files *files, const char *path, int64_t step,
                 const struct named_tensor *tensors, int n, struct error *err)
 {
     const struct store_options options = {
         .write = true, .lock_wait = LOCK_WAIT_SECONDS, .owner = "Save"};
+    struct files *own = (struct files *)files;
     struct save_tensor *values = mem_array((size_t)n + 1, sizeof *values);
     struct store *store;
     for (int i = 0; i < n; i++)
         values[i] = (struct save_tensor){
             .container = DEFAULT_CONTAINER, .name = tensors[i].name, .value = tensors[i].tensor};
-    struct save_request request = {.step = step,
-                                   .producer = ((struct files *)files)->producer,
-                                   .tensors = values,
-                                   .n_tensors = (size_t)n};
-    if (!find_run((struct files *)files, &request.run, err) &&
-        !store_open(path, &options, &store, err)) {
+    struct save_request request = {
+        .step = step, .producer = own->producer, .tensors = values, .n_tensors = (size_t)n};
+    pthread_mutex_lock(&own->lock); /* steps may run at the same time */
+    if (!run_is_known(&own->run))
+        run_make(&own->run, NULL, err);
+    request.run = own->run;
+    pthread_mutex_unlock(&own->lock);
+    if (!err->code && !store_open(path, &options, &store, err)) {
         store_save(store, &request, NULL, err);
         store_close(store);
     }
@@ -66,7 +48,11 @@ static int restore(struct checkpoint_files *files, const char *path, const char 
     struct source source;
     if (source_open(path, &source, err))
         return err->code;
-    take_run((struct files *)files, &source);
+    struct files *own = (struct files *)files;
+    pthread_mutex_lock(&own->lock);
+    if (source.checkpoint && !run_is_known(&own->run))
+        own->run = source.checkpoint->manifest.run;
+    pthread_mutex_unlock(&own->lock);
     int i = source_find_whole(&source, name, err);
     if (i >= 0)
         source_read(&source, (size_t)i, value, err);

@@ -107,14 +107,6 @@ static int load(const struct loading *loading, saved_variables *saved, struct er
     return err->code;
 }
 
-int checkpoint_load(struct checkpoint *c, const struct graph *graph,
-                    const struct restore_names *names, saved_variables *saved, struct error *err)
-{
-    const struct loading loading = {c, graph, names, false};
-    error_clear(err);
-    return load(&loading, NULL, err) ? err->code : load(&loading, saved, err);
-}
-
 int checkpoint_load_resources(struct checkpoint *c, const char *shard,
                               struct variable_store *variables, struct error *err)
 {

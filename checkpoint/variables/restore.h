@@ -23,11 +23,6 @@ int restore_check_names(const struct restore_names *names, const struct graph *g
 struct variable restore_variable(const struct node *node, const struct restore_names *names,
                                  struct arena *arena);
 
-/* Reads the values of all variables of the graph; *saved in the order of its nodes, saved_release
- * in any case. ERR_DATA naming a variable that is missing, does not fit, or is damaged. */
-int checkpoint_load(struct checkpoint *checkpoint, const struct graph *graph,
-                    const struct restore_names *names, saved_variables *saved, struct error *err);
-
 /* Makes what aggregates updates and counts workers, as it was: that of one shard ("ps-0"), or of
  * all (NULL). */
 int checkpoint_load_resources(struct checkpoint *checkpoint, const char *shard,

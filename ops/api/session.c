@@ -72,12 +72,15 @@ void api_session_free(tf_session *session)
     mem_free(session);
 }
 
-static int run_init(tf_session *session, struct error *err)
+int api_session_init(tf_session *session, struct tf_error *error)
 {
+    struct error err = ERROR_INIT;
     struct request request = {.graph = session->graph->joined.graph};
     struct step step = {.number = 0, .seed = session->seed};
+    if (!graph_entry(request.graph, "init"))
+        return 0;
     pthread_mutex_lock(&session->graph->lock);
-    int code = request_run(&request, "init", err);
+    int code = request_run(&request, "init", &err);
     pthread_mutex_unlock(&session->graph->lock);
     struct session_call call = {.fetches = request.fetches.items,
                                 .n_fetches = (int)request.fetches.n,
@@ -85,18 +88,12 @@ static int run_init(tf_session *session, struct error *err)
                                 .n_targets = (int)request.targets.n};
     struct tensor *values = mem_array(request.fetches.n + 1, sizeof *values);
     if (!code)
-        code = session_run(session->session, &call, &step, values, err);
+        code = session_run(session->session, &call, &step, values, &err);
     for (size_t i = 0; i < request.fetches.n; i++)
         tensor_release(&values[i]);
     mem_free(values);
     request_release(&request);
-    return code;
-}
-
-int api_session_init(tf_session *session, struct tf_error *error)
-{
-    struct error err = ERROR_INIT;
-    if (!graph_entry(session->graph->joined.graph, "init") || !run_init(session, &err))
+    if (!code)
         return 0;
     error_prefix(&err, "%s: init: ", session->graph->name);
     return api_fail(&err, error);

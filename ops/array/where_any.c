@@ -27,41 +27,20 @@ NONZERO(nonzero_16, uint16_t, x[i] != 0)
 NONZERO(nonzero_32, uint32_t, x[i] != 0)
 NONZERO(nonzero_64, uint64_t, x[i] != 0)
 
-typedef void nonzero_loop(const void *x, int64_t n, uint8_t *flags);
-
-static nonzero_loop *find_nonzero(enum dtype type)
-{
-    switch (type) {
-    case FLOAT32:
-        return nonzero_float32;
-    case FLOAT64:
-        return nonzero_float64;
-    case FLOAT16:
-    case BFLOAT16:
-        return nonzero_half;
-    case COMPLEX64:
-        return nonzero_complex64;
-    default:
-        switch (dtype_bytes(type)) {
-        case 1:
-            return nonzero_8;
-        case 2:
-            return nonzero_16;
-        case 4:
-            return nonzero_32;
-        default:
-            return nonzero_64;
-        }
-    }
-}
-
 /* The elements block by block: the flags of n of them from `first` on, 0 at the end. */
 static int64_t next_flags(const struct tensor *in, int64_t first, uint8_t flags[WHERE_BLOCK])
 {
+    static void (*const loops[])(const void *x, int64_t n, uint8_t *flags) = {
+        [FLOAT32] = nonzero_float32, [FLOAT64] = nonzero_float64,
+        [FLOAT16] = nonzero_half,    [BFLOAT16] = nonzero_half,
+        [INT8] = nonzero_8,          [UINT8] = nonzero_8,
+        [INT16] = nonzero_16,        [UINT16] = nonzero_16,
+        [INT32] = nonzero_32,        [UINT32] = nonzero_32,
+        [INT64] = nonzero_64,        [UINT64] = nonzero_64,
+        [BOOL] = nonzero_8,          [COMPLEX64] = nonzero_complex64};
     int64_t n = tensor_count(in) - first;
     n = n < WHERE_BLOCK ? n : WHERE_BLOCK;
-    find_nonzero(in->type)((const char *)in->data + (size_t)first * dtype_bytes(in->type), n,
-                           flags);
+    loops[in->type]((const char *)in->data + (size_t)first * dtype_bytes(in->type), n, flags);
     return n;
 }
 

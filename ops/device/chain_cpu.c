@@ -68,11 +68,6 @@ void chain_check(struct chain *chain, dnnl_status_t status, const char *what)
         chain->failed = true;
 }
 
-bool chain_failed(const struct chain *chain)
-{
-    return chain->failed;
-}
-
 static dnnl_primitive_attr_t user_scratchpad(struct chain *chain)
 {
     dnnl_primitive_attr_t attr = NULL;
@@ -82,32 +77,17 @@ static dnnl_primitive_attr_t user_scratchpad(struct chain *chain)
     return attr;
 }
 
-static dnnl_status_t make_desc(struct chain *chain, const void *op_desc,
-                               const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *desc)
-{
-    dnnl_primitive_attr_t attr = user_scratchpad(chain);
-    dnnl_engine_t engine = cpu_context(chain->device)->engine;
-    *desc = NULL;
-    dnnl_status_t status = dnnl_primitive_desc_create(desc, op_desc, attr, engine, forward);
-    dnnl_primitive_attr_destroy(attr);
-    return status;
-}
-
 dnnl_primitive_desc_t chain_try(struct chain *chain, const void *op_desc,
                                 const_dnnl_primitive_desc_t forward)
 {
     dnnl_primitive_desc_t desc = NULL;
-    if (!chain->failed && make_desc(chain, op_desc, forward, &desc))
+    if (chain->failed)
         return NULL;
-    return desc;
-}
-
-dnnl_primitive_desc_t chain_desc(struct chain *chain, const void *op_desc,
-                                 const_dnnl_primitive_desc_t forward)
-{
-    dnnl_primitive_desc_t desc = NULL;
-    if (!chain->failed)
-        chain_check(chain, make_desc(chain, op_desc, forward, &desc), "primitive");
+    dnnl_engine_t engine = cpu_context(chain->device)->engine;
+    dnnl_primitive_attr_t attr = user_scratchpad(chain);
+    if (dnnl_primitive_desc_create(&desc, op_desc, attr, engine, forward))
+        desc = NULL;
+    dnnl_primitive_attr_destroy(attr);
     return desc;
 }
 

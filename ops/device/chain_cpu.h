@@ -42,15 +42,11 @@ int chain_result(struct chain *chain, int operand, const dnnl_memory_desc_t *has
 void chain_deliver(struct chain *chain, int made, const dnnl_memory_desc_t *has, int operand,
                    const dnnl_memory_desc_t *wants);
 
-/* A primitive's description from an operation's; sets the error on failure. `forward`: a hint, or
- * NULL. Attributes: scratchpad by the user. chain_try: NULL without an error when oneDNN has none.
- */
-dnnl_primitive_desc_t chain_desc(struct chain *chain, const void *op_desc,
-                                 const_dnnl_primitive_desc_t forward);
+/* A primitive's description from an operation's; NULL without an error when oneDNN has none.
+ * `forward`: a hint, or NULL. Attributes: scratchpad by the user. */
 dnnl_primitive_desc_t chain_try(struct chain *chain, const void *op_desc,
                                 const_dnnl_primitive_desc_t forward);
 void chain_check(struct chain *chain, dnnl_status_t status, const char *what);
-bool chain_failed(const struct chain *chain);
 
 /* Sets state and scratch_bytes, or frees the chain and returns the error. */
 int chain_finish(struct chain *chain, struct kernel_setup *setup);

@@ -43,18 +43,6 @@ static void keep(struct cuda_choices *choices, const struct cuda_choice *choice)
         vec_push(&choices->all, *choice);
 }
 
-static int read_lines(struct cuda_choices *choices, FILE *file, struct error *err)
-{
-    char line[CHOICE_NAME_BYTES + 64];
-    struct cuda_choice choice;
-    for (int n = 1; fgets(line, sizeof line, file); n++) {
-        if (!parse(line, &choice))
-            return error_set(err, ERR_DATA, "%s: line %d is no choice", choices->file, n);
-        keep(choices, &choice);
-    }
-    return ferror(file) ? error_set(err, ERR_OS, "%s: %s", choices->file, strerror(errno)) : 0;
-}
-
 static void forget(struct cuda_choices *choices)
 {
     mem_free(choices->file);
@@ -73,9 +61,18 @@ static int read_file(struct cuda_choices *choices, struct error *err)
         return 0;
     if (!file)
         return error_set(err, ERR_OS, "%s: %s", name, strerror(errno));
-    int code = read_lines(choices, file, err);
+    char line[CHOICE_NAME_BYTES + 64];
+    struct cuda_choice choice;
+    for (int n = 1; !err->code && fgets(line, sizeof line, file); n++) {
+        if (parse(line, &choice))
+            keep(choices, &choice);
+        else
+            error_set(err, ERR_DATA, "%s: line %d is no choice", name, n);
+    }
+    if (!err->code && ferror(file))
+        error_set(err, ERR_OS, "%s: %s", name, strerror(errno));
     fclose(file);
-    return code;
+    return err->code;
 }
 
 void cuda_choices_init(struct cuda_choices *choices)

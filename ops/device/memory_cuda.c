@@ -55,29 +55,18 @@ static int take_memory(struct cuda_device *d, size_t bytes, void **data, struct 
     return cuda_check(d, result, "memory is asked for", err);
 }
 
-/* Takes the bytes from those that may be used. */
-static int count_memory(struct cuda_device *d, size_t bytes, struct error *err)
-{
-    size_t used = atomic_fetch_add(&d->used, bytes);
-    if (bytes <= d->limit && used <= d->limit - bytes)
-        return 0;
-    atomic_fetch_sub(&d->used, bytes);
-    return error_set(err, ERR_OS, "%zu of the %zu KiB of %s:%d are in use", used >> 10,
-                     d->limit >> 10, d->device.type, d->device.index);
-}
-
 static struct buffer *alloc(struct device *device, size_t bytes)
 {
     struct cuda_device *d = cuda_device(device);
     struct error err = ERROR_INIT;
     void *data = NULL;
-    int code = count_memory(d, bytes, &err);
-    if (!code && take_memory(d, bytes, &data, &err)) {
-        atomic_fetch_sub(&d->used, bytes);
-        code = err.code;
-    }
-    if (!code)
+    size_t used = atomic_fetch_add(&d->used, bytes);
+    if (bytes > d->limit || used > d->limit - bytes)
+        error_set(&err, ERR_OS, "%zu of the %zu KiB of %s:%d are in use", used >> 10,
+                  d->limit >> 10, d->device.type, d->device.index);
+    if (!err.code && !take_memory(d, bytes, &data, &err))
         return new_buffer(device, data, bytes, buffer_free);
+    atomic_fetch_sub(&d->used, bytes);
     mem_refused("%s", err.text);
     return NULL;
 }

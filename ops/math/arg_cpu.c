@@ -43,24 +43,6 @@ ARG_LOOP(min_bool, uint8_t, value < best[c])
 ARG_LOOP(max_uint64, uint64_t, value > best[c])
 ARG_LOOP(min_uint64, uint64_t, value < best[c])
 
-static arg_loop *find_loop(bool max, enum dtype type)
-{
-    switch (type) {
-    case FLOAT32:
-        return max ? max_float32 : min_float32;
-    case FLOAT64:
-        return max ? max_float64 : min_float64;
-    case INT32:
-        return max ? max_int32 : min_int32;
-    case BOOL:
-        return max ? max_bool : min_bool;
-    case UINT64:
-        return max ? max_uint64 : min_uint64;
-    default:
-        return max ? max_int64 : min_int64;
-    }
-}
-
 struct arg_work {
     struct lines lines;
     arg_loop *loop;
@@ -94,7 +76,11 @@ static int arg_prepare(struct kernel_setup *setup)
 {
     enum dtype type = setup->in_types[0].type;
     struct arg_work *of_all = setup->state = mem_alloc(sizeof *of_all);
-    *of_all = (struct arg_work){.loop = find_loop(node_is(setup->node, "ArgMax"), type),
+    static arg_loop *const loops[][2] = {
+        [FLOAT32] = {min_float32, max_float32}, [FLOAT64] = {min_float64, max_float64},
+        [INT32] = {min_int32, max_int32},       [INT64] = {min_int64, max_int64},
+        [UINT64] = {min_uint64, max_uint64},    [BOOL] = {min_bool, max_bool}};
+    *of_all = (struct arg_work){.loop = loops[type][node_is(setup->node, "ArgMax")],
                                 .narrow = setup->out_types[0].type == INT32,
                                 .bytes = (int64_t)dtype_bytes(type)};
     return 0;

@@ -125,21 +125,16 @@ static int minimum_gradient(struct grad *g)
     return extremum_gradient(g, "LessEqual");
 }
 
-static bool has_zero(const struct tensor *t)
-{
-    for (int64_t i = 0; i < tensor_count(t); i++)
-        if (tensor_get_float64(t, i) == 0)
-            return true;
-    return false;
-}
-
 /* The base of x^(y-1), for which y x^(y-1) is 0 where y is: x, but 1 where 1 / x is infinite. */
 static struct edge base_of_slope(struct grad *g, struct edge one, struct edge zero)
 {
     struct build *b = &g->b;
     struct edge x = grad_input(g, 0), y = grad_input(g, 1);
     const struct tensor *exponent = b->failed ? NULL : graph_constant(b->graph, y);
-    if (b->failed || (exponent && !has_zero(exponent)))
+    bool may_be_zero = !exponent;
+    for (int64_t i = 0; exponent && i < tensor_count(exponent); i++)
+        may_be_zero |= tensor_get_float64(exponent, i) == 0;
+    if (b->failed || !may_be_zero)
         return x;
     double least = build_type(b, x) == FLOAT64   ? DBL_MIN
                    : build_type(b, x) == FLOAT16 ? 0x1p-14

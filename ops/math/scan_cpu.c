@@ -37,20 +37,6 @@ SCAN_LOOP(prod_float64, double, double, 1, *)
 SCAN_LOOP(prod_int32, int32_t, uint32_t, 1, *)
 SCAN_LOOP(prod_int64, int64_t, uint64_t, 1, *)
 
-static scan_loop *find_loop(bool sum, enum dtype type)
-{
-    switch (type) {
-    case FLOAT32:
-        return sum ? sum_float32 : prod_float32;
-    case FLOAT64:
-        return sum ? sum_float64 : prod_float64;
-    case INT32:
-        return sum ? sum_int32 : prod_int32;
-    default:
-        return sum ? sum_int64 : prod_int64;
-    }
-}
-
 struct scan_work {
     struct lines lines;
     scan_loop *loop;
@@ -78,7 +64,12 @@ static int scan_prepare(struct kernel_setup *setup)
 {
     enum dtype type = setup->in_types[0].type;
     struct scan_work *of_all = setup->state = mem_alloc(sizeof *of_all);
-    *of_all = (struct scan_work){.loop = find_loop(node_is(setup->node, "Cumsum"), type),
+    static scan_loop *const loops[][2] = {[FLOAT32] = {prod_float32, sum_float32},
+                                          [FLOAT64] = {prod_float64, sum_float64},
+                                          [INT32] = {prod_int32, sum_int32},
+                                          [INT64] = {prod_int64, sum_int64},
+                                          [UINT64] = {prod_int64, sum_int64}};
+    *of_all = (struct scan_work){.loop = loops[type][node_is(setup->node, "Cumsum")],
                                  .exclusive = node_bool(setup->node, "exclusive"),
                                  .reverse = node_bool(setup->node, "reverse"),
                                  .bytes = (int64_t)dtype_bytes(type)};

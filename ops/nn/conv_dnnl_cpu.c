@@ -153,51 +153,30 @@ static dnnl_memory_desc_t output_desc(const struct conv *c, struct kernel_setup 
     return to_dnnl(c, &tensor);
 }
 
-/* The primitive between its two inputs and its output, each a oneDNN argument and an operand. */
-static void attach(struct chain *chain, dnnl_primitive_desc_t desc,
-                   const struct chain_arg inputs[2], int arg, const dnnl_memory_desc_t *wants)
+/* What a direction takes and gives, by oneDNN's names; `input` is the number of what it takes
+ * first. The filter is the second, but for its own gradient. */
+static void link_operands(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
+                          dnnl_primitive_desc_t desc)
 {
-    dnnl_memory_desc_t makes = desc_arg(desc, arg);
-    int made = chain_result(chain, chain_output(chain, 0), &makes, wants);
-    const struct chain_arg args[] = {inputs[0], inputs[1], {arg, made}};
+    static const struct {
+        int first, input, second, result;
+    } names[] = {[CONV_FORWARD] = {DNNL_ARG_SRC, 0, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+                 [CONV_IMAGE] = {DNNL_ARG_DIFF_DST, 2, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC},
+                 [CONV_FILTER] = {DNNL_ARG_SRC, 0, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS}};
+    int first = names[c->direction].first, second = names[c->direction].second;
+    int result = names[c->direction].result;
+    bool of_filter = c->direction == CONV_FILTER;
+    dnnl_memory_desc_t one = desc_arg(desc, first), other = desc_arg(desc, second);
+    dnnl_memory_desc_t makes = desc_arg(desc, result), plain = describe(c).filter_plain;
+    dnnl_memory_desc_t wants = of_filter ? plain : output_desc(c, setup, &makes);
+    const struct chain_arg inputs[] = {
+        {first, image_operand(chain, c, setup, names[c->direction].input, &one)},
+        {second, of_filter ? image_operand(chain, c, setup, 2, &other)
+                           : chain_wanted(chain, 1, &plain, &other)}};
+    int made = chain_result(chain, chain_output(chain, 0), &makes, &wants);
+    const struct chain_arg args[] = {inputs[0], inputs[1], {result, made}};
     chain_add(chain, desc, args, 3);
-    chain_deliver(chain, made, &makes, chain_output(chain, 0), wants);
-}
-
-static void link_forward(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
-                         dnnl_primitive_desc_t desc)
-{
-    dnnl_memory_desc_t image = desc_arg(desc, DNNL_ARG_SRC), makes = desc_arg(desc, DNNL_ARG_DST);
-    dnnl_memory_desc_t filter = desc_arg(desc, DNNL_ARG_WEIGHTS);
-    dnnl_memory_desc_t plain = describe(c).filter_plain, wants = output_desc(c, setup, &makes);
-    const struct chain_arg inputs[] = {{DNNL_ARG_SRC, image_operand(chain, c, setup, 0, &image)},
-                                       {DNNL_ARG_WEIGHTS, chain_wanted(chain, 1, &plain, &filter)}};
-    attach(chain, desc, inputs, DNNL_ARG_DST, &wants);
-}
-
-static void link_image(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
-                       dnnl_primitive_desc_t desc)
-{
-    dnnl_memory_desc_t output = desc_arg(desc, DNNL_ARG_DIFF_DST);
-    dnnl_memory_desc_t makes = desc_arg(desc, DNNL_ARG_DIFF_SRC);
-    dnnl_memory_desc_t filter = desc_arg(desc, DNNL_ARG_WEIGHTS);
-    dnnl_memory_desc_t plain = describe(c).filter_plain, wants = output_desc(c, setup, &makes);
-    const struct chain_arg inputs[] = {
-        {DNNL_ARG_DIFF_DST, image_operand(chain, c, setup, 2, &output)},
-        {DNNL_ARG_WEIGHTS, chain_wanted(chain, 1, &plain, &filter)}};
-    attach(chain, desc, inputs, DNNL_ARG_DIFF_SRC, &wants);
-}
-
-static void link_filter(struct chain *chain, const struct conv *c, struct kernel_setup *setup,
-                        dnnl_primitive_desc_t desc)
-{
-    dnnl_memory_desc_t image = desc_arg(desc, DNNL_ARG_SRC);
-    dnnl_memory_desc_t output = desc_arg(desc, DNNL_ARG_DIFF_DST);
-    dnnl_memory_desc_t plain = describe(c).filter_plain;
-    const struct chain_arg inputs[] = {
-        {DNNL_ARG_SRC, image_operand(chain, c, setup, 0, &image)},
-        {DNNL_ARG_DIFF_DST, image_operand(chain, c, setup, 2, &output)}};
-    attach(chain, desc, inputs, DNNL_ARG_DIFF_WEIGHTS, &plain);
+    chain_deliver(chain, made, &makes, chain_output(chain, 0), &wants);
 }
 
 int conv_chain(const struct conv *c, struct kernel_setup *setup)
@@ -207,11 +186,7 @@ int conv_chain(const struct conv *c, struct kernel_setup *setup)
     if (setup->deterministic && c->direction == CONV_FILTER)
         cpu_set_team(1);
     dnnl_primitive_desc_t desc = choose(chain, c, setup);
-    if (desc && c->direction == CONV_FORWARD)
-        link_forward(chain, c, setup, desc);
-    else if (desc && c->direction == CONV_IMAGE)
-        link_image(chain, c, setup, desc);
-    else if (desc)
-        link_filter(chain, c, setup, desc);
+    if (desc)
+        link_operands(chain, c, setup, desc);
     return chain_finish(chain, setup);
 }

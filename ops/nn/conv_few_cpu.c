@@ -206,20 +206,16 @@ void conv_few_free(struct conv_few *few)
     mem_free(few);
 }
 
-/* Whether the channels of an image would be less than half of a vector, and all fits. */
-static bool is_few(const struct conv *c)
-{
-    const struct window_axis *x = &c->window.x;
-    int64_t row = (x->in + x->before + x->after) * c->in_channels;
-    return c->direction == CONV_FILTER && c->in_channels <= LANES / 2 && x->dilation == 1 &&
-           c->window.y.size * x->size * c->in_channels <= CELLS_MAX && row <= ROW_FLOATS_MAX;
-}
-
 struct conv_few *conv_few_prepare(const struct conv *c, struct kernel_setup *setup)
 {
     const struct layout *layout = setup->in_layouts ? setup->in_layouts[2] : NULL;
     const struct layout *wanted[3] = {NULL, NULL, layout};
-    if (!is_few(c) || (layout && layout->axis != c->window.channels))
+    const struct window_axis *x = &c->window.x;
+    /* Whether the channels of an image would be less than half of a vector, and all fits. */
+    bool is_few = c->direction == CONV_FILTER && c->in_channels <= LANES / 2 && x->dilation == 1 &&
+                  c->window.y.size * x->size * c->in_channels <= CELLS_MAX &&
+                  (x->in + x->before + x->after) * c->in_channels <= ROW_FLOATS_MAX;
+    if (!is_few || (layout && layout->axis != c->window.channels))
         return NULL;
     struct channels channels =
         layout ? layout->channels : cpu_channels(&c->output, c->window.channels);

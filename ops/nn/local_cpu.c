@@ -203,18 +203,6 @@ static int image_item(struct local_block *b, int64_t item)
 
 /* ---- all of it ---- */
 
-static int run_item(struct local_block *block, int64_t item)
-{
-    switch (block->work->conv->direction) {
-    case CONV_FORWARD:
-        return forward_item(block, item);
-    case CONV_IMAGE:
-        return image_item(block, item);
-    default:
-        return filter_item(block, item);
-    }
-}
-
 static void run_member(void *context, int member, int members)
 {
     struct local_work *w = context;
@@ -222,9 +210,11 @@ static void run_member(void *context, int member, int members)
     block.windows = w->scratch + (size_t)member * w->scratch_bytes;
     block.outputs = block.windows + w->images * w->cells * w->size;
     block.stripe = block.outputs + w->images * w->conv->out_channels * w->size;
+    static int (*const run_item[])(struct local_block *, int64_t item) = {
+        [CONV_FORWARD] = forward_item, [CONV_IMAGE] = image_item, [CONV_FILTER] = filter_item};
     int64_t end = w->items * (member + 1) / members;
     for (int64_t i = w->items * member / members; i < end; i++)
-        if (run_item(&block, i)) {
+        if (run_item[w->conv->direction](&block, i)) {
             if (!__atomic_exchange_n(&w->code, block.err.code, __ATOMIC_RELAXED))
                 *w->err = block.err;
             return;

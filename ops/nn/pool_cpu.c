@@ -156,11 +156,18 @@ AVG_LOOPS(double)
 
 struct pool_row {
     const char *op;
-    plane_loop *float32, *float64, *int32, *int64, *uint64;
+    plane_loop *loops[UINT64 + 1]; /* by type */
 };
 
-#define FLOATS(name) name##_float, name##_double, NULL, NULL, NULL
-#define REALS(name) name##_float, name##_double, name##_int32_t, name##_int64_t, name##_uint64_t
+#define FLOATS(name)                                                                               \
+    {                                                                                              \
+        [FLOAT32] = name##_float, [FLOAT64] = name##_double                                        \
+    }
+#define REALS(name)                                                                                \
+    {                                                                                              \
+        [FLOAT32] = name##_float, [FLOAT64] = name##_double, [INT32] = name##_int32_t,             \
+        [INT64] = name##_int64_t, [UINT64] = name##_uint64_t                                       \
+    }
 
 static const struct pool_row rows[] = {
     {"MaxPool", REALS(max)},
@@ -188,22 +195,6 @@ static void release(void *pointer)
     mem_free(state);
 }
 
-static plane_loop *find_loop(const struct pool_row *row, enum dtype type)
-{
-    switch (type) {
-    case FLOAT32:
-        return row->float32;
-    case FLOAT64:
-        return row->float64;
-    case INT32:
-        return row->int32;
-    case UINT64:
-        return row->uint64;
-    default:
-        return row->int64;
-    }
-}
-
 static int prepare(struct kernel_setup *setup)
 {
     const struct pool_row *row = FORM_FIND(setup, rows);
@@ -211,7 +202,7 @@ static int prepare(struct kernel_setup *setup)
         return setup->err->code;
     struct pool_state *state = mem_alloc(sizeof *state);
     state->form = pool_form_of(setup->node);
-    state->loop = find_loop(row, node_type(setup->node, "T"));
+    state->loop = row->loops[node_type(setup->node, "T")];
     state->masked = node_attr(setup->node, "masked") && node_bool(setup->node, "masked");
     if (window_init(&state->window, setup->node, setup->err) ||
         window_from_ksize(&state->window, setup->node, setup->err)) {

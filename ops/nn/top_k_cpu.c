@@ -82,24 +82,13 @@ static int run_part(void *context, int64_t begin, int64_t end)
     return 0;
 }
 
-static row_loop *loop_of(enum dtype type)
-{
-    switch (type) {
-    case FLOAT32:
-        return row_float;
-    case FLOAT64:
-        return row_double;
-    case INT32:
-        return row_int32_t;
-    case UINT64:
-        return row_uint64_t;
-    default:
-        return row_int64_t;
-    }
-}
-
 static int top_k_run(struct kernel_call *call)
 {
+    static row_loop *const loops[] = {[FLOAT32] = row_float,
+                                      [FLOAT64] = row_double,
+                                      [INT32] = row_int32_t,
+                                      [INT64] = row_int64_t,
+                                      [UINT64] = row_uint64_t};
     const struct tensor *in = call->in[0];
     struct top_k_rows w = {.in = in->data};
     struct tensor *values, *indices;
@@ -107,7 +96,7 @@ static int top_k_run(struct kernel_call *call)
         return call->err->code;
     w.values = values->data;
     w.indices = indices->data;
-    struct top_k_work part = {&w, loop_of(in->type)};
+    struct top_k_work part = {&w, loops[in->type]};
     parallel_for(call->threads, w.k ? tensor_count(values) / w.k : 0,
                  PARALLEL_GRAIN_COMPUTE / (w.n + 1) + 1, run_part, &part);
     return KERNEL_DONE;

@@ -44,22 +44,17 @@ static int64_t find_first(const struct hits *hits, int64_t class)
     return low;
 }
 
-/* A class that is true twice in a row is one that was drawn by accident once. */
-static bool is_repeated(const int64_t *row, int64_t k)
-{
-    for (int64_t i = 0; i < k; i++)
-        if (row[i] == row[k])
-            return true;
-    return false;
-}
-
 static int64_t find_all(const struct hits *hits)
 {
     int64_t n = 0;
     for (int64_t row = 0; row < hits->n_rows; row++) {
         const int64_t *classes = hits->classes + row * hits->n_true;
         for (int64_t k = 0; k < hits->n_true; k++) {
-            if (is_repeated(classes, k))
+            /* A class that is true twice in a row is one that was drawn by accident once. */
+            int64_t first = 0;
+            while (classes[first] != classes[k])
+                first++;
+            if (first < k)
                 continue;
             for (int64_t i = find_first(hits, classes[k]);
                  i < hits->n_sampled && hits->sampled[i].class == classes[k]; i++, n++)

@@ -103,19 +103,6 @@ bool context_route_ref(lua_State *L, int context, struct edge edge)
     return context != made_in;
 }
 
-/* All its variables wait, as the condition may depend on any of them; their Enters and Merges were
- * made one after the other. */
-static void wait_before_loop(struct script *s, int enter, int node)
-{
-    for (size_t i = (size_t)enter; enter >= 0 && i < s->graph->nodes.n; i++) {
-        struct node *of = graph_node(s->graph, (int)i);
-        if (!node_is(of, "Enter") && !node_is(of, "Merge"))
-            return;
-        if (node_is(of, "Enter"))
-            graph_add_control(s->graph, of, node);
-    }
-}
-
 bool context_route_control(lua_State *L, int context, int node)
 {
     struct script *s = script_of(L);
@@ -127,7 +114,16 @@ bool context_route_control(lua_State *L, int context, int node)
             loop = c;
     if (loop < 0)
         return true;
-    wait_before_loop(s, s->contexts.items[loop].enter, node);
+    /* All its variables wait, as the condition may depend on any of them; their Enters and Merges
+     * were made one after the other. */
+    int enter = s->contexts.items[loop].enter;
+    for (size_t i = (size_t)enter; enter >= 0 && i < s->graph->nodes.n; i++) {
+        struct node *of = graph_node(s->graph, (int)i);
+        if (!node_is(of, "Enter") && !node_is(of, "Merge"))
+            break;
+        if (node_is(of, "Enter"))
+            graph_add_control(s->graph, of, node);
+    }
     return false;
 }
 

@@ -143,16 +143,6 @@ static bool flag(lua_State *L, const char *name)
     return value;
 }
 
-/* What makes gradients of several reads one, and rows dense. */
-static void control_last_nodes(struct script *s, const struct gradient_call *w)
-{
-    for (size_t i = w->n_done; i < s->graph->nodes.n; i++) {
-        struct node *node = graph_node(s->graph, (int)i);
-        for (int k = 0; k < w->options.n_controls && !node_is(node, "Const"); k++)
-            graph_add_control(s->graph, node, w->options.controls[k]);
-    }
-}
-
 /* tf.gradients(ys, xs, grad_ys, {allow_missing=, rows=, colocate=}): a list with, for each x, a
  * tensor, {values=, indices=}, or false when there is none. */
 static int gradients(lua_State *L)
@@ -223,7 +213,12 @@ static int gradients(lua_State *L)
         }
         lua_rawseti(L, 5, i + 1);
     }
-    control_last_nodes(s, &wanted);
+    /* What makes gradients of several reads one, and rows dense. */
+    for (size_t i = wanted.n_done; i < s->graph->nodes.n; i++) {
+        struct node *node = graph_node(s->graph, (int)i);
+        for (int k = 0; k < wanted.options.n_controls && !node_is(node, "Const"); k++)
+            graph_add_control(s->graph, node, controls[k]);
+    }
     /* Nodes without inputs run only where the branch does, or once in each iteration. Those that
      * read only the outside may run: they have no effect. */
     if (s->context) {

@@ -34,13 +34,6 @@ const char *node_unique_name(struct script *s, const char *op)
     return graph_unique_name(s->graph, arena_printf(&s->scratch, "%s/%s", s->scope, op));
 }
 
-/* What a loop takes from outside once is there even when the loop is over. */
-static bool is_invariant(const struct script *s, struct edge edge)
-{
-    const struct node *from = graph_node(s->graph, edge.node);
-    return node_is(from, "Enter") && node_bool(from, "is_constant");
-}
-
 /* The node's inputs as seen from its context; *guarded: it needs the pivot as a control input, as
  * no input says whether the branch is taken or the loop goes on. */
 static struct edge *route_inputs(lua_State *L, const struct new_node *what, const struct op *op,
@@ -58,7 +51,11 @@ static struct edge *route_inputs(lua_State *L, const struct new_node *what, cons
             writes |= context_route_ref(L, s->context, inputs[i]);
         else if (edge_exists(inputs[i]))
             inputs[i] = context_route(L, s->context, inputs[i]);
-        free = free && edge_exists(inputs[i]) && (is_ref || is_invariant(s, inputs[i]));
+        /* What a loop takes from outside once is there even when the loop is over. */
+        const struct node *from =
+            edge_exists(inputs[i]) ? graph_node(s->graph, inputs[i].node) : NULL;
+        free =
+            free && from && (is_ref || (node_is(from, "Enter") && node_bool(from, "is_constant")));
     }
     *guarded = free || writes;
     return inputs;

@@ -22,13 +22,6 @@ static void add_note(struct script *s, struct variable_note what)
     vec_push(&s->variables, what);
 }
 
-static bool is_in_force(const struct script *s, const struct own_read *read, int variable)
-{
-    return read->variable == variable && read->context == s->context &&
-           (size_t)read->n_controls == s->controls.n &&
-           !memcmp(read->controls, s->controls.items, s->controls.n * sizeof(int));
-}
-
 /* Reads after the same nodes see the same, and are one. */
 struct edge variable_own_read(lua_State *L, struct edge variable)
 {
@@ -37,9 +30,12 @@ struct edge variable_own_read(lua_State *L, struct edge variable)
     const char *key = arena_printf(&s->scratch, "%d %d %" PRIx64, variable.node, s->context,
                                    hash_bytes(s->controls.items, n * sizeof(int), n));
     int64_t at;
-    if (map_get(&s->own_read_at, key, &at) &&
-        is_in_force(s, &s->own_reads.items[at], variable.node))
-        return s->own_reads.items[at].edge;
+    const struct own_read *there =
+        map_get(&s->own_read_at, key, &at) ? &s->own_reads.items[at] : NULL;
+    if (there && there->variable == variable.node && there->context == s->context &&
+        (size_t)there->n_controls == n &&
+        !memcmp(there->controls, s->controls.items, n * sizeof(int)))
+        return there->edge;
     const struct node *node = graph_node(s->graph, variable.node);
     struct own_read read = {.variable = variable.node,
                             .context = s->context,

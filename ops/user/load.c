@@ -175,22 +175,18 @@ static int take(const struct tf_ops *object, struct error *err)
 
 /* ---- files ---- */
 
-static int load(const char *path, struct error *err)
+int user_ops_load(const char *path, struct error *err)
 {
     static VEC(const struct tf_ops *) taken;
+    const struct tf_ops *found = NULL;
     struct stat status;
     char *whole = realpath(path, NULL); /* a bare name would be looked for among the libraries */
-    if (!whole || stat(whole, &status)) {
+    if (!whole || stat(whole, &status))
         error_set_errno(err, file_error_code(), "cannot be read");
-        free(whole);
-        return err->code;
-    }
-    if (!S_ISREG(status.st_mode)) { /* a pipe would be waited for */
-        free(whole);
-        return error_set(err, ERR_DATA, "not an object with ops: it is no file");
-    }
-    void *object = dlopen(whole, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!object) { /* dlerror puts the path in front of the reason */
+    else if (!S_ISREG(status.st_mode)) /* a pipe would be waited for */
+        error_set(err, ERR_DATA, "not an object with ops: it is no file");
+    void *object = err->code ? NULL : dlopen(whole, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!object && !err->code) { /* dlerror puts the path in front of the reason */
         const char *why = dlerror();
         size_t n = strlen(whole);
         if (!why)
@@ -200,23 +196,14 @@ static int load(const char *path, struct error *err)
         error_set(err, ERR_DATA, "not an object with ops: %s", why);
     }
     free(whole);
-    if (!object)
-        return err->code;
-    const struct tf_ops *found = dlsym(object, "tf_ops");
-    if (!found)
-        return error_set(err, ERR_DATA, "not an object with ops: it exports no tf_ops");
+    if (object && !(found = dlsym(object, "tf_ops")))
+        error_set(err, ERR_DATA, "not an object with ops: it exports no tf_ops");
     for (size_t i = 0; i < taken.n; i++)
         if (taken.items[i] == found)
             return 0;
-    if (take(found, err))
-        return err->code;
-    vec_push(&taken, found);
-    return 0;
-}
-
-int user_ops_load(const char *path, struct error *err)
-{
-    return load(path, err) ? error_prefix(err, "%s: ", path) : 0;
+    if (!err->code && !take(found, err))
+        vec_push(&taken, found);
+    return err->code ? error_prefix(err, "%s: ", path) : 0;
 }
 
 static int is_object(const struct dirent *entry)

@@ -99,24 +99,19 @@ static ssize_t read_all(int fd, char *text, size_t n)
     return (ssize_t)got;
 }
 
-static int check_mode(const char *path, int fd, struct error *err)
-{
-    struct stat status;
-    if (fstat(fd, &status))
-        return error_set_errno(err, ERR_IO, "%s", path);
-    if (S_ISREG(status.st_mode) && status.st_mode & 077)
-        return error_set(err, ERR_DENIED,
-                         "%s: others may read this key; chmod 600 it, or make a new one", path);
-    return 0;
-}
-
 static int read_key(const char *path, unsigned char key[TLS_KEY_BYTES], struct error *err)
 {
     char text[2 * TLS_KEY_BYTES + 2];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(err, errno == EACCES ? ERR_DENIED : ERR_NOINPUT, "%s", path);
-    if (!check_mode(path, fd, err)) {
+    struct stat status;
+    if (fstat(fd, &status)) {
+        error_set_errno(err, ERR_IO, "%s", path);
+    } else if (S_ISREG(status.st_mode) && status.st_mode & 077) {
+        error_set(err, ERR_DENIED, "%s: others may read this key; chmod 600 it, or make a new one",
+                  path);
+    } else {
         ssize_t n = read_all(fd, text, sizeof text);
         if (n < 0)
             error_set_errno(err, ERR_IO, "%s", path);

@@ -321,11 +321,6 @@ const struct link_hello *link_peer(const struct link *link)
     return &link->peer;
 }
 
-const char *link_address(const struct link *link)
-{
-    return link->address;
-}
-
 const char *link_name(const struct link *link)
 {
     return link->name;
@@ -334,11 +329,6 @@ const char *link_name(const struct link *link)
 bool link_is_dialed(const struct link *link)
 {
     return link->dialed;
-}
-
-struct loop *link_loop(const struct link *link)
-{
-    return link->loop;
 }
 
 void link_set_user(struct link *link, void *user)

@@ -91,15 +91,11 @@ void link_release(struct link *link);
 /* What the peer said of itself; valid as long as the link. Empty before it is opened. */
 const struct link_hello *link_peer(const struct link *link);
 
-const char *link_address(const struct link *link); /* "127.0.0.1:7000", "unix:ps-0" */
-
 /* For messages: "ps:0 at 127.0.0.1:7000, incarnation 3"; "peer at ..." before it is known. */
 const char *link_name(const struct link *link);
 
 /* Whether this side dialed. */
 bool link_is_dialed(const struct link *link);
-
-struct loop *link_loop(const struct link *link);
 
 /* A place for the user's pointer. */
 void link_set_user(struct link *link, void *user);

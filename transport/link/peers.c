@@ -310,11 +310,6 @@ const struct link_hello *peers_self(const struct peers *peers)
     return &peers->config.self;
 }
 
-double peers_lease(const struct peers *peers)
-{
-    return peers->config.lease;
-}
-
 struct peers_refused peers_refused(const struct peers *peers)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&peers->lock;

@@ -94,16 +94,6 @@ static void expect(struct exchange *exchange, const struct node *recv, const cha
     vec_push(&exchange->expected, e);
 }
 
-/* By itself, or with others of its group, as bytes. */
-static void expect_recv(struct exchange *exchange, const struct node *recv)
-{
-    const struct node_output bytes = {.type = UINT8, .shape = SHAPE_ANY};
-    const char *group = node_group(recv);
-    expect(exchange, recv, node_string(recv, "tensor_name"), &recv->outputs[0]);
-    if (group && !map_get(&exchange->names, group, NULL))
-        expect(exchange, recv, group, &bytes);
-}
-
 struct exchange *exchange_open(struct exchanges *all, uint64_t session, const char *task,
                                const struct graph *graph)
 {
@@ -115,10 +105,16 @@ struct exchange *exchange_open(struct exchanges *all, uint64_t session, const ch
     pthread_mutex_init(&exchange->lock, NULL);
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
-        if (node_is(node, "Recv"))
-            expect_recv(exchange, node);
-        else if (node_is(node, "Send"))
+        if (node_is(node, "Send"))
             add_route(exchange, node_string(node, "recv_device"));
+        if (!node_is(node, "Recv"))
+            continue;
+        /* By itself, or with others of its group, as bytes. */
+        const struct node_output bytes = {.type = UINT8, .shape = SHAPE_ANY};
+        const char *group = node_group(node);
+        expect(exchange, node, node_string(node, "tensor_name"), &node->outputs[0]);
+        if (group && !map_get(&exchange->names, group, NULL))
+            expect(exchange, node, group, &bytes);
     }
     pthread_mutex_lock(&all->lock);
     struct exchange **at = bucket(all, session);
@@ -263,9 +259,4 @@ int exchange_begin(struct exchange *exchange, uint64_t step, struct rendezvous *
     }
     pthread_mutex_unlock(&exchange->lock);
     return code;
-}
-
-bool exchange_waits_for(struct rendezvous *rendezvous, const char *task, struct str *out)
-{
-    return remote_waits_for(rendezvous, task, out);
 }

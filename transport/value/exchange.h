@@ -42,9 +42,6 @@ int exchange_begin(struct exchange *exchange, uint64_t step, struct rendezvous *
 /* A step (0: all) has failed: what it has announced and nobody was granted is dropped. */
 void exchange_forget(struct exchange *exchange, uint64_t step);
 
-/* What the rendezvous waits for from that task, for messages: "hidden/W/read"; false: nothing. */
-bool exchange_waits_for(struct rendezvous *rendezvous, const char *task, struct str *out);
-
 /* The records of a peer: `value` or `share`, and `announce`. ERR_PROTOCOL: it broke the rules, and
  * its link should end. */
 int exchanges_value(struct exchanges *exchanges, struct peer *peer, const struct record *record,

@@ -18,7 +18,7 @@ struct announced {
 struct peer {
     atomic_int holders;
     char *task, *text;
-    uint64_t incarnation, window;
+    uint64_t window;
     atomic_uint_fast64_t charged; /* bytes that came in the loop's thread, not yet given back */
     pthread_mutex_t lock;         /* guards what follows, and is held while a record is packed */
     struct link *link;            /* NULL: gone */
@@ -36,7 +36,6 @@ struct peer *peer_new(struct link *link, uint64_t window, struct segments *segme
     atomic_init(&peer->holders, 1);
     peer->link = link;
     peer->task = mem_strdup(hello->task);
-    peer->incarnation = hello->incarnation;
     peer->text = mem_strdup(link_name(link));
     peer->window = peer->credit = window;
     pthread_mutex_init(&peer->lock, NULL);
@@ -75,11 +74,6 @@ const char *peer_task(const struct peer *peer)
     return peer->task;
 }
 
-uint64_t peer_incarnation(const struct peer *peer)
-{
-    return peer->incarnation;
-}
-
 const char *peer_text(const struct peer *peer)
 {
     return peer->text;
@@ -103,16 +97,6 @@ void peer_close(struct peer *peer, const struct error *why)
     peer->announced.n = 0;
     sharing_release(&peer->sharing);
     pthread_mutex_unlock(&peer->lock);
-}
-
-bool peer_is_open(struct peer *peer, struct error *why)
-{
-    pthread_mutex_lock(&peer->lock);
-    bool open = peer->link != NULL;
-    if (!open)
-        *why = peer->why;
-    pthread_mutex_unlock(&peer->lock);
-    return open;
 }
 
 bool peer_stats(struct peer *peer, struct link_stats *stats)

@@ -45,7 +45,6 @@ struct peer *peer_retain(struct peer *peer);
 void peer_release(struct peer *peer);
 
 const char *peer_task(const struct peer *peer); /* "ps:0"; "" for a tool */
-uint64_t peer_incarnation(const struct peer *peer);
 /* "ps:0 at 127.0.0.1:7000, incarnation 1": for messages. */
 const char *peer_text(const struct peer *peer);
 
@@ -57,9 +56,6 @@ bool peer_stats(struct peer *peer, struct link_stats *stats);
 
 /* The link is gone: what waits for a grant is dropped, sending fails with this reason. */
 void peer_close(struct peer *peer, const struct error *why);
-
-/* Whether the link is there; *why is filled in when it is not. */
-bool peer_is_open(struct peer *peer, struct error *why);
 
 /* Locks the peer and starts a record; NULL, unlocked, when the link is gone. peer_end sends what
  * was packed and unlocks. */

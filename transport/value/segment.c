@@ -117,13 +117,6 @@ void segments_have_reader(struct segments *segments)
     atomic_store_explicit(&segments->has_reader, true, memory_order_relaxed);
 }
 
-static bool is_in(const struct segment *segment, const struct segment_offer *offer, size_t bytes)
-{
-    return offer->slot < (uint64_t)SEGMENT_SLOTS && offer->offset % SEGMENT_PAGE == 0 &&
-           offer->offset < segment->bytes && bytes <= segment->bytes - offer->offset &&
-           bytes / SEGMENT_PAGE <= atomic_load(&segment->head->slots[offer->slot].pages);
-}
-
 /* With the lock: the segment, held; NULL: it is not there. */
 static struct segment *find_or_open(struct segments *segments, const struct shared_offer *offer)
 {
@@ -147,7 +140,11 @@ enum segment_answer segments_map(struct segments *segments, const struct segment
     enum segment_answer answer = SEGMENT_TAKEN;
     pthread_mutex_lock(&segments->lock);
     struct segment *segment = find_or_open(segments, &offer->at);
-    if (!segment || bytes < 0 || !is_in(segment, offer, span.bytes))
+    bool is_in = segment && bytes >= 0 && offer->slot < (uint64_t)SEGMENT_SLOTS &&
+                 offer->offset % SEGMENT_PAGE == 0 && offer->offset < segment->bytes &&
+                 span.bytes <= segment->bytes - offer->offset &&
+                 span.bytes / SEGMENT_PAGE <= atomic_load(&segment->head->slots[offer->slot].pages);
+    if (!is_in)
         answer = SEGMENT_NOT_THERE;
     else if (!segment->own &&
              !segments_make_room(segments, span.bytes, (struct segment_span){0, 0}))

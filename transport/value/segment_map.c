@@ -56,19 +56,15 @@ static struct segment *segment_map(int fd, size_t bytes, bool own)
     return segment;
 }
 
-/* What the process may have in a file, which address space without memory counts for, too. */
-static size_t bytes_allowed(size_t bytes)
-{
-    struct rlimit limit;
-    bool is_less = !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-                   limit.rlim_cur < bytes;
-    return is_less ? (size_t)limit.rlim_cur / (2 * SEGMENT_PAGE) * (2 * SEGMENT_PAGE) : bytes;
-}
-
 struct segment *segment_make(size_t bytes)
 {
     uint64_t number;
-    size_t allowed = bytes_allowed(bytes + 2 * SEGMENT_PAGE);
+    /* What the process may have in a file, which address space without memory counts for, too. */
+    struct rlimit limit;
+    size_t allowed = bytes + 2 * SEGMENT_PAGE;
+    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur < allowed)
+        allowed = (size_t)limit.rlim_cur / (2 * SEGMENT_PAGE) * (2 * SEGMENT_PAGE);
     if (allowed <= 2 * SEGMENT_PAGE)
         return NULL;
     bytes = allowed - 2 * SEGMENT_PAGE;

@@ -60,18 +60,6 @@ bool segments_make_room(struct segments *segments, size_t fresh, struct segment_
     return true;
 }
 
-static struct segment *own_segment(struct segments *segments)
-{
-    if (segments->own)
-        return segments->own;
-    struct segment *segment = segment_make(2 * segment_whole_pages(segments->limit));
-    if (segment && segments_add(segments, segment))
-        segments->own = segment;
-    if (segment)
-        segment_drop(segment); /* the table's hold is left */
-    return segments->own;
-}
-
 static int find_slot(const struct segment *segment)
 {
     bool taken[SEGMENT_SLOTS];
@@ -92,7 +80,14 @@ typedef VEC(struct segment_span) segment_span_vec;
 static struct segment *reserve(struct segments *segments, struct segment_span *span, int *slot,
                                segment_span_vec *gaps)
 {
-    struct segment *segment = own_segment(segments);
+    if (!segments->own) {
+        struct segment *made = segment_make(2 * segment_whole_pages(segments->limit));
+        if (made && segments_add(segments, made))
+            segments->own = made;
+        if (made)
+            segment_drop(made); /* the table's hold is left */
+    }
+    struct segment *segment = segments->own;
     if (!segment)
         return NULL;
     size_t space = segment->bytes / 2, from = span->bytes >= LARGE_BYTES ? 0 : space, fresh;

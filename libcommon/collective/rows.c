@@ -69,38 +69,26 @@ struct shape collective_result_shape(const struct collective_routing *routing,
     return shape;
 }
 
-/* That the members together want of `from` what it has. */
-static int check_wanted(const struct collective_routing *routing, int from, struct error *err)
-{
-    int64_t wanted = 0;
-    for (int to = 0; to < routing->n; to++)
-        wanted += wanted_of(routing, from, to);
-    return wanted == routing->brought[from]
-               ? 0
-               : error_set(err, ERR_DATA, "members want %lld rows back of one that brings %lld",
-                           (long long)wanted, (long long)routing->brought[from]);
-}
-
-/* That all have as many. */
-static int check_alike(const struct collective_routing *routing, struct error *err)
-{
-    for (int k = 1; k < routing->n; k++)
-        if (routing->brought[k] != routing->brought[0])
-            return error_set(err, ERR_DATA, "a member brings %lld rows to be parted, another %lld",
-                             (long long)routing->brought[k], (long long)routing->brought[0]);
-    return 0;
-}
-
 int collective_check_rows(const struct collective_routing *routing, struct error *err)
 {
     bool parts = collective_parts(routing->kind), adds = collective_adds(routing->kind);
-    int code = 0;
+    const int64_t *brought = routing->brought;
     if (adds || (parts && routing->root < 0 && !routing->wanted))
-        code = check_alike(routing, err);
-    for (int from = 0; from < routing->n && !code && parts && routing->wanted; from++)
-        if (routing->root < 0 || routing->root == from)
-            code = check_wanted(routing, from, err);
-    return code;
+        for (int k = 1; k < routing->n; k++)
+            if (brought[k] != brought[0])
+                return error_set(err, ERR_DATA,
+                                 "a member brings %lld rows to be parted, another %lld",
+                                 (long long)brought[k], (long long)brought[0]);
+    /* The members together want of each what it has. */
+    for (int from = 0; from < routing->n && parts && routing->wanted; from++) {
+        int64_t wanted = 0;
+        for (int to = 0; to < routing->n; to++)
+            wanted += wanted_of(routing, from, to);
+        if ((routing->root < 0 || routing->root == from) && wanted != brought[from])
+            return error_set(err, ERR_DATA, "members want %lld rows back of one that brings %lld",
+                             (long long)wanted, (long long)brought[from]);
+    }
+    return 0;
 }
 
 int collective_check_value(enum collective_kind kind, const struct tensor *value, struct error *err)

@@ -79,17 +79,14 @@ static void divide(enum dtype type, void *values, int divisor, int64_t n)
 
 typedef void add_function(void *sum, const void *first, const void *second, int64_t n);
 
-static add_function *add_of(enum dtype type)
-{
-    static add_function *const by_bytes[] = {[1] = add_8, [2] = add_16, [4] = add_32, [8] = add_64};
-    return type == FLOAT32 ? add_float : type == FLOAT64 ? add_double : by_bytes[dtype_bytes(type)];
-}
-
 static void sum_block(const struct collective_terms *terms, void *sum, int64_t from, int64_t count)
 {
     double total[BLOCK]; /* of the widest type: `sum` may be an array that is still to be read */
     size_t bytes = dtype_bytes(terms->type), at = (size_t)from * bytes;
-    add_function *add = add_of(terms->type);
+    static add_function *const by_bytes[] = {[1] = add_8, [2] = add_16, [4] = add_32, [8] = add_64};
+    add_function *add = terms->type == FLOAT32   ? add_float
+                        : terms->type == FLOAT64 ? add_double
+                                                 : by_bytes[bytes];
     char *to = (char *)sum + at;
     const char *first = (const char *)terms->values[0] + at;
     if (terms->n == 1 && to != first)

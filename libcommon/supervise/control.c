@@ -40,15 +40,6 @@ static void remove_in(int folder)
         unlinkat(folder, NAME, 0);
 }
 
-/* Nobody is let in before the mode is right. */
-static bool listen_in(int folder, int fd)
-{
-    struct sockaddr_un address = address_in(folder);
-    remove_in(folder);
-    return !bind(fd, (struct sockaddr *)&address, sizeof address) &&
-           !fchmodat(folder, NAME, 0600, 0) && !listen(fd, BACKLOG);
-}
-
 int control_open(struct control *control, const char *folder, struct error *err)
 {
     memset(control, 0, sizeof *control);
@@ -58,7 +49,12 @@ int control_open(struct control *control, const char *folder, struct error *err)
         return 0;
     int at = open_folder(folder);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (at >= 0 && fd >= 0 && listen_in(at, fd)) {
+    struct sockaddr_un address = address_in(at);
+    if (at >= 0 && fd >= 0)
+        remove_in(at);
+    /* Nobody is let in before the mode is right. */
+    if (at >= 0 && fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof address) &&
+        !fchmodat(at, NAME, 0600, 0) && !listen(fd, BACKLOG)) {
         control->polls[CONTROL_LISTENER].fd = fd;
     } else {
         error_set_errno(err, ERR_IO, "%s/" NAME, folder);
@@ -210,16 +206,6 @@ void control_close(struct control *control, const char *text)
 
 /* ---- who asks ---- */
 
-static int connect_in(int folder, int fd)
-{
-    struct sockaddr_un address = address_in(folder);
-    if (!connect(fd, (struct sockaddr *)&address, sizeof address))
-        return 0;
-    return errno == EACCES || errno == EPERM ? ERR_DENIED
-           : errno == EAGAIN                 ? ERR_UNAVAILABLE /* all places are taken */
-                                             : ERR_NOINPUT;
-}
-
 /* An answer that is not whole is none. */
 static int hear(int fd, const char *request, const struct control_patience *patience,
                 struct str *answer)
@@ -248,9 +234,12 @@ int control_ask(const char *folder, const char *request, const struct control_pa
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     }
-    int code = connect_in(at, fd);
-    if (!code)
-        code = hear(fd, request, patience, answer);
+    struct sockaddr_un address = address_in(at);
+    int code = !connect(fd, (struct sockaddr *)&address, sizeof address)
+                   ? hear(fd, request, patience, answer)
+               : errno == EACCES || errno == EPERM ? ERR_DENIED
+               : errno == EAGAIN                   ? ERR_UNAVAILABLE /* all places are taken */
+                                                   : ERR_NOINPUT;
     close_if_open(fd);
     close_if_open(at);
     return code;

@@ -28,14 +28,6 @@ static const struct timespec look_again = {0, 50000000};
 
 /* ---- the folder and its lock ---- */
 
-/* Who has the lock, as it wrote; 0: nobody said. */
-static long holder_of(int fd)
-{
-    char text[32] = "";
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
-    return n > 0 ? atol(text) : 0;
-}
-
 /* A holder that has died is being tidied up after. */
 static int take_lock(struct guard_options *guard, int folder, struct error *err)
 {
@@ -45,7 +37,9 @@ static int take_lock(struct guard_options *guard, int folder, struct error *err)
     if (guard->lock < 0)
         return error_set_errno(err, ERR_IO, "job directory %s: lock", guard->made);
     for (int i = 0; fcntl(guard->lock, F_OFD_SETLK, &lock); i++) {
-        long holder = holder_of(guard->lock);
+        char written[32] = "";
+        ssize_t got = pread(guard->lock, written, sizeof written - 1, 0);
+        long holder = got > 0 ? atol(written) : 0; /* 0: nobody said */
         if ((holder && !kill((pid_t)holder, 0)) || i > LOCK_SECONDS * 20)
             return error_set(err, ERR_RETRY, "job directory %s: another tf-run (pid %ld) has it",
                              guard->folder, holder);
@@ -57,9 +51,16 @@ static int take_lock(struct guard_options *guard, int folder, struct error *err)
     return 0;
 }
 
-/* The X at the end become letters and digits. */
-static int choose_name(struct guard_options *guard, struct error *err)
+int guard_prepare(struct guard_options *guard, struct error *err)
 {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    guard->lock = -1;
+    snprintf(guard->made, sizeof guard->made, "%s", guard->folder ? guard->folder : "");
+    if (!guard->temporary)
+        return 0;
+    /* The X at the end become letters and digits. */
     static const char signs[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     uint64_t number;
     size_t n = strlen(guard->made);
@@ -70,16 +71,6 @@ static int choose_name(struct guard_options *guard, struct error *err)
     for (size_t i = n - TEMPLATE_SIGNS; i < n; i++, number /= sizeof signs - 1)
         guard->made[i] = signs[number % (sizeof signs - 1)];
     return 0;
-}
-
-int guard_prepare(struct guard_options *guard, struct error *err)
-{
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, NULL);
-    guard->lock = -1;
-    snprintf(guard->made, sizeof guard->made, "%s", guard->folder ? guard->folder : "");
-    return guard->temporary ? choose_name(guard, err) : 0;
 }
 
 int guard_open(struct guard_options *guard, struct error *err)

@@ -51,14 +51,6 @@ static bool read_state(const char *folder, struct str *state)
     return !code;
 }
 
-/* Of a state that nobody answered for: whether it is that of `owner`, who has the folder, or final.
- */
-static bool is_alive_or_over(const struct str *state, pid_t owner)
-{
-    struct state_facts facts = state_parse(state);
-    return facts.is_over || (owner && facts.pid == owner);
-}
-
 /* ---- waiting for the end ---- */
 
 struct stopping {
@@ -122,8 +114,12 @@ int job_state_ask(const char *folder, bool stop, struct str *state, struct error
         is_over = code != ERR_UNAVAILABLE && stop_by_signal(&stopping, owner);
     else if (code && !read_state(folder, state))
         error_set(err, ERR_NOINPUT, "job directory %s: no tf-run was ever there", folder);
-    else if (code && code != ERR_DENIED && !is_alive_or_over(state, pid))
-        error_set(err, ERR_UNAVAILABLE, "job directory %s: its tf-run has died", folder);
+    else if (code && code != ERR_DENIED) {
+        /* Nobody answered for the state: it is final, or that of who has the folder. */
+        struct state_facts facts = state_parse(state);
+        if (!facts.is_over && (!pid || facts.pid != pid))
+            error_set(err, ERR_UNAVAILABLE, "job directory %s: its tf-run has died", folder);
+    }
     if (!is_over)
         error_set(err, ERR_UNAVAILABLE,
                   "job directory %s: its tf-run (pid %ld) has not answered for %.0f s; "

@@ -99,14 +99,6 @@ static void begin_run(struct supervisor *s)
     watch_begin(s);
 }
 
-/* A service that was lost is there again before the hook that needs it. Services alone have no end.
- */
-static bool run_is_over(struct supervisor *s)
-{
-    bool done = any(s, WORKERS, NULL) && !any(s, WORKERS, is_undone);
-    return s->why || ((done || any(s, ALL, has_led)) && (services_run(s) || !s->hooks[HOOK_END]));
-}
-
 static void kill_all(struct supervisor *s)
 {
     for (struct task *task = s->tasks; task; task = task->next)
@@ -184,9 +176,12 @@ static bool is_over(struct supervisor *s)
             run_hook(s, rule->hook, NULL))
             return false;
     }
+    bool is_done = any(s, WORKERS, NULL) && !any(s, WORKERS, is_undone);
     switch (s->phase) {
-    case PHASE_RUN:
-        return run_is_over(s);
+    case PHASE_RUN: /* A service that was lost is there again before the hook that needs it.
+                     * Services alone have no end. */
+        return s->why ||
+               ((is_done || any(s, ALL, has_led)) && (services_run(s) || !s->hooks[HOOK_END]));
     case PHASE_SAVE:
         return !hook_begins_again(s, HOOK_STOP);
     case PHASE_END:
@@ -268,20 +263,6 @@ static void do_what_is_due(struct supervisor *s)
     s->options.tick(s->options.context);
 }
 
-static void wait_for_news(struct supervisor *s)
-{
-    struct signalfd_siginfo signal;
-    pthread_mutex_unlock(&s->lock);
-    control_wait(&s->control, s->signals, TICK_SECONDS);
-    pthread_mutex_lock(&s->lock);
-    while (read(s->signals, &signal, sizeof signal) > 0)
-        if (signal.ssi_signo != SIGCHLD)
-            ask_to_stop(s, (int)signal.ssi_signo,
-                        signal.ssi_code == SI_USER ? (pid_t)signal.ssi_pid : 0);
-    control_serve(&s->control, answer, s);
-    reap(s);
-}
-
 static int open_signals(void)
 {
     struct sigaction before;
@@ -322,8 +303,18 @@ static void run(struct supervisor *s)
     struct error ignored = ERROR_INIT;
     pthread_mutex_lock(&s->lock);
     enter(s, PHASE_RUN);
-    for (do_what_is_due(s); s->phase != PHASE_GONE; do_what_is_due(s))
-        wait_for_news(s);
+    for (do_what_is_due(s); s->phase != PHASE_GONE; do_what_is_due(s)) {
+        struct signalfd_siginfo signal;
+        pthread_mutex_unlock(&s->lock);
+        control_wait(&s->control, s->signals, TICK_SECONDS);
+        pthread_mutex_lock(&s->lock);
+        while (read(s->signals, &signal, sizeof signal) > 0)
+            if (signal.ssi_signo != SIGCHLD)
+                ask_to_stop(s, (int)signal.ssi_signo,
+                            signal.ssi_code == SI_USER ? (pid_t)signal.ssi_pid : 0);
+        control_serve(&s->control, answer, s);
+        reap(s);
+    }
     watch_end(s);
     pthread_mutex_unlock(&s->lock);
     for (bool done = false; !done && !ignored.code;) { /* one that stands still is replaced, too */

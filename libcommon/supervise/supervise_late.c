@@ -37,11 +37,15 @@ static bool is_stopped_in(const char *pid, long session)
     return at && sscanf(at, ") %c %*d %*d %ld", &state, &of) == 2 && of == session && state == 'T';
 }
 
-/* One of its session; 0: none. */
-static pid_t find_stopped(const struct process *process)
+/* Whether one of its session is. */
+static void look_whether_stopped(struct process *process, double now)
 {
+    struct lateness *late = &process->late;
     struct dirent *entry;
     pid_t found = 0;
+    if (now < late->looked + LOOK_SECONDS)
+        return;
+    late->looked = now;
     DIR *all = opendir("/proc");
     while (all && !found && (entry = readdir(all)))
         if (*entry->d_name >= '1' && *entry->d_name <= '9' &&
@@ -49,17 +53,8 @@ static pid_t find_stopped(const struct process *process)
             found = (pid_t)atol(entry->d_name);
     if (all)
         closedir(all);
-    return found;
-}
-
-static void look_whether_stopped(struct process *process, double now)
-{
-    struct lateness *late = &process->late;
-    if (now < late->looked + LOOK_SECONDS)
-        return;
-    late->looked = now;
-    late->stopped = find_stopped(process);
-    if (!late->stopped)
+    late->stopped = found;
+    if (!found)
         late->stopped_at = 0;
     else if (!late->stopped_at)
         late->stopped_at = now;
@@ -91,15 +86,6 @@ static void end_process(struct supervisor *s, struct process *process, const cha
     late->kill_at = time_now() + KILL_SECONDS;
 }
 
-static void tell(struct supervisor *s, const struct process *process, const char *name, double left)
-{
-    if (process->late.stopped_at)
-        say(s, "waiting for %s (pid %ld) to end, which is stopped, %.0f s left", name,
-            (long)process->late.stopped, left);
-    else
-        say(s, "waiting for %s (pid %ld) to end, %.0f s left", name, (long)process->pid, left);
-}
-
 static void look_at(struct supervisor *s, struct process *process, const char *name,
                     double patience)
 {
@@ -117,7 +103,9 @@ static void look_at(struct supervisor *s, struct process *process, const char *n
     else if (now >= stop_ends)
         end_stop(s, process, name);
     else if (!late->kill_at && now >= late->since + late->news) {
-        tell(s, process, name, fmin(end, stop_ends) - now);
+        say(s, "waiting for %s (pid %ld) to end, %s%.0f s left", name,
+            (long)(late->stopped_at ? late->stopped : process->pid),
+            late->stopped_at ? "which is stopped, " : "", fmin(end, stop_ends) - now);
         late->news *= 2;
     }
 }

@@ -26,15 +26,6 @@ void give_up(struct supervisor *s, struct task *task, const char *after)
 
 /* ---- the budget ---- */
 
-static int restarts_that_count(const struct supervisor *s)
-{
-    double since = s->budget.seconds > 0 ? time_now() - s->budget.seconds : 0;
-    int n = 0;
-    for (size_t i = 0; i < s->restarts.n; i++)
-        n += s->restarts.items[i] >= since;
-    return n;
-}
-
 /* As often as the budget allows, after a pause that grows with the lives in turn that were brief.
  * The user is told what for: "worker:1 (pid 4123) killed by signal 9 at step 211;", of all together
  * when they are. */
@@ -42,7 +33,10 @@ static void restart(struct supervisor *s, struct task *task, bool all)
 {
     static const double pauses[] = {0, 0, 1, 2, 4, 8};
     char text[TEXT_BYTES];
-    s->counted = restarts_that_count(s) + 1;
+    double since = s->budget.seconds > 0 ? time_now() - s->budget.seconds : 0;
+    s->counted = 1;
+    for (size_t i = 0; i < s->restarts.n; i++)
+        s->counted += s->restarts.items[i] >= since;
     if (s->counted > s->budget.max) {
         snprintf(text, sizeof text, "; that was restart %d of %s", s->budget.max, s->budget.text);
         give_up(s, task, text);
@@ -67,11 +61,6 @@ static void restart(struct supervisor *s, struct task *task, bool all)
 }
 
 /* ---- who is it ---- */
-
-static bool ends_the_job(const struct task *task)
-{
-    return task->policy == RESTART_NEVER || (!*task->life.why && task->ends[task->life.code]);
-}
 
 /* One that was killed is rather the cause than one that ended by itself, a service rather than one
  * that uses it; otherwise the first. */
@@ -109,7 +98,7 @@ void settle_deaths(struct supervisor *s)
         return;
     if (s->about)
         restart(s, task, s->hook_status > 0);
-    else if (ends_the_job(task))
+    else if (task->policy == RESTART_NEVER || (!*task->life.why && task->ends[task->life.code]))
         give_up(s, task, "");
     else if (all)
         restart(s, task, true);

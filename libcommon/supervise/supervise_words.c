@@ -71,17 +71,6 @@ void task_cause(const struct task *task, char text[TEXT_BYTES])
                  *life->fed ? ", fed by a command that ended with " : "", life->fed);
 }
 
-/* From the first of the texts of `repeats`, a line each, that it holds; NULL: it holds none. */
-static const char *find_repeated(const struct task *task, const char *line)
-{
-    const char *found = NULL;
-    for (const char *text = task->repeats; text && !found; text = strchr(text, '\n')) {
-        text += *text == '\n';
-        found = memmem(line, strlen(line), text, strcspn(text, "\n"));
-    }
-    return found;
-}
-
 /* Whole lines that have been written since, and hold a text of `repeats`. */
 void task_repeat(struct supervisor *s, struct task *task)
 {
@@ -92,7 +81,12 @@ void task_repeat(struct supervisor *s, struct task *task)
     size_t n = read_errors(task, task->repeated, bytes);
     for (; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
-        const char *repeated = find_repeated(task, line);
+        /* From the first of the texts of `repeats`, a line each, that it holds. */
+        const char *repeated = NULL;
+        for (const char *text = task->repeats; text && !repeated; text = strchr(text, '\n')) {
+            text += *text == '\n';
+            repeated = memmem(line, strlen(line), text, strcspn(text, "\n"));
+        }
         if (repeated)
             (str_starts(repeated, "no") ? say_loss : say)(s, "%s: %s", task->name, repeated);
     }

@@ -73,25 +73,6 @@ __attribute__((constructor)) static void read_list(void)
     failpoints_armed = true;
 }
 
-static bool act(const struct point *point)
-{
-    struct timespec pause = {point->milliseconds / 1000, point->milliseconds % 1000 * 1000000};
-    switch (point->action) {
-    case ACTION_KILL:
-        kill(getpid(), SIGKILL);
-        return false;
-    case ACTION_STOP:
-        kill(getpid(), SIGSTOP);
-        return false;
-    case ACTION_DELAY:
-        nanosleep(&pause, NULL);
-        return false;
-    case ACTION_ERROR:
-        return true;
-    }
-    return false;
-}
-
 bool failpoint_reached(const char *name)
 {
     bool failed = false;
@@ -100,8 +81,16 @@ bool failpoint_reached(const char *name)
         if (strcmp(point->name, name))
             continue;
         long reached = atomic_fetch_add(&point->reached, 1) + 1;
-        if (!point->nth || reached == point->nth)
-            failed |= act(point);
+        if (point->nth && reached != point->nth)
+            continue;
+        if (point->action == ACTION_DELAY)
+            nanosleep(&(struct timespec){point->milliseconds / 1000,
+                                         point->milliseconds % 1000 * 1000000},
+                      NULL);
+        else if (point->action == ACTION_ERROR)
+            failed = true;
+        else
+            kill(getpid(), point->action == ACTION_KILL ? SIGKILL : SIGSTOP);
     }
     return failed;
 }

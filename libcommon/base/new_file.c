@@ -20,17 +20,6 @@ static void folder_of(const struct new_file *file, char folder[PATH_MAX])
     memmove(folder, name, strlen(name) + 1);
 }
 
-static int name_it(struct new_file *file)
-{
-    char path[64];
-    if (!file->nameless)
-        return 0;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file->fd);
-    unlink(file->temporary);
-    file->exists = 1;
-    return linkat(AT_FDCWD, path, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW);
-}
-
 int new_file_open(struct new_file *file, const char *path, struct error *err)
 {
     struct stat old;
@@ -88,7 +77,14 @@ int new_file_open(struct new_file *file, const char *path, struct error *err)
 
 int new_file_commit(struct new_file *file, struct error *err)
 {
-    bool failed = !file->direct && (fsync(file->fd) || name_it(file));
+    bool failed = !file->direct && fsync(file->fd);
+    if (!failed && !file->direct && file->nameless) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", file->fd);
+        unlink(file->temporary);
+        file->exists = 1;
+        failed = linkat(AT_FDCWD, path, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW);
+    }
     int cause = errno;
     failed = close(file->fd) || failed;
     file->fd = -1;

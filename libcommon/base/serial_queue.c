@@ -21,26 +21,23 @@ struct serial_queue {
     bool ends;
 };
 
-/* The next piece of work; NULL: there will be none any more. */
-static struct queued_work *take(struct serial_queue *queue)
-{
-    pthread_mutex_lock(&queue->lock);
-    while (!queue->first && !queue->ends)
-        pthread_cond_wait(&queue->changed, &queue->lock);
-    struct queued_work *item = queue->first;
-    if (item)
-        queue->first = item->next;
-    pthread_mutex_unlock(&queue->lock);
-    return item;
-}
-
 static void *run(void *argument)
 {
-    struct queued_work *item;
-    while ((item = take(argument))) {
+    struct serial_queue *queue = argument;
+    pthread_mutex_lock(&queue->lock);
+    for (;;) {
+        while (!queue->first && !queue->ends)
+            pthread_cond_wait(&queue->changed, &queue->lock);
+        struct queued_work *item = queue->first;
+        if (!item)
+            break;
+        queue->first = item->next;
+        pthread_mutex_unlock(&queue->lock);
         item->work(item->argument);
         mem_free(item);
+        pthread_mutex_lock(&queue->lock);
     }
+    pthread_mutex_unlock(&queue->lock);
     return NULL;
 }
 

@@ -18,20 +18,6 @@ static void put(posix_spawn_file_actions_t *actions, int fd, int to)
         posix_spawn_file_actions_addopen(actions, to, "/dev/null", O_RDWR, 0);
 }
 
-static void begin_session(posix_spawnattr_t *attributes)
-{
-    static const int reset[] = {SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
-    sigset_t some, none;
-    sigemptyset(&none);
-    sigemptyset(&some);
-    for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
-        sigaddset(&some, reset[i]);
-    posix_spawnattr_setflags(attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setsigdefault(attributes, &some);
-    posix_spawnattr_setsigmask(attributes, &none);
-}
-
 int spawn_program(const struct spawn *spawn, pid_t *pid)
 {
     char **words = (char **)spawn->words;
@@ -44,8 +30,18 @@ int spawn_program(const struct spawn *spawn, pid_t *pid)
         vec_push(&environment, *at);
     vec_push(&environment, NULL);
     posix_spawnattr_init(&attributes);
-    if (spawn->session)
-        begin_session(&attributes);
+    if (spawn->session) {
+        static const int reset[] = {SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
+        sigset_t some, none;
+        sigemptyset(&none);
+        sigemptyset(&some);
+        for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
+            sigaddset(&some, reset[i]);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
+                                                  POSIX_SPAWN_SETSIGMASK);
+        posix_spawnattr_setsigdefault(&attributes, &some);
+        posix_spawnattr_setsigmask(&attributes, &none);
+    }
     posix_spawn_file_actions_init(&actions);
     put(&actions, spawn->in, STDIN_FILENO);
     put(&actions, spawn->out, STDOUT_FILENO);

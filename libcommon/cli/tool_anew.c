@@ -41,18 +41,6 @@ static void name_aside(const char *name, const char *word, struct str *aside)
     str_printf(aside, ".%s%s", word, dot);
 }
 
-/* Puts the new file in the old one's place, where possible without a moment in which there is none.
- */
-static int replace(const char *made, const char *old, struct error *err)
-{
-    unlink(old);
-    if (link(path, old) && rename(path, old) && errno != ENOENT)
-        return error_set_errno(err, ERR_IO, "%s", old);
-    if (rename(made, path))
-        return error_set_errno(err, ERR_IO, "%s", path);
-    return 0;
-}
-
 /* Somebody may have taken it away, as logrotate does, which leaves room for a new one. */
 static bool has_place(const struct stat *own)
 {
@@ -74,8 +62,14 @@ int tool_limit_output(struct tool *tool, int64_t limit, struct error *err)
         name_aside(path, "old", &old);
         int fd = open(str_text(&made), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         int code = fd < 0 ? error_set_errno(err, ERR_IO, "%s", str_text(&made)) : 0;
+        /* Puts the new file in the old one's place, where possible without a moment in which there
+         * is none. */
         if (!code)
-            code = replace(str_text(&made), str_text(&old), err);
+            unlink(str_text(&old));
+        if (!code && link(path, str_text(&old)) && rename(path, str_text(&old)) && errno != ENOENT)
+            code = error_set_errno(err, ERR_IO, "%s", str_text(&old));
+        if (!code && rename(str_text(&made), path))
+            code = error_set_errno(err, ERR_IO, "%s", path);
         if (!code)
             code = stream_finish(tool->writer, err);
         if (!code && dup2(fd, STDOUT_FILENO) < 0)

@@ -149,22 +149,15 @@ static int check_verb(const struct option_table *table, const struct option_verb
     return err->code;
 }
 
-/* Whether one of a list of options was given. */
-static bool is_given(const struct option_table *table, const enum option_source *given,
-                     const char *list)
-{
-    for (int i = 0; table->rows[i].name; i++)
-        if (given[i] && option_lists(list, table->rows[i].name))
-            return true;
-    return false;
-}
-
 static int check_needs(const struct option_table *table, const enum option_source *given,
                        const char *option, struct error *err)
 {
     for (const struct option_need *need = table->needs; need && need->options; need++) {
         struct str wanted = STR_INIT;
-        if (!option_lists(need->options, option) || is_given(table, given, need->one_of))
+        bool is_given = false;
+        for (int i = 0; table->rows[i].name; i++)
+            is_given |= given[i] && option_lists(need->one_of, table->rows[i].name);
+        if (!option_lists(need->options, option) || is_given)
             continue;
         /* "--a, --b or --c" of "a b c". */
         int n;
@@ -205,17 +198,6 @@ const struct option_row *options_clash(const struct option_table *table,
     return NULL;
 }
 
-static int check_clashes(const struct option_table *table, const enum option_source *given,
-                         const struct option_row *row, enum option_source source, struct error *err)
-{
-    const struct option_row *other = options_clash(table, given, row, source);
-    if (!other)
-        return 0;
-    bool is_first = gives_way(table, row->name, other->name);
-    return error_set(err, ERR_USAGE, "--%s and --%s do not go together",
-                     is_first ? row->name : other->name, is_first ? other->name : row->name);
-}
-
 int options_check_use(const struct option_table *table, const enum option_source *given,
                       const char *verb, struct error *err)
 {
@@ -224,8 +206,14 @@ int options_check_use(const struct option_table *table, const enum option_source
         bool is_asked = given[i] == OPTION_COMMAND_LINE;
         if (is_asked && check_verb(table, option_verb_find(table, verb), row->name, err))
             return err->code;
-        if (is_said(row, given[i]) && check_clashes(table, given, row, given[i], err))
-            return err->code;
+        const struct option_row *other =
+            is_said(row, given[i]) ? options_clash(table, given, row, given[i]) : NULL;
+        if (other) {
+            bool is_first = gives_way(table, row->name, other->name);
+            return error_set(err, ERR_USAGE, "--%s and --%s do not go together",
+                             is_first ? row->name : other->name,
+                             is_first ? other->name : row->name);
+        }
         if (is_asked && check_needs(table, given, row->name, err))
             return err->code;
     }

@@ -251,35 +251,24 @@ static int read_node_field(struct graph_reading *r, const msgpack_object *key,
     return 0;
 }
 
-static int read_node(struct graph_reading *r, const msgpack_object *object, struct raw_node *node)
-{
-    if (object->type != MSGPACK_OBJECT_MAP)
-        return error_set(r->err, ERR_DATA, "is not a map");
-    for (size_t i = 0; i < object->via.map.size; i++) {
-        const msgpack_object_kv *field = &object->via.map.ptr[i];
-        if (read_node_field(r, &field->key, &field->val, node))
-            return r->err->code;
-    }
-    if (!node->name)
-        return error_set(r->err, ERR_DATA, "'name' is missing");
-    if (!node->op)
-        return error_set(r->err, ERR_DATA, "'op' is missing");
-    return 0;
-}
-
 static int read_nodes(struct graph_reading *r, const msgpack_object *object)
 {
     if (object->type != MSGPACK_OBJECT_ARRAY)
         return malformed(r, "'nodes'");
     vec_reserve(&r->raw.nodes, object->via.array.size);
     for (size_t i = 0; i < object->via.array.size; i++) {
+        const msgpack_object *item = &object->via.array.ptr[i];
         struct raw_node node = {0};
-        if (!read_node(r, &object->via.array.ptr[i], &node)) {
-            vec_push(&r->raw.nodes, node);
-            continue;
-        }
-        return node.name ? error_prefix(r->err, "node '%s': ", node.name)
-                         : error_prefix(r->err, "node %zu: ", i);
+        if (item->type != MSGPACK_OBJECT_MAP)
+            error_set(r->err, ERR_DATA, "is not a map");
+        for (size_t k = 0; !r->err->code && k < item->via.map.size; k++)
+            read_node_field(r, &item->via.map.ptr[k].key, &item->via.map.ptr[k].val, &node);
+        if (!r->err->code && (!node.name || !node.op))
+            error_set(r->err, ERR_DATA, "'%s' is missing", node.name ? "op" : "name");
+        if (r->err->code)
+            return node.name ? error_prefix(r->err, "node '%s': ", node.name)
+                             : error_prefix(r->err, "node %zu: ", i);
+        vec_push(&r->raw.nodes, node);
     }
     return 0;
 }

@@ -125,9 +125,6 @@ void clock_stop_at(struct clock *clock, int64_t version);
 /* Stops waiting. False: `done` has been called, or is being called. */
 bool clock_cancel(struct clock *clock, struct clock_waiter *waiter);
 
-/* What somebody waits for, to be put behind a message: "worker:1 (last seen 3.1 s ago)". */
-void clock_missing(struct clock *clock, struct str *text);
-
 struct clock_worker {
     int64_t worker;
     uint64_t incarnation;

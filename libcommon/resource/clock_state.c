@@ -209,13 +209,6 @@ void clock_print_missing(const struct clock *clock, struct str *text)
     str_printf(text, " in round %" PRId64, clock->version + 1);
 }
 
-void clock_missing(struct clock *clock, struct str *text)
-{
-    pthread_mutex_lock(&clock->lock);
-    clock_print_missing(clock, text);
-    pthread_mutex_unlock(&clock->lock);
-}
-
 bool clock_has_one_version(struct clock *clock)
 {
     pthread_mutex_lock(&clock->lock);

@@ -113,29 +113,23 @@ int journal_heads(struct journal *journal, struct journal_head heads[JOURNAL_COP
     return code;
 }
 
-/* The copy of the head; the other one is not there any more. */
-static int choose(struct journal *journal, const struct journal_head *head, struct error *err)
+int journal_begin(struct journal *journal, const struct journal_head *head, struct error *err)
 {
-    int found = -1;
-    for (int copy = 0; copy < JOURNAL_COPIES; copy++)
+    int code = 0, found = -1;
+    pthread_mutex_lock(&journal->lock);
+    for (int copy = 0; journal->file.page && copy < JOURNAL_COPIES; copy++)
         if (step_of(journal, copy) == head->step &&
             journal->file.page->heads[copy].incarnation == head->incarnation)
             found = copy;
-    if (found < 0)
-        return error_set(err, ERR_DATA, "%s: there is no copy of step %" PRId64, journal->file.path,
+    if (journal->file.page && head->step <= 0) {
+        code = journal_file_clear(&journal->file, err);
+    } else if (journal->file.page && found < 0) {
+        code = error_set(err, ERR_DATA, "%s: there is no copy of step %" PRId64, journal->file.path,
                          head->step);
-    atomic_store(&journal->file.page->heads[!found].step, 0);
-    journal->copy = found;
-    return 0;
-}
-
-int journal_begin(struct journal *journal, const struct journal_head *head, struct error *err)
-{
-    int code = 0;
-    pthread_mutex_lock(&journal->lock);
-    if (journal->file.page)
-        code =
-            head->step > 0 ? choose(journal, head, err) : journal_file_clear(&journal->file, err);
+    } else if (journal->file.page) { /* the other copy is not there any more */
+        atomic_store(&journal->file.page->heads[!found].step, 0);
+        journal->copy = found;
+    }
     journal->incarnation = head->incarnation;
     journal->writes = 0;
     pthread_mutex_unlock(&journal->lock);

@@ -66,19 +66,6 @@ static bool is_one(const struct journal_value *value, uint64_t left)
     return bytes >= 0 && (uint64_t)bytes <= value->bytes;
 }
 
-/* The extent at a place of the file; 0 bytes: there is none. */
-static uint64_t map_value(struct journal_file *file, uint64_t at)
-{
-    struct journal_value *value = map(file, at, JOURNAL_PAGE);
-    uint64_t bytes = value && is_one(value, file->bytes - at) ? extent_bytes(value) : 0;
-    if (value)
-        munmap(value, JOURNAL_PAGE);
-    value = bytes ? map(file, at, bytes) : NULL;
-    if (value)
-        vec_push(&file->extents, ((struct journal_extent){value, bytes}));
-    return value ? bytes : 0;
-}
-
 int journal_file_clear(struct journal_file *file, struct error *err)
 {
     unmap_all(file);
@@ -154,8 +141,18 @@ static const char *find_defect(struct journal_file *file)
     if (file->page->owner != file->owner)
         return "is of another worker, graph or job";
     uint64_t at = JOURNAL_PAGE, bytes = 1;
-    while (bytes && file->bytes > at && file->bytes - at >= JOURNAL_PAGE)
-        at += bytes = map_value(file, at);
+    for (; bytes && file->bytes > at && file->bytes - at >= JOURNAL_PAGE; at += bytes) {
+        /* The extent at that place; 0 bytes: there is none. */
+        struct journal_value *value = map(file, at, JOURNAL_PAGE);
+        bytes = value && is_one(value, file->bytes - at) ? extent_bytes(value) : 0;
+        if (value)
+            munmap(value, JOURNAL_PAGE);
+        value = bytes ? map(file, at, bytes) : NULL;
+        if (value)
+            vec_push(&file->extents, ((struct journal_extent){value, bytes}));
+        else
+            bytes = 0;
+    }
     return file->bytes == at ? NULL : "is damaged";
 }
 

@@ -92,13 +92,6 @@ static int64_t clamp(double value, double least, double greatest)
     return (int64_t)(value < least ? least : value > greatest ? greatest : value);
 }
 
-static uint64_t float_to_uint64(double value)
-{
-    if (!(value > 0))
-        return 0;
-    return value >= 0x1p64 ? UINT64_MAX : (uint64_t)value;
-}
-
 void tensor_set_float64(struct tensor *t, int64_t index, double value)
 {
     switch (t->type) {
@@ -120,7 +113,9 @@ void tensor_set_float64(struct tensor *t, int64_t index, double value)
         break;
     case UINT64:
     case RESOURCE:
-        ((uint64_t *)t->data)[index] = float_to_uint64(value);
+        ((uint64_t *)t->data)[index] = !(value > 0)      ? 0
+                                       : value >= 0x1p64 ? UINT64_MAX
+                                                         : (uint64_t)value;
         break;
     case BOOL:
         tensor_set_int64(t, index, value != 0);

@@ -30,15 +30,6 @@ static void print_float(struct str *out, float value)
         str_append_float32(out, value);
 }
 
-static void print_complex(struct str *out, const float *value)
-{
-    print_float(out, value[0]);
-    if (isnan(value[1]) || !signbit(value[1]))
-        str_append_char(out, '+');
-    print_float(out, value[1]);
-    str_append_char(out, 'j');
-}
-
 static void print_escaped(struct str *out, unsigned char c)
 {
     switch (c) {
@@ -98,9 +89,15 @@ void tensor_print_element(struct str *out, const struct tensor *t, int64_t index
         if (!print_whole(out, ((const double *)t->data)[index]))
             str_append_float64(out, ((const double *)t->data)[index]);
         break;
-    case COMPLEX64:
-        print_complex(out, (const float *)t->data + 2 * index);
+    case COMPLEX64: {
+        const float *parts = (const float *)t->data + 2 * index;
+        print_float(out, parts[0]);
+        if (isnan(parts[1]) || !signbit(parts[1]))
+            str_append_char(out, '+');
+        print_float(out, parts[1]);
+        str_append_char(out, 'j');
         break;
+    }
     case BOOL:
         str_append(out, ((const uint8_t *)t->data)[index] ? "true" : "false");
         break;

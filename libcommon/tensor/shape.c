@@ -99,19 +99,6 @@ struct shape shape_join(const struct shape *a, const struct shape *b)
     return joined;
 }
 
-static bool broadcast_dim(int64_t a, int64_t b, int64_t *result)
-{
-    if (a == b || b == 1)
-        *result = a;
-    else if (a == 1)
-        *result = b;
-    else if (a < 0 || b < 0) /* the unknown one is 1 or the same: the known one decides */
-        *result = a < 0 ? b : a;
-    else
-        return false;
-    return true;
-}
-
 bool shape_broadcast(const struct shape *a, const struct shape *b, struct shape *result)
 {
     if (a->rank < 0 || b->rank < 0) {
@@ -122,8 +109,10 @@ bool shape_broadcast(const struct shape *a, const struct shape *b, struct shape 
     for (int i = 1; i <= wide.rank; i++) {
         int64_t x = i <= a->rank ? a->dims[a->rank - i] : 1;
         int64_t y = i <= b->rank ? b->dims[b->rank - i] : 1;
-        if (!broadcast_dim(x, y, &wide.dims[wide.rank - i]))
+        if (x != y && x != 1 && y != 1 && x >= 0 && y >= 0)
             return false;
+        /* One that is unknown is 1 or the same as the other, if that is not 1. */
+        wide.dims[wide.rank - i] = x == 1 || (x < 0 && y != 1) ? y : x;
     }
     *result = wide;
     return true;

@@ -26,34 +26,25 @@ static void free_apart(struct buffer *buffer)
     mem_free(buffer);
 }
 
-/* The count at the start of the block, the data at the first aligned place behind it. */
-static struct buffer *small_new(size_t bytes)
-{
-    struct buffer *buffer = mem_try_unaligned(sizeof *buffer + MEM_ALIGNMENT - 1 + bytes);
-    if (!buffer)
-        return NULL;
-    uintptr_t data = (uintptr_t)(buffer + 1) + MEM_ALIGNMENT - 1;
-    atomic_init(&buffer->holders, 1);
-    buffer->bytes = bytes;
-    buffer->data = (char *)(buffer + 1) + (MEM_ALIGNMENT - 1 - data % MEM_ALIGNMENT);
-    buffer->free = free_joint;
-    buffer->owner = NULL;
-    buffer->is_read = NULL;
-    return buffer;
-}
-
 struct buffer *buffer_new(size_t bytes)
 {
     struct buffer *buffer;
-    if (bytes <= SMALL_BYTES)
-        return small_new(bytes);
-    void *data = mem_try(bytes <= JOINT_BYTES ? MEM_ALIGNMENT + bytes : bytes);
-    if (!data)
-        return NULL;
-    buffer = bytes <= JOINT_BYTES ? data : mem_alloc(sizeof *buffer);
+    char *data;
+    if (bytes <= SMALL_BYTES) {
+        /* The count at the start of the block, the data at the first aligned place behind it. */
+        if (!(buffer = mem_try_unaligned(sizeof *buffer + MEM_ALIGNMENT - 1 + bytes)))
+            return NULL;
+        data = (char *)(buffer + 1);
+        data += MEM_ALIGNMENT - 1 - ((uintptr_t)data + MEM_ALIGNMENT - 1) % MEM_ALIGNMENT;
+    } else {
+        if (!(data = mem_try(bytes <= JOINT_BYTES ? MEM_ALIGNMENT + bytes : bytes)))
+            return NULL;
+        buffer = bytes <= JOINT_BYTES ? (void *)data : mem_alloc(sizeof *buffer);
+        data += bytes <= JOINT_BYTES ? MEM_ALIGNMENT : 0;
+    }
     atomic_init(&buffer->holders, 1);
     buffer->bytes = bytes;
-    buffer->data = bytes <= JOINT_BYTES ? (char *)data + MEM_ALIGNMENT : data;
+    buffer->data = data;
     buffer->free = bytes <= JOINT_BYTES ? free_joint : free_apart;
     buffer->owner = NULL;
     buffer->is_read = NULL;

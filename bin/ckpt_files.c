@@ -85,20 +85,16 @@ static int write_file(struct ckpt_work *job, struct source *source, const char *
     return err->code;
 }
 
-/* What other programs read has whole variables: slices of which some are missing are an error. */
-static bool needs_whole(const char *path)
-{
-    enum export_form form = export_form_of(path);
-    return form != EXPORT_NONE && form != EXPORT_RECORDS;
-}
-
 int ckpt_export(struct ckpt_work *job, struct error *err)
 {
     struct source source;
     const char *path = job->command.operands[1];
     if (command_open(&job->command, job->command.operands[0], &source, err))
         return err->code;
-    if (!needs_whole(path) || !source_join_slices(&source, err))
+    /* What other programs read has whole variables: slices of which some lack are an error. */
+    enum export_form form = export_form_of(path);
+    bool needs_whole = form != EXPORT_NONE && form != EXPORT_RECORDS;
+    if (!needs_whole || !source_join_slices(&source, err))
         write_file(job, &source, path, err);
     source_close(&source);
     return err->code;

@@ -24,13 +24,6 @@ static struct {
     bool runs, is_over; /* with the lock */
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static double seconds_since(const struct timespec *then)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
-}
-
 static void *wait_for_end(void *context)
 {
     int status = 0;
@@ -44,16 +37,19 @@ static void *wait_for_end(void *context)
         output_unlink_all();
         if (watch.limit.metrics_path) {
             /* By no function that the thread which is stuck may be within. */
-            struct timespec now;
+            struct timespec now, end;
             struct str text = STR_INIT;
             clock_gettime(CLOCK_REALTIME, &now);
-            const struct text_metrics metrics = {.verb = watch.limit.verb,
-                                                 .store = watch.limit.store,
-                                                 .status = EX_TEMPFAIL,
-                                                 .time = (int64_t)now.tv_sec * 1000000,
-                                                 .seconds = seconds_since(&watch.began),
-                                                 .newest = -1,
-                                                 .problems = -1};
+            clock_gettime(CLOCK_MONOTONIC, &end);
+            const struct text_metrics metrics = {
+                .verb = watch.limit.verb,
+                .store = watch.limit.store,
+                .status = EX_TEMPFAIL,
+                .time = (int64_t)now.tv_sec * 1000000,
+                .seconds = (double)(end.tv_sec - watch.began.tv_sec) +
+                           1e-9 * (double)(end.tv_nsec - watch.began.tv_nsec),
+                .newest = -1,
+                .problems = -1};
             text_metrics(&text, &metrics);
             /* The figures under another name beside the file's, which they get when they are whole;
              * what is no regular file is written to where it is. */

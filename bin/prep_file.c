@@ -176,22 +176,6 @@ static int read_fitted(struct prep *prep, const struct section *section, const c
     return 0;
 }
 
-static int read_all(struct prep *prep, const json_t *root, struct error *err)
-{
-    const json_t *header = json_object_get(root, "header");
-    json_int_t version = json_integer_value(json_object_get(root, VERSION_KEY));
-    if (version < 1 || version > VERSION)
-        return refuse(prep, version ? "of another version" : "no \"" VERSION_KEY "\"", err);
-    int code = header ? read_names(prep, header, &prep->header, &prep->n_header, err) : 0;
-    for (size_t i = 0; i < N_SECTIONS; i++) {
-        json_t *object = json_object_get(root, sections[i].name), *value;
-        const char *name;
-        json_object_foreach(object, name, value) code =
-            code ? code : read_fitted(prep, &sections[i], name, value, err);
-    }
-    return code || prep->fitted.n ? code : refuse(prep, "nothing is fitted in it", err);
-}
-
 int prep_read(struct prep *prep, const char *path, struct error *err)
 {
     json_error_t failed;
@@ -200,10 +184,23 @@ int prep_read(struct prep *prep, const char *path, struct error *err)
     if (!in)
         return error_set_errno(err, file_error_code(), "%s", path);
     json_t *root = json_loadf(in, JSON_REJECT_DUPLICATES, &failed);
-    int code = root ? read_all(prep, root, err)
-                    : error_set(err, ERR_DATA, "%s:%d: %s", path, failed.line, failed.text);
-    json_decref(root);
     fclose(in);
+    if (!root)
+        return error_set(err, ERR_DATA, "%s:%d: %s", path, failed.line, failed.text);
+    json_t *header = json_object_get(root, "header"), *value;
+    json_int_t version = json_integer_value(json_object_get(root, VERSION_KEY));
+    const char *name;
+    int code = 0;
+    if (version < 1 || version > VERSION)
+        code = refuse(prep, version ? "of another version" : "no \"" VERSION_KEY "\"", err);
+    if (!code && header)
+        code = read_names(prep, header, &prep->header, &prep->n_header, err);
+    for (size_t i = 0; i < N_SECTIONS; i++)
+        json_object_foreach(json_object_get(root, sections[i].name), name, value) code =
+            code ? code : read_fitted(prep, &sections[i], name, value, err);
+    if (!code && !prep->fitted.n)
+        code = refuse(prep, "nothing is fitted in it", err);
+    json_decref(root);
     return code;
 }
 

@@ -16,17 +16,6 @@ static int check_job(struct error *err)
     return cluster_options.job ? 0 : error_set(err, ERR_USAGE, "which job? --job DIR");
 }
 
-static int begin_by_config(const char *config, struct error *err)
-{
-    char task[TASK_TEXT_BYTES];
-    struct str text = STR_INIT;
-    int code = cluster_config_text(&text, config, task, err);
-    if (!code)
-        code = job_begin_text(cluster_options.job, str_text(&text), "TF_CONFIG", err);
-    str_release(&text);
-    return code;
-}
-
 int ps_init(struct tool *tool, char **operands, struct error *err)
 {
     const char *config = getenv("TF_CONFIG");
@@ -35,8 +24,14 @@ int ps_init(struct tool *tool, char **operands, struct error *err)
         return err->code;
     if (cluster_options.path)
         return job_begin(cluster_options.job, cluster_options.path, err);
-    return config && *config ? begin_by_config(config, err)
-                             : error_set(err, ERR_USAGE, "which cluster? -c FILE, or TF_CONFIG");
+    if (!config || !*config)
+        return error_set(err, ERR_USAGE, "which cluster? -c FILE, or TF_CONFIG");
+    char task[TASK_TEXT_BYTES];
+    struct str text = STR_INIT;
+    if (!cluster_config_text(&text, config, task, err))
+        job_begin_text(cluster_options.job, str_text(&text), "TF_CONFIG", err);
+    str_release(&text);
+    return err->code;
 }
 
 int ps_end(struct tool *tool, char **operands, struct error *err)

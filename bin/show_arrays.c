@@ -22,19 +22,6 @@ static void add_tensor(struct record *record, const char *name, struct tensor *t
     tensor_share(&to->tensor, t);
 }
 
-static int read_npy(const struct str *bytes, const char *name, struct record *record,
-                    struct error *err)
-{
-    struct tensor t = TENSOR_INIT;
-    if (npy_read_memory(bytes->data, bytes->n, name, &t, err))
-        return err->code;
-    record->tensors = mem_array(1, sizeof *record->tensors);
-    record->tensors_capacity = 1;
-    add_tensor(record, "", &t);
-    tensor_release(&t);
-    return 0;
-}
-
 static int read_npz(struct arrays *arrays, const struct str *bytes, const char *name,
                     struct record *record, struct error *err)
 {
@@ -82,9 +69,15 @@ int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct reco
     struct str bytes = STR_INIT;
     record->kind = RECORD_TENSOR;
     int code = stream_reader_take_rest(reader, &bytes, err);
-    if (!code)
-        code = is_npz ? read_npz(arrays, &bytes, name, record, err)
-                      : read_npy(&bytes, name, record, err);
+    struct tensor one = TENSOR_INIT;
+    if (!code && is_npz) {
+        code = read_npz(arrays, &bytes, name, record, err);
+    } else if (!code && !(code = npy_read_memory(bytes.data, bytes.n, name, &one, err))) {
+        record->tensors = mem_array(1, sizeof *record->tensors);
+        record->tensors_capacity = 1;
+        add_tensor(record, "", &one);
+        tensor_release(&one);
+    }
     str_release(&bytes);
     return code;
 }

@@ -157,21 +157,6 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
-static int parse_split(struct error *err)
-{
-    if (!split_text && !fold_text)
-        return 0;
-    if (!part_text)
-        return error_set(err, ERR_USAGE, "--%s wants --part", split_text ? "split" : "fold");
-    if (!strcmp(part_text, "new"))
-        return 0;
-    split_rule.where = group ? group : stratify;
-    split_rule.by_group = group != NULL;
-    request.rows.split = &split_rule;
-    return split_text ? split_rule_parse(&split_rule, split_text, part_text, err)
-                      : split_rule_parse_fold(&split_rule, fold_text, part_text, err);
-}
-
 static int parse_feeding(struct feeding *feeding, bool from_stdin, struct error *err)
 {
     feeding->seed = (uint64_t)seed;
@@ -329,8 +314,18 @@ static int parse_request(int n, char **operands, struct arena *arena, struct err
     if (parse_operands(n, operands, arena, err))
         return err->code;
     bool from_stdin = request.path && strcmp(request.path, "-") == 0;
-    if (parse_feeding(&request.feeding, from_stdin, err) || parse_split(err))
+    if (parse_feeding(&request.feeding, from_stdin, err))
         return err->code;
+    if ((split_text || fold_text) && !part_text)
+        return error_set(err, ERR_USAGE, "--%s wants --part", split_text ? "split" : "fold");
+    if ((split_text || fold_text) && strcmp(part_text, "new") != 0) {
+        split_rule.where = group ? group : stratify;
+        split_rule.by_group = group != NULL;
+        request.rows.split = &split_rule;
+        if (split_text ? split_rule_parse(&split_rule, split_text, part_text, err)
+                       : split_rule_parse_fold(&split_rule, fold_text, part_text, err))
+            return err->code;
+    }
     return rows_text && ranges_parse(rows_text, &ranges, err) ? error_prefix(err, "--rows: ")
                                                               : parse_csv_format(&request.csv, err);
 }

@@ -169,17 +169,6 @@ static int write_npy_file(struct tool *tool, const struct eager_result *result, 
     return npy_write(out, &result->outputs[0], err);
 }
 
-static int write_records(struct tool *tool, const struct eager_result *result, struct error *err)
-{
-    for (int i = 0; i < result->n; i++) {
-        struct named_tensor named = {result->n == 1 ? "" : result->names[i], result->outputs[i]};
-        stream_begin(tool->writer, RECORD_TENSOR, 0);
-        if (stream_write(tool->writer, &named, 1, err))
-            return err->code;
-    }
-    return 0;
-}
-
 /* ---- the verbs ---- */
 
 static int print(struct tool *tool, struct str *text, struct error *err)
@@ -207,9 +196,13 @@ static int execute(struct tool *tool, const char *op, const struct arguments *ar
                               .n_attrs = (int)args->attrs.n,
                               .device = device};
     int code = eager_run(&call, &result, err);
-    if (!code)
-        code =
-            tool->writer ? write_records(tool, &result, err) : write_npy_file(tool, &result, err);
+    if (!code && !tool->writer)
+        code = write_npy_file(tool, &result, err);
+    for (int i = 0; i < result.n && tool->writer && !code; i++) {
+        struct named_tensor named = {result.n == 1 ? "" : result.names[i], result.outputs[i]};
+        stream_begin(tool->writer, RECORD_TENSOR, 0);
+        code = stream_write(tool->writer, &named, 1, err);
+    }
     eager_release(&result);
     device_free(device);
     return code;

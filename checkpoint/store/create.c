@@ -243,18 +243,30 @@ static int check_writable(const char *path, struct error *err)
     return error_set_errno(err, is_missing ? ERR_NOINPUT : store_errno_code(errno), "%s", path);
 }
 
+/* Folders as /proc allow to write and take nothing. */
+static int check_takes(const char *path, struct error *err)
+{
+    struct str probe = STR_INIT;
+    str_printf(&probe, "%s/.probe-%ld", path, (long)getpid());
+    if (mkdir(str_text(&probe), 0700))
+        error_set_errno(err, store_errno_code(errno), "%s: nothing can be made there", path);
+    else
+        rmdir(str_text(&probe));
+    str_release(&probe);
+    return err->code;
+}
+
 int store_check_place(const char *path, struct error *err)
 {
-    char *folder = store_folder_of(path, NULL), *slash;
+    char *folder = store_folder_of(path, NULL);
+    char *slash = access(folder, F_OK) ? strrchr(folder, '/') : folder + strlen(folder);
+    const char *place = !slash ? "." : slash == folder ? "/" : folder;
+    bool is_store = store_exists(folder);
     error_clear(err);
-    if (!access(folder, F_OK)) {
-        check_writable(folder, err);
-    } else if ((slash = strrchr(folder, '/')) && slash > folder) {
+    if (slash)
         *slash = '\0';
-        check_writable(folder, err);
-    } else {
-        check_writable(slash ? "/" : ".", err);
-    }
+    if (!check_writable(place, err) && !is_store)
+        check_takes(place, err);
     mem_free(folder);
     return err->code;
 }

@@ -82,3 +82,19 @@ small_disk() { # OPTIONS
         [ ! -e run/worker-0.rec ]
     done
 }
+
+@test "a store in a folder that only looks as if it could be written to is refused before any step" {
+    local mode
+    [ -w /proc ] || skip "of who may write to /proc"
+    for mode in "--ps 2" "--mode allreduce"; do
+        for save in /proc/nope/ /proc/; do
+            # shellcheck disable=SC2086
+            run --separate-stderr timeout 60 tf-run -q $mode --workers 1 --steps 3 \
+                --save "$save" --job run big.tfg
+            [ "$status" -eq 74 ]
+            [ "$stderr" = "tf-run: --save $save: /proc: nothing can be made there: No such file \
+or directory" ]
+            [ ! -e run ]
+        done
+    done
+}

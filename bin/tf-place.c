@@ -9,7 +9,7 @@
 #include "cli/tool.h"
 #include "graph/graph_io.h"
 #include "ops/ops.h"
-#include "pass/place/cost_scale.h"
+#include "pass/place/cost.h"
 #include "pass/place/place.h"
 #include "pass/slice/slice.h"
 

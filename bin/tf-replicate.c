@@ -12,7 +12,7 @@
 #include "ops/ops.h"
 #include "pass/dense/dense.h"
 #include "pass/grid/grid.h"
-#include "pass/place/cost_scale.h"
+#include "pass/place/cost.h"
 #include "pass/replicate/replicate.h"
 #include "resource/policy.h"
 

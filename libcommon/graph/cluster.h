@@ -78,7 +78,7 @@ struct cluster {
     VEC(struct cluster_link) links;   /* in the file's order */
     VEC(struct cluster_device) facts; /* likewise */
     double core_time; /* what exchanges take of cores, of what they take where that was measured
-                       * (pass/place/cost_scale.h); 0: as much */
+                       * (pass/place/cost.h); 0: as much */
     struct arena arena;
 };
 

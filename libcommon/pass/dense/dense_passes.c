@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "pass/dense/dense_passes_private.h"
+#include "pass/dense/dense_private.h"
 
 /* ---- rows of a pass ---- */
 

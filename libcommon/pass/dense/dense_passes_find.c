@@ -2,7 +2,7 @@
  *
  * What of a model is there in each pass.
  */
-#include "pass/dense/dense_passes_private.h"
+#include "pass/dense/dense_private.h"
 
 /* The errors that a layer hands on to what is in front of all of them. */
 static bool is_last(const struct dense_cutter *c, const struct node *node)

@@ -5,7 +5,7 @@
  */
 #include "graph/access_nodes.h"
 #include "graph/walk.h"
-#include "pass/dense/dense_passes_private.h"
+#include "pass/dense/dense_private.h"
 #include "pass/part/part.h"
 
 /* Whose gradients a node depends on. */

@@ -6,7 +6,7 @@
  * waits for updates waits for a ControlTrigger behind them instead, which is never dead.
  */
 #include "graph/walk.h"
-#include "pass/half/half_scale_private.h"
+#include "pass/half/half_private.h"
 
 /* ---- what is what ---- */
 

@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "pass/half/half_scale_private.h"
+#include "pass/half/half_private.h"
 
 /* ---- variables ---- */
 

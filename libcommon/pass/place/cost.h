@@ -76,7 +76,7 @@ double cost_adapter_ns(double flows, double bytes, double bandwidth);
 /* The way of an exchange: each of the tasks 0 to n - 1 of a job sends every other one as many
  * bytes, all at once, over the links, and by the adapters of the hosts. The bytes are what one of
  * them sends to all others together. In this and all that follow cores that tasks share, if the
- * cluster says how many, are counted in (pass/place/cost_cores.h). */
+ * cluster says how many, are counted in. */
 struct cost_way cost_exchange(const char *job, int n, const struct cluster *cluster);
 
 /* The way of pushes: each of the tasks 0 to n - 1 of the job `worker` sends all shards together
@@ -115,5 +115,59 @@ struct cost_sum {
 /* Of values of so many bytes together. ERR_DATA: the tasks have no such schedule. */
 int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_sum *cost,
                   struct error *err);
+
+/* ---- cores ----
+ *
+ * What the cores of a machine take for what its tasks do, where the cluster says how many it has
+ * (graph/cluster.h): tasks on one host, and on hosts within one, share them. Where it does not say,
+ * each task has cores of its own and nothing here takes time. */
+
+/* The part of a core that a CPU of the host has while all of its kind on the machine compute:
+ * shards, or all others. These wait for each other, and do not compute at the same time. */
+double cost_core_share(const struct cluster *cluster, int host, bool of_shards);
+/* The least of the tasks 0 to n - 1 of a job; 1 without a cluster (NULL). */
+double cost_least_share(const char *job, int n, const struct cluster *cluster);
+
+/* What the tasks 0 to n - 1 of a job each send and get together: messages, or bytes of these. */
+struct cost_traffic {
+    const char *job;
+    int n;
+    double each;
+    const double *by_task; /* instead of `each`; NULL: all have as much */
+};
+
+/* A way that is as long with cores of their own, of a message (latency) and of its bytes, if tasks
+ * have so much traffic by it for one message, or byte, of one to one. Cores work on a part of what
+ * crosses while others are on the way: with w and c for what links and cores would take by
+ * themselves, bytes take sqrt(w^2 + c^2) (docs/costs.md). Messages wait for both. */
+struct cost_way cost_with_cores(struct cost_way way, const struct cost_traffic *traffic,
+                                int n_traffic, const struct cluster *cluster);
+
+/* ---- what was measured ----
+ *
+ * What measured times of some nodes say of all that was not measured: it takes as much longer than
+ * its estimate as these together took longer than theirs. */
+
+/* How often each node runs in a step, as far as the graph tells: once, in a loop ten times, in a
+ * loop within a loop a hundred times. */
+int cost_weights(const struct graph *graph, double *weights, struct error *err);
+
+/* A graph, and what was measured of it. */
+struct cost_sample {
+    const struct graph *graph;
+    const struct costs *measured; /* NULL: nothing */
+    const double *weights;        /* by node */
+    int64_t assume;
+    bool has_untyped; /* times without a type are of devices of the type that is asked for, too */
+};
+
+/* The rates of a type of device; what its facts (NULL: there are none) say stays as it is. */
+struct cost_rates cost_scaled_rates(const struct cost_sample *sample, const char *type,
+                                    const struct device_facts *facts);
+
+/* Sets by how much the cores of a cluster's hosts take longer for exchanges. Times without a type
+ * count where all of the cluster's devices are CPUs. */
+void cost_scale_cores(struct cluster *cluster, const struct graph *graph,
+                      const struct costs *measured, int64_t assume);
 
 #endif

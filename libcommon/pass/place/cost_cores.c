@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pass/place/cost_cores.h"
+#include "pass/place/cost.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "pass/place/cost.h"
-#include "pass/place/cost_cores.h"
 
 #define PIECE_BYTES (64 << 10) /* that goes by itself */
 #define PIECES_MAX 96

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "pass/place/cost.h"
-#include "pass/place/cost_cores.h"
 
 #define NS 1e9
 

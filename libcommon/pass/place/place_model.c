@@ -2,13 +2,12 @@
  *
  * What the simulation knows before it runs: times, bytes, links, the order of nodes.
  */
-#include "pass/place/place_model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "pass/place/cost_scale.h"
+#include "pass/place/cost.h"
 #include "pass/place/place_private.h"
 
 /* ---- nodes ---- */

@@ -6,7 +6,7 @@
 #ifndef TF_PASS_PLACE_PRIVATE_H
 #define TF_PASS_PLACE_PRIVATE_H
 
-#include "pass/place/place_model.h"
+#include "pass/place/place.h"
 
 #define PLACE_TYPES_MAX 32
 
@@ -75,5 +75,126 @@ int place_search(struct placer *p, const struct place_costs *costs, struct place
 
 /* Simulates what is chosen. */
 int place_measure(struct placer *p, const struct place_costs *costs, struct place_result *result);
+
+/* ---- the simulation of a step on the devices of a placement ----
+ *
+ * The model holds what does not depend on where nodes are: their time on each type of device, the
+ * bytes of their outputs, the order in which they are placed. A run places them one by one and
+ * keeps the time.
+ *
+ * A device computes one node at a time and fills gaps that it waited in. A tensor crosses to a
+ * device once, however many nodes want it there; between two tasks one tensor is on its way after
+ * another in each direction, and so it is through the adapter of a host whose bandwidth is known.
+ * What stands for one device in each task of a job sends and gets as often as there are tasks.
+ * Inside loops everything counts LOOP_STEPS times a level, but for times that were measured, which
+ * are those of a whole step. Nanoseconds and bytes. */
+
+/* What transfers share, one after the other. */
+struct place_channel {
+    int index;       /* of the run's; -1: none */
+    double per_byte; /* the time that it takes, of a tensor to all who get it this way */
+};
+
+#define PLACE_CHANNELS 3 /* the link, the adapter of the sender's host, that of the receiver's */
+
+/* From one device to another. */
+struct place_wire {
+    double latency, per_byte; /* until a tensor is with all who get it */
+    struct place_channel channels[PLACE_CHANNELS];
+};
+
+struct place_model {
+    struct placer *placer;
+    int n, n_devices, n_channels;
+    int *order;                   /* of nodes: longest path to an end first */
+    const struct costs *measured; /* NULL: nothing was */
+    double *ns;                   /* by node * n_devices + device, were its speed 1 */
+    double *weight;               /* by node: how often its outputs are made in a step */
+    int *first_output;            /* by node: index into bytes */
+    double *bytes;                /* by output */
+    double *made;                 /* by node: bytes of memory that a run of it takes */
+    double *held;                 /* by node: bytes that stay: variables, constants */
+    bool *initial;                /* by node: only initial values need it */
+    int *n_uses;                  /* by node: edges of data from it */
+    struct place_wire *wires;     /* by from * n_devices + to */
+    int64_t assume;
+
+    /* Of the placement that was chosen. */
+    char *by_bytes; /* by root: variables that were balanced over shards */
+    double by_bytes_total;
+    double *best_start, *best_finish; /* by node */
+    struct arena arena;
+};
+
+/* place_wires.c: sets n_channels and the wires. */
+void place_find_wires(struct place_model *model);
+
+int place_model_new(struct placer *p, const struct place_costs *costs, struct place_model **model);
+void place_model_free(struct place_model *model);
+
+/* ---- one run ---- */
+
+struct place_gap {
+    double from, to;
+};
+
+/* A tensor that was sent somewhere. */
+struct place_copy {
+    int node, slot; /* slot may be CONTROL_SLOT */
+    int device;     /* where it went */
+    double time;    /* of arrival */
+    double bytes;
+    int next; /* of the same node; -1: last */
+};
+
+struct place_undo {
+    int channel;
+    double before;
+};
+
+struct place_run {
+    const struct place_model *model;
+    int *device; /* by node */
+    double *start, *finish;
+    double *free_from;            /* by device: nothing runs there later */
+    VEC(struct place_gap) * gaps; /* by device */
+    double *channel_free;         /* by channel */
+    int *first_copy;              /* by node: index into copies; -1: none */
+    VEC(struct place_copy) copies;
+    VEC(struct place_undo) undo;
+    int *uses_left;
+    double *held;        /* by device: bytes that stay */
+    double *live, *peak; /* by device: bytes of tensors, now and at most */
+    double incoming;     /* bytes that the node on trial brings to its device */
+    double makespan;
+    struct place_result total; /* of transfers */
+    struct arena arena;
+};
+
+void place_run_init(struct place_run *run, const struct place_model *model);
+void place_run_release(struct place_run *run);
+
+/* When the node would finish on the device, if it started as soon as it could; nodes that it needs
+ * are placed already, or are sources. Infinite when the device has no memory for it and `extra`
+ * bytes. */
+double place_run_try(struct place_run *run, int node, int device, double extra);
+
+/* Places it. */
+void place_run_put(struct place_run *run, int node, int device);
+
+/* Memory that stays taken on the device, of the nodes of a group. */
+void place_run_hold(struct place_run *run, int device, double bytes);
+
+/* Bytes of memory that are free; infinite without a limit. */
+double place_run_room(const struct place_run *run, int device);
+
+/* Bytes of memory that the device needs at most. */
+double place_run_needs(const struct place_run *run, int device);
+
+/* The end of the last node; infinite when a device had too little memory. */
+double place_run_makespan(const struct place_run *run);
+
+/* A device whose memory did not suffice; -1: it did everywhere. */
+int place_run_overfull(const struct place_run *run);
 
 #endif

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "pass/place/place_model.h"
 #include "pass/place/place_private.h"
 
 #define NS 1e9

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "pass/place/cost_cores.h"
+#include "pass/place/cost.h"
 #include "pass/place/place.h"
 
 static int add(struct placement *placement, struct place_device *device, struct error *err)

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "pass/replicate/replicate_cost.h"
-#include "pass/replicate/replicate_pieces.h"
+#include "pass/replicate/replicate_private.h"
 #include "pass/replicate/replicate_push.h"
 #include "pass/replicate/replicate_tower.h"
 

@@ -11,7 +11,6 @@
 
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_code.h"
-#include "pass/replicate/replicate_pieces.h"
 #include "pass/replicate/replicate_private.h"
 
 #define BUCKET_BYTES ((int64_t)4 << 20)

@@ -11,7 +11,7 @@
 #include "collective/schedule.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_code.h"
-#include "pass/replicate/replicate_cost.h"
+#include "pass/replicate/replicate_private.h"
 #include "pass/replicate/replicate_push.h"
 
 /* Whole, without what makes it. */

@@ -11,7 +11,7 @@
 #include "graph/group.h"
 #include "graph/worker_attr.h"
 #include "pass/replicate/replicate_code.h"
-#include "pass/replicate/replicate_cost.h"
+#include "pass/replicate/replicate_private.h"
 #include "pass/replicate/replicate_push.h"
 
 #define COUNT_MIN 1024      /* elements of a gradient that is worth it, and of a group */

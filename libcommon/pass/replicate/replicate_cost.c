@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pass/replicate/replicate_cost.h"
+#include "pass/replicate/replicate_private.h"
 
-#include "pass/place/cost_cores.h"
-#include "pass/place/cost_scale.h"
+#include "pass/place/cost.h"
 
 double replicate_elements(const struct replicator *r, struct edge edge)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph/group.h"
-#include "pass/replicate/replicate_cost.h"
+#include "pass/replicate/replicate_private.h"
 
 /* The rows of some steps are kept in one variable. */
 static bool can_keep(const struct replicator *r, struct edge factor)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pass/replicate/replicate_cost.h"
+#include "pass/replicate/replicate_private.h"
 
 static const char *variable_of(const struct replicator *r, const struct known *known)
 {

@@ -5,7 +5,7 @@
  * rows are on their way while others are computed. A piece is made when one before it has been
  * used, so that they never are all there; what does not depend on them goes on meanwhile.
  */
-#include "pass/replicate/replicate_pieces.h"
+#include "pass/replicate/replicate_private.h"
 
 #include "graph/update_rows.h"
 #include "pass/slice/slice.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "pass/replicate/replicate_pipeline.h"
+#include "pass/replicate/replicate_tower.h"
 
 /* The nodes of an item, of the source. */
 struct stage_item {

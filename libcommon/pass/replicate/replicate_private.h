@@ -160,8 +160,15 @@ enum by_edge {
     N_BY_EDGE
 };
 
-struct gradient_piece; /* pass/replicate/replicate_pieces.h */
-struct towers;         /* pass/replicate/replicate_tower.h */
+/* Some rows of a gradient, in the result: what the worker makes, and the sum of all workers'. */
+struct gradient_piece {
+    struct edge gradient; /* of the source */
+    struct edge made;
+    int64_t first_row;
+    struct edge sum;
+};
+
+struct towers; /* pass/replicate/replicate_tower.h */
 struct replicator {
     const struct graph *from;
     const struct replicate_options *options;
@@ -355,5 +362,34 @@ void replicate_find_priorities(struct replicator *r);
 int replicate_priority(const struct replicator *r, const char *variable);
 /* What is sent of a node of `to` has this priority; 0: none. */
 int replicate_hurry(struct replicator *r, int id, int priority);
+
+/* replicate_cost.c: bytes that cross, and what those who exchange them compute. */
+double replicate_elements(const struct replicator *r, struct edge edge);
+/* As it crosses. */
+double replicate_bytes(const struct replicator *r, struct edge edge);
+int replicate_shards(const struct replicator *r); /* how many there are */
+
+/* How fast a worker's CPU is, by what was measured of the graph. */
+int replicate_find_rates(struct replicator *r);
+/* On a core of its own. */
+double replicate_node_ns(const struct replicator *r, const struct node *node);
+/* How long it takes that all workers compute at once what takes each so long on a core of its own;
+ * and that shards do, each its part. */
+double replicate_workers_ns(const struct replicator *r, double ns);
+double replicate_shards_ns(const struct replicator *r, double ns);
+/* Rows, or a code, of so many bytes, which each of n workers has for all others. */
+struct replicate_way replicate_gather_way(const struct replicator *r, int n, struct cost_way way,
+                                          double bytes);
+
+/* ---- large gradients of products in pieces, for all-reduce: replicate_pieces.c ---- */
+
+/* Whether a gradient that crosses whole does so some rows at a time. */
+bool replicate_is_in_pieces(const struct replicator *r, struct edge gradient);
+
+/* Makes the pieces of such a gradient, and reduces them; a smaller priority goes first, 0: none. */
+int replicate_reduce_pieces(struct replicator *r, struct edge gradient, int priority);
+
+/* Adds the updates by these pieces in place of the node, if that is an update by one. */
+bool replicate_copy_pieces(struct replicator *r, const struct node *node);
 
 #endif

@@ -4,7 +4,7 @@
  * for, or in which they together take the least time.
  */
 #include "collective/schedule.h"
-#include "pass/replicate/replicate_cost.h"
+#include "pass/replicate/replicate_private.h"
 
 /* Not where all workers are on one host, or each on one of its own: there it is another's. */
 static bool has_two_levels(const struct replicator *r, int n)

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "graph/device_name.h"
-#include "pass/replicate/replicate_pipeline.h"
+#include "pass/replicate/replicate_tower.h"
 
 /* ---- loops and phases ---- */
 

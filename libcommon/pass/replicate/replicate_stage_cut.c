@@ -13,8 +13,8 @@
 
 #include "base/memory.h"
 #include "graph/device_name.h"
-#include "pass/replicate/replicate_cost.h"
-#include "pass/replicate/replicate_pipeline.h"
+#include "pass/replicate/replicate_private.h"
+#include "pass/replicate/replicate_tower.h"
 
 /* A node, or a loop, in the line. */
 struct cut_unit {

@@ -9,7 +9,7 @@
 #include "graph/device_name.h"
 #include "graph/group.h"
 #include "graph/prefix.h"
-#include "pass/replicate/replicate_pipeline.h"
+#include "pass/replicate/replicate_tower.h"
 
 /* ---- devices and names ---- */
 

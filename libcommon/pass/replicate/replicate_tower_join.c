@@ -13,7 +13,7 @@
  */
 #include <string.h>
 
-#include "pass/replicate/replicate_pipeline.h"
+#include "pass/replicate/replicate_tower.h"
 
 enum join {
     JOIN_FIRST,

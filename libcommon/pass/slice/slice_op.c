@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "pass/part/part.h"
-#include "pass/place/place_model.h"
+#include "pass/place/place.h"
 #include "pass/slice/slice_private.h"
 
 /* ---- wholes ---- */

@@ -9,7 +9,7 @@
 
 #include "graph/text.h"
 #include "ops/ops.h"
-#include "pass/place/cost_scale.h"
+#include "pass/place/cost.h"
 
 struct world {
     struct graph *graph;

@@ -11,7 +11,7 @@
 
 #include "graph/text.h"
 #include "ops/ops.h"
-#include "pass/place/cost_cores.h"
+#include "pass/place/cost.h"
 #include "pass/place/place.h"
 
 static struct graph *parse(const char *text)

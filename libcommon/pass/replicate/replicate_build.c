@@ -77,8 +77,8 @@ struct node *replicate_add_copy(struct replicator *r, const struct node *node,
     spec.name = differs->name;
     spec.inputs = inputs;
     spec.n_inputs = node->n_inputs;
-    spec.attrs = differs->attrs;
-    spec.n_attrs = differs->n_attrs;
+    spec.attrs = differs->attrs ? differs->attrs : node->attrs;
+    spec.n_attrs = differs->attrs ? differs->n_attrs : node->n_attrs;
     spec.device = differs->device;
     return graph_add_trusted(r->to, &spec, node->outputs, node->n_outputs);
 }

@@ -66,7 +66,7 @@ static inline void replicate_also(node_list *nodes, struct edge made)
         vec_push(nodes, made.node);
 }
 
-/* Like `node`, but for what `differs` says: name, attributes, device. */
+/* Like `node`, but for what `differs` says: name, device, attributes (NULL: the node's). */
 struct node *replicate_add_copy(struct replicator *r, const struct node *node,
                                 const struct node_spec *differs, const struct edge *inputs);
 /* What the script asked for, and the job if it asked for none. */

@@ -23,24 +23,11 @@ static const char *update_name(struct replicator *r, const struct node *node)
 }
 
 /* The update's node goes with the update's version of its leader. */
-static const struct attr *attrs_of_update(struct replicator *r, const struct node *node)
+static const char *leader_in_update(void *context, const struct node *leader, int k)
 {
-    struct attr *attrs =
-        arena_copy(&r->to->arena, node->attrs, (size_t)node->n_attrs * sizeof *attrs);
-    for (int i = 0; i < node->n_attrs; i++) {
-        struct attr_value *value = &attrs[i].value;
-        if (strcmp(attrs[i].name, "_class") != 0 || value->kind != ATTR_LIST_STRING)
-            continue;
-        const char **groups =
-            arena_copy(&r->to->arena, value->strings, (size_t)value->n * sizeof *value->strings);
-        for (int k = 0; k < value->n; k++) {
-            const struct node *leader = group_leader(r->from, groups[k]);
-            if (leader && has(r, leader->id, FACT_UPDATE))
-                groups[k] = arena_printf(&r->to->arena, "loc:@%s", update_name(r, leader));
-        }
-        value->strings = groups;
-    }
-    return attrs;
+    struct replicator *r = context;
+    (void)k;
+    return has(r, leader->id, FACT_UPDATE) ? update_name(r, leader) : leader->name;
 }
 
 /* ---- edges ---- */
@@ -77,8 +64,6 @@ void replicate_copy(struct replicator *r, const struct node *node)
                                    has(r, node->id, FACT_SHARD | FACT_INITIAL);
     struct node_spec spec = {
         .name = node->name,
-        .attrs = node->attrs,
-        .n_attrs = node->n_attrs,
         .device = replicate_device(r, node, by_shards ? SHARD_DEVICE : WORKER_DEVICE)};
     struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
     for (int i = 0; i < node->n_inputs; i++) {
@@ -125,14 +110,14 @@ int replicate_copy_before(struct replicator *r)
 
 int replicate_copy_update(struct replicator *r)
 {
+    const struct copy_rules rules = {r->from, r->to, leader_in_update, NULL, r};
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         if (!has(r, r->order[i], FACT_UPDATE))
             continue;
         const struct node *node = graph_node(r->from, r->order[i]);
         struct node_spec spec = {.name = update_name(r, node),
-                                 .attrs = attrs_of_update(r, node),
-                                 .n_attrs = node->n_attrs,
                                  .device = replicate_device(r, node, SHARD_DEVICE)};
+        spec.attrs = copy_attrs(&rules, node, 0, 0, &spec.n_attrs);
         struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
         for (int j = 0; j < node->n_inputs; j++) {
             inputs[j] = replicate_update_edge(r, node->inputs[j]);

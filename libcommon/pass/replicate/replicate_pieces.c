@@ -158,8 +158,6 @@ bool replicate_copy_pieces(struct replicator *r, const struct node *node)
         const char *name =
             arena_printf(&r->to->arena, "%s/rows_%lld", node->name, (long long)piece->first_row);
         struct node_spec spec = {.name = i + 1 == n ? node->name : replicate_name(r, name),
-                                 .attrs = node->attrs,
-                                 .n_attrs = node->n_attrs,
                                  .device = replicate_device(r, node, WORKER_DEVICE)};
         struct attr first = {UPDATE_FIRST_ROW, attr_int(piece->first_row)};
         struct edge *inputs = arena_array(&r->arena, (size_t)node->n_inputs, sizeof *inputs);

@@ -55,35 +55,22 @@ static const char *in_tower(struct towers *t, const char *name, int k)
     return arena_printf(&t->r->to->arena, "%s_%d/%s", t->prefix, k, name);
 }
 
+static const char *leader_in_tower(void *context, const struct node *leader, int k)
+{
+    struct towers *t = context;
+    return t->towered[leader->id] ? in_tower(t, leader->name, k) : leader->name;
+}
+
 /* Frames and stacks are the tower's own, and so are random numbers, of all towers but the first:
  * two rows of a batch shall not get the same. Gradients are not handed over here. */
-static struct attr *tower_attrs(struct towers *t, const struct node *node, int k, int *n)
+static bool tower_attr(void *context, const struct node *node, int k, struct attr *attr)
 {
-    struct attr *attrs = arena_array(&t->r->to->arena, (size_t)node->n_attrs + 1, sizeof *attrs);
-    *n = 0;
-    for (int i = 0; i < node->n_attrs; i++) {
-        struct attr attr = node->attrs[i];
-        if (!strcmp(attr.name, "_gradient") || !strcmp(attr.name, "_gradient_role"))
-            continue;
-        if (!strcmp(attr.name, "frame_name") || !strcmp(attr.name, "stack_name"))
-            attr.value = attr_string(in_tower(t, attr.value.s, k));
-        else if (!strcmp(attr.name, "seed2") && k > 0)
-            attr.value = attr_int((int64_t)(hash_text(in_tower(t, node->name, k)) >> 1));
-        else if (!strcmp(attr.name, "_class") && attr.value.kind == ATTR_LIST_STRING) {
-            /* "loc:@NAME" of what is in the tower, too. */
-            const char **groups = arena_copy(&t->r->to->arena, attr.value.strings,
-                                             (size_t)attr.value.n * sizeof *attr.value.strings);
-            for (int j = 0; j < attr.value.n; j++) {
-                const struct node *leader = group_leader(t->r->from, groups[j]);
-                if (leader && t->towered[leader->id])
-                    groups[j] =
-                        arena_printf(&t->r->to->arena, "loc:@%s", in_tower(t, leader->name, k));
-            }
-            attr.value.strings = groups;
-        }
-        attrs[(*n)++] = attr;
-    }
-    return attrs;
+    struct towers *t = context;
+    if (!strcmp(attr->name, "frame_name") || !strcmp(attr->name, "stack_name"))
+        attr->value = attr_string(in_tower(t, attr->value.s, k));
+    else if (!strcmp(attr->name, "seed2") && k > 0)
+        attr->value = attr_int((int64_t)(hash_text(in_tower(t, node->name, k)) >> 1));
+    return strcmp(attr->name, "_gradient") != 0 && strcmp(attr->name, "_gradient_role") != 0;
 }
 
 static struct edge tower_input(struct towers *t, struct edge edge, int k)
@@ -107,16 +94,11 @@ static int add_once(struct towers *t, const struct node *node)
     }
     if (r->err->code)
         return r->err->code;
-    struct node_spec spec = {.name = node->name,
-                             .attrs = node->attrs,
-                             .n_attrs = node->n_attrs,
-                             .device = towers_device(t, node)};
+    struct node_spec spec = {.name = node->name, .device = towers_device(t, node)};
     struct node *copy = replicate_add_copy(r, node, &spec, inputs);
     for (int i = 0; i < node->n_controls; i++)
-        for (int k = 0; k < (t->towered[node->controls[i]] ? t->n : 1); k++)
-            graph_add_control(r->to, copy,
-                              t->towered[node->controls[i]] ? t->copies[k][node->controls[i]]
-                                                            : r->copy[node->controls[i]]);
+        for (int k = 0, from = node->controls[i]; k < (t->towered[from] ? t->n : 1); k++)
+            graph_add_control(r->to, copy, t->towered[from] ? t->copies[k][from] : r->copy[from]);
     r->copy[node->id] = copy->id;
     if (open)
         vec_push(&r->open, node->id);
@@ -167,12 +149,11 @@ static int open_towers(struct towers *t)
 static int copy_nodes(struct towers *t)
 {
     struct replicator *r = t->r;
+    const struct copy_rules rules = {r->from, r->to, leader_in_tower, tower_attr, t};
     for (size_t i = 0; i < r->from->nodes.n; i++) {
         const struct node *node = graph_node(r->from, r->order[i]);
         for (int k = 0; t->towered[node->id] && k < t->n; k++) {
             bool open = false;
-            int n_attrs;
-            struct attr *attrs = tower_attrs(t, node, k, &n_attrs);
             struct edge *inputs =
                 arena_array(&r->arena, (size_t)node->n_inputs + 1, sizeof *inputs);
             for (int j = 0; j < node->n_inputs; j++) {
@@ -181,9 +162,8 @@ static int copy_nodes(struct towers *t)
             }
             const char *device = towers_copy_device(t, node, k);
             struct node_spec spec = {.name = in_tower(t, node->name, k),
-                                     .attrs = attrs,
-                                     .n_attrs = n_attrs,
                                      .device = replicate_device(r, node, device)};
+            spec.attrs = copy_attrs(&rules, node, k, 0, &spec.n_attrs);
             struct node *copy = replicate_add_copy(r, node, &spec, inputs);
             for (int j = 0; j < node->n_controls; j++) {
                 int from = node->controls[j];

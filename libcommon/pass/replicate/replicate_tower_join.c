@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "graph/group.h"
 #include "pass/replicate/replicate_tower.h"
 
 enum join {
@@ -233,15 +234,13 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
     const struct attr_value *mark = node_attr(node, "_gradient");
     const struct attr_value *role = node_attr(node, "_gradient_role");
     const struct node *variable = variable_of(t, node);
-    const char *group[] = {variable ? arena_printf(&r->to->arena, "loc:@%s", mark->s) : NULL};
     spec.attrs = attrs;
     if (mark)
         attrs[spec.n_attrs++] = (struct attr){"_gradient", *mark};
     if (role)
         attrs[spec.n_attrs++] = (struct attr){"_gradient_role", *role};
     if (variable)
-        attrs[spec.n_attrs++] =
-            (struct attr){"_class", {.kind = ATTR_LIST_STRING, .n = 1, .strings = group}};
+        attrs[spec.n_attrs++] = group_attr(&r->to->arena, mark->s);
     spec.name = slot ? arena_printf(&r->to->arena, "%ss/join/%s/%d", t->prefix, node->name, slot)
                      : node->name;
     spec.device = joined_device(t, node);

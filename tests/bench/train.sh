@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Training steps of train.lua's nets, in turn with PyTorch's (peer_torch.py): each round runs both,
-# and PyTorch in four ways (default or channels-last, allocator as it comes or tuned to keep large
-# pages); its best median counts. The ratio of each round is taken within the round.
+# Training steps of gpu.lua's nets and of LeNet, in turn with PyTorch's (peer_torch.py): each round
+# runs both, and PyTorch in four ways (default or channels-last, allocator as it comes or tuned to
+# keep large pages); its best median counts. The ratio of each round is taken within the round.
 # PYTHON names a Python that has torch (python3). ROUNDS (5), THREADS (2),
-# MODELS ("mlp:1:2000 mlp:128:300 lenet:64:30 alexnet:16:8 vgg:8:2").
+# MODELS (net, batch, steps; below).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=${ROUNDS:-5}
@@ -40,7 +40,7 @@ peer() { # MODEL BATCH STEPS: the best of its four ways
         for tunables in "" "$tuned"; do
             GLIBC_TUNABLES=$tunables "$PYTHON" tests/bench/peer_torch.py "$1" "$2" "$3" $layout
         done
-        [[ $1 != mlp ]] || break
+        [[ ! $1 =~ ^(softmax|mlp|lstm)$ ]] || break # no images
     done > "$work/peer"
     sort -g "$work/peer" | awk 'NR == 1 { print 1e3 * $1 }'
 }
@@ -49,9 +49,13 @@ PYTHON=${PYTHON:-python3}
 "$PYTHON" -c 'import torch; print("torch", torch.__version__)' ||
     { echo "skipped: no torch (set PYTHON)"; exit 0; }
 printf '%-10s %5s %12s %12s %7s\n' MODEL BATCH OURS/ms TORCH/ms RATIO
-for entry in ${MODELS:-mlp:1:2000 mlp:128:300 lenet:64:30 alexnet:16:8 vgg:8:2}; do
+all="softmax:32:5000 mlp:1:2000 mlp:128:300 lenet:64:30 lstm:32:6
+    alexnet:16:8 googlenet:16:4 overfeat:16:3 vgg:8:2"
+for entry in ${MODELS:-$all}; do
     IFS=: read -r model batch steps <<< "$entry"
-    build/bin/tf-graph -D "model=$model" -D "batch=$batch" tests/bench/train.lua |
+    script=gpu
+    [[ $model != lenet ]] || script=train
+    build/bin/tf-graph -D "model=$model" -D "batch=$batch" "tests/bench/$script.lua" |
         build/bin/tf-opt | build/bin/tf-place > "$work/$model.tfg"
     for ((round = 0; round < rounds; round++)); do
         echo "$(ours "$model" "$steps") $(peer "$model" "$batch" "$steps")"

@@ -134,7 +134,7 @@ static int write_fused(struct tool *tool, struct graph *graph, const struct chos
         code = fuse_named_graph(graph, &options, &fused, n_gone, err);
     if (!code && report)
         for (int i = 0; i < N_DEVICE_PASSES; i++)
-            if (!(choice->without >> i & 1) && device_passes[i].run)
+            if (!(choice->without >> i & 1) && device_passes[i].find)
                 tool_say(tool, "%s: %d %s", device_passes[i].name, n_gone[i],
                          device_passes[i].verb);
     if (!code)
@@ -208,7 +208,7 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
             return error_set(err, ERR_USAGE, "--passes names more than %d", PASSES_MAX);
         if (pass)
             choice.passes[choice.n++] = pass;
-        else if (own >= 0 && device_passes[own].run)
+        else if (own >= 0 && device_passes[own].find)
             choice.without &= ~(1u << own);
         else
             return error_set(err, ERR_USAGE, "there is no pass '%s': prune, arith, fold%s", name,

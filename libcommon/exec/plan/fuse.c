@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "exec/plan/fuse.h"
+#include "exec/plan/fuse_private.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 
 const struct device_pass device_passes[N_DEVICE_PASSES] = {
-    {"pools", "gradients of MaxPool take the places that it leaves, not its image", fuse_pools},
-    {"updates", "became part of the update of another variable", fuse_updates},
-    [DEVICE_PASS_SUMS] = {"sums", "became part of the sum or update that takes them", fuse_sums},
-    {"products", "became part of the product before them", fuse_products},
-    {"chains", "became part of the element-wise op that takes them", fuse_chains},
-    [DEVICE_PASS_VIEWS] = {"views", NULL, NULL},
+    {"pools", "gradients of MaxPool take the places that it leaves, not its image", fuse_pools_find,
+     fuse_pools_describe},
+    {"updates", "became part of the update of another variable", fuse_updates_find,
+     fuse_updates_describe},
+    [DEVICE_PASS_SUMS] = {"sums", "became part of the sum or update that takes them",
+                          fuse_sums_find, fuse_sums_describe},
+    {"products", "became part of the product before them", fuse_products_find,
+     fuse_products_describe},
+    {"chains", "became part of the element-wise op that takes them", fuse_chains_find,
+     fuse_chains_describe},
+    [DEVICE_PASS_VIEWS] = {"views", NULL, NULL, NULL},
 };
 
 int device_pass_find(const char *name)
@@ -30,6 +35,17 @@ void fused_release(struct fused *fused)
     vec_release(&fused->before);
     mem_free(fused->node_of);
     *fused = (struct fused){0};
+}
+
+static void run_pass(const struct device_pass *pass, const struct graph *graph,
+                     const struct fuse_options *options, struct fused *fused)
+{
+    struct fuse_groups groups;
+    if (fuse_groups_init(&groups, graph, options, fused))
+        pass->find(&groups);
+    if (fused->n_gone)
+        fuse_rewrite(&groups, pass);
+    fuse_groups_release(&groups);
 }
 
 /* What one more pass has made of it. */
@@ -58,12 +74,12 @@ void fuse_graph(const struct graph *graph, const struct fuse_options *options, s
         struct fused next;
         if (n_gone)
             n_gone[p] = 0;
-        if (options->without >> p & 1 || !device_passes[p].run)
+        if (options->without >> p & 1 || !device_passes[p].find)
             continue;
         for (size_t i = 0; i < n_keep; i++)
             keep[i] = fused_edge(fused, options->keep[i]);
         now.keep = keep;
-        device_passes[p].run(fused->graph ? fused->graph : graph, &now, &next);
+        run_pass(&device_passes[p], fused->graph ? fused->graph : graph, &now, &next);
         if (n_gone)
             n_gone[p] = next.n_gone;
         if (next.graph)

@@ -28,11 +28,14 @@ struct fused {
     graph_vec before;    /* of fuse_graph: what `graph` borrows from besides */
 };
 
+struct fuse_groups;
+
 struct device_pass {
     const char *name;
-    const char *verb; /* what became of the nodes that went */
-    /* NULL: it rewrites no graph, but what a plan makes of it (plan_views.c). */
-    void (*run)(const struct graph *graph, const struct fuse_options *options, struct fused *fused);
+    const char *verb; /* what became of the nodes that went; NULL: it rewrites no graph, but what a
+                       * plan makes of it (plan_views.c), as the next two */
+    void (*find)(struct fuse_groups *groups);
+    void (*describe)(struct fuse_groups *groups, const struct node *end, struct node_spec *spec);
 };
 
 /* In the order in which they run. */
@@ -61,30 +64,5 @@ static inline struct edge fused_edge(const struct fused *fused, struct edge edge
  * is said to have been removed. */
 int fuse_named_graph(const struct graph *graph, const struct fuse_options *options,
                      struct fused *fused, int n_gone[N_DEVICE_PASSES], struct error *err);
-
-/* fuse_pools.c: MaxPool leaves where the largest value of each window is, a byte each, and its
- * gradient takes that in place of image and result; a ReluGrad behind it is folded in. */
-void fuse_pools(const struct graph *graph, const struct fuse_options *options, struct fused *fused);
-
-/* fuse_sums.c: a sum of matrix products, and perhaps of one tensor, becomes the op that the
- * products' row names: one product over their inner axes side by side. A product that a variable is
- * updated by becomes part of the update. Not where results must be exact. */
-void fuse_sums(const struct graph *graph, const struct fuse_options *options, struct fused *fused);
-
-/* fuse_products.c: a product or convolution and the bias and activation behind it, of which each is
- * for nobody else, become the op that its kernel's row names (exec/device/kernel.h): one pass over
- * the result in place of one for each. */
-void fuse_products(const struct graph *graph, const struct fuse_options *options,
-                   struct fused *fused);
-
-/* fuse_chains.c: element-wise ops of which each takes what the one before has made for nobody else
- * become one FusedElementwise: one pass over memory, in blocks that stay in the first cache. */
-void fuse_chains(const struct graph *graph, const struct fuse_options *options,
-                 struct fused *fused);
-
-/* fuse_updates.c: updates of variables that one rule makes with the same scalars become the op that
- * their kernel's row names: one piece of work in place of one for each variable. */
-void fuse_updates(const struct graph *graph, const struct fuse_options *options,
-                  struct fused *fused);
 
 #endif

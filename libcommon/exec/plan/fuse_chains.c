@@ -2,7 +2,6 @@
  *
  * Chains of element-wise ops, found from their ends: each becomes one node, named as its last op.
  */
-#include "base/container_of.h"
 #include "exec/plan/fuse_private.h"
 
 #define STEPS_MAX 16 /* no tree of so many needs more results at once than the kernel has */
@@ -13,7 +12,7 @@ struct step_chain {
 };
 
 struct chains {
-    struct fuse_groups groups;
+    struct fuse_groups *groups;
     bool *fusable; /* by node */
     int *kept;     /* by fusable node: tensors that nobody else needs, and its chain does */
 };
@@ -46,10 +45,10 @@ static bool has_fitting_inputs(const struct fuse_groups *g, const struct node *n
 /* Whether it can be a step of the chain that `next`, which takes its output, is part of. */
 static bool can_join(const struct chains *c, const struct node *node, const struct node *next)
 {
-    return c->fusable[node->id] && c->groups.uses[node->id] == 1 && c->kept[node->id] <= 1 &&
+    return c->fusable[node->id] && c->groups->uses[node->id] == 1 && c->kept[node->id] <= 1 &&
            node->outputs[0].type == next->outputs[0].type &&
            shape_equal(&node->outputs[0].shape, &next->outputs[0].shape) &&
-           fuse_same_place(node, next) && !fuse_reads_variables(&c->groups, node);
+           fuse_same_place(node, next) && !fuse_reads_variables(c->groups, node);
 }
 
 /* In place of its result, what the op takes is kept until the chain's end runs: no more than that
@@ -57,11 +56,11 @@ static bool can_join(const struct chains *c, const struct node *node, const stru
 static void count_kept(struct chains *c, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
-        const struct node *from = graph_node(c->groups.graph, node->inputs[i].node);
+        const struct node *from = graph_node(c->groups->graph, node->inputs[i].node);
         if (can_join(c, from, node))
             c->kept[node->id] += c->kept[from->id];
-        else if (c->groups.uses[from->id] == 1 &&
-                 !is_scalar(&fuse_source(&c->groups, node->inputs[i])->shape))
+        else if (c->groups->uses[from->id] == 1 &&
+                 !is_scalar(&fuse_source(c->groups, node->inputs[i])->shape))
             c->kept[node->id]++;
     }
 }
@@ -71,35 +70,46 @@ static int claim(struct chains *c, const struct node *end)
 {
     VEC(const struct node *) todo = VEC_INIT;
     int n = 1;
-    c->groups.end[end->id] = end->id;
+    c->groups->end[end->id] = end->id;
     vec_push(&todo, end);
     while (todo.n) {
         const struct node *node = vec_pop(&todo);
         for (int i = 0; i < node->n_inputs && n < STEPS_MAX; i++) {
-            const struct node *from = graph_node(c->groups.graph, node->inputs[i].node);
+            const struct node *from = graph_node(c->groups->graph, node->inputs[i].node);
             if (!can_join(c, from, node))
                 continue;
-            c->groups.end[from->id] = end->id;
+            c->groups->end[from->id] = end->id;
             vec_push(&todo, from);
             n++;
         }
     }
     vec_release(&todo);
     if (n == 1)
-        c->groups.end[end->id] = -1;
+        c->groups->end[end->id] = -1;
     return n;
 }
 
-static void find_chains(struct chains *c)
+void fuse_chains_find(struct fuse_groups *g)
 {
-    for (size_t i = 0; i < c->groups.graph->nodes.n; i++)
-        if (c->fusable[c->groups.order[i]])
-            count_kept(c, graph_node(c->groups.graph, c->groups.order[i]));
-    for (size_t i = c->groups.graph->nodes.n; i-- > 0;) {
-        int id = c->groups.order[i];
-        if (c->fusable[id] && c->groups.end[id] < 0)
-            c->groups.fused->n_gone += claim(c, graph_node(c->groups.graph, id)) - 1;
+    size_t n = g->graph->nodes.n;
+    struct chains c = {.groups = g};
+    if (!kernel_exists(g->options->kernels, "FusedElementwise", g->options->device))
+        return;
+    c.kept = arena_array(&g->memory, n + 1, sizeof *c.kept);
+    c.fusable = arena_array(&g->memory, n + 1, sizeof *c.fusable);
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = graph_node(g->graph, (int)i);
+        if (!fuse_can_go(g, node) || !has_fitting_inputs(g, node))
+            continue; /* the table of kernels is long, and is asked last */
+        const struct kernel_row *row = kernel_find(g->options->kernels, node, g->options->device);
+        c.fusable[i] = row && row->flags & KERNEL_ELEMENTWISE;
     }
+    for (size_t i = 0; i < n; i++)
+        if (c.fusable[g->order[i]])
+            count_kept(&c, graph_node(g->graph, g->order[i]));
+    for (size_t i = n; i-- > 0;)
+        if (c.fusable[g->order[i]] && g->end[g->order[i]] < 0)
+            g->fused->n_gone += claim(&c, graph_node(g->graph, g->order[i])) - 1;
 }
 
 /* ---- its node ---- */
@@ -107,18 +117,18 @@ static void find_chains(struct chains *c)
 static int input_number(struct step_chain *chain, struct edge edge)
 {
     for (size_t i = 0; i < chain->inputs.n; i++)
-        if (chain->inputs.items[i].node == edge.node && chain->inputs.items[i].slot == edge.slot)
+        if (edge_equal(chain->inputs.items[i], edge))
             return (int)i;
     vec_push(&chain->inputs, edge);
     return (int)chain->inputs.n - 1;
 }
 
-static void collect(const struct chains *c, struct step_chain *chain, const struct node *node)
+static void collect(const struct fuse_groups *g, struct step_chain *chain, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
-        const struct node *from = graph_node(c->groups.graph, node->inputs[i].node);
-        if (c->groups.end[from->id] == c->groups.end[node->id])
-            collect(c, chain, from);
+        const struct node *from = graph_node(g->graph, node->inputs[i].node);
+        if (g->end[from->id] == g->end[node->id])
+            collect(g, chain, from);
         else
             input_number(chain, node->inputs[i]);
     }
@@ -134,9 +144,9 @@ static int64_t step_number(const struct step_chain *chain, const struct node *no
 }
 
 /* Ops and operands as FusedElementwise has them, in the graph's memory. */
-static struct attr *describe(const struct chains *c, struct step_chain *chain, int *n)
+static struct attr *describe(const struct fuse_groups *g, struct step_chain *chain, int *n)
 {
-    struct arena *arena = &c->groups.to->arena;
+    struct arena *arena = &g->to->arena;
     size_t n_steps = chain->steps.n;
     const char **ops = arena_array(arena, n_steps, sizeof *ops);
     int64_t *operands = arena_array(arena, 2 * n_steps, sizeof *operands);
@@ -145,10 +155,9 @@ static struct attr *describe(const struct chains *c, struct step_chain *chain, i
         ops[i] = node->op->def->name;
         for (int k = 0; k < 2; k++) {
             struct edge edge = k < node->n_inputs ? node->inputs[k] : EDGE_NONE;
-            const struct node *from =
-                k < node->n_inputs ? graph_node(c->groups.graph, edge.node) : NULL;
+            const struct node *from = k < node->n_inputs ? graph_node(g->graph, edge.node) : NULL;
             operands[2 * i + (size_t)k] = !from ? -1
-                                          : c->groups.end[from->id] == c->groups.end[node->id]
+                                          : g->end[from->id] == g->end[node->id]
                                               ? step_number(chain, from)
                                               : input_number(chain, edge);
         }
@@ -162,35 +171,12 @@ static struct attr *describe(const struct chains *c, struct step_chain *chain, i
     return attrs;
 }
 
-static void describe_chain(struct fuse_groups *groups, const struct node *end,
-                           struct node_spec *spec)
+void fuse_chains_describe(struct fuse_groups *g, const struct node *end, struct node_spec *spec)
 {
-    const struct chains *c = CONTAINER_OF(groups, struct chains, groups);
     struct step_chain chain = {VEC_INIT, VEC_INIT};
-    collect(c, &chain, end);
+    collect(g, &chain, end);
     spec->op = "FusedElementwise";
-    spec->attrs = describe(c, &chain, &spec->n_attrs);
-    fuse_take_inputs(groups, &chain.inputs, spec);
+    spec->attrs = describe(g, &chain, &spec->n_attrs);
+    fuse_take_inputs(g, &chain.inputs, spec);
     vec_release(&chain.steps);
-}
-
-void fuse_chains(const struct graph *graph, const struct fuse_options *options, struct fused *fused)
-{
-    struct chains c;
-    struct fuse_groups *g = &c.groups;
-    bool has_order = fuse_groups_init(g, graph, options, fused);
-    c.kept = arena_array(&g->memory, graph->nodes.n + 1, sizeof *c.kept);
-    c.fusable = arena_array(&g->memory, graph->nodes.n + 1, sizeof *c.fusable);
-    for (size_t i = 0; i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        if (!fuse_can_go(g, node) || !has_fitting_inputs(g, node))
-            continue; /* the table of kernels is long, and is asked last */
-        const struct kernel_row *row = kernel_find(options->kernels, node, options->device);
-        c.fusable[i] = row && row->flags & KERNEL_ELEMENTWISE;
-    }
-    if (has_order && kernel_exists(options->kernels, "FusedElementwise", options->device))
-        find_chains(&c);
-    if (fused->n_gone)
-        fuse_rewrite(g, describe_chain);
-    fuse_groups_release(g);
 }

@@ -143,9 +143,7 @@ static void connect(const struct fuse_groups *g, const struct node *node)
         graph_add_control(g->to, copy, standing_for(g, node->controls[i]));
 }
 
-static int add_group(struct fuse_groups *g, const struct node *end,
-                     void (*describe)(struct fuse_groups *, const struct node *,
-                                      struct node_spec *))
+static int add_group(struct fuse_groups *g, const struct node *end, const struct device_pass *pass)
 {
     struct node_spec spec = {.name = end->name,
                              .device = end->device,
@@ -154,14 +152,13 @@ static int add_group(struct fuse_groups *g, const struct node *end,
                              .line = end->line};
     int n_outputs = g->n_outputs;
     g->outputs = end->outputs;
-    describe(g, end, &spec);
+    pass->describe(g, end, &spec);
     int id = graph_add_trusted(g->to, &spec, g->outputs, g->n_outputs)->id;
     g->n_outputs = n_outputs;
     return id;
 }
 
-void fuse_rewrite(struct fuse_groups *g,
-                  void (*describe)(struct fuse_groups *, const struct node *, struct node_spec *))
+void fuse_rewrite(struct fuse_groups *g, const struct device_pass *pass)
 {
     g->fused->graph = g->to = graph_new(g->graph->registry);
     for (size_t i = 0; i < g->graph->nodes.n; i++) {
@@ -170,7 +167,7 @@ void fuse_rewrite(struct fuse_groups *g,
         if (g->end[i] < 0)
             g->fused->node_of[i] = graph_add_copy(g->to, node)->id;
         else if (g->end[i] == (int)i)
-            g->fused->node_of[i] = add_group(g, node, describe);
+            g->fused->node_of[i] = add_group(g, node, pass);
     }
     for (size_t i = 0; i < g->graph->nodes.n; i++)
         connect(g, graph_node(g->graph, (int)i));

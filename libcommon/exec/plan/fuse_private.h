@@ -25,6 +25,7 @@ struct fuse_groups {
     int n_outputs;
     struct fused *fused;
     struct arena memory;
+    void *own; /* of the pass */
 };
 
 /* Looks at all nodes, of which none is in a group yet, and empties `fused`. False: the graph has no
@@ -60,14 +61,45 @@ static inline bool fuse_is_mark(const char *name)
 /* The new graph: of each group the node that `describe` says the rest of (op, inputs, attributes,
  * in memory of the new graph), and all other nodes. It waits for what any node of the group waited
  * for, and what waited for one of them waits for it. */
-void fuse_rewrite(struct fuse_groups *groups,
-                  void (*describe)(struct fuse_groups *groups, const struct node *end,
-                                   struct node_spec *spec));
+void fuse_rewrite(struct fuse_groups *groups, const struct device_pass *pass);
 
 static inline const struct node_output *fuse_source(const struct fuse_groups *groups,
                                                     struct edge edge)
 {
     return &graph_node(groups->graph, edge.node)->outputs[edge.slot];
 }
+
+/* What each pass finds groups by, and how their nodes are described. */
+
+/* fuse_pools.c: MaxPool leaves where the largest value of each window is, a byte each, and its
+ * gradient takes that in place of image and result; a ReluGrad behind it is folded in. */
+void fuse_pools_find(struct fuse_groups *groups);
+void fuse_pools_describe(struct fuse_groups *groups, const struct node *end,
+                         struct node_spec *spec);
+
+/* fuse_sums.c: a sum of matrix products, and perhaps of one tensor, becomes the op that the
+ * products' row names: one product over their inner axes side by side. A product that a variable is
+ * updated by becomes part of the update. Not where results must be exact. */
+void fuse_sums_find(struct fuse_groups *groups);
+void fuse_sums_describe(struct fuse_groups *groups, const struct node *end, struct node_spec *spec);
+
+/* fuse_products.c: a product or convolution and the bias and activation behind it, of which each is
+ * for nobody else, become the op that its kernel's row names (exec/device/kernel.h): one pass over
+ * the result in place of one for each. */
+void fuse_products_find(struct fuse_groups *groups);
+void fuse_products_describe(struct fuse_groups *groups, const struct node *end,
+                            struct node_spec *spec);
+
+/* fuse_chains.c: element-wise ops of which each takes what the one before has made for nobody else
+ * become one FusedElementwise: one pass over memory, in blocks that stay in the first cache. */
+void fuse_chains_find(struct fuse_groups *groups);
+void fuse_chains_describe(struct fuse_groups *groups, const struct node *end,
+                          struct node_spec *spec);
+
+/* fuse_updates.c: updates of variables that one rule makes with the same scalars become the op that
+ * their kernel's row names: one piece of work in place of one for each variable. */
+void fuse_updates_find(struct fuse_groups *groups);
+void fuse_updates_describe(struct fuse_groups *groups, const struct node *end,
+                           struct node_spec *spec);
 
 #endif

@@ -81,7 +81,7 @@ static void collect(const struct fuse_groups *g, const struct node *node,
         vec_push(&group->ops, node->op->def->name);
 }
 
-static void describe_product(struct fuse_groups *g, const struct node *end, struct node_spec *spec)
+void fuse_products_describe(struct fuse_groups *g, const struct node *end, struct node_spec *spec)
 {
     struct product_group group = {NULL, VEC_INIT, VEC_INIT};
     collect(g, end, &group);
@@ -95,15 +95,9 @@ static void describe_product(struct fuse_groups *g, const struct node *end, stru
     vec_release(&group.ops);
 }
 
-void fuse_products(const struct graph *graph, const struct fuse_options *options,
-                   struct fused *fused)
+void fuse_products_find(struct fuse_groups *g)
 {
-    struct fuse_groups g;
-    fuse_groups_init(&g, graph, options, fused);
-    for (size_t i = 0; i < graph->nodes.n; i++)
-        if (whole_op(&g, graph_node(graph, (int)i)))
-            claim(&g, graph_node(graph, (int)i));
-    if (fused->n_gone)
-        fuse_rewrite(&g, describe_product);
-    fuse_groups_release(&g);
+    for (size_t i = 0; i < g->graph->nodes.n; i++)
+        if (whole_op(g, graph_node(g->graph, (int)i)))
+            claim(g, graph_node(g->graph, (int)i));
 }

@@ -200,7 +200,7 @@ static void describe_update(struct fuse_groups *g, const struct node *update,
 
 /* ---- both ---- */
 
-static void describe(struct fuse_groups *g, const struct node *sum, struct node_spec *spec)
+void fuse_sums_describe(struct fuse_groups *g, const struct node *sum, struct node_spec *spec)
 {
     fuse_edges inputs = VEC_INIT;
     if (updating_op(g, sum)) {
@@ -215,20 +215,15 @@ static void describe(struct fuse_groups *g, const struct node *sum, struct node_
     fuse_take_inputs(g, &inputs, spec);
 }
 
-void fuse_sums(const struct graph *graph, const struct fuse_options *options, struct fused *fused)
+void fuse_sums_find(struct fuse_groups *g)
 {
-    struct fuse_groups g;
-    bool has_order = fuse_groups_init(&g, graph, options, fused);
     const bool *shown = NULL;
-    for (size_t i = 0; has_order && i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        if (updating_op(&g, node)) {
-            shown = shown ? shown : find_shown(&g);
-            claim_update(&g, node, shown);
-        } else if (node_has(node, OP_SUMS) && fuse_can_go(&g, node))
-            claim(&g, node);
+    for (size_t i = 0; i < g->graph->nodes.n; i++) {
+        const struct node *node = graph_node(g->graph, (int)i);
+        if (updating_op(g, node)) {
+            shown = shown ? shown : find_shown(g);
+            claim_update(g, node, shown);
+        } else if (node_has(node, OP_SUMS) && fuse_can_go(g, node))
+            claim(g, node);
     }
-    if (fused->n_gone)
-        fuse_rewrite(&g, describe);
-    fuse_groups_release(&g);
 }

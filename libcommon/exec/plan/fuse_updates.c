@@ -9,7 +9,6 @@
  */
 #include <string.h>
 
-#include "base/container_of.h"
 #include "exec/plan/arrival_set.h"
 #include "exec/plan/fuse_private.h"
 #include "graph/access_nodes.h"
@@ -19,7 +18,7 @@
 #define GROUP_MAX 32 /* whose gradients are kept until the last one is there */
 
 struct updates {
-    struct fuse_groups groups;
+    struct fuse_groups *groups;
     VEC(int) updates;    /* those that may be joined, in the graph's order */
     const int *variable; /* by node: of which it gives a reference, a node; -1: it gives none */
     struct access_graph access; /* what reads and writes variables */
@@ -59,12 +58,12 @@ static const char *joined_op(const struct fuse_groups *g, const struct node *nod
 
 static void find_entries(struct updates *u)
 {
-    const struct graph *graph = u->groups.graph;
+    const struct graph *graph = u->groups->graph;
     struct graph_walk walk;
     const struct node *node;
     memset(u->entries, graph->entries.n ? 0 : 0xff, graph->nodes.n * sizeof *u->entries);
     for (size_t i = 0; i < graph->entries.n; i++) {
-        walk = graph_walk_new(&u->groups.memory, graph);
+        walk = graph_walk_new(&u->groups->memory, graph);
         for (int k = 0; k < graph->entries.items[i].n_edges; k++)
             graph_walk_to(&walk, graph->entries.items[i].edges[k].node);
         while ((node = graph_walk_next(&walk, graph))) {
@@ -96,7 +95,7 @@ static bool hands_on(const struct node *node)
 /* Again and again: values also go back, to the next iteration. */
 static void find_shown(struct updates *u)
 {
-    const struct fuse_groups *g = &u->groups;
+    const struct fuse_groups *g = u->groups;
     bool found;
     do {
         found = false;
@@ -119,7 +118,7 @@ static void find_shown(struct updates *u)
  * other parts and processes, what only running tells the shape of, a write. */
 static int number_causes(struct updates *u)
 {
-    const struct graph *graph = u->groups.graph;
+    const struct graph *graph = u->groups->graph;
     int n = 0;
     memset(u->cause, -1, graph->nodes.n * sizeof *u->cause);
     for (size_t i = 0; i < u->access.accesses.n; i++)
@@ -139,7 +138,7 @@ static int number_causes(struct updates *u)
  * ones tell updates apart. */
 static void find_causes(struct updates *u)
 {
-    const struct fuse_groups *g = &u->groups;
+    const struct fuse_groups *g = u->groups;
     for (size_t i = 0; i < g->graph->nodes.n; i++) {
         const struct node *node = graph_node(g->graph, g->order[i]);
         int led = SET_EMPTY, reached = SET_EMPTY;
@@ -182,8 +181,8 @@ static bool has_race(const struct updates *u)
 static bool is_small(const struct updates *u, const struct node *node)
 {
     const struct node_output *gradient =
-        fuse_source(&u->groups, node->inputs[node->op->def->descent.gradient]);
-    const struct node_output *updated = fuse_source(&u->groups, node->inputs[0]);
+        fuse_source(u->groups, node->inputs[node->op->def->descent.gradient]);
+    const struct node_output *updated = fuse_source(u->groups, node->inputs[0]);
     return shape_is_known(&gradient->shape) && shape_equal(&gradient->shape, &updated->shape) &&
            shape_bytes(&gradient->shape, gradient->type) <= GRADIENT_BYTES_MAX;
 }
@@ -192,7 +191,7 @@ static bool is_small(const struct updates *u, const struct node *node)
 static bool keeps_apart(const struct updates *u, const struct node *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
-        const struct node *from = graph_node(u->groups.graph, node->inputs[i].node);
+        const struct node *from = graph_node(u->groups->graph, node->inputs[i].node);
         bool is_ref = node->op->inputs[i].is_ref;
         struct access own = {.variable = u->variable[from->id], .node = node->id, .write = true};
         if (is_ref ? from->n_inputs : u->shows[from->id])
@@ -207,7 +206,7 @@ static bool keeps_apart(const struct updates *u, const struct node *node)
 /* Besides those that wait for it, nobody may know the node. */
 static bool may_join(const struct updates *u, const struct node *node)
 {
-    const struct fuse_groups *g = &u->groups;
+    const struct fuse_groups *g = u->groups;
     bool is_known = g->named[node->id] ||
                     g->uses[node->id] != arrival_set_count(&u->nodes, u->waiters[node->id]);
     for (int k = 0; k < node->n_attrs; k++)
@@ -244,14 +243,14 @@ static bool are_alike(const struct updates *u, const struct node *x, const struc
     }
     for (int i = 0; i < x->n_inputs; i++)
         if (!x->op->inputs[i].is_ref && i != x->op->def->descent.gradient &&
-            !same_scalar(u->groups.graph, x->inputs[i], y->inputs[i]))
+            !same_scalar(u->groups->graph, x->inputs[i], y->inputs[i]))
             return false;
     return true;
 }
 
 static void look_at_all(struct updates *u)
 {
-    const struct graph *graph = u->groups.graph;
+    const struct graph *graph = u->groups->graph;
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const struct node *node = graph_node(graph, (int)i);
         access_add_node(&u->access, graph, u->variable, node);
@@ -269,7 +268,7 @@ static void look_at_all(struct updates *u)
 
 static void look_for_updates(struct updates *u)
 {
-    struct fuse_groups *g = &u->groups;
+    struct fuse_groups *g = u->groups;
     size_t n = g->graph->nodes.n + 1;
     u->variable = access_variables(g->graph, &g->memory);
     u->updated = arena_array(&g->memory, n, sizeof *u->updated);
@@ -303,19 +302,19 @@ static void claim(struct updates *u, const int *group, int n)
     for (int i = 1; i < n; i++)
         end = group[i] > end ? group[i] : end;
     for (int i = 0; i < n; i++)
-        u->groups.end[group[i]] = end;
-    u->groups.fused->n_gone += n - 1;
+        u->groups->end[group[i]] = end;
+    u->groups->fused->n_gone += n - 1;
 }
 
 /* In the graph's order, so that the gradients of a group are made one soon after the other. */
 static void find_groups(struct updates *u)
 {
-    const struct graph *graph = u->groups.graph;
+    const struct graph *graph = u->groups->graph;
     const int *updates = u->updates.items;
     for (size_t i = 0; i < u->updates.n; i++) {
         int group[GROUP_MAX], n = 0;
-        for (size_t k = i; k < u->updates.n && u->groups.end[updates[i]] < 0; k++)
-            if (n < GROUP_MAX && u->groups.end[updates[k]] < 0 &&
+        for (size_t k = i; k < u->updates.n && u->groups->end[updates[i]] < 0; k++)
+            if (n < GROUP_MAX && u->groups->end[updates[k]] < 0 &&
                 are_alike(u, graph_node(graph, updates[i]), graph_node(graph, updates[k])))
                 group[n++] = updates[k];
         if (n > 1)
@@ -335,7 +334,8 @@ static enum input_part part_of(const struct node *update, int input)
     return input == update->op->def->descent.gradient ? GRADIENTS : SCALARS;
 }
 
-static void describe(struct fuse_groups *groups, const struct node *end, struct node_spec *spec)
+void fuse_updates_describe(struct fuse_groups *groups, const struct node *end,
+                           struct node_spec *spec)
 {
     fuse_edges inputs = VEC_INIT;
     int64_t n[N_PARTS] = {0};
@@ -364,24 +364,19 @@ static void describe(struct fuse_groups *groups, const struct node *end, struct 
     fuse_take_inputs(groups, &inputs, spec);
 }
 
-void fuse_updates(const struct graph *graph, const struct fuse_options *options,
-                  struct fused *fused)
+void fuse_updates_find(struct fuse_groups *g)
 {
-    struct updates u = {.updated = NULL};
+    struct updates u = {.groups = g};
     bool joins = false; /* where no device asks for it, as the CPU does not, nothing is looked at */
-    bool is_ordered = fuse_groups_init(&u.groups, graph, options, fused);
-    for (size_t i = 0; i < graph->nodes.n && is_ordered && !joins; i++)
-        joins = joined_op(&u.groups, graph_node(graph, (int)i)) != NULL;
-    if (joins) {
-        look_for_updates(&u);
-        u.groups.n_outputs = 0;
-        find_groups(&u);
-        if (fused->n_gone)
-            fuse_rewrite(&u.groups, describe);
-        arrival_sets_release(&u.causes);
-        arrival_sets_release(&u.nodes);
-        access_graph_release(&u.access);
-        vec_release(&u.updates);
-    }
-    fuse_groups_release(&u.groups);
+    for (size_t i = 0; i < g->graph->nodes.n && !joins; i++)
+        joins = joined_op(g, graph_node(g->graph, (int)i)) != NULL;
+    if (!joins)
+        return;
+    g->n_outputs = 0;
+    look_for_updates(&u);
+    find_groups(&u);
+    arrival_sets_release(&u.causes);
+    arrival_sets_release(&u.nodes);
+    access_graph_release(&u.access);
+    vec_release(&u.updates);
 }

@@ -67,9 +67,13 @@ static void expect(const struct which *of)
     keep[0] = (struct edge){graph_find(f.graph, "y")->id, 0};
     if (of->kept)
         keep[1] = (struct edge){graph_find(f.graph, of->kept)->id, 0};
-    struct fuse_options options = {
-        .kernels = ops_kernels(), .device = "CPU", .keep = keep, .n_keep = of->kept ? 2 : 1};
-    fuse_pools(f.graph, &options, &fused);
+    struct fuse_options options = {.kernels = ops_kernels(),
+                                   .device = "CPU",
+                                   .keep = keep,
+                                   .n_keep = of->kept ? 2 : 1,
+                                   .without =
+                                       DEVICE_PASSES_ALL & ~(1u << device_pass_find("pools"))};
+    fuse_graph(f.graph, &options, &fused, NULL);
     const struct graph *graph = fused.graph ? fused.graph : f.graph;
     const struct node *y = graph_find(graph, "y"), *p = graph_find(graph, "p");
     if (!node_is(y, of->op) || !node_is(p, of->pool))

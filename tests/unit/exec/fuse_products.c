@@ -68,9 +68,13 @@ static void expect(const struct which *of)
     keep[0] = (struct edge){graph_find(f.graph, "y")->id, 0};
     if (of->kept)
         keep[1] = (struct edge){graph_find(f.graph, of->kept)->id, 0};
-    struct fuse_options options = {
-        .kernels = ops_kernels(), .device = "CPU", .keep = keep, .n_keep = of->kept ? 2 : 1};
-    fuse_products(f.graph, &options, &fused);
+    struct fuse_options options = {.kernels = ops_kernels(),
+                                   .device = "CPU",
+                                   .keep = keep,
+                                   .n_keep = of->kept ? 2 : 1,
+                                   .without =
+                                       DEVICE_PASSES_ALL & ~(1u << device_pass_find("products"))};
+    fuse_graph(f.graph, &options, &fused, NULL);
     const struct graph *graph = fused.graph ? fused.graph : f.graph;
     if (fused.n_gone != of->n_gone || !node_is(graph_find(graph, "y"), of->op))
         fail_msg("%s%d went, y is %s", of->text, fused.n_gone,
@@ -230,9 +234,13 @@ static int count_fused(const struct graph *graph, const struct net *net)
     struct fused fused;
     snprintf(name, sizeof name, "n%d", net->n);
     struct edge keep = {graph_find(graph, name)->id, 0};
-    struct fuse_options options = {
-        .kernels = ops_kernels(), .device = "CPU", .keep = &keep, .n_keep = 1};
-    fuse_products(graph, &options, &fused);
+    struct fuse_options options = {.kernels = ops_kernels(),
+                                   .device = "CPU",
+                                   .keep = &keep,
+                                   .n_keep = 1,
+                                   .without =
+                                       DEVICE_PASSES_ALL & ~(1u << device_pass_find("products"))};
+    fuse_graph(graph, &options, &fused, NULL);
     int n = fused.n_gone;
     fused_release(&fused);
     return n;

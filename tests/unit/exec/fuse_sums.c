@@ -60,9 +60,13 @@ static void expect(const struct which *of)
     keep[0] = (struct edge){graph_find(f.graph, "y")->id, 0};
     if (of->kept)
         keep[1] = (struct edge){graph_find(f.graph, of->kept)->id, 0};
-    struct fuse_options options = {
-        .kernels = ops_kernels(), .device = "CPU", .keep = keep, .n_keep = of->kept ? 2 : 1};
-    fuse_sums(f.graph, &options, &fused);
+    struct fuse_options options = {.kernels = ops_kernels(),
+                                   .device = "CPU",
+                                   .keep = keep,
+                                   .n_keep = of->kept ? 2 : 1,
+                                   .without =
+                                       DEVICE_PASSES_ALL & ~(1u << device_pass_find("sums"))};
+    fuse_graph(f.graph, &options, &fused, NULL);
     const struct graph *graph = fused.graph ? fused.graph : f.graph;
     bool is_one = node_is(graph_find(graph, "y"), "FusedMatMulSum");
     if (fused.n_gone != of->n_gone || is_one != (of->n_gone > 0))
@@ -224,9 +228,13 @@ static void they_are_sums_of_multiplications(void **state)
         if (graph_parse_text(sum.text.data, sum.text.n, "test", ops_registry(), &graph, &err))
             fail_msg("SUMS_SEED=%llu: %s", (unsigned long long)seed, err.text);
         struct edge keep = {graph_find(graph, "y")->id, 0};
-        struct fuse_options options = {
-            .kernels = ops_kernels(), .device = "CPU", .keep = &keep, .n_keep = 1};
-        fuse_sums(graph, &options, &fused);
+        struct fuse_options options = {.kernels = ops_kernels(),
+                                       .device = "CPU",
+                                       .keep = &keep,
+                                       .n_keep = 1,
+                                       .without =
+                                           DEVICE_PASSES_ALL & ~(1u << device_pass_find("sums"))};
+        fuse_graph(graph, &options, &fused, NULL);
         n_fused += fused.n_gone > 0;
         fused_release(&fused);
         for (int way = 0; way < 3; way++) {

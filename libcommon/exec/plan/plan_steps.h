@@ -159,10 +159,4 @@ void plan_find_locks(struct plan *plan);
 struct plan_segment;
 void plan_find_segment_locks(const struct plan *plan, struct plan_segment *segment);
 
-/* region_list.c: for plan_items: all items in the order in which they are shown (how many), and
- * then regions and lifetimes in it. */
-int region_list(const struct plan *plan, int *list);
-int region_count(const struct plan *plan);
-void region_describe(const struct plan *plan, const int *list, int n, struct plan_item *items);
-
 #endif

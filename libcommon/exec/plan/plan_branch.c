@@ -12,12 +12,8 @@
 /* Who uses what a Merge brings is no user of the variable that anybody knows. */
 int plan_for_merge(struct plan *plan, int v)
 {
-    if (plan->values.items[plan_root_value(plan, v)].kind != VALUE_VARIABLE)
-        return v;
-    struct item item = plan_copy_of(plan, v);
-    int copy = item.out[0];
-    plan->values.items[copy].item = plan_add_item(plan, &item);
-    return copy;
+    bool is_variable = plan->values.items[plan_root_value(plan, v)].kind == VALUE_VARIABLE;
+    return is_variable ? plan_add_copy(plan, v) : v;
 }
 
 /* ---- memory ---- */

@@ -57,21 +57,24 @@ int plan_add_item(struct plan *plan, const struct item *item)
     return id;
 }
 
-struct item plan_copy_of(struct plan *plan, int value)
+int plan_add_derived(struct plan *plan, struct item item, int value, bool on_device)
 {
     const struct value from = plan->values.items[value];
-    struct item item = {.builtin = BUILTIN_COPY,
-                        .name = "copy",
-                        .kernel = "copy",
-                        .n_in = 1,
-                        .n_out = 1,
-                        .needs_initialized = true};
+    item.n_in = item.n_out = 1;
     item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
     item.out = item.in + 1;
     item.in[0] = value;
-    item.out[0] = plan_add_value(plan, from.type, &from.shape);
-    plan->values.items[item.out[0]].on_device = from.on_device;
-    return item;
+    int derived = item.out[0] = plan_add_value(plan, from.type, &from.shape);
+    plan->values.items[derived].on_device = on_device;
+    plan->values.items[derived].item = plan_add_item(plan, &item);
+    return derived;
+}
+
+int plan_add_copy(struct plan *plan, int value)
+{
+    struct item item = {
+        .builtin = BUILTIN_COPY, .name = "copy", .kernel = "copy", .needs_initialized = true};
+    return plan_add_derived(plan, item, value, plan->values.items[value].on_device);
 }
 
 int plan_root_value(const struct plan *plan, int value)

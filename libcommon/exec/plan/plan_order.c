@@ -284,14 +284,11 @@ static void use_copy(struct plan *plan, const struct use *use, int copy)
 
 static void add_copy(struct plan *plan, const struct use *use, const struct access_copy *around)
 {
-    int v = plan->items.items[use->item].in[use->input];
-    struct item item = plan_copy_of(plan, v);
-    int copy = item.out[0];
+    int copy = plan_add_copy(plan, plan->items.items[use->item].in[use->input]);
+    int id = plan->values.items[copy].item;
     use_copy(plan, use, copy);
     if (around->after >= 0)
-        vec_push(&item.after, around->after);
-    int id = plan_add_item(plan, &item);
-    plan->values.items[copy].item = id;
+        vec_push(&plan->items.items[id].after, around->after);
     vec_push(&plan->items.items[around->before].after, id);
 }
 

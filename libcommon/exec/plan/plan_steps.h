@@ -55,8 +55,10 @@ int plan_prepare(struct plan *plan, const struct edge *fetch_edges, struct error
 int plan_add_value(struct plan *plan, enum dtype type, const struct shape *shape);
 int plan_add_item(struct plan *plan, const struct item *item);
 bool item_may_be_dead(const struct plan *plan, int item);
-/* An item, not added yet, that copies the value to a new one, in memory of the same kind. */
-struct item plan_copy_of(struct plan *plan, int value);
+/* Adds an item that makes of the value another one of its type and shape, which is returned: as
+ * `item` says, or a copy in memory of the same kind. */
+int plan_add_derived(struct plan *plan, struct item item, int value, bool on_device);
+int plan_add_copy(struct plan *plan, int value);
 
 /* plan_after.c: what has to be over before, by attributes and by variables' control inputs; and of
  * an item that has the variable of that node. */
@@ -71,6 +73,8 @@ void plan_release_state(struct item *item);
  * share if it is the same for all. -1 with the error set. */
 int plan_in_memory(struct plan *plan, int value, bool on_device, const struct item *consumer,
                    struct error *err);
+/* The value in row-major order: itself, or the result of a relayout item; -1 with the error set. */
+int plan_row_major(struct plan *plan, int value, struct error *err);
 /* When all items are there: finds those that use what is copied to the device, and whether any uses
  * its memory at all. */
 void plan_find_copies(struct plan *plan);
@@ -89,10 +93,6 @@ bool plan_find_code(const struct plan *plan, struct item *item);
 int plan_copy_for(const struct plan *plan, const struct item *item, int input);
 /* The constant as the host sees it; NULL: the value is none. */
 const struct tensor *plan_host_constant(const struct plan *plan, int value);
-
-/* plan_layout.c: the value in row-major order: itself, or the result of a relayout item; -1 with
- * the error set. */
-int plan_row_major(struct plan *plan, int value, struct error *err);
 
 /* plan_fold.c: computes the item now, if that can be; its outputs become constants. */
 void plan_fold(struct plan *plan, struct item *item);

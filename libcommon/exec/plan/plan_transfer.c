@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where values are. A device may have memory of its own; kernels say of each argument in which
- * memory they want it, and where a value is in the other, the planner adds an item that copies it.
- * Constants are copied once, when the plan is made. On a device whose memory is the host's nothing
- * here adds anything.
+ * Where values are, and in which layout. A device may have memory of its own; kernels say of each
+ * argument in which memory they want it, and where a value is in the other, the planner adds an item
+ * that copies it. Constants are copied once, when the plan is made. On a device whose memory is the
+ * host's nothing here adds a copy.
  */
 #include <string.h>
 
@@ -135,23 +135,14 @@ static int upload_constant(struct plan *plan, int v, struct error *err)
 
 /* ---- copies in every step ---- */
 
-static int add_copy(struct plan *plan, int v, bool on_device, const struct item *like)
+static int add_copy(struct plan *plan, int v, bool on_device, struct item like)
 {
-    struct value from = plan->values.items[v];
-    struct item item = *like;
-    item.builtin = on_device ? BUILTIN_COPY_IN : BUILTIN_COPY_OUT;
-    item.name = item.kernel = on_device ? "copy_in" : "copy_out";
-    item.flags = on_device ? KERNEL_CHEAP : KERNEL_CHEAP | KERNEL_ASYNC;
-    item.is_point = !on_device;
-    item.n_in = item.n_out = 1;
-    item.needs_initialized = true;
-    item.in = arena_alloc(&plan->memory, 2 * sizeof *item.in);
-    item.out = item.in + 1;
-    item.in[0] = v;
-    int copy = item.out[0] = plan_add_value(plan, from.type, &from.shape);
-    plan->values.items[copy].on_device = on_device;
-    plan->values.items[copy].item = plan_add_item(plan, &item);
-    return copy;
+    like.builtin = on_device ? BUILTIN_COPY_IN : BUILTIN_COPY_OUT;
+    like.name = like.kernel = on_device ? "copy_in" : "copy_out";
+    like.flags = on_device ? KERNEL_CHEAP : KERNEL_CHEAP | KERNEL_ASYNC;
+    like.is_point = !on_device;
+    like.needs_initialized = true;
+    return plan_add_derived(plan, like, v, on_device);
 }
 
 /* Who reads a variable sees what is in it then, so that the copy is for one consumer and waits for
@@ -170,7 +161,7 @@ static int copy_variable(struct plan *plan, int v, const struct item *consumer)
         if (from >= 0 && !plan->items.items[from].removed)
             like.controls[like.n_controls++] = from;
     }
-    return add_copy(plan, v, false, &like);
+    return add_copy(plan, v, false, like);
 }
 
 int plan_copy_for(const struct plan *plan, const struct item *item, int input)
@@ -215,7 +206,6 @@ int plan_in_memory(struct plan *plan, int v, bool on_device, const struct item *
                    struct error *err)
 {
     const struct value *value = &plan->values.items[v];
-    struct item alone = {0};
     if (value->on_device == on_device)
         return v;
     if (value->kind == VALUE_VARIABLE)
@@ -224,7 +214,45 @@ int plan_in_memory(struct plan *plan, int v, bool on_device, const struct item *
         return value->twin;
     if (value->kind == VALUE_CONSTANT)
         return upload_constant(plan, v, err);
-    int copy = add_copy(plan, v, on_device, &alone);
+    int copy = add_copy(plan, v, on_device, (struct item){0});
     make_twins(plan, v, copy);
     return copy;
+}
+
+/* ---- layouts: kernels that know none get values in row-major order ---- */
+
+int plan_row_major(struct plan *plan, int v, struct error *err)
+{
+    struct value from = plan->values.items[v];
+    if (!from.layout)
+        return v;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *made = &plan->items.items[i];
+        if (!made->node && made->code == plan->options.device->layout->relayout && made->in[0] == v)
+            return made->out[0];
+    }
+    struct node_output type = {from.type, false, from.shape};
+    struct kernel_output output = {.layout = NULL};
+    const struct tensor *no_value = NULL;
+    const struct kernel_code *relayout = plan->options.device->layout->relayout;
+    struct kernel_setup setup = {.device = plan->options.device,
+                                 .n_in = 1,
+                                 .n_out = 1,
+                                 .in_types = &type,
+                                 .out_types = &type,
+                                 .in_values = &no_value,
+                                 .in_layouts = &from.layout,
+                                 .shapes_known = true,
+                                 .threads = plan->options.device->threads,
+                                 .out = &output,
+                                 .name = "relayout",
+                                 .err = err};
+    if (relayout->prepare(&setup))
+        return -1;
+    struct item item = {.code = relayout,
+                        .name = "relayout",
+                        .kernel = setup.name,
+                        .state = setup.state,
+                        .scratch_bytes = setup.scratch_bytes};
+    return plan_add_derived(plan, item, v, from.on_device);
 }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plan as it is shown.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "exec/plan/plan_steps.h"
+
+bool plan_is_whole(const struct plan *plan)
+{
+    return plan->is_whole;
+}
+
+/* What an item repeats is no region of its own, and has its place among those of the frame around
+ * it. */
+int plan_n_regions(const struct plan *plan)
+{
+    size_t n = plan->regions.n;
+    for (size_t i = 0; i < plan->frames.n; i++)
+        n -= plan->frames.items[i].is_item ? 2 : 0;
+    return (int)n;
+}
+
+size_t plan_peak_bytes(const struct plan *plan)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < plan->frames.n; i++)
+        if (!plan->frames.items[i].is_item)
+            bytes += plan->frames.items[i].arena_bytes[0] + plan->frames.items[i].arena_bytes[1];
+    return bytes;
+}
+
+/* ---- items ---- */
+
+struct listed {
+    int n_ready, rank, item;
+    bool is_point;
+};
+
+/* What waits for less comes first; regions before the points that may wait for them. */
+static int by_readiness(const void *a, const void *b)
+{
+    const struct listed *x = a, *y = b;
+    if (x->n_ready != y->n_ready)
+        return x->n_ready < y->n_ready ? -1 : 1;
+    if (x->is_point != y->is_point)
+        return x->is_point ? 1 : -1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* The item, and behind one that stands for a loop all that it has done. */
+static int list_item(const struct plan *plan, int id, int *list)
+{
+    const struct item *item = &plan->items.items[id];
+    const struct plan_frame *loop = item->builtin == BUILTIN_LOOP ? item->state : NULL;
+    int n = 0;
+    list[n++] = id;
+    for (size_t i = 0; loop && i < loop->order.n; i++)
+        n += list_item(plan, loop->order.items[i].item, list + n);
+    return n;
+}
+
+static int list_all(const struct plan *plan, int *list)
+{
+    struct listed *all = mem_array(plan->items.n + 1, sizeof *all);
+    int n = 0, n_listed = 0;
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        bool is_point = item->region < 0;
+        if (!item->removed && !plan_is_repeated(plan, item))
+            all[n++] =
+                (struct listed){.n_ready = item->n_ready,
+                                .rank = is_point ? (int)i : plan->regions.items[item->region].rank,
+                                .item = (int)i,
+                                .is_point = is_point};
+    }
+    if (n)
+        qsort(all, (size_t)n, sizeof *all, by_readiness);
+    for (int i = 0, next; i < n; i = next) {
+        int region = plan->items.items[all[i].item].region;
+        const struct region *r = region < 0 ? NULL : &plan->regions.items[region];
+        next = r ? i + r->n : i + 1;
+        for (int k = i; k < next; k++) /* of a region in its order */
+            n_listed += list_item(plan, r ? r->items[k - i].item : all[k].item, list + n_listed);
+    }
+    mem_free(all);
+    return n_listed;
+}
+
+/* Which region it, or the loop that it is in, is an item of; -1: it is a point. */
+static int region_of(const struct plan *plan, const struct item *item)
+{
+    while (plan_is_repeated(plan, item))
+        item = &plan->items.items[plan->frames.items[item->frame].item];
+    return item->region < 0 ? -1 : plan->regions.items[item->region].rank;
+}
+
+/* `at`: by item, where it is in the list. */
+static struct plan_item describe(const struct plan *plan, const struct item *item, const int *at)
+{
+    const struct region_item *order = plan->frames.items[item->frame].order.items;
+    struct plan_item shown = {.node = item->node,
+                              .name = item->name,
+                              .kernel = item->kernel,
+                              .arena_offset = -1,
+                              .live_from = -1,
+                              .live_to = -1,
+                              .region = region_of(plan, item)};
+    const struct value *value = item->n_out ? &plan->values.items[item->out[0]] : NULL;
+    int64_t bytes = value ? shape_bytes(&value->shape, value->type) : 0;
+    shown.bytes = bytes < 0 ? 0 : (size_t)bytes;
+    if (value) {
+        shown.arena_offset = value->offset;
+        shown.on_host = !value->on_device && !plan->options.device->is_host;
+    }
+    if (value && item->region >= 0) {
+        shown.live_from = at[order[value->live_from].item];
+        shown.live_to = at[order[value->live_to].item];
+    }
+    return shown;
+}
+
+int plan_items(const struct plan *plan, const struct plan_item **items)
+{
+    struct plan *mutable = (struct plan *)(uintptr_t)plan;
+    int *list = mem_array(2 * plan->items.n + 1, sizeof *list), *at = list + plan->items.n;
+    int n = list_all(plan, list);
+    mem_free(mutable->dump);
+    mutable->dump = mem_array((size_t)n + 1, sizeof *plan->dump);
+    for (int i = 0; i < n; i++)
+        at[list[i]] = i;
+    for (int i = 0; i < n; i++)
+        mutable->dump[i] = describe(plan, &plan->items.items[list[i]], at);
+    mem_free(list);
+    *items = plan->dump;
+    return n;
+}

@@ -41,6 +41,7 @@ struct access_edge {
 struct access {
     int variable; /* equal if and only if the variable is the same */
     int node;
+    int input; /* of the node; it means nothing here */
     bool write;
     bool copies; /* a read outside of loops: a copy of the value would do */
     bool taken;  /* such a read, of which a copy is made where any write follows */

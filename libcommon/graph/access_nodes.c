@@ -71,6 +71,7 @@ void access_add_node(struct access_graph *accesses, const struct graph *graph, c
             vec_push(&accesses->edges, ((struct access_edge){from->id, node->id}));
         struct access access = {.variable = access_variable_at(graph, variables, node->inputs[k]),
                                 .node = node->id,
+                                .input = k,
                                 .write = node_writes_ref(node, k),
                                 .copies = !node_takes_ref(node, k) && !in_loop};
         if (access.variable >= 0)

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/memory.h"
 #include "graph/graph.h"
 
@@ -13,7 +14,7 @@ struct topological_sort {
     int *pending;      /* inputs not yet ordered, by node */
     int *first, *next; /* consumers of a node: list heads by node, links by edge */
     int *consumer;     /* by edge */
-    int *heap, n_heap;
+    struct heap heap;
 };
 
 static bool is_back_edge(const struct graph *graph, const struct node *node, struct edge edge)
@@ -21,32 +22,10 @@ static bool is_back_edge(const struct graph *graph, const struct node *node, str
     return node_is(node, "Merge") && node_is(graph_node(graph, edge.node), "NextIteration");
 }
 
-static void heap_push(struct topological_sort *o, int id)
+static bool is_less(const void *context, int a, int b)
 {
-    int i = o->n_heap++;
-    while (i > 0 && o->heap[(i - 1) / 2] > id) {
-        o->heap[i] = o->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    o->heap[i] = id;
-}
-
-static int heap_pop(struct topological_sort *o)
-{
-    int top = o->heap[0], last = o->heap[--o->n_heap], i = 0;
-    for (;;) {
-        int child = 2 * i + 1;
-        if (child >= o->n_heap)
-            break;
-        if (child + 1 < o->n_heap && o->heap[child + 1] < o->heap[child])
-            child++;
-        if (o->heap[child] >= last)
-            break;
-        o->heap[i] = o->heap[child];
-        i = child;
-    }
-    o->heap[i] = last;
-    return top;
+    (void)context;
+    return a < b;
 }
 
 static void add_edge(struct topological_sort *o, int from, int to, int *edges)
@@ -101,7 +80,7 @@ int graph_order(const struct graph *graph, int *order, struct error *err)
     struct topological_sort o = {.graph = graph,
                                  .pending = memory,
                                  .first = memory + n,
-                                 .heap = memory + 2 * n,
+                                 .heap = {.items = memory + 2 * n, .before = is_less},
                                  .next = memory + 3 * n,
                                  .consumer = memory + 3 * n + n_edges};
     memset(o.first, -1, n * sizeof *o.first);
@@ -116,14 +95,14 @@ int graph_order(const struct graph *graph, int *order, struct error *err)
     }
     for (size_t i = 0; i < n; i++)
         if (o.pending[i] == 0)
-            heap_push(&o, (int)i);
+            heap_push(&o.heap, (int)i);
     size_t done = 0;
-    while (o.n_heap) {
-        int id = heap_pop(&o);
+    while (o.heap.n) {
+        int id = heap_pop(&o.heap);
         order[done++] = id;
         for (int e = o.first[id]; e >= 0; e = o.next[e])
             if (--o.pending[o.consumer[e]] == 0)
-                heap_push(&o, o.consumer[e]);
+                heap_push(&o.heap, o.consumer[e]);
     }
     int code = done == n ? 0 : report_cycle(&o, err);
     mem_free(memory);

@@ -61,9 +61,9 @@ static void add_wait(struct plan *plan, edge_vec *of, int before, int loop, int 
 static void add_after(struct plan *plan, edge_vec *of, int before, int id)
 {
     int from = plan->items.items[before].frame, to = plan->items.items[id].frame;
-    int common = plan_common_frame(plan, from, to);
-    from = plan_frame_below(plan, common, from);
-    to = plan_frame_below(plan, common, to);
+    int common = access_common_frame(plan->parents, from, to);
+    from = access_frame_below(plan->parents, common, from);
+    to = access_frame_below(plan->parents, common, to);
     int loop = from == common ? -1 : from;
     if (to == common)
         add_wait(plan, of, before, loop, id);

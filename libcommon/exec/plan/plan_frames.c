@@ -29,26 +29,6 @@ static enum item_role role_of(const struct item *item)
     return ROLE_PLAIN;
 }
 
-/* ---- frames ---- */
-
-int plan_common_frame(const struct plan *plan, int a, int b)
-{
-    while (a != b) { /* parents come before children */
-        if (a > b)
-            a = plan->frames.items[a].parent;
-        else
-            b = plan->frames.items[b].parent;
-    }
-    return a;
-}
-
-int plan_frame_below(const struct plan *plan, int outer, int frame)
-{
-    while (frame > outer && plan->frames.items[frame].parent != outer)
-        frame = plan->frames.items[frame].parent;
-    return frame;
-}
-
 static void set_role(struct plan *plan, int id)
 {
     struct item *item = &plan->items.items[id];

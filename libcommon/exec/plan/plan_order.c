@@ -87,11 +87,9 @@ static void find_readers(struct order *o)
 /* The loop around the item that is so many loops deep. */
 static int frame_at(const struct order *o, int item, int depth)
 {
-    int frame = o->graph.frame ? o->graph.frame[item] : 0, deep = 0;
-    for (int f = frame; f > 0; f = o->graph.parent[f])
-        deep++;
-    for (; deep > depth; deep--)
-        frame = o->graph.parent[frame];
+    int frame = o->graph.frame ? o->graph.frame[item] : FRAME_ROOT;
+    while (frame && o->plan->graph_frames->frames.items[frame].depth > depth)
+        frame = o->plan->parents[frame];
     return frame;
 }
 
@@ -198,17 +196,14 @@ static void add_frames(struct order *o)
         return;
     int *frame = arena_array(&o->memory, n + 1, sizeof *frame);
     int *enters = arena_array(&o->memory, n + 1, sizeof *enters);
-    int *parent = arena_array(&o->memory, plan->frames.n, sizeof *parent);
     for (size_t i = 0; i < n; i++) {
         const struct item *item = &plan->items.items[i];
         frame[i] = item->frame;
         enters[i] = item->role == ROLE_ENTER ? item->child_frame : 0;
     }
-    for (size_t i = 0; i < plan->frames.n; i++)
-        parent[i] = plan->frames.items[i].parent;
     o->graph.frame = frame;
     o->graph.enters = enters;
-    o->graph.parent = parent;
+    o->graph.parent = plan->parents;
     o->graph.n_frames = (int)plan->frames.n;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/memory.h"
 #include "exec/plan/plan_steps.h"
 
@@ -16,7 +17,7 @@ struct schedule {
     int *pending;
     int_vec *next;
     int *left; /* how many items come after it, one after the other, on the longest way */
-    int *heap, n_heap;
+    struct heap heap;
 };
 
 static int rank_of(const struct schedule *s, int item)
@@ -28,39 +29,12 @@ static int rank_of(const struct schedule *s, int item)
 
 /* What is soon done goes first: a gradient before those of the layers below, and its update or its
  * way to others at once. So it frees what it consumes, and others may go on. */
-static bool goes_before(const struct schedule *s, int a, int b)
+static bool goes_before(const void *schedule, int a, int b)
 {
+    const struct schedule *s = schedule;
     if (rank_of(s, a) != rank_of(s, b))
         return rank_of(s, a) < rank_of(s, b);
     return s->left[a] != s->left[b] ? s->left[a] < s->left[b] : a < b;
-}
-
-static void heap_push(struct schedule *s, int item)
-{
-    int i = s->n_heap++;
-    while (i > 0 && goes_before(s, item, s->heap[(i - 1) / 2])) {
-        s->heap[i] = s->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    s->heap[i] = item;
-}
-
-static int heap_pop(struct schedule *s)
-{
-    int top = s->heap[0], last = s->heap[--s->n_heap], i = 0;
-    for (;;) {
-        int child = 2 * i + 1;
-        if (child >= s->n_heap)
-            break;
-        if (child + 1 < s->n_heap && goes_before(s, s->heap[child + 1], s->heap[child]))
-            child++;
-        if (!goes_before(s, s->heap[child], last))
-            break;
-        s->heap[i] = s->heap[child];
-        i = child;
-    }
-    s->heap[i] = last;
-    return top;
 }
 
 static bool is_sorted(const struct schedule *s, int item)
@@ -130,23 +104,23 @@ int plan_sort(const struct plan *plan, const int *rank, int *order, int *n_order
     int n = (int)plan->items.n, wanted = 0;
     struct schedule s = {.plan = plan, .rank = rank};
     s.pending = mem_array(3 * (size_t)n + 3, sizeof *s.pending);
-    s.heap = s.pending + n;
-    s.left = s.heap + n;
+    s.left = s.pending + n;
+    s.heap = (struct heap){.items = s.left + n, .before = goes_before, .context = &s};
     s.next = mem_array((size_t)n + 1, sizeof *s.next);
     schedule_edges(&s);
     measure_ways(&s, n);
     for (int i = 0; i < n; i++) {
         wanted += is_sorted(&s, i);
         if (is_sorted(&s, i) && s.pending[i] == 0)
-            heap_push(&s, i);
+            heap_push(&s.heap, i);
     }
     *n_order = 0;
-    while (s.n_heap) {
-        int item = heap_pop(&s);
+    while (s.heap.n) {
+        int item = heap_pop(&s.heap);
         order[(*n_order)++] = item;
         for (size_t k = 0; k < s.next[item].n; k++)
             if (--s.pending[s.next[item].items[k]] == 0)
-                heap_push(&s, s.next[item].items[k]);
+                heap_push(&s.heap, s.next[item].items[k]);
     }
     for (int i = 0; i < n; i++)
         vec_release(&s.next[i]);

@@ -234,16 +234,17 @@ int plan_find_frames(struct plan *plan, const struct edge *fetches, struct error
         any = node_has(graph_node(plan->graph, (int)i), OP_CONTROL_FLOW);
     if (any && frames_new_fed(plan->graph, &plan->fed, &plan->graph_frames, err))
         return err->code;
-    vec_push(&plan->frames,
-             ((struct plan_frame){.name = "", .parent = -1, .parallel_iterations = 1, .item = -1}));
-    for (size_t i = 1; any && i < plan->graph_frames->frames.n; i++) {
-        const struct graph_frame *of = &plan->graph_frames->frames.items[i];
+    size_t n = any ? plan->graph_frames->frames.n : 1;
+    plan->parents = arena_array(&plan->memory, n, sizeof *plan->parents);
+    for (size_t i = 0; i < n; i++) {
+        const struct graph_frame root = {.name = "", .parent = -1, .parallel_iterations = 1};
+        const struct graph_frame *of = any ? &plan->graph_frames->frames.items[i] : &root;
         struct plan_frame frame = {.name = of->name,
                                    .key = while_key(of->name),
-                                   .parent = of->parent,
                                    .parallel_iterations = of->parallel_iterations,
                                    .item = -1};
         vec_push(&plan->frames, frame);
+        plan->parents[i] = of->parent;
     }
     for (int i = 0; any && i < plan->n_fetches; i++) {
         int frame = frames_output(plan->graph_frames, graph_node(plan->graph, fetches[i].node));

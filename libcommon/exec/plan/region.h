@@ -91,7 +91,6 @@ struct counter {
 struct plan_frame {
     const char *name;
     uint64_t key; /* hash of the name: the same in every plan that has a part of the loop */
-    int parent;
     int parallel_iterations;
     bool is_item;
     bool has_order; /* one order runs all of it: it is an item, or the plan is whole */

@@ -72,11 +72,12 @@ static void wait_after(struct region_find *f, struct key *key, int before, int i
 {
     const struct plan *plan = f->plan;
     int mine = plan->items.items[id].frame, its = plan->items.items[before].frame;
-    int common = plan_common_frame(plan, its, mine);
+    int common = access_common_frame(plan->parents, its, mine);
     if (its == common && mine == common)
         wait_for_item(f, key, before, -1, false);
     else if (mine == common)
-        wait_for_arrival(f, key, f->over_arrival[plan_frame_below(plan, common, its)], false);
+        wait_for_arrival(f, key, f->over_arrival[access_frame_below(plan->parents, common, its)],
+                         false);
 }
 
 static void level_after(struct region_find *f, struct key *key, int from, int id)

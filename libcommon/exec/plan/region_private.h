@@ -45,10 +45,6 @@ void region_follow(struct region_find *f, int before, int item);
  * another region used only if it may follow them. */
 void plan_place_memory(struct region_find *f);
 
-/* plan_frames.c. The innermost frame that both are in; the one below `outer` that `frame` is in. */
-int plan_common_frame(const struct plan *plan, int a, int b);
-int plan_frame_below(const struct plan *plan, int outer, int frame);
-
 /* region_prepare.c: when edges are known, what is to be done at each position. */
 void region_prepare(struct plan *plan);
 

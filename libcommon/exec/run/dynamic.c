@@ -16,7 +16,49 @@
 #include "exec/step/collective_kernel.h"
 #include "exec/step/workers.h"
 
-/* ---- the queue ---- */
+/* ---- the queue: what is ready and expensive, in no particular order ---- */
+
+/* With the lock held. */
+static void push(struct run *run, struct activation *a)
+{
+    a->next = run->queue;
+    run->queue = a;
+    pthread_cond_signal(&run->changed);
+}
+
+static int rank_of(const struct activation *a)
+{
+    return a->region ? a->region->rank : -1;
+}
+
+/* With the lock held: what leads to most comes first. NULL: it is empty. */
+static struct activation *pop(struct run *run)
+{
+    struct activation **best = &run->queue;
+    for (struct activation **at = best; *at; at = &(*at)->next)
+        if (rank_of(*at) < rank_of(*best))
+            best = at;
+    struct activation *a = *best;
+    if (a)
+        *best = a->next;
+    return a;
+}
+
+/* One that lets go of memory in which values have left; NULL: none is ready. */
+static struct activation *pop_free(struct run *run)
+{
+    pthread_mutex_lock(&run->lock);
+    struct activation **at = &run->queue;
+    while (*at && !((*at)->region && (*at)->region->frees))
+        at = &(*at)->next;
+    struct activation *a = *at;
+    if (a)
+        *at = a->next;
+    pthread_mutex_unlock(&run->lock);
+    return a;
+}
+
+/* ---- who takes from it ---- */
 
 static bool was_started(const struct run *run)
 {
@@ -99,12 +141,12 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
         } else if (takes == TAKES_ONE && !kept) {
             kept = a;
         } else {
-            run_push(run, a);
+            push(run, a);
             queued++;
         }
     }
     if (kept && *mine) { /* whoever is free takes it while we run the cheap ones */
-        run_push(run, kept);
+        push(run, kept);
         queued++;
     } else if (kept) {
         kept->next = NULL;
@@ -113,7 +155,7 @@ static void distribute(struct run *run, struct activation *ready, enum takes tak
     if (queued)
         call_helpers(run, queued);
     while (was_started(run) && run->helpers == 0 && run->queue)
-        prepend(run_pop(run), mine);
+        prepend(pop(run), mine);
 }
 
 /* ---- activations ---- */
@@ -193,7 +235,7 @@ static void relieve(void *context, struct run *run, const struct launch *relieve
 {
     struct activation **list = context, *a;
     struct launch own = {.err = ERROR_INIT, .depth = relieved->depth + 1};
-    while (own.depth <= DEPTH_MAX && (a = run_pop_free(run))) {
+    while (own.depth <= DEPTH_MAX && (a = pop_free(run))) {
         struct launch *launch = kernel_launch(run, a, &own);
         int code = run_one(run, launch, list);
         if (code != KERNEL_PENDING)
@@ -217,7 +259,7 @@ static int run_one(struct run *run, struct launch *launch, struct activation **l
     }
     const struct region_calls calls = {tell, give, relieve, list};
     if (a->region)
-        return whole_leave(run, a, region_run(run, launch, &calls));
+        return region_run(run, launch, &calls);
     if (!kernel_take_locks(a, &a->head->locks))
         return KERNEL_PENDING;
     int code = kernel_run(run, launch);
@@ -258,7 +300,7 @@ void run_begin(struct run *run, bool computes)
 
 void run_drain(struct run *run)
 {
-    for (struct activation *a; (a = run_pop(run));) {
+    for (struct activation *a; (a = pop(run));) {
         pthread_mutex_unlock(&run->lock);
         a->next = NULL;
         run_execute(run, a, true);

@@ -3,10 +3,10 @@
  * The dynamic executor. Private to libcommon/exec.
  *
  * By frames, edges and regions of the plan (exec/plan/region.h) dynamic_ready.c says what becomes
- * ready, dynamic_frame.c in which iterations, with memory from iteration.c;
- * dynamic.c distributes it over threads, by the queue of dynamic_queue.c; dynamic_kernel.c runs
- * points, region_run.c regions. run.c begins and ends a step. A whole plan is one region, which
- * whole.c runs without all the rest for a thread that waits; loop.c runs loops that are one item.
+ * ready, dynamic_frame.c in which iterations, with memory from iteration.c; dynamic.c distributes
+ * it over threads; dynamic_kernel.c runs points, region_run.c regions, loop.c loops that are one
+ * item. run.c begins and ends a step, and runs a whole plan, which is one region, without all the
+ * rest for a thread that waits.
  *
  * Locking: `run.lock` guards frames, iterations, counters and the queue of one step; kernels run
  * without it.
@@ -14,7 +14,7 @@
  * Variables: a step that only reads, and never waits for the outside, locks what it reads from its
  * beginning to its end. In any other an item locks a variable only while its kernel runs: nobody
  * ever waits for a lock while keeping one from others, but in the order of the variables' ids, so
- * that steps cannot wait for each other in a circle (whole plans: plan_schedule.c). A tensor that
+ * that steps cannot wait for each other in a circle (whole plans: plan_locks.c). A tensor that
  * is the variable's memory shares it; on a device with memory of its own it is a copy.
  */
 #ifndef TF_EXEC_DYNAMIC_H
@@ -88,7 +88,7 @@ struct region_calls {
     void *context;
 };
 /* Runs items of the activation's region from where it stands. KERNEL_PENDING: it was put aside, and
- * the run may be over; 0: all have run; an error code. */
+ * the run may be over; 0: all have run; an error code: a whole plan's region holds no lock. */
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls);
 /* Before: tells the calls of the activation's region from `at` on whose they are now. */
 void region_bind(struct run *run, struct launch *launch, int at);
@@ -99,11 +99,6 @@ int region_gather(struct run *run, struct launch *launch, const struct region_it
 void region_drop(const struct plan *plan, const struct activation *a, const struct region_item *at);
 /* After all: lets go of what the region has computed, as far as it is counted. */
 void region_release(struct run *run, struct activation *a);
-/* dynamic_queue.c; with run->lock. What leads to most comes first. */
-void run_push(struct run *run, struct activation *a);
-struct activation *run_pop(struct run *run); /* NULL: it is empty */
-/* Without the lock: one that lets go of memory in which values have left; NULL: none is ready. */
-struct activation *run_pop_free(struct run *run);
 
 /* dynamic.c; without run->lock, between deferred_begin and deferred_end. */
 
@@ -125,20 +120,6 @@ void run_async_done(struct executor *executor, int result);
 struct run *run_take(struct plan *plan, struct error *err);
 void run_give(struct run *run);
 void run_free_idle(struct plan *plan); /* those that no step uses */
-
-/* Step, fetches and feeds as the execution has them. */
-void run_bind(struct run *run);
-
-/* whole.c: runs all of a whole plan, on the thread that waits for it. */
-void whole_run(struct run *run);
-/* After region_run: a whole plan's region holds no lock after an error, which is returned. */
-void whole_abandon(const struct run *run, const struct activation *a);
-static inline int whole_leave(const struct run *run, const struct activation *a, int code)
-{
-    if (code > 0 && run->plan->is_whole)
-        whole_abandon(run, a);
-    return code;
-}
 
 /* loop.c: what a run has of a loop. */
 void loop_run_free(struct run *run, struct loop_run *loop);

@@ -180,6 +180,26 @@ static void tell_others(struct run *run, struct activation *a, const struct regi
         calls->give(calls->context, run);
 }
 
+/* Of a whole plan: gives back what was taken and not yet given. */
+static void abandon_locks(const struct run *run, const struct activation *a)
+{
+    const struct plan *plan = run->plan;
+    variable_lock_vec held = VEC_INIT;
+    for (int at = 0; at <= a->at; at++) {
+        const struct item *item = &plan->items.items[plan->order[at]];
+        for (size_t i = 0; i < item->locks.n; i++)
+            vec_push(&held, item->locks.items[i]);
+        for (size_t i = 0, k; i < item->gives.n; i++) {
+            for (k = 0; held.items[k].variable != item->gives.items[i].variable;)
+                k++;
+            held.items[k] = vec_pop(&held);
+        }
+    }
+    for (size_t i = 0; i < held.n; i++)
+        variable_unlock(held.items[i].variable, held.items[i].write);
+    vec_release(&held);
+}
+
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls)
 {
     struct activation *a = launch->activation;
@@ -190,6 +210,8 @@ int region_run(struct run *run, struct launch *launch, const struct region_calls
     region_bind(run, launch, a->at);
     while (a->at < region->n) {
         int code = run_next(run, launch, calls);
+        if (code > 0 && run->plan->is_whole && region->frame == FRAME_ROOT)
+            abandon_locks(run, a);
         if (code)
             return code;
         const struct region_item *at = &region->items[a->at - 1];

@@ -150,7 +150,12 @@ static void conclude(struct run *run)
 
 static int open(struct run *run, struct error *err)
 {
-    run_bind(run);
+    run->step = run->execution.step;
+    run->fetches = run->execution.fetches;
+    for (int i = 0; i < run->plan->n_feeds; i++) {
+        run->feeds[i] = run->execution.feeds[i];
+        run->feeds[i].buffer = NULL;
+    }
     run->queue = NULL;
     run->failed = false;
     run->n_kept = 0;
@@ -195,6 +200,18 @@ static void wait_for(struct run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
+/* All of a whole plan, on the thread that waits for it, without queue or counters. */
+static void run_whole(struct run *run)
+{
+    struct activation *a = run->root->oldest->activations;
+    run->own.activation = a;
+    a->at = a->n_locked = 0;
+    run->failed = run->plan->n_order && region_run(run, &run->own, NULL);
+    if (run->failed)
+        run->err = run->own.err;
+    run->own.err.code = 0;
+}
+
 int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
              struct tensor *fetches, struct error *err)
 {
@@ -204,7 +221,7 @@ int plan_run(struct plan *plan, struct step *step, const struct tensor *feeds,
     if (!run)
         return err->code;
     if (plan->is_whole) {
-        whole_run(run);
+        run_whole(run);
     } else {
         deferred_begin();
         for (; run->n_kept < plan->locks.n; run->n_kept++) /* in the order of all locks */

@@ -162,14 +162,3 @@ void run_free_idle(struct plan *plan)
         idle = next;
     }
 }
-
-void run_bind(struct run *run)
-{
-    const struct execution *execution = &run->execution;
-    run->step = execution->step;
-    run->fetches = execution->fetches;
-    for (int i = 0; i < run->plan->n_feeds; i++) {
-        run->feeds[i] = execution->feeds[i];
-        run->feeds[i].buffer = NULL;
-    }
-}

@@ -192,32 +192,20 @@ static void describe(const struct uncut *u, const struct frames *frames, const i
     access_add_conditions(graph, u->to, frames, memory);
 }
 
-/* By access: which input of its node. They come as access_add_node adds them. */
-static void find_inputs(const struct uncut *u, const int *variables, int *inputs)
-{
-    int at = 0;
-    for (size_t i = 0; i < u->to->nodes.n; i++) {
-        const struct node *node = graph_node(u->to, (int)i);
-        for (int k = 0; k < node->n_inputs; k++)
-            if (access_variable_at(u->to, variables, node->inputs[k]) >= 0)
-                inputs[at++] = k;
-    }
-}
-
 static void take(const struct uncut *u, const struct access_graph *graph,
-                 const struct frames *frames, const int *inputs, const struct access_order *found,
-                 plan_order *order)
+                 const struct frames *frames, const struct access_order *found, plan_order *order)
 {
     bool *copied = mem_alloc(graph->accesses.n + 1);
     for (size_t i = 0; i < found->copies.n; i++)
         copied[found->copies.items[i].access] = true;
     for (size_t i = 0; i < found->places.n; i++) {
         const struct access_place *at = &found->places.items[i];
-        int node = graph->accesses.items[at->access].node;
+        const struct access *access = &graph->accesses.items[at->access];
+        int node = access->node;
         bool is_fetch = u->source[node] < 0;
         struct plan_place place = {.node = u->source[node],
-                                   .input = is_fetch ? u->fetch[node - (int)u->n_nodes]
-                                                     : inputs[at->access],
+                                   .input =
+                                       is_fetch ? u->fetch[node - (int)u->n_nodes] : access->input,
                                    .depth = frames->frames.items[at->frame].depth,
                                    .place = at->place,
                                    .is_copied = copied[at->access]};
@@ -239,11 +227,9 @@ int uncut_order(struct uncut *u, plan_order *order, struct error *err)
         return 0;
     const int *variables = access_variables(u->to, &memory);
     describe(u, frames, variables, &graph, &memory);
-    int *inputs = arena_array(&memory, graph.accesses.n + 1, sizeof *inputs);
-    find_inputs(u, variables, inputs);
     int code = access_order_find(&graph, &found, err);
     if (!code)
-        take(u, &graph, frames, inputs, &found, order);
+        take(u, &graph, frames, &found, order);
     access_order_release(&found);
     access_graph_release(&graph);
     frames_free(frames);

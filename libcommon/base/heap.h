@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A binary heap of numbers, in an array of the caller's that has a place for each.
+ */
+#ifndef TF_BASE_HEAP_H
+#define TF_BASE_HEAP_H
+
+#include <stdbool.h>
+
+struct heap {
+    int *items, n;
+    bool (*before)(const void *context, int a, int b); /* whether a comes out before b */
+    const void *context;
+};
+
+static inline void heap_push(struct heap *heap, int number)
+{
+    int i = heap->n++;
+    while (i > 0 && heap->before(heap->context, number, heap->items[(i - 1) / 2])) {
+        heap->items[i] = heap->items[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    heap->items[i] = number;
+}
+
+/* The first one; there is one. */
+static inline int heap_pop(struct heap *heap)
+{
+    int *items = heap->items, top = items[0], last = items[--heap->n], i = 0;
+    for (int child; (child = 2 * i + 1) < heap->n; i = child) {
+        if (child + 1 < heap->n && heap->before(heap->context, items[child + 1], items[child]))
+            child++;
+        if (!heap->before(heap->context, items[child], last))
+            break;
+        items[i] = items[child];
+    }
+    items[i] = last;
+    return top;
+}
+
+#endif

@@ -17,6 +17,7 @@
 #include "exec/step/outgoing.h"
 #include "graph/access.h"
 #include "graph/edge_map.h"
+#include "graph/walk.h"
 
 /* How finely a plan is cut, at least: one order where that will do; regions though one order would
  * do; every item a region, of which nothing is fused and no view is seen through (both for tests).
@@ -89,6 +90,18 @@ static inline bool plan_feeds_all(const struct edge_map *fed, const struct node 
     for (int i = 0; i < node->n_outputs; i++)
         all = all && edge_map_get(fed, (struct edge){node->id, i}) >= 0;
     return all;
+}
+
+/* To all that the node takes and waits for, but for what is fed. */
+static inline void plan_walk_on(struct graph_walk *walk, const struct graph *graph,
+                                const struct edge_map *fed, const struct node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (edge_map_get(fed, node->inputs[i]) < 0)
+            graph_walk_to(walk, node->inputs[i].node);
+    for (int i = 0; i < node->n_controls; i++)
+        if (!plan_feeds_all(fed, graph_node(graph, node->controls[i])))
+            graph_walk_to(walk, node->controls[i]);
 }
 
 struct plan;

@@ -5,7 +5,9 @@
  * a Merge, which brings the memory of the input that is alive. Of what never is alive together one
  * memory serves all.
  */
+#include "base/arena.h"
 #include "exec/plan/plan_steps.h"
+#include "graph/access_nodes.h"
 
 /* ---- Merges ---- */
 
@@ -16,15 +18,50 @@ int plan_for_merge(struct plan *plan, int v)
     return is_variable ? plan_add_copy(plan, v) : v;
 }
 
-/* ---- memory ---- */
+/* ---- conditions ---- */
 
-/* The condition under which the value is there; whatever else it needs. */
-static int condition_of(const struct plan *plan, int v)
+/* As far as the graph shows it. */
+static int condition_of(const struct plan *plan, int item)
 {
-    int item = plan->values.items[v].item;
     const struct node *node = item < 0 ? NULL : plan->items.items[item].node;
     return node ? plan->graph_frames->condition[node->id] : CONDITION_NONE;
 }
+
+/* Of copies that the planner made: what is copied for a Merge is copied where it is there, another
+ * one runs when its consumer does. */
+static void find_copies(const struct plan *plan, int *condition)
+{
+    for (size_t i = 0; i < plan->items.n; i++) {
+        const struct item *item = &plan->items.items[i];
+        for (int k = 0; item->flow == FLOW_MERGE && k < item->n_in; k++) {
+            int copy = plan_maker(plan, item, k);
+            if (copy >= 0 && plan->items.items[copy].builtin == BUILTIN_COPY)
+                condition[copy] =
+                    frames_edge_condition(plan->graph_frames, plan->graph, item->node->inputs[k]);
+        }
+        for (int k = 0; k < item->n_in; k++) {
+            int copy = item->in[k] < 0 ? -1 : plan_copy_for(plan, item, k);
+            if (copy >= 0)
+                condition[copy] = condition[i];
+        }
+    }
+}
+
+const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
+                                struct arena *memory)
+{
+    const struct frames *frames = plan->graph_frames;
+    if (!frames)
+        return NULL;
+    access_name_conditions(graph, frames);
+    int *condition = arena_array(memory, plan->items.n + 1, sizeof *condition);
+    for (size_t i = 0; i < plan->items.n; i++)
+        condition[i] = condition_of(plan, (int)i);
+    find_copies(plan, condition);
+    return condition;
+}
+
+/* ---- memory ---- */
 
 static bool exclude(const struct frames *frames, int a, int b)
 {
@@ -58,7 +95,8 @@ void plan_join_branches(struct plan *plan)
             if (a >= 0 && plan->values.items[a].kind == VALUE_COMPUTED &&
                 plan->values.items[b].kind == VALUE_COMPUTED && merged[a].beside < 0 &&
                 merged[b].beside < 0 &&
-                exclude(plan->graph_frames, condition_of(plan, a), condition_of(plan, b))) {
+                exclude(plan->graph_frames, condition_of(plan, plan->values.items[a].item),
+                        condition_of(plan, plan->values.items[b].item))) {
                 merged[a].beside = b;
                 merged[b].beside = a;
             }

@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 #include "exec/plan/plan_steps.h"
-#include "graph/walk.h"
 
 struct prune {
     struct plan *plan;
@@ -21,12 +20,6 @@ struct prune {
     int *slot;              /* by node of `from`: which of the group that its copy is for */
     struct edge_map fed;    /* which feed is an edge's */
 };
-
-static void need_edge(struct prune *p, struct edge edge)
-{
-    if (edge_map_get(&p->fed, edge) < 0)
-        graph_walk_to(&p->walk, edge.node);
-}
 
 static struct node *add_feed(struct plan *plan, int feed)
 {
@@ -238,17 +231,13 @@ static int build(struct prune *p, const struct plan_request *request, struct edg
         if (request->fetches[i].slot == CONTROL_SLOT)
             return error_set(err, ERR_DATA, "%s: has no value to fetch; run it instead",
                              node_text(graph_node(p->from, request->fetches[i].node)));
-        need_edge(p, request->fetches[i]);
+        if (edge_map_get(&p->fed, request->fetches[i]) < 0)
+            graph_walk_to(&p->walk, request->fetches[i].node);
     }
     for (int i = 0; i < request->n_targets; i++)
         graph_walk_to(&p->walk, request->targets[i]);
-    while ((node = graph_walk_next(&p->walk, p->from))) {
-        for (int i = 0; i < node->n_inputs; i++)
-            need_edge(p, node->inputs[i]);
-        for (int i = 0; i < node->n_controls; i++)
-            if (!plan_feeds_all(&p->fed, graph_node(p->from, node->controls[i])))
-                graph_walk_to(&p->walk, node->controls[i]);
-    }
+    while ((node = graph_walk_next(&p->walk, p->from)))
+        plan_walk_on(&p->walk, p->from, &p->fed, node);
     /* A source that nobody feeds is found before anything runs. */
     for (size_t i = 0; i < p->from->nodes.n; i++)
         if (p->walk.seen[i] && node_has(node = graph_node(p->from, (int)i), OP_SOURCE))
@@ -299,4 +288,39 @@ int plan_make_graph(struct plan *plan, const struct plan_request *request, struc
     mem_free(p.copy);
     mem_free(p.slot);
     return code;
+}
+
+/* ---- the device's passes over it ---- */
+
+/* What was before is kept: it has the names and attributes. */
+static void take_fused(struct plan *plan, struct fused *fused, struct edge *fetch_edges)
+{
+    for (int i = 0; i < plan->n_fetches; i++)
+        fetch_edges[i] = fused_edge(fused, fetch_edges[i]);
+    for (int i = 0; i < plan->n_feeds; i++)
+        if (plan->feed_nodes[i] >= 0)
+            plan->feed_nodes[i] = fused->node_of[plan->feed_nodes[i]];
+    vec_push(&fused->before, plan->graph);
+    plan->graph = fused->graph;
+    plan->wholes = fused->before;
+    fused->graph = NULL;
+    fused->before = (graph_vec)VEC_INIT;
+}
+
+/* Who looks at each op's result, or runs items one by one, gets them as they are. */
+void plan_fuse(struct plan *plan, struct edge *fetch_edges)
+{
+    struct fuse_options options = {.kernels = plan->options.kernels,
+                                   .device = plan->options.device->type,
+                                   .keep = fetch_edges,
+                                   .n_keep = plan->n_fetches,
+                                   .without = plan->options.without};
+    struct fused fused;
+    if (plan->options.cut == CUT_ITEMS || plan->options.check_numerics)
+        return;
+    options.without |= (unsigned)plan->options.device->exact << DEVICE_PASS_SUMS;
+    fuse_graph(plan->graph, &options, &fused, NULL);
+    if (fused.graph)
+        take_fused(plan, &fused, fetch_edges);
+    fused_release(&fused);
 }

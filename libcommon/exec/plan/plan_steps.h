@@ -16,7 +16,7 @@
 int plan_make_graph(struct plan *plan, const struct plan_request *request, struct edge *fetch_edges,
                     struct error *err);
 
-/* plan_fuse.c: has the device's passes (fuse.h) rewrite plan->graph; `fetch_edges` follow. */
+/* Has the device's passes (fuse.h) rewrite plan->graph; `fetch_edges` follow. */
 void plan_fuse(struct plan *plan, struct edge *fetch_edges);
 
 /* plan_while.c: finds the frames of plan->graph, and which of them are loops that can run as one
@@ -107,14 +107,12 @@ int plan_order_variables(struct plan *plan, struct error *err);
 /* Then: finds the variables that an item checks. */
 void plan_find_checks(struct plan *plan);
 
-/* plan_branch.c, of a whole plan with branches. */
-/* What a Merge may have as its input: a variable's value is copied. */
+/* plan_branch.c. What a Merge may have as its input: a variable's value is copied. */
 int plan_for_merge(struct plan *plan, int value);
 /* In order: finds what can be in one memory because only one of it is there. */
 void plan_join_branches(struct plan *plan);
 
-/* plan_condition.c: by item, of the conditions that it adds to the graph; -1: always. NULL: all run
- * always. */
+/* By item, of the conditions that it adds to the graph; -1: always. NULL: all run always. */
 struct access_graph;
 const int *plan_find_conditions(const struct plan *plan, struct access_graph *graph,
                                 struct arena *memory);

@@ -5,53 +5,36 @@
 
 #include "base/memory.h"
 #include "graph/join.h"
-#include "graph/walk.h"
-
-struct search {
-    const struct graph *graph;
-    struct edge_map fed;
-    struct graph_walk walk;
-};
-
-static void mark(struct search *s, const int *place, struct share *shares)
-{
-    const struct node *node;
-    while ((node = graph_walk_next(&s->walk, s->graph))) {
-        for (int i = 0; i < node->n_inputs; i++)
-            if (edge_map_get(&s->fed, node->inputs[i]) < 0)
-                graph_walk_to(&s->walk, node->inputs[i].node);
-        for (int i = 0; i < node->n_controls; i++)
-            if (!plan_feeds_all(&s->fed, graph_node(s->graph, node->controls[i])))
-                graph_walk_to(&s->walk, node->controls[i]);
-        const struct node *send = join_send_of(s->graph, node);
-        if (send && !s->walk.seen[send->id]) {
-            vec_push(&shares[place[send->id]].targets, send->id);
-            graph_walk_to(&s->walk, send->id);
-        }
-    }
-}
 
 bool *request_divide(const struct graph *graph, const struct plan_request *request,
                      const int *place, struct share *shares)
 {
     bool *needed = mem_array(graph->nodes.n + 1, sizeof *needed);
     struct arena memory = ARENA_INIT;
-    struct search s = {
-        .graph = graph, .fed = plan_index_feeds(request), .walk = graph_walk_new(&memory, graph)};
+    struct edge_map fed = plan_index_feeds(request);
+    struct graph_walk walk = graph_walk_new(&memory, graph);
+    const struct node *node;
     for (int i = 0; i < request->n_targets; i++) {
         vec_push(&shares[place[request->targets[i]]].targets, request->targets[i]);
-        graph_walk_to(&s.walk, request->targets[i]);
+        graph_walk_to(&walk, request->targets[i]);
     }
     for (int i = 0; i < request->n_fetches; i++) {
         vec_push(&shares[place[request->fetches[i].node]].fetches, i);
-        if (edge_map_get(&s.fed, request->fetches[i]) < 0)
-            graph_walk_to(&s.walk, request->fetches[i].node);
+        if (edge_map_get(&fed, request->fetches[i]) < 0)
+            graph_walk_to(&walk, request->fetches[i].node);
     }
     for (int i = 0; i < request->n_feeds; i++)
         vec_push(&shares[place[request->feeds[i].edge.node]].feeds, i);
-    mark(&s, place, shares);
-    memcpy(needed, s.walk.seen, graph->nodes.n * sizeof *needed);
-    edge_map_release(&s.fed);
+    while ((node = graph_walk_next(&walk, graph))) {
+        plan_walk_on(&walk, graph, &fed, node);
+        const struct node *send = join_send_of(graph, node);
+        if (send && !walk.seen[send->id]) {
+            vec_push(&shares[place[send->id]].targets, send->id);
+            graph_walk_to(&walk, send->id);
+        }
+    }
+    memcpy(needed, walk.seen, graph->nodes.n * sizeof *needed);
+    edge_map_release(&fed);
     arena_release(&memory);
     return needed;
 }

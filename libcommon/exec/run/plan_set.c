@@ -13,14 +13,13 @@
 #include "exec/step/step.h"
 
 struct plan_part {
-    struct plan *plan;
     struct device *device;
     struct share share; /* of the request */
 };
 
 struct plan_set {
     struct plan_part *parts;
-    struct plan **plans; /* of the parts */
+    struct plan **plans; /* by part */
     int n_parts, n_fetches;
 };
 
@@ -64,9 +63,9 @@ static int check_places(const struct graph *graph, const struct plan_set_options
                : err->code;
 }
 
-static int make_plan(struct plan_part *part, const struct graph *graph,
+static int make_plan(const struct plan_part *part, const struct graph *graph,
                      const struct plan_set_options *set, const struct plan_request *whole,
-                     struct error *err)
+                     struct plan **plan, struct error *err)
 {
     const struct share *share = &part->share;
     plan_order order = VEC_INIT;
@@ -87,7 +86,7 @@ static int make_plan(struct plan_part *part, const struct graph *graph,
                                    .order = &order};
     share_take_order(share, whole->order, &order);
     options.device = part->device;
-    int code = plan_new(graph, &options, &request, &part->plan, err);
+    int code = plan_new(graph, &options, &request, plan, err);
     mem_free(feeds);
     mem_free(fetches);
     vec_release(&order);
@@ -106,44 +105,31 @@ static int make_together(struct plan_set *set, const struct graph *graph,
     request->received = shapes;
     if (!request->order)
         request->order = &order;
-    for (int i = 0; !code && i < set->n_parts; i++) {
-        code = make_plan(&set->parts[i], graph, options, request, err);
-        set->plans[i] = set->parts[i].plan;
-    }
+    for (int i = 0; !code && i < set->n_parts; i++)
+        code = make_plan(&set->parts[i], graph, options, request, &set->plans[i], err);
     mem_free(shapes);
     vec_release(&order);
     uncut_free(uncut);
     return code;
 }
 
-static int plan_set_make(struct plan_set *set, const struct graph *graph,
-                         const struct plan_set_options *options, const struct plan_request *request,
-                         struct error *err)
+/* Into parts that have something to do. *needed: by node, to be freed. */
+static int divide(struct plan_set *set, const struct graph *graph,
+                  const struct plan_set_options *options, const struct plan_request *request,
+                  bool **needed, struct error *err)
 {
-    struct plan_request whole = *request;
     struct share *shares = mem_array((size_t)options->n_devices + 1, sizeof *shares);
     int *place = find_places(graph, options);
-    bool *needed = request_divide(graph, request, place, shares);
+    *needed = request_divide(graph, request, place, shares);
     int code = check_places(graph, options, request, &shares[options->n_devices], err);
     share_release(&shares[options->n_devices]);
     for (int i = 0; i < options->n_devices; i++) {
-        if (share_is_idle(&shares[i])) /* there is nothing to do for it */
+        if (share_is_idle(&shares[i]))
             share_release(&shares[i]);
         else
             set->parts[set->n_parts++] =
                 (struct plan_part){.device = options->devices[i], .share = shares[i]};
     }
-    if (!code && set->n_parts > 1) {
-        code = make_together(set, graph, options, &whole, needed, err);
-    } else if (!code && set->n_parts) { /* it is given the feeds of all, and brings all fetches */
-        struct plan_options own = options->plan;
-        own.device = set->parts[0].device;
-        whole.targets = set->parts[0].share.targets.items;
-        whole.n_targets = (int)set->parts[0].share.targets.n;
-        code = plan_new(graph, &own, &whole, &set->parts[0].plan, err);
-        set->plans[0] = set->parts[0].plan;
-    }
-    mem_free(needed);
     mem_free(place);
     mem_free(shares);
     return code;
@@ -154,17 +140,25 @@ int plan_set_new(const struct graph *graph, const struct plan_set_options *optio
 {
     struct plan_set *set = mem_alloc(sizeof *set);
     size_t n = options->n_devices > 0 ? (size_t)options->n_devices : 1;
+    struct plan_request whole = *request;
+    struct plan_options own = options->plan;
+    bool *needed = NULL;
     set->parts = mem_array(n, sizeof *set->parts);
     set->plans = mem_array(n, sizeof *set->plans);
     set->n_fetches = request->n_fetches;
-    int code = 0;
-    if (options->n_devices > 0) {
-        code = plan_set_make(set, graph, options, request, err);
-    } else {
-        code = plan_new(graph, &options->plan, request, &set->plans[0], err);
-        set->parts[0].plan = set->plans[0];
-        set->n_parts = 1;
+    int code = options->n_devices > 0 ? divide(set, graph, options, request, &needed, err) : 0;
+    if (set->n_parts == 1) { /* it is given the feeds of all, and brings all fetches */
+        own.device = set->parts[0].device;
+        whole.targets = set->parts[0].share.targets.items;
+        whole.n_targets = (int)set->parts[0].share.targets.n;
     }
+    if (options->n_devices <= 0)
+        set->n_parts = 1;
+    if (!code && set->n_parts > 1)
+        code = make_together(set, graph, options, &whole, needed, err);
+    else if (!code && set->n_parts)
+        code = plan_new(graph, &own, &whole, &set->plans[0], err);
+    mem_free(needed);
     if (code) {
         plan_set_free(set);
         set = NULL;
@@ -178,7 +172,7 @@ void plan_set_free(struct plan_set *set)
     if (!set)
         return;
     for (int i = 0; i < set->n_parts; i++) {
-        plan_free(set->parts[i].plan);
+        plan_free(set->plans[i]);
         share_release(&set->parts[i].share);
     }
     mem_free(set->parts);

@@ -123,7 +123,7 @@ static inline const struct shape *item_input_shape(const struct plan *plan, cons
 static inline bool region_has_made(const struct plan *plan, int v, int region)
 {
     int from = plan->values.items[v].item;
-    return from >= 0 && plan->values.items[v].kind != VALUE_VARIABLE &&
+    return from >= 0 && region >= 0 && plan->values.items[v].kind != VALUE_VARIABLE &&
            plan->items.items[from].region == region;
 }
 
@@ -137,6 +137,14 @@ static inline bool region_is_placed(const struct plan *plan, int v)
 static inline bool region_sees_constant(const struct value *value)
 {
     return value->kind == VALUE_CONSTANT && value->item < 0;
+}
+
+/* Whether an input of a region's item is where it was made, and not brought there. */
+static inline bool region_has_input(const struct plan *plan, const struct item *item, int input)
+{
+    const struct value *value = &plan->values.items[item->in[input]];
+    return value->kind == VALUE_FEED || region_sees_constant(value) ||
+           region_has_made(plan, item->in[input], item->region);
 }
 
 /* Frees it when no run of it is left (plan_free of exec/run). */

@@ -114,26 +114,26 @@ static void check_wishes(struct while_search *s, const struct node *node)
 /* All variables enter the loop if it is to run at all, and so does whatever else enters. */
 static void check_conditions(struct while_search *s)
 {
+    enum { UNKNOWN = CONDITION_NONE - 1 };
     const struct frames *f = s->frames;
     int *condition = mem_array(f->frames.n + 1, sizeof *condition);
-    bool *known = mem_array(f->frames.n + 1, sizeof *known);
+    for (size_t i = 0; i < f->frames.n; i++)
+        condition[i] = UNKNOWN;
     for (size_t i = 0; i < f->variables.n; i++) {
         const struct loop_variable *v = &f->variables.items[i];
-        int of = f->condition[v->enter];
-        if (v->merge >= 0 && known[v->frame] && condition[v->frame] != of)
+        int of = f->condition[v->enter], *known = &condition[v->frame];
+        if (v->merge >= 0 && *known != UNKNOWN && *known != of)
             refuse(s, v->frame);
-        if (v->merge >= 0) {
-            condition[v->frame] = of;
-            known[v->frame] = true;
-        }
+        if (v->merge >= 0)
+            *known = of;
     }
     for (size_t i = 0; i < f->variables.n; i++) {
         const struct loop_variable *v = &f->variables.items[i];
-        if (!known[v->frame] || !frames_implies(f, condition[v->frame], f->condition[v->enter]))
+        if (condition[v->frame] == UNKNOWN ||
+            !frames_implies(f, condition[v->frame], f->condition[v->enter]))
             refuse(s, v->frame);
     }
     mem_free(condition);
-    mem_free(known);
 }
 
 static void check_nodes(struct while_search *s)

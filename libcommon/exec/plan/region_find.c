@@ -143,33 +143,27 @@ static void group(struct region_find *f, const int *order, int n_order)
     arena_release(&names);
 }
 
-struct ranking {
-    int region, n_ready, level;
-};
-
 static int by_arrivals(const void *a, const void *b)
 {
-    const struct ranking *x = a, *y = b;
+    const struct region *x = *(struct region *const *)a, *y = *(struct region *const *)b;
     if (x->n_ready != y->n_ready)
         return x->n_ready < y->n_ready ? -1 : 1;
     if (x->level != y->level)
         return x->level < y->level ? -1 : 1;
-    return x->region < y->region ? -1 : 1;
+    return x < y ? -1 : 1;
 }
 
 /* Where each comes among all. An edge leads to one with more arrivals. */
 static void rank_regions(struct plan *plan)
 {
     size_t n = plan->regions.n;
-    struct ranking *all = mem_array(n + 1, sizeof *all);
-    for (size_t i = 0; i < n; i++) {
-        const struct region *region = &plan->regions.items[i];
-        all[i] = (struct ranking){(int)i, region->n_ready, region->level};
-    }
+    struct region **all = mem_array(n + 1, sizeof *all);
+    for (size_t i = 0; i < n; i++)
+        all[i] = &plan->regions.items[i];
     if (n)
         qsort(all, n, sizeof *all, by_arrivals);
     for (size_t i = 0; i < n; i++)
-        plan->regions.items[all[i].region].rank = (int)i;
+        all[i]->rank = (int)i;
     mem_free(all);
 }
 

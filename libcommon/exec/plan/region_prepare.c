@@ -19,9 +19,7 @@ static void describe(struct plan *plan, struct region_item *at)
     for (int i = 0; i < item->n_in; i++) {
         const struct value *value = &plan->values.items[item->in[i]];
         bool is_ref = item->refs && item->refs[i], is_seen = item->seen && item->seen[i];
-        bool is_here = is_ref || value->kind == VALUE_FEED || region_sees_constant(value) ||
-                       region_has_made(plan, item->in[i], item->region);
-        at->gathers |= is_seen || !is_here;
+        at->gathers |= is_seen || !(is_ref || region_has_input(plan, item, i));
         at->looks |= is_seen || (value->kind == VALUE_VARIABLE && !is_ref);
     }
     at->leads = item->n_edges > 0;

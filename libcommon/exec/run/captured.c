@@ -232,7 +232,7 @@ static int enqueue_item(const struct capturing *c, int at)
 {
     const struct item *item = call_of(c, at)->host.item;
     if (c->segment->items[at].looks &&
-        region_gather(c->run, c->launch, &c->segment->items[at], c->it))
+        region_gather(c->run, c->launch, c->it, c->segment->items[at].item))
         return c->launch->err.code;
     int result = run_kernel(c, at);
     if (result > 0 || result == KERNEL_ENQUEUED)

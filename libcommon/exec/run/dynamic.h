@@ -92,9 +92,6 @@ struct region_calls {
 int region_run(struct run *run, struct launch *launch, const struct region_calls *calls);
 /* Before: tells the calls of the activation's region from `at` on whose they are now. */
 void region_bind(struct run *run, struct launch *launch, int at);
-/* What is seen in another shape than it has, and variables that others may write to. */
-int region_gather(struct run *run, struct launch *launch, const struct region_item *at,
-                  struct iteration *it);
 /* After an item: lets go of outputs that are not needed any more in the activation's region. */
 void region_drop(const struct plan *plan, const struct activation *a, const struct region_item *at);
 /* After all: lets go of what the region has computed, as far as it is counted. */
@@ -127,10 +124,9 @@ void loop_run_free(struct run *run, struct loop_run *loop);
 /* dynamic_kernel.c. False: the activation was put aside until a lock is free. */
 bool kernel_take_locks(struct activation *a, const variable_lock_vec *locks);
 void kernel_give_locks(struct activation *a);
-/* What the item reads of a variable: its own memory, shared; where it is written in place a copy
- * for kernels that may take long without computing. */
-int kernel_gather_variable(struct run *run, const struct item *item, int i, struct token *input,
-                           struct error *err);
+/* Of an item's inputs those that are seen in another shape than they have, and variables that
+ * others may write to. */
+int region_gather(struct run *run, struct launch *launch, struct iteration *it, int item);
 /* Sets what is the same in every step; returns the call's inputs, which are to be set. */
 struct tensor **kernel_make_call(struct run *run, struct iteration *it, int item,
                                  struct call_host *host, struct kernel_call *call);

@@ -57,50 +57,67 @@ struct launch *kernel_launch(struct run *run, struct activation *a, struct launc
     return launch;
 }
 
-int kernel_gather_variable(struct run *run, const struct item *item, int i, struct token *input,
+/* Its own memory, shared; where it is written in place a copy for kernels that may take long
+ * without computing. */
+static int gather_variable(struct run *run, const struct item *item, int i, struct tensor *input,
                            struct error *err)
 {
     const struct plan *plan = run->plan;
     struct device *device = plan->options.device;
     const struct tensor *value = &plan->values.items[item->in[i]].variable->value;
     if (value->buffer && device->is_host) {
-        tensor_share(&input->tensor, value);
+        tensor_share(input, value);
         return 0;
     }
-    input->tensor = *value;
-    input->tensor.buffer = NULL;
+    *input = *value;
+    input->buffer = NULL;
     if (!(item->flags & KERNEL_ASYNC) || !value->data)
         return 0;
     struct buffer *buffer =
         value_alloc(plan, item->in[i], plan->pool, value->type, tensor_bytes(value));
-    return value_copy(device, buffer, value, &input->tensor, err);
+    return value_copy(device, buffer, value, input, err);
 }
 
-/* Points to each input's value, wherever it is. */
+int region_gather(struct run *run, struct launch *launch, struct iteration *it, int id)
+{
+    const struct plan *plan = run->plan;
+    const struct item *item = &plan->items.items[id];
+    struct token *inputs = it->inputs + item->first_input;
+    for (int i = 0; i < item->n_in; i++) {
+        int v = item->in[i];
+        bool is_seen = item->seen && item->seen[i], is_ref = item->refs && item->refs[i];
+        if (it->frame->def->has_order) {
+            if (is_seen)
+                inputs[i].tensor = (struct tensor){.type = plan->values.items[v].type,
+                                                   .shape = *item->seen[i],
+                                                   .data = iteration_value(run, it, v)->data};
+            continue;
+        }
+        if (plan->values.items[v].kind == VALUE_VARIABLE && !is_ref &&
+            gather_variable(run, item, i, &inputs[i].tensor, &launch->err))
+            return item_fail(item, &launch->err);
+        if (!is_seen)
+            continue;
+        if (region_has_made(plan, v, item->region))
+            share_value(&inputs[i].tensor, iteration_output(plan, it, v));
+        inputs[i].tensor.shape = *item->seen[i];
+    }
+    return 0;
+}
+
+/* Points to each input of a point, wherever it is; NULL: the other inputs of a Merge. */
 static int gather(struct run *run, struct launch *launch, struct tensor **in)
 {
     struct activation *a = launch->activation;
-    const struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[a->item];
-    int code = 0;
+    struct iteration *it = a->iteration;
+    const struct item *item = &run->plan->items.items[a->item];
+    int code = region_gather(run, launch, it, a->item);
     for (int i = 0; i < item->n_in; i++) {
-        struct value *value = &plan->values.items[item->in[i]];
-        struct token *input = &a->iteration->inputs[item->first_input + i];
-        in[i] = &input->tensor;
-        if (value->kind == VALUE_VARIABLE && item->refs && item->refs[i]) {
-            in[i] = &value->variable->value;
-        } else if (value->kind == VALUE_VARIABLE) {
-            int failed = kernel_gather_variable(run, item, i, input, &launch->err);
-            code = code ? code : failed;
-        } else if (value->kind == VALUE_CONSTANT && value->item < 0) {
-            in[i] = &value->constant;
-        } else if (value->kind == VALUE_FEED) {
-            input->tensor = run->feeds[value->feed];
-        } else if (!input->is_live) {
-            in[i] = NULL; /* the other inputs of a Merge */
-        } else if (item->seen && item->seen[i]) {
-            input->tensor.shape = *item->seen[i];
-        }
+        const struct token *input = &it->inputs[item->first_input + i];
+        bool is_read = run->plan->values.items[item->in[i]].kind == VALUE_VARIABLE;
+        in[i] = iteration_input(run, it, a->item, i);
+        if (in[i] == &input->tensor && !input->is_live && !is_read)
+            in[i] = NULL;
     }
     if (item->flags & KERNEL_ASYNC)
         kernel_give_locks(a);
@@ -159,7 +176,7 @@ int kernel_run(struct run *run, struct launch *launch)
     struct tensor **in = kernel_make_call(run, a->iteration, a->item, &launch->host, &launch->call);
     kernel_bind(run, launch, a->iteration, &launch->host, &launch->call);
     if (gather(run, launch, in))
-        return item_fail(item, &launch->err);
+        return launch->err.code;
     if (item->scratch_bytes) {
         launch->scratch = pool_alloc(run->plan->pool, item->scratch_bytes);
         if (!launch->scratch)

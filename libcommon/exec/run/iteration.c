@@ -72,10 +72,8 @@ struct tensor *iteration_input(struct run *run, struct iteration *it, int id, in
 {
     const struct plan *plan = run->plan;
     const struct item *item = &plan->items.items[id];
-    const struct value *value = &plan->values.items[item->in[i]];
     bool is_ref = item->refs && item->refs[i], is_seen = item->seen && item->seen[i];
-    bool is_there = it->frame->def->has_order || value->kind == VALUE_FEED ||
-                    region_sees_constant(value) || region_has_made(plan, item->in[i], item->region);
+    bool is_there = it->frame->def->has_order || region_has_input(plan, item, i);
     if (!is_ref && (is_seen || !is_there))
         return &it->inputs[item->first_input + i].tensor;
     return iteration_value(run, it, item->in[i]);
@@ -164,7 +162,8 @@ void iteration_clear(const struct plan *plan, struct iteration *it)
     }
 }
 
-void region_close(struct iteration *it)
+/* Lets go of the arenas. */
+static void region_close(struct iteration *it)
 {
     for (int i = 0; i < 2; i++) {
         if (it->arenas[i] && !it->frame->def->borrows)
@@ -172,13 +171,6 @@ void region_close(struct iteration *it)
         it->arenas[i] = NULL;
     }
     it->is_open = false;
-}
-
-void region_free(struct iteration *it)
-{
-    region_close(it);
-    mem_free(it->calls);
-    mem_free(it->plain);
 }
 
 /* ---- iterations and frames: with run->lock held, or when nothing of the step runs ---- */
@@ -228,7 +220,9 @@ static void iteration_free(struct iteration *it, const struct plan_frame *def)
             vec_release(&it->activations[i].launch->temporaries);
         mem_free(it->activations[i].launch);
     }
-    region_free(it);
+    region_close(it);
+    mem_free(it->calls);
+    mem_free(it->plain);
     mem_free(it->counters);
     mem_free(it->inputs);
     mem_free(it->outputs);

@@ -151,9 +151,6 @@ void frame_check_iteration(struct run *run, struct iteration *it, struct activat
 int region_open(struct run *run, struct iteration *it, struct error *err);
 /* Of an order that was run: lets go of what is counted. */
 void iteration_clear(const struct plan *plan, struct iteration *it);
-/* Lets go of an iteration's arenas, or of all that it has for regions. */
-void region_close(struct iteration *it);
-void region_free(struct iteration *it);
 
 /* branch.c: whether an item that may be dead runs, whose inputs are bound then; and what is dead
  * when it has run. */

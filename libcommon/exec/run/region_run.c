@@ -7,40 +7,11 @@
 
 /* ---- one item ---- */
 
-int region_gather(struct run *run, struct launch *launch, const struct region_item *at,
-                  struct iteration *it)
-{
-    const struct plan *plan = run->plan;
-    const struct item *item = &plan->items.items[at->item];
-    struct token *inputs = it->inputs + item->first_input;
-    for (int i = 0; i < item->n_in; i++) {
-        int v = item->in[i];
-        bool is_seen = item->seen && item->seen[i];
-        if (it->frame->def->has_order) {
-            if (is_seen)
-                inputs[i].tensor = (struct tensor){.type = plan->values.items[v].type,
-                                                   .shape = *item->seen[i],
-                                                   .data = iteration_value(run, it, v)->data};
-            continue;
-        }
-        bool is_ref = item->refs && item->refs[i];
-        if (plan->values.items[v].kind == VALUE_VARIABLE && !is_ref &&
-            kernel_gather_variable(run, item, i, &inputs[i], &launch->err))
-            return item_fail(item, &launch->err);
-        if (!is_seen)
-            continue;
-        if (region_has_made(plan, v, item->region))
-            share_value(&inputs[i].tensor, iteration_output(plan, it, v));
-        inputs[i].tensor.shape = *item->seen[i];
-    }
-    return 0;
-}
-
 static int run_item(struct run *run, struct launch *launch, const struct region_item *at,
                     struct region_call *c)
 {
     const struct item *item = c->host.item;
-    if (at->looks && region_gather(run, launch, at, launch->activation->iteration))
+    if (at->looks && region_gather(run, launch, launch->activation->iteration, at->item))
         return launch->err.code;
     if (item_begin(item, &run->on_device, &launch->err))
         return launch->err.code;

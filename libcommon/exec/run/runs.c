@@ -39,19 +39,6 @@ static void set_busy(struct run *run, bool busy)
             run->arenas[i]->busy = busy;
 }
 
-static bool all_arenas(const struct run *run, bool (*is)(const struct shared_arena *arena))
-{
-    bool all = true;
-    for (int i = 0; i < 2; i++)
-        all = all && (!run->arenas[i] || is(run->arenas[i]));
-    return all;
-}
-
-static bool is_there(const struct shared_arena *arena)
-{
-    return arena->buffer != NULL;
-}
-
 static void run_free(struct run *run);
 
 /* One whose arenas no other step uses. Those whose arenas have gone go as well. */
@@ -59,8 +46,12 @@ static struct run *find_idle(struct plan *plan)
 {
     for (struct run **at = &plan->idle_runs; *at;) {
         struct run *run = *at;
-        bool runs = all_arenas(run, arena_is_free);
-        if (!runs && all_arenas(run, is_there)) {
+        bool runs = true, stays = true;
+        for (int i = 0; i < 2; i++) {
+            runs &= !run->arenas[i] || arena_is_free(run->arenas[i]);
+            stays &= !run->arenas[i] || run->arenas[i]->buffer;
+        }
+        if (!runs && stays) {
             at = &run->next;
             continue;
         }

@@ -61,9 +61,12 @@ static void expect(const struct which *of)
     keep[0] = (struct edge){graph_find(f.graph, "y")->id, 0};
     if (of->kept)
         keep[1] = (struct edge){graph_find(f.graph, of->kept)->id, 0};
-    struct fuse_options options = {
-        .kernels = ops_kernels(), .device = "CPU", .keep = keep, .n_keep = of->kept ? 2 : 1};
-    fuse_sums(f.graph, &options, &fused);
+    struct fuse_options options = {.kernels = ops_kernels(),
+                                   .device = "CPU",
+                                   .keep = keep,
+                                   .n_keep = of->kept ? 2 : 1,
+                                   .without = DEVICE_PASSES_ALL & ~(1u << DEVICE_PASS_SUMS)};
+    fuse_graph(f.graph, &options, &fused, NULL);
     const struct graph *graph = fused.graph ? fused.graph : f.graph;
     bool is_one = node_is(graph_find(graph, "y"), "FusedMatMulApply");
     if (is_one != (of->n_gone > 0))
@@ -153,10 +156,13 @@ static void expect_equal(struct fixture *f, struct fixture *other, const char *n
 static bool is_in_plans(const struct graph *graph)
 {
     struct edge keep = {graph_find(graph, "done")->id, 0};
-    struct fuse_options options = {
-        .kernels = ops_kernels(), .device = "CPU", .keep = &keep, .n_keep = 1};
+    struct fuse_options options = {.kernels = ops_kernels(),
+                                   .device = "CPU",
+                                   .keep = &keep,
+                                   .n_keep = 1,
+                                   .without = DEVICE_PASSES_ALL & ~(1u << DEVICE_PASS_SUMS)};
     struct fused fused;
-    fuse_sums(graph, &options, &fused);
+    fuse_graph(graph, &options, &fused, NULL);
     bool is = fused.n_gone > 0;
     fused_release(&fused);
     return is;

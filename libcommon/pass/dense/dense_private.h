@@ -152,14 +152,10 @@ struct passes {
     struct build *b;
 };
 
-/* dense_passes_find.c: what is in passes, and the rows that shares are of. */
+/* dense_passes_find.c: what is in passes, and the rows that shares are of. With update_each also
+ * what changes layers in each pass; and, when all is there, that a pass reads what the one before
+ * has left. */
 int dense_find_passes(struct passes *p);
-
-/* dense_passes_update.c, with update_each. What changes layers in each pass; once it is known what
- * else is in passes, whether an entry would train that does not now; and, when all is there, that a
- * pass reads what the one before has left. */
-int dense_find_updates(struct passes *p);
-int dense_check_entries(struct passes *p);
 void dense_order_updates(struct passes *p);
 
 #endif

@@ -136,10 +136,7 @@ void grid_stand_in(struct grid *g, const struct node *node, const struct edge *p
 
 /* grid_op.c: what stands for a node of the source is there then. */
 int grid_visit(struct grid *g, const struct node *node);
-
-/* grid_variable.c */
 int grid_visit_variable(struct grid *g, const struct node *node);
-int grid_visit_ask(struct grid *g, const struct node *node);
 
 /* Input i of a node that goes element by element, for a cell: what of it there is in its tile. */
 struct edge grid_operand(struct grid *g, const struct node *node, int i, int cell);

@@ -69,6 +69,10 @@ struct cost_way {
 struct cost_way cost_way(const struct device_name *from, const struct device_name *to,
                          const struct cluster *cluster, const struct costs *costs);
 
+/* Between CPUs of two tasks. */
+struct cost_way cost_task_way(const char *job, int task, const char *to_job, int to_task,
+                              const struct cluster *cluster);
+
 /* The time of flows of as many bytes each that come to an adapter of `bandwidth` bytes a second at
  * once: of several it is more than the bytes', as some is lost where they meet. */
 double cost_adapter_ns(double flows, double bytes, double bandwidth);

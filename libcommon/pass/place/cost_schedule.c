@@ -5,7 +5,6 @@
  * With what cores that are shared take for all of it.
  */
 #include <math.h>
-#include <stdio.h>
 
 #include "base/memory.h"
 #include "pass/place/cost.h"
@@ -97,10 +96,7 @@ int cost_schedule(const struct cost_sum_query *query, double bytes, struct cost_
         const struct cluster_task *task = s.cluster ? cluster_find(s.cluster, s.job, i) : NULL;
         s.hosts[i] = task ? task->host : -1;
         for (int k = 0; k < s.n; k++) {
-            struct device_name from = {.task = i, .type = "CPU"}, to = {.task = k, .type = "CPU"};
-            snprintf(from.job, sizeof from.job, "%s", s.job);
-            snprintf(to.job, sizeof to.job, "%s", s.job);
-            s.ways[i * s.n + k] = cost_way(&from, &to, s.cluster, NULL);
+            s.ways[i * s.n + k] = cost_task_way(s.job, i, s.job, k, s.cluster);
         }
     }
     request.hosts = query->cluster ? s.hosts : NULL;

@@ -46,6 +46,15 @@ struct cost_way cost_way(const struct device_name *from, const struct device_nam
     return (struct cost_way){NS * link.latency, NS / link.bandwidth};
 }
 
+struct cost_way cost_task_way(const char *job, int task, const char *to_job, int to_task,
+                              const struct cluster *cluster)
+{
+    struct device_name from = {.task = task, .type = "CPU"}, to = {.task = to_task, .type = "CPU"};
+    snprintf(from.job, sizeof from.job, "%s", job);
+    snprintf(to.job, sizeof to.job, "%s", to_job);
+    return cost_way(&from, &to, cluster, NULL);
+}
+
 /* ---- exchanges ---- */
 
 /* Of the tasks 0 to n - 1 of a job those that the cluster has: on a host, or (-1) in all. */
@@ -76,10 +85,7 @@ struct cost_way cost_exchange(const char *job, int n, const struct cluster *clus
             slowest.per_byte =
                 fmax(slowest.per_byte, cost_adapter_ns(here * (n - here), 1, bandwidth));
         for (int k = i + 1; k < n; k++) {
-            struct device_name from = {.task = i, .type = "CPU"}, to = {.task = k, .type = "CPU"};
-            snprintf(from.job, sizeof from.job, "%s", job);
-            snprintf(to.job, sizeof to.job, "%s", job);
-            struct cost_way way = cost_way(&from, &to, cluster, NULL);
+            struct cost_way way = cost_task_way(job, i, job, k, cluster);
             slowest.latency = fmax(slowest.latency, way.latency);
             slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
         }
@@ -143,10 +149,7 @@ static struct cost_way slowest_link(struct tasks from, struct tasks to,
     struct cost_way slowest = {0};
     for (int i = 0; i < from.n; i++)
         for (int k = 0; k < to.n; k++) {
-            struct device_name a = {.task = i, .type = "CPU"}, b = {.task = k, .type = "CPU"};
-            snprintf(a.job, sizeof a.job, "%s", from.job);
-            snprintf(b.job, sizeof b.job, "%s", to.job);
-            struct cost_way way = cost_way(&a, &b, cluster, NULL);
+            struct cost_way way = cost_task_way(from.job, i, to.job, k, cluster);
             slowest.latency = fmax(slowest.latency, way.latency);
             slowest.per_byte = fmax(slowest.per_byte, way.per_byte);
         }

@@ -90,8 +90,8 @@ static void urge(struct bucket *bucket, int priority)
 
 static int priority_of(const struct replicator *r, struct edge edge)
 {
-    const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
-    return mark ? replicate_priority(r, mark->s) : 0;
+    const struct node *variable = replicate_variable_of(r, graph_node(r->from, edge.node));
+    return variable ? r->priority[variable->id] : 0;
 }
 
 static int put_pushed(struct replicator *r, struct pushed_values *exchange, struct edge edge)

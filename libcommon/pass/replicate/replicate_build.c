@@ -243,3 +243,15 @@ const char *replicate_edge_name(const struct replicator *r, struct edge edge)
 {
     return graph_node(r->from, edge.node)->name;
 }
+
+const char *replicate_gradient_of(const struct node *node)
+{
+    const struct attr_value *mark = node_attr(node, "_gradient");
+    return mark ? mark->s : NULL;
+}
+
+const struct node *replicate_variable_of(const struct replicator *r, const struct node *node)
+{
+    const char *name = replicate_gradient_of(node);
+    return name ? graph_find(r->from, name) : NULL;
+}

@@ -42,8 +42,7 @@ static struct replicate_way read_of(const struct replicator *r, struct cost_way 
                                     struct edge edge)
 {
     const struct node *node = graph_node(r->from, edge.node);
-    const struct attr_value *mark = node_attr(node, "_gradient");
-    const struct node *variable = mark ? graph_find(r->from, mark->s) : NULL;
+    const struct node *variable = replicate_variable_of(r, node);
     if (!replicate_pushes(r) || !variable)
         return (struct replicate_way){0};
     struct edge value = *replicate_role(node) ? edge : (struct edge){variable->id, 0};
@@ -115,8 +114,8 @@ enum crossing replicate_choose(struct replicator *r, struct edge gradient,
 {
     static const char *const sent[] = {"gradient", "factors", "code"};
     const struct node *node = graph_node(r->from, gradient.node);
-    const struct attr_value *variable = node_attr(node, "_gradient");
-    struct replicate_choice choice = {.variable = variable ? variable->s : node->name,
+    const char *variable = replicate_gradient_of(node);
+    struct replicate_choice choice = {.variable = variable ? variable : node->name,
                                       .shape = node->outputs[gradient.slot].shape,
                                       .no_factors = replicate_find_product(r, gradient, product),
                                       .no_code = replicate_find_code(r, gradient)};

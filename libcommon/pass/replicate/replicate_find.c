@@ -75,8 +75,7 @@ bool replicate_is_pushed(const struct replicator *r, struct edge edge)
 
 bool replicate_is_of_part(const struct replicator *r, struct edge edge)
 {
-    const struct attr_value *mark = node_attr(graph_node(r->from, edge.node), "_gradient");
-    const struct node *variable = mark ? graph_find(r->from, mark->s) : NULL;
+    const struct node *variable = replicate_variable_of(r, graph_node(r->from, edge.node));
     return variable && node_attr(variable, WORKER_PART_SHAPE);
 }
 
@@ -93,9 +92,8 @@ static void find_update_of(struct replicator *r, int writer, const char *variabl
                 struct edge edge = node->inputs[i];
 
                 if (!replicate_is_pushed(r, edge)) {
-                    const struct attr_value *mark =
-                        node_attr(graph_node(r->from, edge.node), "_gradient");
-                    struct push *push = push_of(r, mark ? mark->s : variable);
+                    const char *own = replicate_gradient_of(graph_node(r->from, edge.node));
+                    struct push *push = push_of(r, own ? own : variable);
                     vec_push(&push->edges, edge);
                     edge_map_add(&r->by_edge[BY_PUSHED], edge, (int)(push - r->pushes.items));
                 }

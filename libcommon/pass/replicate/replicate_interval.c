@@ -82,8 +82,8 @@ static const struct push *push_of_variable(const struct replicator *r, const cha
 
 int replicate_steps_of(const struct replicator *r, struct edge gradient)
 {
-    const struct attr_value *mark = node_attr(graph_node(r->from, gradient.node), "_gradient");
-    const struct push *push = mark ? push_of_variable(r, mark->s) : NULL;
+    const char *variable = replicate_gradient_of(graph_node(r->from, gradient.node));
+    const struct push *push = variable ? push_of_variable(r, variable) : NULL;
     return push ? push->steps : r->steps;
 }
 

@@ -10,12 +10,6 @@
 
 #include "pass/replicate/replicate_private.h"
 
-static const char *variable_of(const struct replicator *r, const struct known *known)
-{
-    const struct attr_value *mark = node_attr(graph_node(r->from, known->edge.node), "_gradient");
-    return mark ? mark->s : NULL;
-}
-
 static int by_time(const void *a, const void *b)
 {
     const struct known *x = a, *y = b;
@@ -49,11 +43,11 @@ int replicate_list_known(struct replicator *r, struct known **list)
     vec_release(&known);
     /* The numbers of rows are of no use, and no more urgent, before the rows are known. */
     for (int i = 0; i < n; i++) {
-        const char *variable = variable_of(r, &(*list)[i]);
+        const char *variable = replicate_gradient_of(graph_node(r->from, (*list)[i].edge.node));
         if (!variable || !*replicate_role(graph_node(r->from, (*list)[i].edge.node)))
             continue;
         for (int k = 0; k < n; k++) {
-            const char *other = variable_of(r, &(*list)[k]);
+            const char *other = replicate_gradient_of(graph_node(r->from, (*list)[k].edge.node));
             if (other && !strcmp(variable, other))
                 (*list)[i].ns = fmax((*list)[i].ns, (*list)[k].ns);
         }

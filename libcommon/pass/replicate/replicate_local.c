@@ -44,7 +44,7 @@ int replicate_add_local(struct replicator *r)
 struct step_sum replicate_sum(struct replicator *r, const char *name, const struct node *node,
                               struct edge gradient, struct edge due)
 {
-    const struct node *variable = graph_find(r->from, node_attr(node, "_gradient")->s);
+    const struct node *variable = replicate_variable_of(r, node);
     const struct node_output *output = &node->outputs[0];
     const struct shape *shape =
         variable && !shape_is_known(&output->shape) ? &variable->outputs[0].shape : &output->shape;
@@ -192,8 +192,7 @@ struct edge replicate_read(struct replicator *r, const struct node *reader, stru
 static const struct node *gradient_of(const struct replicator *r, const struct node *variable)
 {
     for (size_t i = 0; i < r->from->nodes.n; i++) {
-        const struct attr_value *mark = node_attr(graph_node(r->from, (int)i), "_gradient");
-        if (mark && !strcmp(mark->s, variable->name))
+        if (replicate_variable_of(r, graph_node(r->from, (int)i)) == variable)
             return graph_node(r->from, (int)i);
     }
     return NULL;

@@ -328,7 +328,7 @@ int replicate_auto(const struct graph *from, const struct replicate_options *opt
 int replicate_choose_schedule(struct replicator *r);
 int replicate_schedule_attrs(struct replicator *r, struct attr *attrs);
 
-/* replicate_bucket.c: what is put together, and reduced as one; the bucket is empty then. */
+/* What is put together, and reduced as one; the bucket is empty then. */
 void replicate_put(struct replicator *r, struct bucket *bucket, struct bucket_value value);
 int replicate_reduce(struct replicator *r, const char *name, struct bucket *bucket);
 

@@ -16,7 +16,7 @@ static struct edge add_beside(struct replicator *r, const struct own_state *stat
     const struct node *gradient = graph_node(r->from, state->gradient.node);
     const char *name = graph_node(r->to, state->variable.node)->name;
     struct attr attrs[5] = {{"of", attr_string(name)},
-                            group_attr(&r->to->arena, node_attr(gradient, "_gradient")->s)};
+                            group_attr(&r->to->arena, replicate_gradient_of(gradient))};
     for (int i = 0; i < spec.n_attrs; i++)
         attrs[2 + i] = spec.attrs[i];
     spec.attrs = attrs;

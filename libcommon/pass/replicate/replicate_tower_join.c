@@ -156,16 +156,9 @@ static struct edge weighed(struct towers *t, const struct node *node, struct edg
     return product;
 }
 
-/* The variable that the value is a gradient of; NULL: of none. */
-static const struct node *variable_of(struct towers *t, const struct node *node)
-{
-    const struct attr_value *mark = node_attr(node, "_gradient");
-    return mark ? graph_find(t->r->from, mark->s) : NULL;
-}
-
 static const char *joined_device(struct towers *t, const struct node *node)
 {
-    const struct node *variable = variable_of(t, node);
+    const struct node *variable = replicate_variable_of(t->r, node);
     return variable ? towers_device(t, variable) : own_device(t, node, 0);
 }
 
@@ -175,7 +168,7 @@ static int accumulate(struct towers *t, const struct node *node, struct edge *va
 {
     struct replicator *r = t->r;
     struct pipeline *p = t->pipeline;
-    const struct node *variable = variable_of(t, node);
+    const struct node *variable = replicate_variable_of(t->r, node);
     struct build b = builder(t, "add", node->name, 0);
     b.device = joined_device(t, node);
     bool is_here = variable && pipeline_stage(p, variable->id) == pipeline_stage(p, node->id);
@@ -193,7 +186,7 @@ static int accumulate(struct towers *t, const struct node *node, struct edge *va
 static struct edge sum_of(struct towers *t, const struct node *node, struct node_spec *spec)
 {
     struct build b = builder(t, "join", node->name, 0);
-    const struct node *variable = variable_of(t, node);
+    const struct node *variable = replicate_variable_of(t->r, node);
     b.device = joined_device(t, node);
     b.colocate = variable ? arena_printf(&t->r->to->arena, "loc:@%s", variable->name) : NULL;
     return build_op(&b, spec->op, spec->inputs, spec->n_inputs, NULL, 0);
@@ -233,14 +226,14 @@ static struct edge joined(struct towers *t, const struct node *node, int slot)
     struct attr attrs[3];
     const struct attr_value *mark = node_attr(node, "_gradient");
     const struct attr_value *role = node_attr(node, "_gradient_role");
-    const struct node *variable = variable_of(t, node);
+    const struct node *variable = replicate_variable_of(t->r, node);
     spec.attrs = attrs;
     if (mark)
         attrs[spec.n_attrs++] = (struct attr){"_gradient", *mark};
     if (role)
         attrs[spec.n_attrs++] = (struct attr){"_gradient_role", *role};
     if (variable)
-        attrs[spec.n_attrs++] = group_attr(&r->to->arena, mark->s);
+        attrs[spec.n_attrs++] = group_attr(&r->to->arena, variable->name);
     spec.name = slot ? arena_printf(&r->to->arena, "%ss/join/%s/%d", t->prefix, node->name, slot)
                      : node->name;
     spec.device = joined_device(t, node);

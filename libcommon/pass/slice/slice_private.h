@@ -120,8 +120,6 @@ void slice_balance(struct slice_weight *weights, size_t n, int shards);
 
 /* slice_find.c: how tables are cut, roles, what is made on demand. */
 int slice_find(struct slicer *s);
-/* slice_demand.c: when the roles are known. */
-void slice_find_on_demand(struct slicer *s);
 
 /* slice_role.c: of what has to do with the tables that were found. */
 int slice_find_roles(struct slicer *s);

@@ -225,7 +225,7 @@ static int visit_writer(struct slicer *s, const struct node *node)
 /* ---- the rest ---- */
 
 /* A read of a read, or after one: such chains may be long, so that each is made in its turn. Other
- * nodes that are made on demand are few behind each other (slice_demand.c). */
+ * nodes that are made on demand are few behind each other (slice_find.c). */
 static bool is_chained(const struct slicer *s, const struct node *node)
 {
     int slicing;

@@ -160,8 +160,7 @@ static int add_take(struct replicator *r, struct push *push)
         replicate_node(r, "AggregatorTake", (struct node_parts){inputs, 2, attrs, 5, SHARD_DEVICE},
                        "%s/take", push->variable)
             .node;
-    return r->err->code || replicate_add_products(r, push) ? r->err->code
-                                                           : replicate_add_decoded(r, push);
+    return r->err->code ? r->err->code : replicate_add_taken(r, push);
 }
 
 int replicate_add_update(struct replicator *r)

@@ -25,15 +25,13 @@ int replicate_add_rest(struct replicator *r, const struct edge *tokens, int n, s
 
 /* replicate_push.c: what of each push crosses; and what the update makes of it when it is taken. */
 int replicate_list_pushed(struct replicator *r);
-int replicate_add_products(struct replicator *r, const struct push *push);
-
-/* replicate_push_code.c: what crosses of a value, which is pushed as a code; what the update makes
- * of it; and what the worker keeps of what is lost, when it is known whether the push counts. */
+int replicate_add_taken(struct replicator *r, const struct push *push);
+/* Of a value that is pushed as a code: what crosses of it; what goes with a code that gradients are
+ * only after some updates; and what the worker keeps of what is lost, when it is known whether the
+ * push counts. */
 struct edge replicate_push_code(struct replicator *r, struct edge gradient, struct edge value);
-/* What goes with a code that gradients are only after some updates. */
 struct edge replicate_push_first(struct replicator *r, const struct pushed_value *value);
 const struct coded_gradient *replicate_find_coded(const struct replicator *r, struct edge gradient);
-int replicate_add_decoded(struct replicator *r, const struct push *push);
 int replicate_keep_lost_pushes(struct replicator *r, struct edge counted);
 
 /* replicate_code.c: the code of a value. */

@@ -155,6 +155,9 @@ struct merged {
 /* Whether it takes less than handing it to another thread: its kernel always does, or what it is
  * known to read and write is little. */
 bool item_is_cheap(const struct plan *plan, const struct item *item);
+/* The tensor that is in that memory, which may have been refused (NULL): ERR_OS. */
+int tensor_in_buffer(struct tensor *t, enum dtype type, const struct shape *shape,
+                     struct buffer *buffer, struct error *err);
 /* Puts node and op in front of a kernel's message. */
 int item_fail(const struct item *item, struct error *err);
 int item_explain_fault(struct fault_source *source, const struct fault *fault, struct error *err);

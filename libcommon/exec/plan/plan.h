@@ -83,6 +83,10 @@ static inline struct edge_map plan_index_feeds(const struct plan_request *reques
     return index;
 }
 
+/* Adds a Placeholder that stands for what is fed of a node of another graph; returns its id.
+ * Borrows the feed's shape. */
+int plan_add_feed(struct graph *graph, const struct plan_feed *feed, const struct node *fed);
+
 /* Whether a feed stands for each output of the node. */
 static inline bool plan_feeds_all(const struct edge_map *fed, const struct node *node)
 {

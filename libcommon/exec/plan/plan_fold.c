@@ -52,17 +52,6 @@ static struct device *device_of(const struct fold *f)
     return f->host.plan->options.device;
 }
 
-static int allocate_on_device(const struct fold *f, struct tensor *t, struct error *err)
-{
-    struct buffer *buffer = device_alloc(device_of(f), tensor_bytes(t));
-    if (!buffer)
-        return error_set(err, ERR_OS, "no memory for %s%s", shape_text_typed(t->type, &t->shape),
-                         mem_limit_text());
-    t->buffer = buffer;
-    t->data = buffer->data;
-    return 0;
-}
-
 static int fold_allocate(struct plan *plan, const struct item *item, struct fold *f,
                          struct error *err)
 {
@@ -78,7 +67,8 @@ static int fold_allocate(struct plan *plan, const struct item *item, struct fold
         struct tensor *t = f->pointers[item->n_in + i] = &f->tensors[item->n_in + i];
         *t = tensor_borrow(value->type, &value->shape, NULL);
         if (value->alias_of < 0 &&
-            (value->on_device ? allocate_on_device(f, t, err)
+            (value->on_device ? tensor_in_buffer(t, value->type, &value->shape,
+                                                 device_alloc(device_of(f), tensor_bytes(t)), err)
                               : tensor_alloc(t, value->type, &value->shape, err)))
             return err->code;
     }

@@ -21,22 +21,18 @@ struct prune {
     struct edge_map fed;    /* which feed is an edge's */
 };
 
-static struct node *add_feed(struct plan *plan, int feed)
+int plan_add_feed(struct graph *graph, const struct plan_feed *feed, const struct node *fed)
 {
-    const struct plan_feed *f = &plan->feeds[feed];
-    const struct node *fed = graph_node(plan->source, f->edge.node);
-    struct arena *arena = &plan->graph->arena;
-    struct attr *attrs = arena_array(arena, 2, sizeof *attrs);
-    attrs[0] = (struct attr){"dtype", attr_type(f->type)};
-    attrs[1] = (struct attr){"shape", attr_shape(&f->shape)};
+    struct arena *arena = &graph->arena;
+    struct attr attrs[] = {{"dtype", attr_type(feed->type)}, {"shape", attr_shape(&feed->shape)}};
     struct node_spec spec = {.op = "Placeholder",
-                             .name = arena_printf(arena, "_feed_%s_%d", fed->name, f->edge.slot),
-                             .attrs = attrs,
+                             .name = arena_printf(arena, "_feed_%s_%d", fed->name, feed->edge.slot),
+                             .attrs = arena_copy(arena, attrs, sizeof attrs),
                              .n_attrs = 2,
                              .file = fed->file,
                              .line = fed->line};
-    struct node_output output = {f->type, false, f->shape};
-    return graph_add_trusted(plan->graph, &spec, &output, 1);
+    struct node_output output = {feed->type, false, feed->shape};
+    return graph_add_trusted(graph, &spec, &output, 1)->id;
 }
 
 static struct edge map_edge(struct prune *p, struct edge edge)
@@ -44,7 +40,9 @@ static struct edge map_edge(struct prune *p, struct edge edge)
     int feed = edge_map_get(&p->fed, edge);
     if (feed >= 0) {
         if (p->plan->feed_nodes[feed] < 0)
-            p->plan->feed_nodes[feed] = add_feed(p->plan, feed)->id;
+            p->plan->feed_nodes[feed] =
+                plan_add_feed(p->plan->graph, &p->plan->feeds[feed],
+                              graph_node(p->from, p->plan->feeds[feed].edge.node));
         return (struct edge){p->plan->feed_nodes[feed], 0};
     }
     return (struct edge){p->copy[edge.node], p->slot[edge.node] + edge.slot};

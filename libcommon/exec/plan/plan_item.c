@@ -133,6 +133,16 @@ bool item_is_cheap(const struct plan *plan, const struct item *item)
 
 /* ---- errors ---- */
 
+int tensor_in_buffer(struct tensor *t, enum dtype type, const struct shape *shape,
+                     struct buffer *buffer, struct error *err)
+{
+    if (!buffer)
+        return error_set(err, ERR_OS, "no memory for %s%s", shape_text_typed(type, shape),
+                         mem_limit_text());
+    *t = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
+    return 0;
+}
+
 int item_fail(const struct item *item, struct error *err)
 {
     if (!item->node)

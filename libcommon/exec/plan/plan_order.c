@@ -38,7 +38,7 @@ struct order {
     struct access_graph graph;
     int *first_access;      /* by item, and one more; accesses are sorted by item */
     int *use_of;            /* by access: its first use */
-    int *first_alias;       /* by alias: the first of its chain, and one; 0: not known */
+    int *first_alias;       /* by alias: the first of its chain */
     struct edge *reads_for; /* by item: an item that it reads for, and which input; itself, -1 */
     struct arena memory;
 };
@@ -142,25 +142,22 @@ static void add_access(struct order *o, int index)
     vec_push(&o->graph.accesses, access);
 }
 
-/* The first alias of a chain of them, of which `alias` is one. Each is looked for once: chains may
- * be long. */
-static int first_alias(struct order *o, int alias)
+/* By alias: the first of its chain. What it is an alias of came before it. */
+static void find_first_aliases(struct order *o)
 {
     const struct value *values = o->plan->values.items;
-    int first = alias;
-    while (!o->first_alias[first] && values[values[first].alias_of].alias_of >= 0)
-        first = values[first].alias_of;
-    first = o->first_alias[first] ? o->first_alias[first] - 1 : first;
-    for (int at = alias; at != first && !o->first_alias[at]; at = values[at].alias_of)
-        o->first_alias[at] = first + 1;
-    return first;
+    o->first_alias = arena_array(&o->memory, o->plan->values.n + 1, sizeof *o->first_alias);
+    for (int v = 0; v < (int)o->plan->values.n; v++)
+        if (values[v].alias_of >= 0)
+            o->first_alias[v] =
+                values[values[v].alias_of].alias_of < 0 ? v : o->first_alias[values[v].alias_of];
 }
 
 /* Of what another item has read. */
 static void add_user(struct order *o, const struct use *use)
 {
     const struct plan *plan = o->plan;
-    int alias = first_alias(o, plan->items.items[use->item].in[use->input]);
+    int alias = o->first_alias[plan->items.items[use->item].in[use->input]];
     int reader = plan->values.items[alias].item;
     for (int i = o->first_access[reader]; i < o->first_access[reader + 1]; i++) {
         const struct access *access = &o->graph.accesses.items[i];
@@ -173,7 +170,7 @@ static void add_accesses(struct order *o)
 {
     size_t n_items = o->plan->items.n, at = 0;
     find_readers(o);
-    o->first_alias = arena_array(&o->memory, o->plan->values.n + 1, sizeof *o->first_alias);
+    find_first_aliases(o);
     o->first_access = arena_array(&o->memory, n_items + 2, sizeof *o->first_access);
     o->use_of = arena_array(&o->memory, o->uses.n + 1, sizeof *o->use_of);
     for (size_t item = 0; item < n_items; item++) {

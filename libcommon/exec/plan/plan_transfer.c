@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where values are, and in which layout. A device may have memory of its own; kernels say of each
- * argument in which memory they want it, and where a value is in the other, the planner adds an item
- * that copies it. Constants are copied once, when the plan is made. On a device whose memory is the
- * host's nothing here adds a copy.
+ * argument in which memory they want it, and where a value is in the other, the planner adds an
+ * item that copies it. Constants are copied once, when the plan is made. On a device whose memory
+ * is the host's nothing here adds a copy.
  */
 #include <string.h>
 
@@ -98,13 +98,9 @@ static int upload(struct plan *plan, const struct tensor *from, struct tensor *t
                   struct error *err)
 {
     struct device *device = plan->options.device;
-    struct buffer *buffer = device_alloc(device, tensor_bytes(from));
-    if (!buffer)
-        return error_set(err, ERR_OS, "no memory for a constant, %s%s",
-                         shape_text_typed(from->type, &from->shape), mem_limit_text());
-    *to = *from;
-    to->buffer = buffer;
-    to->data = buffer->data;
+    if (tensor_in_buffer(to, from->type, &from->shape, device_alloc(device, tensor_bytes(from)),
+                         err))
+        return err->code;
     int code = device_write(device, to->data, from->data, tensor_bytes(from), err);
     if (code)
         tensor_release(to);

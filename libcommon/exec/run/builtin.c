@@ -29,20 +29,6 @@ static bool stays(const struct kernel_call *call)
                          : call->in[0]->buffer != NULL;
 }
 
-/* Memory that the device copies well to, until the step is over (fetches_bring_home). */
-static int alloc_fetch(struct kernel_call *call, struct tensor *fetch)
-{
-    const struct call_host *host = call_host(call);
-    const struct tensor *in = call->in[0];
-    struct buffer *buffer = pool_alloc(host->plan->host_pool, tensor_bytes(in));
-    if (!buffer)
-        return error_set(call->err, ERR_OS, "no memory for %s%s",
-                         shape_text_typed(in->type, &in->shape), mem_limit_text());
-    *fetch = (struct tensor){
-        .type = in->type, .shape = in->shape, .data = buffer->data, .buffer = buffer};
-    return 0;
-}
-
 int fetches_bring_home(const struct plan *plan, struct tensor *fetches, struct error *err)
 {
     int code = 0;
@@ -84,7 +70,10 @@ static int fetch_run(struct kernel_call *call)
         return kernel_take_input(call, 0, fetch);
     if (!value->on_device)
         return tensor_copy(fetch, in, call->err);
-    if (!host->is_captured && alloc_fetch(call, fetch))
+    /* memory that the device copies well to, until the step is over (fetches_bring_home) */
+    if (!host->is_captured &&
+        tensor_in_buffer(fetch, in->type, &in->shape,
+                         pool_alloc(host->plan->host_pool, tensor_bytes(in)), call->err))
         return call->err->code;
     return copy_fetch(call, fetch);
 }

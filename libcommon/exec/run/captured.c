@@ -168,11 +168,8 @@ static int make_memory(const struct capturing *c, struct error *err)
         if (k->kept->buffer)
             continue;
         struct buffer *buffer = pool_alloc(pool, (size_t)shape_bytes(&value->shape, value->type));
-        if (!buffer)
-            return error_set(err, ERR_OS, "no memory for %s",
-                             shape_text_typed(value->type, &value->shape));
-        *k->kept = (struct tensor){
-            .type = value->type, .shape = value->shape, .data = buffer->data, .buffer = buffer};
+        if (tensor_in_buffer(k->kept, value->type, &value->shape, buffer, err))
+            return err->code;
     }
     return 0;
 }

@@ -22,12 +22,9 @@ struct buffer *value_alloc(const struct plan *plan, int value, struct pool *pool
 int value_copy(struct device *device, struct buffer *buffer, const struct tensor *from,
                struct tensor *to, struct error *err)
 {
-    if (!buffer)
-        return error_set(err, ERR_OS, "no memory for %s%s",
-                         shape_text_typed(from->type, &from->shape), mem_limit_text());
-    *to = *from;
-    to->buffer = buffer;
-    to->data = buffer->data;
+    if (tensor_in_buffer(to, from->type, &from->shape, buffer, err))
+        return err->code;
+    to->layout = from->layout;
     return device->memory->copy(device, to->data, from->data, tensor_bytes(from), err);
 }
 
@@ -121,13 +118,7 @@ static struct tensor *alloc_output(struct kernel_call *call, int i, const struct
     enum dtype type = value->type;
     int64_t bytes = shape_bytes(shape, type);
     struct buffer *buffer = bytes < 0 ? NULL : output_alloc(host, i, pool, type, (size_t)bytes);
-    if (!buffer) {
-        error_set(call->err, ERR_OS, "no memory for %s%s", shape_text_typed(type, shape),
-                  mem_limit_text());
-        return NULL;
-    }
-    *out = (struct tensor){.type = type, .shape = *shape, .data = buffer->data, .buffer = buffer};
-    return out;
+    return tensor_in_buffer(out, type, shape, buffer, call->err) ? NULL : out;
 }
 
 static bool is_an_input(const struct kernel_call *call, const void *data)

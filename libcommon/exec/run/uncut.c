@@ -23,27 +23,13 @@ struct uncut {
     int *fetch;     /* by such a node: which fetch it is */
 };
 
-static int add_feed(struct uncut *u, int i)
-{
-    const struct plan_feed *feed = &u->request->feeds[i];
-    struct arena *arena = &u->to->arena;
-    struct attr *attrs = arena_array(arena, 2, sizeof *attrs);
-    attrs[0] = (struct attr){"dtype", attr_type(feed->type)};
-    attrs[1] = (struct attr){"shape", attr_shape(&feed->shape)};
-    struct node_spec spec = {.op = "Placeholder",
-                             .name = arena_printf(arena, "_feed_%d", i),
-                             .attrs = attrs,
-                             .n_attrs = 2};
-    struct node_output output = {feed->type, false, feed->shape};
-    return graph_add_trusted(u->to, &spec, &output, 1)->id;
-}
-
 /* Where a value of the cut graph comes from in the whole one. */
 static struct edge source_of(struct uncut *u, struct edge edge)
 {
     int feed = edge_map_get(&u->fed, edge);
     if (feed >= 0 && u->feed[feed] < 0)
-        u->feed[feed] = add_feed(u, feed);
+        u->feed[feed] = plan_add_feed(u->to, &u->request->feeds[feed],
+                                      graph_node(u->from, u->request->feeds[feed].edge.node));
     if (feed >= 0)
         return (struct edge){u->feed[feed], 0};
     const struct node *send = join_send_of(u->from, graph_node(u->from, edge.node));

@@ -141,7 +141,7 @@ struct before {
 typedef VEC(struct before) before_vec;
 void plan_collect_befores(const struct plan *plan, int item, before_vec *befores);
 
-/* plan_counted.c, when items are in order: which values have counted memory. */
+/* region_place.c, when items are in order: which values have counted memory. */
 void plan_find_counted(struct plan *plan);
 
 /* plan_frames.c: what items are in the dataflow of regions; and, with regions, what an iteration of

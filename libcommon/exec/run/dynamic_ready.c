@@ -71,8 +71,8 @@ static void deliver_to_merge(struct run *run, struct iteration *it, const struct
     check_merge(run, it, edge->waits, ready);
 }
 
-void ready_deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
-                   const struct tensor *value, bool is_live, struct activation **ready)
+static inline void deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
+                           const struct tensor *value, bool is_live, struct activation **ready)
 {
     struct counter *c = &it->counters[edge->waits];
     if (edge->is_to_merge) {
@@ -87,6 +87,13 @@ void ready_deliver(struct run *run, struct iteration *it, const struct out_edge 
     check_plain(run, it, edge->waits, ready);
 }
 
+/* Within this file it is part of the loop over edges. */
+void ready_deliver(struct run *run, struct iteration *it, const struct out_edge *edge,
+                   const struct tensor *value, bool is_live, struct activation **ready)
+{
+    deliver(run, it, edge, value, is_live, ready);
+}
+
 /* Sends one value (output `slot` of `item`; -1: that the item is over) along its edges. */
 static void send(struct run *run, struct iteration *to, int item, int slot,
                  const struct token *value, struct activation **ready)
@@ -95,7 +102,7 @@ static void send(struct run *run, struct iteration *to, int item, int slot,
     const struct out_edge *edges = run->plan->edges + from->first_edge;
     for (int e = 0; e < from->n_edges; e++)
         if (edges[e].slot == slot && edges[e].input != EDGE_AFTER)
-            ready_deliver(run, to, &edges[e], &value->tensor, value->is_live, ready);
+            deliver(run, to, &edges[e], &value->tensor, value->is_live, ready);
 }
 
 void ready_send(struct run *run, struct iteration *to, int item, const struct token *value,
@@ -117,7 +124,7 @@ static void propagate_edges(struct run *run, struct activation *a, const struct 
     for (int e = 0; e < n; e++) {
         struct tensor *value = edges[e].slot < 0 ? NULL : &outputs[edges[e].slot];
         bool is_there = !value || edges[e].is_ref || value->type != DTYPE_INVALID;
-        ready_deliver(run, it, &edges[e], value, is_live && is_there, ready);
+        deliver(run, it, &edges[e], value, is_live && is_there, ready);
         if (edges[e].gives)
             value->buffer = NULL;
     }
@@ -136,7 +143,7 @@ static void propagate_over(struct run *run, struct iteration *it, const struct i
     const struct out_edge *edges = run->plan->edges + item->first_edge;
     for (int e = 0; e < item->n_edges; e++)
         if (edges[e].input == EDGE_AFTER)
-            ready_deliver(run, it, &edges[e], NULL, !is_dead, ready);
+            deliver(run, it, &edges[e], NULL, !is_dead, ready);
 }
 
 static void propagate_point(struct run *run, struct activation *a, struct activation **ready)

@@ -222,12 +222,16 @@ static bool has_categories(const struct data_column *column)
 
 static int open_prep(struct data_column *columns, struct error *err)
 {
-    const char *option = fit_path ? "--fit" : "--prep";
-    if ((fit_path || prep_path) && !find_column(data_column_fits))
-        return error_set(err, ERR_USAGE,
-                         "%s: no column is fitted: none has standardize, scale, category, onehot, "
-                         "or impute with what is found",
-                         option);
+    const char *option = fit_path ? "fit" : "prep";
+    bool is_idle = (fit_path || prep_path) && !find_column(data_column_fits);
+    if (is_idle && options_asked(option))
+        return error_set(
+            err, ERR_USAGE,
+            "--%s: no column is fitted: none has standardize, scale, category, onehot, "
+            "or impute with what is found",
+            option);
+    if (is_idle)
+        fit_path = prep_path = NULL;
     prep.path = fit_path;
     if (prep_path && prep_read(&prep, prep_path, err))
         return err->code;
@@ -268,7 +272,7 @@ static int parse_operands(int n, char **operands, struct arena *arena, struct er
     bool refuses = unseen_text && strcmp(unseen_text, "error") == 0;
     if (!code && unseen_text && !refuses && strcmp(unseen_text, "own") != 0)
         return error_set(err, ERR_USAGE, "--unseen '%s': expected own or error", unseen_text);
-    if (!code && unseen_text && !find_column(has_categories))
+    if (!code && options_asked("unseen") && !find_column(has_categories))
         return error_set(err, ERR_USAGE, "--unseen: no column has categories");
     for (int i = 0; i < request.n_columns; i++)
         columns[i].refuses_unseen = refuses;
@@ -316,9 +320,7 @@ static int parse_request(int n, char **operands, struct arena *arena, struct err
     bool from_stdin = request.path && strcmp(request.path, "-") == 0;
     if (parse_feeding(&request.feeding, from_stdin, err))
         return err->code;
-    if ((split_text || fold_text) && !part_text)
-        return error_set(err, ERR_USAGE, "--%s wants --part", split_text ? "split" : "fold");
-    if ((split_text || fold_text) && strcmp(part_text, "new") != 0) {
+    if ((split_text || fold_text) && part_text && strcmp(part_text, "new") != 0) {
         split_rule.where = group ? group : stratify;
         split_rule.by_group = group != NULL;
         request.rows.split = &split_rule;

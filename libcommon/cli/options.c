@@ -10,6 +10,7 @@
 #include "cli/tool.h"
 
 static bool want_help, want_version, want_man;
+static struct option_list asked; /* names of the command line's options */
 
 const struct option_row options_builtin[] = {
     {'h', "help", OPTION_FLAG, &want_help, NULL, "show this help"},
@@ -94,8 +95,10 @@ static int take(struct option_parser *parse, const struct option_row *row, const
         value = parse->argv[parse->next++];
     }
     for (int i = 0; parse->table->rows[i].name; i++)
-        if (&parse->table->rows[i] == row)
+        if (&parse->table->rows[i] == row) {
             parse->given[i] = OPTION_COMMAND_LINE;
+            vec_push(&asked, row->name);
+        }
     return option_set(row, shown, value, on, parse->err);
 }
 
@@ -235,4 +238,12 @@ int options_parse(const struct option_table *table, int argc, char **argv, int *
     int code = parse_all(&parse, n_operands, shown);
     mem_free(parse.given);
     return code;
+}
+
+bool options_asked(const char *name)
+{
+    for (size_t i = 0; i < asked.n; i++)
+        if (!strcmp(asked.items[i], name))
+            return true;
+    return false;
 }

@@ -105,6 +105,10 @@ struct option_table {
 int options_parse(const struct option_table *table, int argc, char **argv, int *n_operands,
                   bool *shown, struct error *err);
 
+/* Whether the command line had an option, "unseen", rather than the environment: there one that has
+ * nothing to say is no error. */
+bool options_asked(const char *name);
+
 /* The index in table->verbs of what the operands begin with; each verb has a name. -1 and ERR_USAGE
  * where that is none of them, with a "did you mean", or where too few or too many operands follow:
  * as many as its usage has words, of which those in brackets may be missing, and "..." any number.

@@ -214,7 +214,7 @@ int options_check_use(const struct option_table *table, const enum option_source
                              is_first ? row->name : other->name,
                              is_first ? other->name : row->name);
         }
-        if (is_asked && check_needs(table, given, row->name, err))
+        if (is_asked && is_said(row, given[i]) && check_needs(table, given, row->name, err))
             return err->code;
     }
     return 0;

@@ -159,31 +159,28 @@ asked_of_graph() {
     return "$status"
 }
 
-# What is fetched is in the graph. The metric is a number that is fetched, or evaluated; shards have
-# none but of checkpoints that they make.
-check_fetches() {
+# What is fetched is in the graph, and what a step is to be fed comes from a feed command. The metric
+# is a number that is fetched, or evaluated; shards have none but of checkpoints that they make.
+check_graph() {
     [ -z "$opt_save_best" ] || [ -z "$keepers" ] || [ -n "$opt_save_every" ] ||
         die 64 "--save-best $opt_save_best: shards choose among what --save-every makes"
+    wants_feed=
+    [ -n "$feed_program" ] || [ "$opt_steps" = 0 ] || wants_feed=1
     set --
     [ -z "$opt_fetch" ] || set -- "$@" --fetch "$opt_fetch"
     [ -z "$opt_save_best" ] || set -- "$@" --save "$opt_save" --save-best "$opt_save_best"
     [ -z "$opt_eval" ] || eval "set -- \"\$@\" $(evaluating_words)"
     # the entry train was there for tf-replicate
-    if [ $# -gt 0 ] || [ "$opt_run" != train ]; then
-        asked_of_graph "$@" >/dev/null || leave $?
-    fi
+    [ -n "$wants_feed" ] || [ $# -gt 0 ] || [ "$opt_run" != train ] || return 0
+    needs=$(asked_of_graph "$@") || leave $?
+    needs=$(printf '%s' "$needs" | tr '\n' ' ' | sed 's/ /, /g')
+    [ -z "$wants_feed" ] || [ -z "$needs" ] ||
+        die 64 "$opt_run is to be fed $needs; name the command that does: -- ./feed"
 }
 
-# What a step is to be fed comes from a feed command, and that is there, where it is to run here.
+# The feed command is there, where it is to run here.
 check_feed() {
-    if [ -z "$feed_program" ]; then
-        [ "$opt_steps" != 0 ] || return 0
-        needs=$(asked_of_graph) || leave $?
-        needs=$(printf '%s' "$needs" | tr '\n' ' ' | sed 's/ /, /g')
-        [ -z "$needs" ] ||
-            die 64 "$opt_run is to be fed $needs; name the command that does: -- ./feed"
-        return
-    fi
+    [ -n "$feed_program" ] || return 0
     for task in $workers; do
         host_of "$task"
         [ -z "$host" ] || continue

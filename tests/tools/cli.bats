@@ -129,6 +129,9 @@ refuses_what_it_would_not_read() {
         run --separate-stderr "$1" ${verb#-} --"$option" ${argument:+1}
         [[ $status -eq 64 && $stderr == "$1: --$option is for --"*", which is not given" ]] ||
             return 1
+        [[ -z $argument ]] || continue
+        run --separate-stderr "$1" ${verb#-} --no-"$option" # says nothing of anything
+        [[ $stderr != *"which is not given" ]] || return 1
     done < <(jq -r '.options[] | select(.needs != []) | [.verbs[0] as $verb |
         if ($verb // "") == "" then "-" else $verb end, .name, .argument] | @tsv' table.json)
     local other value variable

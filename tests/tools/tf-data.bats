@@ -319,3 +319,16 @@ PYTHON
         '{ echo 1; sleep 8; } | timeout 5 tf-data csv - x=1 --prefetch 4 >/dev/full'
     [[ $status -eq 74 && $stderr == "tf-data: stdout: "* ]]
 }
+
+@test "what the environment says and no column wants does no harm" {
+    local word
+    printf '1,2\n3,4\n5,6\n' >t.csv
+    tf-data csv t.csv x=1 >plain.rec
+    for word in FIT=f.json PREP=none.json UNSEEN=error SPLIT=70/30 FOLD=0/3 STRATIFY=2 GROUP=2 \
+        DROP_REMAINDER=1 JSON=1 SEED=3; do
+        env TF_"$word" tf-data csv t.csv x=1 >word.rec
+        [ "$(tf-show --json word.rec | jq -c .x)" = "$(tf-show --json plain.rec | jq -c .x)" ]
+    done
+    [ ! -e f.json ]
+    tf-data csv t.csv x=1 --no-drop-remainder --no-shuffle >word.rec
+}

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/str.h"
 #include "bin/ops_option.h"
 #include "bin/text_gradients.h"
 #include "bin/topics.h"
@@ -74,9 +75,21 @@ static const struct option_table table = {
     .writes_stream = true,
 };
 
+/* A script comes from anywhere, and must not command the terminal. */
 static void print_line(const char *line)
 {
-    fprintf(stderr, "%s\n", line);
+    struct str text = STR_INIT;
+    for (bool more = true; more;) {
+        size_t n = strcspn(line, "\t\n");
+        char *part = mem_strndup(line, n);
+        str_append_escaped(&text, part);
+        mem_free(part);
+        more = line[n];
+        str_append_char(&text, more ? line[n] : '\n');
+        line += n + 1;
+    }
+    fputs(str_text(&text), stderr);
+    str_release(&text);
 }
 
 /* Instructions are counted, but a match of a pattern is one, and may try for hours. */

@@ -262,6 +262,8 @@ int data_column_parse(struct data_column *column, const char *text, bool where_i
     if (!equals || equals == text || !equals[1])
         return error_set(err, ERR_USAGE, "'%s': expected NAME=%s[:TYPE]...", text,
                          where_is_path ? "FILE" : "COLUMNS");
+    if (!str_is_printable(text, (size_t)(equals - text)))
+        return error_set(err, ERR_USAGE, "'%s': a name that is not fit to print", text);
     char *where = arena_strdup(arena, equals + 1);
     column->name = arena_strndup(arena, text, (size_t)(equals - text));
     column->where = where;

@@ -190,6 +190,12 @@ int table_from_npz(const char *path, const struct data_column *columns, int n_co
         /* All arrays as they are. */
         for (int i = 0; i < npz.n && !code; i++) {
             const char *name = arena_strdup(&table->arena, npz_name(&npz, i));
+            if (!str_is_printable(name, strlen(name))) {
+                code =
+                    error_set(err, ERR_DATA, "%s: array '%s' has a name that is not fit to print",
+                              npz.name, name);
+                break;
+            }
             struct data_column column = {
                 .name = name, .where = name, .scale = 1, .shape = SHAPE_ANY};
             code = set_array(table, i, &column, &npz, rows, err);

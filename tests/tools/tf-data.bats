@@ -225,10 +225,13 @@ PYTHON
     seq 2 | tf-data csv - x=1 -b 2 | tf-show --npy - x > b.npy
     fails 65 "b.npy: 'y' has 2 rows, but 'x' has 4" npy x=a.npy y=b.npy
     /usr/bin/python3 -c 'from numpy import *
-savez("a.npz", x=arange(6).reshape(3, 2), y=ones(3))' || skip "no numpy"
+savez("a.npz", x=arange(6).reshape(3, 2), y=ones(3))
+savez("odd.npz", **{"x\33y": ones(3)})' || skip "no numpy"
     [ "$(x npz a.npz -b 2 | tail -1)" = '[[4,5]]' ]
     [ "$(x npz a.npz x=y:int8 -b 3)" = '[1,1,1]' ]
     fails 65 "a.npz: no array named 'z'" npz a.npz x=z
+    fails 65 "odd.npz: array 'x y' has a name that is not fit to print" npz odd.npz
+    fails 64 "'x y=1': a name that is not fit to print" csv a.csv $'x\33y=1'
 }
 
 @test "arrays of an archive beside others that cannot be fed" {

@@ -99,6 +99,8 @@ differ: float32[?,128] x float32[1,1]" ]
 @test "print goes to stderr, the graph alone to stdout" {
     tf-graph -e 'print("hello", Const(1))' 2>text | head -c 5 >graph
     [ "$(cat text)" = "hello	tensor 'Const' int32[]" ]
+    tf-graph -e 'y = Const(1); print("a\27[31m\155b\r", "ä\n")' 2>text >graph # to no terminal
+    [ "$(cat text)" = 'a\x1b[31m\x9bb\x0d	ä' ]
 }
 
 @test "100,000 nodes are built in less than a second of computing" {

@@ -55,8 +55,8 @@ struct store_options {
 
 /* What can be known of a store before there is anything to save, which is made if it is missing:
  * ERR_NOINPUT when what it is to lie in is missing or no folder, as only one is made, not all that
- * are missing on the way; ERR_DENIED when it cannot be written to; ERR_IO where nothing can be made,
- * as in /proc. */
+ * are missing on the way; ERR_DENIED when it cannot be written to; ERR_IO where nothing can be
+ * made, as in /proc. */
 int store_check_place(const char *path, struct error *err);
 
 /* Whether the folder looks like a store: it may still be damaged. */

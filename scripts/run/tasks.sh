@@ -159,8 +159,9 @@ asked_of_graph() {
     return "$status"
 }
 
-# What is fetched is in the graph, and what a step is to be fed comes from a feed command. The metric
-# is a number that is fetched, or evaluated; shards have none but of checkpoints that they make.
+# What is fetched is in the graph, and what a step is to be fed comes from a feed command. The
+# metric is a number that is fetched, or evaluated; shards have none but of checkpoints that they
+# make.
 check_graph() {
     [ -z "$opt_save_best" ] || [ -z "$keepers" ] || [ -n "$opt_save_every" ] ||
         die 64 "--save-best $opt_save_best: shards choose among what --save-every makes"

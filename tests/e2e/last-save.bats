@@ -83,7 +83,7 @@ small_disk() { # OPTIONS
     done
 }
 
-@test "a store in a folder that only looks as if it could be written to is refused before any step" {
+@test "a store in a folder that only seems to be writable is refused before any step" {
     local mode
     [ -w /proc ] || skip "of who may write to /proc"
     for mode in "--ps 2" "--mode allreduce"; do

@@ -52,6 +52,14 @@ teardown() {
     kill_job run
 }
 
+# ---- the page, literally ----
+
+@test "docs/walkthrough.md" {
+    cp -r "$root/examples" "$BATS_TEST_TMPDIR/typed"
+    cd "$BATS_TEST_TMPDIR/typed" || return 1
+    /usr/bin/python3 "$root/tests/lib/page.py" "$root/docs/walkthrough.md"
+}
+
 # ---- 1. The first five minutes ----
 
 @test "a script becomes a graph, and a pipe trains it with a live line" {

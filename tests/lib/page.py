@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """page.py PAGE [--write]: types the ```console sessions of a page, in the current folder.
 
-A command follows "$ ", and goes on in lines that begin with blanks; what it prints follows. "# exit
-N" behind it is its status, 0 without. What it prints is compared, where a figure is as good as
-another. --write puts what is printed into the page.
+A command follows "$ ", and goes on in lines that begin with two blanks; what it prints follows.
+"# exit N" behind it is its status, 0 without. What it prints is compared, where a figure is as good
+as another. --write puts what is printed into the page.
 """
 import os
 import pty
@@ -26,7 +26,7 @@ def sessions(lines):
             continue
         command = [lines[i][2:]]
         i += 1
-        while lines[i].startswith("    "):
+        while lines[i].startswith("  "):
             command.append(lines[i])
             i += 1
         end = i

@@ -249,19 +249,6 @@ static int go_on(struct evaluation *e, struct error *err)
     return err->code;
 }
 
-/* Between the records of the steps; the shards of a job keep what was measured of their variables.
- */
-static int write_scores(struct evaluation *e, struct error *err)
-{
-    const struct driver *training = e->training;
-    int64_t version = training->version ? training->version(training->run_context) : -1;
-    if (!training->writer)
-        return 0;
-    return scores_write(&e->scores, training->writer, e->last, version, err)
-               ? err->code
-               : stream_flush(training->writer, err);
-}
-
 static int evaluate(struct evaluation *e, struct error *err)
 {
     e->driver.session = e->training->session;
@@ -274,7 +261,14 @@ static int evaluate(struct evaluation *e, struct error *err)
     e->last = e->scored = e->training->step;
     e->last_time = time_now();
     tell(e);
-    return write_scores(e, err) || reduce(e, err) ? err->code : keep(e, err);
+    /* Of a job, whose shards keep what was measured of their variables. */
+    const struct driver *training = e->training;
+    int64_t version = training->version ? training->version(training->run_context) : -1;
+    if (cluster_options.task && training->writer &&
+        (scores_write(&e->scores, training->writer, e->last, version, err) ||
+         stream_flush(training->writer, err)))
+        return err->code;
+    return reduce(e, err) ? err->code : keep(e, err);
 }
 
 /* ---- while another entry trains ---- */

@@ -84,17 +84,6 @@ int arrays_read(struct arrays *arrays, struct stream_reader *reader, struct reco
 
 /* ---- gathering ---- */
 
-/* Whether b can lie behind a. */
-static bool goes_with(const struct tensor *a, const struct tensor *b)
-{
-    if (a->type != b->type || a->shape.rank != b->shape.rank)
-        return false;
-    for (int i = 1; i < a->shape.rank; i++)
-        if (a->shape.dims[i] != b->shape.dims[i])
-            return false;
-    return true;
-}
-
 static int add_part(struct gathering *g, enum record_kind kind, const struct named_tensor *named,
                     struct error *err)
 {
@@ -103,8 +92,11 @@ static int add_part(struct gathering *g, enum record_kind kind, const struct nam
     if (g->parts.n && kind == RECORD_TENSOR)
         return error_set(err, ERR_DATA, "%s: there is more than one tensor '%s'", g->source,
                          named->name);
-    if (g->parts.n && !goes_with(&g->parts.items[0], t)) {
-        const struct tensor *first = &g->parts.items[0];
+    const struct tensor *first = g->parts.n ? &g->parts.items[0] : t;
+    bool fits = first->type == t->type && first->shape.rank == t->shape.rank;
+    for (int i = 1; fits && i < t->shape.rank; i++)
+        fits = first->shape.dims[i] == t->shape.dims[i];
+    if (!fits) {
         struct str text = STR_INIT;
         shape_print_typed(&text, first->type, &first->shape);
         error_set(err, ERR_DATA,

@@ -39,22 +39,6 @@ static void paused(struct clock_waiter *waiter, const struct clock_result *resul
     pthread_mutex_unlock(&pause->lock);
 }
 
-static int pause_once(struct clock *clock, int64_t from, double timeout, int64_t *version,
-                      struct error *err)
-{
-    struct pause pause = {.waiter = {.done = paused, .timeout = timeout},
-                          .lock = PTHREAD_MUTEX_INITIALIZER,
-                          .changed = PTHREAD_COND_INITIALIZER};
-    clock_pause(clock, from, &pause.waiter);
-    pthread_mutex_lock(&pause.lock);
-    while (!pause.done)
-        pthread_cond_wait(&pause.changed, &pause.lock);
-    pthread_mutex_unlock(&pause.lock);
-    *version = pause.version;
-    *err = pause.failure;
-    return err->code;
-}
-
 int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *version,
                 struct error *err)
 {
@@ -65,7 +49,17 @@ int shard_pause(struct shard *shard, int64_t from, double timeout, int64_t *vers
     do {
         error_clear(err);
         left = end - time_now();
-        pause_once(clock, from, left < WAIT_SECONDS ? left : WAIT_SECONDS, version, err);
+        struct pause pause = {
+            .waiter = {.done = paused, .timeout = left < WAIT_SECONDS ? left : WAIT_SECONDS},
+            .lock = PTHREAD_MUTEX_INITIALIZER,
+            .changed = PTHREAD_COND_INITIALIZER};
+        clock_pause(clock, from, &pause.waiter);
+        pthread_mutex_lock(&pause.lock);
+        while (!pause.done)
+            pthread_cond_wait(&pause.changed, &pause.lock);
+        pthread_mutex_unlock(&pause.lock);
+        *version = pause.version;
+        *err = pause.failure;
     } while (err->code == ERR_RETRY && end - time_now() > 0.001 && !atomic_load(&shard->ends));
     if (!from)
         clock_end_ask(clock);

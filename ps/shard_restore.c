@@ -267,21 +267,11 @@ static int restore(struct restoring *r, const char *folder, int64_t step, double
     return err->code;
 }
 
-/* Of a store that is not there nothing is taken over. */
-static int decide(struct shard *shard, struct shard_origin *origin, const char *folder,
-                  struct error *err)
-{
-    const struct store_options options = {
-        .write = true, .lock_wait = SHARD_LOCK_SECONDS, .owner = "tf-ps"};
-    if (!origin_decide(origin, err) && store_take_over(folder, &options, shard->options.claims,
-                                                       &origin->generation, err) == ERR_NOINPUT)
-        error_clear(err);
-    return err->code;
-}
-
 int shard_resume(struct shard *shard, const char *folder, const struct shard_origin *wanted,
                  int64_t *restored, struct error *err)
 {
+    const struct store_options options = {
+        .write = true, .lock_wait = SHARD_LOCK_SECONDS, .owner = "tf-ps"};
     struct restoring r = {.shard = shard, .is_wanted = wanted};
     int64_t before[PUSHES_WORKERS];
     struct shard_origin origin;
@@ -289,7 +279,11 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
     shard_read_counts(shard, before);
     if (wanted)
         origin = *wanted;
-    else if (decide(shard, &origin, folder, err))
+    else if (!origin_decide(&origin, err) &&
+             store_take_over(folder, &options, shard->options.claims, &origin.generation, err) ==
+                 ERR_NOINPUT)
+        error_clear(err); /* of a store that is not there nothing is taken over */
+    if (err->code)
         return err->code;
     bool is_there = !wanted || wanted->step >= 0;
     int code = is_there ? restore(&r, folder, -1, SHARD_WAIT_SECONDS, &origin, err) : 0;

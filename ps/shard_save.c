@@ -230,18 +230,6 @@ static int next_step(const char *folder, int64_t *step, struct error *err)
     return err->code;
 }
 
-/* How it went, for status. */
-static void note(struct shard *shard, int64_t step, const struct error *err)
-{
-    pthread_mutex_lock(&shard->lock);
-    if (!err->code) {
-        shard->saved_step = step;
-        shard->saves++;
-    }
-    snprintf(shard->save_text, sizeof shard->save_text, "%.250s", err->code ? err->text : "");
-    pthread_mutex_unlock(&shard->lock);
-}
-
 /* Shards that are to go on from what others have saved get it with a graph, one variable after the
  * other: until all are there, a checkpoint would lack some, or would be of a step that never was.
  */
@@ -308,7 +296,13 @@ int shard_save_all(struct shard *shard, const struct shard_save_request *wanted,
         write_all(&save, wanted->keep, err);
     }
     *step = save.step;
-    note(shard, *step, err);
+    pthread_mutex_lock(&shard->lock); /* how it went, for status */
+    if (!err->code) {
+        shard->saved_step = *step;
+        shard->saves++;
+    }
+    snprintf(shard->save_text, sizeof shard->save_text, "%.250s", err->code ? err->text : "");
+    pthread_mutex_unlock(&shard->lock);
     if (save.finds_successor) {
         shard_react(shard, SHARD_LOST);
         if (shard->options.fail)
@@ -346,21 +340,6 @@ void shard_save(struct shard_query *query)
     shard_query_end_step(query, step, &err);
 }
 
-/* Who fetches the values saves them as a checkpoint of the job's run. */
-static void answer_cut(struct shard_query *query, const struct leading_save *save)
-{
-    struct clock *clock = containers_clock(query->shard->options.variables);
-    msgpack_packer *packer =
-        answer_begin(query->peer, query->id, 1 + SHARD_RUN_FIELDS + (clock != NULL));
-    if (!packer)
-        return;
-    if (clock)
-        pack_key_bool(packer, "exact", clock_has_one_version(clock));
-    pack_key_int(packer, "step", save->step);
-    shard_pack_run(packer, &save->run);
-    answer_end(query->peer, NULL, 0);
-}
-
 void shard_hand_out(struct shard_query *query)
 {
     struct error err = ERROR_INIT;
@@ -375,10 +354,19 @@ void shard_hand_out(struct shard_query *query)
     }
     bool goes_on;
     save.run = shard_run(query->shard, &goes_on);
-    if (err.code)
+    /* Who fetches the values saves them as a checkpoint of the job's run. */
+    struct clock *clock = containers_clock(query->shard->options.variables);
+    int n_fields = 1 + SHARD_RUN_FIELDS + (clock != NULL);
+    msgpack_packer *packer = NULL;
+    if (err.code) {
         shard_answer_failure(query, &err);
-    else
-        answer_cut(query, &save);
+    } else if ((packer = answer_begin(query->peer, query->id, n_fields))) {
+        if (clock)
+            pack_key_bool(packer, "exact", clock_has_one_version(clock));
+        pack_key_int(packer, "step", save.step);
+        shard_pack_run(packer, &save.run);
+        answer_end(query->peer, NULL, 0);
+    }
     shard_query_free(query);
     save_release(&save);
 }

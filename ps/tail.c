@@ -67,18 +67,6 @@ static bool find(struct tail *tail)
     return tail->fd >= 0;
 }
 
-static void take_values(struct tail *tail)
-{
-    str_clear(&tail->values);
-    for (int i = 0; i < tail->record.n_tensors; i++) {
-        const struct named_tensor *named = &tail->record.tensors[i];
-        if (tensor_count(&named->tensor) != 1 || named->tensor.type == STRING)
-            continue;
-        str_printf(&tail->values, "%s%s=", tail->values.n ? " " : "", named->name);
-        tensor_print_element(&tail->values, &named->tensor, 0);
-    }
-}
-
 /* A record may have what was computed before a step and after it, of two versions; one more of the
  * same step is an evaluation behind it, which the next step may add to. */
 static void take_wanted(struct tail *tail, bool is_step)
@@ -116,7 +104,14 @@ static void take_record(struct tail *tail)
         bool is_step = tail->step != before;
         if (is_step)
             tail->is_of_each_step = before >= 0 && tail->step == before + 1;
-        take_values(tail);
+        str_clear(&tail->values);
+        for (int i = 0; i < tail->record.n_tensors; i++) {
+            const struct named_tensor *named = &tail->record.tensors[i];
+            if (tensor_count(&named->tensor) != 1 || named->tensor.type == STRING)
+                continue;
+            str_printf(&tail->values, "%s%s=", tail->values.n ? " " : "", named->name);
+            tensor_print_element(&tail->values, &named->tensor, 0);
+        }
         take_wanted(tail, is_step);
     }
 }

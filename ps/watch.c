@@ -222,21 +222,6 @@ static const char *why_missing(const struct watch *watch, const struct watched *
     return task->is_shard || watch->has_shards || task->process.listens ? WATCH_NO_ANSWER : NULL;
 }
 
-static void tell_of_tasks(const struct watch *watch)
-{
-    for (size_t i = 0; i < watch->tasks.n && watch->options.task; i++) {
-        const struct watched *task = watch->tasks.items[i];
-        struct watch_task seen = {.name = task->name,
-                                  .ready = task->ready,
-                                  .silent = task->silent,
-                                  .left = task->process.incarnation && !task->process.pid,
-                                  .incarnation = task->process.incarnation,
-                                  .heard = task->heard,
-                                  .missing = why_missing(watch, task)};
-        watch->options.task(watch->options.context, &seen);
-    }
-}
-
 static void speak(struct watch *watch)
 {
     double now = time_now();
@@ -250,7 +235,17 @@ static void speak(struct watch *watch)
         say_step(watch, now);
         watch->said = now;
     }
-    tell_of_tasks(watch);
+    for (size_t i = 0; i < watch->tasks.n && watch->options.task; i++) {
+        const struct watched *task = watch->tasks.items[i];
+        struct watch_task seen = {.name = task->name,
+                                  .ready = task->ready,
+                                  .silent = task->silent,
+                                  .left = task->process.incarnation && !task->process.pid,
+                                  .incarnation = task->process.incarnation,
+                                  .heard = task->heard,
+                                  .missing = why_missing(watch, task)};
+        watch->options.task(watch->options.context, &seen);
+    }
     if (watch->options.state)
         watch->options.state(watch->options.context, &watch->state);
 }

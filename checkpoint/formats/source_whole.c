@@ -146,15 +146,6 @@ static int join(struct source *s, const struct groups *g, struct group *group, s
     return 0;
 }
 
-/* Files may have a variable twice. */
-static bool wants_join(const struct source *s, const struct group *group)
-{
-    const struct source_tensor *t = &s->tensors.items[group->first];
-    if ((t->type == STRING && !t->slice.of) || resource_is_part(t->name))
-        return false;
-    return group->is_cut || (!s->checkpoint && group->n > 1);
-}
-
 /* `name` NULL: all that can be. The first error. */
 static int join_all(struct source *s, const char *name, struct error *err)
 {
@@ -164,7 +155,10 @@ static int join_all(struct source *s, const char *name, struct error *err)
         struct error failed = ERROR_INIT;
         struct group *group = &g.items.items[i];
         const struct source_tensor *t = &s->tensors.items[group->first];
-        if (wants_join(s, group) && (!name || source_is_named(t->container, whole_name(t), name)) &&
+        /* Files may have a variable twice. */
+        bool joins = (t->type != STRING || t->slice.of) && !resource_is_part(t->name) &&
+                     (group->is_cut || (!s->checkpoint && group->n > 1));
+        if (joins && (!name || source_is_named(t->container, whole_name(t), name)) &&
             join(s, &g, group, &failed) && !err->code)
             *err = failed;
     }

@@ -13,16 +13,6 @@
 
 /* ---- rules ---- */
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static bool parse_shares(struct split_rule *rule, const char *text, size_t n)
 {
     int64_t divisor = 0, sum = 0;
@@ -35,7 +25,10 @@ static bool parse_shares(struct split_rule *rule, const char *text, size_t n)
             share > SPLIT_BLOCK_MAX)
             return false;
         rule->shares[rule->n] = share;
-        divisor = common_divisor(divisor, share);
+        for (int64_t a = share, rest; a; a = rest) { /* the common one, by Euclid */
+            rest = divisor % a;
+            divisor = a;
+        }
         at += length + 1;
     }
     for (int i = 0; i < rule->n; i++)

@@ -121,18 +121,6 @@ static void clean_up(const struct guard_options *guard)
 
 /* ---- a process of its own ---- */
 
-/* A signal to the group of who asked does not come here from when there is a folder. That nobody
- * hears of that is no error: who asked has ended, and there is the more to do. */
-static int open_detached(struct guard_options *guard, int ready, struct error *err)
-{
-    setsid();
-    int code = guard_open(guard, err);
-    if (!code)
-        send(ready, "", 1, MSG_NOSIGNAL);
-    close(ready);
-    return code;
-}
-
 /* Of one that has failed, or was killed: then nobody else knows of the folder. */
 static int take_result(const struct guard_options *guard, pid_t pid, struct error *err)
 {
@@ -151,8 +139,15 @@ int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ready) || (*pid = fork()) < 0)
         return error_set_errno(err, ERR_OS, "a guard");
     close(ready[!!*pid]);
-    if (!*pid)
-        return open_detached(guard, ready[1], err);
+    if (!*pid) {
+        /* A signal to the group of who asked does not come here from when there is a folder. That
+         * nobody hears of that is no error: who asked has ended, and there is the more to do. */
+        setsid();
+        if (!guard_open(guard, err))
+            send(ready[1], "", 1, MSG_NOSIGNAL);
+        close(ready[1]);
+        return err->code;
+    }
     bool is_ready = read(ready[0], &byte, 1) == 1;
     close(ready[0]);
     return is_ready ? 0 : take_result(guard, *pid, err);

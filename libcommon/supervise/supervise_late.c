@@ -62,18 +62,6 @@ static void look_whether_stopped(struct process *process, double now)
 
 /* ---- what is done about it ---- */
 
-/* What the hook has not done is done again; a task has it done already, or does it when it goes on.
- */
-static void end_stop(struct supervisor *s, struct process *process, const char *name)
-{
-    struct lateness *late = &process->late;
-    bool again = process == &s->hook;
-    say(s, "%s (pid %ld) stands still, stopped by a signal: %s", name, (long)late->stopped,
-        again ? "killed" : "continued");
-    late->stopped_at = 0;
-    process_signal(process, again ? SIGKILL : SIGCONT);
-}
-
 static void end_process(struct supervisor *s, struct process *process, const char *name)
 {
     struct lateness *late = &process->late;
@@ -96,13 +84,19 @@ static void look_at(struct supervisor *s, struct process *process, const char *n
     look_whether_stopped(process, now);
     double end = late->since + patience;
     double stop_ends = late->stopped_at ? late->stopped_at + STOPPED_PART * s->timeout : INFINITY;
-    if (late->kill_at && now >= late->kill_at)
+    if (late->kill_at && now >= late->kill_at) {
         process_signal(process, SIGKILL);
-    else if (!late->kill_at && now >= end)
+    } else if (!late->kill_at && now >= end) {
         end_process(s, process, name);
-    else if (now >= stop_ends)
-        end_stop(s, process, name);
-    else if (!late->kill_at && now >= late->since + late->news) {
+    } else if (now >= stop_ends) {
+        /* What the hook has not done is done again; a task has it done already, or does it when it
+         * goes on. */
+        bool again = process == &s->hook;
+        say(s, "%s (pid %ld) stands still, stopped by a signal: %s", name, (long)late->stopped,
+            again ? "killed" : "continued");
+        late->stopped_at = 0;
+        process_signal(process, again ? SIGKILL : SIGCONT);
+    } else if (!late->kill_at && now >= late->since + late->news) {
         say(s, "waiting for %s (pid %ld) to end, %s%.0f s left", name,
             (long)(late->stopped_at ? late->stopped : process->pid),
             late->stopped_at ? "which is stopped, " : "", fmin(end, stop_ends) - now);

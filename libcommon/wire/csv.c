@@ -213,24 +213,18 @@ static int find_separator(struct csv_reader *reader, struct error *err)
     return 0;
 }
 
-/* The row before this one ended with a CR, which may be the first half of a CRLF. */
-static int pass_over_lf(struct csv_reader *reader, struct error *err)
-{
-    while (reader->row == reader->n && !reader->ended) {
-        int code = fill(reader, err);
-        if (code)
-            return code;
-    }
-    if (reader->row < reader->n && reader->buffer[reader->row] == '\n')
-        reader->seen = ++reader->row;
-    reader->behind_cr = false;
-    return 0;
-}
-
 /* Waits for the whole row at `row`, its end at `seen`. */
 static int find_row(struct csv_reader *reader, struct error *err)
 {
-    int code = reader->behind_cr ? pass_over_lf(reader, err) : 0;
+    int code = 0;
+    while (reader->behind_cr && !code && reader->row == reader->n && !reader->ended)
+        code = fill(reader, err);
+    /* The row before this one ended with a CR, which may be the first half of a CRLF. */
+    if (reader->behind_cr && !code) {
+        if (reader->row < reader->n && reader->buffer[reader->row] == '\n')
+            reader->seen = ++reader->row;
+        reader->behind_cr = false;
+    }
     if (!code && reader->separator == CSV_DETECT)
         code = find_separator(reader, err);
     reader->state = FIELD_START;

@@ -113,17 +113,6 @@ uint64_t gzfile_offset(const struct gzfile *file)
     return file->offset;
 }
 
-/* Waits until there is input, or until somebody wants the reading to stop. */
-static int wait_or_stop(const struct gzfile *file, struct error *err)
-{
-    struct pollfd fds[] = {{.fd = file->fd, .events = POLLIN},
-                           {.fd = file->stop_fd, .events = POLLIN}};
-    while (poll(fds, 2, -1) < 0)
-        if (errno != EINTR)
-            return 0; /* the read will tell */
-    return fds[1].revents ? error_set(err, ERR_CANCELLED, "%s: stopped", file->name) : 0;
-}
-
 /* Gets more raw input behind what is there; input_ended when there is none. */
 static int refill(struct gzfile *file, struct error *err)
 {
@@ -139,8 +128,13 @@ static int refill(struct gzfile *file, struct error *err)
         if (code)
             return code;
     }
-    if (file->stop_fd >= 0 && wait_or_stop(file, err))
-        return err->code;
+    /* Waits until there is input, or until somebody wants the reading to stop. */
+    struct pollfd fds[] = {ready, {.fd = file->stop_fd, .events = POLLIN}};
+    int n_ready = 0;
+    while (file->stop_fd >= 0 && (n_ready = poll(fds, 2, -1)) < 0 && errno == EINTR)
+        ; /* of any other failure the read will tell */
+    if (n_ready > 0 && fds[1].revents)
+        return error_set(err, ERR_CANCELLED, "%s: stopped", file->name);
     ssize_t n;
     while ((n = read(file->fd, file->buffer + file->input_n, INPUT_BYTES - file->input_n)) < 0) {
         if (errno == EAGAIN)

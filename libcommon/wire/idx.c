@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "wire/npy.h"
 
 #define FIRST_BYTES ((size_t)16 << 20)
 
@@ -50,16 +51,6 @@ static int read_header(struct gzfile *file, enum dtype *type, struct shape *shap
         shape->dims[i] =
             (int64_t)dims[i][0] << 24 | dims[i][1] << 16 | dims[i][2] << 8 | dims[i][3];
     return code;
-}
-
-static void reverse_bytes(unsigned char *bytes, size_t n, size_t width)
-{
-    for (; width > 1 && n >= width; n -= width, bytes += width)
-        for (size_t i = 0; i < width / 2; i++) {
-            unsigned char kept = bytes[i];
-            bytes[i] = bytes[width - 1 - i];
-            bytes[width - 1 - i] = kept;
-        }
 }
 
 /* n bytes into memory that grows with what has arrived. */
@@ -121,7 +112,7 @@ int idx_read(struct gzfile *file, struct tensor *tensor, struct error *err)
         mem_free(data);
         return code;
     }
-    reverse_bytes((unsigned char *)data, (size_t)bytes, dtype_bytes(type));
+    npy_swap(data, (size_t)bytes, dtype_bytes(type));
     *tensor = adopt(type, &shape, data, (size_t)bytes);
     return 0;
 }

@@ -37,17 +37,6 @@ static int read_header(struct gzfile *file, struct npy_header *header, struct er
     return err->code;
 }
 
-static void swap(char *data, size_t bytes, size_t item)
-{
-    for (char *p = data; p < data + bytes; p += item) {
-        for (size_t i = 0; i < item / 2; i++) {
-            char kept = p[i];
-            p[i] = p[item - 1 - i];
-            p[item - 1 - i] = kept;
-        }
-    }
-}
-
 /* Row-major copy of column-major data: walks the result in its order. */
 static void reorder(char *out, const char *in, const struct shape *shape, size_t item)
 {
@@ -69,12 +58,22 @@ static void reorder(char *out, const char *in, const struct shape *shape, size_t
     }
 }
 
+void npy_swap(char *data, size_t bytes, size_t item)
+{
+    for (char *p = data; item > 1 && p < data + bytes; p += item)
+        for (size_t i = 0; i < item / 2; i++) {
+            char kept = p[i];
+            p[i] = p[item - 1 - i];
+            p[item - 1 - i] = kept;
+        }
+}
+
 static int convert(struct tensor *t, const struct npy_header *header, struct error *err)
 {
     size_t bytes = tensor_bytes(t);
     struct tensor ordered;
     if (header->swap_bytes > 1)
-        swap(t->data, bytes, (size_t)header->swap_bytes);
+        npy_swap(t->data, bytes, (size_t)header->swap_bytes);
     if (t->type == BOOL)
         for (size_t i = 0; i < bytes; i++)
             ((uint8_t *)t->data)[i] = ((uint8_t *)t->data)[i] != 0;

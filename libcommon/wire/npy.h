@@ -41,4 +41,7 @@ struct npy_header {
 /* Reads the dict of a header, whose n bytes need not be terminated. */
 int npy_parse_header(const char *text, size_t n, struct npy_header *header, struct error *err);
 
+/* Reverses the bytes of each item. */
+void npy_swap(char *data, size_t bytes, size_t item);
+
 #endif

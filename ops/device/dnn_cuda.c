@@ -23,23 +23,20 @@ int cuda_dnn_check(const struct cuda_device *d, int status, const char *what, st
 
 /* ---- opening ---- */
 
-static int open_handle(struct cuda_device *d, struct error *err)
-{
-    void *handle = NULL;
-    bool is_there;
-    if (cuda_load_optional(d, CUDA_DNN_VARIABLE, d->dnn->load, &is_there, err) || !is_there)
-        return err->code;
-    if (cuda_enter(d, err) || cuda_choices_open(&d->choices, err) ||
-        cuda_dnn_check(d, d->dnn->handle_new(&handle), "it is opened", err))
-        return err->code;
-    d->dnn_handle = handle;
-    return 0;
-}
-
 int cuda_dnn_open(struct cuda_device *d, bool *is_there, struct error *err)
 {
     pthread_mutex_lock(&d->dnn_lock);
-    int code = d->dnn_is_open ? 0 : open_handle(d, err);
+    int code = 0;
+    void *handle = NULL;
+    bool is_found = false;
+    if (!d->dnn_is_open)
+        code = cuda_load_optional(d, CUDA_DNN_VARIABLE, d->dnn->load, &is_found, err);
+    if (!code && is_found &&
+        (cuda_enter(d, err) || cuda_choices_open(&d->choices, err) ||
+         cuda_dnn_check(d, d->dnn->handle_new(&handle), "it is opened", err)))
+        code = err->code;
+    else if (!code && is_found)
+        d->dnn_handle = handle;
     d->dnn_is_open = !code;
     *is_there = d->dnn_handle != NULL;
     pthread_mutex_unlock(&d->dnn_lock);

@@ -98,14 +98,6 @@ static int take_ops(struct loaded_ops *loaded, const struct tf_ops *object, stru
     return 0;
 }
 
-static bool declares(const struct loaded_ops *loaded, const char *op)
-{
-    for (size_t i = 0; op && i < loaded->n_defs; i++)
-        if (!strcmp(loaded->defs[i]->name, op))
-            return true;
-    return false;
-}
-
 static int take_kernels(struct loaded_ops *loaded, const struct tf_ops *object, struct error *err)
 {
     loaded->rows = arena_array(&loaded->arena, object->n_kernels + 1u, sizeof *loaded->rows);
@@ -119,7 +111,10 @@ static int take_kernels(struct loaded_ops *loaded, const struct tf_ops *object, 
                                                              .code = "user",
                                                              .types = kernel->types,
                                                              .own = &code->code};
-        if (!declares(loaded, kernel->op))
+        bool is_declared = false;
+        for (size_t k = 0; kernel->op && k < loaded->n_defs; k++)
+            is_declared |= !strcmp(loaded->defs[k]->name, kernel->op);
+        if (!is_declared)
             return error_set(err, ERR_DATA, "has a kernel of op %s, which it does not declare",
                              kernel->op ? kernel->op : "without a name");
         if (!kernel->run)

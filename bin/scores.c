@@ -140,22 +140,17 @@ static int add_sum(struct score_total *total, const struct tensor *part, double 
     return 0;
 }
 
-/* Rows of the record that the step was fed: of its first tensor. */
-static double rows_fed(const struct driver *driver)
-{
-    const struct feeds *feeds = &driver->feeds;
-    for (size_t i = feeds->n_constant; i < feeds->values.n; i++)
-        if (feeds->values.items[i].shape.rank > 0)
-            return (double)feeds->values.items[i].shape.dims[0];
-    return 1;
-}
-
 static void take(void *context, const char *name, const struct tensor *value,
                  const struct request_view *view)
 {
     struct scores *s = context;
     struct score_total *total = &s->totals.items[s->next];
-    double rows = rows_fed(s->driver);
+    /* Rows of the record that the step was fed: of its first tensor. */
+    const struct feeds *feeds = &s->driver->feeds;
+    size_t first = feeds->n_constant;
+    while (first < feeds->values.n && feeds->values.items[first].shape.rank <= 0)
+        first++;
+    double rows = first < feeds->values.n ? (double)feeds->values.items[first].shape.dims[0] : 1;
     (void)name, (void)view;
     s->rows += s->next ? 0 : rows;
     s->next = (s->next + 1) % s->totals.n;

@@ -130,18 +130,6 @@ static int build(struct tool *tool, const char *path, struct graph **graph, stru
     return code;
 }
 
-static int read_text(const char *path, struct graph **graph, struct error *err)
-{
-    size_t n;
-    char *text = load_file(path, LOAD_TEXT_BYTES, &n, err);
-    if (!text)
-        return err->code;
-    int code =
-        graph_parse_text(text, n, strcmp(path, "-") ? path : "stdin", ops_registry(), graph, err);
-    mem_free(text);
-    return code;
-}
-
 static int run(struct tool *tool, int n, char **operands, struct error *err)
 {
     const char *path = n ? operands[0] : "-";
@@ -155,7 +143,13 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (tool_open_writer(tool, 1, err))
         return err->code;
     struct graph *graph = NULL;
-    int code = is_text ? read_text(path, &graph, err) : build(tool, path, &graph, err);
+    size_t n_text;
+    char *text = is_text ? load_file(path, LOAD_TEXT_BYTES, &n_text, err) : NULL;
+    const char *source = strcmp(path, "-") ? path : "stdin";
+    int code = text      ? graph_parse_text(text, n_text, source, ops_registry(), &graph, err)
+               : is_text ? err->code
+                         : build(tool, path, &graph, err);
+    mem_free(text);
     if (!code && is_text)
         text_gradients_check(tool, graph, n ? operands[0] : "stdin");
     if (!code && !graph->nodes.n)

@@ -158,17 +158,6 @@ static int take_operand(struct tool *tool, char *text, struct arguments *args, s
 
 /* ---- output ---- */
 
-static int write_npy_file(struct tool *tool, const struct eager_result *result, struct error *err)
-{
-    FILE *out;
-    if (result->n != 1)
-        return error_set(err, ERR_USAGE, "%s has %d outputs; a .npy file holds one",
-                         result->op->def->name, result->n);
-    if (tool_open_text(tool, &out, err))
-        return err->code;
-    return npy_write(out, &result->outputs[0], err);
-}
-
 /* ---- the verbs ---- */
 
 static int print(struct tool *tool, struct str *text, struct error *err)
@@ -196,8 +185,12 @@ static int execute(struct tool *tool, const char *op, const struct arguments *ar
                               .n_attrs = (int)args->attrs.n,
                               .device = device};
     int code = eager_run(&call, &result, err);
-    if (!code && !tool->writer)
-        code = write_npy_file(tool, &result, err);
+    FILE *out;
+    if (!code && !tool->writer && result.n != 1)
+        code = error_set(err, ERR_USAGE, "%s has %d outputs; a .npy file holds one",
+                         result.op->def->name, result.n);
+    if (!code && !tool->writer && !(code = tool_open_text(tool, &out, err)))
+        code = npy_write(out, &result.outputs[0], err);
     for (int i = 0; i < result.n && tool->writer && !code; i++) {
         struct named_tensor named = {result.n == 1 ? "" : result.names[i], result.outputs[i]};
         stream_begin(tool->writer, RECORD_TENSOR, 0);

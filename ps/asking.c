@@ -130,17 +130,6 @@ static bool is_cancelled(const struct asking *asking)
     return asking->request.cancelled && atomic_load(asking->request.cancelled);
 }
 
-static void wait_for_others(struct asking *asking, double seconds)
-{
-    double end = time_now() + seconds;
-    pthread_mutex_lock(&asking->lock);
-    while (asking->n_done < asking->n && time_now() < end && !is_cancelled(asking)) {
-        struct timespec until = time_after(LOOK_SECONDS);
-        pthread_cond_timedwait(&asking->changed, &asking->lock, &until);
-    }
-    pthread_mutex_unlock(&asking->lock);
-}
-
 /* With the lock: names the first who has not answered. */
 static void blame(struct asking *asking, double seconds)
 {
@@ -162,12 +151,14 @@ static void blame(struct asking *asking, double seconds)
 int asking_finish(struct asking *asking, bool pumps, double seconds, struct error *err)
 {
     double end = time_now() + seconds, left = seconds;
-    if (!pumps)
-        wait_for_others(asking, seconds);
     while (pumps && left > 0 && !is_cancelled(asking) && /* looks every now and then */
            !loop_run_until(hub_loop(asking->hub), is_over, asking, fmin(left, LOOK_SECONDS)))
         left = end - time_now();
     pthread_mutex_lock(&asking->lock);
+    while (!pumps && asking->n_done < asking->n && time_now() < end && !is_cancelled(asking)) {
+        struct timespec until = time_after(LOOK_SECONDS);
+        pthread_cond_timedwait(&asking->changed, &asking->lock, &until);
+    }
     asking->given_up = true;
     if (!asking->failure.code)
         blame(asking, seconds);

@@ -123,19 +123,6 @@ void shard_snapshot(struct shard_query *query)
     shard_query_end(query, &err);
 }
 
-static void answer_part(struct shard_query *query, const struct save_tensor *tensor, size_t n)
-{
-    struct named_tensor named = {tensor->name, tensor->value};
-    msgpack_packer *packer = answer_begin(query->peer, query->id, 3 + slice_fields(&tensor->slice));
-    if (!packer)
-        return;
-    pack_key_text(packer, "container", tensor->container);
-    pack_key_uint(packer, "updates", tensor->updates);
-    pack_key_uint(packer, "n", n);
-    pack_slice(packer, &tensor->slice);
-    answer_end(query->peer, &named, 1);
-}
-
 /* With the last part the cut is gone. */
 void shard_part(struct shard_query *query)
 {
@@ -150,9 +137,18 @@ void shard_part(struct shard_query *query)
     struct shard_cut *cut = find(shard, query->folder, &err);
     size_t n = cut ? cut->cut.tensors.n : 0, i = (size_t)query->index;
     msgpack_packer *packer;
-    if (cut && i < n)
-        answer_part(query, &cut->cut.tensors.items[i], n);
-    else if (cut && (packer = answer_begin(query->peer, query->id, 1))) {
+    const struct save_tensor *tensor = cut && i < n ? &cut->cut.tensors.items[i] : NULL;
+    if (tensor) {
+        struct named_tensor named = {tensor->name, tensor->value};
+        packer = answer_begin(query->peer, query->id, 3 + slice_fields(&tensor->slice));
+        if (packer) {
+            pack_key_text(packer, "container", tensor->container);
+            pack_key_uint(packer, "updates", tensor->updates);
+            pack_key_uint(packer, "n", n);
+            pack_slice(packer, &tensor->slice);
+            answer_end(query->peer, &named, 1);
+        }
+    } else if (cut && (packer = answer_begin(query->peer, query->id, 1))) {
         pack_key_uint(packer, "n", 0);
         answer_end(query->peer, NULL, 0);
     }

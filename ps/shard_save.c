@@ -30,9 +30,11 @@ void shard_name(const char *task, char name[SHARD_NAME_BYTES])
 
 /* ---- one shard's part ---- */
 
-static int write_cut(struct shard *shard, const char *folder, const struct shard_cut *cut,
-                     double seconds, struct error *err)
+static int write_part(struct shard *shard, const char *folder, double seconds, struct error *err)
 {
+    struct shard_cut cut;
+    if (shard_cut_get(shard, folder, &cut, err))
+        return error_prefix(err, "%s: ", folder);
     char name[SHARD_NAME_BYTES];
     const struct store_options options = {.write = true,
                                           .lock_wait = seconds,
@@ -40,28 +42,19 @@ static int write_cut(struct shard *shard, const char *folder, const struct shard
                                           .owner = "tf-ps",
                                           .shard = name};
     bool goes_on;
-    const struct save_request request = {.step = cut->step,
+    const struct save_request request = {.step = cut.step,
                                          .run = shard_run(shard, &goes_on),
                                          .producer = shard->options.producer,
-                                         .tensors = cut->cut.tensors.items,
-                                         .n_tensors = cut->cut.tensors.n,
+                                         .tensors = cut.cut.tensors.items,
+                                         .n_tensors = cut.cut.tensors.n,
                                          .is_part = true,
                                          .threads = 1};
     struct store *store;
     shard_name(shard->options.task, name);
-    if (shard_open_store(shard, folder, &options, &store, err))
-        return err->code;
-    store_save(store, &request, NULL, err);
-    shard_close_store(shard, store);
-    return err->code;
-}
-
-static int write_part(struct shard *shard, const char *folder, double seconds, struct error *err)
-{
-    struct shard_cut cut;
-    if (shard_cut_get(shard, folder, &cut, err))
-        return error_prefix(err, "%s: ", folder);
-    write_cut(shard, folder, &cut, seconds, err);
+    if (!shard_open_store(shard, folder, &options, &store, err)) {
+        store_save(store, &request, NULL, err);
+        shard_close_store(shard, store);
+    }
     shard_cut_release(&cut);
     return err->code;
 }

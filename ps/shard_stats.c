@@ -10,20 +10,15 @@
 
 /* ---- status ---- */
 
-static int count_joined(struct clock *clock)
-{
-    struct clock_worker workers[SHARD_WORKERS_MAX];
-    int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0, joined = 0;
-    for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
-        joined += workers[i].joined && !workers[i].left;
-    return joined;
-}
-
 void shard_status(struct shard *shard, const struct query *query)
 {
     struct error failure = ERROR_INIT;
     struct clock *clock = containers_clock(shard->options.variables);
     const struct link_hello *self = peers_self(hub_peers(query->hub));
+    struct clock_worker workers[SHARD_WORKERS_MAX];
+    int n = clock ? clock_workers(clock, workers, SHARD_WORKERS_MAX) : 0, joined = 0;
+    for (int i = 0; i < n && i < SHARD_WORKERS_MAX; i++)
+        joined += workers[i].joined && !workers[i].left;
     bool failed = clock && clock_has_failed(clock, &failure);
     msgpack_packer *packer = answer_begin(query->peer, query->id, 10);
     if (!packer)
@@ -34,7 +29,7 @@ void shard_status(struct shard *shard, const struct query *query)
     pack_key_float(packer, "seconds", time_now() - shard->began);
     pack_key_float(packer, "still", loop_longest_stillness(hub_loop(query->hub)));
     pack_key_int(packer, "version", clock ? clock_version(clock) : -1);
-    pack_key_int(packer, "workers", count_joined(clock));
+    pack_key_int(packer, "workers", joined);
     pack_key_text(packer, "failed", failed ? failure.text : "");
     pthread_mutex_lock(&shard->lock);
     pack_key_int(packer, "saved", shard->saved_step);

@@ -250,17 +250,6 @@ static void speak(struct watch *watch)
         watch->options.state(watch->options.context, &watch->state);
 }
 
-/* Whoever was there has ended well. */
-static bool is_over(const struct watch *watch)
-{
-    for (size_t i = 0; i < watch->tasks.n; i++) {
-        const struct watched *task = watch->tasks.items[i];
-        if (task->process.pid || (is_elsewhere(task) && task->ready && !task->silent))
-            return false;
-    }
-    return watch->anyone;
-}
-
 /* ---- the watch ---- */
 
 static int open_watch(struct watch *watch, struct error *err)
@@ -333,7 +322,12 @@ int watch_job(const struct watch_options *options, struct error *err)
         look_at_all(&watch);
         let_links_move(&watch);
         speak(&watch);
-        if (is_over(&watch))
+        bool is_over = watch.anyone; /* whoever was there has ended well */
+        for (size_t i = 0; i < watch.tasks.n && is_over; i++) {
+            const struct watched *task = watch.tasks.items[i];
+            is_over = !task->process.pid && !(is_elsewhere(task) && task->ready && !task->silent);
+        }
+        if (is_over)
             break;
     }
     close_watch(&watch);

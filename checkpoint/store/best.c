@@ -73,36 +73,29 @@ int store_best(struct store *store, int64_t *step, struct error *err)
 
 /* ---- what it is worth ---- */
 
-static int put(struct store *store, MDB_txn *txn, struct ckpt_manifest *m, struct error *err)
+static int rewrite(struct store *store, struct ckpt_manifest *m, struct error *err)
 {
+    MDB_txn *txn;
     uint8_t bytes[STEP_KEY_BYTES];
     struct store_head head;
     struct str text = STR_INIT;
     ckpt_manifest_encode(m, &text);
-    MDB_val key = store_step_key(bytes, m->step), value = {text.n, text.data};
-    int status = mdb_put(txn, store->dbi, &key, &value, 0);
+    if (!ckpt_manifest_check_names(m, err) &&
+        !store_reserve(store, SLACK_BYTES + text.n, false, err) &&
+        !store_begin(store, true, &txn, err)) {
+        MDB_val key = store_step_key(bytes, m->step), value = {text.n, text.data};
+        int status = mdb_put(txn, store->dbi, &key, &value, 0);
+        if (!store_failed(store, status, "writing", err) &&
+            !store_read_head(store, txn, &head, err) && head.step == m->step) {
+            head.manifest = m->digest;
+            store_write_head(store, txn, &head, err);
+        }
+        if (!err->code)
+            store_commit(store, txn, err);
+        else
+            store_abort(store, txn);
+    }
     str_release(&text);
-    if (status)
-        return store_failed(store, status, "writing", err);
-    if (store_read_head(store, txn, &head, err) || head.step != m->step)
-        return err->code;
-    head.manifest = m->digest;
-    return store_write_head(store, txn, &head, err);
-}
-
-static int rewrite(struct store *store, struct ckpt_manifest *m, struct error *err)
-{
-    MDB_txn *txn;
-    struct str text = STR_INIT;
-    ckpt_manifest_encode(m, &text);
-    size_t n = text.n;
-    str_release(&text);
-    if (ckpt_manifest_check_names(m, err) || store_reserve(store, SLACK_BYTES + n, false, err) ||
-        store_begin(store, true, &txn, err))
-        return err->code;
-    if (!put(store, txn, m, err))
-        return store_commit(store, txn, err);
-    store_abort(store, txn);
     return err->code;
 }
 

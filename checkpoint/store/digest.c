@@ -86,25 +86,19 @@ struct digest_pool {
     int n_threads;
 };
 
-/* Takes the next group, when it is needed. False: there are no more. */
-static bool take_group(struct digest_pool *pool, size_t *first, size_t *m)
-{
-    while (!pool->stop && pool->next < pool->n && pool->next >= pool->horizon)
-        pthread_cond_wait(&pool->progress, &pool->lock);
-    if (pool->stop || pool->next >= pool->n)
-        return false;
-    *first = pool->next;
-    *m = pool->n - pool->next < DIGEST_GROUP ? pool->n - pool->next : DIGEST_GROUP;
-    pool->next += *m;
-    return true;
-}
-
 static void *work(void *context)
 {
     struct digest_pool *pool = context;
     size_t first, m;
     pthread_mutex_lock(&pool->lock);
-    while (take_group(pool, &first, &m)) {
+    for (;;) {
+        while (!pool->stop && pool->next < pool->n && pool->next >= pool->horizon)
+            pthread_cond_wait(&pool->progress, &pool->lock);
+        if (pool->stop || pool->next >= pool->n)
+            break;
+        first = pool->next;
+        m = pool->n - first < DIGEST_GROUP ? pool->n - first : DIGEST_GROUP;
+        pool->next += m;
         pthread_mutex_unlock(&pool->lock);
         digest_many(pool->items + first, m);
         pthread_mutex_lock(&pool->lock);

@@ -21,18 +21,6 @@ struct arena_block {
     _Alignas(16) char data[];
 };
 
-/* Blocks grow with the arena, so that a large graph does not pay for thousands of them. */
-static size_t block_bytes(size_t total)
-{
-    if (total < FIRST_BYTES)
-        return FIRST_BYTES;
-    if (total < BLOCK_BYTES)
-        return total;
-    return total / 4 < BLOCK_BYTES       ? BLOCK_BYTES
-           : total / 4 > BLOCK_BYTES_MAX ? BLOCK_BYTES_MAX
-                                         : total / 4;
-}
-
 /* Pieces are neighbours, so that AddressSanitizer would find nothing that is written past the end
  * of one into the next: in builds with it there is a guarded gap behind each. */
 void *arena_alloc(struct arena *arena, size_t bytes)
@@ -41,7 +29,12 @@ void *arena_alloc(struct arena *arena, size_t bytes)
         mem_exhausted(bytes);
     size_t room = ((bytes + 15) & ~(size_t)15) + GAP_BYTES;
     if (!arena->blocks || room > arena->blocks->bytes - arena->used) {
-        size_t size = block_bytes(arena->total);
+        /* Blocks grow with the arena, so that a large graph does not pay for thousands of them. */
+        size_t total = arena->total, size = total / 4;
+        if (total < BLOCK_BYTES)
+            size = total < FIRST_BYTES ? FIRST_BYTES : total;
+        else if (size < BLOCK_BYTES || size > BLOCK_BYTES_MAX)
+            size = size < BLOCK_BYTES ? BLOCK_BYTES : BLOCK_BYTES_MAX;
         if (size < room)
             size = room;
         struct arena_block *block = mem_alloc(sizeof *block + size);

@@ -82,21 +82,15 @@ int option_set(const struct option_row *row, const char *name, const char *value
     error_bug(__FILE__, __LINE__, "an option type without a case");
 }
 
-/* True and false as people write them in environment variables; -1 for anything else. */
-static int read_truth(const char *text)
-{
-    static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on"};
-    for (int i = 0; i < (int)(sizeof words / sizeof *words); i++)
-        if (!strcasecmp(text, words[i]))
-            return i % 2;
-    return -1;
-}
-
 static int set_from_variable(const struct option_row *row, const char *variable, const char *value,
                              struct error *err)
 {
     if (row->type == OPTION_FLAG) {
-        int truth = read_truth(value);
+        /* As people write false and true in environment variables. */
+        static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on"};
+        int truth = -1;
+        for (int i = 0; i < (int)(sizeof words / sizeof *words); i++)
+            truth = strcasecmp(value, words[i]) ? truth : i % 2;
         if (truth < 0)
             return wrong(variable, value, "0 or 1", err);
         return option_set(row, variable, NULL, truth, err);

@@ -136,20 +136,6 @@ static bool has_names(const struct csv_columns *columns)
     return all;
 }
 
-/* Rows without a header may be of a file whose header is known. */
-static int take_names(struct csv_columns *columns, const struct csv_row *row, struct error *err)
-{
-    const struct prep *prep = columns->format.prep;
-    if (!prep || !prep->header)
-        return 0;
-    if (prep->n_header != row->n_fields)
-        return error_set(err, ERR_DATA, "%s:%" PRIu64 ": %zu columns, but %s was fitted to %zu",
-                         row_source_file(columns->source), row->line, row->n_fields, prep->path,
-                         prep->n_header);
-    csv_header_share(&columns->header, prep->header, prep->n_header);
-    return 0;
-}
-
 static void say(const struct csv_columns *columns, const char *text)
 {
     if (columns->format.say)
@@ -200,8 +186,16 @@ static int start(struct csv_columns *columns, const struct csv_row *row, bool *h
     csv_header_take(&columns->header, row);
     *header = is_header(columns, row);
     if (!*header) {
+        /* Rows without a header may be of a file whose header is known. */
+        const struct prep *prep = columns->format.prep;
+        bool is_known = prep && prep->header;
         csv_header_share(&columns->header, NULL, 0);
-        code = take_names(columns, row, err);
+        if (is_known && prep->n_header != row->n_fields)
+            code = error_set(err, ERR_DATA, "%s:%" PRIu64 ": %zu columns, but %s was fitted to %zu",
+                             row_source_file(columns->source), row->line, row->n_fields, prep->path,
+                             prep->n_header);
+        else if (is_known)
+            csv_header_share(&columns->header, prep->header, prep->n_header);
     }
     if (columns->format.fit)
         csv_labels_keep(columns->format.fit, &columns->header);

@@ -7,17 +7,6 @@
 
 /* ---- whether a row is one ---- */
 
-static bool counts_columns(const struct csv_row *row)
-{
-    const struct csv_field *fields = row->fields;
-    bool does = row->n_fields > 1 && cell_kind(fields[0].text, fields[0].n) == CELL_MISSING;
-    for (size_t i = 1; i < row->n_fields && does; i++) {
-        int64_t number;
-        does = !number_int64(fields[i].text, fields[i].n, &number) && number == (int64_t)i - 1;
-    }
-    return does;
-}
-
 bool csv_row_is_header(const struct csv_row *row)
 {
     bool has_text = false, has_value = false;
@@ -26,7 +15,14 @@ bool csv_row_is_header(const struct csv_row *row)
         has_text |= kind == CELL_TEXT;
         has_value |= kind == CELL_NUMBER || kind == CELL_BOOL;
     }
-    return (has_text && !has_value) || counts_columns(row);
+    /* Or the columns are counted, from 0 behind one without a name. */
+    const struct csv_field *fields = row->fields;
+    bool counts = row->n_fields > 1 && cell_kind(fields[0].text, fields[0].n) == CELL_MISSING;
+    for (size_t i = 1; i < row->n_fields && counts; i++) {
+        int64_t number;
+        counts = !number_int64(fields[i].text, fields[i].n, &number) && number == (int64_t)i - 1;
+    }
+    return (has_text && !has_value) || counts;
 }
 
 /* ---- the names ---- */

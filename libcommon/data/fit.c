@@ -154,18 +154,6 @@ static int find_fill(struct fitting *fit, struct error *err)
 
 /* ---- categories ---- */
 
-static void sort_categories(const struct data_column *column, struct tensor *raw)
-{
-    struct fitted *f = column->fitted;
-    int32_t **ids = arena_array(&f->prep->arena, (size_t)f->width, sizeof *ids), *items = raw->data;
-    for (int64_t i = 0; i < f->width; i++)
-        categories_sort(&f->categories[i], &ids[i]);
-    for (int64_t r = 0; r < f->rows; r++)
-        for (int64_t i = 0; i < f->width; i++)
-            if (f->categories[i].texts.n)
-                items[r * f->width + i] = ids[i][items[r * f->width + i]];
-}
-
 /* Of the ascending ids. */
 static void balance(struct fitted *f, const struct tensor *raw, const bool *missing)
 {
@@ -188,8 +176,16 @@ int fit_rows(const struct data_column *column, struct tensor *raw, const bool *m
     struct fitted *f = column->fitted;
     f->rows = raw->shape.dims[0];
     f->width = tensor_count(raw) / f->rows;
-    if (column->reading == READ_CATEGORY && !column->categories)
-        sort_categories(column, raw);
+    if (column->reading == READ_CATEGORY && !column->categories) {
+        int32_t **ids = arena_array(&f->prep->arena, (size_t)f->width, sizeof *ids);
+        int32_t *items = raw->data;
+        for (int64_t i = 0; i < f->width; i++)
+            categories_sort(&f->categories[i], &ids[i]);
+        for (int64_t r = 0; r < f->rows; r++)
+            for (int64_t i = 0; i < f->width; i++)
+                if (f->categories[i].texts.n)
+                    items[r * f->width + i] = ids[i][items[r * f->width + i]];
+    }
     if (column->balance)
         balance(f, raw, missing);
     if (!column->norm && !f->impute)

@@ -133,20 +133,6 @@ static int set_column(struct table *table, int i, const struct data_column *colu
     return 0;
 }
 
-static int read_file(enum table_format format, const char *path, struct tensor *raw,
-                     struct error *err)
-{
-    if (format == TABLE_NPY)
-        return npy_read(path, raw, err);
-    struct gzfile *file;
-    int code = gzfile_open(path, &file, err);
-    if (code)
-        return code;
-    code = idx_read(file, raw, err);
-    gzfile_close(file);
-    return code;
-}
-
 int table_from_files(enum table_format format, const struct data_column *columns, int n_columns,
                      const struct row_choice *rows, struct table *table, struct error *err)
 {
@@ -158,7 +144,13 @@ int table_from_files(enum table_format format, const struct data_column *columns
     int code = 0;
     for (int i = 0; i < n_columns && !code; i++) {
         struct tensor raw = TENSOR_INIT;
-        code = read_file(format, columns[i].where, &raw, err);
+        struct gzfile *file;
+        if (format == TABLE_NPY) {
+            code = npy_read(columns[i].where, &raw, err);
+        } else if (!(code = gzfile_open(columns[i].where, &file, err))) {
+            code = idx_read(file, &raw, err);
+            gzfile_close(file);
+        }
         if (!code && set_column(table, i, &columns[i], &raw, rows, err))
             code = error_prefix(err, "%s: ", columns[i].where);
     }

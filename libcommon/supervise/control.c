@@ -153,21 +153,6 @@ static int find_place(const struct control *control)
     return place;
 }
 
-/* The place of one more; 0: nobody is let in. */
-static int let_in(struct control *control)
-{
-    int place = find_place(control);
-    int fd = place ? accept4(control->polls[CONTROL_LISTENER].fd, NULL, NULL, SOCK_CLOEXEC) : -1;
-    control->rests = place && fd < 0 && errno != EAGAIN;
-    if (fd < 0)
-        return 0;
-    if (control->polls[place].fd >= 0)
-        end(control, place);
-    control->polls[place] = (struct pollfd){.fd = fd, .events = POLLIN};
-    control->clients[place] = (struct control_client){.since = time_now()};
-    return place;
-}
-
 void control_wait(struct control *control, int also, double seconds)
 {
     bool open = !control->rests && find_place(control);
@@ -178,13 +163,23 @@ void control_wait(struct control *control, int also, double seconds)
 
 void control_serve(struct control *control, answer_function *answer, void *context)
 {
-    int place = 1;
     for (int i = CONTROL_FIRST; i < CONTROL_END; i++)
         if (control->polls[i].fd >= 0)
             serve_client(control, i, answer, context);
-    for (int n = 0; n < BACKLOG && place && control->polls[CONTROL_LISTENER].fd >= 0; n++)
-        if ((place = let_in(control)))
-            read_request(control, place, answer, context);
+    for (int n = 0; n < BACKLOG && control->polls[CONTROL_LISTENER].fd >= 0; n++) {
+        /* Nobody is let in without a place. */
+        int place = find_place(control);
+        int listener = control->polls[CONTROL_LISTENER].fd;
+        int fd = place ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+        control->rests = place && fd < 0 && errno != EAGAIN;
+        if (fd < 0)
+            return;
+        if (control->polls[place].fd >= 0)
+            end(control, place);
+        control->polls[place] = (struct pollfd){.fd = fd, .events = POLLIN};
+        control->clients[place] = (struct control_client){.since = time_now()};
+        read_request(control, place, answer, context);
+    }
 }
 
 void control_close(struct control *control, const char *text)

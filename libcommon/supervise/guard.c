@@ -121,17 +121,6 @@ static void clean_up(const struct guard_options *guard)
 
 /* ---- a process of its own ---- */
 
-/* Of one that has failed, or was killed: then nobody else knows of the folder. */
-static int take_result(const struct guard_options *guard, pid_t pid, struct error *err)
-{
-    int status;
-    if (waitpid(pid, &status, 0) == pid && WIFEXITED(status))
-        return err->code = WEXITSTATUS(status);
-    if (guard->temporary)
-        clean_up(guard);
-    return error_set(err, ERR_OS, "the job's guard was killed");
-}
-
 int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err)
 {
     int ready[2];
@@ -150,7 +139,15 @@ int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err)
     }
     bool is_ready = read(ready[0], &byte, 1) == 1;
     close(ready[0]);
-    return is_ready ? 0 : take_result(guard, *pid, err);
+    if (is_ready)
+        return 0;
+    /* It has failed, or was killed: then nobody else knows of the folder. */
+    int status;
+    if (waitpid(*pid, &status, 0) == *pid && WIFEXITED(status))
+        return err->code = WEXITSTATUS(status);
+    if (guard->temporary)
+        clean_up(guard);
+    return error_set(err, ERR_OS, "the job's guard was killed");
 }
 
 /* Nobody waits for the end of a pipe that the guard has inherited. */

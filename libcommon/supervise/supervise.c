@@ -86,19 +86,6 @@ static bool services_run(const struct supervisor *s)
     return !any(s, SERVICES, is_away);
 }
 
-static void begin_run(struct supervisor *s)
-{
-    if (s->rounds++)
-        say(s, "%s %s (restart %d of %s)", s->lost, *s->said ? s->said : "all is started again",
-            s->counted, s->budget.text);
-    for (struct task *task = s->tasks; task; task = task->next) {
-        task->life.done = task->again = false;
-        task->life.died_at = 0;
-        task_plan(task, s->pause);
-    }
-    watch_begin(s);
-}
-
 static void kill_all(struct supervisor *s)
 {
     for (struct task *task = s->tasks; task; task = task->next)
@@ -147,8 +134,17 @@ void enter(struct supervisor *s, enum phase phase)
     s->hooked = false;
     s->hook_tries = 0;
     s->about = NULL;
-    if (phase == PHASE_RUN)
-        begin_run(s);
+    if (phase == PHASE_RUN) {
+        if (s->rounds++)
+            say(s, "%s %s (restart %d of %s)", s->lost, *s->said ? s->said : "all is started again",
+                s->counted, s->budget.text);
+        for (struct task *task = s->tasks; task; task = task->next) {
+            task->life.done = task->again = false;
+            task->life.died_at = 0;
+            task_plan(task, s->pause);
+        }
+        watch_begin(s);
+    }
     if (phase == PHASE_RESTART) {
         watch_end(s);
         kill_all(s);

@@ -283,20 +283,6 @@ int npz_read(struct npz *npz, int i, struct tensor *t, struct error *err)
 
 /* ---- the list of arrays ---- */
 
-static int add_array(struct npz *npz, const struct zip_member *m, struct error *err)
-{
-    struct npz_array *array = &npz->arrays[npz->n];
-    int64_t other;
-    size_t n = m->name_n, ending = strlen(".npy");
-    if (n <= ending || memcmp(m->name + n - ending, ".npy", ending) != 0)
-        return 0;
-    *array = (struct npz_array){arena_strndup(&npz->arena, m->name, n - ending), *m};
-    if (map_get(&npz->places, array->name, &other))
-        return error_set(err, ERR_DATA, "%s: array '%s' is in it twice", npz->name, array->name);
-    map_put(&npz->places, array->name, npz->n++);
-    return 0;
-}
-
 static int read_directory(struct npz *npz, struct error *err)
 {
     struct directory d = {0};
@@ -306,9 +292,20 @@ static int read_directory(struct npz *npz, struct error *err)
     if (d.n_entries > npz->n_data / CENTRAL_BYTES)
         return malformed(npz, "more members than bytes for them", err);
     npz->arrays = arena_array(&npz->arena, d.n_entries + 1, sizeof *npz->arrays);
-    for (uint64_t i = 0; i < d.n_entries; i++)
-        if (read_entry(npz, &d, &m, err) || add_array(npz, &m, err))
+    for (uint64_t i = 0; i < d.n_entries; i++) {
+        struct npz_array *array = &npz->arrays[npz->n];
+        int64_t other;
+        if (read_entry(npz, &d, &m, err))
             return err->code;
+        size_t ending = strlen(".npy");
+        if (m.name_n <= ending || memcmp(m.name + m.name_n - ending, ".npy", ending) != 0)
+            continue;
+        *array = (struct npz_array){arena_strndup(&npz->arena, m.name, m.name_n - ending), m};
+        if (map_get(&npz->places, array->name, &other))
+            return error_set(err, ERR_DATA, "%s: array '%s' is in it twice", npz->name,
+                             array->name);
+        map_put(&npz->places, array->name, npz->n++);
+    }
     return d.at == d.end ? 0 : malformed(npz, "the number of its members is wrong", err);
 }
 

@@ -170,23 +170,21 @@ static int pad_shape(struct infer *infer)
     return 0;
 }
 
-static struct edge first_column(struct build *b, struct edge paddings)
+static int pad_gradient(struct grad *g)
 {
+    struct build *b = &g->b;
+    struct edge paddings = grad_input(g, 1), begin; /* the first column of the paddings */
     int64_t values[2 * SHAPE_RANK_MAX];
     int n = array_constant(b, paddings, values, 2 * SHAPE_RANK_MAX);
     for (int i = 0; i < n / 2; i++)
         values[i] = values[2 * i];
-    if (n >= 0)
-        return array_ints(b, build_type(b, paddings), values, n / 2);
-    struct edge slice[] = {paddings, build_ints(b, (int64_t[]){0, 0}, 2),
-                           build_ints(b, (int64_t[]){-1, 1}, 2)};
-    return array_flatten(b, build_op(b, "Slice", slice, 3, NULL, 0));
-}
-
-static int pad_gradient(struct grad *g)
-{
-    struct build *b = &g->b;
-    struct edge begin = first_column(b, grad_input(g, 1));
+    if (n >= 0) {
+        begin = array_ints(b, build_type(b, paddings), values, n / 2);
+    } else {
+        struct edge column[] = {paddings, build_ints(b, (int64_t[]){0, 0}, 2),
+                                build_ints(b, (int64_t[]){-1, 1}, 2)};
+        begin = array_flatten(b, build_op(b, "Slice", column, 3, NULL, 0));
+    }
     struct edge slice[] = {g->out[0], begin,
                            array_shape(b, grad_input(g, 0), build_type(b, begin))};
     g->in[0] = build_op(b, "Slice", slice, 3, NULL, 0);

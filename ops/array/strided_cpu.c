@@ -111,18 +111,6 @@ COPY_TILES(uint16_t)
 COPY_TILES(uint32_t)
 COPY_TILES(uint64_t)
 
-static void copy_tiles(const struct strided *s, char *to, const char *from)
-{
-    if (s->item_bytes == 4)
-        copy_tiles_uint32_t(s, to, from);
-    else if (s->item_bytes == 8)
-        copy_tiles_uint64_t(s, to, from);
-    else if (s->item_bytes == 2)
-        copy_tiles_uint16_t(s, to, from);
-    else
-        copy_tiles_uint8_t(s, to, from);
-}
-
 static void move_dim(struct strided *s, int dim, int place)
 {
     struct strided old = *s;
@@ -155,11 +143,16 @@ static bool find_matrix(struct strided *s)
 
 static void copy_block(const struct strided *s, bool matrix, char *to, const char *from)
 {
+    static void (*const copy_tiles[])(const struct strided *s, char *to,
+                                      const char *from) = {[1] = copy_tiles_uint8_t,
+                                                           [2] = copy_tiles_uint16_t,
+                                                           [4] = copy_tiles_uint32_t,
+                                                           [8] = copy_tiles_uint64_t};
     int64_t index[STRIDED_RANK_MAX] = {0};
     int outer = s->rank - (matrix ? 2 : 1);
     for (;;) {
         if (matrix)
-            copy_tiles(s, to, from);
+            copy_tiles[s->item_bytes](s, to, from);
         else
             copy_run(s, to, from);
         int d = outer - 1;

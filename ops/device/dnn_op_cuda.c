@@ -104,16 +104,6 @@ static struct buffer *new_memory(struct device *device, const struct cuda_dnn_op
 
 /* ---- choices ---- */
 
-/* The faster one; of two as fast cuDNN's. */
-static bool measure(const struct trial *t, bool *result)
-{
-    float own, theirs;
-    if (!cuda_measure(t->device, by_own, t, &own))
-        return false;
-    *result = cuda_measure(t->device, by_cudnn, t, &theirs) && theirs <= own;
-    return true;
-}
-
 /* Whether cuDNN's is taken; with the lock held. That it can compute the op at all only an attempt
  * can tell. What could not be measured is our own, and is not kept. */
 static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_t scratch,
@@ -123,6 +113,7 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
     struct error ignored = ERROR_INIT;
     struct cuda_choice choice = {.bytes = 0};
     bool is_forced = cuda_wish(CUDA_DNN_VARIABLE) == '1', result = false;
+    float own, theirs;
     /* All that a measurement depends on. */
     static const char *const kinds[] = {[CUDA_DNN_AVG_POOL] = "avg-pool",
                                         [CUDA_DNN_AVG_POOL_GRAD] = "avg-pool-grad",
@@ -145,7 +136,9 @@ static bool is_cudnns(struct device *device, const struct cuda_dnn_op *op, size_
         cuda_dnn_use_queue(d, &ignored) ? NULL : new_memory(device, op, scratch, t);
     if (memory && is_forced)
         result = !by_cudnn(t);
-    else if (memory && measure(t, &result)) {
+    else if (memory && cuda_measure(t->device, by_own, t, &own)) {
+        /* The faster one; of two as fast cuDNN's. */
+        result = cuda_measure(t->device, by_cudnn, t, &theirs) && theirs <= own;
         choice.number = result ? CUDNN : OWN;
         cuda_choices_add(&d->choices, &choice);
     }

@@ -34,26 +34,24 @@ static int check(const struct cuda_device *d, int status, const char *what, stru
 
 /* ---- opening ---- */
 
-static int open_library(struct cuda_device *d, struct error *err)
-{
-    void *handle = NULL;
-    bool is_there;
-    if (cuda_load_optional(d, "TF_CUBLASLT", d->lt->load, &is_there, err) || !is_there)
-        return err->code;
-    if (cuda_enter(d, err) || cuda_choices_open(&d->choices, err) ||
-        check(d, d->lt->handle_new(&handle), "it is opened", err))
-        return err->code;
-    d->gemms = mem_alloc(sizeof *d->gemms);
-    *d->gemms = (struct cuda_gemms){.handle = handle};
-    return 0;
-}
-
 int cuda_gemm_open(struct cuda_device *d, struct error *err)
 {
     if (cuda_blas_open(d, err))
         return err->code;
     pthread_mutex_lock(&d->gemms_lock);
-    int code = d->gemms_are_open ? 0 : open_library(d, err);
+    int code = 0;
+    void *handle = NULL;
+    bool is_there = false;
+    if (!d->gemms_are_open)
+        code = cuda_load_optional(d, "TF_CUBLASLT", d->lt->load, &is_there, err);
+    if (!code && is_there &&
+        (cuda_enter(d, err) || cuda_choices_open(&d->choices, err) ||
+         check(d, d->lt->handle_new(&handle), "it is opened", err))) {
+        code = err->code;
+    } else if (!code && is_there) {
+        d->gemms = mem_alloc(sizeof *d->gemms);
+        *d->gemms = (struct cuda_gemms){.handle = handle};
+    }
     d->gemms_are_open = !code;
     pthread_mutex_unlock(&d->gemms_lock);
     return code;

@@ -122,18 +122,6 @@ static size_t find_pages(uintptr_t at)
     return low;
 }
 
-static int register_pages(struct cuda_device *d, struct pinned_pages new, size_t at,
-                          struct error *err)
-{
-    int result = d->driver->host_register((void *)new.begin, new.end - new.begin);
-    if (result)
-        return error_set(err, ERR_OS, "memory cannot be pinned: %s", d->driver->error_text(result));
-    vec_push(&pages, new);
-    memmove(pages.items + at + 1, pages.items + at, (pages.n - 1 - at) * sizeof new);
-    pages.items[at] = new;
-    return 0;
-}
-
 static int pin(struct device *device, const void *data, size_t bytes, struct error *err)
 {
     struct cuda_device *d = cuda_device(device);
@@ -148,10 +136,17 @@ static int pin(struct device *device, const void *data, size_t bytes, struct err
     pthread_mutex_lock(&pages_lock);
     size_t at = find_pages(new.begin);
     int code = 0;
-    if (at < pages.n && pages.items[at].shown == data)
+    int result = 0;
+    bool is_there = at < pages.n && pages.items[at].shown == data;
+    if (is_there) {
         pages.items[at].devices++;
-    else
-        code = register_pages(d, new, at, err);
+    } else if ((result = d->driver->host_register((void *)new.begin, new.end - new.begin))) {
+        code = error_set(err, ERR_OS, "memory cannot be pinned: %s", d->driver->error_text(result));
+    } else {
+        vec_push(&pages, new);
+        memmove(pages.items + at + 1, pages.items + at, (pages.n - 1 - at) * sizeof new);
+        pages.items[at] = new;
+    }
     pthread_mutex_unlock(&pages_lock);
     return code;
 }

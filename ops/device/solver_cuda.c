@@ -14,23 +14,18 @@ static int check(const struct cuda_device *d, int status, const char *what, stru
                      d->device.index, what, d->solver->error_text(status), status);
 }
 
-static int open_handle(struct cuda_device *d, struct error *err)
+int cuda_solver_open(struct cuda_device *d, struct error *err)
 {
     struct error missing = ERROR_INIT;
     void *handle = NULL;
-    if (d->solver->load(&missing))
-        return error_set(err, missing.code, "%s:%d: %s", d->device.type, d->device.index,
-                         missing.text);
-    if (cuda_enter(d, err) || check(d, d->solver->handle_new(&handle), "it is opened", err))
-        return err->code;
-    d->solver_handle = handle;
-    return 0;
-}
-
-int cuda_solver_open(struct cuda_device *d, struct error *err)
-{
+    int code = 0;
     pthread_mutex_lock(&d->solver_lock);
-    int code = d->solver_handle ? 0 : open_handle(d, err);
+    if (!d->solver_handle && d->solver->load(&missing))
+        code = error_set(err, missing.code, "%s:%d: %s", d->device.type, d->device.index,
+                         missing.text);
+    else if (!d->solver_handle && !(code = cuda_enter(d, err)) &&
+             !(code = check(d, d->solver->handle_new(&handle), "it is opened", err)))
+        d->solver_handle = handle;
     pthread_mutex_unlock(&d->solver_lock);
     return code;
 }

@@ -89,24 +89,22 @@ int reduce_sum_gradient(struct grad *g)
     return grad_finish(g);
 }
 
-/* Elements that went into each result. */
-static struct edge elements_each(struct grad *g)
-{
-    struct build *b = &g->b;
-    int64_t in = shape_count(build_shape(b, grad_input(g, 0)));
-    int64_t out = shape_count(build_shape(b, grad_output(g, 0)));
-    if (in > 0 && out > 0)
-        return build_scalar(b, grad_count_type(g, g->out[0]), (double)(in / out));
-    struct edge one = int_scalar(b, 1);
-    struct edge results =
-        build_binary(b, "Maximum", build_unary(b, "Size", grad_output(g, 0)), one);
-    return grad_div(g, build_unary(b, "Size", grad_input(g, 0)), results);
-}
-
 int reduce_mean_gradient(struct grad *g)
 {
+    struct build *b = &g->b;
     struct reduction_shapes reduction = reduction_of(g);
-    g->in[0] = spread(g, grad_by_count(g, "Div", g->out[0], elements_each(g)), &reduction);
+    int64_t in = shape_count(build_shape(b, grad_input(g, 0)));
+    int64_t out = shape_count(build_shape(b, grad_output(g, 0)));
+    struct edge each; /* elements that went into each result */
+    if (in > 0 && out > 0) {
+        each = build_scalar(b, grad_count_type(g, g->out[0]), (double)(in / out));
+    } else {
+        struct edge one = int_scalar(b, 1);
+        struct edge results =
+            build_binary(b, "Maximum", build_unary(b, "Size", grad_output(g, 0)), one);
+        each = grad_div(g, build_unary(b, "Size", grad_input(g, 0)), results);
+    }
+    g->in[0] = spread(g, grad_by_count(g, "Div", g->out[0], each), &reduction);
     return grad_finish(g);
 }
 

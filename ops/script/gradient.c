@@ -35,18 +35,6 @@ struct gradient_call {
 
 /* ---- variables that are read more than once ---- */
 
-/* By node: whether the y's depend on it. */
-static const bool *find_used(struct script *s, const struct gradient_call *w)
-{
-    struct graph_walk walk = graph_walk_new(&s->scratch, s->graph);
-    const struct node *node;
-    for (int i = 0; i < w->n_ys; i++)
-        graph_walk_to(&walk, w->ys[i].node);
-    while ((node = graph_walk_next(&walk, s->graph)))
-        graph_walk_inputs(&walk, node);
-    return walk.seen;
-}
-
 /* The x's, and behind them the reads of their own that control() gave variables among them. */
 struct own_xs {
     const bool *used;
@@ -81,8 +69,13 @@ static void add_read(lua_State *L, const struct own_read *read, struct own_xs *o
 static struct own_xs with_own_reads(lua_State *L, const struct gradient_call *w)
 {
     struct script *s = script_of(L);
-    struct own_xs own = {.used = s->own_reads.n ? find_used(s, w) : NULL,
-                         .n_nodes = (int)s->graph->nodes.n};
+    struct graph_walk walk = graph_walk_new(&s->scratch, s->graph);
+    const struct node *node; /* whether the y's depend on it */
+    for (int i = 0; i < w->n_ys && s->own_reads.n; i++)
+        graph_walk_to(&walk, w->ys[i].node);
+    while ((node = graph_walk_next(&walk, s->graph)))
+        graph_walk_inputs(&walk, node);
+    struct own_xs own = {.used = walk.seen, .n_nodes = (int)s->graph->nodes.n};
     own.first = arena_array(&s->scratch, s->graph->nodes.n + 1, sizeof *own.first);
     own.next = arena_array(&s->scratch, (size_t)w->n + 1, sizeof *own.next);
     for (int i = w->n; i > 0; i--) {

@@ -28,16 +28,6 @@ static enum dtype leaf_type(lua_State *L, int index)
     }
 }
 
-/* The type that holds both: int32 < int64 < float32 of numbers. */
-static enum dtype wider(enum dtype a, enum dtype b)
-{
-    if (a == DTYPE_INVALID || a == b)
-        return b;
-    if (a == FLOAT32 || b == FLOAT32)
-        return FLOAT32;
-    return a == INT64 || b == INT64 ? INT64 : a;
-}
-
 static void check_depth(lua_State *L, int depth)
 {
     if (depth > SHAPE_RANK_MAX)
@@ -80,8 +70,13 @@ static enum dtype find_type(lua_State *L, int index, int depth)
         lua_rawgeti(L, index, i);
         enum dtype item = find_type(L, -1, depth + 1);
         lua_pop(L, 1);
-        if (item != DTYPE_INVALID)
-            type = wider(type, item);
+        /* The type that holds both: int32 < int64 < float32 of numbers. */
+        if (type == DTYPE_INVALID)
+            type = item;
+        else if (item != DTYPE_INVALID && item != type)
+            type = type == FLOAT32 || item == FLOAT32 ? FLOAT32
+                   : type == INT64 || item == INT64   ? INT64
+                                                      : type;
     }
     return type;
 }

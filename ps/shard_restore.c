@@ -283,7 +283,7 @@ int shard_resume(struct shard *shard, const char *folder, const struct shard_ori
              store_take_over(folder, &options, shard->options.claims, &origin.generation, err) ==
                  ERR_NOINPUT)
         error_clear(err); /* of a store that is not there nothing is taken over */
-    if (err->code)
+    if (!wanted && err->code)
         return err->code;
     bool is_there = !wanted || wanted->step >= 0;
     int code = is_there ? restore(&r, folder, -1, SHARD_WAIT_SECONDS, &origin, err) : 0;

@@ -79,6 +79,7 @@ static int rewrite(struct store *store, struct ckpt_manifest *m, struct error *e
     uint8_t bytes[STEP_KEY_BYTES];
     struct store_head head;
     struct str text = STR_INIT;
+    error_clear(err);
     ckpt_manifest_encode(m, &text);
     if (!ckpt_manifest_check_names(m, err) &&
         !store_reserve(store, SLACK_BYTES + text.n, false, err) &&

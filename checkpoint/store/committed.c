@@ -42,15 +42,16 @@ int committed_open(const char *folder, bool write, int *fd, struct error *err)
         return !write && errno == ENOENT ? 0 : fail(err, "opening it");
     const off_t bytes = COMMITTED_SLOTS * SLOT_BYTES;
     struct stat status;
+    int code = 0;
     if (write && fstat(*fd, &status))
-        fail(err, "stat");
+        code = fail(err, "stat");
     else if (write && status.st_size < bytes && (errno = posix_fallocate(*fd, 0, bytes)))
-        fail(err, "allocating it");
-    if (err->code) {
+        code = fail(err, "allocating it");
+    if (code) {
         close(*fd);
         *fd = -1;
     }
-    return err->code;
+    return code;
 }
 
 int committed_read_slot(int fd, int slot, struct committed *c, bool *is_there, struct error *err)

@@ -259,13 +259,13 @@ static int read_nodes(struct graph_reading *r, const msgpack_object *object)
     for (size_t i = 0; i < object->via.array.size; i++) {
         const msgpack_object *item = &object->via.array.ptr[i];
         struct raw_node node = {0};
-        if (item->type != MSGPACK_OBJECT_MAP)
-            error_set(r->err, ERR_DATA, "is not a map");
-        for (size_t k = 0; !r->err->code && k < item->via.map.size; k++)
-            read_node_field(r, &item->via.map.ptr[k].key, &item->via.map.ptr[k].val, &node);
-        if (!r->err->code && (!node.name || !node.op))
-            error_set(r->err, ERR_DATA, "'%s' is missing", node.name ? "op" : "name");
-        if (r->err->code)
+        bool is_map = item->type == MSGPACK_OBJECT_MAP;
+        int code = is_map ? 0 : error_set(r->err, ERR_DATA, "is not a map");
+        for (size_t k = 0; !code && k < item->via.map.size; k++)
+            code = read_node_field(r, &item->via.map.ptr[k].key, &item->via.map.ptr[k].val, &node);
+        if (!code && (!node.name || !node.op))
+            code = error_set(r->err, ERR_DATA, "'%s' is missing", node.name ? "op" : "name");
+        if (code)
             return node.name ? error_prefix(r->err, "node '%s': ", node.name)
                              : error_prefix(r->err, "node %zu: ", i);
         vec_push(&r->raw.nodes, node);

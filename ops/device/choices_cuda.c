@@ -63,16 +63,17 @@ static int read_file(struct cuda_choices *choices, struct error *err)
         return error_set(err, ERR_OS, "%s: %s", name, strerror(errno));
     char line[CHOICE_NAME_BYTES + 64];
     struct cuda_choice choice;
-    for (int n = 1; !err->code && fgets(line, sizeof line, file); n++) {
+    int code = 0;
+    for (int n = 1; !code && fgets(line, sizeof line, file); n++) {
         if (parse(line, &choice))
             keep(choices, &choice);
         else
-            error_set(err, ERR_DATA, "%s: line %d is no choice", name, n);
+            code = error_set(err, ERR_DATA, "%s: line %d is no choice", name, n);
     }
-    if (!err->code && ferror(file))
-        error_set(err, ERR_OS, "%s: %s", name, strerror(errno));
+    if (!code && ferror(file))
+        code = error_set(err, ERR_OS, "%s: %s", name, strerror(errno));
     fclose(file);
-    return err->code;
+    return code;
 }
 
 void cuda_choices_init(struct cuda_choices *choices)

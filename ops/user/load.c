@@ -175,6 +175,7 @@ int user_ops_load(const char *path, struct error *err)
     static VEC(const struct tf_ops *) taken;
     const struct tf_ops *found = NULL;
     struct stat status;
+    error_clear(err);
     char *whole = realpath(path, NULL); /* a bare name would be looked for among the libraries */
     if (!whole || stat(whole, &status))
         error_set_errno(err, file_error_code(), "cannot be read");

@@ -38,23 +38,12 @@ void save_again_begin(struct save_again *again, struct store *store, int64_t ste
     again->is_same = !store_manifest(store, step, &again->before, &ignored);
 }
 
-/* The shard keeps the manifest that was listed, under its digest, when it saves the step anew. */
-static bool find_listed(struct store *shard, const struct digest *digest,
-                        struct ckpt_manifest *listed)
-{
-    struct error ignored = ERROR_INIT;
-    MDB_txn *txn;
-    if (store_begin(shard, false, &txn, &ignored))
-        return false;
-    bool found = !store_find_replaced(shard, txn, digest, listed, &ignored);
-    store_abort(shard, txn);
-    return found;
-}
-
 void save_again_shard(struct save_again *again, struct store *shard, const char *name,
                       const struct ckpt_manifest *now)
 {
+    struct error ignored = ERROR_INIT;
     struct ckpt_manifest listed;
+    MDB_txn *txn;
     const struct manifest_shard *before = NULL;
     for (size_t i = 0; i < again->before.shards.n && !before; i++)
         if (!strcmp(again->before.shards.items[i].name, name))
@@ -62,9 +51,14 @@ void save_again_shard(struct save_again *again, struct store *shard, const char 
     if (!again->is_same)
         return;
     again->n_shards++;
-    again->is_same = before && (digest_equal(&before->manifest, &now->digest) ||
-                                find_listed(shard, &before->manifest, &listed));
-    if (!again->is_same || digest_equal(&before->manifest, &now->digest))
+    again->is_same = before && digest_equal(&before->manifest, &now->digest);
+    if (!before || again->is_same || store_begin(shard, false, &txn, &ignored))
+        return;
+    /* The shard keeps the manifest that was listed, under its digest, when it saves the step anew.
+     */
+    bool is_kept = !store_find_replaced(shard, txn, &before->manifest, &listed, &ignored);
+    store_abort(shard, txn);
+    if (!is_kept)
         return;
     again->is_same = has_same_variables(now, &listed);
     ckpt_manifest_release(&listed);

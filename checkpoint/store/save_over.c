@@ -28,27 +28,6 @@ static bool is_like(const struct manifest_tensor *mine, const struct manifest_te
            there->bytes == mine->bytes && variable_slice_equal(&there->slice, &mine->slice);
 }
 
-static bool is_same(const struct save_over_case *over)
-{
-    const struct save_request *request = over->request;
-    const struct ckpt_manifest *mine = over->mine, *there = over->there;
-    bool same = request->n_tensors == there->tensors.n && mine->shards.n == there->shards.n;
-    for (size_t i = 0; same && i < mine->shards.n; i++)
-        same = !strcmp(mine->shards.items[i].name, there->shards.items[i].name) &&
-               digest_equal(&mine->shards.items[i].manifest, &there->shards.items[i].manifest);
-    for (size_t i = 0; same && i < request->n_tensors; i++) {
-        const struct save_tensor *t = &request->tensors[i];
-        const struct manifest_tensor like = {.type = t->value.type,
-                                             .shape = t->value.shape,
-                                             .bytes = tensor_bytes(&t->value),
-                                             .slice = t->slice};
-        same = is_like(&like, ckpt_manifest_find(over->there, t->container, t->name));
-    }
-    for (size_t i = 0; same && i < over->chunks->n; i++)
-        same = over->chunks->items[i].reused;
-    return same;
-}
-
 static void print_run(const struct ckpt_run *run, struct str *out)
 {
     str_append(out, run_is_known(run) ? "run " : "a run that is not known");
@@ -75,7 +54,22 @@ int save_check_over(const struct store *store, const struct save_over_case *over
     *stays = false;
     if (request->is_part || request->over == SAVE_OVER_ANY || is_own)
         return 0;
-    *stays = is_same(over);
+    const struct ckpt_manifest *mine = over->mine, *there = over->there;
+    bool same = request->n_tensors == there->tensors.n && mine->shards.n == there->shards.n;
+    for (size_t i = 0; same && i < mine->shards.n; i++)
+        same = !strcmp(mine->shards.items[i].name, there->shards.items[i].name) &&
+               digest_equal(&mine->shards.items[i].manifest, &there->shards.items[i].manifest);
+    for (size_t i = 0; same && i < request->n_tensors; i++) {
+        const struct save_tensor *t = &request->tensors[i];
+        const struct manifest_tensor like = {.type = t->value.type,
+                                             .shape = t->value.shape,
+                                             .bytes = tensor_bytes(&t->value),
+                                             .slice = t->slice};
+        same = is_like(&like, ckpt_manifest_find(over->there, t->container, t->name));
+    }
+    for (size_t i = 0; same && i < over->chunks->n; i++)
+        same = over->chunks->items[i].reused;
+    *stays = same;
     return *stays ? 0 : refuse(store, over->there, " with other values", err);
 }
 

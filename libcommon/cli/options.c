@@ -73,17 +73,6 @@ static struct match find_long(const struct option_table *table, const char *text
     return match;
 }
 
-static const struct option_row *find_letter(const struct option_table *table, char letter)
-{
-    for (const struct option_row *row = table->rows; row->name; row++)
-        if (row->letter == letter)
-            return row;
-    for (const struct option_row *row = options_builtin; row->name; row++)
-        if (row->letter == letter)
-            return row;
-    return NULL;
-}
-
 /* Sets a row, taking its value from the next argument when `value` is NULL and one is needed. */
 static int take(struct option_parser *parse, const struct option_row *row, const char *shown,
                 const char *value, bool on)
@@ -139,8 +128,14 @@ static int parse_long(struct option_parser *parse, const char *text)
 static int parse_letters(struct option_parser *parse, const char *text)
 {
     while (*text) {
-        const struct option_row *row = find_letter(parse->table, *text);
-        if (!row)
+        const struct option_row *row = parse->table->rows;
+        while (row->name && row->letter != *text)
+            row++;
+        if (!row->name)
+            row = options_builtin;
+        while (row->name && row->letter != *text)
+            row++;
+        if (!row->name)
             return error_set(parse->err, ERR_USAGE, "unknown option '-%c'; see %s --help", *text,
                              parse->table->tool);
         char shown[3] = {'-', *text++, '\0'};

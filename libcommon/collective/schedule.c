@@ -228,17 +228,6 @@ static int max(int a, int b)
     return a > b ? a : b;
 }
 
-/* The first round from `round` on in which the way is free; it is taken. */
-static int take_free(struct way_rounds *way, int round)
-{
-    while ((size_t)round < way->busy.n && way->busy.items[round])
-        round++;
-    while (way->busy.n <= (size_t)round)
-        vec_push(&way->busy, false);
-    way->busy.items[round] = true;
-    return round;
-}
-
 /* By round, each round's in the order in which they were. */
 static void sort(struct sum_schedule *s)
 {
@@ -269,7 +258,15 @@ static void set_rounds(struct sum_schedule *s)
         struct piece_rounds *from = &pieces[flow->from * s->n_pieces + flow->piece];
         struct piece_rounds *to = &pieces[flow->to * s->n_pieces + flow->piece];
         int first = max(from->came + 1, max(to->came, to->sent));
-        flow->round = take_free(&ways[flow->from * s->n_members + flow->to], max(first, 0));
+        /* The first round from there on in which the way is free; it is taken. */
+        struct way_rounds *way = &ways[flow->from * s->n_members + flow->to];
+        size_t round = (size_t)max(first, 0);
+        while (round < way->busy.n && way->busy.items[round])
+            round++;
+        while (way->busy.n <= round)
+            vec_push(&way->busy, false);
+        way->busy.items[round] = true;
+        flow->round = (int)round;
         from->sent = max(from->sent, flow->round);
         to->came = flow->round;
         s->n_rounds = max(s->n_rounds, flow->round + 1);

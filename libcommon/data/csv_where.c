@@ -141,25 +141,17 @@ bool csv_where_has_names(const char *where)
     return has_names;
 }
 
-static bool is_in(const struct csv_item *item, const struct csv_header *header,
-                  const struct csv_header *known)
-{
-    if (item->kind == ITEM_NAME)
-        return csv_header_has(header, item->name, strlen(item->name));
-    for (size_t i = 0; item->kind == ITEM_PATTERN && known && i < known->n; i++)
-        if (!fnmatch(item->name, known->names[i], 0) &&
-            !csv_header_has(header, known->names[i], strlen(known->names[i])))
-            return false;
-    return true;
-}
-
 bool csv_where_is_in(const char *where, const struct csv_header *header,
                      const struct csv_header *known)
 {
     bool all = true;
     for (const char *at = where; at;) {
         struct csv_item item = next_item(&at, header);
-        all = all && is_in(&item, header, known);
+        if (item.kind == ITEM_NAME)
+            all = all && csv_header_has(header, item.name, strlen(item.name));
+        for (size_t i = 0; item.kind == ITEM_PATTERN && known && i < known->n && all; i++)
+            all = fnmatch(item.name, known->names[i], 0) ||
+                  csv_header_has(header, known->names[i], strlen(known->names[i]));
         mem_free(item.name);
     }
     return all;

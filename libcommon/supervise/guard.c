@@ -132,10 +132,11 @@ int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err)
         /* A signal to the group of who asked does not come here from when there is a folder. That
          * nobody hears of that is no error: who asked has ended, and there is the more to do. */
         setsid();
-        if (!guard_open(guard, err))
+        int code = guard_open(guard, err);
+        if (!code)
             send(ready[1], "", 1, MSG_NOSIGNAL);
         close(ready[1]);
-        return err->code;
+        return code;
     }
     bool is_ready = read(ready[0], &byte, 1) == 1;
     close(ready[0]);
@@ -150,23 +151,18 @@ int guard_detach(struct guard_options *guard, pid_t *pid, struct error *err)
     return error_set(err, ERR_OS, "the job's guard was killed");
 }
 
-/* Nobody waits for the end of a pipe that the guard has inherited. */
-static void let_go(int lock, int owner)
-{
-    int null = open("/dev/null", O_RDWR);
-    for (int fd = 0; fd <= 2; fd++)
-        dup2(null, fd);
-    for (int fd = 3; fd < 1024; fd++)
-        if (fd != lock && fd != owner)
-            close(fd);
-}
-
 void guard_run(const struct guard_options *guard)
 {
     sigset_t all;
     int owner = pidfd_of(guard->owner);
     setsid();
-    let_go(guard->lock, owner);
+    /* Nobody waits for the end of a pipe that the guard has inherited. */
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2; fd++)
+        dup2(null, fd);
+    for (int fd = 3; fd < 1024; fd++)
+        if (fd != guard->lock && fd != owner)
+            close(fd);
     sigemptyset(&all);
     sigaddset(&all, SIGUSR1);
     struct pollfd wait[2] = {{.fd = owner, .events = POLLIN},

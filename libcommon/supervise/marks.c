@@ -58,18 +58,6 @@ static int looks_worth(const char *pid, struct str *text)
     return !is_known ? 0 : code && begin && begin == end ? EMPTY_LOOKS : EXEC_LOOKS;
 }
 
-/* The environment as it was when the program began; empty of a zombie, and of what is another
- * user's. A process in exec has none for a moment, in which it must not be passed over. */
-static void read_environment(const char *pid, struct str *text)
-{
-    const struct timespec look_again = {.tv_nsec = 1000000};
-    read_file(pid, "environ", text);
-    for (int i = 0; !text->n && i < looks_worth(pid, text); i++) {
-        nanosleep(&look_again, NULL);
-        read_file(pid, "environ", text);
-    }
-}
-
 static const char *find_mark(const struct str *environment, const char *prefix)
 {
     static const char name[] = MARK_NAME "=";
@@ -92,7 +80,14 @@ int marks_kill(const char *prefix, int signal,
             continue;
         pid_t pid = (pid_t)atol(entry->d_name);
         int fd = pidfd_of(pid); /* first: from here on the number is nobody else's */
-        read_environment(entry->d_name, &environment);
+        /* The environment as it was when the program began; empty of a zombie, and of what is
+         * another user's. A process in exec has none for a moment, in which it must not be passed
+         * over. */
+        read_file(entry->d_name, "environ", &environment);
+        for (int i = 0; !environment.n && i < looks_worth(entry->d_name, &environment); i++) {
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+            read_file(entry->d_name, "environ", &environment);
+        }
         const char *mark = fd >= 0 ? find_mark(&environment, prefix) : NULL;
         if (mark && (!spares || !spares(context, pid, mark))) {
             pidfd_kill(fd, signal);

@@ -72,21 +72,18 @@ struct shape collective_result_shape(const struct collective_routing *routing,
 int collective_check_rows(const struct collective_routing *routing, struct error *err)
 {
     bool parts = collective_parts(routing->kind), adds = collective_adds(routing->kind);
-    const int64_t *brought = routing->brought;
-    if (adds || (parts && routing->root < 0 && !routing->wanted))
-        for (int k = 1; k < routing->n; k++)
-            if (brought[k] != brought[0])
-                return error_set(err, ERR_DATA,
-                                 "a member brings %lld rows to be parted, another %lld",
-                                 (long long)brought[k], (long long)brought[0]);
-    /* The members together want of each what it has. */
+    bool are_alike = adds || (parts && routing->root < 0 && !routing->wanted);
+    for (int k = 1; k < routing->n && are_alike; k++)
+        if (routing->brought[k] != routing->brought[0])
+            return error_set(err, ERR_DATA, "a member brings %lld rows to be parted, another %lld",
+                             (long long)routing->brought[k], (long long)routing->brought[0]);
     for (int from = 0; from < routing->n && parts && routing->wanted; from++) {
-        int64_t wanted = 0;
+        int64_t wanted = 0; /* of what `from` has */
         for (int to = 0; to < routing->n; to++)
             wanted += wanted_of(routing, from, to);
-        if ((routing->root < 0 || routing->root == from) && wanted != brought[from])
+        if ((routing->root < 0 || routing->root == from) && wanted != routing->brought[from])
             return error_set(err, ERR_DATA, "members want %lld rows back of one that brings %lld",
-                             (long long)wanted, (long long)brought[from]);
+                             (long long)wanted, (long long)routing->brought[from]);
     }
     return 0;
 }

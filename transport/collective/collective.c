@@ -145,10 +145,12 @@ int server_of(const struct process_group *group, const struct collective_round *
 /* ---- the interface ---- */
 
 /* With the lock: the round, held. */
-static struct collective_round *enter(struct process_group *group, const struct collective_key *key)
+static struct collective_round *enter(struct process_group *group, const struct collective_key *key,
+                                      struct collective_waiter *waiter)
 {
     struct collective_round *r = round_get(group, key);
     r->holders++;
+    r->waiter = waiter;
     group->n_calls++;
     return r;
 }
@@ -170,8 +172,7 @@ static void links_reduce(struct collective *collective, const struct collective_
     struct process_group *group = (struct process_group *)collective;
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = enter(group, &call->key);
-    r->waiter = waiter;
+    struct collective_round *r = enter(group, &call->key, waiter);
     round_call(group, r, call, &err);
     pthread_mutex_unlock(&group->lock);
     if (r->on_device)
@@ -186,11 +187,9 @@ void call_replace(struct process_group *group, struct collective_round *before,
     struct error err = ERROR_INIT;
     pthread_mutex_lock(&group->lock);
     struct collective_waiter *waiter = round_end(group, before);
-    struct collective_round *r = waiter ? enter(group, &call->key) : NULL;
-    if (r) {
-        r->waiter = waiter;
+    struct collective_round *r = waiter ? enter(group, &call->key, waiter) : NULL;
+    if (r)
         round_call(group, r, call, &err);
-    }
     pthread_mutex_unlock(&group->lock);
     if (r)
         call_tell(group, r, &err);
@@ -201,7 +200,7 @@ static int links_decline(struct collective *collective, const struct collective_
 {
     struct process_group *group = (struct process_group *)collective;
     pthread_mutex_lock(&group->lock);
-    struct collective_round *r = enter(group, key);
+    struct collective_round *r = enter(group, key, NULL);
     round_decline(group, r, members);
     pthread_mutex_unlock(&group->lock);
     call_tell(group, r, err);

@@ -328,29 +328,13 @@ static int64_t awaited_bytes(const struct collective_round *r, const struct chun
     return counts ? chunk->count * (int64_t)dtype_bytes(r->own[chunk->value].type) : 0;
 }
 
-/* With the lock: whether the next action can be done. The sum of a COPY is put by who takes it. */
-static bool can_go_on(const struct process_group *group, const struct collective_round *r,
-                      const struct chunk *chunk)
-{
-    if (r->state != ROUND_RUNNING || chunk->busy || chunk->over ||
-        chunk->n_done == chunk->program->n)
-        return false;
-    const struct chunk_action *action = &chunk->program->actions[chunk->n_done];
-    for (int i = 0; i < r->n_members && action->what == ACT_SUM; i++)
-        if (!part_data(group, r, chunk, r->members[i]))
-            return false;
-    return action->what == ACT_SEND || action->what == ACT_SUM ||
-           (action->what == ACT_ADD && chunk->parts &&
-            chunk->parts[r->members[action->member]].data);
-}
-
 /* Does what can be done; `is_busy`: the caller has done an action, which is over. One that is begun
  * is counted as done, as what a send leads to may come before it has returned. */
 static void advance(struct process_group *group, struct collective_round *r, struct chunk *chunk,
                     bool is_busy)
 {
     for (;;) {
-        const struct chunk_action *action = NULL;
+        const struct chunk_action *action;
         pthread_mutex_lock(&group->lock);
         if (is_busy)
             chunk->busy = false;
@@ -360,12 +344,21 @@ static void advance(struct process_group *group, struct collective_round *r, str
             if (chunk->begun)
                 r->flying -= awaited_bytes(r, chunk);
         }
-        if (can_go_on(group, r, chunk)) {
+        bool can_go_on = r->state == ROUND_RUNNING && !chunk->busy && !chunk->over &&
+                         chunk->n_done < chunk->program->n;
+        action = can_go_on ? &chunk->program->actions[chunk->n_done] : NULL;
+        if (action && action->what == ACT_COPY) /* the sum is put by who takes it */
+            can_go_on = false;
+        else if (action && action->what == ACT_ADD)
+            can_go_on = chunk->parts && chunk->parts[r->members[action->member]].data;
+        for (int i = 0; can_go_on && action->what == ACT_SUM && i < r->n_members; i++)
+            can_go_on = part_data(group, r, chunk, r->members[i]) != NULL;
+        if (can_go_on) {
             chunk->busy = true;
-            action = &chunk->program->actions[chunk->n_done++];
+            chunk->n_done++;
         }
         pthread_mutex_unlock(&group->lock);
-        if (!action)
+        if (!can_go_on)
             break;
         actions[action->what](group, r, chunk, action);
         is_busy = true;

@@ -363,12 +363,11 @@ void rows_divide(const struct collective_round *r, int value, struct tensor *pie
         collective_sum_tensors(piece, 1, r->n_members, piece);
 }
 
-/* What that member has contributed of the value, borrowed; empty: it comes in chunks. *at: which of
- * its tensors is next. */
+/* What that member has contributed of the value, borrowed; empty: it comes in chunks. */
 static int find_value(const struct process_group *group, const struct collective_round *r, int i,
-                      int k, int *at, struct tensor *value, struct error *err)
+                      int k, struct tensor *value, struct error *err)
 {
-    const struct round_contribution *c = &r->contributions[r->members[k]];
+    struct round_contribution *c = &r->contributions[r->members[k]];
     const struct routed_value *routed = &r->routed[i];
     struct row_range range = {0, 0};
     *value = (struct tensor){0};
@@ -380,10 +379,10 @@ static int find_value(const struct process_group *group, const struct collective
     }
     if (routed->is_routed && !is_small_by_rows(r, i, routed->routing.brought[k]))
         return 0;
-    if (*at >= c->n)
+    if (c->n_taken == c->n)
         return error_set(err, ERR_PROTOCOL, "'%s': %s brings too little", r->name,
                          group->ends[r->members[k]].task);
-    const struct tensor *t = &c->values[(*at)++], *own = &r->own[i];
+    const struct tensor *t = &c->values[c->n_taken++], *own = &r->own[i];
     if (routed->is_routed && !were_contributed(group, r, i, k))
         return 0;
     *value = *t;
@@ -436,7 +435,7 @@ int contributions_combine(struct process_group *group, struct collective_round *
                           struct error *err)
 {
     struct tensor *values = mem_array((size_t)r->n_members, sizeof *values);
-    int *at = mem_array((size_t)r->n_members, sizeof *at), code = 0;
+    int code = 0;
     for (int i = 0; !code && i < r->n; i++) {
         bool is_routed = r->routed[i].is_routed;
         if (!is_routed && !round_is_small(r, i))
@@ -446,11 +445,10 @@ int contributions_combine(struct process_group *group, struct collective_round *
         else if (collective_check_value(r->kinds[i], &r->own[i], err))
             code = error_prefix(err, "'%s': ", r->name);
         for (int k = 0; k < r->n_members && !code; k++)
-            code = find_value(group, r, i, k, &at[k], &values[k], err);
+            code = find_value(group, r, i, k, &values[k], err);
         if (!code)
             code = combine(group, r, i, values, err);
     }
-    mem_free(at);
     mem_free(values);
     return code ? code : cut_rows(group, r, err);
 }

@@ -244,11 +244,6 @@ void device_sums_wake(struct device_sums *sums)
     pthread_cond_broadcast(&sums->changed);
 }
 
-static void nothing(void *argument)
-{
-    (void)argument;
-}
-
 static void look_after(struct device_sums *sums)
 {
     struct error err = ERROR_INIT;
@@ -277,7 +272,7 @@ static void *run_sums(void *argument)
     sums->join = sums->communicator ? JOIN_DONE : JOIN_FAILED;
     bool closing = sums->closing;
     pthread_mutex_unlock(&sums->group->lock);
-    loop_post(hub_loop(sums->group->hub), nothing, NULL); /* who waits for it there looks again */
+    group_wake(sums->group);
     while (!closing) {
         struct device_sum *s = wait_for_sum(sums, &closing);
         if (s && sums->communicator) {

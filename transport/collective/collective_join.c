@@ -85,9 +85,14 @@ struct awaited_call {
     bool done;
 };
 
-static void nothing(void *argument)
+static void look_again(void *argument)
 {
     (void)argument;
+}
+
+void group_wake(struct process_group *group)
+{
+    loop_post(hub_loop(group->hub), look_again, NULL);
 }
 
 static void answered(struct collective_waiter *waiter, const struct collective_results *results,
@@ -100,8 +105,7 @@ static void answered(struct collective_waiter *waiter, const struct collective_r
         a->err = *failure;
     pthread_mutex_lock(&a->lock);
     a->done = true;
-    /* Who waits looks again; without the lock all may be gone. */
-    loop_post(hub_loop(a->group->hub), nothing, NULL);
+    group_wake(a->group); /* without the lock all may be gone */
     pthread_mutex_unlock(&a->lock);
 }
 

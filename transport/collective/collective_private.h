@@ -78,8 +78,8 @@ struct round_contribution {
     bool nothing;       /* it declines */
     uint64_t signature; /* of types, shapes and kinds */
     struct tensor *values;
-    int n;
-    int64_t *rows; /* two for each value that goes by rows: brought, and wanted */
+    int n, n_taken; /* the values that follow are of what comes next in the call */
+    int64_t *rows;  /* two for each value that goes by rows: brought, and wanted */
     int n_rows;
     struct memory_offer *offers;
     int n_offers;
@@ -199,6 +199,8 @@ static inline int count_servers(const struct process_group *group)
 int server_of(const struct process_group *group, const struct collective_round *round,
               uint64_t number);
 
+/* Who runs the loop until something is true looks again. Any thread. */
+void group_wake(struct process_group *group);
 /* That member has begun the step last, and all are to end (collective_join.c). */
 void end_take(struct process_group *group, int rank, int64_t step);
 

@@ -80,18 +80,6 @@ bool kernel_exists(const struct kernel_table *table, const char *op, const char 
 
 /* ---- where arguments are ---- */
 
-/* Whether the name is among "begin size"; "*" has all. */
-static bool is_named(const char *names, const char *name)
-{
-    size_t n = strlen(name);
-    for (size_t length; names && *names; names += length + (names[length] == ' ')) {
-        length = strcspn(names, " ");
-        if ((length == n && !memcmp(names, name, n)) || *names == '*')
-            return true;
-    }
-    return false;
-}
-
 /* Of the i-th tensor among those that the arguments stand for. */
 static bool on_host(const char *names, const struct node *node, const struct op_arg *args, int i)
 {
@@ -102,7 +90,13 @@ static bool on_host(const char *names, const struct node *node, const struct op_
         type = node_attr(node, attrs[arg->type_list_attr].name)->types[i];
     else if (arg->type_attr >= 0)
         type = node_type(node, attrs[arg->type_attr].name);
-    return !arg->is_ref && (type == STRING || type == RESOURCE || is_named(names, arg->name));
+    bool is_named = false; /* among "begin size"; "*" has all */
+    for (size_t length; names && *names && !is_named; names += length + (names[length] == ' ')) {
+        length = strcspn(names, " ");
+        is_named =
+            *names == '*' || (length == strlen(arg->name) && !memcmp(names, arg->name, length));
+    }
+    return !arg->is_ref && (type == STRING || type == RESOURCE || is_named);
 }
 
 bool kernel_input_on_host(const struct kernel_row *row, const struct node *node, int i)

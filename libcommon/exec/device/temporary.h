@@ -5,6 +5,7 @@
 #ifndef TF_EXEC_TEMPORARY_H
 #define TF_EXEC_TEMPORARY_H
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "tensor/tensor.h"
 
@@ -14,12 +15,16 @@ struct temporary {
 };
 typedef VEC(struct temporary) temporary_vec;
 
-/* What is left is empty, and can be used again. Most kernels have asked for none. */
-void temporaries_give_back(temporary_vec *temporaries);
+/* What is left is empty, and can be used again. */
 static inline void temporaries_free(temporary_vec *temporaries)
 {
-    if (temporaries->n)
-        temporaries_give_back(temporaries);
+    for (; temporaries->n; temporaries->n--) {
+        struct temporary *temporary = &temporaries->items[temporaries->n - 1];
+        if (temporary->buffer)
+            temporary->buffer->free(temporary->buffer);
+        else
+            mem_free(temporary->memory);
+    }
 }
 
 #endif

@@ -45,6 +45,18 @@ static int run_call(struct driver *driver, const struct session_call *call, stru
                        : session_run(driver->session, call, step, fetches, err);
 }
 
+/* Without feeds, or with those. */
+static struct session_call make_call(const struct request *request, const struct feeds *feeds)
+{
+    return (struct session_call){.feeds = feeds ? feeds->edges.items : NULL,
+                                 .feed_values = feeds ? feeds->values.items : NULL,
+                                 .n_feeds = feeds ? (int)feeds->edges.n : 0,
+                                 .fetches = request->fetches.items,
+                                 .n_fetches = (int)request->fetches.n,
+                                 .targets = request->targets.items,
+                                 .n_targets = (int)request->targets.n};
+}
+
 int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
                      struct tensor *fetches, int n_max, struct error *err)
 {
@@ -52,10 +64,7 @@ int driver_run_entry(struct driver *driver, const char *entry, int64_t number,
     int code = request_run(&request, entry, err);
     if (!code && (int)request.fetches.n > n_max)
         code = error_set(err, ERR_DATA, "entry '%s' fetches %zu tensors", entry, request.fetches.n);
-    struct session_call call = {.fetches = request.fetches.items,
-                                .n_fetches = (int)request.fetches.n,
-                                .targets = request.targets.items,
-                                .n_targets = (int)request.targets.n};
+    const struct session_call call = make_call(&request, NULL);
     driver->at_hand.number = number;
     driver->at_hand.seed = driver->seed;
     if (!code)
@@ -71,17 +80,6 @@ int driver_initialize(struct driver *driver, struct error *err)
 }
 
 /* ---- running ---- */
-
-static struct session_call make_call(const struct driver *driver)
-{
-    return (struct session_call){.feeds = driver->feeds.edges.items,
-                                 .feed_values = driver->feeds.values.items,
-                                 .n_feeds = (int)driver->feeds.edges.n,
-                                 .fetches = driver->request.fetches.items,
-                                 .n_fetches = (int)driver->request.fetches.n,
-                                 .targets = driver->request.targets.items,
-                                 .n_targets = (int)driver->request.targets.n};
-}
 
 static bool is_written(const struct driver *driver)
 {
@@ -148,7 +146,7 @@ int driver_run_step(struct driver *driver, struct error *err)
     driver->at_hand.number = ++driver->step;
     driver->at_hand.seed = driver->seed;
     driver->at_hand.trace = driver->trace;
-    struct session_call call = make_call(driver);
+    struct session_call call = make_call(&driver->request, &driver->feeds);
     struct tensor *values = mem_array(driver->request.fetches.n + 1, sizeof *values);
     int64_t version = version_now(driver);
     int64_t start = driver->trace ? time_now_ns() : 0;
@@ -177,7 +175,7 @@ int driver_run_step(struct driver *driver, struct error *err)
 
 int driver_write_plan(struct driver *driver, struct error *err)
 {
-    struct session_call call = make_call(driver);
+    struct session_call call = make_call(&driver->request, &driver->feeds);
     struct plan *const *plans;
     int n, code = session_plans(driver->session, &call, &plans, &n, err);
     if (code)

@@ -176,24 +176,6 @@ static int read_all(struct stream_reader *reader, struct saved_stream *all, stru
     return code;
 }
 
-static int pick(const struct saved_stream *all, const struct variables_wanted *wanted,
-                const struct node *node, saved_variables *saved, struct error *err)
-{
-    const struct variable like = variable_of_node(node, NULL);
-    struct saved_variable one = {.node = node};
-    uint64_t updates;
-    int code = saved_parts_read(&all->parts, &like, &one.value, &updates, err);
-    if (code == ERR_NOINPUT && wanted->may_lack && wanted->may_lack(wanted->context, node)) {
-        error_clear(err);
-        return 0;
-    }
-    if (code)
-        return err->code = code == ERR_NOINPUT ? ERR_DATA : code;
-    one.updates = (int64_t)updates;
-    vec_push(saved, one);
-    return 0;
-}
-
 int variables_load(const struct variables_wanted *wanted, struct stream_reader *reader,
                    saved_variables *saved, int64_t *step, struct error *err)
 {
@@ -201,9 +183,22 @@ int variables_load(const struct variables_wanted *wanted, struct stream_reader *
     struct saved_stream all = {0};
     int code = read_all(reader, &all, err);
     for (size_t i = 0; !code && i < graph->nodes.n; i++) {
-        const struct node *node = graph_node(graph, (int)i);
-        if (node_is(node, "Variable"))
-            code = pick(&all, wanted, node, saved, err);
+        struct saved_variable one = {.node = graph_node(graph, (int)i)};
+        uint64_t updates;
+        if (!node_is(one.node, "Variable"))
+            continue;
+        const struct variable like = variable_of_node(one.node, NULL);
+        code = saved_parts_read(&all.parts, &like, &one.value, &updates, err);
+        one.updates = (int64_t)updates;
+        if (code == ERR_NOINPUT && wanted->may_lack &&
+            wanted->may_lack(wanted->context, one.node)) {
+            error_clear(err);
+            code = 0;
+        } else if (code) {
+            code = err->code = code == ERR_NOINPUT ? ERR_DATA : code;
+        } else {
+            vec_push(saved, one);
+        }
     }
     for (size_t i = 0; !code && wanted->part && i < all.records.n; i++)
         if (resource_is_part(all.records.items[i].name))

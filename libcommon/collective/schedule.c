@@ -257,16 +257,13 @@ static void set_rounds(struct sum_schedule *s)
         struct schedule_flow *flow = &s->flows.items[i];
         struct piece_rounds *from = &pieces[flow->from * s->n_pieces + flow->piece];
         struct piece_rounds *to = &pieces[flow->to * s->n_pieces + flow->piece];
-        int first = max(from->came + 1, max(to->came, to->sent));
-        /* The first round from there on in which the way is free; it is taken. */
         struct way_rounds *way = &ways[flow->from * s->n_members + flow->to];
-        size_t round = (size_t)max(first, 0);
-        while (round < way->busy.n && way->busy.items[round])
-            round++;
-        while (way->busy.n <= round)
+        flow->round = max(0, max(from->came + 1, max(to->came, to->sent)));
+        while ((size_t)flow->round < way->busy.n && way->busy.items[flow->round])
+            flow->round++;
+        while (way->busy.n <= (size_t)flow->round)
             vec_push(&way->busy, false);
-        way->busy.items[round] = true;
-        flow->round = (int)round;
+        way->busy.items[flow->round] = true;
         from->sent = max(from->sent, flow->round);
         to->came = flow->round;
         s->n_rounds = max(s->n_rounds, flow->round + 1);

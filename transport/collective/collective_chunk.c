@@ -131,19 +131,6 @@ void chunks_free(const struct process_group *group, struct collective_round *r)
 
 /* ---- programs ---- */
 
-static void make_programs(struct collective_round *r)
-{
-    struct sum_schedule schedule = {0};
-    collective_schedule_make(&r->schedule, r->members, r->n_members, &schedule);
-    r->n_programs = schedule.n_pieces;
-    r->programs = mem_array((size_t)schedule.n_pieces, sizeof *r->programs);
-    for (int piece = 0; piece < schedule.n_pieces; piece++)
-        program_make(&schedule, r->place, piece, &r->programs[piece]);
-    /* Each way is full when as many chunks are under way as it has rounds; as many may wait. */
-    r->window = SCHEDULED_BYTES * (2 * schedule.n_rounds + schedule.n_pieces + 2);
-    schedule_release(&schedule);
-}
-
 static void settle_chunk(const struct process_group *group, const struct collective_round *r,
                          struct chunk *chunk)
 {
@@ -176,8 +163,17 @@ void chunks_settle(const struct process_group *group, struct collective_round *r
     int64_t all =
         WINDOW_CHUNKS * CHUNK_BYTES * (n_servers > r->n_members ? n_servers : r->n_members);
     r->window = all > WINDOW_BYTES ? all : WINDOW_BYTES;
-    if (r->schedule.kind != SCHEDULE_DIRECT && r->n_members > 1)
-        make_programs(r);
+    if (r->schedule.kind != SCHEDULE_DIRECT && r->n_members > 1) {
+        struct sum_schedule schedule = {0};
+        collective_schedule_make(&r->schedule, r->members, r->n_members, &schedule);
+        r->n_programs = schedule.n_pieces;
+        r->programs = mem_array((size_t)schedule.n_pieces, sizeof *r->programs);
+        for (int piece = 0; piece < schedule.n_pieces; piece++)
+            program_make(&schedule, r->place, piece, &r->programs[piece]);
+        /* Each way is full when as many chunks are under way as it has rounds; as many may wait. */
+        r->window = SCHEDULED_BYTES * (2 * schedule.n_rounds + schedule.n_pieces + 2);
+        schedule_release(&schedule);
+    }
     for (size_t i = 0; i < r->n_chunks; i++)
         settle_chunk(group, r, &r->chunks[i]);
 }

@@ -299,12 +299,6 @@ static bool is_over(void *context)
     return over;
 }
 
-static void sums_free(struct device_sums *sums)
-{
-    pthread_cond_destroy(&sums->changed);
-    mem_free(sums);
-}
-
 int collective_links_add_on(struct collective *collective, struct device *device,
                             const struct communicator_place *place, struct error *err)
 {
@@ -314,7 +308,8 @@ int collective_links_add_on(struct collective *collective, struct device *device
     sums->failed = error_none();
     time_cond_init(&sums->changed);
     if (thread_start(&sums->thread, run_sums, sums)) {
-        sums_free(sums);
+        pthread_cond_destroy(&sums->changed);
+        mem_free(sums);
         return error_set(err, ERR_OS, "no thread for sums on devices");
     }
     pthread_mutex_lock(&group->lock);
@@ -345,5 +340,6 @@ void device_sums_free(struct device_sums *sums)
     pthread_mutex_unlock(&sums->group->lock);
     pthread_join(sums->thread, NULL);
     device_settle(sums->device);
-    sums_free(sums);
+    pthread_cond_destroy(&sums->changed);
+    mem_free(sums);
 }

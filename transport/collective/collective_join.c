@@ -34,8 +34,7 @@ static struct error failure_of(struct process_group *group)
 
 static bool has_met(void *context)
 {
-    struct process_group *group = context;
-    return find_missing(group) < 0 || failure_of(group).code;
+    return find_missing(context) < 0 || failure_of(context).code;
 }
 
 int collective_links_join(struct collective *collective, const struct collective_join *meet,

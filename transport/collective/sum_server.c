@@ -97,20 +97,6 @@ static void send_chunk(struct peer *to, const struct said *said, const struct te
     reduce_send_to(NULL, to, &chunk);
 }
 
-static void relay(const struct sum_server *server, const struct said *said)
-{
-    for (int i = 0; i < said->n; i++) {
-        char *task = i == said->place
-                         ? NULL
-                         : mem_strndup(said->members[i].via.str.ptr, said->members[i].via.str.size);
-        struct peer *to = task ? hub_peer(server->options.hub, task) : NULL;
-        if (to)
-            send_chunk(to, said, said->block);
-        peer_release(to);
-        mem_free(task);
-    }
-}
-
 /* ---- sums ---- */
 
 static struct held_sum **find_sum(struct sum_server *server, const struct said *said)
@@ -208,18 +194,25 @@ static int take_part(struct sum_server *server, struct peer *peer, const struct 
 static int take(void *context, struct peer *peer, const struct record *record, struct error *err)
 {
     struct sum_server *server = context;
-    struct said said;
-    int64_t what;
+    struct said said = {.n = 0};
+    int64_t what = -1;
     error_clear(err);
     if (!record_get_int(&record->header, "what", &what) ||
         (what != REDUCE_PART && what != REDUCE_RELAY && what != REDUCE_JOIN))
         error_set(err, ERR_PROTOCOL, "a reduce record that has no place here");
     else if (what == REDUCE_JOIN)
         reduce_send_to(NULL, peer, &(struct reduce){.what = REDUCE_ANSWER});
-    else if (!read_said(record, peer, &said, err) && what == REDUCE_RELAY)
-        relay(server, &said);
-    else if (!err->code)
+    else if (!read_said(record, peer, &said, err) && what == REDUCE_PART)
         take_part(server, peer, &said, err);
+    for (int i = 0; what == REDUCE_RELAY && i < said.n && !err->code; i++) {
+        const msgpack_object_str *text = &said.members[i].via.str;
+        char *task = mem_strndup(text->ptr, text->size);
+        struct peer *to = i == said.place ? NULL : hub_peer(server->options.hub, task);
+        if (to)
+            send_chunk(to, &said, said.block);
+        peer_release(to);
+        mem_free(task);
+    }
     if (!err->code)
         return 0;
     struct error line = *err;

@@ -101,22 +101,6 @@ static void wake(struct variable_waiter *waiter)
     pthread_mutex_unlock(&variable->mutex);
 }
 
-/* With the mutex. False: the waiter is not in the queue any more, as it has the lock. */
-static bool leave_queue(struct variable *variable, const struct variable_waiter *waiter)
-{
-    struct variable_waiter **at = &variable->first_waiter, *before = NULL;
-    while (*at && *at != waiter) {
-        before = *at;
-        at = &before->next;
-    }
-    if (!*at)
-        return false;
-    *at = waiter->next;
-    if (variable->last_waiter == waiter)
-        variable->last_waiter = before;
-    return true;
-}
-
 /* Until the lock was given, or the time has come (NULL: never). */
 static bool lock_blocking(struct variable *variable, bool write, const struct timespec *end)
 {
@@ -131,11 +115,20 @@ static bool lock_blocking(struct variable *variable, bool write, const struct ti
         while (!blocked.done && !failed)
             failed = end ? pthread_cond_timedwait(&blocked.admitted, &variable->mutex, end)
                          : pthread_cond_wait(&blocked.admitted, &variable->mutex);
-        taken = blocked.done || !leave_queue(variable, &blocked.waiter);
+        struct variable_waiter **at = &variable->first_waiter, *before = NULL;
+        while (*at && *at != &blocked.waiter) {
+            before = *at;
+            at = &before->next;
+        }
+        taken = blocked.done || !*at;
+        if (!taken) { /* it leaves the queue */
+            *at = blocked.waiter.next;
+            if (variable->last_waiter == &blocked.waiter)
+                variable->last_waiter = before;
+            behind = admit(variable);
+        }
         while (taken && !blocked.done) /* it was given just now */
             pthread_cond_wait(&blocked.admitted, &variable->mutex);
-        if (!taken)
-            behind = admit(variable);
         pthread_mutex_unlock(&variable->mutex);
         resume_all(behind);
     }

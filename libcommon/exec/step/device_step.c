@@ -41,14 +41,10 @@ void device_step_release(struct device_step *on_device)
     on_device->host = on_device->memory = NULL;
 }
 
-static struct step_block *written(const struct device_step *on_device)
+/* The block as it was written, and behind it as it was read back. */
+static struct step_block *host_blocks(const struct device_step *on_device)
 {
     return on_device->host->data;
-}
-
-static struct step_block *read_back(const struct device_step *on_device)
-{
-    return written(on_device) + 1;
 }
 
 int device_step_begin(struct device_step *on_device, const struct step *step, struct error *err)
@@ -60,10 +56,10 @@ int device_step_begin(struct device_step *on_device, const struct step *step, st
     if (step->trace)
         trace_device(step->trace, &told);
     forget_copies(on_device);
-    *written(on_device) =
+    host_blocks(on_device)[0] =
         (struct step_block){.number = step->number, .seed = step->seed, .replica = step->replica};
     queue_follow(device, QUEUE_IN, QUEUE_COMPUTE);
-    int code = device->memory->copy_in(device, on_device->memory->data, written(on_device),
+    int code = device->memory->copy_in(device, on_device->memory->data, host_blocks(on_device),
                                        sizeof(struct step_block), err);
     queue_follow(device, QUEUE_COMPUTE, QUEUE_IN);
     return code;
@@ -95,13 +91,13 @@ void device_step_end(struct device_step *on_device)
     if (!on_device->memory)
         return;
     queue_follow(device, QUEUE_OUT, QUEUE_COMPUTE);
-    device->memory->copy_out(device, read_back(on_device), on_device->memory->data,
+    device->memory->copy_out(device, host_blocks(on_device) + 1, on_device->memory->data,
                              sizeof(struct step_block), &ignored);
 }
 
 const struct fault *device_step_fault(const struct device_step *on_device)
 {
-    const struct fault *fault = on_device->memory ? &read_back(on_device)->fault : NULL;
+    const struct fault *fault = on_device->memory ? &host_blocks(on_device)[1].fault : NULL;
     return fault && fault->code ? fault : NULL;
 }
 

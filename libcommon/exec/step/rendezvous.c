@@ -130,12 +130,6 @@ static void item_free(struct local_item *item)
     mem_free(item);
 }
 
-static int twice(const struct rendezvous_key *key, const char *what, struct error *err)
-{
-    return error_set(err, ERR_INTERNAL, "'%s' is %s twice in one iteration", key->tensor_name,
-                     what);
-}
-
 static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key *key,
                       struct rendezvous_value *value, struct error *err)
 {
@@ -150,7 +144,8 @@ static int local_send(struct rendezvous *rendezvous, const struct rendezvous_key
     } else if (*at && (*at)->waiter) {
         met = take(at);
     } else if (*at) {
-        code = twice(key, "sent", err);
+        code =
+            error_set(err, ERR_INTERNAL, "'%s' is sent twice in one iteration", key->tensor_name);
     } else {
         struct local_item *item = add(at, key);
         if (value) {
@@ -181,7 +176,8 @@ static void local_receive(struct rendezvous *rendezvous, const struct rendezvous
     else if (*at && !(*at)->waiter)
         met = take(at);
     else if (*at)
-        twice(key, "received", &failure);
+        error_set(&failure, ERR_INTERNAL, "'%s' is received twice in one iteration",
+                  key->tensor_name);
     else
         add(at, key)->waiter = waiter;
     pthread_mutex_unlock(&local->lock);

@@ -15,6 +15,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/life.h"
 #include "supervise/guard.h"
 #include "supervise/pidfd.h"
 #include "supervise/supervise_private.h"
@@ -134,6 +135,7 @@ void enter(struct supervisor *s, enum phase phase)
     s->hooked = false;
     s->hook_tries = 0;
     s->about = NULL;
+    LIFE_BEGINS(s->phase_name);
     if (phase == PHASE_RUN) {
         if (s->rounds++)
             say(s, "%s %s (restart %d of %s)", s->lost, *s->said ? s->said : "all is started again",

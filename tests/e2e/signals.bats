@@ -23,6 +23,7 @@ move = AssignAdd(v, x)
 TEXT
     tf-graph --text m.txt >m.tfg
     printf '1\n2\n3\n' | tf-data csv - x=1 --batch 1 >f.rec
+    seq 1 50000 | tf-data csv - x=1 --batch 1 >many.rec
     cat >net.lua <<'LUA'
 local x = Placeholder{dtype=float32, shape={-1}, name="x"}
 local w = variable{name="w", shape={}, init=0.5}
@@ -34,12 +35,12 @@ LUA
     parts allreduce 'worker:0 worker:1'
 }
 
-# parts MODE TASKS: of the net, as MODE.tfg, and their cluster, MODE.cluster
+# parts MODE TASKS [NAME [GRAPH]]: of the net, as NAME.tfg, and their cluster, NAME.cluster
 parts() {
-    local task
-    for task in $2; do echo "task $task unix:${task/:/-}"; done >"$1.cluster"
-    tf-replicate -q -c "$1.cluster" --mode "$1" net.tfg | tf-place -q -c "$1.cluster" |
-        tf-part -q -c "$1.cluster" >"$1.tfg"
+    local task name=${3-$1}
+    for task in $2; do echo "task $task unix:${task/:/-}"; done >"$name.cluster"
+    tf-replicate -q -c "$name.cluster" --mode "$1" "${4-net.tfg}" | tf-place -q -c "$name.cluster" |
+        tf-part -q -c "$name.cluster" >"$name.tfg"
 }
 
 setup() {
@@ -61,6 +62,7 @@ begin() {
 
 begin_to() { # FILE COMMAND...
     rm -f err # of who was before
+    state=none
     env --default-signal=INT,HUP "${@:2}" <&0 >"$1" 2>err 3>&- &
     pid=$!
     pids+=("$pid")
@@ -81,7 +83,21 @@ begin_at() {
     local point=$1
     case $point in *:*) ;; *) point=$point:1 ;; esac
     begin env TF_FAILPOINTS="$point:stop" "${@:2}"
+    state=${1%%:*}
     soon 20 is_in T "$pid" || { cat err && return 1; }
+}
+
+# Beside what is to be hit; its pid is in other
+beside() { # FILE COMMAND...
+    rm -f "$1" # of who was before
+    env "${@:2}" >/dev/null 2>"$1" 3>&- &
+    other=$!
+    pids+=("$other")
+}
+
+# What it is sent while it stands still in the state of a table is a cell of that: see the last test
+meets() { # SIGNAL STATE
+    echo "$2 $1" >>"$BATS_FILE_TMPDIR/cells"
 }
 
 # It goes on, and ends: its code is in code
@@ -94,6 +110,7 @@ goes_on() {
 hit() { # SIGNAL
     kill "-$1" "$pid" || { cat err && return 1; }
     goes_on
+    meets "$1" "$state"
 }
 
 ends_by() { # SIGNAL
@@ -165,6 +182,198 @@ work() {
 
 is_left() { # TASK: its files went with it
     [ ! -e "job/${1/:/-}.pid" ] && [ ! -e "job/${1/:/-}.sock" ]
+}
+
+# Where steps go on beside it: what was run last is saved, whatever was being saved then.
+@test "a save in the background, in each of its states" {
+    local point signal step
+    take_signals
+    for point in save.marked save.locking save.writing save.done save.idle; do
+        for signal in $signals; do
+            rm -rf ck
+            begin_at $point tf-exec -g m.tfg --run step --feed many.rec --save ck/ --save-every 1
+            ends_by "$signal"
+            step=$(tail -n 1 err)
+            step=${step#tf-exec: m.tfg: interrupted after step }
+            [ "$(steps_of ck | tr ' ' '\n' | tail -n 1)" = "$step" ] || { cat err && return 1; }
+        done
+        take_signals
+    done
+}
+
+# serves_at POINT COMMAND...: it serves, and is to stand still at the point
+serves_at() {
+    serves_in=$1
+    beside served TF_FAILPOINTS="$1:1:stop" "${@:2}"
+    server=$other
+}
+
+# told SIGNAL: who serves was told to end where it stood still, and has
+told() {
+    local code=0
+    soon 20 is_in T "$server" || { echo "$serves_in: $(cat served)" && return 1; }
+    kill "-$1" "$server"
+    kill -CONT "$server"
+    wait "$server" || code=$?
+    [ "$code" -eq 0 ] || { echo "$serves_in $1: $code: $(cat served)" && return 1; }
+    is_left ps:0
+    meets "$1" "$serves_in"
+}
+
+@test "a worker, in each of the states that others count on" {
+    local point signal words server
+    tf-ps init --job job -c sync.cluster
+    work
+    for point in worker.meets worker.starts worker.waits worker.steps worker.left; do
+        take_signals
+        for signal in $signals; do
+            serves ps:0
+            begin_at $point "${words[@]}"
+            ends_by "$signal" || { echo $point && return 1; }
+            is_left worker:0
+            kill "$server"
+            wait "$server"
+        done
+    done
+}
+
+@test "a shard, in each of its states" {
+    local point signal words server serve=(tf-ps serve --job job --task ps:0)
+    parts sync 'ps:0 ps:1 worker:0' two
+    tf-ps init --job job -c two.cluster # what two shards have saved is none's whole
+    work
+    beside other.err "${serve[@]}"
+    beside other.err tf-ps serve --job job --task ps:1
+    "${words[@]/sync/two}" -q 2>/dev/null
+    tf-ps save --job job old
+    tf-ps stop --job job
+    wait "${pids[@]}"
+    rm -r job
+    tf-ps init --job job -c sync.cluster
+    for point in shard.starts shard.serves shard.awaits shard.saved{,-awaits} shard.ends; do
+        take_signals
+        for signal in $signals; do
+            rm -rf ck
+            case $point in
+            shard.awaits) serves_at "$point" "${serve[@]}" --save old/ --resume ;;
+            *) serves_at "$point" "${serve[@]}" --save ck/ ;;
+            esac
+            case $point in
+            shard.saved*)
+                soon 20 grep -q 'ready on' served
+                "${words[@]}" 2>/dev/null
+                beside other.err tf-ps save --job job --last ck
+                [ "$point" = shard.saved ] ||
+                    { wait "$other" && beside other.err tf-ps restore --job job old; } ;;
+            shard.ends)
+                soon 20 grep -q 'ready on' served
+                kill "$server" ;;
+            esac
+            told "$signal"
+        done
+    done
+}
+
+@test "a worker that keeps what is its own, when another one leaves, and as it leaves" {
+    local signal words first row other
+    sed -e 's/shape={}/shape={1024, 1}/; s/{-1}/{-1, 1024}/' \
+        -e 's/x \* w/MatMul(x, w)/; s/, 0)/, {0, 1})/' net.lua | tf-graph >wide.tfg
+    parts allreduce,bits=1 'worker:0 worker:1 worker:2' own wide.tfg
+    tf-ps init --job job -c own.cluster
+    row=$(yes 0.01 | head -n 1024 | paste -sd,)
+    echo "$row" | tf-data csv - x=1-1024 --batch 1 >one.rec
+    yes "$row" | head -n 200 | tf-data csv - x=1-1024 --batch 1 >ones.rec
+    words=(tf-exec -g own.tfg --job job --lease 30s --run train --task)
+    take_signals
+    for signal in $signals; do
+        # The first worker has no second step. It begins to leave, which is the eighth thing that it
+        # says, when the last one has said its sixth, after step 1, and waits to hear the others'.
+        beside first.err TF_FAILPOINTS=worker.waits:2:stop,collective.bring:8:stop "${words[@]}" \
+            worker:0 --feed one.rec
+        first=$other
+        beside other.err "${words[@]}" worker:1 --feed ones.rec
+        begin_at collective.bring:6:stop,worker.heard:1 "${words[@]}" worker:2 --feed ones.rec
+        state=worker.heard
+        soon 20 is_in T "$first"
+        kill -CONT "$first" # from here on it stands still in its next point only
+        soon 20 is_in T "$first"
+        kill -CONT "$pid"
+        soon 20 is_in T "$pid"
+        kill -CONT "$first"
+        ends_by "$signal"
+        wait "$first"
+        wait "$other"
+    done
+    take_signals
+    for signal in $signals; do
+        beside other.err "${words[@]}" worker:1 --feed ones.rec
+        beside other.err "${words[@]}" worker:2 --feed ones.rec
+        begin_at worker.parts "${words[@]}" worker:0 --feed one.rec
+        ends_by "$signal"
+        wait "${pids[-2]}" # who go on without it
+        wait "${pids[-3]}"
+    done
+    is_left worker:0
+    is_left worker:1
+    is_left worker:2
+}
+
+# Once it is about to end by itself, what its tasks did is the result; a signal only hurries it.
+@test "a supervisor, in each phase of a job" {
+    local phase signal code want command
+    mkdir -m 700 job
+    while read -r phase want command; do
+        take_signals
+        for signal in $signals; do
+            rm -f again
+            printf '%s\n' 'job job' 'timeout 5s' 'stop true' 'task s' service \
+                'command exec sleep 600' 'task a' "command $command" >tasks
+            if [ "$phase" = saving ]; then
+                begin env TF_FAILPOINTS=saving:1:stop tf-supervise tasks
+                state=saving
+                soon 20 test -S job/control
+                tf-supervise --stop --job job 2>/dev/null 3>&- &
+                pids+=("$!")
+                soon 20 is_in T "$pid"
+            else
+                begin_at "$phase" tf-supervise tasks
+            fi
+            hit "$signal"
+            [ "$want" != signal ] || want=$((128 + $(kill -l "$signal")))
+            [ "$code" -eq "$want" ] || { echo "$phase $signal: $code: $(cat err)" && return 1; }
+            soon 20 flock -n job/lock true
+            [ "$(ls job)" = $'lock\nrun.json' ] || { ls job && return 1; }
+            [ "$want" -lt 129 ] || [ "$phase" = saving ] || want=signal
+        done
+    done <<'TABLE'
+running    signal exec sleep 600
+restarting signal [ -e again ] || { touch again; exit 1; }; exec sleep 600
+saving     143    exec sleep 600
+leaving    0      true
+closing    0      true
+over       0      true
+TABLE
+}
+
+@test "a session that is served, in each of its states" {
+    local point signal words server code
+    tf-ps init --job job -c sync.cluster
+    work
+    for point in served.reading served.linking served.open served.closing; do
+        take_signals
+        for signal in $signals; do
+            serves_at $point tf-ps serve --job job --task ps:0
+            begin "${words[@]}" --timeout 5s
+            told "$signal"
+            code=0
+            wait "$pid" || code=$?
+            case $point in # its steps are done by then
+            served.closing) ;;
+            *) [ "$code" -eq 69 ] || { echo "$point: $code: $(cat err)" && return 1; } ;;
+            esac
+            is_left worker:0
+        done
+    done
 }
 
 @test "a worker with a shard, in each of its states" {
@@ -312,7 +521,6 @@ interrupted while waiting for it; step 3 is not saved" ]
 
 @test "a run whose fetches nobody reads saves what its steps did" {
     local signal
-    seq 1 50000 | tf-data csv - x=1 --batch 1 >many.rec
     take_signals
     for signal in $signals; do
         rm -rf ck output
@@ -446,4 +654,19 @@ full() {
 
 another() { # PID: is the worker
     [ "$(cat job/worker-0.pid)" != "$1" ] && grep -q '"restarts":1' job/run.json
+}
+
+# The cells of the tables of lives that are asserted above: of each state, by its name, and signal.
+@test "no state is left out" {
+    local most=1
+    [ "${SIGNALS-}" != all ] || most=3
+    { cd "${root:?}" && cat ./*/*_life.c ./*/*/*_life.c | grep -o '"[a-z]*\.[a-z-]*"' &&
+        grep -o '{{"[a-z]*"' libcommon/supervise/supervise.c; } | tr -d '{"' |
+        sort -u >"$BATS_TEST_TMPDIR/states"
+    cd "$BATS_TEST_TMPDIR"
+    sort -u "$BATS_FILE_TMPDIR/cells" | grep -Fwf states >asserted || true
+    echo "# $(wc -l <asserted) of $(($(wc -l <states) * 3)) cells, state x signal" >&3
+    cut -d ' ' -f 1 asserted | uniq -c | awk -v most="$most" '$1 >= most {print $2}' >met
+    grep -vxFf met states >left || true
+    [ ! -s left ] || { cat left && return 1; }
 }

@@ -2,7 +2,7 @@
  *
  * The table of a worker, cell by cell.
  */
-#include "transport/session/worker_life.h"
+#include "transport/session/worker.h"
 
 #include "lib/life.h"
 
@@ -47,11 +47,27 @@ static void what_others_and_signals_do_comes_in_any_state(void **state)
     life_check_comes(&table, WORKER_CLOSES);
 }
 
+/* The step that runs goes on, and is what ends. */
+static void a_step_within_a_step_changes_nothing(void **state)
+{
+    struct worker worker = {.state = WORKER_STEPS, .member = {.task = "worker:0"}};
+    struct driver driver = {.step = 1};
+    struct session_call call = {.n_feeds = 0};
+    struct step step = {.number = 2};
+    struct error err = ERROR_INIT;
+    (void)state;
+    worker_bind_driver(&worker, &driver);
+    assert_int_equal(driver.run(driver.run_context, &call, &step, NULL, &err), ERR_INTERNAL);
+    assert_string_equal(err.text, "worker:0: a step out of its turn");
+    assert_int_equal(worker.state, WORKER_STEPS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_cell_is_what_is_said),
         cmocka_unit_test(what_others_and_signals_do_comes_in_any_state),
+        cmocka_unit_test(a_step_within_a_step_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,8 @@ struct graph_walk {
 static inline struct graph_walk graph_walk_new(struct arena *arena, const struct graph *graph)
 {
     size_t n = graph->nodes.n + 1;
-    return (struct graph_walk){.seen = arena_array(arena, n, sizeof(bool)),
-                               .stack = arena_array(arena, n, sizeof(int))};
+    return (struct graph_walk){.seen = (bool *)arena_array(arena, n, sizeof(bool)),
+                               .stack = (int *)arena_array(arena, n, sizeof(int))};
 }
 
 static inline void graph_walk_to(struct graph_walk *walk, int node)

@@ -30,7 +30,7 @@ setup() {
 # Microseconds of a step: simulated, replayed and measured. The costs are those of that very step.
 # The replay has its nodes in the order in which they began, each as soon as its device is free and
 # its inputs are there: others who have the cores between two nodes lengthen the step alone.
-compare() { # STEP
+three_times() { # STEP
     local fields='[{":,}]+'
     grep '"node"' m.json | sort -t: -k3n | awk -F "$fields" -v step="$1" \
         '$3 == step && $11 !~ /Send|Recv/ { print "node", $11, $7 }' >m.costs
@@ -65,9 +65,9 @@ simulate() { # GRAPH: microseconds of a step, by m.costs
         tf-exec --run r -n 20 --trace m.rec --without all >rest
     tf-show --json m.rec >m.json
     for step in 2 5 10 15 20; do
-        compare "$step" >times
-        cat times
-        awk '{ exit !($1 > 0.85 * $2 && $1 < 1.15 * $2 && $1 < 1.15 * $3) }' times
+        three_times "$step" >measured
+        cat measured
+        awk '{ exit !($1 > 0.85 * $2 && $1 < 1.15 * $2 && $1 < 1.15 * $3) }' measured
     done
 }
 

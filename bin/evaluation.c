@@ -261,12 +261,12 @@ static int evaluate(struct evaluation *e, struct error *err)
     e->last = e->scored = e->training->step;
     e->last_time = time_now();
     tell(e);
-    /* Of a job, whose shards keep what was measured of their variables. */
+    /* Between the records of the steps; the shards of a job keep what was measured of their
+     * variables. */
     const struct driver *training = e->training;
     int64_t version = training->version ? training->version(training->run_context) : -1;
-    if (cluster_options.task && training->writer &&
-        (scores_write(&e->scores, training->writer, e->last, version, err) ||
-         stream_flush(training->writer, err)))
+    if (training->writer && (scores_write(&e->scores, training->writer, e->last, version, err) ||
+                             stream_flush(training->writer, err)))
         return err->code;
     return reduce(e, err) ? err->code : keep(e, err);
 }

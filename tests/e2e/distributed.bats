@@ -265,7 +265,7 @@ endless() {
     [ "$status" -eq 69 ]
     # the other shard may be the first to notice, at its own socket, while it sends or waits
     cat w.err
-    send="node '[^']*' \([^)]*\): Send: "
+    send="node '[^']*' \([^)]*\): Send(Group)?: "
     peer="ps:0 at unix:p[01], incarnation [0-9]+: "
     grep -qE "^tf-exec: worker:0: step [0-9]+: (ps:1: )?($send)?$peer" w.err
     (((after - before) / 1000000 < 2500)) # 10 ms on a machine that is idle; the lease is 3 s

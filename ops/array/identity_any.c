@@ -15,4 +15,18 @@ static int alias_run(struct kernel_call *call)
     return kernel_alias_output(call, 0, 0, NULL) ? KERNEL_DONE : call->err->code;
 }
 
+/* What is known of a default may be less than what the graph says of the output. */
+static int default_run(struct kernel_call *call)
+{
+    const struct shape *shape = &call->node->outputs[0].shape, *its = &call->in[0]->shape;
+    bool fits = shape->rank < 0 || shape->rank == its->rank;
+    for (int i = 0; i < shape->rank && fits; i++)
+        fits = shape->dims[i] < 0 || shape->dims[i] == its->dims[i];
+    if (!fits)
+        return kernel_fail(call, "the default has shape %s, which is not %s", shape_text(its),
+                           shape_text(shape));
+    return alias_run(call);
+}
+
 const struct kernel_code kernel_identity = {.prepare = alias_prepare, .run = alias_run};
+const struct kernel_code kernel_default = {.prepare = alias_prepare, .run = default_run};

@@ -325,3 +325,20 @@ LUA
     [ "$stderr" = "tf-exec: --first-step and --resume do not go together" ]
     run --separate-stderr -64 tf-exec -g none.tfg --run train --first-step -1
 }
+
+@test "a default of another shape than the graph says is refused when it is known" {
+    cat >default.txt <<'END'
+graph 1
+a = Const() {dtype=int8, value=[[1,2,3],[4,5,6]]} : int8[2,3]
+b = PlaceholderWithDefault(a) {dtype=int8, shape=?} : int8
+c = PlaceholderWithDefault(b) {dtype=int8, shape=[3,2,3]} : int8[3,2,3]
+d = Neg(c) {T=int8} : int8[3,2,3]
+e = PlaceholderWithDefault(b) {dtype=int8, shape=[2,?]} : int8[2,?]
+f = Neg(e) {T=int8} : int8[2,?]
+END
+    tf-graph --text default.txt >default.tfg
+    run --separate-stderr tf-exec -g default.tfg --fetch d -o d.rec
+    [ "$status" -eq 65 ]
+    [[ $stderr == *"node 'c': "*": the default has shape [2,3], which is not [3,2,3]" ]]
+    tf-exec -g default.tfg --fetch f | tf-show | grep -x 'step 1  f -1 -2 -3 -4 -5 -6'
+}

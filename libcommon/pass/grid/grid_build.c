@@ -82,10 +82,14 @@ struct edge grid_copy(struct grid *g, const struct node *node, int cell, const s
     return rewrite_add_copy(&g->r, &g->rules, &copy, g->err);
 }
 
-void grid_stand_in(struct grid *g, const struct node *node, const struct edge *parts)
+int grid_stand_in(struct grid *g, const struct node *node, struct edge *parts)
 {
+    if (g->err->code)
+        return g->err->code;
     rewrite_await_parts(&g->r, node, parts, g->n);
     rewrite_note(&g->r, node->name, "cut into tiles");
+    g->parts[node->id] = parts;
+    return 0;
 }
 
 /* ---- parts of tensors ---- */

@@ -122,9 +122,7 @@ static int visit_tiles(struct grid *g, const struct node *node)
         return g->err->code;
     if (node->op->def->tiles.output == LIES_WHOLE)
         return is_now(g, node, sum_of(g, node, parts));
-    grid_stand_in(g, node, parts);
-    g->parts[node->id] = parts;
-    if (node->op->def->tiles.output == LIES_IN)
+    if (!grid_stand_in(g, node, parts) && node->op->def->tiles.output == LIES_IN)
         grid_scatter(g, node, w.in, areas, parts);
     return g->err->code;
 }
@@ -140,11 +138,7 @@ static int visit_alike(struct grid *g, const struct node *node)
             inputs[i] = grid_operand(g, node, i, k);
         parts[k] = grid_copy(g, node, k, inputs, NULL, 0);
     }
-    if (g->err->code)
-        return g->err->code;
-    g->parts[node->id] = parts;
-    grid_stand_in(g, node, parts);
-    return 0;
+    return grid_stand_in(g, node, parts);
 }
 
 /* Of means each counts by its share of the cells. */
@@ -169,9 +163,7 @@ static int visit_reduction(struct grid *g, const struct node *node)
         return g->err->code;
     if (!g->cut[node->id].is_cut)
         return is_now(g, node, sum_of(g, node, parts));
-    g->parts[node->id] = parts;
-    grid_stand_in(g, node, parts);
-    return 0;
+    return grid_stand_in(g, node, parts);
 }
 
 /* ---- variables of which each cell has a part of its own ---- */
@@ -213,11 +205,7 @@ int grid_visit_variable(struct grid *g, const struct node *node)
                                      {SLICE_OFFSET, attr_ints(offset, whole->rank)}};
         parts[k] = grid_copy(g, node, k, NULL, attrs, 4);
     }
-    if (g->err->code)
-        return g->err->code;
-    g->parts[node->id] = parts;
-    grid_stand_in(g, node, parts);
-    return 0;
+    return grid_stand_in(g, node, parts);
 }
 
 /* Yes if the answer is yes for each part. */

@@ -131,8 +131,9 @@ struct edge grid_slice(struct build *b, struct edge from, struct grid_cut cut,
 struct edge grid_zeros(struct build *b, struct edge like, struct grid_cut cut,
                        struct grid_area area);
 struct edge grid_concat(struct build *b, int axis, const struct edge *parts, int n);
-/* Parts stand for the node, for those that wait for it. */
-void grid_stand_in(struct grid *g, const struct node *node, const struct edge *parts);
+/* Unless something has failed: parts are the node's from now on, and stand for it to those that
+ * wait for it. */
+int grid_stand_in(struct grid *g, const struct node *node, struct edge *parts);
 
 /* grid_op.c: what stands for a node of the source is there then. */
 int grid_visit(struct grid *g, const struct node *node);

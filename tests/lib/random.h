@@ -20,6 +20,12 @@ static inline uint64_t unit_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
+/* From least to most. */
+static inline long long random_between(uint64_t *state, long long least, long long most)
+{
+    return least + (long long)(unit_random(state) % (uint64_t)(most - least + 1));
+}
+
 /* Mostly less than a kernel takes, now and then as long as many of them. */
 static inline void pause_at_random(uint64_t *seed)
 {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * MaxPool and its gradient by places: which, and that no bit changes, of random windows over images
- * with NaN, infinities and zeros of both signs. POOLS
- * is how many random nets (default 120), POOLS_SEED the first one's seed.
+ * with NaN, infinities and zeros of both signs. POOLS is how many random nets (default 120),
+ * POOLS_SEED the first one's seed.
  */
-#include "lib/session.h"
+#include "lib/fused.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "exec/plan/fuse.h"
 #include "lib/unit.h"
 
 /* ---- which ---- */
@@ -61,20 +60,9 @@ static const struct which {
 static void expect(const struct which *of)
 {
     struct fixture f;
-    struct edge keep[2];
     struct fused fused;
     fixture_open(&f, of->text, false);
-    keep[0] = (struct edge){graph_find(f.graph, "y")->id, 0};
-    if (of->kept)
-        keep[1] = (struct edge){graph_find(f.graph, of->kept)->id, 0};
-    struct fuse_options options = {.kernels = ops_kernels(),
-                                   .device = "CPU",
-                                   .keep = keep,
-                                   .n_keep = of->kept ? 2 : 1,
-                                   .without =
-                                       DEVICE_PASSES_ALL & ~(1u << device_pass_find("pools"))};
-    fuse_graph(f.graph, &options, &fused, NULL);
-    const struct graph *graph = fused.graph ? fused.graph : f.graph;
+    const struct graph *graph = fuse_by_pass("pools", f.graph, "y", of->kept, &fused);
     const struct node *y = graph_find(graph, "y"), *p = graph_find(graph, "p");
     if (!node_is(y, of->op) || !node_is(p, of->pool))
         fail_msg("%sy is %s, p %s", of->text, y->op->def->name, p->op->def->name);

@@ -4,10 +4,9 @@
  * bit, what they are when the product is made before. MATRICES is how many random graphs (default
  * 60), MATRICES_SEED the first one's seed.
  */
-#include "lib/session.h"
+#include "lib/fused.h"
 
 #include "base/str.h"
-#include "exec/plan/fuse.h"
 #include "lib/unit.h"
 
 /* ---- which ---- */
@@ -55,19 +54,9 @@ static const struct which {
 static void expect(const struct which *of)
 {
     struct fixture f;
-    struct edge keep[2];
     struct fused fused;
     fixture_open(&f, of->text, false);
-    keep[0] = (struct edge){graph_find(f.graph, "y")->id, 0};
-    if (of->kept)
-        keep[1] = (struct edge){graph_find(f.graph, of->kept)->id, 0};
-    struct fuse_options options = {.kernels = ops_kernels(),
-                                   .device = "CPU",
-                                   .keep = keep,
-                                   .n_keep = of->kept ? 2 : 1,
-                                   .without = DEVICE_PASSES_ALL & ~(1u << DEVICE_PASS_SUMS)};
-    fuse_graph(f.graph, &options, &fused, NULL);
-    const struct graph *graph = fused.graph ? fused.graph : f.graph;
+    const struct graph *graph = fuse_by_pass("sums", f.graph, "y", of->kept, &fused);
     bool is_one = node_is(graph_find(graph, "y"), "FusedMatMulApply");
     if (is_one != (of->n_gone > 0))
         fail_msg("%sy is %s", of->text, graph_find(graph, "y")->op->def->name);
@@ -96,11 +85,6 @@ static const char *const rules[] = {
     "ApplyFtrl(w, s0, s1, g, c0, c0, c0, cn)",
 };
 
-static long long between(uint64_t *random, int least, int most)
-{
-    return least + (long long)(unit_random(random) % (uint64_t)(most - least + 1));
-}
-
 static void add_matrix(struct str *text, const char *name, const char *type, long long rows,
                        long long columns)
 {
@@ -113,12 +97,12 @@ static void add_matrix(struct str *text, const char *name, const char *type, lon
 static void make_graph(struct str *text, uint64_t random)
 {
     static const char *const names[] = {"w", "s0", "s1"};
-    const char *type = between(&random, 0, 7) ? "float32" : "float64";
-    bool is_large = !between(&random, 0, 2);
-    bool ta = between(&random, 0, 7), tb = !between(&random, 0, 7);
-    long long m = between(&random, 0, is_large ? 500 : 20);
-    long long n = between(&random, 1, is_large ? 900 : 20);
-    long long k = between(&random, 0, 3) ? between(&random, 0, 66) : 1;
+    const char *type = random_between(&random, 0, 7) ? "float32" : "float64";
+    bool is_large = !random_between(&random, 0, 2);
+    bool ta = random_between(&random, 0, 7), tb = !random_between(&random, 0, 7);
+    long long m = random_between(&random, 0, is_large ? 500 : 20);
+    long long n = random_between(&random, 1, is_large ? 900 : 20);
+    long long k = random_between(&random, 0, 3) ? random_between(&random, 0, 66) : 1;
     str_printf(text,
                "half = Const() {dtype=%s, value=0.5}\nc0 = Const() {dtype=%s, value=0.01}\n"
                "c1 = Const() {dtype=%s, value=0.9}\ncn = Const() {dtype=%s, value=-0.5}\n",
@@ -137,7 +121,7 @@ static void make_graph(struct str *text, uint64_t random)
                "p = MatMul(a, b) {transpose_a=%s, transpose_b=%s}\n"
                "g = Identity(p) {_gradient=\"w\"}\ndone = %s\n",
                ta ? "true" : "false", tb ? "true" : "false",
-               rules[between(&random, 0, sizeof rules / sizeof *rules - 1)]);
+               rules[random_between(&random, 0, sizeof rules / sizeof *rules - 1)]);
 }
 
 static void expect_equal(struct fixture *f, struct fixture *other, const char *name,
@@ -155,14 +139,8 @@ static void expect_equal(struct fixture *f, struct fixture *other, const char *n
 
 static bool is_in_plans(const struct graph *graph)
 {
-    struct edge keep = {graph_find(graph, "done")->id, 0};
-    struct fuse_options options = {.kernels = ops_kernels(),
-                                   .device = "CPU",
-                                   .keep = &keep,
-                                   .n_keep = 1,
-                                   .without = DEVICE_PASSES_ALL & ~(1u << DEVICE_PASS_SUMS)};
     struct fused fused;
-    fuse_graph(graph, &options, &fused, NULL);
+    fuse_by_pass("sums", graph, "done", NULL, &fused);
     bool is = fused.n_gone > 0;
     fused_release(&fused);
     return is;

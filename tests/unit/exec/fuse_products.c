@@ -3,12 +3,11 @@
  * Products that plans fuse with what is behind them: which, and that no bit changes. PRODUCTS is
  * how many random graphs (default 60), PRODUCTS_SEED the first one's seed.
  */
-#include "lib/session.h"
+#include "lib/fused.h"
 
 #include <math.h>
 
 #include "base/str.h"
-#include "exec/plan/fuse.h"
 #include "lib/unit.h"
 
 /* ---- which ---- */
@@ -62,20 +61,9 @@ static const struct which {
 static void expect(const struct which *of)
 {
     struct fixture f;
-    struct edge keep[2];
     struct fused fused;
     fixture_open(&f, of->text, false);
-    keep[0] = (struct edge){graph_find(f.graph, "y")->id, 0};
-    if (of->kept)
-        keep[1] = (struct edge){graph_find(f.graph, of->kept)->id, 0};
-    struct fuse_options options = {.kernels = ops_kernels(),
-                                   .device = "CPU",
-                                   .keep = keep,
-                                   .n_keep = of->kept ? 2 : 1,
-                                   .without =
-                                       DEVICE_PASSES_ALL & ~(1u << device_pass_find("products"))};
-    fuse_graph(f.graph, &options, &fused, NULL);
-    const struct graph *graph = fused.graph ? fused.graph : f.graph;
+    const struct graph *graph = fuse_by_pass("products", f.graph, "y", of->kept, &fused);
     if (fused.n_gone != of->n_gone || !node_is(graph_find(graph, "y"), of->op))
         fail_msg("%s%d went, y is %s", of->text, fused.n_gone,
                  graph_find(graph, "y")->op->def->name);
@@ -233,14 +221,7 @@ static int count_fused(const struct graph *graph, const struct net *net)
     char name[16];
     struct fused fused;
     snprintf(name, sizeof name, "n%d", net->n);
-    struct edge keep = {graph_find(graph, name)->id, 0};
-    struct fuse_options options = {.kernels = ops_kernels(),
-                                   .device = "CPU",
-                                   .keep = &keep,
-                                   .n_keep = 1,
-                                   .without =
-                                       DEVICE_PASSES_ALL & ~(1u << device_pass_find("products"))};
-    fuse_graph(graph, &options, &fused, NULL);
+    fuse_by_pass("products", graph, name, NULL, &fused);
     int n = fused.n_gone;
     fused_release(&fused);
     return n;

@@ -4,12 +4,11 @@
  * multiplications in float64. SUMS is how many random graphs (default 60), SUMS_SEED the first
  * one's seed.
  */
-#include "lib/session.h"
+#include "lib/fused.h"
 
 #include <math.h>
 
 #include "base/str.h"
-#include "exec/plan/fuse.h"
 #include "lib/unit.h"
 
 /* ---- which ---- */
@@ -54,20 +53,9 @@ static const struct which {
 static void expect(const struct which *of)
 {
     struct fixture f;
-    struct edge keep[2];
     struct fused fused;
     fixture_open(&f, of->text, false);
-    keep[0] = (struct edge){graph_find(f.graph, "y")->id, 0};
-    if (of->kept)
-        keep[1] = (struct edge){graph_find(f.graph, of->kept)->id, 0};
-    struct fuse_options options = {.kernels = ops_kernels(),
-                                   .device = "CPU",
-                                   .keep = keep,
-                                   .n_keep = of->kept ? 2 : 1,
-                                   .without =
-                                       DEVICE_PASSES_ALL & ~(1u << device_pass_find("sums"))};
-    fuse_graph(f.graph, &options, &fused, NULL);
-    const struct graph *graph = fused.graph ? fused.graph : f.graph;
+    const struct graph *graph = fuse_by_pass("sums", f.graph, "y", of->kept, &fused);
     bool is_one = node_is(graph_find(graph, "y"), "FusedMatMulSum");
     if (fused.n_gone != of->n_gone || is_one != (of->n_gone > 0))
         fail_msg("%s%d went, y is %s", of->text, fused.n_gone,
@@ -95,11 +83,6 @@ struct sum {
     struct tensor values[2 * TERMS_MAX + 1];
 };
 
-static int64_t between(uint64_t *random, int64_t least, int64_t most)
-{
-    return least + (int64_t)(unit_random(random) % (uint64_t)(most - least + 1));
-}
-
 static void add_value(struct sum *sum, int i, enum dtype type, int64_t rows, int64_t columns,
                       uint64_t *random)
 {
@@ -107,28 +90,28 @@ static void add_value(struct sum *sum, int i, enum dtype type, int64_t rows, int
     struct shape shape = shape_of(2, (int64_t[]){rows, columns});
     assert_int_equal(tensor_alloc(&sum->values[i], type, &shape, &err), 0);
     for (int64_t k = 0; k < rows * columns; k++)
-        tensor_set_float64(&sum->values[i], k, (double)between(random, -1000, 1000) / 512);
-    if (rows * columns > 0 && !between(random, 0, 9))
-        tensor_set_float64(&sum->values[i], between(random, 0, rows * columns - 1),
-                           between(random, 0, 1) ? NAN : -INFINITY);
+        tensor_set_float64(&sum->values[i], k, (double)random_between(random, -1000, 1000) / 512);
+    if (rows * columns > 0 && !random_between(random, 0, 9))
+        tensor_set_float64(&sum->values[i], random_between(random, 0, rows * columns - 1),
+                           random_between(random, 0, 1) ? NAN : -INFINITY);
     str_printf(&sum->text, "i%d = Placeholder() {dtype=%s, shape=[%lld,%lld]}\n", i,
                dtype_name(type), (long long)rows, (long long)columns);
 }
 
 static void make_sum(struct sum *sum, enum dtype type, uint64_t *random)
 {
-    bool is_wide = !between(random, 0, 3);
+    bool is_wide = !random_between(random, 0, 3);
     *sum = (struct sum){.text = STR_INIT,
-                        .n_products = (int)between(random, 1, TERMS_MAX),
-                        .n_tensors = (int)between(random, 0, 1),
-                        .ta = between(random, 0, 1),
-                        .tb = between(random, 0, 1),
-                        .m = between(random, 0, is_wide ? 600 : 40),
-                        .n = between(random, 1, is_wide ? 700 : 40)};
+                        .n_products = (int)random_between(random, 1, TERMS_MAX),
+                        .n_tensors = (int)random_between(random, 0, 1),
+                        .ta = random_between(random, 0, 1),
+                        .tb = random_between(random, 0, 1),
+                        .m = random_between(random, 0, is_wide ? 600 : 40),
+                        .n = random_between(random, 1, is_wide ? 700 : 40)};
     if (sum->n_products == 1)
         sum->n_tensors = 1;
     for (int i = 0; i < sum->n_products; i++) {
-        int64_t k = sum->k[i] = between(random, 0, is_wide ? 200 : 9);
+        int64_t k = sum->k[i] = random_between(random, 0, is_wide ? 200 : 9);
         add_value(sum, 2 * i, type, sum->ta ? k : sum->m, sum->ta ? sum->m : k, random);
         add_value(sum, 2 * i + 1, type, sum->tb ? sum->n : k, sum->tb ? k : sum->n, random);
         str_printf(&sum->text, "p%d = MatMul(i%d, i%d) {transpose_a=%s, transpose_b=%s}\n", i,
@@ -136,7 +119,7 @@ static void make_sum(struct sum *sum, enum dtype type, uint64_t *random)
     }
     if (sum->n_tensors)
         add_value(sum, 2 * sum->n_products, type, sum->m, sum->n, random);
-    int at = (int)between(random, 0, sum->n_products);
+    int at = (int)random_between(random, 0, sum->n_products);
     str_append(&sum->text, "y = AddN(");
     for (int i = 0; i <= sum->n_products; i++) {
         if (i == at && sum->n_tensors)
@@ -227,14 +210,7 @@ static void they_are_sums_of_multiplications(void **state)
         make_sum(&sum, seed % 4 ? FLOAT32 : FLOAT64, &random);
         if (graph_parse_text(sum.text.data, sum.text.n, "test", ops_registry(), &graph, &err))
             fail_msg("SUMS_SEED=%llu: %s", (unsigned long long)seed, err.text);
-        struct edge keep = {graph_find(graph, "y")->id, 0};
-        struct fuse_options options = {.kernels = ops_kernels(),
-                                       .device = "CPU",
-                                       .keep = &keep,
-                                       .n_keep = 1,
-                                       .without =
-                                           DEVICE_PASSES_ALL & ~(1u << device_pass_find("sums"))};
-        fuse_graph(graph, &options, &fused, NULL);
+        fuse_by_pass("sums", graph, "y", NULL, &fused);
         n_fused += fused.n_gone > 0;
         fused_release(&fused);
         for (int way = 0; way < 3; way++) {

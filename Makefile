@@ -137,10 +137,10 @@ CUDA_CODE = $(foreach arch,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(arch),cod
 CUDA_LIBS = $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a)) -l:libsupc++.a \
 	-Wl$(comma)--exclude-libs$(comma)ALL -lm -ldl -lrt -lpthread
 
-# tf-plot, tf-run and tf-top are shell: bin/NAME-options.c parses their command lines, and what they
-# read is in scripts/NAME.
+# tf-plot, tf-run and tf-top are shell: bin/NAME-options.c parses their command lines, what they
+# read is in scripts/NAME, and what they share in scripts/tool.
 SCRIPT_TOOLS := $(if $(FILTERS),,plot run top)
-SCRIPT_PARTS := $(foreach tool,$(SCRIPT_TOOLS),$(patsubst scripts/%,$(BUILD)/lib/tf-tools/%,$(wildcard scripts/$(tool)/*)))
+SCRIPT_PARTS := $(foreach tool,$(if $(FILTERS),,tool) $(SCRIPT_TOOLS),$(patsubst scripts/%,$(BUILD)/lib/tf-tools/%,$(wildcard scripts/$(tool)/*)))
 SCRIPT_PROGRAMS := $(if $(FILTERS),,$(SCRIPT_TOOLS:%=%/options) run/parts)
 BINS := $(if $(FILTERS),$(addprefix $(BUILD)/bin/tf-,graph grad opt place part replicate show data),\
 	$(patsubst bin/%.c,$(BUILD)/bin/%,$(wildcard bin/tf-*.c)) $(SCRIPT_TOOLS:%=$(BUILD)/bin/tf-%))
@@ -532,7 +532,7 @@ install-files: install-headers
 		'Version: $(VERSION)' 'Cflags: -I"$${includedir}"' \
 		'Libs: -L"$${libdir}" -Wl,-rpath,"$${libdir}" -ltf-tools' >"$(TO)/lib/pkgconfig/tf-tools.pc"
 	$(call put,bin,$(BINS),755)
-	$(foreach tool,$(SCRIPT_TOOLS),$(call put,lib/tf-tools/$(tool),$(filter \
+	$(foreach tool,tool $(SCRIPT_TOOLS),$(call put,lib/tf-tools/$(tool),$(filter \
 		$(BUILD)/lib/tf-tools/$(tool)/%,$(SCRIPT_PARTS))) && \
 		$(call put,lib/tf-tools/$(tool),$(filter $(BUILD)/lib/tf-tools/$(tool)/%, \
 		$(SCRIPT_PROGRAMS:%=$(BUILD)/lib/tf-tools/%)),755) &&) :

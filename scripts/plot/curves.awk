@@ -124,11 +124,8 @@ function draw_panel(p,    n, i, list, names, clause, clauses, pad, note) {
 }
 
 END {
-    if (is_none) exit
     if (there == "") none("no scalar in it: histogram and images draw tensors")
-    if (is_none) exit
     if (!n_panels) none("no scalar '" ENVIRON["FETCH"] "' (there is: " there ")")
-    if (is_none) exit
     begin_picture(n_panels)
     if (terminal != "dumb") print "set grid"
     if (last_step > first_step)

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # Rows of a tensor as images in a grid, of the last record that has it: grey, or of three channels.
-{
-    if (read_tensor($0, element, dims) > 0) last = $0
-}
-
 function whole(x) {
     return x == int(x)
 }
@@ -56,18 +52,9 @@ function draw_text(    across, ramp, image, y, x, k, line) {
 }
 
 END {
-    if (last == "") none("no tensor '" ENVIRON["NAME"] "'")
-    if (is_none) exit
-    n = read_tensor(last, element, dims)
+    n = read_tensor()
     find_shape(n)
-    if (is_none) exit
-    for (i = 1; i <= n; i++) {
-        if (!is_number(element[i])) continue
-        if (!count++ || element[i] + 0 < least) least = element[i] + 0
-        if (count == 1 || element[i] + 0 > most) most = element[i] + 0
-    }
     if (!count) none("'" ENVIRON["NAME"] "' has no number")
-    if (is_none) exit
     range = most > least ? most - least : 1
     if (images > 400) images = 400
     if (terminal == "dumb") {

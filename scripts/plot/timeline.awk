@@ -3,13 +3,6 @@
 # ops that took longest have their own.
 BEGIN { FS = "\t"; KINDS = 8 }
 
-function field(line, key) {
-    if (!match(line, "\"" key "\":(\"([^\"\\\\]|\\\\.)*\"|-?[0-9.]+)")) return ""
-    key = substr(line, RSTART + length(key) + 3, RLENGTH - length(key) - 3)
-    gsub(/^"|"$/, "", key)
-    return key
-}
-
 {
     if (field($2, "ns") == "" || field($2, "op") == "") next # that of the whole step has no op
     n++
@@ -28,7 +21,6 @@ function since(i) {
 
 END {
     if (!n) none("no event of a trace in it (--trace)")
-    if (is_none) exit
     wanted = step == "" ? last : step + 0
     for (i = 1; i <= n; i++) {
         if (step_of[i] + 0 != wanted) continue
@@ -40,7 +32,6 @@ END {
         lanes[n_lanes] = lane[i]
     }
     if (!m) none(sprintf("no event of step %d: the last is %d", wanted, last))
-    if (is_none) exit
     for (k = 1; k <= KINDS; k++) {
         longest = ""
         for (name in total)
@@ -56,8 +47,7 @@ END {
         end_of = since(chosen[i]) + ns[chosen[i]] / 1e6
         if (end_of > span) span = end_of
     }
-    title = sprintf("%sstep %d, %.6g ms", ENVIRON["TITLE"] == "" ? "" : ENVIRON["TITLE"] "  ",
-        wanted, span)
+    title = titled(sprintf("step %d, %.6g ms", wanted, span))
     if (terminal == "dumb") draw_text()
     else draw()
 }

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034,SC2154
+#
+# How a tool that is a script begins, where $tool is its name: a program (bin/NAME-options.c) parses
+# the command line as that of every tool, and sets opt_NAME for each option and the arguments "$@".
+# There is a folder $dir for what is made on the way; it goes with the script, however that ends,
+# and so does what the script's own `tidy` takes away.
+set -u
+mask=$(umask)
+umask 077
+here=$(cd "$(dirname "$0")" && pwd) || exit 71
+lib=$here/../lib/tf-tools/${tool#tf-}
+PATH=$here:$PATH
+
+# die CODE TEXT
+die() {
+    code=$1
+    shift
+    printf '%s: %s\n' "$tool" "$*" >&2
+    exit "$code"
+}
+
+tidy() { :; }
+leave() { # SIGNAL
+    trap - EXIT "$1"
+    rm -rf -- "$dir"
+    tidy
+    kill -s "$1" $$
+}
+
+assignments=$("$lib/options" "$@" 3>&1 >/dev/null) || exit
+[ -n "$assignments" ] || exec "$lib/options" "$@" # --help and its like
+eval "$assignments"
+dir=$(mktemp -d "${TMPDIR:-/tmp}/$tool.XXXXXX") || exit 73
+trap 'rm -rf -- "$dir"; tidy' EXIT
+trap 'leave HUP' HUP
+trap 'leave INT' INT
+trap 'leave TERM' TERM
+trap 'leave PIPE' PIPE

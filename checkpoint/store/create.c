@@ -243,12 +243,13 @@ static int check_writable(const char *path, struct error *err)
     return error_set_errno(err, is_missing ? ERR_NOINPUT : store_errno_code(errno), "%s", path);
 }
 
-/* Folders as /proc allow to write and take nothing. */
+/* Folders as /proc allow to write and take nothing. What is made is called as a temporary folder of
+ * a store, which those who make one pass over, and take away if it was left. */
 static int check_takes(const char *path, struct error *err)
 {
     struct str probe = STR_INIT;
-    str_printf(&probe, "%s/.probe-%ld", path, (long)getpid());
-    if (mkdir(str_text(&probe), 0700))
+    str_printf(&probe, "%s/" INSIDE ".%ld.tmp", path, (long)getpid());
+    if (mkdir(str_text(&probe), 0700) && errno != EEXIST)
         error_set_errno(err, store_errno_code(errno), "%s: nothing can be made there", path);
     else
         rmdir(str_text(&probe));

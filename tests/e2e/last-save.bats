@@ -98,3 +98,14 @@ or directory" ]
         done
     done
 }
+
+@test "what looks whether a folder takes anything is in nobody's way, also where it was killed" {
+    strace -qq -o trace.txt -e inject=getppid:error=EIO true 2>/dev/null || skip "may not trace"
+    mkdir store
+    strace -f -qq -o trace.txt -e inject=rmdir:signal=KILL \
+        tf-run --ps 1 --workers 1 --steps 1 --save store/ --dry-run big.tfg >out 2>&1 || true
+    [ "$(find store -mindepth 1 | wc -l)" = 1 ]
+    tf-exec -q -g big.tfg --run train --steps 1 --save store
+    tf-ckpt verify store
+    [ -z "$(find store -name '*.tmp')" ]
+}

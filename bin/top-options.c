@@ -43,6 +43,8 @@ static int run(struct tool *tool, int n, char **operands, struct error *err)
     if (!(options.interval >= 0.1 && options.interval <= 86400))
         return error_set(err, ERR_USAGE, "--interval %gs: from 0.1s to a day is wanted",
                          options.interval);
+    if (options.count == 0)
+        return error_set(err, ERR_USAGE, "--count 0: no picture would be drawn");
     struct str out = STR_INIT;
     script_assign_options(&out, rows);
     script_write(&out, err);

@@ -2,6 +2,7 @@
 # What all pictures share. A text of the user's is in quotes where gnuplot reads it.
 
 function quoted(text) {
+    gsub(/[[:cntrl:]]/, " ", text)
     gsub(/'/, "''", text)
     return "'" text "'"
 }
@@ -20,7 +21,7 @@ function titled(text) {
 function begin_picture(rows) {
     if (terminal == "dumb") {
         if (height < 12 * rows) height = 12 * rows
-        printf "set terminal dumb size %d,%d noenhanced\n", width, height
+        printf "set terminal dumb size %d,%d noenhanced\nset key above\n", width, height
     } else {
         printf "set terminal %s size %d,%d noenhanced%s\n", terminal, width, height,
             (terminal == "sixelgd" ? "" : " background '#ffffff'")

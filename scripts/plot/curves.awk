@@ -112,7 +112,7 @@ function draw_panel(p,    n, i, list, names, clause, clauses, pad, note) {
         log_axis ? "not above 0" : "not finite") : ""
     if (clauses == "") { # an empty panel says why
         print "set title " quoted(panels[p] note)
-        print "set yrange [0:1]\nplot NaN notitle"
+        print "unset logscale y\nset yrange [0:1]\nplot NaN notitle"
         return
     }
     print "set title " quoted((p == 1 && ENVIRON["TITLE"] != "" ? ENVIRON["TITLE"] : "") note)

@@ -21,18 +21,37 @@ die() {
 }
 
 tidy() { :; }
+sleeper=''
+clean() {
+    rm -rf -- "$dir"
+    [ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null
+    tidy
+}
 leave() { # SIGNAL
     trap - EXIT "$1"
-    rm -rf -- "$dir"
-    tidy
+    clean
     kill -s "$1" $$
+}
+
+# Sleeps; a signal is heeded at once.
+pause() { # SECONDS
+    sleep "$1" &
+    sleeper=$!
+    wait "$sleeper"
+    sleeper=''
+}
+
+put() { # FILE: to stdout
+    cat "$1" 2>"$dir/said" && return
+    [ $? -ne 141 ] || leave PIPE
+    die 74 "stdout: $(sed 's/.*: //; q' "$dir/said")"
 }
 
 assignments=$("$lib/options" "$@" 3>&1 >/dev/null) || exit
 [ -n "$assignments" ] || exec "$lib/options" "$@" # --help and its like
 eval "$assignments"
 dir=$(mktemp -d "${TMPDIR:-/tmp}/$tool.XXXXXX") || exit 73
-trap 'rm -rf -- "$dir"; tidy' EXIT
+trap clean EXIT
 trap 'leave HUP' HUP
 trap 'leave INT' INT
 trap 'leave TERM' TERM

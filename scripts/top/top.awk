@@ -7,7 +7,8 @@ FNR == 1 { sample = FILENAME == ARGV[2]; time[sample] = $0 + 0; shard = ""; next
 /^"pid":[0-9]+,"state":/ {
     if (sample) {
         state = field($0, "state"); why = field($0, "why"); step = field($0, "step") + 0
-        restarts = field($0, "restarts"); most = field($0, "max_restarts"); result = field($0, "result")
+        restarts = field($0, "restarts"); most = field($0, "max_restarts")
+        result = field($0, "result")
     } else step_before = field($0, "step") + 0
 }
 /^"task":"[^"]*","pid":/ && sample {
@@ -20,7 +21,7 @@ FNR == 1 { sample = FILENAME == ARGV[2]; time[sample] = $0 + 0; shard = ""; next
     came[sample, shard] = field($0, "in") + 0
     went[sample, shard] = field($0, "out") + 0
 }
-/^}?,"seconds":/ {
+/}?,"seconds":/ {
     still[shard] = field($0, "still")
     if (sample && field($0, "saves_failed") > 0) unsaved[shard] = field($0, "failed_why")
 }

@@ -212,3 +212,74 @@ END
     wait "$plot"
     [ "$(grep -c '+-----' pictures)" -ge 2 ]
 }
+
+@test "what is no file is written to, and a new file has the mode that others have" {
+    make_run a.rec 3
+    mkfifo picture.svg
+    cat picture.svg >got &
+    tf-plot -o picture.svg a.rec
+    wait $!
+    [ -p picture.svg ]
+    grep -q '</svg>' got
+    (umask 027 && tf-plot -o -x.svg a.rec 2>err)
+    [ ! -s err ]
+    [ "$(stat -c %a ./-x.svg)" = 640 ]
+    run --separate-stderr tf-plot -o /dev/full --terminal svg a.rec
+    [[ $status -eq 74 && $stderr == 'tf-plot: /dev/full: No space left on device' ]]
+    run --separate-stderr bash -c 'tf-plot a.rec >/dev/full'
+    [[ $status -eq 74 && $stderr == 'tf-plot: stdout: No space left on device' ]]
+    run --separate-stderr tf-plot -o none/a.svg a.rec
+    [[ $status -eq 74 && $stderr == 'tf-plot: none/a.svg: '* ]]
+    [ "$(printf '%s\n' "$stderr" | wc -l)" = 1 ]
+}
+
+@test "what a text says is no program" {
+    make_run a.rec 3
+    tf-plot --title $'a\nsystem("touch pwned")\n# it\'s `touch pwned`' a.rec >picture
+    [ ! -e pwned ]
+    grep -q 'a system(' picture
+}
+
+@test "a panel without anything above 0 says so on a logarithmic axis, and the others are drawn" {
+    tf-graph -o run.tfg -e 'v = variable{name = "v", shape = {}, init = 0.0}
+        x = AssignAdd(v, 1.0, {name = "x"}) y = Neg(x, {name = "y"})'
+    tf-exec -q -g run.tfg --fetch x,y --steps 5 -o a.rec
+    tf-plot --log a.rec >picture
+    grep -q 'y  (5 not drawn: not above 0)' picture
+    grep -q 'x \*' picture
+}
+
+@test "a file with an @ in its name is no checkpoint, and a spread far from 0 is exact" {
+    tf-graph -o run.tfg -e 'x = Const({100000000.0, 100000001.0, 100000002.0, 100000003.0},
+        {name = "x", dtype = float64})'
+    tf-exec -q -g run.tfg --fetch x -o u@h.rec
+    tf-plot histogram u@h.rec x >picture
+    grep -q '4 elements, 1e+08 to 1e+08, mean 1e+08, deviation 1.11803' picture
+}
+
+@test "a stream that is cut ends what follows it, and a job that has just begun is waited for" {
+    make_run a.rec 4
+    run --separate-stderr bash -c 'head -c "$(($(stat -c %s a.rec) - 40))" a.rec |
+        timeout 60 tf-plot -f --fetch x -'
+    [[ $status -eq 65 && $stderr == 'tf-plot: stdin: truncated after '* ]]
+    mkdir run
+    : >run/run.tasks
+    timeout 60 tf-plot -f run >picture 2>err &
+    local plot=$!
+    sleep 0.1
+    : >run/worker-0.rec
+    sleep 0.1
+    cp a.rec run/worker-0.rec
+    wait "$plot"
+    [ ! -s err ]
+    grep -q 'x  worker:0' picture
+}
+
+@test "text is as wide as the terminal" {
+    script -qec true /dev/null >/dev/null 2>&1 </dev/null || skip "no pseudo-terminal here"
+    make_run a.rec 4
+    script -qec 'stty rows 40 cols 120; tf-plot --fetch x a.rec' /dev/null </dev/null >picture
+    tr -d '\r\f' <picture | awk '{ if (length > most) most = length } END { print most }' >width
+    cat width
+    [ "$(cat width)" = 119 ]
+}

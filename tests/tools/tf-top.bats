@@ -72,6 +72,44 @@ END
     [[ $status -eq 64 && $stderr == 'tf-top: which job? --job DIR'* ]]
     run --separate-stderr tf-top --job run --interval 0s
     [[ $status -eq 64 && $stderr == 'tf-top: --interval 0s: '* ]]
+    run --separate-stderr tf-top --job run --count 0
+    [[ $status -eq 64 && $stderr == 'tf-top: --count 0: '* ]]
     run --separate-stderr tf-top --job none
     [[ $status -eq 66 && $stderr == 'tf-top: job directory none: '* ]]
+}
+
+# Programs of our own in place of those that are asked.
+@test "what a shard says while a peer of its is stuck, and why shards do not answer" {
+    mkdir "it's" own
+    cat >own/tf-supervise <<'END'
+#!/bin/sh
+printf %s '{"pid":1,"state":"running","why":"","step":3,"restarts":0,"max_restarts":"5",' \
+    '"result":0,"tasks":[{"task":"ps:0","pid":2,"state":"ready","starts":1,"restarts":0,' \
+    '"ended":""}]}'
+END
+    cat >own/tf-ps <<'END'
+#!/bin/sh
+[ ! -e fails ] || { echo 'tf-ps: ps:0: no answer in 2 s' >&2; exit 75; }
+printf %s '{"task":"ps:0","links":1,"in":5,"out":6,"peers":{},"values":[],' \
+    '"stuck":{"worker:0":2.5},"seconds":4,"still":1.5,"saves_failed":1,' \
+    '"failed_why":"disk full","workers":[]}'
+END
+    chmod +x own/*
+    # as installed: programs beside the script, its parts in lib
+    cp -a "$(dirname "$(command -v tf-top)")/tf-top" own
+    ln -s "$root/${BUILD:-build}/lib" lib
+    TMPDIR=$PWD/it\'s own/tf-top --job run --count 1 >top
+    grep -E '^ps:0 .* 1.5s$' top
+    grep -qx 'ps:0 could not save: disk full' top
+    : >fails
+    own/tf-top --job run --count 1 | grep -x 'tf-ps: ps:0: no answer in 2 s'
+    run --separate-stderr bash -c 'own/tf-top --job run --count 1 >/dev/full'
+    [[ $status -eq 74 && $stderr == 'tf-top: stdout: No space left on device' ]]
+    TMPDIR=$PWD/it\'s own/tf-top --job run --interval 60s >top &
+    local top=$! code=0
+    soon 30 grep -q '^ps:0' top
+    kill -TERM "$top"
+    wait "$top" || code=$?
+    [ "$code" = 143 ]
+    [ -z "$(ls "it's")" ]
 }

@@ -42,6 +42,7 @@ pause() { # SECONDS
 }
 
 put() { # FILE: to stdout
+    [ -z "$is_closed" ] || die 74 "stdout: Bad file descriptor"
     cat "$1" 2>"$dir/said" && return
     [ $? -ne 141 ] || leave PIPE
     die 74 "stdout: $(sed 's/.*: //; q' "$dir/said")"
@@ -50,6 +51,11 @@ put() { # FILE: to stdout
 assignments=$("$lib/options" "$@" 3>&1 >/dev/null) || exit
 [ -n "$assignments" ] || exec "$lib/options" "$@" # --help and its like
 eval "$assignments"
+# What is closed would be the first file that is opened.
+is_closed=''
+[ -e /proc/$$/fd/0 ] || exec </dev/null
+[ -e /proc/$$/fd/1 ] || { is_closed=1 && exec >/dev/null; }
+[ -e /proc/$$/fd/2 ] || exec 2>/dev/null
 dir=$(mktemp -d "${TMPDIR:-/tmp}/$tool.XXXXXX") || exit 73
 trap clean EXIT
 trap 'leave HUP' HUP

@@ -228,6 +228,10 @@ END
     [[ $status -eq 74 && $stderr == 'tf-plot: /dev/full: No space left on device' ]]
     run --separate-stderr bash -c 'tf-plot a.rec >/dev/full'
     [[ $status -eq 74 && $stderr == 'tf-plot: stdout: No space left on device' ]]
+    run --separate-stderr bash -c 'tf-plot a.rec >&-'
+    [[ $status -eq 74 && $stderr == 'tf-plot: stdout: Bad file descriptor' ]]
+    run --separate-stderr bash -c 'timeout 60 tf-plot -f - <&-'
+    [[ $status -eq 65 && $stderr == 'tf-plot: stdin: empty: no stream' ]]
     run --separate-stderr tf-plot -o none/a.svg a.rec
     [[ $status -eq 74 && $stderr == 'tf-plot: none/a.svg: '* ]]
     [ "$(printf '%s\n' "$stderr" | wc -l)" = 1 ]

@@ -61,6 +61,7 @@ static void end_job(struct autosave *a, struct autosave_job *job)
         tell_failure(a, &job->err);
     if (!job->err.code || !job->is_best || a->waiting) {
         autosave_job_free(job);
+        spare_begin(&a->spare, a->options.variables); /* what variables had first has gone */
         return;
     }
     atomic_store(&job->life, SAVE_LOCKING); /* once more: its values are there */
@@ -217,6 +218,16 @@ static void measure(struct autosave *a, int64_t step)
     }
 }
 
+/* Before the first cut: after steps 2, 4, 8 and so on, as a variable may be written in some steps
+ * alone. */
+static void look_for_spares(struct autosave *a, int64_t step)
+{
+    int64_t run = step - a->options.step;
+    bool saves = a->options.every.steps || a->options.every.seconds > 0 || a->options.best;
+    if (saves && !a->counts.begun && run > 1 && !(run & (run - 1)))
+        spare_begin(&a->spare, a->options.variables);
+}
+
 static bool measures_before(const struct autosave *a)
 {
     bool does = false;
@@ -248,6 +259,7 @@ void autosave_step(struct autosave *a, int64_t step)
     }
     if (metric && metric->is_before)
         a->candidate = take(a, step);
+    look_for_spares(a, step);
 }
 
 int autosave_check(const struct autosave *a, struct error *err)
@@ -284,6 +296,7 @@ static void drain(struct autosave *a)
     a->waiting = NULL;
     autosave_job_free(a->candidate);
     a->candidate = NULL;
+    spare_end(&a->spare);
 }
 
 int autosave_finish(struct autosave *a, int64_t step, struct error *err)

@@ -12,6 +12,7 @@
 #include "checkpoint/policy/autosave.h"
 #include "checkpoint/policy/save_life.h"
 #include "checkpoint/variables/cut.h"
+#include "exec/state/spare.h"
 
 typedef VEC(struct manifest_scalar) measured_vec;
 
@@ -60,6 +61,7 @@ struct autosave {
     struct autosave_job *candidate; /* of the last step, if the next one tells how good it is */
     int64_t unmeasured; /* the step of one that was begun before its scalars were known */
     struct autosave_late late;
+    struct spare spare; /* so that the first step after a cut is as fast as others */
     pthread_t thread;
     atomic_bool hurry;      /* somebody waits for it */
     struct error succeeded; /* by another job, which has the store */

@@ -199,6 +199,30 @@ static void leave_memory(struct variable *variable)
     variable->value = (struct tensor){0};
 }
 
+/* Memory of the device for a copy: readers come and go, and what they let go of is used again. */
+static struct buffer *take_from_pool(struct variable *variable, size_t bytes)
+{
+    if (!variable->pool)
+        variable->pool = pool_new(variable->device, true);
+    return pool_alloc(variable->pool, bytes);
+}
+
+bool variable_other_memory(struct variable *variable, struct tensor *other)
+{
+    *other = (struct tensor)TENSOR_INIT;
+    variable_lock_wait(variable, true);
+    if (variable->value.data && variable->device && variable->device->is_host &&
+        !outgoing_of(variable))
+        other->buffer = take_from_pool(variable, tensor_bytes(&variable->value));
+    if (other->buffer) {
+        other->type = variable->type;
+        other->shape = variable->value.shape;
+        other->data = other->buffer->data;
+    }
+    variable_unlock(variable, true);
+    return other->buffer;
+}
+
 /* From memory that others have, or to such as others can read. */
 static int move(struct variable *variable, enum variable_write how, struct error *err)
 {
@@ -211,13 +235,8 @@ static int move(struct variable *variable, enum variable_write how, struct error
     struct buffer *buffer = outgoing_alloc(outgoing, variable->type, bytes);
     if (!buffer && !must)
         return 0;
-    if (!buffer && !variable->device) {
-        buffer = buffer_new(bytes);
-    } else if (!buffer) { /* readers come and go: what they let go of is used again */
-        if (!variable->pool)
-            variable->pool = pool_new(variable->device, true);
-        buffer = pool_alloc(variable->pool, bytes);
-    }
+    if (!buffer)
+        buffer = variable->device ? take_from_pool(variable, bytes) : buffer_new(bytes);
     if (!buffer)
         return no_memory(variable, &from.shape, err);
     if (how == VARIABLE_UPDATE)

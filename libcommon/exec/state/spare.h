@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory that variables will move to (exec/state/variable.h), made ready before they do. The first
+ * writer after a value was shared for a save would otherwise wait for the system to find and clear
+ * as many pages as the variable has, in the middle of a step. A thread of its own touches them
+ * while steps go on, at a pace that leaves these nearly all of the machine.
+ */
+#ifndef TF_EXEC_SPARE_H
+#define TF_EXEC_SPARE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "exec/state/variable.h"
+
+struct spare { /* zero at first */
+    variable_vec variables;
+    pthread_t thread;
+    bool is_started;
+    atomic_bool is_done, is_stopped;
+};
+
+/* Begins to see to it that each large variable that was written since its first value can move once
+ * without new memory, unless it is still at that. What there is no memory for is left out. Between
+ * steps. The store lives longer than the spare. */
+void spare_begin(struct spare *spare, struct variable_store *store);
+
+/* Breaks off, and waits until the thread is gone; harmless on a zero struct. */
+void spare_end(struct spare *spare);
+
+#endif

@@ -70,7 +70,8 @@ static int write_node(const struct adder *a, int write)
     return access_write_at(a->rule, write)->node;
 }
 
-/* What sees the variable while it runs is around no point of its group but at its own place. */
+/* A node that sees the variable while it runs is at its own place, not around a point of its group.
+ * */
 static void find_around(const struct adder *a, const struct access_family *family, int vertex,
                         int *prev, int *next)
 {
@@ -107,7 +108,8 @@ static int entered(const struct adder *a, int node)
     return -1;
 }
 
-/* Adds a fixed edge, between vertices. What enters a loop waits for what that comes after. */
+/* Adds a fixed edge, between vertices. A node that enters a loop waits for everything that the
+ * entry comes after. */
 static void fix(struct adder *a, int from, int to)
 {
     vec_push(&a->edges, ((struct access_edge){from, to}));
@@ -241,8 +243,8 @@ static void choose_options(struct adder *a)
 static void add_family(struct adder *a, const struct access_family *family)
 {
     const struct access_rule *rule = a->rule;
-    /* Whether a plan that sees a part of all paths could find anything else: what excludes each
-     * other is in any order. */
+    /* Could a plan that sees a part of all paths find anything else? Nodes that exclude each other
+     * are in any order. */
     bool hidden = family->n_writes > 1 || family->has_branches;
     int end = family->first_read + family->n_reads;
     for (int r = family->first_read; r < end; r++) {

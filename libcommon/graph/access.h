@@ -54,7 +54,7 @@ struct access_place {
 };
 typedef VEC(struct access_place) access_place_vec;
 
-/* That a predicate has gone one way; predicates are numbers. */
+/* A predicate that has gone one way; predicates are numbers. */
 struct access_condition {
     int predicate, branch;
     int parent; /* another one, which holds as well; -1 */
@@ -67,7 +67,7 @@ struct access_user {
 
 typedef VEC(struct access_edge) access_edge_vec;
 
-/* What is to be ordered. Nodes are numbers below n. */
+/* The nodes to be ordered, which are numbers below n. */
 struct access_graph {
     int n;
     const char *const *names; /* by node */
@@ -91,9 +91,9 @@ struct access_copy {
     int after, before; /* nodes that write: the ones around the point; after may be -1 */
 };
 
-/* What makes any order of running right, whatever a path of the graph makes wait: one that ends in
- * a branch that is not taken keeps no Merge from going on. A loop is meant as a whole where the
- * other is outside. */
+/* Edges that make any order of running right, whatever a path of the graph makes wait: one that
+ * ends in a branch that is not taken keeps no Merge from going on. A loop is meant as a whole where
+ * the other is outside. */
 struct access_order {
     access_edge_vec follows; /* from a write to the next one, and to the reads between them */
     access_edge_vec edges;   /* from reads, and users, to the write that follows */

@@ -15,7 +15,7 @@ struct write_batch {
     const uint64_t *reached;
 };
 
-/* What each batch is for; an error code ends it. */
+/* Called for each batch; an error code ends the walk. */
 typedef int (*batch_visit)(struct access_rule *rule, const struct write_batch *batch,
                            struct error *err);
 

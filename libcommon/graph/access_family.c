@@ -53,8 +53,8 @@ static int by_predicate(const void *a, const void *b)
     return x->branch - y->branch;
 }
 
-/* Whether some two of the accesses exclude each other; they are sorted by condition, but for what
- * is read or written. `met` is by condition. */
+/* Returns whether some two of the accesses exclude each other; they are sorted by condition, but
+ * for what is read or written. `met` is by condition. */
 static bool has_branches(const struct finder *f, int from, int to, int *met)
 {
     const struct access_condition *all = f->graph->conditions.items;

@@ -8,7 +8,7 @@
 #include "graph/access.h"
 #include "graph/frames.h"
 
-/* Whether the node has the variable itself as that input, not its value. */
+/* Returns whether the node has the variable itself as that input, not its value. */
 bool node_takes_ref(const struct node *node, int input);
 /* And changes it. */
 bool node_writes_ref(const struct node *node, int input);

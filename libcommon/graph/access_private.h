@@ -31,7 +31,8 @@ void access_level_release(struct access_level *level);
  * and nothing was set. */
 bool access_level_reach(const struct access_level *level, const int *from, int n, int last,
                         uint64_t *reached);
-/* Whether two nodes never both run in one iteration of the frame; and under what a node runs. */
+/* Returns whether two nodes never both run in one iteration of the frame; and under what a node
+ * runs. */
 bool access_level_excludes(const struct access_level *level, int a, int b);
 int access_level_condition(const struct access_level *level, int node);
 
@@ -46,7 +47,7 @@ struct access_kind {
 };
 
 /* Reads of a kind that follow the same writes. Those come before `point`, all others after `last`.
- * What reads at its own vertex comes before `end`, but for one that writes the variable, too: it
+ * A node that reads at its own vertex comes before `end`, unless it writes the variable, too: it
  * comes between `end` and `last`. */
 struct access_group {
     int point, end, last;
@@ -99,7 +100,7 @@ static inline const struct access *access_write_at(const struct access_rule *rul
     return &rule->level.graph->accesses.items[rule->writes[write]];
 }
 
-/* Whether the read has a point of its own, apart from its vertex. */
+/* Returns whether the read has a point of its own, apart from its vertex. */
 static inline bool access_may_copy(const struct access_rule *rule, const struct access *read)
 {
     const struct access_graph *graph = rule->level.graph;

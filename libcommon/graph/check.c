@@ -59,9 +59,9 @@ static bool is_of(const struct graph *graph, struct edge edge, const char *op)
     return edge_exists(edge) && node_is(graph_node(graph, edge.node), op);
 }
 
-/* Whether a node runs only while its loop goes on, `gated` saying so of all nodes before it: the
- * loop's Switch is dead when the condition is false, and so is what comes of it. What an inner loop
- * or another device gives is taken to be so. */
+/* Returns whether a node runs only while its loop goes on, `gated` saying so of all nodes before
+ * it: the loop's Switch is dead when the condition is false, and so is what comes of it. Values of
+ * an inner loop or another device are taken to be so. */
 static bool is_gated(const struct graph *graph, const struct node *node, const bool *gated)
 {
     if (node_is(node, "Enter") ||

@@ -23,7 +23,7 @@
 
 #define SHARD_JOB "ps" /* the tasks that keep variables */
 
-/* Of a link where the file says nothing. */
+/* Defaults for a link that the file does not describe. */
 #define CLUSTER_BANDWIDTH 1e9 /* bytes a second */
 #define CLUSTER_LATENCY 50e-6 /* seconds */
 
@@ -37,8 +37,8 @@ struct cluster_task {
     double speed;         /* of its devices: 2 computes twice as fast as 1 */
 };
 
-/* A machine. What its tasks send to those of others goes out by one adapter, what they get comes
- * in by it. */
+/* A machine. One adapter carries all that its tasks send to and receive from tasks of other
+ * machines. */
 struct cluster_host {
     const char *name;
     double bandwidth; /* of the adapter, in each direction, bytes a second; 0: no limit */
@@ -54,7 +54,7 @@ struct cluster_end {
     int host; /* -1: the others say */
 };
 
-/* Whether a task is one of those. */
+/* Returns whether a task is one of those. */
 bool cluster_end_fits(const struct cluster_end *end, const struct cluster_task *task);
 
 struct cluster_link {
@@ -63,7 +63,7 @@ struct cluster_link {
     double latency;          /* seconds */
 };
 
-/* What a line says of devices. */
+/* A line that describes devices. */
 struct cluster_device {
     struct cluster_end tasks;
     const char *type;
@@ -96,13 +96,13 @@ int cluster_count(const struct cluster *cluster, const char *job);
 /* The host whose cores a host's tasks have: the one that it is within, or itself. */
 int cluster_machine(const struct cluster *cluster, int host);
 
-/* What the file says of a device, by its full name: of each key the last line that has it, and the
- * memory and the speed of its task where no line has them. */
+/* Returns the facts of a device, by its full name: for each key those of the last line that has it,
+ * or the memory and the speed of its task where no line has them. */
 struct device_facts cluster_facts(const struct cluster *cluster, const struct device_name *device);
 
 /* The link between two tasks: the last line that is about them; without one 50 us, and the smaller
- * bandwidth of their hosts where these are two and say any, else 1 GB/s. What other tasks of a host
- * send at the same time is not in it. */
+ * bandwidth of their hosts where these are two and say any, else 1 GB/s. The traffic of other tasks
+ * of the host is not part of it. */
 struct cluster_link cluster_link(const struct cluster *cluster, const struct cluster_task *a,
                                  const struct cluster_task *b);
 

@@ -257,7 +257,7 @@ static int take(void *context, struct words *words, struct error *err)
                      words->word[0]);
 }
 
-/* What a line speaks of is there. */
+/* Checks that the things a line names exist. */
 static int check_end(const struct cluster *cluster, const struct cluster_end *end, const char *line,
                      const char *name, struct error *err)
 {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-/* What is 0 was not said. */
+/* A member of 0 is unknown. */
 struct device_facts {
     int64_t memory_bytes;
     double speed;      /* compared with others of its type */
@@ -23,7 +23,7 @@ struct device_facts {
 int device_facts_set(struct device_facts *facts, const char *key, const char *value,
                      struct error *err);
 
-/* What the facts do not say is as others say. */
+/* Unknown facts are taken from others. */
 void device_facts_fill(struct device_facts *facts, const struct device_facts *others);
 
 #endif

@@ -61,7 +61,8 @@ static bool parse_number(const char *text, size_t n, int *number)
 
 /* ---- groups of tasks ---- */
 
-/* Of the tasks of one size; the member `size` is any. */
+/* The distance between the numbers of one group size and the next; the member `size` stands for
+ * any. */
 #define GROUP_STRIDE (2 * DEVICE_GROUP_MAX)
 
 int device_group_task(int size, int member)

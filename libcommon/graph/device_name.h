@@ -33,14 +33,14 @@ struct device_name {
 
 struct device_name device_name_open(void); /* nothing said */
 
-/* Whether a name's task stands for many: one in each, or in each group. */
+/* Returns whether a name's task stands for many: one in each, or in each group. */
 static inline bool device_task_is_many(int task)
 {
     return task <= DEVICE_EVERY;
 }
 
 /* The task of a name: member `member` of each group of `size`, 1 to DEVICE_GROUP_MAX; a member that
- * is DEVICE_OPEN may be any. Of groups of one it is DEVICE_EVERY. */
+ * is DEVICE_OPEN may be any. For groups of one it is DEVICE_EVERY. */
 int device_group_task(int size, int member);
 /* And back: the size and the member of a task that stands for many. */
 int device_group_size(int task);

@@ -74,7 +74,7 @@ int frames_edge_condition(const struct frames *frames, const struct graph *graph
 /* True if whatever holds under `inner` holds under `outer`. */
 bool frames_implies(const struct frames *frames, int inner, int outer);
 
-/* Whether the node is a Switch that steers a loop rather than a conditional. */
+/* Returns whether the node is a Switch that steers a loop rather than a conditional. */
 bool frames_is_loop_switch(const struct graph *graph, const struct node *node);
 
 #endif

@@ -62,7 +62,7 @@ struct node {
     int line;
 };
 
-/* What `--run NAME` means: targets (control edges) are run, the rest is fetched. */
+/* The meaning of `--run NAME`: targets (control edges) are run, the rest is fetched. */
 struct entry {
     const char *name;
     const struct edge *edges;
@@ -100,7 +100,7 @@ static inline struct node *graph_node(const struct graph *graph, int id)
 
 struct node *graph_find(const struct graph *graph, const char *name); /* NULL: none */
 
-/* What a new node is made of. Zero-initialise; only `op` is needed. Everything is copied. */
+/* The parts of a new node. Zero-initialise; only `op` is needed. Everything is copied. */
 struct node_spec {
     const char *op;
     const struct op *known;    /* graph_add_trusted: the op itself, which may be in no registry */
@@ -156,8 +156,8 @@ void graph_add_made(struct graph *graph, const char *provenance);
 /* Nothing happens if there is such a node again. ERR_DATA for what cannot be a name. */
 int graph_add_removed(struct graph *graph, const char *name, struct error *err);
 bool graph_was_removed(const struct graph *graph, const char *name);
-/* What was done to `from` was done to `to` as well: provenance and removed names are added, but for
- * those of aliases that `to` has again. */
+/* Records that the changes made to `from` were made to `to` as well: adds provenance and removed
+ * names, but for those of aliases that `to` has again. */
 void graph_add_history(struct graph *to, const struct graph *from);
 
 /* "n", "n:1", "^n", or an alias. ERR_DATA when there is none, saying that it was removed, or what
@@ -171,8 +171,8 @@ void graph_print_edge(struct str *out, const struct graph *graph, struct edge ed
  * one that is not, or for another kind, is a bug. */
 const struct attr_value *node_attr(const struct node *node, const char *name); /* or NULL */
 int64_t node_int(const struct node *node, const char *name);
-/* Of what the node sends, by its attribute `_priority`: smaller ones go first. 0: it has none.
- * Never the least or the largest number. */
+/* Returns the priority of the values that the node sends, from its attribute `_priority`: smaller
+ * ones go first. 0: it has none. Never the least or the largest number. */
 int32_t node_priority(const struct node *node);
 double node_float(const struct node *node, const char *name);
 bool node_bool(const struct node *node, const char *name);
@@ -184,7 +184,8 @@ static inline bool node_is(const struct node *node, const char *op)
     return !__builtin_strcmp(node->op->def->name, op);
 }
 
-/* Whether training changes a variable: one of floating numbers that is not marked otherwise. */
+/* Returns whether training changes a variable: one of floating numbers that is not marked
+ * otherwise. */
 static inline bool node_is_trained(const struct node *variable)
 {
     const struct attr_value *mark = node_attr(variable, "_trainable");
@@ -200,7 +201,7 @@ static inline struct edge node_dependency(const struct node *node, int i)
                               : (struct edge){node->controls[i - node->n_inputs], CONTROL_SLOT};
 }
 
-/* Of a Send or a Recv: the group with which it crosses as far as its members are needed, by the
+/* Returns the group with which a Send or a Recv crosses as far as its members are needed, from the
  * attribute; NULL: it crosses by itself. */
 #define NODE_GROUP "_group"
 static inline const char *node_group(const struct node *node)
@@ -216,10 +217,10 @@ static inline bool node_has(const struct node *node, enum op_flag flag)
 
 /* Which of the declared arguments `args` the node's tensor *i is of; *i becomes its place in it. */
 int node_argument(const struct node *node, const struct op_arg *args, int *i);
-/* Whether input i may be needed when the kernel is over. */
+/* Returns whether input i may be needed when the kernel is over. */
 bool node_keeps(const struct node *node, int i);
 
-/* What the op does with rows; its part in a round of several workers. */
+/* How the op treats rows; its part in a round of several workers. */
 static inline enum op_rows node_rows(const struct node *node)
 {
     return node->op->def->rows;
@@ -230,7 +231,7 @@ static inline enum op_round node_round(const struct node *node)
     return node->op->def->round;
 }
 
-/* Whether it makes a resource of the step, a stack say. */
+/* Returns whether it makes a resource of the step, a stack say. */
 static inline bool node_makes_resource(const struct node *node)
 {
     return !node->n_inputs && node->n_outputs && node->outputs[0].type == RESOURCE;

@@ -55,7 +55,7 @@ static void pack_value(struct writing *w, const char *name, const struct attr_va
     default:
         break;
     }
-    /* What msgpack has no type of its own for is a map of one entry: its kind and the value. */
+    /* A kind that msgpack has no type for is a map of one entry: its kind and the value. */
     msgpack_pack_map(w->packer, 1);
     pack_key(w->packer, attr_kind_name(v->kind));
     if (v->kind == ATTR_TYPE) {

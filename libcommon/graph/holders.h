@@ -8,8 +8,8 @@
 
 #include "graph/graph.h"
 
-/* Whether the node is a variable that each checkpoint must have. What a worker keeps for itself
- * (graph/worker_attr.h) is none. */
+/* Returns whether the node is a variable that each checkpoint must have. Variables that a worker
+ * keeps for itself (graph/worker_attr.h) are not. */
 bool holders_must_save(const struct node *node);
 
 /* The first of those that the task does not have (DEVICE_OPEN: none of the job's tasks); NULL: it
@@ -24,7 +24,8 @@ enum holders {
     HOLDERS_SPREAD,       /* neither the shards have all, nor does any one process */
 };
 
-/* Of all parts of a job. *one: a variable that shards do not have; of HOLDERS_SHARDS, any. */
+/* Returns the holders for all parts of a job. *one: a variable that shards do not have; any with
+ * HOLDERS_SHARDS. */
 enum holders holders_of(const struct graph *graph, const struct node **one);
 
 #endif

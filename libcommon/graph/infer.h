@@ -62,8 +62,8 @@ int infer_output_scalar(struct infer *infer); /* every output a scalar */
 /* Output 0: the attribute `shape`, which must be known; all others scalars. */
 int infer_output_attribute(struct infer *infer);
 
-/* What is known of values (op_def.value), for many ops: that of input 0; those of the inputs from
- * `first` on, one after the other. */
+/* Common forms of op_def.value: the value of input 0; the values of the inputs from `first` on, one
+ * after the other. */
 bool infer_value_unchanged(const struct infer *infer, struct shape *value);
 bool infer_value_joined(const struct infer *infer, int first, struct shape *value);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The parts that a graph was cut into, as one graph again: each node under its name and on its
- * device, no edge between two parts, entries and aliases together. What connects parts are pairs of
- * Send and Recv: a Recv's tensor_name is the name of its Send. The fetches of an entry are in the
- * order that they had, which nodes of several parts know: "ENTRY:SLOT:POSITION" in JOIN_ORDER.
+ * device, no edge between two parts, entries and aliases together. Pairs of Send and Recv connect
+ * the parts: a Recv's tensor_name is the name of its Send. The fetches of an entry are in the order
+ * that they had, which nodes of several parts know: "ENTRY:SLOT:POSITION" in JOIN_ORDER.
  */
 #ifndef TF_GRAPH_JOIN_H
 #define TF_GRAPH_JOIN_H
@@ -16,7 +16,7 @@
  * when two parts have a node or an alias of one name, a Recv lacks its Send or a Send its Recv. */
 int graph_join(const struct graph *const *parts, int n, struct graph **joined, struct error *err);
 
-/* What a stream begins with: a graph, or the parts of one. */
+/* The beginning of a stream: a graph, or the parts of one. */
 struct joined {
     VEC(struct graph *) parts;
     struct graph *graph; /* of all parts, or the only one */

@@ -8,13 +8,13 @@
 
 #include "graph/op.h"
 
-/* Of which an evaluation takes what its steps give together: their sum, or their rows one after the
- * other. What is computed of it then is the score of all rows (ops/prelude/metric.lua). */
+/* Marks a value whose results an evaluation puts together over its steps: their sum, or their rows
+ * one after the other. Values computed from it are scores of all rows (ops/prelude/metric.lua). */
 #define TOTAL "_total"
 #define TOTAL_SUM "sum"
 #define TOTAL_ROWS "rows"
 
-/* What the mark's values are; NULL: an attribute that is free. */
+/* Returns the values that the mark may have; NULL: a free attribute. */
 const struct op_attr *mark_find(const char *name);
 
 #endif

@@ -47,8 +47,8 @@ enum op_flag {
     OP_SHAPE_ONLY = 1 << 7,    /* depends on the shapes of its inputs, not on values */
     /* May wait for what no input brings: a value sent, a worker, a round, a copy to the host. */
     OP_ASYNC = 1 << 8,
-    /* The shape of an output depends on elements of the inputs, on a file or on what arrives. What
-     * an input is there to say (a shape, a size, axes) does not count: it is often a constant. */
+    /* The shape of an output depends on elements of the inputs, on a file or on what arrives. An
+     * input that gives a shape, a size or axes does not count: it is often a constant. */
     OP_SHAPED_BY_DATA = 1 << 9,
     OP_FED = 1 << 10,      /* a place to be fed: a value from outside may stand for its output */
     OP_VIEW = 1 << 11,     /* output 0 has the elements of input 0, in their order */
@@ -62,8 +62,8 @@ enum op_flag {
     OP_SUMS = 1 << 19,       /* output 0 is the sum of all inputs */
 };
 
-/* What an op does with rows, the parts of a tensor along dimension 0. Who cuts tensors by rows can
- * then compute each part alone. */
+/* How an op treats rows, the parts of a tensor along dimension 0. A pass that cuts tensors by rows
+ * can then compute each part alone. */
 enum op_rows {
     ROWS_ANY,    /* nothing is known */
     ROWS_ALIKE,  /* element by element, with broadcasting: also row by row */
@@ -96,7 +96,7 @@ struct op_identity {
     const char *says; /* "adds nothing" */
 };
 
-/* What computing in floats of 16 bits does to an op's float32 (pass/half). */
+/* How an op's float32 changes with computing in floats of 16 bits (pass/half). */
 enum op_half {
     HALF_UNSAID,   /* as HALF_KEPT; no op of ours that takes both types says nothing */
     HALF_KEPT,     /* its types stay, and nothing follows of it for others */
@@ -107,7 +107,7 @@ enum op_half {
     HALF_DENIED,   /* stays float32, and so does what is inferred from its result: sums, powers */
 };
 
-/* What a worker's part in a round of several workers' updates is. */
+/* A worker's part in a round of several workers' updates. */
 enum op_round {
     ROUND_NONE,
     ROUND_OTHER,  /* has to do with workers: one joins, leaves, a round ends */
@@ -119,28 +119,28 @@ enum op_round {
     ROUND_TAKE,   /* reduces what the members of a round staged */
 };
 
-/* Of an op that steps the variable of input 0 down a gradient; its slots are the other references.
+/* For an op that steps the variable of input 0 down a gradient; its slots are the other references.
  * The gradient may be of some rows of these (graph/update_rows.h). */
 struct op_descent {
     int gradient, rate; /* which inputs they are; 0: the op is no such */
     bool is_plain;      /* var -= rate * gradient */
 };
 
-/* Of which elements of input 0 those of output 0 are made, along an axis that both have: elements
- * [a, b) of [a * stride - before, (b - 1) * stride - before + size), as far as there are such. What
- * else there would be is padding, `before` and `after` what is there. */
+/* The elements of input 0 that those of output 0 are made of, along an axis that both have:
+ * elements [a, b) of [a * stride - before, (b - 1) * stride - before + size), as far as there are
+ * such. The others are padding, `before` and `after` the input. */
 struct op_window_axis {
     int axis;
     int64_t size, stride, before, after;
 };
 
-/* Of a product of two matrices: which axis of each is summed over. The others are the axes of
+/* For a product of two matrices: the axis of each that is summed over. The others are the axes of
  * output 0, that of input 0 first. */
 struct op_product {
     int summed[2];
 };
 
-/* What an op does with a value for each channel: the last axis of input 0, which with attribute
+/* How an op applies a value for each channel, the last axis of input 0, which with attribute
  * data_format "NCHW" is axis 1. */
 enum op_channels {
     CHANNELS_NONE,
@@ -163,7 +163,7 @@ enum op_lie {
     LIES_FILTER_SIZES /* the shape of the filters */
 };
 
-/* What comes of some of the windows. An output that lies as the images is a sum: of what each
+/* The result of some of the windows. An output that lies as the images is a sum: of what each
  * window gives the cells that it looks at. A whole one is a sum over all windows. */
 struct op_tiles {
     bool is_known; /* false: nothing is */
@@ -173,7 +173,7 @@ struct op_tiles {
     bool (*window)(const struct graph *graph, const struct node *node, struct op_window *window);
 };
 
-/* What becomes of the elements of input 0 along the axes that input 1 lists (attribute keep_dims:
+/* How the elements of input 0 are reduced along the axes that input 1 lists (attribute keep_dims:
  * these stay, with length 1), or, of an op of one input, of all of them. */
 enum op_reduction {
     REDUCTION_NONE, /* it is no reduction, or nothing is known */
@@ -182,8 +182,8 @@ enum op_reduction {
     REDUCTION_MEAN,
 };
 
-/* What computes the same as a pool and its gradient, and keeps of the image the place of each
- * window's value alone: `with_place` for the pool, `gradient` for the gradient; `mask` is the op
+/* Ops that compute the same as a pool and its gradient, and keep only the place of each window's
+ * value, not the image: `with_place` for the pool, `gradient` for the gradient; `mask` is the op
  * whose masking by the image the places can hold. The kernels of both are looked for by name. */
 struct op_places {
     const char *pool, *with_place, *gradient, *mask;
@@ -207,30 +207,32 @@ struct op_def {
     const struct op_places *places; /* of a pool's gradient; NULL: it needs the image */
     const char *by_reciprocal; /* the op that does the same with 1 / input 1, if that is exact */
 
-    /* Whether output 0 is a sum over the rows of inputs 0 and 1, a term for each two of them: of
-     * several parts, one after the other, it is the sum of what it is of each. NULL: it never is.
+    /* Returns whether output 0 is a sum over the rows of inputs 0 and 1, a term for each two of
+     * them: of several parts, one after the other, it is the sum of what it is of each. NULL: it
+     * never is.
      */
     bool (*sums_rows)(const struct node *node);
 
-    /* That the node is a product of two matrices. NULL: the op makes none. */
+    /* Describes the node as a product of two matrices. NULL: the op makes none. */
     void (*product)(const struct node *node, struct op_product *product);
 
-    /* The window of input 0 that an element of output 0 depends on. Who cuts images along their
-     * height or width can then compute each part of what it needs. False: nothing is known, as the
-     * shapes that it follows from are not. NULL: any element may depend on any, but see `rows`. */
+    /* The window of input 0 that an element of output 0 depends on. A pass that cuts images along
+     * their height or width can then compute each part from the input that it needs. False: nothing
+     * is known, as the shapes that it follows from are not. NULL: any element may depend on any,
+     * but see `rows`. */
     bool (*window)(const struct graph *graph, const struct node *node, struct op_window *window);
     struct op_tiles tiles;
 
     /* Sets the output shapes (infer.h); 0 or an error. NULL: nothing is known. */
     int (*shape)(struct infer *infer);
 
-    /* What is known of output 0, int32 or int64, as a vector from what is known of the inputs
-     * (infer_value_shape): elements are 0 or more, unknown ones SHAPE_UNKNOWN; those that
-     * output 0's type cannot hold count as unknown. False: nothing is known.
-     * NULL: nothing ever is but its length. */
+    /* Infers the value of output 0, int32 or int64, as a vector from the known values of the inputs
+     * (infer_value_shape): elements are 0 or more, unknown ones SHAPE_UNKNOWN; those that output
+     * 0's type cannot hold count as unknown. False: nothing is known. NULL: nothing ever is but its
+     * length. */
     bool (*value)(const struct infer *infer, struct shape *value);
 
-    /* What a run costs, from shapes (op_cost.h). */
+    /* Returns the cost of a run, from shapes (op_cost.h). */
     void (*cost)(const struct cost_query *query, struct op_cost *cost);
 
     /* Appends the nodes that compute the inputs' gradients (pass/gradient/grad.h). NULL without

@@ -49,7 +49,7 @@ void cost_functions(const struct cost_query *query, struct op_cost *cost);
 void cost_picked(const struct cost_query *query, struct op_cost *cost);
 void cost_made(const struct cost_query *query, struct op_cost *cost);
 
-/* What the node's op declares; of one that declares nothing, cost_elements. */
+/* Returns the cost that the node's op declares, or cost_elements if it declares none. */
 struct op_cost cost_of(const struct cost_query *query);
 
 #endif

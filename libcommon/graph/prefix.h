@@ -7,8 +7,8 @@
 
 #include "graph/graph.h"
 
-/* Of BASE, BASE.1, BASE.2, ... the first with which the name of no node or alias begins: `base`
- * itself, or in the arena. */
+/* Returns the first of BASE, BASE.1, BASE.2, ... with which the name of no node or alias begins:
+ * `base` itself, or in the arena. */
 const char *graph_free_prefix(struct arena *arena, const struct graph *graph, const char *base);
 
 #endif

@@ -45,8 +45,8 @@ void task_table_release(struct task_table *table);
 int task_graph(const struct graph *graph, const struct task_table *table, int task,
                struct graph **result, struct error *err);
 
-/* What these edges depend on, Sends of Recvs included, as a graph of its own in the same way. Other
- * nodes make no difference to it. */
+/* Returns the nodes that these edges depend on, Sends of Recvs included, as a graph of its own in
+ * the same way. Other nodes make no difference to it. */
 struct graph *task_closure(const struct graph *graph, const struct edge *edges, int n);
 
 #endif

@@ -101,7 +101,7 @@ static const char *parse_tensor(struct arena *arena, const char *text, enum dtyp
 
 /* ---- kinds ---- */
 
-/* Of a free attribute that does not say its kind. */
+/* Guesses the kind of a free attribute that does not name it. */
 static enum attr_kind guess_kind(const char *text)
 {
     size_t n = strcspn(text, ",} ");

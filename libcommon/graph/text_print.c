@@ -55,7 +55,7 @@ void graph_print_attr(struct str *out, const struct node *node, const struct att
     str_append_char(out, ')');
 }
 
-/* Whether the value's text alone tells the kind: of free attributes no declaration does. */
+/* Returns whether the value's text alone tells the kind: of free attributes no declaration does. */
 static bool tells_kind(const struct attr_value *value)
 {
     switch (value->kind) {

@@ -18,8 +18,8 @@ static inline int64_t update_first_row(const struct node *node)
     return first && first->kind == ATTR_INT ? first->i : -1;
 }
 
-/* Whether a gradient may be of the rows of what is updated from `first` on, as far as shapes are
- * known. */
+/* Returns whether a gradient may be of the rows of what is updated from `first` on, as far as
+ * shapes are known. */
 static inline bool update_rows_fit(const struct shape *updated, const struct shape *gradient,
                                    int64_t first)
 {

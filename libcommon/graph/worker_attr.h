@@ -6,14 +6,14 @@
 #define TF_GRAPH_WORKER_ATTR_H
 
 /* string: each worker has a value of its own, which lasts, with zeros at first; checkpoints have
- * those of all workers. What becomes of them with another number of workers: */
+ * those of all workers. With another number of workers they become: */
 #define PER_WORKER "_per_worker"
 #define PER_WORKER_SUM "sum"   /* worker k of n gets the sum of those of k, k + n, ... */
 #define PER_WORKER_ROWS "rows" /* it gets its part of the rows of the sum; it uses no others */
 #define PER_WORKER_SAME "same" /* it gets the first one's, as all have the same */
 
-/* Of a variable of which each worker has a part along an axis, whose length in the graph is unknown
- * (collective/rows.h, collective_part): checkpoints have it whole, under its name. */
+/* Marks a variable of which each worker has a part along an axis, whose length in the graph is
+ * unknown (collective/rows.h, collective_part): checkpoints have it whole, under its name. */
 #define WORKER_PART_SHAPE "_part_shape" /* shape: of the whole */
 #define WORKER_PART_AXIS "_part_axis"   /* int */
 
